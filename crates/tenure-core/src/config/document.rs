@@ -1,0 +1,100 @@
+//! One configuration file, read and checked against the table of keys.
+
+use super::error::{ConfigError, Place, Position};
+use super::keys::{self, Kind, Known};
+use super::nearest::nearest;
+use super::value::{Value, bad, describe};
+use super::wrapper::{NOTES, Unwrapped, unwrap};
+use super::yaml::{self, Content, Node};
+
+/// The settings of one file. Every key in it is known and every value has its key's type.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Document {
+    pub(super) settings: Vec<Setting>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Setting {
+    pub(super) key: String,
+    pub(super) value: Value,
+    pub(super) at: Position,
+}
+
+impl Document {
+    /// Reads a file's text. Empty, or only comments, is valid and sets nothing.
+    pub fn parse(text: &str) -> Result<Self, ConfigError> {
+        if text.is_empty() {
+            return Ok(Self::default());
+        }
+        yaml::parse(text)?.as_ref().map_or_else(|| Ok(Self::default()), Self::from_root)
+    }
+
+    pub(super) fn from_root(root: &Node<'_>) -> Result<Self, ConfigError> {
+        let mut document = Self::default();
+        if !root.is_null() {
+            if !matches!(root.content, Content::Map { .. }) {
+                return Err(ConfigError::NotSettings { got: describe(root), at: root.at });
+            }
+            document.read_group("", root)?;
+        }
+        Ok(document)
+    }
+
+    pub(super) fn setting(&self, key: &str) -> Option<&Setting> {
+        self.settings.iter().find(|setting| setting.key == key)
+    }
+
+    fn read_group(&mut self, group: &str, node: &Node<'_>) -> Result<(), ConfigError> {
+        let node = match unwrap(node, false) {
+            Unwrapped::Itself => node,
+            Unwrapped::Value(entry) => &entry.value,
+            Unwrapped::Nothing => return Ok(()),
+        };
+        if node.is_null() {
+            return Ok(());
+        }
+        let Content::Map { entries, .. } = &node.content else {
+            return Err(bad(group, "a group of settings", node));
+        };
+        for entry in entries {
+            let name = entry.key.as_ref();
+            if NOTES.contains(&name) {
+                continue;
+            }
+            let place = || Place::File(entry.key_at);
+            if group == "presets" && !keys::is_name(name) {
+                return Err(ConfigError::BadValue {
+                    key: format!("presets.{name}"),
+                    place: place(),
+                    expected: "named with at most 64 letters, digits, `-` and `_`".to_owned(),
+                    got: format!("{name:?}"),
+                });
+            }
+            let path = if group.is_empty() { name.to_owned() } else { format!("{group}.{name}") };
+            match keys::find(&path) {
+                Some(_) if name.contains('.') => {
+                    let problem = format!("{name:?} must be written as nested groups, not with a dot");
+                    return Err(ConfigError::Syntax { problem, at: entry.key_at });
+                }
+                Some(Known::Group) => self.read_group(&path, &entry.value)?,
+                Some(Known::Key(key)) => {
+                    if let Some(value) = Value::from_node(key.kind, &path, &entry.value)? {
+                        let at = if key.kind == Kind::Hooks { entry.key_at } else { entry.value.at };
+                        self.settings.push(Setting { key: path, value, at });
+                    }
+                }
+                None => {
+                    return Err(ConfigError::UnknownKey {
+                        nearest: nearest(&path, []),
+                        key: path,
+                        place: place(),
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

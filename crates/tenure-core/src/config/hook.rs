@@ -1,0 +1,179 @@
+//! Hooks: what to run or call when something happens. Only their shape is checked here; `${VARIABLES}` and
+//! `{{placeholders}}` stay as written until the hook runs.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::error::{ConfigError, Place};
+use super::keys::{HOOK_FIELDS, Kind};
+use super::nearest::nearest;
+use super::value::{Value, bad};
+use super::wrapper::NOTES;
+use super::yaml::{Content, Node};
+use crate::duration::format_short;
+
+const DEFAULT_TIMEOUT: Duration = Duration::from_mins(1);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hook {
+    /// Unique; a project's hook replaces the user's of the same name.
+    pub name: String,
+    pub event: String,
+    pub action: HookAction,
+    pub timeout: Duration,
+    /// Whether nobody waits for its end.
+    pub run_async: bool,
+    /// How often to try again.
+    pub retry: u32,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum HookAction {
+    Script { command: String, args: Vec<String> },
+    Webhook { url: String, method: String, headers: BTreeMap<String, String> },
+}
+
+impl Hook {
+    pub fn to_json(&self) -> serde_json::Value {
+        let mut value = json!({"name": self.name, "event": self.event});
+        let details = match &self.action {
+            HookAction::Script { command, args } => {
+                json!({"type": "script", "command": command, "args": args})
+            }
+            HookAction::Webhook { url, method, headers } => {
+                json!({"type": "webhook", "url": url, "method": method, "headers": headers})
+            }
+        };
+        let rest =
+            json!({"timeout": format_short(self.timeout), "async": self.run_async, "retry": self.retry});
+        for part in [details, rest] {
+            if let (Some(value), serde_json::Value::Object(part)) = (value.as_object_mut(), part) {
+                value.extend(part);
+            }
+        }
+        value
+    }
+}
+
+pub(super) fn read_all(items: &[Node<'_>]) -> Result<Vec<Hook>, ConfigError> {
+    let mut hooks: Vec<Hook> = Vec::with_capacity(items.len());
+    for (index, item) in items.iter().enumerate() {
+        let hook = Fields { path: format!("hooks[{index}]"), node: item }.read()?;
+        if hooks.iter().any(|earlier| earlier.name == hook.name) {
+            return Err(bad(
+                &format!("hooks[{index}].name"),
+                "a name that no other hook in this file has",
+                item,
+            ));
+        }
+        hooks.push(hook);
+    }
+    Ok(hooks)
+}
+
+struct Fields<'n, 'a> {
+    path: String,
+    node: &'n Node<'a>,
+}
+
+impl Fields<'_, '_> {
+    fn read(&self) -> Result<Hook, ConfigError> {
+        self.check_names()?;
+        let action = match self.word("type")?.as_deref() {
+            Some("script") => {
+                self.refuse(&["url", "method", "headers"], "only for webhooks")?;
+                let args = match self.value("args", Kind::List)? {
+                    Some(Value::List(args)) => args,
+                    _ => Vec::new(),
+                };
+                HookAction::Script { command: self.required("command")?, args }
+            }
+            Some("webhook") => {
+                self.refuse(&["command", "args"], "only for scripts")?;
+                let method = self.word("method")?.unwrap_or_else(|| "POST".to_owned());
+                if method.is_empty() || !method.chars().all(|c| c.is_ascii_uppercase()) {
+                    return Err(self.wrong("method", "an HTTP method such as POST"));
+                }
+                let headers = match self.value("headers", Kind::Map)? {
+                    Some(Value::Map(headers)) => headers,
+                    _ => BTreeMap::new(),
+                };
+                HookAction::Webhook { url: self.required("url")?, method, headers }
+            }
+            _ => return Err(self.wrong("type", "script or webhook")),
+        };
+        Ok(Hook {
+            name: self.required("name")?,
+            event: self.required("event")?,
+            action,
+            timeout: match self.value("timeout", Kind::Duration)? {
+                Some(Value::Duration(_, timeout)) => timeout,
+                _ => DEFAULT_TIMEOUT,
+            },
+            run_async: matches!(self.value("async", Kind::Flag)?, Some(Value::Flag(true))),
+            retry: self.retry()?,
+        })
+    }
+
+    fn check_names(&self) -> Result<(), ConfigError> {
+        let Content::Map { entries, .. } = &self.node.content else {
+            return Err(bad(
+                &self.path,
+                "a hook such as {name: notify, event: task.completed, …}",
+                self.node,
+            ));
+        };
+        let unknown = entries
+            .iter()
+            .find(|entry| !HOOK_FIELDS.contains(&entry.key.as_ref()) && !NOTES.contains(&entry.key.as_ref()));
+        unknown.map_or(Ok(()), |entry| {
+            let key = format!("{}.{}", self.path, entry.key);
+            Err(ConfigError::UnknownKey { nearest: nearest(&key, []), key, place: Place::File(entry.key_at) })
+        })
+    }
+
+    fn value(&self, field: &str, kind: Kind) -> Result<Option<Value>, ConfigError> {
+        let Some(entry) = self.node.entry(field) else { return Ok(None) };
+        Value::from_node(kind, &format!("{}.{field}", self.path), &entry.value)
+    }
+
+    fn word(&self, field: &str) -> Result<Option<String>, ConfigError> {
+        Ok(match self.value(field, Kind::Text)? {
+            Some(Value::Text(text)) => Some(text),
+            _ => None,
+        })
+    }
+
+    fn required(&self, field: &str) -> Result<String, ConfigError> {
+        self.word(field)?.filter(|text| !text.is_empty()).ok_or_else(|| self.wrong(field, "given"))
+    }
+
+    /// Zero is a fine number of retries, unlike the other counts.
+    fn retry(&self) -> Result<u32, ConfigError> {
+        match self.word("retry")? {
+            None => Ok(0),
+            Some(text) => text.parse().map_err(|_| self.wrong("retry", "a whole number such as 3")),
+        }
+    }
+
+    fn refuse(&self, fields: &[&str], why: &str) -> Result<(), ConfigError> {
+        let given = fields.iter().find(|field| self.node.entry(field).is_some());
+        given.map_or(Ok(()), |field| Err(self.wrong(field, &format!("left out ({why})"))))
+    }
+
+    fn wrong(&self, field: &str, expected: &str) -> ConfigError {
+        let key = format!("{}.{field}", self.path);
+        match self.node.entry(field) {
+            Some(entry) => bad(&key, expected, &entry.value),
+            None => ConfigError::BadValue {
+                key,
+                place: Place::File(self.node.at),
+                expected: expected.to_owned(),
+                got: "missing".to_owned(),
+            },
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! The one table of known keys. Reading, resolving, showing and editing all follow it; nothing else lists keys.
+
+use crate::duration;
+
+/// What a key holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Kind {
+    /// How long a lease may last: 1s to 30d.
+    Ttl,
+    /// A duration that is not zero.
+    Duration,
+    /// A duration; zero means "not at all".
+    DurationOrZero,
+    /// A whole number of at least 1.
+    Count,
+    Flag,
+    Text,
+    Uuid,
+    List,
+    /// A program and its arguments; at least the program.
+    Command,
+    /// Environment variables.
+    Map,
+    Hooks,
+}
+
+impl Kind {
+    /// Completes the sentence "it must be …".
+    pub fn expected(self) -> &'static str {
+        match self {
+            Self::Ttl => "a duration from 1s to 30d, such as 15m or 1h30m",
+            Self::Duration => "a duration longer than 0s, such as 30s, 5m, 1h, 7d or 1h30m",
+            Self::DurationOrZero => "a duration such as 0s, 30s, 5m, 1h, 7d or 1h30m",
+            Self::Count => "a whole number of at least 1",
+            Self::Flag => "true or false",
+            Self::Text => "text",
+            Self::Uuid => "a UUID",
+            Self::List => "a list of texts such as [a, b]",
+            Self::Command => "a list with a program and its arguments, such as [./agent.sh, --careful]",
+            Self::Map => "variables such as {MODEL: large}",
+            Self::Hooks => {
+                "a list of hooks such as [{name: notify, event: task.completed, type: script, command: ./x.sh}]"
+            }
+        }
+    }
+
+    pub(super) fn read_duration(self, text: &str) -> Result<std::time::Duration, duration::DurationError> {
+        match self {
+            Self::Ttl => duration::parse_ttl(text),
+            Self::DurationOrZero => duration::parse(text),
+            _ => duration::parse_positive(text),
+        }
+    }
+}
+
+/// A known key. A `*` in its name stands for a name that the user chose.
+#[derive(Debug, Clone, Copy)]
+pub struct Key {
+    pub name: &'static str,
+    pub kind: Kind,
+    /// As it would be written; none means "not set".
+    pub default: Option<&'static str>,
+    pub about: &'static str,
+}
+
+const fn key(name: &'static str, kind: Kind, default: &'static str, about: &'static str) -> Key {
+    Key { name, kind, default: Some(default), about }
+}
+
+const fn unset(name: &'static str, kind: Kind, about: &'static str) -> Key {
+    Key { name, kind, default: None, about }
+}
+
+pub const KEYS: &[Key] = &[
+    unset("project.id", Kind::Uuid, "The project's identity, written by `init`"),
+    unset("project.name", Kind::Text, "The project's name, for people"),
+    unset("store.url", Kind::Text, "Where the store is; SQLite in `.tenure/` if not set"),
+    key(
+        "locking.taskTimeout",
+        Kind::Ttl,
+        "60m",
+        "How long a task stays locked for a runner or `tasks update`",
+    ),
+    key("locking.sectionTimeout", Kind::Ttl, "120m", "How long a section stays locked"),
+    key("locking.leaseTtl", Kind::Ttl, "15m", "How long `claim`, `next` and `run` hold a task"),
+    key("locking.waitTimeout", Kind::DurationOrZero, "30m", "How long to wait for a lock"),
+    key("locking.pollInterval", Kind::Duration, "5s", "How often a waiter looks again if no wake-up came"),
+    key("tasks.maxAttempts", Kind::Count, "3", "Charged attempts before a task is failed"),
+    key("tasks.maxRejections", Kind::Count, "5", "Rejections before a task is failed"),
+    key("review.enabled", Kind::Flag, "false", "Whether finished tasks go to review"),
+    unset("review.preset", Kind::Text, "The agent preset that reviews"),
+    key("runners.preset", Kind::Text, "claude", "The agent preset that works"),
+    unset("runners.promptTemplate", Kind::Text, "What the agent is told; built in if not set"),
+    key("runners.heartbeatInterval", Kind::Duration, "30s", "How often a runner shows that it lives"),
+    key("runners.staleTimeout", Kind::Duration, "5m", "When a silent runner counts as stale"),
+    key(
+        "runners.subprocessHangTimeout",
+        Kind::Duration,
+        "15m",
+        "When an agent without output counts as hung",
+    ),
+    key("runners.agentTimeout", Kind::Duration, "2h", "How long one attempt may take"),
+    key("runners.killGrace", Kind::DurationOrZero, "5s", "Time between SIGTERM and SIGKILL"),
+    key("runners.maxConcurrent", Kind::Count, "1", "Runners per project"),
+    key("runners.idleTimeout", Kind::DurationOrZero, "0s", "How long a runner with nothing to do stays"),
+    key("runners.logRetention", Kind::Duration, "7d", "How long logs are kept"),
+    key("runners.wakeup.enabled", Kind::Flag, "true", "Whether wake-up starts runners"),
+    key("runners.wakeup.checkInterval", Kind::Duration, "1m", "How often wake-up looks for work"),
+    key("runners.wakeup.projectPaths", Kind::List, "[]", "Folders that wake-up searches for projects"),
+    unset("presets.*.command", Kind::Command, "The agent's program and arguments, never a shell"),
+    unset("presets.*.env", Kind::Map, "Variables added to the agent's environment"),
+    key("hooks", Kind::Hooks, "[]", "What to run or call when something happens"),
+];
+
+/// Fields of one entry of `hooks`.
+pub(super) const HOOK_FIELDS: &[&str] =
+    &["name", "event", "type", "command", "args", "url", "method", "headers", "timeout", "async", "retry"];
+
+/// What a dotted name means.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Known {
+    Key(&'static Key),
+    Group,
+}
+
+pub(super) fn find(path: &str) -> Option<Known> {
+    let mut known = None;
+    for key in KEYS {
+        let mut rest = key.name.split('.');
+        if path.split('.').all(|segment| rest.next().is_some_and(|wanted| matches(wanted, segment))) {
+            if rest.next().is_none() {
+                return Some(Known::Key(key));
+            }
+            known = Some(Known::Group);
+        }
+    }
+    known
+}
+
+fn matches(wanted: &str, segment: &str) -> bool {
+    if wanted == "*" { is_name(segment) } else { wanted == segment }
+}
+
+/// Whether a preset may be called this: a dot would make dotted names ambiguous.
+pub(super) fn is_name(text: &str) -> bool {
+    text.len() <= 64
+        && text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dotted_names_lead_to_keys_and_groups() {
+        assert!(matches!(find("locking.leaseTtl"), Some(Known::Key(key)) if key.kind == Kind::Ttl));
+        assert!(matches!(find("presets.mine.command"), Some(Known::Key(key)) if key.kind == Kind::Command));
+        assert!(matches!(find("hooks"), Some(Known::Key(_))));
+        for group in ["locking", "runners.wakeup", "presets", "presets.mine"] {
+            assert!(matches!(find(group), Some(Known::Group)), "{group}");
+        }
+        for unknown in
+            ["", ".", "locking.", "locking.leaseTtl.x", "presets..command", "presets.*.command", "Locking"]
+        {
+            assert!(find(unknown).is_none(), "{unknown}");
+        }
+    }
+}

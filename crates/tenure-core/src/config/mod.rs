@@ -1,0 +1,31 @@
+//! Configuration: `config.yaml` of the user and of the project, the environment and flags, into one typed [`Config`].
+//!
+//! Guarantees: every accepted key is in [`KEYS`]; every error in a file has its line and column; no input panics or
+//! costs more than its size deserves; [`set`] changes one value of a text and nothing else, or refuses.
+//! Does no I/O: texts come in and go out, the caller reads files and variables and writes them.
+
+mod document;
+mod edit;
+mod error;
+mod hook;
+mod keys;
+mod nearest;
+mod origin;
+mod resolve;
+mod show;
+mod splice;
+mod types;
+mod value;
+mod wrapper;
+mod write;
+mod yaml;
+
+pub use document::Document;
+pub use edit::set;
+pub use error::{Cause, ConfigError, Place, Position};
+pub use hook::{Hook, HookAction};
+pub use keys::{KEYS, Key, Kind};
+pub use origin::Origin;
+pub use resolve::{Layer, Layers, Override};
+pub use show::{Entry, Found};
+pub use types::{Config, Locking, Preset, Project, Review, Runners, Tasks, Wakeup};

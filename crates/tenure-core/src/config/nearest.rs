@@ -1,0 +1,83 @@
+//! Which known key somebody probably meant.
+
+use super::keys::{HOOK_FIELDS, KEYS};
+
+/// Below this the nearest key is only a random one.
+const LIKELY: f64 = 0.3;
+
+/// The known key or group nearest to `path`, looking also at keys of other groups with nearly the same last word.
+pub(super) fn nearest<'a>(path: &str, also: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    let given: Vec<&str> = path.split('.').collect();
+    let mut candidates: Vec<String> = also.into_iter().map(str::to_owned).collect();
+    if let Some((hook, _)) = path.split_once("].") {
+        candidates.extend(HOOK_FIELDS.iter().map(|field| format!("{hook}].{field}")));
+    }
+    for key in KEYS {
+        let mut name = String::new();
+        for (index, segment) in key.name.split('.').enumerate() {
+            if index > 0 {
+                name.push('.');
+            }
+            let chosen = given.get(index).filter(|_| given.len() > index + 1);
+            name.push_str(if segment == "*" { chosen.copied().unwrap_or("NAME") } else { segment });
+            // A group that the user named is not a known one, whatever it is called.
+            if segment != "*" {
+                candidates.push(name.clone());
+            }
+        }
+    }
+    let mut best: Option<(f64, String)> = None;
+    for candidate in candidates {
+        let score = similarity(path, &candidate);
+        if candidate != path && best.as_ref().is_none_or(|(top, _)| score > *top) {
+            best = Some((score, candidate));
+        }
+    }
+    best.filter(|(score, _)| *score >= LIKELY).map(|(_, name)| name)
+}
+
+fn similarity(given: &str, candidate: &str) -> f64 {
+    let (given, candidate) = (plain(given), plain(candidate));
+    let whole = strsim::normalized_damerau_levenshtein(&given, &candidate);
+    let last = strsim::normalized_damerau_levenshtein(last_word(&given), last_word(&candidate));
+    // Of two keys with the same last word the one in the nearer group wins.
+    whole.max(last * 0.9 + whole * 0.05)
+}
+
+/// `lease_ttl`, `lease-ttl` and `LeaseTTL` are all ways to misspell `leaseTtl`.
+fn plain(name: &str) -> String {
+    name.chars().filter(|c| !matches!(c, '_' | '-')).take(128).collect::<String>().to_lowercase()
+}
+
+fn last_word(name: &str) -> &str {
+    name.rsplit('.').next().unwrap_or(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn misspelt_keys_lead_to_the_one_that_was_meant() {
+        for (given, meant) in [
+            ("lockng", "locking"),
+            ("runner", "runners"),
+            ("locking.leaseTTL", "locking.leaseTtl"),
+            ("locking.lease_ttl", "locking.leaseTtl"),
+            ("leaseTtl", "locking.leaseTtl"),
+            ("heartbeatInterval", "runners.heartbeatInterval"),
+            ("runners.projectPaths", "runners.wakeup.projectPaths"),
+            ("runners.wakeup.enable", "runners.wakeup.enabled"),
+            ("presets.mine.comand", "presets.mine.command"),
+            ("hooks[2].evnt", "hooks[2].event"),
+            ("hook", "hooks"),
+        ] {
+            assert_eq!(nearest(given, []).as_deref(), Some(meant), "{given}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_suggested_for_what_resembles_nothing() {
+        assert_eq!(nearest("zzzzzzzzzzzz", []), None);
+    }
+}

@@ -1,0 +1,273 @@
+//! Layers into one configuration: flags beat the environment, that beats the project's file, that the user's, that the
+//! defaults. Guarantees that every value has its key's type and that the rules between keys hold.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use super::document::Document;
+use super::error::{Cause, ConfigError, Place};
+use super::hook::Hook;
+use super::keys::{self, KEYS, Key, Kind, Known};
+use super::nearest::nearest;
+use super::origin::Origin;
+use super::types::{Config, Locking, Preset, Project, Review, Runners, Tasks, Wakeup};
+use super::value::Value;
+
+/// Everything that says something about the configuration.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Layers<'a> {
+    pub flags: &'a [Override<'a>],
+    pub environment: &'a [Override<'a>],
+    pub project: Option<Layer<'a>>,
+    pub user: Option<Layer<'a>>,
+}
+
+/// One file: its settings, and its name in messages.
+#[derive(Debug, Clone, Copy)]
+pub struct Layer<'a> {
+    pub path: &'a str,
+    pub document: &'a Document,
+}
+
+/// One key given on the command line or in the environment, where `label` is the flag or the variable.
+#[derive(Debug, Clone, Copy)]
+pub struct Override<'a> {
+    pub key: &'a str,
+    pub value: &'a str,
+    pub label: &'a str,
+}
+
+/// A key's effective value.
+#[derive(Debug, Clone)]
+pub(super) struct Effective {
+    pub(super) key: String,
+    pub(super) about: &'static str,
+    pub(super) value: Option<Value>,
+    pub(super) origin: Origin,
+}
+
+impl Config {
+    pub fn resolve(layers: Layers<'_>) -> Result<Self, ConfigError> {
+        let stack = Stack::new(layers)?;
+        let mut settings = Vec::with_capacity(KEYS.len());
+        for key in KEYS {
+            if key.kind == Kind::Hooks {
+                continue;
+            }
+            match key.name.split_once('*') {
+                None => settings.push(stack.effective(key, key.name.to_owned())?),
+                Some((before, after)) => {
+                    for name in stack.names(before, after) {
+                        settings.push(stack.effective(key, name)?);
+                    }
+                }
+            }
+        }
+        let settings = Settings(settings);
+        settings.check_timeouts()?;
+        Ok(Self {
+            project: Project {
+                id: settings.text("project.id").and_then(|id| uuid::Uuid::try_parse(&id).ok()),
+                name: settings.text("project.name"),
+            },
+            store_url: settings.text("store.url"),
+            locking: Locking {
+                task_timeout: settings.duration("locking.taskTimeout")?,
+                section_timeout: settings.duration("locking.sectionTimeout")?,
+                lease_ttl: settings.duration("locking.leaseTtl")?,
+                wait_timeout: settings.duration("locking.waitTimeout")?,
+                poll_interval: settings.duration("locking.pollInterval")?,
+            },
+            tasks: Tasks {
+                max_attempts: settings.count("tasks.maxAttempts")?,
+                max_rejections: settings.count("tasks.maxRejections")?,
+            },
+            review: Review {
+                enabled: settings.flag("review.enabled")?,
+                preset: settings.text("review.preset"),
+            },
+            runners: Runners {
+                preset: settings.text("runners.preset").unwrap_or_default(),
+                prompt_template: settings.text("runners.promptTemplate"),
+                heartbeat_interval: settings.duration("runners.heartbeatInterval")?,
+                stale_timeout: settings.duration("runners.staleTimeout")?,
+                subprocess_hang_timeout: settings.duration("runners.subprocessHangTimeout")?,
+                agent_timeout: settings.duration("runners.agentTimeout")?,
+                kill_grace: settings.duration("runners.killGrace")?,
+                max_concurrent: settings.count("runners.maxConcurrent")?,
+                idle_timeout: settings.duration("runners.idleTimeout")?,
+                log_retention: settings.duration("runners.logRetention")?,
+                wakeup: Wakeup {
+                    enabled: settings.flag("runners.wakeup.enabled")?,
+                    check_interval: settings.duration("runners.wakeup.checkInterval")?,
+                    project_paths: settings.list("runners.wakeup.projectPaths"),
+                },
+            },
+            presets: settings.presets(),
+            hooks: stack.hooks.iter().map(|(hook, _)| hook.clone()).collect(),
+            hook_origins: stack.hooks.into_iter().map(|(_, origin)| origin).collect(),
+            settings: settings.0,
+        })
+    }
+}
+
+/// All that was given, lowest layer first.
+struct Stack {
+    given: Vec<(String, Value, Origin)>,
+    hooks: Vec<(Hook, Origin)>,
+}
+
+impl Stack {
+    fn new(layers: Layers<'_>) -> Result<Self, ConfigError> {
+        let mut stack = Self { given: Vec::new(), hooks: Vec::new() };
+        for (layer, is_project) in [(layers.user, false), (layers.project, true)] {
+            let Some(layer) = layer else { continue };
+            for setting in &layer.document.settings {
+                let (path, line) = (layer.path.to_owned(), setting.at.line);
+                let origin =
+                    if is_project { Origin::Project { path, line } } else { Origin::User { path, line } };
+                stack.push(setting.key.clone(), setting.value.clone(), origin);
+            }
+        }
+        for (overrides, is_flag) in [(layers.environment, false), (layers.flags, true)] {
+            for given in overrides {
+                let label = given.label.to_owned();
+                let (place, origin) = if is_flag {
+                    (Place::Flag { flag: label.clone() }, Origin::Flag { flag: label })
+                } else {
+                    (Place::Environment { variable: label.clone() }, Origin::Environment { variable: label })
+                };
+                let Some(Known::Key(key)) = keys::find(given.key) else {
+                    let key = given.key.to_owned();
+                    return Err(ConfigError::UnknownKey { nearest: nearest(&key, []), key, place });
+                };
+                let value = Value::from_text(key.kind, given.key, given.value, &place)?;
+                stack.push(given.key.to_owned(), value, origin);
+            }
+        }
+        Ok(stack)
+    }
+
+    fn push(&mut self, key: String, value: Value, origin: Origin) {
+        let Value::Hooks(hooks) = value else {
+            self.given.push((key, value, origin));
+            return;
+        };
+        for hook in hooks {
+            match self.hooks.iter_mut().find(|(earlier, _)| earlier.name == hook.name) {
+                Some(earlier) => *earlier = (hook, origin.clone()),
+                None => self.hooks.push((hook, origin.clone())),
+            }
+        }
+    }
+
+    fn effective(&self, key: &Key, name: String) -> Result<Effective, ConfigError> {
+        let given = self.given.iter().rev().find(|(given, ..)| *given == name);
+        let (value, origin) = match (given, key.default) {
+            (Some((_, value, origin)), _) => (Some(value.clone()), origin.clone()),
+            (None, Some(default)) => {
+                (Some(Value::from_text(key.kind, key.name, default, &Place::Request)?), Origin::Default)
+            }
+            (None, None) => (None, Origin::Default),
+        };
+        Ok(Effective { key: name, about: key.about, value, origin })
+    }
+
+    /// The names under which a key with a `*` was given.
+    fn names(&self, before: &str, after: &str) -> BTreeSet<String> {
+        let given = self.given.iter().map(|(key, ..)| key);
+        given.filter(|key| key.starts_with(before) && key.ends_with(after)).cloned().collect()
+    }
+}
+
+struct Settings(Vec<Effective>);
+
+impl Settings {
+    fn find(&self, key: &str) -> Option<&Effective> {
+        self.0.iter().find(|setting| setting.key == key)
+    }
+
+    fn value(&self, key: &str) -> Option<&Value> {
+        self.find(key)?.value.as_ref()
+    }
+
+    /// Names a key that the table does not have, or has with another type: a mistake in this file, which a test finds.
+    fn mismatch(key: &str) -> ConfigError {
+        ConfigError::UnknownKey { key: key.to_owned(), place: Place::Request, nearest: nearest(key, []) }
+    }
+
+    fn duration(&self, key: &str) -> Result<Duration, ConfigError> {
+        match self.value(key) {
+            Some(Value::Duration(_, duration)) => Ok(*duration),
+            _ => Err(Self::mismatch(key)),
+        }
+    }
+
+    fn count(&self, key: &str) -> Result<u32, ConfigError> {
+        match self.value(key) {
+            Some(Value::Count(count)) => Ok(*count),
+            _ => Err(Self::mismatch(key)),
+        }
+    }
+
+    fn flag(&self, key: &str) -> Result<bool, ConfigError> {
+        match self.value(key) {
+            Some(Value::Flag(flag)) => Ok(*flag),
+            _ => Err(Self::mismatch(key)),
+        }
+    }
+
+    fn text(&self, key: &str) -> Option<String> {
+        match self.value(key) {
+            Some(Value::Text(text)) => Some(text.clone()),
+            _ => None,
+        }
+    }
+
+    fn list(&self, key: &str) -> Vec<String> {
+        match self.value(key) {
+            Some(Value::List(items)) => items.clone(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn presets(&self) -> BTreeMap<String, Preset> {
+        let mut presets: BTreeMap<String, Preset> = BTreeMap::new();
+        for setting in &self.0 {
+            let Some((name, _)) = setting.key.strip_prefix("presets.").and_then(|rest| rest.split_once('.'))
+            else {
+                continue;
+            };
+            let preset = presets.entry(name.to_owned()).or_default();
+            match &setting.value {
+                Some(Value::List(command)) => preset.command.clone_from(command),
+                Some(Value::Map(env)) => preset.env.clone_from(env),
+                _ => {}
+            }
+        }
+        presets
+    }
+
+    /// A runner that beats too seldom would look stale while it lives, and one that looks stale only after its
+    /// leases expired would be found too late.
+    fn check_timeouts(&self) -> Result<(), ConfigError> {
+        let [beat, stale, task] =
+            ["runners.heartbeatInterval", "runners.staleTimeout", "locking.taskTimeout"];
+        let beats = self.duration(beat)?.saturating_mul(3);
+        if beats <= self.duration(stale)? && self.duration(stale)? <= self.duration(task)? {
+            return Ok(());
+        }
+        let cause = |key: &&str| {
+            let setting = self.find(key)?;
+            let value = setting.value.as_ref()?.to_string();
+            Some(Cause { key: setting.key.clone(), value, origin: setting.origin.clone() })
+        };
+        Err(ConfigError::Conflict {
+            rule: format!("3 × {beat} ≤ {stale} ≤ {task}"),
+            causes: [beat, stale, task].iter().filter_map(cause).collect(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

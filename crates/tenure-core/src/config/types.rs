@@ -1,0 +1,82 @@
+//! The configuration as the rest of the program uses it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::hook::Hook;
+use super::origin::Origin;
+use super::resolve::Effective;
+
+#[derive(Debug, Clone)]
+pub struct Config {
+    pub project: Project,
+    /// With its password, unlike what [`Config::entries`] shows.
+    pub store_url: Option<String>,
+    pub locking: Locking,
+    pub tasks: Tasks,
+    pub review: Review,
+    pub runners: Runners,
+    pub presets: BTreeMap<String, Preset>,
+    /// The user's and the project's; the project's win by name.
+    pub hooks: Vec<Hook>,
+    pub(super) hook_origins: Vec<Origin>,
+    pub(super) settings: Vec<Effective>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Project {
+    pub id: Option<uuid::Uuid>,
+    pub name: Option<String>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Locking {
+    pub task_timeout: Duration,
+    pub section_timeout: Duration,
+    pub lease_ttl: Duration,
+    pub wait_timeout: Duration,
+    pub poll_interval: Duration,
+}
+
+#[derive(Debug, Clone)]
+pub struct Tasks {
+    pub max_attempts: u32,
+    pub max_rejections: u32,
+}
+
+#[derive(Debug, Clone)]
+pub struct Review {
+    pub enabled: bool,
+    pub preset: Option<String>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Runners {
+    pub preset: String,
+    pub prompt_template: Option<String>,
+    pub heartbeat_interval: Duration,
+    pub stale_timeout: Duration,
+    pub subprocess_hang_timeout: Duration,
+    pub agent_timeout: Duration,
+    pub kill_grace: Duration,
+    pub max_concurrent: u32,
+    pub idle_timeout: Duration,
+    pub log_retention: Duration,
+    pub wakeup: Wakeup,
+}
+
+#[derive(Debug, Clone)]
+pub struct Wakeup {
+    pub enabled: bool,
+    pub check_interval: Duration,
+    /// As written: a leading `~` is not expanded here.
+    pub project_paths: Vec<String>,
+}
+
+/// What was configured under `presets.NAME`; the built-in presets are the runner's.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Preset {
+    /// Empty if only the environment of a built-in preset is changed.
+    pub command: Vec<String>,
+    pub env: BTreeMap<String, String>,
+}

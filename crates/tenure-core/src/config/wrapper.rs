@@ -1,0 +1,25 @@
+//! The seeds' way to explain a value where it stands: `{_description: …, _default: …, value: …}`.
+
+use super::yaml::{Content, Entry, Node};
+
+pub(super) const NOTES: [&str; 2] = ["_description", "_default"];
+
+pub(super) enum Unwrapped<'n, 'a> {
+    /// It is no wrapper.
+    Itself,
+    /// The entry that holds the value.
+    Value(&'n Entry<'a>),
+    /// A wrapper that only explains.
+    Nothing,
+}
+
+/// Looks into a wrapper. Where a mapping could be a value itself (`lone` is false), one without notes is no wrapper.
+pub(super) fn unwrap<'n, 'a>(node: &'n Node<'a>, lone: bool) -> Unwrapped<'n, 'a> {
+    let Content::Map { entries, .. } = &node.content else { return Unwrapped::Itself };
+    let is_note = |entry: &Entry<'_>| NOTES.contains(&entry.key.as_ref());
+    let only = entries.iter().all(|entry| is_note(entry) || entry.key == "value");
+    if entries.is_empty() || !only || !(lone || entries.iter().any(is_note)) {
+        return Unwrapped::Itself;
+    }
+    node.entry("value").map_or(Unwrapped::Nothing, Unwrapped::Value)
+}
