@@ -1,1 +1,9 @@
-//! Placeholder.
+//! File locks and process identity that survive any race and any kill.
+
+mod clock;
+mod host;
+mod identity;
+mod sys;
+
+pub use host::{boot_id, host_id, hostname};
+pub use identity::{Host, Liveness, Probe, ProcessIdentity, is_process_running, judge, judge_by_hostname};

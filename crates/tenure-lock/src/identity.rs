@@ -1,0 +1,276 @@
+//! Which life of which process: enough to tell a holder from a later process that was given its number.
+//!
+//! Guarantees: [`Liveness::Dead`] is said only when it is proven; a pid that was given away again, a reboot and a zombie
+//! are recognised; a process that may not be signalled counts as alive.
+//! Does not guarantee an answer: across hosts and pid namespaces it is [`Liveness::Unknown`], and callers treat that as
+//! alive. Machine ids that were cloned together with a disk image make two machines look like one that was rebooted.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{host, sys};
+
+/// One life of one process.
+///
+/// A part that could not be found out is an empty string or 0, and then the liveness is [`Liveness::Unknown`].
+///
+/// ```
+/// use tenure_lock::{Liveness, ProcessIdentity};
+///
+/// let me = ProcessIdentity::current();
+/// # #[cfg(target_os = "linux")]
+/// assert_eq!(me.liveness(), Liveness::Alive);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ProcessIdentity {
+    /// The machine, see [`host_id`](crate::host_id). Never the hostname.
+    pub host_id: String,
+    /// The boot of that machine, see [`boot_id`](crate::boot_id).
+    pub boot_id: String,
+    /// The process's number, as seen in its own pid namespace.
+    pub pid: u32,
+    /// When it started, in the system's own unit; only ever compared for equality.
+    /// Linux: clock ticks since boot. macOS: microseconds since 1970. Windows: 100 ns since 1601.
+    pub start_time: u64,
+    /// The space in which `pid` and `start_time` mean something: on Linux the pid namespace, joined with the time
+    /// namespace where that is not the initial one; 1 on systems that have no such thing.
+    pub pid_ns: u64,
+}
+
+/// Whether a recorded process still runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Liveness {
+    /// It runs, or something that we may not look at closely has its number.
+    Alive,
+    /// Proven not to run any more.
+    Dead,
+    /// Nothing here can tell. To be treated as alive.
+    Unknown,
+}
+
+/// Where a judgement is made: the parts of an identity that do not depend on the process judged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Host {
+    /// See [`host_id`](crate::host_id).
+    pub host_id: String,
+    /// See [`boot_id`](crate::boot_id).
+    pub boot_id: String,
+    /// The judging process's own [`ProcessIdentity::pid_ns`].
+    pub pid_ns: u64,
+    /// See [`hostname`](crate::hostname). Serves only files that record nothing better.
+    pub hostname: String,
+}
+
+/// What the operating system says about a pid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Probe {
+    /// No such process.
+    Gone,
+    /// It has ended and only waits to be collected.
+    Zombie,
+    /// It exists; the start time is missing where we may not, or cannot, read it.
+    Running { start_time: Option<u64> },
+    /// The system would not say.
+    Unclear,
+}
+
+impl Host {
+    /// This host, as the calling process sees it.
+    pub fn here() -> Self {
+        Self {
+            host_id: host::host_id(),
+            boot_id: host::boot_id(),
+            pid_ns: sys::process::pid_namespace(),
+            hostname: host::hostname(),
+        }
+    }
+}
+
+impl ProcessIdentity {
+    /// The calling process.
+    ///
+    /// Only host and boot are remembered between calls. What belongs to the process is read each time, because a forked
+    /// child inherits any memory of it, and after the numbers wrapped around may even have the same pid.
+    pub fn current() -> Self {
+        Self {
+            host_id: host::host_id(),
+            boot_id: host::boot_id(),
+            pid: std::process::id(),
+            start_time: sys::process::own_start_time().unwrap_or(0),
+            pid_ns: sys::process::pid_namespace(),
+        }
+    }
+
+    /// The process that now has this pid, or `None` if there is none, or it has ended and is not collected yet.
+    pub fn of(pid: u32) -> Option<Self> {
+        if pid == std::process::id() {
+            return Some(Self::current());
+        }
+        let start_time = match sys::process::probe(pid) {
+            Probe::Gone | Probe::Zombie => return None,
+            Probe::Running { start_time } => start_time.unwrap_or(0),
+            Probe::Unclear => 0,
+        };
+        Some(Self {
+            host_id: host::host_id(),
+            boot_id: host::boot_id(),
+            pid,
+            start_time,
+            pid_ns: sys::process::pid_namespace(),
+        })
+    }
+
+    /// Whether this life of the process still goes on.
+    pub fn liveness(&self) -> Liveness {
+        judge(self, &Host::here(), sys::process::probe)
+    }
+}
+
+/// Whether a process with this pid runs on this machine. 0 and numbers that no system gives out never do; a zombie does
+/// not; a process of another user does.
+pub fn is_process_running(pid: u32) -> bool {
+    matches!(sys::process::probe(pid), Probe::Running { .. } | Probe::Unclear)
+}
+
+/// The rule behind [`ProcessIdentity::liveness`], without the machine: the place and the probe are arguments.
+pub fn judge(recorded: &ProcessIdentity, here: &Host, probe: impl Fn(u32) -> Probe) -> Liveness {
+    let known = |a: &str, b: &str| !a.is_empty() && !b.is_empty();
+    if !known(&recorded.host_id, &here.host_id) || recorded.host_id != here.host_id {
+        return Liveness::Unknown;
+    }
+    if !known(&recorded.boot_id, &here.boot_id) {
+        return Liveness::Unknown;
+    }
+    if recorded.boot_id != here.boot_id {
+        return Liveness::Dead;
+    }
+    if recorded.pid_ns == 0 || recorded.pid_ns != here.pid_ns {
+        return Liveness::Unknown;
+    }
+    match probe(recorded.pid) {
+        Probe::Gone | Probe::Zombie => Liveness::Dead,
+        Probe::Unclear => Liveness::Unknown,
+        Probe::Running { start_time: None } => Liveness::Alive,
+        Probe::Running { start_time: Some(_) } if recorded.start_time == 0 => Liveness::Unknown,
+        Probe::Running { start_time: Some(started) } if started == recorded.start_time => Liveness::Alive,
+        Probe::Running { start_time: Some(_) } => Liveness::Dead,
+    }
+}
+
+/// The rule for files that record only a pid and a hostname: another name is [`Liveness::Unknown`], else the pid decides.
+/// Names are compared without case.
+pub fn judge_by_hostname(pid: i64, hostname: &str, here: &Host, probe: impl Fn(u32) -> Probe) -> Liveness {
+    if here.hostname.is_empty() || !hostname.eq_ignore_ascii_case(&here.hostname) {
+        return Liveness::Unknown;
+    }
+    let Ok(pid) = u32::try_from(pid) else {
+        return Liveness::Dead;
+    };
+    match probe(pid) {
+        Probe::Gone | Probe::Zombie => Liveness::Dead,
+        Probe::Running { .. } => Liveness::Alive,
+        Probe::Unclear => Liveness::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn here() -> Host {
+        Host { host_id: "machine".into(), boot_id: "boot-2".into(), pid_ns: 7, hostname: "Dev-Box".into() }
+    }
+
+    fn recorded() -> ProcessIdentity {
+        ProcessIdentity {
+            host_id: "machine".into(),
+            boot_id: "boot-2".into(),
+            pid: 42,
+            start_time: 1000,
+            pid_ns: 7,
+        }
+    }
+
+    fn running(start: u64) -> impl Fn(u32) -> Probe {
+        move |_| Probe::Running { start_time: Some(start) }
+    }
+
+    #[test]
+    fn the_same_process_is_alive() {
+        assert_eq!(judge(&recorded(), &here(), running(1000)), Liveness::Alive);
+    }
+
+    #[test]
+    fn a_recycled_pid_is_dead() {
+        assert_eq!(judge(&recorded(), &here(), running(1001)), Liveness::Dead);
+    }
+
+    #[test]
+    fn a_pid_that_is_gone_or_a_zombie_is_dead() {
+        assert_eq!(judge(&recorded(), &here(), |_| Probe::Gone), Liveness::Dead);
+        assert_eq!(judge(&recorded(), &here(), |_| Probe::Zombie), Liveness::Dead);
+    }
+
+    #[test]
+    fn a_process_we_may_not_look_at_is_alive() {
+        assert_eq!(judge(&recorded(), &here(), |_| Probe::Running { start_time: None }), Liveness::Alive);
+    }
+
+    #[test]
+    fn after_a_reboot_the_holder_is_dead_even_if_its_pid_runs() {
+        let before = ProcessIdentity { boot_id: "boot-1".into(), ..recorded() };
+        assert_eq!(judge(&before, &here(), running(1000)), Liveness::Dead);
+    }
+
+    #[test]
+    fn another_host_is_unknown_even_with_another_boot() {
+        let remote = ProcessIdentity { host_id: "elsewhere".into(), boot_id: "boot-9".into(), ..recorded() };
+        assert_eq!(judge(&remote, &here(), |_| Probe::Gone), Liveness::Unknown);
+    }
+
+    #[test]
+    fn another_pid_namespace_is_unknown_unless_the_boot_differs() {
+        let inside = ProcessIdentity { pid_ns: 8, ..recorded() };
+        assert_eq!(judge(&inside, &here(), |_| Probe::Gone), Liveness::Unknown);
+        let earlier = ProcessIdentity { boot_id: "boot-1".into(), ..inside };
+        assert_eq!(judge(&earlier, &here(), |_| Probe::Gone), Liveness::Dead);
+    }
+
+    #[test]
+    fn a_part_that_is_not_known_never_proves_death() {
+        for strip in [
+            (|p: &mut ProcessIdentity| p.host_id.clear()) as fn(&mut _),
+            |p| p.boot_id.clear(),
+            |p| p.pid_ns = 0,
+            |p| p.start_time = 0,
+        ] {
+            let mut vague = recorded();
+            strip(&mut vague);
+            assert_eq!(judge(&vague, &here(), running(1000)), Liveness::Unknown, "{vague:?}");
+        }
+        let nowhere = Host { host_id: String::new(), ..here() };
+        let vague = ProcessIdentity { host_id: String::new(), ..recorded() };
+        assert_eq!(judge(&vague, &nowhere, |_| Probe::Gone), Liveness::Unknown);
+    }
+
+    #[test]
+    fn hostnames_are_compared_without_case_and_only_the_local_one_can_be_dead() {
+        let by_name = |pid, name| judge_by_hostname(pid, name, &here(), |_| Probe::Gone);
+        assert_eq!(by_name(42, "DEV-BOX"), Liveness::Dead);
+        assert_eq!(by_name(42, "test-host"), Liveness::Unknown);
+        assert_eq!(judge_by_hostname(42, "dev-box", &here(), running(1)), Liveness::Alive);
+    }
+
+    #[test]
+    fn numbers_that_are_no_pid_are_never_alive() {
+        for pid in [i64::MIN, -1, i64::from(u32::MAX) + 1, i64::MAX] {
+            assert_eq!(judge_by_hostname(pid, "dev-box", &here(), running(1)), Liveness::Dead, "{pid}");
+        }
+    }
+
+    #[test]
+    fn identity_survives_json() {
+        let text = serde_json::to_string(&recorded()).unwrap();
+        assert_eq!(serde_json::from_str::<ProcessIdentity>(&text).unwrap(), recorded());
+    }
+}

@@ -1,0 +1,27 @@
+//! A system we know nothing about: nobody is ever proven dead.
+
+use crate::identity::Probe;
+
+pub(crate) fn hostname() -> String {
+    std::env::var("HOSTNAME").unwrap_or_default()
+}
+
+pub(crate) fn machine_id() -> Option<String> {
+    None
+}
+
+pub(crate) fn boot_id() -> Option<String> {
+    None
+}
+
+pub(crate) fn pid_namespace() -> u64 {
+    0
+}
+
+pub(crate) fn own_start_time() -> Option<u64> {
+    None
+}
+
+pub(crate) fn probe(pid: u32) -> Probe {
+    if pid == 0 { Probe::Gone } else { Probe::Unclear }
+}
