@@ -1,0 +1,116 @@
+//! The one place where the time is read.
+//!
+//! Everything is milliseconds since the Unix epoch, UTC, and shown as RFC 3339 ending in `Z`. Waits do not use
+//! this clock: they are bounded by the monotonic one.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Serialize, Serializer};
+
+/// A moment, in milliseconds since the Unix epoch.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(i64);
+
+impl Timestamp {
+    pub const fn from_millis(millis: i64) -> Self {
+        Self(millis)
+    }
+
+    pub const fn as_millis(self) -> i64 {
+        self.0
+    }
+
+    /// This moment plus `duration`, at the latest the end of time.
+    #[must_use]
+    pub fn after(self, duration: Duration) -> Self {
+        Self(self.0.saturating_add(millis(duration)))
+    }
+
+    /// This moment minus `duration`.
+    #[must_use]
+    pub fn before(self, duration: Duration) -> Self {
+        Self(self.0.saturating_sub(millis(duration)))
+    }
+
+    /// How long after `earlier` this is; zero if it is not.
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
+    }
+
+    /// To the second, for people: `2026-01-15T11:30:00Z`.
+    pub fn to_seconds(self) -> String {
+        self.zoned().map_or_else(|| self.0.to_string(), |t| format!("{t:.0}"))
+    }
+
+    /// Parses RFC 3339.
+    pub fn parse(text: &str) -> Option<Self> {
+        text.parse::<jiff::Timestamp>().ok().map(|t| Self(t.as_millisecond()))
+    }
+
+    fn zoned(self) -> Option<jiff::Timestamp> {
+        jiff::Timestamp::from_millisecond(self.0).ok()
+    }
+}
+
+fn millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.zoned() {
+            Some(t) => write!(f, "{t:.3}"),
+            None => write!(f, "{}", self.0),
+        }
+    }
+}
+
+impl fmt::Debug for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+impl Serialize for Timestamp {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// Where the time comes from.
+pub trait Clock: Send + Sync + fmt::Debug {
+    fn now(&self) -> Timestamp;
+}
+
+/// The machine's wall clock.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> Timestamp {
+        #[expect(clippy::disallowed_methods, reason = "this is the clock that everything else must use")]
+        let now = jiff::Timestamp::now();
+        Timestamp(now.as_millisecond())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_is_shown_as_rfc_3339_utc_and_read_back() {
+        let t = Timestamp::from_millis(1_705_318_200_123);
+        assert_eq!(t.to_string(), "2024-01-15T11:30:00.123Z");
+        assert_eq!(t.to_seconds(), "2024-01-15T11:30:00Z");
+        assert_eq!(Timestamp::parse(&t.to_string()), Some(t));
+    }
+
+    #[test]
+    fn arithmetic_never_overflows() {
+        let t = Timestamp::from_millis(i64::MAX);
+        assert_eq!(t.after(Duration::MAX), t);
+        assert_eq!(Timestamp::from_millis(0).since(t), Duration::ZERO);
+    }
+}

@@ -1,0 +1,241 @@
+//! Everything that can go wrong, as data.
+//!
+//! The message is for people, the [`ErrorCode`] is public API, and the fields are what a renderer needs for details
+//! and hints. Wording beyond the message, colours and exit codes belong to the binary.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::id::Fence;
+use crate::lease::{Lease, Resource, Standing};
+use crate::task::TaskStatus;
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+macro_rules! error_codes {
+    ($($(#[$doc:meta])* $variant:ident => $text:literal, $exit:literal;)*) => {
+        /// The stable name of an error. The number beside each is its exit code.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum ErrorCode { $($(#[$doc])* $variant,)* }
+
+        impl ErrorCode {
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $text,)* }
+            }
+
+            pub const fn exit_code(self) -> u8 {
+                match self { $(Self::$variant => $exit,)* }
+            }
+        }
+    };
+}
+
+error_codes! {
+    General => "GENERAL_ERROR", 1;
+    Store => "STORE_ERROR", 1;
+    HookFailed => "HOOK_FAILED", 1;
+    AgentFailed => "AGENT_FAILED", 1;
+    InvalidArguments => "INVALID_ARGUMENTS", 2;
+    Ambiguous => "AMBIGUOUS", 2;
+    DependencyCycle => "DEPENDENCY_CYCLE", 2;
+    InvalidTransition => "INVALID_TRANSITION", 2;
+    DefinitionChanged => "DEFINITION_CHANGED", 2;
+    Config => "CONFIG_ERROR", 3;
+    NotInitialized => "NOT_INITIALIZED", 3;
+    StoreTooNew => "STORE_TOO_NEW", 3;
+    TaskNotFound => "TASK_NOT_FOUND", 4;
+    SectionNotFound => "SECTION_NOT_FOUND", 4;
+    LockNotFound => "LOCK_NOT_FOUND", 4;
+    RunnerNotFound => "RUNNER_NOT_FOUND", 4;
+    AgentNotFound => "AGENT_NOT_FOUND", 4;
+    SessionNotFound => "SESSION_NOT_FOUND", 4;
+    JobNotFound => "JOB_NOT_FOUND", 4;
+    PermissionDenied => "PERMISSION_DENIED", 5;
+    TaskLocked => "TASK_LOCKED", 6;
+    SectionLocked => "SECTION_LOCKED", 6;
+    RunnerActive => "RUNNER_ACTIVE", 6;
+    ExclusiveLocked => "EXCLUSIVE_LOCKED", 6;
+    ResumeLocked => "RESUME_LOCKED", 6;
+    CheckFailed => "CHECK_FAILED", 7;
+    LeaseLost => "LEASE_LOST", 8;
+    NotHolder => "NOT_HOLDER", 8;
+    WaitTimeout => "WAIT_TIMEOUT", 9;
+    NothingReady => "NOTHING_READY", 10;
+    NotReady => "NOT_READY", 10;
+}
+
+/// A task as an error names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskName {
+    pub id: String,
+    pub key: String,
+    pub title: String,
+    pub status: TaskStatus,
+}
+
+/// Somebody else has it, or stands in line before the caller.
+#[derive(Debug, Clone)]
+pub struct Locked {
+    pub resource: Resource,
+    /// The task's title or the section's name.
+    pub name: String,
+    /// The task that was wanted, also when it is the section that is held.
+    pub task: Option<TaskName>,
+    /// Nobody holds it while the first in line is about to.
+    pub lease: Option<Lease>,
+    /// How many live waiters stand before the caller.
+    pub queue: usize,
+    pub age: Duration,
+}
+
+/// Why a holder's word does not count.
+#[derive(Debug, Clone)]
+pub struct Lost {
+    pub task: TaskName,
+    /// The lease that the caller meant, if it ever had one.
+    pub meant: Option<Lease>,
+    pub standing: Option<Standing>,
+    /// Who has it now.
+    pub current: Option<Lease>,
+    pub shown: Option<Fence>,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    #[error("{0}")]
+    General(String),
+    #[error("{message}")]
+    Store { message: String, hint: Option<String> },
+    #[error("this database was written by a newer tenure (schema {found}, this one knows {known})")]
+    StoreTooNew { found: i64, known: i64 },
+    #[error("{message}")]
+    PermissionDenied { message: String, path: Option<PathBuf> },
+    #[error("{message}")]
+    Invalid { message: String, hint: Option<String> },
+    #[error("{reference:?} could be {}", list(candidates))]
+    Ambiguous { reference: String, candidates: Vec<TaskName>, more: bool },
+    #[error("this dependency would close a circle: {}", path.join(" → "))]
+    DependencyCycle { path: Vec<String> },
+    #[error("task {} is {}, so it cannot be {verb}", task.key, task.status)]
+    InvalidTransition { task: TaskName, verb: &'static str, hint: Option<String> },
+    #[error("{0}")]
+    Config(String),
+    #[error("there is no tenure project here")]
+    NotInitialized { start: PathBuf, clone_at: Option<PathBuf> },
+    #[error("no task matches {reference:?}")]
+    TaskNotFound { reference: String },
+    #[error("there is no section {name:?}")]
+    SectionNotFound { name: String, similar: Vec<String> },
+    #[error("nothing is held under {reference:?}")]
+    LockNotFound { reference: String },
+    #[error("there is no agent {id:?}")]
+    AgentNotFound { id: String },
+    #[error("{}", locked_message(.0))]
+    Locked(Box<Locked>),
+    #[error("{message}")]
+    StillHeld { message: String, lease: Box<Lease> },
+    #[error("{}", lost_message(.0))]
+    LeaseLost(Box<Lost>),
+    #[error("{}", not_holder_message(.0))]
+    NotHolder(Box<Lost>),
+    #[error("waited {} for {what}", crate::duration::format_short(*waited))]
+    WaitTimeout { what: String, waited: Duration, locked: Option<Box<Locked>> },
+    #[error("{message}")]
+    NothingReady { message: String },
+    #[error("task {} is not ready: {}", task.key, not_ready_reason(task, blocked_by))]
+    NotReady { task: TaskName, blocked_by: Vec<String> },
+}
+
+impl Error {
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self::Invalid { message: message.into(), hint: None }
+    }
+
+    pub fn invalid_with_hint(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Invalid { message: message.into(), hint: Some(hint.into()) }
+    }
+
+    pub fn store(message: impl Into<String>) -> Self {
+        Self::Store { message: message.into(), hint: None }
+    }
+
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::General(_) => ErrorCode::General,
+            Self::Store { .. } => ErrorCode::Store,
+            Self::StoreTooNew { .. } => ErrorCode::StoreTooNew,
+            Self::PermissionDenied { .. } | Self::StillHeld { .. } => ErrorCode::PermissionDenied,
+            Self::Invalid { .. } => ErrorCode::InvalidArguments,
+            Self::Ambiguous { .. } => ErrorCode::Ambiguous,
+            Self::DependencyCycle { .. } => ErrorCode::DependencyCycle,
+            Self::InvalidTransition { .. } => ErrorCode::InvalidTransition,
+            Self::Config(_) => ErrorCode::Config,
+            Self::NotInitialized { .. } => ErrorCode::NotInitialized,
+            Self::TaskNotFound { .. } => ErrorCode::TaskNotFound,
+            Self::SectionNotFound { .. } => ErrorCode::SectionNotFound,
+            Self::LockNotFound { .. } => ErrorCode::LockNotFound,
+            Self::AgentNotFound { .. } => ErrorCode::AgentNotFound,
+            Self::Locked(locked) => match locked.resource.kind {
+                crate::lease::ResourceKind::Task => ErrorCode::TaskLocked,
+                crate::lease::ResourceKind::Section => ErrorCode::SectionLocked,
+                crate::lease::ResourceKind::Runner => ErrorCode::RunnerActive,
+                _ => ErrorCode::ResumeLocked,
+            },
+            Self::LeaseLost(_) => ErrorCode::LeaseLost,
+            Self::NotHolder(_) => ErrorCode::NotHolder,
+            Self::WaitTimeout { .. } => ErrorCode::WaitTimeout,
+            Self::NothingReady { .. } => ErrorCode::NothingReady,
+            Self::NotReady { .. } => ErrorCode::NotReady,
+        }
+    }
+}
+
+fn list(candidates: &[TaskName]) -> String {
+    candidates.iter().map(|c| format!("{} {:?}", c.key, c.title)).collect::<Vec<_>>().join(", ")
+}
+
+fn locked_message(locked: &Locked) -> String {
+    let what = match locked.resource.kind {
+        crate::lease::ResourceKind::Task => format!("Task {:?}", locked.name),
+        crate::lease::ResourceKind::Section => format!("Section {:?}", locked.name),
+        kind => format!("{} {}", kind.as_str(), locked.name),
+    };
+    match &locked.lease {
+        Some(lease) => format!("{what} is locked by {}", lease.holder),
+        None => format!("{what} is promised to the first of {} waiting", locked.queue),
+    }
+}
+
+fn lost_message(lost: &Lost) -> String {
+    let key = &lost.task.key;
+    match (&lost.current, lost.standing) {
+        (Some(current), _) => format!("you no longer hold {key}: {} has it now", current.holder),
+        (None, Some(Standing::Over(reason))) => {
+            format!("you no longer hold {key}: the lease was {}", reason.as_str().replace('_', " "))
+        }
+        (None, Some(Standing::Expired)) => format!("you no longer hold {key}: the lease has expired"),
+        (None, Some(Standing::Dead)) => {
+            format!("you no longer hold {key}: the process behind the lease has died")
+        }
+        (None, _) => format!("you no longer hold {key}"),
+    }
+}
+
+fn not_holder_message(lost: &Lost) -> String {
+    let key = &lost.task.key;
+    match &lost.current {
+        Some(current) => format!("you do not hold {key}: {} does", current.holder),
+        None => format!("you do not hold {key}: nobody does"),
+    }
+}
+
+fn not_ready_reason(task: &TaskName, blocked_by: &[String]) -> String {
+    if blocked_by.is_empty() {
+        format!("it is {}", task.status)
+    } else {
+        format!("it waits for {}", blocked_by.join(", "))
+    }
+}

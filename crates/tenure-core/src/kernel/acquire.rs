@@ -1,0 +1,359 @@
+//! Acquiring: a grant, or a refusal that says who, until when, and how long the line is.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::end::{bury, end_section_if_idle};
+use super::line::ahead;
+use super::refusal::locked;
+use super::standing::same_holder;
+use super::{attempt, wake};
+use crate::error::{Error, Locked, Result, TaskName};
+use crate::event::{EventKind, NewEvent};
+use crate::holder::{Caller, HolderKind};
+use crate::id::{SectionId, TaskId};
+use crate::lease::{Lease, Resource, Standing};
+use crate::store::{Agent, Eyes, LeaseBeat, NewLease, Tx};
+use crate::task::{Task, TaskStatus};
+use crate::world::World;
+
+/// For how long, and where to ring the holder.
+#[derive(Debug, Clone)]
+pub struct Terms {
+    pub ttl: Duration,
+    /// How long the section is kept after the last beat. At least `ttl` counts.
+    pub section_ttl: Duration,
+    pub doorbell: Option<String>,
+    /// The caller's place in line, if it stands in one.
+    pub ticket: Option<(i64, Resource)>,
+}
+
+impl Terms {
+    pub fn new(ttl: Duration) -> Self {
+        Self { ttl, section_ttl: ttl, doorbell: None, ticket: None }
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct Grant {
+    pub task: Task,
+    pub lease: Lease,
+    /// It was the caller's already.
+    pub reacquired: bool,
+    /// Whose lease was taken over, and why that was possible.
+    pub taken_over: Option<(Lease, Standing)>,
+}
+
+#[derive(Debug, Clone)]
+pub enum Verdict {
+    Granted(Box<Grant>),
+    Refused(Box<Locked>),
+}
+
+impl Verdict {
+    pub fn granted(self) -> Result<Grant> {
+        match self {
+            Self::Granted(grant) => Ok(*grant),
+            Self::Refused(locked) => Err(Error::Locked(locked)),
+        }
+    }
+}
+
+pub fn name_of(task: &Task) -> TaskName {
+    TaskName {
+        id: task.id.to_string(),
+        key: task.key.clone(),
+        title: task.title.clone(),
+        status: task.status,
+    }
+}
+
+/// Acquires one task, and its section with it where that is serial.
+pub fn acquire_task(
+    tx: &mut dyn Tx,
+    world: &World<'_>,
+    caller: &Caller,
+    id: &TaskId,
+    terms: &Terms,
+) -> Result<Verdict> {
+    let eyes = world.eyes(tx, Some(&caller.holder))?;
+    let missing = || Error::TaskNotFound { reference: id.to_string() };
+    let mut task = tx.task(id, &eyes)?.ok_or_else(missing)?;
+    // Section before task, everywhere, so that two acquirers never wait for each other.
+    let section = task.section.clone().filter(|s| s.serial);
+    if let Some(section) = &section {
+        tx.lock(&Resource::section(&section.id))?;
+    }
+    let resource = Resource::task(id);
+    tx.lock(&resource)?;
+
+    let mut taken_over = None;
+    if let Some(lease) = task.lease.clone() {
+        match lease.standing(tx.now(), world.judge) {
+            Standing::Live => {
+                let running = attempt::is_running(tx, &lease)?;
+                if same_holder(&lease, caller, running) {
+                    return reacquire(tx, caller, task, lease, terms);
+                }
+                let queue = ahead(tx, &eyes, &resource, own_number(terms, &resource))?.len();
+                let refused = locked(tx, resource, &task.title, Some(name_of(&task)), Some(lease), queue)?;
+                return Ok(Verdict::Refused(Box::new(refused)));
+            }
+            standing => {
+                bury(tx, world, &lease, standing, &caller.holder.id)?;
+                taken_over = Some((lease, standing));
+                task = tx.task(id, &eyes)?.ok_or_else(missing)?;
+            }
+        }
+    }
+    may_start(&task)?;
+
+    let line = ahead(tx, &eyes, &resource, own_number(terms, &resource))?;
+    if !line.is_empty() {
+        let refused = locked(tx, resource, &task.title, Some(name_of(&task)), None, line.len())?;
+        return Ok(Verdict::Refused(Box::new(refused)));
+    }
+    if let Some(section) = &section
+        && let Some(refused) =
+            take_section(tx, world, &eyes, caller, &section.id, &section.name, terms, &task)?
+    {
+        return Ok(Verdict::Refused(Box::new(refused)));
+    }
+
+    let lease = tx.grant(&NewLease {
+        id: world.ids.lease(),
+        resource,
+        holder: caller.holder.clone(),
+        process: caller.process.clone(),
+        doorbell: terms.doorbell.clone(),
+        ttl: terms.ttl,
+        expires_at: tx.now().after(terms.ttl),
+        claimed_from: Some(task.status),
+    })?;
+    tx.append(acquired(&lease, taken_over.as_ref()).task(&task.id))?;
+    let event = NewEvent::new(EventKind::TaskStatus, &caller.holder.id)
+        .task(&task.id)
+        .status(task.status, TaskStatus::InProgress)
+        .fence(lease.fence);
+    tx.set_status(&task.id, TaskStatus::InProgress, event)?;
+    register_agent(tx, caller)?;
+    leave_own_line(tx, terms)?;
+    let task = tx.task(id, &eyes)?.ok_or_else(missing)?;
+    Ok(Verdict::Granted(Box::new(Grant { task, lease, reacquired: false, taken_over })))
+}
+
+/// Acquires the first ready task in working order, and tells the next waiter if there may be more.
+pub fn acquire_next(
+    tx: &mut dyn Tx,
+    world: &World<'_>,
+    caller: &Caller,
+    section: Option<&SectionId>,
+    terms: &Terms,
+) -> Result<Option<Grant>> {
+    let mut eyes = world.eyes(tx, Some(&caller.holder))?;
+    let line = ahead(tx, &eyes, &wake::ready_line(), own_number(terms, &wake::ready_line()))?;
+    if !line.is_empty() {
+        return Ok(None);
+    }
+    // Each round takes a task or makes one unready, so this ends; the bound is for a store that lies.
+    for _ in 0..1000 {
+        let Some(id) = tx.next_ready(section, &eyes)? else { return Ok(None) };
+        match acquire_task(tx, world, caller, &id, terms) {
+            Ok(Verdict::Granted(grant)) => {
+                wake::first_in_line(tx, &eyes, &wake::ready_line())?;
+                return Ok(Some(*grant));
+            }
+            // A serial section held under the caller's own name by another process: not the caller's after all.
+            Ok(Verdict::Refused(_)) if eyes.me.is_some() => eyes.me = None,
+            Ok(Verdict::Refused(_)) => return Ok(None),
+            // Taking it over showed that it has failed for good.
+            Err(Error::InvalidTransition { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(None)
+}
+
+/// Acquires something that is not a task: a runner's slot, a session, a job, an item.
+pub fn acquire_resource(
+    tx: &mut dyn Tx,
+    world: &World<'_>,
+    caller: &Caller,
+    resource: &Resource,
+    name: &str,
+    terms: &Terms,
+) -> Result<std::result::Result<Lease, Box<Locked>>> {
+    tx.lock(resource)?;
+    let eyes = world.eyes(tx, Some(&caller.holder))?;
+    if let Some(lease) = tx.open_lease(resource)? {
+        match lease.standing(tx.now(), world.judge) {
+            Standing::Live if same_holder(&lease, caller, false) => return Ok(Ok(lease)),
+            Standing::Live => {
+                let queue = ahead(tx, &eyes, resource, own_number(terms, resource))?.len();
+                return Ok(Err(Box::new(locked(tx, resource.clone(), name, None, Some(lease), queue)?)));
+            }
+            standing => bury(tx, world, &lease, standing, &caller.holder.id)?,
+        }
+    }
+    let line = ahead(tx, &eyes, resource, own_number(terms, resource))?;
+    if !line.is_empty() {
+        return Ok(Err(Box::new(locked(tx, resource.clone(), name, None, None, line.len())?)));
+    }
+    let lease = tx.grant(&NewLease {
+        id: world.ids.lease(),
+        resource: resource.clone(),
+        holder: caller.holder.clone(),
+        process: caller.process.clone(),
+        doorbell: terms.doorbell.clone(),
+        ttl: terms.ttl,
+        expires_at: tx.now().after(terms.ttl),
+        claimed_from: None,
+    })?;
+    tx.append(acquired(&lease, None))?;
+    leave_own_line(tx, terms)?;
+    Ok(Ok(lease))
+}
+
+fn may_start(task: &Task) -> Result<()> {
+    let name = name_of(task);
+    let hint = match task.status {
+        TaskStatus::Pending | TaskStatus::InProgress => None,
+        TaskStatus::Failed | TaskStatus::Skipped => Some(format!("tenure tasks retry {}", task.key)),
+        TaskStatus::Review => Some(format!("tenure tasks reject {} -m 'what is missing'", task.key)),
+        TaskStatus::Completed => Some(format!("tenure tasks update {} --status pending", task.key)),
+    };
+    if hint.is_some() {
+        return Err(Error::InvalidTransition { task: name, verb: "claimed", hint });
+    }
+    if !task.blocked_by.is_empty() {
+        return Err(Error::NotReady { task: name, blocked_by: task.blocked_by.clone() });
+    }
+    Ok(())
+}
+
+fn reacquire(
+    tx: &mut dyn Tx,
+    caller: &Caller,
+    task: Task,
+    mut lease: Lease,
+    terms: &Terms,
+) -> Result<Verdict> {
+    // A process that takes up what its name had claimed is from now on the life that must not end.
+    if lease.process.is_none() && caller.process.is_some() {
+        lease.process.clone_from(&caller.process);
+        lease.doorbell.clone_from(&terms.doorbell);
+        lease.ttl = terms.ttl;
+        lease.heartbeat_at = tx.now();
+        lease.expires_at = lease.expires_at.max(tx.now().after(terms.ttl));
+        tx.beat(
+            lease.fence,
+            &LeaseBeat {
+                process: lease.process.clone(),
+                doorbell: lease.doorbell.clone(),
+                ttl: lease.ttl,
+                heartbeat_at: lease.heartbeat_at,
+                expires_at: lease.expires_at,
+            },
+        )?;
+        if let Some(section) = task.section.as_ref().filter(|s| s.serial) {
+            super::renew::renew_section(tx, &section.id, &lease, terms.section_ttl)?;
+        }
+    }
+    leave_own_line(tx, terms)?;
+    Ok(Verdict::Granted(Box::new(Grant { task, lease, reacquired: true, taken_over: None })))
+}
+
+/// Takes or keeps the section's lease for the caller, or says who has it.
+#[expect(clippy::too_many_arguments, reason = "one private step of acquire_task, with its whole context")]
+fn take_section(
+    tx: &mut dyn Tx,
+    world: &World<'_>,
+    eyes: &Eyes,
+    caller: &Caller,
+    id: &SectionId,
+    name: &str,
+    terms: &Terms,
+    task: &Task,
+) -> Result<Option<Locked>> {
+    let resource = Resource::section(id);
+    let ttl = terms.section_ttl.max(terms.ttl);
+    if let Some(lease) = tx.open_lease(&resource)? {
+        match lease.standing(tx.now(), world.judge) {
+            Standing::Live => {
+                if same_holder(&lease, caller, lease.process != caller.process) {
+                    super::renew::renew_section(tx, id, &lease, ttl)?;
+                    return Ok(None);
+                }
+                let queue = ahead(tx, eyes, &resource, own_number(terms, &resource))?.len();
+                return locked(tx, resource, name, Some(name_of(task)), Some(lease), queue).map(Some);
+            }
+            standing => bury(tx, world, &lease, standing, &caller.holder.id)?,
+        }
+    }
+    let line = ahead(tx, eyes, &resource, own_number(terms, &resource))?;
+    if !line.is_empty() {
+        return locked(tx, resource, name, Some(name_of(task)), None, line.len()).map(Some);
+    }
+    let lease = tx.grant(&NewLease {
+        id: world.ids.lease(),
+        resource,
+        holder: caller.holder.clone(),
+        process: caller.process.clone(),
+        doorbell: terms.doorbell.clone(),
+        ttl,
+        expires_at: tx.now().after(ttl),
+        claimed_from: None,
+    })?;
+    tx.append(acquired(&lease, None))?;
+    Ok(None)
+}
+
+fn own_number(terms: &Terms, resource: &Resource) -> Option<i64> {
+    terms.ticket.as_ref().filter(|(_, of)| of == resource).map(|(number, _)| *number)
+}
+
+fn leave_own_line(tx: &mut dyn Tx, terms: &Terms) -> Result<()> {
+    match &terms.ticket {
+        Some((number, _)) => tx.delete_ticket(*number),
+        None => Ok(()),
+    }
+}
+
+fn acquired<'a>(lease: &'a Lease, taken_over: Option<&(Lease, Standing)>) -> NewEvent<'a> {
+    NewEvent::new(EventKind::LeaseAcquired, &lease.holder.id).fence(lease.fence).detail(json!({
+        "lease": lease.id,
+        "resource": lease.resource.to_string(),
+        "holder": lease.holder.to_string(),
+        "expiresAt": lease.expires_at,
+        "takenOverFrom": taken_over.map(|(old, _)| json!({"holder": old.holder.to_string(), "fence": old.fence})),
+    }))
+}
+
+/// Any name is an agent, registered at first use.
+fn register_agent(tx: &mut dyn Tx, caller: &Caller) -> Result<()> {
+    if caller.holder.kind != HolderKind::Agent {
+        return Ok(());
+    }
+    let now = tx.now();
+    let agent = match tx.agent(&caller.holder.id)? {
+        Some(known) => Agent { last_seen_at: now, left_at: None, ..known },
+        None => Agent {
+            id: caller.holder.id.clone(),
+            name: None,
+            capabilities: Vec::new(),
+            joined_at: now,
+            last_seen_at: now,
+            left_at: None,
+            active_claims: 0,
+        },
+    };
+    tx.save_agent(&agent)
+}
+
+pub(super) fn drop_section(tx: &mut dyn Tx, eyes: &Eyes, task: &Task, lease: &Lease) -> Result<()> {
+    match task.section.as_ref().filter(|s| s.serial) {
+        Some(section) => end_section_if_idle(tx, eyes, &section.id, lease),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,131 @@
+//! Attempts: one execution under a lease, recorded before its process exists.
+//!
+//! The lease's end turns a running attempt into an `ending` one in the same transaction; whoever then ends its processes
+//! says so with [`end_attempt`]. While one is `ending`, nothing new may start on that resource.
+
+use serde_json::json;
+
+use crate::error::Result;
+use crate::event::{EventKind, NewEvent};
+use crate::holder::Incarnation;
+use crate::id::{AttemptId, TaskId};
+use crate::lease::{Attempt, AttemptState, Lease};
+use crate::store::{Tx, View};
+use crate::world::World;
+
+/// How an attempt went, for its row.
+#[derive(Debug, Clone, Default)]
+pub struct Outcome {
+    pub exit_code: Option<i32>,
+    pub reason: String,
+    pub charged: bool,
+}
+
+/// Commits the attempt's row and its mark; only then may its process be started.
+pub fn begin_attempt(
+    tx: &mut dyn Tx,
+    world: &World<'_>,
+    lease: &Lease,
+    owner: &Incarnation,
+    log_path: Option<String>,
+) -> Result<Attempt> {
+    let attempt = Attempt {
+        id: world.ids.attempt(),
+        resource: lease.resource.clone(),
+        fence: lease.fence,
+        state: AttemptState::Running,
+        owner: owner.clone(),
+        pid: None,
+        log_path,
+        started_at: tx.now(),
+        ended_at: None,
+        exit_code: None,
+        reason: None,
+        charged: false,
+    };
+    tx.insert_attempt(&attempt)?;
+    say(tx, &attempt, EventKind::AttemptStarted, &lease.holder.id)?;
+    Ok(attempt)
+}
+
+pub fn note_pid(tx: &mut dyn Tx, attempt: &mut Attempt, pid: u32) -> Result<()> {
+    attempt.pid = Some(pid);
+    tx.update_attempt(&attempt.id, attempt)
+}
+
+/// Its processes are gone. Saying it twice changes nothing.
+pub fn end_attempt(tx: &mut dyn Tx, attempt: &Attempt, outcome: &Outcome, actor: &str) -> Result<()> {
+    let rows = tx.attempts(&attempt.resource)?;
+    let Some(found) = rows.into_iter().find(|a| a.id == attempt.id && a.state != AttemptState::Ended) else {
+        return Ok(());
+    };
+    let ended = Attempt {
+        state: AttemptState::Ended,
+        ended_at: Some(tx.now()),
+        exit_code: outcome.exit_code.or(found.exit_code),
+        // What the takeover wrote down is the reason; the killing is only its consequence.
+        reason: found.reason.clone().or_else(|| Some(outcome.reason.clone())),
+        charged: found.charged || outcome.charged,
+        ..found
+    };
+    tx.update_attempt(&ended.id, &ended)?;
+    say(tx, &ended, EventKind::AttemptEnded, actor)
+}
+
+/// The lease is over: whatever still runs under it is to be ended.
+pub(super) fn mark_ending(
+    tx: &mut dyn Tx,
+    lease: &Lease,
+    reason: &str,
+    charge: bool,
+    actor: &str,
+) -> Result<bool> {
+    let mut charged = false;
+    for attempt in tx.attempts(&lease.resource)? {
+        if attempt.fence != lease.fence || attempt.state != AttemptState::Running {
+            continue;
+        }
+        let ending = Attempt {
+            state: AttemptState::Ending,
+            reason: Some(reason.to_owned()),
+            charged: charge,
+            ..attempt
+        };
+        tx.update_attempt(&ending.id, &ending)?;
+        say(tx, &ending, EventKind::AttemptEnding, actor)?;
+        charged |= charge;
+    }
+    Ok(charged)
+}
+
+/// Attempts of this lease's resource whose processes have to be gone before anything new starts.
+pub fn ending_attempts(view: &dyn View, lease: &Lease) -> Result<Vec<Attempt>> {
+    let mut attempts = view.attempts(&lease.resource)?;
+    attempts.retain(|a| a.state == AttemptState::Ending);
+    Ok(attempts)
+}
+
+/// Every attempt that waits for its processes to be ended.
+pub fn unfinished_attempts(view: &dyn View) -> Result<Vec<Attempt>> {
+    let mut attempts = view.open_attempts()?;
+    attempts.retain(|a| a.state == AttemptState::Ending);
+    Ok(attempts)
+}
+
+pub(super) fn is_running(view: &dyn View, lease: &Lease) -> Result<bool> {
+    Ok(view
+        .attempts(&lease.resource)?
+        .iter()
+        .any(|a| a.fence == lease.fence && a.state == AttemptState::Running))
+}
+
+fn say(tx: &mut dyn Tx, attempt: &Attempt, kind: EventKind, actor: &str) -> Result<()> {
+    let task: Option<TaskId> = attempt.resource.task_id();
+    let id: &AttemptId = &attempt.id;
+    let mut event = NewEvent::new(kind, actor).fence(attempt.fence).detail(json!({
+        "attempt": id, "resource": attempt.resource.to_string(), "exitCode": attempt.exit_code,
+        "reason": attempt.reason, "charged": attempt.charged,
+    }));
+    event.task = task.as_ref();
+    tx.append(event).map(drop)
+}

@@ -1,0 +1,412 @@
+//! Ending: a holder finishes or lets go, time or death ends a lease, or somebody forces it away.
+
+use serde_json::json;
+
+use super::acquire::{drop_section, name_of};
+use super::standing::{claim_of, same_holder};
+use super::{attempt, wake};
+use crate::error::{Error, Result, TaskName};
+use crate::event::{EventKind, NewEvent};
+use crate::holder::Caller;
+use crate::id::{SectionId, TaskId};
+use crate::lease::{EndReason, Lease, Resource, ResourceKind, Standing};
+use crate::store::{Eyes, LeaseFilter, TaskEdit, Tx};
+use crate::task::{Task, TaskStatus};
+use crate::world::World;
+
+/// What the holder says about its task.
+#[derive(Debug, Clone, Copy)]
+pub enum Finish<'a> {
+    Done,
+    /// Leave it to a reviewer, whatever the policy.
+    Review,
+    Fail(&'a str),
+    Release(Option<&'a str>),
+}
+
+impl Finish<'_> {
+    fn end_reason(self) -> EndReason {
+        match self {
+            Self::Release(_) => EndReason::Released,
+            _ => EndReason::Completed,
+        }
+    }
+
+    fn message(&self) -> Option<&str> {
+        match self {
+            Self::Fail(text) => Some(text),
+            Self::Release(text) => *text,
+            Self::Done | Self::Review => None,
+        }
+    }
+
+    fn target(self, world: &World<'_>, lease: &Lease) -> TaskStatus {
+        match self {
+            // Whoever was given a task to review and says "done" has approved it.
+            Self::Done if world.policy.review && lease.claimed_from != Some(TaskStatus::Review) => {
+                TaskStatus::Review
+            }
+            Self::Done => TaskStatus::Completed,
+            Self::Review => TaskStatus::Review,
+            Self::Fail(_) => TaskStatus::Failed,
+            Self::Release(_) => lease.claimed_from.unwrap_or(TaskStatus::Pending),
+        }
+    }
+
+    /// Is this what the task already says, as after a reply that got lost?
+    fn already(self, lease: &Lease, status: TaskStatus) -> bool {
+        match self {
+            Self::Done => matches!(status, TaskStatus::Completed | TaskStatus::Review),
+            Self::Review => status == TaskStatus::Review,
+            Self::Fail(_) => status == TaskStatus::Failed,
+            Self::Release(_) => Some(status) == lease.claimed_from,
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct Finished {
+    pub task: Task,
+    pub lease: Lease,
+    /// False if this was said before, with the same credential.
+    pub changed: bool,
+}
+
+/// The holder's word on its task, accepted only under the latest grant (L8) and applied once.
+///
+/// `keep_section` is for a runner that goes on to the section's next task.
+pub fn finish(
+    tx: &mut dyn Tx,
+    world: &World<'_>,
+    caller: &Caller,
+    task: &TaskName,
+    word: Finish<'_>,
+    keep_section: bool,
+) -> Result<Finished> {
+    let id = TaskId::new(&task.id);
+    lock_task(tx, world, &id)?;
+    let claim = claim_of(tx, world, caller, task)?;
+    let eyes = world.eyes(tx, Some(&caller.holder))?;
+    let found = read(tx, &id, &eyes)?;
+    let lease = &claim.lease;
+    let expected = word.end_reason();
+    match claim.standing {
+        Standing::Live => {}
+        // Late, but nobody has been given it and nobody has moved it since.
+        Standing::Expired if still_where_left(lease, found.status) => {}
+        Standing::Over(reason) if reason == expected && word.already(lease, found.status) => {
+            return Ok(Finished { task: found, lease: claim.lease, changed: false });
+        }
+        _ => return Err(claim.lost(name_of(&found), None, caller)),
+    }
+    if lease.ended.is_some() {
+        // Time had closed it; the holder's word is the better reason.
+        tx.reopen_lease(lease.fence)?;
+    }
+    let reason = word.message().map(str::to_owned);
+    close(tx, lease, expected, reason.as_deref(), &caller.holder.id, false)?;
+    let to = word.target(world, lease);
+    move_task(tx, &found, to, &caller.holder.id, lease, reason.as_deref())?;
+    acknowledge_messages(tx, &id, to, &caller.holder.id)?;
+    if !keep_section {
+        drop_section(tx, &eyes, &found, lease)?;
+    }
+    wake::first_in_line(tx, &eyes, &lease.resource)?;
+    wake::work_appeared(tx, &eyes)?;
+    let task = read(tx, &id, &eyes)?;
+    Ok(Finished { task, lease: claim.lease, changed: true })
+}
+
+/// A change of status by somebody who need not hold the task: approve, reject, skip, retry, `update --status`.
+///
+/// Another's live lease refuses it, unless `force`: then that lease ends, and is returned.
+pub fn settle(
+    tx: &mut dyn Tx,
+    world: &World<'_>,
+    caller: &Caller,
+    id: &TaskId,
+    to: TaskStatus,
+    message: Option<&str>,
+    force_it: bool,
+) -> Result<Option<Lease>> {
+    lock_task(tx, world, id)?;
+    let eyes = world.eyes(tx, Some(&caller.holder))?;
+    let task = read(tx, id, &eyes)?;
+    let mut evicted = None;
+    if let Some(lease) = &task.lease {
+        let actor = &caller.holder.id;
+        match lease.standing(tx.now(), world.judge) {
+            Standing::Live if same_holder(lease, caller, false) => {
+                let reason = match to {
+                    TaskStatus::Completed | TaskStatus::Review | TaskStatus::Failed => EndReason::Completed,
+                    _ => EndReason::Released,
+                };
+                close(tx, lease, reason, message, actor, false)?;
+                drop_section(tx, &eyes, &task, lease)?;
+            }
+            Standing::Live if force_it => {
+                close(tx, lease, EndReason::Forced, message, actor, false)?;
+                drop_section(tx, &eyes, &task, lease)?;
+                ring_holder(tx, lease);
+                evicted = Some(lease.clone());
+            }
+            Standing::Live => return Err(held(tx, &eyes, &task, lease)),
+            standing => {
+                close(tx, lease, reason_of(standing), message, actor, false)?;
+                drop_section(tx, &eyes, &task, lease)?;
+            }
+        }
+    }
+    let mut event = NewEvent::new(EventKind::TaskStatus, &caller.holder.id)
+        .task(id)
+        .status(task.status, to)
+        .detail(json!({"message": message}));
+    event.fence = task.lease.as_ref().map(|lease| lease.fence);
+    if to != task.status {
+        tx.set_status(id, to, event)?;
+    }
+    wake::first_in_line(tx, &eyes, &Resource::task(id))?;
+    wake::work_appeared(tx, &eyes)?;
+    Ok(evicted)
+}
+
+/// Refuses if another holds the task: before editing or deleting it.
+pub(crate) fn refuse_if_held(tx: &mut dyn Tx, world: &World<'_>, caller: &Caller, task: &Task) -> Result<()> {
+    match &task.lease {
+        Some(lease)
+            if lease.standing(tx.now(), world.judge) == Standing::Live
+                && !same_holder(lease, caller, false) =>
+        {
+            let eyes = world.eyes(tx, Some(&caller.holder))?;
+            Err(held(tx, &eyes, task, lease))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn held(tx: &mut dyn Tx, eyes: &Eyes, task: &Task, lease: &Lease) -> Error {
+    let resource = lease.resource.clone();
+    let queue = super::line::ahead(tx, eyes, &resource, None).map_or(0, |line| line.len());
+    match super::refusal::locked(tx, resource, &task.title, Some(name_of(task)), Some(lease.clone()), queue) {
+        Ok(locked) => Error::Locked(Box::new(locked)),
+        Err(error) => error,
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct Forced {
+    /// The lease that was shown, and those of its holder's tasks that went with a section.
+    pub ended: Vec<Lease>,
+}
+
+/// Takes a lease away from its holder. Refused if it is no longer the one that was `shown`.
+pub fn force(tx: &mut dyn Tx, world: &World<'_>, actor: &str, shown: &Lease) -> Result<Forced> {
+    tx.lock(&shown.resource)?;
+    let current = tx.open_lease(&shown.resource)?;
+    let Some(lease) = current.filter(|lease| lease.fence == shown.fence) else {
+        return Err(Error::LockNotFound { reference: shown.id.to_string() });
+    };
+    let eyes = world.eyes(tx, None)?;
+    let mut ended = vec![lease.clone()];
+    if let Some(section) = lease.resource.section_id() {
+        ended.extend(tx.task_leases_in_section(&section, &lease.holder)?);
+    }
+    // Tasks first, so that the section's own end is said once and last.
+    for lease in ended.iter().rev() {
+        let standing = lease.standing(tx.now(), world.judge);
+        let reason = if standing == Standing::Live { EndReason::Forced } else { reason_of(standing) };
+        close(tx, lease, reason, None, actor, false)?;
+        give_back(tx, world, &eyes, lease, reason.as_str(), actor, false)?;
+        ring_holder(tx, lease);
+    }
+    Ok(Forced { ended })
+}
+
+/// The holder gives up something that is not a task.
+pub fn release_resource(tx: &mut dyn Tx, world: &World<'_>, lease: &Lease, reason: EndReason) -> Result<()> {
+    tx.lock(&lease.resource)?;
+    let Some(open) = tx.open_lease(&lease.resource)?.filter(|l| l.fence == lease.fence) else {
+        return Ok(());
+    };
+    close(tx, &open, reason, None, &open.holder.id, false)?;
+    let eyes = world.eyes(tx, None)?;
+    wake::first_in_line(tx, &eyes, &open.resource)?;
+    if open.resource.kind == ResourceKind::Section {
+        wake::work_appeared(tx, &eyes)?;
+    }
+    Ok(())
+}
+
+/// Closes every lease that time or death has ended and puts its task back. Says which.
+pub fn bury_lapsed(tx: &mut dyn Tx, world: &World<'_>, actor: &str) -> Result<Vec<(Lease, Standing)>> {
+    let mut buried = Vec::new();
+    for lease in tx.leases(&LeaseFilter::default())? {
+        tx.lock(&lease.resource)?;
+        let standing = lease.standing(tx.now(), world.judge);
+        if standing == Standing::Live
+            || tx.open_lease(&lease.resource)?.is_none_or(|l| l.fence != lease.fence)
+        {
+            continue;
+        }
+        bury(tx, world, &lease, standing, actor)?;
+        buried.push((lease, standing));
+    }
+    Ok(buried)
+}
+
+/// Closes one lapsed lease, marks what ran under it as ending, and puts its task back where it was claimed from.
+pub(super) fn bury(
+    tx: &mut dyn Tx,
+    world: &World<'_>,
+    lease: &Lease,
+    standing: Standing,
+    actor: &str,
+) -> Result<()> {
+    let reason = reason_of(standing);
+    // A supervisor that died while the machine ran on may have been killed by its task; a reboot or a pause was not.
+    let charge = standing == Standing::Dead
+        && lease.process.as_ref().is_some_and(|process| world.judge.is_this_boot(process));
+    let charged = close(tx, lease, reason, None, actor, charge)?;
+    let eyes = world.eyes(tx, None)?;
+    give_back(tx, world, &eyes, lease, reason.as_str(), actor, charged)
+}
+
+fn reason_of(standing: Standing) -> EndReason {
+    match standing {
+        Standing::Live => EndReason::Forced,
+        Standing::Expired => EndReason::Expired,
+        Standing::Dead => EndReason::HolderDied,
+        Standing::Over(reason) => reason,
+    }
+}
+
+/// The lease row, its event, and the attempt under it. True if a running attempt was charged.
+fn close(
+    tx: &mut dyn Tx,
+    lease: &Lease,
+    reason: EndReason,
+    message: Option<&str>,
+    actor: &str,
+    charge: bool,
+) -> Result<bool> {
+    tx.end_lease(lease.fence, reason)?;
+    let task = lease.resource.task_id();
+    let mut event = NewEvent::new(EventKind::LeaseEnded, actor).fence(lease.fence).detail(json!({
+        "lease": lease.id, "resource": lease.resource.to_string(), "holder": lease.holder.to_string(),
+        "reason": reason.as_str(), "message": message,
+    }));
+    event.task = task.as_ref();
+    tx.append(event)?;
+    attempt::mark_ending(tx, lease, reason.as_str(), charge, actor)
+}
+
+/// Puts the task of an ended lease back, or fails it if it has been tried often enough; wakes who may go on.
+fn give_back(
+    tx: &mut dyn Tx,
+    world: &World<'_>,
+    eyes: &Eyes,
+    lease: &Lease,
+    reason: &str,
+    actor: &str,
+    charged: bool,
+) -> Result<()> {
+    if let Some(id) = lease.resource.task_id() {
+        if let Some(task) = tx.task(&id, eyes)? {
+            let mut to = lease.claimed_from.unwrap_or(TaskStatus::Pending);
+            let mut why = reason.to_owned();
+            if charged {
+                let attempts = task.attempts.saturating_add(1);
+                tx.edit_task(&id, &TaskEdit { attempts: Some(attempts), ..TaskEdit::default() }, None)?;
+                if attempts >= world.policy.max_attempts {
+                    to = TaskStatus::Failed;
+                    why = format!("{attempts} attempts ended with the death of their supervisor");
+                }
+            }
+            if task.status == TaskStatus::InProgress {
+                move_task(tx, &task, to, actor, lease, Some(&why))?;
+            }
+            drop_section(tx, eyes, &task, lease)?;
+        }
+    }
+    wake::first_in_line(tx, eyes, &lease.resource)?;
+    wake::work_appeared(tx, eyes)
+}
+
+/// A section's lease ends with the last of its holder's tasks.
+pub(super) fn end_section_if_idle(
+    tx: &mut dyn Tx,
+    eyes: &Eyes,
+    section: &SectionId,
+    ended: &Lease,
+) -> Result<()> {
+    let others = tx.task_leases_in_section(section, &ended.holder)?;
+    if others.iter().any(|lease| lease.fence != ended.fence) {
+        return Ok(());
+    }
+    let resource = Resource::section(section);
+    let Some(lease) = tx.open_lease(&resource)?.filter(|lease| lease.held_by(&ended.holder)) else {
+        return Ok(());
+    };
+    close(tx, &lease, EndReason::Released, None, &ended.holder.id, false)?;
+    wake::first_in_line(tx, eyes, &resource)
+}
+
+fn move_task(
+    tx: &mut dyn Tx,
+    task: &Task,
+    to: TaskStatus,
+    actor: &str,
+    lease: &Lease,
+    why: Option<&str>,
+) -> Result<()> {
+    if task.status == to {
+        return Ok(());
+    }
+    let event = NewEvent::new(EventKind::TaskStatus, actor)
+        .task(&task.id)
+        .status(task.status, to)
+        .fence(lease.fence)
+        .detail(json!({"message": why}));
+    tx.set_status(&task.id, to, event)
+}
+
+/// In progress, or back where a clean-up put it: nobody has decided anything about it since.
+fn still_where_left(lease: &Lease, status: TaskStatus) -> bool {
+    status == TaskStatus::InProgress || Some(status) == lease.claimed_from
+}
+
+/// What was left on a task has reached its holder once that holder has finished it.
+fn acknowledge_messages(tx: &mut dyn Tx, id: &TaskId, to: TaskStatus, by: &str) -> Result<()> {
+    if !matches!(to, TaskStatus::Completed | TaskStatus::Review) {
+        return Ok(());
+    }
+    let filter = crate::store::MessageFilter {
+        task: Some(id.clone()),
+        limit: u64::from(u32::MAX),
+        ..crate::store::MessageFilter::default()
+    };
+    for message in tx.messages(&filter)?.0 {
+        if message.to.as_deref().is_none_or(|to| to == by) {
+            tx.acknowledge(message.id, by)?;
+        }
+    }
+    Ok(())
+}
+
+fn ring_holder(tx: &mut dyn Tx, lease: &Lease) {
+    if let Some(doorbell) = &lease.doorbell {
+        tx.ring(doorbell);
+    }
+}
+
+fn lock_task(tx: &mut dyn Tx, world: &World<'_>, id: &TaskId) -> Result<()> {
+    let eyes = Eyes { me: None, dead: Vec::new(), ticket_life: world.policy.ticket_life };
+    if let Some(section) = read(tx, id, &eyes)?.section.filter(|s| s.serial) {
+        tx.lock(&Resource::section(&section.id))?;
+    }
+    tx.lock(&Resource::task(id))
+}
+
+fn read(tx: &dyn Tx, id: &TaskId, eyes: &Eyes) -> Result<Task> {
+    tx.task(id, eyes)?.ok_or_else(|| Error::TaskNotFound { reference: id.to_string() })
+}

@@ -1,0 +1,58 @@
+//! The line before a resource: first come, first served, among live waiters.
+
+use crate::error::Result;
+use crate::holder::{Caller, Incarnation};
+use crate::lease::{Resource, Ticket};
+use crate::store::{Eyes, NewTicket, Tx, View};
+
+/// The live tickets of others that stand before `mine`, or before everybody who has none.
+pub(super) fn ahead(
+    view: &dyn View,
+    eyes: &Eyes,
+    resource: &Resource,
+    mine: Option<i64>,
+) -> Result<Vec<Ticket>> {
+    let mut line = view.tickets(resource)?;
+    line.retain(|ticket| is_live(view, eyes, ticket) && mine.is_none_or(|number| ticket.number < number));
+    Ok(line)
+}
+
+pub(super) fn is_live(view: &dyn View, eyes: &Eyes, ticket: &Ticket) -> bool {
+    ticket.refreshed_at > view.now().before(eyes.ticket_life) && !eyes.is_dead(&ticket.process)
+}
+
+/// How many live waiters stand before a newcomer, or before the ticket `mine`.
+pub fn waiting_before(view: &dyn View, eyes: &Eyes, resource: &Resource, mine: Option<i64>) -> Result<usize> {
+    Ok(ahead(view, eyes, resource, mine)?.len())
+}
+
+/// Takes a place in the line, or keeps the one that `ticket` is if it is for this resource.
+///
+/// A waiter holds one ticket at a time: a place in another line is given up.
+pub fn join_line(
+    tx: &mut dyn Tx,
+    resource: &Resource,
+    caller: &Caller,
+    process: &Incarnation,
+    doorbell: Option<&str>,
+    ticket: Option<(i64, &Resource)>,
+) -> Result<i64> {
+    if let Some((number, of)) = ticket {
+        if of == resource && tx.refresh_ticket(number)? {
+            return Ok(number);
+        }
+        tx.delete_ticket(number)?;
+    }
+    tx.insert_ticket(&NewTicket {
+        resource: resource.clone(),
+        holder: caller.holder.clone(),
+        process: process.clone(),
+        doorbell: doorbell.map(str::to_owned),
+    })
+}
+
+/// Gives a place up and tells whoever now stands first, who may have been waiting for just that.
+pub fn leave_line(tx: &mut dyn Tx, eyes: &Eyes, number: i64, resource: &Resource) -> Result<()> {
+    tx.delete_ticket(number)?;
+    super::wake::first_in_line(tx, eyes, resource)
+}

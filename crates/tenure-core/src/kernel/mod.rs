@@ -1,0 +1,27 @@
+//! The lease kernel: who holds a resource, for how long, and what happens when the holder vanishes.
+//!
+//! Each function here is one decision inside one transaction. They guarantee, for every resource: at most one open
+//! lease (L1, by the store's unique index); fences that only rise (L2); a lapsed lease blocks nobody (L3, L5) and is
+//! taken over in the transaction that closes it (L4); only the latest grant may write, and nothing but time may have
+//! ended it (L8); a section and its task are granted together or not at all (L9).
+//!
+//! They do not touch processes. Ending the processes of a lapsed attempt is the caller's work, after the commit.
+
+mod acquire;
+mod attempt;
+mod end;
+mod line;
+mod refusal;
+mod renew;
+mod standing;
+mod wake;
+
+pub use acquire::{Grant, Terms, Verdict, acquire_next, acquire_resource, acquire_task, name_of};
+pub use attempt::{Outcome, begin_attempt, end_attempt, ending_attempts, note_pid, unfinished_attempts};
+pub(crate) use end::refuse_if_held;
+pub use end::{Finish, Finished, Forced, bury_lapsed, finish, force, release_resource, settle};
+pub use line::{join_line, leave_line, waiting_before};
+pub use refusal::locked;
+pub use renew::{Beat, check, renew, renew_resource};
+pub use standing::{Claim, claim_of, same_holder};
+pub(crate) use wake::work_appeared;

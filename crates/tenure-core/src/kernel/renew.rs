@@ -1,0 +1,185 @@
+//! Renewing: only the holder, from now, by the lease's own ttl (L7).
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::acquire::name_of;
+use super::standing::claim_of;
+use crate::error::{Error, Result, TaskName};
+use crate::event::{EventKind, NewEvent};
+use crate::holder::Caller;
+use crate::id::{SectionId, TaskId};
+use crate::lease::{Lease, Resource, Standing};
+use crate::store::{LeaseBeat, NewLease, Tx, View};
+use crate::task::TaskStatus;
+use crate::world::World;
+
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Beat {
+    /// A new ttl from now on.
+    pub ttl: Option<Duration>,
+    /// At least how long the section is kept; the task's ttl without it.
+    pub section_ttl: Option<Duration>,
+    /// A supervising process may take up its own expired lease if nothing was granted since.
+    pub revive: bool,
+}
+
+pub fn renew(
+    tx: &mut dyn Tx,
+    world: &World<'_>,
+    caller: &Caller,
+    task: &TaskName,
+    beat: Beat,
+) -> Result<Lease> {
+    let id = TaskId::new(&task.id);
+    let eyes = world.eyes(tx, Some(&caller.holder))?;
+    let found = tx.task(&id, &eyes)?.ok_or_else(|| Error::TaskNotFound { reference: task.key.clone() })?;
+    let section = found.section.clone().filter(|s| s.serial);
+    if let Some(section) = &section {
+        tx.lock(&Resource::section(&section.id))?;
+    }
+    tx.lock(&Resource::task(&id))?;
+    let claim = claim_of(tx, world, caller, task)?;
+    let mut lease = claim.lease.clone();
+    let lost = || claim.lost(name_of(&found), None, caller);
+    match claim.standing {
+        Standing::Live => {}
+        Standing::Expired if beat.revive => {
+            let untouched =
+                found.status == TaskStatus::InProgress || Some(found.status) == lease.claimed_from;
+            let taken = match &section {
+                Some(section) => section_taken(tx, world, &section.id, &lease)?,
+                None => false,
+            };
+            if !untouched || taken {
+                return Err(lost());
+            }
+            revive(tx, &lease, &id, found.status)?;
+        }
+        _ => return Err(lost()),
+    }
+    lease.ttl = beat.ttl.unwrap_or(lease.ttl);
+    lease.heartbeat_at = tx.now();
+    lease.expires_at = tx.now().after(lease.ttl);
+    lease.ended = None;
+    tx.beat(lease.fence, &beat_of(&lease))?;
+    if let Some(section) = &section {
+        let ttl = beat.section_ttl.unwrap_or(lease.ttl).max(lease.ttl);
+        if !renew_section(tx, &section.id, &lease, ttl)? {
+            regrant_section(tx, world, &section.id, &lease, ttl)?;
+        }
+    }
+    Ok(lease)
+}
+
+/// Renews something that is not a task. `None` if it is no longer the caller's.
+pub fn renew_resource(
+    tx: &mut dyn Tx,
+    world: &World<'_>,
+    held: &Lease,
+    ttl: Option<Duration>,
+) -> Result<Option<Lease>> {
+    tx.lock(&held.resource)?;
+    let latest = tx.latest_lease(&held.resource)?;
+    let Some(mut lease) = latest.filter(|l| l.fence == held.fence) else { return Ok(None) };
+    match lease.standing(tx.now(), world.judge) {
+        Standing::Live => {}
+        Standing::Expired if lease.ended.is_some() => tx.reopen_lease(lease.fence)?,
+        Standing::Expired => {}
+        _ => return Ok(None),
+    }
+    lease.ttl = ttl.unwrap_or(lease.ttl);
+    lease.heartbeat_at = tx.now();
+    lease.expires_at = tx.now().after(lease.ttl);
+    lease.ended = None;
+    tx.beat(lease.fence, &beat_of(&lease))?;
+    Ok(Some(lease))
+}
+
+/// Does the caller still hold the task?
+pub fn check(view: &dyn View, world: &World<'_>, caller: &Caller, task: &TaskName) -> Result<Lease> {
+    let claim = claim_of(view, world, caller, task)?;
+    if claim.standing == Standing::Live {
+        Ok(claim.lease)
+    } else {
+        Err(claim.lost(task.clone(), None, caller))
+    }
+}
+
+/// Moves the section's expiry with its task's. False if the holder does not have the section.
+pub(super) fn renew_section(tx: &mut dyn Tx, id: &SectionId, task: &Lease, ttl: Duration) -> Result<bool> {
+    let Some(mut section) =
+        tx.open_lease(&Resource::section(id))?.filter(|lease| lease.held_by(&task.holder))
+    else {
+        return Ok(false);
+    };
+    if section.process.is_none() {
+        section.process.clone_from(&task.process);
+        section.doorbell.clone_from(&task.doorbell);
+    }
+    section.heartbeat_at = tx.now();
+    section.expires_at = section.expires_at.max(tx.now().after(ttl)).max(task.expires_at);
+    tx.beat(section.fence, &beat_of(&section))?;
+    Ok(true)
+}
+
+fn beat_of(lease: &Lease) -> LeaseBeat {
+    LeaseBeat {
+        process: lease.process.clone(),
+        doorbell: lease.doorbell.clone(),
+        ttl: lease.ttl,
+        heartbeat_at: lease.heartbeat_at,
+        expires_at: lease.expires_at,
+    }
+}
+
+fn revive(tx: &mut dyn Tx, lease: &Lease, id: &TaskId, status: TaskStatus) -> Result<()> {
+    if lease.ended.is_some() {
+        tx.reopen_lease(lease.fence)?;
+    }
+    let actor = &lease.holder.id;
+    let detail = json!({"lease": lease.id, "resource": lease.resource.to_string()});
+    tx.append(NewEvent::new(EventKind::LeaseRevived, actor).task(id).fence(lease.fence).detail(detail))?;
+    if status != TaskStatus::InProgress {
+        let event = NewEvent::new(EventKind::TaskStatus, actor)
+            .task(id)
+            .status(status, TaskStatus::InProgress)
+            .fence(lease.fence);
+        tx.set_status(id, TaskStatus::InProgress, event)?;
+    }
+    Ok(())
+}
+
+fn section_taken(tx: &mut dyn Tx, world: &World<'_>, id: &SectionId, task: &Lease) -> Result<bool> {
+    let open = tx.open_lease(&Resource::section(id))?;
+    Ok(open.is_some_and(|lease| {
+        !lease.held_by(&task.holder) && lease.standing(tx.now(), world.judge) == Standing::Live
+    }))
+}
+
+/// The clean-up had let the section go with the task; both come back together.
+fn regrant_section(
+    tx: &mut dyn Tx,
+    world: &World<'_>,
+    id: &SectionId,
+    task: &Lease,
+    ttl: Duration,
+) -> Result<()> {
+    let resource = Resource::section(id);
+    if let Some(lapsed) = tx.open_lease(&resource)? {
+        let standing = lapsed.standing(tx.now(), world.judge);
+        super::end::bury(tx, world, &lapsed, standing, &task.holder.id)?;
+    }
+    tx.grant(&NewLease {
+        id: world.ids.lease(),
+        resource,
+        holder: task.holder.clone(),
+        process: task.process.clone(),
+        doorbell: task.doorbell.clone(),
+        ttl,
+        expires_at: tx.now().after(ttl),
+        claimed_from: None,
+    })
+    .map(drop)
+}

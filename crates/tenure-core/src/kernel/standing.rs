@@ -1,0 +1,73 @@
+//! Whose lease is it, and does its holder's word still count?
+
+use crate::error::{Error, Lost, Result, TaskName};
+use crate::holder::Caller;
+use crate::lease::{Lease, Resource, Standing};
+use crate::store::View;
+use crate::world::World;
+
+/// Does `caller` mean, by credential or by name, the life that holds `lease`? (L6)
+///
+/// Two windows that share one name are two workers as soon as one of them executes something, so a name alone does not
+/// reach a lease under which another process is `running` an attempt.
+pub fn same_holder(lease: &Lease, caller: &Caller, running: bool) -> bool {
+    if caller.fence == Some(lease.fence) {
+        return true;
+    }
+    if !lease.held_by(&caller.holder) {
+        return false;
+    }
+    match (&lease.process, &caller.process) {
+        (None, _) => true,
+        (Some(theirs), Some(ours)) => theirs.process == ours.process,
+        (Some(_), None) => !running,
+    }
+}
+
+/// The lease that a caller speaks for, and how it stands.
+#[derive(Debug, Clone)]
+pub struct Claim {
+    pub lease: Lease,
+    pub standing: Standing,
+}
+
+/// Finds the lease that the caller means: the one of its fence, or the resource's latest if the name is the same.
+///
+/// Refused if that lease is not the latest grant of its resource: somebody has been given it since.
+pub fn claim_of(view: &dyn View, world: &World<'_>, caller: &Caller, task: &TaskName) -> Result<Claim> {
+    let resource = Resource::new(crate::lease::ResourceKind::Task, &task.id);
+    let latest = view.latest_lease(&resource)?;
+    let current = latest.clone().filter(Lease::is_open);
+    let meant = match caller.fence {
+        Some(fence) => view.lease_by_fence(fence)?.filter(|lease| lease.resource == resource),
+        None => latest.clone().filter(|lease| lease.held_by(&caller.holder)),
+    };
+    let Some(lease) = meant else {
+        return Err(Error::NotHolder(Box::new(Lost {
+            task: task.clone(),
+            meant: None,
+            standing: None,
+            current,
+            shown: caller.fence,
+        })));
+    };
+    let standing = lease.standing(view.now(), world.judge);
+    let claim = Claim { lease, standing };
+    if latest.is_some_and(|l| l.fence != claim.lease.fence) {
+        return Err(claim.lost(task.clone(), current, caller));
+    }
+    Ok(claim)
+}
+
+impl Claim {
+    pub(super) fn lost(&self, task: TaskName, current: Option<Lease>, caller: &Caller) -> Error {
+        let current = current.filter(|lease| lease.fence != self.lease.fence);
+        Error::LeaseLost(Box::new(Lost {
+            task,
+            meant: Some(self.lease.clone()),
+            standing: Some(self.standing),
+            current,
+            shown: caller.fence,
+        }))
+    }
+}

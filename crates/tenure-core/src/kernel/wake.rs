@@ -1,0 +1,30 @@
+//! Who is to be woken after the commit. A ring is a hint; the woken run their transaction again.
+
+use crate::error::Result;
+use crate::lease::{Resource, ResourceKind};
+use crate::store::{Eyes, LeaseFilter, Tx};
+
+/// The first live waiter for `resource`.
+pub(super) fn first_in_line(tx: &mut dyn Tx, eyes: &Eyes, resource: &Resource) -> Result<()> {
+    let first = super::line::ahead(tx, eyes, resource, None)?.into_iter().find_map(|ticket| ticket.doorbell);
+    if let Some(doorbell) = first {
+        tx.ring(&doorbell);
+    }
+    Ok(())
+}
+
+/// Something may have become ready: the first who waits for anything, and every idle runner.
+pub(crate) fn work_appeared(tx: &mut dyn Tx, eyes: &Eyes) -> Result<()> {
+    first_in_line(tx, eyes, &ready_line())?;
+    let slots =
+        tx.leases(&LeaseFilter { kinds: Some(vec![ResourceKind::Runner]), ..LeaseFilter::default() })?;
+    for doorbell in slots.into_iter().filter_map(|slot| slot.doorbell) {
+        tx.ring(&doorbell);
+    }
+    Ok(())
+}
+
+/// The line of those who want any ready task.
+pub(super) fn ready_line() -> Resource {
+    Resource::new(ResourceKind::Ready, "")
+}

@@ -1,0 +1,89 @@
+//! Rows of leases, of the line before them, and of the attempts under them.
+
+use std::time::Duration;
+
+use crate::clock::Timestamp;
+use crate::error::Result;
+use crate::holder::{Holder, Incarnation};
+use crate::id::{AttemptId, Fence, LeaseId, SectionId};
+use crate::lease::{Attempt, EndReason, Lease, Resource, ResourceKind, Ticket};
+use crate::task::TaskStatus;
+
+#[derive(Debug, Clone, Default)]
+pub struct LeaseFilter {
+    pub kinds: Option<Vec<ResourceKind>>,
+    pub resource: Option<Resource>,
+    pub holder: Option<Holder>,
+    pub include_ended: bool,
+    /// Newest first if set, else by fence.
+    pub newest_first: bool,
+    pub limit: Option<u64>,
+}
+
+#[derive(Debug, Clone)]
+pub struct NewLease {
+    pub id: LeaseId,
+    pub resource: Resource,
+    pub holder: Holder,
+    pub process: Option<Incarnation>,
+    pub doorbell: Option<String>,
+    pub ttl: Duration,
+    pub expires_at: Timestamp,
+    pub claimed_from: Option<TaskStatus>,
+}
+
+/// The part of a lease that its holder moves.
+#[derive(Debug, Clone)]
+pub struct LeaseBeat {
+    pub process: Option<Incarnation>,
+    pub doorbell: Option<String>,
+    pub ttl: Duration,
+    pub heartbeat_at: Timestamp,
+    pub expires_at: Timestamp,
+}
+
+#[derive(Debug, Clone)]
+pub struct NewTicket {
+    pub resource: Resource,
+    pub holder: Holder,
+    pub process: Incarnation,
+    pub doorbell: Option<String>,
+}
+
+pub trait ReadLeases {
+    /// Distinct processes recorded in open leases and in tickets.
+    fn recorded_processes(&self) -> Result<Vec<Incarnation>>;
+    fn open_lease(&self, resource: &Resource) -> Result<Option<Lease>>;
+    fn latest_lease(&self, resource: &Resource) -> Result<Option<Lease>>;
+    fn lease_by_id(&self, id: &str) -> Result<Option<Lease>>;
+    fn lease_by_fence(&self, fence: Fence) -> Result<Option<Lease>>;
+    fn leases(&self, filter: &LeaseFilter) -> Result<Vec<Lease>>;
+    /// The open task leases of `holder` in a section.
+    fn task_leases_in_section(&self, section: &SectionId, holder: &Holder) -> Result<Vec<Lease>>;
+    /// In the order in which they came.
+    fn tickets(&self, resource: &Resource) -> Result<Vec<Ticket>>;
+    fn count_tickets(&self) -> Result<u64>;
+    /// Newest first.
+    fn attempts(&self, resource: &Resource) -> Result<Vec<Attempt>>;
+    /// Every attempt that is not over.
+    fn open_attempts(&self) -> Result<Vec<Attempt>>;
+}
+
+pub trait WriteLeases {
+    /// Nobody else decides about `resource` until this transaction is over, whether or not it has a row.
+    fn lock(&mut self, resource: &Resource) -> Result<()>;
+    /// A grant: the store gives it a fence greater than every earlier one.
+    fn grant(&mut self, lease: &NewLease) -> Result<Lease>;
+    fn beat(&mut self, fence: Fence, beat: &LeaseBeat) -> Result<()>;
+    fn end_lease(&mut self, fence: Fence, reason: EndReason) -> Result<()>;
+    /// Undoes an end that only time had brought.
+    fn reopen_lease(&mut self, fence: Fence) -> Result<()>;
+    fn insert_ticket(&mut self, ticket: &NewTicket) -> Result<i64>;
+    /// False if the ticket is gone.
+    fn refresh_ticket(&mut self, number: i64) -> Result<bool>;
+    fn delete_ticket(&mut self, number: i64) -> Result<()>;
+    fn insert_attempt(&mut self, attempt: &Attempt) -> Result<()>;
+    fn update_attempt(&mut self, id: &AttemptId, attempt: &Attempt) -> Result<()>;
+    /// Once committed, and only then, wake whoever listens there. A hint, never a promise.
+    fn ring(&mut self, doorbell: &str);
+}

@@ -1,0 +1,109 @@
+//! What a store must be able to do: move rows.
+//!
+//! A store decides nothing. It runs a body inside one transaction, hands it a [`View`] or a [`Tx`], and commits all
+//! or nothing. A body may be run again after a conflict, so it must have no effect but through its `Tx`.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::clock::Timestamp;
+use crate::error::Result;
+use crate::holder::{Holder, Incarnation, Judge, Liveness};
+
+mod feed;
+mod leases;
+mod sections;
+mod tasks;
+
+pub use feed::{Agent, EventFilter, Message, MessageFilter, ReadFeed, WriteFeed};
+pub use leases::{LeaseBeat, LeaseFilter, NewLease, NewTicket, ReadLeases, WriteLeases};
+pub use sections::{NewSection, ReadSections, SectionEdit, WriteSections};
+pub use tasks::{NewTask, ReadTasks, TaskEdit, TaskFilter, TaskLookup, WriteTasks};
+
+/// What a commit must survive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// Power loss: grants, status changes, finishes, messages, checkpoints.
+    Power,
+    /// The death of any process: renewals, heartbeats, tickets.
+    Process,
+}
+
+/// A place where rows live.
+pub trait Store: Send + fmt::Debug {
+    fn read_with(&self, body: &mut dyn FnMut(&dyn View) -> Result<()>) -> Result<()>;
+
+    fn write_with(
+        &self,
+        durability: Durability,
+        body: &mut dyn FnMut(&mut dyn Tx) -> Result<()>,
+    ) -> Result<()>;
+}
+
+impl dyn Store + '_ {
+    /// One consistent look at the store.
+    pub fn read<T>(&self, mut body: impl FnMut(&dyn View) -> Result<T>) -> Result<T> {
+        let mut answer = None;
+        self.read_with(&mut |view| {
+            answer = Some(body(view)?);
+            Ok(())
+        })?;
+        answer.ok_or_else(unanswered)
+    }
+
+    /// One transaction. If `body` fails, nothing was written.
+    pub fn write<T>(
+        &self,
+        durability: Durability,
+        mut body: impl FnMut(&mut dyn Tx) -> Result<T>,
+    ) -> Result<T> {
+        let mut answer = None;
+        self.write_with(durability, &mut |tx| {
+            answer = Some(body(tx)?);
+            Ok(())
+        })?;
+        answer.ok_or_else(unanswered)
+    }
+}
+
+fn unanswered() -> crate::Error {
+    crate::Error::store("the store committed without running the transaction")
+}
+
+/// From whose side, and knowing which processes to be dead, readiness is judged.
+#[derive(Debug, Clone)]
+pub struct Eyes {
+    pub me: Option<Holder>,
+    /// Recorded processes that are proven dead: their leases and tickets block nobody.
+    pub dead: Vec<Incarnation>,
+    /// A ticket that was not refreshed for this long has lost its place.
+    pub ticket_life: Duration,
+}
+
+impl Eyes {
+    /// Looks at every recorded process once. The number of those is the number of open leases and waiters, not of
+    /// tasks.
+    pub fn open(
+        view: &dyn View,
+        judge: &dyn Judge,
+        me: Option<&Holder>,
+        ticket_life: Duration,
+    ) -> Result<Self> {
+        let mut dead = view.recorded_processes()?;
+        dead.retain(|process| judge.liveness(process) == Liveness::Dead);
+        Ok(Self { me: me.cloned(), dead, ticket_life })
+    }
+
+    pub fn is_dead(&self, process: &Incarnation) -> bool {
+        self.dead.contains(process)
+    }
+}
+
+/// Reading.
+pub trait View: ReadTasks + ReadSections + ReadLeases + ReadFeed {
+    /// The moment of this transaction, read once every lock it needs is held.
+    fn now(&self) -> Timestamp;
+}
+
+/// Writing: everything a [`View`] can, and changes that are committed together.
+pub trait Tx: View + WriteTasks + WriteSections + WriteLeases + WriteFeed {}

@@ -1,0 +1,251 @@
+-- Schema 1. Times are milliseconds since the Unix epoch, UTC. Every enumeration is checked here, so that no program,
+-- ours or another, can store a value that tenure does not know.
+
+CREATE TABLE meta (
+    name  TEXT PRIMARY KEY,
+    value INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+INSERT INTO meta (name, value) VALUES ('next_task_number', 1);
+
+CREATE TABLE sections (
+    id         TEXT PRIMARY KEY,
+    name       TEXT NOT NULL UNIQUE,
+    mode       TEXT NOT NULL CHECK (mode IN ('serial', 'parallel')),
+    priority   INTEGER NOT NULL,
+    position   INTEGER NOT NULL,
+    open_tasks INTEGER NOT NULL DEFAULT 0 CHECK (open_tasks >= 0),
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL
+) STRICT;
+
+CREATE UNIQUE INDEX sections_order ON sections (priority, position, id);
+
+-- The home of tasks without a section. It is never shown, and every join works for every task.
+INSERT INTO sections (id, name, mode, priority, position, created_at, updated_at)
+VALUES ('', '', 'parallel', 100, 0, 0, 0);
+
+CREATE TABLE section_deps (
+    section_id TEXT NOT NULL REFERENCES sections (id),
+    depends_on TEXT NOT NULL REFERENCES sections (id),
+    PRIMARY KEY (section_id, depends_on),
+    CHECK (section_id <> depends_on)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX section_deps_back ON section_deps (depends_on);
+
+CREATE TABLE tasks (
+    id          TEXT PRIMARY KEY,
+    key         TEXT NOT NULL UNIQUE,
+    title       TEXT NOT NULL CHECK (title <> ''),
+    description TEXT NOT NULL DEFAULT '',
+    status      TEXT NOT NULL
+                CHECK (status IN ('pending', 'in_progress', 'review', 'completed', 'failed', 'skipped')),
+    section_id  TEXT NOT NULL DEFAULT '' REFERENCES sections (id),
+    source_file TEXT,
+    priority    INTEGER NOT NULL,
+    position    INTEGER NOT NULL,
+    labels      TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(labels)),
+    attempts    INTEGER NOT NULL DEFAULT 0 CHECK (attempts >= 0),
+    rejections  INTEGER NOT NULL DEFAULT 0 CHECK (rejections >= 0),
+    -- Dependencies that are neither completed nor skipped; kept by the triggers below.
+    open_deps   INTEGER NOT NULL DEFAULT 0 CHECK (open_deps >= 0),
+    created_at  INTEGER NOT NULL,
+    updated_at  INTEGER NOT NULL
+) STRICT;
+
+CREATE INDEX tasks_order ON tasks (section_id, priority, position, id, status);
+CREATE INDEX tasks_status ON tasks (status);
+CREATE INDEX tasks_title ON tasks (title);
+-- What `next` walks: its first entry per section is the answer, however many tasks there are.
+CREATE INDEX tasks_ready ON tasks (section_id, priority, position, id)
+    WHERE status = 'pending' AND open_deps = 0;
+
+CREATE TABLE task_deps (
+    task_id    TEXT NOT NULL REFERENCES tasks (id),
+    depends_on TEXT NOT NULL REFERENCES tasks (id),
+    PRIMARY KEY (task_id, depends_on),
+    CHECK (task_id <> depends_on)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX task_deps_back ON task_deps (depends_on);
+
+CREATE TRIGGER task_added AFTER INSERT ON tasks
+WHEN NEW.status NOT IN ('completed', 'skipped')
+BEGIN
+    UPDATE sections SET open_tasks = open_tasks + 1 WHERE id = NEW.section_id;
+END;
+
+CREATE TRIGGER task_removed AFTER DELETE ON tasks
+WHEN OLD.status NOT IN ('completed', 'skipped')
+BEGIN
+    UPDATE sections SET open_tasks = open_tasks - 1 WHERE id = OLD.section_id;
+END;
+
+CREATE TRIGGER task_moved AFTER UPDATE OF section_id ON tasks
+WHEN OLD.section_id <> NEW.section_id AND NEW.status NOT IN ('completed', 'skipped')
+BEGIN
+    UPDATE sections SET open_tasks = open_tasks - 1 WHERE id = OLD.section_id;
+    UPDATE sections SET open_tasks = open_tasks + 1 WHERE id = NEW.section_id;
+END;
+
+CREATE TRIGGER task_finished AFTER UPDATE OF status ON tasks
+WHEN OLD.status NOT IN ('completed', 'skipped') AND NEW.status IN ('completed', 'skipped')
+BEGIN
+    UPDATE sections SET open_tasks = open_tasks - 1 WHERE id = NEW.section_id;
+    UPDATE tasks SET open_deps = open_deps - 1
+    WHERE id IN (SELECT task_id FROM task_deps WHERE depends_on = NEW.id);
+END;
+
+CREATE TRIGGER task_reopened AFTER UPDATE OF status ON tasks
+WHEN OLD.status IN ('completed', 'skipped') AND NEW.status NOT IN ('completed', 'skipped')
+BEGIN
+    UPDATE sections SET open_tasks = open_tasks + 1 WHERE id = NEW.section_id;
+    UPDATE tasks SET open_deps = open_deps + 1
+    WHERE id IN (SELECT task_id FROM task_deps WHERE depends_on = NEW.id);
+END;
+
+CREATE TRIGGER dependency_added AFTER INSERT ON task_deps
+WHEN (SELECT status FROM tasks WHERE id = NEW.depends_on) NOT IN ('completed', 'skipped')
+BEGIN
+    UPDATE tasks SET open_deps = open_deps + 1 WHERE id = NEW.task_id;
+END;
+
+CREATE TRIGGER dependency_removed AFTER DELETE ON task_deps
+WHEN (SELECT status FROM tasks WHERE id = OLD.depends_on) NOT IN ('completed', 'skipped')
+BEGIN
+    UPDATE tasks SET open_deps = open_deps - 1 WHERE id = OLD.task_id;
+END;
+
+CREATE TABLE leases (
+    -- AUTOINCREMENT: a number is never given twice, not even after old leases were pruned.
+    fence         INTEGER PRIMARY KEY AUTOINCREMENT,
+    lease_id      TEXT NOT NULL UNIQUE,
+    resource_kind TEXT NOT NULL
+                  CHECK (resource_kind IN ('task', 'section', 'runner', 'session', 'job', 'item')),
+    resource_id   TEXT NOT NULL,
+    holder_kind   TEXT NOT NULL CHECK (holder_kind IN ('runner', 'agent', 'person')),
+    holder_id     TEXT NOT NULL,
+    process       TEXT CHECK (process IS NULL OR json_valid(process)),
+    doorbell      TEXT,
+    ttl_ms        INTEGER NOT NULL CHECK (ttl_ms > 0),
+    acquired_at   INTEGER NOT NULL,
+    heartbeat_at  INTEGER NOT NULL,
+    expires_at    INTEGER NOT NULL,
+    claimed_from  TEXT
+                  CHECK (claimed_from IN ('pending', 'in_progress', 'review', 'completed', 'failed', 'skipped')),
+    ended_at      INTEGER,
+    end_reason    TEXT
+                  CHECK (end_reason IN ('released', 'completed', 'expired', 'holder_died', 'forced')),
+    CHECK ((ended_at IS NULL) = (end_reason IS NULL))
+) STRICT;
+
+-- L1: one holder, by construction.
+CREATE UNIQUE INDEX leases_open ON leases (resource_kind, resource_id) WHERE ended_at IS NULL;
+CREATE INDEX leases_history ON leases (resource_kind, resource_id, fence);
+CREATE INDEX leases_expiry ON leases (resource_kind, expires_at) WHERE ended_at IS NULL;
+CREATE INDEX leases_holder ON leases (holder_id) WHERE ended_at IS NULL;
+CREATE INDEX leases_process ON leases (process) WHERE ended_at IS NULL AND process IS NOT NULL;
+
+CREATE TABLE tickets (
+    number        INTEGER PRIMARY KEY AUTOINCREMENT,
+    resource_kind TEXT NOT NULL
+                  CHECK (resource_kind IN ('task', 'section', 'runner', 'session', 'job', 'item', 'ready')),
+    resource_id   TEXT NOT NULL,
+    holder_kind   TEXT NOT NULL CHECK (holder_kind IN ('runner', 'agent', 'person')),
+    holder_id     TEXT NOT NULL,
+    process       TEXT NOT NULL CHECK (json_valid(process)),
+    doorbell      TEXT,
+    created_at    INTEGER NOT NULL,
+    refreshed_at  INTEGER NOT NULL
+) STRICT;
+
+CREATE INDEX tickets_line ON tickets (resource_kind, resource_id, number);
+
+CREATE TABLE attempts (
+    id            TEXT PRIMARY KEY,
+    resource_kind TEXT NOT NULL
+                  CHECK (resource_kind IN ('task', 'section', 'runner', 'session', 'job', 'item')),
+    resource_id   TEXT NOT NULL,
+    fence         INTEGER NOT NULL REFERENCES leases (fence),
+    state         TEXT NOT NULL CHECK (state IN ('running', 'ending', 'ended')),
+    owner         TEXT NOT NULL CHECK (json_valid(owner)),
+    pid           INTEGER,
+    log_path      TEXT,
+    started_at    INTEGER NOT NULL,
+    ended_at      INTEGER,
+    exit_code     INTEGER,
+    reason        TEXT,
+    charged       INTEGER NOT NULL DEFAULT 0 CHECK (charged IN (0, 1)),
+    CHECK ((state = 'ended') = (ended_at IS NOT NULL))
+) STRICT;
+
+CREATE INDEX attempts_resource ON attempts (resource_kind, resource_id, started_at);
+CREATE INDEX attempts_open ON attempts (state) WHERE state <> 'ended';
+CREATE INDEX attempts_fence ON attempts (fence);
+
+CREATE TABLE agents (
+    id           TEXT PRIMARY KEY,
+    name         TEXT,
+    capabilities TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(capabilities)),
+    joined_at    INTEGER NOT NULL,
+    last_seen_at INTEGER NOT NULL,
+    left_at      INTEGER
+) STRICT;
+
+CREATE TABLE messages (
+    id              INTEGER PRIMARY KEY AUTOINCREMENT,
+    task_id         TEXT REFERENCES tasks (id) ON DELETE CASCADE,
+    sender          TEXT NOT NULL,
+    recipient       TEXT,
+    text            TEXT NOT NULL,
+    sent_at         INTEGER NOT NULL,
+    acknowledged_at INTEGER,
+    acknowledged_by TEXT,
+    CHECK ((acknowledged_at IS NULL) = (acknowledged_by IS NULL))
+) STRICT;
+
+CREATE INDEX messages_task ON messages (task_id, id);
+CREATE INDEX messages_recipient ON messages (recipient, id);
+
+-- The feed. It outlives what it speaks of, so it refers to tasks by value only.
+CREATE TABLE event_kinds (kind TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
+
+INSERT INTO event_kinds (kind) VALUES
+    ('task.created'), ('task.updated'), ('task.status'), ('task.deleted'),
+    ('section.created'), ('section.updated'), ('section.deleted'),
+    ('lease.acquired'), ('lease.revived'), ('lease.ended'),
+    ('attempt.started'), ('attempt.ending'), ('attempt.ended'),
+    ('agent.joined'), ('agent.left'), ('message.sent'), ('message.acknowledged');
+
+CREATE TABLE events (
+    seq         INTEGER PRIMARY KEY AUTOINCREMENT,
+    at          INTEGER NOT NULL,
+    kind        TEXT NOT NULL REFERENCES event_kinds (kind),
+    actor       TEXT NOT NULL,
+    task_id     TEXT,
+    from_status TEXT
+                CHECK (from_status IN ('pending', 'in_progress', 'review', 'completed', 'failed', 'skipped')),
+    to_status   TEXT
+                CHECK (to_status IN ('pending', 'in_progress', 'review', 'completed', 'failed', 'skipped')),
+    fence       INTEGER,
+    detail      TEXT CHECK (detail IS NULL OR json_valid(detail))
+) STRICT;
+
+CREATE INDEX events_task ON events (task_id, seq);
+
+-- Open locks under the names and columns that the queries of older tools use.
+CREATE VIEW task_locks AS
+SELECT resource_id AS task_id,
+       holder_id AS runner_id,
+       datetime(acquired_at / 1000, 'unixepoch') AS acquired_at,
+       datetime(expires_at / 1000, 'unixepoch') AS expires_at,
+       datetime(heartbeat_at / 1000, 'unixepoch') AS heartbeat_at
+FROM leases WHERE ended_at IS NULL AND resource_kind = 'task';
+
+CREATE VIEW section_locks AS
+SELECT resource_id AS section_id,
+       holder_id AS runner_id,
+       datetime(acquired_at / 1000, 'unixepoch') AS acquired_at,
+       datetime(expires_at / 1000, 'unixepoch') AS expires_at
+FROM leases WHERE ended_at IS NULL AND resource_kind = 'section';

@@ -1,0 +1,171 @@
+//! Opening the database, and running one transaction.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags};
+use tenure_core::store::{Durability, Store, Tx, View};
+use tenure_core::{Clock, Error, Result, Timestamp};
+
+use crate::doorbell;
+use crate::error::{io_error, sql_error};
+use crate::gate::Gate;
+use crate::migrate;
+
+#[derive(Debug, Clone)]
+pub struct OpenOptions {
+    pub clock: Arc<dyn Clock>,
+    /// How long to wait for a turn to write before giving up.
+    pub patience: Duration,
+    /// Every transaction is run and then undone.
+    pub dry_run: bool,
+}
+
+impl OpenOptions {
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { clock, patience: Duration::from_secs(10), dry_run: false }
+    }
+}
+
+pub struct SqliteStore {
+    conn: Connection,
+    path: PathBuf,
+    gate: Gate,
+    options: OpenOptions,
+    synchronous: RefCell<Option<Durability>>,
+}
+
+impl fmt::Debug for SqliteStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SqliteStore").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl SqliteStore {
+    /// Opens a database that is there.
+    pub fn open(path: &Path, options: OpenOptions) -> Result<Self> {
+        Self::open_with(path, options, OpenFlags::empty())
+    }
+
+    /// Opens a database, making it if there is none. Many may do so at once.
+    pub fn create(path: &Path, options: OpenOptions) -> Result<Self> {
+        make_private(path)?;
+        Self::open_with(path, options, OpenFlags::SQLITE_OPEN_CREATE)
+    }
+
+    fn open_with(path: &Path, options: OpenOptions, extra: OpenFlags) -> Result<Self> {
+        check_readable(path, extra.contains(OpenFlags::SQLITE_OPEN_CREATE))?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | extra;
+        let conn = Connection::open_with_flags(path, flags).map_err(|e| sql_error(&e))?;
+        conn.busy_timeout(options.patience).map_err(|e| sql_error(&e))?;
+        conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(|e| sql_error(&e))?;
+        conn.set_prepared_statement_cache_capacity(64);
+        conn.pragma_update(None, "foreign_keys", true).map_err(|e| sql_error(&e))?;
+        let gate = Gate::beside(path);
+        if migrate::version(&conn)? < migrate::LATEST {
+            let _pass = gate.enter(options.patience)?;
+            migrate::climb(&conn)?;
+        }
+        Ok(Self { conn, path: path.to_owned(), gate, options, synchronous: RefCell::new(None) })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn set_durability(&self, wanted: Durability) -> Result<()> {
+        if *self.synchronous.borrow() == Some(wanted) {
+            return Ok(());
+        }
+        let level = match wanted {
+            Durability::Power => "FULL",
+            Durability::Process => "NORMAL",
+        };
+        self.conn.pragma_update(None, "synchronous", level).map_err(|e| sql_error(&e))?;
+        *self.synchronous.borrow_mut() = Some(wanted);
+        Ok(())
+    }
+
+    fn transaction(&self) -> Transaction<'_> {
+        Transaction { conn: &self.conn, now: self.options.clock.now(), rings: Vec::new() }
+    }
+
+    fn run(&self, sql: &str) -> Result<()> {
+        self.conn.prepare_cached(sql).and_then(|mut s| s.execute([])).map(drop).map_err(|e| sql_error(&e))
+    }
+}
+
+impl Store for SqliteStore {
+    fn read_with(&self, body: &mut dyn FnMut(&dyn View) -> Result<()>) -> Result<()> {
+        self.run("BEGIN")?;
+        let outcome = body(&self.transaction());
+        self.run("ROLLBACK")?;
+        outcome
+    }
+
+    fn write_with(
+        &self,
+        durability: Durability,
+        body: &mut dyn FnMut(&mut dyn Tx) -> Result<()>,
+    ) -> Result<()> {
+        self.set_durability(durability)?;
+        let pass = self.gate.enter(self.options.patience)?;
+        self.run("BEGIN IMMEDIATE")?;
+        let mut tx = self.transaction();
+        let outcome = body(&mut tx);
+        if outcome.is_err() || self.options.dry_run {
+            // After some errors SQLite has rolled back by itself, and says so here; the first error is the one to tell.
+            drop(self.run("ROLLBACK"));
+            return outcome;
+        }
+        if let Err(error) = self.run("COMMIT") {
+            drop(self.run("ROLLBACK"));
+            return Err(error);
+        }
+        drop(pass);
+        doorbell::ring_all(&tx.rings);
+        Ok(())
+    }
+}
+
+/// One transaction under way: rows go through here.
+pub(crate) struct Transaction<'a> {
+    pub(crate) conn: &'a Connection,
+    pub(crate) now: Timestamp,
+    pub(crate) rings: Vec<String>,
+}
+
+impl View for Transaction<'_> {
+    fn now(&self) -> Timestamp {
+        self.now
+    }
+}
+
+impl Tx for Transaction<'_> {}
+
+fn check_readable(path: &Path, may_create: bool) -> Result<()> {
+    match std::fs::metadata(path) {
+        Ok(found) if found.is_dir() => {
+            Err(Error::store(format!("{} is a directory, not a database", path.display())))
+        }
+        Ok(_) => Ok(()),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound && may_create => Ok(()),
+        Err(e) => Err(io_error(&e, "open", path)),
+    }
+}
+
+/// Makes the file ours alone before SQLite sees it: SQLite gives its side files the same mode.
+fn make_private(path: &Path) -> Result<()> {
+    let mut options = std::fs::File::options();
+    options.write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    if path.is_dir() {
+        return Ok(());
+    }
+    options.open(path).map(drop).map_err(|e| io_error(&e, "create", path))
+}

@@ -1,0 +1,80 @@
+//! Doorbells: a Unix datagram to whoever waits.
+//!
+//! A ring is only a hint. Whoever hears it runs its transaction again; whoever does not hear it polls.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+
+/// A socket of this process that others can ring.
+#[derive(Debug)]
+pub struct Doorbell {
+    socket: UnixDatagram,
+    path: PathBuf,
+}
+
+impl Doorbell {
+    /// Binds a socket with a random name. Where that is not possible (no room, no permission), polling serves.
+    pub fn bind(folder: &Path, name: &str) -> io::Result<Self> {
+        private_folder(folder)?;
+        let path = folder.join(name);
+        let socket = UnixDatagram::bind(&path)?;
+        socket.set_nonblocking(true)?;
+        Ok(Self { socket, path })
+    }
+
+    pub fn address(&self) -> String {
+        self.path.to_string_lossy().into_owned()
+    }
+
+    /// Forgets rings that have arrived, so that the next wait waits.
+    pub fn silence(&self) {
+        let mut byte = [0];
+        while self.socket.recv(&mut byte).is_ok() {}
+    }
+}
+
+impl AsFd for Doorbell {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl Drop for Doorbell {
+    fn drop(&mut self) {
+        drop(std::fs::remove_file(&self.path));
+    }
+}
+
+/// Ours, and nobody else's: a shared temporary directory is full of other people.
+fn private_folder(folder: &Path) -> io::Result<()> {
+    match std::fs::DirBuilder::new().mode(0o700).recursive(true).create(folder) {
+        Ok(()) => {}
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(e) => return Err(e),
+    }
+    let found = std::fs::symlink_metadata(folder)?;
+    if !found.is_dir() || found.uid() != rustix::process::geteuid().as_raw() || found.mode() & 0o077 != 0 {
+        return Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            "the doorbell folder belongs to somebody else",
+        ));
+    }
+    Ok(())
+}
+
+/// Rings each, as far as it goes. A receiver that is gone, full or not ours to reach will poll.
+pub(crate) fn ring_all(doorbells: &[String]) {
+    if doorbells.is_empty() {
+        return;
+    }
+    let Ok(socket) = UnixDatagram::unbound() else { return };
+    if socket.set_nonblocking(true).is_err() {
+        return;
+    }
+    for doorbell in doorbells {
+        drop(socket.send_to(&[1], doorbell));
+    }
+}

@@ -1,0 +1,101 @@
+//! The gate: writers take turns.
+//!
+//! SQLite lets whoever polls luckily write next, so one of eight writers starves. Two OS file locks in front of
+//! `BEGIN IMMEDIATE` give everyone a turn: a writer queues on the first, takes the second, and lets go of the first, so
+//! that at any moment only one process waits for the gate itself. Both locks belong to open files and vanish with the
+//! process that holds them.
+
+use std::fs::{File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use tenure_core::{Error, Result};
+
+use crate::error::io_error;
+
+#[derive(Debug)]
+pub(crate) struct Gate {
+    queue: PathBuf,
+    gate: PathBuf,
+}
+
+/// Held for one transaction.
+#[derive(Debug)]
+pub(crate) struct Pass {
+    _gate: File,
+}
+
+impl Gate {
+    pub(crate) fn beside(database: &Path) -> Self {
+        Self { queue: database.with_extension("queue.lock"), gate: database.with_extension("gate.lock") }
+    }
+
+    /// Waits for a turn, at most for `patience`.
+    pub(crate) fn enter(&self, patience: Duration) -> Result<Pass> {
+        let deadline = Instant::now() + patience;
+        let queue = lock(&self.queue, deadline)?;
+        let gate = lock(&self.gate, deadline)?;
+        drop(queue);
+        Ok(Pass { _gate: gate })
+    }
+}
+
+fn lock(path: &Path, deadline: Instant) -> Result<File> {
+    let file = open(path).map_err(|e| io_error(&e, "open", path))?;
+    match file.try_lock() {
+        Ok(()) => return Ok(file),
+        Err(TryLockError::WouldBlock) => {}
+        Err(TryLockError::Error(e)) => return Err(io_error(&e, "lock", path)),
+    }
+    // The kernel serves blocked lockers in the order in which they came, which polling would not; but it has no time
+    // limit. A thread that is still blocked when the time is up ends with the process, or lets go as soon as it gets it.
+    let (sender, receiver) = mpsc::sync_channel(1);
+    let spawned = std::thread::Builder::new().name("gate".into()).spawn(move || {
+        let outcome = file.lock().map(|()| file);
+        drop(sender.send(outcome));
+    });
+    spawned.map_err(|e| io_error(&e, "wait for", path))?;
+    match receiver.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+        Ok(Ok(file)) => Ok(file),
+        Ok(Err(e)) => Err(io_error(&e, "lock", path)),
+        Err(_) => Err(stuck(path)),
+    }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.read(true).write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+fn stuck(path: &Path) -> Error {
+    let who = holder_of(path).map_or_else(
+        || "another process".to_owned(),
+        |pid| format!("process {pid}{}", command_of(pid).map(|c| format!(" ({c})")).unwrap_or_default()),
+    );
+    Error::Store {
+        message: format!("{who} has kept the store from being written for too long"),
+        hint: Some("if that process hangs, end it; its lock goes with it".to_owned()),
+    }
+}
+
+/// Who holds the OS lock, as the kernel's lock table says. Only Linux has one.
+fn holder_of(path: &Path) -> Option<u32> {
+    use std::os::unix::fs::MetadataExt;
+    let inode = std::fs::metadata(path).ok()?.ino().to_string();
+    let table = std::fs::read_to_string("/proc/locks").ok()?;
+    table.lines().filter(|line| !line.contains("->")).find_map(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let (pid, place) = (fields.get(4)?, fields.get(5)?);
+        (place.rsplit(':').next() == Some(inode.as_str())).then(|| pid.parse().ok())?
+    })
+}
+
+fn command_of(pid: u32) -> Option<String> {
+    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+    Some(name.trim().to_owned())
+}

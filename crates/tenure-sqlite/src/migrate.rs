@@ -1,0 +1,56 @@
+//! The schema ladder: one rung per released schema, climbed under `BEGIN IMMEDIATE`.
+
+use rusqlite::Connection;
+use tenure_core::{Error, Result};
+
+use crate::error::sql_error;
+
+const RUNGS: [&str; 1] = [include_str!("../schema/001.sql")];
+
+pub(crate) const LATEST: i64 = RUNGS.len() as i64;
+
+/// `tenu`: tells our database from any other.
+const APPLICATION_ID: i64 = 0x7465_6e75;
+
+/// The schema that the file has; zero for an empty one.
+pub(crate) fn version(conn: &Connection) -> Result<i64> {
+    let found: i64 =
+        conn.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(|e| sql_error(&e))?;
+    if found > LATEST {
+        return Err(Error::StoreTooNew { found, known: LATEST });
+    }
+    Ok(found)
+}
+
+/// Brings the file to the latest schema. Call it with the gate held.
+pub(crate) fn climb(conn: &Connection) -> Result<()> {
+    if version(conn)? == 0 {
+        refuse_foreign(conn)?;
+        // Persistent, and not possible inside a transaction.
+        conn.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(())).map_err(|e| sql_error(&e))?;
+    }
+    conn.execute_batch("BEGIN IMMEDIATE").map_err(|e| sql_error(&e))?;
+    let outcome = climb_inside(conn);
+    let end = if outcome.is_ok() { "COMMIT" } else { "ROLLBACK" };
+    conn.execute_batch(end).map_err(|e| sql_error(&e))?;
+    outcome
+}
+
+fn climb_inside(conn: &Connection) -> Result<()> {
+    let from = usize::try_from(version(conn)?).unwrap_or(0);
+    for rung in RUNGS.iter().skip(from) {
+        conn.execute_batch(rung).map_err(|e| sql_error(&e))?;
+    }
+    conn.execute_batch(&format!("PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {LATEST};"))
+        .map_err(|e| sql_error(&e))
+}
+
+fn refuse_foreign(conn: &Connection) -> Result<()> {
+    let tables: i64 = conn
+        .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
+        .map_err(|e| sql_error(&e))?;
+    if tables > 0 {
+        return Err(Error::store("the database file belongs to another program"));
+    }
+    Ok(())
+}
