@@ -11,6 +11,7 @@ pub mod error;
 pub mod event;
 pub mod holder;
 pub mod id;
+pub mod import;
 pub mod kernel;
 pub mod lease;
 pub mod reference;
@@ -18,6 +19,7 @@ pub mod rules;
 pub mod section;
 pub mod store;
 pub mod task;
+pub mod text;
 pub mod world;
 
 pub use clock::{Clock, SystemClock, Timestamp};
