@@ -150,7 +150,7 @@ pub fn settle(
                 ring_holder(tx, lease);
                 evicted = Some(lease.clone());
             }
-            Standing::Live => return Err(held(tx, &eyes, &task, lease)),
+            Standing::Live => return Err(held_error(tx, world, &task, lease)?),
             standing => {
                 close(tx, lease, reason_of(standing), message, actor, false)?;
                 drop_section(tx, &eyes, &task, lease)?;
@@ -170,27 +170,14 @@ pub fn settle(
     Ok(evicted)
 }
 
-/// Refuses if another holds the task: before editing or deleting it.
-pub(crate) fn refuse_if_held(tx: &mut dyn Tx, world: &World<'_>, caller: &Caller, task: &Task) -> Result<()> {
-    match &task.lease {
-        Some(lease)
-            if lease.standing(tx.now(), world.judge) == Standing::Live
-                && !same_holder(lease, caller, false) =>
-        {
-            let eyes = world.eyes(tx, Some(&caller.holder))?;
-            Err(held(tx, &eyes, task, lease))
-        }
-        _ => Ok(()),
-    }
-}
-
-fn held(tx: &mut dyn Tx, eyes: &Eyes, task: &Task, lease: &Lease) -> Error {
+/// The refusal of a change to a task that somebody holds.
+pub(crate) fn held_error(tx: &dyn Tx, world: &World<'_>, task: &Task, lease: &Lease) -> Result<Error> {
+    let eyes = world.eyes(tx, None)?;
     let resource = lease.resource.clone();
-    let queue = super::line::ahead(tx, eyes, &resource, None).map_or(0, |line| line.len());
-    match super::refusal::locked(tx, resource, &task.title, Some(name_of(task)), Some(lease.clone()), queue) {
-        Ok(locked) => Error::Locked(Box::new(locked)),
-        Err(error) => error,
-    }
+    let queue = super::line::waiting_before(tx, &eyes, &resource, None)?;
+    let locked =
+        super::refusal::locked(tx, resource, &task.title, Some(name_of(task)), Some(lease.clone()), queue)?;
+    Ok(Error::Locked(Box::new(locked)))
 }
 
 #[derive(Debug, Clone)]
@@ -201,6 +188,21 @@ pub struct Forced {
 
 /// Takes a lease away from its holder. Refused if it is no longer the one that was `shown`.
 pub fn force(tx: &mut dyn Tx, world: &World<'_>, actor: &str, shown: &Lease) -> Result<Forced> {
+    end_shown(tx, world, actor, shown, EndReason::Forced)
+}
+
+/// The holder gives a lease up, whatever it is for.
+pub fn let_go(tx: &mut dyn Tx, world: &World<'_>, actor: &str, own: &Lease) -> Result<Forced> {
+    end_shown(tx, world, actor, own, EndReason::Released)
+}
+
+fn end_shown(
+    tx: &mut dyn Tx,
+    world: &World<'_>,
+    actor: &str,
+    shown: &Lease,
+    reason: EndReason,
+) -> Result<Forced> {
     tx.lock(&shown.resource)?;
     let current = tx.open_lease(&shown.resource)?;
     let Some(lease) = current.filter(|lease| lease.fence == shown.fence) else {
@@ -211,13 +213,14 @@ pub fn force(tx: &mut dyn Tx, world: &World<'_>, actor: &str, shown: &Lease) -> 
     if let Some(section) = lease.resource.section_id() {
         ended.extend(tx.task_leases_in_section(&section, &lease.holder)?);
     }
-    // Tasks first, so that the section's own end is said once and last.
-    for lease in ended.iter().rev() {
+    for lease in &ended {
         let standing = lease.standing(tx.now(), world.judge);
-        let reason = if standing == Standing::Live { EndReason::Forced } else { reason_of(standing) };
+        let reason = if standing == Standing::Live { reason } else { reason_of(standing) };
         close(tx, lease, reason, None, actor, false)?;
         give_back(tx, world, &eyes, lease, reason.as_str(), actor, false)?;
-        ring_holder(tx, lease);
+        if reason == EndReason::Forced {
+            ring_holder(tx, lease);
+        }
     }
     Ok(Forced { ended })
 }

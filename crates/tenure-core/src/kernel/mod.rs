@@ -18,10 +18,11 @@ mod wake;
 
 pub use acquire::{Grant, Terms, Verdict, acquire_next, acquire_resource, acquire_task, name_of};
 pub use attempt::{Outcome, begin_attempt, end_attempt, ending_attempts, note_pid, unfinished_attempts};
-pub(crate) use end::refuse_if_held;
-pub use end::{Finish, Finished, Forced, bury_lapsed, finish, force, release_resource, settle};
+pub(crate) use end::held_error;
+pub use end::{Finish, Finished, Forced, bury_lapsed, finish, force, let_go, release_resource, settle};
 pub use line::{join_line, leave_line, waiting_before};
 pub use refusal::locked;
 pub use renew::{Beat, check, renew, renew_resource};
 pub use standing::{Claim, claim_of, same_holder};
-pub(crate) use wake::work_appeared;
+pub use wake::message_line;
+pub(crate) use wake::{message_arrived, work_appeared};

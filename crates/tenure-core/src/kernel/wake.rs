@@ -28,3 +28,20 @@ pub(crate) fn work_appeared(tx: &mut dyn Tx, eyes: &Eyes) -> Result<()> {
 pub(super) fn ready_line() -> Resource {
     Resource::new(ResourceKind::Ready, "")
 }
+
+/// Somebody was written to: those of that name who listen for messages.
+pub(crate) fn message_arrived(tx: &mut dyn Tx, eyes: &Eyes, to: Option<&str>) -> Result<()> {
+    for ticket in super::line::ahead(tx, eyes, &message_line(), None)? {
+        if to.is_none_or(|to| to == ticket.holder.id)
+            && let Some(doorbell) = ticket.doorbell
+        {
+            tx.ring(&doorbell);
+        }
+    }
+    Ok(())
+}
+
+/// Those who wait for messages. It is no queue: all of them are told.
+pub fn message_line() -> Resource {
+    Resource::new(ResourceKind::Ready, "messages")
+}

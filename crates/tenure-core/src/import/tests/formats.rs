@@ -174,7 +174,9 @@ fn a_lodestar_spec_keeps_its_order_and_says_what_it_loses() {
         import.sections,
         [ImportedSection { name: "harbour".to_owned(), parallel: true, priority: None }]
     );
-    for what in ["locks", "`todo`", "prd.refs", "prd_hash", "deleted task", "left out", "`project`", "`verified_at`"] {
+    for what in
+        ["locks", "`todo`", "prd.refs", "prd_hash", "deleted task", "left out", "`project`", "`verified_at`"]
+    {
         said(&import, what);
     }
 }
