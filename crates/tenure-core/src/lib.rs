@@ -1,1 +1,4 @@
 //! Placeholder.
+
+pub mod import;
+pub mod text;
