@@ -20,6 +20,7 @@ pub mod section;
 pub mod store;
 pub mod task;
 pub mod text;
+pub mod wire;
 pub mod world;
 
 pub use clock::{Clock, SystemClock, Timestamp};

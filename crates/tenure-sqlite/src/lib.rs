@@ -9,6 +9,7 @@ mod directory;
 mod doorbell;
 mod error;
 mod feed;
+mod filesystem;
 mod gate;
 mod leases;
 mod migrate;

@@ -1,0 +1,56 @@
+//! `tenure tasks claim`.
+
+use std::time::Duration;
+
+use tenure_core::id::TaskId;
+use tenure_core::kernel::Terms;
+
+use super::grant;
+use crate::answer::Answer;
+use crate::app::{App, Open, parse_duration, parse_ttl};
+use crate::identity::{Identity, Who};
+use crate::report::Outcome;
+use crate::waiting::{self, Want};
+
+/// Claim a task: it is yours until the lease runs out
+///
+/// Never waits without --wait. Without an identity (no --agent, no TENURE_AGENT, no terminal) a new agent joins.
+///
+/// Example: tenure tasks claim F001 --agent A1234ABCD --ttl 30m
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The task
+    task: String,
+    /// How long it is yours without renewing (default: locking.leaseTtl)
+    #[arg(long, value_name = "DUR", value_parser = parse_ttl)]
+    ttl: Option<Duration>,
+    /// Stand in line for it, at most this long (default: locking.waitTimeout)
+    #[arg(long, value_name = "DUR", num_args = 0..=1, value_parser = parse_duration)]
+    wait: Option<Option<Duration>>,
+    #[command(flatten)]
+    who: Who,
+}
+
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+    let open = app.open()?;
+    let mut identity = app.identity(&args.who)?;
+    let name = open.resolve(&args.task)?;
+    let joined = join_if_nobody(&open, &mut identity)?;
+    let caller = identity.actor(Some(&name.id));
+    let terms = Terms::new(args.ttl.unwrap_or(open.config.locking.lease_ttl));
+    let patience = app.asked_patience(&open, args.wait);
+    let want = Want::Task { id: TaskId::new(&name.id), title: name.title };
+    let grant = waiting::acquire(app, &open, &caller, &want, terms, patience)?;
+    Ok(grant::answer(app, &grant, joined))
+}
+
+/// Nobody shares a default name: a caller that cannot be told from another becomes an agent of its own.
+pub(super) fn join_if_nobody(open: &Open<'_>, identity: &mut Identity) -> Outcome<bool> {
+    if identity.is_named() || identity.fence.is_some() {
+        return Ok(false);
+    }
+    let world = open.world();
+    let agent = open.write(|tx| tenure_core::rules::join_agent(tx, &world, None, &[]))?;
+    identity.become_agent(agent.id);
+    Ok(true)
+}

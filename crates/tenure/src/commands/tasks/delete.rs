@@ -1,0 +1,36 @@
+//! `tenure tasks delete`.
+
+use tenure_core::rules::delete_task;
+
+use super::view;
+use crate::answer::Answer;
+use crate::app::App;
+use crate::identity::Who;
+use crate::report::Outcome;
+use crate::text::Text;
+
+/// Delete a task; its history stays
+///
+/// Example: tenure tasks delete F001
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The task
+    task: String,
+    /// Also if somebody else holds it: that lease ends
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    who: Who,
+}
+
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+    let open = app.open()?;
+    let identity = app.identity(&args.who)?;
+    let name = open.resolve(&args.task)?;
+    let caller = identity.actor(Some(&name.id));
+    let world = open.world();
+    let task = open.write(|tx| delete_task(tx, &world, &caller, &name.id, args.force))?;
+    let mut text = Text::new();
+    text.line(format!("{} {}  {}", app.past("Deleted", "Would delete"), task.key, task.title));
+    Ok(Answer::new(view::data(app, &task), text))
+}

@@ -1,0 +1,153 @@
+//! The one way out: answers on standard output, the conversation on standard error.
+
+use std::io::Write;
+
+use serde_json::{Value, json};
+
+use crate::answer::{Answer, Hint};
+use crate::env::Output;
+use crate::report::Report;
+use crate::text::{Look, Style, Text};
+
+#[derive(Debug)]
+pub(crate) struct Printer<'a> {
+    output: &'a mut Output,
+    pub(crate) json: bool,
+    pub(crate) quiet: bool,
+    pub(crate) verbose: u8,
+    pub(crate) color: bool,
+}
+
+/// Which command an envelope speaks of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CommandName {
+    pub(crate) command: &'static str,
+    pub(crate) subcommand: Option<&'static str>,
+}
+
+impl<'a> Printer<'a> {
+    pub(crate) fn new(output: &'a mut Output, json: bool, quiet: bool, verbose: u8, color: bool) -> Self {
+        Self { output, json, quiet, verbose, color }
+    }
+
+    pub(crate) fn look(&self) -> Look {
+        Look {
+            color: self.color && self.output.out_is_terminal,
+            width: self.output.out_is_terminal.then_some(self.output.width),
+        }
+    }
+
+    pub(crate) fn err_is_terminal(&self) -> bool {
+        self.output.err_is_terminal
+    }
+
+    fn err_look(&self) -> Look {
+        Look { color: self.color && self.output.err_is_terminal, width: None }
+    }
+
+    /// The result of a command that succeeded.
+    pub(crate) fn answer(&mut self, name: CommandName, answer: &Answer) {
+        if self.json {
+            self.envelope(name, true, &answer.data, &Value::Null, &answer.hints);
+            return;
+        }
+        let mut text = answer.text.render(self.look());
+        if !answer.hints.is_empty() && !self.quiet {
+            text.push_str(&hints(&answer.hints).render(self.look()));
+        }
+        self.write(&text);
+    }
+
+    /// A command that failed.
+    pub(crate) fn failure(&mut self, name: CommandName, report: &Report) {
+        if report.message.is_empty() {
+            return;
+        }
+        if self.json {
+            let error = json!({
+                "code": report.code.as_str(), "message": report.message, "details": report.details,
+            });
+            self.envelope(name, false, &Value::Null, &error, &report.hints);
+            return;
+        }
+        let mut text = Text::new();
+        let mut lines = report.message.lines();
+        text.styled(Style::Bad, "Error:").and(Style::Plain, format!(" {}", lines.next().unwrap_or_default()));
+        for line in lines {
+            text.line(line);
+        }
+        for line in &report.context {
+            text.line(line.clone());
+        }
+        let mut shown = text.render(self.err_look());
+        shown.push_str(&hints(&report.hints).render(self.err_look()));
+        self.write_err(&shown);
+    }
+
+    /// A line of a stream: one JSON object, or text.
+    pub(crate) fn stream(&mut self, object: &Value, text: &Text) {
+        let line = if self.json { format!("{object}\n") } else { text.render(self.look()) };
+        self.write(&line);
+    }
+
+    /// Something to know while the command runs. Never mixed into the answer.
+    pub(crate) fn notice(&mut self, text: &Text) {
+        if !self.quiet {
+            let shown = text.render(self.err_look());
+            self.write_err(&shown);
+        }
+    }
+
+    pub(crate) fn warn(&mut self, message: &str) {
+        let mut text = Text::new();
+        text.styled(Style::Warn, "Warning:").and(Style::Plain, format!(" {message}"));
+        self.notice(&text);
+    }
+
+    /// Raw bytes to the standard error's terminal: a progress bar draws over itself.
+    pub(crate) fn draw(&mut self, bytes: &str) {
+        self.write_err(bytes);
+    }
+
+    /// Text that is made by ourselves and goes out as it is: help, completions, a manual page.
+    pub(crate) fn raw(&mut self, name: CommandName, key: &str, text: &str) {
+        if self.json {
+            self.envelope(name, true, &json!({key: text}), &Value::Null, &[]);
+        } else {
+            self.write(text);
+        }
+    }
+
+    fn envelope(&mut self, name: CommandName, success: bool, data: &Value, error: &Value, hints: &[Hint]) {
+        let mut object = json!({
+            "schemaVersion": 1,
+            "success": success,
+            "command": name.command,
+            "subcommand": name.subcommand,
+            "data": data,
+            "error": error,
+        });
+        if let (false, Some(fields)) = (hints.is_empty(), object.as_object_mut()) {
+            let hints: Vec<_> = hints.iter().map(|h| json!({"why": h.why, "command": h.command})).collect();
+            fields.insert("hints".into(), Value::Array(hints));
+        }
+        self.write(&format!("{object}\n"));
+    }
+
+    /// Whoever reads us may have gone; there is nobody left to tell.
+    fn write(&mut self, text: &str) {
+        let _ = self.output.out.write_all(text.as_bytes()).and_then(|()| self.output.out.flush());
+    }
+
+    fn write_err(&mut self, text: &str) {
+        let _ = self.output.err.write_all(text.as_bytes()).and_then(|()| self.output.err.flush());
+    }
+}
+
+fn hints(hints: &[Hint]) -> Text {
+    let mut text = Text::new();
+    for hint in hints {
+        text.styled(Style::Dim, format!("  {}: ", hint.why)).and(Style::Plain, hint.command.clone());
+    }
+    text
+}

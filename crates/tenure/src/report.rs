@@ -1,0 +1,160 @@
+//! An error as it is told: code, message, what a person needs around it, and what to do next.
+
+use serde_json::{Value, json};
+use tenure_core::config::ConfigError;
+use tenure_core::duration::format_rounded;
+use tenure_core::error::Locked;
+use tenure_core::lease::Lease;
+use tenure_core::{Error, ErrorCode, wire};
+
+use crate::answer::Hint;
+
+#[derive(Debug, Clone)]
+pub(crate) struct Report {
+    pub(crate) code: ErrorCode,
+    pub(crate) message: String,
+    pub(crate) details: Value,
+    /// Lines below the message, for people only: the details say the same to programs.
+    pub(crate) context: Vec<String>,
+    pub(crate) hints: Vec<Hint>,
+    /// An exit code that is not the error code's own: a signal's, or a child's.
+    pub(crate) exit: Option<u8>,
+}
+
+pub(crate) type Outcome<T> = Result<T, Report>;
+
+impl Report {
+    pub(crate) fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            details: Value::Null,
+            context: Vec::new(),
+            hints: Vec::new(),
+            exit: None,
+        }
+    }
+
+    /// Ctrl+C or SIGTERM.
+    pub(crate) fn interrupted(code: u8) -> Self {
+        Self { exit: Some(code), ..Self::new(ErrorCode::General, "interrupted") }
+    }
+
+    /// Says nothing: the reader of a stream has stopped it on purpose.
+    #[must_use]
+    pub(crate) fn silent(mut self) -> Self {
+        self.message.clear();
+        self
+    }
+
+    pub(crate) fn exit_code(&self) -> u8 {
+        self.exit.unwrap_or_else(|| self.code.exit_code())
+    }
+
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self::new(ErrorCode::InvalidArguments, message)
+    }
+
+    #[must_use]
+    pub(crate) fn hint(mut self, why: impl Into<String>, command: impl Into<String>) -> Self {
+        self.hints.push(Hint::new(why, command));
+        self
+    }
+
+    /// A configuration error, in the file that has it.
+    pub(crate) fn config(error: &ConfigError, file: Option<&str>) -> Self {
+        let code = if error.is_usage() { ErrorCode::InvalidArguments } else { ErrorCode::Config };
+        let message = match file {
+            Some(file) if !error.is_usage() => format!("{file}: {error}"),
+            _ => error.to_string(),
+        };
+        let mut report = Self::new(code, message);
+        if let Some(at) = error.position() {
+            report.details = json!({"file": file, "line": at.line, "column": at.column});
+        }
+        report
+    }
+}
+
+impl From<Error> for Report {
+    fn from(error: Error) -> Self {
+        let mut report = Self::new(error.code(), error.to_string());
+        report.details = wire::details(&error);
+        match &error {
+            Error::Store { hint: Some(hint), .. } => report.context.push(hint.clone()),
+            Error::Invalid { hint: Some(hint), .. } | Error::InvalidTransition { hint: Some(hint), .. } => {
+                report.hints.push(Hint::new("try", hint.clone()));
+            }
+            Error::StoreTooNew { .. } => {
+                report.context.push("update tenure to the version that the others use".to_owned());
+            }
+            Error::NotInitialized { clone_at, start } => {
+                if let Some(clone) = clone_at {
+                    report
+                        .context
+                        .push(format!("{} has a configuration but no database yet.", clone.display()));
+                }
+                report.details = json!({"path": start.to_string_lossy()});
+                report.hints.push(Hint::new("make one here", "tenure init"));
+            }
+            Error::TaskNotFound { .. } => {
+                report.hints.push(Hint::new("see all tasks", "tenure tasks list --status all"));
+            }
+            Error::SectionNotFound { similar, .. } => match similar.first() {
+                Some(name) => report.hints.push(Hint::new(
+                    "did you mean",
+                    format!("tenure sections show {}", crate::shell::quote(name)),
+                )),
+                None => report.hints.push(Hint::new("see all sections", "tenure sections list")),
+            },
+            Error::Ambiguous { candidates, more, .. } => {
+                for candidate in candidates {
+                    report.context.push(format!("  {}  {}", candidate.key, candidate.title));
+                }
+                if *more {
+                    report.context.push("  …".to_owned());
+                }
+                report.message = "That could be several tasks; name one by its key:".to_owned();
+            }
+            Error::Locked(locked) => report.context.extend(locked_context(locked)),
+            Error::WaitTimeout { locked: Some(locked), .. } => report.context.extend(locked_context(locked)),
+            Error::StillHeld { lease, .. } => report.context.extend(lease_context(lease)),
+            Error::NotReady { task, .. } => {
+                report.hints.push(Hint::new("see why", format!("tenure why {}", task.key)));
+            }
+            Error::NothingReady { .. } => report.hints.push(Hint::new("see why", "tenure why")),
+            Error::LeaseLost(lost) | Error::NotHolder(lost) => {
+                if let Some(current) = &lost.current {
+                    report.context.extend(lease_context(current));
+                }
+                report
+                    .hints
+                    .push(Hint::new("see how it stands", format!("tenure tasks show {}", lost.task.key)));
+            }
+            _ => {}
+        }
+        report
+    }
+}
+
+/// Who, since when, until when, and how many wait. Never a word of taking it away: agents follow such hints.
+fn locked_context(locked: &Locked) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(lease) = &locked.lease {
+        lines.extend(lease_context(lease));
+        lines.push(format!("Held for: {}", format_rounded(locked.age)));
+    }
+    if locked.queue > 0 {
+        lines.push(format!("Waiting in line: {}", locked.queue));
+    }
+    lines
+}
+
+fn lease_context(lease: &Lease) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(process) = &lease.process {
+        lines.push(format!("Process: {} on {}", process.process.pid, process.hostname));
+    }
+    lines.push(format!("Lock expires at: {}", lease.expires_at.to_seconds()));
+    lines
+}
