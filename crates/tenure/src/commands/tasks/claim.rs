@@ -7,7 +7,7 @@ use tenure_core::kernel::Terms;
 
 use super::grant;
 use crate::answer::Answer;
-use crate::app::{App, Open, parse_duration, parse_ttl};
+use crate::app::{App, parse_duration, parse_ttl};
 use crate::identity::{Identity, Who};
 use crate::report::Outcome;
 use crate::waiting::{self, Want};
@@ -35,7 +35,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let open = app.open()?;
     let mut identity = app.identity(&args.who)?;
     let name = open.resolve(&args.task)?;
-    let joined = join_if_nobody(&open, &mut identity)?;
+    let joined = join_if_nobody(app, &mut identity);
     let caller = identity.actor(Some(&name.id));
     let terms = Terms::new(args.ttl.unwrap_or(open.config.locking.lease_ttl));
     let patience = app.asked_patience(&open, args.wait);
@@ -44,13 +44,12 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     Ok(grant::answer(app, &grant, joined))
 }
 
-/// Nobody shares a default name: a caller that cannot be told from another becomes an agent of its own.
-pub(super) fn join_if_nobody(open: &Open<'_>, identity: &mut Identity) -> Outcome<bool> {
+/// Nobody shares a default name: a caller that cannot be told from another becomes an agent of its own, registered
+/// with its first grant.
+pub(super) fn join_if_nobody(app: &App<'_>, identity: &mut Identity) -> bool {
     if identity.is_named() || identity.fence.is_some() {
-        return Ok(false);
+        return false;
     }
-    let world = open.world();
-    let agent = open.write(|tx| tenure_core::rules::join_agent(tx, &world, None, &[]))?;
-    identity.become_agent(agent.id);
-    Ok(true)
+    identity.become_agent(app.env.ids.agent());
+    true
 }

@@ -18,6 +18,7 @@ use crate::text::{Style, Text};
 ///
 /// Example: tenure tasks list --status active --section Backend
 #[derive(Debug, Clone, Default, PartialEq, Eq, clap::Args)]
+#[group(skip)]
 pub(crate) struct Args {
     /// pending, in_progress, review, completed, failed, skipped; active (in_progress and review); or all
     #[arg(short, long, value_name = "STATUS")]

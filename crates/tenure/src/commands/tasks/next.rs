@@ -56,14 +56,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         return Ok(Answer::new(view::data(app, &task), text).hint("take it", claim));
     }
     let patience = app.asked_patience(&open, args.wait);
-    // Sixteen anonymous callers must be sixteen agents, but one that gets nothing need not be remembered.
-    if patience.is_none() && !identity.is_named() {
-        open.read(|view| {
-            let eyes = open.eyes(view, &identity)?;
-            view.next_ready(section.as_ref(), &eyes)?.ok_or_else(nothing_ready)
-        })?;
-    }
-    let joined = claim::join_if_nobody(&open, &mut identity)?;
+    let joined = claim::join_if_nobody(app, &mut identity);
     let caller = identity.without_fence();
     let terms = Terms::new(args.ttl.unwrap_or(open.config.locking.lease_ttl));
     let grant = waiting::acquire(app, &open, &caller, &Want::Next(section), terms, patience)?;

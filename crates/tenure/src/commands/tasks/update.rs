@@ -93,7 +93,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         if args.force {
             return Err(Report::usage("--force does not go with --status in_progress"));
         }
-        let joined = claim::join_if_nobody(&open, &mut identity)?;
+        let joined = claim::join_if_nobody(app, &mut identity);
         let caller = identity.actor(Some(&name.id));
         let terms = Terms::new(open.config.locking.task_timeout);
         let want = Want::Task { id: TaskId::new(&name.id), title: name.title.clone() };
