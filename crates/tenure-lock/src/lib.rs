@@ -3,7 +3,13 @@
 mod clock;
 mod host;
 mod identity;
+mod lock_file;
+mod resume;
 mod sys;
+mod text;
 
 pub use host::{boot_id, host_id, hostname};
 pub use identity::{Host, Liveness, Probe, ProcessIdentity, is_process_running, judge, judge_by_hostname};
+pub use resume::{
+    HeldLock, LostReason, Mark, ResumeLock, ResumeLockData, ResumeLockError, ResumeLockManager,
+};
