@@ -8,6 +8,7 @@ use std::os::fd::OwnedFd;
 
 use super::data::{ResumeLockData, read_data};
 use super::error::{LostReason, ResumeLockError};
+use super::manager::publish;
 use super::{ResumeLock, ResumeLockManager};
 use crate::lock_file::LockFile;
 use crate::sys::file;
@@ -50,7 +51,7 @@ impl ResumeLockManager {
             return lost(LostReason::Overwritten);
         }
         let data = ResumeLockData::new(id);
-        let text = self.publish(&heir, &path, &data)?;
+        let text = publish(&heir, &path, &data)?;
         Ok(ResumeLock::new(heir, path, data, text))
     }
 }

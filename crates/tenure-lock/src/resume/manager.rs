@@ -168,7 +168,7 @@ impl ResumeLockManager {
             }
         }
         let data = ResumeLockData::new(id);
-        let text = self.publish(&file, path, &data)?;
+        let text = publish(&file, path, &data)?;
         // A tool that ignores locks may have removed the stale file meanwhile, too.
         if !file.is_at(path).map_err(failed("check", path))? {
             return Ok(Attempt::Moved);
@@ -203,17 +203,6 @@ impl ResumeLockManager {
         }
     }
 
-    pub(super) fn publish(
-        &self,
-        file: &LockFile,
-        path: &Path,
-        data: &ResumeLockData,
-    ) -> Result<Vec<u8>, ResumeLockError> {
-        let text = data.to_text().map_err(|error| failed("write", path)(error.into()))?;
-        file.replace(&text).map_err(failed("write", path))?;
-        Ok(text)
-    }
-
     /// Removes private files whose makers were killed. One that is in use is locked, or is about to be: its maker then
     /// finds it gone and makes another.
     fn sweep(&self) {
@@ -221,17 +210,27 @@ impl ResumeLockManager {
             return;
         };
         for entry in entries.flatten() {
-            let name = entry.file_name();
-            if !name.to_str().is_some_and(|name| name.starts_with('.') && name.ends_with(".tmp")) {
+            let path = entry.path();
+            let hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
+            if !hidden || path.extension().is_none_or(|extension| extension != "tmp") {
                 continue;
             }
-            let path = entry.path();
             if LockFile::open(&path).and_then(|mut file| file.try_lock()).unwrap_or(false) {
                 // Another sweeper may have been faster, and a later one will do if this fails.
                 let _ = std::fs::remove_file(&path);
             }
         }
     }
+}
+
+pub(super) fn publish(
+    file: &LockFile,
+    path: &Path,
+    data: &ResumeLockData,
+) -> Result<Vec<u8>, ResumeLockError> {
+    let text = data.to_text().map_err(|error| failed("write", path)(error.into()))?;
+    file.replace(&text).map_err(failed("write", path))?;
+    Ok(text)
 }
 
 /// Somebody has the OS lock. Whether he has also written who he is yet decides if it is worth another look.

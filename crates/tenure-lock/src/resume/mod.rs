@@ -17,6 +17,7 @@ mod inherit;
 mod lock;
 mod manager;
 
+pub(crate) use data::nonce;
 pub use data::{Mark, ResumeLockData};
 pub use error::{HeldLock, LostReason, ResumeLockError};
 pub use lock::ResumeLock;

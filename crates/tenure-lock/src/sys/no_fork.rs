@@ -3,6 +3,20 @@
 use std::fs::File;
 use std::io;
 
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Owner;
+
+impl Owner {
+    pub(crate) fn current() -> Self {
+        Self
+    }
+
+    #[expect(clippy::unused_self, reason = "the same shape as where processes fork")]
+    pub(crate) fn is_this_process(self) -> bool {
+        true
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Registration;
 

@@ -34,18 +34,35 @@ impl Chunk {
     }
 }
 
+/// The process that made a guard. The pid alone would not do: a grandchild may be given its grandparent's.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Owner {
+    generation: u64,
+    pid: u32,
+}
+
+impl Owner {
+    pub(crate) fn current() -> Self {
+        Self { generation: GENERATION.load(Ordering::SeqCst), pid: std::process::id() }
+    }
+
+    /// `false` in a forked child.
+    pub(crate) fn is_this_process(self) -> bool {
+        self.generation == GENERATION.load(Ordering::SeqCst) && self.pid == std::process::id()
+    }
+}
+
 /// Proof that a descriptor is in the table, and of the process that put it there.
 #[derive(Debug)]
 pub(crate) struct Registration {
     slot: &'static AtomicI32,
-    generation: u64,
-    pid: u32,
+    owner: Owner,
 }
 
 impl Registration {
     /// `false` in a forked child, where the descriptor is closed already.
     pub(crate) fn is_this_process(&self) -> bool {
-        self.generation == GENERATION.load(Ordering::SeqCst) && self.pid == std::process::id()
+        self.owner.is_this_process()
     }
 
     /// To be called before the descriptor is closed, or a fork could close its successor.
@@ -83,8 +100,7 @@ fn register(file: &File) -> Registration {
     loop {
         for slot in &chunk.slots {
             if slot.compare_exchange(FREE, descriptor, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
-                let generation = GENERATION.load(Ordering::SeqCst);
-                return Registration { slot, generation, pid: std::process::id() };
+                return Registration { slot, owner: Owner::current() };
             }
         }
         chunk = chunk.next.get_or_init(|| Box::new(Chunk::new()));

@@ -1,0 +1,166 @@
+//! The one name in the directory, and how it changes.
+//!
+//! Guarantees: under the guard our processes are alone with the name, so what they do here needs only be safe against
+//! tools that ignore the guard. Those write over the file, replace it, create it or remove it. Removing therefore never
+//! unlinks by name: the name is first moved aside, then what was moved is compared with what was judged, and put back if
+//! it is not the same. A process killed in between leaves the moved file, and the next one under the guard finishes.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::EXCLUSIVE_LOCK_FILE;
+use super::error::ExclusiveError;
+use super::lock::ExclusiveLock;
+use crate::identity::Liveness;
+use crate::lock_file::{Content, LockFile};
+use crate::sys::file::FileId;
+
+/// The guard is held for microseconds; who waits this long waits for a stopped process.
+const DEADLINE: Duration = Duration::from_secs(2);
+
+/// A lock file as it was when looked at.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Seen {
+    id: Option<FileId>,
+    pub(super) content: Content,
+}
+
+/// What a removal found.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Removal {
+    Removed,
+    /// Something else is there now; it was left.
+    Changed,
+    /// Nothing was there any more.
+    Gone,
+}
+
+/// The directory, with its guard held.
+#[derive(Debug)]
+pub(super) struct Place {
+    pub(super) path: PathBuf,
+    aside: PathBuf,
+    fresh: PathBuf,
+    _guard: LockFile,
+}
+
+pub(super) fn lock_path(directory: &Path) -> PathBuf {
+    directory.join(EXCLUSIVE_LOCK_FILE)
+}
+
+pub(super) fn look(path: &Path) -> Result<Option<Seen>, ExclusiveError> {
+    let file = match LockFile::open_read_only(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failed("open", path)(error)),
+    };
+    let content = file.read().map_err(failed("read", path))?;
+    Ok(Some(Seen { id: file.id().map_err(failed("read", path))?, content }))
+}
+
+/// As [`look`], but an absence is believed only under the guard: the file may just be aside.
+pub(super) fn look_settled(directory: &Path) -> Result<Option<Seen>, ExclusiveError> {
+    let path = lock_path(directory);
+    if let Some(seen) = look(&path)? {
+        return Ok(Some(seen));
+    }
+    match Place::enter(directory) {
+        Ok(place) => look(&place.path),
+        Err(ExclusiveError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+impl Place {
+    pub(super) fn enter(directory: &Path) -> Result<Self, ExclusiveError> {
+        let mut guard = LockFile::guard_of(directory).map_err(failed("open", directory))?;
+        let mut began = None;
+        let mut pause = Duration::from_micros(20);
+        while !guard.try_lock().map_err(failed("lock", directory))? {
+            if began.get_or_insert_with(Instant::now).elapsed() > DEADLINE {
+                return Err(ExclusiveError::Busy { path: directory.to_owned() });
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(2));
+        }
+        let name = |suffix| directory.join(format!("{EXCLUSIVE_LOCK_FILE}{suffix}"));
+        let place = Self { path: name(""), aside: name(".aside"), fresh: name(".new"), _guard: guard };
+        place.finish_interrupted_removal()?;
+        Ok(place)
+    }
+
+    /// Makes the name appear with its text complete. `false` if it is taken.
+    pub(super) fn create(&self, text: &[u8]) -> Result<bool, ExclusiveError> {
+        remove_if_there(&self.fresh)?;
+        let file = LockFile::create(&self.fresh).map_err(failed("create", &self.fresh))?;
+        // Unlike a resume lock this file is judged by its text alone. After a power loss an empty one would need a person.
+        let linked = file
+            .write_all(text)
+            .and_then(|()| file.sync())
+            .and_then(|()| std::fs::hard_link(&self.fresh, &self.path));
+        let tidied = remove_if_there(&self.fresh);
+        match linked {
+            Ok(()) => tidied.map(|()| true),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => tidied.map(|()| false),
+            Err(error) => Err(failed("create", &self.path)(error)),
+        }
+    }
+
+    /// Removes the file if it is still exactly what was seen.
+    pub(super) fn remove(&self, seen: &Seen) -> Result<Removal, ExclusiveError> {
+        // Spares the name's short absence where the change is visible already.
+        match look(&self.path)? {
+            None => return Ok(Removal::Gone),
+            Some(now) if now != *seen => return Ok(Removal::Changed),
+            Some(_) => {}
+        }
+        match std::fs::rename(&self.path, &self.aside) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Removal::Gone),
+            Err(error) => return Err(failed("remove", &self.path)(error)),
+        }
+        if look(&self.aside).is_ok_and(|moved| moved.as_ref() == Some(seen)) {
+            remove_if_there(&self.aside)?;
+            return Ok(Removal::Removed);
+        }
+        self.put_back()?;
+        Ok(Removal::Changed)
+    }
+
+    fn put_back(&self) -> Result<(), ExclusiveError> {
+        match std::fs::hard_link(&self.aside, &self.path) {
+            Ok(()) => {}
+            // A still later writer has the name, and would have overwritten this text, too.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            // Not a file that can be linked, so not a lock either; it goes back the way it came.
+            Err(_) => return std::fs::rename(&self.aside, &self.path).map_err(failed("restore", &self.path)),
+        }
+        remove_if_there(&self.aside)
+    }
+
+    fn finish_interrupted_removal(&self) -> Result<(), ExclusiveError> {
+        let Ok(moved) = look(&self.aside) else {
+            return self.put_back();
+        };
+        let Some(moved) = moved else {
+            return Ok(());
+        };
+        match ExclusiveLock::from_content(&moved.content) {
+            Ok(lock) if lock.liveness() == Liveness::Dead => remove_if_there(&self.aside),
+            Ok(_) | Err(_) => self.put_back(),
+        }
+    }
+}
+
+fn remove_if_there(path: &Path) -> Result<(), ExclusiveError> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed("remove", path)(error)),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+pub(super) fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> ExclusiveError {
+    move |source| ExclusiveError::Io { action, path: path.to_owned(), source }
+}
