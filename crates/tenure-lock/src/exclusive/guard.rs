@@ -64,9 +64,7 @@ impl ExclusiveLock {
     /// assert!(should_skip_database(directory).skip);
     /// drop(guard);
     /// assert!(!should_skip_database(directory).skip);
-    /// # Ok::<(), ExclusiveError>(())
-    /// # .map_err(|error| std::io::Error::other(error.to_string()))?;
-    /// # Ok::<(), std::io::Error>(())
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn acquire(
         directory: impl AsRef<Path>,
@@ -114,7 +112,7 @@ impl ExclusiveLock {
             if liveness != Liveness::Dead {
                 return Err(ExclusiveError::Held(Box::new(HeldExclusive { path, lock, liveness })));
             }
-            if place.remove(&seen)? == Removal::Removed {
+            if place.remove_stale(&seen)? == Removal::Removed {
                 tracing::info!("Removed stale lock ({})", text::printable(&lock.holder));
             }
         }
@@ -164,7 +162,7 @@ fn remove_if(directory: &Path, ours: impl Fn(&ExclusiveLock) -> bool) -> Result<
         if !ours(&lock) {
             return Ok(Release::NotOurs(Box::new(lock)));
         }
-        if place.remove(&seen)? == Removal::Removed {
+        if place.remove_own(&seen)? == Removal::Removed {
             return Ok(Release::Removed);
         }
     }

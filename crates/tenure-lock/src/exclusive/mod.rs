@@ -8,7 +8,7 @@
 //! dead, and a fresh one that took its place or was written over it is not lost; a malformed file is never removed.
 //! Does not guarantee anything against tools that simply overwrite or remove the file: it is cooperation, not security.
 //! The one fresh text that can be lost is that of a tool which had opened the stale file before its removal and writes
-//! only after it. A stale lock of another host needs a person.
+//! into it more than 10 ms later. A stale lock of another host needs a person.
 
 mod error;
 mod guard;

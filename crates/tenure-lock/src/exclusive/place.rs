@@ -19,6 +19,9 @@ use crate::sys::file::FileId;
 /// The guard is held for microseconds; who waits this long waits for a stopped process.
 const DEADLINE: Duration = Duration::from_secs(2);
 
+/// What a tool may need between opening the stale file and having written into it, if the two cross our removal.
+const CROSSING: Duration = Duration::from_millis(10);
+
 /// A lock file as it was when looked at.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Seen {
@@ -107,8 +110,18 @@ impl Place {
         }
     }
 
-    /// Removes the file if it is still exactly what was seen.
-    pub(super) fn remove(&self, seen: &Seen) -> Result<Removal, ExclusiveError> {
+    /// Removes a stale file if it is still exactly what was seen. A tool may be about to write over it, so what was moved
+    /// aside is looked at again after a while.
+    pub(super) fn remove_stale(&self, seen: &Seen) -> Result<Removal, ExclusiveError> {
+        self.remove_after(seen, CROSSING)
+    }
+
+    /// Removes a file of a living holder, which nobody has reason to write over, if it is still exactly what was seen.
+    pub(super) fn remove_own(&self, seen: &Seen) -> Result<Removal, ExclusiveError> {
+        self.remove_after(seen, Duration::ZERO)
+    }
+
+    fn remove_after(&self, seen: &Seen, crossing: Duration) -> Result<Removal, ExclusiveError> {
         // Spares the name's short absence where the change is visible already.
         match look(&self.path)? {
             None => return Ok(Removal::Gone),
@@ -120,7 +133,13 @@ impl Place {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Removal::Gone),
             Err(error) => return Err(failed("remove", &self.path)(error)),
         }
-        if look(&self.aside).is_ok_and(|moved| moved.as_ref() == Some(seen)) {
+        let unchanged = || look(&self.aside).is_ok_and(|moved| moved.as_ref() == Some(seen));
+        if unchanged()
+            && (crossing.is_zero() || {
+                std::thread::sleep(crossing);
+                unchanged()
+            })
+        {
             remove_if_there(&self.aside)?;
             return Ok(Removal::Removed);
         }

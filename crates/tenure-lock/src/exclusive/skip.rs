@@ -108,5 +108,5 @@ fn decide(directory: &Path) -> SkipDecision {
 }
 
 fn remove(directory: &Path, seen: &Seen) -> Result<Removal, ExclusiveError> {
-    Place::enter(directory)?.remove(seen)
+    Place::enter(directory)?.remove_stale(seen)
 }

@@ -10,6 +10,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 /// Forks begun and forks over. Where they are equal none is under way.
 static STARTED: AtomicU64 = AtomicU64::new(0);
@@ -19,8 +20,8 @@ static GENERATION: AtomicU64 = AtomicU64::new(0);
 static TABLE: Chunk = Chunk::new();
 
 const FREE: i32 = -1;
-/// How often an opening that a fork interfered with is repeated.
-const ATTEMPTS: usize = 1_000;
+/// A fork of a large process takes milliseconds; no process does nothing else for this long.
+const DEADLINE: Duration = Duration::from_secs(5);
 
 /// The table grows by a chunk at a time and never shrinks; reading it takes atomics alone, as a fork handler must.
 struct Chunk {
@@ -78,18 +79,21 @@ pub(crate) fn open_registered(
     mut open: impl FnMut() -> io::Result<File>,
 ) -> io::Result<(File, Registration)> {
     install_handlers()?;
-    for _ in 0..ATTEMPTS {
+    let mut began = None;
+    loop {
         let finished = FINISHED.load(Ordering::SeqCst);
-        if STARTED.load(Ordering::SeqCst) != finished {
-            std::thread::yield_now();
-            continue;
-        }
-        let file = open()?;
-        let registration = register(&file);
         if STARTED.load(Ordering::SeqCst) == finished {
-            return Ok((file, registration));
+            let file = open()?;
+            let registration = register(&file);
+            if STARTED.load(Ordering::SeqCst) == finished {
+                return Ok((file, registration));
+            }
+            registration.remove();
         }
-        registration.remove();
+        if began.get_or_insert_with(Instant::now).elapsed() > DEADLINE {
+            break;
+        }
+        std::thread::sleep(Duration::from_micros(20));
     }
     Err(io::Error::new(io::ErrorKind::ResourceBusy, "this process forks without a pause"))
 }

@@ -1,0 +1,112 @@
+//! Processes that are seen badly from here: ended, another user's, in another namespace, elsewhere.
+
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+
+use tenure_lock::{Liveness, ProcessIdentity, ResumeLockError, ResumeLockManager, is_process_running};
+
+use super::races::our_text;
+use super::worker::{Worker, role, role_under, tell_skipped, wait_until};
+
+const NEW_NAMESPACE: &[&str] = &["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"];
+const NEW_NAMESPACE_OLD_PROCFS: &[&str] = &["unshare", "--pid", "--fork", "--kill-child"];
+
+fn can_unshare(prefix: &[&str]) -> bool {
+    let mut command = Command::new(prefix[0]);
+    command.args(&prefix[1..]).arg("true").stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+pub(crate) fn a_zombie_is_dead() {
+    let mut child = Command::new("sleep").arg("600").spawn().unwrap();
+    let identity = ProcessIdentity::of(child.id()).unwrap();
+    assert_eq!(identity.liveness(), Liveness::Alive);
+    child.kill().unwrap();
+    let state = format!("/proc/{}/stat", child.id());
+    wait_until("the zombie", || std::fs::read_to_string(&state).unwrap().contains(") Z "));
+    assert!(!is_process_running(child.id()));
+    assert_eq!(identity.liveness(), Liveness::Dead);
+    assert_eq!(ProcessIdentity::of(child.id()), None);
+    child.wait().unwrap();
+    assert_eq!(identity.liveness(), Liveness::Dead);
+}
+
+pub(crate) fn another_users_process_is_alive() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut command = role("probe", dir.path());
+    command.uid(65_534).gid(65_534);
+    let mine = command.stdin(Stdio::null()).stdout(Stdio::null()).status();
+    if !mine.is_ok_and(|status| status.success()) {
+        tell_skipped("another_users_process_is_alive", "cannot start a process as another user");
+        return;
+    }
+    let mut command = role("probe", dir.path());
+    command.uid(65_534).gid(65_534);
+    let mut other = Worker::start(command);
+    other.expect("ready");
+    other.tell("1");
+    other.expect("true Some(Alive)");
+    other.tell(&std::process::id().to_string());
+    other.expect("true Some(Alive)");
+    other.tell("0");
+    other.expect("false None");
+}
+
+pub(crate) fn a_holder_in_another_pid_namespace_is_unknown_but_its_death_frees_the_lock() {
+    if !can_unshare(NEW_NAMESPACE) {
+        tell_skipped("a_holder_in_another_pid_namespace", "unshare is not allowed here");
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let inside = Worker::start(role_under(NEW_NAMESPACE, "identity", dir.path()));
+    let identity: ProcessIdentity = serde_json::from_str(&inside.line()).unwrap();
+    assert_eq!(identity.pid, 1);
+    assert_ne!(identity.pid_ns, ProcessIdentity::current().pid_ns);
+    assert_eq!(identity.liveness(), Liveness::Unknown);
+    inside.finish();
+    assert_eq!(identity.liveness(), Liveness::Unknown, "nothing out here can tell");
+
+    let mut holder = Worker::start(role_under(NEW_NAMESPACE, "hold", dir.path()));
+    holder.expect("held");
+    let manager = ResumeLockManager::new(dir.path()).unwrap();
+    assert!(matches!(manager.acquire("job"), Err(ResumeLockError::Held(held)) if held.os_locked));
+    holder.kill();
+    wait_until("the death of the namespace", || manager.holder("job").unwrap().is_none());
+    manager.acquire("job").unwrap().release().unwrap();
+}
+
+pub(crate) fn a_procfs_of_another_namespace_does_not_mislead() {
+    if !can_unshare(NEW_NAMESPACE_OLD_PROCFS) {
+        tell_skipped("a_procfs_of_another_namespace", "unshare is not allowed here");
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let mut inside = Worker::start(role_under(NEW_NAMESPACE_OLD_PROCFS, "probe", dir.path()));
+    inside.expect("ready");
+    inside.tell("self");
+    inside.expect("true Some(Alive)");
+    // Out here this number is us, and the procfs that is mounted in there shows us; in there nobody has it.
+    inside.tell(&std::process::id().to_string());
+    inside.expect("false None");
+}
+
+pub(crate) fn a_remote_looking_holder_is_refused_while_it_lives_and_after() {
+    let dir = tempfile::tempdir().unwrap();
+    let manager = ResumeLockManager::new(dir.path()).unwrap();
+    let text = our_text("job", |data| {
+        let identity = &mut data.tenure.as_mut().unwrap().identity;
+        identity.host_id = "another machine".into();
+        identity.boot_id = "another boot".into();
+    });
+    let path = dir.path().join("resume_locks/job.lock");
+    std::fs::write(&path, &text).unwrap();
+    match manager.acquire("job") {
+        Err(ResumeLockError::Held(held)) => {
+            assert!(!held.os_locked);
+            assert_eq!(held.liveness, Liveness::Unknown);
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), text, "a refusal changes nothing");
+    manager.acquire_forced("job").unwrap().release().unwrap();
+}
