@@ -183,3 +183,100 @@ fn remove_if_there(path: &Path) -> Result<(), ExclusiveError> {
 pub(super) fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> ExclusiveError {
     move |source| ExclusiveError::Io { action, path: path.to_owned(), source }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(holder: &str, pid: u32) -> String {
+        format!(
+            r#"{{"holder":"{holder}","pid":{pid},"hostname":"{}","started_at":"2025-10-25T12:00:00Z"}}"#,
+            crate::hostname()
+        )
+    }
+
+    const NO_PID: u32 = 4_194_305;
+
+    fn names(dir: &Path) -> Vec<String> {
+        let entries = std::fs::read_dir(dir).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    #[test]
+    fn what_was_written_since_it_was_judged_is_not_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = lock_path(dir.path());
+        std::fs::write(&path, text("dead", NO_PID)).unwrap();
+        let seen = look(&path).unwrap().unwrap();
+        let fresh = text("fresh", std::process::id());
+        std::fs::write(&path, &fresh).unwrap();
+        let place = Place::enter(dir.path()).unwrap();
+        assert_eq!(place.remove_stale(&seen).unwrap(), Removal::Changed);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), fresh);
+    }
+
+    #[test]
+    fn the_same_text_in_another_file_is_another_lock() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = lock_path(dir.path());
+        std::fs::write(&path, text("dead", NO_PID)).unwrap();
+        let seen = look(&path).unwrap().unwrap();
+        std::fs::write(dir.path().join("other"), text("dead", NO_PID)).unwrap();
+        std::fs::rename(dir.path().join("other"), &path).unwrap();
+        let place = Place::enter(dir.path()).unwrap();
+        assert_eq!(place.remove_stale(&seen).unwrap(), Removal::Changed);
+    }
+
+    #[test]
+    fn a_tool_that_had_opened_the_stale_file_and_writes_during_the_removal_keeps_its_lock() {
+        use std::io::Write;
+
+        let dir = tempfile::tempdir().unwrap();
+        let path = lock_path(dir.path());
+        std::fs::write(&path, text("dead", NO_PID)).unwrap();
+        let seen = look(&path).unwrap().unwrap();
+        let mut late = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+        let fresh = text("fresh", std::process::id());
+        let place = Place::enter(dir.path()).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while path.exists() {
+                    std::thread::yield_now();
+                }
+                late.set_len(0).unwrap();
+                late.write_all(fresh.as_bytes()).unwrap();
+            });
+            assert_eq!(place.remove_stale(&seen).unwrap(), Removal::Changed);
+        });
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), fresh);
+        assert_eq!(names(dir.path()), [EXCLUSIVE_LOCK_FILE]);
+    }
+
+    #[test]
+    fn a_removal_that_was_interrupted_is_finished_or_taken_back() {
+        let aside = format!("{EXCLUSIVE_LOCK_FILE}.aside");
+        let alive = text("fresh", std::process::id());
+        for (moved, expected) in [(text("dead", NO_PID), None), (alive.clone(), Some(&alive))] {
+            let dir = tempfile::tempdir().unwrap();
+            std::fs::write(dir.path().join(&aside), &moved).unwrap();
+            let seen = look_settled(dir.path()).unwrap();
+            let bytes = seen.map(|seen| seen.content);
+            assert_eq!(bytes, expected.map(|text| Content::Bytes(text.clone().into_bytes())));
+            assert!(!dir.path().join(&aside).exists());
+        }
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join(&aside), &alive).unwrap();
+        std::fs::write(lock_path(dir.path()), text("later", std::process::id())).unwrap();
+        drop(Place::enter(dir.path()).unwrap());
+        assert_eq!(names(dir.path()), [EXCLUSIVE_LOCK_FILE], "the later writer has the name");
+    }
+
+    #[test]
+    fn one_at_a_time_is_in_the_place() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = Place::enter(dir.path()).unwrap();
+        assert!(!LockFile::guard_of(dir.path()).unwrap().try_lock().unwrap());
+        drop(place);
+        assert!(LockFile::guard_of(dir.path()).unwrap().try_lock().unwrap());
+    }
+}

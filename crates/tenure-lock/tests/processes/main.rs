@@ -61,6 +61,8 @@ fn main() {
         outsiders::a_holder_in_another_pid_namespace_is_unknown_but_its_death_frees_the_lock,
         outsiders::a_procfs_of_another_namespace_does_not_mislead,
         outsiders::a_remote_looking_holder_is_refused_while_it_lives_and_after,
+        outsiders::a_read_only_directory_is_an_error_and_not_a_lock,
+        outsiders::a_full_or_read_only_disk_is_an_error_and_leaves_nothing_that_blocks,
         exclusive::eight_processes_on_a_stale_exclusive_lock_have_one_winner_each_round,
         exclusive::a_tool_that_writes_over_a_stale_lock_keeps_it_while_daemons_remove_it,
         exclusive::the_harness_catches_a_removal_by_name,

@@ -1,12 +1,18 @@
 //! Processes that are seen badly from here: ended, another user's, in another namespace, elsewhere.
 
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
-use tenure_lock::{Liveness, ProcessIdentity, ResumeLockError, ResumeLockManager, is_process_running};
+use tenure_lock::{
+    ExclusiveError, ExclusiveLock, Liveness, ProcessIdentity, ResumeLockError, ResumeLockManager,
+    is_process_running,
+};
 
 use super::races::our_text;
-use super::worker::{Worker, role, role_under, tell_skipped, wait_until};
+use super::worker::{Worker, role, role_under, say, tell_skipped, wait_until};
 
 const NEW_NAMESPACE: &[&str] = &["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"];
 const NEW_NAMESPACE_OLD_PROCFS: &[&str] = &["unshare", "--pid", "--fork", "--kill-child"];
@@ -109,4 +115,100 @@ pub(crate) fn a_remote_looking_holder_is_refused_while_it_lives_and_after() {
     }
     assert_eq!(std::fs::read_to_string(&path).unwrap(), text, "a refusal changes nothing");
     manager.acquire_forced("job").unwrap().release().unwrap();
+}
+
+/// Says what comes of taking both kinds of locks.
+pub(crate) fn try_to_lock(dir: &Path) {
+    let resume = ResumeLockManager::new(dir).and_then(|manager| manager.acquire("job"));
+    match resume {
+        Ok(_) => say("taken"),
+        Err(ResumeLockError::Io { source, .. }) => say(&format!("{:?}", source.kind())),
+        Err(other) => say(&format!("{other:?}")),
+    }
+    match ExclusiveLock::acquire(dir, "tool", "1") {
+        Ok(_) => say("taken"),
+        Err(ExclusiveError::Io { source, .. }) => say(&format!("{:?}", source.kind())),
+        Err(other) => say(&format!("{other:?}")),
+    }
+}
+
+pub(crate) fn a_read_only_directory_is_an_error_and_not_a_lock() {
+    let dir = tempfile::tempdir().unwrap();
+    ResumeLockManager::new(dir.path()).unwrap();
+    let set = |path: &Path, mode| std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+    set(&dir.path().join("resume_locks"), 0o555);
+    set(dir.path(), 0o555);
+    // Whoever may do everything is not held up by permissions.
+    let mut command = role("try", dir.path());
+    if rustix::process::geteuid().is_root() {
+        command.uid(65_534).gid(65_534);
+    }
+    let output = command.stdin(Stdio::null()).output();
+    set(dir.path(), 0o755);
+    match output {
+        Ok(output) => {
+            assert_eq!(String::from_utf8_lossy(&output.stdout), "PermissionDenied\nPermissionDenied\n")
+        }
+        Err(error) => tell_skipped("a_read_only_directory", &error.to_string()),
+    }
+}
+
+pub(crate) fn a_full_or_read_only_disk_is_an_error_and_leaves_nothing_that_blocks() {
+    const OWN_MOUNTS: &[&str] = &["unshare", "--mount"];
+    if !can_unshare(OWN_MOUNTS) {
+        tell_skipped("a_full_or_read_only_disk", "unshare is not allowed here");
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let worker = Worker::start(role_under(OWN_MOUNTS, "file-systems", dir.path()));
+    if worker.line() != "mounted" {
+        tell_skipped("a_full_or_read_only_disk", "mount is not allowed here");
+        return;
+    }
+    for line in [
+        // Full, with a stale lock of which the place is there already.
+        "StorageFull",
+        "StorageFull",
+        "stale: taken",
+        "left: []",
+        // Room again.
+        "taken",
+        "taken",
+        // Read-only.
+        "ReadOnlyFilesystem",
+        "ReadOnlyFilesystem",
+    ] {
+        worker.expect(line);
+    }
+}
+
+/// Runs with mounts of its own, which end with it.
+pub(crate) fn on_bad_file_systems(dir: &Path) {
+    let mount = |arguments: &[&str]| {
+        Command::new("mount").args(arguments).arg(dir).status().is_ok_and(|status| status.success())
+    };
+    if !mount(&["-t", "tmpfs", "-o", "size=64k", "tmpfs"]) {
+        return say("not mounted");
+    }
+    say("mounted");
+    let manager = ResumeLockManager::new(dir).unwrap();
+    let stale = our_text("stale", |_| {});
+    std::fs::write(dir.join("resume_locks/stale.lock"), stale).unwrap();
+    let mut filler = std::fs::File::create(dir.join("filler")).unwrap();
+    while filler.write(&[b'x'; 4096]).is_ok() {}
+    try_to_lock(dir);
+    match manager.acquire("stale") {
+        Ok(lock) => {
+            lock.verify().unwrap();
+            say("stale: taken");
+        }
+        Err(error) => say(&format!("stale: {error}")),
+    }
+    let left: Vec<_> = std::fs::read_dir(dir.join("resume_locks")).unwrap().flatten().collect();
+    say(&format!("left: {left:?}"));
+    std::fs::remove_file(dir.join("filler")).unwrap();
+    drop(filler);
+    try_to_lock(dir);
+    assert!(mount(&["-o", "remount,ro"]));
+    try_to_lock(dir);
 }

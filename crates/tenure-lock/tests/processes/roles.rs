@@ -9,7 +9,7 @@ use tenure_lock::{
 
 use super::rivals::{CreateNew, kill_zero};
 use super::worker::{run_rounds, say};
-use super::{churn, exclusive, forks};
+use super::{churn, exclusive, forks, outsiders};
 
 pub(crate) fn play(role: &str) {
     let dir = PathBuf::from(std::env::var_os("TENURE_LOCK_DIR").unwrap());
@@ -76,6 +76,8 @@ pub(crate) fn play(role: &str) {
             wait_for_end();
         }
         "probe" => answer_probes(),
+        "try" => outsiders::try_to_lock(&dir),
+        "file-systems" => outsiders::on_bad_file_systems(&dir),
         "fork" => forks::hold_and_fork(&dir, true),
         "fork-plain" => forks::hold_and_fork(&dir, false),
         "spawn" => forks::hold_and_spawn(&dir, false),

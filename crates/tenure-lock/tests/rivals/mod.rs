@@ -1,7 +1,7 @@
 //! Algorithms that are known to be wrong, or to be bare, for the harness to catch and the bench to compare with.
 
-use std::fs::{File, OpenOptions};
-use std::io::{ErrorKind, Read, Write};
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 /// Create-new, then write; whoever finds a dead pid removes the name and tries again; dropping removes whatever is there.
@@ -35,31 +35,6 @@ impl CreateNew {
 }
 
 impl Drop for CreateNew {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
-    }
-}
-
-/// An OS lock on the named file that is removed at release, without a look whether the name still means that file.
-pub(crate) struct UncheckedFlock {
-    path: PathBuf,
-    _file: File,
-}
-
-impl UncheckedFlock {
-    pub(crate) fn acquire(path: &Path) -> Option<Self> {
-        let mut file =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).ok()?;
-        file.try_lock().ok()?;
-        let mut text = String::new();
-        file.read_to_string(&mut text).ok()?;
-        file.set_len(0).ok()?;
-        file.write_all(foreign_json("job", std::process::id()).as_bytes()).ok()?;
-        Some(Self { path: path.to_owned(), _file: file })
-    }
-}
-
-impl Drop for UncheckedFlock {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.path);
     }
