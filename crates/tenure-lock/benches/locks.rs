@@ -119,7 +119,7 @@ fn main() {
     row("take over a stale foreign file", Some(50.0), takeover(&stale), None, Some(takeover_rival));
     let mut rebooted = ResumeLockData::new("job");
     if let Some(mark) = &mut rebooted.tenure {
-        mark.identity.boot_id = "earlier".to_owned();
+        mark.identity.boot_id = "earlier".into();
     }
     let rebooted = format!(" {}\n", serde_json::to_string_pretty(&rebooted).unwrap());
     row("take over a stale file of ours", Some(50.0), takeover(&rebooted), None, Some(takeover_rival));

@@ -133,6 +133,7 @@ pub(crate) fn hold_and_fork(dir: &Path, ours: bool) {
     wait_for_end();
 }
 
+#[expect(clippy::zombie_processes, reason = "the child is to outlive this process")]
 pub(crate) fn hold_and_spawn(dir: &Path, lend: bool) {
     let lock = ResumeLockManager::new(dir).unwrap().acquire("job").unwrap();
     let lent = lend.then(|| lock.lend().unwrap());
@@ -142,6 +143,7 @@ pub(crate) fn hold_and_spawn(dir: &Path, lend: bool) {
     wait_for_end();
 }
 
+#[expect(clippy::zombie_processes, reason = "the child is to outlive this process")]
 pub(crate) fn hold_and_bequeath(dir: &Path) {
     let lock = ResumeLockManager::new(dir).unwrap().acquire("job").unwrap();
     let lent = lock.lend().unwrap();

@@ -147,7 +147,7 @@ pub(crate) fn a_read_only_directory_is_an_error_and_not_a_lock() {
     set(dir.path(), 0o755);
     match output {
         Ok(output) => {
-            assert_eq!(String::from_utf8_lossy(&output.stdout), "PermissionDenied\nPermissionDenied\n")
+            assert_eq!(String::from_utf8_lossy(&output.stdout), "PermissionDenied\nPermissionDenied\n");
         }
         Err(error) => tell_skipped("a_read_only_directory", &error.to_string()),
     }
