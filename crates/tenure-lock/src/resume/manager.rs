@@ -126,6 +126,8 @@ impl ResumeLockManager {
                 Attempt::Moved if elapsed > DEADLINE => {
                     return Err(ResumeLockError::Contended { id: id.to_owned() });
                 }
+                // A name that keeps moving is not worth a busy processor.
+                Attempt::Moved if elapsed > SETTLING => std::thread::sleep(pause),
                 Attempt::Moved => {}
             }
         }

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod exclusive;
+mod fixtures;
 mod ids;
 mod logs;
 mod named_by_the_seed;

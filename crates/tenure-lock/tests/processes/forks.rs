@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use tenure_lock::{Liveness, ResumeLockError, ResumeLockManager, is_process_running};
+use tenure_lock::{ExclusiveLock, Liveness, ResumeLockError, ResumeLockManager, is_process_running};
 
 use super::roles::wait_for_end;
 use super::worker::{Worker, role, say, wait_until};
@@ -175,6 +175,7 @@ pub(crate) fn inherit(dir: &Path) {
 
 #[expect(unsafe_code, reason = "fork is what is tested")]
 pub(crate) fn drop_in_child(dir: &Path) {
+    let exclusive = ExclusiveLock::acquire(dir, "parent", "1").unwrap();
     let lock = ResumeLockManager::new(dir).unwrap().acquire("job").unwrap();
     // SAFETY: this process has one thread.
     let child = unsafe { libc::fork() };
@@ -183,13 +184,15 @@ pub(crate) fn drop_in_child(dir: &Path) {
             panic!("a child holds nothing")
         };
         say(&format!("child: {reason:?}"));
-        drop(lock);
+        assert!(!exclusive.is_held());
+        drop((lock, exclusive));
         // SAFETY: ends the child at once.
         unsafe { libc::_exit(0) };
     }
     // SAFETY: waits for the child just made.
     unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
     lock.verify().unwrap();
+    assert!(exclusive.is_held());
     say("child is over");
     wait_for_end();
 }

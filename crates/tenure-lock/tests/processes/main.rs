@@ -58,6 +58,7 @@ fn main() {
         forks::forks_of_other_threads_do_not_keep_a_lock_that_is_just_being_taken,
         outsiders::a_zombie_is_dead,
         outsiders::another_users_process_is_alive,
+        outsiders::a_process_that_procfs_hides_is_alive,
         outsiders::a_holder_in_another_pid_namespace_is_unknown_but_its_death_frees_the_lock,
         outsiders::a_procfs_of_another_namespace_does_not_mislead,
         outsiders::a_remote_looking_holder_is_refused_while_it_lives_and_after,

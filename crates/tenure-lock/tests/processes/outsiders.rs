@@ -58,6 +58,26 @@ pub(crate) fn another_users_process_is_alive() {
     other.expect("false None");
 }
 
+pub(crate) fn a_process_that_procfs_hides_is_alive() {
+    // A procfs of its own, mounted so that it hides other users' processes; then only the signal's EPERM speaks for them.
+    const HIDDEN: &str = "mount -t proc -o hidepid=2 proc /proc && exec setpriv --reuid 65534 --regid 65534 --clear-groups \"$0\"";
+    let prefix = ["unshare", "--mount", "sh", "-c", HIDDEN];
+    let dir = tempfile::tempdir().unwrap();
+    let status = role_under(&prefix, "probe", dir.path()).stdin(Stdio::null()).output();
+    if !status.is_ok_and(|output| output.status.success()) {
+        tell_skipped("a_process_that_procfs_hides_is_alive", "cannot mount a procfs or change the user here");
+        return;
+    }
+    let mut other = Worker::start(role_under(&prefix, "probe", dir.path()));
+    other.expect("ready");
+    other.tell("self");
+    other.expect("true Some(Alive)");
+    other.tell("1");
+    other.expect("true Some(Alive)");
+    other.tell("4194305");
+    other.expect("false None");
+}
+
 pub(crate) fn a_holder_in_another_pid_namespace_is_unknown_but_its_death_frees_the_lock() {
     if !can_unshare(NEW_NAMESPACE) {
         tell_skipped("a_holder_in_another_pid_namespace", "unshare is not allowed here");
