@@ -43,8 +43,10 @@ impl ResumeLockManager {
         // Registering may have to be repeated after a fork, and each time takes a copy.
         let mut heir = LockFile::from_opening(|| inherited.try_clone()).map_err(io("adopt"))?;
         drop(inherited);
-        if !heir.try_lock().map_err(io("lock"))? || !heir.is_at(&path).map_err(io("check"))? {
-            heir.leave_locked();
+        // The open file is shared with the former holder: until the lock is ours, letting it go would end his.
+        let locked = heir.try_lock().map_err(io("lock"))?;
+        heir.leave_locked();
+        if !locked || !heir.is_at(&path).map_err(io("check"))? {
             return lost(LostReason::Replaced);
         }
         if read_data(&heir.read().map_err(io("read"))?).is_none_or(|data| data.tenure.is_none()) {
@@ -52,6 +54,7 @@ impl ResumeLockManager {
         }
         let data = ResumeLockData::new(id);
         let text = publish(&heir, &path, &data)?;
+        heir.try_lock().map_err(io("lock"))?;
         Ok(ResumeLock::new(heir, path, data, text))
     }
 }

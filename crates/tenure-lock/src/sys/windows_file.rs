@@ -87,11 +87,9 @@ pub(crate) fn unlock(file: &File) -> io::Result<()> {
     Ok(())
 }
 
-#[expect(unsafe_code, reason = "the offset is a member of a union")]
 fn locked_byte() -> OVERLAPPED {
     let mut place = OVERLAPPED::default();
-    // SAFETY: both members of the union are plain numbers of the same size.
-    unsafe { place.Anonymous.Anonymous.OffsetHigh = LOCKED_BYTE_HIGH };
+    place.Anonymous.Anonymous.OffsetHigh = LOCKED_BYTE_HIGH;
     place
 }
 

@@ -138,3 +138,21 @@ fn a_storage_directory_that_cannot_be_made_is_an_error_that_names_it() {
         "{error:?}"
     );
 }
+
+#[cfg(unix)]
+#[test]
+fn an_adoption_that_fails_does_not_end_the_lock_it_was_about() {
+    let fixture = Fixture::new();
+    let lock = fixture.manager.acquire("job").unwrap();
+    let path = lock.path().to_owned();
+    let is_locked = || std::fs::File::open(&path).unwrap().try_lock().is_err();
+    let lent = lock.lend().unwrap();
+    std::fs::write(&path, foreign_resume(1, "elsewhere")).unwrap();
+    assert_eq!(lost(fixture.manager.adopt("job", lent).map(drop)), LostReason::Overwritten);
+    assert!(is_locked());
+    let stranger = std::fs::File::open(&path).unwrap();
+    assert_eq!(lost(fixture.manager.adopt("job", stranger.into()).map(drop)), LostReason::Replaced);
+    assert!(is_locked());
+    drop(lock);
+    assert!(!is_locked());
+}
