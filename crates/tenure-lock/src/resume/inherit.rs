@@ -43,7 +43,7 @@ impl ResumeLockManager {
         // Registering may have to be repeated after a fork, and each time takes a copy.
         let mut heir = LockFile::from_opening(|| inherited.try_clone()).map_err(io("adopt"))?;
         drop(inherited);
-        // The open file is shared with the former holder: until the lock is ours, letting it go would end his.
+        // The open file is shared with the former holder: until the lock is ours, letting go would end theirs.
         let locked = heir.try_lock().map_err(io("lock"))?;
         heir.leave_locked();
         if !locked || !heir.is_at(&path).map_err(io("check"))? {

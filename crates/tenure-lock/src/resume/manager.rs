@@ -17,7 +17,7 @@ use crate::{clock, sys};
 /// Nobody keeps a name changing for this long except by intent.
 const DEADLINE: Duration = Duration::from_secs(5);
 
-/// How long somebody may have a lock without having said who he is: the time to judge a stale file and write a new text.
+/// How long a lock may be had by a process that is not named in the file yet: enough to judge a stale one and rewrite it.
 const SETTLING: Duration = Duration::from_millis(50);
 
 /// Takes and inspects the resume locks of one directory. Cheap to clone; any number may exist.
@@ -44,7 +44,7 @@ enum Attempt {
     Refused(ResumeLockError),
     /// The name came to mean another file meanwhile.
     Moved,
-    /// Locked by somebody who has not yet written who he is.
+    /// Locked by a process that the file does not name yet.
     Unsettled(ResumeLockError),
 }
 
@@ -235,7 +235,7 @@ pub(super) fn publish(
     Ok(text)
 }
 
-/// Somebody has the OS lock. Whether he has also written who he is yet decides if it is worth another look.
+/// Somebody has the OS lock. Whether the file names the holder yet decides if it is worth another look.
 fn refused_by_os(id: &str, path: &Path, holder: Option<ResumeLockData>) -> Attempt {
     let liveness = match holder.as_ref().and_then(|data| data.tenure.as_ref()) {
         // Most refusals are settled by the cheap question.
