@@ -31,7 +31,7 @@ pub struct Claim {
     pub standing: Standing,
 }
 
-/// Finds the lease that the caller means: the one of its fence, or the resource's latest if the name is the same.
+/// Finds the lease that the caller means: the one of its fence, or the resource's latest if it is the same holder (L6).
 ///
 /// Refused if that lease is not the latest grant of its resource: somebody has been given it since.
 pub fn claim_of(view: &dyn View, world: &World<'_>, caller: &Caller, task: &TaskName) -> Result<Claim> {
@@ -40,7 +40,7 @@ pub fn claim_of(view: &dyn View, world: &World<'_>, caller: &Caller, task: &Task
     let current = latest.clone().filter(Lease::is_open);
     let meant = match caller.fence {
         Some(fence) => view.lease_by_fence(fence)?.filter(|lease| lease.resource == resource),
-        None => latest.clone().filter(|lease| lease.held_by(&caller.holder)),
+        None => latest.clone().filter(|lease| same_holder(lease, caller, false)),
     };
     let Some(lease) = meant else {
         return Err(Error::NotHolder(Box::new(Lost {
