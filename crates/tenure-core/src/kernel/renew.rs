@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::acquire::name_of;
-use super::standing::claim_of;
+use super::standing::{claim_of, stands};
 use crate::error::{Error, Result, TaskName};
 use crate::event::{EventKind, NewEvent};
 use crate::holder::Caller;
@@ -83,7 +83,7 @@ pub fn renew_resource(
     tx.lock(&held.resource)?;
     let latest = tx.latest_lease(&held.resource)?;
     let Some(mut lease) = latest.filter(|l| l.fence == held.fence) else { return Ok(None) };
-    match lease.standing(tx.now(), world.judge) {
+    match stands(&lease, tx.now(), world.judge) {
         Standing::Live => {}
         Standing::Expired if lease.ended.is_some() => tx.reopen_lease(lease.fence)?,
         Standing::Expired => {}

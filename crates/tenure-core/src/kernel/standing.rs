@@ -1,7 +1,8 @@
 //! Whose lease is it, and does its holder's word still count?
 
+use crate::clock::Timestamp;
 use crate::error::{Error, Lost, Result, TaskName};
-use crate::holder::Caller;
+use crate::holder::{Caller, Judge, Liveness};
 use crate::lease::{Lease, Resource, Standing};
 use crate::store::View;
 use crate::world::World;
@@ -21,6 +22,17 @@ pub fn same_holder(lease: &Lease, caller: &Caller, running: bool) -> bool {
         (None, _) => true,
         (Some(theirs), Some(ours)) => theirs.process == ours.process,
         (Some(_), None) => !running,
+    }
+}
+
+/// How a lease stands for its own holder, who may come late.
+///
+/// A clean-up between the expiry and the death of a holder must not make a difference (L8), so the death counts also
+/// when the lease was closed as expired before it.
+pub(super) fn stands(lease: &Lease, now: Timestamp, judge: &dyn Judge) -> Standing {
+    match lease.standing(now, judge) {
+        Standing::Expired if lease.liveness(judge) == Some(Liveness::Dead) => Standing::Dead,
+        standing => standing,
     }
 }
 
@@ -51,7 +63,7 @@ pub fn claim_of(view: &dyn View, world: &World<'_>, caller: &Caller, task: &Task
             shown: caller.fence,
         })));
     };
-    let standing = lease.standing(view.now(), world.judge);
+    let standing = stands(&lease, view.now(), world.judge);
     let claim = Claim { lease, standing };
     if latest.is_some_and(|l| l.fence != claim.lease.fence) {
         return Err(claim.lost(task.clone(), current, caller));
