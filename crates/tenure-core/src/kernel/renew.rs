@@ -137,6 +137,7 @@ fn beat_of(lease: &Lease) -> LeaseBeat {
 fn revive(tx: &mut dyn Tx, lease: &Lease, id: &TaskId, status: TaskStatus) -> Result<()> {
     if lease.ended.is_some() {
         tx.reopen_lease(lease.fence)?;
+        super::attempt::mark_running(tx, lease)?;
     }
     let actor = &lease.holder.id;
     let detail = json!({"lease": lease.id, "resource": lease.resource.to_string()});
