@@ -10,9 +10,12 @@ use crate::event::{EventKind, NewEvent};
 use crate::holder::Caller;
 use crate::id::{SectionId, TaskId};
 use crate::lease::{EndReason, Lease, Resource, ResourceKind, Standing};
-use crate::store::{Eyes, LeaseFilter, TaskEdit, Tx};
+use crate::store::{EventFilter, Eyes, LeaseFilter, TaskEdit, Tx};
 use crate::task::{Task, TaskStatus};
 use crate::world::World;
+
+/// How far back a repeated word is looked for: far more than happens to a task that nobody was given since.
+const RECENT: u64 = 100;
 
 /// What the holder says about its task.
 #[derive(Debug, Clone, Copy)]
@@ -53,7 +56,7 @@ impl Finish<'_> {
         }
     }
 
-    /// Is this what the task already says, as after a reply that got lost?
+    /// Is this what a task of that status says, as after a reply that got lost?
     fn already(self, lease: &Lease, status: TaskStatus) -> bool {
         match self {
             Self::Done => matches!(status, TaskStatus::Completed | TaskStatus::Review),
@@ -94,7 +97,7 @@ pub fn finish(
         Standing::Live => {}
         // Late, but nobody has been given it and nobody has moved it since.
         Standing::Expired if still_where_left(lease, found.status) => {}
-        Standing::Over(reason) if reason == expected && word.already(lease, found.status) => {
+        Standing::Over(reason) if reason == expected && was_said(tx, word, lease, found.status)? => {
             return Ok(Finished { task: found, lease: claim.lease, changed: false });
         }
         _ => return Err(claim.lost(name_of(&found), None, caller)),
@@ -115,6 +118,17 @@ pub fn finish(
     wake::work_appeared(tx, &eyes)?;
     let task = read(tx, &id, &eyes)?;
     Ok(Finished { task, lease: claim.lease, changed: true })
+}
+
+/// Has the holder said this before? A person may have moved the task on since; the feed still knows.
+fn was_said(tx: &dyn Tx, word: Finish<'_>, lease: &Lease, status: TaskStatus) -> Result<bool> {
+    if word.already(lease, status) {
+        return Ok(true);
+    }
+    let filter = EventFilter { task: lease.resource.task_id(), last: true, limit: RECENT, ..Default::default() };
+    let events = tx.events(&filter)?;
+    let said = events.iter().rfind(|e| e.kind == EventKind::TaskStatus && e.fence == Some(lease.fence));
+    Ok(said.and_then(|event| event.to).is_some_and(|to| word.already(lease, to)))
 }
 
 /// A change of status by somebody who need not hold the task: approve, reject, skip, retry, `update --status`.
