@@ -129,7 +129,11 @@ pub fn acquire_task(
         doorbell: terms.doorbell.clone(),
         ttl: terms.ttl,
         expires_at: tx.now().after(terms.ttl),
-        claimed_from: Some(task.status),
+        // What somebody else's import had left in progress goes back to where everybody can take it.
+        claimed_from: Some(match task.status {
+            TaskStatus::InProgress => TaskStatus::Pending,
+            status => status,
+        }),
     })?;
     tx.append(acquired(&lease, taken_over.as_ref()).task(&task.id))?;
     let event = NewEvent::new(EventKind::TaskStatus, &caller.holder.id)

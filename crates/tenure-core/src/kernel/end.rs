@@ -146,6 +146,11 @@ pub fn settle(
     lock_task(tx, world, id)?;
     let eyes = world.eyes(tx, Some(&caller.holder))?;
     let task = read(tx, id, &eyes)?;
+    if to == TaskStatus::InProgress {
+        // Only a grant leads there: in progress under no lease, a task is offered to nobody and ended by nothing.
+        let hint = Some(format!("tenure tasks claim {}", task.key));
+        return Err(Error::InvalidTransition { task: name_of(&task), verb: "in progress without a claim", hint });
+    }
     let mut evicted = None;
     if let Some(lease) = &task.lease {
         let actor = &caller.holder.id;
