@@ -220,7 +220,7 @@ pub struct Forced {
 
 /// Takes a lease away from its holder. Refused if it is no longer the one that was `shown`.
 pub fn force(tx: &mut dyn Tx, world: &World<'_>, actor: &str, shown: &Lease) -> Result<Forced> {
-    tx.lock(&shown.resource)?;
+    lock_with_section(tx, world, &shown.resource)?;
     let current = tx.open_lease(&shown.resource)?;
     let Some(lease) = current.filter(|lease| lease.fence == shown.fence) else {
         return Err(Error::LockNotFound { reference: shown.id.to_string() });
@@ -230,8 +230,9 @@ pub fn force(tx: &mut dyn Tx, world: &World<'_>, actor: &str, shown: &Lease) -> 
     if let Some(section) = lease.resource.section_id() {
         ended.extend(tx.task_leases_in_section(&section, &lease.holder)?);
     }
-    // Tasks first, so that the section's own end is said once and last.
-    for lease in ended.iter().rev() {
+    // The section first: with the last of its tasks it would be released, which is not what happened to it.
+    for lease in &ended {
+        tx.lock(&lease.resource)?;
         let standing = lease.standing(tx.now(), world.judge);
         let reason = if standing == Standing::Live { EndReason::Forced } else { reason_of(standing) };
         close(tx, lease, reason, None, actor, false)?;
@@ -260,7 +261,7 @@ pub fn release_resource(tx: &mut dyn Tx, world: &World<'_>, lease: &Lease, reaso
 pub fn bury_lapsed(tx: &mut dyn Tx, world: &World<'_>, actor: &str) -> Result<Vec<(Lease, Standing)>> {
     let mut buried = Vec::new();
     for lease in tx.leases(&LeaseFilter::default())? {
-        tx.lock(&lease.resource)?;
+        lock_with_section(tx, world, &lease.resource)?;
         let standing = lease.standing(tx.now(), world.judge);
         if standing == Standing::Live
             || tx.open_lease(&lease.resource)?.is_none_or(|l| l.fence != lease.fence)
@@ -418,9 +419,21 @@ fn ring_holder(tx: &mut dyn Tx, lease: &Lease) {
     }
 }
 
+/// Ending a task's lease may end its section's, so that is locked too, and first.
+fn lock_with_section(tx: &mut dyn Tx, world: &World<'_>, resource: &Resource) -> Result<()> {
+    match resource.task_id() {
+        Some(id) if tx.task(&id, &no_eyes(world))?.is_some() => lock_task(tx, world, &id),
+        _ => tx.lock(resource),
+    }
+}
+
+/// For questions to which nobody's point of view matters.
+fn no_eyes(world: &World<'_>) -> Eyes {
+    Eyes { me: None, dead: Vec::new(), ticket_life: world.policy.ticket_life }
+}
+
 fn lock_task(tx: &mut dyn Tx, world: &World<'_>, id: &TaskId) -> Result<()> {
-    let eyes = Eyes { me: None, dead: Vec::new(), ticket_life: world.policy.ticket_life };
-    if let Some(section) = read(tx, id, &eyes)?.section.filter(|s| s.serial) {
+    if let Some(section) = read(tx, id, &no_eyes(world))?.section.filter(|s| s.serial) {
         tx.lock(&Resource::section(&section.id))?;
     }
     tx.lock(&Resource::task(id))
