@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::end::{bury, end_section_if_idle};
+use super::end::bury;
 use super::line::ahead;
 use super::refusal::locked;
 use super::standing::same_holder;
@@ -353,11 +353,4 @@ fn register_agent(tx: &mut dyn Tx, caller: &Caller) -> Result<()> {
         },
     };
     tx.save_agent(&agent)
-}
-
-pub(super) fn drop_section(tx: &mut dyn Tx, eyes: &Eyes, task: &Task, lease: &Lease) -> Result<()> {
-    match task.section.as_ref().filter(|s| s.serial) {
-        Some(section) => end_section_if_idle(tx, eyes, &section.id, lease),
-        None => Ok(()),
-    }
 }

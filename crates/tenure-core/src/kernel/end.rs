@@ -2,13 +2,13 @@
 
 use serde_json::json;
 
-use super::acquire::{drop_section, name_of};
+use super::acquire::name_of;
 use super::standing::{claim_of, same_holder};
 use super::{attempt, wake};
 use crate::error::{Error, Result, TaskName};
 use crate::event::{EventKind, NewEvent};
 use crate::holder::Caller;
-use crate::id::{SectionId, TaskId};
+use crate::id::TaskId;
 use crate::lease::{EndReason, Lease, Resource, ResourceKind, Standing};
 use crate::store::{EventFilter, Eyes, LeaseFilter, TaskEdit, Tx};
 use crate::task::{Task, TaskStatus};
@@ -112,7 +112,7 @@ pub fn finish(
     move_task(tx, &found, to, &caller.holder.id, lease, reason.as_deref())?;
     acknowledge_messages(tx, &id, to, &caller.holder.id)?;
     if !keep_section {
-        drop_section(tx, &eyes, &found, lease)?;
+        drop_section(tx, world, &eyes, &found, lease, expected)?;
     }
     wake::first_in_line(tx, &eyes, &lease.resource)?;
     wake::work_appeared(tx, &eyes)?;
@@ -161,18 +161,18 @@ pub fn settle(
                     _ => EndReason::Released,
                 };
                 close(tx, lease, reason, message, actor, false)?;
-                drop_section(tx, &eyes, &task, lease)?;
+                drop_section(tx, world, &eyes, &task, lease, reason)?;
             }
             Standing::Live if force_it => {
                 close(tx, lease, EndReason::Forced, message, actor, false)?;
-                drop_section(tx, &eyes, &task, lease)?;
+                drop_section(tx, world, &eyes, &task, lease, EndReason::Forced)?;
                 ring_holder(tx, lease);
                 evicted = Some(lease.clone());
             }
             Standing::Live => return Err(held(tx, &eyes, &task, lease)),
             standing => {
                 close(tx, lease, reason_of(standing), message, actor, false)?;
-                drop_section(tx, &eyes, &task, lease)?;
+                drop_section(tx, world, &eyes, &task, lease, reason_of(standing))?;
             }
         }
     }
@@ -236,7 +236,7 @@ pub fn force(tx: &mut dyn Tx, world: &World<'_>, actor: &str, shown: &Lease) -> 
         let standing = lease.standing(tx.now(), world.judge);
         let reason = if standing == Standing::Live { EndReason::Forced } else { reason_of(standing) };
         close(tx, lease, reason, None, actor, false)?;
-        give_back(tx, world, &eyes, lease, reason.as_str(), actor, false)?;
+        give_back(tx, world, &eyes, lease, reason, actor, false)?;
         ring_holder(tx, lease);
     }
     Ok(Forced { ended })
@@ -288,7 +288,7 @@ pub(super) fn bury(
         && lease.process.as_ref().is_some_and(|process| world.judge.is_this_boot(process));
     let charged = close(tx, lease, reason, None, actor, charge)?;
     let eyes = world.eyes(tx, None)?;
-    give_back(tx, world, &eyes, lease, reason.as_str(), actor, charged)
+    give_back(tx, world, &eyes, lease, reason, actor, charged)
 }
 
 fn reason_of(standing: Standing) -> EndReason {
@@ -326,14 +326,14 @@ fn give_back(
     world: &World<'_>,
     eyes: &Eyes,
     lease: &Lease,
-    reason: &str,
+    reason: EndReason,
     actor: &str,
     charged: bool,
 ) -> Result<()> {
     if let Some(id) = lease.resource.task_id() {
         if let Some(task) = tx.task(&id, eyes)? {
             let mut to = lease.claimed_from.unwrap_or(TaskStatus::Pending);
-            let mut why = reason.to_owned();
+            let mut why = reason.as_str().to_owned();
             if charged {
                 let attempts = task.attempts.saturating_add(1);
                 tx.edit_task(&id, &TaskEdit { attempts: Some(attempts), ..TaskEdit::default() }, None)?;
@@ -345,30 +345,48 @@ fn give_back(
             if task.status == TaskStatus::InProgress {
                 move_task(tx, &task, to, actor, lease, Some(&why))?;
             }
-            drop_section(tx, eyes, &task, lease)?;
+            drop_section(tx, world, eyes, &task, lease, reason)?;
         }
     }
     wake::first_in_line(tx, eyes, &lease.resource)?;
     wake::work_appeared(tx, eyes)
 }
 
-/// A section's lease ends with the last of its holder's tasks.
-pub(super) fn end_section_if_idle(
+/// A section's lease ends with the last of its holder's tasks, and for the same reason where time or death was it: what
+/// time has ended can be taken up again (L7).
+fn drop_section(
     tx: &mut dyn Tx,
+    world: &World<'_>,
     eyes: &Eyes,
-    section: &SectionId,
+    task: &Task,
     ended: &Lease,
+    reason: EndReason,
 ) -> Result<()> {
-    let others = tx.task_leases_in_section(section, &ended.holder)?;
-    if others.iter().any(|lease| lease.fence != ended.fence) {
+    let Some(section) = task.section.as_ref().filter(|s| s.serial) else { return Ok(()) };
+    let now = tx.now();
+    // Those that have lapsed do not count: they block nobody (L3), so they must not block through the section either.
+    let at_work = |lease: &Lease| lease.standing(now, world.judge) == Standing::Live;
+    let others = tx.task_leases_in_section(&section.id, &ended.holder)?;
+    if others.iter().any(|lease| lease.fence != ended.fence && at_work(lease)) {
         return Ok(());
     }
-    let resource = Resource::section(section);
-    let Some(lease) = tx.open_lease(&resource)?.filter(|lease| lease.held_by(&ended.holder)) else {
-        return Ok(());
+    let resource = Resource::section(&section.id);
+    let its_own = |lease: &Lease| lease.held_by(&ended.holder) && of_one_life(lease, ended);
+    let Some(lease) = tx.open_lease(&resource)?.filter(its_own) else { return Ok(()) };
+    let reason = match reason {
+        EndReason::Expired | EndReason::HolderDied => reason,
+        EndReason::Released | EndReason::Completed | EndReason::Forced => EndReason::Released,
     };
-    close(tx, &lease, EndReason::Released, None, &ended.holder.id, false)?;
+    close(tx, &lease, reason, None, &ended.holder.id, false)?;
     wake::first_in_line(tx, eyes, &resource)
+}
+
+/// A section that another process of the same name works in is not this task's.
+fn of_one_life(section: &Lease, task: &Lease) -> bool {
+    match (&section.process, &task.process) {
+        (Some(theirs), Some(ours)) => theirs.process == ours.process,
+        _ => true,
+    }
 }
 
 fn move_task(
