@@ -10,7 +10,7 @@ use crate::error::{Error, Result, TaskName};
 use crate::event::{EventKind, NewEvent};
 use crate::holder::Caller;
 use crate::id::{SectionId, TaskId};
-use crate::lease::{Lease, Resource, Standing};
+use crate::lease::{Lease, Resource, ResourceKind, Standing};
 use crate::store::{LeaseBeat, NewLease, Tx, View};
 use crate::task::TaskStatus;
 use crate::world::World;
@@ -114,9 +114,15 @@ pub(super) fn renew_section(tx: &mut dyn Tx, id: &SectionId, task: &Lease, ttl: 
     else {
         return Ok(false);
     };
-    if section.process.is_none() {
-        section.process.clone_from(&task.process);
-        section.doorbell.clone_from(&task.doorbell);
+    if task.resource.kind == ResourceKind::Task {
+        // The death of a process frees the section only if every task in it dies with that process.
+        let tasks = tx.task_leases_in_section(id, &task.holder)?;
+        if tasks.iter().all(|other| other.process == task.process) {
+            section.process.clone_from(&task.process);
+            section.doorbell.clone_from(&task.doorbell);
+        } else {
+            section.process = None;
+        }
     }
     section.heartbeat_at = tx.now();
     section.expires_at = section.expires_at.max(tx.now().after(ttl)).max(task.expires_at);
