@@ -324,7 +324,7 @@ fn leave_own_line(tx: &mut dyn Tx, terms: &Terms) -> Result<()> {
     }
 }
 
-fn acquired<'a>(lease: &'a Lease, taken_over: Option<&(Lease, Standing)>) -> NewEvent<'a> {
+pub(super) fn acquired<'a>(lease: &'a Lease, taken_over: Option<&(Lease, Standing)>) -> NewEvent<'a> {
     NewEvent::new(EventKind::LeaseAcquired, &lease.holder.id).fence(lease.fence).detail(json!({
         "lease": lease.id,
         "resource": lease.resource.to_string(),

@@ -125,7 +125,8 @@ fn was_said(tx: &dyn Tx, word: Finish<'_>, lease: &Lease, status: TaskStatus) ->
     if word.already(lease, status) {
         return Ok(true);
     }
-    let filter = EventFilter { task: lease.resource.task_id(), last: true, limit: RECENT, ..Default::default() };
+    let filter =
+        EventFilter { task: lease.resource.task_id(), last: true, limit: RECENT, ..Default::default() };
     let events = tx.events(&filter)?;
     let said = events.iter().rfind(|e| e.kind == EventKind::TaskStatus && e.fence == Some(lease.fence));
     Ok(said.and_then(|event| event.to).is_some_and(|to| word.already(lease, to)))
@@ -149,7 +150,11 @@ pub fn settle(
     if to == TaskStatus::InProgress {
         // Only a grant leads there: in progress under no lease, a task is offered to nobody and ended by nothing.
         let hint = Some(format!("tenure tasks claim {}", task.key));
-        return Err(Error::InvalidTransition { task: name_of(&task), verb: "in progress without a claim", hint });
+        return Err(Error::InvalidTransition {
+            task: name_of(&task),
+            verb: "in progress without a claim",
+            hint,
+        });
     }
     let mut evicted = None;
     if let Some(lease) = &task.lease {

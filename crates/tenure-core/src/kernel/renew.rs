@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::acquire::name_of;
+use super::acquire::{acquired, name_of};
 use super::standing::{claim_of, stands};
 use crate::error::{Error, Result, TaskName};
 use crate::event::{EventKind, NewEvent};
@@ -67,7 +67,7 @@ pub fn renew(
     if let Some(section) = &section {
         let ttl = beat.section_ttl.unwrap_or(lease.ttl).max(lease.ttl);
         if !renew_section(tx, &section.id, &lease, ttl)? {
-            regrant_section(tx, world, &section.id, &lease, ttl)?;
+            bring_section_back(tx, world, &section.id, &lease, ttl)?;
         }
     }
     Ok(lease)
@@ -109,11 +109,8 @@ pub fn check(view: &dyn View, world: &World<'_>, caller: &Caller, task: &TaskNam
 
 /// Moves the section's expiry with its task's. False if the holder does not have the section.
 pub(super) fn renew_section(tx: &mut dyn Tx, id: &SectionId, task: &Lease, ttl: Duration) -> Result<bool> {
-    let Some(mut section) =
-        tx.open_lease(&Resource::section(id))?.filter(|lease| lease.held_by(&task.holder))
-    else {
-        return Ok(false);
-    };
+    let open = tx.open_lease(&Resource::section(id))?;
+    let Some(mut section) = open.filter(|lease| covers(lease, task)) else { return Ok(false) };
     if task.resource.kind == ResourceKind::Task {
         // The death of a process frees the section only if every task in it dies with that process.
         let tasks = tx.task_leases_in_section(id, &task.holder)?;
@@ -158,15 +155,21 @@ fn revive(tx: &mut dyn Tx, lease: &Lease, id: &TaskId, status: TaskStatus) -> Re
     Ok(())
 }
 
+/// Is this the section under which that task's holder works? A name that two processes share is two holders.
+fn covers(section: &Lease, task: &Lease) -> bool {
+    section.held_by(&task.holder) && (section.process.is_none() || section.process == task.process)
+}
+
+/// Does anybody else work there by now, be it another process of the same name?
 fn section_taken(tx: &mut dyn Tx, world: &World<'_>, id: &SectionId, task: &Lease) -> Result<bool> {
     let open = tx.open_lease(&Resource::section(id))?;
     Ok(open.is_some_and(|lease| {
-        !lease.held_by(&task.holder) && lease.standing(tx.now(), world.judge) == Standing::Live
+        lease.standing(tx.now(), world.judge) == Standing::Live && !covers(&lease, task)
     }))
 }
 
 /// The clean-up had let the section go with the task; both come back together.
-fn regrant_section(
+fn bring_section_back(
     tx: &mut dyn Tx,
     world: &World<'_>,
     id: &SectionId,
@@ -174,11 +177,23 @@ fn regrant_section(
     ttl: Duration,
 ) -> Result<()> {
     let resource = Resource::section(id);
-    if let Some(lapsed) = tx.open_lease(&resource)? {
-        let standing = lapsed.standing(tx.now(), world.judge);
-        super::end::bury(tx, world, &lapsed, standing, &task.holder.id)?;
+    if let Some(latest) = tx.latest_lease(&resource)? {
+        let standing = latest.standing(tx.now(), world.judge);
+        match standing {
+            // Somebody has it under whom this task does not work; it is not ours to take.
+            Standing::Live => return Ok(()),
+            // The same grant, so that whoever beats for the section by its fence still can.
+            Standing::Expired if !latest.is_open() && covers(&latest, task) => {
+                tx.reopen_lease(latest.fence)?;
+                return renew_section(tx, id, task, ttl).map(drop);
+            }
+            standing if latest.is_open() => {
+                super::end::bury(tx, world, &latest, standing, &task.holder.id)?;
+            }
+            _ => {}
+        }
     }
-    tx.grant(&NewLease {
+    let lease = tx.grant(&NewLease {
         id: world.ids.lease(),
         resource,
         holder: task.holder.clone(),
@@ -187,6 +202,6 @@ fn regrant_section(
         ttl,
         expires_at: tx.now().after(ttl),
         claimed_from: None,
-    })
-    .map(drop)
+    })?;
+    tx.append(acquired(&lease, None)).map(drop)
 }
