@@ -13,8 +13,8 @@ use crate::error::{Error, Locked, Result, TaskName};
 use crate::event::{EventKind, NewEvent};
 use crate::holder::{Caller, HolderKind};
 use crate::id::{SectionId, TaskId};
-use crate::lease::{Lease, Resource, Standing};
-use crate::store::{Agent, Eyes, LeaseBeat, NewLease, Tx};
+use crate::lease::{Lease, Resource, ResourceKind, Standing};
+use crate::store::{Agent, Eyes, LeaseBeat, LeaseFilter, NewLease, Tx};
 use crate::task::{Task, TaskStatus};
 use crate::world::World;
 
@@ -158,7 +158,7 @@ pub fn acquire_next(
     let mut eyes = world.eyes(tx, Some(&caller.holder))?;
     let line = ahead(tx, &eyes, &wake::ready_line(), own_number(terms, &wake::ready_line()))?;
     if !line.is_empty() {
-        return Ok(None);
+        return go_on_in_own_section(tx, world, caller, section, terms);
     }
     // Each round takes a task or makes one unready, so this ends; the bound is for a store that lies.
     for _ in 0..1000 {
@@ -174,6 +174,32 @@ pub fn acquire_next(
             // Taking it over showed that it has failed for good.
             Err(Error::InvalidTransition { .. }) => {}
             Err(error) => return Err(error),
+        }
+    }
+    Ok(None)
+}
+
+/// Those who wait for anything come first, but not in a section that the caller holds: nobody else may work there.
+fn go_on_in_own_section(
+    tx: &mut dyn Tx,
+    world: &World<'_>,
+    caller: &Caller,
+    section: Option<&SectionId>,
+    terms: &Terms,
+) -> Result<Option<Grant>> {
+    let eyes = world.eyes(tx, Some(&caller.holder))?;
+    let held = tx.leases(&LeaseFilter {
+        kinds: Some(vec![ResourceKind::Section]),
+        holder: Some(caller.holder.clone()),
+        ..LeaseFilter::default()
+    })?;
+    let live = held.into_iter().filter(|lease| lease.standing(tx.now(), world.judge) == Standing::Live);
+    let own: Vec<SectionId> = live.filter_map(|lease| lease.resource.section_id()).collect();
+    for id in own.iter().filter(|id| section.is_none_or(|wanted| wanted == *id)) {
+        if let Some(task) = tx.next_ready(Some(id), &eyes)?
+            && let Verdict::Granted(grant) = acquire_task(tx, world, caller, &task, terms)?
+        {
+            return Ok(Some(*grant));
         }
     }
     Ok(None)
