@@ -18,6 +18,8 @@ use crate::store::{Agent, Eyes, LeaseBeat, LeaseFilter, NewLease, Tx};
 use crate::task::{Task, TaskStatus};
 use crate::world::World;
 
+const CLAIMED: &str = "claimed";
+
 /// For how long, and where to ring the holder.
 #[derive(Debug, Clone)]
 pub struct Terms {
@@ -49,6 +51,12 @@ pub struct Grant {
 pub enum Verdict {
     Granted(Box<Grant>),
     Refused(Box<Locked>),
+    /// Closing the lapsed lease under it showed that it cannot be started: it has failed for good, or goes back to its
+    /// reviewer. Not an error, because that closing is to be committed.
+    Barred {
+        task: TaskName,
+        hint: Option<String>,
+    },
 }
 
 impl Verdict {
@@ -56,6 +64,7 @@ impl Verdict {
         match self {
             Self::Granted(grant) => Ok(*grant),
             Self::Refused(locked) => Err(Error::Locked(locked)),
+            Self::Barred { task, hint } => Err(Error::InvalidTransition { task, verb: CLAIMED, hint }),
         }
     }
 }
@@ -107,7 +116,12 @@ pub fn acquire_task(
             }
         }
     }
-    may_start(&task)?;
+    match may_start(&task) {
+        Err(Error::InvalidTransition { task, hint, .. }) if taken_over.is_some() => {
+            return Ok(Verdict::Barred { task, hint });
+        }
+        other => other?,
+    }
 
     let line = ahead(tx, &eyes, &resource, own_number(terms, &resource))?;
     if !line.is_empty() {
@@ -163,17 +177,15 @@ pub fn acquire_next(
     // Each round takes a task or makes one unready, so this ends; the bound is for a store that lies.
     for _ in 0..1000 {
         let Some(id) = tx.next_ready(section, &eyes)? else { return Ok(None) };
-        match acquire_task(tx, world, caller, &id, terms) {
-            Ok(Verdict::Granted(grant)) => {
+        match acquire_task(tx, world, caller, &id, terms)? {
+            Verdict::Granted(grant) => {
                 wake::first_in_line(tx, &eyes, &wake::ready_line())?;
                 return Ok(Some(*grant));
             }
             // A serial section held under the caller's own name by another process: not the caller's after all.
-            Ok(Verdict::Refused(_)) if eyes.me.is_some() => eyes.me = None,
-            Ok(Verdict::Refused(_)) => return Ok(None),
-            // Taking it over showed that it has failed for good.
-            Err(Error::InvalidTransition { .. }) => {}
-            Err(error) => return Err(error),
+            Verdict::Refused(_) if eyes.me.is_some() => eyes.me = None,
+            Verdict::Refused(_) => return Ok(None),
+            Verdict::Barred { .. } => {}
         }
     }
     Ok(None)
@@ -254,7 +266,7 @@ fn may_start(task: &Task) -> Result<()> {
         TaskStatus::Completed => Some(format!("tenure tasks update {} --status pending", task.key)),
     };
     if hint.is_some() {
-        return Err(Error::InvalidTransition { task: name, verb: "claimed", hint });
+        return Err(Error::InvalidTransition { task: name, verb: CLAIMED, hint });
     }
     if !task.blocked_by.is_empty() {
         return Err(Error::NotReady { task: name, blocked_by: task.blocked_by.clone() });
