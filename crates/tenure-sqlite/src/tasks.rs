@@ -46,10 +46,12 @@ fn task_free() -> String {
     )
 }
 
-/// Ready, as `3-semantics` has it. In progress counts when its lease has lapsed (L3).
+/// Ready, as `3-semantics` has it. In progress counts when its lease has lapsed (L3), unless it goes back to a reviewer.
 fn ready() -> String {
     format!(
-        "t.open_deps = 0 AND (t.status = 'pending' OR t.status = 'in_progress') AND {} AND {}",
+        "t.open_deps = 0 AND (t.status = 'pending' OR t.status = 'in_progress' AND EXISTS
+             (SELECT 1 FROM leases l WHERE l.resource_kind = 'task' AND l.resource_id = t.id AND l.ended_at IS NULL
+              AND l.claimed_from = 'pending')) AND {} AND {}",
         task_free(),
         section_open()
     )
