@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::acquire::name_of;
-use super::standing::{claim_of, same_holder};
+use super::standing::claim_of;
 use super::{attempt, wake};
 use crate::error::{Error, Result, TaskName};
 use crate::event::{EventKind, NewEvent};
@@ -132,91 +132,6 @@ fn was_said(tx: &dyn Tx, word: Finish<'_>, lease: &Lease, status: TaskStatus) ->
     Ok(said.and_then(|event| event.to).is_some_and(|to| word.already(lease, to)))
 }
 
-/// A change of status by somebody who need not hold the task: approve, reject, skip, retry, `update --status`.
-///
-/// Another's live lease refuses it, unless `force`: then that lease ends, and is returned.
-pub fn settle(
-    tx: &mut dyn Tx,
-    world: &World<'_>,
-    caller: &Caller,
-    id: &TaskId,
-    to: TaskStatus,
-    message: Option<&str>,
-    force_it: bool,
-) -> Result<Option<Lease>> {
-    lock_task(tx, world, id)?;
-    let eyes = world.eyes(tx, Some(&caller.holder))?;
-    let task = read(tx, id, &eyes)?;
-    if to == TaskStatus::InProgress {
-        // Only a grant leads there: in progress under no lease, a task is offered to nobody and ended by nothing.
-        let hint = Some(format!("tenure tasks claim {}", task.key));
-        return Err(Error::InvalidTransition {
-            task: name_of(&task),
-            verb: "in progress without a claim",
-            hint,
-        });
-    }
-    let mut evicted = None;
-    if let Some(lease) = &task.lease {
-        let actor = &caller.holder.id;
-        match lease.standing(tx.now(), world.judge) {
-            Standing::Live if same_holder(lease, caller, false) => {
-                let reason = match to {
-                    TaskStatus::Completed | TaskStatus::Review | TaskStatus::Failed => EndReason::Completed,
-                    _ => EndReason::Released,
-                };
-                close(tx, lease, reason, message, actor, false)?;
-                drop_section(tx, world, &eyes, &task, lease, reason)?;
-            }
-            Standing::Live if force_it => {
-                close(tx, lease, EndReason::Forced, message, actor, false)?;
-                drop_section(tx, world, &eyes, &task, lease, EndReason::Forced)?;
-                ring_holder(tx, lease);
-                evicted = Some(lease.clone());
-            }
-            Standing::Live => return Err(held(tx, &eyes, &task, lease)),
-            standing => {
-                close(tx, lease, reason_of(standing), message, actor, false)?;
-                drop_section(tx, world, &eyes, &task, lease, reason_of(standing))?;
-            }
-        }
-    }
-    let mut event = NewEvent::new(EventKind::TaskStatus, &caller.holder.id)
-        .task(id)
-        .status(task.status, to)
-        .detail(json!({"message": message}));
-    event.fence = task.lease.as_ref().map(|lease| lease.fence);
-    if to != task.status {
-        tx.set_status(id, to, event)?;
-    }
-    wake::first_in_line(tx, &eyes, &Resource::task(id))?;
-    wake::work_appeared(tx, &eyes)?;
-    Ok(evicted)
-}
-
-/// Refuses if another holds the task: before editing or deleting it.
-pub(crate) fn refuse_if_held(tx: &mut dyn Tx, world: &World<'_>, caller: &Caller, task: &Task) -> Result<()> {
-    match &task.lease {
-        Some(lease)
-            if lease.standing(tx.now(), world.judge) == Standing::Live
-                && !same_holder(lease, caller, false) =>
-        {
-            let eyes = world.eyes(tx, Some(&caller.holder))?;
-            Err(held(tx, &eyes, task, lease))
-        }
-        _ => Ok(()),
-    }
-}
-
-fn held(tx: &mut dyn Tx, eyes: &Eyes, task: &Task, lease: &Lease) -> Error {
-    let resource = lease.resource.clone();
-    let queue = super::line::ahead(tx, eyes, &resource, None).map_or(0, |line| line.len());
-    match super::refusal::locked(tx, resource, &task.title, Some(name_of(task)), Some(lease.clone()), queue) {
-        Ok(locked) => Error::Locked(Box::new(locked)),
-        Err(error) => error,
-    }
-}
-
 #[derive(Debug, Clone)]
 pub struct Forced {
     /// The lease that was shown, and those of its holder's tasks that went with a section.
@@ -296,7 +211,7 @@ pub(super) fn bury(
     give_back(tx, world, &eyes, lease, reason, actor, charged)
 }
 
-fn reason_of(standing: Standing) -> EndReason {
+pub(super) fn reason_of(standing: Standing) -> EndReason {
     match standing {
         Standing::Live => EndReason::Forced,
         Standing::Expired => EndReason::Expired,
@@ -306,7 +221,7 @@ fn reason_of(standing: Standing) -> EndReason {
 }
 
 /// The lease row, its event, and the attempt under it. True if a running attempt was charged.
-fn close(
+pub(super) fn close(
     tx: &mut dyn Tx,
     lease: &Lease,
     reason: EndReason,
@@ -335,23 +250,23 @@ fn give_back(
     actor: &str,
     charged: bool,
 ) -> Result<()> {
-    if let Some(id) = lease.resource.task_id() {
-        if let Some(task) = tx.task(&id, eyes)? {
-            let mut to = lease.claimed_from.unwrap_or(TaskStatus::Pending);
-            let mut why = reason.as_str().to_owned();
-            if charged {
-                let attempts = task.attempts.saturating_add(1);
-                tx.edit_task(&id, &TaskEdit { attempts: Some(attempts), ..TaskEdit::default() }, None)?;
-                if attempts >= world.policy.max_attempts {
-                    to = TaskStatus::Failed;
-                    why = format!("{attempts} attempts ended with the death of their supervisor");
-                }
+    if let Some(id) = lease.resource.task_id()
+        && let Some(task) = tx.task(&id, eyes)?
+    {
+        let mut to = lease.claimed_from.unwrap_or(TaskStatus::Pending);
+        let mut why = reason.as_str().to_owned();
+        if charged {
+            let attempts = task.attempts.saturating_add(1);
+            tx.edit_task(&id, &TaskEdit { attempts: Some(attempts), ..TaskEdit::default() }, None)?;
+            if attempts >= world.policy.max_attempts {
+                to = TaskStatus::Failed;
+                why = format!("{attempts} attempts ended with the death of their supervisor");
             }
-            if task.status == TaskStatus::InProgress {
-                move_task(tx, &task, to, actor, lease, Some(&why))?;
-            }
-            drop_section(tx, world, eyes, &task, lease, reason)?;
         }
+        if task.status == TaskStatus::InProgress {
+            move_task(tx, &task, to, actor, lease, Some(&why))?;
+        }
+        drop_section(tx, world, eyes, &task, lease, reason)?;
     }
     wake::first_in_line(tx, eyes, &lease.resource)?;
     wake::work_appeared(tx, eyes)
@@ -359,7 +274,7 @@ fn give_back(
 
 /// A section's lease ends with the last of its holder's tasks, and for the same reason where time or death was it: what
 /// time has ended can be taken up again (L7).
-fn drop_section(
+pub(super) fn drop_section(
     tx: &mut dyn Tx,
     world: &World<'_>,
     eyes: &Eyes,
@@ -436,7 +351,7 @@ fn acknowledge_messages(tx: &mut dyn Tx, id: &TaskId, to: TaskStatus, by: &str) 
     Ok(())
 }
 
-fn ring_holder(tx: &mut dyn Tx, lease: &Lease) {
+pub(super) fn ring_holder(tx: &mut dyn Tx, lease: &Lease) {
     if let Some(doorbell) = &lease.doorbell {
         tx.ring(doorbell);
     }
@@ -455,13 +370,13 @@ fn no_eyes(world: &World<'_>) -> Eyes {
     Eyes { me: None, dead: Vec::new(), ticket_life: world.policy.ticket_life }
 }
 
-fn lock_task(tx: &mut dyn Tx, world: &World<'_>, id: &TaskId) -> Result<()> {
+pub(super) fn lock_task(tx: &mut dyn Tx, world: &World<'_>, id: &TaskId) -> Result<()> {
     if let Some(section) = read(tx, id, &no_eyes(world))?.section.filter(|s| s.serial) {
         tx.lock(&Resource::section(&section.id))?;
     }
     tx.lock(&Resource::task(id))
 }
 
-fn read(tx: &dyn Tx, id: &TaskId, eyes: &Eyes) -> Result<Task> {
+pub(super) fn read(tx: &dyn Tx, id: &TaskId, eyes: &Eyes) -> Result<Task> {
     tx.task(id, eyes)?.ok_or_else(|| Error::TaskNotFound { reference: id.to_string() })
 }

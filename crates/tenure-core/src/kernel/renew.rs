@@ -84,9 +84,8 @@ pub fn renew_resource(
     let latest = tx.latest_lease(&held.resource)?;
     let Some(mut lease) = latest.filter(|l| l.fence == held.fence) else { return Ok(None) };
     match stands(&lease, tx.now(), world.judge) {
-        Standing::Live => {}
         Standing::Expired if lease.ended.is_some() => tx.reopen_lease(lease.fence)?,
-        Standing::Expired => {}
+        Standing::Live | Standing::Expired => {}
         _ => return Ok(None),
     }
     lease.ttl = ttl.unwrap_or(lease.ttl);
