@@ -140,7 +140,9 @@ fn a_hand_written_lock_is_honoured_here_and_from_another_machine() {
         project.write_lock("by-hand", pid, &host);
         let (code, answer) = project.json(&["exclusive", "acquire", "--holder", "other"]);
         assert_eq!((code, &answer["error"]["details"]["lockedBy"]), (6, &Value::from("by-hand")));
-        assert!(project.json(&["why"]).1["data"]["reasons"][0]["reason"].as_str().unwrap().contains("by-hand"));
+        assert!(
+            project.json(&["why"]).1["data"]["reasons"][0]["reason"].as_str().unwrap().contains("by-hand")
+        );
     }
 }
 
@@ -188,7 +190,8 @@ fn with_json_the_commands_output_is_not_mixed_into_the_answer() {
 fn run_passes_signals_on_and_the_lock_is_gone_whatever_happened() {
     let project = Project::new();
     for (name, number) in [("INT", 2), ("TERM", 15)] {
-        let script = format!("trap 'echo caught {name}; exit 7' {name}; echo ready; while :; do sleep 0.05; done");
+        let script =
+            format!("trap 'echo caught {name}; exit 7' {name}; echo ready; while :; do sleep 0.05; done");
         let child = project.running(&script);
         let mut child = Some(child);
         let pid = child.as_ref().unwrap().id();
@@ -270,12 +273,8 @@ fn draining_waits_until_no_attempt_runs_and_lets_go_if_that_takes_too_long() {
     let options = tenure_sqlite::OpenOptions::new(std::sync::Arc::new(SystemClock));
     let database: &Path = &project.folder.path().join(".tenure/tenure.db");
     let store: Box<dyn Store> = Box::new(tenure_sqlite::SqliteStore::open(database, options).unwrap());
-    let policy = Policy {
-        ticket_life: Duration::from_secs(15),
-        max_attempts: 3,
-        max_rejections: 5,
-        review: false,
-    };
+    let policy =
+        Policy { ticket_life: Duration::from_secs(15), max_attempts: 3, max_rejections: 5, review: false };
     let world = World { judge: &ThisMachine, ids: &RandomIds, policy };
     let me = Incarnation::current();
     let caller = Caller::new(Holder::agent("worker")).with_process(me.clone());
