@@ -9,6 +9,7 @@ use clap::{CommandFactory, FromArgMatches};
 
 mod answer;
 mod app;
+mod clearing;
 mod cli;
 mod commands;
 mod env;
@@ -68,6 +69,13 @@ pub fn run_with(args: &[OsString], env: &Env, output: &mut Output) -> u8 {
             report.exit_code()
         }
     }
+}
+
+/// The file that this program was started from, also if it was replaced or deleted since.
+fn own_binary() -> std::io::Result<std::path::PathBuf> {
+    let path = std::env::current_exe()?;
+    let running = std::path::Path::new("/proc/self/exe");
+    Ok(if !path.exists() && running.exists() { running.to_owned() } else { path })
 }
 
 /// `--json` anywhere before `--` also governs usage errors.
