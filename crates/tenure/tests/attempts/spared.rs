@@ -12,7 +12,9 @@ fn a_claim_from_inside_the_old_attempt_spares_itself_and_its_ancestors() {
     let inner = r#"
         while [ ! -e go ]; do sleep 0.05; done
         tenure task claim T --agent inside > claimed 2>&1; echo $? > code
-        echo alive > inner
+        tenure task run T --agent inside -- touch nested >> claimed 2>&1
+        echo alive > inner; echo $$ > pid
+        while [ ! -e gone ]; do sleep 0.05; done
     "#;
     std::fs::write(project.path("inner.sh"), inner).unwrap();
     let script = r#"
@@ -27,11 +29,17 @@ fn a_claim_from_inside_the_old_attempt_spares_itself_and_its_ancestors() {
     first.signal("KILL");
     assert_eq!(first.wait().0, 137);
     std::fs::write(project.path("go"), "").unwrap();
-    project.wait_for_file("outer");
+    let pid = project.wait_for_pids("pid", 1)[0];
     assert_eq!(project.read("code"), "0\n", "{}", project.read("claimed"));
     assert_eq!(project.read("inner"), "alive\n");
     assert!(!is_alive(beside), "a process beside the claimer's own line belongs to the old attempt");
-    assert_eq!(project.lock()["holder"]["id"], "inside");
+    assert!(project.path("nested").exists(), "{}", project.read("claimed"));
+    // The old attempt has not ended while the claimer is in it; to the next one it is as any other.
+    assert!(is_alive(pid));
+    project.ok(&["tasks", "update", "T", "--status", "pending"]);
+    project.ok(&["task", "claim", "T", "--agent", "outside"]);
+    assert!(!is_alive(pid));
+    assert!(!project.path("outer").exists());
 }
 
 #[test]

@@ -98,6 +98,20 @@ fn a_bare_claim_does_not_return_before_they_are_gone_either() {
 }
 
 #[test]
+fn a_command_that_has_given_its_task_back_and_runs_on_is_ended_by_the_next() {
+    let project = Project::new();
+    let script = "tenure task release T > /dev/null && echo $$ > pid; sleep 120";
+    let first = project.start("first", &[], script);
+    let pid = project.wait_for_pids("pid", 1)[0];
+    assert!(is_alive(pid));
+    project.ok(&["task", "claim", "T", "--agent", "second"]);
+    assert!(!is_alive(pid));
+    assert_eq!(first.wait().0, 137);
+    assert_eq!(project.lock()["holder"]["id"], "second");
+    assert_eq!(project.attempts(), 0);
+}
+
+#[test]
 fn a_clean_up_ends_what_a_dead_supervisor_left() {
     let project = Project::new();
     let (first, old) = two(&project, "10m");
