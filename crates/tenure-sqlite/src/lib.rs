@@ -14,6 +14,7 @@ mod gate;
 mod leases;
 mod migrate;
 mod rows;
+mod runners;
 mod sections;
 mod tasks;
 
