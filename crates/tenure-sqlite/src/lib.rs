@@ -19,5 +19,5 @@ mod sections;
 mod tasks;
 
 pub use connection::{OpenOptions, SqliteStore};
-pub use directory::{Directory, KnownProject};
+pub use directory::{Directory, KnownProject, KnownRunner};
 pub use doorbell::Doorbell;
