@@ -122,6 +122,7 @@ pub fn cases() -> Vec<(&'static str, Case)> {
             a_newcomer_never_overtakes_a_live_ticket,
             whoever_is_granted_leaves_the_line,
             a_dead_or_silent_waiter_loses_its_place,
+            a_waiter_that_has_lost_its_place_is_a_newcomer,
             a_waiter_of_another_machine_is_alive_while_it_refreshes,
             whoever_leaves_the_line_wakes_the_next,
             a_waiter_holds_one_ticket_and_keeps_its_place_by_asking_again,
