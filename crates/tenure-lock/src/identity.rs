@@ -148,12 +148,11 @@ pub fn judge(recorded: &ProcessIdentity, here: &Host, probe: impl Fn(u32) -> Pro
         return Liveness::Unknown;
     }
     match probe(recorded.pid) {
-        Probe::Gone | Probe::Zombie => Liveness::Dead,
         Probe::Unclear => Liveness::Unknown,
         Probe::Running { start_time: None } => Liveness::Alive,
         Probe::Running { start_time: Some(_) } if recorded.start_time == 0 => Liveness::Unknown,
         Probe::Running { start_time: Some(started) } if started == recorded.start_time => Liveness::Alive,
-        Probe::Running { start_time: Some(_) } => Liveness::Dead,
+        Probe::Gone | Probe::Zombie | Probe::Running { start_time: Some(_) } => Liveness::Dead,
     }
 }
 

@@ -46,10 +46,12 @@ fn task_free() -> String {
     )
 }
 
-/// Ready, as `3-semantics` has it. In progress counts when its lease has lapsed (L3).
+/// Ready, as `3-semantics` has it. In progress counts when its lease has lapsed (L3), unless it goes back to a reviewer.
 fn ready() -> String {
     format!(
-        "t.open_deps = 0 AND (t.status = 'pending' OR t.status = 'in_progress') AND {} AND {}",
+        "t.open_deps = 0 AND (t.status = 'pending' OR t.status = 'in_progress' AND EXISTS
+             (SELECT 1 FROM leases l WHERE l.resource_kind = 'task' AND l.resource_id = t.id AND l.ended_at IS NULL
+              AND l.claimed_from = 'pending')) AND {} AND {}",
         task_free(),
         section_open()
     )
@@ -177,11 +179,11 @@ impl Transaction<'_> {
         }
         if let Some(text) = &filter.search {
             terms.push(
-                "(instr(lower(t.title), :search) OR instr(lower(t.description), :search) \
-                 OR instr(lower(t.key), :search))"
+                "(instr(lower(t.title), lower(:search)) OR instr(lower(t.description), lower(:search)) \
+                 OR instr(lower(t.key), lower(:search)))"
                     .to_owned(),
             );
-            values.push((":search", Box::new(text.to_lowercase())));
+            values.push((":search", Box::new(text.clone())));
         }
         if let Some(label) = &filter.label {
             terms.push("EXISTS (SELECT 1 FROM json_each(t.labels) WHERE value = :label)".to_owned());
@@ -292,7 +294,8 @@ impl Transaction<'_> {
             // 'g' comes after every hex digit and after the dash.
             TaskLookup::IdPrefix(prefix) => ("id >= ?1 AND id < ?1 || 'g'", prefix.to_owned()),
             TaskLookup::Title(title) => ("title = ?1", title.to_owned()),
-            TaskLookup::TitlePart(part) => ("instr(lower(title), ?1)", part.to_lowercase()),
+            // SQLite folds ASCII only, so it must fold both sides: else Ä would not be found by Ä.
+            TaskLookup::TitlePart(part) => ("instr(lower(title), lower(?1))", part.to_owned()),
         };
         let sql = format!("SELECT id, key, title, status FROM tasks WHERE {condition} LIMIT ?2");
         let mut statement = self.conn.prepare_cached(&sql)?;

@@ -1,1 +1,19 @@
-//! Placeholder.
+//! What the tests of every crate share: a clock and a world that the test moves by hand, a store too simple to be
+//! wrong, and the suite that every store has to pass.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::missing_panics_doc,
+    reason = "this crate is test code: a failed expectation is a failed test"
+)]
+
+pub mod clock;
+pub mod conformance;
+pub mod fixture;
+pub mod memory;
+pub mod world;
+
+pub use clock::ManualClock;
+pub use fixture::Fixture;
+pub use memory::MemoryStore;
+pub use world::{CountingIds, FakeWorld};

@@ -7,8 +7,8 @@ use clap::{ArgAction, Args, Parser, Subcommand};
 
 use crate::app::parse_duration;
 use crate::commands::{
-    agents, completions, config, demo, events, init, locks, man, msg, projects, sections, status, tasks,
-    whoami, why,
+    agents, completions, config, demo, events, exclusive, init, locks, man, msg, projects, sections, status,
+    tasks, whoami, why,
 };
 use crate::printer::CommandName;
 
@@ -85,6 +85,7 @@ pub(crate) enum Command {
     Msg(msg::Args),
     Events(events::Args),
     Projects(projects::Args),
+    Exclusive(exclusive::Args),
     Config(config::Args),
     Completions(completions::Args),
     Man(man::Args),
@@ -105,6 +106,7 @@ impl Command {
             Self::Msg(args) => ("msg", Some(args.subcommand())),
             Self::Events(_) => ("events", None),
             Self::Projects(args) => ("projects", Some(args.subcommand())),
+            Self::Exclusive(args) => ("exclusive", Some(args.subcommand())),
             Self::Config(args) => ("config", Some(args.subcommand())),
             Self::Completions(_) => ("completions", None),
             Self::Man(_) => ("man", None),

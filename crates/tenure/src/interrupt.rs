@@ -57,6 +57,15 @@ impl Interrupts {
     }
 }
 
+impl Interrupts {
+    /// The signal that came since the last call.
+    pub(crate) fn take(&self) -> Option<u8> {
+        let code = self.caught();
+        self.which.store(0, Ordering::SeqCst);
+        code
+    }
+}
+
 impl AsFd for Interrupts {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.pipe.as_fd()

@@ -39,6 +39,8 @@ pub(crate) enum Want {
 /// One try: granted, or what to wait for.
 enum Try {
     Granted(Box<Grant>),
+    /// No waiting will help, and what was found out is to be kept.
+    Hopeless(Error),
     Wait {
         locked: Option<Box<Locked>>,
         ticket: (i64, Resource),
@@ -75,8 +77,8 @@ pub(crate) fn acquire(
                 return Ok(*grant);
             }
             Ok(Try::Wait { locked, ticket, until, watch }) => (locked, ticket, until, watch),
-            Err(error) => {
-                // The transaction was undone, so the place in line is still ours to give up.
+            Ok(Try::Hopeless(error)) | Err(error) => {
+                // The place in line was not used up, so it is ours to give up.
                 leave(open, &terms)?;
                 bar.end(app);
                 return Err(error.into());
@@ -133,6 +135,11 @@ fn try_and_queue(
         Want::Task { id, .. } => match kernel::acquire_task(tx, &world, caller, id, terms)? {
             Verdict::Granted(grant) => return Ok(Try::Granted(grant)),
             Verdict::Refused(locked) => (locked.resource.clone(), Some(locked)),
+            barred @ Verdict::Barred { .. } => {
+                return Ok(barred
+                    .granted()
+                    .map_or_else(Try::Hopeless, |grant| Try::Granted(Box::new(grant))));
+            }
         },
         Want::Next(section) => match kernel::acquire_next(tx, &world, caller, section.as_ref(), terms)? {
             Some(grant) => return Ok(Try::Granted(Box::new(grant))),

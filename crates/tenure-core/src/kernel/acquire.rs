@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::end::{bury, end_section_if_idle};
+use super::end::bury;
 use super::line::ahead;
 use super::refusal::locked;
 use super::standing::same_holder;
@@ -13,10 +13,12 @@ use crate::error::{Error, Locked, Result, TaskName};
 use crate::event::{EventKind, NewEvent};
 use crate::holder::{Caller, HolderKind};
 use crate::id::{SectionId, TaskId};
-use crate::lease::{Lease, Resource, Standing};
-use crate::store::{Agent, Eyes, LeaseBeat, NewLease, Tx};
+use crate::lease::{Lease, Resource, ResourceKind, Standing};
+use crate::store::{Agent, Eyes, LeaseBeat, LeaseFilter, NewLease, Tx};
 use crate::task::{Task, TaskStatus};
 use crate::world::World;
+
+const CLAIMED: &str = "claimed";
 
 /// For how long, and where to ring the holder.
 #[derive(Debug, Clone)]
@@ -49,6 +51,12 @@ pub struct Grant {
 pub enum Verdict {
     Granted(Box<Grant>),
     Refused(Box<Locked>),
+    /// Closing the lapsed lease under it showed that it cannot be started: it has failed for good, or goes back to its
+    /// reviewer. Not an error, because that closing is to be committed.
+    Barred {
+        task: TaskName,
+        hint: Option<String>,
+    },
 }
 
 impl Verdict {
@@ -56,6 +64,7 @@ impl Verdict {
         match self {
             Self::Granted(grant) => Ok(*grant),
             Self::Refused(locked) => Err(Error::Locked(locked)),
+            Self::Barred { task, hint } => Err(Error::InvalidTransition { task, verb: CLAIMED, hint }),
         }
     }
 }
@@ -107,7 +116,12 @@ pub fn acquire_task(
             }
         }
     }
-    may_start(&task)?;
+    match may_start(&task) {
+        Err(Error::InvalidTransition { task, hint, .. }) if taken_over.is_some() => {
+            return Ok(Verdict::Barred { task, hint });
+        }
+        other => other?,
+    }
 
     let line = ahead(tx, &eyes, &resource, own_number(terms, &resource))?;
     if !line.is_empty() {
@@ -129,7 +143,11 @@ pub fn acquire_task(
         doorbell: terms.doorbell.clone(),
         ttl: terms.ttl,
         expires_at: tx.now().after(terms.ttl),
-        claimed_from: Some(task.status),
+        // What somebody else's import had left in progress goes back to where everybody can take it.
+        claimed_from: Some(match task.status {
+            TaskStatus::InProgress => TaskStatus::Pending,
+            status => status,
+        }),
     })?;
     tx.append(acquired(&lease, taken_over.as_ref()).task(&task.id))?;
     let event = NewEvent::new(EventKind::TaskStatus, &caller.holder.id)
@@ -154,22 +172,46 @@ pub fn acquire_next(
     let mut eyes = world.eyes(tx, Some(&caller.holder))?;
     let line = ahead(tx, &eyes, &wake::ready_line(), own_number(terms, &wake::ready_line()))?;
     if !line.is_empty() {
-        return Ok(None);
+        return go_on_in_own_section(tx, world, caller, section, terms);
     }
     // Each round takes a task or makes one unready, so this ends; the bound is for a store that lies.
     for _ in 0..1000 {
         let Some(id) = tx.next_ready(section, &eyes)? else { return Ok(None) };
-        match acquire_task(tx, world, caller, &id, terms) {
-            Ok(Verdict::Granted(grant)) => {
+        match acquire_task(tx, world, caller, &id, terms)? {
+            Verdict::Granted(grant) => {
                 wake::first_in_line(tx, &eyes, &wake::ready_line())?;
                 return Ok(Some(*grant));
             }
             // A serial section held under the caller's own name by another process: not the caller's after all.
-            Ok(Verdict::Refused(_)) if eyes.me.is_some() => eyes.me = None,
-            Ok(Verdict::Refused(_)) => return Ok(None),
-            // Taking it over showed that it has failed for good.
-            Err(Error::InvalidTransition { .. }) => {}
-            Err(error) => return Err(error),
+            Verdict::Refused(_) if eyes.me.is_some() => eyes.me = None,
+            Verdict::Refused(_) => return Ok(None),
+            Verdict::Barred { .. } => {}
+        }
+    }
+    Ok(None)
+}
+
+/// Those who wait for anything come first, but not in a section that the caller holds: nobody else may work there.
+fn go_on_in_own_section(
+    tx: &mut dyn Tx,
+    world: &World<'_>,
+    caller: &Caller,
+    section: Option<&SectionId>,
+    terms: &Terms,
+) -> Result<Option<Grant>> {
+    let eyes = world.eyes(tx, Some(&caller.holder))?;
+    let held = tx.leases(&LeaseFilter {
+        kinds: Some(vec![ResourceKind::Section]),
+        holder: Some(caller.holder.clone()),
+        ..LeaseFilter::default()
+    })?;
+    let live = held.into_iter().filter(|lease| lease.standing(tx.now(), world.judge) == Standing::Live);
+    let own: Vec<SectionId> = live.filter_map(|lease| lease.resource.section_id()).collect();
+    for id in own.iter().filter(|id| section.is_none_or(|wanted| wanted == *id)) {
+        if let Some(task) = tx.next_ready(Some(id), &eyes)?
+            && let Verdict::Granted(grant) = acquire_task(tx, world, caller, &task, terms)?
+        {
+            return Ok(Some(*grant));
         }
     }
     Ok(None)
@@ -224,7 +266,7 @@ fn may_start(task: &Task) -> Result<()> {
         TaskStatus::Completed => Some(format!("tenure tasks update {} --status pending", task.key)),
     };
     if hint.is_some() {
-        return Err(Error::InvalidTransition { task: name, verb: "claimed", hint });
+        return Err(Error::InvalidTransition { task: name, verb: CLAIMED, hint });
     }
     if !task.blocked_by.is_empty() {
         return Err(Error::NotReady { task: name, blocked_by: task.blocked_by.clone() });
@@ -320,7 +362,7 @@ fn leave_own_line(tx: &mut dyn Tx, terms: &Terms) -> Result<()> {
     }
 }
 
-fn acquired<'a>(lease: &'a Lease, taken_over: Option<&(Lease, Standing)>) -> NewEvent<'a> {
+pub(super) fn acquired<'a>(lease: &'a Lease, taken_over: Option<&(Lease, Standing)>) -> NewEvent<'a> {
     NewEvent::new(EventKind::LeaseAcquired, &lease.holder.id).fence(lease.fence).detail(json!({
         "lease": lease.id,
         "resource": lease.resource.to_string(),
@@ -349,11 +391,4 @@ fn register_agent(tx: &mut dyn Tx, caller: &Caller) -> Result<()> {
         active_claims: 0,
     })?;
     tx.append(NewEvent::new(EventKind::AgentJoined, &caller.holder.id)).map(drop)
-}
-
-pub(super) fn drop_section(tx: &mut dyn Tx, eyes: &Eyes, task: &Task, lease: &Lease) -> Result<()> {
-    match task.section.as_ref().filter(|s| s.serial) {
-        Some(section) => end_section_if_idle(tx, eyes, &section.id, lease),
-        None => Ok(()),
-    }
 }

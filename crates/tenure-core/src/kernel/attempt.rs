@@ -98,6 +98,17 @@ pub(super) fn mark_ending(
     Ok(charged)
 }
 
+/// The lease is taken up again: what time alone had doomed goes on, or the next clean-up would end it.
+pub(super) fn mark_running(tx: &mut dyn Tx, lease: &Lease) -> Result<()> {
+    for attempt in tx.attempts(&lease.resource)? {
+        if attempt.fence == lease.fence && attempt.state == AttemptState::Ending {
+            let running = Attempt { state: AttemptState::Running, reason: None, charged: false, ..attempt };
+            tx.update_attempt(&running.id, &running)?;
+        }
+    }
+    Ok(())
+}
+
 /// Attempts of this lease's resource whose processes have to be gone before anything new starts.
 pub fn ending_attempts(view: &dyn View, lease: &Lease) -> Result<Vec<Attempt>> {
     let mut attempts = view.attempts(&lease.resource)?;

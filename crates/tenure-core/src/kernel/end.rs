@@ -2,17 +2,20 @@
 
 use serde_json::json;
 
-use super::acquire::{drop_section, name_of};
-use super::standing::{claim_of, same_holder};
+use super::acquire::name_of;
+use super::standing::claim_of;
 use super::{attempt, wake};
 use crate::error::{Error, Result, TaskName};
 use crate::event::{EventKind, NewEvent};
 use crate::holder::Caller;
-use crate::id::{SectionId, TaskId};
+use crate::id::TaskId;
 use crate::lease::{EndReason, Lease, Resource, ResourceKind, Standing};
-use crate::store::{Eyes, LeaseFilter, TaskEdit, Tx};
+use crate::store::{EventFilter, Eyes, LeaseFilter, TaskEdit, Tx};
 use crate::task::{Task, TaskStatus};
 use crate::world::World;
+
+/// How far back a repeated word is looked for: far more than happens to a task that nobody was given since.
+const RECENT: u64 = 100;
 
 /// What the holder says about its task.
 #[derive(Debug, Clone, Copy)]
@@ -53,7 +56,7 @@ impl Finish<'_> {
         }
     }
 
-    /// Is this what the task already says, as after a reply that got lost?
+    /// Is this what a task of that status says, as after a reply that got lost?
     fn already(self, lease: &Lease, status: TaskStatus) -> bool {
         match self {
             Self::Done => matches!(status, TaskStatus::Completed | TaskStatus::Review),
@@ -94,7 +97,7 @@ pub fn finish(
         Standing::Live => {}
         // Late, but nobody has been given it and nobody has moved it since.
         Standing::Expired if still_where_left(lease, found.status) => {}
-        Standing::Over(reason) if reason == expected && word.already(lease, found.status) => {
+        Standing::Over(reason) if reason == expected && was_said(tx, word, lease, found.status)? => {
             return Ok(Finished { task: found, lease: claim.lease, changed: false });
         }
         _ => return Err(claim.lost(name_of(&found), None, caller)),
@@ -109,7 +112,7 @@ pub fn finish(
     move_task(tx, &found, to, &caller.holder.id, lease, reason.as_deref())?;
     acknowledge_messages(tx, &id, to, &caller.holder.id)?;
     if !keep_section {
-        drop_section(tx, &eyes, &found, lease)?;
+        drop_section(tx, world, &eyes, &found, lease, expected)?;
     }
     wake::first_in_line(tx, &eyes, &lease.resource)?;
     wake::work_appeared(tx, &eyes)?;
@@ -117,67 +120,16 @@ pub fn finish(
     Ok(Finished { task, lease: claim.lease, changed: true })
 }
 
-/// A change of status by somebody who need not hold the task: approve, reject, skip, retry, `update --status`.
-///
-/// Another's live lease refuses it, unless `force`: then that lease ends, and is returned.
-pub fn settle(
-    tx: &mut dyn Tx,
-    world: &World<'_>,
-    caller: &Caller,
-    id: &TaskId,
-    to: TaskStatus,
-    message: Option<&str>,
-    force_it: bool,
-) -> Result<Option<Lease>> {
-    lock_task(tx, world, id)?;
-    let eyes = world.eyes(tx, Some(&caller.holder))?;
-    let task = read(tx, id, &eyes)?;
-    let mut evicted = None;
-    if let Some(lease) = &task.lease {
-        let actor = &caller.holder.id;
-        match lease.standing(tx.now(), world.judge) {
-            Standing::Live if same_holder(lease, caller, false) => {
-                let reason = match to {
-                    TaskStatus::Completed | TaskStatus::Review | TaskStatus::Failed => EndReason::Completed,
-                    _ => EndReason::Released,
-                };
-                close(tx, lease, reason, message, actor, false)?;
-                drop_section(tx, &eyes, &task, lease)?;
-            }
-            Standing::Live if force_it => {
-                close(tx, lease, EndReason::Forced, message, actor, false)?;
-                drop_section(tx, &eyes, &task, lease)?;
-                ring_holder(tx, lease);
-                evicted = Some(lease.clone());
-            }
-            Standing::Live => return Err(held_error(tx, world, &task, lease)?),
-            standing => {
-                close(tx, lease, reason_of(standing), message, actor, false)?;
-                drop_section(tx, &eyes, &task, lease)?;
-            }
-        }
+/// Has the holder said this before? A person may have moved the task on since; the feed still knows.
+fn was_said(tx: &dyn Tx, word: Finish<'_>, lease: &Lease, status: TaskStatus) -> Result<bool> {
+    if word.already(lease, status) {
+        return Ok(true);
     }
-    let mut event = NewEvent::new(EventKind::TaskStatus, &caller.holder.id)
-        .task(id)
-        .status(task.status, to)
-        .detail(json!({"message": message}));
-    event.fence = task.lease.as_ref().map(|lease| lease.fence);
-    if to != task.status {
-        tx.set_status(id, to, event)?;
-    }
-    wake::first_in_line(tx, &eyes, &Resource::task(id))?;
-    wake::work_appeared(tx, &eyes)?;
-    Ok(evicted)
-}
-
-/// The refusal of a change to a task that somebody holds.
-pub(crate) fn held_error(tx: &dyn Tx, world: &World<'_>, task: &Task, lease: &Lease) -> Result<Error> {
-    let eyes = world.eyes(tx, None)?;
-    let resource = lease.resource.clone();
-    let queue = super::line::waiting_before(tx, &eyes, &resource, None)?;
-    let locked =
-        super::refusal::locked(tx, resource, &task.title, Some(name_of(task)), Some(lease.clone()), queue)?;
-    Ok(Error::Locked(Box::new(locked)))
+    let filter =
+        EventFilter { task: lease.resource.task_id(), last: true, limit: RECENT, ..Default::default() };
+    let events = tx.events(&filter)?;
+    let said = events.iter().rfind(|e| e.kind == EventKind::TaskStatus && e.fence == Some(lease.fence));
+    Ok(said.and_then(|event| event.to).is_some_and(|to| word.already(lease, to)))
 }
 
 #[derive(Debug, Clone)]
@@ -203,7 +155,7 @@ fn end_shown(
     shown: &Lease,
     reason: EndReason,
 ) -> Result<Forced> {
-    tx.lock(&shown.resource)?;
+    lock_with_section(tx, world, &shown.resource)?;
     let current = tx.open_lease(&shown.resource)?;
     let Some(lease) = current.filter(|lease| lease.fence == shown.fence) else {
         return Err(Error::LockNotFound { reference: shown.id.to_string() });
@@ -213,11 +165,13 @@ fn end_shown(
     if let Some(section) = lease.resource.section_id() {
         ended.extend(tx.task_leases_in_section(&section, &lease.holder)?);
     }
+    // The section first: with the last of its tasks it would be released, which is not what happened to it.
     for lease in &ended {
+        tx.lock(&lease.resource)?;
         let standing = lease.standing(tx.now(), world.judge);
         let reason = if standing == Standing::Live { reason } else { reason_of(standing) };
         close(tx, lease, reason, None, actor, false)?;
-        give_back(tx, world, &eyes, lease, reason.as_str(), actor, false)?;
+        give_back(tx, world, &eyes, lease, reason, actor, false)?;
         if reason == EndReason::Forced {
             ring_holder(tx, lease);
         }
@@ -244,7 +198,7 @@ pub fn release_resource(tx: &mut dyn Tx, world: &World<'_>, lease: &Lease, reaso
 pub fn bury_lapsed(tx: &mut dyn Tx, world: &World<'_>, actor: &str) -> Result<Vec<(Lease, Standing)>> {
     let mut buried = Vec::new();
     for lease in tx.leases(&LeaseFilter::default())? {
-        tx.lock(&lease.resource)?;
+        lock_with_section(tx, world, &lease.resource)?;
         let standing = lease.standing(tx.now(), world.judge);
         if standing == Standing::Live
             || tx.open_lease(&lease.resource)?.is_none_or(|l| l.fence != lease.fence)
@@ -271,10 +225,10 @@ pub(super) fn bury(
         && lease.process.as_ref().is_some_and(|process| world.judge.is_this_boot(process));
     let charged = close(tx, lease, reason, None, actor, charge)?;
     let eyes = world.eyes(tx, None)?;
-    give_back(tx, world, &eyes, lease, reason.as_str(), actor, charged)
+    give_back(tx, world, &eyes, lease, reason, actor, charged)
 }
 
-fn reason_of(standing: Standing) -> EndReason {
+pub(super) fn reason_of(standing: Standing) -> EndReason {
     match standing {
         Standing::Live => EndReason::Forced,
         Standing::Expired => EndReason::Expired,
@@ -284,7 +238,7 @@ fn reason_of(standing: Standing) -> EndReason {
 }
 
 /// The lease row, its event, and the attempt under it. True if a running attempt was charged.
-fn close(
+pub(super) fn close(
     tx: &mut dyn Tx,
     lease: &Lease,
     reason: EndReason,
@@ -309,49 +263,67 @@ fn give_back(
     world: &World<'_>,
     eyes: &Eyes,
     lease: &Lease,
-    reason: &str,
+    reason: EndReason,
     actor: &str,
     charged: bool,
 ) -> Result<()> {
-    if let Some(id) = lease.resource.task_id() {
-        if let Some(task) = tx.task(&id, eyes)? {
-            let mut to = lease.claimed_from.unwrap_or(TaskStatus::Pending);
-            let mut why = reason.to_owned();
-            if charged {
-                let attempts = task.attempts.saturating_add(1);
-                tx.edit_task(&id, &TaskEdit { attempts: Some(attempts), ..TaskEdit::default() }, None)?;
-                if attempts >= world.policy.max_attempts {
-                    to = TaskStatus::Failed;
-                    why = format!("{attempts} attempts ended with the death of their supervisor");
-                }
+    if let Some(id) = lease.resource.task_id()
+        && let Some(task) = tx.task(&id, eyes)?
+    {
+        let mut to = lease.claimed_from.unwrap_or(TaskStatus::Pending);
+        let mut why = reason.as_str().to_owned();
+        if charged {
+            let attempts = task.attempts.saturating_add(1);
+            tx.edit_task(&id, &TaskEdit { attempts: Some(attempts), ..TaskEdit::default() }, None)?;
+            if attempts >= world.policy.max_attempts {
+                to = TaskStatus::Failed;
+                why = format!("{attempts} attempts ended with the death of their supervisor");
             }
-            if task.status == TaskStatus::InProgress {
-                move_task(tx, &task, to, actor, lease, Some(&why))?;
-            }
-            drop_section(tx, eyes, &task, lease)?;
         }
+        if task.status == TaskStatus::InProgress {
+            move_task(tx, &task, to, actor, lease, Some(&why))?;
+        }
+        drop_section(tx, world, eyes, &task, lease, reason)?;
     }
     wake::first_in_line(tx, eyes, &lease.resource)?;
     wake::work_appeared(tx, eyes)
 }
 
-/// A section's lease ends with the last of its holder's tasks.
-pub(super) fn end_section_if_idle(
+/// A section's lease ends with the last of its holder's tasks, and for the same reason where time or death was it: what
+/// time has ended can be taken up again (L7).
+pub(super) fn drop_section(
     tx: &mut dyn Tx,
+    world: &World<'_>,
     eyes: &Eyes,
-    section: &SectionId,
+    task: &Task,
     ended: &Lease,
+    reason: EndReason,
 ) -> Result<()> {
-    let others = tx.task_leases_in_section(section, &ended.holder)?;
-    if others.iter().any(|lease| lease.fence != ended.fence) {
+    let Some(section) = task.section.as_ref().filter(|s| s.serial) else { return Ok(()) };
+    let now = tx.now();
+    // Those that have lapsed do not count: they block nobody (L3), so they must not block through the section either.
+    let at_work = |lease: &Lease| lease.standing(now, world.judge) == Standing::Live;
+    let others = tx.task_leases_in_section(&section.id, &ended.holder)?;
+    if others.iter().any(|lease| lease.fence != ended.fence && at_work(lease)) {
         return Ok(());
     }
-    let resource = Resource::section(section);
-    let Some(lease) = tx.open_lease(&resource)?.filter(|lease| lease.held_by(&ended.holder)) else {
-        return Ok(());
+    let resource = Resource::section(&section.id);
+    let its_own = |lease: &Lease| lease.held_by(&ended.holder) && of_one_life(lease, ended);
+    let Some(lease) = tx.open_lease(&resource)?.filter(its_own) else { return Ok(()) };
+    let reason = match reason {
+        EndReason::Expired | EndReason::HolderDied => reason,
+        EndReason::Released | EndReason::Completed | EndReason::Forced => EndReason::Released,
     };
-    close(tx, &lease, EndReason::Released, None, &ended.holder.id, false)?;
+    close(tx, &lease, reason, None, &ended.holder.id, false)?;
     wake::first_in_line(tx, eyes, &resource)
+}
+
+/// A section that another process of the same name works in is not this task's.
+fn of_one_life(section: &Lease, task: &Lease) -> bool {
+    match (&section.process, &task.process) {
+        (Some(theirs), Some(ours)) => theirs.process == ours.process,
+        _ => true,
+    }
 }
 
 fn move_task(
@@ -396,20 +368,32 @@ fn acknowledge_messages(tx: &mut dyn Tx, id: &TaskId, to: TaskStatus, by: &str) 
     Ok(())
 }
 
-fn ring_holder(tx: &mut dyn Tx, lease: &Lease) {
+pub(super) fn ring_holder(tx: &mut dyn Tx, lease: &Lease) {
     if let Some(doorbell) = &lease.doorbell {
         tx.ring(doorbell);
     }
 }
 
-fn lock_task(tx: &mut dyn Tx, world: &World<'_>, id: &TaskId) -> Result<()> {
-    let eyes = Eyes { me: None, dead: Vec::new(), ticket_life: world.policy.ticket_life };
-    if let Some(section) = read(tx, id, &eyes)?.section.filter(|s| s.serial) {
+/// Ending a task's lease may end its section's, so that is locked too, and first.
+fn lock_with_section(tx: &mut dyn Tx, world: &World<'_>, resource: &Resource) -> Result<()> {
+    match resource.task_id() {
+        Some(id) if tx.task(&id, &no_eyes(world))?.is_some() => lock_task(tx, world, &id),
+        _ => tx.lock(resource),
+    }
+}
+
+/// For questions to which nobody's point of view matters.
+fn no_eyes(world: &World<'_>) -> Eyes {
+    Eyes { me: None, dead: Vec::new(), ticket_life: world.policy.ticket_life }
+}
+
+pub(super) fn lock_task(tx: &mut dyn Tx, world: &World<'_>, id: &TaskId) -> Result<()> {
+    if let Some(section) = read(tx, id, &no_eyes(world))?.section.filter(|s| s.serial) {
         tx.lock(&Resource::section(&section.id))?;
     }
     tx.lock(&Resource::task(id))
 }
 
-fn read(tx: &dyn Tx, id: &TaskId, eyes: &Eyes) -> Result<Task> {
+pub(super) fn read(tx: &dyn Tx, id: &TaskId, eyes: &Eyes) -> Result<Task> {
     tx.task(id, eyes)?.ok_or_else(|| Error::TaskNotFound { reference: id.to_string() })
 }

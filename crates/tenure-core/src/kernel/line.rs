@@ -28,7 +28,7 @@ pub fn waiting_before(view: &dyn View, eyes: &Eyes, resource: &Resource, mine: O
 
 /// Takes a place in the line, or keeps the one that `ticket` is if it is for this resource.
 ///
-/// A waiter holds one ticket at a time: a place in another line is given up.
+/// A waiter holds one ticket at a time: a place in another line is given up, and whoever now stands first there is told.
 pub fn join_line(
     tx: &mut dyn Tx,
     resource: &Resource,
@@ -42,6 +42,12 @@ pub fn join_line(
             return Ok(number);
         }
         tx.delete_ticket(number)?;
+        if of != resource
+            && let Some(next) = tx.tickets(of)?.into_iter().find(|next| next.process != *process)
+            && let Some(doorbell) = next.doorbell
+        {
+            tx.ring(&doorbell);
+        }
     }
     tx.insert_ticket(&NewTicket {
         resource: resource.clone(),

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::acquire::name_of;
-use super::standing::claim_of;
+use super::acquire::{acquired, name_of};
+use super::standing::{claim_of, stands};
 use crate::error::{Error, Result, TaskName};
 use crate::event::{EventKind, NewEvent};
 use crate::holder::Caller;
 use crate::id::{SectionId, TaskId};
-use crate::lease::{Lease, Resource, Standing};
+use crate::lease::{Lease, Resource, ResourceKind, Standing};
 use crate::store::{LeaseBeat, NewLease, Tx, View};
 use crate::task::TaskStatus;
 use crate::world::World;
@@ -67,7 +67,7 @@ pub fn renew(
     if let Some(section) = &section {
         let ttl = beat.section_ttl.unwrap_or(lease.ttl).max(lease.ttl);
         if !renew_section(tx, &section.id, &lease, ttl)? {
-            regrant_section(tx, world, &section.id, &lease, ttl)?;
+            bring_section_back(tx, world, &section.id, &lease, ttl)?;
         }
     }
     Ok(lease)
@@ -83,10 +83,9 @@ pub fn renew_resource(
     tx.lock(&held.resource)?;
     let latest = tx.latest_lease(&held.resource)?;
     let Some(mut lease) = latest.filter(|l| l.fence == held.fence) else { return Ok(None) };
-    match lease.standing(tx.now(), world.judge) {
-        Standing::Live => {}
+    match stands(&lease, tx.now(), world.judge) {
         Standing::Expired if lease.ended.is_some() => tx.reopen_lease(lease.fence)?,
-        Standing::Expired => {}
+        Standing::Live | Standing::Expired => {}
         _ => return Ok(None),
     }
     lease.ttl = ttl.unwrap_or(lease.ttl);
@@ -109,14 +108,17 @@ pub fn check(view: &dyn View, world: &World<'_>, caller: &Caller, task: &TaskNam
 
 /// Moves the section's expiry with its task's. False if the holder does not have the section.
 pub(super) fn renew_section(tx: &mut dyn Tx, id: &SectionId, task: &Lease, ttl: Duration) -> Result<bool> {
-    let Some(mut section) =
-        tx.open_lease(&Resource::section(id))?.filter(|lease| lease.held_by(&task.holder))
-    else {
-        return Ok(false);
-    };
-    if section.process.is_none() {
-        section.process.clone_from(&task.process);
-        section.doorbell.clone_from(&task.doorbell);
+    let open = tx.open_lease(&Resource::section(id))?;
+    let Some(mut section) = open.filter(|lease| covers(lease, task)) else { return Ok(false) };
+    if task.resource.kind == ResourceKind::Task {
+        // The death of a process frees the section only if every task in it dies with that process.
+        let tasks = tx.task_leases_in_section(id, &task.holder)?;
+        if tasks.iter().all(|other| other.process == task.process) {
+            section.process.clone_from(&task.process);
+            section.doorbell.clone_from(&task.doorbell);
+        } else {
+            section.process = None;
+        }
     }
     section.heartbeat_at = tx.now();
     section.expires_at = section.expires_at.max(tx.now().after(ttl)).max(task.expires_at);
@@ -137,6 +139,7 @@ fn beat_of(lease: &Lease) -> LeaseBeat {
 fn revive(tx: &mut dyn Tx, lease: &Lease, id: &TaskId, status: TaskStatus) -> Result<()> {
     if lease.ended.is_some() {
         tx.reopen_lease(lease.fence)?;
+        super::attempt::mark_running(tx, lease)?;
     }
     let actor = &lease.holder.id;
     let detail = json!({"lease": lease.id, "resource": lease.resource.to_string()});
@@ -151,15 +154,21 @@ fn revive(tx: &mut dyn Tx, lease: &Lease, id: &TaskId, status: TaskStatus) -> Re
     Ok(())
 }
 
+/// Is this the section under which that task's holder works? A name that two processes share is two holders.
+fn covers(section: &Lease, task: &Lease) -> bool {
+    section.held_by(&task.holder) && (section.process.is_none() || section.process == task.process)
+}
+
+/// Does anybody else work there by now, be it another process of the same name?
 fn section_taken(tx: &mut dyn Tx, world: &World<'_>, id: &SectionId, task: &Lease) -> Result<bool> {
     let open = tx.open_lease(&Resource::section(id))?;
     Ok(open.is_some_and(|lease| {
-        !lease.held_by(&task.holder) && lease.standing(tx.now(), world.judge) == Standing::Live
+        lease.standing(tx.now(), world.judge) == Standing::Live && !covers(&lease, task)
     }))
 }
 
 /// The clean-up had let the section go with the task; both come back together.
-fn regrant_section(
+fn bring_section_back(
     tx: &mut dyn Tx,
     world: &World<'_>,
     id: &SectionId,
@@ -167,11 +176,23 @@ fn regrant_section(
     ttl: Duration,
 ) -> Result<()> {
     let resource = Resource::section(id);
-    if let Some(lapsed) = tx.open_lease(&resource)? {
-        let standing = lapsed.standing(tx.now(), world.judge);
-        super::end::bury(tx, world, &lapsed, standing, &task.holder.id)?;
+    if let Some(latest) = tx.latest_lease(&resource)? {
+        let standing = latest.standing(tx.now(), world.judge);
+        match standing {
+            // Somebody has it under whom this task does not work; it is not ours to take.
+            Standing::Live => return Ok(()),
+            // The same grant, so that whoever beats for the section by its fence still can.
+            Standing::Expired if !latest.is_open() && covers(&latest, task) => {
+                tx.reopen_lease(latest.fence)?;
+                return renew_section(tx, id, task, ttl).map(drop);
+            }
+            standing if latest.is_open() => {
+                super::end::bury(tx, world, &latest, standing, &task.holder.id)?;
+            }
+            _ => {}
+        }
     }
-    tx.grant(&NewLease {
+    let lease = tx.grant(&NewLease {
         id: world.ids.lease(),
         resource,
         holder: task.holder.clone(),
@@ -180,6 +201,6 @@ fn regrant_section(
         ttl,
         expires_at: tx.now().after(ttl),
         claimed_from: None,
-    })
-    .map(drop)
+    })?;
+    tx.append(acquired(&lease, None)).map(drop)
 }

@@ -1,7 +1,8 @@
 //! Whose lease is it, and does its holder's word still count?
 
+use crate::clock::Timestamp;
 use crate::error::{Error, Lost, Result, TaskName};
-use crate::holder::Caller;
+use crate::holder::{Caller, Judge, Liveness};
 use crate::lease::{Lease, Resource, Standing};
 use crate::store::View;
 use crate::world::World;
@@ -24,6 +25,17 @@ pub fn same_holder(lease: &Lease, caller: &Caller, running: bool) -> bool {
     }
 }
 
+/// How a lease stands for its own holder, who may come late.
+///
+/// A clean-up between the expiry and the death of a holder must not make a difference (L8), so the death counts also
+/// when the lease was closed as expired before it.
+pub(super) fn stands(lease: &Lease, now: Timestamp, judge: &dyn Judge) -> Standing {
+    match lease.standing(now, judge) {
+        Standing::Expired if lease.liveness(judge) == Some(Liveness::Dead) => Standing::Dead,
+        standing => standing,
+    }
+}
+
 /// The lease that a caller speaks for, and how it stands.
 #[derive(Debug, Clone)]
 pub struct Claim {
@@ -31,7 +43,7 @@ pub struct Claim {
     pub standing: Standing,
 }
 
-/// Finds the lease that the caller means: the one of its fence, or the resource's latest if the name is the same.
+/// Finds the lease that the caller means: the one of its fence, or the resource's latest if it is the same holder (L6).
 ///
 /// Refused if that lease is not the latest grant of its resource: somebody has been given it since.
 pub fn claim_of(view: &dyn View, world: &World<'_>, caller: &Caller, task: &TaskName) -> Result<Claim> {
@@ -40,7 +52,7 @@ pub fn claim_of(view: &dyn View, world: &World<'_>, caller: &Caller, task: &Task
     let current = latest.clone().filter(Lease::is_open);
     let meant = match caller.fence {
         Some(fence) => view.lease_by_fence(fence)?.filter(|lease| lease.resource == resource),
-        None => latest.clone().filter(|lease| lease.held_by(&caller.holder)),
+        None => latest.clone().filter(|lease| same_holder(lease, caller, false)),
     };
     let Some(lease) = meant else {
         return Err(Error::NotHolder(Box::new(Lost {
@@ -51,7 +63,7 @@ pub fn claim_of(view: &dyn View, world: &World<'_>, caller: &Caller, task: &Task
             shown: caller.fence,
         })));
     };
-    let standing = lease.standing(view.now(), world.judge);
+    let standing = stands(&lease, view.now(), world.judge);
     let claim = Claim { lease, standing };
     if latest.is_some_and(|l| l.fence != claim.lease.fence) {
         return Err(claim.lost(task.clone(), current, caller));

@@ -10,6 +10,7 @@ pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod demo;
 pub(crate) mod events;
+pub(crate) mod exclusive;
 pub(crate) mod init;
 mod lease_view;
 pub(crate) mod locks;
@@ -38,6 +39,7 @@ pub(crate) fn dispatch(app: &mut App<'_>, command: Option<Command>) -> Outcome<O
         Some(Command::Msg(args)) => msg::run(app, args)?,
         Some(Command::Events(args)) => return events::run(app, args),
         Some(Command::Projects(args)) => projects::run(app, args)?,
+        Some(Command::Exclusive(args)) => return exclusive::run(app, args),
         Some(Command::Config(args)) => config::run(app, args)?,
         Some(Command::Completions(args)) => return completions::run(app, args),
         Some(Command::Man(args)) => return man::run(app, args),

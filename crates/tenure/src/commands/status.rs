@@ -1,11 +1,12 @@
 //! `tenure status`: the project on one screen.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, json};
+use tenure_core::ErrorCode;
 use tenure_core::lease::{ResourceKind, Standing};
 use tenure_core::store::LeaseFilter;
 use tenure_core::task::TaskStatus;
-use tenure_core::{Error, ErrorCode};
 
+use super::exclusive;
 use crate::answer::Answer;
 use crate::app::{App, Open};
 use crate::identity::Who;
@@ -73,7 +74,7 @@ fn show(app: &mut App<'_>, open: &Open<'_>, who: &Who) -> Outcome<Answer> {
     let registered = agents.iter().filter(|a| a.left_at.is_none()).count();
     let count = |status: TaskStatus| counts.iter().find(|(s, _)| *s == status).map_or(0, |(_, n)| *n);
     let total: u64 = counts.iter().map(|(_, n)| n).sum();
-    let exclusive = exclusive(open)?;
+    let exclusive = exclusive::seen(&open.place.folder());
 
     let name = open.config.project.name.clone();
     let mut text = Text::new();
@@ -99,8 +100,8 @@ fn show(app: &mut App<'_>, open: &Open<'_>, who: &Who) -> Outcome<Answer> {
     if waiting > 0 {
         text.line(format!("  Waiting in line: {waiting}"));
     }
-    if let Some(holder) = exclusive["holder"].as_str() {
-        text.styled(Style::Warn, format!("  Exclusive lock: {holder}"));
+    if let Some(seen) = &exclusive {
+        text.styled(Style::Warn, format!("  Exclusive lock: {}", seen.sentence));
     }
 
     let mut by_status = Map::new();
@@ -118,7 +119,7 @@ fn show(app: &mut App<'_>, open: &Open<'_>, who: &Who) -> Outcome<Answer> {
         "waiting": waiting,
         "runners": [],
         "parked": [],
-        "exclusiveLock": exclusive,
+        "exclusiveLock": exclusive.map(|seen| seen.object),
     });
     let answer = Answer::new(data, text);
     Ok(if total == 0 { answer.hint("add a task", "tenure tasks add 'Fix the login page'") } else { answer })
@@ -132,14 +133,5 @@ fn label(status: TaskStatus) -> &'static str {
         TaskStatus::Completed => "Completed",
         TaskStatus::Failed => "Failed",
         TaskStatus::Skipped => "Skipped",
-    }
-}
-
-/// What `.exclusive-lock` says, read only.
-fn exclusive(open: &Open<'_>) -> Result<Value, Error> {
-    let path = open.place.folder().join(".exclusive-lock");
-    match std::fs::read_to_string(&path) {
-        Ok(text) => Ok(serde_json::from_str(&text).unwrap_or_else(|_| json!({"malformed": true}))),
-        Err(_) => Ok(Value::Null),
     }
 }

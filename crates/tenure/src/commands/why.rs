@@ -273,12 +273,10 @@ fn about_project(
 
 /// Runners step aside for it, whatever else is ready.
 fn exclusive(open: &Open<'_>) -> Option<Reason> {
-    let text = std::fs::read_to_string(open.place.folder().join(".exclusive-lock")).ok()?;
-    let said: Value = serde_json::from_str(&text).unwrap_or(Value::Null);
-    let who = said["holder"].as_str().unwrap_or("an unreadable lock file");
+    let seen = super::exclusive::seen(&open.place.folder())?;
     Some(Reason {
         kind: "exclusive",
-        sentence: format!("The project is locked exclusively by {who}; runners stand aside."),
-        hint: None,
+        sentence: format!("The project is locked exclusively: {}; runners stand aside.", seen.sentence),
+        hint: Some(Hint::new("see who has it", "tenure exclusive status")),
     })
 }

@@ -1,0 +1,144 @@
+//! Attempts: recorded first, ended with their lease, charged when they should be.
+
+use tenure_core::ErrorCode;
+use tenure_core::event::EventKind;
+use tenure_core::kernel::{self, Outcome};
+use tenure_core::lease::{Attempt, AttemptState};
+use tenure_core::task::TaskStatus;
+
+use crate::fixture::{Fixture, TTL, refused};
+
+/// Ann's supervised attempt at A, as process `pid`.
+fn attempt(f: &Fixture, pid: u32) -> Attempt {
+    let ann = f.worker("ann", pid);
+    let lease = f.claim(&ann, "A").unwrap().lease;
+    f.begin_attempt(&lease, &ann)
+}
+
+fn stored(f: &Fixture, attempt: &Attempt) -> Attempt {
+    f.read(|view| view.attempts(&attempt.resource)).into_iter().find(|a| a.id == attempt.id).unwrap()
+}
+
+pub(super) fn an_attempt_is_recorded_and_its_pid_noted(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    f.add_task("A");
+    let mut attempt = attempt(&f, 7);
+    f.write(|tx| kernel::note_pid(tx, &mut attempt, 70)).unwrap();
+    assert_eq!(stored(&f, &attempt), attempt);
+    assert_eq!(attempt.pid, Some(70));
+    assert_eq!(f.read(|view| view.open_attempts()), [attempt]);
+}
+
+pub(super) fn the_end_of_a_lease_turns_its_attempt_into_an_ending_one(fresh: &dyn Fn() -> Fixture) {
+    let ends: [(&str, fn(&Fixture)); 5] = [
+        ("expired", |f| {
+            f.clock.advance(TTL);
+            f.claim(&f.bare("bob"), "A").unwrap();
+        }),
+        ("holder_died", |f| {
+            f.world.kill(7);
+            f.cleanup();
+        }),
+        ("forced", |f| drop(f.force(&f.lease("A").unwrap()).unwrap())),
+        ("completed", |f| drop(f.done(&f.worker("ann", 7), "A").unwrap())),
+        ("released", |f| drop(f.release(&f.worker("ann", 7), "A").unwrap())),
+    ];
+    for (reason, end) in ends {
+        let f = fresh();
+        f.add_task("A");
+        let attempt = attempt(&f, 7);
+        end(&f);
+        let now = stored(&f, &attempt);
+        assert_eq!((now.state, now.reason.as_deref()), (AttemptState::Ending, Some(reason)));
+        assert_eq!(f.read(|view| kernel::unfinished_attempts(view)).len(), 1);
+        let lease = f.history(&attempt.resource).pop().unwrap();
+        assert_eq!(f.read(|view| kernel::ending_attempts(view, &lease)).len(), 1);
+    }
+}
+
+pub(super) fn an_attempt_is_ended_once_and_keeps_the_reason_of_the_takeover(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    f.add_task("A");
+    let attempt = attempt(&f, 7);
+    f.clock.advance(TTL);
+    f.claim(&f.bare("bob"), "A").unwrap();
+    let outcome = Outcome { exit_code: Some(137), reason: "killed".to_owned(), charged: false };
+    let end = || f.write(|tx| kernel::end_attempt(tx, &attempt, &outcome, "bob")).unwrap();
+    end();
+    f.clock.advance(TTL);
+    end();
+    let ended = stored(&f, &attempt);
+    assert_eq!((ended.state, ended.reason.as_deref()), (AttemptState::Ended, Some("expired")));
+    assert_eq!(ended.exit_code, Some(137));
+    let told = f.events().into_iter().filter(|e| e.kind == EventKind::AttemptEnded).count();
+    assert_eq!(told, 1);
+    assert!(f.read(|view| view.open_attempts()).is_empty());
+}
+
+pub(super) fn only_a_supervisor_that_died_in_this_boot_charges_the_task(fresh: &dyn Fn() -> Fixture) {
+    let ends: [(&str, u32, fn(&Fixture)); 5] = [
+        ("death in this boot", 1, |f| f.world.kill(7)),
+        ("reboot", 0, |f| f.world.reboot()),
+        ("expiry", 0, |f| f.clock.advance(TTL)),
+        ("force", 0, |f| drop(f.force(&f.lease("A").unwrap()).unwrap())),
+        ("stop", 0, |f| drop(f.release(&f.worker("ann", 7), "A").unwrap())),
+    ];
+    for (end, charged, happens) in ends {
+        let f = fresh();
+        f.add_task("A");
+        let attempt = attempt(&f, 7);
+        happens(&f);
+        f.cleanup();
+        f.cleanup();
+        assert_eq!(f.task("A").attempts, charged, "{end}");
+        assert_eq!(stored(&f, &attempt).charged, charged > 0, "{end}");
+        assert_eq!(f.status("A"), TaskStatus::Pending, "{end}");
+    }
+}
+
+pub(super) fn a_holder_that_died_without_an_attempt_is_not_charged(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    f.add_task("A");
+    f.claim(&f.worker("ann", 7), "A").unwrap();
+    f.world.kill(7);
+    f.cleanup();
+    assert_eq!((f.task("A").attempts, f.status("A")), (0, TaskStatus::Pending));
+}
+
+pub(super) fn at_max_attempts_the_task_has_failed_and_says_why(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    f.add_task("A");
+    for pid in 1..=3 {
+        assert_eq!(f.status("A"), TaskStatus::Pending);
+        attempt(&f, pid);
+        f.world.kill(pid);
+        f.cleanup();
+    }
+    assert_eq!((f.status("A"), f.task("A").attempts), (TaskStatus::Failed, 3));
+    let last = f.events().into_iter().rfind(|e| e.kind == EventKind::TaskStatus).unwrap();
+    assert_eq!((last.from, last.to), (Some(TaskStatus::InProgress), Some(TaskStatus::Failed)));
+    assert!(last.detail["message"].as_str().unwrap().contains("3 attempts"));
+}
+
+pub(super) fn a_claim_that_finds_the_last_attempt_dead_fails_the_task_for_good(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    f.add_task("A");
+    for pid in 1..=3 {
+        attempt(&f, pid);
+        f.world.kill(pid);
+    }
+    assert_eq!(refused(f.claim(&f.bare("bob"), "A")), ErrorCode::InvalidTransition);
+    assert_eq!((f.status("A"), f.lease("A")), (TaskStatus::Failed, None), "what the refusal said is so");
+}
+
+pub(super) fn next_passes_over_a_task_that_has_just_failed_for_good(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    f.add_task("A");
+    f.add_task("B");
+    for pid in 1..=3 {
+        attempt(&f, pid);
+        f.world.kill(pid);
+    }
+    assert_eq!(f.next(&f.bare("bob")).unwrap().task.key, "B");
+    assert_eq!(f.status("A"), TaskStatus::Failed);
+}

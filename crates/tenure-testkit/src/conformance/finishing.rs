@@ -1,0 +1,281 @@
+//! The holder's word on its task: L8, each branch.
+
+use tenure_core::ErrorCode;
+use tenure_core::holder::Caller;
+use tenure_core::kernel::{Finish, Finished};
+use tenure_core::lease::{EndReason, Resource};
+use tenure_core::store::MessageFilter;
+use tenure_core::task::TaskStatus;
+
+use crate::fixture::{Fixture, TTL, refused};
+
+const WORDS: [(Finish<'static>, TaskStatus, EndReason); 4] = [
+    (Finish::Done, TaskStatus::Completed, EndReason::Completed),
+    (Finish::Review, TaskStatus::Review, EndReason::Completed),
+    (Finish::Fail("it broke"), TaskStatus::Failed, EndReason::Completed),
+    (Finish::Release(Some("later")), TaskStatus::Pending, EndReason::Released),
+];
+
+/// Ann's claim of A, with its fence shown from now on.
+fn claimed(f: &Fixture) -> Caller {
+    if f.read(|view| view.count_tasks()).is_empty() {
+        f.add_task("A");
+    }
+    let ann = f.bare("ann");
+    let fence = f.claim(&ann, "A").unwrap().lease.fence;
+    ann.with_fence(Some(fence))
+}
+
+fn applied(answer: tenure_core::Result<Finished>) -> bool {
+    answer.unwrap().changed
+}
+
+fn last_reason(f: &Fixture) -> EndReason {
+    f.history(&Resource::task(&f.id("A"))).last().unwrap().ended.unwrap().1
+}
+
+pub(super) fn each_word_leads_to_its_status_and_ends_the_lease(fresh: &dyn Fn() -> Fixture) {
+    for (word, status, reason) in WORDS {
+        let f = fresh();
+        let ann = claimed(&f);
+        assert!(applied(f.finish(&ann, "A", word)));
+        assert_eq!((f.status("A"), f.lease("A"), last_reason(&f)), (status, None, reason));
+    }
+}
+
+pub(super) fn done_leads_to_review_where_review_is_on(fresh: &dyn Fn() -> Fixture) {
+    let mut f = fresh();
+    f.policy.review = true;
+    let ann = claimed(&f);
+    f.done(&ann, "A").unwrap();
+    assert_eq!(f.status("A"), TaskStatus::Review);
+}
+
+pub(super) fn a_stranger_finishes_nothing(fresh: &dyn Fn() -> Fixture) {
+    for (word, ..) in WORDS {
+        let f = fresh();
+        claimed(&f);
+        let before = f.events().len();
+        assert_eq!(refused(f.finish(&f.bare("bob"), "A", word)), ErrorCode::NotHolder);
+        assert_eq!((f.status("A"), f.events().len()), (TaskStatus::InProgress, before));
+    }
+}
+
+pub(super) fn a_late_finish_counts_while_nobody_was_given_the_task(fresh: &dyn Fn() -> Fixture) {
+    for (word, status, reason) in WORDS {
+        for cleaned in [false, true] {
+            let f = fresh();
+            let ann = claimed(&f);
+            f.clock.advance(TTL * 5);
+            if cleaned {
+                f.cleanup();
+                assert_eq!((f.status("A"), last_reason(&f)), (TaskStatus::Pending, EndReason::Expired));
+            }
+            assert!(applied(f.finish(&ann, "A", word)), "{word:?}, cleaned: {cleaned}");
+            assert_eq!((f.status("A"), last_reason(&f)), (status, reason), "cleaned: {cleaned}");
+        }
+    }
+}
+
+pub(super) fn a_late_finish_without_a_fence_counts_by_name(fresh: &dyn Fn() -> Fixture) {
+    for cleaned in [false, true] {
+        let f = fresh();
+        claimed(&f);
+        f.clock.advance(TTL);
+        if cleaned {
+            f.cleanup();
+        }
+        assert!(applied(f.done(&f.bare("ann"), "A")));
+        assert_eq!(f.status("A"), TaskStatus::Completed);
+    }
+}
+
+pub(super) fn a_late_finish_is_refused_once_another_was_given_the_task(fresh: &dyn Fn() -> Fixture) {
+    for (word, ..) in WORDS {
+        let f = fresh();
+        let ann = claimed(&f);
+        f.clock.advance(TTL);
+        f.claim(&f.bare("bob"), "A").unwrap();
+        let events = f.events().len();
+        assert_eq!(refused(f.finish(&ann, "A", word)), ErrorCode::LeaseLost);
+        assert_eq!((f.status("A"), f.events().len()), (TaskStatus::InProgress, events));
+        assert_eq!(f.lease("A").unwrap().holder.id, "bob");
+        f.release(&f.bare("bob"), "A").unwrap();
+        assert_eq!(refused(f.finish(&ann, "A", word)), ErrorCode::LeaseLost, "also when bob let go of it");
+        assert_eq!(f.status("A"), TaskStatus::Pending);
+    }
+}
+
+pub(super) fn a_late_finish_is_refused_once_somebody_has_moved_the_task(fresh: &dyn Fn() -> Fixture) {
+    for (word, ..) in WORDS {
+        for cleaned in [false, true] {
+            let f = fresh();
+            let ann = claimed(&f);
+            f.clock.advance(TTL);
+            if cleaned {
+                f.cleanup();
+            }
+            f.settle(&f.bare("bob"), "A", TaskStatus::Skipped, false).unwrap();
+            assert_eq!(refused(f.finish(&ann, "A", word)), ErrorCode::LeaseLost);
+            assert_eq!(f.status("A"), TaskStatus::Skipped);
+        }
+    }
+}
+
+pub(super) fn a_forced_lease_finishes_nothing(fresh: &dyn Fn() -> Fixture) {
+    for (word, ..) in WORDS {
+        let f = fresh();
+        let ann = claimed(&f);
+        f.force(&f.lease("A").unwrap()).unwrap();
+        assert_eq!(refused(f.finish(&ann, "A", word)), ErrorCode::LeaseLost);
+        assert_eq!((f.status("A"), last_reason(&f)), (TaskStatus::Pending, EndReason::Forced));
+    }
+}
+
+pub(super) fn the_death_of_the_holder_ends_its_word_whether_or_not_a_cleanup_ran(
+    fresh: &dyn Fn() -> Fixture,
+) {
+    // (expired before the death, cleaned before the death, cleaned after it)
+    let histories = [
+        (false, false, false),
+        (false, false, true),
+        (true, false, false),
+        (true, false, true),
+        (true, true, false),
+        (true, true, true),
+    ];
+    for history in histories {
+        let (expired, cleaned_before, cleaned_after) = history;
+        let f = fresh();
+        f.add_task("A");
+        let ann = f.worker("ann", 7);
+        let fence = f.claim(&ann, "A").unwrap().lease.fence;
+        if expired {
+            f.clock.advance(TTL);
+        }
+        if cleaned_before {
+            f.cleanup();
+        }
+        f.world.kill(7);
+        if cleaned_after {
+            f.cleanup();
+        }
+        let child = f.bare("child").with_fence(Some(fence));
+        assert_eq!(refused(f.done(&child, "A")), ErrorCode::LeaseLost, "{history:?}");
+        assert_eq!(refused(f.revive(&child, "A")), ErrorCode::LeaseLost, "{history:?}");
+    }
+}
+
+pub(super) fn a_repeated_finish_succeeds_and_writes_nothing(fresh: &dyn Fn() -> Fixture) {
+    for (word, status, reason) in WORDS {
+        let f = fresh();
+        let ann = claimed(&f);
+        f.finish(&ann, "A", word).unwrap();
+        let events = f.events();
+        f.clock.advance(TTL);
+        assert!(!applied(f.finish(&ann, "A", word)));
+        assert_eq!((f.status("A"), last_reason(&f)), (status, reason));
+        assert_eq!(f.events(), events);
+    }
+}
+
+pub(super) fn a_repeated_finish_succeeds_also_when_a_person_has_moved_the_task_on(
+    fresh: &dyn Fn() -> Fixture,
+) {
+    for (word, ..) in WORDS {
+        let f = fresh();
+        let ann = claimed(&f);
+        f.finish(&ann, "A", word).unwrap();
+        f.settle(&f.bare("bob"), "A", TaskStatus::Skipped, false).unwrap();
+        let events = f.events();
+        assert!(!applied(f.finish(&ann, "A", word)), "{word:?}");
+        assert_eq!((f.status("A"), f.events()), (TaskStatus::Skipped, events));
+    }
+}
+
+pub(super) fn a_second_different_word_is_refused(fresh: &dyn Fn() -> Fixture) {
+    for (first, status, _) in WORDS {
+        for (second, other, _) in WORDS {
+            // "done" of what went to review is what a lost reply looks like where review is on.
+            let same = status == other || (matches!(second, Finish::Done) && status == TaskStatus::Review);
+            if same {
+                continue;
+            }
+            let f = fresh();
+            let ann = claimed(&f);
+            f.finish(&ann, "A", first).unwrap();
+            assert_eq!(refused(f.finish(&ann, "A", second)), ErrorCode::LeaseLost, "{first:?}, {second:?}");
+            assert_eq!(f.status("A"), status);
+        }
+    }
+}
+
+pub(super) fn a_repeated_finish_is_refused_once_another_was_given_the_task(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    let ann = claimed(&f);
+    f.release(&ann, "A").unwrap();
+    f.claim(&f.bare("bob"), "A").unwrap();
+    assert_eq!(refused(f.release(&ann, "A")), ErrorCode::LeaseLost);
+    assert_eq!(f.status("A"), TaskStatus::InProgress);
+}
+
+pub(super) fn an_interrupted_attempt_puts_the_task_back_where_it_was_claimed_from(
+    fresh: &dyn Fn() -> Fixture,
+) {
+    for end in ["release", "expiry", "force", "death"] {
+        let f = fresh();
+        f.add_task("A");
+        let ann = f.worker("ann", 7);
+        claim_for_review(&f, &ann);
+        match end {
+            "release" => drop(f.release(&ann, "A").unwrap()),
+            "force" => drop(f.force(&f.lease("A").unwrap()).unwrap()),
+            "expiry" => f.clock.advance(TTL),
+            _ => f.world.kill(7),
+        }
+        assert!(!f.task("A").ready, "{end}: a reviewer's task is not for everybody");
+        assert!(f.next(&f.bare("bob")).is_none(), "{end}");
+        f.cleanup();
+        assert_eq!(f.status("A"), TaskStatus::Review, "{end}");
+    }
+}
+
+/// What a reviewer's claim writes, row by row.
+fn claim_for_review(f: &Fixture, reviewer: &Caller) {
+    use tenure_core::event::{EventKind, NewEvent};
+    f.settle(reviewer, "A", TaskStatus::Review, false).unwrap();
+    let id = f.id("A");
+    let lease = tenure_core::store::NewLease {
+        id: tenure_core::id::Ids::lease(&f.ids),
+        resource: Resource::task(&id),
+        holder: reviewer.holder.clone(),
+        process: reviewer.process.clone(),
+        doorbell: None,
+        ttl: TTL,
+        expires_at: tenure_core::Clock::now(&*f.clock).after(TTL),
+        claimed_from: Some(TaskStatus::Review),
+    };
+    f.write(|tx| {
+        tx.lock(&Resource::task(&id))?;
+        tx.grant(&lease)?;
+        let event = NewEvent::new(EventKind::TaskStatus, "reviewer").task(&id);
+        tx.set_status(&id, TaskStatus::InProgress, event.status(TaskStatus::Review, TaskStatus::InProgress))
+    })
+    .unwrap();
+}
+
+pub(super) fn finishing_acknowledges_what_was_left_for_the_holder(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    let ann = claimed(&f);
+    let id = f.id("A");
+    f.write(|tx| {
+        tx.insert_message(Some(&id), "bob", None, "mind the gap")?;
+        tx.insert_message(Some(&id), "bob", Some("ann"), "for ann")?;
+        tx.insert_message(Some(&id), "bob", Some("cid"), "for cid")
+    })
+    .unwrap();
+    f.done(&ann, "A").unwrap();
+    let filter = MessageFilter { task: Some(id), limit: 10, ..MessageFilter::default() };
+    let (left, total) = f.read(|view| view.messages(&filter));
+    assert_eq!((total, left[0].text.as_str()), (1, "for cid"));
+}

@@ -1,0 +1,303 @@
+//! Acquiring: L1 to L6.
+
+use std::time::Duration;
+
+use tenure_core::holder::{Caller, Holder};
+use tenure_core::kernel::{Terms, same_holder};
+use tenure_core::lease::{EndReason, Resource, ResourceKind, Standing};
+use tenure_core::store::NewLease;
+use tenure_core::task::TaskStatus;
+use tenure_core::{Clock, Error, ErrorCode};
+
+use crate::fixture::{Fixture, TTL, refused};
+
+const MOMENT: Duration = Duration::from_millis(1);
+
+pub(super) fn a_claim_gives_a_lease_and_sets_in_progress(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    f.add_task("A");
+    let grant = f.claim(&f.bare("ann"), "A").unwrap();
+    assert!(!grant.reacquired && grant.taken_over.is_none());
+    assert_eq!(grant.task.status, TaskStatus::InProgress);
+    assert_eq!(grant.lease.expires_at, f.clock.now().after(TTL));
+    assert_eq!(grant.lease.claimed_from, Some(TaskStatus::Pending));
+    assert_eq!(f.lease("A"), Some(grant.lease));
+}
+
+pub(super) fn a_second_holder_is_refused_and_told_who_and_until_when(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    f.add_task("A");
+    let grant = f.claim(&f.bare("ann"), "A").unwrap();
+    f.clock.advance(Duration::from_secs(10));
+    let Err(Error::Locked(locked)) = f.claim(&f.bare("bob"), "A") else { panic!("bob got it") };
+    assert_eq!(locked.lease, Some(grant.lease));
+    assert_eq!(locked.age, Duration::from_secs(10));
+    assert_eq!(locked.resource, Resource::task(&f.id("A")));
+    assert_eq!(locked.task.unwrap().key, "A");
+}
+
+pub(super) fn two_open_leases_on_one_resource_are_impossible_in_the_store_itself(
+    fresh: &dyn Fn() -> Fixture,
+) {
+    let f = fresh();
+    let resource = Resource::new(ResourceKind::Job, "j");
+    let grant = |name: &str| {
+        let lease = NewLease {
+            id: tenure_core::id::Ids::lease(&f.ids),
+            resource: resource.clone(),
+            holder: Holder::agent(name),
+            process: None,
+            doorbell: None,
+            ttl: TTL,
+            expires_at: f.clock.now().after(TTL),
+            claimed_from: None,
+        };
+        f.write(|tx| {
+            tx.lock(&resource)?;
+            tx.grant(&lease)
+        })
+    };
+    let first = grant("ann").unwrap();
+    // Not even a lapsed one makes room: whoever takes over must close it (L4).
+    f.clock.advance(TTL * 2);
+    assert_eq!(refused(grant("bob")), ErrorCode::Store);
+    f.write(|tx| {
+        tx.lock(&resource)?;
+        tx.end_lease(first.fence, EndReason::Expired)
+    })
+    .unwrap();
+    assert!(grant("bob").unwrap().fence > first.fence);
+}
+
+pub(super) fn fences_rise_with_every_grant_and_are_unique_in_the_store(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    f.add_task("A");
+    f.add_task("B");
+    let mut last = 0;
+    for round in 0..6 {
+        let key = if round % 2 == 0 { "A" } else { "B" };
+        let caller = f.bare(&format!("agent{round}"));
+        let fence = f.claim(&caller, key).unwrap().lease.fence.number();
+        assert!(fence > last, "{fence} after {last}");
+        last = fence;
+        if round % 3 == 0 {
+            f.clock.advance(TTL);
+        } else {
+            f.release(&caller, key).unwrap();
+        }
+        if round == 3 {
+            f.clock.step_back(TTL * 10);
+            f.cleanup();
+            f.force(&f.lease("B").unwrap()).unwrap();
+        }
+    }
+}
+
+pub(super) fn a_lease_blocks_until_the_last_millisecond_and_not_at_its_expiry(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    f.add_task("A");
+    let old = f.claim(&f.bare("ann"), "A").unwrap().lease;
+    f.clock.set(old.expires_at.before(MOMENT));
+    assert_eq!(refused(f.claim(&f.bare("bob"), "A")), ErrorCode::TaskLocked);
+    assert!(f.next(&f.bare("bob")).is_none());
+    f.clock.set(old.expires_at);
+    assert!(f.task("A").ready, "expires_at == now is expired");
+    let grant = f.claim(&f.bare("bob"), "A").unwrap();
+    assert_eq!(grant.taken_over.map(|(lease, how)| (lease.fence, how)), Some((old.fence, Standing::Expired)));
+}
+
+pub(super) fn a_task_left_in_progress_by_an_expired_lease_is_offered_by_next(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    f.add_task("A");
+    f.claim(&f.bare("ann"), "A").unwrap();
+    f.clock.advance(TTL);
+    assert_eq!(f.status("A"), TaskStatus::InProgress, "no background process has been needed");
+    assert_eq!(f.next(&f.bare("bob")).unwrap().task.key, "A");
+}
+
+pub(super) fn a_takeover_closes_the_old_lease_with_its_reason_in_the_same_step(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    f.add_task("A");
+    f.claim(&f.bare("ann"), "A").unwrap();
+    f.clock.advance(TTL);
+    f.claim(&f.worker("bob", 7), "A").unwrap();
+    f.world.kill(7);
+    f.claim(&f.bare("cid"), "A").unwrap();
+    let history = f.history(&Resource::task(&f.id("A")));
+    let reasons: Vec<_> = history.iter().map(|lease| lease.ended.map(|(_, reason)| reason)).collect();
+    assert_eq!(reasons, [Some(EndReason::Expired), Some(EndReason::HolderDied), None]);
+    assert!(history.iter().all(|lease| lease.is_open() || lease.ended.unwrap().0 == f.clock.now()));
+    assert_eq!(f.status("A"), TaskStatus::InProgress);
+}
+
+pub(super) fn of_many_takers_of_a_lapsed_lease_exactly_one_wins(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    f.add_task("A");
+    f.claim(&f.bare("ann"), "A").unwrap();
+    f.clock.advance(TTL);
+    let won = (0..8).filter(|n| f.claim(&f.bare(&format!("taker{n}")), "A").is_ok()).count();
+    assert_eq!(won, 1);
+}
+
+pub(super) fn a_dead_holder_is_replaced_at_once_and_a_living_one_is_not(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    f.add_task("A");
+    f.claim(&f.worker("ann", 7), "A").unwrap();
+    assert_eq!(refused(f.claim(&f.bare("bob"), "A")), ErrorCode::TaskLocked);
+    f.world.kill(7);
+    let grant = f.claim(&f.bare("bob"), "A").unwrap();
+    assert_eq!(grant.taken_over.unwrap().1, Standing::Dead);
+}
+
+pub(super) fn a_reboot_is_a_death(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    f.add_task("A");
+    f.claim(&f.worker("ann", 7), "A").unwrap();
+    f.world.reboot();
+    assert_eq!(f.next(&f.bare("bob")).unwrap().taken_over.unwrap().1, Standing::Dead);
+}
+
+pub(super) fn a_process_about_which_nothing_is_known_counts_as_alive_until_expiry(
+    fresh: &dyn Fn() -> Fixture,
+) {
+    let f = fresh();
+    f.add_task("A");
+    let remote = f.bare("ann").with_process(f.world.remote_process(7));
+    f.claim(&remote, "A").unwrap();
+    f.world.kill(7);
+    f.world.reboot();
+    assert_eq!(refused(f.claim(&f.bare("bob"), "A")), ErrorCode::TaskLocked);
+    assert!(!f.task("A").ready);
+    f.clock.advance(TTL);
+    assert_eq!(f.claim(&f.bare("bob"), "A").unwrap().taken_over.unwrap().1, Standing::Expired);
+}
+
+pub(super) fn acquiring_again_gives_the_same_lease_and_the_same_fence(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    f.add_task("A");
+    for caller in [f.bare("ann"), f.worker("bob", 7)] {
+        let first = f.claim(&caller, "A").unwrap();
+        f.clock.advance(Duration::from_secs(1));
+        let again = f.claim(&caller, "A").unwrap();
+        assert!(again.reacquired);
+        assert_eq!(again.lease, first.lease, "a claim is not a renewal");
+        f.release(&caller, "A").unwrap();
+    }
+}
+
+pub(super) fn acquiring_again_after_expiry_is_a_new_grant(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    f.add_task("A");
+    let first = f.claim(&f.bare("ann"), "A").unwrap();
+    f.clock.advance(TTL);
+    let again = f.claim(&f.bare("ann"), "A").unwrap();
+    assert!(!again.reacquired && again.lease.fence > first.lease.fence);
+}
+
+pub(super) fn who_is_the_same_holder_follows_from_name_process_and_fence(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    f.add_task("A");
+    let ann = f.bare("ann");
+    let here = f.worker("ann", 7);
+    let other_window = f.worker("ann", 8);
+    let bob = f.bare("bob");
+    let namesake = Caller::new(Holder::person("ann"));
+    let check = |holder: &Caller, expected: [(&Caller, bool, bool); 5]| {
+        let lease = f.claim(holder, "A").unwrap().lease;
+        for (caller, idle, running) in expected {
+            assert_eq!(same_holder(&lease, caller, false), idle, "{caller:?} on idle {lease:?}");
+            assert_eq!(same_holder(&lease, caller, true), running, "{caller:?} on busy {lease:?}");
+            let credential = caller.clone().with_fence(Some(lease.fence));
+            assert!(same_holder(&lease, &credential, true), "the fence is the credential");
+        }
+        f.release(holder, "A").unwrap();
+    };
+    // Without a recorded process the name decides.
+    check(
+        &ann,
+        [
+            (&ann, true, true),
+            (&here, true, true),
+            (&other_window, true, true),
+            (&bob, false, false),
+            (&namesake, false, false),
+        ],
+    );
+    // With one, another life of the same name is another worker; the name alone still reaches it while nothing runs.
+    check(
+        &here,
+        [
+            (&ann, true, false),
+            (&here, true, true),
+            (&other_window, false, false),
+            (&bob, false, false),
+            (&namesake, false, false),
+        ],
+    );
+}
+
+pub(super) fn another_window_with_the_same_name_is_refused(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    f.add_task("A");
+    let grant = f.claim(&f.worker("ann", 7), "A").unwrap();
+    assert_eq!(refused(f.claim(&f.worker("ann", 8), "A")), ErrorCode::TaskLocked);
+    f.begin_attempt(&grant.lease, &f.worker("ann", 7));
+    assert_eq!(refused(f.claim(&f.bare("ann"), "A")), ErrorCode::TaskLocked);
+    assert!(f.claim(&f.worker("ann", 7), "A").unwrap().reacquired);
+}
+
+pub(super) fn a_process_that_takes_up_what_its_name_had_claimed_is_recorded(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    f.add_task("A");
+    let first = f.claim(&f.bare("ann"), "A").unwrap();
+    let again = f.claim(&f.worker("ann", 7), "A").unwrap();
+    assert!(again.reacquired);
+    assert_eq!(again.lease.fence, first.lease.fence);
+    assert_eq!(f.lease("A").unwrap().process, Some(f.world.process(7)));
+    f.world.kill(7);
+    assert!(f.claim(&f.bare("bob"), "A").is_ok());
+}
+
+pub(super) fn a_finished_task_is_not_claimed(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    f.add_task("A");
+    for to in [TaskStatus::Completed, TaskStatus::Review, TaskStatus::Failed, TaskStatus::Skipped] {
+        f.settle(&f.bare("ann"), "A", to, false).unwrap();
+        assert_eq!(refused(f.claim(&f.bare("ann"), "A")), ErrorCode::InvalidTransition);
+        assert_eq!((f.status("A"), f.lease("A")), (to, None));
+    }
+}
+
+pub(super) fn an_agent_is_registered_at_its_first_claim(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    f.add_task("A");
+    f.claim(&f.bare("ann"), "A").unwrap();
+    f.claim(&Caller::new(Holder::person("bob@host:pts/3")), "A").unwrap_err();
+    let agents = f.read(|view| view.agents());
+    assert_eq!(agents.len(), 1);
+    assert_eq!((agents[0].id.as_str(), agents[0].active_claims), ("ann", 1));
+    f.release(&f.bare("ann"), "A").unwrap();
+    assert_eq!(f.read(|view| view.agent("ann")).unwrap().active_claims, 0);
+}
+
+pub(super) fn a_slot_is_held_by_one_and_taken_over_from_the_dead(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    let slot = Resource::new(ResourceKind::Runner, "0");
+    let terms = Terms::new(TTL);
+    let (ann, bob) = (f.worker("ann", 7), f.worker("bob", 8));
+    let first = f.take(&ann, &slot, &terms).unwrap();
+    assert_eq!(f.take(&ann, &slot, &terms).unwrap().fence, first.fence);
+    assert!(f.take(&bob, &slot, &terms).is_none());
+    f.world.kill(7);
+    let second = f.take(&bob, &slot, &terms).unwrap();
+    assert!(second.fence > first.fence);
+    assert_eq!(f.history(&slot)[0].ended.unwrap().1, EndReason::HolderDied);
+}
+
+pub(super) fn an_unknown_task_cannot_be_claimed(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    let id = tenure_core::id::TaskId::new("nobody");
+    let answer = f
+        .write(|tx| tenure_core::kernel::acquire_task(tx, &f.world(), &f.bare("ann"), &id, &Terms::new(TTL)));
+    assert_eq!(refused(answer), ErrorCode::TaskNotFound);
+}

@@ -1,0 +1,204 @@
+//! Which task is ready, in which order, and that `next` and the listing agree.
+
+use tenure_core::ErrorCode;
+use tenure_core::id::TaskId;
+use tenure_core::lease::Resource;
+use tenure_core::section::SectionMode;
+use tenure_core::store::{SectionEdit, TaskEdit, TaskFilter};
+use tenure_core::task::TaskStatus;
+
+use crate::fixture::{Fixture, TICKET_LIFE, TTL, refused};
+
+/// The keys that the listing of ready tasks has, in its order, as `name` sees it.
+pub(super) fn ready_for(f: &Fixture, name: Option<&str>) -> Vec<String> {
+    let me = name.map(|name| f.bare(name));
+    let filter = TaskFilter { ready: true, limit: u64::from(u32::MAX), ..TaskFilter::default() };
+    f.read(|view| {
+        let eyes = f.eyes(view, me.as_ref());
+        let (tasks, total) = view.list_tasks(&filter, &eyes)?;
+        assert_eq!(total, tasks.len() as u64);
+        let keys: Vec<_> = tasks.iter().map(|task| task.key.clone()).collect();
+        // The listing, the single task and `next` are three ways to ask one question.
+        for task in &tasks {
+            assert!(task.ready && view.task(&task.id, &eyes)?.is_some_and(|t| t.ready), "{}", task.key);
+        }
+        assert_eq!(view.next_ready(None, &eyes)?, tasks.first().map(|task| task.id.clone()));
+        for section in view.sections()? {
+            let inside = |id: &TaskId| tasks.iter().any(|t| t.id == *id);
+            let first = tasks.iter().find(|t| t.section.as_ref().is_some_and(|s| s.id == section.id));
+            let next = view.next_ready(Some(&section.id), &eyes)?;
+            assert!(next.as_ref().is_none_or(inside));
+            assert_eq!(next, first.map(|task| task.id.clone()), "in {}", section.name);
+        }
+        Ok(keys)
+    })
+}
+
+pub(super) fn pending_tasks_with_finished_dependencies_are_ready(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    for key in ["A", "B", "C"] {
+        f.add_task(key);
+    }
+    f.depend("C", "A");
+    f.depend("C", "B");
+    assert_eq!(ready_for(&f, None), ["A", "B"]);
+    assert_eq!(f.task("C").blocked_by, ["A", "B"]);
+    assert_eq!(refused(f.claim(&f.bare("ann"), "C")), ErrorCode::NotReady);
+    let ann = f.bare("ann");
+    f.settle(&ann, "A", TaskStatus::Completed, false).unwrap();
+    assert_eq!(f.task("C").blocked_by, ["B"]);
+    for (to, ready) in [
+        (TaskStatus::Failed, false),
+        (TaskStatus::Review, false),
+        (TaskStatus::Skipped, true),
+        (TaskStatus::Pending, false),
+        (TaskStatus::Completed, true),
+    ] {
+        f.settle(&ann, "B", to, false).unwrap();
+        assert_eq!(f.task("C").ready, ready, "B is {to}");
+    }
+    assert_eq!(f.task("C").depends_on, ["A", "B"]);
+}
+
+pub(super) fn only_pending_or_left_behind_tasks_are_ready(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    f.add_task("A");
+    for to in [TaskStatus::Review, TaskStatus::Completed, TaskStatus::Failed, TaskStatus::Skipped] {
+        f.settle(&f.bare("ann"), "A", to, false).unwrap();
+        assert!(ready_for(&f, None).is_empty(), "{to}");
+    }
+    f.settle(&f.bare("ann"), "A", TaskStatus::Pending, false).unwrap();
+    f.claim(&f.bare("ann"), "A").unwrap();
+    assert!(ready_for(&f, Some("ann")).is_empty(), "not even for its holder");
+    f.clock.advance(TTL);
+    assert_eq!(ready_for(&f, None), ["A"]);
+}
+
+pub(super) fn the_order_is_section_priority_and_position_then_the_tasks(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    let (s, t) = (f.add_section("S", SectionMode::Parallel), f.add_section("T", SectionMode::Serial));
+    f.add_task_in("S1", Some(&s));
+    f.add_task_in("S2", Some(&s));
+    f.add_task_in("T1", Some(&t));
+    f.add_task_in("T2", Some(&t));
+    f.add_task("X");
+    let order = |expected: [&str; 5]| {
+        assert_eq!(ready_for(&f, None), expected);
+    };
+    order(["X", "S1", "S2", "T1", "T2"]);
+    let prioritise = |id, priority| {
+        let edit = SectionEdit { priority: Some(priority), ..SectionEdit::default() };
+        let event = || tenure_core::event::NewEvent::new(tenure_core::event::EventKind::SectionUpdated, "t");
+        f.write(|tx| tx.edit_section(id, &edit, event())).unwrap();
+    };
+    prioritise(&t, 1);
+    order(["T1", "T2", "X", "S1", "S2"]);
+    f.edit("S2", &TaskEdit { priority: Some(1), ..TaskEdit::default() });
+    order(["T1", "T2", "X", "S2", "S1"]);
+    f.edit("T1", &TaskEdit { position: Some(99), ..TaskEdit::default() });
+    order(["T2", "T1", "X", "S2", "S1"]);
+    let move_to = |id, position| {
+        let edit = SectionEdit { position: Some(position), priority: Some(100), ..SectionEdit::default() };
+        let event = || tenure_core::event::NewEvent::new(tenure_core::event::EventKind::SectionUpdated, "t");
+        f.write(|tx| tx.edit_section(id, &edit, event())).unwrap();
+    };
+    move_to(&t, -1);
+    order(["T2", "T1", "X", "S2", "S1"]);
+    let mut taken = Vec::new();
+    while let Some(grant) = f.next(&f.bare("ann")) {
+        taken.push(grant.task.key);
+    }
+    assert_eq!(taken, ["T2", "T1", "X", "S2", "S1"], "next takes them in that order");
+}
+
+pub(super) fn a_left_behind_task_keeps_its_place_in_the_order(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    for key in ["A", "B", "C"] {
+        f.add_task(key);
+    }
+    f.claim(&f.bare("ann"), "B").unwrap();
+    f.clock.advance(TTL);
+    assert_eq!(ready_for(&f, None), ["A", "B", "C"]);
+    assert_eq!(f.next(&f.bare("bob")).unwrap().task.key, "A");
+    assert_eq!(f.next(&f.bare("bob")).unwrap().task.key, "B");
+    assert_eq!(f.next(&f.bare("bob")).unwrap().task.key, "C");
+    assert!(f.next(&f.bare("bob")).is_none());
+}
+
+pub(super) fn a_serial_section_is_ready_only_for_its_holder(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    let s = f.add_section("S", SectionMode::Serial);
+    f.add_task_in("A", Some(&s));
+    f.add_task_in("B", Some(&s));
+    f.claim(&f.bare("ann"), "A").unwrap();
+    assert_eq!(ready_for(&f, Some("ann")), ["B"]);
+    assert!(ready_for(&f, Some("bob")).is_empty() && ready_for(&f, None).is_empty());
+    f.clock.advance(TTL);
+    assert_eq!(ready_for(&f, Some("bob")), ["A", "B"]);
+}
+
+pub(super) fn a_live_ticket_makes_it_ready_only_for_who_has_it(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    let s = f.add_section("S", SectionMode::Serial);
+    let task = Resource::task(&f.add_task("A"));
+    f.add_task_in("B", Some(&s));
+    f.wait_for(&f.worker("bob", 2), &task, "no-bell");
+    f.wait_for(&f.worker("cid", 3), &Resource::section(&s), "no-bell");
+    assert!(ready_for(&f, None).is_empty());
+    assert_eq!(ready_for(&f, Some("bob")), ["A"]);
+    assert_eq!(ready_for(&f, Some("cid")), ["B"]);
+    f.world.kill(2);
+    assert_eq!(ready_for(&f, None), ["A"]);
+    f.clock.advance(TICKET_LIFE);
+    assert_eq!(ready_for(&f, None), ["A", "B"]);
+}
+
+pub(super) fn the_dead_block_nobody_and_the_unknown_do(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    f.add_task("A");
+    f.add_task("B");
+    f.claim(&f.worker("ann", 1), "A").unwrap();
+    f.claim(&f.bare("far").with_process(f.world.remote_process(1)), "B").unwrap();
+    assert!(ready_for(&f, None).is_empty());
+    f.world.kill(1);
+    assert_eq!(ready_for(&f, None), ["A"]);
+}
+
+pub(super) fn next_hands_out_every_task_once(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    let s = f.add_section("S", SectionMode::Serial);
+    let p = f.add_section("P", SectionMode::Parallel);
+    for n in 0..4 {
+        f.add_task_in(&format!("S{n}"), Some(&s));
+        f.add_task_in(&format!("P{n}"), Some(&p));
+        f.add_task(&format!("X{n}"));
+    }
+    f.depend("X0", "S3");
+    f.depend("P1", "X2");
+    let mut done = Vec::new();
+    for round in 0.. {
+        let caller = f.bare(&format!("agent{}", round % 3));
+        let Some(grant) = f.next(&caller) else { break };
+        assert!(!done.contains(&grant.task.key), "{} twice", grant.task.key);
+        f.done(&caller, &grant.task.key).unwrap();
+        done.push(grant.task.key);
+    }
+    assert_eq!(done.len(), 12);
+}
+
+pub(super) fn what_was_left_in_progress_goes_back_to_pending_when_its_new_holder_lets_go(
+    fresh: &dyn Fn() -> Fixture,
+) {
+    // A foreign import may say "in progress" of what nobody holds. Whoever claims and releases it leaves it pending.
+    let f = fresh();
+    let id = f.add_task("A");
+    f.write(|tx| {
+        let event = tenure_core::event::NewEvent::new(tenure_core::event::EventKind::TaskStatus, "import");
+        let event = event.task(&id).status(TaskStatus::Pending, TaskStatus::InProgress);
+        tx.set_status(&id, TaskStatus::InProgress, event)
+    })
+    .unwrap();
+    f.claim(&f.bare("ann"), "A").unwrap();
+    f.release(&f.bare("ann"), "A").unwrap();
+    assert_eq!(f.status("A"), TaskStatus::Pending);
+}

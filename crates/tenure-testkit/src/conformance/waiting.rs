@@ -1,0 +1,293 @@
+//! The line: first come, first served, among live waiters; and who is woken.
+
+use std::time::Duration;
+
+use tenure_core::holder::Caller;
+use tenure_core::kernel::{self, Terms};
+use tenure_core::lease::{EndReason, Resource, ResourceKind};
+use tenure_core::section::SectionMode;
+use tenure_core::task::TaskStatus;
+use tenure_core::{Error, ErrorCode};
+
+use crate::fixture::{Fixture, TICKET_LIFE, TTL, refused, with_ticket};
+
+/// Ann holds A; bob and cid stand in line for it, in this order.
+struct Line {
+    f: Fixture,
+    resource: Resource,
+    ann: Caller,
+    bob: (Caller, (i64, Resource), String),
+    cid: (Caller, (i64, Resource), String),
+}
+
+fn line(fresh: &dyn Fn() -> Fixture) -> Line {
+    let f = fresh();
+    let resource = Resource::task(&f.add_task("A"));
+    let ann = f.worker("ann", 1);
+    f.claim(&ann, "A").unwrap();
+    let wait = |name: &str, pid| {
+        let (caller, bell) = (f.worker(name, pid), f.bell(name));
+        let ticket = f.wait_for(&caller, &resource, &bell);
+        (caller, ticket, bell)
+    };
+    let (bob, cid) = (wait("bob", 2), wait("cid", 3));
+    Line { f, resource, ann, bob, cid }
+}
+
+pub(super) fn a_refusal_says_how_many_wait_before_the_caller(fresh: &dyn Fn() -> Fixture) {
+    let Line { f, bob, cid, .. } = line(fresh);
+    let queue = |caller: &Caller, terms: &Terms| match f.claim_on(caller, "A", terms) {
+        Err(Error::Locked(locked)) => locked.queue,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(queue(&f.bare("dan"), &Terms::new(TTL)), 2);
+    assert_eq!(queue(&bob.0, &with_ticket(&bob.1)), 0);
+    assert_eq!(queue(&cid.0, &with_ticket(&cid.1)), 1);
+}
+
+pub(super) fn a_release_rings_the_next_waiter_and_nobody_else(fresh: &dyn Fn() -> Fixture) {
+    let Line { f, ann, bob, cid, .. } = line(fresh);
+    f.release(&ann, "A").unwrap();
+    assert!(f.heard(&bob.2) && !f.heard(&cid.2));
+}
+
+pub(super) fn every_way_to_free_a_resource_rings_the_next_waiter(fresh: &dyn Fn() -> Fixture) {
+    let ways: [fn(&Line); 8] = [
+        |l| drop(l.f.done(&l.ann, "A").unwrap()),
+        |l| drop(l.f.release(&l.ann, "A").unwrap()),
+        |l| drop(l.f.force(&l.f.lease("A").unwrap()).unwrap()),
+        |l| drop(l.f.settle(&l.ann, "A", TaskStatus::Pending, false).unwrap()),
+        |l| drop(l.f.settle(&l.f.bare("dan"), "A", TaskStatus::Pending, true).unwrap()),
+        |l| {
+            l.f.world.kill(1);
+            l.f.cleanup();
+        },
+        |l| {
+            l.f.world.kill(1);
+            assert_eq!(refused(l.f.claim(&l.f.bare("dan"), "A")), ErrorCode::TaskLocked);
+        },
+        |l| {
+            l.f.world.kill(1);
+            l.f.settle(&l.f.bare("dan"), "A", TaskStatus::Pending, false).unwrap();
+        },
+    ];
+    for (number, way) in ways.into_iter().enumerate() {
+        let line = line(fresh);
+        way(&line);
+        assert!(line.f.heard(&line.bob.2), "way {number}");
+    }
+}
+
+pub(super) fn nothing_is_rung_for_a_transaction_that_failed(fresh: &dyn Fn() -> Fixture) {
+    let Line { f, bob, ann, .. } = line(fresh);
+    let name = f.name("A");
+    let answer: tenure_core::Result<()> = f.write(|tx| {
+        kernel::finish(tx, &f.world(), &ann, &name, kernel::Finish::Done, false)?;
+        Err(Error::General("no".to_owned()))
+    });
+    assert_eq!(refused(answer), ErrorCode::General);
+    assert!(!f.heard(&bob.2));
+    assert_eq!(f.status("A"), TaskStatus::InProgress);
+}
+
+pub(super) fn a_newcomer_never_overtakes_a_live_ticket(fresh: &dyn Fn() -> Fixture) {
+    let Line { f, ann, bob, cid, .. } = line(fresh);
+    f.release(&ann, "A").unwrap();
+    assert_eq!(refused(f.claim(&f.bare("dan"), "A")), ErrorCode::TaskLocked);
+    assert!(f.next(&f.bare("dan")).is_none());
+    assert_eq!(refused(f.claim_on(&cid.0, "A", &with_ticket(&cid.1))), ErrorCode::TaskLocked);
+    assert!(f.claim_on(&bob.0, "A", &with_ticket(&bob.1)).is_ok());
+}
+
+pub(super) fn whoever_is_granted_leaves_the_line(fresh: &dyn Fn() -> Fixture) {
+    let Line { f, resource, ann, bob, cid } = line(fresh);
+    f.release(&ann, "A").unwrap();
+    f.claim_on(&bob.0, "A", &with_ticket(&bob.1)).unwrap();
+    let left = f.read(|view| view.tickets(&resource));
+    assert_eq!(left.iter().map(|ticket| ticket.number).collect::<Vec<_>>(), [cid.1.0]);
+    f.release(&bob.0, "A").unwrap();
+    assert!(f.heard(&cid.2));
+    f.claim_on(&cid.0, "A", &with_ticket(&cid.1)).unwrap();
+    assert_eq!(f.read(|view| view.count_tickets()), 0);
+}
+
+pub(super) fn a_dead_or_silent_waiter_loses_its_place(fresh: &dyn Fn() -> Fixture) {
+    let Line { f, ann, cid, .. } = line(fresh);
+    f.world.kill(2);
+    f.release(&ann, "A").unwrap();
+    assert!(f.heard(&cid.2), "the first that lives");
+    assert!(f.claim_on(&cid.0, "A", &with_ticket(&cid.1)).is_ok());
+
+    let Line { f, ann, bob, cid, .. } = line(fresh);
+    f.clock.advance(TICKET_LIFE - Duration::from_millis(1));
+    f.write(|tx| tx.refresh_ticket(cid.1.0)).unwrap();
+    f.release(&ann, "A").unwrap();
+    assert_eq!(refused(f.claim_on(&cid.0, "A", &with_ticket(&cid.1))), ErrorCode::TaskLocked);
+    f.clock.advance(Duration::from_millis(1));
+    assert!(f.claim_on(&cid.0, "A", &with_ticket(&cid.1)).is_ok(), "bob was silent for too long");
+    assert_eq!(refused(f.claim_on(&bob.0, "A", &with_ticket(&bob.1))), ErrorCode::TaskLocked);
+}
+
+pub(super) fn a_waiter_of_another_machine_is_alive_while_it_refreshes(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    let resource = Resource::task(&f.add_task("A"));
+    let far = f.bare("far").with_process(f.world.remote_process(9));
+    f.wait_for(&far, &resource, "no-bell");
+    assert_eq!(refused(f.claim(&f.bare("ann"), "A")), ErrorCode::TaskLocked);
+    f.clock.advance(TICKET_LIFE);
+    assert!(f.claim(&f.bare("ann"), "A").is_ok());
+}
+
+pub(super) fn whoever_leaves_the_line_wakes_the_next(fresh: &dyn Fn() -> Fixture) {
+    let Line { f, resource, ann, bob, cid } = line(fresh);
+    f.release(&ann, "A").unwrap();
+    f.write(|tx| {
+        let eyes = f.eyes(tx, None);
+        kernel::leave_line(tx, &eyes, bob.1.0, &resource)
+    })
+    .unwrap();
+    assert!(f.heard(&cid.2));
+    assert!(f.claim_on(&cid.0, "A", &with_ticket(&cid.1)).is_ok());
+}
+
+pub(super) fn a_waiter_holds_one_ticket_and_keeps_its_place_by_asking_again(fresh: &dyn Fn() -> Fixture) {
+    let Line { f, resource, bob, cid, .. } = line(fresh);
+    let other = Resource::section(&f.add_section("S", SectionMode::Serial));
+    let process = bob.0.process.clone().unwrap();
+    let join = |to: &Resource, ticket: (i64, &Resource)| {
+        f.write(|tx| kernel::join_line(tx, to, &bob.0, &process, Some(&bob.2), Some(ticket))).unwrap()
+    };
+    assert_eq!(join(&resource, (bob.1.0, &resource)), bob.1.0);
+    assert!(!f.heard(&cid.2));
+    let moved = join(&other, (bob.1.0, &resource));
+    assert_eq!(f.read(|view| view.count_tickets()), 2);
+    assert_eq!(f.read(|view| view.tickets(&other))[0].number, moved);
+    assert!(f.heard(&cid.2), "who changes lines leaves one, and wakes the next there");
+    let back = join(&resource, (moved, &other));
+    assert!(back > cid.1.0, "a place given up is given up");
+    assert!(!f.write(|tx| tx.refresh_ticket(moved)).unwrap());
+}
+
+pub(super) fn waiting_before_counts_live_tickets_only(fresh: &dyn Fn() -> Fixture) {
+    let Line { f, resource, cid, .. } = line(fresh);
+    let count = |mine| f.read(|view| kernel::waiting_before(view, &f.eyes(view, None), &resource, mine));
+    assert_eq!((count(None), count(Some(cid.1.0))), (2, 1));
+    f.world.kill(2);
+    assert_eq!((count(None), count(Some(cid.1.0))), (1, 0));
+}
+
+pub(super) fn the_line_before_a_section_is_served_in_order_too(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    let section = f.add_section("S", SectionMode::Serial);
+    f.add_task_in("A", Some(&section));
+    f.add_task_in("B", Some(&section));
+    let resource = Resource::section(&section);
+    f.claim(&f.bare("ann"), "A").unwrap();
+    let (bob, bell) = (f.worker("bob", 2), f.bell("bob"));
+    let ticket = f.wait_for(&bob, &resource, &bell);
+    f.done(&f.bare("ann"), "A").unwrap();
+    assert!(f.heard(&bell));
+    assert_eq!(refused(f.claim(&f.bare("dan"), "B")), ErrorCode::SectionLocked);
+    assert!(f.next(&f.bare("dan")).is_none());
+    assert!(f.claim_on(&bob, "B", &with_ticket(&ticket)).is_ok());
+}
+
+pub(super) fn two_waiters_in_two_lines_for_one_task_do_not_block_each_other(fresh: &dyn Fn() -> Fixture) {
+    // Bob stands first before the task, cid first before its section: each is refused by the other's place, and goes
+    // to stand there.
+    for first in ["bob", "cid"] {
+        let f = fresh();
+        let section = f.add_section("S", SectionMode::Serial);
+        let task = Resource::task(&f.add_task_in("A", Some(&section)));
+        let bell = f.bell("bell");
+        let mut waiters = vec![
+            (f.worker("bob", 2), f.wait_for(&f.worker("bob", 2), &task, &bell)),
+            (f.worker("cid", 3), f.wait_for(&f.worker("cid", 3), &Resource::section(&section), &bell)),
+        ];
+        if first == "cid" {
+            waiters.reverse();
+        }
+        let tries = (0..4).find(|round| {
+            let (caller, ticket) = &mut waiters[round % 2];
+            match f.claim_on(caller, "A", &with_ticket(ticket)) {
+                Ok(_) => true,
+                Err(Error::Locked(locked)) => {
+                    let process = caller.process.clone().unwrap();
+                    let held = (ticket.0, &ticket.1);
+                    let number = f
+                        .write(|tx| {
+                            kernel::join_line(tx, &locked.resource, caller, &process, None, Some(held))
+                        })
+                        .unwrap();
+                    *ticket = (number, locked.resource);
+                    false
+                }
+                Err(other) => panic!("{other:?}"),
+            }
+        });
+        assert!(tries.is_some(), "{first} first");
+    }
+}
+
+pub(super) fn those_who_want_any_task_are_served_in_order(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    let anything = Resource::new(ResourceKind::Ready, "");
+    let (bob, cid) = (f.worker("bob", 2), f.worker("cid", 3));
+    let bells = (f.bell("bob"), f.bell("cid"));
+    let tickets = (f.wait_for(&bob, &anything, &bells.0), f.wait_for(&cid, &anything, &bells.1));
+    for key in ["A", "B"] {
+        f.add_task(key);
+        f.settle(&f.bare("ann"), key, TaskStatus::Skipped, false).unwrap();
+    }
+    f.settle(&f.bare("ann"), "A", TaskStatus::Pending, false).unwrap();
+    assert!(f.heard(&bells.0) && !f.heard(&bells.1));
+    assert!(f.next(&f.bare("dan")).is_none());
+    assert!(f.next_on(&cid, &with_ticket(&tickets.1)).is_none());
+    assert_eq!(f.next_on(&bob, &with_ticket(&tickets.0)).unwrap().task.key, "A");
+    assert!(f.heard(&bells.1), "there may be more");
+    f.settle(&f.bare("ann"), "B", TaskStatus::Pending, false).unwrap();
+    assert_eq!(f.next_on(&cid, &with_ticket(&tickets.1)).unwrap().task.key, "B");
+}
+
+pub(super) fn who_holds_a_section_goes_on_in_it_past_those_who_want_anything(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    let section = f.add_section("S", SectionMode::Serial);
+    f.add_task_in("A", Some(&section));
+    f.add_task_in("B", Some(&section));
+    let ann = f.worker("ann", 1);
+    f.claim(&ann, "A").unwrap();
+    let bob = f.worker("bob", 2);
+    let ticket = f.wait_for(&bob, &Resource::new(ResourceKind::Ready, ""), "no-bell");
+    f.finish_keeping(&ann, "A", kernel::Finish::Done, true).unwrap();
+    assert!(f.next_on(&bob, &with_ticket(&ticket)).is_none(), "the section is ann's");
+    assert_eq!(f.next(&ann).unwrap().task.key, "B", "bob could not have had it");
+    f.add_task("X");
+    assert!(f.next(&ann).is_none(), "but this one is bob's");
+    assert_eq!(f.next_on(&bob, &with_ticket(&ticket)).unwrap().task.key, "X");
+}
+
+pub(super) fn runners_hear_of_new_work(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    f.add_task("A");
+    let bell = f.bell("runner");
+    let terms = Terms { doorbell: Some(bell.clone()), ..Terms::new(TTL) };
+    let slot = Resource::new(ResourceKind::Runner, "0");
+    f.take(&f.worker("runner", 9), &slot, &terms).unwrap();
+    f.claim(&f.bare("ann"), "A").unwrap();
+    assert!(!f.heard(&bell));
+    f.release(&f.bare("ann"), "A").unwrap();
+    assert!(f.heard(&bell));
+}
+
+pub(super) fn a_freed_slot_rings_who_waits_for_it(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    let slot = Resource::new(ResourceKind::Runner, "0");
+    let lease = f.take(&f.worker("ann", 1), &slot, &Terms::new(TTL)).unwrap();
+    let (bob, bell) = (f.worker("bob", 2), f.bell("bob"));
+    let ticket = f.wait_for(&bob, &slot, &bell);
+    f.write(|tx| kernel::release_resource(tx, &f.world(), &lease, EndReason::Released)).unwrap();
+    assert!(f.heard(&bell));
+    assert!(f.take(&f.worker("dan", 4), &slot, &Terms::new(TTL)).is_none(), "it is promised to bob");
+    assert!(f.take(&bob, &slot, &with_ticket(&ticket)).is_some());
+    assert_eq!(f.read(|view| view.count_tickets()), 0);
+}

@@ -1,0 +1,335 @@
+//! A fresh store with a clock, a world and ids of the test's own, and the kernel's verbs in one line each.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::os::unix::net::UnixDatagram;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tempfile::TempDir;
+use tenure_core::error::TaskName;
+use tenure_core::event::{Event, EventKind, NewEvent};
+use tenure_core::holder::{Caller, Holder};
+use tenure_core::id::{Ids, SectionId, TaskId};
+use tenure_core::kernel::{self, Beat, Finish, Finished, Forced, Grant, Terms};
+use tenure_core::lease::{Attempt, Lease, Resource, Standing};
+use tenure_core::section::{Section, SectionMode};
+use tenure_core::store::{
+    Durability, EventFilter, Eyes, LeaseFilter, NewSection, NewTask, Store, TaskEdit, TaskLookup, Tx, View,
+};
+use tenure_core::task::{DEFAULT_PRIORITY, Task, TaskStatus};
+use tenure_core::{ErrorCode, Policy, Result, World};
+use tenure_sqlite::{OpenOptions, SqliteStore};
+
+use crate::clock::ManualClock;
+use crate::memory::{MemoryStore, Rings};
+use crate::world::{CountingIds, FakeWorld};
+
+/// For how long a claim of this fixture is granted.
+pub const TTL: Duration = Duration::from_mins(1);
+pub const TICKET_LIFE: Duration = Duration::from_secs(15);
+/// The actor of what the test itself does.
+pub const TESTER: &str = "tester";
+
+#[derive(Debug)]
+pub struct Fixture {
+    pub store: Box<dyn Store>,
+    pub clock: Arc<ManualClock>,
+    pub world: FakeWorld,
+    pub ids: CountingIds,
+    pub policy: Policy,
+    bells: Bells,
+    folder: TempDir,
+}
+
+/// How a test hears what a store has rung.
+#[derive(Debug)]
+enum Bells {
+    Recorded(Rings),
+    Sockets(RefCell<BTreeMap<String, UnixDatagram>>),
+}
+
+impl Fixture {
+    pub fn memory() -> Self {
+        let clock = Arc::new(ManualClock::default());
+        let store = MemoryStore::new(Arc::clone(&clock));
+        let bells = Bells::Recorded(store.rings());
+        Self::new(Box::new(store), clock, bells, tempfile::tempdir().unwrap())
+    }
+
+    pub fn sqlite() -> Self {
+        let clock = Arc::new(ManualClock::default());
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tenure.db");
+        let store = SqliteStore::create(&path, OpenOptions::new(clock.clone())).unwrap();
+        Self::new(Box::new(store), clock, Bells::Sockets(RefCell::default()), folder)
+    }
+
+    fn new(store: Box<dyn Store>, clock: Arc<ManualClock>, bells: Bells, folder: TempDir) -> Self {
+        let policy = Policy { ticket_life: TICKET_LIFE, max_attempts: 3, max_rejections: 5, review: false };
+        let (world, ids) = (FakeWorld::default(), CountingIds::default());
+        Self { store, clock, world, ids, policy, bells, folder }
+    }
+
+    pub fn world(&self) -> World<'_> {
+        World { judge: &self.world, ids: &self.ids, policy: self.policy }
+    }
+
+    /// Renewals and the like need not survive a power cut, and neither does a test.
+    pub fn write<T>(&self, body: impl FnMut(&mut dyn Tx) -> Result<T>) -> Result<T> {
+        self.store.write(Durability::Process, body)
+    }
+
+    pub fn read<T>(&self, body: impl FnMut(&dyn View) -> Result<T>) -> T {
+        self.store.read(body).unwrap()
+    }
+
+    pub fn eyes(&self, view: &dyn View, me: Option<&Caller>) -> Eyes {
+        self.world().eyes(view, me.map(|caller| &caller.holder)).unwrap()
+    }
+
+    /// Somebody without a process: only time ends what it holds.
+    pub fn bare(&self, name: &str) -> Caller {
+        Caller::new(Holder::agent(name))
+    }
+
+    pub fn worker(&self, name: &str, pid: u32) -> Caller {
+        self.bare(name).with_process(self.world.process(pid))
+    }
+
+    /// A doorbell that this test can hear.
+    pub fn bell(&self, name: &str) -> String {
+        match &self.bells {
+            Bells::Recorded(_) => name.to_owned(),
+            Bells::Sockets(sockets) => {
+                let path = self.folder.path().join(name).to_string_lossy().into_owned();
+                let socket = UnixDatagram::bind(&path).unwrap();
+                socket.set_nonblocking(true).unwrap();
+                sockets.borrow_mut().insert(path.clone(), socket);
+                path
+            }
+        }
+    }
+
+    /// Has it rung since this was last asked?
+    pub fn heard(&self, bell: &str) -> bool {
+        match &self.bells {
+            Bells::Recorded(rings) => {
+                let mut rings = rings.lock().unwrap();
+                let before = rings.len();
+                rings.retain(|rung| rung != bell);
+                rings.len() < before
+            }
+            Bells::Sockets(sockets) => {
+                let sockets = sockets.borrow();
+                let mut byte = [0];
+                let mut heard = false;
+                while sockets[bell].recv(&mut byte).is_ok() {
+                    heard = true;
+                }
+                heard
+            }
+        }
+    }
+}
+
+/// Rows.
+impl Fixture {
+    pub fn add_section(&self, name: &str, mode: SectionMode) -> SectionId {
+        let count = i64::try_from(self.read(|view| view.sections()).len()).unwrap();
+        let section = NewSection {
+            id: self.ids.section(),
+            name: name.to_owned(),
+            mode,
+            priority: DEFAULT_PRIORITY,
+            position: count + 1,
+        };
+        let event = || NewEvent::new(EventKind::SectionCreated, TESTER);
+        self.write(|tx| tx.insert_section(&section, event())).unwrap();
+        section.id
+    }
+
+    pub fn add_task(&self, key: &str) -> TaskId {
+        self.add_task_in(key, None)
+    }
+
+    pub fn add_task_in(&self, key: &str, section: Option<&SectionId>) -> TaskId {
+        let id = self.ids.task();
+        self.write(|tx| {
+            let position = tx.last_position(section)?.unwrap_or(0) + 1;
+            let task = new_task(&id, key, section, position);
+            tx.insert_task(&task, NewEvent::new(EventKind::TaskCreated, TESTER).task(&id))
+        })
+        .unwrap();
+        id
+    }
+
+    pub fn depend(&self, key: &str, on: &str) {
+        let (task, on) = (self.id(key), self.id(on));
+        self.write(|tx| tx.add_dependency(&task, &on)).unwrap();
+    }
+
+    pub fn edit(&self, key: &str, edit: &TaskEdit) {
+        let id = self.id(key);
+        self.write(|tx| tx.edit_task(&id, edit, None)).unwrap();
+    }
+
+    pub fn name(&self, key: &str) -> TaskName {
+        self.read(|view| view.find_tasks(TaskLookup::Key(key), 1)).remove(0)
+    }
+
+    pub fn id(&self, key: &str) -> TaskId {
+        TaskId::new(self.name(key).id)
+    }
+
+    pub fn task(&self, key: &str) -> Task {
+        let id = self.id(key);
+        self.read(|view| view.task(&id, &self.eyes(view, None))).unwrap()
+    }
+
+    pub fn status(&self, key: &str) -> TaskStatus {
+        self.task(key).status
+    }
+
+    pub fn section(&self, name: &str) -> Section {
+        self.read(|view| view.section_by_name(name)).unwrap()
+    }
+
+    pub fn lease(&self, key: &str) -> Option<Lease> {
+        self.task(key).lease
+    }
+
+    /// Every lease that the resource ever had, oldest first.
+    pub fn history(&self, resource: &Resource) -> Vec<Lease> {
+        let filter =
+            LeaseFilter { resource: Some(resource.clone()), include_ended: true, ..LeaseFilter::default() };
+        self.read(|view| view.leases(&filter))
+    }
+
+    pub fn events(&self) -> Vec<Event> {
+        let filter = EventFilter { limit: u64::from(u32::MAX), ..EventFilter::default() };
+        self.read(|view| view.events(&filter))
+    }
+}
+
+/// Verbs.
+impl Fixture {
+    pub fn claim(&self, caller: &Caller, key: &str) -> Result<Grant> {
+        self.claim_on(caller, key, &Terms::new(TTL))
+    }
+
+    pub fn claim_on(&self, caller: &Caller, key: &str, terms: &Terms) -> Result<Grant> {
+        let id = self.id(key);
+        self.write(|tx| kernel::acquire_task(tx, &self.world(), caller, &id, terms))?.granted()
+    }
+
+    pub fn next(&self, caller: &Caller) -> Option<Grant> {
+        self.next_on(caller, &Terms::new(TTL))
+    }
+
+    pub fn next_on(&self, caller: &Caller, terms: &Terms) -> Option<Grant> {
+        self.write(|tx| kernel::acquire_next(tx, &self.world(), caller, None, terms)).unwrap()
+    }
+
+    pub fn take(&self, caller: &Caller, resource: &Resource, terms: &Terms) -> Option<Lease> {
+        self.write(|tx| kernel::acquire_resource(tx, &self.world(), caller, resource, &resource.id, terms))
+            .unwrap()
+            .ok()
+    }
+
+    pub fn renew(&self, caller: &Caller, key: &str) -> Result<Lease> {
+        self.beat(caller, key, Beat::default())
+    }
+
+    pub fn revive(&self, caller: &Caller, key: &str) -> Result<Lease> {
+        self.beat(caller, key, Beat { revive: true, ..Beat::default() })
+    }
+
+    pub fn beat(&self, caller: &Caller, key: &str, beat: Beat) -> Result<Lease> {
+        let name = self.name(key);
+        self.write(|tx| kernel::renew(tx, &self.world(), caller, &name, beat))
+    }
+
+    pub fn check(&self, caller: &Caller, key: &str) -> Result<Lease> {
+        let name = self.name(key);
+        self.store.read(|view| kernel::check(view, &self.world(), caller, &name))
+    }
+
+    pub fn finish(&self, caller: &Caller, key: &str, word: Finish<'_>) -> Result<Finished> {
+        self.finish_keeping(caller, key, word, false)
+    }
+
+    pub fn finish_keeping(
+        &self,
+        caller: &Caller,
+        key: &str,
+        word: Finish<'_>,
+        keep_section: bool,
+    ) -> Result<Finished> {
+        let name = self.name(key);
+        self.write(|tx| kernel::finish(tx, &self.world(), caller, &name, word, keep_section))
+    }
+
+    pub fn done(&self, caller: &Caller, key: &str) -> Result<Finished> {
+        self.finish(caller, key, Finish::Done)
+    }
+
+    pub fn release(&self, caller: &Caller, key: &str) -> Result<Finished> {
+        self.finish(caller, key, Finish::Release(None))
+    }
+
+    pub fn settle(&self, caller: &Caller, key: &str, to: TaskStatus, force: bool) -> Result<Option<Lease>> {
+        let id = self.id(key);
+        self.write(|tx| kernel::settle(tx, &self.world(), caller, &id, to, None, force))
+    }
+
+    pub fn force(&self, shown: &Lease) -> Result<Forced> {
+        self.write(|tx| kernel::force(tx, &self.world(), TESTER, shown))
+    }
+
+    pub fn cleanup(&self) -> Vec<(Lease, Standing)> {
+        self.write(|tx| kernel::bury_lapsed(tx, &self.world(), TESTER)).unwrap()
+    }
+
+    pub fn begin_attempt(&self, lease: &Lease, owner: &Caller) -> Attempt {
+        let owner = owner.process.clone().unwrap();
+        self.write(|tx| kernel::begin_attempt(tx, &self.world(), lease, &owner, None)).unwrap()
+    }
+
+    /// Takes a place in the line. The caller must have a process, as everybody who waits has.
+    pub fn wait_for(&self, caller: &Caller, resource: &Resource, bell: &str) -> (i64, Resource) {
+        let process = caller.process.clone().unwrap();
+        let number =
+            self.write(|tx| kernel::join_line(tx, resource, caller, &process, Some(bell), None)).unwrap();
+        (number, resource.clone())
+    }
+}
+
+pub fn new_task(id: &TaskId, key: &str, section: Option<&SectionId>, position: i64) -> NewTask {
+    NewTask {
+        id: id.clone(),
+        key: key.to_owned(),
+        title: format!("Task {key}"),
+        description: String::new(),
+        status: TaskStatus::Pending,
+        section: section.cloned(),
+        source_file: None,
+        priority: DEFAULT_PRIORITY,
+        position,
+        labels: Vec::new(),
+    }
+}
+
+/// The terms of somebody who stands in line.
+pub fn with_ticket(ticket: &(i64, Resource)) -> Terms {
+    Terms { ticket: Some(ticket.clone()), ..Terms::new(TTL) }
+}
+
+/// The code of the refusal that was expected.
+#[track_caller]
+pub fn refused<T: std::fmt::Debug>(answer: Result<T>) -> ErrorCode {
+    match answer {
+        Ok(answer) => panic!("expected a refusal, got {answer:?}"),
+        Err(error) => error.code(),
+    }
+}

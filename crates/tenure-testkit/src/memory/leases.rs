@@ -1,0 +1,208 @@
+//! Leases, the lines before them, and the attempts under them.
+
+use tenure_core::holder::{Holder, Incarnation};
+use tenure_core::id::{AttemptId, Fence, SectionId};
+use tenure_core::lease::{Attempt, AttemptState, EndReason, Lease, Resource, ResourceKind, Ticket};
+use tenure_core::store::{LeaseBeat, LeaseFilter, NewLease, NewTicket, ReadLeases, WriteLeases};
+use tenure_core::{Error, Result};
+
+use super::MemoryTx;
+
+impl MemoryTx {
+    fn locked_lease(&mut self, fence: Fence) -> Result<Option<&mut Lease>> {
+        if let Some(lease) = self.state.leases.get(&fence) {
+            self.must_be_locked(&lease.resource)?;
+        }
+        Ok(self.state.leases.get_mut(&fence))
+    }
+}
+
+impl ReadLeases for MemoryTx {
+    fn recorded_processes(&self) -> Result<Vec<Incarnation>> {
+        Ok(self.state.recorded_processes())
+    }
+
+    fn open_lease(&self, resource: &Resource) -> Result<Option<Lease>> {
+        Ok(self.state.open_lease(resource).cloned())
+    }
+
+    fn latest_lease(&self, resource: &Resource) -> Result<Option<Lease>> {
+        Ok(self.state.leases.values().rev().find(|lease| lease.resource == *resource).cloned())
+    }
+
+    fn lease_by_id(&self, id: &str) -> Result<Option<Lease>> {
+        Ok(self.state.leases.values().find(|lease| lease.id.as_str() == id).cloned())
+    }
+
+    fn lease_by_fence(&self, fence: Fence) -> Result<Option<Lease>> {
+        Ok(self.state.leases.get(&fence).cloned())
+    }
+
+    fn leases(&self, filter: &LeaseFilter) -> Result<Vec<Lease>> {
+        let fits = |lease: &&Lease| {
+            (filter.include_ended || lease.is_open())
+                && filter.kinds.as_ref().is_none_or(|kinds| kinds.contains(&lease.resource.kind))
+                && filter.resource.as_ref().is_none_or(|resource| lease.resource == *resource)
+                && filter.holder.as_ref().is_none_or(|holder| lease.held_by(holder))
+        };
+        let mut found: Vec<Lease> = self.state.leases.values().filter(fits).cloned().collect();
+        if filter.newest_first {
+            found.reverse();
+        }
+        if let Some(limit) = filter.limit {
+            found.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        }
+        Ok(found)
+    }
+
+    fn task_leases_in_section(&self, section: &SectionId, holder: &Holder) -> Result<Vec<Lease>> {
+        let inside = |lease: &&Lease| {
+            let task = lease.resource.task_id().and_then(|id| self.state.tasks.get(&id));
+            task.is_some_and(|task| task.section.as_ref() == Some(section))
+        };
+        let open = self.state.leases.values().filter(|lease| lease.is_open() && lease.held_by(holder));
+        Ok(open.filter(inside).cloned().collect())
+    }
+
+    fn tickets(&self, resource: &Resource) -> Result<Vec<Ticket>> {
+        Ok(self.state.tickets.values().filter(|ticket| ticket.resource == *resource).cloned().collect())
+    }
+
+    fn count_tickets(&self) -> Result<u64> {
+        Ok(self.state.tickets.len() as u64)
+    }
+
+    fn attempts(&self, resource: &Resource) -> Result<Vec<Attempt>> {
+        let mut found: Vec<_> =
+            self.state.attempts.iter().filter(|attempt| attempt.resource == *resource).cloned().collect();
+        found.sort_by_key(|attempt| std::cmp::Reverse((attempt.started_at, attempt.fence)));
+        Ok(found)
+    }
+
+    fn open_attempts(&self) -> Result<Vec<Attempt>> {
+        let open = |attempt: &&Attempt| attempt.state != AttemptState::Ended;
+        let mut found: Vec<_> = self.state.attempts.iter().filter(open).cloned().collect();
+        found.sort_by_key(|attempt| attempt.started_at);
+        Ok(found)
+    }
+}
+
+impl WriteLeases for MemoryTx {
+    fn lock(&mut self, resource: &Resource) -> Result<()> {
+        self.locked.insert(resource.to_string());
+        Ok(())
+    }
+
+    fn grant(&mut self, new: &NewLease) -> Result<Lease> {
+        self.must_be_locked(&new.resource)?;
+        if new.resource.kind == ResourceKind::Ready {
+            return Err(Error::store("nobody holds the line of those who wait for anything"));
+        }
+        // L1, as a unique index would have it.
+        if self.state.open_lease(&new.resource).is_some() {
+            return Err(Error::store(format!("{} has an open lease", new.resource)));
+        }
+        self.state.last_fence += 1;
+        let lease = Lease {
+            id: new.id.clone(),
+            fence: Fence::new(self.state.last_fence),
+            resource: new.resource.clone(),
+            holder: new.holder.clone(),
+            process: new.process.clone(),
+            doorbell: new.doorbell.clone(),
+            ttl: new.ttl,
+            acquired_at: self.now,
+            heartbeat_at: self.now,
+            expires_at: new.expires_at,
+            claimed_from: new.claimed_from,
+            ended: None,
+        };
+        self.state.leases.insert(lease.fence, lease.clone());
+        Ok(lease)
+    }
+
+    fn beat(&mut self, fence: Fence, beat: &LeaseBeat) -> Result<()> {
+        if let Some(lease) = self.locked_lease(fence)? {
+            lease.process.clone_from(&beat.process);
+            lease.doorbell.clone_from(&beat.doorbell);
+            lease.ttl = beat.ttl;
+            lease.heartbeat_at = beat.heartbeat_at;
+            lease.expires_at = beat.expires_at;
+        }
+        Ok(())
+    }
+
+    fn end_lease(&mut self, fence: Fence, reason: EndReason) -> Result<()> {
+        let now = self.now;
+        if let Some(lease) = self.locked_lease(fence)?
+            && lease.is_open()
+        {
+            lease.ended = Some((now, reason));
+        }
+        Ok(())
+    }
+
+    fn reopen_lease(&mut self, fence: Fence) -> Result<()> {
+        let resource = self.state.leases.get(&fence).map(|lease| lease.resource.clone());
+        if resource.is_some_and(|resource| self.state.open_lease(&resource).is_some()) {
+            return Err(Error::store("another lease is open"));
+        }
+        if let Some(lease) = self.locked_lease(fence)?
+            && lease.ended.is_some_and(|(_, reason)| reason == EndReason::Expired)
+        {
+            lease.ended = None;
+        }
+        Ok(())
+    }
+
+    fn insert_ticket(&mut self, new: &NewTicket) -> Result<i64> {
+        self.state.last_ticket += 1;
+        let ticket = Ticket {
+            number: self.state.last_ticket,
+            resource: new.resource.clone(),
+            holder: new.holder.clone(),
+            process: new.process.clone(),
+            doorbell: new.doorbell.clone(),
+            created_at: self.now,
+            refreshed_at: self.now,
+        };
+        self.state.tickets.insert(ticket.number, ticket);
+        Ok(self.state.last_ticket)
+    }
+
+    fn refresh_ticket(&mut self, number: i64) -> Result<bool> {
+        let Some(ticket) = self.state.tickets.get_mut(&number) else { return Ok(false) };
+        ticket.refreshed_at = self.now;
+        Ok(true)
+    }
+
+    fn delete_ticket(&mut self, number: i64) -> Result<()> {
+        self.state.tickets.remove(&number);
+        Ok(())
+    }
+
+    fn insert_attempt(&mut self, attempt: &Attempt) -> Result<()> {
+        if self.state.attempts.iter().any(|known| known.id == attempt.id) {
+            return Err(Error::store("this attempt is there already"));
+        }
+        self.state.attempts.push(attempt.clone());
+        Ok(())
+    }
+
+    fn update_attempt(&mut self, id: &AttemptId, to: &Attempt) -> Result<()> {
+        if let Some(attempt) = self.state.attempts.iter_mut().find(|attempt| attempt.id == *id) {
+            attempt.state = to.state;
+            attempt.pid = to.pid;
+            attempt.log_path.clone_from(&to.log_path);
+            attempt.ended_at = to.ended_at;
+            attempt.exit_code = to.exit_code;
+            attempt.reason.clone_from(&to.reason);
+            attempt.charged = to.charged;
+        }
+        Ok(())
+    }
+
+    fn ring(&mut self, doorbell: &str) {
+        self.rings.push(doorbell.to_owned());
+    }
+}

@@ -1,0 +1,106 @@
+//! A store in a few maps: the plainest reading of the row traits, so that the others can be measured against it.
+//!
+//! A transaction works on a copy of the whole state, and committing is putting the copy in place of the original. Every
+//! derived value (open dependencies, readiness, the next task) is computed anew from its definition at each question.
+//!
+//! Beyond that it insists on what a store with real concurrency needs and SQLite forgives: that no lease changes before
+//! its resource was locked in the same transaction.
+
+mod feed;
+mod fingerprint;
+mod leases;
+mod sections;
+mod state;
+mod tasks;
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+
+use tenure_core::lease::Resource;
+use tenure_core::store::{Durability, Store, Tx, View};
+use tenure_core::{Clock, Error, Result, Timestamp};
+
+pub use state::{MessageRow, SectionRow, State, TaskRow};
+
+use crate::clock::ManualClock;
+
+#[derive(Debug)]
+pub struct MemoryStore {
+    state: Mutex<State>,
+    clock: Arc<ManualClock>,
+    rings: Rings,
+}
+
+/// The doorbells that commits have rung, in order.
+pub type Rings = Arc<Mutex<Vec<String>>>;
+
+impl MemoryStore {
+    pub fn new(clock: Arc<ManualClock>) -> Self {
+        Self::with_state(State::default(), clock)
+    }
+
+    pub fn with_state(state: State, clock: Arc<ManualClock>) -> Self {
+        Self { state: Mutex::new(state), clock, rings: Rings::default() }
+    }
+
+    pub fn state(&self) -> State {
+        self.state.lock().unwrap().clone()
+    }
+
+    pub fn into_state(self) -> State {
+        self.state.into_inner().unwrap()
+    }
+
+    pub fn rings(&self) -> Rings {
+        Arc::clone(&self.rings)
+    }
+
+    fn begin(&self) -> MemoryTx {
+        MemoryTx { state: self.state(), now: self.clock.now(), rings: Vec::new(), locked: BTreeSet::new() }
+    }
+}
+
+impl Store for MemoryStore {
+    fn read_with(&self, body: &mut dyn FnMut(&dyn View) -> Result<()>) -> Result<()> {
+        body(&self.begin())
+    }
+
+    fn write_with(
+        &self,
+        _durability: Durability,
+        body: &mut dyn FnMut(&mut dyn Tx) -> Result<()>,
+    ) -> Result<()> {
+        let mut tx = self.begin();
+        body(&mut tx)?;
+        *self.state.lock().unwrap() = tx.state;
+        self.rings.lock().unwrap().append(&mut tx.rings);
+        Ok(())
+    }
+}
+
+/// A copy under way.
+#[derive(Debug)]
+struct MemoryTx {
+    state: State,
+    now: Timestamp,
+    rings: Vec<String>,
+    locked: BTreeSet<String>,
+}
+
+impl MemoryTx {
+    fn must_be_locked(&self, resource: &Resource) -> Result<()> {
+        if self.locked.contains(&resource.to_string()) {
+            Ok(())
+        } else {
+            Err(Error::store(format!("{resource} is changed without its lock")))
+        }
+    }
+}
+
+impl View for MemoryTx {
+    fn now(&self) -> Timestamp {
+        self.now
+    }
+}
+
+impl Tx for MemoryTx {}

@@ -1,0 +1,180 @@
+//! The rows, and the questions that are answered from nothing but the rows.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tenure_core::Timestamp;
+use tenure_core::event::Event;
+use tenure_core::holder::{Holder, Incarnation};
+use tenure_core::id::{Fence, SectionId, TaskId};
+use tenure_core::lease::{Attempt, Lease, Resource, Ticket};
+use tenure_core::section::SectionMode;
+use tenure_core::store::{Agent, Eyes};
+use tenure_core::task::{DEFAULT_PRIORITY, TaskStatus};
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct State {
+    pub tasks: BTreeMap<TaskId, TaskRow>,
+    pub sections: BTreeMap<SectionId, SectionRow>,
+    pub task_deps: BTreeSet<(TaskId, TaskId)>,
+    pub section_deps: BTreeSet<(SectionId, SectionId)>,
+    pub leases: BTreeMap<Fence, Lease>,
+    pub tickets: BTreeMap<i64, Ticket>,
+    pub attempts: Vec<Attempt>,
+    pub agents: BTreeMap<String, Agent>,
+    pub messages: BTreeMap<i64, MessageRow>,
+    pub events: Vec<Event>,
+    pub last_fence: i64,
+    pub last_ticket: i64,
+    pub last_message: i64,
+    pub last_event: i64,
+    pub last_task_number: i64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct TaskRow {
+    pub key: String,
+    pub title: String,
+    pub description: String,
+    pub status: TaskStatus,
+    pub section: Option<SectionId>,
+    pub source_file: Option<String>,
+    pub priority: i64,
+    pub position: i64,
+    pub labels: Vec<String>,
+    pub attempts: u32,
+    pub rejections: u32,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SectionRow {
+    pub name: String,
+    pub mode: SectionMode,
+    pub priority: i64,
+    pub position: i64,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct MessageRow {
+    pub task: Option<TaskId>,
+    pub from: String,
+    pub to: Option<String>,
+    pub text: String,
+    pub sent_at: Timestamp,
+    pub acknowledged: Option<(Timestamp, String)>,
+}
+
+/// Where a task stands in the working order.
+pub(super) type Place<'a> = (i64, i64, &'a str, i64, i64, &'a TaskId);
+
+impl State {
+    pub fn open_lease(&self, resource: &Resource) -> Option<&Lease> {
+        self.leases.values().find(|lease| lease.resource == *resource && lease.is_open())
+    }
+
+    pub(super) fn unfinished_dependencies<'a>(&'a self, id: &'a TaskId) -> impl Iterator<Item = &'a TaskRow> {
+        self.task_deps
+            .iter()
+            .filter(move |(task, _)| task == id)
+            .filter_map(|(_, on)| self.tasks.get(on))
+            .filter(|task| !task.status.is_finished())
+    }
+
+    pub(super) fn open_tasks(&self, section: &SectionId) -> u64 {
+        let open = |task: &&TaskRow| task.section.as_ref() == Some(section) && !task.status.is_finished();
+        self.tasks.values().filter(open).count() as u64
+    }
+
+    pub(super) fn unfinished_sections_before<'a>(
+        &'a self,
+        id: &'a SectionId,
+    ) -> impl Iterator<Item = &'a SectionRow> {
+        self.section_deps
+            .iter()
+            .filter(move |(section, on)| section == id && self.open_tasks(on) > 0)
+            .filter_map(|(_, on)| self.sections.get(on))
+    }
+
+    /// Section priority, section position, task priority, task position; ids make it total.
+    pub(super) fn place<'a>(&'a self, id: &'a TaskId, task: &'a TaskRow) -> Place<'a> {
+        let (priority, position, section) = match &task.section {
+            Some(section) => {
+                let row = self.sections.get(section);
+                (row.map_or(0, |s| s.priority), row.map_or(0, |s| s.position), section.as_str())
+            }
+            None => (DEFAULT_PRIORITY, 0, ""),
+        };
+        (priority, position, section, task.priority, task.position, id)
+    }
+
+    pub(super) fn in_order(&self) -> Vec<(&TaskId, &TaskRow)> {
+        let mut tasks: Vec<_> = self.tasks.iter().collect();
+        tasks.sort_by_key(|(id, task)| self.place(id, task));
+        tasks
+    }
+
+    /// Ready, sentence by sentence as the semantics have it.
+    pub(super) fn is_ready(&self, id: &TaskId, task: &TaskRow, now: Timestamp, eyes: &Eyes) -> bool {
+        let resource = Resource::task(id);
+        let lease = self.open_lease(&resource);
+        let pending = match task.status {
+            TaskStatus::Pending => true,
+            // L3: left behind by a lease that has lapsed, and it goes back to pending.
+            TaskStatus::InProgress => lease.is_some_and(|l| l.claimed_from == Some(TaskStatus::Pending)),
+            _ => false,
+        };
+        let unblocked = self.unfinished_dependencies(id).next().is_none();
+        let unleased = lease.is_none_or(|lease| !blocks(lease, now, eyes));
+        pending
+            && unblocked
+            && unleased
+            && !self.others_wait(&resource, now, eyes)
+            && task.section.as_ref().is_none_or(|section| self.section_is_open(section, now, eyes))
+    }
+
+    fn section_is_open(&self, id: &SectionId, now: Timestamp, eyes: &Eyes) -> bool {
+        if self.unfinished_sections_before(id).next().is_some() {
+            return false;
+        }
+        if self.sections.get(id).is_some_and(|section| section.mode == SectionMode::Parallel) {
+            return true;
+        }
+        let resource = Resource::section(id);
+        match self.open_lease(&resource).filter(|lease| blocks(lease, now, eyes)) {
+            Some(lease) => is_me(&lease.holder, eyes),
+            None => !self.others_wait(&resource, now, eyes),
+        }
+    }
+
+    fn others_wait(&self, resource: &Resource, now: Timestamp, eyes: &Eyes) -> bool {
+        self.tickets.values().any(|ticket| {
+            ticket.resource == *resource
+                && ticket.refreshed_at > now.before(eyes.ticket_life)
+                && !eyes.is_dead(&ticket.process)
+                && !is_me(&ticket.holder, eyes)
+        })
+    }
+
+    pub(super) fn recorded_processes(&self) -> Vec<Incarnation> {
+        let leases = self.leases.values().filter(|l| l.is_open()).filter_map(|l| l.process.as_ref());
+        let tickets = self.tickets.values().map(|t| &t.process);
+        let mut found: Vec<Incarnation> = Vec::new();
+        for process in leases.chain(tickets) {
+            if !found.contains(process) {
+                found.push(process.clone());
+            }
+        }
+        found
+    }
+}
+
+fn blocks(lease: &Lease, now: Timestamp, eyes: &Eyes) -> bool {
+    lease.expires_at > now && lease.process.as_ref().is_none_or(|process| !eyes.is_dead(process))
+}
+
+fn is_me(holder: &Holder, eyes: &Eyes) -> bool {
+    eyes.me.as_ref() == Some(holder)
+}

@@ -1,0 +1,261 @@
+//! Tasks.
+
+use tenure_core::error::TaskName;
+use tenure_core::event::NewEvent;
+use tenure_core::id::{SectionId, TaskId};
+use tenure_core::lease::Resource;
+use tenure_core::section::SectionMode;
+use tenure_core::store::{Eyes, NewTask, ReadTasks, TaskEdit, TaskFilter, TaskLookup, WriteFeed, WriteTasks};
+use tenure_core::task::{SectionRef, Task, TaskStatus};
+use tenure_core::{Error, Result};
+
+use super::MemoryTx;
+use super::state::{State, TaskRow};
+
+impl MemoryTx {
+    fn whole_task(&self, id: &TaskId, row: &TaskRow, eyes: &Eyes) -> Task {
+        let state = &self.state;
+        let mut depends_on: Vec<String> = state
+            .task_deps
+            .iter()
+            .filter(|(task, _)| task == id)
+            .filter_map(|(_, on)| state.tasks.get(on).map(|task| task.key.clone()))
+            .collect();
+        depends_on.sort();
+        let mut blocked_by: Vec<String> = state.unfinished_dependencies(id).map(|t| t.key.clone()).collect();
+        blocked_by.sort();
+        if let Some(section) = &row.section {
+            let mut before: Vec<String> =
+                state.unfinished_sections_before(section).map(|s| format!("section:{}", s.name)).collect();
+            before.sort();
+            blocked_by.append(&mut before);
+        }
+        let section = row.section.as_ref().and_then(|id| {
+            state.sections.get(id).map(|section| SectionRef {
+                id: id.clone(),
+                name: section.name.clone(),
+                serial: section.mode == SectionMode::Serial,
+            })
+        });
+        Task {
+            id: id.clone(),
+            key: row.key.clone(),
+            title: row.title.clone(),
+            description: row.description.clone(),
+            status: row.status,
+            section,
+            source_file: row.source_file.clone(),
+            priority: row.priority,
+            position: row.position,
+            depends_on,
+            labels: row.labels.clone(),
+            attempts: row.attempts,
+            rejections: row.rejections,
+            created_at: row.created_at,
+            updated_at: row.updated_at,
+            ready: state.is_ready(id, row, self.now, eyes),
+            blocked_by,
+            lease: state.open_lease(&Resource::task(id)).cloned(),
+        }
+    }
+
+    fn row(&mut self, id: &TaskId) -> Result<&mut TaskRow> {
+        self.state.tasks.get_mut(id).ok_or_else(|| Error::store(format!("task {id} is gone")))
+    }
+}
+
+fn name(id: &TaskId, task: &TaskRow) -> TaskName {
+    TaskName { id: id.to_string(), key: task.key.clone(), title: task.title.clone(), status: task.status }
+}
+
+fn contains(text: &str, part: &str) -> bool {
+    text.to_ascii_lowercase().contains(&part.to_ascii_lowercase())
+}
+
+fn matches(state: &State, id: &TaskId, task: &TaskRow, filter: &TaskFilter) -> bool {
+    let held = |holder| state.open_lease(&Resource::task(id)).is_some_and(|lease| lease.held_by(holder));
+    filter.statuses.as_ref().is_none_or(|wanted| wanted.contains(&task.status))
+        && filter.section.as_ref().is_none_or(|wanted| task.section.as_ref() == Some(wanted))
+        && filter.search.as_ref().is_none_or(|text| {
+            contains(&task.title, text) || contains(&task.description, text) || contains(&task.key, text)
+        })
+        && filter.label.as_ref().is_none_or(|label| task.labels.contains(label))
+        && filter.held_by.as_ref().is_none_or(held)
+}
+
+impl ReadTasks for MemoryTx {
+    fn task(&self, id: &TaskId, eyes: &Eyes) -> Result<Option<Task>> {
+        Ok(self.state.tasks.get(id).map(|row| self.whole_task(id, row, eyes)))
+    }
+
+    fn find_tasks(&self, lookup: TaskLookup<'_>, limit: usize) -> Result<Vec<TaskName>> {
+        let fits = |id: &TaskId, task: &TaskRow| match lookup {
+            TaskLookup::Id(wanted) => id.as_str() == wanted,
+            TaskLookup::Key(wanted) => task.key == wanted,
+            TaskLookup::IdPrefix(wanted) => id.as_str().starts_with(wanted),
+            TaskLookup::Title(wanted) => task.title == wanted,
+            TaskLookup::TitlePart(wanted) => contains(&task.title, wanted),
+        };
+        let found = self.state.tasks.iter().filter(|(id, task)| fits(id, task));
+        Ok(found.map(|(id, task)| name(id, task)).take(limit).collect())
+    }
+
+    fn list_tasks(&self, filter: &TaskFilter, eyes: &Eyes) -> Result<(Vec<Task>, u64)> {
+        let fits = |(id, row): &(&TaskId, &TaskRow)| {
+            matches(&self.state, id, row, filter)
+                && (!filter.ready || self.state.is_ready(id, row, self.now, eyes))
+        };
+        let found: Vec<_> = self.state.in_order().into_iter().filter(fits).collect();
+        let total = found.len() as u64;
+        let skip = usize::try_from(filter.offset).unwrap_or(usize::MAX);
+        let take = usize::try_from(filter.limit).unwrap_or(usize::MAX);
+        let page = found.into_iter().skip(skip).take(take);
+        Ok((page.map(|(id, row)| self.whole_task(id, row, eyes)).collect(), total))
+    }
+
+    fn next_ready(&self, section: Option<&SectionId>, eyes: &Eyes) -> Result<Option<TaskId>> {
+        let wanted = |task: &TaskRow| section.is_none() || task.section.as_ref() == section;
+        let mut tasks = self.state.in_order().into_iter();
+        let first = tasks.find(|(id, task)| wanted(task) && self.state.is_ready(id, task, self.now, eyes));
+        Ok(first.map(|(id, _)| id.clone()))
+    }
+
+    fn count_tasks(&self) -> Result<Vec<(TaskStatus, u64)>> {
+        let count = |status| self.state.tasks.values().filter(|task| task.status == status).count() as u64;
+        let all = TaskStatus::ALL.into_iter().map(|status| (status, count(status)));
+        Ok(all.filter(|(_, count)| *count > 0).collect())
+    }
+
+    fn edges_from(&self, task: &TaskId) -> Result<Vec<(TaskName, TaskName)>> {
+        let mut reached = vec![task.clone()];
+        let mut edges = Vec::new();
+        let mut at = 0;
+        while let Some(from) = reached.get(at).cloned() {
+            at += 1;
+            for (_, on) in self.state.task_deps.iter().filter(|(task, _)| *task == from) {
+                let (Some(a), Some(b)) = (self.state.tasks.get(&from), self.state.tasks.get(on)) else {
+                    continue;
+                };
+                edges.push((name(&from, a), name(on, b)));
+                if !reached.contains(on) {
+                    reached.push(on.clone());
+                }
+            }
+        }
+        Ok(edges)
+    }
+
+    fn dependents(&self, task: &TaskId) -> Result<Vec<TaskName>> {
+        let waiting = self.state.task_deps.iter().filter(|(_, on)| on == task);
+        let mut names: Vec<_> =
+            waiting.filter_map(|(id, _)| self.state.tasks.get(id).map(|row| name(id, row))).collect();
+        names.sort_by(|a, b| a.key.cmp(&b.key));
+        Ok(names)
+    }
+
+    fn last_position(&self, section: Option<&SectionId>) -> Result<Option<i64>> {
+        let inside = self.state.tasks.values().filter(|task| task.section.as_ref() == section);
+        Ok(inside.map(|task| task.position).max())
+    }
+
+    fn position_after(&self, section: Option<&SectionId>, after: i64) -> Result<Option<i64>> {
+        let inside = self.state.tasks.values().filter(|task| task.section.as_ref() == section);
+        Ok(inside.map(|task| task.position).filter(|position| *position > after).min())
+    }
+}
+
+impl WriteTasks for MemoryTx {
+    fn lock_graph(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    fn take_task_number(&mut self) -> Result<i64> {
+        self.state.last_task_number += 1;
+        Ok(self.state.last_task_number)
+    }
+
+    fn insert_task(&mut self, new: &NewTask, event: NewEvent<'_>) -> Result<()> {
+        let taken = |(id, task): (&TaskId, &TaskRow)| *id == new.id || task.key == new.key;
+        if self.state.tasks.iter().any(taken) {
+            return Err(Error::store(format!("task {} is there already", new.key)));
+        }
+        let row = TaskRow {
+            key: new.key.clone(),
+            title: new.title.clone(),
+            description: new.description.clone(),
+            status: new.status,
+            section: new.section.clone(),
+            source_file: new.source_file.clone(),
+            priority: new.priority,
+            position: new.position,
+            labels: new.labels.clone(),
+            attempts: 0,
+            rejections: 0,
+            created_at: self.now,
+            updated_at: self.now,
+        };
+        self.state.tasks.insert(new.id.clone(), row);
+        self.append(event).map(drop)
+    }
+
+    fn edit_task(&mut self, id: &TaskId, edit: &TaskEdit, event: Option<NewEvent<'_>>) -> Result<()> {
+        let now = self.now;
+        let Ok(row) = self.row(id) else { return Ok(()) };
+        let edit = edit.clone();
+        row.title = edit.title.unwrap_or_else(|| row.title.clone());
+        row.description = edit.description.unwrap_or_else(|| row.description.clone());
+        row.section = edit.section.unwrap_or_else(|| row.section.clone());
+        row.source_file = edit.source_file.unwrap_or_else(|| row.source_file.clone());
+        row.priority = edit.priority.unwrap_or(row.priority);
+        row.position = edit.position.unwrap_or(row.position);
+        row.labels = edit.labels.unwrap_or_else(|| row.labels.clone());
+        row.attempts = edit.attempts.unwrap_or(row.attempts);
+        row.rejections = edit.rejections.unwrap_or(row.rejections);
+        row.updated_at = now;
+        match event {
+            Some(event) => self.append(event).map(drop),
+            None => Ok(()),
+        }
+    }
+
+    fn set_status(&mut self, id: &TaskId, to: TaskStatus, event: NewEvent<'_>) -> Result<()> {
+        let now = self.now;
+        let row = self.row(id)?;
+        row.status = to;
+        row.updated_at = now;
+        self.append(event).map(drop)
+    }
+
+    fn delete_task(&mut self, id: &TaskId, event: NewEvent<'_>) -> Result<()> {
+        self.state.task_deps.retain(|(task, on)| task != id && on != id);
+        self.state.messages.retain(|_, message| message.task.as_ref() != Some(id));
+        self.state.tasks.remove(id);
+        self.append(event).map(drop)
+    }
+
+    fn add_dependency(&mut self, task: &TaskId, on: &TaskId) -> Result<bool> {
+        if task == on {
+            return Ok(false);
+        }
+        if !self.state.tasks.contains_key(task) || !self.state.tasks.contains_key(on) {
+            return Err(Error::store("a dependency needs two tasks"));
+        }
+        Ok(self.state.task_deps.insert((task.clone(), on.clone())))
+    }
+
+    fn remove_dependency(&mut self, task: &TaskId, on: &TaskId) -> Result<bool> {
+        Ok(self.state.task_deps.remove(&(task.clone(), on.clone())))
+    }
+
+    fn spread_positions(&mut self, section: Option<&SectionId>) -> Result<()> {
+        let mut inside: Vec<_> =
+            self.state.tasks.iter_mut().filter(|(_, task)| task.section.as_ref() == section).collect();
+        inside.sort_by_key(|(id, task)| (task.position, (*id).clone()));
+        let mut position = 0;
+        for (_, task) in inside {
+            position += 1 << 20;
+            task.position = position;
+        }
+        Ok(())
+    }
+}

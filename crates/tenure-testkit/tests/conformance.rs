@@ -1,0 +1,28 @@
+//! The conformance suite on every store there is.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use tenure_testkit::Fixture;
+use tenure_testkit::conformance::{Case, cases};
+
+fn main() {
+    let stores: [(&str, fn() -> Fixture); 2] = [("memory", Fixture::memory), ("sqlite", Fixture::sqlite)];
+    let trials = stores
+        .into_iter()
+        .flat_map(|(store, fresh)| {
+            cases()
+                .into_iter()
+                .map(move |(name, case)| Trial::test(format!("{store}::{name}"), move || run(case, fresh)))
+        })
+        .collect();
+    libtest_mimic::run(&Arguments::from_args(), trials).exit();
+}
+
+fn run(case: Case, fresh: fn() -> Fixture) -> Result<(), Failed> {
+    catch_unwind(AssertUnwindSafe(|| case(&fresh))).map_err(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| panic.downcast_ref::<&str>().map(|&text| text.to_owned()));
+        Failed::from(text.unwrap_or_else(|| "it panicked".to_owned()))
+    })
+}
