@@ -65,12 +65,16 @@ pub(crate) fn acquire(
     let interrupts = Interrupts::listen().map_err(Report::from)?;
     let doorbell = bind(app.env);
     let me = Incarnation::current();
+    // Whoever stands directly before us may be rung and die before it hears that; nobody would ring us then, so it is
+    // watched like the holder. Nobody ever comes between.
+    let mut before = None;
     let mut bar = Bar::default();
     loop {
         if let Some(bell) = &doorbell {
             bell.silence();
         }
-        let outcome = open.write(|tx| try_and_queue(tx, open, caller, want, &terms, &me, doorbell.as_ref()));
+        let outcome = open
+            .write(|tx| try_and_queue(tx, open, caller, want, &terms, &me, doorbell.as_ref(), &mut before));
         let (locked, ticket, until, watch) = match outcome {
             Ok(Try::Granted(grant)) => {
                 bar.end(app);
@@ -121,6 +125,7 @@ pub(crate) fn nothing_ready() -> Error {
     Error::NothingReady { message: "nothing is ready".to_owned() }
 }
 
+#[expect(clippy::too_many_arguments, reason = "one private step of acquire, with its whole context")]
 fn try_and_queue(
     tx: &mut dyn Tx,
     open: &Open<'_>,
@@ -129,6 +134,7 @@ fn try_and_queue(
     terms: &Terms,
     me: &Incarnation,
     doorbell: Option<&Doorbell>,
+    before: &mut Option<(Resource, Incarnation)>,
 ) -> tenure_core::Result<Try> {
     let world = open.world();
     let (resource, locked) = match want {
@@ -149,7 +155,7 @@ fn try_and_queue(
     let address = doorbell.map(Doorbell::address);
     let held = terms.ticket.as_ref().map(|(number, of)| (*number, of));
     let number = kernel::join_line(tx, &resource, caller, me, address.as_deref(), held)?;
-    let (until, watch) = match &locked {
+    let (until, mut watch) = match &locked {
         Some(locked) => match &locked.lease {
             Some(lease) => (Some(lease.expires_at), lease.process.iter().cloned().collect()),
             None => (None, Vec::new()),
@@ -161,6 +167,12 @@ fn try_and_queue(
             (until, leases.into_iter().filter_map(|l| l.process).take(64).collect())
         }
     };
+    let lives = |who: &Incarnation| world.judge.liveness(who) == Liveness::Alive;
+    if !before.as_ref().is_some_and(|(line, who)| *line == resource && lives(who)) {
+        let line = tx.tickets(&resource)?.into_iter().filter(|ticket| ticket.number < number);
+        *before = line.map(|ticket| (resource.clone(), ticket.process)).rev().find(|(_, who)| lives(who));
+    }
+    watch.extend(before.iter().map(|(_, who)| who.clone()));
     Ok(Try::Wait { locked, ticket: (number, resource), until, watch })
 }
 
