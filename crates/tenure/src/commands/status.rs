@@ -1,10 +1,10 @@
 //! `tenure status`: the project on one screen.
 
 use serde_json::{Map, Value, json};
+use tenure_core::ErrorCode;
 use tenure_core::lease::{ResourceKind, Standing};
 use tenure_core::store::LeaseFilter;
 use tenure_core::task::TaskStatus;
-use tenure_core::{Error, ErrorCode};
 
 use crate::answer::Answer;
 use crate::app::{App, Open};
@@ -73,7 +73,7 @@ fn show(app: &mut App<'_>, open: &Open<'_>, who: &Who) -> Outcome<Answer> {
     let registered = agents.iter().filter(|a| a.left_at.is_none()).count();
     let count = |status: TaskStatus| counts.iter().find(|(s, _)| *s == status).map_or(0, |(_, n)| *n);
     let total: u64 = counts.iter().map(|(_, n)| n).sum();
-    let exclusive = exclusive(open)?;
+    let exclusive = exclusive(open);
 
     let name = open.config.project.name.clone();
     let mut text = Text::new();
@@ -136,10 +136,10 @@ fn label(status: TaskStatus) -> &'static str {
 }
 
 /// What `.exclusive-lock` says, read only.
-fn exclusive(open: &Open<'_>) -> Result<Value, Error> {
+fn exclusive(open: &Open<'_>) -> Value {
     let path = open.place.folder().join(".exclusive-lock");
     match std::fs::read_to_string(&path) {
-        Ok(text) => Ok(serde_json::from_str(&text).unwrap_or_else(|_| json!({"malformed": true}))),
-        Err(_) => Ok(Value::Null),
+        Ok(text) => serde_json::from_str(&text).unwrap_or_else(|_| json!({"malformed": true})),
+        Err(_) => Value::Null,
     }
 }
