@@ -63,11 +63,22 @@ impl<'a> App<'a> {
                 "store.url is set, but this tenure only knows SQLite",
             ));
         }
+        self.say_what_is_used(&place);
         let store = SqliteStore::open(&place.database(), self.store_options())?;
         if store.is_on_fuse() {
             self.printer.warn("the project is on a FUSE file system; its locks may not hold");
         }
         Ok(Open { place, config, store: Box::new(store), env: self.env })
+    }
+
+    /// For `-v`: with several projects, files and homes about, the first question is which of them counted.
+    fn say_what_is_used(&mut self, place: &Place) {
+        self.printer.detail(1, || format!("project  {}", place.root.display()));
+        for path in [Some(place.config()), self.user_config()].into_iter().flatten() {
+            let missing = if path.is_file() { "" } else { " (not there)" };
+            self.printer.detail(1, || format!("config   {}{missing}", path.display()));
+        }
+        self.printer.detail(1, || format!("store    {}", place.database().display()));
     }
 
     pub(crate) fn store_options(&self) -> OpenOptions {
@@ -89,6 +100,15 @@ impl<'a> App<'a> {
 
     /// Flags over environment over project over user over defaults.
     pub(crate) fn config(&self, place: Option<&Place>) -> Outcome<Config> {
+        self.config_with(place, None)
+    }
+
+    /// [`App::config`], with a text that is about to become the project's file (or the user's) in its stead.
+    pub(crate) fn config_with(
+        &self,
+        place: Option<&Place>,
+        instead: Option<(bool, &Document)>,
+    ) -> Outcome<Config> {
         let user_path = self.user_config();
         if let Some(path) = self.global.config.as_ref().map(|p| self.env.cwd.join(p))
             && !path.is_file()
@@ -98,9 +118,12 @@ impl<'a> App<'a> {
                 format!("there is no configuration file {}", path.display()),
             ));
         }
-        let user = read_document(user_path.as_deref())?;
         let project_path = place.map(Place::config);
-        let project = read_document(project_path.as_deref())?;
+        let (user, project) = match instead {
+            None => (read_document(user_path.as_deref())?, read_document(project_path.as_deref())?),
+            Some((true, new)) => (read_document(user_path.as_deref())?, Some(new.clone())),
+            Some((false, new)) => (Some(new.clone()), read_document(project_path.as_deref())?),
+        };
         let mut environment = Vec::new();
         for (variable, key) in [("TENURE_LEASE_TTL", "locking.leaseTtl"), ("TENURE_STORE", "store.url")] {
             if let Some(value) = self.env.var(variable) {
@@ -162,13 +185,7 @@ pub(crate) fn read_document(path: Option<&Path>) -> Outcome<Option<Document>> {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         // A home that cannot be read is never in the way of a task.
         Err(e) if e.kind() == std::io::ErrorKind::NotADirectory => return Ok(None),
-        Err(e) => {
-            let code = match e.kind() {
-                std::io::ErrorKind::PermissionDenied => tenure_core::ErrorCode::PermissionDenied,
-                _ => tenure_core::ErrorCode::Config,
-            };
-            return Err(Report::new(code, format!("cannot read {}: {e}", path.display())));
-        }
+        Err(e) => return Err(Report::io(&e, tenure_core::ErrorCode::Config, "read", path)),
     };
     let file = path.to_string_lossy();
     Document::parse(&text).map(Some).map_err(|e| Report::config(&e, Some(&file)))

@@ -9,6 +9,7 @@ use clap::{CommandFactory, FromArgMatches};
 
 mod answer;
 mod app;
+mod atomic;
 mod cli;
 mod commands;
 mod env;
@@ -57,7 +58,8 @@ pub fn run_with(args: &[OsString], env: &Env, output: &mut Output) -> u8 {
     let mut app = App { env, global: &global, printer };
     let name =
         cli.command.as_ref().map_or(CommandName { command: "status", subcommand: None }, cli::Command::name);
-    match commands::dispatch(&mut app, cli.command) {
+    let begun = std::time::Instant::now();
+    let code = match commands::dispatch(&mut app, cli.command) {
         Ok(Some(answer)) => {
             app.printer.answer(name, &answer);
             answer.exit
@@ -67,7 +69,14 @@ pub fn run_with(args: &[OsString], env: &Env, output: &mut Output) -> u8 {
             app.printer.failure(name, &report);
             report.exit_code()
         }
-    }
+    };
+    app.printer.detail(2, || format!("took {:.1} ms, exit {code}", begun.elapsed().as_secs_f64() * 1000.0));
+    code
+}
+
+/// Every command and flag, as the parser knows them.
+pub fn command() -> clap::Command {
+    Cli::command()
 }
 
 /// `--json` anywhere before `--` also governs usage errors.

@@ -14,7 +14,7 @@ pub(crate) struct Printer<'a> {
     output: &'a mut Output,
     pub(crate) json: bool,
     pub(crate) quiet: bool,
-    pub(crate) verbose: u8,
+    verbose: u8,
     pub(crate) color: bool,
 }
 
@@ -35,6 +35,10 @@ impl<'a> Printer<'a> {
             color: self.color && self.output.out_is_terminal,
             width: self.output.out_is_terminal.then_some(self.output.width),
         }
+    }
+
+    pub(crate) fn out_is_terminal(&self) -> bool {
+        self.output.out_is_terminal
     }
 
     pub(crate) fn err_is_terminal(&self) -> bool {
@@ -93,6 +97,16 @@ impl<'a> Printer<'a> {
     /// Something to know while the command runs. Never mixed into the answer.
     pub(crate) fn notice(&mut self, text: &Text) {
         if !self.quiet {
+            let shown = text.render(self.err_look());
+            self.write_err(&shown);
+        }
+    }
+
+    /// What only `-v` (or more of them) wants to know.
+    pub(crate) fn detail(&mut self, level: u8, line: impl FnOnce() -> String) {
+        if self.verbose >= level {
+            let mut text = Text::new();
+            text.styled(Style::Dim, format!("tenure: {}", line()));
             let shown = text.render(self.err_look());
             self.write_err(&shown);
         }

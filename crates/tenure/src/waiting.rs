@@ -348,10 +348,10 @@ impl Bar {
     }
 
     fn draw(&mut self, app: &mut App<'_>, elapsed: Duration) {
+        const WIDTH: usize = 26;
         if !self.is_live {
             return;
         }
-        const WIDTH: usize = 26;
         let step = usize::try_from(elapsed.as_secs() / 5).unwrap_or(WIDTH).min(WIDTH - 1);
         let line = format!("{}>{}", "=".repeat(step), " ".repeat(WIDTH - 1 - step));
         app.printer.draw(&format!("\r[{line}] {}s elapsed", elapsed.as_secs()));

@@ -60,7 +60,7 @@ fn stage_env(env: &Env, folder: &std::path::Path) -> Env {
     let mut env = env.clone();
     env.vars.retain(|name, _| !name.to_string_lossy().starts_with("TENURE_"));
     env.vars.insert("TENURE_HOME".into(), folder.join("home").into());
-    env.cwd = folder.to_owned();
+    folder.clone_into(&mut env.cwd);
     env
 }
 

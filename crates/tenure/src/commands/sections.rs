@@ -106,7 +106,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let open = app.open()?;
     let world = open.world();
     match args.verb.unwrap_or(Verb::List) {
-        Verb::List => list(app, &open.read(|view| view.sections())?),
+        Verb::List => Ok(list(app, &open.read(|view| view.sections())?)),
         Verb::Show { name } => {
             let identity = app.identity(&Who::default())?;
             let (section, tasks) = open.read(|view| {
@@ -179,7 +179,7 @@ fn done(app: &App<'_>, section: &Section, word: &str) -> Answer {
     Answer::new(data(app, section), text)
 }
 
-fn list(app: &App<'_>, sections: &[Section]) -> Outcome<Answer> {
+fn list(app: &App<'_>, sections: &[Section]) -> Answer {
     let now = app.env.clock.now();
     let judge = app.env.judge.as_ref();
     let mut text = Text::new();
@@ -200,7 +200,7 @@ fn list(app: &App<'_>, sections: &[Section]) -> Outcome<Answer> {
         text.table(&table, app.printer.look());
     }
     let rows: Vec<_> = sections.iter().map(|s| wire::section(s, now, judge)).collect();
-    Ok(Answer::new(json!({"sections": rows, "total": rows.len()}), text))
+    Answer::new(json!({"sections": rows, "total": rows.len()}), text)
 }
 
 fn describe(app: &App<'_>, section: &Section) -> Text {

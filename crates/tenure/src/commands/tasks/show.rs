@@ -1,5 +1,7 @@
 //! `tenure tasks show`.
 
+use std::fmt::Write as _;
+
 use serde_json::json;
 use tenure_core::event::Event;
 use tenure_core::holder::Judge;
@@ -126,14 +128,14 @@ fn describe(task: &Task, now: Timestamp, judge: &dyn Judge) -> Text {
 pub(super) fn history_line(event: &Event) -> String {
     let mut line = format!("{}  {:<16} {}", event.at.to_seconds(), event.kind.as_str(), event.actor);
     if let (Some(from), Some(to)) = (event.from, event.to) {
-        line.push_str(&format!("  {from} → {to}"));
+        let _ = write!(line, "  {from} → {to}");
     }
     if let Some(fence) = event.fence {
-        line.push_str(&format!("  fence {fence}"));
+        let _ = write!(line, "  fence {fence}");
     }
     for key in ["message", "reason"] {
         if let Some(text) = event.detail.get(key).and_then(|v| v.as_str()) {
-            line.push_str(&format!("  ({text})"));
+            let _ = write!(line, "  ({text})");
         }
     }
     line
