@@ -154,7 +154,8 @@ fn try_and_queue(
     };
     let address = doorbell.map(Doorbell::address);
     let held = terms.ticket.as_ref().map(|(number, of)| (*number, of));
-    let number = kernel::join_line(tx, &resource, caller, me, address.as_deref(), held)?;
+    let eyes = world.eyes(tx, None)?;
+    let number = kernel::join_line(tx, &eyes, &resource, caller, me, address.as_deref(), held)?;
     let (until, mut watch) = match &locked {
         Some(locked) => match &locked.lease {
             Some(lease) => (Some(lease.expires_at), lease.process.iter().cloned().collect()),
@@ -270,8 +271,10 @@ impl Listener {
         let line = kernel::message_line();
         let address = self.doorbell.as_ref().map(Doorbell::address);
         let held = self.ticket.map(|number| (number, &line));
+        let world = open.world();
         let number = open.store.write(Durability::Process, |tx| {
-            kernel::join_line(tx, &line, &self.caller, &self.me, address.as_deref(), held)
+            let eyes = world.eyes(tx, None)?;
+            kernel::join_line(tx, &eyes, &line, &self.caller, &self.me, address.as_deref(), held)
         })?;
         self.ticket = Some(number);
         Ok(())
