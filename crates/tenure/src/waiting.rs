@@ -78,6 +78,7 @@ pub(crate) fn acquire(
         let (locked, ticket, until, watch) = match outcome {
             Ok(Try::Granted(grant)) => {
                 bar.end(app);
+                bar.released(app, want);
                 return Ok(*grant);
             }
             Ok(Try::Wait { locked, ticket, until, watch }) => (locked, ticket, until, watch),
@@ -365,8 +366,14 @@ impl Bar {
             app.printer.draw("\r\x1b[K");
             self.is_live = false;
         }
-        if self.begun {
-            self.begun = false;
+    }
+
+    /// Whoever was told of the waiting is told of its end.
+    fn released(&self, app: &mut App<'_>, want: &Want) {
+        if self.begun && matches!(want, Want::Task { .. }) {
+            let mut text = Text::new();
+            text.line("Lock released!");
+            app.printer.notice(&text);
         }
     }
 }
