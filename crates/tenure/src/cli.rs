@@ -7,8 +7,8 @@ use clap::{ArgAction, Args, Parser, Subcommand};
 
 use crate::app::parse_duration;
 use crate::commands::{
-    agents, completions, config, demo, events, exclusive, init, locks, man, msg, projects, sections, status,
-    tasks, whoami, why,
+    agents, completions, config, demo, events, exclusive, init, keep_lease, locks, man, msg, projects,
+    sections, start_attempt, status, tasks, whoami, why,
 };
 use crate::printer::CommandName;
 
@@ -89,6 +89,10 @@ pub(crate) enum Command {
     Config(config::Args),
     Completions(completions::Args),
     Man(man::Args),
+    #[command(hide = true)]
+    StartAttempt(start_attempt::Args),
+    #[command(hide = true)]
+    KeepLease(keep_lease::Args),
 }
 
 impl Command {
@@ -110,6 +114,8 @@ impl Command {
             Self::Config(args) => ("config", Some(args.subcommand())),
             Self::Completions(_) => ("completions", None),
             Self::Man(_) => ("man", None),
+            Self::StartAttempt(_) => ("start-attempt", None),
+            Self::KeepLease(_) => ("keep-lease", None),
         };
         CommandName { command, subcommand }
     }

@@ -10,6 +10,7 @@ use clap::{CommandFactory, FromArgMatches};
 mod answer;
 mod app;
 mod atomic;
+mod clearing;
 mod cli;
 mod commands;
 mod env;
@@ -77,6 +78,13 @@ pub fn run_with(args: &[OsString], env: &Env, output: &mut Output) -> u8 {
 /// Every command and flag, as the parser knows them.
 pub fn command() -> clap::Command {
     Cli::command()
+}
+
+/// The file that this program was started from, also if it was replaced or deleted since.
+fn own_binary() -> std::io::Result<std::path::PathBuf> {
+    let path = std::env::current_exe()?;
+    let running = std::path::Path::new("/proc/self/exe");
+    Ok(if !path.exists() && running.exists() { running.to_owned() } else { path })
 }
 
 /// `--json` anywhere before `--` also governs usage errors.

@@ -19,6 +19,7 @@ use tenure_core::{Error, Timestamp};
 use tenure_sqlite::Doorbell;
 
 use crate::app::{App, Open};
+use crate::clearing;
 use crate::env::Env;
 use crate::identity::Who;
 use crate::interrupt::Interrupts;
@@ -49,8 +50,21 @@ enum Try {
     },
 }
 
-/// Acquires `want`, waiting at most `patience` for it; none means never waiting.
+/// Acquires `want`, waiting at most `patience` for it; none means never waiting. When this returns a grant, nothing of an
+/// earlier attempt at the task is alive on this host.
 pub(crate) fn acquire(
+    app: &mut App<'_>,
+    open: &Open<'_>,
+    caller: &Caller,
+    want: &Want,
+    terms: Terms,
+    patience: Option<Duration>,
+) -> Outcome<Grant> {
+    let grant = stand_in_line(app, open, caller, want, terms, patience)?;
+    clearing::before(app, open, grant)
+}
+
+fn stand_in_line(
     app: &mut App<'_>,
     open: &Open<'_>,
     caller: &Caller,
@@ -303,7 +317,7 @@ impl Listener {
 }
 
 /// Our doorbell, in a folder of our own. Without one, the poll serves.
-fn bind(env: &Env) -> Option<Doorbell> {
+pub(crate) fn bind(env: &Env) -> Option<Doorbell> {
     let folder = match env.var("XDG_RUNTIME_DIR") {
         Some(runtime) => PathBuf::from(runtime).join("tenure"),
         None => std::env::temp_dir().join(format!("tenure-{}", rustix::process::geteuid().as_raw())),

@@ -7,10 +7,12 @@ use tenure_core::lease::{Lease, ResourceKind, Standing};
 use tenure_core::rules::{find_lock, release_lock};
 use tenure_core::store::LeaseFilter;
 use tenure_core::wire;
+use tenure_runner::Scope;
 
 use super::lease_view;
 use crate::answer::Answer;
 use crate::app::App;
+use crate::clearing;
 use crate::identity::Who;
 use crate::report::Outcome;
 use crate::text::{Style, Table, Text};
@@ -207,6 +209,9 @@ fn release(app: &mut App<'_>, reference: &str, force: bool, who: &Who) -> Outcom
         let caller = identity.actor(task.as_ref().map(tenure_core::id::TaskId::as_str));
         release_lock(tx, &world, &caller, reference, force)
     })?;
+    for lease in &released.ended {
+        clearing::after(app, &open, Scope::Of(&lease.resource), &identity.holder.id)?;
+    }
     let now = app.env.clock.now();
     let judge = app.env.judge.as_ref();
     let mut text = Text::new();
@@ -235,6 +240,7 @@ fn cleanup(app: &mut App<'_>, who: &Who) -> Outcome<Answer> {
             .collect::<tenure_core::Result<Vec<_>>>()?;
         Ok((buried, names))
     })?;
+    clearing::after(app, &open, Scope::Abandoned, &actor)?;
     let now = app.env.clock.now();
     let judge = app.env.judge.as_ref();
     let mut text = Text::new();

@@ -12,12 +12,14 @@ pub(crate) mod demo;
 pub(crate) mod events;
 pub(crate) mod exclusive;
 pub(crate) mod init;
+pub(crate) mod keep_lease;
 mod lease_view;
 pub(crate) mod locks;
 pub(crate) mod man;
 pub(crate) mod msg;
 pub(crate) mod projects;
 pub(crate) mod sections;
+pub(crate) mod start_attempt;
 pub(crate) mod status;
 pub(crate) mod tasks;
 pub(crate) mod whoami;
@@ -46,6 +48,8 @@ pub(crate) fn dispatch(app: &mut App<'_>, command: Option<Command>) -> Outcome<O
             return Ok(None);
         }
         Some(Command::Man(args)) => return man::run(app, args),
+        Some(Command::StartAttempt(args)) => return start_attempt::run(app, args),
+        Some(Command::KeepLease(args)) => return keep_lease::run(app, args),
     };
     Ok(Some(answer))
 }
