@@ -109,6 +109,7 @@ pub fn cases() -> Vec<(&'static str, Case)> {
             two_windows_that_share_a_name_do_not_share_a_section,
             a_revived_task_brings_its_section_back,
             nothing_is_revived_in_a_section_that_another_works_in,
+            a_revival_does_not_overtake_those_who_wait_for_the_section,
             a_late_finish_leaves_anothers_section_alone,
             forcing_one_task_away_ends_the_section_only_if_it_was_the_last,
             every_grant_of_a_section_is_told,
