@@ -127,6 +127,7 @@ pub fn cases() -> Vec<(&'static str, Case)> {
             a_waiter_of_another_machine_is_alive_while_it_refreshes,
             whoever_leaves_the_line_wakes_the_next,
             a_waiter_holds_one_ticket_and_keeps_its_place_by_asking_again,
+            who_gets_something_else_leaves_its_line_and_wakes_the_next,
             waiting_before_counts_live_tickets_only,
             the_line_before_a_section_is_served_in_order_too,
             two_waiters_in_two_lines_for_one_task_do_not_block_each_other,
