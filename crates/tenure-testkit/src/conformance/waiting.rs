@@ -200,6 +200,16 @@ pub(super) fn a_waiter_holds_one_ticket_and_keeps_its_place_by_asking_again(fres
     assert!(!f.write(|tx| tx.refresh_ticket(moved)).unwrap());
 }
 
+pub(super) fn who_gets_something_else_leaves_its_line_and_wakes_the_next(fresh: &dyn Fn() -> Fixture) {
+    let Line { f, ann, bob, cid, .. } = line(fresh);
+    f.add_task("B");
+    f.release(&ann, "A").unwrap();
+    assert!(f.heard(&bob.2));
+    f.claim_on(&bob.0, "B", &with_ticket(&bob.1)).unwrap();
+    assert!(f.heard(&cid.2), "bob will not come for A any more");
+    assert!(f.claim_on(&cid.0, "A", &with_ticket(&cid.1)).is_ok());
+}
+
 pub(super) fn waiting_before_counts_live_tickets_only(fresh: &dyn Fn() -> Fixture) {
     let Line { f, resource, cid, .. } = line(fresh);
     let count = |mine| f.read(|view| kernel::waiting_before(view, &f.eyes(view, None), &resource, mine));

@@ -93,7 +93,7 @@ impl ReadLeases for MemoryTx {
 
 impl WriteLeases for MemoryTx {
     fn lock(&mut self, resource: &Resource) -> Result<()> {
-        self.locked.insert(resource.to_string());
+        self.locked.push(resource.clone());
         Ok(())
     }
 
