@@ -11,8 +11,10 @@
     reason = "a test stops where it fails, and says what it measured"
 )]
 
+mod checker;
 mod fenced;
 mod harness;
+mod nemesis;
 mod waiting;
 mod winner;
 mod writers;
