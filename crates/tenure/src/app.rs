@@ -38,6 +38,10 @@ impl<'a> App<'a> {
     pub(crate) fn start(&self) -> Outcome<PathBuf> {
         let named = self.global.project.as_deref().or_else(|| self.env.var("TENURE_PROJECT").map(Path::new));
         let Some(named) = named else { return Ok(self.env.cwd.clone()) };
+        self.folder(named)
+    }
+
+    pub(crate) fn folder(&self, named: &Path) -> Outcome<PathBuf> {
         let path = self.env.cwd.join(named);
         if !path.is_dir() {
             return Err(Report::usage(format!("there is no folder {}", path.display())));
@@ -46,7 +50,24 @@ impl<'a> App<'a> {
     }
 
     pub(crate) fn find(&self) -> Outcome<Place> {
-        Ok(project::find(&self.start()?, self.env.home().as_deref())?)
+        self.find_from(&self.start()?)
+    }
+
+    pub(crate) fn find_from(&self, start: &Path) -> Outcome<Place> {
+        project::find(start, self.env.home().as_deref()).map_err(|error| {
+            let root = match &error {
+                Error::NotInitialized { clone_at: Some(clone), .. } => clone.clone(),
+                _ => start.to_owned(),
+            };
+            let mut report = Report::from(error);
+            // `init` works where it is called, so a hint for another place names it.
+            if root != self.env.cwd {
+                for hint in report.hints.iter_mut().filter(|hint| hint.command == "tenure init") {
+                    hint.command = format!("tenure init -C {}", crate::shell::quote(&root.to_string_lossy()));
+                }
+            }
+            report
+        })
     }
 
     pub(crate) fn open(&mut self) -> Outcome<Open<'a>> {
@@ -55,6 +76,7 @@ impl<'a> App<'a> {
     }
 
     pub(crate) fn open_at(&mut self, place: Place) -> Outcome<Open<'a>> {
+        self.say_what_is_used(&place);
         crate::ownership::check(&place, self.env)?;
         let config = self.config(Some(&place))?;
         if config.store_url.is_some() {
@@ -63,7 +85,6 @@ impl<'a> App<'a> {
                 "store.url is set, but this tenure only knows SQLite",
             ));
         }
-        self.say_what_is_used(&place);
         let store = SqliteStore::open(&place.database(), self.store_options())?;
         if store.is_on_fuse() {
             self.printer.warn("the project is on a FUSE file system; its locks may not hold");
@@ -160,11 +181,16 @@ impl<'a> App<'a> {
 
     /// How long a command that waits unless told otherwise may do so.
     pub(crate) fn default_patience(&self, open: &Open<'_>) -> Option<Duration> {
-        let never = self.global.no_wait || self.env.flag("TENURE_NO_WAIT") || self.global.dry_run;
-        (!never).then_some(open.config.locking.wait_timeout)
+        (!self.never_waits()).then_some(open.config.locking.wait_timeout)
     }
 
-    /// How long a command that was asked to wait may do so: `--wait`, `--wait DUR`, or not at all.
+    /// A dry run never waits either: what it waited for would not be kept.
+    pub(crate) fn never_waits(&self) -> bool {
+        self.global.no_wait || self.env.flag("TENURE_NO_WAIT") || self.global.dry_run
+    }
+
+    /// How long a command that was asked to wait may do so: `--wait`, `--wait DUR`, or not at all. A flag beats
+    /// `TENURE_NO_WAIT`.
     pub(crate) fn asked_patience(&self, open: &Open<'_>, wait: Option<Option<Duration>>) -> Option<Duration> {
         if self.global.no_wait || self.global.dry_run {
             return None;

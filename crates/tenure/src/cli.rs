@@ -96,7 +96,7 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    pub(crate) fn name(&self) -> CommandName {
+    pub(crate) fn name(&self) -> CommandName<'static> {
         let (command, subcommand) = match self {
             Self::Init(_) => ("init", None),
             Self::Demo(_) => ("demo", None),

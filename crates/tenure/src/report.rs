@@ -79,6 +79,7 @@ impl Report {
             ErrorKind::ReadOnlyFilesystem => {
                 (ErrorCode::PermissionDenied, "the file system is read-only".to_owned())
             }
+            ErrorKind::TimedOut => (ErrorCode::WaitTimeout, error.to_string()),
             ErrorKind::StorageFull => (otherwise, "the disk is full".to_owned()),
             ErrorKind::InvalidData => (otherwise, "it is not UTF-8 text".to_owned()),
             ErrorKind::IsADirectory => (otherwise, "it is a folder".to_owned()),
@@ -93,7 +94,13 @@ impl Report {
     pub(crate) fn config(error: &ConfigError, file: Option<&str>) -> Self {
         let code = if error.is_usage() { ErrorCode::InvalidArguments } else { ErrorCode::Config };
         let said = error.to_string();
-        let Some(file) = file.filter(|_| !error.is_usage()) else { return Self::new(code, said) };
+        let Some(file) = file.filter(|_| !error.is_usage()) else {
+            let mut report = Self::new(code, said);
+            if let ConfigError::UnknownKey { key, nearest, .. } = error {
+                report.details = Box::new(json!({"key": key, "nearest": nearest}));
+            }
+            return report;
+        };
         let Some(at) = error.position() else { return Self::new(code, format!("{file}: {said}")) };
         let said = said.replacen(&format!(" at {at}"), "", 1);
         let mut report = Self::new(code, format!("{file}:{}:{}: {said}", at.line, at.column));
@@ -114,18 +121,20 @@ impl From<Error> for Report {
             Error::StoreTooNew { .. } => {
                 report.context.push("update tenure to the version that the others use".to_owned());
             }
-            Error::NotInitialized { clone_at, start } => {
+            Error::NotInitialized { clone_at, .. } => {
                 if let Some(clone) = clone_at {
-                    report
-                        .context
-                        .push(format!("{} has a configuration but no database yet.", clone.display()));
+                    let said = format!("{} has a configuration but no database yet.", clone.display());
+                    report.context.push(said);
                 }
-                report.details = Box::new(json!({"path": start.to_string_lossy()}));
-                report.hints.push(Hint::new("make one here", "tenure init"));
+                report.hints.push(Hint::new("make one", "tenure init"));
             }
             Error::TaskNotFound { .. } => {
                 report.hints.push(Hint::new("see all tasks", "tenure tasks list --status all"));
             }
+            Error::AgentNotFound { .. } => {
+                report.hints.push(Hint::new("see all agents", "tenure agents list"))
+            }
+            Error::LockNotFound { .. } => report.hints.push(Hint::new("see all locks", "tenure locks list")),
             Error::SectionNotFound { similar, .. } => match similar.first() {
                 Some(name) => report.hints.push(Hint::new(
                     "did you mean",
@@ -134,13 +143,14 @@ impl From<Error> for Report {
                 None => report.hints.push(Hint::new("see all sections", "tenure sections list")),
             },
             Error::Ambiguous { candidates, more, .. } => {
+                let many = if *more { "many" } else { "several" };
                 for candidate in candidates {
                     report.context.push(format!("  {}  {}", candidate.key, candidate.title));
                 }
                 if *more {
                     report.context.push("  …".to_owned());
                 }
-                "That could be several tasks; name one by its key:".clone_into(&mut report.message);
+                report.message = format!("that could be {many} tasks; name one by its key");
             }
             Error::Locked(locked) | Error::WaitTimeout { locked: Some(locked), .. } => {
                 report.context.extend(locked_context(locked));

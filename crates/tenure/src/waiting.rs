@@ -104,13 +104,13 @@ fn stand_in_line(
             }
         };
         terms.ticket = Some(ticket);
-        bar.begin(app, want, locked.as_deref());
         let now = Instant::now();
         if now >= deadline {
             leave(open, &terms)?;
             bar.end(app);
-            return Err(timed_out(want, begun.elapsed(), locked).into());
+            return Err(timed_out(want, patience, locked).into());
         }
+        bar.begin(app, want, locked.as_deref());
         let left = deadline - now;
         let expiry = until.map(|at| at.since(app.env.clock.now()) + Duration::from_millis(1));
         let nap = left.min(open.config.locking.poll_interval).min(expiry.unwrap_or(Duration::MAX));
@@ -205,12 +205,6 @@ fn timed_out(want: &Want, waited: Duration, locked: Option<Box<Locked>>) -> Erro
     let what = match want {
         Want::Task { title, .. } => format!("task {title:?}"),
         Want::Next(_) => "a task to become ready".to_owned(),
-    };
-    // To the second, unless that would say "0s" of a wait that did take place.
-    let waited = if waited >= Duration::from_secs(1) {
-        Duration::from_secs(waited.as_secs())
-    } else {
-        Duration::from_millis(u64::try_from(waited.as_millis()).unwrap_or(0))
     };
     Error::WaitTimeout { what, waited, locked }
 }

@@ -9,6 +9,7 @@ pub(crate) mod agents;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod demo;
+mod event_view;
 pub(crate) mod events;
 pub(crate) mod exclusive;
 pub(crate) mod init;
