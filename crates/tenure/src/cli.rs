@@ -40,7 +40,7 @@ pub(crate) struct Global {
     /// Say only what was asked for
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
-    /// Say more (repeat for still more)
+    /// Say on standard error which project, files and store are used (-vv: and how long it took)
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub(crate) verbose: u8,
     /// No colours
@@ -74,7 +74,7 @@ pub(crate) enum Command {
     Whoami(whoami::Args),
     Why(why::Args),
     #[command(visible_alias = "task")]
-    Tasks(tasks::Args),
+    Tasks(Box<tasks::Args>),
     #[command(visible_alias = "section")]
     Sections(sections::Args),
     #[command(visible_alias = "lock")]
@@ -96,7 +96,7 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    pub(crate) fn name(&self) -> CommandName {
+    pub(crate) fn name(&self) -> CommandName<'static> {
         let (command, subcommand) = match self {
             Self::Init(_) => ("init", None),
             Self::Demo(_) => ("demo", None),

@@ -121,6 +121,17 @@ pub(super) fn mark_ending(
     Ok(charged)
 }
 
+/// Its lease is over and nobody has marked it: whoever did so died in between, or wrote by other means.
+pub(super) fn mark_orphan(tx: &mut dyn Tx, attempt: &Attempt, actor: &str) -> Result<()> {
+    if attempt.state != AttemptState::Running {
+        return Ok(());
+    }
+    let reason = attempt.reason.clone().or_else(|| Some("its lease is over".to_owned()));
+    let ending = Attempt { state: AttemptState::Ending, reason, ..attempt.clone() };
+    tx.update_attempt(&ending.id, &ending)?;
+    say(tx, &ending, EventKind::AttemptEnding, actor)
+}
+
 /// The lease is taken up again: what time alone had doomed goes on, or the next clean-up would end it.
 pub(super) fn mark_running(tx: &mut dyn Tx, lease: &Lease) -> Result<()> {
     for attempt in tx.attempts(&lease.resource)? {

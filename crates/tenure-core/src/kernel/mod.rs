@@ -11,6 +11,7 @@ mod acquire;
 mod attempt;
 mod end;
 mod line;
+mod reconcile;
 mod refusal;
 mod renew;
 mod settle;
@@ -24,6 +25,7 @@ pub use attempt::{
 };
 pub use end::{Finish, Finished, Forced, break_off, bury_lapsed, finish, force, let_go, release_resource};
 pub use line::{join_line, leave_line, waiting_before};
+pub use reconcile::{Repairs, reconcile};
 pub use refusal::locked;
 pub use renew::{Beat, check, renew, renew_resource};
 pub(crate) use settle::held_error;

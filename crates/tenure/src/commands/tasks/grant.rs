@@ -25,6 +25,9 @@ pub(super) fn answer(app: &App<'_>, grant: &Grant, joined: bool) -> Answer {
             .and(Style::Plain, format!(" task {key}"));
     }
     text.line(format!("  {}", grant.task.title));
+    if app.global.dry_run {
+        return Answer::new(data(app, grant), text);
+    }
     text.line(format!("  Lease: {}   Fence: {}", grant.lease.id, grant.lease.fence));
     text.line(format!("  Expires in: {}", format_rounded(grant.lease.expires_at.since(now))));
     if joined {

@@ -150,7 +150,7 @@ fn tell(app: &mut App<'_>, granted: &Grant, attempt: &str, ended: Ended) -> Outc
     };
     let failed = |app: &App<'_>, message: String, task: &Task, code: u8| {
         let mut report = Report::new(ErrorCode::AgentFailed, message);
-        report.details = data(app, task, code);
+        *report.details = data(app, task, code);
         report.exit = Some(code);
         report
     };
@@ -178,7 +178,7 @@ fn tell(app: &mut App<'_>, granted: &Grant, attempt: &str, ended: Ended) -> Outc
             let code = code_of(Exit::Signal(signal));
             let mut report = Report::interrupted(code);
             report.message = format!("interrupted; {} is {}", task.key, task.status);
-            report.details = data(app, &task, code);
+            *report.details = data(app, &task, code);
             Err(report)
         }
         Ended::Lost(loss) => Err(lost(loss, granted)),
