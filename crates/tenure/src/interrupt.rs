@@ -48,21 +48,27 @@ impl Interrupts {
 
     /// The signal that came, as an exit code: 130 or 143.
     pub(crate) fn caught(&self) -> Option<u8> {
+        self.drain();
+        exit_code(self.which.load(Ordering::SeqCst))
+    }
+
+    /// The signal that came since the last call.
+    pub(crate) fn take(&self) -> Option<u8> {
+        self.drain();
+        // In one step: a signal between a look and a reset would be lost.
+        exit_code(self.which.swap(0, Ordering::SeqCst))
+    }
+
+    fn drain(&self) {
         let mut buffer = [0; 16];
         let _ = (&self.pipe).read(&mut buffer);
-        match self.which.load(Ordering::SeqCst) {
-            0 => None,
-            signal => u8::try_from(128 + signal).ok(),
-        }
     }
 }
 
-impl Interrupts {
-    /// The signal that came since the last call.
-    pub(crate) fn take(&self) -> Option<u8> {
-        let code = self.caught();
-        self.which.store(0, Ordering::SeqCst);
-        code
+fn exit_code(signal: usize) -> Option<u8> {
+    match signal {
+        0 => None,
+        signal => u8::try_from(128 + signal).ok(),
     }
 }
 

@@ -307,7 +307,7 @@ fn give_back(
             tx.edit_task(&id, &TaskEdit { attempts: Some(attempts), ..TaskEdit::default() }, None)?;
             if attempts >= world.policy.max_attempts {
                 to = TaskStatus::Failed;
-                why = format!("given up after {attempts} broken attempts, the last one: {why}");
+                why = format!("{attempts} attempts broke off, the last one: {why}");
             }
         }
         if still_where_left(lease, task.status) {

@@ -142,3 +142,72 @@ pub(super) fn next_passes_over_a_task_that_has_just_failed_for_good(fresh: &dyn 
     assert_eq!(f.next(&f.bare("bob")).unwrap().task.key, "B");
     assert_eq!(f.status("A"), TaskStatus::Failed);
 }
+
+pub(super) fn noting_the_pid_does_not_undo_what_a_takeover_has_marked(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    f.add_task("A");
+    let mut attempt = attempt(&f, 7);
+    f.clock.advance(TTL);
+    f.claim(&f.bare("bob"), "A").unwrap();
+    f.write(|tx| kernel::note_pid(tx, &mut attempt, 70)).unwrap();
+    let now = stored(&f, &attempt);
+    assert_eq!(
+        (now.state, now.reason.as_deref(), now.pid),
+        (AttemptState::Ending, Some("expired"), Some(70))
+    );
+    assert_eq!(now, attempt);
+}
+
+pub(super) fn a_start_that_failed_is_known_by_its_reason_while_the_attempt_runs(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    f.add_task("A");
+    let attempt = attempt(&f, 7);
+    assert_eq!(f.read(|view| kernel::failed_start(view, &attempt)), None);
+    f.write(|tx| kernel::note_failed_start(tx, &attempt, "no such command")).unwrap();
+    assert_eq!(f.read(|view| kernel::failed_start(view, &attempt)).as_deref(), Some("no such command"));
+    f.force(&f.lease("A").unwrap()).unwrap();
+    // What a takeover wrote is not a failed start, and is not overwritten by one.
+    assert_eq!(f.read(|view| kernel::failed_start(view, &attempt)), None);
+    f.write(|tx| kernel::note_failed_start(tx, &attempt, "too late")).unwrap();
+    assert_eq!(stored(&f, &attempt).reason.as_deref(), Some("forced"));
+}
+
+pub(super) fn what_broke_off_goes_back_charged_and_fails_at_the_limit(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    f.add_task("A");
+    for pid in 1..=3 {
+        assert_eq!((f.status("A"), f.task("A").attempts), (TaskStatus::Pending, pid - 1));
+        let attempt = attempt(&f, pid);
+        let ann = f.worker("ann", pid);
+        // Late, but nobody has been given it: once the lease ran out, once a clean-up has closed it as well.
+        if pid > 1 {
+            f.clock.advance(TTL);
+        }
+        if pid > 2 {
+            f.cleanup();
+        }
+        let name = f.name("A");
+        f.write(|tx| kernel::break_off(tx, &f.world(), &ann, &name, "killed by SIGSEGV")).unwrap();
+        assert_eq!(f.lease("A"), None);
+        let now = stored(&f, &attempt);
+        assert_eq!(now.state, AttemptState::Ending);
+    }
+    assert_eq!((f.status("A"), f.task("A").attempts), (TaskStatus::Failed, 3));
+    let last = f.events().into_iter().rfind(|e| e.kind == EventKind::TaskStatus).unwrap();
+    assert_eq!(last.to, Some(TaskStatus::Failed));
+    assert!(last.detail["message"].as_str().unwrap().contains("killed by SIGSEGV"));
+}
+
+pub(super) fn what_broke_off_after_a_takeover_is_refused(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    f.add_task("A");
+    attempt(&f, 7);
+    let fence = f.lease("A").unwrap().fence;
+    f.clock.advance(TTL);
+    f.claim(&f.bare("bob"), "A").unwrap();
+    let ann = f.worker("ann", 7).with_fence(Some(fence));
+    let name = f.name("A");
+    let word = f.write(|tx| kernel::break_off(tx, &f.world(), &ann, &name, "killed"));
+    assert_eq!(refused(word), ErrorCode::LeaseLost);
+    assert_eq!((f.status("A"), f.task("A").attempts), (TaskStatus::InProgress, 0));
+}

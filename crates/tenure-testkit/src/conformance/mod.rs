@@ -154,6 +154,10 @@ pub fn cases() -> Vec<(&'static str, Case)> {
             only_a_supervisor_that_died_in_this_boot_charges_the_task,
             a_holder_that_died_without_an_attempt_is_not_charged,
             at_max_attempts_the_task_has_failed_and_says_why,
+            noting_the_pid_does_not_undo_what_a_takeover_has_marked,
+            a_start_that_failed_is_known_by_its_reason_while_the_attempt_runs,
+            what_broke_off_goes_back_charged_and_fails_at_the_limit,
+            what_broke_off_after_a_takeover_is_refused,
             a_claim_that_finds_the_last_attempt_dead_fails_the_task_for_good,
             next_passes_over_a_task_that_has_just_failed_for_good,
         }

@@ -44,6 +44,27 @@ fn a_command_does_not_start_under_an_attempt_that_is_over() {
 }
 
 #[test]
+fn nor_under_one_that_is_ending_or_whose_supervisor_was_killed() {
+    for kill in [false, true] {
+        let project = Project::new();
+        let first = project.start("a", &[], "echo $TENURE_ATTEMPT > mark; touch up; sleep 120");
+        project.wait_for_file("up");
+        if kill {
+            // Nobody has noticed yet: the row still says that it runs.
+            first.signal("KILL");
+            assert_eq!(first.wait().0, 137);
+        } else {
+            first.signal("STOP");
+            project.ok(&["tasks", "skip", "T", "--force", "--agent", "boss"]);
+        }
+        let mut late = project.command(&["start-attempt", "--", "touch", "ran"]);
+        late.env("TENURE_ATTEMPT", project.read("mark").trim());
+        assert_eq!(finish(late).status.code(), Some(8), "killed: {kill}");
+        assert!(!project.path("ran").exists());
+    }
+}
+
+#[test]
 fn a_command_that_is_run_dry_is_refused() {
     let project = Project::new();
     assert_eq!(project.code(&["tasks", "run", "T", "--dry-run", "--", "touch", "ran"]), 2);
