@@ -24,5 +24,6 @@ mod projects;
 mod sections;
 mod status;
 mod tasks;
+mod walk;
 mod whoami;
 mod why;
