@@ -36,7 +36,7 @@ pub(crate) struct TestEnv {
 impl TestEnv {
     /// An empty folder `work`, which is not a project, beside an empty HOME.
     pub(crate) fn new() -> Self {
-        let folder = tempfile::Builder::new().prefix("tenure-cli-").tempdir().unwrap();
+        let folder = temporary_folder();
         let root = folder.path().canonicalize().unwrap();
         for name in ["home", "work", "run"] {
             std::fs::create_dir(root.join(name)).unwrap();
@@ -166,6 +166,13 @@ impl Drop for TestEnv {
     fn drop(&mut self) {
         let _ = Command::new("chmod").args(["-R", "u+rwx"]).arg(self.folder.path()).output();
     }
+}
+
+/// In memory where that is possible: the tests commit thousands of times, and here it is not the disk that is tested.
+fn temporary_folder() -> TempDir {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix("tenure-cli-");
+    builder.tempdir_in("/dev/shm").or_else(|_| builder.tempdir()).unwrap()
 }
 
 fn collect(folder: &Path, found: &mut std::collections::BTreeMap<PathBuf, Vec<u8>>) {
