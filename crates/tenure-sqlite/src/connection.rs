@@ -17,6 +17,9 @@ use crate::filesystem;
 use crate::gate::Gate;
 use crate::migrate;
 
+/// About ten transactions.
+const LONG_LOG: u64 = 512 * 1024;
+
 #[derive(Debug, Clone)]
 pub struct OpenOptions {
     pub clock: Arc<dyn Clock>,
@@ -102,6 +105,16 @@ impl SqliteStore {
         Ok(())
     }
 
+    /// The last process out leaves the log as it is, which saves it four flushes; but the first one in then reads all of
+    /// it. So whoever finds it grown lets its own close move it into the database.
+    fn tidy_on_close(&self) {
+        let mut log = self.path.clone().into_os_string();
+        log.push("-wal");
+        if std::fs::metadata(log).is_ok_and(|found| found.len() > LONG_LOG) {
+            let _ = self.conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false);
+        }
+    }
+
     fn transaction(&self) -> Transaction<'_> {
         Transaction { conn: &self.conn, now: self.options.clock.now(), rings: Vec::new() }
     }
@@ -140,6 +153,7 @@ impl Store for SqliteStore {
         }
         drop(pass);
         doorbell::ring_all(&tx.rings);
+        self.tidy_on_close();
         Ok(())
     }
 }
