@@ -11,13 +11,17 @@ pub mod error;
 pub mod event;
 pub mod holder;
 pub mod id;
+pub mod import;
 pub mod kernel;
 pub mod lease;
 pub mod reference;
 pub mod rules;
+pub mod runner;
 pub mod section;
 pub mod store;
 pub mod task;
+pub mod text;
+pub mod wire;
 pub mod world;
 
 pub use clock::{Clock, SystemClock, Timestamp};

@@ -122,7 +122,12 @@ impl ProcessIdentity {
 
     /// Whether this life of the process still goes on.
     pub fn liveness(&self) -> Liveness {
-        judge(self, &Host::here(), sys::process::probe)
+        self.liveness_seen_from(&Host::here())
+    }
+
+    /// The same, for whoever asks about many and looks up once where it is itself.
+    pub fn liveness_seen_from(&self, here: &Host) -> Liveness {
+        judge(self, here, sys::process::probe)
     }
 }
 
@@ -148,12 +153,11 @@ pub fn judge(recorded: &ProcessIdentity, here: &Host, probe: impl Fn(u32) -> Pro
         return Liveness::Unknown;
     }
     match probe(recorded.pid) {
-        Probe::Gone | Probe::Zombie => Liveness::Dead,
         Probe::Unclear => Liveness::Unknown,
         Probe::Running { start_time: None } => Liveness::Alive,
         Probe::Running { start_time: Some(_) } if recorded.start_time == 0 => Liveness::Unknown,
         Probe::Running { start_time: Some(started) } if started == recorded.start_time => Liveness::Alive,
-        Probe::Running { start_time: Some(_) } => Liveness::Dead,
+        Probe::Gone | Probe::Zombie | Probe::Running { start_time: Some(_) } => Liveness::Dead,
     }
 }
 

@@ -13,6 +13,7 @@ use tenure_core::{Clock, Error, Result, Timestamp};
 
 use crate::doorbell;
 use crate::error::{io_error, sql_error};
+use crate::filesystem;
 use crate::gate::Gate;
 use crate::migrate;
 
@@ -37,6 +38,7 @@ pub struct SqliteStore {
     gate: Gate,
     options: OpenOptions,
     synchronous: RefCell<Option<Durability>>,
+    kind: filesystem::Kind,
 }
 
 impl fmt::Debug for SqliteStore {
@@ -59,6 +61,7 @@ impl SqliteStore {
 
     fn open_with(path: &Path, options: OpenOptions, extra: OpenFlags) -> Result<Self> {
         check_readable(path, extra.contains(OpenFlags::SQLITE_OPEN_CREATE))?;
+        let kind = filesystem::check(path.parent().unwrap_or(path))?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | extra;
         let conn = Connection::open_with_flags(path, flags).map_err(|e| sql_error(&e))?;
         conn.busy_timeout(options.patience).map_err(|e| sql_error(&e))?;
@@ -66,11 +69,20 @@ impl SqliteStore {
         conn.set_prepared_statement_cache_capacity(64);
         conn.pragma_update(None, "foreign_keys", true).map_err(|e| sql_error(&e))?;
         let gate = Gate::beside(path);
-        if migrate::version(&conn)? < migrate::LATEST {
+        let version = migrate::version(&conn)?;
+        if version == 0 && !extra.contains(OpenFlags::SQLITE_OPEN_CREATE) {
+            migrate::refuse_empty(&conn)?;
+        }
+        if version < migrate::LATEST {
             let _pass = gate.enter(options.patience)?;
             migrate::climb(&conn)?;
         }
-        Ok(Self { conn, path: path.to_owned(), gate, options, synchronous: RefCell::new(None) })
+        Ok(Self { conn, path: path.to_owned(), gate, options, synchronous: RefCell::new(None), kind })
+    }
+
+    /// Worth a warning: whether its locks hold depends on what is behind it.
+    pub fn is_on_fuse(&self) -> bool {
+        self.kind == filesystem::Kind::Fuse
     }
 
     pub fn path(&self) -> &Path {

@@ -9,13 +9,15 @@ mod directory;
 mod doorbell;
 mod error;
 mod feed;
+mod filesystem;
 mod gate;
 mod leases;
 mod migrate;
 mod rows;
+mod runners;
 mod sections;
 mod tasks;
 
 pub use connection::{OpenOptions, SqliteStore};
-pub use directory::{Directory, KnownProject};
+pub use directory::{Directory, KnownProject, KnownRunner};
 pub use doorbell::Doorbell;

@@ -405,6 +405,19 @@ impl ReadTasks for Transaction<'_> {
         self.edges(task).map_err(|e| sql_error(&e))
     }
 
+    fn dependents(&self, task: &TaskId) -> Result<Vec<TaskName>> {
+        let read = || -> Sql<Vec<_>> {
+            self.conn
+                .prepare_cached(
+                    "SELECT t.id, t.key, t.title, t.status FROM task_deps d JOIN tasks t ON t.id = d.task_id
+                     WHERE d.depends_on = ?1 ORDER BY t.key",
+                )?
+                .query_map([task.as_str()], read_name)?
+                .collect()
+        };
+        read().map_err(|e| sql_error(&e))
+    }
+
     fn last_position(&self, section: Option<&SectionId>) -> Result<Option<i64>> {
         self.conn
             .prepare_cached("SELECT max(position) FROM tasks WHERE section_id = ?1")

@@ -382,17 +382,17 @@ fn register_agent(tx: &mut dyn Tx, caller: &Caller) -> Result<()> {
         return Ok(());
     }
     let now = tx.now();
-    let agent = match tx.agent(&caller.holder.id)? {
-        Some(known) => Agent { last_seen_at: now, left_at: None, ..known },
-        None => Agent {
-            id: caller.holder.id.clone(),
-            name: None,
-            capabilities: Vec::new(),
-            joined_at: now,
-            last_seen_at: now,
-            left_at: None,
-            active_claims: 0,
-        },
-    };
-    tx.save_agent(&agent)
+    if let Some(known) = tx.agent(&caller.holder.id)? {
+        return tx.save_agent(&Agent { last_seen_at: now, left_at: None, ..known });
+    }
+    tx.save_agent(&Agent {
+        id: caller.holder.id.clone(),
+        name: None,
+        capabilities: Vec::new(),
+        joined_at: now,
+        last_seen_at: now,
+        left_at: None,
+        active_claims: 0,
+    })?;
+    tx.append(NewEvent::new(EventKind::AgentJoined, &caller.holder.id)).map(drop)
 }

@@ -11,7 +11,7 @@ use crate::event::{EventKind, NewEvent};
 use crate::holder::Caller;
 use crate::id::TaskId;
 use crate::lease::{EndReason, Lease, Resource, Standing};
-use crate::store::{Eyes, Tx};
+use crate::store::Tx;
 use crate::task::{Task, TaskStatus};
 use crate::world::World;
 
@@ -57,7 +57,7 @@ pub fn settle(
                 ring_holder(tx, lease);
                 evicted = Some(lease.clone());
             }
-            Standing::Live => return Err(held(tx, &eyes, &task, lease)),
+            Standing::Live => return Err(held_error(tx, world, &task, lease)?),
             standing => {
                 close(tx, lease, reason_of(standing), message, actor, false)?;
                 drop_section(tx, world, &eyes, &task, lease, reason_of(standing))?;
@@ -77,25 +77,12 @@ pub fn settle(
     Ok(evicted)
 }
 
-/// Refuses if another holds the task: before editing or deleting it.
-pub(crate) fn refuse_if_held(tx: &mut dyn Tx, world: &World<'_>, caller: &Caller, task: &Task) -> Result<()> {
-    match &task.lease {
-        Some(lease)
-            if lease.standing(tx.now(), world.judge) == Standing::Live
-                && !same_holder(lease, caller, false) =>
-        {
-            let eyes = world.eyes(tx, Some(&caller.holder))?;
-            Err(held(tx, &eyes, task, lease))
-        }
-        _ => Ok(()),
-    }
-}
-
-fn held(tx: &mut dyn Tx, eyes: &Eyes, task: &Task, lease: &Lease) -> Error {
+/// The refusal of a change to a task that somebody holds.
+pub(crate) fn held_error(tx: &dyn Tx, world: &World<'_>, task: &Task, lease: &Lease) -> Result<Error> {
+    let eyes = world.eyes(tx, None)?;
     let resource = lease.resource.clone();
-    let queue = super::line::ahead(tx, eyes, &resource, None).map_or(0, |line| line.len());
-    match super::refusal::locked(tx, resource, &task.title, Some(name_of(task)), Some(lease.clone()), queue) {
-        Ok(locked) => Error::Locked(Box::new(locked)),
-        Err(error) => error,
-    }
+    let queue = super::line::waiting_before(tx, &eyes, &resource, None)?;
+    let locked =
+        super::refusal::locked(tx, resource, &task.title, Some(name_of(task)), Some(lease.clone()), queue)?;
+    Ok(Error::Locked(Box::new(locked)))
 }

@@ -4,9 +4,15 @@ use crate::error::Result;
 use crate::lease::{Resource, ResourceKind};
 use crate::store::{Eyes, LeaseFilter, Tx};
 
-/// The first live waiter for `resource`.
+/// The first live waiter for `resource`. Places of the dead are taken away on the way there.
 pub(super) fn first_in_line(tx: &mut dyn Tx, eyes: &Eyes, resource: &Resource) -> Result<()> {
-    let first = super::line::ahead(tx, eyes, resource, None)?.into_iter().find_map(|ticket| ticket.doorbell);
+    let (dead, mut line): (Vec<_>, Vec<_>) =
+        tx.tickets(resource)?.into_iter().partition(|ticket| eyes.is_dead(&ticket.process));
+    for ticket in dead {
+        tx.delete_ticket(ticket.number)?;
+    }
+    line.retain(|ticket| super::line::is_live(tx, eyes, ticket));
+    let first = line.into_iter().find_map(|ticket| ticket.doorbell);
     if let Some(doorbell) = first {
         tx.ring(&doorbell);
     }
@@ -27,4 +33,21 @@ pub(crate) fn work_appeared(tx: &mut dyn Tx, eyes: &Eyes) -> Result<()> {
 /// The line of those who want any ready task.
 pub(super) fn ready_line() -> Resource {
     Resource::new(ResourceKind::Ready, "")
+}
+
+/// Somebody was written to: those of that name who listen for messages.
+pub(crate) fn message_arrived(tx: &mut dyn Tx, eyes: &Eyes, to: Option<&str>) -> Result<()> {
+    for ticket in super::line::ahead(tx, eyes, &message_line(), None)? {
+        if to.is_none_or(|to| to == ticket.holder.id)
+            && let Some(doorbell) = ticket.doorbell
+        {
+            tx.ring(&doorbell);
+        }
+    }
+    Ok(())
+}
+
+/// Those who wait for messages. It is no queue: all of them are told.
+pub fn message_line() -> Resource {
+    Resource::new(ResourceKind::Ready, "messages")
 }

@@ -1,1 +1,41 @@
+//! What may be done to tasks and sections, by whom, and when. Each function is one decision inside one transaction.
 
+mod add;
+mod agents;
+mod depend;
+mod edit;
+mod locks;
+mod messages;
+mod sections;
+mod status;
+mod take_in;
+
+pub use add::{AddTask, add_task};
+pub use agents::{join_agent, leave_agent};
+pub use depend::{depend, undepend};
+pub use edit::{EditTask, delete_task, edit_task};
+pub use locks::{LockRef, Release, find_lock, release_lock};
+pub use messages::{acknowledge, send_message};
+pub use sections::{
+    AddSection, EditSection, add_section, delete_section, depend_section, edit_section, undepend_section,
+};
+pub use status::{Change, Changed, change_status};
+pub use take_in::{TakenIn, take_in};
+
+use crate::error::{Error, Result};
+use crate::task::MAX_PRIORITY;
+
+impl From<crate::text::TextError> for Error {
+    fn from(error: crate::text::TextError) -> Self {
+        Self::invalid(error.to_string())
+    }
+}
+
+fn check_priority(priority: i64) -> Result<()> {
+    if priority.abs() > MAX_PRIORITY {
+        return Err(Error::invalid(format!(
+            "the priority {priority} is out of range; it goes from -{MAX_PRIORITY} to {MAX_PRIORITY}, lower first"
+        )));
+    }
+    Ok(())
+}

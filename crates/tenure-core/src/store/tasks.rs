@@ -71,6 +71,8 @@ pub trait ReadTasks {
     fn count_tasks(&self) -> Result<Vec<(TaskStatus, u64)>>;
     /// Every edge `task → what it depends on` that can be reached from `task`, with the keys of both ends.
     fn edges_from(&self, task: &TaskId) -> Result<Vec<(TaskName, TaskName)>>;
+    /// The tasks that wait for this one.
+    fn dependents(&self, task: &TaskId) -> Result<Vec<TaskName>>;
     /// Positions in a section: the greatest, and the smallest beyond `after`.
     fn last_position(&self, section: Option<&SectionId>) -> Result<Option<i64>>;
     fn position_after(&self, section: Option<&SectionId>, after: i64) -> Result<Option<i64>>;

@@ -64,6 +64,15 @@ pub(crate) fn probe(pid: u32) -> Probe {
     }
 }
 
+/// A cheaper question than [`probe`]: whether anything, be it a zombie, has this number.
+pub(crate) fn exists(pid: u32) -> bool {
+    i32::try_from(pid)
+        .ok()
+        .filter(|pid| *pid > 0)
+        .and_then(Pid::from_raw)
+        .is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(Errno::SRCH))
+}
+
 /// Whether the numbers in `/proc` are those of our own pid namespace. After `unshare --pid` without a new mount they are
 /// not, and `/proc/2` is then somebody else.
 fn procfs_is_ours() -> bool {

@@ -96,3 +96,7 @@ fn host_uuid() -> Option<String> {
     let result = unsafe { libc::gethostuuid(uuid.as_mut_ptr(), &raw const wait) };
     (result == 0).then(|| uuid.iter().map(|byte| format!("{byte:02x}")).collect())
 }
+
+pub(crate) fn exists(pid: u32) -> bool {
+    probe(pid) != Probe::Gone
+}

@@ -25,3 +25,7 @@ pub(crate) fn own_start_time() -> Option<u64> {
 pub(crate) fn probe(pid: u32) -> Probe {
     if pid == 0 { Probe::Gone } else { Probe::Unclear }
 }
+
+pub(crate) fn exists(pid: u32) -> bool {
+    probe(pid) != Probe::Gone
+}

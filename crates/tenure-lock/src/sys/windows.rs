@@ -103,3 +103,7 @@ fn describe(handle: HANDLE) -> Probe {
     let start = (u64::from(created.dwHighDateTime) << 32) | u64::from(created.dwLowDateTime);
     Probe::Running { start_time: timed.then_some(start) }
 }
+
+pub(crate) fn exists(pid: u32) -> bool {
+    probe(pid) != Probe::Gone
+}

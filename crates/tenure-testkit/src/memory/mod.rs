@@ -9,6 +9,7 @@
 mod feed;
 mod fingerprint;
 mod leases;
+mod runners;
 mod sections;
 mod state;
 mod tasks;

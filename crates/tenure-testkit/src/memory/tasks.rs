@@ -145,6 +145,14 @@ impl ReadTasks for MemoryTx {
         Ok(edges)
     }
 
+    fn dependents(&self, task: &TaskId) -> Result<Vec<TaskName>> {
+        let waiting = self.state.task_deps.iter().filter(|(_, on)| on == task);
+        let mut names: Vec<_> =
+            waiting.filter_map(|(id, _)| self.state.tasks.get(id).map(|row| name(id, row))).collect();
+        names.sort_by(|a, b| a.key.cmp(&b.key));
+        Ok(names)
+    }
+
     fn last_position(&self, section: Option<&SectionId>) -> Result<Option<i64>> {
         let inside = self.state.tasks.values().filter(|task| task.section.as_ref() == section);
         Ok(inside.map(|task| task.position).max())

@@ -1,0 +1,70 @@
+//! Why a file was not imported.
+
+use std::fmt;
+
+use thiserror::Error;
+
+use super::Format;
+use crate::text::{TextError, escape_line};
+
+/// How many problems are spelled out; the rest are counted.
+pub(super) const SHOWN_PROBLEMS: usize = 10;
+
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ImportError {
+    /// Neither the name nor the content says what it is.
+    #[error(
+        "cannot tell the format: neither a Markdown check list, nor JSON, nor a lodestar spec, nor beads JSONL"
+    )]
+    UnknownFormat,
+    /// The file is not what its format says.
+    #[error("line {line}: not a valid {format} file: {message}")]
+    Syntax { format: Format, line: usize, message: String },
+    /// The file can be read, but holds what cannot be stored.
+    #[error("{}", list(.problems, *.total))]
+    Invalid {
+        /// The first ten, in the order of the file.
+        problems: Vec<Problem>,
+        /// All of them.
+        total: usize,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    pub line: usize,
+    pub reason: Reason,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.line, self.reason)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum Reason {
+    #[error(transparent)]
+    Text(#[from] TextError),
+    #[error("the key {key} is already used on line {first}")]
+    DuplicateKey { key: String, first: usize },
+    #[error("`{}` is missing", escape_line(.field))]
+    Missing { field: String },
+    #[error("`{}` must be {expected}", escape_line(.field))]
+    WrongType { field: String, expected: &'static str },
+    #[error("no task status is called `{}`", escape_line(.status))]
+    UnknownStatus { status: String },
+    #[error("a dependency is not a task key: {0}")]
+    Dependency(TextError),
+}
+
+fn list(problems: &[Problem], total: usize) -> String {
+    let mut text: Vec<String> = problems.iter().map(Problem::to_string).collect();
+    let more = total.saturating_sub(problems.len());
+    if more > 0 {
+        text.push(format!("and {more} more"));
+    }
+    text.join("\n")
+}

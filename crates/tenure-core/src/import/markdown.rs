@@ -1,0 +1,305 @@
+//! Markdown check lists.
+//!
+//! What becomes of what:
+//! - `- [ ]`, `* [x]`, `+ [X]`, `1. [ ]` are tasks. `[-]` is skipped; `[~]` and `[/]` were begun, so they are
+//!   pending, and said, as is any other sign in the brackets.
+//! - The nearest `#` or `##` heading above is the section. A deeper heading only makes the anchor in `sourceFile`
+//!   more precise, unless there is no other.
+//! - Nested check items are tasks of their own, and the outer one waits for them: it is what is left to do when
+//!   its parts are done. Where an inner item says that it waits for the outer one, that counts instead.
+//! - Indented text, plain list items and code below an item are its description. Text outside of items is not
+//!   copied: `sourceFile` leads there.
+//! - Code blocks, HTML comments, quotations and front matter are not searched for items.
+//!
+//! Guarantees: one pass over the lines, no recursion whatever the nesting.
+
+mod anchor;
+mod family;
+mod item;
+mod lines;
+
+use std::collections::HashMap;
+
+use super::collect::Collector;
+use super::{Import, ImportError, ImportedStatus, ImportedTask};
+use anchor::{Anchors, plain};
+use family::{Draft, link};
+use item::{Mark, after_check_box, after_marker, dependency_line, split_dependencies, split_key};
+use lines::{
+    Fence, Heading, comment_at_start, dedent, front_matter, heading, indent, is_break, without_comments,
+};
+
+/// Whether a line is an item with a check box.
+pub(super) fn is_check_item(line: &str) -> bool {
+    let (_, text) = indent(line);
+    after_marker(text).and_then(|(_, rest)| after_check_box(rest)).is_some()
+}
+
+pub(super) fn parse(file_name: &str, text: &str) -> Result<Import, ImportError> {
+    let mut scan = Scan { file_name, ..Scan::default() };
+    for (number, line) in (1..).zip(text.lines()).skip(front_matter(text)) {
+        scan.line(number, line);
+    }
+    scan.finish()
+}
+
+/// A list item that is still open.
+struct Level {
+    column: usize,
+    /// The innermost task around text at this level.
+    owner: Option<usize>,
+}
+
+impl Level {
+    /// Two columns suffice, also below `1. `, where strict Markdown wants three.
+    fn contains(&self, column: usize) -> bool {
+        column >= self.column + 2
+    }
+}
+
+#[derive(Default)]
+struct Scan<'a> {
+    file_name: &'a str,
+    into: Collector,
+    drafts: Vec<Draft>,
+    open: Vec<Level>,
+    fence: Option<(usize, Fence)>,
+    comment_since: Option<usize>,
+    /// A line of text that an underline would make a heading.
+    paragraph: Option<(usize, String)>,
+    /// The line before belongs to an item, so that text at any column goes on with it.
+    goes_on: bool,
+    after_blank: bool,
+    section: Option<String>,
+    section_is_deep: bool,
+    section_line: usize,
+    section_lines: HashMap<String, usize>,
+    anchor: Option<String>,
+    anchors: Anchors,
+}
+
+impl Scan<'_> {
+    fn line(&mut self, number: usize, line: &str) {
+        let (column, text) = indent(line);
+        if let Some((_, fence)) = &self.fence {
+            // A list item ends where the indentation does, and an open code block in it ends with it.
+            if text.is_empty() || column >= fence.column {
+                if fence.is_closed_by(text) {
+                    self.fence = None;
+                }
+                return self.describe(line);
+            }
+            self.fence = None;
+        }
+        let rest;
+        let line = if self.comment_since.is_some() || text.starts_with("<!--") {
+            let Some(after) = comment_at_start(text, self.comment_since.is_some()) else {
+                self.comment_since.get_or_insert(number);
+                return;
+            };
+            self.comment_since = None;
+            if after.trim().is_empty() {
+                return;
+            }
+            rest = " ".repeat(column) + after.trim_start();
+            &rest
+        } else {
+            line
+        };
+        let line = without_comments(line);
+        let (column, text) = indent(&line);
+        if text.is_empty() {
+            self.end_paragraph();
+            self.goes_on = false;
+            self.after_blank = true;
+        } else {
+            self.content(number, column, text.trim_end(), &line);
+        }
+    }
+
+    fn content(&mut self, number: usize, column: usize, text: &str, line: &str) {
+        let is_inside = self.open.first().is_some_and(|outermost| outermost.contains(column));
+        if !is_inside && column < 4 {
+            if let Some(found) = self.heading_here(number, text) {
+                return self.begin_section(found);
+            }
+            if is_break(text) {
+                self.end_paragraph();
+                self.open.clear();
+                self.goes_on = false;
+                return;
+            }
+        }
+        if let Some((width, rest)) = after_marker(text) {
+            self.end_paragraph();
+            return self.item(number, column, width, rest, line);
+        }
+        let fence = Fence::opened_by(text);
+        if fence.is_some() || !self.goes_on {
+            self.close_to(column);
+        }
+        if let Some(mut fence) = fence {
+            self.end_paragraph();
+            fence.column = self.open.last().map_or(0, |level| level.column + 2);
+            self.fence = Some((number, fence));
+            self.goes_on = false;
+            return self.describe(line);
+        }
+        if self.open.is_empty() {
+            self.end_paragraph();
+            let quoted = text.trim_start_matches(['>', ' ']);
+            if quoted.len() < text.len() && is_check_item(quoted) {
+                self.into.note(number, "check item in a quotation", "quoted items are not tasks");
+            }
+            self.paragraph = Some((number, text.to_owned()));
+        } else {
+            self.goes_on = true;
+            self.depend_or_describe(text, line);
+        }
+    }
+
+    fn heading_here(&mut self, number: usize, text: &str) -> Option<Heading> {
+        if let Some(found) = heading(number, text) {
+            self.end_paragraph();
+            return Some(found);
+        }
+        let level = match text.bytes().next()? {
+            b'=' if text.bytes().all(|b| b == b'=') => 1,
+            b'-' if text.bytes().all(|b| b == b'-') => 2,
+            _ => return None,
+        };
+        let (line, text) = self.paragraph.take()?;
+        Some(Heading { line, level, text })
+    }
+
+    fn begin_section(&mut self, Heading { line, level, text }: Heading) {
+        self.open.clear();
+        self.goes_on = false;
+        let name = plain(&text);
+        self.anchor = (!name.is_empty()).then(|| self.anchors.of(&name));
+        let is_deep = level > 2;
+        if !is_deep || self.section.is_none() || self.section_is_deep {
+            self.section = Some(name).filter(|name| !name.is_empty());
+            self.section_is_deep = is_deep;
+            self.section_line = line;
+        }
+    }
+
+    fn item(&mut self, number: usize, column: usize, width: usize, rest: &str, line: &str) {
+        let check = after_check_box(rest);
+        if self.open.is_empty() && column >= 4 {
+            let what =
+                if check.is_some() { "check item in an indented code block" } else { "indented code block" };
+            return self.into.note(number, what, "code is not searched for tasks");
+        }
+        self.close_to(column);
+        let parent = self.open.last().and_then(|level| level.owner);
+        if let Some((mark, text)) = check {
+            let task = self.task(number, mark, text);
+            self.open.push(Level { column, owner: Some(self.drafts.len()) });
+            self.drafts.push(Draft { task, parent, content: column + width });
+            self.after_blank = false;
+        } else {
+            if parent.is_some() {
+                self.depend_or_describe(rest, line);
+            } else {
+                self.into.note(number, "list item without a check box", "only check items are tasks");
+            }
+            self.open.push(Level { column, owner: parent });
+        }
+        self.goes_on = true;
+    }
+
+    fn task(&mut self, line: usize, mark: Mark, text: &str) -> ImportedTask {
+        let begun = "nobody holds an imported task; it is pending";
+        let status = match mark {
+            Mark::Open => ImportedStatus::Pending,
+            Mark::Done => ImportedStatus::Completed,
+            Mark::Skipped => ImportedStatus::Skipped,
+            Mark::Started => {
+                self.into.note(line, "item that was begun (`[~]` or `[/]`)", begun);
+                ImportedStatus::Pending
+            }
+            Mark::Other(sign) => {
+                self.into.note(line, &format!("check box `[{sign}]`"), "no equal; it is pending");
+                ImportedStatus::Pending
+            }
+        };
+        let (key, title) = split_key(text).map_or((None, text), |(key, title)| (Some(key.to_owned()), title));
+        let (title, depends_on) = split_dependencies(title).unwrap_or((title, Vec::new()));
+        let source_file = match &self.anchor {
+            Some(anchor) => format!("{}#{anchor}", self.file_name),
+            None => self.file_name.to_owned(),
+        };
+        if let Some(name) = &self.section {
+            let first = *self.section_lines.entry(name.clone()).or_insert(self.section_line);
+            if first != self.section_line {
+                let what = "task below a second heading of the same name";
+                self.into.note(line, what, "sections of one name are one section");
+            }
+        }
+        ImportedTask {
+            key,
+            title: title.to_owned(),
+            status,
+            section: self.section.clone(),
+            source_file: Some(source_file).filter(|source| !source.is_empty()),
+            depends_on,
+            line,
+            ..ImportedTask::default()
+        }
+    }
+
+    fn depend_or_describe(&mut self, text: &str, line: &str) {
+        let owner = self.open.last().and_then(|level| level.owner);
+        let draft = owner.and_then(|owner| self.drafts.get_mut(owner));
+        match (draft, dependency_line(text)) {
+            (Some(draft), Some(keys)) => draft.task.depends_on.extend(keys),
+            _ => self.describe(line),
+        }
+    }
+
+    /// Adds a line to the description of the item around it, if there is one.
+    fn describe(&mut self, line: &str) {
+        let owner = self.open.last().and_then(|level| level.owner);
+        let Some(draft) = owner.and_then(|owner| self.drafts.get_mut(owner)) else { return };
+        let description = &mut draft.task.description;
+        if !description.is_empty() {
+            description.push_str(if self.after_blank { "\n\n" } else { "\n" });
+        }
+        description.push_str(dedent(line, draft.content).trim_end());
+        self.after_blank = false;
+    }
+
+    /// Leaves the items that text at this column is not part of.
+    fn close_to(&mut self, column: usize) {
+        while self.open.last().is_some_and(|level| !level.contains(column)) {
+            self.open.pop();
+        }
+    }
+
+    fn end_paragraph(&mut self) {
+        if let Some((line, _)) = self.paragraph.take() {
+            self.into.note(
+                line,
+                "text outside of check items",
+                "it stays in the file; `sourceFile` leads there",
+            );
+        }
+    }
+
+    fn finish(mut self) -> Result<Import, ImportError> {
+        self.end_paragraph();
+        if let Some((line, _)) = self.fence.take() {
+            self.into.note(line, "code block without an end", "nothing below it was read");
+        }
+        if let Some(line) = self.comment_since {
+            self.into.note(line, "comment without an end", "nothing below it was read");
+        }
+        link(&mut self.drafts, &mut self.into);
+        for draft in self.drafts {
+            self.into.add(draft.task);
+        }
+        self.into.finish()
+    }
+}

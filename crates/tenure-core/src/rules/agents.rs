@@ -1,0 +1,63 @@
+//! Agents: names that hold leases.
+
+use serde_json::json;
+
+use crate::error::{Error, Result};
+use crate::event::{EventKind, NewEvent};
+use crate::holder::Holder;
+use crate::kernel;
+use crate::lease::{Lease, ResourceKind};
+use crate::store::{Agent, LeaseFilter, Tx};
+use crate::text;
+use crate::world::World;
+
+/// A new agent with an id of its own.
+pub fn join_agent(
+    tx: &mut dyn Tx,
+    world: &World<'_>,
+    name: Option<&str>,
+    capabilities: &[String],
+) -> Result<Agent> {
+    name.map_or(Ok(()), text::check_display_name)?;
+    for capability in capabilities {
+        text::check_capability(capability)?;
+    }
+    let mut id = world.ids.agent();
+    for _ in 0..100 {
+        if tx.agent(&id)?.is_none() {
+            break;
+        }
+        id = world.ids.agent();
+    }
+    let agent = Agent {
+        id,
+        name: name.map(str::to_owned),
+        capabilities: capabilities.to_vec(),
+        joined_at: tx.now(),
+        last_seen_at: tx.now(),
+        left_at: None,
+        active_claims: 0,
+    };
+    tx.save_agent(&agent)?;
+    let detail = json!({"name": agent.name, "capabilities": agent.capabilities});
+    tx.append(NewEvent::new(EventKind::AgentJoined, &agent.id).detail(detail))?;
+    Ok(agent)
+}
+
+/// The agent goes, and what it holds goes back.
+pub fn leave_agent(tx: &mut dyn Tx, world: &World<'_>, id: &str) -> Result<(Agent, Vec<Lease>)> {
+    let found = tx.agent(id)?.ok_or_else(|| Error::AgentNotFound { id: id.to_owned() })?;
+    let filter = LeaseFilter {
+        kinds: Some(vec![ResourceKind::Task]),
+        holder: Some(Holder::agent(id)),
+        ..LeaseFilter::default()
+    };
+    let held = tx.leases(&filter)?;
+    for lease in &held {
+        kernel::let_go(tx, world, id, lease)?;
+    }
+    let agent = Agent { left_at: Some(tx.now()), last_seen_at: tx.now(), active_claims: 0, ..found };
+    tx.save_agent(&agent)?;
+    tx.append(NewEvent::new(EventKind::AgentLeft, id).detail(json!({"released": held.len()})))?;
+    Ok((agent, held))
+}

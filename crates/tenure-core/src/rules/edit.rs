@@ -1,0 +1,172 @@
+//! Editing and deleting a task.
+
+use serde_json::{Map, Value, json};
+
+use super::add::{last_place, named, place_after, unique};
+use super::check_priority;
+use crate::error::{Error, Result};
+use crate::event::{EventKind, NewEvent};
+use crate::holder::Caller;
+use crate::kernel;
+use crate::lease::Standing;
+use crate::reference;
+use crate::store::{TaskEdit, Tx};
+use crate::task::Task;
+use crate::text;
+use crate::world::World;
+
+/// What a user wants changed; `None` leaves it as it is.
+#[derive(Debug, Clone, Default)]
+pub struct EditTask {
+    pub title: Option<String>,
+    pub description: Option<String>,
+    /// `Some(None)` takes it out of its section.
+    pub section: Option<Option<String>>,
+    pub source_file: Option<Option<String>>,
+    pub priority: Option<i64>,
+    pub add_labels: Vec<String>,
+    pub remove_labels: Vec<String>,
+    pub after: Option<String>,
+}
+
+impl EditTask {
+    pub fn is_empty(&self) -> bool {
+        self.title.is_none()
+            && self.description.is_none()
+            && self.section.is_none()
+            && self.source_file.is_none()
+            && self.priority.is_none()
+            && self.add_labels.is_empty()
+            && self.remove_labels.is_empty()
+            && self.after.is_none()
+    }
+}
+
+pub fn edit_task(
+    tx: &mut dyn Tx,
+    world: &World<'_>,
+    caller: &Caller,
+    reference: &str,
+    request: &EditTask,
+) -> Result<Task> {
+    let eyes = world.eyes(tx, Some(&caller.holder))?;
+    let task = named(tx, reference, &eyes)?;
+    let mut edit = TaskEdit::default();
+    let mut said = Map::new();
+    if let Some(title) = &request.title {
+        text::check_title(title)?;
+        said.insert("title".into(), json!({"from": task.title, "to": title}));
+        edit.title = Some(title.clone());
+    }
+    if let Some(description) = &request.description {
+        text::check_description(description)?;
+        said.insert("description".into(), Value::Bool(true));
+        edit.description = Some(description.clone());
+    }
+    if let Some(source) = &request.source_file {
+        source.as_deref().map_or(Ok(()), text::check_source_file)?;
+        said.insert("sourceFile".into(), json!({"from": task.source_file, "to": source}));
+        edit.source_file = Some(source.clone());
+    }
+    if let Some(priority) = request.priority {
+        check_priority(priority)?;
+        said.insert("priority".into(), json!({"from": task.priority, "to": priority}));
+        edit.priority = Some(priority);
+    }
+    if !request.add_labels.is_empty() || !request.remove_labels.is_empty() {
+        let mut labels = task.labels.clone();
+        for label in &request.add_labels {
+            text::check_label(label)?;
+            labels.push(label.clone());
+        }
+        labels.retain(|label| !request.remove_labels.contains(label));
+        let labels = unique(&labels);
+        said.insert("labels".into(), json!({"from": task.labels, "to": labels}));
+        edit.labels = Some(labels);
+    }
+    let home = task.section.as_ref().map(|s| s.id.clone());
+    let mut target = home.clone();
+    if let Some(section) = &request.section {
+        target = match section {
+            Some(name) => Some(reference::section(tx, name)?.id),
+            None => None,
+        };
+        if target != home {
+            refuse_to_move_if_leased(tx, world, &task)?;
+            said.insert(
+                "section".into(),
+                json!({"from": task.section.as_ref().map(|s| &s.name), "to": section}),
+            );
+            edit.position = Some(last_place(tx, target.as_ref())?);
+            edit.section = Some(target.clone());
+        }
+    }
+    if let Some(other) = &request.after {
+        let before = named(tx, other, &eyes)?;
+        if before.id == task.id {
+            return Err(Error::invalid("a task cannot come after itself"));
+        }
+        if before.section.as_ref().map(|s| s.id.clone()) != target {
+            return Err(Error::invalid(format!("{} is in another section", before.key)));
+        }
+        edit.position = Some(place_after(tx, target.as_ref(), &before, &eyes)?);
+        if request.priority.is_none() {
+            edit.priority = Some(before.priority);
+        }
+        said.insert("after".into(), json!(before.key));
+    }
+    if !said.is_empty() {
+        let event = NewEvent::new(EventKind::TaskUpdated, &caller.holder.id)
+            .task(&task.id)
+            .detail(Value::Object(said));
+        tx.edit_task(&task.id, &edit, Some(event))?;
+        kernel::work_appeared(tx, &eyes)?;
+    }
+    tx.task(&task.id, &eyes)?.ok_or(Error::TaskNotFound { reference: task.key })
+}
+
+/// Moving a held task would take its section's lock from under it.
+fn refuse_to_move_if_leased(tx: &mut dyn Tx, world: &World<'_>, task: &Task) -> Result<()> {
+    match &task.lease {
+        Some(lease) if lease.standing(tx.now(), world.judge) == Standing::Live => {
+            Err(kernel::held_error(tx, world, task, lease)?)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Deletes a task that nobody else holds and nothing depends on.
+pub fn delete_task(
+    tx: &mut dyn Tx,
+    world: &World<'_>,
+    caller: &Caller,
+    reference: &str,
+    force: bool,
+) -> Result<Task> {
+    let eyes = world.eyes(tx, Some(&caller.holder))?;
+    let task = named(tx, reference, &eyes)?;
+    if let Some(lease) = task.lease.clone() {
+        let live = lease.standing(tx.now(), world.judge) == Standing::Live;
+        if live && !force && !kernel::same_holder(&lease, caller, false) {
+            return Err(kernel::held_error(tx, world, &task, &lease)?);
+        }
+        kernel::force(tx, world, &caller.holder.id, &lease)?;
+    }
+    let dependents = tx.dependents(&task.id)?;
+    if !dependents.is_empty() {
+        let keys: Vec<_> = dependents.iter().map(|d| d.key.as_str()).collect();
+        let depend = if keys.len() == 1 { "depends" } else { "depend" };
+        return Err(Error::Invalid {
+            message: format!("{} cannot be deleted: {} {depend} on it", task.key, keys.join(", ")),
+            hint: Some(format!("tenure tasks depend {} --not-on {}", keys[0], task.key)),
+        });
+    }
+    tx.lock_graph()?;
+    let mut event = NewEvent::new(EventKind::TaskDeleted, &caller.holder.id)
+        .task(&task.id)
+        .detail(json!({"key": task.key, "title": task.title}));
+    event.from = Some(task.status);
+    tx.delete_task(&task.id, event)?;
+    kernel::work_appeared(tx, &eyes)?;
+    Ok(task)
+}

@@ -1,0 +1,87 @@
+//! Releasing a lock by its name: one's own, a lapsed one, or, with force, anybody's.
+
+use crate::error::{Error, Result};
+use crate::holder::Caller;
+use crate::id::TaskId;
+use crate::kernel::{self, Forced};
+use crate::lease::{Lease, Resource, Standing};
+use crate::reference;
+use crate::store::{Tx, View};
+use crate::world::World;
+
+/// What a lock reference means: a task, `section:NAME`, or a lease id.
+#[derive(Debug, Clone)]
+pub struct LockRef {
+    pub resource: Resource,
+    /// For people: the task's key or the section's name.
+    pub name: String,
+    pub lease: Option<Lease>,
+}
+
+pub fn find_lock(view: &dyn View, text: &str) -> Result<LockRef> {
+    if let Some(lease) = view.lease_by_id(text)? {
+        let name = name_of(view, &lease.resource)?;
+        return Ok(LockRef {
+            resource: lease.resource.clone(),
+            name,
+            lease: Some(lease).filter(Lease::is_open),
+        });
+    }
+    if text.starts_with("section:") {
+        let section = reference::section(view, text)?;
+        let resource = Resource::section(&section.id);
+        return Ok(LockRef { lease: view.open_lease(&resource)?, resource, name: section.name });
+    }
+    let task = reference::task(view, text)?;
+    let resource = Resource::task(&TaskId::new(&task.id));
+    Ok(LockRef { lease: view.open_lease(&resource)?, resource, name: task.key })
+}
+
+fn name_of(view: &dyn View, resource: &Resource) -> Result<String> {
+    if let Some(section) = resource.section_id() {
+        return Ok(view.section(&section)?.map_or_else(|| resource.id.clone(), |s| s.name));
+    }
+    if resource.task_id().is_some() {
+        return Ok(reference::task(view, &resource.id).map_or_else(|_| resource.id.clone(), |t| t.key));
+    }
+    Ok(resource.to_string())
+}
+
+#[derive(Debug, Clone)]
+pub struct Release {
+    pub name: String,
+    pub lease: Lease,
+    pub standing: Standing,
+    /// It was somebody else's and alive.
+    pub forced: bool,
+    /// Leases that went with it.
+    pub ended: Vec<Lease>,
+}
+
+pub fn release_lock(
+    tx: &mut dyn Tx,
+    world: &World<'_>,
+    caller: &Caller,
+    reference: &str,
+    force: bool,
+) -> Result<Release> {
+    let found = find_lock(tx, reference)?;
+    let Some(lease) = found.lease else {
+        return Err(Error::LockNotFound { reference: reference.to_owned() });
+    };
+    let standing = lease.standing(tx.now(), world.judge);
+    let own = kernel::same_holder(&lease, caller, false);
+    if standing == Standing::Live && !own && !force {
+        return Err(Error::StillHeld {
+            message: format!("{} belongs to {} as long as the lease lasts", found.name, lease.holder),
+            lease: Box::new(lease),
+        });
+    }
+    let forced = standing == Standing::Live && !own;
+    let Forced { ended } = if forced || standing != Standing::Live {
+        kernel::force(tx, world, &caller.holder.id, &lease)?
+    } else {
+        kernel::let_go(tx, world, &caller.holder.id, &lease)?
+    };
+    Ok(Release { name: found.name, lease, standing, forced, ended })
+}

@@ -1,0 +1,121 @@
+//! Changes of status that need no lease: approve, reject, skip, retry, and `update --status`.
+
+use super::add::named;
+use crate::error::{Error, Result};
+use crate::holder::Caller;
+use crate::kernel;
+use crate::lease::{Lease, Standing};
+use crate::store::{TaskEdit, Tx};
+use crate::task::{Task, TaskStatus};
+use crate::text;
+use crate::world::World;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    Approve,
+    Reject,
+    Skip,
+    Retry,
+    /// `update --status`, to anything but `in_progress`: that is a claim.
+    To(TaskStatus),
+}
+
+#[derive(Debug, Clone)]
+pub struct Changed {
+    pub task: Task,
+    pub from: TaskStatus,
+    /// Whose lease `force` has ended.
+    pub evicted: Option<Lease>,
+}
+
+pub fn change_status(
+    tx: &mut dyn Tx,
+    world: &World<'_>,
+    caller: &Caller,
+    reference: &str,
+    change: Change,
+    message: Option<&str>,
+    force: bool,
+) -> Result<Changed> {
+    message.map_or(Ok(()), text::check_message)?;
+    let eyes = world.eyes(tx, Some(&caller.holder))?;
+    let task = named(tx, reference, &eyes)?;
+    let from = task.status;
+    let Some(mut to) = target(change, from) else {
+        if let Some(lease) = task.lease.as_ref().filter(|_| !force)
+            && lease.standing(tx.now(), world.judge) == Standing::Live
+            && !kernel::same_holder(lease, caller, false)
+        {
+            return Err(kernel::held_error(tx, world, &task, lease)?);
+        }
+        return Err(Error::InvalidTransition {
+            task: kernel::name_of(&task),
+            verb: verb(change),
+            hint: hint(change, &task),
+        });
+    };
+    let mut edit = TaskEdit::default();
+    match change {
+        Change::Reject => {
+            let rejections = task.rejections.saturating_add(1);
+            edit.rejections = Some(rejections);
+            if rejections >= world.policy.max_rejections {
+                to = TaskStatus::Failed;
+            }
+        }
+        Change::Retry => {
+            edit.attempts = Some(0);
+            edit.rejections = Some(0);
+        }
+        _ => {}
+    }
+    let evicted = kernel::settle(tx, world, caller, &task.id, to, message, force)?;
+    if edit.rejections.is_some() || edit.attempts.is_some() {
+        tx.edit_task(&task.id, &edit, None)?;
+    }
+    let task = tx.task(&task.id, &eyes)?.ok_or(Error::TaskNotFound { reference: task.key })?;
+    Ok(Changed { task, from, evicted })
+}
+
+/// Where the change leads from here; nowhere if it makes no sense.
+fn target(change: Change, from: TaskStatus) -> Option<TaskStatus> {
+    use TaskStatus::{Completed, Failed, InProgress, Pending, Review, Skipped};
+    match (change, from) {
+        (Change::Approve, Review | Completed) => Some(Completed),
+        (Change::Reject, Review | Completed) => Some(Pending),
+        (Change::Skip, Pending | InProgress | Review | Failed | Skipped) => Some(Skipped),
+        (Change::Retry, Failed | Skipped) => Some(Pending),
+        (Change::To(to), from) if to == from => Some(to),
+        (Change::To(InProgress), _) => None,
+        (Change::To(Pending), _) => Some(Pending),
+        (Change::To(to @ (Review | Failed)), Pending | InProgress | Review | Failed) => Some(to),
+        (Change::To(Completed), _) => Some(Completed),
+        (Change::To(Skipped), Pending | InProgress | Review | Failed) => Some(Skipped),
+        _ => None,
+    }
+}
+
+fn verb(change: Change) -> &'static str {
+    match change {
+        Change::Approve => "approved",
+        Change::Reject => "rejected",
+        Change::Skip => "skipped",
+        Change::Retry => "retried",
+        Change::To(TaskStatus::Pending) => "set to pending",
+        Change::To(TaskStatus::InProgress) => "set to in_progress",
+        Change::To(TaskStatus::Review) => "set to review",
+        Change::To(TaskStatus::Completed) => "set to completed",
+        Change::To(TaskStatus::Failed) => "set to failed",
+        Change::To(TaskStatus::Skipped) => "set to skipped",
+    }
+}
+
+fn hint(change: Change, task: &Task) -> Option<String> {
+    let key = &task.key;
+    match (change, task.status) {
+        (Change::Approve | Change::Reject, _) => Some(format!("tenure tasks show {key}")),
+        (_, TaskStatus::Completed) => Some(format!("tenure tasks update {key} --status pending")),
+        (Change::To(_), TaskStatus::Skipped) => Some(format!("tenure tasks retry {key}")),
+        _ => Some(format!("tenure tasks show {key}")),
+    }
+}

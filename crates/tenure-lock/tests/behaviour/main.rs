@@ -1,0 +1,67 @@
+//! What one process can show of the locks: outcomes by content, by place and by error.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+mod exclusive;
+mod fixtures;
+mod ids;
+mod logs;
+mod named_by_the_seed;
+mod resume_files;
+mod resume_guard;
+
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+use tenure_lock::{ResumeLockData, ResumeLockManager};
+
+/// A manager in a directory of its own.
+struct Fixture {
+    dir: TempDir,
+    manager: ResumeLockManager,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let manager = ResumeLockManager::new(dir.path()).unwrap();
+        Self { dir, manager }
+    }
+
+    fn locks_dir(&self) -> PathBuf {
+        self.dir.path().join("resume_locks")
+    }
+
+    fn path(&self, id: &str) -> PathBuf {
+        self.locks_dir().join(format!("{id}.lock"))
+    }
+
+    fn file_count(&self) -> usize {
+        std::fs::read_dir(self.locks_dir()).unwrap().count()
+    }
+}
+
+/// The four fields that every tool knows.
+fn foreign_resume(pid: u32, hostname: &str) -> String {
+    format!(
+        r#"{{"job_id":"job","process_id":{pid},"hostname":"{hostname}","acquired_at":"2025-01-11T10:30:00.123456789Z"}}"#
+    )
+}
+
+fn our_resume(change: impl FnOnce(&mut ResumeLockData)) -> String {
+    let mut data = ResumeLockData::new("job");
+    change(&mut data);
+    format!(" {}\n", serde_json::to_string_pretty(&data).unwrap())
+}
+
+/// A number that no process can have: above the largest limit that Linux allows.
+const NO_PID: u32 = 4_194_305;
+
+fn list(dir: &Path) -> Vec<String> {
+    let mut names: Vec<_> = std::fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}

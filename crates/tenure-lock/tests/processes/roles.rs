@@ -1,0 +1,116 @@
+//! What the worker processes do.
+
+use std::io::BufRead;
+use std::path::{Path, PathBuf};
+
+use tenure_lock::{
+    ExclusiveLock, ProcessIdentity, ResumeLockManager, is_process_running, should_skip_database,
+};
+
+use super::rivals::{CreateNew, kill_zero};
+use super::worker::{run_rounds, say};
+use super::{churn, exclusive, forks, outsiders};
+
+pub(crate) fn play(role: &str) {
+    let dir = PathBuf::from(std::env::var_os("TENURE_LOCK_DIR").unwrap());
+    let lock_file = dir.join("resume_locks/job.lock");
+    match role {
+        "race-ours" => {
+            let manager = ResumeLockManager::new(&dir).unwrap();
+            run_rounds(&dir, || match manager.acquire("job") {
+                Ok(lock) => ("won", Some(lock)),
+                Err(_) => ("lost", None),
+            });
+        }
+        "race-create-new" => run_rounds(&dir, || match CreateNew::acquire(&lock_file, kill_zero) {
+            Some(lock) => ("won", Some(lock)),
+            None => ("lost", None),
+        }),
+        "race-exclusive" => run_rounds(&dir, || match ExclusiveLock::acquire(&dir, "racer", "1") {
+            Ok(guard) => ("won", Some(guard)),
+            Err(_) => ("lost", None),
+        }),
+        "race-skip" => run_rounds(&dir, || (if should_skip_database(&dir).skip { "skip" } else { "go" }, ())),
+        "race-remove-by-name" => run_rounds(&dir, || (exclusive::remove_by_name(&dir), ())),
+        "race-overwrite" => run_rounds(&dir, || (exclusive::overwrite(&dir), ())),
+        "breed-ours" => churn::breeder(&dir, true),
+        "breed-unchecked" => churn::breeder(&dir, false),
+        "cycle-ours" => {
+            let manager = ResumeLockManager::new(&dir).unwrap();
+            say("ready");
+            loop {
+                drop(manager.acquire("job").unwrap());
+            }
+        }
+        "cycle-create-new" => {
+            say("ready");
+            loop {
+                drop(CreateNew::acquire(&lock_file, is_process_running));
+            }
+        }
+        "once-ours" => {
+            let manager = ResumeLockManager::new(&dir).unwrap();
+            say("ready");
+            manager.acquire("job").unwrap().release().unwrap();
+            say("done");
+        }
+        "once-skip" => {
+            say("ready");
+            assert!(!should_skip_database(&dir).skip);
+            say("done");
+        }
+        "once-exclusive" => {
+            say("ready");
+            ExclusiveLock::acquire(&dir, "once", "1").unwrap().release().unwrap();
+            say("done");
+        }
+        "hold" => hold(&dir),
+        "hold-exclusive" => {
+            let guard = ExclusiveLock::acquire(&dir, "holder", "1").unwrap();
+            say("held");
+            wait_for_end();
+            drop(guard);
+        }
+        "identity" => {
+            say(&serde_json::to_string(&ProcessIdentity::current()).unwrap());
+            wait_for_end();
+        }
+        "probe" => answer_probes(),
+        "try" => outsiders::try_to_lock(&dir),
+        "file-systems" => outsiders::on_bad_file_systems(&dir),
+        "fork" => forks::hold_and_fork(&dir, true),
+        "fork-plain" => forks::hold_and_fork(&dir, false),
+        "spawn" => forks::hold_and_spawn(&dir, false),
+        "lend" => forks::hold_and_spawn(&dir, true),
+        "lend-to-heir" => forks::hold_and_bequeath(&dir),
+        "heir" => forks::inherit(&dir),
+        "drop-in-child" => forks::drop_in_child(&dir),
+        "fork-storm" => forks::fork_storm(&dir),
+        other => panic!("no role {other}"),
+    }
+}
+
+fn hold(dir: &Path) {
+    let lock = ResumeLockManager::new(dir).unwrap().acquire("job").unwrap();
+    say("held");
+    wait_for_end();
+    drop(lock);
+}
+
+pub(crate) fn wait_for_end() {
+    for line in std::io::stdin().lock().lines() {
+        if line.is_err() {
+            return;
+        }
+    }
+}
+
+/// For each pid asked for: whether it runs, and what is known of its identity.
+fn answer_probes() {
+    say("ready");
+    for line in std::io::stdin().lock().lines().map_while(Result::ok) {
+        let pid: u32 = if line == "self" { std::process::id() } else { line.parse().unwrap() };
+        let liveness = ProcessIdentity::of(pid).map(|identity| identity.liveness());
+        say(&format!("{} {liveness:?}", is_process_running(pid)));
+    }
+}

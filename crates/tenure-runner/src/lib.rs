@@ -1,0 +1,27 @@
+//! Executing work under a lease: the attempt protocol, which `tasks run`, runners and jobs share.
+//!
+//! Guaranteed, on Linux: an attempt's row and mark are committed before its process exists; its command becomes itself
+//! only while that row says `running`; no process of an attempt outlives it (R2); nothing new starts on a task while the
+//! processes of an earlier attempt on this host live; a lease that is lost ends the work under it.
+//! Not guaranteed: reaching a process that has cleared its environment *and* left its process group.
+
+mod beat;
+mod database;
+mod detach;
+mod ending;
+mod keeper;
+mod outcome;
+pub mod processes;
+mod supervise;
+mod terminal;
+mod threshold;
+mod wait;
+
+pub use beat::{Loss, OpenStore};
+pub use database::DatabaseFile;
+pub use detach::detach;
+pub use ending::{Cleared, Scope, finish_ending};
+pub use keeper::{Kept, keep};
+pub use processes::Survivor;
+pub use supervise::{Ended, Exit, Signals, Supervised, Supervision, supervise};
+pub use threshold::{NotStarted, cross};

@@ -1,0 +1,45 @@
+//! What a command has to say: data for programs, text for people, and what to do next.
+
+use serde_json::Value;
+
+use crate::text::Text;
+
+#[derive(Debug, Clone)]
+pub(crate) struct Answer {
+    pub(crate) data: Value,
+    pub(crate) text: Text,
+    pub(crate) hints: Vec<Hint>,
+    pub(crate) exit: u8,
+}
+
+impl Answer {
+    pub(crate) fn new(data: Value, text: Text) -> Self {
+        Self { data, text, hints: Vec::new(), exit: 0 }
+    }
+
+    #[must_use]
+    pub(crate) fn hint(mut self, why: impl Into<String>, command: impl Into<String>) -> Self {
+        self.hints.push(Hint { why: why.into(), command: command.into() });
+        self
+    }
+
+    /// A command that has an answer and yet ends with a code of its own.
+    #[must_use]
+    pub(crate) fn exit(mut self, code: u8) -> Self {
+        self.exit = code;
+        self
+    }
+}
+
+/// What to do next: a command that works when pasted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Hint {
+    pub(crate) why: String,
+    pub(crate) command: String,
+}
+
+impl Hint {
+    pub(crate) fn new(why: impl Into<String>, command: impl Into<String>) -> Self {
+        Self { why: why.into(), command: command.into() }
+    }
+}

@@ -1,0 +1,269 @@
+//! One invocation: its surroundings, its flags, and the project once somebody asks for it.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tenure_core::config::{Config, Document, Layer, Layers, Override};
+use tenure_core::duration;
+use tenure_core::error::TaskName;
+use tenure_core::store::{Durability, Eyes, Store, Tx, View};
+use tenure_core::{Error, Policy, Result, World};
+use tenure_sqlite::{Directory, OpenOptions, SqliteStore};
+
+use crate::cli::Global;
+use crate::env::Env;
+use crate::identity::{Identity, Who};
+use crate::printer::Printer;
+use crate::project::{self, Place};
+use crate::report::{Outcome, Report};
+
+#[derive(Debug)]
+pub(crate) struct App<'a> {
+    pub(crate) env: &'a Env,
+    pub(crate) global: &'a Global,
+    pub(crate) printer: Printer<'a>,
+}
+
+/// A project that was found, with its configuration and its store.
+#[derive(Debug)]
+pub(crate) struct Open<'a> {
+    pub(crate) place: Place,
+    pub(crate) config: Config,
+    pub(crate) store: Box<dyn Store>,
+    env: &'a Env,
+}
+
+impl<'a> App<'a> {
+    /// Where to look for the project: `-C`, `TENURE_PROJECT`, or here.
+    pub(crate) fn start(&self) -> Outcome<PathBuf> {
+        let named = self.global.project.as_deref().or_else(|| self.env.var("TENURE_PROJECT").map(Path::new));
+        let Some(named) = named else { return Ok(self.env.cwd.clone()) };
+        self.folder(named)
+    }
+
+    pub(crate) fn folder(&self, named: &Path) -> Outcome<PathBuf> {
+        let path = self.env.cwd.join(named);
+        if !path.is_dir() {
+            return Err(Report::usage(format!("there is no folder {}", path.display())));
+        }
+        Ok(path)
+    }
+
+    pub(crate) fn find(&self) -> Outcome<Place> {
+        self.find_from(&self.start()?)
+    }
+
+    pub(crate) fn find_from(&self, start: &Path) -> Outcome<Place> {
+        project::find(start, self.env.home().as_deref()).map_err(|error| {
+            let root = match &error {
+                Error::NotInitialized { clone_at: Some(clone), .. } => clone.clone(),
+                _ => start.to_owned(),
+            };
+            let mut report = Report::from(error);
+            // `init` works where it is called, so a hint for another place names it.
+            if root != self.env.cwd {
+                for hint in report.hints.iter_mut().filter(|hint| hint.command == "tenure init") {
+                    hint.command = format!("tenure init -C {}", crate::shell::quote(&root.to_string_lossy()));
+                }
+            }
+            report
+        })
+    }
+
+    pub(crate) fn open(&mut self) -> Outcome<Open<'a>> {
+        let place = self.find()?;
+        self.open_at(place)
+    }
+
+    pub(crate) fn open_at(&mut self, place: Place) -> Outcome<Open<'a>> {
+        self.say_what_is_used(&place);
+        crate::ownership::check(&place, self.env)?;
+        let config = self.config(Some(&place))?;
+        if config.store_url.is_some() {
+            return Err(Report::new(
+                tenure_core::ErrorCode::Config,
+                "store.url is set, but this tenure only knows SQLite",
+            ));
+        }
+        let store = SqliteStore::open(&place.database(), self.store_options())?;
+        if store.is_on_fuse() {
+            self.printer.warn("the project is on a FUSE file system; its locks may not hold");
+        }
+        Ok(Open { place, config, store: Box::new(store), env: self.env })
+    }
+
+    /// For `-v`: with several projects, files and homes about, the first question is which of them counted.
+    fn say_what_is_used(&mut self, place: &Place) {
+        self.printer.detail(1, || format!("project  {}", place.root.display()));
+        for path in [Some(place.config()), self.user_config()].into_iter().flatten() {
+            let missing = if path.is_file() { "" } else { " (not there)" };
+            self.printer.detail(1, || format!("config   {}{missing}", path.display()));
+        }
+        self.printer.detail(1, || format!("store    {}", place.database().display()));
+    }
+
+    pub(crate) fn store_options(&self) -> OpenOptions {
+        let mut options = OpenOptions::new(self.env.clock.clone());
+        options.dry_run = self.global.dry_run;
+        if let Some(timeout) = self.global.timeout {
+            options.patience = options.patience.min(timeout);
+        }
+        options
+    }
+
+    /// The file that stands in for `~/.tenure/config.yaml`.
+    pub(crate) fn user_config(&self) -> Option<PathBuf> {
+        match &self.global.config {
+            Some(path) => Some(self.env.cwd.join(path)),
+            None => self.env.home().map(|home| home.join(project::CONFIG)),
+        }
+    }
+
+    /// Flags over environment over project over user over defaults.
+    pub(crate) fn config(&self, place: Option<&Place>) -> Outcome<Config> {
+        self.config_with(place, None)
+    }
+
+    /// [`App::config`], with a text that is about to become the project's file (or the user's) in its stead.
+    pub(crate) fn config_with(
+        &self,
+        place: Option<&Place>,
+        instead: Option<(bool, &Document)>,
+    ) -> Outcome<Config> {
+        let user_path = self.user_config();
+        if let Some(path) = self.global.config.as_ref().map(|p| self.env.cwd.join(p))
+            && !path.is_file()
+        {
+            return Err(Report::new(
+                tenure_core::ErrorCode::Config,
+                format!("there is no configuration file {}", path.display()),
+            ));
+        }
+        let project_path = place.map(Place::config);
+        let (user, project) = match instead {
+            None => (read_document(user_path.as_deref())?, read_document(project_path.as_deref())?),
+            Some((true, new)) => (read_document(user_path.as_deref())?, Some(new.clone())),
+            Some((false, new)) => (Some(new.clone()), read_document(project_path.as_deref())?),
+        };
+        let mut environment = Vec::new();
+        for (variable, key) in [("TENURE_LEASE_TTL", "locking.leaseTtl"), ("TENURE_STORE", "store.url")] {
+            if let Some(value) = self.env.var(variable) {
+                environment.push(Override { key, value, label: variable });
+            }
+        }
+        let shown =
+            |path: Option<&PathBuf>| path.map(|p| p.to_string_lossy().into_owned()).unwrap_or_default();
+        let (user_shown, project_shown) = (shown(user_path.as_ref()), shown(project_path.as_ref()));
+        Config::resolve(Layers {
+            flags: &[],
+            environment: &environment,
+            project: project.as_ref().map(|document| Layer { path: &project_shown, document }),
+            user: user.as_ref().map(|document| Layer { path: &user_shown, document }),
+        })
+        .map_err(|e| Report::config(&e, None))
+    }
+
+    pub(crate) fn directory(&self) -> Outcome<Directory> {
+        let home = self.home()?;
+        Ok(Directory::open(&home, self.env.clock.clone())?)
+    }
+
+    pub(crate) fn home(&self) -> Outcome<PathBuf> {
+        self.env.home().ok_or_else(|| {
+            Report::new(tenure_core::ErrorCode::Config, "neither HOME nor TENURE_HOME is set")
+                .hint("choose a place", "export TENURE_HOME=/var/lib/tenure")
+        })
+    }
+
+    pub(crate) fn identity(&self, who: &Who) -> Outcome<Identity> {
+        Identity::of(self.env, who)
+    }
+
+    /// How long a command that waits unless told otherwise may do so.
+    pub(crate) fn default_patience(&self, open: &Open<'_>) -> Option<Duration> {
+        (!self.never_waits()).then_some(open.config.locking.wait_timeout)
+    }
+
+    /// A dry run never waits either: what it waited for would not be kept.
+    pub(crate) fn never_waits(&self) -> bool {
+        self.global.no_wait || self.env.flag("TENURE_NO_WAIT") || self.global.dry_run
+    }
+
+    /// How long a command that was asked to wait may do so: `--wait`, `--wait DUR`, or not at all. A flag beats
+    /// `TENURE_NO_WAIT`.
+    pub(crate) fn asked_patience(&self, open: &Open<'_>, wait: Option<Option<Duration>>) -> Option<Duration> {
+        if self.global.no_wait || self.global.dry_run {
+            return None;
+        }
+        wait.map(|given| given.unwrap_or(open.config.locking.wait_timeout))
+    }
+
+    /// Nothing was written if this is a dry run, and the answer must say so.
+    pub(crate) fn past<'t>(&self, done: &'t str, would: &'t str) -> &'t str {
+        if self.global.dry_run { would } else { done }
+    }
+}
+
+pub(crate) fn read_document(path: Option<&Path>) -> Outcome<Option<Document>> {
+    let Some(path) = path else { return Ok(None) };
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        // A home that cannot be read is never in the way of a task.
+        Err(e) if e.kind() == std::io::ErrorKind::NotADirectory => return Ok(None),
+        Err(e) => return Err(Report::io(&e, tenure_core::ErrorCode::Config, "read", path)),
+    };
+    let file = path.to_string_lossy();
+    Document::parse(&text).map(Some).map_err(|e| Report::config(&e, Some(&file)))
+}
+
+impl Open<'_> {
+    pub(crate) fn world(&self) -> World<'_> {
+        World {
+            judge: self.env.judge.as_ref(),
+            ids: self.env.ids.as_ref(),
+            policy: Policy {
+                ticket_life: self.config.locking.poll_interval.saturating_mul(3),
+                max_attempts: self.config.tasks.max_attempts,
+                max_rejections: self.config.tasks.max_rejections,
+                review: self.config.review.enabled,
+            },
+        }
+    }
+
+    pub(crate) fn read<T>(&self, body: impl FnMut(&dyn View) -> Result<T>) -> Result<T> {
+        self.store.read(body)
+    }
+
+    /// A change that survives power loss.
+    pub(crate) fn write<T>(&self, body: impl FnMut(&mut dyn Tx) -> Result<T>) -> Result<T> {
+        self.store.write(Durability::Power, body)
+    }
+
+    pub(crate) fn eyes(&self, view: &dyn View, identity: &Identity) -> Result<Eyes> {
+        let me = identity.is_named().then_some(&identity.holder);
+        self.world().eyes(view, me)
+    }
+
+    pub(crate) fn resolve(&self, reference: &str) -> Result<TaskName> {
+        self.read(|view| tenure_core::reference::task(view, reference))
+    }
+}
+
+/// A duration on the command line.
+pub(crate) fn parse_duration(text: &str) -> std::result::Result<Duration, String> {
+    duration::parse(text).map_err(|e| e.to_string())
+}
+
+pub(crate) fn parse_ttl(text: &str) -> std::result::Result<Duration, String> {
+    duration::parse_ttl(text).map_err(|e| e.to_string())
+}
+
+/// A message that may have been given on standard input as `-`.
+pub(crate) fn read_text(argument: &str) -> Outcome<String> {
+    if argument != "-" {
+        return Ok(argument.to_owned());
+    }
+    std::io::read_to_string(std::io::stdin())
+        .map_err(|e| Report::from(Error::General(format!("cannot read standard input: {e}"))))
+}

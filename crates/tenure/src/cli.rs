@@ -1,0 +1,122 @@
+//! The arguments: global flags anywhere, one variant per command.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{ArgAction, Args, Parser, Subcommand};
+
+use crate::app::parse_duration;
+use crate::commands::{
+    agents, completions, config, demo, events, exclusive, init, keep_lease, locks, man, msg, projects,
+    sections, start_attempt, status, tasks, whoami, why,
+};
+use crate::printer::CommandName;
+
+/// Decides who holds a piece of work, for how long, and what happens when the holder vanishes.
+#[derive(Debug, Parser)]
+#[command(
+    name = "tenure",
+    version,
+    disable_help_subcommand = true,
+    subcommand_required = false,
+    infer_long_args = false,
+    after_help = "Exit codes: 0 done, 1 failed, 2 bad arguments, 3 configuration, 4 not found, 5 permission, \
+                  6 locked,\n7 a check failed, 8 you no longer hold it, 9 waited long enough, 10 nothing to do."
+)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+/// Flags that every command takes, before or after its name.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Global options")]
+pub(crate) struct Global {
+    /// One JSON object on standard output, also on failure
+    #[arg(short, long, global = true)]
+    pub(crate) json: bool,
+    /// Say only what was asked for
+    #[arg(short, long, global = true)]
+    pub(crate) quiet: bool,
+    /// Say on standard error which project, files and store are used (-vv: and how long it took)
+    #[arg(short, long, global = true, action = ArgAction::Count)]
+    pub(crate) verbose: u8,
+    /// No colours
+    #[arg(long, global = true)]
+    pub(crate) no_color: bool,
+    /// Use this file instead of ~/.tenure/config.yaml
+    #[arg(long, global = true, value_name = "PATH")]
+    pub(crate) config: Option<PathBuf>,
+    /// Show what would happen and write nothing
+    #[arg(long, global = true)]
+    pub(crate) dry_run: bool,
+    /// Give up waiting after this long (exit 9)
+    #[arg(long, global = true, value_name = "DUR", value_parser = parse_duration)]
+    pub(crate) timeout: Option<Duration>,
+    /// Run no hooks
+    #[arg(long, global = true)]
+    pub(crate) no_hooks: bool,
+    /// Never wait: answer at once
+    #[arg(long, global = true)]
+    pub(crate) no_wait: bool,
+    /// The project, or a folder in it
+    #[arg(short = 'C', long, global = true, value_name = "PATH")]
+    pub(crate) project: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Init(init::Args),
+    Demo(demo::Args),
+    Status(status::Args),
+    Whoami(whoami::Args),
+    Why(why::Args),
+    #[command(visible_alias = "task")]
+    Tasks(Box<tasks::Args>),
+    #[command(visible_alias = "section")]
+    Sections(sections::Args),
+    #[command(visible_alias = "lock")]
+    Locks(locks::Args),
+    #[command(visible_alias = "agent")]
+    Agents(agents::Args),
+    #[command(visible_alias = "messages")]
+    Msg(msg::Args),
+    Events(events::Args),
+    Projects(projects::Args),
+    Exclusive(exclusive::Args),
+    Config(config::Args),
+    Completions(completions::Args),
+    Man(man::Args),
+    #[command(hide = true)]
+    StartAttempt(start_attempt::Args),
+    #[command(hide = true)]
+    KeepLease(keep_lease::Args),
+}
+
+impl Command {
+    pub(crate) fn name(&self) -> CommandName<'static> {
+        let (command, subcommand) = match self {
+            Self::Init(_) => ("init", None),
+            Self::Demo(_) => ("demo", None),
+            Self::Status(_) => ("status", None),
+            Self::Whoami(_) => ("whoami", None),
+            Self::Why(_) => ("why", None),
+            Self::Tasks(args) => ("tasks", Some(args.subcommand())),
+            Self::Sections(args) => ("sections", Some(args.subcommand())),
+            Self::Locks(args) => ("locks", Some(args.subcommand())),
+            Self::Agents(args) => ("agents", Some(args.subcommand())),
+            Self::Msg(args) => ("msg", Some(args.subcommand())),
+            Self::Events(_) => ("events", None),
+            Self::Projects(args) => ("projects", Some(args.subcommand())),
+            Self::Exclusive(args) => ("exclusive", Some(args.subcommand())),
+            Self::Config(args) => ("config", Some(args.subcommand())),
+            Self::Completions(_) => ("completions", None),
+            Self::Man(_) => ("man", None),
+            Self::StartAttempt(_) => ("start-attempt", None),
+            Self::KeepLease(_) => ("keep-lease", None),
+        };
+        CommandName { command, subcommand }
+    }
+}

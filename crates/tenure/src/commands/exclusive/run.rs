@@ -1,0 +1,116 @@
+//! `tenure exclusive run`: a command that has the project to itself for as long as it runs.
+
+use std::ffi::OsString;
+use std::os::fd::AsFd;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use serde_json::json;
+use tenure_core::ErrorCode;
+use tenure_lock::{ExclusiveLock, Release};
+
+use super::acquire::{Patience, take};
+use super::{failed, folder};
+use crate::answer::Answer;
+use crate::app::App;
+use crate::interrupt::Interrupts;
+use crate::report::{Outcome, Report};
+use crate::text::Text;
+
+/// Run a command that has the project to itself
+///
+/// Signals are passed on, the exit code is the command's, and the lock is gone afterwards whatever happened.
+///
+/// Example: tenure exclusive run --holder release --drain -- ./release.sh
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The tool's name
+    #[arg(long, value_name = "N")]
+    holder: String,
+    #[command(flatten)]
+    patience: Patience,
+    /// The command and its arguments
+    #[arg(last = true, required = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+    if app.global.dry_run {
+        return Err(Report::usage("a command cannot be run dry; --dry-run goes with `exclusive acquire`"));
+    }
+    let folder = folder(app)?;
+    let lock = ExclusiveLock::new(&args.holder, env!("CARGO_PKG_VERSION"));
+    take(app, &lock, &args.patience)?;
+    let ended = supervise(app, &args.command);
+    let released = lock.release(&folder);
+    let status = ended?;
+    match released.map_err(failed)? {
+        Release::Removed => {}
+        _ => app.printer.warn("the lock was overwritten or removed by somebody else while the command ran"),
+    }
+    let code = code_of(status);
+    let data = json!({"exclusive": null, "exitCode": code});
+    Ok(Answer::new(data, Text::new()).exit(code))
+}
+
+/// As a shell says it: the code, or 128 and the signal.
+fn code_of(status: ExitStatus) -> u8 {
+    let number = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
+    u8::try_from(number & 0xff).unwrap_or(1)
+}
+
+fn supervise(app: &App<'_>, command: &[OsString]) -> Outcome<ExitStatus> {
+    let broken = |e: std::io::Error| Report::new(ErrorCode::General, format!("the command was lost: {e}"));
+    let interrupts = Interrupts::listen().map_err(Report::from)?;
+    let mut child = spawn(app, command)?;
+    let watch = i32::try_from(child.id())
+        .ok()
+        .and_then(Pid::from_raw)
+        .and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+    let Some(watch) = watch else { return child.wait().map_err(broken) };
+    loop {
+        let mut polled = [
+            PollFd::from_borrowed_fd(watch.as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(interrupts.as_fd(), PollFlags::IN),
+        ];
+        let _ = poll(&mut polled, None);
+        if let Some(code) = interrupts.take()
+            && !(code == 130 && terminal_sent_it())
+        {
+            let signal = if code == 130 { Signal::INT } else { Signal::TERM };
+            let _ = pidfd_send_signal(&watch, signal);
+        }
+        if let Some(status) = child.try_wait().map_err(broken)? {
+            return Ok(status);
+        }
+    }
+}
+
+/// With `--json` our one object must stand alone on standard output.
+fn spawn(app: &App<'_>, command: &[OsString]) -> Outcome<Child> {
+    let (program, rest) = command.split_first().ok_or_else(|| Report::usage("no command was given"))?;
+    let mut spawned = Command::new(program);
+    spawned.args(rest).current_dir(&app.env.cwd);
+    if app.global.json {
+        spawned.stdout(Stdio::from(
+            std::io::stderr()
+                .as_fd()
+                .try_clone_to_owned()
+                .map_err(|e| Report::new(ErrorCode::General, format!("standard error is closed: {e}")))?,
+        ));
+    }
+    spawned.spawn().map_err(|e| {
+        let code = if e.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 };
+        let mut report =
+            Report::new(ErrorCode::General, format!("cannot run {}: {e}", program.to_string_lossy()));
+        report.exit = Some(code);
+        report
+    })
+}
+
+/// Ctrl+C at a terminal reaches the whole foreground group, so the command has had it already.
+fn terminal_sent_it() -> bool {
+    rustix::termios::tcgetpgrp(std::io::stdin()).is_ok_and(|group| group == rustix::process::getpgrp())
+}

@@ -1,0 +1,45 @@
+//! `tenure exclusive status`.
+
+use serde_json::json;
+use tenure_lock::{ExclusiveStatus, Liveness};
+
+use super::{describe, folder, look, object};
+use crate::answer::Answer;
+use crate::app::App;
+use crate::report::Outcome;
+use crate::text::Text;
+
+/// Say who has the project to itself
+///
+/// Example: tenure exclusive status
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {}
+
+pub(super) fn run(app: &mut App<'_>, _args: Args) -> Outcome<Answer> {
+    let mut text = Text::new();
+    let (state, lock, why) = match look(&folder(app)?)? {
+        ExclusiveStatus::Free => {
+            text.line("The project is not locked.");
+            ("free", None, None)
+        }
+        ExclusiveStatus::Held { lock, liveness } => {
+            text.line(format!("Locked by {}", describe(&lock)));
+            if liveness == Liveness::Unknown {
+                text.line("  Its process is on another machine, so nobody here can tell if it lives.");
+            }
+            ("held", Some(object(&lock, liveness)), None)
+        }
+        ExclusiveStatus::Stale { lock } => {
+            text.line(format!("A dead holder's lock is left: {}", describe(&lock)));
+            text.line("  It is in nobody's way; the next taker or runner removes it.");
+            ("stale", Some(object(&lock, Liveness::Dead)), None)
+        }
+        ExclusiveStatus::Malformed(malformed) => {
+            text.line(format!("The lock file is malformed: {}", malformed.why));
+            text.line("  It counts as locked until somebody mends or removes it.");
+            ("malformed", None, Some(malformed.why))
+        }
+        _ => ("unknown", None, None),
+    };
+    Ok(Answer::new(json!({"state": state, "exclusive": lock, "malformed": why}), text))
+}

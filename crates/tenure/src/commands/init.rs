@@ -1,0 +1,155 @@
+//! `tenure init`: make a project here.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::json;
+use tenure_core::{Error, ErrorCode};
+use tenure_sqlite::{Directory, SqliteStore};
+
+use crate::answer::Answer;
+use crate::app::App;
+use crate::atomic;
+use crate::project::{self, Place};
+use crate::report::{Outcome, Report};
+use crate::shell::quote;
+use crate::text::{Style, Text};
+
+/// Make a project here: `.tenure/` with its database and configuration
+///
+/// Runtime files go into `.gitignore`; `.tenure/config.yaml` is yours to commit. Running it again changes nothing but the
+/// registration.
+///
+/// Example: tenure init --name shop
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The project's name (default: the folder's)
+    #[arg(long, value_name = "N")]
+    name: Option<String>,
+}
+
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+    let start = app.start()?;
+    let home = app.env.home();
+    let place = project::place_for_init(&start, home.as_deref())?;
+    if let Some(name) = &args.name {
+        tenure_core::text::check_display_name(name).map_err(Error::from)?;
+    }
+    crate::ownership::check(&place, app.env)?;
+    // A clone brings its configuration. If that is wrong, nothing is made beside it.
+    let tracked = app.config(Some(&place))?;
+    let existed = is_complete(&place);
+    let given = args.name.clone().unwrap_or_else(|| {
+        place.root.file_name().map_or_else(|| "project".to_owned(), |n| n.to_string_lossy().into_owned())
+    });
+    let mut text = Text::new();
+    if app.global.dry_run {
+        let verb = if existed { "register" } else { "make" };
+        text.line(format!("Would {verb} {}", place.folder().display()));
+        let name = tracked.project.name.unwrap_or(given);
+        return Ok(Answer::new(json!({"path": place.root, "name": name, "created": !existed}), text));
+    }
+    make(&place, &given, app)?;
+    let config = app.config(Some(&place))?;
+    let name = config.project.name.clone().unwrap_or(given);
+    if let Err(report) = register(app, &place, &name) {
+        app.printer.warn(&format!("the project was not registered: {}", report.message));
+    }
+    if existed {
+        text.line(format!("{} is a project already; nothing was changed.", place.root.display()));
+    } else {
+        text.styled(Style::Good, "Made").and(Style::Plain, format!(" {}", place.folder().display()));
+    }
+    let mut answer = Answer::new(
+        json!({
+            "path": place.root,
+            "name": name,
+            "projectId": config.project.id.map(|id| id.to_string()),
+            "created": !existed,
+        }),
+        text,
+    );
+    if let Some(other) = args.name.filter(|other| *other != name) {
+        answer.text.line(format!("  It keeps its name, {name}."));
+        answer = answer.hint("rename it", format!("tenure config set project.name {}", quote(&other)));
+    }
+    Ok(answer
+        .hint("add a task", "tenure tasks add 'Fix the login page'")
+        .hint("take the next one", "tenure tasks next --claim"))
+}
+
+/// An `init` that was killed leaves at most an empty database, made last; the next one goes on.
+fn is_complete(place: &Place) -> bool {
+    place.database().symlink_metadata().is_ok_and(|found| !found.is_file() || found.len() > 0)
+}
+
+/// Many may begin at once; each is done in milliseconds.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Everything below `.tenure/`. Many may do this at once: the first one makes it, under a lock.
+fn make(place: &Place, name: &str, app: &App<'_>) -> Outcome<()> {
+    let folder = place.folder();
+    match fs::DirBuilder::new().mode(0o700).create(&folder) {
+        Ok(()) => {}
+        Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists && folder.is_dir() => {}
+        Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {
+            return Err(Report::new(
+                ErrorCode::Config,
+                format!("{} is in the way: it is not a folder", folder.display()),
+            ));
+        }
+        Err(e) => return Err(io(&e, "make", &folder)),
+    }
+    let patience = app.global.timeout.map_or(PATIENCE, |limit| limit.min(PATIENCE));
+    let _lock = atomic::lock(&folder, patience).map_err(|e| io(&e, "lock", &folder))?;
+    if !is_complete(place) {
+        let config = place.config();
+        if !config.exists() {
+            let text = format!(
+                "# tenure: this file is yours to commit. `tenure config show` lists every setting.\n\
+                 project:\n  id: {}\n  name: {}\n",
+                app.env.ids.uuid(),
+                serde_json::to_string(name).unwrap_or_default(),
+            );
+            atomic::write(&config, &text, &app.env.ids.hex8()).map_err(|e| io(&e, "write", &config))?;
+        }
+        ignore_runtime_files(&place.root)?;
+    }
+    SqliteStore::create(&place.database(), app.store_options())?;
+    Ok(())
+}
+
+const IGNORED: [&str; 2] = [".tenure/*", "!.tenure/config.yaml"];
+
+fn ignore_runtime_files(root: &Path) -> Outcome<()> {
+    let path = root.join(".gitignore");
+    let before = match fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => String::new(),
+        // Not text, or not ours to read: leave it alone.
+        Err(_) => return Ok(()),
+    };
+    if IGNORED.iter().all(|line| before.lines().any(|l| l.trim() == *line)) {
+        return Ok(());
+    }
+    let gap = if before.is_empty() || before.ends_with('\n') { "" } else { "\n" };
+    let addition = format!("{gap}# tenure's runtime files\n{}\n{}\n", IGNORED[0], IGNORED[1]);
+    File::options()
+        .append(true)
+        .create(true)
+        .open(&path)
+        .and_then(|mut file| file.write_all(addition.as_bytes()))
+        .map_err(|e| io(&e, "write", &path))
+}
+
+fn io(error: &std::io::Error, verb: &str, path: &Path) -> Report {
+    Report::io(error, ErrorCode::General, verb, path)
+}
+
+fn register(app: &App<'_>, place: &Place, name: &str) -> Outcome<()> {
+    let directory: Directory = app.directory()?;
+    Ok(directory.register(&place.root, Some(name))?)
+}

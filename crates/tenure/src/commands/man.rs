@@ -1,0 +1,39 @@
+//! `tenure man`: the manual page, made from the same definitions as the help.
+
+use clap::CommandFactory;
+use tenure_core::Error;
+
+use crate::answer::Answer;
+use crate::app::App;
+use crate::cli::Cli;
+use crate::printer::CommandName;
+use crate::report::Outcome;
+
+/// Print the manual page of tenure or of one of its commands
+///
+/// Example: tenure man tasks claim | man -l -
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// A command, and a subcommand of it
+    words: Vec<String>,
+}
+
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
+    let mut command = Cli::command();
+    command.build();
+    let mut name = "tenure".to_owned();
+    for word in &args.words {
+        let found = command.find_subcommand(word).cloned();
+        command = found.ok_or_else(|| Error::invalid(format!("there is no command {name} {word}")))?;
+        name = format!("{name} {}", command.get_name());
+    }
+    let mut page = Vec::new();
+    let title = name.replace(' ', "-");
+    clap_mangen::Man::new(command.bin_name(name))
+        .title(title)
+        .render(&mut page)
+        .map_err(|e| Error::General(format!("the manual page could not be made: {e}")))?;
+    let name = CommandName { command: "man", subcommand: None };
+    app.printer.raw(name, "page", &String::from_utf8_lossy(&page));
+    Ok(None)
+}

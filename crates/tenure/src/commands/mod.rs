@@ -1,0 +1,56 @@
+//! One file per verb: its arguments, whose doc comment is the help, and what it does.
+
+use crate::answer::Answer;
+use crate::app::App;
+use crate::cli::Command;
+use crate::report::Outcome;
+
+pub(crate) mod agents;
+pub(crate) mod completions;
+pub(crate) mod config;
+pub(crate) mod demo;
+mod event_view;
+pub(crate) mod events;
+pub(crate) mod exclusive;
+pub(crate) mod init;
+pub(crate) mod keep_lease;
+mod lease_view;
+pub(crate) mod locks;
+pub(crate) mod man;
+pub(crate) mod msg;
+pub(crate) mod projects;
+pub(crate) mod sections;
+pub(crate) mod start_attempt;
+pub(crate) mod status;
+pub(crate) mod tasks;
+pub(crate) mod whoami;
+pub(crate) mod why;
+
+/// Runs the command; none is `status`, or a welcome where there is no project.
+pub(crate) fn dispatch(app: &mut App<'_>, command: Option<Command>) -> Outcome<Option<Answer>> {
+    let answer = match command {
+        None => status::bare(app)?,
+        Some(Command::Init(args)) => init::run(app, args)?,
+        Some(Command::Demo(args)) => demo::run(app, args)?,
+        Some(Command::Status(args)) => status::run(app, args)?,
+        Some(Command::Whoami(args)) => whoami::run(app, args)?,
+        Some(Command::Why(args)) => why::run(app, args)?,
+        Some(Command::Tasks(args)) => return tasks::run(app, *args),
+        Some(Command::Sections(args)) => sections::run(app, args)?,
+        Some(Command::Locks(args)) => locks::run(app, args)?,
+        Some(Command::Agents(args)) => agents::run(app, args)?,
+        Some(Command::Msg(args)) => msg::run(app, args)?,
+        Some(Command::Events(args)) => return events::run(app, args),
+        Some(Command::Projects(args)) => projects::run(app, args)?,
+        Some(Command::Exclusive(args)) => return exclusive::run(app, args),
+        Some(Command::Config(args)) => config::run(app, args)?,
+        Some(Command::Completions(args)) => {
+            completions::run(app, args);
+            return Ok(None);
+        }
+        Some(Command::Man(args)) => return man::run(app, args),
+        Some(Command::StartAttempt(args)) => return start_attempt::run(app, args),
+        Some(Command::KeepLease(args)) => return keep_lease::run(app, args),
+    };
+    Ok(Some(answer))
+}

@@ -1,0 +1,137 @@
+//! `tenure status`: the project on one screen.
+
+use serde_json::{Map, json};
+use tenure_core::ErrorCode;
+use tenure_core::lease::{ResourceKind, Standing};
+use tenure_core::store::LeaseFilter;
+use tenure_core::task::TaskStatus;
+
+use super::exclusive;
+use crate::answer::Answer;
+use crate::app::{App, Open};
+use crate::identity::Who;
+use crate::report::Outcome;
+use crate::text::{Style, Text};
+
+/// Show the project on one screen: tasks by status, agents, claims, who waits
+///
+/// Example: tenure status
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    who: Who,
+}
+
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+    let open = app.open()?;
+    show(app, &open, &args.who)
+}
+
+/// `tenure` alone.
+pub(crate) fn bare(app: &mut App<'_>) -> Outcome<Answer> {
+    match app.open() {
+        Ok(open) => show(app, &open, &Who::default()),
+        Err(report) if report.code == ErrorCode::NotInitialized => Ok(welcome()),
+        Err(report) => Err(report),
+    }
+}
+
+fn welcome() -> Answer {
+    let mut text = Text::new();
+    text.styled(
+        Style::Bold,
+        "tenure decides who holds a piece of work, for how long, and what happens when the holder vanishes.",
+    );
+    text.blank();
+    text.line("There is no project here yet.");
+    Answer::new(json!({"project": null}), text)
+        .hint("make one", "tenure init")
+        .hint("see it work first", "tenure demo")
+        .hint("all commands", "tenure --help")
+}
+
+fn show(app: &mut App<'_>, open: &Open<'_>, who: &Who) -> Outcome<Answer> {
+    let identity = app.identity(who)?;
+    let judge = app.env.judge.as_ref();
+    let (counts, agents, leases, waiting, ready, now) = open.read(|view| {
+        let eyes = open.eyes(view, &identity)?;
+        let filter = LeaseFilter { kinds: Some(vec![ResourceKind::Task]), ..LeaseFilter::default() };
+        Ok((
+            view.count_tasks()?,
+            view.agents()?,
+            view.leases(&filter)?,
+            view.count_tickets()?,
+            view.next_ready(None, &eyes)?,
+            view.now(),
+        ))
+    })?;
+    let next = match ready {
+        Some(id) => Some(open.resolve(id.as_str())?),
+        None => None,
+    };
+    let active = leases.iter().filter(|l| l.standing(now, judge) == Standing::Live).count();
+    let lapsed = leases.len() - active;
+    let registered = agents.iter().filter(|a| a.left_at.is_none()).count();
+    let count = |status: TaskStatus| counts.iter().find(|(s, _)| *s == status).map_or(0, |(_, n)| *n);
+    let total: u64 = counts.iter().map(|(_, n)| n).sum();
+    let exclusive = exclusive::seen(&open.place.folder());
+
+    let name = open.config.project.name.clone();
+    let mut text = Text::new();
+    text.styled(Style::Bold, name.clone().unwrap_or_default())
+        .and(Style::Dim, format!("  {}", open.place.root.display()));
+    text.blank();
+    text.styled(Style::Bold, "Tasks");
+    for status in TaskStatus::ALL {
+        if count(status) > 0 || matches!(status, TaskStatus::Pending | TaskStatus::Completed) {
+            text.line(format!("  {:<12}{}", label(status), count(status)));
+        }
+    }
+    if let Some(task) = &next {
+        text.line(format!("  Next ready: {} {}", task.key, task.title));
+    }
+    text.blank();
+    text.styled(Style::Bold, "Runtime");
+    text.line(format!("  Agents registered: {registered}"));
+    text.line(format!("  Active claims: {active}"));
+    if lapsed > 0 {
+        text.styled(Style::Warn, format!("  Lapsed claims: {lapsed}"));
+    }
+    if waiting > 0 {
+        text.line(format!("  Waiting in line: {waiting}"));
+    }
+    if let Some(seen) = &exclusive {
+        text.styled(Style::Warn, format!("  Exclusive lock: {}", seen.sentence));
+    }
+
+    let mut by_status = Map::new();
+    for status in TaskStatus::ALL {
+        by_status.insert(status.as_str().to_owned(), json!(count(status)));
+    }
+    let data = json!({
+        "project": {"path": open.place.root, "name": name, "id": open.config.project.id.map(|id| id.to_string())},
+        "tasks": by_status,
+        "total": total,
+        "nextReady": next.as_ref().map(|t| &t.key),
+        "agentsRegistered": registered,
+        "activeClaims": active,
+        "lapsedClaims": lapsed,
+        "waiting": waiting,
+        "runners": [],
+        "parked": [],
+        "exclusiveLock": exclusive.map(|seen| seen.object),
+    });
+    let answer = Answer::new(data, text);
+    Ok(if total == 0 { answer.hint("add a task", "tenure tasks add 'Fix the login page'") } else { answer })
+}
+
+fn label(status: TaskStatus) -> &'static str {
+    match status {
+        TaskStatus::Pending => "Pending",
+        TaskStatus::InProgress => "In progress",
+        TaskStatus::Review => "In review",
+        TaskStatus::Completed => "Completed",
+        TaskStatus::Failed => "Failed",
+        TaskStatus::Skipped => "Skipped",
+    }
+}

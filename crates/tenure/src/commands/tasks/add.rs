@@ -1,0 +1,71 @@
+//! `tenure tasks add`.
+
+use tenure_core::rules::{AddTask, add_task};
+
+use super::view;
+use crate::answer::Answer;
+use crate::app::{App, read_text};
+use crate::identity::Who;
+use crate::report::Outcome;
+use crate::text::{Style, Text};
+
+/// Add a task
+///
+/// Example: tenure tasks add 'Fix the login page' --id F001 --section Backend --depends-on T1
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// What is to be done, in a line
+    title: String,
+    /// The key to name it by (default: the next of T1, T2 …)
+    #[arg(long, value_name = "KEY")]
+    id: Option<String>,
+    /// The section it belongs to
+    #[arg(long, value_name = "S")]
+    section: Option<String>,
+    /// The specification: a file, and a heading in it (docs/SPEC.md#login)
+    #[arg(long, value_name = "FILE#ANCHOR")]
+    source: Option<String>,
+    /// More about it; `-` reads standard input
+    #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true)]
+    description: Option<String>,
+    /// Lower comes first (default 100)
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    priority: Option<i64>,
+    /// A task that must be finished first (repeat for more)
+    #[arg(long, value_name = "T")]
+    depends_on: Vec<String>,
+    /// A label (repeat for more)
+    #[arg(long, value_name = "L")]
+    label: Vec<String>,
+    /// Place it directly behind this task
+    #[arg(long, value_name = "T")]
+    after: Option<String>,
+    #[command(flatten)]
+    who: Who,
+}
+
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+    let open = app.open()?;
+    let caller = app.identity(&args.who)?.actor(None);
+    let request = AddTask {
+        title: args.title,
+        key: args.id,
+        description: args.description.as_deref().map(read_text).transpose()?.unwrap_or_default(),
+        section: args.section,
+        source_file: args.source,
+        priority: args.priority,
+        depends_on: args.depends_on,
+        labels: args.label,
+        after: args.after,
+    };
+    let world = open.world();
+    let task = open.write(|tx| add_task(tx, &world, &caller, &request))?;
+    let mut text = Text::new();
+    text.line(format!("{} ", app.past("Added", "Would add")))
+        .and(Style::Bold, task.key.clone())
+        .and(Style::Plain, format!("  {}", task.title));
+    if !task.blocked_by.is_empty() {
+        text.line(format!("  waits for {}", task.blocked_by.join(", ")));
+    }
+    Ok(Answer::new(view::data(app, &task), text))
+}

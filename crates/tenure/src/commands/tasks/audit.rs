@@ -1,0 +1,42 @@
+//! `tenure tasks audit`: every change of a task's status, and by whom.
+
+use serde_json::json;
+use tenure_core::id::TaskId;
+use tenure_core::store::EventFilter;
+use tenure_core::{reference, wire};
+
+use super::show::history_line;
+use crate::answer::Answer;
+use crate::app::App;
+use crate::report::Outcome;
+use crate::text::{Style, Text};
+
+/// Show everything that happened to a task: who, when, from what to what, and why
+///
+/// Example: tenure tasks audit F001
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The task
+    task: String,
+}
+
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+    let open = app.open()?;
+    let (name, events) = open.read(|view| {
+        let name = reference::task(view, &args.task)?;
+        let filter = EventFilter {
+            task: Some(TaskId::new(&name.id)),
+            limit: u64::from(u32::MAX),
+            ..EventFilter::default()
+        };
+        let events = view.events(&filter)?;
+        Ok((name, events))
+    })?;
+    let mut text = Text::new();
+    text.styled(Style::Bold, name.key.clone()).and(Style::Plain, format!(" - {}", name.title));
+    for event in &events {
+        text.line(history_line(event));
+    }
+    let rows: Vec<_> = events.iter().map(wire::event).collect();
+    Ok(Answer::new(json!({"task": wire::task_name(&name), "events": rows, "total": rows.len()}), text))
+}

@@ -1,0 +1,34 @@
+//! `tenure tasks check`.
+
+use serde_json::json;
+use tenure_core::duration::format_rounded;
+use tenure_core::{kernel, wire};
+
+use crate::answer::Answer;
+use crate::app::App;
+use crate::identity::Who;
+use crate::report::Outcome;
+use crate::text::Text;
+
+/// Exit 0 if you still hold a task, 8 if not: for scripts and git hooks
+///
+/// Example: tenure tasks check F001 --agent A1234ABCD && git push
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The task
+    task: String,
+    #[command(flatten)]
+    who: Who,
+}
+
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+    let open = app.open()?;
+    let name = open.resolve(&args.task)?;
+    let caller = app.identity(&args.who)?.for_task(&name.id, &name.key, "check")?;
+    let world = open.world();
+    let lease = open.read(|view| kernel::check(view, &world, &caller, &name))?;
+    let now = app.env.clock.now();
+    let mut text = Text::new();
+    text.line(format!("You hold {} for another {}", name.key, format_rounded(lease.expires_at.since(now))));
+    Ok(Answer::new(json!({"lease": wire::lease(&lease, now, app.env.judge.as_ref())}), text))
+}

@@ -1,0 +1,44 @@
+//! `tenure tasks delete`.
+
+use tenure_core::rules::delete_task;
+
+use super::view;
+use crate::answer::Answer;
+use crate::app::App;
+use crate::identity::Who;
+use crate::report::Outcome;
+use crate::text::{Style, Text};
+
+/// Delete a task; its history stays
+///
+/// Example: tenure tasks delete F001
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The task
+    task: String,
+    /// Also if somebody else holds it: that lease ends
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    who: Who,
+}
+
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+    let open = app.open()?;
+    let identity = app.identity(&args.who)?;
+    let name = open.resolve(&args.task)?;
+    let caller = identity.actor(Some(&name.id));
+    let world = open.world();
+    let task = open.write(|tx| delete_task(tx, &world, &caller, &name.id, args.force))?;
+    let mut text = Text::new();
+    text.line(format!("{} {}  {}", app.past("Deleted", "Would delete"), task.key, task.title));
+    let mut data = view::data(app, &task);
+    if let Some(lease) = &task.lease {
+        text.styled(
+            Style::Warn,
+            format!("  this {} the lease of {}", app.past("ended", "would end"), lease.holder),
+        );
+        data["endedLease"] = data["task"]["lease"].clone();
+    }
+    Ok(Answer::new(data, text))
+}

@@ -1,0 +1,53 @@
+//! `tenure tasks depend`.
+
+use tenure_core::rules::{depend, undepend};
+
+use super::view;
+use crate::answer::Answer;
+use crate::app::App;
+use crate::identity::Who;
+use crate::report::{Outcome, Report};
+use crate::text::Text;
+
+/// Make a task wait for others, or no longer
+///
+/// Example: tenure tasks depend F002 --on F001
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The task that waits
+    task: String,
+    /// A task that must be finished first (repeat for more)
+    #[arg(long, value_name = "U")]
+    on: Vec<String>,
+    /// A task that it no longer waits for (repeat for more)
+    #[arg(long, value_name = "U")]
+    not_on: Vec<String>,
+    #[command(flatten)]
+    who: Who,
+}
+
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+    if args.on.is_empty() && args.not_on.is_empty() {
+        return Err(Report::usage("say --on or --not-on, and which task"));
+    }
+    let open = app.open()?;
+    let caller = app.identity(&args.who)?.actor(None);
+    let world = open.world();
+    let task = open.write(|tx| {
+        let mut task = None;
+        for on in &args.not_on {
+            task = Some(undepend(tx, &world, &caller, &args.task, on)?);
+        }
+        for on in &args.on {
+            task = Some(depend(tx, &world, &caller, &args.task, on)?);
+        }
+        task.ok_or_else(|| tenure_core::Error::invalid("nothing to change"))
+    })?;
+    let mut text = Text::new();
+    text.line(if task.depends_on.is_empty() {
+        format!("{} {} on nothing", task.key, app.past("depends", "would depend"))
+    } else {
+        format!("{} {} on {}", task.key, app.past("depends", "would depend"), task.depends_on.join(", "))
+    });
+    Ok(Answer::new(view::data(app, &task), text))
+}

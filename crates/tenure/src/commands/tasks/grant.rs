@@ -1,0 +1,80 @@
+//! A grant as it is told: the lease, when it runs out, and what to remember.
+
+use serde_json::{Value, json};
+use tenure_core::duration::format_rounded;
+use tenure_core::holder::Incarnation;
+use tenure_core::kernel::{self, Grant};
+use tenure_core::{Error, wire};
+
+use super::view;
+use crate::answer::Answer;
+use crate::app::{App, Open};
+use crate::report::Outcome;
+use crate::shell::quote;
+use crate::text::{Style, Text};
+
+pub(super) fn answer(app: &App<'_>, grant: &Grant, joined: bool) -> Answer {
+    let now = app.env.clock.now();
+    let key = &grant.task.key;
+    let id = &grant.lease.holder.id;
+    let mut text = Text::new();
+    if grant.reacquired {
+        text.line(format!("{key} is already yours since {}", grant.lease.acquired_at.to_seconds()));
+    } else {
+        text.styled(Style::Good, app.past("Claimed", "Would claim"))
+            .and(Style::Plain, format!(" task {key}"));
+    }
+    text.line(format!("  {}", grant.task.title));
+    if app.global.dry_run {
+        return Answer::new(data(app, grant), text);
+    }
+    text.line(format!("  Lease: {}   Fence: {}", grant.lease.id, grant.lease.fence));
+    text.line(format!("  Expires in: {}", format_rounded(grant.lease.expires_at.since(now))));
+    if joined {
+        text.line(format!("  Agent: {id} (new; give it with --agent or TENURE_AGENT)"));
+    }
+    if let Some((old, _)) = &grant.taken_over {
+        text.styled(Style::Dim, format!("  taken over from {}", old.holder));
+    }
+    text.blank();
+    text.line("Remember to:");
+    let agent = quote(id);
+    text.line(format!("  - Renew with tenure task renew {key} --agent {agent} before expiry"));
+    text.line(format!("  - Mark done with tenure task done {key} --agent {agent} when complete"));
+    let mut answer = Answer::new(data(app, grant), text);
+    // In text the same two commands stand above, in the words of "Remember to".
+    if app.printer.json {
+        answer = answer
+            .hint("renew before it expires", format!("tenure task renew {key} --agent {agent}"))
+            .hint("when it is done", format!("tenure task done {key} --agent {agent}"))
+            .hint("if you cannot finish it", format!("tenure task release {key} --agent {agent} -m WHY"));
+    }
+    answer
+}
+
+/// A credential reaches the lease, but not the place of the process that works under it: two never do (L6).
+pub(super) fn refuse_another_life(open: &Open<'_>, grant: &Grant, process: &Incarnation) -> Outcome<()> {
+    if grant.lease.process.as_ref().is_some_and(|theirs| theirs.process == process.process) {
+        return Ok(());
+    }
+    let (task, lease) = (&grant.task, grant.lease.clone());
+    let locked = open.read(|view| {
+        let name = Some(kernel::name_of(task));
+        kernel::locked(view, lease.resource.clone(), &task.title, name, Some(lease.clone()), 0)
+    })?;
+    Err(Error::Locked(Box::new(locked)).into())
+}
+
+pub(super) fn data(app: &App<'_>, grant: &Grant) -> Value {
+    let now = app.env.clock.now();
+    let judge = app.env.judge.as_ref();
+    let mut lease = wire::lease(&grant.lease, now, judge);
+    if let Some(fields) = lease.as_object_mut() {
+        fields.insert("reacquired".into(), json!(grant.reacquired));
+    }
+    json!({
+        "task": view::object(app, &grant.task),
+        "lease": lease,
+        "takenOver": grant.taken_over.as_ref().map(|(old, _)| wire::lease(old, now, judge)),
+    })
+}

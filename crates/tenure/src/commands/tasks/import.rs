@@ -1,0 +1,100 @@
+//! `tenure tasks import`.
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use serde_json::{Value, json};
+use tenure_core::ErrorCode;
+use tenure_core::import::{self, Format};
+use tenure_core::rules::take_in;
+
+use crate::answer::Answer;
+use crate::app::{App, read_text};
+use crate::identity::Who;
+use crate::report::{Outcome, Report};
+use crate::text::{Style, Text};
+
+/// Import tasks from a Markdown check list, JSON, lodestar's spec.yaml or beads' JSONL
+///
+/// All or nothing: one bad line and nothing is imported. Ids become keys; what has no place in tenure is said.
+///
+/// Example: tenure tasks import PLAN.md
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The file, or `-` for standard input
+    file: PathBuf,
+    /// What it is, where its name and content do not tell
+    #[arg(long, value_enum)]
+    format: Option<FormatArg>,
+    #[command(flatten)]
+    who: Who,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum FormatArg {
+    Markdown,
+    Json,
+    Lodestar,
+    Beads,
+}
+
+impl From<FormatArg> for Format {
+    fn from(arg: FormatArg) -> Self {
+        match arg {
+            FormatArg::Markdown => Self::Markdown,
+            FormatArg::Json => Self::Json,
+            FormatArg::Lodestar => Self::Lodestar,
+            FormatArg::Beads => Self::Beads,
+        }
+    }
+}
+
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+    let open = app.open()?;
+    let caller = app.identity(&args.who)?.actor(None);
+    let (name, content) = if args.file.as_os_str() == "-" {
+        ("stdin".to_owned(), read_text("-")?)
+    } else {
+        let path = app.env.cwd.join(&args.file);
+        let content = std::fs::read(&path).map_err(|e| unreadable(&args.file, &e))?;
+        let content = String::from_utf8(content)
+            .map_err(|_| Report::usage(format!("{} is not UTF-8 text", args.file.display())))?;
+        (args.file.to_string_lossy().into_owned(), content)
+    };
+    let import = import::parse(args.format.map(Format::from), &name, &content)
+        .map_err(|e| Report::usage(format!("{name}: {e}")))?;
+    let world = open.world();
+    let taken = open.write(|tx| take_in(tx, &world, &caller, &import))?;
+
+    let mut text = Text::new();
+    let count = taken.tasks.len();
+    text.styled(Style::Good, app.past("Imported", "Would import"))
+        .and(Style::Plain, format!(" {count} {} from {name}", if count == 1 { "task" } else { "tasks" }));
+    if !taken.new_sections.is_empty() {
+        text.line(format!("  New sections: {}", taken.new_sections.join(", ")));
+    }
+    for remark in &import.unmapped {
+        let place = remark.line.map(|n| format!("line {n}: ")).unwrap_or_default();
+        let times = if remark.count > 1 { format!(" ({}×)", remark.count) } else { String::new() };
+        text.styled(Style::Dim, format!("  {place}{}{times}: {}", remark.what, remark.why));
+    }
+    let unmapped: Vec<Value> = import
+        .unmapped
+        .iter()
+        .map(|u| json!({"line": u.line, "what": u.what, "why": u.why, "count": u.count}))
+        .collect();
+    let data = json!({
+        "imported": taken.tasks,
+        "total": count,
+        "sections": taken.new_sections,
+        "unmapped": unmapped,
+    });
+    Ok(Answer::new(data, text))
+}
+
+fn unreadable(path: &std::path::Path, error: &std::io::Error) -> Report {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => Report::usage(format!("there is no file {}", path.display())),
+        _ => Report::io(error, ErrorCode::InvalidArguments, "read", path),
+    }
+}

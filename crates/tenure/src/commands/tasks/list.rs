@@ -1,0 +1,211 @@
+//! `tenure tasks list`.
+
+use serde_json::json;
+use tenure_core::reference;
+use tenure_core::store::TaskFilter;
+use tenure_core::task::TaskStatus;
+use tenure_sqlite::Directory;
+
+use super::view;
+use crate::answer::Answer;
+use crate::app::{App, Open};
+use crate::identity::{Identity, Who};
+use crate::project::{self, Place};
+use crate::report::{Outcome, Report};
+use crate::text::{Style, Text};
+
+/// List tasks in working order (default: everything but completed)
+///
+/// Example: tenure tasks list --status active --section Backend
+#[derive(Debug, Clone, Default, PartialEq, Eq, clap::Args)]
+#[group(skip)]
+pub(crate) struct Args {
+    /// pending, in_progress, review, completed, failed, skipped; active (in_progress and review); or all
+    #[arg(short, long, value_name = "STATUS")]
+    status: Vec<String>,
+    /// Only this section's
+    #[arg(long, value_name = "S")]
+    section: Option<String>,
+    /// Only those with this text in the key, the title or the description
+    #[arg(long, value_name = "TEXT")]
+    search: Option<String>,
+    /// Only those with this label
+    #[arg(long, value_name = "L")]
+    label: Option<String>,
+    /// Only those that can be claimed now
+    #[arg(long)]
+    ready: bool,
+    /// Only those that you hold
+    #[arg(long)]
+    mine: bool,
+    /// Of every registered project
+    #[arg(long)]
+    global: bool,
+    /// How many at most
+    #[arg(long, value_name = "N", default_value_t)]
+    limit: Limit,
+    /// How many to pass over first
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    offset: u64,
+    /// Act as this agent (or set TENURE_AGENT)
+    #[arg(long, value_name = "AGENT")]
+    agent: Option<String>,
+}
+
+/// A page's size, 100 unless said otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Limit(u64);
+
+impl Default for Limit {
+    fn default() -> Self {
+        Self(100)
+    }
+}
+
+impl std::fmt::Display for Limit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::str::FromStr for Limit {
+    type Err = std::num::ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse().map(Self)
+    }
+}
+
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+    let statuses = statuses(&args.status)?;
+    let identity = app.identity(&Who { agent: args.agent.clone(), fence: None })?;
+    if args.mine && !identity.is_named() {
+        return Err(Report::usage("--mine needs to know who you are")
+            .hint("say who", "tenure tasks list --mine --agent YOUR_AGENT_ID"));
+    }
+    if args.global {
+        return global(app, &args, &identity, statuses);
+    }
+    let open = app.open()?;
+    let (tasks, total) = page(&open, &args, &identity, statuses)?;
+    let mut text = Text::new();
+    if tasks.is_empty() {
+        text.line(match total {
+            0 if args == Args::default() => "No open tasks.",
+            0 => "No tasks match.",
+            _ => "No tasks on this page.",
+        });
+    } else {
+        text.table(&view::table(app, &tasks), app.printer.look());
+    }
+    let shown = u64::try_from(tasks.len()).unwrap_or(u64::MAX);
+    if shown > 0 && args.offset + shown < total {
+        text.styled(Style::Dim, format!("{shown} of {total}; more with --offset {}", args.offset + shown));
+    }
+    let rows: Vec<_> = tasks.iter().map(|task| view::object(app, task)).collect();
+    Ok(Answer::new(json!({"tasks": rows, "total": total}), text))
+}
+
+fn page(
+    open: &Open<'_>,
+    args: &Args,
+    identity: &Identity,
+    statuses: Option<Vec<TaskStatus>>,
+) -> tenure_core::Result<(Vec<tenure_core::task::Task>, u64)> {
+    open.read(|view| {
+        let eyes = open.eyes(view, identity)?;
+        let section = match &args.section {
+            Some(name) => Some(reference::section(view, name)?.id),
+            None => None,
+        };
+        let filter = TaskFilter {
+            statuses: statuses.clone(),
+            section,
+            search: args.search.clone(),
+            label: args.label.clone(),
+            ready: args.ready,
+            held_by: args.mine.then(|| identity.holder.clone()),
+            limit: args.limit.0,
+            offset: args.offset,
+        };
+        view.list_tasks(&filter, &eyes)
+    })
+}
+
+/// A project that cannot be read is said and passed over.
+fn global(
+    app: &mut App<'_>,
+    args: &Args,
+    identity: &Identity,
+    statuses: Option<Vec<TaskStatus>>,
+) -> Outcome<Answer> {
+    let home = app.home()?;
+    let projects = match Directory::open_existing(&home, app.env.clock.clone())? {
+        Some(directory) => directory.projects()?,
+        None => Vec::new(),
+    };
+    let mut text = Text::new();
+    let mut rows = Vec::new();
+    let mut total = 0;
+    for project in projects {
+        if !project.path.join(project::FOLDER).join(project::DATABASE).exists() {
+            let path = project.path.display();
+            app.printer
+                .warn(&format!("{path} is no longer there; `tenure projects remove {path}` forgets it"));
+            continue;
+        }
+        let found = app
+            .open_at(Place { root: project.path.clone() })
+            .and_then(|open| Ok(page(&open, args, identity, statuses.clone())?));
+        let (tasks, count) = match found {
+            Ok(found) => found,
+            Err(report) => {
+                app.printer.warn(&format!("{}: {}", project.path.display(), report.message));
+                continue;
+            }
+        };
+        total += count;
+        if tasks.is_empty() {
+            continue;
+        }
+        if !text.is_empty() {
+            text.blank();
+        }
+        text.styled(Style::Bold, project.path.to_string_lossy().into_owned());
+        text.table(&view::table(app, &tasks), app.printer.look());
+        for task in &tasks {
+            let mut row = view::object(app, task);
+            if let Some(fields) = row.as_object_mut() {
+                fields.insert("projectPath".into(), json!(project.path));
+            }
+            rows.push(row);
+        }
+    }
+    if rows.is_empty() {
+        text.line("No tasks match.");
+    }
+    Ok(Answer::new(json!({"tasks": rows, "total": total}), text))
+}
+
+fn statuses(words: &[String]) -> Outcome<Option<Vec<TaskStatus>>> {
+    if words.is_empty() {
+        return Ok(Some(TaskStatus::ALL.into_iter().filter(|s| *s != TaskStatus::Completed).collect()));
+    }
+    let mut chosen = Vec::new();
+    for word in words.iter().flat_map(|w| w.split(',')) {
+        match word.trim() {
+            "all" => return Ok(None),
+            "active" => chosen.extend([TaskStatus::InProgress, TaskStatus::Review]),
+            other => match TaskStatus::parse(other) {
+                Some(status) => chosen.push(status),
+                None => {
+                    return Err(Report::usage(format!(
+                        "there is no status {other:?}; there are pending, in_progress, review, completed, failed, \
+                         skipped, active and all"
+                    )));
+                }
+            },
+        }
+    }
+    Ok(Some(chosen))
+}

@@ -1,0 +1,64 @@
+//! `tenure tasks next`.
+
+use std::time::Duration;
+
+use tenure_core::kernel::Terms;
+use tenure_core::{Error, reference};
+
+use super::{claim, grant, view};
+use crate::answer::Answer;
+use crate::app::{App, parse_duration, parse_ttl};
+use crate::identity::Who;
+use crate::report::{Outcome, Report};
+use crate::text::{Style, Text};
+use crate::waiting::{self, Want, nothing_ready};
+
+/// Show the next ready task, or claim it in the same step
+///
+/// Example: tenure tasks next --claim --wait 10m
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Take it
+    #[arg(long)]
+    claim: bool,
+    /// Only from this section
+    #[arg(long, value_name = "S")]
+    section: Option<String>,
+    /// How long it is yours without renewing (default: locking.leaseTtl)
+    #[arg(long, value_name = "DUR", requires = "claim", value_parser = parse_ttl)]
+    ttl: Option<Duration>,
+    /// If nothing is ready, wait, at most this long (default: locking.waitTimeout)
+    #[arg(long, value_name = "DUR", num_args = 0..=1, value_parser = parse_duration)]
+    wait: Option<Option<Duration>>,
+    #[command(flatten)]
+    who: Who,
+}
+
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+    if args.wait.is_some() && !args.claim {
+        return Err(Report::usage("--wait waits for a task to take, so it needs --claim"));
+    }
+    let open = app.open()?;
+    let mut identity = app.identity(&args.who)?;
+    let section = match &args.section {
+        Some(name) => Some(open.read(|view| reference::section(view, name))?.id),
+        None => None,
+    };
+    if !args.claim {
+        let task = open.read(|view| {
+            let eyes = open.eyes(view, &identity)?;
+            let id = view.next_ready(section.as_ref(), &eyes)?.ok_or_else(nothing_ready)?;
+            view.task(&id, &eyes)?.ok_or(Error::TaskNotFound { reference: id.to_string() })
+        })?;
+        let mut text = Text::new();
+        text.styled(Style::Bold, task.key.clone()).and(Style::Plain, format!("  {}", task.title));
+        let claim = format!("tenure tasks claim {}", task.key);
+        return Ok(Answer::new(view::data(app, &task), text).hint("take it", claim));
+    }
+    let patience = app.asked_patience(&open, args.wait);
+    let joined = claim::join_if_nobody(app, &mut identity);
+    let caller = identity.without_fence();
+    let terms = Terms::new(args.ttl.unwrap_or(open.config.locking.lease_ttl));
+    let grant = waiting::acquire(app, &open, &caller, &Want::Next(section), terms, patience)?;
+    Ok(grant::answer(app, &grant, joined))
+}

@@ -1,0 +1,146 @@
+//! `tenure tasks show`.
+
+use std::fmt::Write as _;
+
+use serde_json::json;
+use tenure_core::event::Event;
+use tenure_core::holder::Judge;
+use tenure_core::id::TaskId;
+use tenure_core::kernel;
+use tenure_core::lease::{Resource, Standing};
+use tenure_core::store::{EventFilter, MessageFilter};
+use tenure_core::task::Task;
+use tenure_core::{Error, Timestamp, reference, wire};
+
+use super::view;
+use crate::answer::Answer;
+use crate::app::App;
+use crate::commands::{event_view, lease_view};
+use crate::identity::Who;
+use crate::report::Outcome;
+use crate::text::{Style, Text};
+
+/// Show a task: its status, who has it and for how long, or that it can be claimed
+///
+/// Example: tenure tasks show F001 --history
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The task
+    task: String,
+    /// Also everything that happened to it
+    #[arg(long)]
+    history: bool,
+    #[command(flatten)]
+    who: Who,
+}
+
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+    let open = app.open()?;
+    let identity = app.identity(&args.who)?;
+    let (task, queue, events, messages, now) = open.read(|view| {
+        let eyes = open.eyes(view, &identity)?;
+        let name = reference::task(view, &args.task)?;
+        let id = TaskId::new(&name.id);
+        let task = view.task(&id, &eyes)?.ok_or(Error::TaskNotFound { reference: name.key })?;
+        let queue = kernel::waiting_before(view, &eyes, &Resource::task(&id), None)?;
+        let events = if args.history {
+            let filter = EventFilter { task: Some(id.clone()), limit: 10_000, ..EventFilter::default() };
+            view.events(&filter)?
+        } else {
+            Vec::new()
+        };
+        let filter = MessageFilter { task: Some(id), limit: 20, ..MessageFilter::default() };
+        Ok((task, queue, events, view.messages(&filter)?.0, view.now()))
+    })?;
+    let mut text = describe(&task, now, app.env.judge.as_ref());
+    if queue > 0 {
+        text.line(format!("Waiting in line: {queue}"));
+    }
+    if !messages.is_empty() {
+        text.blank().styled(Style::Bold, "Messages");
+        for message in &messages {
+            text.line(format!("  #{} from {}: {}", message.id, message.from, message.text));
+        }
+    }
+    if args.history {
+        text.blank().styled(Style::Bold, "History");
+        for event in &events {
+            text.line(format!("  {}", history_line(event)));
+        }
+    }
+    let mut data = json!({
+        "task": view::object(app, &task),
+        "queue": queue,
+        "messages": messages.iter().map(wire::message).collect::<Vec<_>>(),
+    });
+    if let (true, Some(fields)) = (args.history, data.as_object_mut()) {
+        fields.insert("events".into(), events.iter().map(wire::event).collect());
+    }
+    let answer = Answer::new(data, text);
+    Ok(if task.ready { answer.hint("take it", format!("tenure tasks claim {}", task.key)) } else { answer })
+}
+
+fn describe(task: &Task, now: Timestamp, judge: &dyn Judge) -> Text {
+    let mut text = Text::new();
+    text.styled(Style::Bold, task.key.clone()).and(Style::Plain, format!(" - {}", task.title));
+    text.blank();
+    text.line(format!("Status: {}", task.status));
+    match &task.lease {
+        Some(lease) => {
+            let live = lease.standing(now, judge) == Standing::Live;
+            let (who, until) =
+                if live { ("Claimed by", "Lease expires") } else { ("Last claimed by", "Lease") };
+            text.line(format!("{who}: {}", lease_view::holder(lease)));
+            text.line(format!("{until}: {}", lease_view::remaining(lease, now, judge)));
+        }
+        None if task.ready => {
+            text.line("Claimable: yes");
+        }
+        None => {}
+    }
+    if !task.blocked_by.is_empty() {
+        text.line(format!("Waits for: {}", task.blocked_by.join(", ")));
+    }
+    if let Some(section) = &task.section {
+        let mode = if section.serial { "" } else { " (parallel)" };
+        text.line(format!("Section: {}{mode}", section.name));
+    }
+    if !task.depends_on.is_empty() {
+        text.line(format!("Depends on: {}", task.depends_on.join(", ")));
+    }
+    if let Some(source) = &task.source_file {
+        text.line(format!("Source: {source}"));
+    }
+    if !task.labels.is_empty() {
+        text.line(format!("Labels: {}", task.labels.join(", ")));
+    }
+    text.line(format!("Priority: {}", task.priority));
+    if task.attempts > 0 || task.rejections > 0 {
+        text.line(format!("Attempts: {}   Rejections: {}", task.attempts, task.rejections));
+    }
+    text.styled(Style::Dim, format!("Id: {}", task.id));
+    if !task.description.is_empty() {
+        text.blank();
+        text.block(0, &task.description);
+    }
+    text
+}
+
+pub(super) fn history_line(event: &Event) -> String {
+    let mut line = format!("{}  {:<16} {}", event.at.to_seconds(), event.kind.as_str(), event.actor);
+    if let (Some(from), Some(to)) = (event.from, event.to) {
+        let _ = write!(line, "  {from} → {to}");
+    }
+    if let Some(fence) = event.fence {
+        let _ = write!(line, "  fence {fence}");
+    }
+    if let Some(what) = event_view::what(event) {
+        let _ = write!(line, "  {what}");
+    }
+    for key in ["message", "reason"] {
+        if let Some(text) = event.detail.get(key).and_then(|v| v.as_str()) {
+            let _ = write!(line, "  ({text})");
+        }
+    }
+    line
+}

@@ -1,0 +1,156 @@
+//! `tenure tasks update`.
+
+use serde_json::Value;
+use tenure_core::Error;
+use tenure_core::id::TaskId;
+use tenure_core::kernel::Terms;
+use tenure_core::rules::{Change, EditTask, change_status, edit_task};
+use tenure_core::task::TaskStatus;
+
+use super::change::OptionalRemark;
+use super::{change, claim, grant, view};
+use crate::answer::Answer;
+use crate::app::{App, read_text};
+use crate::identity::Who;
+use crate::report::{Outcome, Report};
+use crate::text::{Style, Text};
+use crate::waiting::{self, Want};
+
+/// Change a task
+///
+/// `--status in_progress` takes the lock and waits for it; `--no-wait` does not. Any other status is refused at once while
+/// somebody else holds the task.
+///
+/// Example: tenure tasks update F001 --status in_progress
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The task
+    task: String,
+    /// pending, in_progress, review, completed, failed or skipped
+    #[arg(long, value_name = "S", value_parser = parse_status)]
+    status: Option<TaskStatus>,
+    /// A new title
+    #[arg(long, value_name = "TEXT")]
+    title: Option<String>,
+    /// A new description; `-` reads standard input
+    #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true)]
+    description: Option<String>,
+    /// Move it to this section; empty takes it out of its section
+    #[arg(long, value_name = "S")]
+    section: Option<String>,
+    /// The specification; empty removes it
+    #[arg(long, value_name = "FILE#ANCHOR")]
+    source: Option<String>,
+    /// Lower comes first
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    priority: Option<i64>,
+    /// Add a label (repeat for more)
+    #[arg(long, value_name = "L")]
+    label: Vec<String>,
+    /// Remove a label (repeat for more)
+    #[arg(long, value_name = "L")]
+    remove_label: Vec<String>,
+    /// Place it directly behind this task
+    #[arg(long, value_name = "T")]
+    after: Option<String>,
+    /// Also if somebody else holds it: that lease ends
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    remark: OptionalRemark,
+    #[command(flatten)]
+    who: Who,
+}
+
+fn parse_status(text: &str) -> Result<TaskStatus, String> {
+    TaskStatus::parse(text)
+        .ok_or_else(|| "there are pending, in_progress, review, completed, failed and skipped".to_owned())
+}
+
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+    let empty_is_none = |text: &String| (!text.is_empty()).then(|| text.clone());
+    let edit = EditTask {
+        title: args.title.clone(),
+        description: args.description.as_deref().map(read_text).transpose()?,
+        section: args.section.as_ref().map(empty_is_none),
+        source_file: args.source.as_ref().map(empty_is_none),
+        priority: args.priority,
+        add_labels: args.label.clone(),
+        remove_labels: args.remove_label.clone(),
+        after: args.after.clone(),
+    };
+    if edit.is_empty() && args.status.is_none() {
+        return Err(Report::usage("nothing to change: say what, for example --title or --status"));
+    }
+    if args.remark.message.is_some() && args.status.is_none() {
+        return Err(Report::usage("-m goes with --status"));
+    }
+    let open = app.open()?;
+    let mut identity = app.identity(&args.who)?;
+    let name = open.resolve(&args.task)?;
+    let world = open.world();
+    if args.status == Some(TaskStatus::InProgress) {
+        if args.force {
+            return Err(Report::usage("--force does not go with --status in_progress"));
+        }
+        let joined = claim::join_if_nobody(app, &mut identity);
+        let caller = identity.actor(Some(&name.id));
+        let terms = Terms::new(open.config.locking.task_timeout);
+        let want = Want::Task { id: TaskId::new(&name.id), title: name.title.clone() };
+        let patience = app.default_patience(&open);
+        let mut taken = waiting::acquire(app, &open, &caller, &want, terms, patience)?;
+        if !edit.is_empty() {
+            taken.task = open.write(|tx| edit_task(tx, &world, &caller, &name.id, &edit))?;
+        }
+        let mut answer = grant::answer(app, &taken, joined);
+        let mut text = Text::new();
+        if app.global.dry_run {
+            text.line(format!("Task {:?} status would be updated to in_progress.", taken.task.title));
+            answer.text = text;
+            return Ok(answer);
+        }
+        text.line(format!("Task {:?} status updated to in_progress.", taken.task.title));
+        text.styled(Style::Dim, format!("  Lease: {}   Fence: {}", taken.lease.id, taken.lease.fence));
+        if joined {
+            text.line(format!(
+                "  Agent: {} (new; give it with --agent or TENURE_AGENT)",
+                taken.lease.holder.id
+            ));
+        }
+        answer.text = text;
+        return Ok(answer);
+    }
+    let message = args.remark.message.as_deref().map(read_text).transpose()?;
+    let caller = identity.actor(Some(&name.id));
+    let (task, changed) = open.write(|tx| {
+        let mut task = None;
+        if !edit.is_empty() {
+            task = Some(edit_task(tx, &world, &caller, &name.id, &edit)?);
+        }
+        let changed = match args.status {
+            Some(to) => {
+                let changed = change_status(
+                    tx,
+                    &world,
+                    &caller,
+                    &name.id,
+                    Change::To(to),
+                    message.as_deref(),
+                    args.force,
+                )?;
+                task = Some(changed.task.clone());
+                Some(changed)
+            }
+            None => None,
+        };
+        let task = task.ok_or_else(|| Error::invalid("nothing to change"))?;
+        Ok((task, changed))
+    })?;
+    if let Some(changed) = changed {
+        return Ok(change::answer(app, &changed, app.past("Updated", "Would update")));
+    }
+    let mut text = Text::new();
+    text.line(format!("{} ", app.past("Updated", "Would update"))).and(Style::Bold, task.key.clone());
+    let data: Value = view::data(app, &task);
+    Ok(Answer::new(data, text))
+}

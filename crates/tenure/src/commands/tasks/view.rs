@@ -1,0 +1,60 @@
+//! How tasks are shown, as JSON and as rows.
+
+use serde_json::{Value, json};
+use tenure_core::lease::Standing;
+use tenure_core::task::{Task, TaskStatus};
+use tenure_core::wire;
+
+use crate::app::App;
+use crate::text::{Style, Table};
+
+pub(crate) fn object(app: &App<'_>, task: &Task) -> Value {
+    wire::task(task, app.env.clock.now(), app.env.judge.as_ref())
+}
+
+/// `{"task": …}`.
+pub(crate) fn data(app: &App<'_>, task: &Task) -> Value {
+    json!({"task": object(app, task)})
+}
+
+pub(crate) fn table(app: &App<'_>, tasks: &[Task]) -> Table {
+    let mut table = Table::new(&["KEY", "STATUS", "SECTION", "HOLDER", "TITLE"]);
+    for task in tasks {
+        table.styled_row(vec![
+            (Style::Bold, task.key.clone()),
+            status_cell(app, task),
+            (Style::Plain, task.section.as_ref().map_or_else(|| "-".to_owned(), |s| s.name.clone())),
+            (Style::Plain, holder_cell(app, task)),
+            (Style::Plain, task.title.clone()),
+        ]);
+    }
+    table
+}
+
+fn holder_cell(app: &App<'_>, task: &Task) -> String {
+    match &task.lease {
+        Some(lease) if lease.standing(app.env.clock.now(), app.env.judge.as_ref()) == Standing::Live => {
+            lease.holder.id.clone()
+        }
+        _ => "-".to_owned(),
+    }
+}
+
+fn status_cell(app: &App<'_>, task: &Task) -> (Style, String) {
+    let style = match task.status {
+        TaskStatus::Completed => Style::Good,
+        TaskStatus::Failed => Style::Bad,
+        TaskStatus::InProgress | TaskStatus::Review => Style::Warn,
+        TaskStatus::Pending | TaskStatus::Skipped => Style::Plain,
+    };
+    let lapsed = task
+        .lease
+        .as_ref()
+        .is_some_and(|l| l.standing(app.env.clock.now(), app.env.judge.as_ref()) != Standing::Live);
+    let word = match task.status {
+        TaskStatus::Pending if !task.blocked_by.is_empty() => "blocked".to_owned(),
+        TaskStatus::InProgress if lapsed => "lapsed".to_owned(),
+        status => status.to_string(),
+    };
+    (style, word)
+}

@@ -1,0 +1,81 @@
+//! `tenure whoami`: who a command would act for, and what that one holds.
+
+use serde_json::json;
+use tenure_core::lease::ResourceKind;
+use tenure_core::store::LeaseFilter;
+use tenure_core::wire;
+
+use crate::answer::Answer;
+use crate::app::App;
+use crate::identity::{Source, Who};
+use crate::report::Outcome;
+use crate::text::Text;
+
+/// Say who you are to tenure, where that comes from, and what you hold
+///
+/// Example: tenure whoami
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    who: Who,
+}
+
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+    let identity = app.identity(&args.who)?;
+    let open = match app.find() {
+        Ok(place) => Some(app.open_at(place)?),
+        Err(_) => None,
+    };
+    let mut held = Vec::new();
+    let mut names = Vec::new();
+    if let (Some(open), true) = (&open, identity.is_named()) {
+        let filter = LeaseFilter {
+            kinds: Some(vec![ResourceKind::Task, ResourceKind::Section]),
+            holder: Some(identity.holder.clone()),
+            ..LeaseFilter::default()
+        };
+        (held, names) = open.read(|view| {
+            let leases = view.leases(&filter)?;
+            let names = leases
+                .iter()
+                .map(|lease| super::lease_view::resource_name(view, &lease.resource))
+                .collect::<tenure_core::Result<Vec<_>>>()?;
+            Ok((leases, names))
+        })?;
+    }
+    let now = app.env.clock.now();
+    let judge = app.env.judge.as_ref();
+    let mut text = Text::new();
+    match identity.source {
+        Source::Nobody => {
+            text.line("Nobody in particular: no --agent, no TENURE_AGENT and no terminal.");
+            text.line("A claim will join a new agent and print its id.");
+        }
+        source => {
+            let from = match source {
+                Source::Flag => "--agent",
+                Source::Environment => "TENURE_AGENT",
+                _ => "the terminal",
+            };
+            text.line(format!("{} (from {from})", identity.holder));
+        }
+    }
+    if let Some(fence) = identity.fence {
+        text.line(format!("  shows the fence {fence}"));
+    }
+    for (lease, name) in held.iter().zip(&names) {
+        text.line(format!("  holds {name}  {}", super::lease_view::remaining(lease, now, judge)));
+    }
+    let data = json!({
+        "identity": {
+            "kind": identity.is_named().then_some(identity.holder.kind.as_str()),
+            "id": identity.is_named().then_some(&identity.holder.id),
+            "source": identity.source.as_str(),
+            "fence": identity.fence,
+        },
+        "leases": held.iter().map(|lease| wire::lease(lease, now, judge)).collect::<Vec<_>>(),
+        "total": held.len(),
+        "project": open.map(|open| open.place.root),
+    });
+    Ok(Answer::new(data, text))
+}

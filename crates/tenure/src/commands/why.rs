@@ -1,0 +1,283 @@
+//! `tenure why`: what keeps a task, or the project, from moving, and the command that would help.
+
+use serde_json::{Value, json};
+use tenure_core::duration::format_rounded;
+use tenure_core::error::TaskName;
+use tenure_core::id::TaskId;
+use tenure_core::kernel;
+use tenure_core::lease::{Lease, Resource, Standing};
+use tenure_core::store::{LeaseFilter, TaskFilter, View};
+use tenure_core::task::{Task, TaskStatus};
+use tenure_core::{Error, Timestamp, reference};
+
+use super::lease_view;
+use crate::answer::{Answer, Hint};
+use crate::app::{App, Open};
+use crate::identity::{Identity, Who};
+use crate::report::Outcome;
+use crate::text::{Style, Text};
+
+/// Say why a task, or the whole project, is not moving, and what would help
+///
+/// Example: tenure why F001
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The task (default: the whole project)
+    task: Option<String>,
+    #[command(flatten)]
+    who: Who,
+}
+
+/// One thing in the way.
+#[derive(Debug)]
+struct Reason {
+    kind: &'static str,
+    sentence: String,
+    hint: Option<Hint>,
+}
+
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+    let open = app.open()?;
+    let identity = app.identity(&args.who)?;
+    let (subject, mut reasons) = match &args.task {
+        Some(task) => {
+            let (task, reasons) = open.read(|view| about_task(view, app, &open, &identity, task))?;
+            (Some(task), reasons)
+        }
+        None => (None, open.read(|view| about_project(view, app, &open, &identity))?),
+    };
+    if let Some(reason) = exclusive(&open) {
+        reasons.insert(0, reason);
+    }
+    let mut text = Text::new();
+    match &subject {
+        Some(task) => {
+            text.styled(Style::Bold, task.key.clone()).and(Style::Plain, format!(" - {}", task.title));
+        }
+        None => {
+            text.styled(Style::Bold, open.config.project.name.clone().unwrap_or_default());
+        }
+    }
+    for reason in &reasons {
+        text.line(format!("  {}", reason.sentence));
+    }
+    let rows: Vec<Value> = reasons.iter().map(|r| json!({"kind": r.kind, "reason": r.sentence})).collect();
+    let moving = reasons.iter().all(|r| matches!(r.kind, "ready" | "held" | "finished"));
+    let mut answer = Answer::new(
+        json!({
+            "task": subject.as_ref().map(tenure_core::wire::task_name),
+            "moving": moving,
+            "reasons": rows,
+            "total": rows.len(),
+        }),
+        text,
+    );
+    answer.hints = reasons.into_iter().filter_map(|r| r.hint).collect();
+    Ok(answer)
+}
+
+fn about_task(
+    view: &dyn View,
+    app: &App<'_>,
+    open: &Open<'_>,
+    identity: &Identity,
+    reference: &str,
+) -> tenure_core::Result<(TaskName, Vec<Reason>)> {
+    let eyes = open.eyes(view, identity)?;
+    let name = reference::task(view, reference)?;
+    let id = TaskId::new(&name.id);
+    let task = view.task(&id, &eyes)?.ok_or_else(|| Error::TaskNotFound { reference: name.key.clone() })?;
+    let key = &task.key;
+    let mut reasons = Vec::new();
+    let settled = match task.status {
+        TaskStatus::Completed => Some(("finished", "It is completed.".to_owned(), None)),
+        TaskStatus::Skipped => Some((
+            "finished",
+            "It was skipped.".to_owned(),
+            Some(Hint::new("open it again", format!("tenure tasks retry {key}"))),
+        )),
+        TaskStatus::Failed => Some((
+            "failed",
+            "It has failed, so nobody will take it.".to_owned(),
+            Some(Hint::new("open it again", format!("tenure tasks retry {key}"))),
+        )),
+        TaskStatus::Review => Some((
+            "review",
+            "It waits for a review.".to_owned(),
+            Some(Hint::new("approve it", format!("tenure tasks approve {key}"))),
+        )),
+        TaskStatus::Pending | TaskStatus::InProgress => None,
+    };
+    if let Some((kind, sentence, hint)) = settled {
+        reasons.push(Reason { kind, sentence, hint });
+        return Ok((name, reasons));
+    }
+    if let Some(lease) = &task.lease {
+        let waiting = kernel::waiting_before(view, &eyes, &Resource::task(&id), None)?;
+        reasons.push(held(app, lease, "It", view.now(), waiting, key));
+    }
+    for blocker in &task.blocked_by {
+        reasons.push(match blocker.strip_prefix("section:") {
+            Some(section) => Reason {
+                kind: "section_dependency",
+                sentence: format!("Its section waits for the section {section}."),
+                hint: Some(Hint::new(
+                    "see what is left there",
+                    format!("tenure sections show {}", crate::shell::quote(section)),
+                )),
+            },
+            None => Reason {
+                kind: "dependency",
+                sentence: format!("It waits for {blocker}."),
+                hint: Some(Hint::new("go on asking", format!("tenure why {blocker}"))),
+            },
+        });
+    }
+    reasons.extend(section_in_the_way(view, app, identity, &task)?);
+    if reasons.is_empty() {
+        let line = kernel::waiting_before(view, &eyes, &Resource::task(&id), None)?;
+        reasons.push(if line > 0 {
+            Reason {
+                kind: "promised",
+                sentence: format!("It is free and promised to the first of {line} in line."),
+                hint: None,
+            }
+        } else {
+            Reason {
+                kind: "ready",
+                sentence: "It is ready: nobody has taken it yet.".to_owned(),
+                hint: Some(Hint::new("take it", format!("tenure tasks claim {key}"))),
+            }
+        });
+    }
+    Ok((name, reasons))
+}
+
+fn section_in_the_way(
+    view: &dyn View,
+    app: &App<'_>,
+    identity: &Identity,
+    task: &Task,
+) -> tenure_core::Result<Option<Reason>> {
+    let Some(section) = task.section.as_ref().filter(|s| s.serial) else { return Ok(None) };
+    let Some(lease) = view.open_lease(&Resource::section(&section.id))? else { return Ok(None) };
+    let mine =
+        lease.held_by(&identity.holder) || task.lease.as_ref().is_some_and(|l| l.holder == lease.holder);
+    if mine || lease.standing(view.now(), app.env.judge.as_ref()) != Standing::Live {
+        return Ok(None);
+    }
+    let rest = format_rounded(lease.expires_at.since(view.now()));
+    Ok(Some(Reason {
+        kind: "section_held",
+        sentence: format!(
+            "Its section {} is worked in by {}, for another {rest} at most.",
+            section.name,
+            lease_view::holder(&lease)
+        ),
+        hint: Some(Hint::new("stand in line", format!("tenure tasks claim {} --wait", task.key))),
+    }))
+}
+
+fn held(app: &App<'_>, lease: &Lease, what: &str, now: Timestamp, waiting: usize, key: &str) -> Reason {
+    let who = lease_view::holder(lease);
+    match lease.standing(now, app.env.judge.as_ref()) {
+        Standing::Live => Reason {
+            kind: "held",
+            sentence: format!(
+                "{what} is held by {who} since {}, for another {} at most{}.",
+                lease.acquired_at.to_seconds(),
+                format_rounded(lease.expires_at.since(now)),
+                if waiting > 0 { format!("; {waiting} wait in line") } else { String::new() }
+            ),
+            hint: Some(Hint::new("stand in line", format!("tenure tasks claim {key} --wait"))),
+        },
+        _ => Reason {
+            kind: "lapsed",
+            sentence: format!(
+                "{what} was held by {who}, whose lease has lapsed ({}).",
+                lease_view::remaining(lease, now, app.env.judge.as_ref())
+            ),
+            hint: Some(Hint::new("take it over", format!("tenure tasks claim {key}"))),
+        },
+    }
+}
+
+fn about_project(
+    view: &dyn View,
+    app: &App<'_>,
+    open: &Open<'_>,
+    identity: &Identity,
+) -> tenure_core::Result<Vec<Reason>> {
+    let eyes = open.eyes(view, identity)?;
+    let counts = view.count_tasks()?;
+    let count = |status: TaskStatus| counts.iter().find(|(s, _)| *s == status).map_or(0, |(_, n)| *n);
+    let open_tasks = count(TaskStatus::Pending) + count(TaskStatus::InProgress);
+    let mut reasons = Vec::new();
+    if let Some(id) = view.next_ready(None, &eyes)? {
+        let name = reference::task(view, id.as_str())?;
+        reasons.push(Reason {
+            kind: "ready",
+            sentence: format!("{} is ready: {}", name.key, name.title),
+            hint: Some(Hint::new("take it", "tenure tasks next --claim")),
+        });
+    }
+    let leases = view.leases(&LeaseFilter {
+        kinds: Some(vec![tenure_core::lease::ResourceKind::Task]),
+        ..LeaseFilter::default()
+    })?;
+    for lease in leases.iter().take(20) {
+        let key = lease_view::resource_name(view, &lease.resource)?;
+        let waiting = kernel::waiting_before(view, &eyes, &lease.resource, None)?;
+        reasons.push(held(app, lease, &key, view.now(), waiting, &key));
+    }
+    if reasons.is_empty() && open_tasks > 0 {
+        let filter =
+            TaskFilter { statuses: Some(vec![TaskStatus::Pending]), limit: 10, ..TaskFilter::default() };
+        for task in view.list_tasks(&filter, &eyes)?.0 {
+            reasons.push(Reason {
+                kind: "blocked",
+                sentence: format!("{} waits for {}.", task.key, task.blocked_by.join(", ")),
+                hint: Some(Hint::new("see why", format!("tenure why {}", task.key))),
+            });
+        }
+    }
+    for (status, verb) in [(TaskStatus::Review, "approve"), (TaskStatus::Failed, "retry")] {
+        if count(status) > 0 {
+            let filter = TaskFilter { statuses: Some(vec![status]), limit: 1, ..TaskFilter::default() };
+            let first = view.list_tasks(&filter, &eyes)?.0.into_iter().next();
+            reasons.push(Reason {
+                kind: if status == TaskStatus::Review { "review" } else { "failed" },
+                sentence: match (status, count(status)) {
+                    (TaskStatus::Review, 1) => "1 task waits for a review.".to_owned(),
+                    (TaskStatus::Review, n) => format!("{n} tasks wait for a review."),
+                    (_, 1) => "1 task has failed.".to_owned(),
+                    (_, n) => format!("{n} tasks have failed."),
+                },
+                hint: first.map(|t| Hint::new("for example", format!("tenure tasks {verb} {}", t.key))),
+            });
+        }
+    }
+    if reasons.is_empty() {
+        let all: u64 = counts.iter().map(|(_, n)| n).sum();
+        reasons.push(if all == 0 {
+            Reason {
+                kind: "empty",
+                sentence: "There are no tasks.".to_owned(),
+                hint: Some(Hint::new("add one", "tenure tasks add 'Fix the login page'")),
+            }
+        } else {
+            Reason { kind: "finished", sentence: "Everything is finished.".to_owned(), hint: None }
+        });
+    }
+    Ok(reasons)
+}
+
+/// Runners step aside for it, whatever else is ready.
+fn exclusive(open: &Open<'_>) -> Option<Reason> {
+    let seen = super::exclusive::seen(&open.place.folder())?;
+    Some(Reason {
+        kind: "exclusive",
+        sentence: format!("The project is locked exclusively: {}; runners stand aside.", seen.sentence),
+        hint: Some(Hint::new("see who has it", "tenure exclusive status")),
+    })
+}

@@ -1,0 +1,92 @@
+//! Everything the program takes from its surroundings, so that a test can be one.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tenure_core::holder::{Judge, ThisMachine};
+use tenure_core::id::{Ids, RandomIds};
+use tenure_core::{Clock, SystemClock};
+
+#[derive(Debug, Clone)]
+pub struct Env {
+    pub vars: BTreeMap<OsString, OsString>,
+    pub cwd: PathBuf,
+    /// The controlling terminal's name (`pts/3`), if there is one.
+    pub terminal: Option<String>,
+    pub user: String,
+    pub hostname: String,
+    pub clock: Arc<dyn Clock>,
+    pub ids: Arc<dyn Ids>,
+    pub judge: Arc<dyn Judge>,
+}
+
+impl Env {
+    pub fn of_this_process() -> Self {
+        let vars: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
+        let named = |name: &str| vars.get(&OsString::from(name)).and_then(|v| v.to_str()).map(str::to_owned);
+        let user = named("USER")
+            .or_else(|| named("LOGNAME"))
+            .filter(|name| !name.is_empty())
+            .unwrap_or_else(|| format!("uid{}", rustix::process::getuid().as_raw()));
+        Self {
+            cwd: std::env::current_dir().unwrap_or_default(),
+            terminal: crate::terminal::controlling(),
+            user,
+            hostname: tenure_lock::hostname(),
+            clock: Arc::new(SystemClock),
+            ids: Arc::new(RandomIds),
+            judge: Arc::new(ThisMachine),
+            vars,
+        }
+    }
+
+    /// A variable that is set, not empty, and text.
+    pub fn var(&self, name: &str) -> Option<&str> {
+        self.vars.get(&OsString::from(name)).and_then(|v| v.to_str()).filter(|v| !v.is_empty())
+    }
+
+    /// A switch: set to anything but nothing, `0`, `false` or `no`.
+    pub fn flag(&self, name: &str) -> bool {
+        self.var(name).is_some_and(|v| !matches!(v.to_ascii_lowercase().as_str(), "0" | "false" | "no"))
+    }
+
+    /// `TENURE_HOME`, else `~/.tenure`.
+    pub fn home(&self) -> Option<PathBuf> {
+        match self.var("TENURE_HOME") {
+            Some(path) => Some(self.cwd.join(path)),
+            None => self.var("HOME").map(|home| PathBuf::from(home).join(".tenure")),
+        }
+    }
+}
+
+/// Where answers and remarks go.
+pub struct Output {
+    pub out: Box<dyn Write + Send>,
+    pub err: Box<dyn Write + Send>,
+    pub out_is_terminal: bool,
+    pub err_is_terminal: bool,
+    /// Columns of the terminal.
+    pub width: usize,
+}
+
+impl std::fmt::Debug for Output {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Output").field("width", &self.width).finish_non_exhaustive()
+    }
+}
+
+impl Output {
+    pub fn standard() -> Self {
+        let width = rustix::termios::tcgetwinsize(io::stdout()).map_or(80, |size| usize::from(size.ws_col));
+        Self {
+            out: Box::new(io::stdout()),
+            err: Box::new(io::stderr()),
+            out_is_terminal: io::stdout().is_terminal(),
+            err_is_terminal: io::stderr().is_terminal(),
+            width: if width == 0 { 80 } else { width },
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Ctrl+C and SIGTERM as something to poll for, so that a wait can give up its place before the process ends.
+
+use std::io::Read;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use signal_hook::SigId;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use tenure_core::Error;
+
+#[derive(Debug)]
+pub(crate) struct Interrupts {
+    pipe: UnixStream,
+    which: Arc<AtomicUsize>,
+    registered: Vec<SigId>,
+}
+
+impl Interrupts {
+    /// From now on the two signals no longer end the process by themselves.
+    pub(crate) fn listen() -> Result<Self, Error> {
+        let failed = |e: std::io::Error| Error::General(format!("cannot listen for signals: {e}"));
+        let (pipe, write) = UnixStream::pair().map_err(failed)?;
+        pipe.set_nonblocking(true).map_err(failed)?;
+        let which = Arc::new(AtomicUsize::new(0));
+        let mut registered = Vec::new();
+        for signal in [SIGINT, SIGTERM] {
+            let number = usize::try_from(signal).unwrap_or(0);
+            registered
+                .push(signal_hook::flag::register_usize(signal, Arc::clone(&which), number).map_err(failed)?);
+            let end = write.try_clone().map_err(failed)?;
+            registered.push(signal_hook::low_level::pipe::register(signal, end).map_err(failed)?);
+        }
+        Ok(Self { pipe, which, registered })
+    }
+
+    /// Sleeps, unless a signal comes.
+    pub(crate) fn wait(&self, nap: std::time::Duration) {
+        let timeout = rustix::event::Timespec {
+            tv_sec: i64::try_from(nap.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: i64::from(nap.subsec_nanos()),
+        };
+        let mut polled =
+            [rustix::event::PollFd::from_borrowed_fd(self.pipe.as_fd(), rustix::event::PollFlags::IN)];
+        let _ = rustix::event::poll(&mut polled, Some(&timeout));
+    }
+
+    /// The signal that came, as an exit code: 130 or 143.
+    pub(crate) fn caught(&self) -> Option<u8> {
+        let mut buffer = [0; 16];
+        let _ = (&self.pipe).read(&mut buffer);
+        match self.which.load(Ordering::SeqCst) {
+            0 => None,
+            signal => u8::try_from(128 + signal).ok(),
+        }
+    }
+}
+
+impl Interrupts {
+    /// The signal that came since the last call.
+    pub(crate) fn take(&self) -> Option<u8> {
+        let code = self.caught();
+        self.which.store(0, Ordering::SeqCst);
+        code
+    }
+}
+
+impl tenure_runner::Signals for Interrupts {
+    fn take(&self) -> Option<i32> {
+        Self::take(self).map(|code| i32::from(code) - 128)
+    }
+}
+
+impl AsFd for Interrupts {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.pipe.as_fd()
+    }
+}
+
+impl Drop for Interrupts {
+    fn drop(&mut self) {
+        for id in self.registered.drain(..) {
+            signal_hook::low_level::unregister(id);
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! The command-line tool: arguments in, one decision in the core, one answer out.
+//!
+//! [`run`] is the whole program. It takes its surroundings as values, so a test can call it in a world of its own.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, FromArgMatches};
+
+mod answer;
+mod app;
+mod atomic;
+mod clearing;
+mod cli;
+mod commands;
+mod env;
+mod identity;
+mod interrupt;
+mod ownership;
+mod printer;
+mod project;
+mod report;
+mod shell;
+mod terminal;
+mod text;
+mod usage;
+mod waiting;
+
+pub use env::{Env, Output};
+
+use app::App;
+use cli::{Cli, Global};
+use printer::{CommandName, Printer};
+
+/// Columns of help text; longer lines are hard to read.
+const WIDEST_HELP: usize = 100;
+
+/// Runs one command line and says how it ended.
+pub fn run(args: impl IntoIterator<Item = OsString>, env: Env, output: &mut Output) -> ExitCode {
+    let args: Vec<OsString> = args.into_iter().collect();
+    ExitCode::from(run_with(&args, &env, output))
+}
+
+/// [`run`], for tests that look at the number.
+pub fn run_with(args: &[OsString], env: &Env, output: &mut Output) -> u8 {
+    let color = !env.vars.contains_key(&OsString::from("NO_COLOR")) && !env.flag("CI");
+    let width = if output.out_is_terminal { output.width.min(WIDEST_HELP) } else { WIDEST_HELP };
+    let parsed =
+        command().term_width(width).try_get_matches_from(args).and_then(|m| Cli::from_arg_matches(&m));
+    let cli = match parsed {
+        Ok(cli) => cli,
+        Err(error) => {
+            let global = Global { json: usage::wants_json(args, env), ..Global::default() };
+            return usage::tell(&error, args, &mut Printer::new(output, &global, color));
+        }
+    };
+    let global = Global {
+        json: cli.global.json || env.flag("TENURE_JSON"),
+        no_hooks: cli.global.no_hooks || env.flag("TENURE_NO_HOOKS"),
+        ..cli.global
+    };
+    let printer = Printer::new(output, &global, color);
+    let mut app = App { env, global: &global, printer };
+    let name =
+        cli.command.as_ref().map_or(CommandName { command: "status", subcommand: None }, cli::Command::name);
+    let begun = std::time::Instant::now();
+    let code = match commands::dispatch(&mut app, cli.command) {
+        Ok(Some(answer)) => {
+            app.printer.answer(name, &answer);
+            answer.exit
+        }
+        Ok(None) => 0,
+        Err(report) => {
+            app.printer.failure(name, &report);
+            report.exit_code()
+        }
+    };
+    app.printer.detail(2, || format!("took {:.1} ms, exit {code}", begun.elapsed().as_secs_f64() * 1000.0));
+    code
+}
+
+/// Every command and flag, as the parser knows them.
+pub fn command() -> clap::Command {
+    Cli::command()
+}
+
+/// The file that this program was started from, also if it was replaced or deleted since.
+fn own_binary() -> std::io::Result<std::path::PathBuf> {
+    let path = std::env::current_exe()?;
+    let running = std::path::Path::new("/proc/self/exe");
+    Ok(if !path.exists() && running.exists() { running.to_owned() } else { path })
+}

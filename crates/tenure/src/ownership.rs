@@ -1,0 +1,27 @@
+//! Whose `.tenure/` is it? Another user's is refused, as git does: `sudo` must not leave root's files behind, and a
+//! stranger's configuration names commands to run.
+
+use std::os::unix::fs::MetadataExt;
+
+use tenure_core::ErrorCode;
+
+use crate::env::Env;
+use crate::project::Place;
+use crate::report::{Outcome, Report};
+
+pub(crate) fn check(place: &Place, env: &Env) -> Outcome<()> {
+    let folder = place.folder();
+    let Ok(found) = std::fs::metadata(&folder) else { return Ok(()) };
+    let me = rustix::process::geteuid().as_raw();
+    if found.uid() == me || env.flag("TENURE_TRUST_OWNER") {
+        return Ok(());
+    }
+    let mut report = Report::new(
+        ErrorCode::PermissionDenied,
+        format!("{} belongs to another user (uid {}, you are {me})", folder.display(), found.uid()),
+    );
+    report
+        .context
+        .push("Run tenure as its owner, or set TENURE_TRUST_OWNER=1 if you trust what it says.".into());
+    Err(report)
+}

@@ -1,0 +1,191 @@
+//! The one way out: answers on standard output, the conversation on standard error.
+
+use std::io::Write;
+
+use serde_json::{Value, json};
+
+use crate::answer::{Answer, Hint};
+use crate::cli::Global;
+use crate::env::Output;
+use crate::report::Report;
+use crate::text::{Look, Style, Text};
+
+#[derive(Debug)]
+pub(crate) struct Printer<'a> {
+    output: &'a mut Output,
+    pub(crate) json: bool,
+    pub(crate) quiet: bool,
+    verbose: u8,
+    color: bool,
+    /// Nothing is written, and the envelope says so.
+    dry_run: bool,
+}
+
+/// Which command an envelope speaks of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CommandName<'a> {
+    pub(crate) command: &'a str,
+    pub(crate) subcommand: Option<&'a str>,
+}
+
+impl<'a> Printer<'a> {
+    pub(crate) fn new(output: &'a mut Output, global: &Global, color: bool) -> Self {
+        Self {
+            output,
+            json: global.json,
+            quiet: global.quiet,
+            verbose: global.verbose,
+            color: color && !global.no_color,
+            dry_run: global.dry_run,
+        }
+    }
+
+    pub(crate) fn look(&self) -> Look {
+        Look {
+            color: self.color && self.output.out_is_terminal,
+            width: self.output.out_is_terminal.then_some(self.output.width),
+        }
+    }
+
+    pub(crate) fn out_is_terminal(&self) -> bool {
+        self.output.out_is_terminal
+    }
+
+    pub(crate) fn err_is_terminal(&self) -> bool {
+        self.output.err_is_terminal
+    }
+
+    fn err_look(&self) -> Look {
+        Look { color: self.color && self.output.err_is_terminal, width: None }
+    }
+
+    /// The result of a command that succeeded. What to do next is left out where nothing was done.
+    pub(crate) fn answer(&mut self, name: CommandName<'_>, answer: &Answer) {
+        let next: &[Hint] = if self.dry_run { &[] } else { &answer.hints };
+        if self.json {
+            self.envelope(name, true, &answer.data, &Value::Null, next);
+            return;
+        }
+        let mut text = answer.text.render(self.look());
+        if !next.is_empty() && !self.quiet {
+            text.push_str(&hints(next).render(self.look()));
+        }
+        self.write(&text);
+    }
+
+    /// A command that failed.
+    pub(crate) fn failure(&mut self, name: CommandName<'_>, report: &Report) {
+        if report.message.is_empty() {
+            return;
+        }
+        if self.json {
+            let error = json!({
+                "code": report.code.as_str(), "message": report.message, "details": report.details,
+            });
+            self.envelope(name, false, &Value::Null, &error, &report.hints);
+            return;
+        }
+        let mut text = Text::new();
+        let mut lines = report.message.lines();
+        text.styled(Style::Bad, "Error:").and(Style::Plain, format!(" {}", lines.next().unwrap_or_default()));
+        for line in lines {
+            text.line(line);
+        }
+        for line in &report.context {
+            text.line(line.clone());
+        }
+        let mut shown = text.render(self.err_look());
+        shown.push_str(&hints(&report.hints).render(self.err_look()));
+        self.write_err(&shown);
+    }
+
+    /// A line of a stream: one JSON object, or text.
+    pub(crate) fn stream(&mut self, object: &Value, text: &Text) {
+        let line = if self.json { format!("{object}\n") } else { text.render(self.look()) };
+        self.write(&line);
+    }
+
+    /// Something to know while the command runs. Never mixed into the answer.
+    pub(crate) fn notice(&mut self, text: &Text) {
+        if !self.quiet {
+            let shown = text.render(self.err_look());
+            self.write_err(&shown);
+        }
+    }
+
+    /// What only `-v` (or more of them) wants to know.
+    pub(crate) fn detail(&mut self, level: u8, line: impl FnOnce() -> String) {
+        if self.verbose >= level {
+            let mut text = Text::new();
+            text.styled(Style::Dim, format!("tenure: {}", line()));
+            let shown = text.render(self.err_look());
+            self.write_err(&shown);
+        }
+    }
+
+    pub(crate) fn warn(&mut self, message: &str) {
+        let mut text = Text::new();
+        text.styled(Style::Warn, "Warning:").and(Style::Plain, format!(" {message}"));
+        self.notice(&text);
+    }
+
+    /// Raw bytes to the standard error's terminal: a progress bar draws over itself.
+    pub(crate) fn draw(&mut self, bytes: &str) {
+        self.write_err(bytes);
+    }
+
+    /// Text that is made by ourselves and goes out as it is: help, completions, a manual page.
+    pub(crate) fn raw(&mut self, name: CommandName<'_>, key: &str, text: &str) {
+        if self.json {
+            self.envelope(name, true, &json!({key: text}), &Value::Null, &[]);
+        } else {
+            self.write(text);
+        }
+    }
+
+    fn envelope(
+        &mut self,
+        name: CommandName<'_>,
+        success: bool,
+        data: &Value,
+        error: &Value,
+        hints: &[Hint],
+    ) {
+        let mut object = json!({
+            "schemaVersion": 1,
+            "success": success,
+            "command": name.command,
+            "subcommand": name.subcommand,
+            "data": data,
+            "error": error,
+        });
+        if let Some(fields) = object.as_object_mut() {
+            if self.dry_run && success {
+                fields.insert("dryRun".into(), Value::Bool(true));
+            }
+            if !hints.is_empty() {
+                let hints: Vec<_> =
+                    hints.iter().map(|h| json!({"why": h.why, "command": h.command})).collect();
+                fields.insert("hints".into(), Value::Array(hints));
+            }
+        }
+        self.write(&format!("{object}\n"));
+    }
+
+    /// Whoever reads us may have gone; there is nobody left to tell.
+    fn write(&mut self, text: &str) {
+        let _ = self.output.out.write_all(text.as_bytes()).and_then(|()| self.output.out.flush());
+    }
+
+    fn write_err(&mut self, text: &str) {
+        let _ = self.output.err.write_all(text.as_bytes()).and_then(|()| self.output.err.flush());
+    }
+}
+
+fn hints(hints: &[Hint]) -> Text {
+    let mut text = Text::new();
+    for hint in hints {
+        text.styled(Style::Dim, format!("  {}: ", hint.why)).and(Style::Plain, hint.command.clone());
+    }
+    text
+}

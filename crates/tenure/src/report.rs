@@ -1,0 +1,197 @@
+//! An error as it is told: code, message, what a person needs around it, and what to do next.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use tenure_core::config::ConfigError;
+use tenure_core::duration::format_rounded;
+use tenure_core::error::Locked;
+use tenure_core::lease::Lease;
+use tenure_core::{Error, ErrorCode, wire};
+
+use crate::answer::Hint;
+
+#[derive(Debug, Clone)]
+pub(crate) struct Report {
+    pub(crate) code: ErrorCode,
+    pub(crate) message: String,
+    /// Boxed, because every outcome carries the room for it.
+    pub(crate) details: Box<Value>,
+    /// Lines below the message, for people only: the details say the same to programs.
+    pub(crate) context: Vec<String>,
+    pub(crate) hints: Vec<Hint>,
+    /// An exit code that is not the error code's own: a signal's, or a child's.
+    pub(crate) exit: Option<u8>,
+}
+
+pub(crate) type Outcome<T> = Result<T, Report>;
+
+impl Report {
+    pub(crate) fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            details: Box::new(Value::Null),
+            context: Vec::new(),
+            hints: Vec::new(),
+            exit: None,
+        }
+    }
+
+    /// Ctrl+C or SIGTERM.
+    pub(crate) fn interrupted(code: u8) -> Self {
+        Self { exit: Some(code), ..Self::new(ErrorCode::General, "interrupted") }
+    }
+
+    /// Says nothing: the reader of a stream has stopped it on purpose.
+    #[must_use]
+    pub(crate) fn silent(mut self) -> Self {
+        self.message.clear();
+        self
+    }
+
+    pub(crate) fn exit_code(&self) -> u8 {
+        self.exit.unwrap_or_else(|| self.code.exit_code())
+    }
+
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self::new(ErrorCode::InvalidArguments, message)
+    }
+
+    #[must_use]
+    pub(crate) fn hint(mut self, why: impl Into<String>, command: impl Into<String>) -> Self {
+        self.hints.push(Hint::new(why, command));
+        self
+    }
+
+    /// A line below the message.
+    #[must_use]
+    pub(crate) fn note(mut self, line: impl Into<String>) -> Self {
+        self.context.push(line.into());
+        self
+    }
+
+    /// What the file system says. No permission has a code of its own, everything else is `otherwise`.
+    pub(crate) fn io(error: &std::io::Error, otherwise: ErrorCode, verb: &str, path: &Path) -> Self {
+        use std::io::ErrorKind;
+        let (code, why) = match error.kind() {
+            ErrorKind::PermissionDenied => (ErrorCode::PermissionDenied, "no permission".to_owned()),
+            ErrorKind::ReadOnlyFilesystem => {
+                (ErrorCode::PermissionDenied, "the file system is read-only".to_owned())
+            }
+            ErrorKind::TimedOut => (ErrorCode::WaitTimeout, error.to_string()),
+            ErrorKind::StorageFull => (otherwise, "the disk is full".to_owned()),
+            ErrorKind::InvalidData => (otherwise, "it is not UTF-8 text".to_owned()),
+            ErrorKind::IsADirectory => (otherwise, "it is a folder".to_owned()),
+            _ => (otherwise, error.to_string()),
+        };
+        let mut report = Self::new(code, format!("cannot {verb} {}: {why}", path.display()));
+        report.details = Box::new(json!({"path": path.to_string_lossy()}));
+        report
+    }
+
+    /// A configuration error, in the file that has it: `FILE:LINE:COLUMN: what is wrong`, as editors understand it.
+    pub(crate) fn config(error: &ConfigError, file: Option<&str>) -> Self {
+        let code = if error.is_usage() { ErrorCode::InvalidArguments } else { ErrorCode::Config };
+        let said = error.to_string();
+        let Some(file) = file.filter(|_| !error.is_usage()) else {
+            let mut report = Self::new(code, said);
+            if let ConfigError::UnknownKey { key, nearest, .. } = error {
+                report.details = Box::new(json!({"key": key, "nearest": nearest}));
+            }
+            return report;
+        };
+        let Some(at) = error.position() else { return Self::new(code, format!("{file}: {said}")) };
+        let said = said.replacen(&format!(" at {at}"), "", 1);
+        let mut report = Self::new(code, format!("{file}:{}:{}: {said}", at.line, at.column));
+        report.details = Box::new(json!({"file": file, "line": at.line, "column": at.column}));
+        report
+    }
+}
+
+impl From<Error> for Report {
+    fn from(error: Error) -> Self {
+        let mut report = Self::new(error.code(), error.to_string());
+        report.details = Box::new(wire::details(&error));
+        match &error {
+            Error::Store { hint: Some(hint), .. } => report.context.push(hint.clone()),
+            Error::Invalid { hint: Some(hint), .. } | Error::InvalidTransition { hint: Some(hint), .. } => {
+                report.hints.push(Hint::new("try", hint.clone()));
+            }
+            Error::StoreTooNew { .. } => {
+                report.context.push("update tenure to the version that the others use".to_owned());
+            }
+            Error::NotInitialized { clone_at, .. } => {
+                if let Some(clone) = clone_at {
+                    let said = format!("{} has a configuration but no database yet.", clone.display());
+                    report.context.push(said);
+                }
+                report.hints.push(Hint::new("make one", "tenure init"));
+            }
+            Error::TaskNotFound { .. } => {
+                report.hints.push(Hint::new("see all tasks", "tenure tasks list --status all"));
+            }
+            Error::AgentNotFound { .. } => {
+                report.hints.push(Hint::new("see all agents", "tenure agents list"))
+            }
+            Error::LockNotFound { .. } => report.hints.push(Hint::new("see all locks", "tenure locks list")),
+            Error::SectionNotFound { similar, .. } => match similar.first() {
+                Some(name) => report.hints.push(Hint::new(
+                    "did you mean",
+                    format!("tenure sections show {}", crate::shell::quote(name)),
+                )),
+                None => report.hints.push(Hint::new("see all sections", "tenure sections list")),
+            },
+            Error::Ambiguous { candidates, more, .. } => {
+                let many = if *more { "many" } else { "several" };
+                for candidate in candidates {
+                    report.context.push(format!("  {}  {}", candidate.key, candidate.title));
+                }
+                if *more {
+                    report.context.push("  …".to_owned());
+                }
+                report.message = format!("that could be {many} tasks; name one by its key");
+            }
+            Error::Locked(locked) | Error::WaitTimeout { locked: Some(locked), .. } => {
+                report.context.extend(locked_context(locked));
+            }
+            Error::StillHeld { lease, .. } => report.context.extend(lease_context(lease)),
+            Error::NotReady { task, .. } => {
+                report.hints.push(Hint::new("see why", format!("tenure why {}", task.key)));
+            }
+            Error::NothingReady { .. } => report.hints.push(Hint::new("see why", "tenure why")),
+            Error::LeaseLost(lost) | Error::NotHolder(lost) => {
+                if let Some(current) = &lost.current {
+                    report.context.extend(lease_context(current));
+                }
+                report
+                    .hints
+                    .push(Hint::new("see how it stands", format!("tenure tasks show {}", lost.task.key)));
+            }
+            _ => {}
+        }
+        report
+    }
+}
+
+/// Who, since when, until when, and how many wait. Never a word of taking it away: agents follow such hints.
+fn locked_context(locked: &Locked) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(lease) = &locked.lease {
+        lines.extend(lease_context(lease));
+        lines.push(format!("Held for: {}", format_rounded(locked.age)));
+    }
+    if locked.queue > 0 {
+        lines.push(format!("Waiting in line: {}", locked.queue));
+    }
+    lines
+}
+
+fn lease_context(lease: &Lease) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(process) = &lease.process {
+        lines.push(format!("Process: {} on {}", process.process.pid, process.hostname));
+    }
+    lines.push(format!("Lock expires at: {}", lease.expires_at.to_seconds()));
+    lines
+}

@@ -1,0 +1,21 @@
+//! Words as a shell needs them, for hints that work when pasted.
+
+pub(crate) fn quote(word: &str) -> String {
+    let plain = !word.is_empty()
+        && word.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-/:@%+=,".contains(&b))
+        && !word.starts_with('-');
+    if plain { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quote;
+
+    #[test]
+    fn a_word_is_quoted_only_when_it_must_be() {
+        assert_eq!(quote("T1"), "T1");
+        assert_eq!(quote("two words"), "'two words'");
+        assert_eq!(quote("it's"), r"'it'\''s'");
+        assert_eq!(quote(""), "''");
+    }
+}

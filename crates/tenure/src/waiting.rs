@@ -1,0 +1,387 @@
+//! Waiting for a lock: one place in line, woken by the doorbell, the holder's death, the expiry, or the poll.
+//!
+//! A waiter holds a ticket and nothing else. Whatever wakes it is only a hint; it runs the acquire transaction again.
+//! Interrupted, it leaves the line and says so by its exit code; killed, its ticket dies with it.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use tenure_core::error::Locked;
+use tenure_core::holder::{Caller, Incarnation, Liveness};
+use tenure_core::id::{SectionId, TaskId};
+use tenure_core::kernel::{self, Grant, Terms, Verdict};
+use tenure_core::lease::{Resource, ResourceKind};
+use tenure_core::store::{Durability, LeaseFilter, Tx};
+use tenure_core::{Error, Timestamp};
+use tenure_sqlite::Doorbell;
+
+use crate::app::{App, Open};
+use crate::clearing;
+use crate::env::Env;
+use crate::identity::Who;
+use crate::interrupt::Interrupts;
+use crate::report::{Outcome, Report};
+use crate::text::Text;
+
+/// What is wanted.
+#[derive(Debug, Clone)]
+pub(crate) enum Want {
+    Task {
+        id: TaskId,
+        title: String,
+    },
+    /// Any ready task, of this section if one is named.
+    Next(Option<SectionId>),
+}
+
+/// One try: granted, or what to wait for.
+enum Try {
+    Granted(Box<Grant>),
+    /// No waiting will help, and what was found out is to be kept.
+    Hopeless(Error),
+    Wait {
+        locked: Option<Box<Locked>>,
+        ticket: (i64, Resource),
+        until: Option<Timestamp>,
+        watch: Vec<Incarnation>,
+    },
+}
+
+/// Acquires `want`, waiting at most `patience` for it; none means never waiting. When this returns a grant, nothing of an
+/// earlier attempt at the task is alive on this host.
+pub(crate) fn acquire(
+    app: &mut App<'_>,
+    open: &Open<'_>,
+    caller: &Caller,
+    want: &Want,
+    terms: Terms,
+    patience: Option<Duration>,
+) -> Outcome<Grant> {
+    let grant = stand_in_line(app, open, caller, want, terms, patience)?;
+    clearing::before(app, open, grant)
+}
+
+fn stand_in_line(
+    app: &mut App<'_>,
+    open: &Open<'_>,
+    caller: &Caller,
+    want: &Want,
+    mut terms: Terms,
+    patience: Option<Duration>,
+) -> Outcome<Grant> {
+    let Some(patience) = patience else { return Ok(try_once(open, caller, want, &terms)?) };
+    let patience = app.global.timeout.map_or(patience, |limit| patience.min(limit));
+    let begun = Instant::now();
+    let deadline = begun + patience;
+    let interrupts = Interrupts::listen().map_err(Report::from)?;
+    let doorbell = bind(app.env);
+    let me = Incarnation::current();
+    // Whoever stands directly before us may be rung and die before it hears that; nobody would ring us then, so it is
+    // watched like the holder. Nobody ever comes between.
+    let mut before = None;
+    let mut bar = Bar::default();
+    loop {
+        if let Some(bell) = &doorbell {
+            bell.silence();
+        }
+        let outcome = open
+            .write(|tx| try_and_queue(tx, open, caller, want, &terms, &me, doorbell.as_ref(), &mut before));
+        let (locked, ticket, until, watch) = match outcome {
+            Ok(Try::Granted(grant)) => {
+                bar.end(app);
+                bar.released(app, want);
+                return Ok(*grant);
+            }
+            Ok(Try::Wait { locked, ticket, until, watch }) => (locked, ticket, until, watch),
+            Ok(Try::Hopeless(error)) | Err(error) => {
+                // The place in line was not used up, so it is ours to give up.
+                leave(open, &terms)?;
+                bar.end(app);
+                return Err(error.into());
+            }
+        };
+        terms.ticket = Some(ticket);
+        let now = Instant::now();
+        if now >= deadline {
+            leave(open, &terms)?;
+            bar.end(app);
+            return Err(timed_out(want, patience, locked).into());
+        }
+        bar.begin(app, want, locked.as_deref());
+        let left = deadline - now;
+        let expiry = until.map(|at| at.since(app.env.clock.now()) + Duration::from_millis(1));
+        let nap = left.min(open.config.locking.poll_interval).min(expiry.unwrap_or(Duration::MAX));
+        let watched: Vec<OwnedFd> = watch.iter().filter_map(|who| pidfd(app.env, who)).collect();
+        if let Some(code) = sleep(&interrupts, doorbell.as_ref(), &watched, nap, &mut bar, app, begun) {
+            leave(open, &terms)?;
+            bar.end(app);
+            return Err(Report::interrupted(code));
+        }
+    }
+}
+
+fn try_once(open: &Open<'_>, caller: &Caller, want: &Want, terms: &Terms) -> tenure_core::Result<Grant> {
+    let world = open.world();
+    match want {
+        Want::Task { id, .. } => {
+            // A refusal is an answer: burying a lapsed lease on the way is kept.
+            open.write(|tx| kernel::acquire_task(tx, &world, caller, id, terms))?.granted()
+        }
+        Want::Next(section) => open
+            .write(|tx| kernel::acquire_next(tx, &world, caller, section.as_ref(), terms))?
+            .ok_or_else(nothing_ready),
+    }
+}
+
+pub(crate) fn nothing_ready() -> Error {
+    Error::NothingReady { message: "nothing is ready".to_owned() }
+}
+
+#[expect(clippy::too_many_arguments, reason = "one private step of acquire, with its whole context")]
+fn try_and_queue(
+    tx: &mut dyn Tx,
+    open: &Open<'_>,
+    caller: &Caller,
+    want: &Want,
+    terms: &Terms,
+    me: &Incarnation,
+    doorbell: Option<&Doorbell>,
+    before: &mut Option<(Resource, Incarnation)>,
+) -> tenure_core::Result<Try> {
+    let world = open.world();
+    let (resource, locked) = match want {
+        Want::Task { id, .. } => match kernel::acquire_task(tx, &world, caller, id, terms)? {
+            Verdict::Granted(grant) => return Ok(Try::Granted(grant)),
+            Verdict::Refused(locked) => (locked.resource.clone(), Some(locked)),
+            barred @ Verdict::Barred { .. } => {
+                return Ok(barred
+                    .granted()
+                    .map_or_else(Try::Hopeless, |grant| Try::Granted(Box::new(grant))));
+            }
+        },
+        Want::Next(section) => match kernel::acquire_next(tx, &world, caller, section.as_ref(), terms)? {
+            Some(grant) => return Ok(Try::Granted(Box::new(grant))),
+            None => (Resource::new(ResourceKind::Ready, ""), None),
+        },
+    };
+    let address = doorbell.map(Doorbell::address);
+    let held = terms.ticket.as_ref().map(|(number, of)| (*number, of));
+    let eyes = world.eyes(tx, None)?;
+    let number = kernel::join_line(tx, &eyes, &resource, caller, me, address.as_deref(), held)?;
+    let (until, mut watch) = match &locked {
+        Some(locked) => match &locked.lease {
+            Some(lease) => (Some(lease.expires_at), lease.process.iter().cloned().collect()),
+            None => (None, Vec::new()),
+        },
+        // Whoever lets go of anything may make something ready.
+        None => {
+            let leases = tx.leases(&LeaseFilter { limit: Some(256), ..LeaseFilter::default() })?;
+            let until = leases.iter().map(|l| l.expires_at).filter(|at| *at > tx.now()).min();
+            (until, leases.into_iter().filter_map(|l| l.process).take(64).collect())
+        }
+    };
+    let lives = |who: &Incarnation| world.judge.liveness(who) == Liveness::Alive;
+    if !before.as_ref().is_some_and(|(line, who)| *line == resource && lives(who)) {
+        let line = tx.tickets(&resource)?.into_iter().filter(|ticket| ticket.number < number);
+        *before = line.map(|ticket| (resource.clone(), ticket.process)).rev().find(|(_, who)| lives(who));
+    }
+    watch.extend(before.iter().map(|(_, who)| who.clone()));
+    Ok(Try::Wait { locked, ticket: (number, resource), until, watch })
+}
+
+fn leave(open: &Open<'_>, terms: &Terms) -> Outcome<()> {
+    let Some((number, resource)) = &terms.ticket else { return Ok(()) };
+    let world = open.world();
+    Ok(open.write(|tx| {
+        let eyes = world.eyes(tx, None)?;
+        kernel::leave_line(tx, &eyes, *number, resource)
+    })?)
+}
+
+fn timed_out(want: &Want, waited: Duration, locked: Option<Box<Locked>>) -> Error {
+    let what = match want {
+        Want::Task { title, .. } => format!("task {title:?}"),
+        Want::Next(_) => "a task to become ready".to_owned(),
+    };
+    Error::WaitTimeout { what, waited, locked }
+}
+
+/// Watches a process on this machine; what cannot be watched is polled.
+fn pidfd(env: &Env, who: &Incarnation) -> Option<OwnedFd> {
+    let pid = Pid::from_raw(i32::try_from(who.process.pid).ok()?)?;
+    let fd = pidfd_open(pid, PidfdFlags::empty()).ok()?;
+    // Asked after opening, so that a recycled pid is not mistaken for the holder.
+    (env.judge.liveness(who) == Liveness::Alive).then_some(fd)
+}
+
+/// Sleeps until something happens. The code of the signal that interrupted it, if one did.
+fn sleep(
+    interrupts: &Interrupts,
+    doorbell: Option<&Doorbell>,
+    watched: &[OwnedFd],
+    nap: Duration,
+    bar: &mut Bar,
+    app: &mut App<'_>,
+    begun: Instant,
+) -> Option<u8> {
+    let end = Instant::now() + nap;
+    loop {
+        bar.draw(app, begun.elapsed());
+        let left = end.saturating_duration_since(Instant::now());
+        let slice = if bar.is_live { left.min(Duration::from_secs(1)) } else { left };
+        let mut fds: Vec<BorrowedFd<'_>> = vec![interrupts.as_fd()];
+        fds.extend(doorbell.map(AsFd::as_fd));
+        fds.extend(watched.iter().map(AsFd::as_fd));
+        let mut polled: Vec<PollFd<'_>> =
+            fds.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
+        let timeout = Timespec {
+            tv_sec: i64::try_from(slice.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: i64::from(slice.subsec_nanos()),
+        };
+        let happened = poll(&mut polled, Some(&timeout));
+        if let Some(code) = interrupts.caught() {
+            return Some(code);
+        }
+        match happened {
+            Ok(0) if Instant::now() < end => {}
+            Err(rustix::io::Errno::INTR) => {}
+            _ => return None,
+        }
+    }
+}
+
+/// Listens for messages: a ticket in the line of listeners, so that a sender knows whom to ring.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    interrupts: Interrupts,
+    doorbell: Option<Doorbell>,
+    caller: Caller,
+    me: Incarnation,
+    ticket: Option<i64>,
+}
+
+impl Listener {
+    pub(crate) fn new(app: &App<'_>, open: &Open<'_>, who: &Who) -> Outcome<Self> {
+        let mut listener = Self {
+            interrupts: Interrupts::listen().map_err(Report::from)?,
+            doorbell: bind(app.env),
+            caller: app.identity(who)?.without_fence(),
+            me: Incarnation::current(),
+            ticket: None,
+        };
+        listener.stand(open)?;
+        Ok(listener)
+    }
+
+    fn stand(&mut self, open: &Open<'_>) -> Outcome<()> {
+        let line = kernel::message_line();
+        let address = self.doorbell.as_ref().map(Doorbell::address);
+        let held = self.ticket.map(|number| (number, &line));
+        let world = open.world();
+        let number = open.store.write(Durability::Process, |tx| {
+            let eyes = world.eyes(tx, None)?;
+            kernel::join_line(tx, &eyes, &line, &self.caller, &self.me, address.as_deref(), held)
+        })?;
+        self.ticket = Some(number);
+        Ok(())
+    }
+
+    /// Until a ring, the poll, or `left` is over.
+    pub(crate) fn wait(&mut self, app: &mut App<'_>, open: &Open<'_>, left: Duration) -> Outcome<()> {
+        let nap = left.min(open.config.locking.poll_interval);
+        let mut bar = Bar::default();
+        let code = sleep(&self.interrupts, self.doorbell.as_ref(), &[], nap, &mut bar, app, Instant::now());
+        if let Some(code) = code {
+            self.leave(open)?;
+            return Err(Report::interrupted(code));
+        }
+        if let Some(bell) = &self.doorbell {
+            bell.silence();
+        }
+        self.stand(open)
+    }
+
+    pub(crate) fn leave(&mut self, open: &Open<'_>) -> Outcome<()> {
+        let Some(number) = self.ticket.take() else { return Ok(()) };
+        Ok(open.store.write(Durability::Process, |tx| tx.delete_ticket(number))?)
+    }
+}
+
+/// Our doorbell, in a folder of our own. Without one, the poll serves.
+pub(crate) fn bind(env: &Env) -> Option<Doorbell> {
+    let folder = match env.var("XDG_RUNTIME_DIR") {
+        Some(runtime) => PathBuf::from(runtime).join("tenure"),
+        None => std::env::temp_dir().join(format!("tenure-{}", rustix::process::geteuid().as_raw())),
+    };
+    let name = format!("{}-{}", std::process::id(), env.ids.uuid());
+    Doorbell::bind(&folder, &name).ok()
+}
+
+/// What a person sees while waiting: a notice at once, and on a terminal a bar that moves.
+#[derive(Debug, Default)]
+struct Bar {
+    begun: bool,
+    is_live: bool,
+}
+
+impl Bar {
+    fn begin(&mut self, app: &mut App<'_>, want: &Want, locked: Option<&Locked>) {
+        if self.begun {
+            return;
+        }
+        self.begun = true;
+        self.is_live = app.printer.err_is_terminal() && !app.env.flag("CI") && !app.global.quiet;
+        let mut text = Text::new();
+        match (want, locked) {
+            (Want::Task { title, .. }, Some(locked)) => {
+                let who = locked.lease.as_ref().map_or_else(
+                    || "promised to whoever waits before you".to_owned(),
+                    |lease| format!("locked by another {}: {}", lease.holder.kind.as_str(), lease.holder.id),
+                );
+                match locked.resource.kind {
+                    ResourceKind::Section => {
+                        text.line(format!("Section {:?} is {who}.", locked.name));
+                    }
+                    _ => {
+                        text.line(format!("Task {title:?} is {who}."));
+                    }
+                }
+                text.line("Waiting for lock... (Ctrl+C to cancel)");
+            }
+            _ => {
+                text.line("Nothing is ready.");
+                text.line("Waiting for a task... (Ctrl+C to cancel)");
+            }
+        }
+        app.printer.notice(&text);
+    }
+
+    fn draw(&mut self, app: &mut App<'_>, elapsed: Duration) {
+        const WIDTH: usize = 26;
+        if !self.is_live {
+            return;
+        }
+        let step = usize::try_from(elapsed.as_secs() / 5).unwrap_or(WIDTH).min(WIDTH - 1);
+        let line = format!("{}>{}", "=".repeat(step), " ".repeat(WIDTH - 1 - step));
+        app.printer.draw(&format!("\r[{line}] {}s elapsed", elapsed.as_secs()));
+    }
+
+    fn end(&mut self, app: &mut App<'_>) {
+        if self.is_live {
+            app.printer.draw("\r\x1b[K");
+            self.is_live = false;
+        }
+    }
+
+    /// Whoever was told of the waiting is told of its end.
+    fn released(&self, app: &mut App<'_>, want: &Want) {
+        if self.begun && matches!(want, Want::Task { .. }) {
+            let mut text = Text::new();
+            text.line("Lock released!");
+            app.printer.notice(&text);
+        }
+    }
+}

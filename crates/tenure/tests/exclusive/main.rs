@@ -1,0 +1,303 @@
+//! `tenure exclusive`, with real processes.
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+struct Project {
+    folder: tempfile::TempDir,
+}
+
+impl Project {
+    fn new() -> Self {
+        let project = Self { folder: tempfile::tempdir().unwrap() };
+        assert!(project.tenure(&["init"]).status.success());
+        project
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
+        command.args(args).current_dir(self.folder.path()).env_remove("TENURE_AGENT");
+        command.env("TENURE_HOME", self.folder.path().join("home")).env("CI", "1").stdin(Stdio::null());
+        command
+    }
+
+    fn tenure(&self, args: &[&str]) -> Output {
+        self.command(args).output().unwrap()
+    }
+
+    fn json(&self, args: &[&str]) -> (i32, Value) {
+        let output = self.command(args).arg("--json").output().unwrap();
+        let value = serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&output.stdout)));
+        (output.status.code().unwrap(), value)
+    }
+
+    fn lock(&self) -> PathBuf {
+        self.folder.path().join(".tenure/.exclusive-lock")
+    }
+
+    fn write_lock(&self, holder: &str, pid: u32, hostname: &str) {
+        let text = format!(
+            r#"{{"holder":"{holder}","pid":{pid},"hostname":"{hostname}","started_at":"2025-10-25T12:00:00Z","note":"kept"}}"#
+        );
+        std::fs::write(self.lock(), text).unwrap();
+    }
+
+    /// A running `exclusive run`, once it has the lock.
+    fn running(&self, script: &str) -> Child {
+        let child = self
+            .command(&["exclusive", "run", "--holder", "tool", "--", "sh", "-c", script])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        wait_for("the lock", || self.lock().exists());
+        child
+    }
+}
+
+fn wait_for(what: &str, mut happened: impl FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(20);
+    while !happened() {
+        assert!(Instant::now() < end, "waited too long for {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn signal(pid: u32, name: &str) {
+    assert!(Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).status().unwrap().success());
+}
+
+fn dead_pid() -> u32 {
+    let mut child = Command::new("true").spawn().unwrap();
+    let pid = child.id();
+    child.wait().unwrap();
+    pid
+}
+
+fn hostname() -> String {
+    tenure_lock::hostname()
+}
+
+#[test]
+fn a_second_tool_is_refused_at_once_and_told_who_has_it() {
+    let project = Project::new();
+    let me = std::process::id().to_string();
+    let (code, _) = project.json(&["exclusive", "acquire", "--holder", "first", "--pid", &me]);
+    assert_eq!(code, 0);
+    let (code, answer) = project.json(&["exclusive", "acquire", "--holder", "second", "--pid", &me]);
+    assert_eq!(code, 6);
+    assert_eq!(answer["error"]["code"], "EXCLUSIVE_LOCKED");
+    assert_eq!(answer["error"]["details"]["lockedBy"], "first");
+    assert_eq!(answer["error"]["details"]["holder"]["pid"], std::process::id());
+}
+
+#[test]
+fn the_lock_is_held_by_the_process_that_called_tenure() {
+    let project = Project::new();
+    let (_, answer) = project.json(&["exclusive", "acquire", "--holder", "tool"]);
+    assert_eq!(answer["data"]["exclusive"]["pid"], std::process::id());
+    let (code, _) = project.json(&["exclusive", "release"]);
+    assert_eq!(code, 0);
+    assert!(!project.lock().exists());
+    let (code, answer) = project.json(&["exclusive", "release"]);
+    assert_eq!((code, &answer["error"]["code"]), (4, &Value::from("LOCK_NOT_FOUND")));
+}
+
+#[test]
+fn a_living_holders_lock_is_released_only_by_force() {
+    let project = Project::new();
+    let mut child = project.running("exec sleep 600");
+    let (code, answer) = project.json(&["exclusive", "release"]);
+    assert_eq!((code, &answer["error"]["code"]), (5, &Value::from("PERMISSION_DENIED")));
+    assert!(project.lock().exists());
+    let (code, answer) = project.json(&["exclusive", "release", "--force"]);
+    assert_eq!((code, &answer["data"]["forced"]), (0, &Value::Bool(true)));
+    signal(child.id(), "TERM");
+    let output = child.wait().unwrap();
+    assert_eq!(output.code(), Some(143));
+}
+
+#[test]
+fn a_dead_holders_lock_is_in_nobodys_way() {
+    let project = Project::new();
+    project.write_lock("gone", dead_pid(), &hostname().to_uppercase());
+    assert_eq!(project.json(&["exclusive", "status"]).1["data"]["state"], "stale");
+    assert_eq!(project.json(&["status"]).1["data"]["exclusiveLock"], Value::Null);
+    assert_eq!(project.json(&["exclusive", "acquire", "--holder", "next"]).0, 0);
+    assert_eq!(project.json(&["exclusive", "status"]).1["data"]["exclusive"]["holder"], "next");
+}
+
+#[test]
+fn a_hand_written_lock_is_honoured_here_and_from_another_machine() {
+    let project = Project::new();
+    for host in [hostname(), "another-machine".to_owned()] {
+        let pid = if host == hostname() { std::process::id() } else { dead_pid() };
+        project.write_lock("by-hand", pid, &host);
+        let (code, answer) = project.json(&["exclusive", "acquire", "--holder", "other"]);
+        assert_eq!((code, &answer["error"]["details"]["lockedBy"]), (6, &Value::from("by-hand")));
+        assert!(
+            project.json(&["why"]).1["data"]["reasons"][0]["reason"].as_str().unwrap().contains("by-hand")
+        );
+    }
+}
+
+#[test]
+fn a_malformed_lock_counts_as_locked_and_is_never_deleted_unasked() {
+    let project = Project::new();
+    for text in ["", "not json", r#"{"holder":"x"}"#, "[]"] {
+        std::fs::write(project.lock(), text).unwrap();
+        assert_eq!(project.json(&["exclusive", "acquire", "--holder", "other"]).0, 6, "{text:?}");
+        assert_eq!(project.json(&["exclusive", "release"]).0, 6, "{text:?}");
+        assert_eq!(std::fs::read_to_string(project.lock()).unwrap(), text);
+    }
+    assert_eq!(project.json(&["exclusive", "release", "--force"]).0, 0);
+    assert!(!project.lock().exists());
+}
+
+#[test]
+fn run_passes_the_exit_code_on_and_leaves_no_lock() {
+    let project = Project::new();
+    for code in [0, 3, 255] {
+        let seen = "test -e .tenure/.exclusive-lock || exit 99";
+        let script = format!("{seen}; exit {code}");
+        let output = project.tenure(&["exclusive", "run", "--holder", "tool", "--", "sh", "-c", &script]);
+        assert_eq!(output.status.code(), Some(code));
+        assert!(!project.lock().exists());
+    }
+    let output = project.tenure(&["exclusive", "run", "--holder", "tool", "--", "no-such-command-here"]);
+    assert_eq!(output.status.code(), Some(127));
+    assert!(!project.lock().exists());
+    let output = project.tenure(&["exclusive", "run", "--holder", "tool", "--", "sh", "-c", "kill -KILL $$"]);
+    assert_eq!(output.status.code(), Some(137));
+    assert!(!project.lock().exists());
+}
+
+#[test]
+fn with_json_the_commands_output_is_not_mixed_into_the_answer() {
+    let project = Project::new();
+    let output = project.tenure(&["--json", "exclusive", "run", "--holder", "tool", "--", "echo", "noise"]);
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(answer["data"]["exitCode"], 0);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("noise"));
+}
+
+#[test]
+fn run_passes_signals_on_and_the_lock_is_gone_whatever_happened() {
+    let project = Project::new();
+    for (name, number) in [("INT", 2), ("TERM", 15)] {
+        let script =
+            format!("trap 'echo caught {name}; exit 7' {name}; echo ready; while :; do sleep 0.05; done");
+        let child = project.running(&script);
+        let mut child = Some(child);
+        let pid = child.as_ref().unwrap().id();
+        // The trap is set once "ready" stands in the pipe; until then the signal would end the shell.
+        let mut out = child.as_mut().unwrap().stdout.take().unwrap();
+        let mut ready = [0; 6];
+        std::io::Read::read_exact(&mut out, &mut ready).unwrap();
+        signal(pid, name);
+        let status = child.unwrap().wait().unwrap();
+        assert_eq!(status.code(), Some(7), "{name} {number}");
+        assert!(!project.lock().exists());
+    }
+}
+
+#[test]
+fn a_killed_run_leaves_a_lock_that_blocks_nobody() {
+    let project = Project::new();
+    let mut child = project.running("exec sleep 1");
+    signal(child.id(), "KILL");
+    assert_eq!(child.wait().unwrap().signal(), Some(9));
+    assert!(project.lock().exists());
+    assert_eq!(project.json(&["exclusive", "acquire", "--holder", "next"]).0, 0);
+}
+
+#[test]
+fn waiting_gets_the_lock_when_it_is_released_and_gives_up_in_time() {
+    let project = Project::new();
+    let mut first = project.running("exec sleep 600");
+    let (code, answer) = project.json(&["exclusive", "acquire", "--holder", "second", "--wait", "100ms"]);
+    assert_eq!((code, &answer["error"]["code"]), (9, &Value::from("WAIT_TIMEOUT")));
+    let mut second = project
+        .command(&["exclusive", "run", "--holder", "second", "--wait", "--", "true"])
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    signal(first.id(), "TERM");
+    first.wait().unwrap();
+    assert!(second.wait().unwrap().success());
+    assert!(!project.lock().exists());
+}
+
+#[test]
+fn of_eight_tools_at_once_exactly_one_gets_it() {
+    let project = Project::new();
+    for round in 0..20 {
+        // A stale lock in the way makes them all want to remove it.
+        if round % 2 == 1 {
+            project.write_lock("gone", dead_pid(), &hostname());
+        }
+        let me = std::process::id().to_string();
+        let children: Vec<Child> = (0..8)
+            .map(|n| {
+                project
+                    .command(&["exclusive", "acquire", "--holder", &format!("tool{n}"), "--pid", &me])
+                    .stdout(Stdio::null())
+                    .stderr(Stdio::null())
+                    .spawn()
+                    .unwrap()
+            })
+            .collect();
+        let codes: Vec<_> = children.into_iter().map(|mut c| c.wait().unwrap().code().unwrap()).collect();
+        assert_eq!(codes.iter().filter(|c| **c == 0).count(), 1, "round {round}: {codes:?}");
+        assert_eq!(codes.iter().filter(|c| **c == 6).count(), 7, "round {round}: {codes:?}");
+        assert_eq!(project.json(&["exclusive", "release", "--pid", &me]).0, 0);
+    }
+}
+
+#[test]
+fn draining_waits_until_no_attempt_runs_and_lets_go_if_that_takes_too_long() {
+    use tenure_core::holder::{Caller, Holder, Incarnation, ThisMachine};
+    use tenure_core::id::{RandomIds, TaskId};
+    use tenure_core::kernel::{self, Outcome, Terms};
+    use tenure_core::store::{Durability, Store};
+    use tenure_core::{Policy, SystemClock, World};
+
+    let project = Project::new();
+    let (_, added) = project.json(&["tasks", "add", "long work"]);
+    let id = TaskId::new(added["data"]["task"]["id"].as_str().unwrap());
+    let options = tenure_sqlite::OpenOptions::new(std::sync::Arc::new(SystemClock));
+    let database: &Path = &project.folder.path().join(".tenure/tenure.db");
+    let store: Box<dyn Store> = Box::new(tenure_sqlite::SqliteStore::open(database, options).unwrap());
+    let policy =
+        Policy { ticket_life: Duration::from_secs(15), max_attempts: 3, max_rejections: 5, review: false };
+    let world = World { judge: &ThisMachine, ids: &RandomIds, policy };
+    let me = Incarnation::current();
+    let caller = Caller::new(Holder::agent("worker")).with_process(me.clone());
+    let attempt = store
+        .write(Durability::Power, |tx| {
+            let terms = Terms::new(Duration::from_secs(600));
+            let grant = kernel::acquire_task(tx, &world, &caller, &id, &terms)?.granted()?;
+            kernel::begin_attempt(tx, &world, &grant.lease, &me, None)
+        })
+        .unwrap();
+
+    let (code, _) = project.json(&["exclusive", "acquire", "--holder", "tool", "--drain", "200ms"]);
+    assert_eq!(code, 9);
+    assert!(!project.lock().exists());
+
+    let mut draining = project
+        .command(&["exclusive", "run", "--holder", "tool", "--drain", "--", "true"])
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    wait_for("the lock", || project.lock().exists());
+    assert!(draining.try_wait().unwrap().is_none());
+    let outcome = Outcome { exit_code: Some(0), reason: "done".into(), charged: false };
+    store.write(Durability::Power, |tx| kernel::end_attempt(tx, &attempt, &outcome, "worker")).unwrap();
+    assert!(draining.wait().unwrap().success());
+}
