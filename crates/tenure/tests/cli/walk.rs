@@ -194,6 +194,10 @@ fn check_envelope(example: &Example, ran: &Ran, success: bool) {
     for hint in envelope["hints"].as_array().into_iter().flatten() {
         let command = hint["command"].as_str().unwrap();
         assert!(!command.contains("--force"), "agents follow hints: {ran}");
+        if command.starts_with("tenure ") {
+            let parsed = tenure::command().try_get_matches_from(shell_words(command));
+            assert!(parsed.is_ok(), "a hint works when pasted: {ran}");
+        }
     }
 }
 
