@@ -5,7 +5,7 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::story::steps;
-use crate::support::{Ran, TestEnv};
+use crate::support::{Ran, TestEnv, skip};
 
 const DATABASE: &str = "work/.tenure/tenure.db";
 
@@ -187,7 +187,7 @@ fn a_stuck_process_at_the_gate_is_named_and_reading_goes_on() {
     let mut command = std::process::Command::new("flock");
     command.arg(&gate).args(["sh", "-c", "echo held; cat"]);
     if std::process::Command::new("flock").arg("--version").output().is_err() {
-        eprintln!("SKIPPED: there is no `flock` command to hold the gate with");
+        skip("there is no `flock` command to hold the gate with");
         return;
     }
     let holder = Holder::start(command);
@@ -242,10 +242,15 @@ impl Drop for SmallDisk {
 fn a_full_disk_refuses_and_keeps_what_was_there() {
     let mut env = TestEnv::new();
     let Some(disk) = SmallDisk::mount(env.path("disk")) else {
-        eprintln!("SKIPPED: mounting a small file system needs root; the full disk was not tested");
+        skip("mounting a small file system needs root; the full disk was not tested");
         return;
     };
     env.cd("disk");
+    let filler = env.path("disk/filler");
+    std::fs::write(&filler, vec![0; 1024 * 1024]).unwrap_err();
+    let ran = env.json(&["init"]).exits(1);
+    assert!(ran.message().contains("disk is full"), "{ran}");
+    std::fs::remove_file(&filler).unwrap();
     env.ok(&["init"]);
     env.ok(&["tasks", "add", "Before"]);
     let mut added = 1;
@@ -263,11 +268,10 @@ fn a_full_disk_refuses_and_keeps_what_was_there() {
     assert_eq!(list["total"], added, "what was promised is there, and nothing else");
     assert_eq!(env.json(&["tasks", "show", "Before"]).exits(0).data()["task"]["key"], "T1");
     let config = std::fs::read(env.path("disk/.tenure/config.yaml")).unwrap();
-    std::fs::write(env.path("disk/filler"), vec![0; 1024 * 1024]).unwrap_err();
+    std::fs::write(&filler, vec![0; 1024 * 1024]).unwrap_err();
     let ran = env.json(&["config", "set", "project.name", &"n".repeat(400)]);
     assert_ne!(ran.code, 0, "{ran}");
     assert!(ran.message().contains("disk is full"), "{ran}");
     assert_eq!(std::fs::read(env.path("disk/.tenure/config.yaml")).unwrap(), config);
-    std::fs::remove_file(env.path("disk/filler")).unwrap();
     drop(disk);
 }
