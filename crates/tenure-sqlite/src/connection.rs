@@ -178,20 +178,23 @@ fn check_readable(path: &Path, may_create: bool) -> Result<()> {
         Ok(found) if found.is_dir() => {
             Err(Error::store(format!("{} is a directory, not a database", path.display())))
         }
-        Ok(_) => Ok(()),
+        // Asked, not tried: closing a file of our own would drop SQLite's locks on it in this process.
+        Ok(_) => rustix::fs::access(path, rustix::fs::Access::READ_OK)
+            .map_err(|e| io_error(&e.into(), "read", path)),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound && may_create => Ok(()),
         Err(e) => Err(io_error(&e, "open", path)),
     }
 }
 
-/// Makes the file ours alone before SQLite sees it: SQLite gives its side files the same mode.
-fn make_private(path: &Path) -> Result<()> {
+/// Makes the file ours alone before SQLite sees it: SQLite gives its side files the same mode. One that is there is not
+/// even opened, because closing it again would drop SQLite's locks on it in this process.
+pub(crate) fn make_private(path: &Path) -> Result<()> {
     let mut options = std::fs::File::options();
-    options.write(true).create(true).truncate(false);
+    options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    if path.is_dir() {
-        return Ok(());
+    match options.open(path) {
+        Err(e) if e.kind() != std::io::ErrorKind::AlreadyExists => Err(io_error(&e, "create", path)),
+        _ => Ok(()),
     }
-    options.open(path).map(drop).map_err(|e| io_error(&e, "create", path))
 }

@@ -181,8 +181,7 @@ fn ack(app: &App<'_>, open: &Open<'_>, ids: &[i64], identity: &Identity) -> Outc
 fn read_filter(app: &App<'_>, open: &Open<'_>, filter: &Filter) -> Outcome<MessageFilter> {
     let identity = app.identity(&filter.who)?;
     if filter.mine && !identity.is_named() {
-        return Err(Report::usage("--mine needs to know who you are")
-            .hint("say who", "tenure msg list --mine --agent YOUR_AGENT_ID"));
+        return Err(Report::usage("--mine needs to know who you are: give --agent ID, or set TENURE_AGENT"));
     }
     let task = filter.task.as_deref().map(|t| open.resolve(t)).transpose()?;
     Ok(MessageFilter {

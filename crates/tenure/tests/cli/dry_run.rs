@@ -62,7 +62,7 @@ fn prepare() -> TestEnv {
             "msg send --task OPEN -m Hello",
         ],
     );
-    env.later(std::time::Duration::from_secs(60));
+    env.later(std::time::Duration::from_mins(1));
     steps(&env, &["tasks claim HELD --agent bob"]);
     env.write("work/plan.md", "## New section\n- [ ] Write it down\n");
     env.set("EDITOR", "touch").set("PATH", std::env::var("PATH").unwrap());

@@ -128,9 +128,9 @@ fn prepare() -> TestEnv {
     env
 }
 
-/// In a world of its own. The demo waits for real leases, so it needs the real clock.
-fn run(words: &[&str]) -> Ran {
-    let mut env = prepare();
+/// The demo waits for real leases, so it needs the real clock.
+fn run(env: &mut TestEnv, words: &[&str]) -> Ran {
+    env.cd("work");
     let words = match words {
         ["outside", rest @ ..] => {
             env.cd("elsewhere");
@@ -194,6 +194,10 @@ fn check_envelope(example: &Example, ran: &Ran, success: bool) {
     for hint in envelope["hints"].as_array().into_iter().flatten() {
         let command = hint["command"].as_str().unwrap();
         assert!(!command.contains("--force"), "agents follow hints: {ran}");
+        if command.starts_with("tenure ") {
+            let parsed = tenure::command().try_get_matches_from(shell_words(command));
+            assert!(parsed.is_ok(), "a hint works when pasted: {ran}");
+        }
     }
 }
 
@@ -240,7 +244,7 @@ fn every_command_answers_success_with_an_envelope_and_zero() {
     for example in EXAMPLES {
         let mut words = example.good.to_vec();
         words.push("--json");
-        let ran = run(&words);
+        let ran = run(&mut prepare(), &words);
         assert_eq!(ran.code, 0, "{ran}");
         check_envelope(example, &ran, true);
         assert!(ran.err.is_empty(), "nothing else is said: {ran}");
@@ -249,10 +253,11 @@ fn every_command_answers_success_with_an_envelope_and_zero() {
 
 #[test]
 fn every_command_answers_failure_with_an_envelope_and_its_exit_code() {
+    let mut env = prepare();
     for example in EXAMPLES {
         let mut words = example.bad.to_vec();
         words.insert(usize::from(words[0] == "outside"), "--json");
-        let ran = run(&words);
+        let ran = run(&mut env, &words);
         assert_eq!((ran.code, ran.error_code().as_str()), (example.exit, example.code), "{ran}");
         check_envelope(example, &ran, false);
     }
@@ -260,8 +265,9 @@ fn every_command_answers_failure_with_an_envelope_and_its_exit_code() {
 
 #[test]
 fn every_failure_as_text_is_one_error_on_standard_error_and_nothing_else() {
+    let mut env = prepare();
     for example in EXAMPLES {
-        let ran = run(example.bad);
+        let ran = run(&mut env, example.bad);
         assert_eq!(ran.code, example.exit, "{ran}");
         assert!(ran.out.is_empty(), "{ran}");
         assert!(ran.err.starts_with("Error: "), "{ran}");

@@ -25,7 +25,8 @@ const WIDTH: usize = 100;
 
 #[derive(Debug)]
 pub(crate) struct TestEnv {
-    folder: TempDir,
+    /// Removed with everything in it when the test ends.
+    _folder: TempDir,
     /// Without symbolic links, as the program shows it.
     root: PathBuf,
     pub(crate) clock: Arc<FixedClock>,
@@ -54,7 +55,7 @@ impl TestEnv {
             ids: Arc::new(CountingIds::default()),
             judge: Arc::new(ThisMachine),
         };
-        Self { folder, root, clock, env, on_terminal: false }
+        Self { _folder: folder, root, clock, env, on_terminal: false }
     }
 
     /// With a project called `shop` in `work`.
@@ -161,11 +162,9 @@ impl TestEnv {
     }
 }
 
-impl Drop for TestEnv {
-    /// A test may have taken away the permission to clean up after it.
-    fn drop(&mut self) {
-        let _ = Command::new("chmod").args(["-R", "u+rwx"]).arg(self.folder.path()).output();
-    }
+/// Says that something could not be tested here, past the harness, which hides what passing tests say.
+pub(crate) fn skip(why: &str) {
+    let _ = std::io::Write::write_all(&mut std::io::stderr(), format!("SKIPPED: {why}\n").as_bytes());
 }
 
 /// In memory where that is possible: the tests commit thousands of times, and here it is not the disk that is tested.
