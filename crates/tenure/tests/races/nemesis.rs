@@ -97,9 +97,11 @@ impl Worker<'_> {
     fn arguments(&mut self, verb: Verb, task: &str, fence: Option<i64>) -> Vec<String> {
         let ttl = format!("{}s", 1 + self.dice.below(2));
         let wait = format!("{}s", 1 + self.dice.below(3));
+        // The kernel lets go of the command's own lock when the last of its processes is gone, and not before.
         let script = format!(
-            "exec 9>>lock.{task}; flock -n 9 || echo {task} >> overlaps; sleep 0.0{}; tenure tasks release {task}",
-            self.dice.below(10)
+            "exec 9>>lock.{task}; flock -n 9 || echo {task} >> overlaps; sleep 0.0{}; {} tasks release {task}",
+            self.dice.below(10),
+            env!("CARGO_BIN_EXE_tenure")
         );
         let words: Vec<&str> = match verb {
             Verb::Claim => vec!["claim", task, "--ttl", &ttl],
@@ -279,6 +281,15 @@ fn watch(project: &Project, stop: &AtomicBool) -> Vec<Look> {
     looks
 }
 
+/// Ends the watching also when the storm fails, or the failure would never be heard.
+struct Enough<'a>(&'a AtomicBool);
+
+impl Drop for Enough<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
 fn prepare(project: &Project) -> BTreeMap<String, String> {
     project.ok(&["sections", "add", "Line"]);
     project.ok(&["sections", "add", "Crowd", "--parallel"]);
@@ -327,6 +338,7 @@ fn whoever_is_killed_when_ever_every_task_gets_completed_once() {
     let looks = std::thread::scope(|scope| {
         let (storm, stop) = (&storm, &stop);
         let watcher = scope.spawn(move || watch(storm.project, stop));
+        let enough = Enough(stop);
         let workers: Vec<_> = (0..WORKERS)
             .map(|n| {
                 scope.spawn(move || {
@@ -346,7 +358,7 @@ fn whoever_is_killed_when_ever_every_task_gets_completed_once() {
         for finisher in finishers {
             finisher.join().unwrap();
         }
-        stop.store(true, Ordering::SeqCst);
+        drop(enough);
         watcher.join().unwrap()
     });
     project.ok(&["locks", "cleanup"]);
