@@ -16,6 +16,7 @@ mod supervise;
 mod terminal;
 mod threshold;
 mod wait;
+mod watch;
 
 pub use beat::{Loss, OpenStore};
 pub use database::DatabaseFile;

@@ -9,10 +9,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus};
-use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
+use rustix::process::{Signal, kill_process_group};
 use tenure_core::error::TaskName;
 use tenure_core::holder::{Caller, Incarnation};
 use tenure_core::kernel::{self, Beat};
@@ -21,19 +20,14 @@ use tenure_core::store::{Durability, Store};
 use tenure_core::task::Task;
 use tenure_core::{Error, Result, World};
 
-use crate::beat::{Beaten, Loss, OpenStore, Pulse, Tenant, rhythm};
+use crate::beat::{Loss, OpenStore, Pulse, Tenant, rhythm};
 use crate::database::DatabaseFile;
 use crate::ending::{self, Scope};
 use crate::outcome::{Word, conclude};
 use crate::processes::{self, Bond, Manner, Survivor};
 use crate::terminal::Foreground;
-use crate::threshold::exit_code_of;
-use crate::wait::until_any;
-
-/// Where a process's end cannot be polled for, it is looked for this often.
-const LOOK: Duration = Duration::from_millis(50);
-/// Nothing happens by itself in this time; a poll needs a limit.
-const LONG: Duration = Duration::from_hours(1);
+use crate::threshold::{cannot_run, exit_code_of};
+use crate::watch::{Event, Heart, pid_of, watch_over};
 
 /// Signals to the supervisor, as something to poll for.
 pub trait Signals: AsFd {
@@ -103,25 +97,12 @@ pub enum Ended {
     Lost(Loss),
 }
 
-/// The heartbeat's thread, and how it is heard of.
-struct Heart<'scope> {
-    thread: Option<ScopedJoinHandle<'scope, Beaten>>,
-    news: UnixStream,
-}
-
 #[derive(Debug)]
 pub struct Supervised {
     pub ended: Ended,
     pub attempt: Attempt,
     /// Processes of the attempt that SIGKILL did not end. Nearly always none.
     pub survivors: Vec<Survivor>,
-}
-
-/// What the supervisor woke up for.
-enum Event {
-    Exited,
-    Signalled(i32),
-    Lost(Loss),
 }
 
 /// Runs `command`, which begins by crossing the [threshold](crate::cross), under the lease.
@@ -198,7 +179,7 @@ fn run(
     let foreground = pid_of(pid).and_then(Foreground::hand_to);
     // From here on nothing may return before the child is gone.
     let event = match s.store.write(Durability::Process, |tx| kernel::note_pid(tx, &mut attempt, pid)) {
-        Ok(()) => watch_over(s, pid, &mut heart, foreground.as_ref()),
+        Ok(()) => watch_over(s.signals, pid, &mut heart, foreground.as_ref()),
         Err(error) => Event::Lost(Loss::Unreachable(Box::new(error))),
     };
     let manner = match &event {
@@ -223,77 +204,26 @@ fn run(
     Ok(Supervised { ended, attempt, survivors })
 }
 
-/// Until the command exits, somebody signals us, or the lease is lost.
-fn watch_over(
-    s: &Supervision<'_>,
-    pid: u32,
-    heart: &mut Heart<'_>,
-    foreground: Option<&Foreground>,
-) -> Event {
-    let watched = processes::watch(pid);
-    let limit = if watched.is_some() { LONG } else { LOOK };
-    loop {
-        if has_exited(pid) {
-            return Event::Exited;
-        }
-        if let Some(signal) = s.signals.take() {
-            return Event::Signalled(signal);
-        }
-        let mut fds = vec![s.signals.as_fd()];
-        fds.extend(heart.thread.is_some().then(|| heart.news.as_fd()));
-        let beating = fds.len() > 1;
-        fds.extend(watched.as_ref().map(AsFd::as_fd));
-        fds.extend(foreground.map(AsFd::as_fd));
-        let woken = until_any(&fds, limit);
-        if beating && woken.get(1) == Some(&true) {
-            // It has fallen silent: there is nothing left to renew, and maybe nothing left to work for.
-            match heart.thread.take().map(ScopedJoinHandle::join) {
-                Some(Ok(Beaten::Lost(loss))) => return Event::Lost(loss),
-                Some(Err(_)) => return Event::Lost(Loss::Unreachable(Box::new(broken_heart()))),
-                _ => {}
-            }
-        }
-        if let Some(foreground) = foreground {
-            foreground.follow();
-        }
-    }
-}
-
 /// Ends the command and everything that it has left behind.
 fn end_all(child: &mut Child, attempt: &Attempt, manner: Manner) -> (Vec<Survivor>, Exit) {
     // The child is not collected yet, so its number is its own, and its group's.
     let bond = Bond { mark: attempt.id.as_str(), group: Some(child.id()) };
-    let survivors = processes::end(bond, manner).map(|left| left.survivors).unwrap_or_else(|e| {
-        // Blind, but not helpless: the child itself is ours.
-        let _ = child.kill();
-        vec![Survivor { pid: child.id(), command: format!("its processes cannot be looked for: {e}") }]
-    });
-    let exit = if survivors.iter().any(|s| s.pid == child.id()) {
-        child.try_wait().ok().flatten()
-    } else {
-        child.wait().ok()
+    let (survivors, stuck) = match processes::end(bond, manner) {
+        Ok(left) => {
+            let stuck = left.survivors.iter().any(|s| s.pid == child.id());
+            (left.survivors, stuck)
+        }
+        // Blind, but not helpless: the group is known. Whether that was all, nobody can say.
+        Err(e) => {
+            let _ = pid_of(child.id()).map(|group| kill_process_group(group, Signal::KILL));
+            let command = format!("what it has started cannot be looked for: {e}");
+            (vec![Survivor { pid: child.id(), command }], false)
+        }
     };
+    let exit = if stuck { child.try_wait().ok().flatten() } else { child.wait().ok() };
     (survivors, exit.map_or(Exit::Signal(0), Exit::of))
-}
-
-/// Without collecting it.
-fn has_exited(pid: u32) -> bool {
-    let asked = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-    pid_of(pid).is_none_or(|pid| !matches!(waitid(WaitId::Pid(pid), asked), Ok(None)))
-}
-
-fn pid_of(number: u32) -> Option<Pid> {
-    Pid::from_raw(i32::try_from(number).ok()?)
-}
-
-fn cannot_run(command: &Command, error: &io::Error) -> String {
-    format!("cannot run {}: {error}", command.get_program().to_string_lossy())
 }
 
 fn broken(error: &io::Error) -> Error {
     Error::General(format!("the command cannot be supervised: {error}"))
-}
-
-fn broken_heart() -> Error {
-    Error::General("the heartbeat has failed".to_owned())
 }

@@ -39,6 +39,13 @@ pub(crate) fn exit_code_of(error: &io::Error) -> u8 {
     if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 }
 }
 
+/// Without the number that the standard library adds, which says nothing to whoever typed the command.
+pub(crate) fn cannot_run(command: &Command, error: &io::Error) -> String {
+    let text = error.to_string();
+    let why = text.split_once(" (os error").map_or(text.as_str(), |(why, _)| why);
+    format!("cannot run {}: {why}", command.get_program().to_string_lossy())
+}
+
 /// Becomes the command. Returns only if it cannot.
 pub fn cross(store: &dyn Store, judge: &dyn Judge, mark: &str, command: &mut Command) -> NotStarted {
     // Only makes it faster: whoever takes over finds the process by its mark.
@@ -54,7 +61,7 @@ pub fn cross(store: &dyn Store, judge: &dyn Judge, mark: &str, command: &mut Com
         Err(error) => return NotStarted::Store(error),
     };
     let error = command.exec();
-    let why = format!("cannot run {}: {error}", command.get_program().to_string_lossy());
+    let why = cannot_run(command, &error);
     match store.write(Durability::Power, |tx| kernel::note_failed_start(tx, &attempt, &why)) {
         Ok(()) => NotStarted::Failed(error),
         Err(error) => NotStarted::Store(error),

@@ -1,5 +1,7 @@
 //! Whose attempts are finished by whom, on a machine that the test may restart.
 
+#![expect(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
+
 use tenure_core::holder::{Caller, Holder};
 use tenure_core::lease::{Attempt, AttemptState};
 use tenure_runner::{Scope, finish_ending};

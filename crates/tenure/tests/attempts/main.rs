@@ -1,5 +1,12 @@
 //! The attempt protocol with real processes: `tasks run`, takeovers, lost leases and keepers.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a failed expectation is a failed test"
+)]
+
 mod keeping;
 mod losing;
 mod outcomes;

@@ -107,7 +107,7 @@ fn what_cannot_be_started_is_told_as_a_shell_does_and_charged() {
     let output = project.run(&["tasks", "run", "T", "--agent", "a", "--", "./plain"]);
     assert_eq!(output.status.code(), Some(126));
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains("cannot run ./plain: Permission denied"), "{said}");
+    assert!(said.contains("Error: cannot run ./plain: Permission denied; T is pending\n"), "{said}");
     assert_eq!((project.status().as_str(), project.attempts()), ("pending", 2));
 }
 
@@ -133,7 +133,7 @@ fn with_json_the_commands_output_goes_to_standard_error() {
     let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(answer["data"]["task"]["status"], "completed");
     assert_eq!(answer["data"]["exitCode"], 0);
-    assert!(String::from_utf8_lossy(&output.stderr).contains("from the command"));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "from the command\n", "and we add nothing to it");
     let project = Project::new();
     let output = project.run(&["tasks", "run", "T", "--json", "--", "sh", "-c", "exit 3"]);
     assert_eq!(output.status.code(), Some(3));

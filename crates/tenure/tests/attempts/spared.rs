@@ -1,5 +1,6 @@
 //! Who is never killed by a takeover.
 
+use std::io::Write;
 use std::process::Command;
 
 use crate::project::{Project, is_alive, signal, wait_for};
@@ -46,7 +47,7 @@ fn a_claim_from_inside_the_old_attempt_spares_itself_and_its_ancestors() {
 fn another_users_process_is_spared_even_with_the_mark_and_in_the_group() {
     let root = Command::new("id").arg("-u").output().unwrap().stdout == b"0\n";
     if !root {
-        println!("SKIPPED: only root can start a process of another user");
+        let _ = writeln!(std::io::stderr(), "SKIPPED: only root can start a process of another user");
         return;
     }
     let project = Project::new();

@@ -109,6 +109,9 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
 }
 
 fn announce(app: &mut App<'_>, granted: &Grant) {
+    if app.global.json {
+        return;
+    }
     let mut text = Text::new();
     let key = &granted.task.key;
     let holder = &granted.lease.holder.id;
@@ -158,9 +161,11 @@ fn tell(app: &mut App<'_>, granted: &Grant, attempt: &str, ended: Ended) -> Outc
         Ended::Exited { exit, spoken, task } => {
             let code = code_of(exit);
             if code == 0 || spoken {
-                let mut text = Text::new();
-                text.line(format!("{} is {}", task.key, task.status));
-                app.printer.notice(&text);
+                if !app.global.json {
+                    let mut text = Text::new();
+                    text.line(format!("{} is {}", task.key, task.status));
+                    app.printer.notice(&text);
+                }
                 return Ok(Answer::new(data(app, &task, code), Text::new()).exit(code));
             }
             let how = match exit {

@@ -1,0 +1,83 @@
+//! What a supervisor wakes up for: the command's exit, a signal to itself, or the loss of its lease.
+
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::thread::ScopedJoinHandle;
+use std::time::Duration;
+
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+use tenure_core::Error;
+
+use crate::beat::{Beaten, Loss};
+use crate::processes;
+use crate::supervise::Signals;
+use crate::terminal::Foreground;
+use crate::wait::until_any;
+
+/// Where a process's end cannot be polled for, it is looked for this often.
+const LOOK: Duration = Duration::from_millis(50);
+/// Nothing happens by itself in this time; a poll needs a limit.
+const LONG: Duration = Duration::from_hours(1);
+
+/// The heartbeat's thread, and how it is heard of.
+pub(crate) struct Heart<'scope> {
+    pub(crate) thread: Option<ScopedJoinHandle<'scope, Beaten>>,
+    pub(crate) news: UnixStream,
+}
+
+/// What the supervisor woke up for.
+pub(crate) enum Event {
+    Exited,
+    Signalled(i32),
+    Lost(Loss),
+}
+
+/// Until the command exits, somebody signals us, or the lease is lost.
+pub(crate) fn watch_over(
+    signals: &dyn Signals,
+    pid: u32,
+    heart: &mut Heart<'_>,
+    foreground: Option<&Foreground>,
+) -> Event {
+    let watched = processes::watch(pid);
+    let limit = if watched.is_some() { LONG } else { LOOK };
+    loop {
+        if has_exited(pid) {
+            return Event::Exited;
+        }
+        if let Some(signal) = signals.take() {
+            return Event::Signalled(signal);
+        }
+        let mut fds = vec![signals.as_fd()];
+        fds.extend(heart.thread.is_some().then(|| heart.news.as_fd()));
+        let beating = fds.len() > 1;
+        fds.extend(watched.as_ref().map(AsFd::as_fd));
+        fds.extend(foreground.map(AsFd::as_fd));
+        let woken = until_any(&fds, limit);
+        if beating && woken.get(1) == Some(&true) {
+            // It has fallen silent: there is nothing left to renew, and maybe nothing left to work for.
+            match heart.thread.take().map(ScopedJoinHandle::join) {
+                Some(Ok(Beaten::Lost(loss))) => return Event::Lost(loss),
+                Some(Err(_)) => return Event::Lost(Loss::Unreachable(Box::new(broken_heart()))),
+                _ => {}
+            }
+        }
+        if let Some(foreground) = foreground {
+            foreground.follow();
+        }
+    }
+}
+
+/// Without collecting it.
+fn has_exited(pid: u32) -> bool {
+    let asked = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    pid_of(pid).is_none_or(|pid| !matches!(waitid(WaitId::Pid(pid), asked), Ok(None)))
+}
+
+pub(crate) fn pid_of(number: u32) -> Option<Pid> {
+    Pid::from_raw(i32::try_from(number).ok()?)
+}
+
+fn broken_heart() -> Error {
+    Error::General("the heartbeat has failed".to_owned())
+}
