@@ -5,6 +5,7 @@ mod counters;
 mod finishing;
 mod forcing;
 mod grants;
+mod keeping;
 mod readiness;
 mod renewing;
 mod rows;
@@ -156,6 +157,17 @@ pub fn cases() -> Vec<(&'static str, Case)> {
             at_max_attempts_the_task_has_failed_and_says_why,
             a_claim_that_finds_the_last_attempt_dead_fails_the_task_for_good,
             next_passes_over_a_task_that_has_just_failed_for_good,
+        }
+        keeping {
+            changing_the_mode_of_a_section_is_refused_while_anything_in_it_is_leased,
+            a_held_task_is_not_moved_not_even_by_its_holder,
+            a_held_task_and_a_held_section_are_not_deleted,
+            an_execution_that_broke_off_is_charged_and_fails_at_the_limit,
+            what_broke_off_under_an_old_lease_changes_nothing,
+            letting_go_of_a_section_gives_its_tasks_back,
+            one_reconcile_restores_what_a_crash_has_left,
+            runners_and_presets_are_read_as_they_were_written,
+            dependents_tickets_and_events_are_found,
         }
         telling {
             every_change_of_status_has_exactly_one_event,
