@@ -107,6 +107,7 @@ pub fn cases() -> Vec<(&'static str, Case)> {
             forcing_the_section_away_ends_its_holders_tasks_too,
             the_section_of_a_dead_holder_is_free_with_its_tasks,
             the_death_of_one_process_does_not_free_a_section_that_its_name_still_holds,
+            a_lapsed_lease_of_the_same_name_does_not_keep_the_section_from_the_next,
             two_windows_that_share_a_name_do_not_share_a_section,
             a_revived_task_brings_its_section_back,
             nothing_is_revived_in_a_section_that_another_works_in,
