@@ -103,7 +103,7 @@ pub fn acquire_task(
             Standing::Live => {
                 let running = attempt::is_running(tx, &lease)?;
                 if same_holder(&lease, caller, running) {
-                    return reacquire(tx, &eyes, caller, task, lease, terms);
+                    return reacquire(tx, world, &eyes, caller, task, lease, terms);
                 }
                 let queue = ahead(tx, &eyes, &resource, own_number(terms, &resource))?.len();
                 let refused = locked(tx, resource, &task.title, Some(name_of(&task)), Some(lease), queue)?;
@@ -276,6 +276,7 @@ fn may_start(task: &Task) -> Result<()> {
 
 fn reacquire(
     tx: &mut dyn Tx,
+    world: &World<'_>,
     eyes: &Eyes,
     caller: &Caller,
     task: Task,
@@ -300,7 +301,7 @@ fn reacquire(
             },
         )?;
         if let Some(section) = task.section.as_ref().filter(|s| s.serial) {
-            super::renew::renew_section(tx, &section.id, &lease, terms.section_ttl)?;
+            super::renew::renew_section(tx, world, &section.id, &lease, terms.section_ttl)?;
         }
     }
     leave_own_line(tx, eyes, terms)?;
@@ -325,7 +326,7 @@ fn take_section(
         match lease.standing(tx.now(), world.judge) {
             Standing::Live => {
                 if same_holder(&lease, caller, lease.process != caller.process) {
-                    super::renew::renew_section(tx, id, &lease, ttl)?;
+                    super::renew::renew_section(tx, world, id, &lease, ttl)?;
                     return Ok(None);
                 }
                 let queue = ahead(tx, eyes, &resource, own_number(terms, &resource))?.len();

@@ -67,7 +67,7 @@ pub fn renew(
     tx.beat(lease.fence, &beat_of(&lease))?;
     if let Some(section) = &section {
         let ttl = beat.section_ttl.unwrap_or(lease.ttl).max(lease.ttl);
-        if !renew_section(tx, &section.id, &lease, ttl)? {
+        if !renew_section(tx, world, &section.id, &lease, ttl)? {
             bring_section_back(tx, world, &section.id, &lease, ttl)?;
         }
     }
@@ -108,12 +108,19 @@ pub fn check(view: &dyn View, world: &World<'_>, caller: &Caller, task: &TaskNam
 }
 
 /// Moves the section's expiry with its task's. False if the holder does not have the section.
-pub(super) fn renew_section(tx: &mut dyn Tx, id: &SectionId, task: &Lease, ttl: Duration) -> Result<bool> {
+pub(super) fn renew_section(
+    tx: &mut dyn Tx,
+    world: &World<'_>,
+    id: &SectionId,
+    task: &Lease,
+    ttl: Duration,
+) -> Result<bool> {
     let open = tx.open_lease(&Resource::section(id))?;
     let Some(mut section) = open.filter(|lease| covers(lease, task)) else { return Ok(false) };
     if task.resource.kind == ResourceKind::Task {
-        // The death of a process frees the section only if every task in it dies with that process.
-        let tasks = tx.task_leases_in_section(id, &task.holder)?;
+        // The death of a process frees the section only if every task at work in it dies with that process.
+        let mut tasks = tx.task_leases_in_section(id, &task.holder)?;
+        tasks.retain(|other| other.standing(tx.now(), world.judge) == Standing::Live);
         if tasks.iter().all(|other| other.process == task.process) {
             section.process.clone_from(&task.process);
             section.doorbell.clone_from(&task.doorbell);
@@ -197,7 +204,7 @@ fn bring_section_back(
             // The same grant, so that whoever beats for the section by its fence still can.
             Standing::Expired if !latest.is_open() && covers(&latest, task) => {
                 tx.reopen_lease(latest.fence)?;
-                return renew_section(tx, id, task, ttl).map(drop);
+                return renew_section(tx, world, id, task, ttl).map(drop);
             }
             standing if latest.is_open() => {
                 super::end::bury(tx, world, &latest, standing, &task.holder.id)?;

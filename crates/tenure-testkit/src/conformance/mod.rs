@@ -5,6 +5,7 @@ mod counters;
 mod finishing;
 mod forcing;
 mod grants;
+mod keeping;
 mod readiness;
 mod renewing;
 mod rows;
@@ -106,6 +107,7 @@ pub fn cases() -> Vec<(&'static str, Case)> {
             forcing_the_section_away_ends_its_holders_tasks_too,
             the_section_of_a_dead_holder_is_free_with_its_tasks,
             the_death_of_one_process_does_not_free_a_section_that_its_name_still_holds,
+            a_lapsed_lease_of_the_same_name_does_not_keep_the_section_from_the_next,
             two_windows_that_share_a_name_do_not_share_a_section,
             a_revived_task_brings_its_section_back,
             nothing_is_revived_in_a_section_that_another_works_in,
@@ -160,6 +162,17 @@ pub fn cases() -> Vec<(&'static str, Case)> {
             what_broke_off_after_a_takeover_is_refused,
             a_claim_that_finds_the_last_attempt_dead_fails_the_task_for_good,
             next_passes_over_a_task_that_has_just_failed_for_good,
+        }
+        keeping {
+            changing_the_mode_of_a_section_is_refused_while_anything_in_it_is_leased,
+            a_held_task_is_not_moved_not_even_by_its_holder,
+            a_held_task_and_a_held_section_are_not_deleted,
+            an_execution_that_broke_off_is_charged_and_fails_at_the_limit,
+            what_broke_off_under_an_old_lease_changes_nothing,
+            letting_go_of_a_section_gives_its_tasks_back,
+            one_reconcile_restores_what_a_crash_has_left,
+            runners_and_presets_are_read_as_they_were_written,
+            dependents_tickets_and_events_are_found,
         }
         telling {
             every_change_of_status_has_exactly_one_event,

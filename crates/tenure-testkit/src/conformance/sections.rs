@@ -231,6 +231,19 @@ pub(super) fn the_death_of_one_process_does_not_free_a_section_that_its_name_sti
     }
 }
 
+pub(super) fn a_lapsed_lease_of_the_same_name_does_not_keep_the_section_from_the_next(
+    fresh: &dyn Fn() -> Fixture,
+) {
+    let (f, _) = serial(fresh);
+    f.claim(&f.worker("ann", 7), "A").unwrap();
+    f.clock.advance(TTL);
+    let other = f.worker("ann", 8);
+    f.claim(&other, "B").unwrap();
+    f.renew(&other, "B").unwrap();
+    f.world.kill(8);
+    assert!(f.claim(&f.bare("bob"), "C").is_ok(), "the section dies with the only process at work in it");
+}
+
 pub(super) fn two_windows_that_share_a_name_do_not_share_a_section(fresh: &dyn Fn() -> Fixture) {
     let (f, _) = serial(fresh);
     f.claim(&f.worker("ann", 7), "A").unwrap();

@@ -1,0 +1,203 @@
+//! What a lease protects from edits, what breaks off and is given up, and what a reconcile puts right.
+
+use tenure_core::event::{EventKind, NewEvent};
+use tenure_core::kernel;
+use tenure_core::lease::{AttemptState, EndReason, Resource};
+use tenure_core::rules::{self, EditSection, EditTask};
+use tenure_core::runner::{PresetHealth, Runner, RunnerStatus};
+use tenure_core::section::SectionMode;
+use tenure_core::store::EventFilter;
+use tenure_core::task::TaskStatus;
+use tenure_core::{Clock, ErrorCode};
+
+use super::telling::check_the_feed;
+use crate::fixture::{Fixture, TESTER, TTL, refused};
+
+pub(super) fn changing_the_mode_of_a_section_is_refused_while_anything_in_it_is_leased(
+    fresh: &dyn Fn() -> Fixture,
+) {
+    for (from, to) in
+        [(SectionMode::Serial, SectionMode::Parallel), (SectionMode::Parallel, SectionMode::Serial)]
+    {
+        let f = fresh();
+        let section = f.add_section("S", from);
+        f.add_task_in("A", Some(&section));
+        let ann = f.bare("ann");
+        f.claim(&ann, "A").unwrap();
+        let edit = EditSection { mode: Some(to), ..EditSection::default() };
+        let change = || f.write(|tx| rules::edit_section(tx, &f.world(), &ann, "S", &edit));
+        assert_eq!(refused(change()).exit_code(), 6, "{from:?} to {to:?}");
+        f.clock.advance(TTL);
+        assert_eq!(change().unwrap().mode, to, "a lapsed lease is none");
+    }
+}
+
+pub(super) fn a_held_task_is_not_moved_not_even_by_its_holder(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    let section = f.add_section("S", SectionMode::Serial);
+    f.add_section("T", SectionMode::Serial);
+    f.add_task_in("A", Some(&section));
+    f.claim(&f.bare("ann"), "A").unwrap();
+    let edit = EditTask { section: Some(Some("T".to_owned())), ..EditTask::default() };
+    for name in ["ann", "bob"] {
+        let caller = f.bare(name);
+        let answer = f.write(|tx| rules::edit_task(tx, &f.world(), &caller, "A", &edit));
+        assert_eq!(refused(answer), ErrorCode::TaskLocked, "{name}");
+    }
+    assert_eq!(f.task("A").section.unwrap().name, "S");
+}
+
+pub(super) fn a_held_task_and_a_held_section_are_not_deleted(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    let section = f.add_section("S", SectionMode::Serial);
+    f.add_task_in("A", Some(&section));
+    f.claim(&f.bare("ann"), "A").unwrap();
+    let bob = f.bare("bob");
+    let task = f.write(|tx| rules::delete_task(tx, &f.world(), &bob, "A", false));
+    assert_eq!(refused(task), ErrorCode::TaskLocked);
+    let section = f.write(|tx| rules::delete_section(tx, &f.world(), &bob, "S"));
+    assert_eq!(refused(section).exit_code(), 6);
+}
+
+pub(super) fn an_execution_that_broke_off_is_charged_and_fails_at_the_limit(fresh: &dyn Fn() -> Fixture) {
+    for cleaned in [false, true] {
+        let f = fresh();
+        f.add_task("A");
+        let ann = f.worker("ann", 7);
+        for round in 1..=3 {
+            f.claim(&ann, "A").unwrap();
+            if cleaned {
+                f.clock.advance(TTL);
+                f.cleanup();
+            }
+            let name = f.name("A");
+            f.write(|tx| kernel::break_off(tx, &f.world(), &ann, &name, "killed by signal 9")).unwrap();
+            let expected = if round == 3 { TaskStatus::Failed } else { TaskStatus::Pending };
+            assert_eq!((f.status("A"), f.task("A").attempts), (expected, round), "cleaned: {cleaned}");
+        }
+        check_the_feed(&f);
+    }
+}
+
+pub(super) fn what_broke_off_under_an_old_lease_changes_nothing(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    f.add_task("A");
+    let ann = f.worker("ann", 7);
+    let fence = f.claim(&ann, "A").unwrap().lease.fence;
+    f.clock.advance(TTL);
+    f.claim(&f.bare("bob"), "A").unwrap();
+    let (ann, name) = (ann.with_fence(Some(fence)), f.name("A"));
+    let answer = f.write(|tx| kernel::break_off(tx, &f.world(), &ann, &name, "late"));
+    assert_eq!(refused(answer), ErrorCode::LeaseLost);
+    assert_eq!((f.status("A"), f.task("A").attempts), (TaskStatus::InProgress, 0));
+}
+
+pub(super) fn letting_go_of_a_section_gives_its_tasks_back(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    let section = f.add_section("S", SectionMode::Serial);
+    f.add_task_in("A", Some(&section));
+    f.claim(&f.bare("ann"), "A").unwrap();
+    let own = f.section("S").lease.unwrap();
+    let gone = f.write(|tx| kernel::let_go(tx, &f.world(), "ann", &own)).unwrap();
+    assert_eq!(gone.ended.len(), 2);
+    assert_eq!((f.status("A"), f.section("S").lease), (TaskStatus::Pending, None));
+    let reason = f.history(&Resource::section(&section))[0].ended.unwrap().1;
+    assert_eq!(reason, EndReason::Released);
+}
+
+pub(super) fn one_reconcile_restores_what_a_crash_has_left(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    for key in ["A", "B"] {
+        f.add_task(key);
+    }
+    let (ann, bob) = (f.worker("ann", 7), f.worker("bob", 8));
+    let lease = f.claim(&ann, "A").unwrap().lease;
+    f.begin_attempt(&lease, &ann);
+    f.wait_for(&bob, &lease.resource, "no-bell");
+    let id = f.id("B");
+    // What no tenure writes: in progress under no lease.
+    f.write(|tx| {
+        let event = NewEvent::new(EventKind::TaskStatus, TESTER).task(&id);
+        tx.set_status(&id, TaskStatus::InProgress, event.status(TaskStatus::Pending, TaskStatus::InProgress))
+    })
+    .unwrap();
+    f.write(|tx| tx.save_runner(&runner(&f, 7))).unwrap();
+    f.world.kill(7);
+    f.world.kill(8);
+    let repairs = f.write(|tx| kernel::reconcile(tx, &f.world(), TESTER)).unwrap();
+    assert_eq!((repairs.leases.len(), repairs.tasks.len(), repairs.runners.len()), (1, 1, 1));
+    assert_eq!(repairs.attempts.len(), 1, "its processes are to be ended");
+    assert_eq!(repairs.attempts[0].state, AttemptState::Ending);
+    assert_eq!((f.status("A"), f.status("B")), (TaskStatus::Pending, TaskStatus::Pending));
+    assert_eq!(f.read(|view| view.count_tickets()), 0);
+    let attempt = &repairs.attempts[0];
+    f.write(|tx| kernel::end_attempt(tx, attempt, &kernel::Outcome::default(), TESTER)).unwrap();
+    let again = f.write(|tx| kernel::reconcile(tx, &f.world(), TESTER)).unwrap();
+    assert!(again.is_empty(), "{again:?}");
+    check_the_feed(&f);
+}
+
+fn runner(f: &Fixture, pid: u32) -> Runner {
+    Runner {
+        id: format!("runner-{pid}"),
+        status: RunnerStatus::Running,
+        process: f.world.process(pid),
+        project_path: "somewhere".to_owned(),
+        section: None,
+        preset: "mine".to_owned(),
+        current_task: None,
+        log_path: Some("log".to_owned()),
+        started_at: f.clock.now(),
+        heartbeat_at: f.clock.now(),
+        completed_at: None,
+        error: None,
+    }
+}
+
+pub(super) fn runners_and_presets_are_read_as_they_were_written(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    let first = runner(&f, 1);
+    f.write(|tx| tx.save_runner(&first)).unwrap();
+    f.clock.advance(TTL);
+    let second = runner(&f, 2);
+    f.write(|tx| tx.save_runner(&second)).unwrap();
+    assert_eq!(f.read(|view| view.runners(0)), [second.clone(), first.clone()], "newest first");
+    let over = Runner { status: RunnerStatus::Completed, completed_at: Some(f.clock.now()), ..first };
+    f.write(|tx| tx.save_runner(&over)).unwrap();
+    assert_eq!(f.read(|view| view.runners(0)), [second]);
+    assert_eq!(f.read(|view| view.runners(1)).len(), 2);
+    assert_eq!(f.read(|view| view.runner("runner-1")), Some(over));
+    assert_eq!(f.read(|view| view.runner("nobody")), None);
+    let health = PresetHealth {
+        preset: "mine".to_owned(),
+        quick_failures: 3,
+        parked_at: Some(f.clock.now()),
+        next_try_at: Some(f.clock.now().after(TTL)),
+        times_parked: 1,
+        reason: Some("no login".to_owned()),
+    };
+    f.write(|tx| tx.save_preset_health(&health)).unwrap();
+    assert_eq!(f.read(|view| view.preset_health("mine")), Some(health.clone()));
+    assert_eq!(f.read(|view| view.parked_presets()), [health.clone()]);
+    let well = PresetHealth { quick_failures: 0, parked_at: None, next_try_at: None, ..health };
+    f.write(|tx| tx.save_preset_health(&well)).unwrap();
+    assert!(f.read(|view| view.parked_presets()).is_empty());
+}
+
+pub(super) fn dependents_tickets_and_events_are_found(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    for key in ["A", "B", "C"] {
+        f.add_task(key);
+    }
+    f.depend("B", "A");
+    f.depend("C", "A");
+    let id = f.id("A");
+    let mut keys: Vec<_> = f.read(|view| view.dependents(&id)).into_iter().map(|name| name.key).collect();
+    keys.sort();
+    assert_eq!(keys, ["B", "C"]);
+    f.wait_for(&f.worker("bob", 2), &Resource::task(&id), "no-bell");
+    f.wait_for(&f.worker("cid", 3), &Resource::task(&f.id("B")), "no-bell");
+    assert_eq!(f.read(|view| view.all_tickets()).len(), 2);
+    let of = EventFilter { task: Some(id), limit: 0, ..EventFilter::default() };
+    assert_eq!(f.read(|view| view.count_events(&of)), 1, "whatever the limit");
+}
