@@ -55,6 +55,8 @@ CREATE TABLE tasks (
 ) STRICT;
 
 CREATE INDEX tasks_order ON tasks (section_id, priority, position, id, status);
+-- Where a section's last task stands, without a look at the others.
+CREATE INDEX tasks_position ON tasks (section_id, position);
 CREATE INDEX tasks_status ON tasks (status);
 CREATE INDEX tasks_title ON tasks (title);
 -- What `next` walks: its first entry per section is the answer, however many tasks there are.

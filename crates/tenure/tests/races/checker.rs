@@ -62,7 +62,8 @@ pub(crate) struct Deed {
 impl Deed {
     /// It may have done things that it could not, or does not, tell.
     fn is_silent(&self) -> bool {
-        self.killed.is_some() || self.verb == "run"
+        let lost_at_once = matches!(self.verb, "claim" | "next") && self.code == Some(8);
+        self.killed.is_some() || self.verb == "run" || lost_at_once
     }
 
     fn covers(&self, at: i64) -> bool {

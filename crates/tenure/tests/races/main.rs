@@ -15,6 +15,7 @@ mod checker;
 mod fenced;
 mod harness;
 mod nemesis;
+mod scale;
 mod waiting;
 mod winner;
 mod writers;

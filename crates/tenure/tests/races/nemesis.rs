@@ -156,6 +156,7 @@ impl Worker<'_> {
             pid,
             verb: match verb {
                 Verb::Next | Verb::NextWaiting => "next",
+                Verb::Claim | Verb::ClaimWaiting => "claim",
                 Verb::Run => "run",
                 _ => "other",
             },
@@ -175,12 +176,13 @@ impl Worker<'_> {
 
     /// What the process says that it has done.
     fn listen(&mut self, verb: Verb, words: &[String], answer: &Answer, deed: &mut Deed) {
-        // 2 is for a task that is completed already, 4 for a lock that is none, 8 for a lease that was lost.
+        // 2 is for a task that is completed already, 4 for a lock that is none, 8 for a lease that was lost: also by who
+        // was just given it, if ending what its predecessor had started took longer than the lease.
         let expected: &[i32] = match verb {
-            Verb::Claim => &[0, 2, 6],
-            Verb::ClaimWaiting => &[0, 2, 6, 9],
-            Verb::Next => &[0, 10],
-            Verb::NextWaiting => &[0, 9],
+            Verb::Claim => &[0, 2, 6, 8],
+            Verb::ClaimWaiting => &[0, 2, 6, 8, 9],
+            Verb::Next => &[0, 8, 10],
+            Verb::NextWaiting => &[0, 8, 9],
             Verb::Renew | Verb::Release | Verb::Done => &[0, 8],
             Verb::Force => &[0, 4],
             Verb::CleanUp => &[0],

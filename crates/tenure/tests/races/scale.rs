@@ -1,1 +1,90 @@
-//! x
+//! However many tasks there are: what one process costs must not grow with them. Measured as its processor time, so that
+//! a busy machine does not matter, and as a ratio of two runs that take turns.
+
+use std::time::Duration;
+
+use rusqlite::{Connection, params};
+
+use crate::harness::{Project, full_or};
+
+/// Tasks as in a project that has been worked on: a third is completed, a tenth waits for the one before.
+fn fill(project: &Project, count: i64) {
+    let conn = Connection::open(project.database()).unwrap();
+    conn.execute_batch("PRAGMA synchronous = OFF; BEGIN").unwrap();
+    conn.execute(
+        "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
+         INSERT INTO tasks (id, key, title, status, priority, position, created_at, updated_at)
+         SELECT printf('%08x-0000-4000-8000-%012x', i * 2654435761 % 4294967296, i), 'F' || i,
+                'task number ' || i, CASE WHEN i % 3 = 0 THEN 'completed' ELSE 'pending' END,
+                100, i * 1048576, 0, 0 FROM n",
+        params![count],
+    )
+    .unwrap();
+    conn.execute_batch(
+        "INSERT INTO task_deps (task_id, depends_on)
+         SELECT a.id, b.id FROM tasks a JOIN tasks b ON b.section_id = '' AND b.position = a.position - 1048576
+         WHERE a.rowid % 10 = 0 AND a.status = 'pending';
+         COMMIT; PRAGMA wal_checkpoint(TRUNCATE);",
+    )
+    .unwrap();
+}
+
+fn median(mut times: Vec<Duration>) -> f64 {
+    times.sort();
+    times[times.len() / 2].as_secs_f64()
+}
+
+#[test]
+fn what_a_command_costs_does_not_grow_with_the_number_of_tasks() {
+    let (few, many) = (Project::new(), Project::new());
+    fill(&few, 100);
+    fill(&many, full_or(1_000_000, 100_000));
+    for args in [
+        &["tasks", "next"][..],
+        &["tasks", "show", "F50"],
+        &["tasks", "show", "0000"],
+        &["tasks", "next", "--claim", "--agent", "a"],
+        &["tasks", "claim", "F70", "--agent", "a"],
+        &["tasks", "renew", "F70", "--agent", "a"],
+        &["tasks", "add", "one more"],
+        &["locks", "list"],
+        &["events"],
+    ] {
+        let cost = |project: &Project| {
+            let (answer, used) = project.spawn(args).end_with_cpu();
+            // A prefix may name nobody, or several; finding that out has its cost, too.
+            assert!(matches!(answer.code, Some(0 | 2 | 4)), "{args:?}: {answer:?}");
+            used
+        };
+        let (mut at_few, mut at_many) = (Vec::new(), Vec::new());
+        for _ in 0..15 {
+            at_few.push(cost(&few));
+            at_many.push(cost(&many));
+        }
+        let ratio = median(at_many) / median(at_few);
+        eprintln!("{}: {ratio:.2} × the processor time", args.join(" "));
+        assert!(ratio <= 1.5, "{args:?} costs {ratio:.2} times as much");
+    }
+}
+
+#[test]
+fn a_listing_comes_in_pages_that_fit_together() {
+    let project = Project::new();
+    fill(&project, 1000);
+    let mut seen = Vec::new();
+    for offset in (0..).step_by(100) {
+        let page = project.ok(&["tasks", "list", "--offset", &offset.to_string()]);
+        let tasks = page["tasks"].as_array().unwrap();
+        assert!(tasks.len() <= 100);
+        if tasks.is_empty() {
+            assert_eq!(page["total"], seen.len());
+            break;
+        }
+        seen.extend(tasks.iter().map(|task| task["key"].as_str().unwrap().to_owned()));
+    }
+    let mut distinct = seen.clone();
+    distinct.sort();
+    distinct.dedup();
+    assert_eq!(distinct.len(), seen.len());
+    assert_eq!(seen.len(), 667);
+}
