@@ -6,6 +6,7 @@
 //! Not guaranteed: reaching a process that has cleared its environment *and* left its process group.
 
 mod beat;
+pub mod daemon;
 mod database;
 mod detach;
 mod ending;
@@ -23,5 +24,5 @@ pub use detach::detach;
 pub use ending::{Cleared, Scope, finish_ending};
 pub use keeper::{Kept, keep};
 pub use processes::Survivor;
-pub use supervise::{Ended, Exit, Signals, Supervised, Supervision, supervise};
+pub use supervise::{Ended, Exit, Limits, Look, Signals, Supervised, Supervision, supervise};
 pub use threshold::{NotStarted, cross};

@@ -1,5 +1,6 @@
 //! Writing down how an attempt ended, under its fence, in one transaction.
 
+use tenure_core::duration::format_short;
 use tenure_core::holder::Caller;
 use tenure_core::kernel::{self, Finish, Outcome};
 use tenure_core::lease::Attempt;
@@ -9,13 +10,14 @@ use tenure_core::{Error, Result};
 
 use crate::beat::{Loss, has_spoken};
 use crate::database::DatabaseFile;
-use crate::supervise::{Ended, Exit, Supervision};
+use crate::supervise::{Ended, Exit, Look, Supervision};
 
 /// What the supervisor has to say.
 pub(crate) enum Word {
     Exited(Exit),
     NotStarted { why: String, exit: u8 },
     Interrupted(i32),
+    Overdue(Look),
     Lost(Loss),
 }
 
@@ -46,6 +48,9 @@ pub(crate) fn conclude(
         (Said::Nobody(error), _) => Ended::Lost(Loss::Refused(error)),
         (Said::Itself(task) | Said::ByItsEnd(task), Word::Interrupted(signal)) => {
             Ended::Interrupted { signal, task }
+        }
+        (Said::Itself(task) | Said::ByItsEnd(task), word @ Word::Overdue(_)) => {
+            Ended::Overdue { why: reason(&word), task }
         }
         (Said::NotStarted(why, task), Word::Exited(Exit::Code(code))) => {
             Ended::NotStarted { why, exit: u8::try_from(code).unwrap_or(126), task }
@@ -82,7 +87,8 @@ fn say(
         _ => kernel::failed_start(tx, attempt)?,
     };
     let reason = not_started.clone().unwrap_or_else(|| reason(word));
-    let broken = not_started.is_some() || matches!(word, Word::Exited(Exit::Signal(_)));
+    let broken =
+        not_started.is_some() || matches!(word, Word::Exited(Exit::Signal(_)) | Word::Overdue(Look::Hung(_)));
     if all_gone {
         let exit_code = match word {
             Word::Exited(Exit::Code(code)) => Some(*code),
@@ -104,10 +110,10 @@ fn say(
     } else {
         let finish = match word {
             Word::Exited(Exit::Code(0)) => Finish::Done,
-            Word::Exited(_) => Finish::Fail(&reason),
+            Word::Exited(_) | Word::Overdue(_) => Finish::Fail(&reason),
             _ => Finish::Release(Some(&reason)),
         };
-        kernel::finish(tx, &s.world, caller, s.task, finish, false)
+        kernel::finish(tx, &s.world, caller, s.task, finish, s.keep_section)
     };
     match finished {
         Ok(finished) => {
@@ -128,6 +134,10 @@ fn reason(word: &Word) -> String {
         Word::Exited(Exit::Signal(signal)) => format!("killed by {}", signal_name(*signal)),
         Word::Interrupted(signal) => format!("interrupted by {}", signal_name(*signal)),
         Word::NotStarted { why, .. } => why.clone(),
+        Word::Overdue(Look::Hung(silence)) => format!("no output for {}", format_short(*silence)),
+        Word::Overdue(Look::TooLong(limit) | Look::GoOn(limit)) => {
+            format!("not finished after {}", format_short(*limit))
+        }
         Word::Lost(_) => "the lease was lost".to_owned(),
     }
 }

@@ -60,6 +60,27 @@ pub struct Supervision<'a> {
     /// `runners.killGrace`.
     pub grace: Duration,
     pub log_path: Option<String>,
+    /// At least how long each beat keeps the section; the task's ttl without it.
+    pub section_ttl: Option<Duration>,
+    /// The section is not let go with the task: a runner goes on in it.
+    pub keep_section: bool,
+    /// What else may end the work.
+    pub limits: Option<&'a dyn Limits>,
+}
+
+/// Bounds on the work itself, looked at while it goes on.
+pub trait Limits: Sync {
+    fn look(&self) -> Look;
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Look {
+    /// All is well; look again after this long.
+    GoOn(Duration),
+    /// It has printed nothing for this long: it is ended, and its task tried again.
+    Hung(Duration),
+    /// It has taken this long: it is ended, and its task has failed.
+    TooLong(Duration),
 }
 
 impl std::fmt::Debug for Supervision<'_> {
@@ -95,6 +116,11 @@ pub enum Ended {
         exit: u8,
         task: Box<Task>,
     },
+    /// It hung or took too long, and was ended for it.
+    Overdue {
+        why: String,
+        task: Box<Task>,
+    },
     /// A signal to us ended it.
     Interrupted {
         signal: i32,
@@ -121,6 +147,7 @@ pub struct Supervised {
 enum Event {
     Exited,
     Signalled(i32),
+    Overdue(Look),
     Lost(Loss),
 }
 
@@ -135,6 +162,7 @@ pub fn supervise(s: &Supervision<'_>, command: &mut Command) -> Result<Supervise
         open: s.open,
         every: rhythm(s.interval, s.lease.ttl),
         ttl: s.lease.ttl,
+        section_ttl: s.section_ttl,
         database: s.database,
         doorbell: s.doorbell,
     };
@@ -204,12 +232,15 @@ fn run(
         Event::Signalled(signal_hook::consts::SIGINT) => {
             Manner::Orderly { signal: Signal::INT, grace: s.grace }
         }
-        Event::Signalled(_) | Event::Exited => Manner::Orderly { signal: Signal::TERM, grace: s.grace },
+        Event::Signalled(_) | Event::Exited | Event::Overdue(_) => {
+            Manner::Orderly { signal: Signal::TERM, grace: s.grace }
+        }
     };
     let (survivors, exit) = end_all(&mut child, &attempt, manner);
     let word = match (event, exit) {
         (Event::Lost(loss), _) => Word::Lost(loss),
         (Event::Signalled(signal), _) => Word::Interrupted(signal),
+        (Event::Overdue(look), _) => Word::Overdue(look),
         // Ctrl+C at the terminal that was handed over.
         (Event::Exited, Exit::Signal(signal @ signal_hook::consts::SIGINT)) if foreground.is_some() => {
             Word::Interrupted(signal)
@@ -229,8 +260,13 @@ fn watch_over(
     foreground: Option<&Foreground>,
 ) -> Event {
     let watched = processes::watch(pid);
-    let limit = if watched.is_some() { LONG } else { LOOK };
+    let pace = if watched.is_some() { LONG } else { LOOK };
     loop {
+        let limit = match s.limits.map(Limits::look) {
+            Some(Look::GoOn(nap)) => pace.min(nap),
+            Some(look) => return Event::Overdue(look),
+            None => pace,
+        };
         if has_exited(pid) {
             return Event::Exited;
         }
