@@ -1,0 +1,1 @@
+//! Executing work under a lease.
