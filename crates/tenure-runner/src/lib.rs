@@ -1,1 +1,10 @@
 //! Executing work under a lease.
+
+pub mod anchor;
+pub mod hooks;
+pub mod preset;
+mod program;
+pub mod prompt;
+mod template;
+
+pub use program::ProgramError;
