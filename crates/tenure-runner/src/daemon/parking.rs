@@ -10,7 +10,7 @@ use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::runner::PresetHealth;
 use tenure_core::store::{Durability, Tx};
 use tenure_core::task::TaskStatus;
-use tenure_core::{Result, World, kernel};
+use tenure_core::{Result, kernel};
 
 use super::Site;
 use super::agent::Report;
@@ -75,7 +75,7 @@ pub(super) fn note(site: &Site<'_>, seat: &Seat, preset: &str, report: &Report) 
 }
 
 /// A person tries again.
-pub fn unpark(tx: &mut dyn Tx, _world: &World<'_>, preset: &str, actor: &str) -> Result<bool> {
+pub fn unpark(tx: &mut dyn Tx, preset: &str, actor: &str) -> Result<bool> {
     match tx.preset_health(preset)? {
         Some(health) if health.parked_at.is_some() => {
             // How often it was parked stays, until an attempt of it works.

@@ -14,10 +14,10 @@ use crate::text::{Style, Table, Text};
 /// List runners of all projects on this machine
 ///
 /// Example: tenure runners list
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(crate) struct Args {
     /// How many of those that have ended to show as well
-    #[arg(long, value_name = "N", default_value_t = 10)]
+    #[arg(long, value_name = "N", default_value_t = 0)]
     ended: usize,
 }
 
@@ -86,11 +86,8 @@ fn time_of_day(at: Timestamp) -> String {
 }
 
 fn warn_of_other_projects(app: &App<'_>, shown: &[KnownRunner], text: &mut Text) {
-    let mut projects: Vec<&str> = shown
-        .iter()
-        .filter(|k| !k.runner.status.is_over())
-        .map(|k| k.runner.project_path.as_str())
-        .collect();
+    let mut projects: Vec<&str> =
+        shown.iter().filter(|k| !k.runner.status.is_over()).map(|k| k.runner.project_path.as_str()).collect();
     projects.sort_unstable();
     projects.dedup();
     if projects.len() < 2 {

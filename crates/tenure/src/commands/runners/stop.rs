@@ -59,7 +59,9 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         } else {
             stubborn.push(short.clone());
         }
-        stopped.push(json!({"id": runner.id, "pid": runner.process.process.pid, "projectPath": runner.project_path}));
+        stopped.push(
+            json!({"id": runner.id, "pid": runner.process.process.pid, "projectPath": runner.project_path}),
+        );
     }
     if let Some(short) = stubborn.first() {
         return Err(Report::new(
