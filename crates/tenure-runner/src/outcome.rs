@@ -5,12 +5,12 @@ use tenure_core::holder::Caller;
 use tenure_core::kernel::{self, Finish, Outcome};
 use tenure_core::lease::Attempt;
 use tenure_core::store::{Durability, Tx};
-use tenure_core::task::Task;
+use tenure_core::task::{Task, TaskStatus};
 use tenure_core::{Error, Result};
 
 use crate::beat::{Loss, has_spoken};
 use crate::database::DatabaseFile;
-use crate::supervise::{Ended, Exit, Look, Supervision};
+use crate::supervise::{Ended, Exit, Limits, Look, Supervision};
 
 /// What the supervisor has to say.
 pub(crate) enum Word {
@@ -43,7 +43,14 @@ pub(crate) fn conclude(
         (Word::Lost(loss), _) | (_, Some(loss)) => return Ok(lost(s, caller, attempt, loss, all_gone)),
         (word, None) => word,
     };
-    let said = s.store.write(Durability::Power, |tx| say(tx, s, caller, attempt, &word, all_gone))?;
+    // Asked for before the transaction: it may have to wait for the rest of the output.
+    let last_words = match &word {
+        Word::Exited(Exit::Code(1..)) => s.limits.and_then(Limits::last_words),
+        _ => None,
+    };
+    let said = s
+        .store
+        .write(Durability::Power, |tx| say(tx, s, caller, attempt, &word, last_words.as_deref(), all_gone))?;
     Ok(match (said, word) {
         (Said::Nobody(error), _) => Ended::Lost(Loss::Refused(error)),
         (Said::Itself(task) | Said::ByItsEnd(task), Word::Interrupted(signal)) => {
@@ -80,6 +87,7 @@ fn say(
     caller: &Caller,
     attempt: &Attempt,
     word: &Word,
+    last_words: Option<&str>,
     all_gone: bool,
 ) -> Result<Said> {
     let not_started = match word {
@@ -87,8 +95,14 @@ fn say(
         _ => kernel::failed_start(tx, attempt)?,
     };
     let reason = not_started.clone().unwrap_or_else(|| reason(word));
-    let broken =
-        not_started.is_some() || matches!(word, Word::Exited(Exit::Signal(_)) | Word::Overdue(Look::Hung(_)));
+    let review = s.lease.claimed_from == Some(TaskStatus::Review);
+    let broken = not_started.is_some()
+        || match word {
+            Word::Exited(Exit::Signal(_)) | Word::Overdue(Look::Hung(_)) => true,
+            // A review that takes too long says nothing about the work.
+            Word::Overdue(_) => review,
+            _ => false,
+        };
     if all_gone {
         let exit_code = match word {
             Word::Exited(Exit::Code(code)) => Some(*code),
@@ -108,8 +122,10 @@ fn say(
     let finished = if broken {
         kernel::break_off(tx, &s.world, caller, s.task, &reason)
     } else {
+        let reason = last_words.map_or(reason.clone(), |words| format!("{reason}: {words}"));
         let finish = match word {
             Word::Exited(Exit::Code(0)) => Finish::Done,
+            Word::Exited(_) if review => Finish::Reject(&reason),
             Word::Exited(_) | Word::Overdue(_) => Finish::Fail(&reason),
             _ => Finish::Release(Some(&reason)),
         };

@@ -71,6 +71,11 @@ pub struct Supervision<'a> {
 /// Bounds on the work itself, looked at while it goes on.
 pub trait Limits: Sync {
     fn look(&self) -> Look;
+
+    /// What the work printed last, once it has ended: it often says why.
+    fn last_words(&self) -> Option<String> {
+        None
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

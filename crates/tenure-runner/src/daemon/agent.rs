@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 use tenure_core::kernel::{self, Grant};
 use tenure_core::{Clock, Error, Result};
 
-use super::output::{AttemptLog, LastWord, pump};
+use super::listening::{Ear, listen};
+use super::output::{AttemptLog, LastWord};
 use super::place::Seat;
 use super::{Purpose, Site};
 use crate::supervise::{Ended, Exit, Limits, Look, Supervision, supervise};
@@ -20,8 +21,8 @@ use crate::supervise::{Ended, Exit, Limits, Look, Supervision, supervise};
 pub(super) struct Report {
     pub(super) ended: Ended,
     pub(super) took: Duration,
-    /// The last lines that the agent printed.
-    pub(super) tail: Vec<String>,
+    /// The last thing that the agent printed.
+    pub(super) said: Option<String>,
 }
 
 impl Report {
@@ -78,20 +79,23 @@ pub(super) fn attempt(site: &Site<'_>, seat: &Seat, grant: &Grant, purpose: Purp
         .env("TENURE_LEASE", grant.lease.id.as_str())
         .env("TENURE_FENCE", grant.lease.fence.to_string());
 
+    let (ear, listener) = listen(reader).map_err(|e| broken("its output cannot be read", &e))?;
     let log = Mutex::new(log);
     let last = LastWord::default();
     let limits = Bounds {
         begun: Instant::now(),
         last: &last,
+        log: &log,
+        ear: &ear,
         hang: site.orders.timing.hang,
         agent: site.orders.timing.agent,
     };
     let begun = Instant::now();
     let supervised = std::thread::scope(|scope| {
-        let (log, last) = (&log, &last);
+        let (log, last, ear) = (&log, &last, &ear);
         std::thread::Builder::new()
             .name("output".into())
-            .spawn_scoped(scope, move || pump(reader, log, last))
+            .spawn_scoped(scope, move || listener.run(log, last))
             .map_err(|e| broken("its output cannot be read", &e))?;
         let supervision = Supervision {
             store: site.store,
@@ -111,21 +115,22 @@ pub(super) fn attempt(site: &Site<'_>, seat: &Seat, grant: &Grant, purpose: Purp
             limits: Some(&limits),
         };
         let supervised = supervise(&supervision, &mut command);
-        // Lets go of our ends of the pipe, so that the pump comes to an end.
-        drop(command);
+        ear.close();
         supervised
     })?;
     for survivor in &supervised.survivors {
         site.log.line(&format!("Could not be ended: process {} ({})", survivor.pid, survivor.command));
     }
-    let tail = log.lock().map(|log| log.tail().to_vec()).unwrap_or_default();
-    Ok(Report { ended: supervised.ended, took: begun.elapsed(), tail })
+    let said = last_words(&log);
+    Ok(Report { ended: supervised.ended, took: begun.elapsed(), said })
 }
 
 /// Silence and the whole duration, both bounded.
 struct Bounds<'a> {
     begun: Instant,
     last: &'a LastWord,
+    log: &'a Mutex<AttemptLog>,
+    ear: &'a Ear,
     hang: Duration,
     agent: Duration,
 }
@@ -142,6 +147,16 @@ impl Limits for Bounds<'_> {
         }
         Look::GoOn((self.hang - silence).min(self.agent - whole))
     }
+
+    fn last_words(&self) -> Option<String> {
+        self.ear.close();
+        last_words(self.log)
+    }
+}
+
+fn last_words(log: &Mutex<AttemptLog>) -> Option<String> {
+    let log = log.lock().ok()?;
+    log.tail().iter().rev().find(|line| !line.trim().is_empty()).cloned()
 }
 
 /// A prompt may hold anything, so it is never an argument: a file without a name, readable by us alone.

@@ -3,7 +3,7 @@
 use tenure_core::error::Locked;
 use tenure_core::id::TaskId;
 use tenure_core::kernel::{self, Grant, Terms, Verdict};
-use tenure_core::lease::{Lease, Resource};
+use tenure_core::lease::{EndReason, Lease, Resource};
 use tenure_core::store::{TaskFilter, Tx};
 use tenure_core::task::TaskStatus;
 use tenure_core::{Error, Result};
@@ -35,35 +35,56 @@ pub(super) fn for_work(
     if let Some(id) = &site.orders.task {
         return one_task(tx, site, seat, id, terms);
     }
+    let reviewing = site.orders.reviewer.is_some();
+    if reviewing && let Some(grant) = a_review(tx, site, seat, terms)? {
+        leave_for(tx, site, section, &grant)?;
+        return Ok(Found::Task(Box::new(grant), Purpose::Review));
+    }
     if let Some(kept) = section.and_then(|lease| lease.resource.section_id()) {
         if let Some(grant) = kernel::acquire_next(tx, &site.world, &seat.caller, Some(&kept), terms)? {
             return Ok(Found::Task(Box::new(grant), Purpose::Work));
         }
         if let Some(lease) = section {
-            kernel::release_resource(tx, &site.world, lease, tenure_core::lease::EndReason::Released)?;
+            kernel::release_resource(tx, &site.world, lease, EndReason::Released)?;
         }
-    }
-    if site.orders.reviewer.is_some()
-        && let Some(grant) = a_review(tx, site, seat, terms)?
-    {
-        return Ok(Found::Task(Box::new(grant), Purpose::Review));
     }
     let wanted = site.orders.section.as_ref().map(|(id, _)| id);
     if let Some(grant) = kernel::acquire_next(tx, &site.world, &seat.caller, wanted, terms)? {
         return Ok(Found::Task(Box::new(grant), Purpose::Work));
     }
+    // Closing a lapsed lease may have put a task back into review.
+    if reviewing && let Some(grant) = a_review(tx, site, seat, terms)? {
+        return Ok(Found::Task(Box::new(grant), Purpose::Review));
+    }
     in_the_way(tx, site, seat, terms)
+}
+
+/// A review elsewhere ends the stay in the section at hand.
+fn leave_for(tx: &mut dyn Tx, site: &Site<'_>, section: Option<&Lease>, grant: &Grant) -> Result<()> {
+    let next = section_of(tx, grant)?.map(|lease| lease.resource);
+    match section.filter(|kept| Some(&kept.resource) != next.as_ref()) {
+        Some(kept) => kernel::release_resource(tx, &site.world, kept, EndReason::Released),
+        None => Ok(()),
+    }
 }
 
 fn one_task(tx: &mut dyn Tx, site: &Site<'_>, seat: &Seat, id: &TaskId, terms: &Terms) -> Result<Found> {
     match kernel::acquire_task(tx, &site.world, &seat.caller, id, terms) {
         Ok(Verdict::Granted(grant)) => Ok(Found::Task(grant, Purpose::Work)),
         Ok(Verdict::Refused(locked)) => Ok(Found::HeldUp(locked)),
-        Ok(barred @ Verdict::Barred { .. }) => {
-            barred.granted().map(|grant| Found::Task(Box::new(grant), Purpose::Work))
-        }
+        // Closed just now, and that is to stay.
+        Ok(Verdict::Barred { .. }) => Ok(Found::Nothing),
         Err(Error::NotReady { task, blocked_by }) => {
             Ok(Found::Blocked(format!("{} waits for {}", task.key, blocked_by.join(", "))))
+        }
+        Err(Error::InvalidTransition { task, .. })
+            if task.status == TaskStatus::Review && site.orders.reviewer.is_some() && !terms.review =>
+        {
+            let terms = Terms { review: true, ..terms.clone() };
+            Ok(match one_task(tx, site, seat, id, &terms)? {
+                Found::Task(grant, _) => Found::Task(grant, Purpose::Review),
+                found => found,
+            })
         }
         Err(Error::InvalidTransition { .. }) => Ok(Found::Nothing),
         Err(error) => Err(error),

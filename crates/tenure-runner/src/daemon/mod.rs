@@ -6,11 +6,13 @@
 
 mod agent;
 mod heart;
+mod listening;
 pub mod log;
 mod look;
 pub mod output;
 mod parking;
 mod place;
+mod waiting;
 mod work;
 
 use std::os::fd::BorrowedFd;

@@ -106,11 +106,11 @@ impl LastWord {
     }
 }
 
-/// Reads until everybody who could write has let go of the pipe.
-pub fn pump(mut from: impl Read, log: &Mutex<AttemptLog>, last: &LastWord) {
+/// Reads until everybody who could write has let go of the pipe, or `more` says that nothing more is to be expected.
+pub fn pump(mut from: impl Read, mut more: impl FnMut() -> bool, log: &Mutex<AttemptLog>, last: &LastWord) {
     let mut buffer = vec![0; LONGEST_LINE];
     let mut line: Vec<u8> = Vec::new();
-    loop {
+    while more() {
         let count = match from.read(&mut buffer) {
             Ok(0) => break,
             Ok(count) => count,
@@ -144,7 +144,7 @@ mod tests {
     fn logged(bytes: &[u8]) -> (tempfile::TempDir, Mutex<AttemptLog>) {
         let folder = tempfile::tempdir().unwrap();
         let log = Mutex::new(AttemptLog::create(folder.path(), "a", Arc::new(SystemClock)));
-        pump(bytes, &log, &LastWord::default());
+        pump(bytes, || true, &log, &LastWord::default());
         (folder, log)
     }
 
@@ -163,7 +163,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let log = Mutex::new(AttemptLog::create(folder.path(), "a", Arc::new(SystemClock)));
         let flood = io::repeat(b'x').take(40 * 1024 * 1024);
-        pump(flood, &log, &LastWord::default());
+        pump(flood, || true, &log, &LastWord::default());
         let sizes: Vec<u64> =
             fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().metadata().unwrap().len()).collect();
         assert_eq!(sizes.len(), 2);

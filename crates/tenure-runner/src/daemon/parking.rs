@@ -1,14 +1,16 @@
 //! Parking: an agent that fails at once, three times in a row, is not let loose on the rest of the backlog.
 //!
 //! An expired login or a missing network ends every attempt within seconds. The tasks of those attempts go back to
-//! pending, and wake-up leaves the preset alone for a minute, then two, up to an hour.
+//! where they were taken from, and wake-up leaves the preset alone for a minute, then two, up to an hour.
 
 use std::time::Duration;
 
 use serde_json::json;
 use tenure_core::event::{EventKind, NewEvent};
+use tenure_core::id::TaskId;
+use tenure_core::lease::Resource;
 use tenure_core::runner::PresetHealth;
-use tenure_core::store::{Durability, Tx};
+use tenure_core::store::{Durability, TaskEdit, Tx};
 use tenure_core::task::TaskStatus;
 use tenure_core::{Result, kernel};
 
@@ -32,13 +34,7 @@ pub(super) fn note(site: &Site<'_>, seat: &Seat, preset: &str, report: &Report) 
         Ended::Exited { task, .. } | Ended::Overdue { task, .. } => (false, task),
         Ended::Interrupted { .. } | Ended::Lost(_) => return Ok(None),
     };
-    let why = report
-        .tail
-        .iter()
-        .rev()
-        .find(|line| !line.trim().is_empty())
-        .cloned()
-        .unwrap_or_else(|| report.sentence());
+    let why = report.said.clone().unwrap_or_else(|| report.sentence());
     site.store.write(Durability::Power, |tx| {
         let mut health = tx.preset_health(preset)?.unwrap_or_else(|| healthy(preset));
         if !quick {
@@ -54,12 +50,7 @@ pub(super) fn note(site: &Site<'_>, seat: &Seat, preset: &str, report: &Report) 
             return Ok(None);
         }
         for id in std::mem::take(&mut health.tasks) {
-            let eyes = site.world.eyes(tx, None)?;
-            let failed = tx.task(&id, &eyes)?.is_some_and(|t| t.status == TaskStatus::Failed);
-            if failed {
-                let message = Some("the agent could not work at all");
-                kernel::settle(tx, &site.world, &seat.caller, &id, TaskStatus::Pending, message, false)?;
-            }
+            take_back(tx, site, seat, &id)?;
         }
         let pause = FIRST_PAUSE.saturating_mul(1 << health.times_parked.min(6)).min(LONGEST_PAUSE);
         health.parked_at = Some(tx.now());
@@ -72,6 +63,25 @@ pub(super) fn note(site: &Site<'_>, seat: &Seat, preset: &str, report: &Report) 
         tx.append(NewEvent::new(EventKind::PresetParked, &seat.runner.id).detail(detail))?;
         Ok(Some(why.clone()))
     })
+}
+
+/// What an agent that could not work said about a task does not count: it goes back to where it was taken from.
+fn take_back(tx: &mut dyn Tx, site: &Site<'_>, seat: &Seat, id: &TaskId) -> Result<()> {
+    let eyes = site.world.eyes(tx, None)?;
+    let Some(task) = tx.task(id, &eyes)? else { return Ok(()) };
+    let from = tx.latest_lease(&Resource::task(id))?.and_then(|lease| lease.claimed_from);
+    let from = from.unwrap_or(TaskStatus::Pending);
+    let judged = match (from, task.status) {
+        (TaskStatus::Review, TaskStatus::Pending | TaskStatus::Failed) => true,
+        (_, TaskStatus::Failed) => false,
+        _ => return Ok(()),
+    };
+    if judged {
+        let rejections = Some(task.rejections.saturating_sub(1));
+        tx.edit_task(id, &TaskEdit { rejections, ..TaskEdit::default() }, None)?;
+    }
+    let message = Some("the agent could not work at all");
+    kernel::settle(tx, &site.world, &seat.caller, id, from, message, false).map(drop)
 }
 
 /// A person tries again.

@@ -5,7 +5,7 @@ use tenure_core::error::Locked;
 use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::holder::{Caller, Holder};
 use tenure_core::kernel::{self, Terms};
-use tenure_core::lease::{EndReason, Lease, Resource, ResourceKind};
+use tenure_core::lease::{EndReason, Lease, Resource, ResourceKind, Standing};
 use tenure_core::runner::{Runner, RunnerStatus};
 use tenure_core::store::Durability;
 use tenure_core::{Error, Result};
@@ -18,6 +18,8 @@ pub(super) struct Seat {
     pub(super) runner: Runner,
     pub(super) caller: Caller,
     pub(super) slot: Lease,
+    /// What the reconcile before the start has closed.
+    pub(super) lapsed: Vec<(Lease, Standing)>,
 }
 
 /// Puts right what the last one left, then takes the first free place. All taken is a refusal that names who has it.
@@ -70,7 +72,7 @@ pub(super) fn take(site: &Site<'_>) -> Result<Seat> {
     })?;
     match taken {
         Ok((slot, runner)) => {
-            let seat = Seat { runner, caller, slot };
+            let seat = Seat { runner, caller, slot, lapsed: repaired.leases };
             announce(site, &seat.runner);
             Ok(seat)
         }

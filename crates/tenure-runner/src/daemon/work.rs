@@ -1,13 +1,9 @@
 //! The loop: exclusive lock? next task, exclusive lock again, attempt, outcome, and again until nothing is left.
 
-use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
-use tenure_core::error::Locked;
-use tenure_core::holder::Liveness;
 use tenure_core::kernel::{self, Finish, Grant, Terms};
-use tenure_core::lease::{EndReason, Lease, Resource, ResourceKind};
+use tenure_core::lease::{EndReason, Lease, Resource, Standing};
 use tenure_core::runner::RunnerStatus;
 use tenure_core::store::Durability;
 use tenure_core::task::TaskStatus;
@@ -17,9 +13,9 @@ use tenure_lock::should_skip_database;
 use super::heart::Pulse;
 use super::look::{self, Found};
 use super::place::{Seat, note};
+use super::waiting::Wait;
 use super::{Purpose, Site, agent, parking};
 use crate::supervise::Ended;
-use crate::wait::until_any;
 
 /// What has been done so far.
 #[derive(Debug, Default, Clone, Copy)]
@@ -30,24 +26,26 @@ pub(super) struct Tally {
 }
 
 /// Whether to go on.
-enum Next {
+pub(super) enum Next {
     Again,
     Stop(i32),
     End,
 }
 
-struct Loop<'a, 's> {
-    site: &'a Site<'s>,
+pub(super) struct Loop<'a, 's> {
+    pub(super) site: &'a Site<'s>,
     pulse: &'a Pulse,
     tally: Tally,
     /// The serial section that is kept from task to task.
-    section: Option<Lease>,
-    ticket: Option<(i64, Resource)>,
-    /// Since when nothing was found, and since when something was held up.
-    idle_since: Option<Instant>,
-    waiting_since: Option<Instant>,
+    pub(super) section: Option<Lease>,
+    pub(super) ticket: Option<(i64, Resource)>,
+    /// Since when nothing was found.
+    pub(super) idle_since: Option<Instant>,
+    /// What another has, and this runner stands in line for.
+    pub(super) waiting: Option<Wait>,
+    pub(super) unanswered_since: Option<Instant>,
     /// The last thing said about why nothing is done, so that it is said once.
-    said: String,
+    pub(super) said: String,
 }
 
 pub(super) fn through(site: &Site<'_>, seat: &mut Seat, pulse: &Pulse) -> Result<Tally> {
@@ -58,7 +56,8 @@ pub(super) fn through(site: &Site<'_>, seat: &mut Seat, pulse: &Pulse) -> Result
         section: None,
         ticket: None,
         idle_since: None,
-        waiting_since: None,
+        waiting: None,
+        unanswered_since: None,
         said: String::new(),
     };
     let outcome = loop {
@@ -72,7 +71,7 @@ pub(super) fn through(site: &Site<'_>, seat: &mut Seat, pulse: &Pulse) -> Result
             Err(error) => break Err(error),
         }
     };
-    this.let_go(seat);
+    this.let_go();
     outcome.map(|()| this.tally)
 }
 
@@ -85,16 +84,25 @@ impl Loop<'_, '_> {
         if let Some(error) = self.pulse.lost() {
             return Err(error);
         }
+        if let Some(loss) = self.site.database.loss() {
+            return Err(Error::General(loss.to_string()));
+        }
         if self.is_locked_out() {
-            self.release_section(seat)?;
+            self.release_section()?;
             note(self.site, seat, RunnerStatus::Idle, None);
             return Ok(self.nap(self.site.orders.timing.poll.min(Duration::from_secs(1)), None));
         }
-        let found = self.find(seat)?;
+        let found = match self.find(seat) {
+            Err(error @ Error::Store { .. }) => return self.ask_again(error),
+            found => found?,
+        };
+        self.unanswered_since = None;
+        if !matches!(found, Found::HeldUp(_)) {
+            self.stop_waiting();
+        }
         match found {
             Found::Task(grant, purpose) => {
                 self.idle_since = None;
-                self.waiting_since = None;
                 self.ticket = None;
                 self.said.clear();
                 self.work_on(seat, &grant, purpose)
@@ -151,11 +159,17 @@ impl Loop<'_, '_> {
             };
             Ok((found, kept))
         })?;
-        if let (Some(old), true) =
-            (&section, kept.as_ref().map(|l| l.fence) != section.as_ref().map(|l| l.fence))
-            && let Some(name) = self.section_name(old)
-        {
-            self.site.log.line(&format!("No more tasks in {name}, releasing section lock"));
+        if let Some(old) = &section {
+            let same = kept.as_ref().map(|lease| &lease.resource) == Some(&old.resource);
+            match (&found, self.section_name(old)) {
+                (Found::Task(grant, _), _) if same => {
+                    self.site.log.line(&format!("Found {}, acquiring lock...", grant.task.key));
+                }
+                (_, Some(name)) => {
+                    self.site.log.line(&format!("No more tasks in {name}, releasing section lock"));
+                }
+                _ => {}
+            }
         }
         self.section = kept;
         Ok(found)
@@ -170,16 +184,9 @@ impl Loop<'_, '_> {
         let log = self.site.log;
         let task = &grant.task;
         let place = task.section.as_ref().map(|s| format!(" in {} section", s.name)).unwrap_or_default();
-        if let Some((old, standing)) = &grant.taken_over {
-            let why = match standing {
-                tenure_core::lease::Standing::Dead => "its holder is dead".to_owned(),
-                _ => format!("{} < now", old.expires_at.to_seconds()),
-            };
-            log.line(&format!("Lock exists but expired ({why})"));
-            log.line("Claiming expired lock");
-            log.line(&format!("Resuming/restarting {}", task.title));
-        }
-        log.line(&format!("Starting {:?} ({}){place}", task.title, task.key));
+        self.say_what_was_taken_over(seat, grant);
+        let verb = if purpose == Purpose::Review { "Reviewing" } else { "Starting" };
+        log.line(&format!("{verb} {:?} ({}){place}", task.title, task.key));
         log.line(&format!("Acquired lock on {} (fence {})", task.key, grant.lease.fence));
         if self.is_locked_out() {
             self.give_back(seat, grant, "the project was locked exclusively")?;
@@ -189,35 +196,36 @@ impl Loop<'_, '_> {
         log.line(&format!("Working on {}...", task.key));
         let report = agent::attempt(self.site, seat, grant, purpose);
         note(self.site, seat, RunnerStatus::Running, None);
-        let report = report?;
-        let once = self.site.orders.once || self.site.orders.task.is_some();
+        let report = match report {
+            Ok(report) => report,
+            // Overtaken before it had begun.
+            Err(error @ (Error::LeaseLost(_) | Error::NotHolder(_) | Error::TaskNotFound { .. })) => {
+                log.line(&format!("Lost {}: {error}; nothing was changed", task.key));
+                return Ok(Next::Again);
+            }
+            Err(error) => {
+                if let Err(again) = self.give_back(seat, grant, &error.to_string()) {
+                    log.line(&format!("{} could not be given back: {again}", task.key));
+                }
+                return Err(error);
+            }
+        };
         match &report.ended {
             Ended::Lost(loss) => {
                 log.line(&format!("Lost {}: {loss}; its agent was ended and nothing was changed", task.key));
                 self.site.outside.happened(super::Happening::LeaseLost(task));
-                self.section = None;
                 if loss.is_of_the_store() {
                     return Err(Error::General(format!("{loss}; the runner ends")));
                 }
             }
             Ended::Interrupted { signal, task } => {
                 log.line(&format!("Stopped: {} is {} again", task.key, task.status));
-                self.section = None;
                 return Ok(Next::Stop(*signal));
             }
             Ended::Exited { task, .. } | Ended::NotStarted { task, .. } | Ended::Overdue { task, .. } => {
-                let done = matches!(task.status, TaskStatus::Completed | TaskStatus::Review);
-                if done {
-                    self.tally.completed += 1;
-                } else {
-                    self.tally.failed += 1;
-                }
-                log.line(&format!(
-                    "{} {}: {}",
-                    if done { "Completed" } else { "Ended" },
-                    task.key,
-                    report.sentence()
-                ));
+                self.count(task.status, purpose);
+                let word = word_for(purpose, task.status);
+                log.line(&format!("{word} {}: {}", task.key, report.sentence()));
                 log.line("Released task lock");
                 self.site.outside.happened(super::Happening::TaskEnded(task));
             }
@@ -227,97 +235,43 @@ impl Loop<'_, '_> {
             log.line(&format!("Preset {preset} is parked: {why}"));
             return Err(Error::General(format!("preset {preset} is parked: {why}")));
         }
+        let once = self.site.orders.once || self.site.orders.task.is_some();
         Ok(if once { Next::End } else { Next::Again })
     }
 
-    fn give_back(&mut self, seat: &Seat, grant: &Grant, why: &str) -> Result<()> {
+    /// Taken over just now, or closed by this runner's reconcile a moment ago.
+    fn say_what_was_taken_over(&self, seat: &mut Seat, grant: &Grant) {
+        let closed = seat.lapsed.iter().position(|(lease, _)| lease.resource == grant.lease.resource);
+        let closed = closed.map(|at| seat.lapsed.swap_remove(at));
+        let Some((old, standing)) = grant.taken_over.clone().or(closed) else { return };
+        let why = match standing {
+            Standing::Dead => "its holder is dead".to_owned(),
+            _ => format!("{} < now", old.expires_at.to_seconds()),
+        };
+        self.site.log.line(&format!("Lock exists but expired ({why})"));
+        self.site.log.line("Claiming expired lock");
+        self.site.log.line(&format!("Resuming/restarting {}", grant.task.title));
+    }
+
+    fn count(&mut self, status: TaskStatus, purpose: Purpose) {
+        match status {
+            TaskStatus::Completed | TaskStatus::Review => self.tally.completed += 1,
+            // Sent back for more work, which is what a review is for.
+            TaskStatus::Pending if purpose == Purpose::Review => {}
+            _ => self.tally.failed += 1,
+        }
+    }
+
+    fn give_back(&self, seat: &Seat, grant: &Grant, why: &str) -> Result<()> {
         let caller = seat.caller.clone().with_fence(Some(grant.lease.fence));
         let name = kernel::name_of(&grant.task);
         self.site.store.write(Durability::Power, |tx| {
             kernel::finish(tx, &self.site.world, &caller, &name, Finish::Release(Some(why)), false)
         })?;
-        self.section = None;
         Ok(())
     }
 
-    /// Holding nothing, waits for the first lease that keeps it from work.
-    fn stand_in_line(&mut self, seat: &mut Seat, locked: &Locked) -> Result<Next> {
-        let since = *self.waiting_since.get_or_insert_with(Instant::now);
-        let what = if locked.resource.kind == ResourceKind::Section { "section" } else { "task" };
-        let holder =
-            locked.lease.as_ref().map_or_else(|| "whoever waits before".to_owned(), |l| l.holder.to_string());
-        let name = locked.name.clone();
-        if what == "section" {
-            self.say(format!("Section {name} is locked by {holder}\nWaiting for section lock..."));
-        } else {
-            self.say(format!("Task {name:?} is locked by {holder}\nWaiting for task lock..."));
-        }
-        if since.elapsed() >= self.site.orders.timing.wait {
-            self.site.log.line(&format!("Waited long enough for {what} {name}"));
-            return Ok(Next::End);
-        }
-        note(self.site, seat, RunnerStatus::Idle, None);
-        let address = self.site.doorbell.map(|bell| bell.address.to_owned());
-        let held = self.ticket.clone();
-        let number = self.site.store.write(Durability::Process, |tx| {
-            let eyes = self.site.world.eyes(tx, None)?;
-            let held = held.as_ref().map(|(number, of)| (*number, of));
-            kernel::join_line(
-                tx,
-                &eyes,
-                &locked.resource,
-                &seat.caller,
-                self.site.me,
-                address.as_deref(),
-                held,
-            )
-        })?;
-        self.ticket = Some((number, locked.resource.clone()));
-        let expiry = locked
-            .lease
-            .as_ref()
-            .map(|l| l.expires_at.since(self.site.clock.now()) + Duration::from_millis(1));
-        let nap = self.site.orders.timing.poll.min(expiry.unwrap_or(Duration::MAX));
-        Ok(self.nap(nap, locked.lease.as_ref()))
-    }
-
-    fn idle(&mut self, seat: &mut Seat) -> Result<Next> {
-        self.release_section(seat)?;
-        let since = *self.idle_since.get_or_insert_with(Instant::now);
-        let left = self.site.orders.timing.idle.saturating_sub(since.elapsed());
-        if left.is_zero() || self.site.orders.once || self.site.orders.task.is_some() {
-            return Ok(Next::End);
-        }
-        self.say_also("Going idle");
-        note(self.site, seat, RunnerStatus::Idle, None);
-        Ok(self.nap(left.min(self.site.orders.timing.poll), None))
-    }
-
-    /// Until the bell, a signal, the holder's death, or the time.
-    fn nap(&self, limit: Duration, watched: Option<&Lease>) -> Next {
-        let process = watched.and_then(|lease| lease.process.as_ref());
-        let pidfd = process.and_then(|who| {
-            let pid = Pid::from_raw(i32::try_from(who.process.pid).ok()?)?;
-            let fd = pidfd_open(pid, PidfdFlags::empty()).ok()?;
-            (self.site.world.judge.liveness(who) == Liveness::Alive).then_some(fd)
-        });
-        let mut fds = vec![self.site.signals.as_fd()];
-        fds.extend(self.site.doorbell.map(|bell| bell.fd));
-        fds.extend(pidfd.as_ref().map(AsFd::as_fd));
-        until_any(&fds, limit);
-        if let Some(bell) = self.site.doorbell {
-            crate::beat::silence(bell.fd);
-        }
-        match self.site.signals.take() {
-            Some(signal) => {
-                self.site.log.line("Asked to stop");
-                Next::Stop(signal)
-            }
-            None => Next::Again,
-        }
-    }
-
-    fn release_section(&mut self, _seat: &Seat) -> Result<()> {
+    pub(super) fn release_section(&mut self) -> Result<()> {
         if let Some(section) = self.section.take() {
             self.site.store.write(Durability::Power, |tx| {
                 kernel::release_resource(tx, &self.site.world, &section, EndReason::Released)
@@ -327,8 +281,8 @@ impl Loop<'_, '_> {
     }
 
     /// The end: nothing is held and no place in line is kept.
-    fn let_go(&mut self, seat: &Seat) {
-        if let Err(error) = self.release_section(seat) {
+    fn let_go(&mut self) {
+        if let Err(error) = self.release_section() {
             self.site.log.line(&format!("The section could not be released: {error}"));
         }
         if let Some((number, resource)) = self.ticket.take() {
@@ -338,20 +292,13 @@ impl Loop<'_, '_> {
             });
         }
     }
+}
 
-    fn say(&mut self, what: String) {
-        if self.said != what {
-            for line in what.lines() {
-                self.site.log.line(line);
-            }
-            self.said = what;
-        }
-    }
-
-    fn say_also(&mut self, what: &str) {
-        if !self.said.ends_with(what) {
-            self.site.log.line(what);
-            self.said = format!("{}\n{what}", self.said);
-        }
+fn word_for(purpose: Purpose, status: TaskStatus) -> &'static str {
+    match (purpose, status) {
+        (Purpose::Work, TaskStatus::Completed | TaskStatus::Review) => "Completed",
+        (Purpose::Review, TaskStatus::Completed) => "Approved",
+        (Purpose::Review, TaskStatus::Pending | TaskStatus::Failed) => "Rejected",
+        _ => "Ended",
     }
 }

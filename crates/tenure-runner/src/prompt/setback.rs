@@ -37,6 +37,8 @@ impl SetbackKind {
 pub fn setbacks(events: &[Event]) -> Vec<Setback> {
     let found = events.iter().filter_map(|event| {
         let kind = match (event.kind, event.from, event.to) {
+            // Under the lease of its review a task is in progress, so its statuses alone do not tell.
+            (EventKind::TaskStatus, ..) if event.detail["rejected"] == true => SetbackKind::Rejected,
             (EventKind::TaskStatus, _, Some(TaskStatus::Failed)) => SetbackKind::Failed,
             (
                 EventKind::TaskStatus,

@@ -19,6 +19,7 @@ pub(crate) mod locks;
 pub(crate) mod man;
 pub(crate) mod msg;
 pub(crate) mod projects;
+mod runner_view;
 pub(crate) mod runners;
 pub(crate) mod sections;
 pub(crate) mod start_attempt;

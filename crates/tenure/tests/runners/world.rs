@@ -163,11 +163,12 @@ impl Project {
 
     /// Open leases on tasks and sections.
     pub(crate) fn locks(&self) -> Vec<Value> {
-        self.ok(&["locks", "list"])["locks"].as_array().unwrap().clone()
+        let all = self.ok(&["locks", "list"])["locks"].as_array().unwrap().clone();
+        all.into_iter().filter(|lock| !lock["resource"].as_str().unwrap().starts_with("runner:")).collect()
     }
 
     pub(crate) fn feed(&self) -> Vec<Value> {
-        let answer = self.run(&["--json", "events"]);
+        let answer = self.run(&["--json", "events", "--limit", "1000000"]);
         assert_eq!(answer.code, Some(0), "{answer:?}");
         answer.json()["data"]["events"].as_array().unwrap().clone()
     }

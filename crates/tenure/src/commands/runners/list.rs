@@ -117,7 +117,7 @@ pub(super) fn object(app: &App<'_>, known: &KnownRunner) -> Value {
     object
 }
 
-pub(super) fn runner_object(runner: &Runner, section: Option<&str>) -> Value {
+pub(in crate::commands) fn runner_object(runner: &Runner, section: Option<&str>) -> Value {
     json!({
         "id": runner.id,
         "status": runner.status.as_str(),

@@ -14,6 +14,8 @@ mod outside;
 mod start;
 mod stop;
 
+pub(super) use list::runner_object;
+
 /// Runners: start agents on the backlog, list, stop, read logs
 ///
 /// Example: tenure runners start --foreground

@@ -234,7 +234,12 @@ fn serve(app: &mut App<'_>, open: &Open<'_>, orders: &Orders, args: &Args) -> Ou
     let world = open.world();
     let actor = app.identity(&crate::identity::Who::default())?.holder.id;
     // Whoever starts a runner by hand wants it to try again.
-    open.write(|tx| daemon::unpark(tx, &orders.preset, &actor))?;
+    open.write(|tx| {
+        for preset in std::iter::once(&orders.preset).chain(&orders.reviewer) {
+            daemon::unpark(tx, preset, &actor)?;
+        }
+        Ok(())
+    })?;
     let site = Site {
         store: open.store.as_ref(),
         open: &another,
