@@ -3,7 +3,7 @@
 use tenure_core::error::Locked;
 use tenure_core::id::TaskId;
 use tenure_core::kernel::{self, Grant, Terms, Verdict};
-use tenure_core::lease::{EndReason, Lease, Resource};
+use tenure_core::lease::{EndReason, Lease, Resource, Standing};
 use tenure_core::store::{TaskFilter, Tx};
 use tenure_core::task::TaskStatus;
 use tenure_core::{Error, Result};
@@ -133,7 +133,22 @@ fn in_the_way(tx: &mut dyn Tx, site: &Site<'_>, seat: &Seat, terms: &Terms) -> R
             return Ok(Found::HeldUp(locked));
         }
     }
-    Ok(blocked.map_or(Found::Nothing, Found::Blocked))
+    match still_in_line(tx, site, seat, terms)? {
+        Some(locked) => Ok(Found::HeldUp(Box::new(locked))),
+        None => Ok(blocked.map_or(Found::Nothing, Found::Blocked)),
+    }
+}
+
+/// Whoever stands in line for a section stays there while its holder works on the last of it: that may come back.
+fn still_in_line(tx: &mut dyn Tx, site: &Site<'_>, seat: &Seat, terms: &Terms) -> Result<Option<Locked>> {
+    let Some((_, resource)) = &terms.ticket else { return Ok(None) };
+    let (Some(id), Some(lease)) = (resource.section_id(), tx.open_lease(resource)?) else { return Ok(None) };
+    let live = lease.standing(tx.now(), site.world.judge) == Standing::Live;
+    if !live || lease.held_by(&seat.caller.holder) {
+        return Ok(None);
+    }
+    let name = tx.section(&id)?.map(|section| section.name).unwrap_or_default();
+    kernel::locked(tx, resource.clone(), &name, None, Some(lease), 0).map(Some)
 }
 
 /// The section that was granted with a task, if it is serial.

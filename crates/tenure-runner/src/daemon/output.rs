@@ -120,14 +120,19 @@ pub fn pump(mut from: impl Read, mut more: impl FnMut() -> bool, log: &Mutex<Att
         last.now();
         let Ok(mut log) = log.lock() else { return };
         for piece in buffer[..count].split_inclusive(|b| *b == b'\n') {
-            line.extend_from_slice(piece);
-            if line.last() == Some(&b'\n') {
-                line.pop();
-                log.line(&line);
-                line.clear();
-            } else if line.len() >= LONGEST_LINE {
-                log.line(&line);
-                line.clear();
+            let mut rest = piece;
+            while !rest.is_empty() {
+                let (now, later) = rest.split_at(rest.len().min(LONGEST_LINE - line.len()));
+                line.extend_from_slice(now);
+                rest = later;
+                let ended = line.last() == Some(&b'\n');
+                if ended {
+                    line.pop();
+                }
+                if ended || line.len() == LONGEST_LINE {
+                    log.line(&line);
+                    line.clear();
+                }
             }
         }
     }
@@ -156,6 +161,18 @@ mod tests {
         assert!(!text.contains('\x1b'));
         assert!(text.lines().all(|line| line.starts_with('[')));
         assert!(text.ends_with("no end\n"));
+    }
+
+    #[test]
+    fn a_long_line_is_written_in_pieces_whatever_it_comes_in() {
+        let mut bytes = vec![b'x'; 100];
+        bytes.push(b'\n');
+        bytes.extend(vec![b'y'; 3 * LONGEST_LINE]);
+        let (folder, _log) = logged(&bytes);
+        let text = fs::read_to_string(folder.path().join("a.log")).unwrap();
+        assert_eq!(text.lines().count(), 4);
+        assert!(text.lines().all(|line| line.len() < LONGEST_LINE + 100));
+        assert_eq!(text.matches('y').count(), 3 * LONGEST_LINE);
     }
 
     #[test]
