@@ -206,6 +206,9 @@ fn list(candidates: &[TaskName]) -> String {
 }
 
 fn locked_message(locked: &Locked) -> String {
+    if let (crate::lease::ResourceKind::Runner, Some(lease)) = (locked.resource.kind, &locked.lease) {
+        return format!("this project has a runner already: {}", runner_message(lease));
+    }
     let what = match locked.resource.kind {
         crate::lease::ResourceKind::Task => format!("Task {:?}", locked.name),
         crate::lease::ResourceKind::Section => format!("Section {:?}", locked.name),
@@ -214,6 +217,16 @@ fn locked_message(locked: &Locked) -> String {
     match &locked.lease {
         Some(lease) => format!("{what} is locked by {}", lease.holder),
         None => format!("{what} is promised to the first of {} waiting", locked.queue),
+    }
+}
+
+fn runner_message(lease: &Lease) -> String {
+    let since = lease.acquired_at.to_seconds();
+    match &lease.process {
+        Some(who) => {
+            format!("{} (pid {} on {}, since {since})", lease.holder.id, who.process.pid, who.hostname)
+        }
+        None => format!("{} (since {since})", lease.holder.id),
     }
 }
 

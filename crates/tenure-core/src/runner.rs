@@ -59,6 +59,8 @@ pub struct PresetHealth {
     pub preset: String,
     /// Attempts in a row that ended non-zero within half a minute.
     pub quick_failures: u32,
+    /// Whose attempts those were.
+    pub tasks: Vec<TaskId>,
     pub parked_at: Option<Timestamp>,
     /// Not before then does wake-up try again.
     pub next_try_at: Option<Timestamp>,

@@ -3,6 +3,7 @@
 //! It has a store handle of its own, so nothing that the supervisor does keeps it from beating. It says once, by ending,
 //! that the lease is over: because the work itself said its last word, or because the lease is lost.
 
+use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -36,6 +37,24 @@ pub enum Loss {
     Deleted(PathBuf),
     /// Another file has the database's name.
     Replaced(PathBuf),
+}
+
+impl Loss {
+    /// Is there nothing left to work for, in any task?
+    pub fn is_of_the_store(&self) -> bool {
+        matches!(self, Self::Deleted(_) | Self::Replaced(_))
+    }
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(error) => write!(f, "{error}"),
+            Self::Unreachable(error) => write!(f, "the lease could not be renewed: {error}"),
+            Self::Deleted(path) => write!(f, "the database {} was deleted", path.display()),
+            Self::Replaced(path) => write!(f, "the database {} was replaced by another file", path.display()),
+        }
+    }
 }
 
 /// How the beating ended.
@@ -72,6 +91,7 @@ pub(crate) struct Pulse<'a> {
     pub(crate) open: OpenStore<'a>,
     pub(crate) every: Duration,
     pub(crate) ttl: Duration,
+    pub(crate) section_ttl: Option<Duration>,
     pub(crate) database: Option<&'a DatabaseFile>,
     pub(crate) doorbell: Option<BorrowedFd<'a>>,
 }
@@ -117,15 +137,15 @@ impl Pulse<'_> {
             }
         }
         match store {
-            Some(store) => self.tenant.renew(store.as_ref()),
+            Some(store) => self.tenant.renew(store.as_ref(), self.section_ttl),
             None => Renewal::Held,
         }
     }
 }
 
 impl Tenant<'_> {
-    pub(crate) fn renew(&self, store: &dyn Store) -> Renewal {
-        let beat = Beat { revive: true, ..Beat::default() };
+    pub(crate) fn renew(&self, store: &dyn Store, section_ttl: Option<Duration>) -> Renewal {
+        let beat = Beat { revive: true, section_ttl, ..Beat::default() };
         let renewed = store
             .write(Durability::Process, |tx| kernel::renew(tx, &self.world, self.caller, self.task, beat));
         match renewed {
@@ -153,7 +173,7 @@ pub(crate) fn has_spoken(view: &dyn View, fence: Fence) -> Result<bool> {
     Ok(matches!(ended, Some((_, EndReason::Completed | EndReason::Released))))
 }
 
-fn silence(doorbell: BorrowedFd<'_>) {
+pub(crate) fn silence(doorbell: BorrowedFd<'_>) {
     let mut byte = [0];
     // Bounded, because whoever rings all the time must not keep the heart from beating.
     for _ in 0..1000 {

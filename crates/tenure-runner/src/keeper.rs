@@ -51,7 +51,7 @@ pub fn keep(
         if database.is_some_and(|file| file.loss().is_some()) {
             return Ok(Kept::Over);
         }
-        match tenant.renew(store) {
+        match tenant.renew(store, None) {
             // A store that does not answer now may do so at the next beat; the lease ends by itself if not.
             Renewal::Held | Renewal::Unclear(_) => {}
             // The store saw the death first.

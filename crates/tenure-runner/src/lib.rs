@@ -5,14 +5,21 @@
 //! processes of an earlier attempt on this host live; a lease that is lost ends the work under it.
 //! Not guaranteed: reaching a process that has cleared its environment *and* left its process group.
 
+pub mod anchor;
 mod beat;
+pub mod daemon;
 mod database;
 mod detach;
 mod ending;
+pub mod hooks;
 mod keeper;
 mod outcome;
+pub mod preset;
 pub mod processes;
+mod program;
+pub mod prompt;
 mod supervise;
+mod template;
 mod terminal;
 mod threshold;
 mod wait;
@@ -24,5 +31,6 @@ pub use detach::detach;
 pub use ending::{Cleared, Scope, finish_ending};
 pub use keeper::{Kept, keep};
 pub use processes::Survivor;
-pub use supervise::{Ended, Exit, Signals, Supervised, Supervision, supervise};
+pub use program::ProgramError;
+pub use supervise::{Ended, Exit, Limits, Look, Signals, Supervised, Supervision, supervise};
 pub use threshold::{NotStarted, cross};

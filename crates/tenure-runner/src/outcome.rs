@@ -1,21 +1,23 @@
 //! Writing down how an attempt ended, under its fence, in one transaction.
 
+use tenure_core::duration::format_short;
 use tenure_core::holder::Caller;
 use tenure_core::kernel::{self, Finish, Outcome};
 use tenure_core::lease::Attempt;
 use tenure_core::store::{Durability, Tx};
-use tenure_core::task::Task;
+use tenure_core::task::{Task, TaskStatus};
 use tenure_core::{Error, Result};
 
 use crate::beat::{Loss, has_spoken};
 use crate::database::DatabaseFile;
-use crate::supervise::{Ended, Exit, Supervision};
+use crate::supervise::{Ended, Exit, Limits, Look, Supervision};
 
 /// What the supervisor has to say.
 pub(crate) enum Word {
     Exited(Exit),
     NotStarted { why: String, exit: u8 },
     Interrupted(i32),
+    Overdue(Look),
     Lost(Loss),
 }
 
@@ -41,11 +43,21 @@ pub(crate) fn conclude(
         (Word::Lost(loss), _) | (_, Some(loss)) => return Ok(lost(s, caller, attempt, loss, all_gone)),
         (word, None) => word,
     };
-    let said = s.store.write(Durability::Power, |tx| say(tx, s, caller, attempt, &word, all_gone))?;
+    // Asked for before the transaction: it may have to wait for the rest of the output.
+    let last_words = match &word {
+        Word::Exited(Exit::Code(1..)) => s.limits.and_then(Limits::last_words),
+        _ => None,
+    };
+    let said = s
+        .store
+        .write(Durability::Power, |tx| say(tx, s, caller, attempt, &word, last_words.as_deref(), all_gone))?;
     Ok(match (said, word) {
         (Said::Nobody(error), _) => Ended::Lost(Loss::Refused(error)),
         (Said::Itself(task) | Said::ByItsEnd(task), Word::Interrupted(signal)) => {
             Ended::Interrupted { signal, task }
+        }
+        (Said::Itself(task) | Said::ByItsEnd(task), word @ Word::Overdue(_)) => {
+            Ended::Overdue { why: reason(&word), task }
         }
         (Said::NotStarted(why, task), Word::Exited(Exit::Code(code))) => {
             Ended::NotStarted { why, exit: u8::try_from(code).unwrap_or(126), task }
@@ -75,6 +87,7 @@ fn say(
     caller: &Caller,
     attempt: &Attempt,
     word: &Word,
+    last_words: Option<&str>,
     all_gone: bool,
 ) -> Result<Said> {
     let not_started = match word {
@@ -82,7 +95,14 @@ fn say(
         _ => kernel::failed_start(tx, attempt)?,
     };
     let reason = not_started.clone().unwrap_or_else(|| reason(word));
-    let broken = not_started.is_some() || matches!(word, Word::Exited(Exit::Signal(_)));
+    let review = s.lease.claimed_from == Some(TaskStatus::Review);
+    let broken = not_started.is_some()
+        || match word {
+            Word::Exited(Exit::Signal(_)) | Word::Overdue(Look::Hung(_)) => true,
+            // A review that takes too long says nothing about the work.
+            Word::Overdue(_) => review,
+            _ => false,
+        };
     if all_gone {
         let exit_code = match word {
             Word::Exited(Exit::Code(code)) => Some(*code),
@@ -102,12 +122,14 @@ fn say(
     let finished = if broken {
         kernel::break_off(tx, &s.world, caller, s.task, &reason)
     } else {
+        let reason = last_words.map_or(reason.clone(), |words| format!("{reason}: {words}"));
         let finish = match word {
             Word::Exited(Exit::Code(0)) => Finish::Done,
-            Word::Exited(_) => Finish::Fail(&reason),
+            Word::Exited(_) if review => Finish::Reject(&reason),
+            Word::Exited(_) | Word::Overdue(_) => Finish::Fail(&reason),
             _ => Finish::Release(Some(&reason)),
         };
-        kernel::finish(tx, &s.world, caller, s.task, finish, false)
+        kernel::finish(tx, &s.world, caller, s.task, finish, s.keep_section)
     };
     match finished {
         Ok(finished) => {
@@ -128,6 +150,10 @@ fn reason(word: &Word) -> String {
         Word::Exited(Exit::Signal(signal)) => format!("killed by {}", signal_name(*signal)),
         Word::Interrupted(signal) => format!("interrupted by {}", signal_name(*signal)),
         Word::NotStarted { why, .. } => why.clone(),
+        Word::Overdue(Look::Hung(silence)) => format!("no output for {}", format_short(*silence)),
+        Word::Overdue(Look::TooLong(limit) | Look::GoOn(limit)) => {
+            format!("not finished after {}", format_short(*limit))
+        }
         Word::Lost(_) => "the lease was lost".to_owned(),
     }
 }

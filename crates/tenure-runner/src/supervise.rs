@@ -54,6 +54,32 @@ pub struct Supervision<'a> {
     /// `runners.killGrace`.
     pub grace: Duration,
     pub log_path: Option<String>,
+    /// At least how long each beat keeps the section; the task's ttl without it.
+    pub section_ttl: Option<Duration>,
+    /// The section is not let go with the task: a runner goes on in it.
+    pub keep_section: bool,
+    /// What else may end the work.
+    pub limits: Option<&'a dyn Limits>,
+}
+
+/// Bounds on the work itself, looked at while it goes on.
+pub trait Limits: Sync {
+    fn look(&self) -> Look;
+
+    /// What the work printed last, once it has ended: it often says why.
+    fn last_words(&self) -> Option<String> {
+        None
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Look {
+    /// All is well; look again after this long.
+    GoOn(Duration),
+    /// It has printed nothing for this long: it is ended, and its task tried again.
+    Hung(Duration),
+    /// It has taken this long: it is ended, and its task has failed.
+    TooLong(Duration),
 }
 
 impl std::fmt::Debug for Supervision<'_> {
@@ -89,6 +115,11 @@ pub enum Ended {
         exit: u8,
         task: Box<Task>,
     },
+    /// It hung or took too long, and was ended for it.
+    Overdue {
+        why: String,
+        task: Box<Task>,
+    },
     /// A signal to us ended it.
     Interrupted {
         signal: i32,
@@ -116,6 +147,7 @@ pub fn supervise(s: &Supervision<'_>, command: &mut Command) -> Result<Supervise
         open: s.open,
         every: rhythm(s.interval, s.lease.ttl),
         ttl: s.lease.ttl,
+        section_ttl: s.section_ttl,
         database: s.database,
         doorbell: s.doorbell,
     };
@@ -179,7 +211,7 @@ fn run(
     let foreground = pid_of(pid).and_then(Foreground::hand_to);
     // From here on nothing may return before the child is gone.
     let event = match s.store.write(Durability::Process, |tx| kernel::note_pid(tx, &mut attempt, pid)) {
-        Ok(()) => watch_over(s.signals, pid, &mut heart, foreground.as_ref()),
+        Ok(()) => watch_over(s.signals, s.limits, pid, &mut heart, foreground.as_ref()),
         Err(error) => Event::Lost(Loss::Unreachable(Box::new(error))),
     };
     let manner = match &event {
@@ -187,12 +219,15 @@ fn run(
         Event::Signalled(signal_hook::consts::SIGINT) => {
             Manner::Orderly { signal: Signal::INT, grace: s.grace }
         }
-        Event::Signalled(_) | Event::Exited => Manner::Orderly { signal: Signal::TERM, grace: s.grace },
+        Event::Signalled(_) | Event::Exited | Event::Overdue(_) => {
+            Manner::Orderly { signal: Signal::TERM, grace: s.grace }
+        }
     };
     let (survivors, exit) = end_all(&mut child, &attempt, manner);
     let word = match (event, exit) {
         (Event::Lost(loss), _) => Word::Lost(loss),
         (Event::Signalled(signal), _) => Word::Interrupted(signal),
+        (Event::Overdue(look), _) => Word::Overdue(look),
         // Ctrl+C at the terminal that was handed over.
         (Event::Exited, Exit::Signal(signal @ signal_hook::consts::SIGINT)) if foreground.is_some() => {
             Word::Interrupted(signal)

@@ -10,7 +10,7 @@ use tenure_core::Error;
 
 use crate::beat::{Beaten, Loss};
 use crate::processes;
-use crate::supervise::Signals;
+use crate::supervise::{Limits, Look, Signals};
 use crate::terminal::Foreground;
 use crate::wait::until_any;
 
@@ -29,19 +29,26 @@ pub(crate) struct Heart<'scope> {
 pub(crate) enum Event {
     Exited,
     Signalled(i32),
+    Overdue(Look),
     Lost(Loss),
 }
 
 /// Until the command exits, somebody signals us, or the lease is lost.
 pub(crate) fn watch_over(
     signals: &dyn Signals,
+    limits: Option<&dyn Limits>,
     pid: u32,
     heart: &mut Heart<'_>,
     foreground: Option<&Foreground>,
 ) -> Event {
     let watched = processes::watch(pid);
-    let limit = if watched.is_some() { LONG } else { LOOK };
+    let pace = if watched.is_some() { LONG } else { LOOK };
     loop {
+        let limit = match limits.map(Limits::look) {
+            Some(Look::GoOn(nap)) => pace.min(nap),
+            Some(look) => return Event::Overdue(look),
+            None => pace,
+        };
         if has_exited(pid) {
             return Event::Exited;
         }

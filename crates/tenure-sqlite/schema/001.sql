@@ -216,6 +216,7 @@ CREATE INDEX runners_open ON runners (started_at) WHERE status IN ('idle', 'runn
 CREATE TABLE preset_health (
     preset         TEXT PRIMARY KEY,
     quick_failures INTEGER NOT NULL CHECK (quick_failures >= 0),
+    tasks          TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(tasks)),
     parked_at      INTEGER,
     next_try_at    INTEGER,
     times_parked   INTEGER NOT NULL CHECK (times_parked >= 0),

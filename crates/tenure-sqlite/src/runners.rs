@@ -30,7 +30,7 @@ fn read_runner(row: &Row<'_>) -> Sql<Runner> {
     })
 }
 
-const HEALTH_COLUMNS: &str = "preset, quick_failures, parked_at, next_try_at, times_parked, reason";
+const HEALTH_COLUMNS: &str = "preset, quick_failures, parked_at, next_try_at, times_parked, reason, tasks";
 
 fn read_health(row: &Row<'_>) -> Sql<PresetHealth> {
     Ok(PresetHealth {
@@ -40,6 +40,7 @@ fn read_health(row: &Row<'_>) -> Sql<PresetHealth> {
         next_try_at: optional_time(row, 3)?,
         times_parked: row.get(4)?,
         reason: row.get(5)?,
+        tasks: json(6, &row.get::<_, String>(6)?)?,
     })
 }
 
@@ -114,23 +115,23 @@ impl WriteRunners for Transaction<'_> {
     }
 
     fn save_preset_health(&mut self, health: &PresetHealth) -> Result<()> {
-        self.conn
-            .prepare_cached(&format!(
-                "INSERT INTO preset_health ({HEALTH_COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-                 ON CONFLICT (preset) DO UPDATE SET quick_failures = ?2, parked_at = ?3, next_try_at = ?4,
-                   times_parked = ?5, reason = ?6"
-            ))
-            .and_then(|mut s| {
-                s.execute(params![
+        let save = || -> Sql<usize> {
+            self.conn
+                .prepare_cached(&format!(
+                    "INSERT INTO preset_health ({HEALTH_COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+                     ON CONFLICT (preset) DO UPDATE SET quick_failures = ?2, parked_at = ?3, next_try_at = ?4,
+                       times_parked = ?5, reason = ?6, tasks = ?7"
+                ))?
+                .execute(params![
                     health.preset,
                     health.quick_failures,
                     health.parked_at.map(|t| t.as_millis()),
                     health.next_try_at.map(|t| t.as_millis()),
                     health.times_parked,
                     health.reason,
+                    to_json(&health.tasks)?,
                 ])
-            })
-            .map(drop)
-            .map_err(|e| sql_error(&e))
+        };
+        save().map(drop).map_err(|e| sql_error(&e))
     }
 }

@@ -8,7 +8,7 @@ use clap::{ArgAction, Args, Parser, Subcommand};
 use crate::app::parse_duration;
 use crate::commands::{
     agents, completions, config, demo, events, exclusive, init, keep_lease, locks, man, msg, projects,
-    sections, start_attempt, status, tasks, whoami, why,
+    runners, sections, start_attempt, status, tasks, whoami, why,
 };
 use crate::printer::CommandName;
 
@@ -84,6 +84,8 @@ pub(crate) enum Command {
     #[command(visible_alias = "messages")]
     Msg(msg::Args),
     Events(events::Args),
+    #[command(visible_alias = "runner")]
+    Runners(runners::Args),
     Projects(projects::Args),
     Exclusive(exclusive::Args),
     Config(config::Args),
@@ -109,6 +111,7 @@ impl Command {
             Self::Agents(args) => ("agents", Some(args.subcommand())),
             Self::Msg(args) => ("msg", Some(args.subcommand())),
             Self::Events(_) => ("events", None),
+            Self::Runners(args) => ("runners", Some(args.subcommand())),
             Self::Projects(args) => ("projects", Some(args.subcommand())),
             Self::Exclusive(args) => ("exclusive", Some(args.subcommand())),
             Self::Config(args) => ("config", Some(args.subcommand())),

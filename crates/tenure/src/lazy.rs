@@ -29,6 +29,7 @@ const COMMANDS: &[Entry] = &[
     ("agents", Some("agent"), agents::Args::augment_args),
     ("msg", Some("messages"), msg::Args::augment_args),
     ("events", None, events::Args::augment_args),
+    ("runners", Some("runner"), runners::Args::augment_args),
     ("projects", None, projects::Args::augment_args),
     ("exclusive", None, exclusive::Args::augment_args),
     ("config", None, config::Args::augment_args),

@@ -4,9 +4,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::error::{ConfigError, Place};
+use super::hook_event::HookEvent;
 use super::keys::{HOOK_FIELDS, Kind};
 use super::nearest::nearest;
 use super::value::{Value, bad};
@@ -15,13 +17,16 @@ use super::yaml::{Content, Node};
 use crate::duration::format_short;
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_mins(1);
+/// With the pauses between them, twenty tries take about ten minutes already.
+const MAX_RETRY: u32 = 20;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hook {
     /// Unique; a project's hook replaces the user's of the same name.
     pub name: String,
-    pub event: String,
+    pub event: HookEvent,
     pub action: HookAction,
+    /// For each try.
     pub timeout: Duration,
     /// Whether nobody waits for its end.
     pub run_async: bool,
@@ -29,22 +34,43 @@ pub struct Hook {
     pub retry: u32,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum HookAction {
-    Script { command: String, args: Vec<String> },
-    Webhook { url: String, method: String, headers: BTreeMap<String, String> },
+    Script {
+        command: String,
+        args: Vec<String>,
+    },
+    Webhook {
+        url: String,
+        method: String,
+        headers: BTreeMap<String, String>,
+        /// What happened, as JSON, if not given.
+        body: Option<String>,
+    },
+}
+
+impl HookAction {
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Script { .. } => "script",
+            Self::Webhook { .. } => "webhook",
+        }
+    }
 }
 
 impl Hook {
     pub fn to_json(&self) -> serde_json::Value {
-        let mut value = json!({"name": self.name, "event": self.event});
+        let mut value = json!({"name": self.name, "event": self.event.as_str()});
         let details = match &self.action {
             HookAction::Script { command, args } => {
                 json!({"type": "script", "command": command, "args": args})
             }
-            HookAction::Webhook { url, method, headers } => {
+            HookAction::Webhook { url, method, headers, body: None } => {
                 json!({"type": "webhook", "url": url, "method": method, "headers": headers})
+            }
+            HookAction::Webhook { url, method, headers, body } => {
+                json!({"type": "webhook", "url": url, "method": method, "headers": headers, "body": body})
             }
         };
         let rest =
@@ -84,7 +110,7 @@ impl Fields<'_, '_> {
         self.check_names()?;
         let action = match self.word("type")?.as_deref() {
             Some("script") => {
-                self.refuse(&["url", "method", "headers"], "only for webhooks")?;
+                self.refuse(&["url", "method", "headers", "body"], "only for webhooks")?;
                 let args = match self.value("args", Kind::List)? {
                     Some(Value::List(args)) => args,
                     _ => Vec::new(),
@@ -101,13 +127,13 @@ impl Fields<'_, '_> {
                     Some(Value::Map(headers)) => headers,
                     _ => BTreeMap::new(),
                 };
-                HookAction::Webhook { url: self.required("url")?, method, headers }
+                HookAction::Webhook { url: self.required("url")?, method, headers, body: self.word("body")? }
             }
             _ => return Err(self.wrong("type", "script or webhook")),
         };
         Ok(Hook {
             name: self.required("name")?,
-            event: self.required("event")?,
+            event: self.event()?,
             action,
             timeout: match self.value("timeout", Kind::Duration)? {
                 Some(Value::Duration(_, timeout)) => timeout,
@@ -151,11 +177,22 @@ impl Fields<'_, '_> {
         self.word(field)?.filter(|text| !text.is_empty()).ok_or_else(|| self.wrong(field, "given"))
     }
 
+    fn event(&self) -> Result<HookEvent, ConfigError> {
+        let text = self.required("event")?;
+        HookEvent::parse(&text).ok_or_else(|| {
+            let meant = HookEvent::nearest(&text).map(|event| format!("; did you mean {event}?"));
+            self.wrong("event", &format!("one of {}{}", HookEvent::list(), meant.unwrap_or_default()))
+        })
+    }
+
     /// Zero is a fine number of retries, unlike the other counts.
     fn retry(&self) -> Result<u32, ConfigError> {
         match self.word("retry")? {
             None => Ok(0),
-            Some(text) => text.parse().map_err(|_| self.wrong("retry", "a whole number such as 3")),
+            Some(text) => match text.parse() {
+                Ok(number) if number <= MAX_RETRY => Ok(number),
+                _ => Err(self.wrong("retry", "a whole number from 0 to 20")),
+            },
         }
     }
 

@@ -114,8 +114,10 @@ pub const KEYS: &[Key] = &[
 ];
 
 /// Fields of one entry of `hooks`.
-pub(super) const HOOK_FIELDS: &[&str] =
-    &["name", "event", "type", "command", "args", "url", "method", "headers", "timeout", "async", "retry"];
+pub(super) const HOOK_FIELDS: &[&str] = &[
+    "name", "event", "type", "command", "args", "url", "method", "headers", "body", "timeout", "async",
+    "retry",
+];
 
 /// What a dotted name means.
 #[derive(Debug, Clone, Copy)]

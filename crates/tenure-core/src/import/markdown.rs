@@ -17,6 +17,9 @@ mod anchor;
 mod family;
 mod item;
 mod lines;
+mod outline;
+
+pub use outline::{Heading as OutlineHeading, outline, section};
 
 use std::collections::HashMap;
 
@@ -76,6 +79,7 @@ struct Scan<'a> {
     section_lines: HashMap<String, usize>,
     anchor: Option<String>,
     anchors: Anchors,
+    outline: Vec<OutlineHeading>,
 }
 
 impl Scan<'_> {
@@ -177,6 +181,7 @@ impl Scan<'_> {
         self.goes_on = false;
         let name = plain(&text);
         self.anchor = (!name.is_empty()).then(|| self.anchors.of(&name));
+        self.outline.push(OutlineHeading { line, level, anchor: self.anchor.clone() });
         let is_deep = level > 2;
         if !is_deep || self.section.is_none() || self.section_is_deep {
             self.section = Some(name).filter(|name| !name.is_empty());

@@ -14,7 +14,7 @@ mod error;
 mod fields;
 mod json;
 mod lodestar;
-mod markdown;
+pub mod markdown;
 mod raw;
 mod spec;
 

@@ -29,11 +29,13 @@ pub struct Terms {
     pub doorbell: Option<String>,
     /// The caller's place in line, if it stands in one.
     pub ticket: Option<(i64, Resource)>,
+    /// The task is wanted for its review, so it may be in review, and goes back there if nothing comes of it.
+    pub review: bool,
 }
 
 impl Terms {
     pub fn new(ttl: Duration) -> Self {
-        Self { ttl, section_ttl: ttl, doorbell: None, ticket: None }
+        Self { ttl, section_ttl: ttl, doorbell: None, ticket: None, review: false }
     }
 }
 
@@ -116,7 +118,7 @@ pub fn acquire_task(
             }
         }
     }
-    match may_start(&task) {
+    match may_start(&task, terms.review) {
         Err(Error::InvalidTransition { task, hint, .. }) if taken_over.is_some() => {
             return Ok(Verdict::Barred { task, hint });
         }
@@ -257,9 +259,10 @@ pub fn acquire_resource(
     Ok(Ok(lease))
 }
 
-fn may_start(task: &Task) -> Result<()> {
+fn may_start(task: &Task, review: bool) -> Result<()> {
     let name = name_of(task);
     let hint = match task.status {
+        TaskStatus::Review if review => return Ok(()),
         TaskStatus::Pending | TaskStatus::InProgress => None,
         TaskStatus::Failed | TaskStatus::Skipped => Some(format!("tenure tasks retry {}", task.key)),
         TaskStatus::Review => Some(format!("tenure tasks reject {} -m 'what is missing'", task.key)),

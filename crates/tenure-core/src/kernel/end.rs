@@ -4,10 +4,11 @@ use serde_json::json;
 
 use super::acquire::name_of;
 use super::standing::claim_of;
+use super::word::Finish;
 use super::{attempt, wake};
 use crate::error::{Error, Result, TaskName};
 use crate::event::{EventKind, NewEvent};
-use crate::holder::Caller;
+use crate::holder::{Caller, HolderKind};
 use crate::id::TaskId;
 use crate::lease::{EndReason, Lease, Resource, ResourceKind, Standing};
 use crate::store::{EventFilter, Eyes, LeaseFilter, TaskEdit, Tx};
@@ -16,56 +17,6 @@ use crate::world::World;
 
 /// How far back a repeated word is looked for: far more than happens to a task that nobody was given since.
 const RECENT: u64 = 100;
-
-/// What the holder says about its task.
-#[derive(Debug, Clone, Copy)]
-pub enum Finish<'a> {
-    Done,
-    /// Leave it to a reviewer, whatever the policy.
-    Review,
-    Fail(&'a str),
-    Release(Option<&'a str>),
-}
-
-impl Finish<'_> {
-    fn end_reason(self) -> EndReason {
-        match self {
-            Self::Release(_) => EndReason::Released,
-            _ => EndReason::Completed,
-        }
-    }
-
-    fn message(&self) -> Option<&str> {
-        match self {
-            Self::Fail(text) => Some(text),
-            Self::Release(text) => *text,
-            Self::Done | Self::Review => None,
-        }
-    }
-
-    fn target(self, world: &World<'_>, lease: &Lease) -> TaskStatus {
-        match self {
-            // Whoever was given a task to review and says "done" has approved it.
-            Self::Done if world.policy.review && lease.claimed_from != Some(TaskStatus::Review) => {
-                TaskStatus::Review
-            }
-            Self::Done => TaskStatus::Completed,
-            Self::Review => TaskStatus::Review,
-            Self::Fail(_) => TaskStatus::Failed,
-            Self::Release(_) => lease.claimed_from.unwrap_or(TaskStatus::Pending),
-        }
-    }
-
-    /// Is this what a task of that status says, as after a reply that got lost?
-    fn already(self, lease: &Lease, status: TaskStatus) -> bool {
-        match self {
-            Self::Done => matches!(status, TaskStatus::Completed | TaskStatus::Review),
-            Self::Review => status == TaskStatus::Review,
-            Self::Fail(_) => status == TaskStatus::Failed,
-            Self::Release(_) => Some(status) == lease.claimed_from,
-        }
-    }
-}
 
 #[derive(Debug, Clone)]
 pub struct Finished {
@@ -108,10 +59,17 @@ pub fn finish(
     }
     let reason = word.message().map(str::to_owned);
     close(tx, lease, expected, reason.as_deref(), &caller.holder.id, false)?;
-    let to = word.target(world, lease);
-    move_task(tx, &found, to, &caller.holder.id, lease, reason.as_deref())?;
+    let to = word.target(world, lease, &found);
+    let rejected = word.rejects(lease);
+    if rejected {
+        let rejections = Some(found.rejections.saturating_add(1));
+        tx.edit_task(&id, &TaskEdit { rejections, ..TaskEdit::default() }, None)?;
+    }
+    move_task(tx, &found, to, &caller.holder.id, lease, reason.as_deref(), rejected)?;
     acknowledge_messages(tx, &id, to, &caller.holder.id)?;
-    if !keep_section {
+    // What a runner's agent says about its task does not end the runner's stay in the section.
+    let by_the_agent = lease.holder.kind == HolderKind::Runner && caller.process.is_none();
+    if !keep_section && !by_the_agent {
         drop_section(tx, world, &eyes, &found, lease, expected)?;
     }
     wake::first_in_line(tx, &eyes, &lease.resource)?;
@@ -311,7 +269,7 @@ fn give_back(
             }
         }
         if still_where_left(lease, task.status) {
-            move_task(tx, &task, to, actor, lease, Some(&why))?;
+            move_task(tx, &task, to, actor, lease, Some(&why), false)?;
         }
         drop_section(tx, world, eyes, &task, lease, reason)?;
     }
@@ -363,15 +321,17 @@ fn move_task(
     actor: &str,
     lease: &Lease,
     why: Option<&str>,
+    rejected: bool,
 ) -> Result<()> {
     if task.status == to {
         return Ok(());
     }
+    let detail = if rejected { json!({"message": why, "rejected": true}) } else { json!({"message": why}) };
     let event = NewEvent::new(EventKind::TaskStatus, actor)
         .task(&task.id)
         .status(task.status, to)
         .fence(lease.fence)
-        .detail(json!({"message": why}));
+        .detail(detail);
     tx.set_status(&task.id, to, event)
 }
 

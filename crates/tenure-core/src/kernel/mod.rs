@@ -17,13 +17,14 @@ mod renew;
 mod settle;
 mod standing;
 mod wake;
+mod word;
 
 pub use acquire::{Grant, Terms, Verdict, acquire_next, acquire_resource, acquire_task, name_of};
 pub use attempt::{
     Outcome, begin_attempt, end_attempt, ending_attempts, failed_start, note_failed_start, note_pid,
     unfinished_attempts,
 };
-pub use end::{Finish, Finished, Forced, break_off, bury_lapsed, finish, force, let_go, release_resource};
+pub use end::{Finished, Forced, break_off, bury_lapsed, finish, force, let_go, release_resource};
 pub use line::{join_line, leave_line, waiting_before};
 pub use reconcile::{Repairs, reconcile};
 pub use refusal::locked;
@@ -33,3 +34,4 @@ pub use settle::settle;
 pub use standing::{Claim, claim_of, same_holder};
 pub use wake::message_line;
 pub(crate) use wake::{message_arrived, work_appeared};
+pub use word::Finish;

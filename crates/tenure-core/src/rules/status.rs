@@ -1,4 +1,6 @@
 //! Changes of status that need no lease: approve, reject, skip, retry, and `update --status`.
+//!
+//! A task that somebody holds for its review is judged by that holder alone, as its word on the task.
 
 use super::add::named;
 use crate::error::{Error, Result};
@@ -41,6 +43,10 @@ pub fn change_status(
     let eyes = world.eyes(tx, Some(&caller.holder))?;
     let task = named(tx, reference, &eyes)?;
     let from = task.status;
+    if let Some(word) = verdict(&task, caller, change, message) {
+        let finished = kernel::finish(tx, world, caller, &kernel::name_of(&task), word, false)?;
+        return Ok(Changed { task: finished.task, from, evicted: None });
+    }
     let Some(mut to) = target(change, from) else {
         if let Some(lease) = task.lease.as_ref().filter(|_| !force)
             && lease.standing(tx.now(), world.judge) == Standing::Live
@@ -75,6 +81,24 @@ pub fn change_status(
     }
     let task = tx.task(&task.id, &eyes)?.ok_or(Error::TaskNotFound { reference: task.key })?;
     Ok(Changed { task, from, evicted })
+}
+
+/// Whoever was given a task for its review, and only they, judge it while it is in progress.
+fn verdict<'a>(
+    task: &Task,
+    caller: &Caller,
+    change: Change,
+    message: Option<&'a str>,
+) -> Option<kernel::Finish<'a>> {
+    let lease = task.lease.as_ref().filter(|_| task.status == TaskStatus::InProgress)?;
+    if lease.claimed_from != Some(TaskStatus::Review) || !kernel::same_holder(lease, caller, false) {
+        return None;
+    }
+    match change {
+        Change::Approve => Some(kernel::Finish::Done),
+        Change::Reject => Some(kernel::Finish::Reject(message.unwrap_or_default())),
+        _ => None,
+    }
 }
 
 /// Where the change leads from here; nowhere if it makes no sense.

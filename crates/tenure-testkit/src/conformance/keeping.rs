@@ -170,6 +170,7 @@ pub(super) fn runners_and_presets_are_read_as_they_were_written(fresh: &dyn Fn()
     assert_eq!(f.read(|view| view.runner("nobody")), None);
     let health = PresetHealth {
         preset: "mine".to_owned(),
+        tasks: Vec::new(),
         quick_failures: 3,
         parked_at: Some(f.clock.now()),
         next_try_at: Some(f.clock.now().after(TTL)),

@@ -19,6 +19,8 @@ pub(crate) mod locks;
 pub(crate) mod man;
 pub(crate) mod msg;
 pub(crate) mod projects;
+mod runner_view;
+pub(crate) mod runners;
 pub(crate) mod sections;
 pub(crate) mod start_attempt;
 pub(crate) mod status;
@@ -41,6 +43,7 @@ pub(crate) fn dispatch(app: &mut App<'_>, command: Option<Command>) -> Outcome<O
         Some(Command::Agents(args)) => agents::run(app, args)?,
         Some(Command::Msg(args)) => msg::run(app, args)?,
         Some(Command::Events(args)) => return events::run(app, args),
+        Some(Command::Runners(args)) => return runners::run(app, args),
         Some(Command::Projects(args)) => projects::run(app, args)?,
         Some(Command::Exclusive(args)) => return exclusive::run(app, args),
         Some(Command::Config(args)) => config::run(app, args)?,

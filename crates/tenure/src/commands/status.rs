@@ -6,14 +6,14 @@ use tenure_core::lease::{ResourceKind, Standing};
 use tenure_core::store::LeaseFilter;
 use tenure_core::task::TaskStatus;
 
-use super::exclusive;
+use super::{exclusive, runner_view};
 use crate::answer::Answer;
 use crate::app::{App, Open};
 use crate::identity::Who;
 use crate::report::Outcome;
 use crate::text::{Style, Text};
 
-/// Show the project on one screen: tasks by status, agents, claims, who waits
+/// Show the project on one screen: tasks by status, agents, claims, who waits, runners
 ///
 /// Example: tenure status
 #[derive(Debug, clap::Args)]
@@ -53,7 +53,7 @@ fn welcome() -> Answer {
 fn show(app: &mut App<'_>, open: &Open<'_>, who: &Who) -> Outcome<Answer> {
     let identity = app.identity(who)?;
     let judge = app.env.judge.as_ref();
-    let (counts, agents, leases, waiting, ready, now) = open.read(|view| {
+    let (counts, agents, leases, waiting, ready, runners, parked, now) = open.read(|view| {
         let eyes = open.eyes(view, &identity)?;
         let filter = LeaseFilter { kinds: Some(vec![ResourceKind::Task]), ..LeaseFilter::default() };
         Ok((
@@ -62,6 +62,8 @@ fn show(app: &mut App<'_>, open: &Open<'_>, who: &Who) -> Outcome<Answer> {
             view.leases(&filter)?,
             view.count_tickets()?,
             view.next_ready(None, &eyes)?,
+            runner_view::runners(view, judge, &eyes)?,
+            view.parked_presets()?,
             view.now(),
         ))
     })?;
@@ -100,6 +102,12 @@ fn show(app: &mut App<'_>, open: &Open<'_>, who: &Who) -> Outcome<Answer> {
     if waiting > 0 {
         text.line(format!("  Waiting in line: {waiting}"));
     }
+    for runner in &runners {
+        text.line(format!("  Runner {}", runner.line()));
+    }
+    for health in &parked {
+        text.styled(Style::Warn, format!("  Preset {}", runner_view::parked_line(health, now)));
+    }
     if let Some(seen) = &exclusive {
         text.styled(Style::Warn, format!("  Exclusive lock: {}", seen.sentence));
     }
@@ -117,8 +125,8 @@ fn show(app: &mut App<'_>, open: &Open<'_>, who: &Who) -> Outcome<Answer> {
         "activeClaims": active,
         "lapsedClaims": lapsed,
         "waiting": waiting,
-        "runners": [],
-        "parked": [],
+        "runners": runners.iter().map(runner_view::Seen::object).collect::<Vec<_>>(),
+        "parked": parked.iter().map(runner_view::parked_object).collect::<Vec<_>>(),
         "exclusiveLock": exclusive.map(|seen| seen.object),
     });
     let answer = Answer::new(data, text);

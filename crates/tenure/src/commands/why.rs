@@ -10,7 +10,7 @@ use tenure_core::store::{LeaseFilter, TaskFilter, View};
 use tenure_core::task::{Task, TaskStatus};
 use tenure_core::{Error, Timestamp, reference};
 
-use super::lease_view;
+use super::{lease_view, runner_view};
 use crate::answer::{Answer, Hint};
 use crate::app::{App, Open};
 use crate::identity::{Identity, Who};
@@ -46,6 +46,9 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         }
         None => (None, open.read(|view| about_project(view, app, &open, &identity))?),
     };
+    if reasons.iter().any(|r| r.kind == "ready" || r.kind == "review") {
+        reasons.extend(open.read(|view| nobody_takes_it(view, app, &open, &identity))?);
+    }
     if let Some(reason) = exclusive(&open) {
         reasons.insert(0, reason);
     }
@@ -62,7 +65,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         text.line(format!("  {}", reason.sentence));
     }
     let rows: Vec<Value> = reasons.iter().map(|r| json!({"kind": r.kind, "reason": r.sentence})).collect();
-    let moving = reasons.iter().all(|r| matches!(r.kind, "ready" | "held" | "finished"));
+    let moving = reasons.iter().all(|r| matches!(r.kind, "ready" | "held" | "finished" | "no_runner"));
     let mut answer = Answer::new(
         json!({
             "task": subject.as_ref().map(tenure_core::wire::task_name),
@@ -267,6 +270,32 @@ fn about_project(
             }
         } else {
             Reason { kind: "finished", sentence: "Everything is finished.".to_owned(), hint: None }
+        });
+    }
+    Ok(reasons)
+}
+
+/// Something is ready: who would take it by itself?
+fn nobody_takes_it(
+    view: &dyn View,
+    app: &App<'_>,
+    open: &Open<'_>,
+    identity: &Identity,
+) -> tenure_core::Result<Vec<Reason>> {
+    let eyes = open.eyes(view, identity)?;
+    let mut reasons: Vec<Reason> = Vec::new();
+    for health in view.parked_presets()? {
+        reasons.push(Reason {
+            kind: "parked",
+            sentence: format!("The agent preset {}.", runner_view::parked_line(&health, view.now())),
+            hint: Some(Hint::new("once that is put right, try again", "tenure runners start")),
+        });
+    }
+    if reasons.is_empty() && runner_view::runners(view, app.env.judge.as_ref(), &eyes)?.is_empty() {
+        reasons.push(Reason {
+            kind: "no_runner",
+            sentence: "No runner is at work here.".to_owned(),
+            hint: Some(Hint::new("start a runner", "tenure runners start")),
         });
     }
     Ok(reasons)

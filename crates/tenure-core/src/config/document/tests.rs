@@ -135,7 +135,16 @@ fn values_of_the_wrong_type_are_named_with_their_place() {
         ("hooks: [{name: a, event: b, type: c}]", at(1, 35), "script or webhook"),
         ("hooks: [{name: a, type: script, command: c}]", at(1, 9), "hooks[0].event"),
         ("hooks: [{name: a, event: b, type: script, url: c}]", at(1, 48), "only for webhooks"),
-        ("hooks: [{name: a, event: b, type: script, command: c, retry: -1}]", at(1, 62), "a whole number"),
+        (
+            "hooks: [{name: a, event: lease.lost, type: script, command: c, retry: -1}]",
+            at(1, 71),
+            "a whole number",
+        ),
+        (
+            "hooks: [{name: a, event: task.complete, type: script, command: c}]",
+            at(1, 26),
+            "did you mean task.completed?",
+        ),
     ] {
         let error = error(text);
         assert_eq!(error.position(), Some(place), "{text}: {error}");

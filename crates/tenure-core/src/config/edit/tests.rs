@@ -135,8 +135,8 @@ fn lists_and_maps_are_written_in_flow_style() {
     check(
         "",
         "hooks",
-        r#"[{"name":"a","event":"e","type":"script","command":"./x","async":true,"retry":2}]"#,
-        "hooks: [{name: a, event: e, type: script, command: ./x, async: true, retry: 2}]\n",
+        r#"[{"name":"a","event":"task.failed","type":"script","command":"./x","async":true,"retry":2}]"#,
+        "hooks: [{name: a, event: task.failed, type: script, command: ./x, async: true, retry: 2}]\n",
     );
     check("hooks: []\n", "hooks", "[]", "hooks: []\n");
 }

@@ -107,8 +107,8 @@ fn a_runner_must_not_look_stale_while_it_lives() {
 #[test]
 fn hooks_of_user_and_project_are_merged_and_the_project_wins_by_name() {
     let config = resolve(
-        "hooks: [{name: a, event: e, type: script, command: ./user.sh}, {name: b, event: e, type: script, command: ./b.sh}]",
-        "hooks: [{name: a, event: e, type: webhook, url: u}, {name: c, event: e, type: script, command: ./c.sh}]",
+        "hooks: [{name: a, event: lease.lost, type: script, command: ./user.sh}, {name: b, event: lease.lost, type: script, command: ./b.sh}]",
+        "hooks: [{name: a, event: lease.lost, type: webhook, url: u}, {name: c, event: lease.lost, type: script, command: ./c.sh}]",
     )
     .unwrap();
     let names: Vec<&str> = config.hooks.iter().map(|hook| hook.name.as_str()).collect();

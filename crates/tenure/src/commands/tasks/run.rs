@@ -94,6 +94,9 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         interval: open.config.runners.heartbeat_interval,
         grace: open.config.runners.kill_grace,
         log_path: None,
+        section_ttl: None,
+        keep_section: false,
+        limits: None,
     };
     let supervised = match supervise(&supervision, &mut command(app, &open, &granted, &args.command)?) {
         Ok(supervised) => supervised,
@@ -179,6 +182,10 @@ fn tell(app: &mut App<'_>, granted: &Grant, attempt: &str, ended: Ended) -> Outc
             let message = format!("{why}; {} is {}", task.key, task.status);
             Err(failed(app, message, &task, exit))
         }
+        Ended::Overdue { why, task } => {
+            let message = format!("{why}; {} is {}", task.key, task.status);
+            Err(failed(app, message, &task, 1))
+        }
         Ended::Interrupted { signal, task } => {
             let code = code_of(Exit::Signal(signal));
             let mut report = Report::interrupted(code);
@@ -199,9 +206,7 @@ fn lost(loss: Loss, granted: &Grant) -> Report {
             report.code = ErrorCode::LeaseLost;
             report
         }
-        Loss::Unreachable(error) => gone(format!("the lease could not be renewed: {error}")),
-        Loss::Deleted(path) => gone(format!("the database {} was deleted", path.display())),
-        Loss::Replaced(path) => gone(format!("the database {} was replaced by another file", path.display())),
+        loss => gone(loss.to_string()),
     };
     report.context.insert(0, "The command and all that it started were ended.".to_owned());
     report

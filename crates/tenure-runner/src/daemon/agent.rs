@@ -1,0 +1,183 @@
+//! One attempt by an agent: its prompt on standard input, its output into a log, its time bounded.
+
+use std::fs::File;
+use std::io::{Seek, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use tenure_core::kernel::{self, Grant};
+use tenure_core::{Clock, Error, Result};
+
+use super::listening::{Ear, listen};
+use super::output::{AttemptLog, LastWord};
+use super::place::Seat;
+use super::{Purpose, Site};
+use crate::supervise::{Ended, Exit, Limits, Look, Supervision, supervise};
+
+/// How an attempt went, for the log and for the health of its preset.
+pub(super) struct Report {
+    pub(super) ended: Ended,
+    pub(super) took: Duration,
+    /// The last thing that the agent printed.
+    pub(super) said: Option<String>,
+}
+
+impl Report {
+    pub(super) fn sentence(&self) -> String {
+        match &self.ended {
+            Ended::Exited { exit: Exit::Code(code), spoken, task } => {
+                let whose = if *spoken { "as it said itself" } else { "by its exit code" };
+                format!("{} {whose} (exit {code})", task.status)
+            }
+            Ended::Exited { exit: Exit::Signal(signal), task, .. } => {
+                format!("killed by signal {signal}, the task is {}", task.status)
+            }
+            Ended::NotStarted { why, task, .. } => format!("{why}; the task is {}", task.status),
+            Ended::Overdue { why, task } => format!("{why}; the task is {}", task.status),
+            Ended::Interrupted { .. } => "interrupted".to_owned(),
+            Ended::Lost(loss) => loss.to_string(),
+        }
+    }
+}
+
+pub(super) fn preset_for(site: &Site<'_>, purpose: Purpose) -> String {
+    match purpose {
+        Purpose::Work => site.orders.preset.clone(),
+        Purpose::Review => site.orders.reviewer.clone().unwrap_or_else(|| site.orders.preset.clone()),
+    }
+}
+
+pub(super) fn attempt(site: &Site<'_>, seat: &Seat, grant: &Grant, purpose: Purpose) -> Result<Report> {
+    let task = &grant.task;
+    let name = kernel::name_of(task);
+    let folder = site.orders.root.join(".tenure").join("logs");
+    let clock: Arc<dyn Clock> = Arc::new(tenure_core::SystemClock);
+    let log = AttemptLog::create(&folder, &format!("{}-{}", task.key, grant.lease.fence), clock);
+    let log_path = log.path().to_string_lossy().into_owned();
+    site.log.line(&format!("Log of {}: {log_path}", task.key));
+
+    let prompt = site.outside.prompt(task, purpose)?;
+    let input = private_input(&folder, &prompt)?;
+    let (reader, writer) = std::io::pipe().map_err(|e| broken("no pipe for its output", &e))?;
+    let errors = writer.try_clone().map_err(|e| broken("no pipe for its output", &e))?;
+    let mut command = site.outside.agent(&preset_for(site, purpose))?;
+    command
+        .current_dir(&site.orders.workdir)
+        .stdin(Stdio::from(input))
+        .stdout(Stdio::from(writer))
+        .stderr(Stdio::from(errors))
+        .env("TENURE_PROJECT", &site.orders.root)
+        .env("TENURE_TASK_ID", task.id.as_str())
+        // A name of its own: what it claims besides is not the runner's.
+        .env(
+            "TENURE_AGENT",
+            format!("{}-{}", &seat.runner.id[..8.min(seat.runner.id.len())], grant.lease.fence),
+        )
+        .env("TENURE_LEASE", grant.lease.id.as_str())
+        .env("TENURE_FENCE", grant.lease.fence.to_string());
+
+    let (ear, listener) = listen(reader).map_err(|e| broken("its output cannot be read", &e))?;
+    let log = Mutex::new(log);
+    let last = LastWord::default();
+    let limits = Bounds {
+        begun: Instant::now(),
+        last: &last,
+        log: &log,
+        ear: &ear,
+        hang: site.orders.timing.hang,
+        agent: site.orders.timing.agent,
+    };
+    let begun = Instant::now();
+    let supervised = std::thread::scope(|scope| {
+        let (log, last, ear) = (&log, &last, &ear);
+        std::thread::Builder::new()
+            .name("output".into())
+            .spawn_scoped(scope, move || listener.run(log, last))
+            .map_err(|e| broken("its output cannot be read", &e))?;
+        let supervision = Supervision {
+            store: site.store,
+            open: site.open,
+            world: site.world,
+            task: &name,
+            lease: &grant.lease,
+            me: site.me,
+            signals: site.signals,
+            doorbell: site.doorbell.map(|bell| bell.fd),
+            database: Some(site.database),
+            interval: site.orders.timing.heartbeat,
+            grace: site.orders.timing.grace,
+            log_path: Some(log_path),
+            section_ttl: Some(site.orders.timing.section_ttl),
+            keep_section: true,
+            limits: Some(&limits),
+        };
+        let supervised = supervise(&supervision, &mut command);
+        ear.close();
+        supervised
+    })?;
+    for survivor in &supervised.survivors {
+        site.log.line(&format!("Could not be ended: process {} ({})", survivor.pid, survivor.command));
+    }
+    let said = last_words(&log);
+    Ok(Report { ended: supervised.ended, took: begun.elapsed(), said })
+}
+
+/// Silence and the whole duration, both bounded.
+struct Bounds<'a> {
+    begun: Instant,
+    last: &'a LastWord,
+    log: &'a Mutex<AttemptLog>,
+    ear: &'a Ear,
+    hang: Duration,
+    agent: Duration,
+}
+
+impl Limits for Bounds<'_> {
+    fn look(&self) -> Look {
+        let silence = self.last.silence();
+        let whole = self.begun.elapsed();
+        if whole >= self.agent {
+            return Look::TooLong(self.agent);
+        }
+        if silence >= self.hang {
+            return Look::Hung(self.hang);
+        }
+        Look::GoOn((self.hang - silence).min(self.agent - whole))
+    }
+
+    fn last_words(&self) -> Option<String> {
+        self.ear.close();
+        last_words(self.log)
+    }
+}
+
+fn last_words(log: &Mutex<AttemptLog>) -> Option<String> {
+    let log = log.lock().ok()?;
+    log.tail().iter().rev().find(|line| !line.trim().is_empty()).cloned()
+}
+
+/// A prompt may hold anything, so it is never an argument: a file without a name, readable by us alone.
+fn private_input(folder: &Path, prompt: &str) -> Result<File> {
+    let make = || -> std::io::Result<File> {
+        super::log::private_folder(folder)?;
+        let path = folder.join(format!(".prompt-{}-{:x}", std::process::id(), rand_suffix()));
+        let mut file = File::options().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
+        std::fs::remove_file(&path)?;
+        file.write_all(prompt.as_bytes())?;
+        file.rewind()?;
+        Ok(file)
+    };
+    make().map_err(|e| broken("its prompt cannot be written", &e))
+}
+
+/// Enough to tell two prompts of one process apart.
+fn rand_suffix() -> u128 {
+    Instant::now().elapsed().as_nanos() ^ u128::from(std::process::id())
+}
+
+fn broken(what: &str, error: &std::io::Error) -> Error {
+    Error::General(format!("the agent cannot be started: {what}: {error}"))
+}

@@ -1,0 +1,160 @@
+//! Looking for work: the section at hand first, then reviews, then whatever is ready; else what stands in the way.
+
+use tenure_core::error::Locked;
+use tenure_core::id::TaskId;
+use tenure_core::kernel::{self, Grant, Terms, Verdict};
+use tenure_core::lease::{EndReason, Lease, Resource, Standing};
+use tenure_core::store::{TaskFilter, Tx};
+use tenure_core::task::TaskStatus;
+use tenure_core::{Error, Result};
+
+use super::place::Seat;
+use super::{Purpose, Site};
+
+/// What there is to do.
+pub(super) enum Found {
+    Task(Box<Grant>, Purpose),
+    /// Work that only another's lease keeps away.
+    HeldUp(Box<Locked>),
+    /// Pending work that waits for something else; the sentence says for what.
+    Blocked(String),
+    /// Everything is finished, or there is nothing at all.
+    Nothing,
+}
+
+/// One transaction: takes the next task, or finds out why there is none.
+///
+/// `section` is the one that the runner kept from the last task; it is let go as soon as nothing in it is ready.
+pub(super) fn for_work(
+    tx: &mut dyn Tx,
+    site: &Site<'_>,
+    seat: &Seat,
+    section: Option<&Lease>,
+    terms: &Terms,
+) -> Result<Found> {
+    if let Some(id) = &site.orders.task {
+        return one_task(tx, site, seat, id, terms);
+    }
+    let reviewing = site.orders.reviewer.is_some();
+    if reviewing && let Some(grant) = a_review(tx, site, seat, terms)? {
+        leave_for(tx, site, section, &grant)?;
+        return Ok(Found::Task(Box::new(grant), Purpose::Review));
+    }
+    if let Some(kept) = section.and_then(|lease| lease.resource.section_id()) {
+        if let Some(grant) = kernel::acquire_next(tx, &site.world, &seat.caller, Some(&kept), terms)? {
+            return Ok(Found::Task(Box::new(grant), Purpose::Work));
+        }
+        if let Some(lease) = section {
+            kernel::release_resource(tx, &site.world, lease, EndReason::Released)?;
+        }
+    }
+    let wanted = site.orders.section.as_ref().map(|(id, _)| id);
+    if let Some(grant) = kernel::acquire_next(tx, &site.world, &seat.caller, wanted, terms)? {
+        return Ok(Found::Task(Box::new(grant), Purpose::Work));
+    }
+    // Closing a lapsed lease may have put a task back into review.
+    if reviewing && let Some(grant) = a_review(tx, site, seat, terms)? {
+        return Ok(Found::Task(Box::new(grant), Purpose::Review));
+    }
+    in_the_way(tx, site, seat, terms)
+}
+
+/// A review elsewhere ends the stay in the section at hand.
+fn leave_for(tx: &mut dyn Tx, site: &Site<'_>, section: Option<&Lease>, grant: &Grant) -> Result<()> {
+    let next = section_of(tx, grant)?.map(|lease| lease.resource);
+    match section.filter(|kept| Some(&kept.resource) != next.as_ref()) {
+        Some(kept) => kernel::release_resource(tx, &site.world, kept, EndReason::Released),
+        None => Ok(()),
+    }
+}
+
+fn one_task(tx: &mut dyn Tx, site: &Site<'_>, seat: &Seat, id: &TaskId, terms: &Terms) -> Result<Found> {
+    match kernel::acquire_task(tx, &site.world, &seat.caller, id, terms) {
+        Ok(Verdict::Granted(grant)) => Ok(Found::Task(grant, Purpose::Work)),
+        Ok(Verdict::Refused(locked)) => Ok(Found::HeldUp(locked)),
+        // Closed just now, and that is to stay.
+        Ok(Verdict::Barred { .. }) => Ok(Found::Nothing),
+        Err(Error::NotReady { task, blocked_by }) => {
+            Ok(Found::Blocked(format!("{} waits for {}", task.key, blocked_by.join(", "))))
+        }
+        Err(Error::InvalidTransition { task, .. })
+            if task.status == TaskStatus::Review && site.orders.reviewer.is_some() && !terms.review =>
+        {
+            let terms = Terms { review: true, ..terms.clone() };
+            Ok(match one_task(tx, site, seat, id, &terms)? {
+                Found::Task(grant, _) => Found::Task(grant, Purpose::Review),
+                found => found,
+            })
+        }
+        Err(Error::InvalidTransition { .. }) => Ok(Found::Nothing),
+        Err(error) => Err(error),
+    }
+}
+
+fn a_review(tx: &mut dyn Tx, site: &Site<'_>, seat: &Seat, terms: &Terms) -> Result<Option<Grant>> {
+    let eyes = site.world.eyes(tx, Some(&seat.caller.holder))?;
+    let filter = TaskFilter {
+        statuses: Some(vec![TaskStatus::Review]),
+        section: site.orders.section.as_ref().map(|(id, _)| id.clone()),
+        limit: 50,
+        ..TaskFilter::default()
+    };
+    for task in tx.list_tasks(&filter, &eyes)?.0 {
+        let mut terms = terms.clone();
+        terms.review = true;
+        if let Ok(Verdict::Granted(grant)) =
+            kernel::acquire_task(tx, &site.world, &seat.caller, &task.id, &terms)
+        {
+            return Ok(Some(*grant));
+        }
+    }
+    Ok(None)
+}
+
+/// Nothing is ready. Is that because of somebody's lease, of a dependency, or because everything is done?
+fn in_the_way(tx: &mut dyn Tx, site: &Site<'_>, seat: &Seat, terms: &Terms) -> Result<Found> {
+    let eyes = site.world.eyes(tx, Some(&seat.caller.holder))?;
+    let filter = TaskFilter {
+        statuses: Some(vec![TaskStatus::Pending]),
+        section: site.orders.section.as_ref().map(|(id, _)| id.clone()),
+        limit: 100,
+        ..TaskFilter::default()
+    };
+    let pending = tx.list_tasks(&filter, &eyes)?.0;
+    let mut blocked = None;
+    for task in pending {
+        if let Some(first) = task.blocked_by.first() {
+            blocked.get_or_insert_with(|| format!("{} waits for {first}", task.key));
+            continue;
+        }
+        if let Verdict::Refused(locked) =
+            kernel::acquire_task(tx, &site.world, &seat.caller, &task.id, terms)?
+        {
+            return Ok(Found::HeldUp(locked));
+        }
+    }
+    match still_in_line(tx, site, seat, terms)? {
+        Some(locked) => Ok(Found::HeldUp(Box::new(locked))),
+        None => Ok(blocked.map_or(Found::Nothing, Found::Blocked)),
+    }
+}
+
+/// Whoever stands in line for a section stays there while its holder works on the last of it: that may come back.
+fn still_in_line(tx: &mut dyn Tx, site: &Site<'_>, seat: &Seat, terms: &Terms) -> Result<Option<Locked>> {
+    let Some((_, resource)) = &terms.ticket else { return Ok(None) };
+    let (Some(id), Some(lease)) = (resource.section_id(), tx.open_lease(resource)?) else { return Ok(None) };
+    let live = lease.standing(tx.now(), site.world.judge) == Standing::Live;
+    if !live || lease.held_by(&seat.caller.holder) {
+        return Ok(None);
+    }
+    let name = tx.section(&id)?.map(|section| section.name).unwrap_or_default();
+    kernel::locked(tx, resource.clone(), &name, None, Some(lease), 0).map(Some)
+}
+
+/// The section that was granted with a task, if it is serial.
+pub(super) fn section_of(tx: &dyn Tx, grant: &Grant) -> Result<Option<Lease>> {
+    match grant.task.section.as_ref().filter(|s| s.serial) {
+        Some(section) => tx.open_lease(&Resource::section(&section.id)),
+        None => Ok(None),
+    }
+}

@@ -1,0 +1,173 @@
+//! The runner: takes the next ready task, has an agent work on it, and goes on until nothing is left.
+//!
+//! Guaranteed: one runner per place (R1), because the place is a lease granted with the runner's own row; it holds no task
+//! while it waits for one; it starts nothing while the exclusive lock is there; however it ends, no task stays in progress
+//! behind it, if not by itself then by the next reconcile.
+
+mod agent;
+mod heart;
+mod listening;
+pub mod log;
+mod look;
+pub mod output;
+mod parking;
+mod place;
+mod waiting;
+mod work;
+
+use std::os::fd::BorrowedFd;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use tenure_core::holder::Incarnation;
+use tenure_core::id::{SectionId, TaskId};
+use tenure_core::runner::{Runner, RunnerStatus};
+use tenure_core::store::Store;
+use tenure_core::task::Task;
+use tenure_core::{Clock, Result, World};
+
+use crate::beat::OpenStore;
+use crate::database::DatabaseFile;
+use crate::supervise::Signals;
+use log::DaemonLog;
+
+pub use parking::unpark;
+
+/// What a runner was told to do.
+#[derive(Debug, Clone)]
+pub struct Orders {
+    /// The project's root, and where the agent is started.
+    pub root: PathBuf,
+    pub workdir: PathBuf,
+    pub section: Option<(SectionId, String)>,
+    /// Only this task.
+    pub task: Option<TaskId>,
+    /// One task, then stop.
+    pub once: bool,
+    pub preset: String,
+    /// A second agent looks at what is in review, before anything else.
+    pub reviewer: Option<String>,
+    pub places: u32,
+    pub timing: Timing,
+}
+
+impl Orders {
+    fn section_name(&self) -> Option<&str> {
+        self.section.as_ref().map(|(_, name)| name.as_str())
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Timing {
+    /// How long a task is held without a heartbeat, and a section.
+    pub ttl: Duration,
+    pub section_ttl: Duration,
+    /// How long the place is held without a heartbeat.
+    pub stale: Duration,
+    pub heartbeat: Duration,
+    pub idle: Duration,
+    pub wait: Duration,
+    pub poll: Duration,
+    pub hang: Duration,
+    pub agent: Duration,
+    pub grace: Duration,
+}
+
+/// What an agent is started for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    Work,
+    Review,
+}
+
+/// What the program around the runner does for it.
+pub trait Outside: Sync {
+    /// The agent of that preset, as a command that crosses the threshold, with its environment but no input yet.
+    fn agent(&self, preset: &str) -> Result<Command>;
+    fn prompt(&self, task: &Task, purpose: Purpose) -> Result<String>;
+    /// The runner's row has changed: the directory wants to know. Never in the way.
+    fn announce(&self, runner: &Runner, section: Option<&str>);
+    /// Something that hooks may want to know.
+    fn happened(&self, what: Happening<'_>);
+}
+
+#[derive(Debug, Clone, Copy)]
+pub enum Happening<'a> {
+    RunnerStarted(&'a Runner),
+    RunnerStopped(&'a Runner),
+    RunnerFailed(&'a Runner),
+    TaskEnded(&'a Task),
+    LeaseLost(&'a Task),
+}
+
+/// Where a runner works.
+pub struct Site<'a> {
+    pub store: &'a dyn Store,
+    /// For the heartbeats, which have handles of their own.
+    pub open: OpenStore<'a>,
+    pub world: World<'a>,
+    pub clock: &'a dyn Clock,
+    pub me: &'a Incarnation,
+    pub signals: &'a dyn Signals,
+    pub doorbell: Option<Bell<'a>>,
+    pub database: &'a DatabaseFile,
+    pub log: &'a DaemonLog,
+    pub orders: &'a Orders,
+    pub outside: &'a dyn Outside,
+}
+
+impl std::fmt::Debug for Site<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Site").field("orders", self.orders).finish_non_exhaustive()
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Bell<'a> {
+    pub address: &'a str,
+    pub fd: BorrowedFd<'a>,
+}
+
+/// How a run went.
+#[derive(Debug, Clone)]
+pub struct Summary {
+    pub runner: Runner,
+    pub completed: u32,
+    pub failed: u32,
+    /// The signal that stopped it.
+    pub stopped_by: Option<i32>,
+}
+
+/// Registers, works, and says goodbye. `started` is called once the place is taken.
+pub fn run(site: &Site<'_>, started: &mut dyn FnMut(&Runner)) -> Result<Summary> {
+    let mut seat = place::take(site)?;
+    started(&seat.runner);
+    site.log.line(&format!(
+        "Runner {} started on {} with {}",
+        seat.runner.id,
+        site.orders.root.display(),
+        site.orders.preset
+    ));
+    site.outside.happened(Happening::RunnerStarted(&seat.runner));
+    let worked = heart::beside(site, &mut seat, |seat, pulse| work::through(site, seat, pulse));
+    let (status, error) = match &worked {
+        Ok(_) => (RunnerStatus::Completed, None),
+        Err(error) => (RunnerStatus::Failed, Some(error.to_string())),
+    };
+    place::give_up(site, &mut seat, status, error.clone());
+    if let Some(error) = &error {
+        site.log.line(&format!("Runner failed: {error}"));
+        site.outside.happened(Happening::RunnerFailed(&seat.runner));
+    } else {
+        site.log.line("Runner ended");
+        site.outside.happened(Happening::RunnerStopped(&seat.runner));
+    }
+    let tally = worked?;
+    Ok(Summary {
+        runner: seat.runner,
+        completed: tally.completed,
+        failed: tally.failed,
+        stopped_by: tally.stopped_by,
+    })
+}

@@ -1,0 +1,189 @@
+//! What an agent prints: line by line, each with its time, written through as it comes.
+//!
+//! Memory is bounded by the longest line that is kept whole, disk by rotation: a log has at most two files. Bytes that
+//! are not text, and characters that would move a terminal's cursor, are written escaped.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use tenure_core::Clock;
+use tenure_core::text::escape_line;
+
+use super::log::private_folder;
+
+/// A longer line is written in pieces.
+const LONGEST_LINE: usize = 64 * 1024;
+/// A full file becomes `NAME.1`, in place of the one before.
+const FULL: u64 = 8 * 1024 * 1024;
+/// How much of the end is kept in memory, for the record of a failure.
+const TAIL_LINES: usize = 20;
+
+#[derive(Debug)]
+pub struct AttemptLog {
+    path: PathBuf,
+    file: Option<File>,
+    written: u64,
+    tail: Vec<String>,
+    clock: Arc<dyn Clock>,
+}
+
+impl AttemptLog {
+    pub fn create(folder: &Path, name: &str, clock: Arc<dyn Clock>) -> Self {
+        let path = folder.join(format!("{name}.log"));
+        let file = private_folder(folder).and_then(|()| open(&path)).ok();
+        Self { path, file, written: 0, tail: Vec::new(), clock }
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The last lines, as they were printed.
+    pub fn tail(&self) -> &[String] {
+        &self.tail
+    }
+
+    fn line(&mut self, bytes: &[u8]) {
+        let text = String::from_utf8_lossy(bytes);
+        let shown = escape_line(text.trim_end_matches('\r'));
+        let line = format!("[{}] {shown}\n", self.clock.now());
+        if self.written + line.len() as u64 > FULL {
+            self.rotate();
+        }
+        if let Some(file) = &mut self.file
+            && file.write_all(line.as_bytes()).is_ok()
+        {
+            self.written += line.len() as u64;
+        }
+        if self.tail.len() == TAIL_LINES {
+            self.tail.remove(0);
+        }
+        self.tail.push(shown.chars().take(500).collect());
+    }
+
+    fn rotate(&mut self) {
+        let mut old = self.path.clone().into_os_string();
+        old.push(".1");
+        self.file = None;
+        if fs::rename(&self.path, &old).is_ok() {
+            self.file = open(&self.path).ok();
+            self.written = 0;
+        }
+    }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    File::options().write(true).create(true).truncate(true).mode(0o600).open(path)
+}
+
+/// When something was last printed, for whoever watches for silence.
+#[derive(Debug)]
+pub struct LastWord {
+    since: Instant,
+    millis: AtomicU64,
+}
+
+impl Default for LastWord {
+    fn default() -> Self {
+        Self { since: Instant::now(), millis: AtomicU64::new(0) }
+    }
+}
+
+impl LastWord {
+    fn now(&self) {
+        let millis = u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.millis.store(millis, Ordering::Relaxed);
+    }
+
+    /// For how long nothing has been printed.
+    pub fn silence(&self) -> Duration {
+        self.since.elapsed().saturating_sub(Duration::from_millis(self.millis.load(Ordering::Relaxed)))
+    }
+}
+
+/// Reads until everybody who could write has let go of the pipe, or `more` says that nothing more is to be expected.
+pub fn pump(mut from: impl Read, mut more: impl FnMut() -> bool, log: &Mutex<AttemptLog>, last: &LastWord) {
+    let mut buffer = vec![0; LONGEST_LINE];
+    let mut line: Vec<u8> = Vec::new();
+    while more() {
+        let count = match from.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(count) => count,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+            Err(_) => break,
+        };
+        last.now();
+        let Ok(mut log) = log.lock() else { return };
+        for piece in buffer[..count].split_inclusive(|b| *b == b'\n') {
+            let mut rest = piece;
+            while !rest.is_empty() {
+                let (now, later) = rest.split_at(rest.len().min(LONGEST_LINE - line.len()));
+                line.extend_from_slice(now);
+                rest = later;
+                let ended = line.last() == Some(&b'\n');
+                if ended {
+                    line.pop();
+                }
+                if ended || line.len() == LONGEST_LINE {
+                    log.line(&line);
+                    line.clear();
+                }
+            }
+        }
+    }
+    if let (false, Ok(mut log)) = (line.is_empty(), log.lock()) {
+        log.line(&line);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tenure_core::SystemClock;
+
+    fn logged(bytes: &[u8]) -> (tempfile::TempDir, Mutex<AttemptLog>) {
+        let folder = tempfile::tempdir().unwrap();
+        let log = Mutex::new(AttemptLog::create(folder.path(), "a", Arc::new(SystemClock)));
+        pump(bytes, || true, &log, &LastWord::default());
+        (folder, log)
+    }
+
+    #[test]
+    fn escapes_and_bytes_that_are_no_text_are_harmless_in_the_log() {
+        let (folder, _log) = logged(b"one\x1b[2J\xff\r\ntwo\n\nno end");
+        let text = fs::read_to_string(folder.path().join("a.log")).unwrap();
+        assert_eq!(text.lines().count(), 4);
+        assert!(!text.contains('\x1b'));
+        assert!(text.lines().all(|line| line.starts_with('[')));
+        assert!(text.ends_with("no end\n"));
+    }
+
+    #[test]
+    fn a_long_line_is_written_in_pieces_whatever_it_comes_in() {
+        let mut bytes = vec![b'x'; 100];
+        bytes.push(b'\n');
+        bytes.extend(vec![b'y'; 3 * LONGEST_LINE]);
+        let (folder, _log) = logged(&bytes);
+        let text = fs::read_to_string(folder.path().join("a.log")).unwrap();
+        assert_eq!(text.lines().count(), 4);
+        assert!(text.lines().all(|line| line.len() < LONGEST_LINE + 100));
+        assert_eq!(text.matches('y').count(), 3 * LONGEST_LINE);
+    }
+
+    #[test]
+    fn a_flood_fills_two_files_and_no_more() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = Mutex::new(AttemptLog::create(folder.path(), "a", Arc::new(SystemClock)));
+        let flood = io::repeat(b'x').take(40 * 1024 * 1024);
+        pump(flood, || true, &log, &LastWord::default());
+        let sizes: Vec<u64> =
+            fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().metadata().unwrap().len()).collect();
+        assert_eq!(sizes.len(), 2);
+        assert!(sizes.iter().all(|size| *size <= FULL));
+    }
+}

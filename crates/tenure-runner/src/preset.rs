@@ -1,0 +1,238 @@
+//! Agent presets: which program works on a task, with which arguments and variables. The prompt always comes on standard
+//! input, never in an argument.
+//!
+//! Guarantees: a configured `command` replaces the built-in arguments whole, a configured `env` is added to either. Nothing
+//! is run or changed here. Not guaranteed: that the program still exists when it is started.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use tenure_core::config::Preset;
+
+use crate::program::{self, ProgramError};
+
+/// A preset that needs no configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BuiltIn {
+    pub name: &'static str,
+    pub command: &'static [&'static str],
+}
+
+pub const BUILT_IN: &[BuiltIn] = &[
+    BuiltIn {
+        name: "claude",
+        command: &[
+            "claude",
+            "-p",
+            "--output-format",
+            "stream-json",
+            "--verbose",
+            "--permission-mode",
+            "acceptEdits",
+            "--allowedTools",
+            "Bash(tenure:*)",
+        ],
+    },
+    BuiltIn { name: "codex", command: &["codex", "exec", "--json", "-s", "workspace-write", "-"] },
+    BuiltIn { name: "gemini", command: &["gemini", "-o", "stream-json", "--approval-mode", "yolo"] },
+    // Without `run` it opens its terminal interface; without a message it reads one from standard input.
+    BuiltIn { name: "opencode", command: &["opencode", "run"] },
+];
+
+/// Variables by which an agent tells the programs below it that they run inside of it. An agent that finds them believes
+/// to be a part of the one that started the runner, or refuses to start. Settings and credentials
+/// (`CLAUDE_CODE_USE_BEDROCK`, `CLAUDE_CODE_OAUTH_TOKEN`, …) are not among them.
+pub const SESSION_MARKERS: &[&str] = &[
+    "AI_AGENT",
+    "CLAUDECODE",
+    "CLAUDE_CODE_CHILD_SESSION",
+    "CLAUDE_CODE_ENTRYPOINT",
+    "CLAUDE_CODE_EXECPATH",
+    "CLAUDE_CODE_REMOTE_SESSION_ID",
+    "CLAUDE_CODE_SESSION_ID",
+    "CLAUDE_CODE_SSE_PORT",
+    "CLAUDE_ENV_FILE",
+    "CLAUDE_PROJECT_DIR",
+    "CODEX_SANDBOX",
+    "CODEX_SANDBOX_NETWORK_DISABLED",
+    "CODEX_SESSION_ID",
+    "CODEX_THREAD_ID",
+    "CURSOR_AGENT",
+    "CURSOR_TRACE_ID",
+    "GEMINI_CLI",
+    "OPENCODE",
+    "OPENCODE_PID",
+    "OPENCODE_SESSION_ID",
+];
+
+/// An agent that can be started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentCommand {
+    pub preset: String,
+    pub program: PathBuf,
+    pub args: Vec<String>,
+    /// Added to the environment. May hold secrets: for the agent only, never for a log.
+    pub env: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PresetError {
+    #[error("there is no agent preset {name:?}{}", meant(nearest.as_deref()))]
+    Unknown { name: String, nearest: Option<String> },
+    #[error("the preset {name:?} has no command, and it is not built in")]
+    NoCommand { name: String },
+    #[error("the preset {name:?} cannot be run: {source}")]
+    Program { name: String, source: ProgramError },
+}
+
+/// What a preset's name leads to, for a project at `root` and with this `PATH`.
+pub fn resolve(
+    name: &str,
+    configured: &BTreeMap<String, Preset>,
+    root: &Path,
+    path: Option<&OsStr>,
+) -> Result<AgentCommand, PresetError> {
+    let own = configured.get(name);
+    let built_in = BUILT_IN.iter().find(|preset| preset.name == name);
+    let command: Vec<String> = match (own.filter(|preset| !preset.command.is_empty()), built_in) {
+        (Some(preset), _) => preset.command.clone(),
+        (None, Some(built_in)) => built_in.command.iter().map(|&word| word.to_owned()).collect(),
+        (None, None) if own.is_some() => return Err(PresetError::NoCommand { name: name.to_owned() }),
+        (None, None) => {
+            return Err(PresetError::Unknown { name: name.to_owned(), nearest: nearest(name, configured) });
+        }
+    };
+    let Some((program, args)) = command.split_first() else {
+        return Err(PresetError::NoCommand { name: name.to_owned() });
+    };
+    let program = program::find(program, root, path)
+        .map_err(|source| PresetError::Program { name: name.to_owned(), source })?;
+    Ok(AgentCommand {
+        preset: name.to_owned(),
+        program,
+        args: args.to_vec(),
+        env: own.map(|preset| preset.env.clone()).unwrap_or_default(),
+    })
+}
+
+/// Every preset that can be named, sorted.
+pub fn names(configured: &BTreeMap<String, Preset>) -> Vec<&str> {
+    let mut names: Vec<&str> = BUILT_IN.iter().map(|preset| preset.name).collect();
+    names.extend(configured.keys().map(String::as_str));
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+fn nearest(name: &str, configured: &BTreeMap<String, Preset>) -> Option<String> {
+    let score = |other: &&str| strsim::jaro_winkler(name, other);
+    let names = names(configured);
+    let best = names.into_iter().max_by(|a, b| score(a).total_cmp(&score(b)))?;
+    (score(&best) >= 0.7).then(|| best.to_owned())
+}
+
+fn meant(nearest: Option<&str>) -> String {
+    nearest.map(|name| format!("; did you mean {name}?")).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    struct Project {
+        folder: tempfile::TempDir,
+    }
+
+    impl Project {
+        fn new(programs: &[&str]) -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            for name in programs {
+                let path = folder.path().join(name);
+                std::fs::write(&path, "").unwrap();
+                std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+            }
+            Self { folder }
+        }
+
+        fn resolve(
+            &self,
+            name: &str,
+            configured: &BTreeMap<String, Preset>,
+        ) -> Result<AgentCommand, PresetError> {
+            let root = self.folder.path();
+            resolve(name, configured, root, Some(root.as_os_str()))
+        }
+    }
+
+    fn presets(entries: &[(&str, &[&str], &[(&str, &str)])]) -> BTreeMap<String, Preset> {
+        let texts = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
+        entries
+            .iter()
+            .map(|(name, command, env)| {
+                let env = env.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect();
+                ((*name).to_owned(), Preset { command: texts(command), env })
+            })
+            .collect()
+    }
+
+    #[test]
+    fn the_built_in_presets_have_the_contracts_arguments() {
+        let project = Project::new(&["claude", "codex", "gemini", "opencode"]);
+        let args = |name| project.resolve(name, &BTreeMap::new()).unwrap().args.join(" ");
+        assert_eq!(
+            args("claude"),
+            "-p --output-format stream-json --verbose --permission-mode acceptEdits --allowedTools Bash(tenure:*)"
+        );
+        assert_eq!(args("codex"), "exec --json -s workspace-write -");
+        assert_eq!(args("gemini"), "-o stream-json --approval-mode yolo");
+        assert_eq!(args("opencode"), "run");
+    }
+
+    #[test]
+    fn a_configured_command_replaces_the_arguments_and_its_variables_are_added() {
+        let project = Project::new(&["claude", "agent.sh"]);
+        let configured = presets(&[
+            ("claude", &[], &[("MODEL", "large")]),
+            ("mine", &["./agent.sh", "--careful"], &[("A", "1")]),
+        ]);
+        let claude = project.resolve("claude", &configured).unwrap();
+        assert_eq!(claude.args.first().map(String::as_str), Some("-p"));
+        assert_eq!(claude.env.get("MODEL").map(String::as_str), Some("large"));
+        let mine = project.resolve("mine", &configured).unwrap();
+        assert_eq!(mine.program, project.folder.path().join("./agent.sh"));
+        assert_eq!((mine.args.as_slice(), mine.env.len()), (["--careful".to_owned()].as_slice(), 1));
+    }
+
+    #[test]
+    fn errors_name_the_preset_and_what_was_probably_meant() {
+        let project = Project::new(&[]);
+        let configured = presets(&[("careful", &["./gone.sh"], &[]), ("empty", &[], &[])]);
+        for (name, message) in [
+            ("cluade", "there is no agent preset \"cluade\"; did you mean claude?"),
+            ("carefull", "there is no agent preset \"carefull\"; did you mean careful?"),
+            ("xyz", "there is no agent preset \"xyz\""),
+            ("empty", "the preset \"empty\" has no command, and it is not built in"),
+            ("codex", "the preset \"codex\" cannot be run: codex was not found on PATH"),
+        ] {
+            assert_eq!(project.resolve(name, &configured).unwrap_err().to_string(), message);
+        }
+        assert!(matches!(
+            project.resolve("careful", &configured),
+            Err(PresetError::Program { source: ProgramError::Missing { .. }, .. })
+        ));
+    }
+
+    #[test]
+    fn settings_and_credentials_are_no_session_markers() {
+        assert!(SESSION_MARKERS.contains(&"CLAUDECODE"));
+        for kept in
+            ["CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_BEDROCK", "ANTHROPIC_API_KEY", "PATH", "HOME"]
+        {
+            assert!(!SESSION_MARKERS.contains(&kept), "{kept}");
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Earlier rejections and failures of a task, out of its events.
+
+use tenure_core::Timestamp;
+use tenure_core::event::{Event, EventKind};
+use tenure_core::task::TaskStatus;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Setback {
+    pub at: Timestamp,
+    pub actor: String,
+    pub kind: SetbackKind,
+    /// What was said about it; may be empty.
+    pub remark: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SetbackKind {
+    /// The work was done, and sent back.
+    Rejected,
+    Failed,
+    /// The attempt ended by no decision of anybody: killed, hung, not started.
+    BrokenOff,
+}
+
+impl SetbackKind {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Rejected => "rejected",
+            Self::Failed => "failed",
+            Self::BrokenOff => "broken off",
+        }
+    }
+}
+
+/// In the order of the events.
+pub fn setbacks(events: &[Event]) -> Vec<Setback> {
+    let found = events.iter().filter_map(|event| {
+        let kind = match (event.kind, event.from, event.to) {
+            // Under the lease of its review a task is in progress, so its statuses alone do not tell.
+            (EventKind::TaskStatus, ..) if event.detail["rejected"] == true => SetbackKind::Rejected,
+            (EventKind::TaskStatus, _, Some(TaskStatus::Failed)) => SetbackKind::Failed,
+            (
+                EventKind::TaskStatus,
+                Some(TaskStatus::Review | TaskStatus::Completed),
+                Some(TaskStatus::Pending),
+            ) => SetbackKind::Rejected,
+            (EventKind::AttemptEnded, ..) if event.detail["charged"] == true => SetbackKind::BrokenOff,
+            _ => return None,
+        };
+        let remark = ["message", "reason"].iter().find_map(|key| event.detail[*key].as_str());
+        Some(Setback {
+            at: event.at,
+            actor: event.actor.clone(),
+            kind,
+            remark: remark.unwrap_or_default().to_owned(),
+        })
+    });
+    found.collect()
+}

@@ -1,0 +1,68 @@
+//! Where the template comes from: `runners.promptTemplate`, or built in.
+
+use std::borrow::Cow;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use crate::template::{Piece, pieces};
+
+/// Far more than any template needs, and far less than a file named by mistake might have.
+const MAX_TEMPLATE: u64 = 256 * 1024;
+
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TemplateError {
+    #[error(
+        "runners.promptTemplate is neither a file ({} does not exist) nor text with a placeholder such as {{{{task.title}}}}",
+        path.display()
+    )]
+    Missing { path: PathBuf },
+    #[error("runners.promptTemplate: {} is larger than 256 KiB", path.display())]
+    TooLarge { path: PathBuf },
+    #[error("runners.promptTemplate: cannot read {}: {source}", path.display())]
+    Unreadable { path: PathBuf, source: std::io::Error },
+}
+
+/// The configured template: a file's text if the value names a file, else the value itself. None is the built-in one.
+///
+/// Text without a placeholder says nothing about the task, so it can only be the name of a file that is missing.
+pub fn template(configured: Option<&str>, root: &Path) -> Result<Cow<'static, str>, TemplateError> {
+    let Some(value) = configured else { return Ok(Cow::Borrowed(super::WORK)) };
+    let path = root.join(value);
+    if path.is_file() {
+        return read(path).map(Cow::Owned);
+    }
+    if pieces(value).iter().any(|piece| matches!(piece, Piece::Placeholder(_))) {
+        return Ok(Cow::Owned(value.to_owned()));
+    }
+    Err(TemplateError::Missing { path })
+}
+
+fn read(path: PathBuf) -> Result<String, TemplateError> {
+    let mut text = String::new();
+    let read =
+        std::fs::File::open(&path).and_then(|file| file.take(MAX_TEMPLATE + 1).read_to_string(&mut text));
+    match read {
+        Ok(bytes) if u64::try_from(bytes).is_ok_and(|bytes| bytes <= MAX_TEMPLATE) => Ok(text),
+        Ok(_) => Err(TemplateError::TooLarge { path }),
+        Err(source) => Err(TemplateError::Unreadable { path, source }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_that_names_a_file_is_that_file_and_any_other_is_the_text() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("prompt.md"), "Do {{task.key}}.").unwrap();
+        let found = |value| template(value, folder.path()).map(Cow::into_owned).map_err(|e| e.to_string());
+        assert_eq!(found(Some("prompt.md")).unwrap(), "Do {{task.key}}.");
+        assert_eq!(found(Some("Just do {{task.title}}")).unwrap(), "Just do {{task.title}}");
+        assert_eq!(found(None).unwrap(), super::super::WORK);
+        assert!(found(Some("prompts.md")).unwrap_err().contains("prompts.md does not exist"));
+        std::fs::File::create(folder.path().join("big.md")).unwrap().set_len(MAX_TEMPLATE + 1).unwrap();
+        assert!(found(Some("big.md")).unwrap_err().contains("larger"));
+    }
+}

@@ -1,0 +1,76 @@
+//! The project's runners and parked presets, as `status` and `why` show them: out of the project's own store.
+
+use serde_json::{Value, json};
+use tenure_core::Result;
+use tenure_core::duration::format_rounded;
+use tenure_core::holder::{Judge, Liveness};
+use tenure_core::runner::{PresetHealth, Runner};
+use tenure_core::store::{Eyes, View};
+
+use super::runners::runner_object;
+
+/// A runner that is not known to be dead.
+#[derive(Debug)]
+pub(super) struct Seen {
+    runner: Runner,
+    section: Option<String>,
+    /// The key of what it works on.
+    task: Option<String>,
+    alive: Option<bool>,
+}
+
+pub(super) fn runners(view: &dyn View, judge: &dyn Judge, eyes: &Eyes) -> Result<Vec<Seen>> {
+    let mut seen = Vec::new();
+    for runner in view.runners(0)? {
+        let alive = match judge.liveness(&runner.process) {
+            Liveness::Dead => continue,
+            Liveness::Alive => Some(true),
+            Liveness::Unknown => None,
+        };
+        let section = runner.section.as_ref().map(|id| view.section(id)).transpose()?.flatten();
+        let task = runner.current_task.as_ref().map(|id| view.task(id, eyes)).transpose()?.flatten();
+        seen.push(Seen { runner, section: section.map(|s| s.name), task: task.map(|t| t.key), alive });
+    }
+    Ok(seen)
+}
+
+impl Seen {
+    pub(super) fn object(&self) -> Value {
+        let mut object = runner_object(&self.runner, self.section.as_deref());
+        if let Some(fields) = object.as_object_mut() {
+            fields.insert("alive".into(), json!(self.alive));
+        }
+        object
+    }
+
+    pub(super) fn line(&self) -> String {
+        let short: String = self.runner.id.chars().take(8).collect();
+        let what = match (&self.task, &self.section) {
+            (Some(task), _) => format!(" on {task}"),
+            (None, Some(section)) => format!(" in {section}"),
+            (None, None) => String::new(),
+        };
+        let (pid, preset) = (self.runner.process.process.pid, &self.runner.preset);
+        format!("{short}  {}{what} (pid {pid}, {preset})", self.runner.status.as_str())
+    }
+}
+
+pub(super) fn parked_object(health: &PresetHealth) -> Value {
+    json!({
+        "preset": health.preset,
+        "reason": health.reason,
+        "parkedAt": health.parked_at,
+        "nextTryAt": health.next_try_at,
+        "timesParked": health.times_parked,
+    })
+}
+
+/// `mine is parked: Please log in first; wake-up tries again in 40s`
+pub(super) fn parked_line(health: &PresetHealth, now: tenure_core::Timestamp) -> String {
+    let why = health.reason.as_deref().unwrap_or("it failed at once, three times in a row");
+    let next = match health.next_try_at {
+        Some(at) if at > now => format!("; wake-up tries again in {}", format_rounded(at.since(now))),
+        _ => String::new(),
+    };
+    format!("{} is parked: {why}{next}", health.preset)
+}

@@ -1,0 +1,135 @@
+//! `tenure runners list`.
+
+use serde_json::{Value, json};
+use tenure_core::Timestamp;
+use tenure_core::holder::Liveness;
+use tenure_core::runner::{Runner, RunnerStatus};
+use tenure_sqlite::{Directory, KnownRunner};
+
+use crate::answer::Answer;
+use crate::app::App;
+use crate::report::Outcome;
+use crate::text::{Style, Table, Text};
+
+/// List runners of all projects on this machine
+///
+/// Example: tenure runners list
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct Args {
+    /// How many of those that have ended to show as well
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    ended: usize,
+}
+
+pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+    let home = app.home()?;
+    let all = match Directory::open_existing(&home, app.env.clock.clone())? {
+        Some(directory) => known(app, &directory)?,
+        None => Vec::new(),
+    };
+    let (running, ended): (Vec<_>, Vec<_>) = all.into_iter().partition(|k| !k.runner.status.is_over());
+    let shown: Vec<KnownRunner> = running.into_iter().chain(ended.into_iter().take(args.ended)).collect();
+
+    let mut text = Text::new();
+    if shown.is_empty() {
+        text.line("No runners.");
+    } else {
+        text.styled(Style::Bold, "RUNNERS");
+        let mut table = Table::new(&["ID", "STATUS", "PID", "PROJECT", "SECTION", "HEARTBEAT"]);
+        for known in &shown {
+            let runner = &known.runner;
+            table.styled_row(vec![
+                (Style::Plain, runner.id.chars().take(8).collect()),
+                (style(runner.status), runner.status.as_str().to_owned()),
+                (Style::Plain, runner.process.process.pid.to_string()),
+                (Style::Plain, runner.project_path.clone()),
+                (Style::Plain, known.section_name.clone().unwrap_or_else(|| "-".to_owned())),
+                (Style::Plain, time_of_day(runner.heartbeat_at)),
+            ]);
+        }
+        text.table(&table, app.printer.look());
+    }
+    warn_of_other_projects(app, &shown, &mut text);
+    let rows: Vec<Value> = shown.iter().map(|known| object(app, known)).collect();
+    Ok(Answer::new(json!({"runners": rows, "total": rows.len()}), text))
+}
+
+/// What the directory says, corrected: whoever finds a runner dead says so.
+pub(super) fn known(app: &App<'_>, directory: &Directory) -> Outcome<Vec<KnownRunner>> {
+    let mut all = directory.runners()?;
+    for known in &mut all {
+        let runner = &mut known.runner;
+        if !runner.status.is_over() && app.env.judge.liveness(&runner.process) == Liveness::Dead {
+            runner.status = RunnerStatus::Failed;
+            runner.current_task = None;
+            runner.completed_at = Some(app.env.clock.now());
+            runner.error = Some("its process is gone".to_owned());
+            if !app.global.dry_run {
+                // The list is right all the same if the directory cannot be written.
+                let _ = directory.save_runner(known);
+            }
+        }
+    }
+    Ok(all)
+}
+
+fn style(status: RunnerStatus) -> Style {
+    match status {
+        RunnerStatus::Running => Style::Good,
+        RunnerStatus::Failed => Style::Bad,
+        RunnerStatus::Idle | RunnerStatus::Completed => Style::Plain,
+    }
+}
+
+fn time_of_day(at: Timestamp) -> String {
+    at.to_seconds().get(11..19).unwrap_or_default().to_owned()
+}
+
+fn warn_of_other_projects(app: &App<'_>, shown: &[KnownRunner], text: &mut Text) {
+    let mut projects: Vec<&str> =
+        shown.iter().filter(|k| !k.runner.status.is_over()).map(|k| k.runner.project_path.as_str()).collect();
+    projects.sort_unstable();
+    projects.dedup();
+    if projects.len() < 2 {
+        return;
+    }
+    text.blank();
+    text.styled(
+        Style::Warn,
+        format!("⚠️  MULTI-PROJECT WARNING: {} different projects have runners.", projects.len()),
+    );
+    if let Ok(place) = app.find() {
+        text.line(format!("   Your current project: {}", place.root.display()));
+    }
+    text.line("   DO NOT modify files in other projects.");
+}
+
+pub(super) fn object(app: &App<'_>, known: &KnownRunner) -> Value {
+    let mut object = runner_object(&known.runner, known.section_name.as_deref());
+    let alive = match app.env.judge.liveness(&known.runner.process) {
+        Liveness::Alive => Some(true),
+        Liveness::Dead => Some(false),
+        Liveness::Unknown => None,
+    };
+    if let Some(fields) = object.as_object_mut() {
+        fields.insert("alive".into(), json!(alive));
+    }
+    object
+}
+
+pub(in crate::commands) fn runner_object(runner: &Runner, section: Option<&str>) -> Value {
+    json!({
+        "id": runner.id,
+        "status": runner.status.as_str(),
+        "pid": runner.process.process.pid,
+        "host": runner.process.hostname,
+        "projectPath": runner.project_path,
+        "section": section,
+        "currentTask": runner.current_task,
+        "startedAt": runner.started_at,
+        "completedAt": runner.completed_at,
+        "lastHeartbeat": runner.heartbeat_at,
+        "error": runner.error,
+        "logPath": runner.log_path,
+    })
+}

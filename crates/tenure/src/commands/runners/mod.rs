@@ -1,0 +1,67 @@
+//! `tenure runners`: daemons that work through the backlog with agents.
+
+use tenure_core::kernel;
+use tenure_runner::{Scope, finish_ending};
+
+use crate::answer::Answer;
+use crate::app::App;
+use crate::project::Place;
+use crate::report::Outcome;
+
+mod list;
+mod logs;
+mod outside;
+mod start;
+mod stop;
+
+pub(super) use list::runner_object;
+
+/// Runners: start agents on the backlog, list, stop, read logs
+///
+/// Example: tenure runners start --foreground
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    verb: Option<Verb>,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Verb {
+    Start(Box<start::Args>),
+    List(list::Args),
+    Stop(stop::Args),
+    Logs(logs::Args),
+}
+
+impl Args {
+    pub(crate) fn subcommand(&self) -> &'static str {
+        match self.verb {
+            Some(Verb::Start(_)) => "start",
+            None | Some(Verb::List(_)) => "list",
+            Some(Verb::Stop(_)) => "stop",
+            Some(Verb::Logs(_)) => "logs",
+        }
+    }
+}
+
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
+    match args.verb.unwrap_or(Verb::List(list::Args::default())) {
+        Verb::Start(args) => start::run(app, *args),
+        Verb::List(args) => list::run(app, args).map(Some),
+        Verb::Stop(args) => stop::run(app, args).map(Some),
+        Verb::Logs(args) => logs::run(app, args),
+    }
+}
+
+/// After a runner was killed: its leases, its rows, and what is left of its agent.
+fn reconcile_at(app: &mut App<'_>, path: &str) -> Outcome<()> {
+    let open = app.open_at(Place { root: path.into() })?;
+    let actor = app.identity(&crate::identity::Who::default())?.holder.id;
+    let world = open.world();
+    open.write(|tx| kernel::reconcile(tx, &world, &actor))?;
+    let cleared = finish_ending(open.store.as_ref(), &world, Scope::Abandoned, &actor)?;
+    for survivor in &cleared.survivors {
+        app.printer.warn(&format!("a process of an ended attempt does not die: {survivor}"));
+    }
+    Ok(())
+}

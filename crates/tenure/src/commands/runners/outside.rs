@@ -1,0 +1,143 @@
+//! What the program does for its runner: the agent's command and environment, its prompt, and telling the directory.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::Command;
+
+use tenure_core::config::Config;
+use tenure_core::id::TaskId;
+use tenure_core::lease::Resource;
+use tenure_core::runner::Runner;
+use tenure_core::store::{EventFilter, LeaseFilter, MessageFilter, Store};
+use tenure_core::task::Task;
+use tenure_core::{Error, Result};
+use tenure_runner::anchor::spec_text;
+use tenure_runner::daemon::{Happening, Outside, Purpose};
+use tenure_runner::preset::{self, SESSION_MARKERS};
+use tenure_runner::prompt::{self, Brief, Role};
+use tenure_sqlite::{Directory, KnownRunner};
+
+use crate::env::Env;
+
+/// A diff that is longer tells a reviewer less, not more.
+const LONGEST_DIFF: usize = 64 * 1024;
+
+pub(super) struct Program<'a> {
+    pub(super) env: &'a Env,
+    pub(super) config: &'a Config,
+    pub(super) root: PathBuf,
+    pub(super) open: &'a (dyn Fn() -> Result<Box<dyn Store>> + Sync),
+}
+
+impl Program<'_> {
+    fn diff_since(&self, task: &Task) -> Option<String> {
+        let store = (self.open)().ok()?;
+        let first = store
+            .read(|view| {
+                view.leases(&LeaseFilter {
+                    resource: Some(Resource::task(&task.id)),
+                    include_ended: true,
+                    limit: Some(1),
+                    ..LeaseFilter::default()
+                })
+            })
+            .ok()?
+            .into_iter()
+            .next()?;
+        let before = format!("--before={}", first.acquired_at);
+        let base = self.git(&["rev-list", "-1", &before, "HEAD"])?;
+        let base = base.trim();
+        let mut diff =
+            self.git(&["diff", "--no-color", "--no-ext-diff", if base.is_empty() { "HEAD" } else { base }])?;
+        if diff.len() > LONGEST_DIFF {
+            let mut end = LONGEST_DIFF;
+            while !diff.is_char_boundary(end) {
+                end -= 1;
+            }
+            diff.truncate(end);
+            diff.push_str("\n[the rest was left out]\n");
+        }
+        Some(diff)
+    }
+
+    fn git(&self, args: &[&str]) -> Option<String> {
+        let output = Command::new("git").arg("-C").arg(&self.root).args(args).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    /// Our own folder first, so that the agent finds the tenure that started it.
+    fn path(&self) -> Option<OsString> {
+        let own = crate::own_binary().ok()?.parent()?.to_owned();
+        let rest = self.env.vars.get(&OsString::from("PATH")).cloned().unwrap_or_default();
+        std::env::join_paths(std::iter::once(own).chain(std::env::split_paths(&rest))).ok()
+    }
+}
+
+impl Outside for Program<'_> {
+    fn agent(&self, name: &str) -> Result<Command> {
+        let path = self.env.vars.get(&OsString::from("PATH")).map(OsString::as_os_str);
+        let agent = preset::resolve(name, &self.config.presets, &self.root, path)
+            .map_err(|e| Error::Config(e.to_string()))?;
+        let own =
+            crate::own_binary().map_err(|e| Error::General(format!("cannot find the tenure binary: {e}")))?;
+        let mut command = Command::new(own);
+        command.arg("start-attempt").arg("--").arg(&agent.program).args(&agent.args);
+        command.env_clear();
+        for (name, value) in &self.env.vars {
+            let text = name.to_string_lossy();
+            let ours = ["TENURE_JSON", "TENURE_NO_WAIT", "TENURE_AGENT", "TENURE_FENCE", "TENURE_ATTEMPT"];
+            if !ours.contains(&text.as_ref()) && !SESSION_MARKERS.contains(&text.as_ref()) {
+                command.env(name, value);
+            }
+        }
+        if let Some(path) = self.path() {
+            command.env("PATH", path);
+        }
+        command.envs(&agent.env);
+        Ok(command)
+    }
+
+    fn prompt(&self, task: &Task, purpose: Purpose) -> Result<String> {
+        let store = (self.open)()?;
+        let id: &TaskId = &task.id;
+        let (messages, events) = store.read(|view| {
+            let messages = view
+                .messages(&MessageFilter { task: Some(id.clone()), limit: 50, ..MessageFilter::default() })?
+                .0;
+            let filter =
+                EventFilter { task: Some(id.clone()), last: true, limit: 500, ..EventFilter::default() };
+            Ok((messages, view.events(&filter)?))
+        })?;
+        let spec = task.source_file.as_deref().map(|source| spec_text(&self.root, source));
+        let setbacks = prompt::setbacks(&events);
+        let diff = if purpose == Purpose::Review { self.diff_since(task) } else { None };
+        let role = match purpose {
+            Purpose::Work => Role::Work,
+            Purpose::Review => Role::Review { diff: diff.as_deref() },
+        };
+        let template = match purpose {
+            Purpose::Work => prompt::template(self.config.runners.prompt_template.as_deref(), &self.root)
+                .map_err(|e| Error::Config(e.to_string()))?,
+            Purpose::Review => prompt::REVIEW.into(),
+        };
+        let brief = Brief {
+            task,
+            spec: spec.as_ref().map(|found| found.as_ref()),
+            messages: &messages,
+            setbacks: &setbacks,
+            role,
+        };
+        prompt::render(&template, &brief).map_err(|e| Error::Config(e.to_string()))
+    }
+
+    /// The directory is a courtesy: a home that cannot be written is never in the way.
+    fn announce(&self, runner: &Runner, section: Option<&str>) {
+        let Some(home) = self.env.home() else { return };
+        if let Ok(directory) = Directory::open(&home, self.env.clock.clone()) {
+            let known = KnownRunner { runner: runner.clone(), section_name: section.map(str::to_owned) };
+            let _ = directory.save_runner(&known);
+        }
+    }
+
+    fn happened(&self, _what: Happening<'_>) {}
+}

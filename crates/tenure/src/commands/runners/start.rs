@@ -1,0 +1,302 @@
+//! `tenure runners start`: in the foreground, or as a process of its own that keeps nothing of its caller's.
+
+use std::io::{BufRead, BufReader};
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tenure_core::holder::Incarnation;
+use tenure_core::id::TaskId;
+use tenure_core::runner::Runner;
+use tenure_core::{ErrorCode, reference};
+use tenure_lock::should_skip_database;
+use tenure_runner::DatabaseFile;
+use tenure_runner::daemon::log::{DaemonLog, sweep};
+use tenure_runner::daemon::{self, Bell, Orders, Site, Summary, Timing};
+use tenure_sqlite::{Doorbell, SqliteStore};
+
+use super::list::runner_object;
+use super::outside::Program;
+use crate::answer::Answer;
+use crate::app::{App, Open, parse_duration, parse_ttl};
+use crate::interrupt::Interrupts;
+use crate::printer::CommandName;
+use crate::report::{Outcome, Report};
+use crate::text::{Style, Text};
+use crate::waiting;
+
+/// Start a runner: it takes ready tasks one after the other and has an agent work on each
+///
+/// It goes on until nothing is left. The project's place for a runner taken is exit 6 at once.
+///
+/// Example: tenure runners start --preset claude
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Only this task, then stop
+    #[arg(long, value_name = "T")]
+    task: Option<String>,
+    /// Only tasks of this section
+    #[arg(long, value_name = "S")]
+    section: Option<String>,
+    /// The agent (default: runners.preset)
+    #[arg(long, value_name = "NAME")]
+    preset: Option<String>,
+    /// How long a task is held without a heartbeat (default: locking.taskTimeout)
+    #[arg(long, value_name = "DUR", value_parser = parse_ttl)]
+    ttl: Option<Duration>,
+    /// Stay here and show what it does
+    #[arg(long)]
+    foreground: bool,
+    /// One task, then stop; exit 1 if it failed
+    #[arg(long)]
+    once: bool,
+    /// How long to wait for new work when nothing is left (default: runners.idleTimeout)
+    #[arg(long, value_name = "DUR", value_parser = parse_duration)]
+    idle_timeout: Option<Duration>,
+    /// The process behind a start without --foreground (for tenure itself)
+    #[arg(long, hide = true)]
+    detached: bool,
+}
+
+const NAME: CommandName = CommandName { command: "runners", subcommand: Some("start") };
+
+pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
+    if args.detached {
+        tenure_runner::detach();
+    }
+    let open = app.open()?;
+    let orders = orders(app, &open, &args)?;
+    let skip = should_skip_database(open.place.folder());
+    if skip.skip {
+        let who = skip.holder.clone().unwrap_or_else(|| "a malformed lock file".to_owned());
+        let mut report =
+            Report::new(ErrorCode::ExclusiveLocked, format!("the project is locked exclusively by {who}"));
+        *report.details = json!({"lockedBy": skip.holder});
+        return Err(report.hint("see who has it", "tenure exclusive status"));
+    }
+    if app.global.dry_run {
+        let mut text = Text::new();
+        text.line(format!("Would start a runner with {} on {}", orders.preset, orders.root.display()));
+        return Ok(Some(Answer::new(json!({"runner": null, "preset": orders.preset}), text)));
+    }
+    if !args.foreground && !args.detached {
+        return detach(app, &open, &args).map(Some);
+    }
+    serve(app, &open, &orders, &args)
+}
+
+fn orders(app: &App<'_>, open: &Open<'_>, args: &Args) -> Outcome<Orders> {
+    let runners = &open.config.runners;
+    let section = match &args.section {
+        Some(name) => {
+            let section = open.read(|view| reference::section(view, name))?;
+            Some((section.id, section.name))
+        }
+        None => None,
+    };
+    let task = match &args.task {
+        Some(task) => Some(TaskId::new(open.resolve(task)?.id)),
+        None => None,
+    };
+    let locking = &open.config.locking;
+    let preset = args.preset.clone().unwrap_or_else(|| runners.preset.clone());
+    let path = app.env.vars.get(&std::ffi::OsString::from("PATH")).map(std::ffi::OsString::as_os_str);
+    // Found out now, by whoever starts it, rather than later, by nobody.
+    let reviewer = open.config.review.preset.clone().filter(|_| open.config.review.enabled);
+    for name in std::iter::once(&preset).chain(&reviewer) {
+        tenure_runner::preset::resolve(name, &open.config.presets, &open.place.root, path)
+            .map_err(|e| Report::new(ErrorCode::Config, e.to_string()))?;
+    }
+    Ok(Orders {
+        root: open.place.root.clone(),
+        workdir: workdir(app, open),
+        section,
+        task,
+        once: args.once,
+        preset,
+        reviewer,
+        places: runners.max_concurrent,
+        timing: Timing {
+            ttl: args.ttl.unwrap_or(locking.task_timeout),
+            section_ttl: locking.section_timeout,
+            stale: runners.stale_timeout,
+            heartbeat: runners.heartbeat_interval,
+            idle: args.idle_timeout.unwrap_or(runners.idle_timeout),
+            wait: locking.wait_timeout,
+            poll: locking.poll_interval,
+            hang: runners.subprocess_hang_timeout,
+            agent: runners.agent_timeout,
+            grace: runners.kill_grace,
+        },
+    })
+}
+
+/// A runner that was started in a linked worktree has its agents work there; any other in the project's root.
+fn workdir(app: &App<'_>, open: &Open<'_>) -> PathBuf {
+    let start = app.start().unwrap_or_else(|_| open.place.root.clone());
+    let start = start.canonicalize().unwrap_or(start);
+    if start.starts_with(&open.place.root) {
+        return open.place.root.clone();
+    }
+    start
+        .ancestors()
+        .find(|top| top.join(".git").is_file())
+        .map_or_else(|| open.place.root.clone(), PathBuf::from)
+}
+
+/// Starts ourselves as a process of its own, and waits only until it has its place or says why not.
+fn detach(app: &mut App<'_>, open: &Open<'_>, args: &Args) -> Outcome<Answer> {
+    let failed = |e: std::io::Error| Report::new(ErrorCode::General, format!("cannot start the runner: {e}"));
+    let mut command = Command::new(crate::own_binary().map_err(failed)?);
+    command.arg("--json").arg("-C").arg(app.start()?);
+    if let Some(config) = &app.global.config {
+        command.arg("--config").arg(app.env.cwd.join(config));
+    }
+    if app.global.no_hooks {
+        command.arg("--no-hooks");
+    }
+    command.args(["runners", "start", "--detached"]);
+    for (flag, value) in [("--task", &args.task), ("--section", &args.section), ("--preset", &args.preset)] {
+        if let Some(value) = value {
+            command.arg(format!("{flag}={value}"));
+        }
+    }
+    for (flag, value) in [("--ttl", args.ttl), ("--idle-timeout", args.idle_timeout)] {
+        if let Some(value) = value {
+            command.arg(flag).arg(tenure_core::duration::format_short(value));
+        }
+    }
+    if args.once {
+        command.arg("--once");
+    }
+    command.env_clear().envs(&app.env.vars).env_remove("TENURE_ATTEMPT");
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).current_dir(&open.place.root);
+    let mut child = command.spawn().map_err(failed)?;
+    let mut line = String::new();
+    if let Some(stdout) = child.stdout.take() {
+        BufReader::new(stdout).read_line(&mut line).map_err(failed)?;
+    }
+    let answer: Value = serde_json::from_str(&line).unwrap_or(Value::Null);
+    if answer["success"] == true {
+        let runner = &answer["data"]["runner"];
+        let short: String = runner["id"].as_str().unwrap_or_default().chars().take(8).collect();
+        let mut text = Text::new();
+        text.styled(Style::Good, "Started").and(
+            Style::Plain,
+            format!(
+                " runner {short} (pid {}) with {}",
+                runner["pid"],
+                answer["data"]["preset"].as_str().unwrap_or_default()
+            ),
+        );
+        return Ok(Answer::new(answer["data"].clone(), text)
+            .hint("see what it does", format!("tenure runners logs {short} --follow"))
+            .hint("stop it", format!("tenure runners stop {short}")));
+    }
+    Err(relayed(&answer["error"]))
+}
+
+/// The child's refusal, as our own.
+fn relayed(error: &Value) -> Report {
+    let code = error["code"].as_str().unwrap_or_default();
+    let code = ErrorCode::ALL.iter().copied().find(|c| c.as_str() == code).unwrap_or(ErrorCode::General);
+    let message = error["message"].as_str().unwrap_or("the runner ended before it had begun");
+    let mut report = Report::new(code, message);
+    *report.details = error["details"].clone();
+    report
+}
+
+fn serve(app: &mut App<'_>, open: &Open<'_>, orders: &Orders, args: &Args) -> Outcome<Option<Answer>> {
+    let logs = app.env.home().unwrap_or_else(|| open.place.folder()).join("runners").join("logs");
+    sweep(&logs, open.config.runners.log_retention, app.env.clock.now());
+    sweep(&open.place.folder().join("logs"), open.config.runners.log_retention, app.env.clock.now());
+    let log = DaemonLog::open(
+        &logs,
+        std::process::id(),
+        args.foreground && !app.global.quiet,
+        app.env.clock.clone(),
+    );
+    let database = DatabaseFile::at(&open.place.database()).map_err(|e| {
+        Report::new(ErrorCode::Store, format!("cannot look at {}: {e}", open.place.database().display()))
+    })?;
+    let (path, options) = (open.place.database(), app.store_options());
+    let another = || {
+        let store = SqliteStore::open(&path, options.clone())?;
+        Ok(Box::new(store) as Box<dyn tenure_core::store::Store>)
+    };
+    let me = Incarnation::current();
+    let interrupts = Interrupts::listen().map_err(Report::from)?;
+    let doorbell = waiting::bind(app.env);
+    let address = doorbell.as_ref().map(Doorbell::address);
+    let program = Program { env: app.env, config: &open.config, root: orders.root.clone(), open: &another };
+    let world = open.world();
+    let actor = app.identity(&crate::identity::Who::default())?.holder.id;
+    // Whoever starts a runner by hand wants it to try again.
+    open.write(|tx| {
+        for preset in std::iter::once(&orders.preset).chain(&orders.reviewer) {
+            daemon::unpark(tx, preset, &actor)?;
+        }
+        Ok(())
+    })?;
+    let site = Site {
+        store: open.store.as_ref(),
+        open: &another,
+        world,
+        clock: app.env.clock.as_ref(),
+        me: &me,
+        signals: &interrupts,
+        doorbell: doorbell
+            .as_ref()
+            .zip(address.as_deref())
+            .map(|(bell, address)| Bell { address, fd: bell.as_fd() }),
+        database: &database,
+        log: &log,
+        orders,
+        outside: &program,
+    };
+    let preset = orders.preset.clone();
+    let section = orders.section.as_ref().map(|(_, name)| name.clone());
+    let data =
+        |runner: &Runner| json!({"runner": runner_object(runner, section.as_deref()), "preset": preset});
+    let detached = args.detached;
+    let printer = &mut app.printer;
+    let ran = daemon::run(&site, &mut |runner| {
+        if detached {
+            printer.answer(NAME, &Answer::new(data(runner), Text::new()));
+            leave_streams();
+        }
+    });
+    let summary = match ran {
+        Ok(summary) => summary,
+        Err(error) if detached && error.code() != ErrorCode::RunnerActive => {
+            // The log has it; there is nobody left to tell, unless it failed before it began.
+            return Err(error.into());
+        }
+        Err(error) => return Err(error.into()),
+    };
+    if detached {
+        return Ok(None);
+    }
+    Ok(Some(goodbye(&summary, data(&summary.runner), args.once)))
+}
+
+fn goodbye(summary: &Summary, mut data: Value, once: bool) -> Answer {
+    if let Some(fields) = data.as_object_mut() {
+        fields.insert("completed".into(), json!(summary.completed));
+        fields.insert("failed".into(), json!(summary.failed));
+    }
+    let mut text = Text::new();
+    text.line(format!("{} completed, {} not", summary.completed, summary.failed));
+    Answer::new(data, text).exit(u8::from(once && summary.failed > 0))
+}
+
+/// The caller waits for our first line and must not wait for more.
+fn leave_streams() {
+    if let Ok(null) = std::fs::File::options().read(true).write(true).open("/dev/null") {
+        let _ = rustix::stdio::dup2_stdin(&null);
+        let _ = rustix::stdio::dup2_stdout(&null);
+        let _ = rustix::stdio::dup2_stderr(&null);
+    }
+}

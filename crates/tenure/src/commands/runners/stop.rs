@@ -1,0 +1,141 @@
+//! `tenure runners stop`.
+
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use serde_json::{Value, json};
+use tenure_core::ErrorCode;
+use tenure_core::holder::{Incarnation, Liveness};
+use tenure_core::runner::Runner;
+use tenure_sqlite::{Directory, KnownRunner};
+
+use super::list::known;
+use crate::answer::Answer;
+use crate::app::App;
+use crate::project::Place;
+use crate::report::{Outcome, Report};
+use crate::text::Text;
+
+/// Stop a runner: its agent ends, its task goes back
+///
+/// Without an id it stops this project's runners only. Nothing running is no error.
+///
+/// Example: tenure runners stop
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The runner, by its id or a beginning of it
+    id: Option<String>,
+    /// Every runner on this machine
+    #[arg(long, conflicts_with = "id")]
+    all: bool,
+    /// Kill it, then put right what it leaves
+    #[arg(long)]
+    force: bool,
+}
+
+/// Beyond the grace that the runner itself gives its agent.
+const SLACK: Duration = Duration::from_secs(5);
+
+pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+    let targets = targets(app, &args)?;
+    let mut text = Text::new();
+    if targets.is_empty() {
+        text.line("No runner is running here.");
+    }
+    let mut stopped: Vec<Value> = Vec::new();
+    let mut stubborn = Vec::new();
+    for known in &targets {
+        let runner = &known.runner;
+        let short: String = runner.id.chars().take(8).collect();
+        if app.global.dry_run {
+            text.line(format!("Would stop runner {short} (pid {})", runner.process.process.pid));
+        } else if end(app, &runner.process, args.force, grace(app, runner)) {
+            if args.force {
+                super::reconcile_at(app, &runner.project_path)?;
+            }
+            text.line(format!("Stopped runner {short} (pid {})", runner.process.process.pid));
+        } else {
+            stubborn.push(short.clone());
+        }
+        stopped.push(
+            json!({"id": runner.id, "pid": runner.process.process.pid, "projectPath": runner.project_path}),
+        );
+    }
+    if let Some(short) = stubborn.first() {
+        return Err(Report::new(
+            ErrorCode::General,
+            format!("runner {short} has not ended yet; it was asked to"),
+        )
+        .hint("see what it does", format!("tenure runners logs {short}")));
+    }
+    Ok(Answer::new(json!({"runners": stopped, "total": stopped.len()}), text))
+}
+
+fn grace(app: &App<'_>, runner: &Runner) -> Duration {
+    let place = Place { root: runner.project_path.clone().into() };
+    app.config(Some(&place)).map_or(SLACK, |config| config.runners.kill_grace) + SLACK
+}
+
+fn targets(app: &App<'_>, args: &Args) -> Outcome<Vec<KnownRunner>> {
+    let place = if args.id.is_none() && !args.all { Some(app.find()?) } else { None };
+    let home = app.home()?;
+    let Some(directory) = Directory::open_existing(&home, app.env.clock.clone())? else {
+        return match &args.id {
+            Some(id) => Err(unknown(id)),
+            None => Ok(Vec::new()),
+        };
+    };
+    let mut all = known(app, &directory)?;
+    if let Some(id) = &args.id {
+        let mut fitting: Vec<_> = all.into_iter().filter(|k| k.runner.id.starts_with(id.as_str())).collect();
+        return match fitting.len() {
+            0 => Err(unknown(id)),
+            1 => {
+                fitting.retain(|k| !k.runner.status.is_over());
+                Ok(fitting)
+            }
+            _ => Err(Report::new(ErrorCode::Ambiguous, format!("several runners begin with {id}"))
+                .hint("see them all", "tenure runners list")),
+        };
+    }
+    all.retain(|k| !k.runner.status.is_over());
+    if let Some(place) = place {
+        let here = place.root.to_string_lossy().into_owned();
+        all.retain(|k| k.runner.project_path == here);
+    }
+    Ok(all)
+}
+
+fn unknown(id: &str) -> Report {
+    Report::new(ErrorCode::RunnerNotFound, format!("there is no runner {id}"))
+        .hint("see them all", "tenure runners list")
+}
+
+/// Signals exactly that process and waits for its end. A recycled pid is never signalled.
+fn end(app: &App<'_>, who: &Incarnation, force: bool, patience: Duration) -> bool {
+    let pid = i32::try_from(who.process.pid).ok().and_then(Pid::from_raw);
+    let Some(pidfd) = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) else { return true };
+    // Asked after opening: from here on the descriptor means the process that was recorded, or none.
+    if app.env.judge.liveness(who) != Liveness::Alive {
+        return true;
+    }
+    let signal = if force { Signal::KILL } else { Signal::TERM };
+    let _ = pidfd_send_signal(&pidfd, signal);
+    let end = Instant::now() + patience;
+    loop {
+        let left = end.saturating_duration_since(Instant::now());
+        let timeout = Timespec {
+            tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: i64::from(left.subsec_nanos()),
+        };
+        let mut polled = [PollFd::from_borrowed_fd(pidfd.as_fd(), PollFlags::IN)];
+        match poll(&mut polled, Some(&timeout)) {
+            Ok(0) => return false,
+            Ok(_) => return true,
+            Err(_) if left.is_zero() => return false,
+            Err(_) => {}
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The agent calls tenure back: its word wins, for its own task only.
+
+use crate::world::Project;
+
+#[test]
+fn an_agents_own_word_wins_over_its_exit_code() {
+    let project = Project::new();
+    project.task("A", &["tenure task done A", "exit 1"]);
+    project.task("B", &["tenure task fail B -m 'no chance'"]);
+    project.task("C", &["tenure task release C -m 'for another day'", "mark c"]);
+    let ran = project.work(&["--section", "none"]);
+    assert_eq!(ran.code, Some(4), "there is no such section: {ran:?}");
+    for (key, status) in [("A", "completed"), ("B", "failed"), ("C", "pending")] {
+        let ran = project.work(&["--task", key]);
+        assert!(ran.err.contains("as it said itself"), "{}", ran.err);
+        assert_eq!(project.status(key), status);
+    }
+    assert_eq!(project.marks("c").len(), 1);
+}
+
+#[test]
+fn an_agent_finishes_its_own_task_claims_a_second_one_and_both_are_right() {
+    let project = Project::new();
+    let on_own = [
+        "tenure task renew A",
+        "tenure task check A",
+        "tenure msg send --task A -m 'nearly there'",
+        "tenure task done A",
+        "tenure task claim B",
+        "tenure task done B",
+        "tenure task done B",
+        "tenure task done C",
+        "tenure task claim D",
+        "tenure task done D --fence $TENURE_FENCE",
+        "tenure task release D",
+    ];
+    project.task("A", &on_own);
+    project.task("B", &["mark wrong"]);
+    project.task("C", &["mark c"]);
+    project.task("D", &["mark d"]);
+    let ran = project.work(&[]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let fence = first_fence(&project);
+    let codes = project.marks(&format!("codes-{fence}"));
+    assert_eq!(codes, ["0", "0", "0", "0", "0", "0", "0", "8", "0", "8", "0"], "{ran:?}");
+    for key in ["A", "B", "C", "D"] {
+        assert_eq!(project.status(key), "completed");
+        assert_eq!(project.moves(key, "completed"), 1, "{key}");
+    }
+    assert!(project.marks("wrong").is_empty(), "nobody worked on B again");
+    assert_eq!((project.marks("c").len(), project.marks("d").len()), (1, 1));
+    let done = project.ok(&["locks", "show", "B", "--history"]);
+    assert!(
+        !done.to_string().contains(&format!("\"fence\":{fence},")),
+        "B was held under a fence of its own"
+    );
+}
+
+fn first_fence(project: &Project) -> String {
+    let id = project.show("A")["id"].clone();
+    let feed = project.feed();
+    feed.iter().find(|e| e["taskId"] == id && e["fence"].is_i64()).unwrap()["fence"].to_string()
+}
+
+#[test]
+fn what_an_agent_claimed_besides_does_not_end_with_its_runner() {
+    let project = Project::new();
+    project.task("A", &["tenure task claim B --ttl 1h", "tenure whoami"]);
+    project.task("B", &[]);
+    assert_eq!(project.work(&["--task", "A"]).code, Some(0));
+    assert_eq!((project.status("A").as_str(), project.status("B").as_str()), ("completed", "in_progress"));
+    let holder = project.show("B")["lease"]["holder"].clone();
+    assert_eq!(holder["kind"], "agent", "the agent's own name, not its runner's: {holder}");
+}
+
+#[test]
+fn an_agent_that_is_killed_every_time_is_given_up_after_three_attempts() {
+    let project = Project::new();
+    project.task("A", &["mark tried", "kill KILL"]);
+    let ran = project.work(&[]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!((project.status("A").as_str(), project.marks("tried").len()), ("failed", 3));
+    assert!(ran.err.contains("killed by signal 9"), "{}", ran.err);
+}
+
+#[test]
+fn the_agent_knows_where_it_is_and_what_it_holds() {
+    let project = Project::new();
+    let ask = "tenure events --task $TENURE_TASK_ID --json >/dev/null";
+    project.task("A", &[ask, "tenure whoami --json >$PRETEND/whoami", "print $PWD", "mark begun"]);
+    assert_eq!(project.work(&[]).code, Some(0));
+    let fence = project.marks("begun")[0].clone();
+    assert_eq!(project.marks(&format!("codes-{fence}")), ["0", "0"]);
+    let prompt = std::fs::read_to_string(project.shared(&format!("prompt-do-{fence}"))).unwrap();
+    for part in
+        ["# Task A", "tenure task done A", "tenure task fail A", "tenure task release A", "tenure msg send"]
+    {
+        assert!(prompt.contains(part), "{part}: {prompt}");
+    }
+    let whoami: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(project.shared("whoami")).unwrap()).unwrap();
+    assert!(whoami.to_string().contains(&format!("-{fence}")), "{whoami}");
+}

@@ -1,0 +1,76 @@
+//! `kill -9` of a runner at random moments.
+
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use crate::world::{Dice, Project, full_or, until};
+
+#[test]
+fn a_killed_runner_leaves_nothing_that_the_next_does_not_put_right() {
+    let mut dice = Dice::for_test("kill -9");
+    let project = Project::with(
+        "runners: {preset: pretend, killGrace: 300ms}\nlocking: {pollInterval: 1s}\ntasks: {maxAttempts: 1000}",
+    );
+    for round in 0..full_or(100, 10) {
+        let keys: Vec<String> = (0..3).map(|n| format!("R{round}.{n}")).collect();
+        project.task(&keys[0], &["print one"]);
+        project.task(&keys[1], &["fork", "deaf", "away", "mark here", "sleep 0.2"]);
+        project.task(&keys[2], &["print three"]);
+        let mut runner = project.spawn(&["runners", "start", "--foreground"]);
+        std::thread::sleep(Duration::from_millis(dice.below(900)));
+        let was_running = runner.is_running();
+        runner.signal(Signal::KILL);
+        drop(runner);
+        let before = project.agents();
+
+        // One reconcile: that of the next start. Nothing is ready while this agent's section of the work is closed.
+        let next = project.ok(&["runners", "start", "--idle-timeout", "10m"]);
+        until("no process of the old attempt is alive", || {
+            let now = project.agents();
+            before.iter().all(|pid| !now.contains(pid))
+        });
+        until("the backlog is finished", || keys.iter().all(|key| project.status(key) == "completed"));
+        project.ok(&["runners", "stop", next["runner"]["id"].as_str().unwrap()]);
+        project.expect_no_agents();
+        assert!(project.locks().is_empty());
+        for key in &keys {
+            assert_eq!(project.moves(key, "completed"), 1, "round {round}, {key}, running: {was_running}");
+        }
+    }
+}
+
+#[test]
+fn the_moment_the_next_runner_has_its_place_nothing_of_the_old_attempt_is_alive() {
+    let project = Project::new();
+    project.task("A", &["deaf", "fork", "away", "mark begun", "hang"]);
+    let runner = project.runner(&[]);
+    project.wait_for("begun");
+    let before = project.agents();
+    assert!(before.len() >= 4, "{before:?}");
+    runner.signal(Signal::KILL);
+    drop(runner);
+    project.ok(&["tasks", "skip", "A", "--force"]);
+    // It finds nothing to do, and says so only after it has put right what was left.
+    let next = project.work(&[]);
+    assert_eq!(next.code, Some(0), "{next:?}");
+    project.expect_no_agents();
+    assert!(next.err.contains("Ended what was left of attempt"), "{}", next.err);
+}
+
+#[test]
+fn stop_by_force_kills_the_runner_and_puts_right_what_it_leaves() {
+    let project = Project::new();
+    project.task("A", &["deaf", "fork", "away", "mark begun", "hang"]);
+    let started = project.ok(&["runners", "start"]);
+    project.wait_for("begun");
+    project.ok(&["runners", "stop", "--force"]);
+    project.expect_no_agents();
+    assert_eq!(project.status("A"), "pending");
+    assert!(project.locks().is_empty());
+    let listed = project.ok(&["runners", "list", "--ended", "1"])["runners"][0].clone();
+    assert_eq!(
+        (listed["id"].clone(), listed["status"].as_str()),
+        (started["runner"]["id"].clone(), Some("failed"))
+    );
+}

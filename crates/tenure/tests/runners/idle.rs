@@ -1,0 +1,73 @@
+//! An idle runner costs next to nothing and starts at once.
+
+use std::time::{Duration, Instant};
+
+use crate::processes::{cpu, memory};
+use crate::world::{Project, full_or};
+
+#[test]
+fn an_idle_runner_is_small_and_quiet_and_starts_far_sooner_than_it_polls() {
+    let poll = Duration::from_secs(60);
+    let project = Project::with("runners: {preset: pretend}\nlocking: {pollInterval: 60s}");
+    let started = project.ok(&["runners", "start", "--idle-timeout", "1h"]);
+    let pid = u32::try_from(started["runner"]["pid"].as_u64().unwrap()).unwrap();
+    project.wait_for_log(pid, "Going idle");
+
+    let (switches, used) = (wakings(pid), cpu(pid));
+    let watched = Duration::from_secs(full_or(60, 3));
+    std::thread::sleep(watched);
+    let (switches, used) = (wakings(pid) - switches, cpu(pid) - used);
+    let (whole, own) = (memory(pid, "VmRSS"), memory(pid, "RssAnon"));
+    eprintln!(
+        "idle for {watched:?}: {used:?} of processor time, woken {switches} times, {whole} kB, {own} kB its own"
+    );
+    // A tenth of a percent would be 1 ms a second; a heartbeat may fall into it.
+    assert!(used < watched / 100, "{used:?}");
+    assert!(switches < 50, "{switches}");
+    // The pages of an unoptimised program file are not what is measured here.
+    assert!(own < 10 * 1024, "{own} kB");
+
+    for n in 0..3 {
+        let key = format!("T{n}");
+        let mark = format!("begun{n}");
+        project.task(&key, &[&format!("mark {mark}")]);
+        let added = Instant::now();
+        project.wait_for(&mark);
+        let took = added.elapsed();
+        eprintln!("the agent had begun {} ms after tasks add", took.as_millis());
+        assert!(took < poll / 10, "{took:?}");
+        project.wait_until(&key, "completed");
+    }
+    project.ok(&["runners", "stop"]);
+}
+
+#[test]
+fn what_becomes_ready_without_being_added_wakes_it_as_well() {
+    let project = Project::with("runners: {preset: pretend}\nlocking: {pollInterval: 1h, waitTimeout: 2h}");
+    project.task("A", &[]);
+    project.task_in("B", &["mark b"], &["--depends-on", "A"]);
+    project.ok(&["tasks", "update", "A", "--status", "failed"]);
+    let runner = project.runner(&["--idle-timeout", "1h"]);
+    project.wait_for_log(runner.pid(), "Nothing is ready: B waits for A");
+    project.ok(&["tasks", "skip", "A"]);
+    project.wait_for("b");
+    project.task("C", &["mark c"]);
+    project.wait_for("c");
+    project.ok(&["tasks", "retry", "A"]);
+    project.wait_until("A", "completed");
+    project.ok(&["runners", "stop"]);
+    assert_eq!(runner.end().code, Some(0));
+}
+
+fn wakings(pid: u32) -> u64 {
+    let mut sum = 0;
+    for task in std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten() {
+        let status = std::fs::read_to_string(task.path().join("status")).unwrap_or_default();
+        let of = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            line.and_then(|n| n.trim().parse::<u64>().ok()).unwrap_or(0)
+        };
+        sum += of("voluntary_ctxt_switches:") + of("nonvoluntary_ctxt_switches:");
+    }
+    sum
+}

@@ -1,0 +1,77 @@
+//! What agents print: bounded in memory and on disk, and harmless to look at.
+
+use std::time::Duration;
+
+use crate::processes::memory;
+use crate::world::{Project, full_or};
+
+#[test]
+fn a_flood_of_output_is_bounded_in_memory_and_on_disk_and_the_heart_beats_on() {
+    let project = Project::hasty();
+    let size = full_or(1_000_000_000_u64, 64_000_000);
+    project.task("A", &["print calm", "mark begun", &format!("flood {size}"), "mark flooded", "wait go"]);
+    let runner = project.runner(&[]);
+    project.wait_for("begun");
+    let (mut beats, mut last, mut peak) = (0, serde_json::Value::Null, 0);
+    let begun = std::time::Instant::now();
+    while !project.shared("flooded").exists() {
+        let lock = project.ok(&["locks", "show", "A"])["lock"].clone();
+        assert_eq!(lock["expired"], false, "{lock}");
+        if lock["heartbeatAt"] != last {
+            (beats, last) = (beats + 1, lock["heartbeatAt"].clone());
+        }
+        peak = peak.max(memory(runner.pid(), "VmHWM"));
+        assert!(begun.elapsed() < Duration::from_secs(600), "the flood does not end");
+    }
+    let took = begun.elapsed();
+    project.give("go");
+    assert_eq!(runner.end().code, Some(0));
+    assert_eq!(project.status("A"), "completed");
+    let sizes: Vec<u64> = project.attempt_logs().iter().map(|path| path.metadata().unwrap().len()).collect();
+    eprintln!("flood of {size} bytes: {took:?}, {beats} beats, peak {peak} kB, logs {sizes:?}");
+    assert!(sizes.len() <= 2 && sizes.iter().sum::<u64>() <= 16 * 1024 * 1024, "{sizes:?}");
+    assert!(peak < 64 * 1024, "{peak} kB");
+}
+
+#[test]
+fn long_lines_broken_text_and_escapes_are_harmless_in_the_log() {
+    let project = Project::new();
+    project.task("A", &["line 1000000", "bytes", "print \u{202e}evil", "print fin"]);
+    assert_eq!(project.work(&[]).code, Some(0));
+    let logs = project.attempt_logs();
+    let text = std::fs::read_to_string(&logs[0]).unwrap();
+    assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "control characters");
+    assert!(!text.contains('\u{202e}'));
+    assert!(text.lines().all(|line| line.starts_with("[20") && line.len() < 70_000));
+    assert!(text.contains("before") && text.contains("after"), "the text itself is there");
+    assert!(text.trim_end().ends_with("fin"));
+    let whole: usize = text.lines().map(|line| line.matches('x').count()).sum();
+    assert!(whole >= 1_000_000, "nothing of the long line is lost: {whole}");
+}
+
+#[test]
+fn every_line_is_written_through_as_it_comes() {
+    let project = Project::new();
+    project.task("A", &["print early", "mark begun", "wait go"]);
+    let runner = project.runner(&[]);
+    project.wait_for("begun");
+    crate::world::until("the line is in the log", || {
+        std::fs::read_to_string(&project.attempt_logs()[0]).unwrap().contains("] early\n")
+    });
+    project.give("go");
+    assert_eq!(runner.end().code, Some(0));
+}
+
+#[test]
+fn a_process_beyond_reach_that_keeps_the_output_open_does_not_keep_the_runner() {
+    let project = Project::new();
+    project.task("A", &["print before", "escape", "print after"]);
+    project.task("B", &[]);
+    let begun = std::time::Instant::now();
+    let ran = project.work(&[]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!((project.status("A").as_str(), project.status("B").as_str()), ("completed", "completed"));
+    let text = std::fs::read_to_string(&project.attempt_logs()[0]).unwrap();
+    assert!(text.contains("] before\n") && text.contains("] after\n"), "{text}");
+    assert!(begun.elapsed() < Duration::from_secs(50), "it waited for a process that is not its own");
+}

@@ -1,0 +1,91 @@
+//! An agent that cannot work at all does not fail the whole backlog.
+
+use crate::world::Project;
+
+#[test]
+fn an_expired_login_parks_the_preset_and_leaves_the_tasks_pending() {
+    let project = Project::new();
+    for n in 1..=6 {
+        project.task(&format!("T{n}"), &["print Please run /login first", "mark tried", "exit 1"]);
+    }
+    let ran = project.work(&[]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.err.contains("preset pretend is parked: Please run /login first"), "{}", ran.err);
+    assert_eq!(project.marks("tried").len(), 3, "three in a row, and no more");
+    for n in 1..=6 {
+        assert_eq!(project.status(&format!("T{n}")), "pending");
+    }
+    let status = project.ok(&["status"]);
+    assert_eq!(status["parked"][0]["preset"], "pretend", "{status}");
+    assert_eq!(status["parked"][0]["reason"], "Please run /login first");
+    assert!(status["parked"][0]["nextTryAt"].is_string());
+    for args in [&["why"][..], &["why", "T1"][..]] {
+        let why = project.ok(args);
+        let reasons = why["reasons"].as_array().unwrap();
+        let parked = reasons.iter().find(|r| r["kind"] == "parked").unwrap_or_else(|| panic!("{why}"));
+        assert!(parked["reason"].as_str().unwrap().contains("Please run /login first"), "{why}");
+        assert_eq!(why["moving"], false);
+    }
+    let text = project.run(&["why"]).out;
+    assert!(text.contains("tenure runners start"), "{text}");
+    let shown = project.run(&["status"]).out;
+    assert!(shown.contains("pretend is parked"), "{shown}");
+
+    // Logged in again: whoever starts a runner by hand wants it to try.
+    let again = project.work(&["--once"]);
+    assert_eq!(again.code, Some(1));
+    assert_eq!(project.marks("tried").len(), 4);
+    let kinds: Vec<_> = project
+        .feed()
+        .iter()
+        .map(|e| e["kind"].as_str().unwrap().to_owned())
+        .filter(|k| k.starts_with("preset"))
+        .collect();
+    assert_eq!(kinds, ["preset.parked", "preset.unparked"]);
+    assert_eq!(project.ok(&["status"])["parked"], serde_json::json!([]));
+}
+
+#[test]
+fn an_agent_that_cannot_be_started_is_found_before_anything_is_taken() {
+    let project = Project::new();
+    project.task("A", &[]);
+    let ran = project.run(&["--json", "runners", "start", "--preset", "nobody"]);
+    assert_eq!((ran.code, ran.json()["error"]["code"].as_str()), (Some(3), Some("CONFIG_ERROR")), "{ran:?}");
+    assert_eq!(project.status("A"), "pending");
+}
+
+#[test]
+fn a_prompt_that_cannot_be_written_ends_the_runner_and_leaves_no_task_in_progress() {
+    let project = Project::with("runners: {preset: pretend, promptTemplate: 'Do {{task.wish}}'}");
+    project.task("A", &[]);
+    let ran = project.work(&[]);
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    assert!(ran.err.contains("{{task.wish}}"), "{}", ran.err);
+    assert_eq!(project.status("A"), "pending");
+    assert_eq!(project.ok(&["locks", "list"])["total"], 0);
+}
+
+#[test]
+fn without_a_runner_why_says_so() {
+    let project = Project::new();
+    project.task("A", &["mark begun", "wait go"]);
+    let why = project.ok(&["why"]);
+    assert!(why["reasons"].as_array().unwrap().iter().any(|r| r["kind"] == "no_runner"), "{why}");
+    let runner = project.runner(&[]);
+    project.wait_for("begun");
+    project.task("B", &[]);
+    let why = project.ok(&["why"]);
+    assert!(!why["reasons"].as_array().unwrap().iter().any(|r| r["kind"] == "no_runner"), "{why}");
+    let status = project.ok(&["status"]);
+    let shown = &status["runners"][0];
+    assert_eq!(
+        (shown["status"].as_str(), shown["pid"].as_u64()),
+        (Some("running"), Some(u64::from(runner.pid())))
+    );
+    assert_eq!(shown["currentTask"], project.show("A")["id"]);
+    let text = project.run(&["status"]).out;
+    assert!(text.contains("running") && text.contains("A"), "{text}");
+    project.give("go");
+    assert_eq!(runner.end().code, Some(0));
+    assert_eq!(project.ok(&["status"])["runners"], serde_json::json!([]));
+}

@@ -1,0 +1,47 @@
+#!/bin/sh
+# The pretend agent. Its prompt tells it what to do: every line that begins with "$WORD: " (default "do: ") is one step.
+# PRETEND is a folder that it shares with the test.
+umask 077
+prompt=$(cat)
+name=${WORD:-do}
+printf '%s\n' "$prompt" >"$PRETEND/prompt-$name-$TENURE_FENCE"
+echo $$ >"$PRETEND/pid-$TENURE_FENCE"
+
+# A child, and whether it listens to SIGTERM is the parent's doing.
+linger() { while :; do sleep 1000; done; }
+
+step() {
+    verb=${1%% *}
+    rest=${1#"$verb"}
+    rest=${rest# }
+    case $verb in
+    print) printf '%s\n' "$rest" ;;
+    sleep) sleep "$rest" ;;
+    exit) exit "$rest" ;;
+    mark) echo "$TENURE_FENCE" >>"$PRETEND/$rest" ;;
+    wait) n=0; while [ ! -e "$PRETEND/$rest" ] && [ $n -lt 6000 ]; do sleep 0.02; n=$((n + 1)); done ;;
+    fork) linger & linger & ;;
+    deaf) trap '' TERM ;;
+    away) (setsid sh -c 'trap "" TERM; while :; do sleep 1000; done' &) ;;
+    # Out of anybody's reach, and it keeps its standard output open.
+    escape) (env -i PATH="$PATH" setsid sleep 60 &) ;;
+    hang) linger ;;
+    flood) yes "$(printf '%01000d' 7)" | head -c "$rest" ;;
+    line) head -c "$rest" /dev/zero | tr '\0' x; echo ;;
+    bytes) printf 'before\377\376\033[2J\033]0;title\007\rafter\n' ;;
+    stream) n=0; while [ $n -lt "$rest" ]; do echo "line $n"; n=$((n + 1)); sleep 0.05; done ;;
+    kill) kill "-$rest" $$ ;;
+    write) printf '%s\n' "${rest#* }" >"${rest%% *}" ;;
+    tenure) eval "tenure $rest"; code=$?; echo "exit $code"; echo "$code" >>"$PRETEND/codes-$TENURE_FENCE" ;;
+    *) echo "no such step: $verb"; exit 99 ;;
+    esac
+}
+
+while IFS= read -r text; do
+    case $text in
+    "$name: "*) step "${text#"$name: "}" ;;
+    esac
+done <<PROMPT
+$prompt
+PROMPT
+exit 0

@@ -1,0 +1,95 @@
+//! Nothing that the environment keeps secret is seen anywhere else, and what is kept is for its owner only.
+
+use std::os::unix::fs::PermissionsExt;
+
+use crate::processes;
+use crate::world::Project;
+
+const SECRET: &str = "hunter2-and-a-half";
+
+#[test]
+fn no_secret_of_the_environment_is_in_any_argument_log_event_or_database() {
+    let project = Project::new();
+    project.task("A", &["print at work", "fork", "mark begun", "wait go"]);
+    project.task("B", &["exit 1"]);
+    let mut command = project.command(&["runners", "start", "--foreground"]);
+    command
+        .env("API_TOKEN", SECRET)
+        .env("CLAUDECODE", "1")
+        .env("TENURE_FENCE", "7")
+        .env("TENURE_AGENT", "somebody");
+    let out = project.tenure_home().join("out");
+    command.stdout(std::fs::File::create(&out).unwrap());
+    command.stderr(std::fs::File::create(out.with_extension("err")).unwrap());
+    let mut child = command.spawn().unwrap();
+    project.wait_for("begun");
+    let tree = processes::with(&format!("API_TOKEN={SECRET}"));
+    assert!(tree.len() >= 4, "the runner and its agent have it: {tree:?}");
+    for pid in &tree {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        assert!(!String::from_utf8_lossy(&line).contains(SECRET));
+    }
+    for pid in project.agents() {
+        let environ = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        let names: Vec<_> =
+            environ.split(|b| *b == 0).map(|e| String::from_utf8_lossy(e).into_owned()).collect();
+        assert!(
+            !names.iter().any(|e| e.starts_with("CLAUDECODE=")
+                || e == "TENURE_AGENT=somebody"
+                || e == "TENURE_FENCE=7")
+        );
+    }
+    project.give("go");
+    assert!(child.wait().unwrap().success());
+
+    let mut seen = 0;
+    for folder in [project.root().join(".tenure"), project.tenure_home()] {
+        look_into(&folder, &mut seen);
+    }
+    assert!(seen >= 6, "databases and logs were looked at: {seen}");
+    let feed = serde_json::to_string(&project.feed()).unwrap();
+    assert!(!feed.contains(SECRET));
+}
+
+/// Every file below: no secret in it, and nobody else may read what tenure keeps.
+fn look_into(folder: &std::path::Path, seen: &mut usize) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let entry = entry.unwrap();
+        let (path, mode) = (entry.path(), entry.metadata().unwrap().permissions().mode() & 0o777);
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if entry.file_type().unwrap().is_dir() {
+            assert_eq!(mode, 0o700, "{}", path.display());
+            look_into(&path, seen);
+            continue;
+        }
+        let bytes = std::fs::read(&path).unwrap();
+        assert!(!bytes.windows(SECRET.len()).any(|w| w == SECRET.as_bytes()), "{}", path.display());
+        *seen += 1;
+        if name.ends_with(".log") || name.contains("tenure.db") {
+            assert_eq!(mode, 0o600, "{}", path.display());
+        }
+    }
+}
+
+#[test]
+fn the_prompt_is_read_from_a_file_without_a_name_and_is_in_no_argument() {
+    let project = Project::new();
+    project.task("A", &["print a very private wish", "mark begun", "wait go"]);
+    let runner = project.runner(&[]);
+    project.wait_for("begun");
+    for pid in project.agents() {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        assert!(!String::from_utf8_lossy(&line).contains("private wish"));
+    }
+    let left: Vec<_> = project
+        .attempt_logs()
+        .into_iter()
+        .filter(|path| path.file_name().unwrap().to_string_lossy().starts_with(".prompt"))
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
+    let pid: u32 = project.marks(&format!("pid-{}", project.marks("begun")[0]))[0].parse().unwrap();
+    let input = std::fs::metadata(format!("/proc/{pid}/fd/0")).unwrap();
+    assert_eq!(input.permissions().mode() & 0o777, 0o600);
+    project.give("go");
+    assert_eq!(runner.end().code, Some(0));
+}

@@ -1,0 +1,120 @@
+//! Seed 001's table of errors, a test for each row.
+
+use rustix::process::Signal;
+
+use crate::world::{Project, until};
+
+#[test]
+fn runner_crashes_and_the_next_one_takes_its_task_over() {
+    let project = Project::new();
+    project.task("A", &["mark begun", "wait go"]);
+    let runner = project.runner(&[]);
+    project.wait_for("begun");
+    runner.signal(Signal::KILL);
+    drop(runner);
+    project.give("go");
+    let next = project.work(&[]);
+    assert_eq!(next.code, Some(0), "{next:?}");
+    assert_eq!(project.status("A"), "completed");
+    assert_eq!(project.marks("begun").len(), 2, "it was begun by both");
+    assert_eq!(project.moves("A", "completed"), 1);
+}
+
+#[test]
+fn task_fails_and_is_marked_and_released_and_the_runner_continues() {
+    let project = Project::new();
+    project.task("A", &["print no way", "exit 3"]);
+    project.task("B", &["print fine"]);
+    let ran = project.work(&[]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!((project.status("A").as_str(), project.status("B").as_str()), ("failed", "completed"));
+    assert!(project.locks().is_empty());
+    assert!(ran.err.contains("Ended A: failed by its exit code (exit 3)"), "{}", ran.err);
+    let once = {
+        project.ok(&["tasks", "retry", "A"]);
+        project.work(&["--once"])
+    };
+    assert_eq!(once.code, Some(1), "--once says whether its task failed: {once:?}");
+}
+
+#[test]
+fn no_pending_tasks_and_the_runner_goes_idle_and_holds_nothing() {
+    let project = Project::new();
+    project.ok(&["sections", "add", "Backend"]);
+    project.task_in("A", &[], &["--section", "Backend"]);
+    let mut runner = project.runner(&["--idle-timeout", "10m"]);
+    project.wait_for_log(runner.pid(), "Going idle");
+    assert_eq!(project.status("A"), "completed");
+    assert!(project.locks().is_empty());
+    assert!(runner.is_running());
+    until("it is listed as idle", || project.ok(&["runners", "list"])["runners"][0]["status"] == "idle");
+    project.ok(&["runners", "stop"]);
+    assert_eq!(runner.end().code, Some(0));
+    let ended = project.ok(&["runners", "list", "--ended", "1"])["runners"][0].clone();
+    assert_eq!(ended["status"], "completed", "{ended}");
+    assert!(ended["completedAt"].is_string());
+}
+
+#[test]
+fn lock_held_by_another_and_the_runner_waits_and_proceeds() {
+    let project = Project::new();
+    project.task("A", &["mark begun"]);
+    project.ok(&["tasks", "claim", "A", "--agent", "bob"]);
+    let runner = project.runner(&["--task", "A"]);
+    project.wait_for_log(runner.pid(), "Waiting for task lock...");
+    assert!(project.marks("begun").is_empty());
+    project.ok(&["tasks", "release", "A", "--agent", "bob"]);
+    let ran = runner.end();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(project.status("A"), "completed");
+}
+
+#[test]
+fn lock_expired_and_the_runner_claims_it_and_continues_the_task() {
+    let project = Project::new();
+    project.task("A", &["mark begun"]);
+    project.ok(&["tasks", "claim", "A", "--agent", "bob", "--ttl", "1s"]);
+    let runner = project.runner(&["--task", "A"]);
+    let pid = runner.pid();
+    let ran = runner.end();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(project.status("A"), "completed");
+    let log = project.log(pid);
+    assert!(log.contains("Lock exists but expired ("), "{log}");
+    assert!(log.contains("Claiming expired lock"), "{log}");
+    let late = project.run(&["--json", "tasks", "done", "A", "--agent", "bob"]);
+    assert_eq!(late.code, Some(8), "{late:?}");
+}
+
+#[test]
+fn agent_timeout_kills_the_agent_releases_the_lock_and_marks_it_failed() {
+    let project = Project::with("runners: {preset: pretend, killGrace: 200ms, agentTimeout: 1s}");
+    project.task("A", &["deaf", "fork", "away", "stream 100000"]);
+    let ran = project.work(&[]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(project.status("A"), "failed");
+    assert!(ran.err.contains("not finished after 1s"), "{}", ran.err);
+    assert!(project.locks().is_empty());
+    project.expect_no_agents();
+}
+
+#[test]
+fn a_silent_agent_is_killed_and_its_task_tried_again_until_it_is_given_up() {
+    let project = Project::with("runners: {preset: pretend, killGrace: 200ms, subprocessHangTimeout: 1s}");
+    project.task("A", &["mark begun", "hang"]);
+    let ran = project.work(&[]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.err.contains("no output for 1s"), "{}", ran.err);
+    let task = project.show("A");
+    assert_eq!((task["status"].as_str(), task["attempts"].as_u64()), (Some("failed"), Some(3)), "{task}");
+    assert_eq!(project.marks("begun").len(), 3);
+    project.expect_no_agents();
+}
+
+#[test]
+fn an_agent_that_prints_now_and_then_is_not_hung() {
+    let project = Project::with("runners: {preset: pretend, killGrace: 200ms, subprocessHangTimeout: 2s}");
+    project.task("A", &["print 1", "sleep 1", "print 2", "sleep 1", "print 3", "sleep 1"]);
+    assert_eq!(project.work(&[]).code, Some(0));
+    assert_eq!(project.status("A"), "completed");
+}
