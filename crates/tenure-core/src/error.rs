@@ -115,7 +115,7 @@ pub enum Error {
     PermissionDenied { message: String, path: Option<PathBuf> },
     #[error("{message}")]
     Invalid { message: String, hint: Option<String> },
-    #[error("{reference:?} could be {}", list(candidates))]
+    #[error("{:?} could be {}", shortened(reference), list(candidates))]
     Ambiguous { reference: String, candidates: Vec<TaskName>, more: bool },
     #[error("this dependency would close a circle: {}", path.join(" → "))]
     DependencyCycle { path: Vec<String> },
@@ -123,15 +123,15 @@ pub enum Error {
     InvalidTransition { task: TaskName, verb: &'static str, hint: Option<String> },
     #[error("{0}")]
     Config(String),
-    #[error("there is no tenure project here")]
+    #[error("there is no tenure project in {} or above it", start.display())]
     NotInitialized { start: PathBuf, clone_at: Option<PathBuf> },
-    #[error("no task matches {reference:?}")]
+    #[error("no task matches {:?}", shortened(reference))]
     TaskNotFound { reference: String },
-    #[error("there is no section {name:?}")]
+    #[error("there is no section {:?}", shortened(name))]
     SectionNotFound { name: String, similar: Vec<String> },
-    #[error("nothing is held under {reference:?}")]
+    #[error("nothing is held under {:?}", shortened(reference))]
     LockNotFound { reference: String },
-    #[error("there is no agent {id:?}")]
+    #[error("there is no agent {:?}", shortened(id))]
     AgentNotFound { id: String },
     #[error("{}", locked_message(.0))]
     Locked(Box<Locked>),
@@ -190,6 +190,14 @@ impl Error {
             Self::NothingReady { .. } => ErrorCode::NothingReady,
             Self::NotReady { .. } => ErrorCode::NotReady,
         }
+    }
+}
+
+/// A message quotes what was given, which may be a megabyte.
+fn shortened(text: &str) -> std::borrow::Cow<'_, str> {
+    match text.char_indices().nth(80) {
+        Some((end, _)) => format!("{}…", &text[..end]).into(),
+        None => text.into(),
     }
 }
 

@@ -43,6 +43,11 @@ event_kinds! {
     AgentLeft => "agent.left",
     MessageSent => "message.sent",
     MessageAcknowledged => "message.acknowledged",
+    RunnerStarted => "runner.started",
+    RunnerStopped => "runner.stopped",
+    RunnerFailed => "runner.failed",
+    PresetParked => "preset.parked",
+    PresetUnparked => "preset.unparked",
 }
 
 #[derive(Debug, Clone, PartialEq)]

@@ -16,6 +16,7 @@ pub mod kernel;
 pub mod lease;
 pub mod reference;
 pub mod rules;
+pub mod runner;
 pub mod section;
 pub mod store;
 pub mod task;

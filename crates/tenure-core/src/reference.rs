@@ -61,6 +61,9 @@ pub fn section(view: &dyn View, reference: &str) -> Result<Section> {
 
 fn similar(name: &str, sections: &[Section]) -> Vec<String> {
     let wanted = name.to_lowercase();
+    if wanted.is_empty() || wanted.len() > crate::text::MAX_TITLE_CHARS * 4 {
+        return Vec::new();
+    }
     sections
         .iter()
         .filter(|s| {

@@ -36,6 +36,8 @@ pub enum Field {
     Section,
     Label,
     SourceFile,
+    Name,
+    Capability,
 }
 
 impl Field {
@@ -49,6 +51,8 @@ impl Field {
             Self::Section => "section name",
             Self::Label => "label",
             Self::SourceFile => "source file",
+            Self::Name => "name",
+            Self::Capability => "capability",
         }
     }
 }
@@ -113,6 +117,16 @@ pub fn check_section(text: &str) -> Result<(), TextError> {
 /// A label follows the rule for titles.
 pub fn check_label(text: &str) -> Result<(), TextError> {
     check_name(Field::Label, text, MAX_TITLE_CHARS)
+}
+
+/// The name of an agent or a project, for people, follows the rule for titles.
+pub fn check_display_name(text: &str) -> Result<(), TextError> {
+    check_name(Field::Name, text, MAX_TITLE_CHARS)
+}
+
+/// What an agent can do follows the rule for titles.
+pub fn check_capability(text: &str) -> Result<(), TextError> {
+    check_name(Field::Capability, text, MAX_TITLE_CHARS)
 }
 
 /// `FILE` or `FILE#anchor`: not blank, no NUL, no longer than a path may be.

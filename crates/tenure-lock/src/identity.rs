@@ -122,7 +122,12 @@ impl ProcessIdentity {
 
     /// Whether this life of the process still goes on.
     pub fn liveness(&self) -> Liveness {
-        judge(self, &Host::here(), sys::process::probe)
+        self.liveness_seen_from(&Host::here())
+    }
+
+    /// The same, for whoever asks about many and looks up once where it is itself.
+    pub fn liveness_seen_from(&self, here: &Host) -> Liveness {
+        judge(self, here, sys::process::probe)
     }
 }
 

@@ -193,6 +193,34 @@ CREATE TABLE agents (
     left_at      INTEGER
 ) STRICT;
 
+CREATE TABLE runners (
+    id              TEXT PRIMARY KEY,
+    status          TEXT NOT NULL CHECK (status IN ('idle', 'running', 'completed', 'failed')),
+    process         TEXT NOT NULL CHECK (json_valid(process)),
+    project_path    TEXT NOT NULL,
+    section_id      TEXT,
+    preset          TEXT NOT NULL,
+    current_task_id TEXT,
+    log_path        TEXT,
+    started_at      INTEGER NOT NULL,
+    heartbeat_at    INTEGER NOT NULL,
+    completed_at    INTEGER,
+    error           TEXT,
+    CHECK ((status IN ('completed', 'failed')) = (completed_at IS NOT NULL))
+) STRICT;
+
+CREATE INDEX runners_open ON runners (started_at) WHERE status IN ('idle', 'running');
+
+CREATE TABLE preset_health (
+    preset         TEXT PRIMARY KEY,
+    quick_failures INTEGER NOT NULL CHECK (quick_failures >= 0),
+    parked_at      INTEGER,
+    next_try_at    INTEGER,
+    times_parked   INTEGER NOT NULL CHECK (times_parked >= 0),
+    reason         TEXT,
+    CHECK ((parked_at IS NULL) = (next_try_at IS NULL))
+) STRICT;
+
 CREATE TABLE messages (
     id              INTEGER PRIMARY KEY AUTOINCREMENT,
     task_id         TEXT REFERENCES tasks (id) ON DELETE CASCADE,
@@ -216,7 +244,8 @@ INSERT INTO event_kinds (kind) VALUES
     ('section.created'), ('section.updated'), ('section.deleted'),
     ('lease.acquired'), ('lease.revived'), ('lease.ended'),
     ('attempt.started'), ('attempt.ending'), ('attempt.ended'),
-    ('agent.joined'), ('agent.left'), ('message.sent'), ('message.acknowledged');
+    ('agent.joined'), ('agent.left'), ('message.sent'), ('message.acknowledged'),
+    ('runner.started'), ('runner.stopped'), ('runner.failed'), ('preset.parked'), ('preset.unparked');
 
 CREATE TABLE events (
     seq         INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -16,3 +16,32 @@ SELECT path,
        datetime(last_seen_at / 1000, 'unixepoch') AS last_seen_at,
        enabled
 FROM known_projects;
+
+-- Runners of all projects on this machine, as they last said. The truth is the lease in each project's own store.
+CREATE TABLE known_runners (
+    id              TEXT PRIMARY KEY,
+    status          TEXT NOT NULL CHECK (status IN ('idle', 'running', 'completed', 'failed')),
+    process         TEXT NOT NULL CHECK (json_valid(process)),
+    project_path    TEXT NOT NULL,
+    section_id      TEXT,
+    section_name    TEXT,
+    current_task_id TEXT,
+    log_path        TEXT,
+    started_at      INTEGER NOT NULL,
+    heartbeat_at    INTEGER NOT NULL,
+    completed_at    INTEGER,
+    error           TEXT
+) STRICT;
+
+CREATE INDEX known_runners_order ON known_runners (started_at);
+
+CREATE VIEW runners AS
+SELECT id,
+       status,
+       json_extract(process, '$.pid') AS pid,
+       project_path,
+       section_id,
+       current_task_id,
+       datetime(started_at / 1000, 'unixepoch') AS started_at,
+       datetime(heartbeat_at / 1000, 'unixepoch') AS heartbeat_at
+FROM known_runners;

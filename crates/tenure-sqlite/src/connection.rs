@@ -69,7 +69,11 @@ impl SqliteStore {
         conn.set_prepared_statement_cache_capacity(64);
         conn.pragma_update(None, "foreign_keys", true).map_err(|e| sql_error(&e))?;
         let gate = Gate::beside(path);
-        if migrate::version(&conn)? < migrate::LATEST {
+        let version = migrate::version(&conn)?;
+        if version == 0 && !extra.contains(OpenFlags::SQLITE_OPEN_CREATE) {
+            migrate::refuse_empty(&conn)?;
+        }
+        if version < migrate::LATEST {
             let _pass = gate.enter(options.patience)?;
             migrate::climb(&conn)?;
         }

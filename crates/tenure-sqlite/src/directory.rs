@@ -1,4 +1,4 @@
-//! The global database: a directory of projects (and later of runners), and nothing else.
+//! The global database: a directory of projects and of runners, and nothing else.
 //!
 //! No lease lives here. If it cannot be written, work goes on; whoever reads it corrects it.
 
@@ -7,10 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
+use tenure_core::id::{SectionId, TaskId};
+use tenure_core::runner::{Runner, RunnerStatus};
 use tenure_core::{Clock, Error, Result, Timestamp};
 
 use crate::error::{io_error, sql_error};
 use crate::gate::Gate;
+use crate::rows::{json, parsed, to_json};
 
 const LATEST: i64 = 1;
 const SCHEMA: &str = include_str!("../schema/directory-001.sql");
@@ -147,6 +150,87 @@ impl Directory {
         };
         read().map_err(|e| sql_error(&e))
     }
+}
+
+/// A runner as it last told the directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownRunner {
+    pub runner: Runner,
+    pub section_name: Option<String>,
+}
+
+impl Directory {
+    /// Enters a runner, or what has become of it.
+    pub fn save_runner(&self, known: &KnownRunner) -> Result<()> {
+        let runner = &known.runner;
+        self.write(|conn| {
+            conn.prepare_cached(
+                "INSERT INTO known_runners (id, status, process, project_path, section_id, section_name,
+                   current_task_id, log_path, started_at, heartbeat_at, completed_at, error)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+                 ON CONFLICT (id) DO UPDATE SET status = ?2, section_id = ?5, section_name = ?6, current_task_id = ?7,
+                   heartbeat_at = ?10, completed_at = ?11, error = ?12",
+            )?
+            .execute(params![
+                runner.id,
+                runner.status.as_str(),
+                to_json(&runner.process)?,
+                runner.project_path,
+                runner.section.as_ref().map(SectionId::as_str),
+                known.section_name,
+                runner.current_task.as_ref().map(TaskId::as_str),
+                runner.log_path,
+                runner.started_at.as_millis(),
+                runner.heartbeat_at.as_millis(),
+                runner.completed_at.map(Timestamp::as_millis),
+                runner.error,
+            ])
+        })
+        .map(drop)
+    }
+
+    /// Newest first.
+    pub fn runners(&self) -> Result<Vec<KnownRunner>> {
+        let read = || -> rusqlite::Result<Vec<_>> {
+            self.conn
+                .prepare(
+                    "SELECT id, status, process, project_path, section_id, section_name, current_task_id, log_path,
+                            started_at, heartbeat_at, completed_at, error
+                     FROM known_runners ORDER BY started_at DESC, id",
+                )?
+                .query_map([], read_runner)?
+                .collect()
+        };
+        read().map_err(|e| sql_error(&e))
+    }
+
+    /// Forgets runners that ended before `then`.
+    pub fn forget_runners(&self, then: Timestamp) -> Result<()> {
+        self.write(|conn| {
+            conn.execute("DELETE FROM known_runners WHERE completed_at < ?1", [then.as_millis()])
+        })
+        .map(drop)
+    }
+}
+
+fn read_runner(row: &rusqlite::Row<'_>) -> rusqlite::Result<KnownRunner> {
+    Ok(KnownRunner {
+        runner: Runner {
+            id: row.get(0)?,
+            status: parsed(1, &row.get::<_, String>(1)?, RunnerStatus::parse)?,
+            process: json(2, &row.get::<_, String>(2)?)?,
+            project_path: row.get(3)?,
+            section: row.get::<_, Option<String>>(4)?.map(SectionId::new),
+            preset: String::new(),
+            current_task: row.get::<_, Option<String>>(6)?.map(TaskId::new),
+            log_path: row.get(7)?,
+            started_at: Timestamp::from_millis(row.get(8)?),
+            heartbeat_at: Timestamp::from_millis(row.get(9)?),
+            completed_at: row.get::<_, Option<i64>>(10)?.map(Timestamp::from_millis),
+            error: row.get(11)?,
+        },
+        section_name: row.get(5)?,
+    })
 }
 
 fn read_project(row: &rusqlite::Row<'_>) -> rusqlite::Result<KnownProject> {

@@ -142,6 +142,18 @@ impl ReadFeed for Transaction<'_> {
     fn events(&self, filter: &EventFilter) -> Result<Vec<Event>> {
         self.some_events(filter).map_err(|e| sql_error(&e))
     }
+
+    fn count_events(&self, filter: &EventFilter) -> Result<u64> {
+        let task = if filter.task.is_some() { "AND task_id = ?2" } else { "AND ?2 IS NULL" };
+        let count: i64 = self
+            .conn
+            .prepare_cached(&format!("SELECT count(*) FROM events WHERE seq > ?1 {task}"))
+            .and_then(|mut s| {
+                s.query_row(params![filter.since, filter.task.as_ref().map(TaskId::as_str)], |row| row.get(0))
+            })
+            .map_err(|e| sql_error(&e))?;
+        Ok(u64::try_from(count).unwrap_or(0))
+    }
 }
 
 impl WriteFeed for Transaction<'_> {

@@ -134,6 +134,16 @@ impl ReadLeases for Transaction<'_> {
         read().map_err(|e| sql_error(&e))
     }
 
+    fn all_tickets(&self) -> Result<Vec<Ticket>> {
+        let read = || -> Sql<Vec<_>> {
+            self.conn
+                .prepare_cached(&format!("SELECT {TICKET_COLUMNS} FROM tickets ORDER BY number"))?
+                .query_map([], ticket)?
+                .collect()
+        };
+        read().map_err(|e| sql_error(&e))
+    }
+
     fn count_tickets(&self) -> Result<u64> {
         self.conn
             .prepare_cached("SELECT count(*) FROM tickets")

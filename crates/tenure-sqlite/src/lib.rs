@@ -14,9 +14,10 @@ mod gate;
 mod leases;
 mod migrate;
 mod rows;
+mod runners;
 mod sections;
 mod tasks;
 
 pub use connection::{OpenOptions, SqliteStore};
-pub use directory::{Directory, KnownProject};
+pub use directory::{Directory, KnownProject, KnownRunner};
 pub use doorbell::Doorbell;

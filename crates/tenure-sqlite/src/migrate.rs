@@ -16,10 +16,27 @@ const APPLICATION_ID: i64 = 0x7465_6e75;
 pub(crate) fn version(conn: &Connection) -> Result<i64> {
     let found: i64 =
         conn.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(|e| sql_error(&e))?;
+    if found > 0 {
+        let owner: i64 =
+            conn.query_row("PRAGMA application_id", [], |row| row.get(0)).map_err(|e| sql_error(&e))?;
+        if owner != APPLICATION_ID {
+            return Err(foreign());
+        }
+    }
     if found > LATEST {
         return Err(Error::StoreTooNew { found, known: LATEST });
     }
     Ok(found)
+}
+
+/// An empty file where a store should be: it was cut off, or making it was interrupted. To fill it in passing would
+/// hide that the tasks are gone.
+pub(crate) fn refuse_empty(conn: &Connection) -> Result<()> {
+    refuse_foreign(conn)?;
+    Err(Error::Store {
+        message: "the database is empty: it was cut off, or making it was interrupted".to_owned(),
+        hint: Some("restore .tenure/tenure.db from a backup, or run `tenure init` to begin anew".to_owned()),
+    })
 }
 
 /// Brings the file to the latest schema. Call it with the gate held.
@@ -50,7 +67,11 @@ fn refuse_foreign(conn: &Connection) -> Result<()> {
         .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
         .map_err(|e| sql_error(&e))?;
     if tables > 0 {
-        return Err(Error::store("the database file belongs to another program"));
+        return Err(foreign());
     }
     Ok(())
+}
+
+fn foreign() -> Error {
+    Error::store("the database file belongs to another program")
 }

@@ -299,8 +299,12 @@ impl Fixture {
     /// Takes a place in the line. The caller must have a process, as everybody who waits has.
     pub fn wait_for(&self, caller: &Caller, resource: &Resource, bell: &str) -> (i64, Resource) {
         let process = caller.process.clone().unwrap();
-        let number =
-            self.write(|tx| kernel::join_line(tx, resource, caller, &process, Some(bell), None)).unwrap();
+        let number = self
+            .write(|tx| {
+                let eyes = self.eyes(tx, None);
+                kernel::join_line(tx, &eyes, resource, caller, &process, Some(bell), None)
+            })
+            .unwrap();
         (number, resource.clone())
     }
 }

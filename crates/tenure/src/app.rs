@@ -38,6 +38,10 @@ impl<'a> App<'a> {
     pub(crate) fn start(&self) -> Outcome<PathBuf> {
         let named = self.global.project.as_deref().or_else(|| self.env.var("TENURE_PROJECT").map(Path::new));
         let Some(named) = named else { return Ok(self.env.cwd.clone()) };
+        self.folder(named)
+    }
+
+    pub(crate) fn folder(&self, named: &Path) -> Outcome<PathBuf> {
         let path = self.env.cwd.join(named);
         if !path.is_dir() {
             return Err(Report::usage(format!("there is no folder {}", path.display())));
@@ -46,7 +50,24 @@ impl<'a> App<'a> {
     }
 
     pub(crate) fn find(&self) -> Outcome<Place> {
-        Ok(project::find(&self.start()?, self.env.home().as_deref())?)
+        self.find_from(&self.start()?)
+    }
+
+    pub(crate) fn find_from(&self, start: &Path) -> Outcome<Place> {
+        project::find(start, self.env.home().as_deref()).map_err(|error| {
+            let root = match &error {
+                Error::NotInitialized { clone_at: Some(clone), .. } => clone.clone(),
+                _ => start.to_owned(),
+            };
+            let mut report = Report::from(error);
+            // `init` works where it is called, so a hint for another place names it.
+            if root != self.env.cwd {
+                for hint in report.hints.iter_mut().filter(|hint| hint.command == "tenure init") {
+                    hint.command = format!("tenure init -C {}", crate::shell::quote(&root.to_string_lossy()));
+                }
+            }
+            report
+        })
     }
 
     pub(crate) fn open(&mut self) -> Outcome<Open<'a>> {
@@ -55,6 +76,7 @@ impl<'a> App<'a> {
     }
 
     pub(crate) fn open_at(&mut self, place: Place) -> Outcome<Open<'a>> {
+        self.say_what_is_used(&place);
         crate::ownership::check(&place, self.env)?;
         let config = self.config(Some(&place))?;
         if config.store_url.is_some() {
@@ -68,6 +90,16 @@ impl<'a> App<'a> {
             self.printer.warn("the project is on a FUSE file system; its locks may not hold");
         }
         Ok(Open { place, config, store: Box::new(store), env: self.env })
+    }
+
+    /// For `-v`: with several projects, files and homes about, the first question is which of them counted.
+    fn say_what_is_used(&mut self, place: &Place) {
+        self.printer.detail(1, || format!("project  {}", place.root.display()));
+        for path in [Some(place.config()), self.user_config()].into_iter().flatten() {
+            let missing = if path.is_file() { "" } else { " (not there)" };
+            self.printer.detail(1, || format!("config   {}{missing}", path.display()));
+        }
+        self.printer.detail(1, || format!("store    {}", place.database().display()));
     }
 
     pub(crate) fn store_options(&self) -> OpenOptions {
@@ -89,6 +121,15 @@ impl<'a> App<'a> {
 
     /// Flags over environment over project over user over defaults.
     pub(crate) fn config(&self, place: Option<&Place>) -> Outcome<Config> {
+        self.config_with(place, None)
+    }
+
+    /// [`App::config`], with a text that is about to become the project's file (or the user's) in its stead.
+    pub(crate) fn config_with(
+        &self,
+        place: Option<&Place>,
+        instead: Option<(bool, &Document)>,
+    ) -> Outcome<Config> {
         let user_path = self.user_config();
         if let Some(path) = self.global.config.as_ref().map(|p| self.env.cwd.join(p))
             && !path.is_file()
@@ -98,9 +139,12 @@ impl<'a> App<'a> {
                 format!("there is no configuration file {}", path.display()),
             ));
         }
-        let user = read_document(user_path.as_deref())?;
         let project_path = place.map(Place::config);
-        let project = read_document(project_path.as_deref())?;
+        let (user, project) = match instead {
+            None => (read_document(user_path.as_deref())?, read_document(project_path.as_deref())?),
+            Some((true, new)) => (read_document(user_path.as_deref())?, Some(new.clone())),
+            Some((false, new)) => (Some(new.clone()), read_document(project_path.as_deref())?),
+        };
         let mut environment = Vec::new();
         for (variable, key) in [("TENURE_LEASE_TTL", "locking.leaseTtl"), ("TENURE_STORE", "store.url")] {
             if let Some(value) = self.env.var(variable) {
@@ -137,11 +181,16 @@ impl<'a> App<'a> {
 
     /// How long a command that waits unless told otherwise may do so.
     pub(crate) fn default_patience(&self, open: &Open<'_>) -> Option<Duration> {
-        let never = self.global.no_wait || self.env.flag("TENURE_NO_WAIT") || self.global.dry_run;
-        (!never).then_some(open.config.locking.wait_timeout)
+        (!self.never_waits()).then_some(open.config.locking.wait_timeout)
     }
 
-    /// How long a command that was asked to wait may do so: `--wait`, `--wait DUR`, or not at all.
+    /// A dry run never waits either: what it waited for would not be kept.
+    pub(crate) fn never_waits(&self) -> bool {
+        self.global.no_wait || self.env.flag("TENURE_NO_WAIT") || self.global.dry_run
+    }
+
+    /// How long a command that was asked to wait may do so: `--wait`, `--wait DUR`, or not at all. A flag beats
+    /// `TENURE_NO_WAIT`.
     pub(crate) fn asked_patience(&self, open: &Open<'_>, wait: Option<Option<Duration>>) -> Option<Duration> {
         if self.global.no_wait || self.global.dry_run {
             return None;
@@ -162,13 +211,7 @@ pub(crate) fn read_document(path: Option<&Path>) -> Outcome<Option<Document>> {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         // A home that cannot be read is never in the way of a task.
         Err(e) if e.kind() == std::io::ErrorKind::NotADirectory => return Ok(None),
-        Err(e) => {
-            let code = match e.kind() {
-                std::io::ErrorKind::PermissionDenied => tenure_core::ErrorCode::PermissionDenied,
-                _ => tenure_core::ErrorCode::Config,
-            };
-            return Err(Report::new(code, format!("cannot read {}: {e}", path.display())));
-        }
+        Err(e) => return Err(Report::io(&e, tenure_core::ErrorCode::Config, "read", path)),
     };
     let file = path.to_string_lossy();
     Document::parse(&text).map(Some).map_err(|e| Report::config(&e, Some(&file)))

@@ -7,8 +7,8 @@ use clap::{ArgAction, Args, Parser, Subcommand};
 
 use crate::app::parse_duration;
 use crate::commands::{
-    agents, completions, config, demo, events, exclusive, init, locks, man, msg, projects, sections, status,
-    tasks, whoami, why,
+    agents, completions, config, demo, events, exclusive, init, keep_lease, locks, man, msg, projects,
+    sections, start_attempt, status, tasks, whoami, why,
 };
 use crate::printer::CommandName;
 
@@ -40,7 +40,7 @@ pub(crate) struct Global {
     /// Say only what was asked for
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
-    /// Say more (repeat for still more)
+    /// Say on standard error which project, files and store are used (-vv: and how long it took)
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub(crate) verbose: u8,
     /// No colours
@@ -74,7 +74,7 @@ pub(crate) enum Command {
     Whoami(whoami::Args),
     Why(why::Args),
     #[command(visible_alias = "task")]
-    Tasks(tasks::Args),
+    Tasks(Box<tasks::Args>),
     #[command(visible_alias = "section")]
     Sections(sections::Args),
     #[command(visible_alias = "lock")]
@@ -89,10 +89,14 @@ pub(crate) enum Command {
     Config(config::Args),
     Completions(completions::Args),
     Man(man::Args),
+    #[command(hide = true)]
+    StartAttempt(start_attempt::Args),
+    #[command(hide = true)]
+    KeepLease(keep_lease::Args),
 }
 
 impl Command {
-    pub(crate) fn name(&self) -> CommandName {
+    pub(crate) fn name(&self) -> CommandName<'static> {
         let (command, subcommand) = match self {
             Self::Init(_) => ("init", None),
             Self::Demo(_) => ("demo", None),
@@ -110,6 +114,8 @@ impl Command {
             Self::Config(args) => ("config", Some(args.subcommand())),
             Self::Completions(_) => ("completions", None),
             Self::Man(_) => ("man", None),
+            Self::StartAttempt(_) => ("start-attempt", None),
+            Self::KeepLease(_) => ("keep-lease", None),
         };
         CommandName { command, subcommand }
     }

@@ -66,6 +66,12 @@ impl Interrupts {
     }
 }
 
+impl tenure_runner::Signals for Interrupts {
+    fn take(&self) -> Option<i32> {
+        Self::take(self).map(|code| i32::from(code) - 128)
+    }
+}
+
 impl AsFd for Interrupts {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.pipe.as_fd()

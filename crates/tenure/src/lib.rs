@@ -9,6 +9,8 @@ use clap::{CommandFactory, FromArgMatches};
 
 mod answer;
 mod app;
+mod atomic;
+mod clearing;
 mod cli;
 mod commands;
 mod env;
@@ -21,6 +23,7 @@ mod report;
 mod shell;
 mod terminal;
 mod text;
+mod usage;
 mod waiting;
 
 pub use env::{Env, Output};
@@ -28,7 +31,9 @@ pub use env::{Env, Output};
 use app::App;
 use cli::{Cli, Global};
 use printer::{CommandName, Printer};
-use report::Report;
+
+/// Columns of help text; longer lines are hard to read.
+const WIDEST_HELP: usize = 100;
 
 /// Runs one command line and says how it ended.
 pub fn run(args: impl IntoIterator<Item = OsString>, env: Env, output: &mut Output) -> ExitCode {
@@ -39,12 +44,14 @@ pub fn run(args: impl IntoIterator<Item = OsString>, env: Env, output: &mut Outp
 /// [`run`], for tests that look at the number.
 pub fn run_with(args: &[OsString], env: &Env, output: &mut Output) -> u8 {
     let color = !env.vars.contains_key(&OsString::from("NO_COLOR")) && !env.flag("CI");
-    let parsed = Cli::command().try_get_matches_from(args).and_then(|m| Cli::from_arg_matches(&m));
+    let width = if output.out_is_terminal { output.width.min(WIDEST_HELP) } else { WIDEST_HELP };
+    let parsed =
+        command().term_width(width).try_get_matches_from(args).and_then(|m| Cli::from_arg_matches(&m));
     let cli = match parsed {
         Ok(cli) => cli,
         Err(error) => {
-            let mut printer = Printer::new(output, wants_json(args, env), false, 0, color);
-            return usage(&error, &mut printer);
+            let global = Global { json: usage::wants_json(args, env), ..Global::default() };
+            return usage::tell(&error, args, &mut Printer::new(output, &global, color));
         }
     };
     let global = Global {
@@ -52,12 +59,12 @@ pub fn run_with(args: &[OsString], env: &Env, output: &mut Output) -> u8 {
         no_hooks: cli.global.no_hooks || env.flag("TENURE_NO_HOOKS"),
         ..cli.global
     };
-    let color = color && !global.no_color;
-    let printer = Printer::new(output, global.json, global.quiet, global.verbose, color);
+    let printer = Printer::new(output, &global, color);
     let mut app = App { env, global: &global, printer };
     let name =
         cli.command.as_ref().map_or(CommandName { command: "status", subcommand: None }, cli::Command::name);
-    match commands::dispatch(&mut app, cli.command) {
+    let begun = std::time::Instant::now();
+    let code = match commands::dispatch(&mut app, cli.command) {
         Ok(Some(answer)) => {
             app.printer.answer(name, &answer);
             answer.exit
@@ -67,53 +74,19 @@ pub fn run_with(args: &[OsString], env: &Env, output: &mut Output) -> u8 {
             app.printer.failure(name, &report);
             report.exit_code()
         }
-    }
+    };
+    app.printer.detail(2, || format!("took {:.1} ms, exit {code}", begun.elapsed().as_secs_f64() * 1000.0));
+    code
 }
 
-/// `--json` anywhere before `--` also governs usage errors.
-fn wants_json(args: &[OsString], env: &Env) -> bool {
-    let ours = args.iter().skip(1).take_while(|arg| *arg != "--");
-    env.flag("TENURE_JSON") || ours.into_iter().any(|arg| is_json_flag(&arg.to_string_lossy()))
+/// Every command and flag, as the parser knows them.
+pub fn command() -> clap::Command {
+    Cli::command()
 }
 
-/// `--json`, or a `j` among short flags before one that takes a value.
-fn is_json_flag(arg: &str) -> bool {
-    if arg == "--json" {
-        return true;
-    }
-    match arg.strip_prefix('-') {
-        Some(short) if !short.starts_with('-') => {
-            short.chars().take_while(|c| matches!(c, 'j' | 'q' | 'v')).any(|c| c == 'j')
-        }
-        _ => false,
-    }
-}
-
-fn usage(error: &clap::Error, printer: &mut Printer<'_>) -> u8 {
-    use clap::error::ErrorKind;
-    let name = CommandName { command: "tenure", subcommand: None };
-    let text = error.render().to_string();
-    match error.kind() {
-        ErrorKind::DisplayHelp => printer.raw(name, "help", &text),
-        ErrorKind::DisplayVersion => printer.raw(name, "version", &text),
-        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            let report = Report::usage("a subcommand is missing");
-            if printer.json {
-                printer.failure(name, &report);
-            } else {
-                printer.draw(&text);
-            }
-            return report.exit_code();
-        }
-        _ => {
-            let said = text.strip_prefix("error: ").unwrap_or(&text).trim_end();
-            let (message, rest) = said.split_once("\n\n").unwrap_or((said, ""));
-            let mut report = Report::usage(message);
-            let is_tip = |line: &&str| !line.trim().is_empty();
-            report.context = rest.lines().filter(is_tip).map(str::to_owned).collect();
-            printer.failure(name, &report);
-            return report.exit_code();
-        }
-    }
-    0
+/// The file that this program was started from, also if it was replaced or deleted since.
+fn own_binary() -> std::io::Result<std::path::PathBuf> {
+    let path = std::env::current_exe()?;
+    let running = std::path::Path::new("/proc/self/exe");
+    Ok(if !path.exists() && running.exists() { running.to_owned() } else { path })
 }

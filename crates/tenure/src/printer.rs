@@ -5,6 +5,7 @@ use std::io::Write;
 use serde_json::{Value, json};
 
 use crate::answer::{Answer, Hint};
+use crate::cli::Global;
 use crate::env::Output;
 use crate::report::Report;
 use crate::text::{Look, Style, Text};
@@ -14,20 +15,29 @@ pub(crate) struct Printer<'a> {
     output: &'a mut Output,
     pub(crate) json: bool,
     pub(crate) quiet: bool,
-    pub(crate) verbose: u8,
-    pub(crate) color: bool,
+    verbose: u8,
+    color: bool,
+    /// Nothing is written, and the envelope says so.
+    dry_run: bool,
 }
 
 /// Which command an envelope speaks of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct CommandName {
-    pub(crate) command: &'static str,
-    pub(crate) subcommand: Option<&'static str>,
+pub(crate) struct CommandName<'a> {
+    pub(crate) command: &'a str,
+    pub(crate) subcommand: Option<&'a str>,
 }
 
 impl<'a> Printer<'a> {
-    pub(crate) fn new(output: &'a mut Output, json: bool, quiet: bool, verbose: u8, color: bool) -> Self {
-        Self { output, json, quiet, verbose, color }
+    pub(crate) fn new(output: &'a mut Output, global: &Global, color: bool) -> Self {
+        Self {
+            output,
+            json: global.json,
+            quiet: global.quiet,
+            verbose: global.verbose,
+            color: color && !global.no_color,
+            dry_run: global.dry_run,
+        }
     }
 
     pub(crate) fn look(&self) -> Look {
@@ -35,6 +45,10 @@ impl<'a> Printer<'a> {
             color: self.color && self.output.out_is_terminal,
             width: self.output.out_is_terminal.then_some(self.output.width),
         }
+    }
+
+    pub(crate) fn out_is_terminal(&self) -> bool {
+        self.output.out_is_terminal
     }
 
     pub(crate) fn err_is_terminal(&self) -> bool {
@@ -45,21 +59,22 @@ impl<'a> Printer<'a> {
         Look { color: self.color && self.output.err_is_terminal, width: None }
     }
 
-    /// The result of a command that succeeded.
-    pub(crate) fn answer(&mut self, name: CommandName, answer: &Answer) {
+    /// The result of a command that succeeded. What to do next is left out where nothing was done.
+    pub(crate) fn answer(&mut self, name: CommandName<'_>, answer: &Answer) {
+        let next: &[Hint] = if self.dry_run { &[] } else { &answer.hints };
         if self.json {
-            self.envelope(name, true, &answer.data, &Value::Null, &answer.hints);
+            self.envelope(name, true, &answer.data, &Value::Null, next);
             return;
         }
         let mut text = answer.text.render(self.look());
-        if !answer.hints.is_empty() && !self.quiet {
-            text.push_str(&hints(&answer.hints).render(self.look()));
+        if !next.is_empty() && !self.quiet {
+            text.push_str(&hints(next).render(self.look()));
         }
         self.write(&text);
     }
 
     /// A command that failed.
-    pub(crate) fn failure(&mut self, name: CommandName, report: &Report) {
+    pub(crate) fn failure(&mut self, name: CommandName<'_>, report: &Report) {
         if report.message.is_empty() {
             return;
         }
@@ -98,6 +113,16 @@ impl<'a> Printer<'a> {
         }
     }
 
+    /// What only `-v` (or more of them) wants to know.
+    pub(crate) fn detail(&mut self, level: u8, line: impl FnOnce() -> String) {
+        if self.verbose >= level {
+            let mut text = Text::new();
+            text.styled(Style::Dim, format!("tenure: {}", line()));
+            let shown = text.render(self.err_look());
+            self.write_err(&shown);
+        }
+    }
+
     pub(crate) fn warn(&mut self, message: &str) {
         let mut text = Text::new();
         text.styled(Style::Warn, "Warning:").and(Style::Plain, format!(" {message}"));
@@ -110,7 +135,7 @@ impl<'a> Printer<'a> {
     }
 
     /// Text that is made by ourselves and goes out as it is: help, completions, a manual page.
-    pub(crate) fn raw(&mut self, name: CommandName, key: &str, text: &str) {
+    pub(crate) fn raw(&mut self, name: CommandName<'_>, key: &str, text: &str) {
         if self.json {
             self.envelope(name, true, &json!({key: text}), &Value::Null, &[]);
         } else {
@@ -118,7 +143,14 @@ impl<'a> Printer<'a> {
         }
     }
 
-    fn envelope(&mut self, name: CommandName, success: bool, data: &Value, error: &Value, hints: &[Hint]) {
+    fn envelope(
+        &mut self,
+        name: CommandName<'_>,
+        success: bool,
+        data: &Value,
+        error: &Value,
+        hints: &[Hint],
+    ) {
         let mut object = json!({
             "schemaVersion": 1,
             "success": success,
@@ -127,9 +159,15 @@ impl<'a> Printer<'a> {
             "data": data,
             "error": error,
         });
-        if let (false, Some(fields)) = (hints.is_empty(), object.as_object_mut()) {
-            let hints: Vec<_> = hints.iter().map(|h| json!({"why": h.why, "command": h.command})).collect();
-            fields.insert("hints".into(), Value::Array(hints));
+        if let Some(fields) = object.as_object_mut() {
+            if self.dry_run && success {
+                fields.insert("dryRun".into(), Value::Bool(true));
+            }
+            if !hints.is_empty() {
+                let hints: Vec<_> =
+                    hints.iter().map(|h| json!({"why": h.why, "command": h.command})).collect();
+                fields.insert("hints".into(), Value::Array(hints));
+            }
         }
         self.write(&format!("{object}\n"));
     }

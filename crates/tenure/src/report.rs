@@ -1,5 +1,7 @@
 //! An error as it is told: code, message, what a person needs around it, and what to do next.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 use tenure_core::config::ConfigError;
 use tenure_core::duration::format_rounded;
@@ -13,7 +15,8 @@ use crate::answer::Hint;
 pub(crate) struct Report {
     pub(crate) code: ErrorCode,
     pub(crate) message: String,
-    pub(crate) details: Value,
+    /// Boxed, because every outcome carries the room for it.
+    pub(crate) details: Box<Value>,
     /// Lines below the message, for people only: the details say the same to programs.
     pub(crate) context: Vec<String>,
     pub(crate) hints: Vec<Hint>,
@@ -28,7 +31,7 @@ impl Report {
         Self {
             code,
             message: message.into(),
-            details: Value::Null,
+            details: Box::new(Value::Null),
             context: Vec::new(),
             hints: Vec::new(),
             exit: None,
@@ -61,17 +64,47 @@ impl Report {
         self
     }
 
-    /// A configuration error, in the file that has it.
+    /// A line below the message.
+    #[must_use]
+    pub(crate) fn note(mut self, line: impl Into<String>) -> Self {
+        self.context.push(line.into());
+        self
+    }
+
+    /// What the file system says. No permission has a code of its own, everything else is `otherwise`.
+    pub(crate) fn io(error: &std::io::Error, otherwise: ErrorCode, verb: &str, path: &Path) -> Self {
+        use std::io::ErrorKind;
+        let (code, why) = match error.kind() {
+            ErrorKind::PermissionDenied => (ErrorCode::PermissionDenied, "no permission".to_owned()),
+            ErrorKind::ReadOnlyFilesystem => {
+                (ErrorCode::PermissionDenied, "the file system is read-only".to_owned())
+            }
+            ErrorKind::TimedOut => (ErrorCode::WaitTimeout, error.to_string()),
+            ErrorKind::StorageFull => (otherwise, "the disk is full".to_owned()),
+            ErrorKind::InvalidData => (otherwise, "it is not UTF-8 text".to_owned()),
+            ErrorKind::IsADirectory => (otherwise, "it is a folder".to_owned()),
+            _ => (otherwise, error.to_string()),
+        };
+        let mut report = Self::new(code, format!("cannot {verb} {}: {why}", path.display()));
+        report.details = Box::new(json!({"path": path.to_string_lossy()}));
+        report
+    }
+
+    /// A configuration error, in the file that has it: `FILE:LINE:COLUMN: what is wrong`, as editors understand it.
     pub(crate) fn config(error: &ConfigError, file: Option<&str>) -> Self {
         let code = if error.is_usage() { ErrorCode::InvalidArguments } else { ErrorCode::Config };
-        let message = match file {
-            Some(file) if !error.is_usage() => format!("{file}: {error}"),
-            _ => error.to_string(),
+        let said = error.to_string();
+        let Some(file) = file.filter(|_| !error.is_usage()) else {
+            let mut report = Self::new(code, said);
+            if let ConfigError::UnknownKey { key, nearest, .. } = error {
+                report.details = Box::new(json!({"key": key, "nearest": nearest}));
+            }
+            return report;
         };
-        let mut report = Self::new(code, message);
-        if let Some(at) = error.position() {
-            report.details = json!({"file": file, "line": at.line, "column": at.column});
-        }
+        let Some(at) = error.position() else { return Self::new(code, format!("{file}: {said}")) };
+        let said = said.replacen(&format!(" at {at}"), "", 1);
+        let mut report = Self::new(code, format!("{file}:{}:{}: {said}", at.line, at.column));
+        report.details = Box::new(json!({"file": file, "line": at.line, "column": at.column}));
         report
     }
 }
@@ -79,7 +112,7 @@ impl Report {
 impl From<Error> for Report {
     fn from(error: Error) -> Self {
         let mut report = Self::new(error.code(), error.to_string());
-        report.details = wire::details(&error);
+        report.details = Box::new(wire::details(&error));
         match &error {
             Error::Store { hint: Some(hint), .. } => report.context.push(hint.clone()),
             Error::Invalid { hint: Some(hint), .. } | Error::InvalidTransition { hint: Some(hint), .. } => {
@@ -88,18 +121,20 @@ impl From<Error> for Report {
             Error::StoreTooNew { .. } => {
                 report.context.push("update tenure to the version that the others use".to_owned());
             }
-            Error::NotInitialized { clone_at, start } => {
+            Error::NotInitialized { clone_at, .. } => {
                 if let Some(clone) = clone_at {
-                    report
-                        .context
-                        .push(format!("{} has a configuration but no database yet.", clone.display()));
+                    let said = format!("{} has a configuration but no database yet.", clone.display());
+                    report.context.push(said);
                 }
-                report.details = json!({"path": start.to_string_lossy()});
-                report.hints.push(Hint::new("make one here", "tenure init"));
+                report.hints.push(Hint::new("make one", "tenure init"));
             }
             Error::TaskNotFound { .. } => {
                 report.hints.push(Hint::new("see all tasks", "tenure tasks list --status all"));
             }
+            Error::AgentNotFound { .. } => {
+                report.hints.push(Hint::new("see all agents", "tenure agents list"))
+            }
+            Error::LockNotFound { .. } => report.hints.push(Hint::new("see all locks", "tenure locks list")),
             Error::SectionNotFound { similar, .. } => match similar.first() {
                 Some(name) => report.hints.push(Hint::new(
                     "did you mean",
@@ -108,16 +143,18 @@ impl From<Error> for Report {
                 None => report.hints.push(Hint::new("see all sections", "tenure sections list")),
             },
             Error::Ambiguous { candidates, more, .. } => {
+                let many = if *more { "many" } else { "several" };
                 for candidate in candidates {
                     report.context.push(format!("  {}  {}", candidate.key, candidate.title));
                 }
                 if *more {
                     report.context.push("  …".to_owned());
                 }
-                report.message = "That could be several tasks; name one by its key:".to_owned();
+                report.message = format!("that could be {many} tasks; name one by its key");
             }
-            Error::Locked(locked) => report.context.extend(locked_context(locked)),
-            Error::WaitTimeout { locked: Some(locked), .. } => report.context.extend(locked_context(locked)),
+            Error::Locked(locked) | Error::WaitTimeout { locked: Some(locked), .. } => {
+                report.context.extend(locked_context(locked));
+            }
             Error::StillHeld { lease, .. } => report.context.extend(lease_context(lease)),
             Error::NotReady { task, .. } => {
                 report.hints.push(Hint::new("see why", format!("tenure why {}", task.key)));

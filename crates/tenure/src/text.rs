@@ -87,6 +87,10 @@ impl Text {
         self
     }
 
+    pub(crate) fn append(&mut self, other: Self) {
+        self.lines.extend(other.lines);
+    }
+
     pub(crate) fn table(&mut self, table: &Table, look: Look) -> &mut Self {
         self.lines.extend(table.lay_out(look));
         self

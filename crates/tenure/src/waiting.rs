@@ -19,6 +19,7 @@ use tenure_core::{Error, Timestamp};
 use tenure_sqlite::Doorbell;
 
 use crate::app::{App, Open};
+use crate::clearing;
 use crate::env::Env;
 use crate::identity::Who;
 use crate::interrupt::Interrupts;
@@ -49,8 +50,21 @@ enum Try {
     },
 }
 
-/// Acquires `want`, waiting at most `patience` for it; none means never waiting.
+/// Acquires `want`, waiting at most `patience` for it; none means never waiting. When this returns a grant, nothing of an
+/// earlier attempt at the task is alive on this host.
 pub(crate) fn acquire(
+    app: &mut App<'_>,
+    open: &Open<'_>,
+    caller: &Caller,
+    want: &Want,
+    terms: Terms,
+    patience: Option<Duration>,
+) -> Outcome<Grant> {
+    let grant = stand_in_line(app, open, caller, want, terms, patience)?;
+    clearing::before(app, open, grant)
+}
+
+fn stand_in_line(
     app: &mut App<'_>,
     open: &Open<'_>,
     caller: &Caller,
@@ -65,15 +79,20 @@ pub(crate) fn acquire(
     let interrupts = Interrupts::listen().map_err(Report::from)?;
     let doorbell = bind(app.env);
     let me = Incarnation::current();
+    // Whoever stands directly before us may be rung and die before it hears that; nobody would ring us then, so it is
+    // watched like the holder. Nobody ever comes between.
+    let mut before = None;
     let mut bar = Bar::default();
     loop {
         if let Some(bell) = &doorbell {
             bell.silence();
         }
-        let outcome = open.write(|tx| try_and_queue(tx, open, caller, want, &terms, &me, doorbell.as_ref()));
+        let outcome = open
+            .write(|tx| try_and_queue(tx, open, caller, want, &terms, &me, doorbell.as_ref(), &mut before));
         let (locked, ticket, until, watch) = match outcome {
             Ok(Try::Granted(grant)) => {
                 bar.end(app);
+                bar.released(app, want);
                 return Ok(*grant);
             }
             Ok(Try::Wait { locked, ticket, until, watch }) => (locked, ticket, until, watch),
@@ -85,13 +104,13 @@ pub(crate) fn acquire(
             }
         };
         terms.ticket = Some(ticket);
-        bar.begin(app, want, locked.as_deref());
         let now = Instant::now();
         if now >= deadline {
             leave(open, &terms)?;
             bar.end(app);
-            return Err(timed_out(want, begun.elapsed(), locked).into());
+            return Err(timed_out(want, patience, locked).into());
         }
+        bar.begin(app, want, locked.as_deref());
         let left = deadline - now;
         let expiry = until.map(|at| at.since(app.env.clock.now()) + Duration::from_millis(1));
         let nap = left.min(open.config.locking.poll_interval).min(expiry.unwrap_or(Duration::MAX));
@@ -121,6 +140,7 @@ pub(crate) fn nothing_ready() -> Error {
     Error::NothingReady { message: "nothing is ready".to_owned() }
 }
 
+#[expect(clippy::too_many_arguments, reason = "one private step of acquire, with its whole context")]
 fn try_and_queue(
     tx: &mut dyn Tx,
     open: &Open<'_>,
@@ -129,6 +149,7 @@ fn try_and_queue(
     terms: &Terms,
     me: &Incarnation,
     doorbell: Option<&Doorbell>,
+    before: &mut Option<(Resource, Incarnation)>,
 ) -> tenure_core::Result<Try> {
     let world = open.world();
     let (resource, locked) = match want {
@@ -148,8 +169,9 @@ fn try_and_queue(
     };
     let address = doorbell.map(Doorbell::address);
     let held = terms.ticket.as_ref().map(|(number, of)| (*number, of));
-    let number = kernel::join_line(tx, &resource, caller, me, address.as_deref(), held)?;
-    let (until, watch) = match &locked {
+    let eyes = world.eyes(tx, None)?;
+    let number = kernel::join_line(tx, &eyes, &resource, caller, me, address.as_deref(), held)?;
+    let (until, mut watch) = match &locked {
         Some(locked) => match &locked.lease {
             Some(lease) => (Some(lease.expires_at), lease.process.iter().cloned().collect()),
             None => (None, Vec::new()),
@@ -161,6 +183,12 @@ fn try_and_queue(
             (until, leases.into_iter().filter_map(|l| l.process).take(64).collect())
         }
     };
+    let lives = |who: &Incarnation| world.judge.liveness(who) == Liveness::Alive;
+    if !before.as_ref().is_some_and(|(line, who)| *line == resource && lives(who)) {
+        let line = tx.tickets(&resource)?.into_iter().filter(|ticket| ticket.number < number);
+        *before = line.map(|ticket| (resource.clone(), ticket.process)).rev().find(|(_, who)| lives(who));
+    }
+    watch.extend(before.iter().map(|(_, who)| who.clone()));
     Ok(Try::Wait { locked, ticket: (number, resource), until, watch })
 }
 
@@ -177,12 +205,6 @@ fn timed_out(want: &Want, waited: Duration, locked: Option<Box<Locked>>) -> Erro
     let what = match want {
         Want::Task { title, .. } => format!("task {title:?}"),
         Want::Next(_) => "a task to become ready".to_owned(),
-    };
-    // To the second, unless that would say "0s" of a wait that did take place.
-    let waited = if waited >= Duration::from_secs(1) {
-        Duration::from_secs(waited.as_secs())
-    } else {
-        Duration::from_millis(u64::try_from(waited.as_millis()).unwrap_or(0))
     };
     Error::WaitTimeout { what, waited, locked }
 }
@@ -258,8 +280,10 @@ impl Listener {
         let line = kernel::message_line();
         let address = self.doorbell.as_ref().map(Doorbell::address);
         let held = self.ticket.map(|number| (number, &line));
+        let world = open.world();
         let number = open.store.write(Durability::Process, |tx| {
-            kernel::join_line(tx, &line, &self.caller, &self.me, address.as_deref(), held)
+            let eyes = world.eyes(tx, None)?;
+            kernel::join_line(tx, &eyes, &line, &self.caller, &self.me, address.as_deref(), held)
         })?;
         self.ticket = Some(number);
         Ok(())
@@ -287,7 +311,7 @@ impl Listener {
 }
 
 /// Our doorbell, in a folder of our own. Without one, the poll serves.
-fn bind(env: &Env) -> Option<Doorbell> {
+pub(crate) fn bind(env: &Env) -> Option<Doorbell> {
     let folder = match env.var("XDG_RUNTIME_DIR") {
         Some(runtime) => PathBuf::from(runtime).join("tenure"),
         None => std::env::temp_dir().join(format!("tenure-{}", rustix::process::geteuid().as_raw())),
@@ -336,10 +360,10 @@ impl Bar {
     }
 
     fn draw(&mut self, app: &mut App<'_>, elapsed: Duration) {
+        const WIDTH: usize = 26;
         if !self.is_live {
             return;
         }
-        const WIDTH: usize = 26;
         let step = usize::try_from(elapsed.as_secs() / 5).unwrap_or(WIDTH).min(WIDTH - 1);
         let line = format!("{}>{}", "=".repeat(step), " ".repeat(WIDTH - 1 - step));
         app.printer.draw(&format!("\r[{line}] {}s elapsed", elapsed.as_secs()));
@@ -350,8 +374,14 @@ impl Bar {
             app.printer.draw("\r\x1b[K");
             self.is_live = false;
         }
-        if self.begun {
-            self.begun = false;
+    }
+
+    /// Whoever was told of the waiting is told of its end.
+    fn released(&self, app: &mut App<'_>, want: &Want) {
+        if self.begun && matches!(want, Want::Task { .. }) {
+            let mut text = Text::new();
+            text.line("Lock released!");
+            app.printer.notice(&text);
         }
     }
 }

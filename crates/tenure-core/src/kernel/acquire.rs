@@ -103,7 +103,7 @@ pub fn acquire_task(
             Standing::Live => {
                 let running = attempt::is_running(tx, &lease)?;
                 if same_holder(&lease, caller, running) {
-                    return reacquire(tx, caller, task, lease, terms);
+                    return reacquire(tx, &eyes, caller, task, lease, terms);
                 }
                 let queue = ahead(tx, &eyes, &resource, own_number(terms, &resource))?.len();
                 let refused = locked(tx, resource, &task.title, Some(name_of(&task)), Some(lease), queue)?;
@@ -156,7 +156,7 @@ pub fn acquire_task(
         .fence(lease.fence);
     tx.set_status(&task.id, TaskStatus::InProgress, event)?;
     register_agent(tx, caller)?;
-    leave_own_line(tx, terms)?;
+    leave_own_line(tx, &eyes, terms)?;
     let task = tx.task(id, &eyes)?.ok_or_else(missing)?;
     Ok(Verdict::Granted(Box::new(Grant { task, lease, reacquired: false, taken_over })))
 }
@@ -253,7 +253,7 @@ pub fn acquire_resource(
         claimed_from: None,
     })?;
     tx.append(acquired(&lease, None))?;
-    leave_own_line(tx, terms)?;
+    leave_own_line(tx, &eyes, terms)?;
     Ok(Ok(lease))
 }
 
@@ -276,6 +276,7 @@ fn may_start(task: &Task) -> Result<()> {
 
 fn reacquire(
     tx: &mut dyn Tx,
+    eyes: &Eyes,
     caller: &Caller,
     task: Task,
     mut lease: Lease,
@@ -302,7 +303,7 @@ fn reacquire(
             super::renew::renew_section(tx, &section.id, &lease, terms.section_ttl)?;
         }
     }
-    leave_own_line(tx, terms)?;
+    leave_own_line(tx, eyes, terms)?;
     Ok(Verdict::Granted(Box::new(Grant { task, lease, reacquired: true, taken_over: None })))
 }
 
@@ -355,10 +356,13 @@ fn own_number(terms: &Terms, resource: &Resource) -> Option<i64> {
     terms.ticket.as_ref().filter(|(_, of)| of == resource).map(|(number, _)| *number)
 }
 
-fn leave_own_line(tx: &mut dyn Tx, terms: &Terms) -> Result<()> {
-    match &terms.ticket {
-        Some((number, _)) => tx.delete_ticket(*number),
-        None => Ok(()),
+/// Who got what it wanted gives its place up, and if that was before something else, tells the next there.
+fn leave_own_line(tx: &mut dyn Tx, eyes: &Eyes, terms: &Terms) -> Result<()> {
+    let Some((number, resource)) = &terms.ticket else { return Ok(()) };
+    tx.delete_ticket(*number)?;
+    match tx.open_lease(resource)? {
+        None => wake::first_in_line(tx, eyes, resource),
+        Some(_) => Ok(()),
     }
 }
 

@@ -48,15 +48,38 @@ pub fn begin_attempt(
     Ok(attempt)
 }
 
+/// The row may have been marked since it was begun, so nothing else of it is written.
 pub fn note_pid(tx: &mut dyn Tx, attempt: &mut Attempt, pid: u32) -> Result<()> {
-    attempt.pid = Some(pid);
-    tx.update_attempt(&attempt.id, attempt)
+    if let Some(found) = stored(tx, attempt)? {
+        *attempt = Attempt { pid: Some(pid), ..found };
+        tx.update_attempt(&attempt.id, attempt)?;
+    }
+    Ok(())
+}
+
+/// Its command could not be started at all, and why.
+pub fn note_failed_start(tx: &mut dyn Tx, attempt: &Attempt, why: &str) -> Result<()> {
+    match stored(tx, attempt)?.filter(|found| found.state == AttemptState::Running) {
+        Some(found) => {
+            tx.update_attempt(&found.id, &Attempt { reason: Some(why.to_owned()), ..found.clone() })
+        }
+        None => Ok(()),
+    }
+}
+
+/// Why its command could not be started, if that is what happened. While it runs, nothing else has a reason.
+pub fn failed_start(view: &dyn View, attempt: &Attempt) -> Result<Option<String>> {
+    let found = stored(view, attempt)?.filter(|found| found.state == AttemptState::Running);
+    Ok(found.and_then(|found| found.reason))
+}
+
+fn stored(view: &dyn View, attempt: &Attempt) -> Result<Option<Attempt>> {
+    Ok(view.attempts(&attempt.resource)?.into_iter().find(|found| found.id == attempt.id))
 }
 
 /// Its processes are gone. Saying it twice changes nothing.
 pub fn end_attempt(tx: &mut dyn Tx, attempt: &Attempt, outcome: &Outcome, actor: &str) -> Result<()> {
-    let rows = tx.attempts(&attempt.resource)?;
-    let Some(found) = rows.into_iter().find(|a| a.id == attempt.id && a.state != AttemptState::Ended) else {
+    let Some(found) = stored(tx, attempt)?.filter(|found| found.state != AttemptState::Ended) else {
         return Ok(());
     };
     let ended = Attempt {
@@ -96,6 +119,17 @@ pub(super) fn mark_ending(
         charged |= charge;
     }
     Ok(charged)
+}
+
+/// Its lease is over and nobody has marked it: whoever did so died in between, or wrote by other means.
+pub(super) fn mark_orphan(tx: &mut dyn Tx, attempt: &Attempt, actor: &str) -> Result<()> {
+    if attempt.state != AttemptState::Running {
+        return Ok(());
+    }
+    let reason = attempt.reason.clone().or_else(|| Some("its lease is over".to_owned()));
+    let ending = Attempt { state: AttemptState::Ending, reason, ..attempt.clone() };
+    tx.update_attempt(&ending.id, &ending)?;
+    say(tx, &ending, EventKind::AttemptEnding, actor)
 }
 
 /// The lease is taken up again: what time alone had doomed goes on, or the next clean-up would end it.

@@ -120,6 +120,35 @@ pub fn finish(
     Ok(Finished { task, lease: claim.lease, changed: true })
 }
 
+/// The execution broke off by no decision of its holder: a command that could not be started, or was killed by a signal
+/// that was not ours. The task goes back, charged, and fails for good once that has happened often enough.
+pub fn break_off(
+    tx: &mut dyn Tx,
+    world: &World<'_>,
+    caller: &Caller,
+    task: &TaskName,
+    why: &str,
+) -> Result<Finished> {
+    let id = TaskId::new(&task.id);
+    lock_task(tx, world, &id)?;
+    let claim = claim_of(tx, world, caller, task)?;
+    let eyes = world.eyes(tx, Some(&caller.holder))?;
+    let found = read(tx, &id, &eyes)?;
+    let lease = &claim.lease;
+    match claim.standing {
+        Standing::Live => {}
+        Standing::Expired if still_where_left(lease, found.status) => {}
+        _ => return Err(claim.lost(name_of(&found), None, caller)),
+    }
+    if lease.ended.is_some() {
+        tx.reopen_lease(lease.fence)?;
+    }
+    close(tx, lease, EndReason::Released, Some(why), &caller.holder.id, true)?;
+    give_back(tx, world, &eyes, lease, (EndReason::Released, why), &caller.holder.id, true)?;
+    let task = read(tx, &id, &eyes)?;
+    Ok(Finished { task, lease: claim.lease, changed: true })
+}
+
 /// Has the holder said this before? A person may have moved the task on since; the feed still knows.
 fn was_said(tx: &dyn Tx, word: Finish<'_>, lease: &Lease, status: TaskStatus) -> Result<bool> {
     if word.already(lease, status) {
@@ -171,7 +200,7 @@ fn end_shown(
         let standing = lease.standing(tx.now(), world.judge);
         let reason = if standing == Standing::Live { reason } else { reason_of(standing) };
         close(tx, lease, reason, None, actor, false)?;
-        give_back(tx, world, &eyes, lease, reason, actor, false)?;
+        give_back(tx, world, &eyes, lease, (reason, reason.as_str()), actor, false)?;
         if reason == EndReason::Forced {
             ring_holder(tx, lease);
         }
@@ -225,7 +254,8 @@ pub(super) fn bury(
         && lease.process.as_ref().is_some_and(|process| world.judge.is_this_boot(process));
     let charged = close(tx, lease, reason, None, actor, charge)?;
     let eyes = world.eyes(tx, None)?;
-    give_back(tx, world, &eyes, lease, reason, actor, charged)
+    let why = if charged { "the supervisor died" } else { reason.as_str() };
+    give_back(tx, world, &eyes, lease, (reason, why), actor, charged)
 }
 
 pub(super) fn reason_of(standing: Standing) -> EndReason {
@@ -263,7 +293,7 @@ fn give_back(
     world: &World<'_>,
     eyes: &Eyes,
     lease: &Lease,
-    reason: EndReason,
+    (reason, why): (EndReason, &str),
     actor: &str,
     charged: bool,
 ) -> Result<()> {
@@ -271,16 +301,16 @@ fn give_back(
         && let Some(task) = tx.task(&id, eyes)?
     {
         let mut to = lease.claimed_from.unwrap_or(TaskStatus::Pending);
-        let mut why = reason.as_str().to_owned();
+        let mut why = why.to_owned();
         if charged {
             let attempts = task.attempts.saturating_add(1);
             tx.edit_task(&id, &TaskEdit { attempts: Some(attempts), ..TaskEdit::default() }, None)?;
             if attempts >= world.policy.max_attempts {
                 to = TaskStatus::Failed;
-                why = format!("{attempts} attempts ended with the death of their supervisor");
+                why = format!("given up after {attempts} broken attempts, the last one: {why}");
             }
         }
-        if task.status == TaskStatus::InProgress {
+        if still_where_left(lease, task.status) {
             move_task(tx, &task, to, actor, lease, Some(&why))?;
         }
         drop_section(tx, world, eyes, &task, lease, reason)?;

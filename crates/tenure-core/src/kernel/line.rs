@@ -6,6 +6,8 @@ use crate::lease::{Resource, Ticket};
 use crate::store::{Eyes, NewTicket, Tx, View};
 
 /// The live tickets of others that stand before `mine`, or before everybody who has none.
+///
+/// A ticket that is gone, or was silent for too long, has lost its place: who shows it is a newcomer.
 pub(super) fn ahead(
     view: &dyn View,
     eyes: &Eyes,
@@ -13,7 +15,10 @@ pub(super) fn ahead(
     mine: Option<i64>,
 ) -> Result<Vec<Ticket>> {
     let mut line = view.tickets(resource)?;
-    line.retain(|ticket| is_live(view, eyes, ticket) && mine.is_none_or(|number| ticket.number < number));
+    line.retain(|ticket| is_live(view, eyes, ticket));
+    if let Some(place) = line.iter().position(|ticket| Some(ticket.number) == mine) {
+        line.truncate(place);
+    }
     Ok(line)
 }
 
@@ -31,6 +36,7 @@ pub fn waiting_before(view: &dyn View, eyes: &Eyes, resource: &Resource, mine: O
 /// A waiter holds one ticket at a time: a place in another line is given up, and whoever now stands first there is told.
 pub fn join_line(
     tx: &mut dyn Tx,
+    eyes: &Eyes,
     resource: &Resource,
     caller: &Caller,
     process: &Incarnation,
@@ -38,16 +44,12 @@ pub fn join_line(
     ticket: Option<(i64, &Resource)>,
 ) -> Result<i64> {
     if let Some((number, of)) = ticket {
-        if of == resource && tx.refresh_ticket(number)? {
+        let keeps_its_place =
+            of == resource && tx.tickets(of)?.iter().any(|t| t.number == number && is_live(tx, eyes, t));
+        if keeps_its_place && tx.refresh_ticket(number)? {
             return Ok(number);
         }
-        tx.delete_ticket(number)?;
-        if of != resource
-            && let Some(next) = tx.tickets(of)?.into_iter().find(|next| next.process != *process)
-            && let Some(doorbell) = next.doorbell
-        {
-            tx.ring(&doorbell);
-        }
+        leave_line(tx, eyes, number, of)?;
     }
     tx.insert_ticket(&NewTicket {
         resource: resource.clone(),

@@ -11,6 +11,7 @@ mod acquire;
 mod attempt;
 mod end;
 mod line;
+mod reconcile;
 mod refusal;
 mod renew;
 mod settle;
@@ -18,9 +19,13 @@ mod standing;
 mod wake;
 
 pub use acquire::{Grant, Terms, Verdict, acquire_next, acquire_resource, acquire_task, name_of};
-pub use attempt::{Outcome, begin_attempt, end_attempt, ending_attempts, note_pid, unfinished_attempts};
-pub use end::{Finish, Finished, Forced, bury_lapsed, finish, force, let_go, release_resource};
+pub use attempt::{
+    Outcome, begin_attempt, end_attempt, ending_attempts, failed_start, note_failed_start, note_pid,
+    unfinished_attempts,
+};
+pub use end::{Finish, Finished, Forced, break_off, bury_lapsed, finish, force, let_go, release_resource};
 pub use line::{join_line, leave_line, waiting_before};
+pub use reconcile::{Repairs, reconcile};
 pub use refusal::locked;
 pub use renew::{Beat, check, renew, renew_resource};
 pub(crate) use settle::held_error;

@@ -5,13 +5,14 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::acquire::{acquired, name_of};
+use super::line::ahead;
 use super::standing::{claim_of, stands};
 use crate::error::{Error, Result, TaskName};
 use crate::event::{EventKind, NewEvent};
 use crate::holder::Caller;
 use crate::id::{SectionId, TaskId};
 use crate::lease::{Lease, Resource, ResourceKind, Standing};
-use crate::store::{LeaseBeat, NewLease, Tx, View};
+use crate::store::{Eyes, LeaseBeat, NewLease, Tx, View};
 use crate::task::TaskStatus;
 use crate::world::World;
 
@@ -49,7 +50,7 @@ pub fn renew(
             let untouched =
                 found.status == TaskStatus::InProgress || Some(found.status) == lease.claimed_from;
             let taken = match &section {
-                Some(section) => section_taken(tx, world, &section.id, &lease)?,
+                Some(section) => section_taken(tx, world, &eyes, &section.id, &lease)?,
                 None => false,
             };
             if !untouched || taken {
@@ -159,12 +160,24 @@ fn covers(section: &Lease, task: &Lease) -> bool {
     section.held_by(&task.holder) && (section.process.is_none() || section.process == task.process)
 }
 
-/// Does anybody else work there by now, be it another process of the same name?
-fn section_taken(tx: &mut dyn Tx, world: &World<'_>, id: &SectionId, task: &Lease) -> Result<bool> {
-    let open = tx.open_lease(&Resource::section(id))?;
-    Ok(open.is_some_and(|lease| {
-        lease.standing(tx.now(), world.judge) == Standing::Live && !covers(&lease, task)
-    }))
+/// Does anybody else work there by now, be it another process of the same name, or has somebody worked there since and
+/// the next stands in line? Then this task's holder would come into the section as a newcomer.
+fn section_taken(
+    tx: &mut dyn Tx,
+    world: &World<'_>,
+    eyes: &Eyes,
+    id: &SectionId,
+    task: &Lease,
+) -> Result<bool> {
+    let resource = Resource::section(id);
+    let Some(latest) = tx.latest_lease(&resource)?.filter(|latest| !covers(latest, task)) else {
+        return Ok(false);
+    };
+    if latest.standing(tx.now(), world.judge) == Standing::Live {
+        return Ok(true);
+    }
+    let line = ahead(tx, eyes, &resource, None)?;
+    Ok(line.iter().any(|ticket| Some(&ticket.process) != task.process.as_ref()))
 }
 
 /// The clean-up had let the section go with the task; both come back together.

@@ -4,9 +4,15 @@ use crate::error::Result;
 use crate::lease::{Resource, ResourceKind};
 use crate::store::{Eyes, LeaseFilter, Tx};
 
-/// The first live waiter for `resource`.
+/// The first live waiter for `resource`. Places of the dead are taken away on the way there.
 pub(super) fn first_in_line(tx: &mut dyn Tx, eyes: &Eyes, resource: &Resource) -> Result<()> {
-    let first = super::line::ahead(tx, eyes, resource, None)?.into_iter().find_map(|ticket| ticket.doorbell);
+    let (dead, mut line): (Vec<_>, Vec<_>) =
+        tx.tickets(resource)?.into_iter().partition(|ticket| eyes.is_dead(&ticket.process));
+    for ticket in dead {
+        tx.delete_ticket(ticket.number)?;
+    }
+    line.retain(|ticket| super::line::is_live(tx, eyes, ticket));
+    let first = line.into_iter().find_map(|ticket| ticket.doorbell);
     if let Some(doorbell) = first {
         tx.ring(&doorbell);
     }

@@ -18,9 +18,9 @@ pub fn join_agent(
     name: Option<&str>,
     capabilities: &[String],
 ) -> Result<Agent> {
-    name.map_or(Ok(()), text::check_label)?;
+    name.map_or(Ok(()), text::check_display_name)?;
     for capability in capabilities {
-        text::check_label(capability)?;
+        text::check_capability(capability)?;
     }
     let mut id = world.ids.agent();
     for _ in 0..100 {

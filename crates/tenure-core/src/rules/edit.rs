@@ -155,8 +155,9 @@ pub fn delete_task(
     let dependents = tx.dependents(&task.id)?;
     if !dependents.is_empty() {
         let keys: Vec<_> = dependents.iter().map(|d| d.key.as_str()).collect();
+        let depend = if keys.len() == 1 { "depends" } else { "depend" };
         return Err(Error::Invalid {
-            message: format!("{} cannot be deleted: {} depend on it", task.key, keys.join(", ")),
+            message: format!("{} cannot be deleted: {} {depend} on it", task.key, keys.join(", ")),
             hint: Some(format!("tenure tasks depend {} --not-on {}", keys[0], task.key)),
         });
     }

@@ -73,7 +73,7 @@ pub fn release_lock(
     let own = kernel::same_holder(&lease, caller, false);
     if standing == Standing::Live && !own && !force {
         return Err(Error::StillHeld {
-            message: format!("{} is held by {}, which is alive", found.name, lease.holder),
+            message: format!("{} belongs to {} as long as the lease lasts", found.name, lease.holder),
             lease: Box::new(lease),
         });
     }

@@ -4,7 +4,7 @@ use super::add::named;
 use crate::error::{Error, Result};
 use crate::holder::Caller;
 use crate::kernel;
-use crate::lease::Lease;
+use crate::lease::{Lease, Standing};
 use crate::store::{TaskEdit, Tx};
 use crate::task::{Task, TaskStatus};
 use crate::text;
@@ -42,6 +42,12 @@ pub fn change_status(
     let task = named(tx, reference, &eyes)?;
     let from = task.status;
     let Some(mut to) = target(change, from) else {
+        if let Some(lease) = task.lease.as_ref().filter(|_| !force)
+            && lease.standing(tx.now(), world.judge) == Standing::Live
+            && !kernel::same_holder(lease, caller, false)
+        {
+            return Err(kernel::held_error(tx, world, &task, lease)?);
+        }
         return Err(Error::InvalidTransition {
             task: kernel::name_of(&task),
             verb: verb(change),

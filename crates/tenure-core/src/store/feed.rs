@@ -51,6 +51,12 @@ pub trait ReadFeed {
     fn agents(&self) -> Result<Vec<Agent>>;
     fn messages(&self, filter: &MessageFilter) -> Result<(Vec<Message>, u64)>;
     fn events(&self, filter: &EventFilter) -> Result<Vec<Event>>;
+
+    /// How many there are, whatever the limit.
+    fn count_events(&self, filter: &EventFilter) -> Result<u64> {
+        let all = self.events(&EventFilter { limit: u64::MAX, ..filter.clone() })?;
+        Ok(u64::try_from(all.len()).unwrap_or(u64::MAX))
+    }
 }
 
 pub trait WriteFeed {

@@ -63,6 +63,7 @@ pub trait ReadLeases {
     /// In the order in which they came.
     fn tickets(&self, resource: &Resource) -> Result<Vec<Ticket>>;
     fn count_tickets(&self) -> Result<u64>;
+    fn all_tickets(&self) -> Result<Vec<Ticket>>;
     /// Newest first.
     fn attempts(&self, resource: &Resource) -> Result<Vec<Attempt>>;
     /// Every attempt that is not over.

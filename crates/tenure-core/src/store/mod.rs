@@ -12,11 +12,13 @@ use crate::holder::{Holder, Incarnation, Judge, Liveness};
 
 mod feed;
 mod leases;
+mod runners;
 mod sections;
 mod tasks;
 
 pub use feed::{Agent, EventFilter, Message, MessageFilter, ReadFeed, WriteFeed};
 pub use leases::{LeaseBeat, LeaseFilter, NewLease, NewTicket, ReadLeases, WriteLeases};
+pub use runners::{ReadRunners, WriteRunners};
 pub use sections::{NewSection, ReadSections, SectionEdit, WriteSections};
 pub use tasks::{NewTask, ReadTasks, TaskEdit, TaskFilter, TaskLookup, WriteTasks};
 
@@ -100,10 +102,10 @@ impl Eyes {
 }
 
 /// Reading.
-pub trait View: ReadTasks + ReadSections + ReadLeases + ReadFeed {
+pub trait View: ReadTasks + ReadSections + ReadLeases + ReadFeed + ReadRunners {
     /// The moment of this transaction, read once every lock it needs is held.
     fn now(&self) -> Timestamp;
 }
 
 /// Writing: everything a [`View`] can, and changes that are committed together.
-pub trait Tx: View + WriteTasks + WriteSections + WriteLeases + WriteFeed {}
+pub trait Tx: View + WriteTasks + WriteSections + WriteLeases + WriteFeed + WriteRunners {}

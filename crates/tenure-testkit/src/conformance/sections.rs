@@ -276,6 +276,26 @@ pub(super) fn nothing_is_revived_in_a_section_that_another_works_in(fresh: &dyn 
     }
 }
 
+pub(super) fn a_revival_does_not_overtake_those_who_wait_for_the_section(fresh: &dyn Fn() -> Fixture) {
+    for granted_since in [false, true] {
+        let (f, id) = serial(fresh);
+        let (ann, bob, cid) = (f.worker("ann", 7), f.worker("bob", 8), f.worker("cid", 9));
+        f.claim(&ann, "A").unwrap();
+        f.clock.advance(TTL);
+        f.cleanup();
+        if granted_since {
+            f.claim(&bob, "B").unwrap();
+            f.done(&bob, "B").unwrap();
+        }
+        f.wait_for(&cid, &Resource::section(&id), "no-bell");
+        assert_eq!(
+            f.revive(&ann, "A").is_err(),
+            granted_since,
+            "it is a newcomer once another has worked there"
+        );
+    }
+}
+
 pub(super) fn a_late_finish_leaves_anothers_section_alone(fresh: &dyn Fn() -> Fixture) {
     let (f, _) = serial(fresh);
     let ann = f.bare("ann");

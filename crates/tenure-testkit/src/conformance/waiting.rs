@@ -128,6 +128,34 @@ pub(super) fn a_dead_or_silent_waiter_loses_its_place(fresh: &dyn Fn() -> Fixtur
     assert_eq!(refused(f.claim_on(&bob.0, "A", &with_ticket(&bob.1))), ErrorCode::TaskLocked);
 }
 
+pub(super) fn a_waiter_that_has_lost_its_place_is_a_newcomer(fresh: &dyn Fn() -> Fixture) {
+    let Line { f, resource, ann, bob, cid } = line(fresh);
+    f.clock.advance(TICKET_LIFE);
+    f.write(|tx| tx.refresh_ticket(cid.1.0)).unwrap();
+    f.release(&ann, "A").unwrap();
+    assert_eq!(
+        refused(f.claim_on(&bob.0, "A", &with_ticket(&bob.1))),
+        ErrorCode::TaskLocked,
+        "bob was silent"
+    );
+    let process = bob.0.process.clone().unwrap();
+    let again = f
+        .write(|tx| {
+            let eyes = f.eyes(tx, None);
+            kernel::join_line(tx, &eyes, &resource, &bob.0, &process, None, Some((bob.1.0, &resource)))
+        })
+        .unwrap();
+    assert!(again > cid.1.0, "who comes back stands at the end");
+    assert_eq!(f.read(|view| view.count_tickets()), 2);
+    let gone = (bob.1.0, resource);
+    assert_eq!(
+        refused(f.claim_on(&bob.0, "A", &with_ticket(&gone))),
+        ErrorCode::TaskLocked,
+        "that one is gone"
+    );
+    assert!(f.claim_on(&cid.0, "A", &with_ticket(&cid.1)).is_ok());
+}
+
 pub(super) fn a_waiter_of_another_machine_is_alive_while_it_refreshes(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     let resource = Resource::task(&f.add_task("A"));
@@ -155,7 +183,11 @@ pub(super) fn a_waiter_holds_one_ticket_and_keeps_its_place_by_asking_again(fres
     let other = Resource::section(&f.add_section("S", SectionMode::Serial));
     let process = bob.0.process.clone().unwrap();
     let join = |to: &Resource, ticket: (i64, &Resource)| {
-        f.write(|tx| kernel::join_line(tx, to, &bob.0, &process, Some(&bob.2), Some(ticket))).unwrap()
+        f.write(|tx| {
+            let eyes = f.eyes(tx, None);
+            kernel::join_line(tx, &eyes, to, &bob.0, &process, Some(&bob.2), Some(ticket))
+        })
+        .unwrap()
     };
     assert_eq!(join(&resource, (bob.1.0, &resource)), bob.1.0);
     assert!(!f.heard(&cid.2));
@@ -166,6 +198,16 @@ pub(super) fn a_waiter_holds_one_ticket_and_keeps_its_place_by_asking_again(fres
     let back = join(&resource, (moved, &other));
     assert!(back > cid.1.0, "a place given up is given up");
     assert!(!f.write(|tx| tx.refresh_ticket(moved)).unwrap());
+}
+
+pub(super) fn who_gets_something_else_leaves_its_line_and_wakes_the_next(fresh: &dyn Fn() -> Fixture) {
+    let Line { f, ann, bob, cid, .. } = line(fresh);
+    f.add_task("B");
+    f.release(&ann, "A").unwrap();
+    assert!(f.heard(&bob.2));
+    f.claim_on(&bob.0, "B", &with_ticket(&bob.1)).unwrap();
+    assert!(f.heard(&cid.2), "bob will not come for A any more");
+    assert!(f.claim_on(&cid.0, "A", &with_ticket(&cid.1)).is_ok());
 }
 
 pub(super) fn waiting_before_counts_live_tickets_only(fresh: &dyn Fn() -> Fixture) {
@@ -216,7 +258,8 @@ pub(super) fn two_waiters_in_two_lines_for_one_task_do_not_block_each_other(fres
                     let held = (ticket.0, &ticket.1);
                     let number = f
                         .write(|tx| {
-                            kernel::join_line(tx, &locked.resource, caller, &process, None, Some(held))
+                            let eyes = f.eyes(tx, None);
+                            kernel::join_line(tx, &eyes, &locked.resource, caller, &process, None, Some(held))
                         })
                         .unwrap();
                     *ticket = (number, locked.resource);

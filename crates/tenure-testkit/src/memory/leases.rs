@@ -68,6 +68,10 @@ impl ReadLeases for MemoryTx {
         Ok(self.state.tickets.values().filter(|ticket| ticket.resource == *resource).cloned().collect())
     }
 
+    fn all_tickets(&self) -> Result<Vec<Ticket>> {
+        Ok(self.state.tickets.values().cloned().collect())
+    }
+
     fn count_tickets(&self) -> Result<u64> {
         Ok(self.state.tickets.len() as u64)
     }
@@ -89,7 +93,7 @@ impl ReadLeases for MemoryTx {
 
 impl WriteLeases for MemoryTx {
     fn lock(&mut self, resource: &Resource) -> Result<()> {
-        self.locked.insert(resource.to_string());
+        self.locked.push(resource.clone());
         Ok(())
     }
 

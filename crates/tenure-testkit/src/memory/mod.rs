@@ -9,11 +9,11 @@
 mod feed;
 mod fingerprint;
 mod leases;
+mod runners;
 mod sections;
 mod state;
 mod tasks;
 
-use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use tenure_core::lease::Resource;
@@ -55,8 +55,21 @@ impl MemoryStore {
         Arc::clone(&self.rings)
     }
 
+    /// One transaction on a copy of some rows: the answer, the rows after it, and what was rung.
+    pub fn on_copy<T>(
+        rows: &State,
+        now: Timestamp,
+        mut body: impl FnMut(&mut dyn Tx) -> Result<T>,
+    ) -> (Result<T>, State, Vec<String>) {
+        let mut tx = MemoryTx { state: rows.clone(), now, rings: Vec::new(), locked: Vec::new() };
+        match body(&mut tx) {
+            Ok(answer) => (Ok(answer), tx.state, tx.rings),
+            Err(error) => (Err(error), rows.clone(), Vec::new()),
+        }
+    }
+
     fn begin(&self) -> MemoryTx {
-        MemoryTx { state: self.state(), now: self.clock.now(), rings: Vec::new(), locked: BTreeSet::new() }
+        MemoryTx { state: self.state(), now: self.clock.now(), rings: Vec::new(), locked: Vec::new() }
     }
 }
 
@@ -84,12 +97,12 @@ struct MemoryTx {
     state: State,
     now: Timestamp,
     rings: Vec<String>,
-    locked: BTreeSet<String>,
+    locked: Vec<Resource>,
 }
 
 impl MemoryTx {
     fn must_be_locked(&self, resource: &Resource) -> Result<()> {
-        if self.locked.contains(&resource.to_string()) {
+        if self.locked.contains(resource) {
             Ok(())
         } else {
             Err(Error::store(format!("{resource} is changed without its lock")))

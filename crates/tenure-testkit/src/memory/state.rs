@@ -7,6 +7,7 @@ use tenure_core::event::Event;
 use tenure_core::holder::{Holder, Incarnation};
 use tenure_core::id::{Fence, SectionId, TaskId};
 use tenure_core::lease::{Attempt, Lease, Resource, Ticket};
+use tenure_core::runner::{PresetHealth, Runner};
 use tenure_core::section::SectionMode;
 use tenure_core::store::{Agent, Eyes};
 use tenure_core::task::{DEFAULT_PRIORITY, TaskStatus};
@@ -22,6 +23,8 @@ pub struct State {
     pub attempts: Vec<Attempt>,
     pub agents: BTreeMap<String, Agent>,
     pub messages: BTreeMap<i64, MessageRow>,
+    pub runners: BTreeMap<String, Runner>,
+    pub presets: BTreeMap<String, PresetHealth>,
     pub events: Vec<Event>,
     pub last_fence: i64,
     pub last_ticket: i64,

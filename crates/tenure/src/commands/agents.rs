@@ -61,7 +61,11 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         Verb::Join { name, capability } => {
             let agent = open.write(|tx| join_agent(tx, &world, name.as_deref(), &capability))?;
             let mut text = Text::new();
-            text.line(agent.id.clone());
+            if app.global.dry_run {
+                text.line("Would join as a new agent");
+            } else {
+                text.line(agent.id.clone());
+            }
             let answer = Answer::new(json!({"agent": wire::agent(&agent)}), text);
             Ok(answer.hint("use it", format!("export TENURE_AGENT={}", agent.id)))
         }
@@ -102,10 +106,14 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
             let (agent, released) = open.write(|tx| leave_agent(tx, &world, &id))?;
             let mut text = Text::new();
             text.line(format!("{} {}", agent.id, app.past("left", "would leave")));
-            if !released.is_empty() {
-                text.line(format!("  {} given back: {}", released.len(), "see tenure tasks list --ready"));
+            let answer_data = json!({"agent": wire::agent(&agent), "released": released.len()});
+            if released.is_empty() {
+                return Ok(Answer::new(answer_data, text));
             }
-            Ok(Answer::new(json!({"agent": wire::agent(&agent), "released": released.len()}), text))
+            let tasks = if released.len() == 1 { "task" } else { "tasks" };
+            let back = app.past("given back", "would be given back");
+            text.line(format!("  {} {tasks} {back}", released.len()));
+            Ok(Answer::new(answer_data, text).hint("see what can be taken", "tenure tasks list --ready"))
         }
     }
 }

@@ -24,6 +24,11 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+    if app.global.dry_run {
+        return Err(Report::usage(
+            "the demo writes, if only to a temporary folder; it goes without --dry-run",
+        ));
+    }
     let folder = std::env::temp_dir().join(format!("tenure-demo-{}", app.env.ids.hex8().to_lowercase()));
     std::fs::create_dir_all(&folder)
         .map_err(|e| Report::new(ErrorCode::General, format!("cannot make {}: {e}", folder.display())))?;
@@ -60,7 +65,7 @@ fn stage_env(env: &Env, folder: &std::path::Path) -> Env {
     let mut env = env.clone();
     env.vars.retain(|name, _| !name.to_string_lossy().starts_with("TENURE_"));
     env.vars.insert("TENURE_HOME".into(), folder.join("home").into());
-    env.cwd = folder.to_owned();
+    folder.clone_into(&mut env.cwd);
     env
 }
 
@@ -97,7 +102,13 @@ impl Stage {
 
     /// Runs one command line, shows it and the gist of its answer, and hands the answer back.
     fn type_in(&mut self, words: &[&str]) -> (u8, Value) {
-        self.text.styled(Style::Bold, format!("$ tenure {}", words.join(" ")));
+        // A flag is no word to be quoted.
+        let quote =
+            |word: &str| if word.starts_with("--") { word.to_owned() } else { crate::shell::quote(word) };
+        self.text.styled(
+            Style::Bold,
+            format!("$ tenure {}", words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ")),
+        );
         let sink = Sink::default();
         let mut output = Output {
             out: Box::new(sink.clone()),

@@ -8,6 +8,7 @@ use tenure_core::id::TaskId;
 use tenure_core::store::EventFilter;
 use tenure_core::wire;
 
+use super::event_view::{self, Names};
 use crate::answer::Answer;
 use crate::app::App;
 use crate::interrupt::Interrupts;
@@ -41,21 +42,29 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
     let task = args.task.as_deref().map(|t| open.resolve(t)).transpose()?.map(|t| TaskId::new(t.id));
     let mut filter =
         EventFilter { since: args.since.unwrap_or(0), task, last: args.since.is_none(), limit: args.limit };
-    let events = open.read(|view| view.events(&filter))?;
+    let mut names = Names::default();
+    let mut look = |filter: &EventFilter| {
+        open.read(|view| {
+            let events = view.events(filter)?;
+            names.learn(view, &events)?;
+            let lines = events.iter().map(|event| line(event, &names)).collect::<Vec<_>>();
+            Ok((events, lines))
+        })
+    };
+    let (events, lines) = look(&filter)?;
     if !args.follow {
+        let total = open.read(|view| view.count_events(&filter))?;
         let mut text = Text::new();
         if events.is_empty() {
             text.line("Nothing has happened.");
         }
-        for event in &events {
-            line(event, &mut text);
-        }
+        lines.into_iter().for_each(|line| text.append(line));
         let rows: Vec<_> = events.iter().map(wire::event).collect();
-        return Ok(Some(Answer::new(json!({"events": rows, "total": rows.len()}), text)));
+        return Ok(Some(Answer::new(json!({"events": rows, "total": total}), text)));
     }
     let interrupts = Interrupts::listen().map_err(Report::from)?;
     let begun = std::time::Instant::now();
-    tell(app, &events, &mut filter);
+    tell(app, &events, &lines, &mut filter);
     filter.last = false;
     filter.limit = 1000;
     loop {
@@ -67,33 +76,40 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
         if let Some(code) = interrupts.caught() {
             return Err(Report::interrupted(code).silent());
         }
-        let events = open.read(|view| view.events(&filter))?;
-        tell(app, &events, &mut filter);
+        let (events, lines) = look(&filter)?;
+        tell(app, &events, &lines, &mut filter);
     }
 }
 
-fn tell(app: &mut App<'_>, events: &[Event], filter: &mut EventFilter) {
-    for event in events {
-        let mut text = Text::new();
-        line(event, &mut text);
-        app.printer.stream(&wire::event(event), &text);
+fn tell(app: &mut App<'_>, events: &[Event], lines: &[Text], filter: &mut EventFilter) {
+    for (event, line) in events.iter().zip(lines) {
+        app.printer.stream(&wire::event(event), line);
         filter.since = filter.since.max(event.seq);
     }
 }
 
-fn line(event: &Event, text: &mut Text) {
+fn line(event: &Event, names: &Names) -> Text {
+    let mut text = Text::new();
     text.styled(Style::Dim, format!("{:>6}  {}  ", event.seq, event.at.to_seconds()))
-        .and(Style::Plain, format!("{:<18}", event.kind.as_str()))
+        .and(Style::Plain, format!("{:<21}", event.kind.as_str()))
         .and(Style::Plain, event.actor.clone());
+    let subject = names.subject(event);
+    if !subject.is_empty() {
+        text.and(Style::Bold, format!("  {subject}"));
+    }
     if let (Some(from), Some(to)) = (event.from, event.to) {
         text.and(Style::Plain, format!("  {from} → {to}"));
+    }
+    if let Some(what) = event_view::what(event) {
+        text.and(Style::Plain, format!("  {what}"));
     }
     if let Some(fence) = event.fence {
         text.and(Style::Dim, format!("  fence {fence}"));
     }
-    for key in ["key", "resource", "message", "reason"] {
+    for key in ["message", "reason"] {
         if let Some(said) = event.detail.get(key).and_then(|v| v.as_str()) {
             text.and(Style::Plain, format!("  {said}"));
         }
     }
+    text
 }

@@ -2,8 +2,9 @@
 
 use std::fs::{self, File};
 use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
+use std::time::Duration;
 
 use serde_json::json;
 use tenure_core::{Error, ErrorCode};
@@ -11,8 +12,10 @@ use tenure_sqlite::{Directory, SqliteStore};
 
 use crate::answer::Answer;
 use crate::app::App;
+use crate::atomic;
 use crate::project::{self, Place};
 use crate::report::{Outcome, Report};
+use crate::shell::quote;
 use crate::text::{Style, Text};
 
 /// Make a project here: `.tenure/` with its database and configuration
@@ -33,71 +36,88 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let home = app.env.home();
     let place = project::place_for_init(&start, home.as_deref())?;
     if let Some(name) = &args.name {
-        tenure_core::text::check_label(name).map_err(Error::from)?;
+        tenure_core::text::check_display_name(name).map_err(Error::from)?;
     }
-    let existed = place.database().symlink_metadata().is_ok();
-    if existed {
-        crate::ownership::check(&place, app.env)?;
-    }
-    let given = args.name.unwrap_or_else(|| {
+    crate::ownership::check(&place, app.env)?;
+    // A clone brings its configuration. If that is wrong, nothing is made beside it.
+    let tracked = app.config(Some(&place))?;
+    let existed = is_complete(&place);
+    let given = args.name.clone().unwrap_or_else(|| {
         place.root.file_name().map_or_else(|| "project".to_owned(), |n| n.to_string_lossy().into_owned())
     });
+    let mut text = Text::new();
     if app.global.dry_run {
-        let mut text = Text::new();
-        text.line(format!(
-            "Would {} {}",
-            if existed { "register" } else { "make" },
-            place.folder().display()
-        ));
-        return Ok(Answer::new(json!({"path": place.root, "created": !existed, "dryRun": true}), text));
+        let verb = if existed { "register" } else { "make" };
+        text.line(format!("Would {verb} {}", place.folder().display()));
+        let name = tracked.project.name.unwrap_or(given);
+        return Ok(Answer::new(json!({"path": place.root, "name": name, "created": !existed}), text));
     }
     make(&place, &given, app)?;
     let config = app.config(Some(&place))?;
     let name = config.project.name.clone().unwrap_or(given);
-    let registered = register(app, &place, &name);
-
-    let mut text = Text::new();
+    if let Err(report) = register(app, &place, &name) {
+        app.printer.warn(&format!("the project was not registered: {}", report.message));
+    }
     if existed {
         text.line(format!("{} is a project already; nothing was changed.", place.root.display()));
     } else {
         text.styled(Style::Good, "Made").and(Style::Plain, format!(" {}", place.folder().display()));
     }
-    if let Err(report) = registered {
-        app.printer.warn(&format!("the project was not registered: {}", report.message));
+    let mut answer = Answer::new(
+        json!({
+            "path": place.root,
+            "name": name,
+            "projectId": config.project.id.map(|id| id.to_string()),
+            "created": !existed,
+        }),
+        text,
+    );
+    if let Some(other) = args.name.filter(|other| *other != name) {
+        answer.text.line(format!("  It keeps its name, {name}."));
+        answer = answer.hint("rename it", format!("tenure config set project.name {}", quote(&other)));
     }
-    let data = json!({
-        "path": place.root,
-        "name": name,
-        "projectId": config.project.id.map(|id| id.to_string()),
-        "created": !existed,
-    });
-    Ok(Answer::new(data, text)
+    Ok(answer
         .hint("add a task", "tenure tasks add 'Fix the login page'")
         .hint("take the next one", "tenure tasks next --claim"))
 }
+
+/// An `init` that was killed leaves at most an empty database, made last; the next one goes on.
+fn is_complete(place: &Place) -> bool {
+    place.database().symlink_metadata().is_ok_and(|found| !found.is_file() || found.len() > 0)
+}
+
+/// Many may begin at once; each is done in milliseconds.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Everything below `.tenure/`. Many may do this at once: the first one makes it, under a lock.
 fn make(place: &Place, name: &str, app: &App<'_>) -> Outcome<()> {
     let folder = place.folder();
     match fs::DirBuilder::new().mode(0o700).create(&folder) {
         Ok(()) => {}
-        Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
+        Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists && folder.is_dir() => {}
+        Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {
+            return Err(Report::new(
+                ErrorCode::Config,
+                format!("{} is in the way: it is not a folder", folder.display()),
+            ));
+        }
         Err(e) => return Err(io(&e, "make", &folder)),
     }
-    let lock_path = folder.join("init.lock");
-    let lock = private(&lock_path, true).map_err(|e| io(&e, "open", &lock_path))?;
-    lock.lock().map_err(|e| io(&e, "lock", &lock_path))?;
-    let config = place.config();
-    if !config.exists() {
-        let text = format!(
-            "# tenure: this file is yours to commit. `tenure config show` lists every setting.\n\
-             project:\n  id: {}\n  name: {}\n",
-            app.env.ids.uuid(),
-            serde_json::to_string(name).unwrap_or_default(),
-        );
-        write_new(&config, &text).map_err(|e| io(&e, "write", &config))?;
+    let patience = app.global.timeout.map_or(PATIENCE, |limit| limit.min(PATIENCE));
+    let _lock = atomic::lock(&folder, patience).map_err(|e| io(&e, "lock", &folder))?;
+    if !is_complete(place) {
+        let config = place.config();
+        if !config.exists() {
+            let text = format!(
+                "# tenure: this file is yours to commit. `tenure config show` lists every setting.\n\
+                 project:\n  id: {}\n  name: {}\n",
+                app.env.ids.uuid(),
+                serde_json::to_string(name).unwrap_or_default(),
+            );
+            atomic::write(&config, &text, &app.env.ids.hex8()).map_err(|e| io(&e, "write", &config))?;
+        }
+        ignore_runtime_files(&place.root)?;
     }
-    ignore_runtime_files(&place.root)?;
     SqliteStore::create(&place.database(), app.store_options())?;
     Ok(())
 }
@@ -125,28 +145,8 @@ fn ignore_runtime_files(root: &Path) -> Outcome<()> {
         .map_err(|e| io(&e, "write", &path))
 }
 
-/// Whole or not at all: a kill in between must not leave an empty configuration.
-fn write_new(path: &Path, text: &str) -> std::io::Result<()> {
-    let temporary = path.with_extension("yaml.new");
-    let mut file = private(&temporary, true)?;
-    file.set_len(0)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    fs::rename(&temporary, path)
-}
-
-fn private(path: &Path, create: bool) -> std::io::Result<File> {
-    File::options().read(true).write(true).create(create).truncate(false).mode(0o600).open(path)
-}
-
 fn io(error: &std::io::Error, verb: &str, path: &Path) -> Report {
-    let code = match error.kind() {
-        std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => {
-            ErrorCode::PermissionDenied
-        }
-        _ => ErrorCode::General,
-    };
-    Report::new(code, format!("cannot {verb} {}: {error}", path.display()))
+    Report::io(error, ErrorCode::General, verb, path)
 }
 
 fn register(app: &App<'_>, place: &Place, name: &str) -> Outcome<()> {

@@ -7,10 +7,12 @@ use tenure_core::lease::{Lease, ResourceKind, Standing};
 use tenure_core::rules::{find_lock, release_lock};
 use tenure_core::store::LeaseFilter;
 use tenure_core::wire;
+use tenure_runner::Scope;
 
 use super::lease_view;
 use crate::answer::Answer;
 use crate::app::App;
+use crate::clearing;
 use crate::identity::Who;
 use crate::report::Outcome;
 use crate::text::{Style, Table, Text};
@@ -133,8 +135,9 @@ fn list(app: &mut App<'_>, kind: &str) -> Outcome<Answer> {
 fn show(app: &mut App<'_>, reference: &str, history: bool) -> Outcome<Answer> {
     let open = app.open()?;
     let world = open.world();
-    let (found, queue, past, now) = open.read(|view| {
+    let (found, name, queue, past, now) = open.read(|view| {
         let found = find_lock(view, reference)?;
+        let name = lease_view::resource_name(view, &found.resource)?;
         let eyes = world.eyes(view, None)?;
         let queue = kernel::waiting_before(view, &eyes, &found.resource, None)?;
         let past = if history {
@@ -148,16 +151,17 @@ fn show(app: &mut App<'_>, reference: &str, history: bool) -> Outcome<Answer> {
         } else {
             Vec::new()
         };
-        Ok((found, queue, past, view.now()))
+        Ok((found, name, queue, past, view.now()))
     })?;
     let judge = app.env.judge.as_ref();
     let mut text = Text::new();
     match &found.lease {
         None => {
-            text.line(format!("{} is free.", found.name));
+            text.line(format!("{name} is free."));
         }
         Some(lease) => {
-            text.line(format!("{} is held by {}", found.name, lease_view::holder(lease)));
+            let is = if lease.standing(now, judge) == Standing::Live { "is" } else { "was" };
+            text.line(format!("{name} {is} held by {}", lease_view::holder(lease)));
             text.line(format!("  Lease: {}   Fence: {}", lease.id, lease.fence));
             text.line(format!("  Since: {}", lease.acquired_at.to_seconds()));
             text.line(format!("  Last heartbeat: {}", lease.heartbeat_at.to_seconds()));
@@ -187,7 +191,7 @@ fn show(app: &mut App<'_>, reference: &str, history: bool) -> Outcome<Answer> {
     let object = |lease: &Lease| wire::lease(lease, now, judge);
     let mut data = json!({
         "resource": found.resource.to_string(),
-        "name": found.name,
+        "name": name,
         "lock": found.lease.as_ref().map(object),
         "queue": queue,
     });
@@ -201,19 +205,28 @@ fn release(app: &mut App<'_>, reference: &str, force: bool, who: &Who) -> Outcom
     let open = app.open()?;
     let identity = app.identity(who)?;
     let world = open.world();
-    let released = open.write(|tx| {
+    let (released, name, others) = open.write(|tx| {
         let found = find_lock(tx, reference)?;
         let task = found.resource.task_id();
         let caller = identity.actor(task.as_ref().map(tenure_core::id::TaskId::as_str));
-        release_lock(tx, &world, &caller, reference, force)
+        let released = release_lock(tx, &world, &caller, reference, force)?;
+        let others = released.ended.iter().filter(|lease| lease.id != released.lease.id);
+        let others = others
+            .map(|lease| lease_view::resource_name(tx, &lease.resource))
+            .collect::<tenure_core::Result<Vec<_>>>()?;
+        let name = lease_view::resource_name(tx, &found.resource)?;
+        Ok((released, name, others))
     })?;
+    for lease in &released.ended {
+        clearing::after(app, &open, Scope::Of(&lease.resource), &identity.holder.id)?;
+    }
     let now = app.env.clock.now();
     let judge = app.env.judge.as_ref();
     let mut text = Text::new();
     let word = app.past("Released", "Would release");
-    text.line(format!("{word} {}, held by {}", released.name, lease_view::holder(&released.lease)));
-    for lease in released.ended.iter().skip(1) {
-        text.styled(Style::Warn, format!("  with it ended the lease {} on {}", lease.id, lease.resource));
+    text.line(format!("{word} {name}, held by {}", lease_view::holder(&released.lease)));
+    for other in others {
+        text.styled(Style::Warn, format!("  and with it {other}"));
     }
     let data = json!({
         "lock": wire::lease(&released.lease, now, judge),
@@ -235,6 +248,7 @@ fn cleanup(app: &mut App<'_>, who: &Who) -> Outcome<Answer> {
             .collect::<tenure_core::Result<Vec<_>>>()?;
         Ok((buried, names))
     })?;
+    clearing::after(app, &open, Scope::Abandoned, &actor)?;
     let now = app.env.clock.now();
     let judge = app.env.judge.as_ref();
     let mut text = Text::new();

@@ -9,15 +9,18 @@ pub(crate) mod agents;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod demo;
+mod event_view;
 pub(crate) mod events;
 pub(crate) mod exclusive;
 pub(crate) mod init;
+pub(crate) mod keep_lease;
 mod lease_view;
 pub(crate) mod locks;
 pub(crate) mod man;
 pub(crate) mod msg;
 pub(crate) mod projects;
 pub(crate) mod sections;
+pub(crate) mod start_attempt;
 pub(crate) mod status;
 pub(crate) mod tasks;
 pub(crate) mod whoami;
@@ -32,7 +35,7 @@ pub(crate) fn dispatch(app: &mut App<'_>, command: Option<Command>) -> Outcome<O
         Some(Command::Status(args)) => status::run(app, args)?,
         Some(Command::Whoami(args)) => whoami::run(app, args)?,
         Some(Command::Why(args)) => why::run(app, args)?,
-        Some(Command::Tasks(args)) => return tasks::run(app, args),
+        Some(Command::Tasks(args)) => return tasks::run(app, *args),
         Some(Command::Sections(args)) => sections::run(app, args)?,
         Some(Command::Locks(args)) => locks::run(app, args)?,
         Some(Command::Agents(args)) => agents::run(app, args)?,
@@ -41,8 +44,13 @@ pub(crate) fn dispatch(app: &mut App<'_>, command: Option<Command>) -> Outcome<O
         Some(Command::Projects(args)) => projects::run(app, args)?,
         Some(Command::Exclusive(args)) => return exclusive::run(app, args),
         Some(Command::Config(args)) => config::run(app, args)?,
-        Some(Command::Completions(args)) => return completions::run(app, args),
+        Some(Command::Completions(args)) => {
+            completions::run(app, args);
+            return Ok(None);
+        }
         Some(Command::Man(args)) => return man::run(app, args),
+        Some(Command::StartAttempt(args)) => return start_attempt::run(app, args),
+        Some(Command::KeepLease(args)) => return keep_lease::run(app, args),
     };
     Ok(Some(answer))
 }

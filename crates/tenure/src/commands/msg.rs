@@ -135,11 +135,15 @@ fn send(
     let sent = open.write(|tx| send_message(tx, &world, task.as_ref(), &from, to, &body))?;
     let mut text = Text::new();
     let target = match (&sent.task, &sent.to) {
-        (Some(task), Some(to)) => format!("{} for {to}", task.key),
-        (Some(task), None) => task.key.clone(),
-        (None, to) => to.clone().unwrap_or_default(),
+        (Some(task), Some(to)) => format!("on {} for {to}", task.key),
+        (Some(task), None) => format!("on {}", task.key),
+        (None, to) => format!("for {}", to.as_deref().unwrap_or_default()),
     };
-    text.line(format!("{} message #{} on {target}", app.past("Left", "Would leave"), sent.id));
+    if app.global.dry_run {
+        text.line(format!("Would leave a message {target}"));
+    } else {
+        text.line(format!("Left message #{} {target}", sent.id));
+    }
     Ok(Answer::new(json!({"message": wire::message(&sent)}), text))
 }
 
@@ -191,6 +195,9 @@ fn listing(messages: &[Message], total: u64) -> Answer {
         let to = message.to.as_ref().map(|to| format!(" to {to}")).unwrap_or_default();
         text.styled(Style::Bold, format!("#{}", message.id))
             .and(Style::Dim, format!("  {}  from {}{to}{place}", message.sent_at.to_seconds(), message.from));
+        if let Some(by) = &message.acknowledged_by {
+            text.and(Style::Dim, format!("  (acknowledged by {by})"));
+        }
         text.block(4, &message.text);
     }
     let rows: Vec<_> = messages.iter().map(wire::message).collect();
@@ -202,7 +209,7 @@ fn wait(app: &mut App<'_>, open: &Open<'_>, filter: &Filter, at_most: Option<Dur
     let wanted = read_filter(app, open, filter)?;
     let patience = at_most.unwrap_or(open.config.locking.wait_timeout);
     let patience = app.global.timeout.map_or(patience, |limit| patience.min(limit));
-    let patience = if app.global.no_wait { Duration::ZERO } else { patience };
+    let patience = if app.never_waits() { Duration::ZERO } else { patience };
     let begun = Instant::now();
     let mut listener = waiting::Listener::new(app, open, &filter.who)?;
     loop {
@@ -214,7 +221,7 @@ fn wait(app: &mut App<'_>, open: &Open<'_>, filter: &Filter, at_most: Option<Dur
         let left = patience.saturating_sub(begun.elapsed());
         if left.is_zero() {
             listener.leave(open)?;
-            let waited = Duration::from_secs(begun.elapsed().as_secs());
+            let waited = patience;
             return Err(Error::WaitTimeout { what: "a message".to_owned(), waited, locked: None }.into());
         }
         listener.wait(app, open, left)?;

@@ -119,10 +119,10 @@ fn list(app: &mut App<'_>) -> Outcome<Answer> {
 
 fn add(app: &mut App<'_>, path: Option<PathBuf>) -> Outcome<Answer> {
     let start = match path {
-        Some(path) => app.env.cwd.join(path),
+        Some(path) => app.folder(&path)?,
         None => app.start()?,
     };
-    let place = project::find(&start, app.env.home().as_deref())?;
+    let place = app.find_from(&start)?;
     let name = app.config(Some(&place))?.project.name;
     let mut text = Text::new();
     text.line(format!("{} {}", app.past("Registered", "Would register"), place.root.display()));
@@ -142,16 +142,18 @@ fn change(
     verb: &str,
     act: impl Fn(&Directory, &Path) -> tenure_core::Result<bool>,
 ) -> Outcome<Answer> {
-    let directory = app.directory()?;
     let path = match path {
         Some(path) => app.env.cwd.join(path),
         None => app.find().map_or_else(|_| app.env.cwd.clone(), |place| place.root),
     };
     let path = path.canonicalize().unwrap_or(path);
-    let Some(project) = directory.project(&path)? else {
-        return Err(Report::new(ErrorCode::General, format!("{} is not registered", path.display()))
-            .hint("see which are", "tenure projects list"));
+    let not_registered = || {
+        Report::new(ErrorCode::General, format!("{} is not registered", path.display()))
+            .hint("see which are", "tenure projects list")
     };
+    let directory =
+        Directory::open_existing(&app.home()?, app.env.clock.clone())?.ok_or_else(not_registered)?;
+    let project = directory.project(&path)?.ok_or_else(not_registered)?;
     if !app.global.dry_run {
         act(&directory, &path)?;
     }

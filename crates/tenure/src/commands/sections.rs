@@ -106,22 +106,25 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let open = app.open()?;
     let world = open.world();
     match args.verb.unwrap_or(Verb::List) {
-        Verb::List => list(app, &open.read(|view| view.sections())?),
+        Verb::List => Ok(list(app, &open.read(|view| view.sections())?)),
         Verb::Show { name } => {
             let identity = app.identity(&Who::default())?;
-            let (section, tasks) = open.read(|view| {
+            let (section, (tasks, total)) = open.read(|view| {
                 let section = reference::section(view, &name)?;
                 let eyes = open.eyes(view, &identity)?;
                 let filter =
                     TaskFilter { section: Some(section.id.clone()), limit: 100, ..TaskFilter::default() };
-                let tasks = view.list_tasks(&filter, &eyes)?.0;
-                Ok((section, tasks))
+                let page = view.list_tasks(&filter, &eyes)?;
+                Ok((section, page))
             })?;
             let mut text = describe(app, &section);
             if !tasks.is_empty() {
                 text.blank().table(&tasks::view::table(app, &tasks), app.printer.look());
             }
-            Ok(Answer::new(data(app, &section), text))
+            let mut data = data(app, &section);
+            data["tasks"] = tasks.iter().map(|task| tasks::view::object(app, task)).collect();
+            data["total"] = json!(total);
+            Ok(Answer::new(data, text))
         }
         Verb::Add { name, parallel, priority, who } => {
             let caller = app.identity(&who)?.actor(None);
@@ -159,7 +162,15 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
                 }
                 Ok(section)
             })?;
-            Ok(done(app, &section, app.past("Updated", "Would update")))
+            let mut text = Text::new();
+            let depends = app.past("depends", "would depend");
+            let on = if section.depends_on.is_empty() {
+                "nothing".to_owned()
+            } else {
+                section.depends_on.join(", ")
+            };
+            text.line(format!("Section {} {depends} on {on}", section.name));
+            Ok(Answer::new(data(app, &section), text))
         }
         Verb::Delete { name, who } => {
             let caller = app.identity(&who)?.actor(None);
@@ -179,7 +190,7 @@ fn done(app: &App<'_>, section: &Section, word: &str) -> Answer {
     Answer::new(data(app, section), text)
 }
 
-fn list(app: &App<'_>, sections: &[Section]) -> Outcome<Answer> {
+fn list(app: &App<'_>, sections: &[Section]) -> Answer {
     let now = app.env.clock.now();
     let judge = app.env.judge.as_ref();
     let mut text = Text::new();
@@ -200,7 +211,7 @@ fn list(app: &App<'_>, sections: &[Section]) -> Outcome<Answer> {
         text.table(&table, app.printer.look());
     }
     let rows: Vec<_> = sections.iter().map(|s| wire::section(s, now, judge)).collect();
-    Ok(Answer::new(json!({"sections": rows, "total": rows.len()}), text))
+    Answer::new(json!({"sections": rows, "total": rows.len()}), text)
 }
 
 fn describe(app: &App<'_>, section: &Section) -> Text {

@@ -60,12 +60,15 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
             text.line(format!("{} (from {from})", identity.holder));
         }
     }
+    if let Some(fence) = identity.fence {
+        text.line(format!("  shows the fence {fence}"));
+    }
     for (lease, name) in held.iter().zip(&names) {
         text.line(format!("  holds {name}  {}", super::lease_view::remaining(lease, now, judge)));
     }
     let data = json!({
         "identity": {
-            "kind": identity.holder.kind.as_str(),
+            "kind": identity.is_named().then_some(identity.holder.kind.as_str()),
             "id": identity.is_named().then_some(&identity.holder.id),
             "source": identity.source.as_str(),
             "fence": identity.fence,

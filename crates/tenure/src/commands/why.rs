@@ -194,7 +194,7 @@ fn held(app: &App<'_>, lease: &Lease, what: &str, now: Timestamp, waiting: usize
         _ => Reason {
             kind: "lapsed",
             sentence: format!(
-                "The lease of {who} has lapsed ({}).",
+                "{what} was held by {who}, whose lease has lapsed ({}).",
                 lease_view::remaining(lease, now, app.env.judge.as_ref())
             ),
             hint: Some(Hint::new("take it over", format!("tenure tasks claim {key}"))),
@@ -247,11 +247,12 @@ fn about_project(
             let first = view.list_tasks(&filter, &eyes)?.0.into_iter().next();
             reasons.push(Reason {
                 kind: if status == TaskStatus::Review { "review" } else { "failed" },
-                sentence: format!(
-                    "{} {}.",
-                    count(status),
-                    if status == TaskStatus::Review { "in review" } else { "failed" }
-                ),
+                sentence: match (status, count(status)) {
+                    (TaskStatus::Review, 1) => "1 task waits for a review.".to_owned(),
+                    (TaskStatus::Review, n) => format!("{n} tasks wait for a review."),
+                    (_, 1) => "1 task has failed.".to_owned(),
+                    (_, n) => format!("{n} tasks have failed."),
+                },
                 hint: first.map(|t| Hint::new("for example", format!("tenure tasks {verb} {}", t.key))),
             });
         }

@@ -89,7 +89,7 @@ fn failed(error: ExclusiveError) -> Report {
                 ErrorCode::ExclusiveLocked,
                 format!("the project is locked by {}", describe(&held.lock)),
             );
-            report.details = json!({
+            *report.details = json!({
                 "lockedBy": held.lock.holder,
                 "holder": object(&held.lock, held.liveness),
                 "path": held.path,
@@ -104,7 +104,7 @@ fn failed(error: ExclusiveError) -> Report {
         }
         ExclusiveError::Malformed { path, source } => {
             let mut report = Report::new(ErrorCode::ExclusiveLocked, format!("{}: {source}", path.display()));
-            report.details = json!({"path": path, "malformed": source.why});
+            *report.details = json!({"path": path, "malformed": source.why});
             report.context.push("It counts as locked until somebody mends or removes the file.".into());
             report
         }

@@ -63,7 +63,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
                 format!("the project is locked by {}", describe(&lock)),
             );
             let liveness = lock.liveness();
-            report.details = json!({"lockedBy": lock.holder, "holder": object(&lock, liveness)});
+            *report.details = json!({"lockedBy": lock.holder, "holder": object(&lock, liveness)});
             if liveness == Liveness::Unknown {
                 report
                     .context

@@ -123,7 +123,10 @@ pub(super) fn answer(app: &App<'_>, changed: &Changed, word: &str) -> Answer {
         .and(Style::Bold, task.key.clone())
         .and(Style::Plain, format!(": {} → {}", changed.from, task.status));
     if let Some(lease) = &changed.evicted {
-        text.styled(Style::Warn, format!("  this ended the lease of {}", lease.holder));
+        text.styled(
+            Style::Warn,
+            format!("  this {} the lease of {}", app.past("ended", "would end"), lease.holder),
+        );
     }
     let now = app.env.clock.now();
     let evicted =

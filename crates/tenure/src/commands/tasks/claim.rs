@@ -2,14 +2,17 @@
 
 use std::time::Duration;
 
+use tenure_core::holder::{Incarnation, ProcessIdentity};
 use tenure_core::id::TaskId;
 use tenure_core::kernel::Terms;
 
 use super::grant;
 use crate::answer::Answer;
 use crate::app::{App, parse_duration, parse_ttl};
+use crate::clearing;
+use crate::commands::keep_lease;
 use crate::identity::{Identity, Who};
-use crate::report::Outcome;
+use crate::report::{Outcome, Report};
 use crate::waiting::{self, Want};
 
 /// Claim a task: it is yours until the lease runs out
@@ -27,6 +30,9 @@ pub(crate) struct Args {
     /// Stand in line for it, at most this long (default: locking.waitTimeout)
     #[arg(long, value_name = "DUR", num_args = 0..=1, value_parser = parse_duration)]
     wait: Option<Option<Duration>>,
+    /// Renew it while this process lives, and let it go when it dies
+    #[arg(long, value_name = "PID")]
+    while_pid: Option<u32>,
     #[command(flatten)]
     who: Who,
 }
@@ -36,12 +42,27 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let mut identity = app.identity(&args.who)?;
     let name = open.resolve(&args.task)?;
     let joined = join_if_nobody(app, &mut identity);
-    let caller = identity.actor(Some(&name.id));
+    let mut caller = identity.actor(Some(&name.id));
+    caller.process = args.while_pid.map(living).transpose()?;
     let terms = Terms::new(args.ttl.unwrap_or(open.config.locking.lease_ttl));
     let patience = app.asked_patience(&open, args.wait);
     let want = Want::Task { id: TaskId::new(&name.id), title: name.title };
     let grant = waiting::acquire(app, &open, &caller, &want, terms, patience)?;
+    if let Some(process) = &caller.process
+        && !app.global.dry_run
+    {
+        grant::refuse_another_life(&open, &grant, process)?;
+        keep_lease::start(app, &open, &grant).inspect_err(|_| {
+            clearing::give_back(&open, &grant, "its keeper could not be started");
+        })?;
+    }
     Ok(grant::answer(app, &grant, joined))
+}
+
+fn living(pid: u32) -> Outcome<Incarnation> {
+    let process = ProcessIdentity::of(pid)
+        .ok_or_else(|| Report::usage(format!("--while-pid: there is no process {pid}")))?;
+    Ok(Incarnation { process, hostname: tenure_lock::hostname() })
 }
 
 /// Nobody shares a default name: a caller that cannot be told from another becomes an agent of its own, registered

@@ -7,7 +7,7 @@ use crate::answer::Answer;
 use crate::app::App;
 use crate::identity::Who;
 use crate::report::Outcome;
-use crate::text::Text;
+use crate::text::{Style, Text};
 
 /// Delete a task; its history stays
 ///
@@ -32,5 +32,13 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let task = open.write(|tx| delete_task(tx, &world, &caller, &name.id, args.force))?;
     let mut text = Text::new();
     text.line(format!("{} {}  {}", app.past("Deleted", "Would delete"), task.key, task.title));
-    Ok(Answer::new(view::data(app, &task), text))
+    let mut data = view::data(app, &task);
+    if let Some(lease) = &task.lease {
+        text.styled(
+            Style::Warn,
+            format!("  this {} the lease of {}", app.past("ended", "would end"), lease.holder),
+        );
+        data["endedLease"] = data["task"]["lease"].clone();
+    }
+    Ok(Answer::new(data, text))
 }

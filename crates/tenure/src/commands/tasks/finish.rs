@@ -2,6 +2,7 @@
 
 use serde_json::json;
 use tenure_core::kernel::{self, Finish};
+use tenure_core::task::TaskStatus;
 
 use super::change::{OptionalRemark, Remark};
 use super::view;
@@ -49,14 +50,14 @@ pub(crate) struct ReleaseArgs {
 }
 
 pub(crate) fn done(app: &mut App<'_>, args: DoneArgs) -> Outcome<Answer> {
-    finish(app, &args.task, &args.who, Finish::Done, "done", ("Marked done", "Would mark done"))
+    finish(app, &args.task, &args.who, Finish::Done, "done", "done")
 }
 
 pub(crate) fn fail(app: &mut App<'_>, args: FailArgs) -> Outcome<Answer> {
     let message = read_text(&args.remark.message)?;
     tenure_core::text::check_message(&message).map_err(tenure_core::Error::from)?;
     let word = Finish::Fail(&message);
-    finish(app, &args.task, &args.who, word, "fail", ("Marked failed", "Would mark failed"))
+    finish(app, &args.task, &args.who, word, "fail", "failed")
 }
 
 pub(crate) fn release(app: &mut App<'_>, args: ReleaseArgs) -> Outcome<Answer> {
@@ -65,7 +66,7 @@ pub(crate) fn release(app: &mut App<'_>, args: ReleaseArgs) -> Outcome<Answer> {
         tenure_core::text::check_message(text).map_err(tenure_core::Error::from)?;
     }
     let word = Finish::Release(message.as_deref());
-    finish(app, &args.task, &args.who, word, "release", ("Released task", "Would release task"))
+    finish(app, &args.task, &args.who, word, "release", "released")
 }
 
 fn finish(
@@ -74,20 +75,24 @@ fn finish(
     who: &Who,
     word: Finish<'_>,
     verb: &str,
-    (did, would): (&str, &str),
+    said: &str,
 ) -> Outcome<Answer> {
     let open = app.open()?;
     let name = open.resolve(task)?;
     let caller = app.identity(who)?.for_task(&name.id, &name.key, verb)?;
     let world = open.world();
     let finished = open.write(|tx| kernel::finish(tx, &world, &caller, &name, word, false))?;
+    let key = &finished.task.key;
     let mut text = Text::new();
-    text.line(format!("{} ", app.past(did, would))).and(Style::Bold, finished.task.key.clone());
-    if finished.task.status != name.status && finished.changed {
-        text.and(Style::Plain, format!(": {}", finished.task.status));
-    }
     if !finished.changed {
-        text.line("  (it was already; nothing changed)");
+        text.line(format!("{key} was {said} already; nothing changed"));
+    } else if matches!(word, Finish::Release(_)) {
+        text.line(format!("{} task {key}", app.past("Released", "Would release")));
+    } else {
+        text.line(format!("{} {key} {said}", app.past("Marked", "Would mark")));
+    }
+    if finished.changed && finished.task.status == TaskStatus::Review {
+        text.and(Style::Plain, "; it waits for a review");
     }
     let data = json!({"task": view::object(app, &finished.task), "changed": finished.changed});
     Ok(Answer::new(data, text))

@@ -2,12 +2,14 @@
 
 use serde_json::{Value, json};
 use tenure_core::duration::format_rounded;
-use tenure_core::kernel::Grant;
-use tenure_core::wire;
+use tenure_core::holder::Incarnation;
+use tenure_core::kernel::{self, Grant};
+use tenure_core::{Error, wire};
 
 use super::view;
 use crate::answer::Answer;
-use crate::app::App;
+use crate::app::{App, Open};
+use crate::report::Outcome;
 use crate::shell::quote;
 use crate::text::{Style, Text};
 
@@ -23,6 +25,9 @@ pub(super) fn answer(app: &App<'_>, grant: &Grant, joined: bool) -> Answer {
             .and(Style::Plain, format!(" task {key}"));
     }
     text.line(format!("  {}", grant.task.title));
+    if app.global.dry_run {
+        return Answer::new(data(app, grant), text);
+    }
     text.line(format!("  Lease: {}   Fence: {}", grant.lease.id, grant.lease.fence));
     text.line(format!("  Expires in: {}", format_rounded(grant.lease.expires_at.since(now))));
     if joined {
@@ -45,6 +50,19 @@ pub(super) fn answer(app: &App<'_>, grant: &Grant, joined: bool) -> Answer {
             .hint("if you cannot finish it", format!("tenure task release {key} --agent {agent} -m WHY"));
     }
     answer
+}
+
+/// A credential reaches the lease, but not the place of the process that works under it: two never do (L6).
+pub(super) fn refuse_another_life(open: &Open<'_>, grant: &Grant, process: &Incarnation) -> Outcome<()> {
+    if grant.lease.process.as_ref().is_some_and(|theirs| theirs.process == process.process) {
+        return Ok(());
+    }
+    let (task, lease) = (&grant.task, grant.lease.clone());
+    let locked = open.read(|view| {
+        let name = Some(kernel::name_of(task));
+        kernel::locked(view, lease.resource.clone(), &task.title, name, Some(lease.clone()), 0)
+    })?;
+    Err(Error::Locked(Box::new(locked)).into())
 }
 
 pub(super) fn data(app: &App<'_>, grant: &Grant) -> Value {

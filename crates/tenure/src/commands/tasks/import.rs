@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use serde_json::{Value, json};
+use tenure_core::ErrorCode;
 use tenure_core::import::{self, Format};
 use tenure_core::rules::take_in;
-use tenure_core::{Error, ErrorCode};
 
 use crate::answer::Answer;
 use crate::app::{App, read_text};
@@ -56,9 +56,9 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         ("stdin".to_owned(), read_text("-")?)
     } else {
         let path = app.env.cwd.join(&args.file);
-        let content = std::fs::read(&path).map_err(|e| unreadable(&path, &e))?;
+        let content = std::fs::read(&path).map_err(|e| unreadable(&args.file, &e))?;
         let content = String::from_utf8(content)
-            .map_err(|_| Report::usage(format!("{} is not UTF-8 text", path.display())))?;
+            .map_err(|_| Report::usage(format!("{} is not UTF-8 text", args.file.display())))?;
         (args.file.to_string_lossy().into_owned(), content)
     };
     let import = import::parse(args.format.map(Format::from), &name, &content)
@@ -94,9 +94,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
 
 fn unreadable(path: &std::path::Path, error: &std::io::Error) -> Report {
     match error.kind() {
-        std::io::ErrorKind::PermissionDenied => {
-            Report::new(ErrorCode::PermissionDenied, format!("cannot read {}: {error}", path.display()))
-        }
-        _ => Report::from(Error::invalid(format!("cannot read {}: {error}", path.display()))),
+        std::io::ErrorKind::NotFound => Report::usage(format!("there is no file {}", path.display())),
+        _ => Report::io(error, ErrorCode::InvalidArguments, "read", path),
     }
 }

@@ -10,7 +10,7 @@ use super::view;
 use crate::answer::Answer;
 use crate::app::{App, Open};
 use crate::identity::{Identity, Who};
-use crate::project::Place;
+use crate::project::{self, Place};
 use crate::report::{Outcome, Report};
 use crate::text::{Style, Text};
 
@@ -90,7 +90,11 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let (tasks, total) = page(&open, &args, &identity, statuses)?;
     let mut text = Text::new();
     if tasks.is_empty() {
-        text.line(if total == 0 { "No tasks match." } else { "No tasks on this page." });
+        text.line(match total {
+            0 if args == Args::default() => "No open tasks.",
+            0 => "No tasks match.",
+            _ => "No tasks on this page.",
+        });
     } else {
         text.table(&view::table(app, &tasks), app.printer.look());
     }
@@ -144,6 +148,12 @@ fn global(
     let mut rows = Vec::new();
     let mut total = 0;
     for project in projects {
+        if !project.path.join(project::FOLDER).join(project::DATABASE).exists() {
+            let path = project.path.display();
+            app.printer
+                .warn(&format!("{path} is no longer there; `tenure projects remove {path}` forgets it"));
+            continue;
+        }
         let found = app
             .open_at(Place { root: project.path.clone() })
             .and_then(|open| Ok(page(&open, args, identity, statuses.clone())?));

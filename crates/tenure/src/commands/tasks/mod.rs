@@ -17,6 +17,7 @@ mod import;
 mod list;
 mod next;
 mod renew;
+mod run;
 mod show;
 mod update;
 pub(crate) mod view;
@@ -48,6 +49,7 @@ enum Verb {
     Release(finish::ReleaseArgs),
     Done(finish::DoneArgs),
     Fail(finish::FailArgs),
+    Run(run::Args),
     Check(check::Args),
     #[command(visible_alias = "verify")]
     Approve(change::ApproveArgs),
@@ -73,6 +75,7 @@ impl Args {
             Some(Verb::Release(_)) => "release",
             Some(Verb::Done(_)) => "done",
             Some(Verb::Fail(_)) => "fail",
+            Some(Verb::Run(_)) => "run",
             Some(Verb::Check(_)) => "check",
             Some(Verb::Approve(_)) => "approve",
             Some(Verb::Reject(_)) => "reject",
@@ -102,6 +105,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
         Verb::Release(args) => finish::release(app, args)?,
         Verb::Done(args) => finish::done(app, args)?,
         Verb::Fail(args) => finish::fail(app, args)?,
+        Verb::Run(args) => run::run(app, args)?,
         Verb::Check(args) => check::run(app, args)?,
         Verb::Approve(args) => change::approve(app, args)?,
         Verb::Reject(args) => change::reject(app, args)?,

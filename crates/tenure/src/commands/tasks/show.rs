@@ -1,5 +1,7 @@
 //! `tenure tasks show`.
 
+use std::fmt::Write as _;
+
 use serde_json::json;
 use tenure_core::event::Event;
 use tenure_core::holder::Judge;
@@ -13,7 +15,7 @@ use tenure_core::{Error, Timestamp, reference, wire};
 use super::view;
 use crate::answer::Answer;
 use crate::app::App;
-use crate::commands::lease_view;
+use crate::commands::{event_view, lease_view};
 use crate::identity::Who;
 use crate::report::Outcome;
 use crate::text::{Style, Text};
@@ -85,10 +87,11 @@ fn describe(task: &Task, now: Timestamp, judge: &dyn Judge) -> Text {
     text.line(format!("Status: {}", task.status));
     match &task.lease {
         Some(lease) => {
-            let word =
-                if lease.standing(now, judge) == Standing::Live { "Claimed by" } else { "Last claimed by" };
-            text.line(format!("{word}: {}", lease_view::holder(lease)));
-            text.line(format!("Lease expires: {}", lease_view::remaining(lease, now, judge)));
+            let live = lease.standing(now, judge) == Standing::Live;
+            let (who, until) =
+                if live { ("Claimed by", "Lease expires") } else { ("Last claimed by", "Lease") };
+            text.line(format!("{who}: {}", lease_view::holder(lease)));
+            text.line(format!("{until}: {}", lease_view::remaining(lease, now, judge)));
         }
         None if task.ready => {
             text.line("Claimable: yes");
@@ -126,14 +129,17 @@ fn describe(task: &Task, now: Timestamp, judge: &dyn Judge) -> Text {
 pub(super) fn history_line(event: &Event) -> String {
     let mut line = format!("{}  {:<16} {}", event.at.to_seconds(), event.kind.as_str(), event.actor);
     if let (Some(from), Some(to)) = (event.from, event.to) {
-        line.push_str(&format!("  {from} → {to}"));
+        let _ = write!(line, "  {from} → {to}");
     }
     if let Some(fence) = event.fence {
-        line.push_str(&format!("  fence {fence}"));
+        let _ = write!(line, "  fence {fence}");
+    }
+    if let Some(what) = event_view::what(event) {
+        let _ = write!(line, "  {what}");
     }
     for key in ["message", "reason"] {
         if let Some(text) = event.detail.get(key).and_then(|v| v.as_str()) {
-            line.push_str(&format!("  ({text})"));
+            let _ = write!(line, "  ({text})");
         }
     }
     line

@@ -104,6 +104,11 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         }
         let mut answer = grant::answer(app, &taken, joined);
         let mut text = Text::new();
+        if app.global.dry_run {
+            text.line(format!("Task {:?} status would be updated to in_progress.", taken.task.title));
+            answer.text = text;
+            return Ok(answer);
+        }
         text.line(format!("Task {:?} status updated to in_progress.", taken.task.title));
         text.styled(Style::Dim, format!("  Lease: {}   Fence: {}", taken.lease.id, taken.lease.fence));
         if joined {

@@ -1,0 +1,115 @@
+//! Who is really working? One function answers that from the rows and the living, and repairs what disagrees.
+//!
+//! After a crash anywhere, one reconcile restores every invariant of the rows. Processes that are left over are named by
+//! the attempts it marks `ending`; ending those is the caller's work, after the commit.
+
+use serde_json::json;
+
+use super::attempt::{self, mark_orphan};
+use super::end::bury_lapsed;
+use crate::error::{Result, TaskName};
+use crate::event::{EventKind, NewEvent};
+use crate::holder::Liveness;
+use crate::lease::{Attempt, Lease, Resource, Standing};
+use crate::runner::{Runner, RunnerStatus};
+use crate::store::{TaskFilter, Tx};
+use crate::task::TaskStatus;
+use crate::world::World;
+
+/// What was put right.
+#[derive(Debug, Clone, Default)]
+pub struct Repairs {
+    /// Leases that time or death had ended.
+    pub leases: Vec<(Lease, Standing)>,
+    /// Tasks in progress under no lease, put back.
+    pub tasks: Vec<TaskName>,
+    /// Attempts whose processes have to be ended now.
+    pub attempts: Vec<Attempt>,
+    /// Runners that had died without a word.
+    pub runners: Vec<Runner>,
+    /// Places in line of dead processes.
+    pub tickets: usize,
+}
+
+impl Repairs {
+    pub fn is_empty(&self) -> bool {
+        self.leases.is_empty()
+            && self.tasks.is_empty()
+            && self.attempts.is_empty()
+            && self.runners.is_empty()
+            && self.tickets == 0
+    }
+}
+
+pub fn reconcile(tx: &mut dyn Tx, world: &World<'_>, actor: &str) -> Result<Repairs> {
+    let leases = bury_lapsed(tx, world, actor)?;
+    let runners = close_dead_runners(tx, world, actor)?;
+    let tasks = return_unheld_tasks(tx, world, actor)?;
+    let tickets = tear_dead_tickets(tx, world)?;
+    for attempt in tx.open_attempts()? {
+        let open = tx.open_lease(&attempt.resource)?;
+        if open.is_none_or(|lease| lease.fence != attempt.fence) {
+            mark_orphan(tx, &attempt, actor)?;
+        }
+    }
+    let attempts = attempt::unfinished_attempts(tx)?;
+    Ok(Repairs { leases, tasks, attempts, runners, tickets })
+}
+
+fn close_dead_runners(tx: &mut dyn Tx, world: &World<'_>, actor: &str) -> Result<Vec<Runner>> {
+    let mut closed = Vec::new();
+    for runner in tx.runners(0)? {
+        if world.judge.liveness(&runner.process) != Liveness::Dead {
+            continue;
+        }
+        let error = "its process is gone".to_owned();
+        let dead = Runner {
+            status: RunnerStatus::Failed,
+            current_task: None,
+            completed_at: Some(tx.now()),
+            error: Some(error.clone()),
+            ..runner
+        };
+        tx.save_runner(&dead)?;
+        let detail = json!({"runner": dead.id, "pid": dead.process.process.pid, "reason": error});
+        tx.append(NewEvent::new(EventKind::RunnerFailed, actor).detail(detail))?;
+        closed.push(dead);
+    }
+    Ok(closed)
+}
+
+/// Only a grant leads to `in_progress`, and every end leads out of it; this is for what no tenure has written.
+fn return_unheld_tasks(tx: &mut dyn Tx, world: &World<'_>, actor: &str) -> Result<Vec<TaskName>> {
+    let eyes = world.eyes(tx, None)?;
+    let filter = TaskFilter {
+        statuses: Some(vec![TaskStatus::InProgress]),
+        limit: u64::from(u32::MAX),
+        ..TaskFilter::default()
+    };
+    let mut returned = Vec::new();
+    for task in tx.list_tasks(&filter, &eyes)?.0 {
+        if task.lease.is_some() {
+            continue;
+        }
+        let latest = tx.latest_lease(&Resource::task(&task.id))?;
+        let to = latest.and_then(|lease| lease.claimed_from).unwrap_or(TaskStatus::Pending);
+        let event = NewEvent::new(EventKind::TaskStatus, actor)
+            .task(&task.id)
+            .status(task.status, to)
+            .detail(json!({"message": "in progress under no lease"}));
+        tx.set_status(&task.id, to, event)?;
+        returned.push(super::name_of(&task));
+    }
+    Ok(returned)
+}
+
+fn tear_dead_tickets(tx: &mut dyn Tx, world: &World<'_>) -> Result<usize> {
+    let mut torn = 0;
+    for ticket in tx.all_tickets()? {
+        if world.judge.liveness(&ticket.process) == Liveness::Dead {
+            tx.delete_ticket(ticket.number)?;
+            torn += 1;
+        }
+    }
+    Ok(torn)
+}

@@ -1,0 +1,157 @@
+//! Finishing attempts whose lease is over: their processes first, outside any transaction, then the row.
+//!
+//! Anybody may do it, twice is as good as once. An attempt of another host, or of a container with a pid namespace of its
+//! own, is left to those who can see its processes. One that only time has ended, and that nobody was given since, is
+//! left to its supervisor if that lives: it may take its lease up again.
+
+use tenure_core::holder::{Incarnation, Liveness};
+use tenure_core::kernel::{self, Outcome};
+use tenure_core::lease::{Attempt, AttemptState, EndReason, Resource};
+use tenure_core::store::{Durability, Store, View};
+use tenure_core::{Error, Result, World};
+use tenure_lock::Host;
+
+use crate::processes::{self, Bond, Manner, Survivor};
+
+/// Which attempts are to be finished.
+#[derive(Debug, Clone, Copy)]
+pub enum Scope<'a> {
+    /// Those of a resource that somebody was just given, or that was let go.
+    Of(&'a Resource),
+    /// Those of every resource whose supervisor is proven dead; a living one does it itself.
+    Abandoned,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct Cleared {
+    pub ended: Vec<Attempt>,
+    /// What SIGKILL did not end. Their attempts are `ending` still.
+    pub survivors: Vec<Survivor>,
+}
+
+impl Cleared {
+    /// An error that names the survivors, if there are any.
+    pub fn or_survivors(self) -> Result<Self> {
+        if self.survivors.is_empty() {
+            return Ok(self);
+        }
+        let names: Vec<_> = self.survivors.iter().map(ToString::to_string).collect();
+        Err(Error::General(format!(
+            "an earlier attempt has left processes that do not die: {}",
+            names.join(", ")
+        )))
+    }
+}
+
+/// Where an attempt's processes would be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Whereabouts {
+    Here,
+    /// An earlier boot of this machine took them along.
+    Nowhere,
+    Elsewhere,
+}
+
+pub fn finish_ending(store: &dyn Store, world: &World<'_>, scope: Scope<'_>, actor: &str) -> Result<Cleared> {
+    let mut cleared = Cleared::default();
+    for (attempt, place) in store.read(|view| due(view, world, scope))? {
+        if place == Whereabouts::Here {
+            let bond = Bond { mark: attempt.id.as_str(), group: None };
+            let left = processes::end(bond, Manner::AtOnce).map_err(|e| {
+                Error::General(format!("the processes of an earlier attempt cannot be looked for: {e}"))
+            })?;
+            if !left.is_empty() {
+                cleared.survivors.extend(left);
+                continue;
+            }
+        }
+        let outcome = Outcome { reason: "its lease was over".to_owned(), ..Outcome::default() };
+        store.write(Durability::Power, |tx| kernel::end_attempt(tx, &attempt, &outcome, actor))?;
+        cleared.ended.push(attempt);
+    }
+    Ok(cleared)
+}
+
+/// Does an earlier attempt stand in the way of a new one on this host?
+pub(crate) fn is_in_the_way(view: &dyn View, world: &World<'_>, resource: &Resource) -> Result<bool> {
+    Ok(!due(view, world, Scope::Of(resource))?.is_empty())
+}
+
+fn due(view: &dyn View, world: &World<'_>, scope: Scope<'_>) -> Result<Vec<(Attempt, Whereabouts)>> {
+    let attempts = match scope {
+        Scope::Of(resource) => view.attempts(resource)?,
+        Scope::Abandoned => view.open_attempts()?,
+    };
+    let here = Host::here();
+    let mut due = Vec::new();
+    for attempt in attempts.into_iter().filter(|a| a.state == AttemptState::Ending) {
+        let dead = world.judge.liveness(&attempt.owner) == Liveness::Dead;
+        let place = whereabouts(&attempt.owner, &here, dead);
+        let wanted = match scope {
+            Scope::Of(_) => dead || is_beyond_revival(view, &attempt)?,
+            Scope::Abandoned => dead,
+        };
+        if wanted && place != Whereabouts::Elsewhere {
+            due.push((attempt, place));
+        }
+    }
+    Ok(due)
+}
+
+fn whereabouts(owner: &Incarnation, here: &Host, dead: bool) -> Whereabouts {
+    let owner = &owner.process;
+    let same_boot =
+        owner.host_id == here.host_id && owner.boot_id == here.boot_id && !here.boot_id.is_empty();
+    match same_boot {
+        true if owner.pid_ns == here.pid_ns && owner.pid_ns != 0 => Whereabouts::Here,
+        // Proven dead without having been here: the machine has been started again since.
+        false if dead => Whereabouts::Nowhere,
+        _ => Whereabouts::Elsewhere,
+    }
+}
+
+/// Nothing but time ended the lease and nobody was given it since: then its holder may take it up again (L7).
+fn is_beyond_revival(view: &dyn View, attempt: &Attempt) -> Result<bool> {
+    let latest = view.latest_lease(&attempt.resource)?;
+    Ok(latest.is_none_or(|lease| {
+        lease.fence != attempt.fence || !matches!(lease.ended, Some((_, EndReason::Expired)) | None)
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn here() -> Host {
+        Host { host_id: "machine".into(), boot_id: "boot".into(), pid_ns: 7, hostname: "dev".into() }
+    }
+
+    fn owner() -> Incarnation {
+        let mut owner = Incarnation::current();
+        owner.process.host_id = "machine".into();
+        owner.process.boot_id = "boot".into();
+        owner.process.pid_ns = 7;
+        owner
+    }
+
+    #[test]
+    fn processes_are_looked_for_only_where_they_can_be_seen() {
+        assert_eq!(whereabouts(&owner(), &here(), true), Whereabouts::Here);
+        assert_eq!(whereabouts(&owner(), &here(), false), Whereabouts::Here);
+        let mut contained = owner();
+        contained.process.pid_ns = 8;
+        assert_eq!(whereabouts(&contained, &here(), false), Whereabouts::Elsewhere);
+        let mut remote = owner();
+        remote.process.host_id = "other".into();
+        assert_eq!(whereabouts(&remote, &here(), false), Whereabouts::Elsewhere);
+    }
+
+    #[test]
+    fn an_earlier_boot_has_left_no_processes() {
+        let mut earlier = owner();
+        earlier.process.boot_id = "boot before".into();
+        assert_eq!(whereabouts(&earlier, &here(), true), Whereabouts::Nowhere);
+        // On a store that machines share, another boot under the same id proves nothing.
+        assert_eq!(whereabouts(&earlier, &here(), false), Whereabouts::Elsewhere);
+    }
+}

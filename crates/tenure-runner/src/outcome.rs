@@ -1,0 +1,144 @@
+//! Writing down how an attempt ended, under its fence, in one transaction.
+
+use tenure_core::holder::Caller;
+use tenure_core::kernel::{self, Finish, Outcome};
+use tenure_core::lease::Attempt;
+use tenure_core::store::{Durability, Tx};
+use tenure_core::task::Task;
+use tenure_core::{Error, Result};
+
+use crate::beat::{Loss, has_spoken};
+use crate::database::DatabaseFile;
+use crate::supervise::{Ended, Exit, Supervision};
+
+/// What the supervisor has to say.
+pub(crate) enum Word {
+    Exited(Exit),
+    NotStarted { why: String, exit: u8 },
+    Interrupted(i32),
+    Lost(Loss),
+}
+
+/// Whose word it was in the end.
+enum Said {
+    /// The command's own, under the fence.
+    Itself(Box<Task>),
+    ByItsEnd(Box<Task>),
+    /// The command never was; why.
+    NotStarted(String, Box<Task>),
+    Nobody(Box<Error>),
+}
+
+/// `all_gone`: no process of the attempt is left. Else it stays `ending`, and whoever comes next goes on with that.
+pub(crate) fn conclude(
+    s: &Supervision<'_>,
+    caller: &Caller,
+    attempt: &Attempt,
+    word: Word,
+    all_gone: bool,
+) -> Result<Ended> {
+    let word = match (word, s.database.and_then(DatabaseFile::loss)) {
+        (Word::Lost(loss), _) | (_, Some(loss)) => return Ok(lost(s, caller, attempt, loss, all_gone)),
+        (word, None) => word,
+    };
+    let said = s.store.write(Durability::Power, |tx| say(tx, s, caller, attempt, &word, all_gone))?;
+    Ok(match (said, word) {
+        (Said::Nobody(error), _) => Ended::Lost(Loss::Refused(error)),
+        (Said::Itself(task) | Said::ByItsEnd(task), Word::Interrupted(signal)) => {
+            Ended::Interrupted { signal, task }
+        }
+        (Said::NotStarted(why, task), Word::Exited(Exit::Code(code))) => {
+            Ended::NotStarted { why, exit: u8::try_from(code).unwrap_or(126), task }
+        }
+        (Said::NotStarted(why, task), Word::NotStarted { exit, .. }) => Ended::NotStarted { why, exit, task },
+        (Said::NotStarted(why, task), _) => Ended::NotStarted { why, exit: 126, task },
+        (Said::Itself(task), word) => Ended::Exited { exit: exit_of(&word), spoken: true, task },
+        (Said::ByItsEnd(task), word) => Ended::Exited { exit: exit_of(&word), spoken: false, task },
+    })
+}
+
+/// Whoever has it now may have ended the attempt already; if nobody has, this is it. Where it cannot be written, the
+/// next to come finishes it.
+fn lost(s: &Supervision<'_>, caller: &Caller, attempt: &Attempt, loss: Loss, all_gone: bool) -> Ended {
+    if all_gone && matches!(loss, Loss::Refused(_)) {
+        let outcome = Outcome { reason: "the lease was lost".to_owned(), ..Outcome::default() };
+        let _ = s
+            .store
+            .write(Durability::Process, |tx| kernel::end_attempt(tx, attempt, &outcome, &caller.holder.id));
+    }
+    Ended::Lost(loss)
+}
+
+fn say(
+    tx: &mut dyn Tx,
+    s: &Supervision<'_>,
+    caller: &Caller,
+    attempt: &Attempt,
+    word: &Word,
+    all_gone: bool,
+) -> Result<Said> {
+    let not_started = match word {
+        Word::NotStarted { why, .. } => Some(why.clone()),
+        _ => kernel::failed_start(tx, attempt)?,
+    };
+    let reason = not_started.clone().unwrap_or_else(|| reason(word));
+    let broken = not_started.is_some() || matches!(word, Word::Exited(Exit::Signal(_)));
+    if all_gone {
+        let exit_code = match word {
+            Word::Exited(Exit::Code(code)) => Some(*code),
+            _ => None,
+        };
+        let outcome = Outcome { exit_code, reason: reason.clone(), charged: broken };
+        kernel::end_attempt(tx, attempt, &outcome, &caller.holder.id)?;
+    }
+    if has_spoken(tx, s.lease.fence)? {
+        let eyes = s.world.eyes(tx, Some(&caller.holder))?;
+        if let Some(id) = s.lease.resource.task_id()
+            && let Some(task) = tx.task(&id, &eyes)?
+        {
+            return Ok(Said::Itself(Box::new(task)));
+        }
+    }
+    let finished = if broken {
+        kernel::break_off(tx, &s.world, caller, s.task, &reason)
+    } else {
+        let finish = match word {
+            Word::Exited(Exit::Code(0)) => Finish::Done,
+            Word::Exited(_) => Finish::Fail(&reason),
+            _ => Finish::Release(Some(&reason)),
+        };
+        kernel::finish(tx, &s.world, caller, s.task, finish, false)
+    };
+    match finished {
+        Ok(finished) => {
+            let task = Box::new(finished.task);
+            Ok(not_started.map_or(Said::ByItsEnd(task.clone()), |why| Said::NotStarted(why, task)))
+        }
+        // Found out before anything of it was written, so the end of the attempt stands.
+        Err(error @ (Error::LeaseLost(_) | Error::NotHolder(_) | Error::TaskNotFound { .. })) => {
+            Ok(Said::Nobody(Box::new(error)))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn reason(word: &Word) -> String {
+    match word {
+        Word::Exited(Exit::Code(code)) => format!("exited with {code}"),
+        Word::Exited(Exit::Signal(signal)) => format!("killed by {}", signal_name(*signal)),
+        Word::Interrupted(signal) => format!("interrupted by {}", signal_name(*signal)),
+        Word::NotStarted { why, .. } => why.clone(),
+        Word::Lost(_) => "the lease was lost".to_owned(),
+    }
+}
+
+fn exit_of(word: &Word) -> Exit {
+    match word {
+        Word::Exited(exit) => *exit,
+        _ => Exit::Signal(0),
+    }
+}
+
+fn signal_name(number: i32) -> String {
+    signal_hook::low_level::signal_name(number).map_or_else(|| format!("signal {number}"), str::to_owned)
+}

@@ -1,0 +1,85 @@
+//! The terminal goes to the command while it runs, and comes back.
+//!
+//! The command has a process group of its own, so that it can be ended as a whole. At a terminal that would put it into
+//! the background, where reading stops it. So the foreground is handed over, as a shell does, also across Ctrl+Z.
+//! Without a controlling terminal, or in its background, nothing happens.
+
+use std::fs::File;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+
+use nix::sys::signal::{SigSet, Signal as Blockable};
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, getpgrp, kill_current_process_group, kill_process_group, waitid,
+};
+use rustix::termios::{tcgetpgrp, tcsetpgrp};
+use signal_hook::SigId;
+
+#[derive(Debug)]
+pub(crate) struct Foreground {
+    terminal: File,
+    ours: Pid,
+    theirs: Pid,
+    /// Says when the command has stopped, ended or gone on.
+    changes: UnixStream,
+    registered: SigId,
+}
+
+impl Foreground {
+    /// Hands the terminal to the command, if it is ours to give.
+    pub(crate) fn hand_to(command: Pid) -> Option<Self> {
+        let terminal = File::options().read(true).write(true).open("/dev/tty").ok()?;
+        let ours = getpgrp();
+        if tcgetpgrp(&terminal).ok()? != ours {
+            return None;
+        }
+        let (changes, tell) = UnixStream::pair().ok()?;
+        changes.set_nonblocking(true).ok()?;
+        let registered = signal_hook::low_level::pipe::register(signal_hook::consts::SIGCHLD, tell).ok()?;
+        // From the background it can only be taken back by somebody who does not hear this signal.
+        let _ = SigSet::from(Blockable::SIGTTOU).thread_block();
+        let foreground = Self { terminal, ours, theirs: command, changes, registered };
+        foreground.give();
+        Some(foreground)
+    }
+
+    /// If the command was stopped (Ctrl+Z), stops with it, and goes on with it.
+    pub(crate) fn follow(&self) {
+        let mut bytes = [0; 64];
+        while rustix::io::read(&self.changes, &mut bytes).is_ok_and(|count| count == bytes.len()) {}
+        let asked = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
+        if let Ok(Some(_)) = waitid(WaitId::Pid(self.theirs), asked) {
+            self.take_back();
+            let _ = kill_current_process_group(Signal::TSTP);
+            self.give();
+        }
+    }
+
+    fn give(&self) {
+        if tcgetpgrp(&self.terminal) == Ok(self.ours) {
+            let _ = tcsetpgrp(&self.terminal, self.theirs);
+        }
+        // It may have tried to read before it was allowed to.
+        let _ = kill_process_group(self.theirs, Signal::CONT);
+    }
+
+    fn take_back(&self) {
+        if tcgetpgrp(&self.terminal) == Ok(self.theirs) {
+            let _ = tcsetpgrp(&self.terminal, self.ours);
+        }
+    }
+}
+
+impl AsFd for Foreground {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.changes.as_fd()
+    }
+}
+
+impl Drop for Foreground {
+    fn drop(&mut self) {
+        self.take_back();
+        let _ = SigSet::from(Blockable::SIGTTOU).thread_unblock();
+        signal_hook::low_level::unregister(self.registered);
+    }
+}

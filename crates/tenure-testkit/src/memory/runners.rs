@@ -1,0 +1,47 @@
+//! Runners and the health of their presets.
+
+use tenure_core::Result;
+use tenure_core::runner::{PresetHealth, Runner};
+use tenure_core::store::{ReadRunners, WriteRunners};
+
+use super::MemoryTx;
+
+impl ReadRunners for MemoryTx {
+    fn runner(&self, id: &str) -> Result<Option<Runner>> {
+        Ok(self.state.runners.get(id).cloned())
+    }
+
+    fn runners(&self, ended: u64) -> Result<Vec<Runner>> {
+        let mut all: Vec<_> = self.state.runners.values().cloned().collect();
+        all.sort_by(|a, b| b.started_at.cmp(&a.started_at).then_with(|| a.id.cmp(&b.id)));
+        let mut left = ended;
+        all.retain(|runner| {
+            !runner.status.is_over() || {
+                let kept = left > 0;
+                left = left.saturating_sub(1);
+                kept
+            }
+        });
+        Ok(all)
+    }
+
+    fn preset_health(&self, preset: &str) -> Result<Option<PresetHealth>> {
+        Ok(self.state.presets.get(preset).cloned())
+    }
+
+    fn parked_presets(&self) -> Result<Vec<PresetHealth>> {
+        Ok(self.state.presets.values().filter(|health| health.parked_at.is_some()).cloned().collect())
+    }
+}
+
+impl WriteRunners for MemoryTx {
+    fn save_runner(&mut self, runner: &Runner) -> Result<()> {
+        self.state.runners.insert(runner.id.clone(), runner.clone());
+        Ok(())
+    }
+
+    fn save_preset_health(&mut self, health: &PresetHealth) -> Result<()> {
+        self.state.presets.insert(health.preset.clone(), health.clone());
+        Ok(())
+    }
+}

@@ -1,0 +1,149 @@
+//! One state of the world: the rows, the clock, who lives, and what each holder believes.
+
+use std::collections::BTreeSet;
+use std::hash::{Hash, Hasher};
+use std::time::Duration;
+
+use tenure_core::event::{EventKind, NewEvent};
+use tenure_core::holder::{Caller, Holder};
+use tenure_core::id::{Fence, SectionId, TaskId};
+use tenure_core::kernel::Terms;
+use tenure_core::lease::Resource;
+use tenure_core::section::SectionMode;
+use tenure_core::store::{NewSection, Tx};
+use tenure_core::{Policy, Result, World};
+use tenure_testkit::fixture::new_task;
+use tenure_testkit::memory::State;
+use tenure_testkit::{CountingIds, FakeWorld, MemoryStore};
+
+use super::canonical::now;
+
+/// A lease lasts one tick of the clock, and so does a silent ticket.
+pub(crate) const TICK: Duration = Duration::from_secs(1);
+pub(crate) const TTL: Duration = TICK;
+pub(crate) const TICKET_LIFE: Duration = TICK;
+
+/// Who there is and what there is to do.
+#[derive(Debug, Clone)]
+pub(crate) struct Scene {
+    pub(crate) callers: Vec<Caller>,
+    pub(crate) tasks: Vec<TaskId>,
+    pub(crate) section: Option<SectionId>,
+}
+
+impl Scene {
+    pub(crate) fn one_task(holders: usize) -> Self {
+        Self::new(holders, 1, None)
+    }
+
+    pub(crate) fn serial_section(holders: usize) -> Self {
+        Self::new(holders, 2, Some(SectionId::new("section")))
+    }
+
+    fn new(holders: usize, tasks: usize, section: Option<SectionId>) -> Self {
+        let world = FakeWorld::default();
+        // The last two share a name: two windows of one person.
+        let names = ["ann", "bob", "bob"];
+        let caller = |at: usize| {
+            let pid = u32::try_from(at).unwrap() + 1;
+            Caller::new(Holder::runner(names[at])).with_process(world.process(pid))
+        };
+        Self {
+            callers: (0..holders).map(caller).collect(),
+            tasks: (0..tasks).map(|at| TaskId::new(format!("task-{at}"))).collect(),
+            section,
+        }
+    }
+
+    pub(crate) fn resources(&self) -> Vec<Resource> {
+        let section = self.section.iter().map(Resource::section);
+        section.chain(self.tasks.iter().map(Resource::task)).collect()
+    }
+
+    pub(crate) fn bell(at: usize) -> String {
+        format!("bell-{at}")
+    }
+}
+
+/// What a holder believes: the last fence it was given for each task, and its place in a line.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Belief {
+    pub(crate) fences: Vec<Option<Fence>>,
+    pub(crate) ticket: Option<(i64, Resource)>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Snapshot {
+    pub(crate) rows: State,
+    pub(crate) dead: BTreeSet<u32>,
+    pub(crate) beliefs: Vec<Belief>,
+    pub(crate) fault: Option<&'static str>,
+}
+
+impl Hash for Snapshot {
+    fn hash<H: Hasher>(&self, to: &mut H) {
+        (&self.rows, &self.dead, &self.beliefs, self.fault).hash(to);
+    }
+}
+
+/// What a transaction did.
+pub(crate) struct Done<T> {
+    pub(crate) answer: Result<T>,
+    pub(crate) rows: State,
+    pub(crate) rings: Vec<String>,
+}
+
+impl Snapshot {
+    pub(crate) fn first(scene: &Scene) -> Self {
+        let belief = Belief { fences: vec![None; scene.tasks.len()], ticket: None };
+        let mut first = Self {
+            rows: State::default(),
+            dead: BTreeSet::new(),
+            beliefs: vec![belief; scene.callers.len()],
+            fault: None,
+        };
+        let made = first.transact(|tx, _| {
+            if let Some(id) = &scene.section {
+                let section = NewSection {
+                    id: id.clone(),
+                    name: "S".to_owned(),
+                    mode: SectionMode::Serial,
+                    priority: 1,
+                    position: 1,
+                };
+                tx.insert_section(&section, NewEvent::new(EventKind::SectionCreated, "model"))?;
+            }
+            for (position, id) in (1..).zip(&scene.tasks) {
+                let task = new_task(id, id.as_str(), scene.section.as_ref(), position);
+                tx.insert_task(&task, NewEvent::new(EventKind::TaskCreated, "model").task(id))?;
+            }
+            Ok(())
+        });
+        made.answer.unwrap();
+        first.rows = made.rows;
+        first.canonical()
+    }
+
+    pub(crate) fn is_dead(&self, caller: &Caller) -> bool {
+        caller.process.as_ref().is_some_and(|process| self.dead.contains(&process.process.pid))
+    }
+
+    pub(crate) fn judge(&self) -> FakeWorld {
+        FakeWorld::without(self.dead.iter().copied())
+    }
+
+    /// Runs one transaction of the real kernel on a copy of the rows.
+    pub(crate) fn transact<T>(&self, mut body: impl FnMut(&mut dyn Tx, &World<'_>) -> Result<T>) -> Done<T> {
+        let judge = self.judge();
+        // The only ids that the kernel takes here are those of leases, of which there are as many as fences.
+        let ids = CountingIds::after(u64::try_from(self.rows.last_fence).unwrap());
+        let policy = Policy { ticket_life: TICKET_LIFE, max_attempts: 3, max_rejections: 5, review: false };
+        let world = World { judge: &judge, ids: &ids, policy };
+        let (answer, rows, rings) = MemoryStore::on_copy(&self.rows, now(), |tx| body(tx, &world));
+        Done { answer, rows, rings }
+    }
+
+    pub(crate) fn terms(&self, at: usize) -> Terms {
+        Terms { doorbell: Some(Scene::bell(at)), ticket: self.beliefs[at].ticket.clone(), ..Terms::new(TTL) }
+    }
+}

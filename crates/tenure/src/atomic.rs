@@ -1,0 +1,73 @@
+//! Replacing a small file: whole or not at all.
+//!
+//! Guarantees: a reader sees the old text or the new one, also after a kill or a power cut; the file keeps its mode; a
+//! symbolic link stays one, and what it points to is replaced. Not guaranteed: that two writers see each other's text.
+//! For that, hold [`lock`] from before reading until after writing.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// As many links as the kernel follows.
+const MOST_LINKS: usize = 40;
+
+/// Writes `text` to `path`, making the file (0600) if there is none. `mark` makes the temporary name unlike any other.
+pub(crate) fn write(path: &Path, text: &str, mark: &str) -> io::Result<()> {
+    let path = follow(path)?;
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let temporary = folder.join(format!(".{name}.{mark}.new"));
+    let outcome = write_to(&temporary, &path, text).and_then(|()| fs::rename(&temporary, &path));
+    if outcome.is_err() {
+        let _ = fs::remove_file(&temporary);
+        return outcome;
+    }
+    // The rename itself must survive power loss. A file system that cannot promise it still has the file.
+    let _ = File::open(folder).and_then(|folder| folder.sync_all());
+    Ok(())
+}
+
+fn write_to(temporary: &Path, path: &Path, text: &str) -> io::Result<()> {
+    let mut file = File::options().write(true).create_new(true).mode(0o600).open(temporary)?;
+    if let Ok(old) = fs::metadata(path) {
+        file.set_permissions(fs::Permissions::from_mode(old.permissions().mode() & 0o7777))?;
+    }
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
+}
+
+/// Where a chain of symbolic links ends, also if nothing is there yet.
+pub(crate) fn follow(path: &Path) -> io::Result<PathBuf> {
+    let mut at = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        match fs::read_link(&at) {
+            Ok(target) => at = at.parent().unwrap_or(Path::new(".")).join(target),
+            Err(_) => return Ok(at),
+        }
+    }
+    Err(io::Error::other("too many symbolic links"))
+}
+
+/// Makes a folder that is ours alone, and those above it.
+pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+/// Keeps other writers of this folder's files away until it is dropped. It is a lock on the folder itself, so it
+/// leaves nothing behind.
+pub(crate) fn lock(folder: &Path, patience: Duration) -> io::Result<File> {
+    let file = File::open(folder)?;
+    let deadline = Instant::now() + patience;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(fs::TryLockError::Error(error)) => return Err(error),
+            Err(fs::TryLockError::WouldBlock) if Instant::now() >= deadline => {
+                return Err(io::Error::new(io::ErrorKind::TimedOut, "another process keeps it locked"));
+            }
+            Err(fs::TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(5)),
+        }
+    }
+}

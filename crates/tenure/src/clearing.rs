@@ -1,0 +1,64 @@
+//! Nothing new begins while something old still runs: what earlier attempts have left behind is ended first.
+
+use tenure_core::Result;
+use tenure_core::holder::Caller;
+use tenure_core::kernel::{self, Beat, Finish, Grant};
+use tenure_core::store::Durability;
+use tenure_runner::{Cleared, Scope, finish_ending};
+
+use crate::app::{App, Open};
+use crate::report::Outcome;
+
+/// Before a grant is told to anybody. If something will not die, the task is given back.
+pub(crate) fn before(app: &App<'_>, open: &Open<'_>, mut grant: Grant) -> Outcome<Grant> {
+    if app.global.dry_run {
+        return Ok(grant);
+    }
+    let scope = Scope::Of(&grant.lease.resource);
+    let cleared = finish_ending(open.store.as_ref(), &open.world(), scope, &grant.lease.holder.id)
+        .and_then(Cleared::or_survivors);
+    match cleared {
+        Ok(cleared) if cleared.ended.is_empty() => {}
+        // The killing may have taken longer than a short lease lasts.
+        Ok(_) => grant.lease = renew(open, &grant)?,
+        Err(error) => {
+            if !grant.reacquired {
+                give_back(open, &grant, "an earlier attempt still runs");
+            }
+            return Err(error.into());
+        }
+    }
+    Ok(grant)
+}
+
+/// After leases were ended by somebody who does not want them for himself.
+pub(crate) fn after(app: &mut App<'_>, open: &Open<'_>, scope: Scope<'_>, actor: &str) -> Outcome<()> {
+    if app.global.dry_run {
+        return Ok(());
+    }
+    let cleared = finish_ending(open.store.as_ref(), &open.world(), scope, actor)?;
+    for survivor in &cleared.survivors {
+        app.printer.warn(&format!("a process of an ended attempt does not die: {survivor}"));
+    }
+    Ok(())
+}
+
+/// The credential is enough, whatever name it was asked under.
+fn holder_of(grant: &Grant) -> Caller {
+    Caller::new(grant.lease.holder.clone()).with_fence(Some(grant.lease.fence))
+}
+
+fn renew(open: &Open<'_>, grant: &Grant) -> Result<tenure_core::lease::Lease> {
+    let name = kernel::name_of(&grant.task);
+    let beat = Beat { revive: true, ..Beat::default() };
+    let world = open.world();
+    open.store.write(Durability::Process, |tx| kernel::renew(tx, &world, &holder_of(grant), &name, beat))
+}
+
+/// As well as it goes: a lease that cannot be given back ends by itself.
+pub(crate) fn give_back(open: &Open<'_>, grant: &Grant, why: &str) {
+    let name = kernel::name_of(&grant.task);
+    let world = open.world();
+    let word = Finish::Release(Some(why));
+    let _ = open.write(|tx| kernel::finish(tx, &world, &holder_of(grant), &name, word, false));
+}

@@ -1,0 +1,93 @@
+//! `tenure config edit`.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::json;
+use tenure_core::ErrorCode;
+
+use super::{failed, read, resolved, target, template, validate};
+use crate::answer::Answer;
+use crate::app::App;
+use crate::atomic;
+use crate::report::{Outcome, Report};
+use crate::text::Text;
+
+/// Open the file in your editor ($VISUAL or $EDITOR), and check it afterwards
+///
+/// A file that is not there yet begins with every setting as a comment. If it is wrong afterwards, that is said (exit 3)
+/// and the file stays as you left it.
+///
+/// Example: EDITOR=nano tenure config edit --user
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Your own file, for all projects, rather than the project's
+    #[arg(long)]
+    user: bool,
+}
+
+pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+    let (layer, path) = target(app, args.user)?;
+    let editor = editor(app)?;
+    let before = read(&path)?;
+    let data = |changed: bool| json!({"layer": layer.as_str(), "file": path.to_string_lossy(), "created": before.is_none(), "changed": changed});
+    let mut text = Text::new();
+    if app.global.dry_run {
+        text.line(format!("Would open {} with {editor}", path.display()));
+        return Ok(Answer::new(data(false), text));
+    }
+    if before.is_none() {
+        create(app, &path)?;
+    }
+    open(app, &editor, &path)?;
+    let after = read(&path)?;
+    validate::alone(&path, &path.to_string_lossy()).and_then(|()| resolved(app).map(drop)).map_err(
+        |report| report.note("The file was left as you saved it.").hint("mend it", again(args.user)),
+    )?;
+    let changed = after != before;
+    let word = if changed { "Saved" } else { "Nothing changed in" };
+    text.line(format!("{word} {}", path.display()));
+    Ok(Answer::new(data(changed), text))
+}
+
+fn again(user: bool) -> &'static str {
+    if user { "tenure config edit --user" } else { "tenure config edit" }
+}
+
+fn editor(app: &App<'_>) -> Outcome<String> {
+    let chosen = app.env.var("VISUAL").or_else(|| app.env.var("EDITOR"));
+    match (chosen, &app.env.terminal) {
+        (Some(editor), _) => Ok(editor.to_owned()),
+        (None, Some(_)) => Ok("vi".to_owned()),
+        (None, None) => Err(Report::usage("no editor is known: neither VISUAL nor EDITOR is set")
+            .hint("name one", "EDITOR=nano tenure config edit")),
+    }
+}
+
+fn create(app: &App<'_>, path: &Path) -> Outcome<()> {
+    let real = atomic::follow(path).map_err(|e| failed(&e, "write", path))?;
+    if let Some(folder) = real.parent() {
+        atomic::make_folder(folder).map_err(|e| failed(&e, "make", folder))?;
+    }
+    atomic::write(path, &template::text(), &app.env.ids.hex8()).map_err(|e| failed(&e, "write", path))
+}
+
+/// The editor's name may hold arguments (`code --wait`), so it goes through a shell, as git does it. Our standard
+/// output is for the answer only, unless a person looks at it.
+fn open(app: &App<'_>, editor: &str, path: &Path) -> Outcome<()> {
+    let mut command = Command::new("sh");
+    command.arg("-c").arg(format!("{editor} \"$@\"")).arg(editor).arg(path);
+    command.env_clear().envs(&app.env.vars).current_dir(&app.env.cwd);
+    if app.printer.json || !app.printer.out_is_terminal() {
+        command.stdout(Stdio::from(std::io::stderr()));
+    }
+    let status = command
+        .status()
+        .map_err(|e| Report::new(ErrorCode::General, format!("cannot start the editor {editor}: {e}")))?;
+    if status.success() {
+        return Ok(());
+    }
+    let how = status.code().map_or_else(|| "was killed".to_owned(), |code| format!("ended with {code}"));
+    Err(Report::new(ErrorCode::General, format!("the editor {editor} {how}; the file was not checked"))
+        .hint("check it", "tenure config validate"))
+}

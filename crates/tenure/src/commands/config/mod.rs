@@ -1,0 +1,144 @@
+//! `tenure config`: what is set, where it came from, and changing it. One file per verb.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use tenure_core::config::{Config, Entry, Origin};
+use tenure_core::{Error, ErrorCode};
+
+use crate::answer::Answer;
+use crate::app::App;
+use crate::project::{self, Place};
+use crate::report::{Outcome, Report};
+
+mod edit;
+mod get;
+mod path;
+mod set;
+mod show;
+mod template;
+mod validate;
+
+/// Settings: show, get, set, check
+///
+/// Flags beat the environment, that beats the project's file, that beats yours, that beats the defaults.
+///
+/// Example: tenure config set locking.leaseTtl 30m
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    verb: Option<Verb>,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Verb {
+    Show(show::Args),
+    Get(get::Args),
+    Set(set::Args),
+    Path(path::Args),
+    Validate(validate::Args),
+    Edit(edit::Args),
+}
+
+impl Args {
+    pub(crate) fn subcommand(&self) -> &'static str {
+        match self.verb {
+            None | Some(Verb::Show(_)) => "show",
+            Some(Verb::Get(_)) => "get",
+            Some(Verb::Set(_)) => "set",
+            Some(Verb::Path(_)) => "path",
+            Some(Verb::Validate(_)) => "validate",
+            Some(Verb::Edit(_)) => "edit",
+        }
+    }
+}
+
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+    match args.verb.unwrap_or(Verb::Show(show::Args {})) {
+        Verb::Show(args) => show::run(app, args),
+        Verb::Get(args) => get::run(app, args),
+        Verb::Set(args) => set::run(app, args),
+        Verb::Path(args) => path::run(app, args),
+        Verb::Validate(args) => validate::run(app, args),
+        Verb::Edit(args) => edit::run(app, args),
+    }
+}
+
+/// The project whose file counts. Unlike elsewhere a fresh clone, which has the file but no database, is one too.
+fn place(app: &App<'_>) -> Outcome<Option<Place>> {
+    match project::find(&app.start()?, app.env.home().as_deref()) {
+        Ok(place) => Ok(Some(place)),
+        Err(Error::NotInitialized { clone_at, .. }) => Ok(clone_at.map(|root| Place { root })),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn resolved(app: &App<'_>) -> Outcome<Config> {
+    app.config(place(app)?.as_ref())
+}
+
+/// Which file a change goes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Layer {
+    User,
+    Project,
+}
+
+impl Layer {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Project => "project",
+        }
+    }
+}
+
+/// The project's file inside a project, unless the user's was asked for; the user's elsewhere.
+fn target(app: &App<'_>, user: bool) -> Outcome<(Layer, PathBuf)> {
+    if let (false, Some(place)) = (user, place(app)?) {
+        crate::ownership::check(&place, app.env)?;
+        return Ok((Layer::Project, place.config()));
+    }
+    match app.user_config() {
+        Some(path) => Ok((Layer::User, path)),
+        None => Err(app.home().err().unwrap_or_else(|| Report::usage("there is no user configuration"))),
+    }
+}
+
+/// The file's text; empty if there is none.
+fn read(path: &Path) -> Outcome<Option<String>> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(failed(&error, "read", path)),
+    }
+}
+
+fn failed(error: &std::io::Error, verb: &str, path: &Path) -> Report {
+    Report::io(error, ErrorCode::Config, verb, path)
+}
+
+fn object(entry: &Entry) -> Value {
+    let mut object = json!({
+        "key": entry.key,
+        "value": entry.value,
+        "origin": entry.origin.kind(),
+        "description": entry.about,
+    });
+    if let Some(fields) = object.as_object_mut() {
+        match &entry.origin {
+            Origin::User { path, line } | Origin::Project { path, line } => {
+                fields.insert("file".into(), json!(path));
+                fields.insert("line".into(), json!(line));
+            }
+            Origin::Environment { variable } => {
+                fields.insert("variable".into(), json!(variable));
+            }
+            Origin::Flag { flag } => {
+                fields.insert("flag".into(), json!(flag));
+            }
+            _ => {}
+        }
+    }
+    object
+}

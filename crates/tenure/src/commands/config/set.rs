@@ -1,0 +1,96 @@
+//! `tenure config set`.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::json;
+use tenure_core::config::{self, Config, Document, Found, Origin};
+
+use super::{Layer, failed, object, place, read, target};
+use crate::answer::Answer;
+use crate::app::App;
+use crate::atomic;
+use crate::report::{Outcome, Report};
+use crate::text::Text;
+
+/// Set one setting; everything else in the file, comments too, stays as it is
+///
+/// Goes to the project's file inside a project, else to yours. A value that does not fit the others is refused, and
+/// nothing is written.
+///
+/// Example: tenure config set runners.preset codex
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// A key such as `locking.leaseTtl`
+    key: String,
+    /// Its value; lists and hooks as YAML, such as `[a, b]`
+    #[arg(allow_hyphen_values = true)]
+    value: String,
+    /// Write to your own file, for all projects
+    #[arg(long)]
+    user: bool,
+}
+
+/// Whoever else writes the file is done in milliseconds.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+    let (layer, path) = target(app, args.user)?;
+    let real = atomic::follow(&path).map_err(|e| failed(&e, "write", &path))?;
+    let folder = real.parent().unwrap_or(Path::new(".")).to_owned();
+    let _lock = if app.global.dry_run {
+        None
+    } else {
+        // The arguments are judged before anything is made for them.
+        config::set("", &args.key, &args.value).map_err(|e| Report::config(&e, None))?;
+        atomic::make_folder(&folder).map_err(|e| failed(&e, "make", &folder))?;
+        let patience = app.global.timeout.map_or(PATIENCE, |limit| limit.min(PATIENCE));
+        Some(atomic::lock(&folder, patience).map_err(|e| failed(&e, "lock", &folder))?)
+    };
+    let before = read(&path)?.unwrap_or_default();
+    let file = path.to_string_lossy();
+    let after = config::set(&before, &args.key, &args.value).map_err(|e| Report::config(&e, Some(&file)))?;
+    let document = Document::parse(&after).map_err(|e| Report::config(&e, Some(&file)))?;
+    let effective = app.config_with(place(app)?.as_ref(), Some((layer == Layer::Project, &document)))?;
+    let changed = after != before;
+    if changed && !app.global.dry_run {
+        atomic::write(&path, &after, &app.env.ids.hex8()).map_err(|e| failed(&e, "write", &path))?;
+    }
+    answer(app, &args.key, layer, &path, changed, &effective)
+}
+
+fn answer(
+    app: &App<'_>,
+    key: &str,
+    layer: Layer,
+    path: &Path,
+    changed: bool,
+    effective: &Config,
+) -> Outcome<Answer> {
+    let found = effective.get(key).map_err(|e| Report::config(&e, None))?;
+    let Found::Setting(entry) = &found else {
+        return Err(Report::usage(format!("{key} is a group of settings; name one of its keys")));
+    };
+    let mut text = Text::new();
+    if changed {
+        text.line(format!("{} {key} in {}", app.past("Set", "Would set"), path.display()));
+    } else {
+        text.line(format!("{key} was already so in {}; nothing changed", path.display()));
+    }
+    let wins = match (&entry.origin, layer) {
+        (Origin::User { .. }, Layer::User) | (Origin::Project { .. }, Layer::Project) => true,
+        // Hooks of both files count; the list as a whole is named after the stronger file.
+        _ => key == "hooks",
+    };
+    if !wins {
+        text.line(format!("  but here {} counts, from {}", entry.display, entry.origin));
+    }
+    let data = json!({
+        "setting": object(entry),
+        "layer": layer.as_str(),
+        "file": path.to_string_lossy(),
+        "changed": changed,
+        "inEffect": wins,
+    });
+    Ok(Answer::new(data, text))
+}

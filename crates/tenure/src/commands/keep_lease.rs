@@ -1,0 +1,55 @@
+//! `tenure keep-lease`: the detached keeper behind `tasks claim --while-pid`.
+
+use std::process::{Command, Stdio};
+
+use tenure_core::Error;
+use tenure_core::id::Fence;
+use tenure_core::kernel::{self, Grant};
+use tenure_core::store::Eyes;
+use tenure_runner::DatabaseFile;
+
+use crate::answer::Answer;
+use crate::app::{App, Open};
+use crate::report::{Outcome, Report};
+
+/// Renew a lease while the process that it records lives, then let it go (for tenure itself)
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The lease
+    #[arg(value_name = "FENCE")]
+    fence: i64,
+}
+
+/// Starts a keeper that outlives us and keeps nothing of our caller's: no pipe, no folder, no terminal.
+pub(crate) fn start(app: &App<'_>, open: &Open<'_>, grant: &Grant) -> Outcome<()> {
+    let failed = |e: std::io::Error| Report::from(Error::General(format!("cannot start the keeper: {e}")));
+    let mut keeper = Command::new(crate::own_binary().map_err(failed)?);
+    keeper.arg("-C").arg(&open.place.root);
+    if let Some(config) = &app.global.config {
+        keeper.arg("--config").arg(app.env.cwd.join(config));
+    }
+    keeper.arg("keep-lease").arg(grant.lease.fence.to_string());
+    // It belongs to the process that it watches, not to the attempt in which it was started.
+    keeper.env_clear().envs(&app.env.vars).env_remove("TENURE_ATTEMPT").env_remove("TENURE_JSON");
+    keeper.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).current_dir("/");
+    keeper.spawn().map(drop).map_err(failed)
+}
+
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
+    tenure_runner::detach();
+    let open = app.open()?;
+    let fence = Fence::new(args.fence);
+    let world = open.world();
+    let (lease, task) = open.read(|view| {
+        let missing = || Error::LockNotFound { reference: fence.to_string() };
+        let lease = view.lease_by_fence(fence)?.ok_or_else(missing)?;
+        let id = lease.resource.task_id().ok_or_else(missing)?;
+        let eyes = Eyes { me: None, dead: Vec::new(), ticket_life: world.policy.ticket_life };
+        let task = view.task(&id, &eyes)?.ok_or_else(missing)?;
+        Ok((lease, kernel::name_of(&task)))
+    })?;
+    let database = DatabaseFile::at(&open.place.database()).ok();
+    let interval = open.config.runners.heartbeat_interval;
+    tenure_runner::keep(open.store.as_ref(), world, &task, &lease, interval, database.as_ref())?;
+    Ok(None)
+}

@@ -1,0 +1,212 @@
+//! `tenure tasks run`.
+
+use std::ffi::OsString;
+use std::os::fd::AsFd;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tenure_core::ErrorCode;
+use tenure_core::holder::Incarnation;
+use tenure_core::id::TaskId;
+use tenure_core::kernel::{self, Grant, Terms};
+use tenure_core::task::Task;
+use tenure_runner::{DatabaseFile, Ended, Exit, Loss, Supervision, supervise};
+use tenure_sqlite::{Doorbell, SqliteStore};
+
+use super::{claim, grant, view};
+use crate::answer::Answer;
+use crate::app::{App, Open, parse_duration, parse_ttl};
+use crate::clearing;
+use crate::identity::Who;
+use crate::interrupt::Interrupts;
+use crate::report::{Outcome, Report};
+use crate::text::{Style, Text};
+use crate::waiting::{self, Want};
+
+/// Claim a task, run a command under the lease, and mark it done or failed
+///
+/// The command finds the lease in its environment (TENURE_TASK_ID, TENURE_AGENT, TENURE_FENCE …), and may say itself
+/// what becomes of the task. Else exit 0 is done and anything else is failed. If the lease is lost, the command and all
+/// that it started are ended (exit 8). On Ctrl+C or SIGTERM the task goes back to pending.
+///
+/// Example: tenure tasks run F001 --ttl 30m -- make check
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The task
+    task: String,
+    /// How long it stays yours after the last heartbeat (default: locking.leaseTtl)
+    #[arg(long, value_name = "DUR", value_parser = parse_ttl)]
+    ttl: Option<Duration>,
+    /// Stand in line for it, at most this long (default: locking.waitTimeout)
+    #[arg(long, value_name = "DUR", num_args = 0..=1, value_parser = parse_duration)]
+    wait: Option<Option<Duration>>,
+    #[command(flatten)]
+    who: Who,
+    /// The command and its arguments
+    #[arg(last = true, required = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+    if app.global.dry_run {
+        return Err(Report::usage("a command cannot be run dry; --dry-run goes with `tasks claim`"));
+    }
+    let open = app.open()?;
+    let mut identity = app.identity(&args.who)?;
+    let name = open.resolve(&args.task)?;
+    claim::join_if_nobody(app, &mut identity);
+    let me = Incarnation::current();
+    let caller = identity.actor(Some(&name.id)).with_process(me.clone());
+    // Before the grant, so that no signal finds us holding it and deaf.
+    let interrupts = Interrupts::listen().map_err(Report::from)?;
+    let doorbell = waiting::bind(app.env);
+    let mut terms = Terms::new(args.ttl.unwrap_or(open.config.locking.lease_ttl));
+    terms.doorbell = doorbell.as_ref().map(Doorbell::address);
+    let patience = app.asked_patience(&open, args.wait);
+    let want = Want::Task { id: TaskId::new(&name.id), title: name.title.clone() };
+    let granted = waiting::acquire(app, &open, &caller, &want, terms, patience)?;
+    grant::refuse_another_life(&open, &granted, &me)?;
+    if let Some(code) = interrupts.take() {
+        clearing::give_back(&open, &granted, "interrupted before it began");
+        return Err(Report::interrupted(code));
+    }
+    announce(app, &granted);
+
+    let database = DatabaseFile::at(&open.place.database()).map_err(|e| {
+        Report::new(ErrorCode::Store, format!("cannot look at {}: {e}", open.place.database().display()))
+    })?;
+    let (path, options) = (open.place.database(), app.store_options());
+    let another = || {
+        let store = SqliteStore::open(&path, options.clone())?;
+        Ok(Box::new(store) as Box<dyn tenure_core::store::Store>)
+    };
+    let supervision = Supervision {
+        store: open.store.as_ref(),
+        open: &another,
+        world: open.world(),
+        task: &kernel::name_of(&granted.task),
+        lease: &granted.lease,
+        me: &me,
+        signals: &interrupts,
+        doorbell: doorbell.as_ref().map(AsFd::as_fd),
+        database: Some(&database),
+        interval: open.config.runners.heartbeat_interval,
+        grace: open.config.runners.kill_grace,
+        log_path: None,
+    };
+    let supervised = match supervise(&supervision, &mut command(app, &open, &granted, &args.command)?) {
+        Ok(supervised) => supervised,
+        Err(error) => {
+            clearing::give_back(&open, &granted, "the command could not be supervised");
+            return Err(error.into());
+        }
+    };
+    for survivor in &supervised.survivors {
+        app.printer.warn(&format!("a process of this attempt does not die: {survivor}"));
+    }
+    tell(app, &granted, &supervised.attempt.id.to_string(), supervised.ended)
+}
+
+fn announce(app: &mut App<'_>, granted: &Grant) {
+    let mut text = Text::new();
+    let key = &granted.task.key;
+    let holder = &granted.lease.holder.id;
+    text.styled(Style::Good, "Claimed")
+        .and(Style::Plain, format!(" {key} as {holder} (fence {})", granted.lease.fence));
+    app.printer.notice(&text);
+}
+
+/// Our own binary first, which looks once more and becomes the command.
+fn command(app: &App<'_>, open: &Open<'_>, granted: &Grant, words: &[OsString]) -> Outcome<Command> {
+    let failed = |what: &str, e: std::io::Error| Report::new(ErrorCode::General, format!("{what}: {e}"));
+    let mut command =
+        Command::new(crate::own_binary().map_err(|e| failed("cannot find the tenure binary", e))?);
+    command.arg("start-attempt").arg("--").args(words);
+    command.env_clear().envs(&app.env.vars).current_dir(&app.env.cwd);
+    command
+        .env("TENURE_PROJECT", &open.place.root)
+        .env("TENURE_TASK_ID", granted.task.id.as_str())
+        .env("TENURE_AGENT", &granted.lease.holder.id)
+        .env("TENURE_LEASE", granted.lease.id.as_str())
+        .env("TENURE_FENCE", granted.lease.fence.to_string());
+    if app.global.json {
+        // Our one object must stand alone on standard output.
+        let stderr = std::io::stderr().as_fd().try_clone_to_owned();
+        command.stdout(Stdio::from(stderr.map_err(|e| failed("standard error is closed", e))?));
+    }
+    Ok(command)
+}
+
+fn tell(app: &mut App<'_>, granted: &Grant, attempt: &str, ended: Ended) -> Outcome<Answer> {
+    let data = |app: &App<'_>, task: &Task, code: u8| -> Value {
+        let mut data = grant::data(app, granted);
+        if let Some(fields) = data.as_object_mut() {
+            fields.insert("task".into(), view::object(app, task));
+            fields.insert("attempt".into(), json!(attempt));
+            fields.insert("exitCode".into(), json!(code));
+        }
+        data
+    };
+    let failed = |app: &App<'_>, message: String, task: &Task, code: u8| {
+        let mut report = Report::new(ErrorCode::AgentFailed, message);
+        *report.details = data(app, task, code);
+        report.exit = Some(code);
+        report
+    };
+    match ended {
+        Ended::Exited { exit, spoken, task } => {
+            let code = code_of(exit);
+            if code == 0 || spoken {
+                let mut text = Text::new();
+                text.line(format!("{} is {}", task.key, task.status));
+                app.printer.notice(&text);
+                return Ok(Answer::new(data(app, &task, code), Text::new()).exit(code));
+            }
+            let how = match exit {
+                Exit::Code(code) => format!("exited with {code}"),
+                Exit::Signal(signal) => format!("was killed by signal {signal}"),
+            };
+            let message = format!("the command {how}; {} is {}", task.key, task.status);
+            Err(failed(app, message, &task, code))
+        }
+        Ended::NotStarted { why, exit, task } => {
+            let message = format!("{why}; {} is {}", task.key, task.status);
+            Err(failed(app, message, &task, exit))
+        }
+        Ended::Interrupted { signal, task } => {
+            let code = code_of(Exit::Signal(signal));
+            let mut report = Report::interrupted(code);
+            report.message = format!("interrupted; {} is {}", task.key, task.status);
+            *report.details = data(app, &task, code);
+            Err(report)
+        }
+        Ended::Lost(loss) => Err(lost(loss, granted)),
+    }
+}
+
+fn lost(loss: Loss, granted: &Grant) -> Report {
+    let key = &granted.task.key;
+    let gone = |what: String| Report::new(ErrorCode::LeaseLost, format!("you no longer hold {key}: {what}"));
+    let mut report = match loss {
+        Loss::Refused(error) => {
+            let mut report = Report::from(*error);
+            report.code = ErrorCode::LeaseLost;
+            report
+        }
+        Loss::Unreachable(error) => gone(format!("the lease could not be renewed: {error}")),
+        Loss::Deleted(path) => gone(format!("the database {} was deleted", path.display())),
+        Loss::Replaced(path) => gone(format!("the database {} was replaced by another file", path.display())),
+    };
+    report.context.insert(0, "The command and all that it started were ended.".to_owned());
+    report
+}
+
+/// As a shell says it: the code, or 128 and the signal.
+fn code_of(exit: Exit) -> u8 {
+    let number = match exit {
+        Exit::Code(code) => code,
+        Exit::Signal(signal) => 128 + signal,
+    };
+    u8::try_from(number & 0xff).unwrap_or(1)
+}

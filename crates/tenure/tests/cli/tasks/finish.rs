@@ -1,0 +1,62 @@
+use std::time::Duration;
+
+use crate::story::{Story, steps};
+use crate::support::TestEnv;
+
+fn held(env: &mut TestEnv) {
+    steps(env, &["tasks add One", "tasks add Two", "tasks claim T1 --agent bob"]);
+}
+
+#[test]
+fn the_holder_has_the_last_word() {
+    let story = Story::project(held)
+        .tell(&["tasks", "done", "T1", "--agent", "bob"])
+        .tell(&["tasks", "done", "T1", "--fence", "1"])
+        .tell(&["tasks", "done", "T1", "--agent", "bob", "--dry-run"])
+        .tell(&["tasks", "fail", "T1", "--agent", "bob", "-m", "The API does not exist"])
+        .tell(&["tasks", "release", "T1", "--agent", "bob", "--notes", "Blocked"]);
+    insta::assert_snapshot!(story);
+    let twice = |env: &mut TestEnv| {
+        held(env);
+        steps(env, &["tasks done T1 --fence 1"]);
+    };
+    insta::assert_snapshot!(
+        "said_twice",
+        Story::project(twice).tell(&["tasks", "done", "T1", "--fence", "1"])
+    );
+    let reviewed = |env: &mut TestEnv| {
+        held(env);
+        steps(env, &["config set review.enabled true"]);
+    };
+    insta::assert_snapshot!(
+        "with_review",
+        Story::project(reviewed).tell(&["tasks", "done", "T1", "--agent", "bob"])
+    );
+}
+
+#[test]
+fn nobody_else_has() {
+    let story = Story::project(held)
+        .tell(&["tasks", "done", "T1", "--agent", "eve"])
+        .tell(&["tasks", "done", "T1"])
+        .tell(&["tasks", "fail", "T1", "--agent", "eve", "-m", "No"])
+        .tell(&["tasks", "fail", "T1", "--agent", "bob"])
+        .tell(&["tasks", "release", "T1", "--agent", "eve"])
+        .tell(&["tasks", "release", "T2", "--agent", "bob"])
+        .tell(&["tasks", "release", "T9", "--agent", "bob"]);
+    insta::assert_snapshot!(story);
+}
+
+#[test]
+fn a_late_word_bounces_once_another_has_taken_over() {
+    let taken_over = |env: &mut TestEnv| {
+        held(env);
+        env.later(Duration::from_secs(3600));
+        steps(env, &["tasks claim T1 --agent eve"]);
+    };
+    let story = Story::project(taken_over)
+        .tell(&["tasks", "done", "T1", "--fence", "1"])
+        .tell(&["tasks", "done", "T1", "--agent", "bob"])
+        .tell(&["tasks", "release", "T1", "--agent", "bob", "--fence", "1"]);
+    insta::assert_snapshot!(story);
+}

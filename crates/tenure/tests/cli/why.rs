@@ -1,0 +1,54 @@
+use std::time::Duration;
+
+use crate::story::{Story, steps};
+use crate::support::TestEnv;
+
+/// One task for every answer.
+fn everything(env: &mut TestEnv) {
+    steps(
+        env,
+        &["sections add Backend", "tasks add Lapsed --id LAPSED", "tasks claim LAPSED --agent eve --ttl 1m"],
+    );
+    env.later(Duration::from_secs(90));
+    steps(
+        env,
+        &[
+            "tasks add Held --id HELD --section Backend",
+            "tasks add Behind --id BEHIND --section Backend",
+            "tasks add Waits --id WAITS --depends-on HELD",
+            "tasks add Ready --id READY",
+            "tasks add Failed --id FAILED",
+            "tasks add Done --id DONE",
+            "tasks add Review --id REVIEW",
+            "tasks add Skipped --id SKIPPED",
+            "tasks claim HELD --agent bob",
+            "tasks update FAILED --status failed",
+            "tasks update DONE --status completed",
+            "tasks update REVIEW --status review",
+            "tasks skip SKIPPED",
+        ],
+    );
+}
+
+#[test]
+fn why_names_what_is_in_the_way_of_a_task() {
+    let mut story = Story::project(everything);
+    for key in
+        ["LAPSED", "HELD", "BEHIND", "WAITS", "READY", "FAILED", "DONE", "REVIEW", "SKIPPED", "NOWHERE"]
+    {
+        story = story.tell(&["why", key]);
+    }
+    insta::assert_snapshot!(story);
+}
+
+#[test]
+fn why_names_what_is_in_the_way_of_the_project() {
+    insta::assert_snapshot!(Story::project(everything).tell(&["why"]));
+    insta::assert_snapshot!("no_tasks", Story::project(|_| {}).tell(&["why"]));
+    let finished = |env: &mut TestEnv| steps(env, &["tasks add One", "tasks update T1 --status completed"]);
+    insta::assert_snapshot!("all_finished", Story::project(finished).tell(&["why"]));
+    let exclusive = |env: &mut TestEnv| {
+        env.write("work/.tenure/.exclusive-lock", r#"{"holder":"backup","pid":1,"hostname":"box"}"#);
+    };
+    insta::assert_snapshot!("exclusively_locked", Story::project(exclusive).tell(&["why"]));
+}

@@ -1,0 +1,331 @@
+//! A project of its own for every test, and processes of the real program in it, each with a deadline.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process, pidfd_open, waitid};
+use serde_json::Value;
+use tempfile::TempDir;
+use tenure_core::SystemClock;
+use tenure_core::store::{EventFilter, Store};
+use tenure_core::wire;
+use tenure_sqlite::{OpenOptions, SqliteStore};
+
+/// A process that has not ended by then hangs.
+pub(crate) const HANG: Duration = Duration::from_secs(120);
+
+/// `long` with `TENURE_TEST_FULL=1`, else `short`.
+pub(crate) fn full_or<T>(long: T, short: T) -> T {
+    let full = std::env::var("TENURE_TEST_FULL").is_ok_and(|v| v == "1");
+    if full { long } else { short }
+}
+
+#[derive(Debug)]
+pub(crate) struct Project {
+    folder: TempDir,
+    root: PathBuf,
+}
+
+impl Project {
+    /// A folder that is no project yet.
+    pub(crate) fn bare() -> Self {
+        let folder = tempfile::Builder::new().prefix("tn").tempdir().unwrap();
+        let root = folder.path().join("p");
+        std::fs::create_dir(&root).unwrap();
+        for name in ["h", "r"] {
+            std::fs::create_dir(folder.path().join(name)).unwrap();
+        }
+        Self { folder, root }
+    }
+
+    pub(crate) fn new() -> Self {
+        let project = Self::bare();
+        project.ok(&["init"]);
+        project
+    }
+
+    /// A project whose waiters look again after `poll`, and lose their place after three times that.
+    pub(crate) fn with_config(config: &str) -> Self {
+        let project = Self::new();
+        let path = project.root.join(".tenure/config.yaml");
+        let before = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, format!("{before}{config}\n")).unwrap();
+        project
+    }
+
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The program, in this project, with nothing of the surroundings but the path to other programs.
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
+        self.surround(&mut command);
+        command.args(args);
+        command
+    }
+
+    /// The same without a controlling terminal, so that nobody can be named as the person there.
+    pub(crate) fn anonymous(&self, args: &[&str]) -> Command {
+        if !has_terminal() {
+            return self.command(args);
+        }
+        let mut command = Command::new("setsid");
+        self.surround(&mut command);
+        command.arg(env!("CARGO_BIN_EXE_tenure")).args(args);
+        command
+    }
+
+    fn surround(&self, command: &mut Command) {
+        let home = self.folder.path().join("h");
+        command
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", &home)
+            .env("TENURE_HOME", home.join(".tenure"))
+            .env("XDG_RUNTIME_DIR", self.folder.path().join("r"))
+            .env("USER", "tester")
+            .current_dir(&self.root)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+    }
+
+    pub(crate) fn spawn(&self, args: &[&str]) -> Running {
+        Running::start(self.command(args))
+    }
+
+    pub(crate) fn run(&self, args: &[&str]) -> Answer {
+        self.spawn(args).end()
+    }
+
+    /// Runs with `--json` and gives `data`; anything but success fails the test.
+    pub(crate) fn ok(&self, args: &[&str]) -> Value {
+        let mut all = vec!["--json"];
+        all.extend(args);
+        let answer = self.run(&all);
+        assert_eq!(answer.code, Some(0), "{args:?}: {answer:?}");
+        answer.json()["data"].clone()
+    }
+
+    /// Adds `count` tasks with the keys `PREFIX1` … and gives those keys.
+    pub(crate) fn add(&self, prefix: &str, count: usize) -> Vec<String> {
+        let keys: Vec<String> = (1..=count).map(|n| format!("{prefix}{n}")).collect();
+        let rows: Vec<Value> =
+            keys.iter().map(|key| serde_json::json!({"id": key, "title": format!("task {key}")})).collect();
+        let file = self.root.join(format!("{prefix}.json"));
+        std::fs::write(&file, serde_json::to_string(&rows).unwrap()).unwrap();
+        self.ok(&["tasks", "import", file.to_str().unwrap()]);
+        keys
+    }
+
+    pub(crate) fn database(&self) -> PathBuf {
+        self.root.join(".tenure/tenure.db")
+    }
+
+    pub(crate) fn store(&self) -> Box<dyn Store> {
+        let options = OpenOptions::new(Arc::new(SystemClock));
+        Box::new(SqliteStore::open(&self.database(), options).unwrap())
+    }
+
+    /// The whole feed, as the command line would print it.
+    pub(crate) fn feed(&self) -> Vec<Value> {
+        let filter = EventFilter { limit: u64::from(u32::MAX), ..EventFilter::default() };
+        let events = self.store().read(|view| view.events(&filter)).unwrap();
+        events.iter().map(wire::event).collect()
+    }
+
+    /// Closes the gate before the store, so that writers started meanwhile all stand before it when it opens.
+    pub(crate) fn hold_writers(&self) -> File {
+        let path = self.database().with_extension("queue.lock");
+        let file = File::options().read(true).write(true).create(true).truncate(false).open(path).unwrap();
+        file.lock().unwrap();
+        file
+    }
+
+    /// Waits until the open lease of `task` has run out.
+    pub(crate) fn wait_until_expired(&self, task: &str) {
+        until(&format!("the lease of {task} runs out"), || {
+            self.ok(&["locks", "show", task])["lock"]["expired"].as_bool() == Some(true)
+        });
+    }
+
+    /// How many stand in line for `task`.
+    pub(crate) fn queue(&self, task: &str) -> u64 {
+        self.ok(&["locks", "show", task])["queue"].as_u64().unwrap()
+    }
+
+    pub(crate) fn wait_for_queue(&self, task: &str, length: u64) {
+        until(&format!("{length} stand in line for {task}"), || self.queue(task) == length);
+    }
+}
+
+/// Looks again and again until `condition` holds; fails if it does not for a very long time.
+pub(crate) fn until(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + HANG;
+    while !condition() {
+        assert!(Instant::now() < deadline, "waited too long until {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn has_terminal() -> bool {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let number = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(4)).unwrap_or("0");
+    number != "0"
+}
+
+#[derive(Debug)]
+pub(crate) struct Answer {
+    /// None if a signal ended it.
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Answer {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|e| panic!("{e}: {self:?}"))
+    }
+}
+
+/// A process under way. Dropped, it is killed.
+#[derive(Debug)]
+pub(crate) struct Running {
+    child: Option<Child>,
+}
+
+impl Running {
+    pub(crate) fn start(mut command: Command) -> Self {
+        Self { child: Some(command.spawn().unwrap()) }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.as_ref().unwrap().id()
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(os_pid(self.pid()), signal).unwrap();
+    }
+
+    pub(crate) fn is_running(&mut self) -> bool {
+        self.child.as_mut().unwrap().try_wait().unwrap().is_none()
+    }
+
+    /// True if it ended within `time`. It is not reaped by this.
+    pub(crate) fn ends_within(&self, time: Duration) -> bool {
+        let fd = pidfd_open(os_pid(self.pid()), PidfdFlags::empty()).unwrap();
+        let deadline = Instant::now() + time;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let timeout = Timespec {
+                tv_sec: i64::try_from(left.as_secs()).unwrap(),
+                tv_nsec: i64::from(left.subsec_nanos()),
+            };
+            match poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&timeout)) {
+                Ok(0) => return false,
+                Ok(_) => return true,
+                Err(rustix::io::Errno::INTR) => {}
+                Err(e) => panic!("poll: {e}"),
+            }
+        }
+    }
+
+    pub(crate) fn end(mut self) -> Answer {
+        if !self.ends_within(HANG) {
+            self.signal(Signal::KILL);
+            let answer = self.reap();
+            panic!("still running after {HANG:?}: {answer:?}");
+        }
+        self.reap()
+    }
+
+    fn reap(&mut self) -> Answer {
+        let output = self.child.take().unwrap().wait_with_output().unwrap();
+        Answer {
+            code: output.status.code(),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    /// Its end, and the processor time that it used in all.
+    pub(crate) fn end_with_cpu(self) -> (Answer, Duration) {
+        let pid = os_pid(self.pid());
+        waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).unwrap();
+        let used = cpu(self.pid());
+        (self.end(), used)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            drop(child.kill());
+            drop(child.wait());
+        }
+    }
+}
+
+/// What a process has used of the processors so far; also of one that has ended and is not reaped yet.
+pub(crate) fn cpu(pid: u32) -> Duration {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap();
+    Duration::from_nanos(text.split_whitespace().next().unwrap().parse().unwrap())
+}
+
+pub(crate) fn os_pid(pid: u32) -> Pid {
+    Pid::from_raw(i32::try_from(pid).unwrap()).unwrap()
+}
+
+/// Starts all of them before a closed gate, opens it, and gives their answers in order.
+pub(crate) fn contest(project: &Project, commands: Vec<Command>) -> Vec<Answer> {
+    let gate = project.hold_writers();
+    let running: Vec<Running> = commands.into_iter().map(Running::start).collect();
+    drop(gate);
+    running.into_iter().map(Running::end).collect()
+}
+
+/// Random numbers that a seed repeats (splitmix64).
+#[derive(Debug, Clone)]
+pub(crate) struct Dice(u64);
+
+impl Dice {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub(crate) fn roll(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+        self.roll() % bound
+    }
+
+    pub(crate) fn one_in(&mut self, bound: u64) -> bool {
+        self.below(bound) == 0
+    }
+
+    pub(crate) fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
+        &from[usize::try_from(self.below(from.len() as u64)).unwrap()]
+    }
+}
+
+/// `TENURE_TEST_SEED`, or one from the clock; printed, so that the run can be repeated.
+pub(crate) fn seed(of: &str) -> u64 {
+    let given = std::env::var("TENURE_TEST_SEED").ok().and_then(|text| text.parse().ok());
+    let seed = given.unwrap_or_else(|| {
+        u64::try_from(tenure_core::Clock::now(&SystemClock).as_millis()).unwrap()
+            ^ u64::from(std::process::id())
+    });
+    eprintln!("{of}: TENURE_TEST_SEED={seed}");
+    seed
+}

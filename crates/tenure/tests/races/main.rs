@@ -1,0 +1,20 @@
+//! Many processes of the real program at once: who wins, who waits, who is refused, and what is left afterwards.
+//!
+//! Every test has a project and a home of its own. Nothing asserts an absolute time: deadlines are only there so that a
+//! hang becomes a failure. `TENURE_TEST_FULL=1` runs the long counts; `TENURE_TEST_SEED` repeats a random run.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a test stops where it fails, and says what it measured"
+)]
+
+mod checker;
+mod fenced;
+mod harness;
+mod nemesis;
+mod waiting;
+mod winner;
+mod writers;

@@ -1,0 +1,362 @@
+//! Never stuck: processes are killed at random instants while they claim, wait, finish, let go and force; afterwards every
+//! task reaches `completed` by itself, and the history has no fault.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use rusqlite::{Connection, OpenFlags};
+use rustix::process::Signal;
+use tenure_core::{Clock, SystemClock};
+
+use crate::checker::{Deed, Event, History, Look, Place, faults};
+use crate::harness::{Answer, Dice, HANG, Project, Running, full_or, seed};
+
+const WORKERS: u64 = 32;
+const TASKS: usize = 50;
+const TICKET_LIFE: i64 = 3000;
+
+fn now() -> i64 {
+    SystemClock.now().as_millis()
+}
+
+/// What a worker may do next. One line for each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verb {
+    Claim,
+    ClaimWaiting,
+    Next,
+    NextWaiting,
+    Renew,
+    Release,
+    Done,
+    Force,
+    CleanUp,
+    Run,
+}
+
+/// How often each is chosen, in relation to the others.
+const ODDS: &[(Verb, usize)] = &[
+    (Verb::Claim, 4),
+    (Verb::ClaimWaiting, 5),
+    (Verb::Next, 4),
+    (Verb::NextWaiting, 3),
+    (Verb::Renew, 2),
+    (Verb::Release, 5),
+    (Verb::Done, 2),
+    (Verb::Force, 1),
+    (Verb::CleanUp, 1),
+    (Verb::Run, 4),
+];
+
+#[derive(Debug)]
+struct Storm<'a> {
+    project: &'a Project,
+    /// Keys, with the ids that the feed has.
+    tasks: BTreeMap<String, String>,
+    kills_left: AtomicI64,
+    completed: AtomicUsize,
+    deeds: Mutex<Vec<Deed>>,
+    verbs: Vec<Verb>,
+}
+
+/// A worker: a name, and what it believes to hold.
+#[derive(Debug)]
+struct Worker<'a> {
+    storm: &'a Storm<'a>,
+    name: String,
+    dice: Dice,
+    held: Vec<(String, i64)>,
+}
+
+impl Worker<'_> {
+    fn work(&mut self, killing: bool) {
+        let verb = *self.dice.pick(&self.storm.verbs);
+        let keys: Vec<&String> = self.storm.tasks.keys().collect();
+        let mut task = (*self.dice.pick(&keys)).clone();
+        let mut fence = None;
+        if matches!(verb, Verb::Renew | Verb::Release | Verb::Done) {
+            // Half of the tasks are kept back for later, or the storm would soon have nothing to blow at.
+            if verb == Verb::Done && self.storm.completed.load(Ordering::SeqCst) >= TASKS / 2 {
+                return;
+            }
+            let Some(place) = self.held.len().checked_sub(1) else { return };
+            let place = usize::try_from(self.dice.below(place as u64 + 1)).unwrap();
+            let held = self.held.swap_remove(place);
+            if verb == Verb::Renew {
+                self.held.push(held.clone());
+            }
+            task = held.0;
+            fence = Some(held.1);
+        }
+        let kill = killing && self.dice.one_in(2);
+        self.act(verb, &task, fence, kill);
+    }
+
+    fn arguments(&mut self, verb: Verb, task: &str, fence: Option<i64>) -> Vec<String> {
+        let ttl = format!("{}s", 1 + self.dice.below(2));
+        let wait = format!("{}s", 1 + self.dice.below(3));
+        let script = format!(
+            "exec 9>>lock.{task}; flock -n 9 || echo {task} >> overlaps; sleep 0.0{}; tenure tasks release {task}",
+            self.dice.below(10)
+        );
+        let words: Vec<&str> = match verb {
+            Verb::Claim => vec!["claim", task, "--ttl", &ttl],
+            Verb::ClaimWaiting => vec!["claim", task, "--ttl", &ttl, "--wait", &wait],
+            Verb::Next => vec!["next", "--claim", "--ttl", &ttl],
+            Verb::NextWaiting => vec!["next", "--claim", "--ttl", &ttl, "--wait", &wait],
+            Verb::Renew => vec!["renew", task],
+            Verb::Release => vec!["release", task],
+            Verb::Done => vec!["done", task],
+            Verb::Force => vec!["release", task, "--force"],
+            Verb::CleanUp => vec!["cleanup"],
+            Verb::Run => vec!["run", task, "--ttl", &ttl],
+        };
+        let noun = if matches!(verb, Verb::Force | Verb::CleanUp) { "locks" } else { "tasks" };
+        let mut words: Vec<String> =
+            [&["--json", noun], words.as_slice()].concat().iter().map(|w| (*w).to_owned()).collect();
+        match fence {
+            // The credential speaks as well as the name does.
+            Some(fence) if self.dice.one_in(2) => words.extend(["--fence".to_owned(), fence.to_string()]),
+            _ => {}
+        }
+        words.extend(["--agent".to_owned(), self.name.clone()]);
+        if verb == Verb::Run {
+            words.extend(["--", "sh", "-c", &script].map(str::to_owned));
+        }
+        words
+    }
+
+    fn act(&mut self, verb: Verb, task: &str, fence: Option<i64>, kill: bool) -> Option<i32> {
+        let words = self.arguments(verb, task, fence);
+        let begun = now();
+        let running = self.storm.project.spawn(&words.iter().map(String::as_str).collect::<Vec<_>>());
+        let pid = running.pid();
+        let mut killed = None;
+        if kill {
+            // Any instant of a command that takes milliseconds, and sometimes one of a long wait.
+            let reach = if self.dice.one_in(4) { 1_500_000 } else { 60_000 };
+            let instant = Duration::from_micros(self.dice.below(reach));
+            if !running.ends_within(instant) && self.storm.kills_left.fetch_sub(1, Ordering::SeqCst) > 0 {
+                killed = Some(now());
+                running.signal(Signal::KILL);
+            }
+        }
+        let answer = running.end();
+        // It may have been quicker than the signal; then its word counts after all.
+        let killed = killed.filter(|_| answer.code.is_none());
+        let mut deed = Deed {
+            worker: self.name.clone(),
+            pid,
+            verb: match verb {
+                Verb::Next | Verb::NextWaiting => "next",
+                Verb::Run => "run",
+                _ => "other",
+            },
+            task: Some(self.storm.tasks[task].clone()),
+            begun,
+            ended: now(),
+            killed,
+            code: answer.code,
+            ..Deed::default()
+        };
+        if killed.is_none() {
+            self.listen(verb, &words, &answer, &mut deed);
+        }
+        self.storm.deeds.lock().unwrap().push(deed);
+        answer.code
+    }
+
+    /// What the process says that it has done.
+    fn listen(&mut self, verb: Verb, words: &[String], answer: &Answer, deed: &mut Deed) {
+        // 2 is for a task that is completed already, 4 for a lock that is none, 8 for a lease that was lost.
+        let expected: &[i32] = match verb {
+            Verb::Claim => &[0, 2, 6],
+            Verb::ClaimWaiting => &[0, 2, 6, 9],
+            Verb::Next => &[0, 10],
+            Verb::NextWaiting => &[0, 9],
+            Verb::Renew | Verb::Release | Verb::Done => &[0, 8],
+            Verb::Force => &[0, 4],
+            Verb::CleanUp => &[0],
+            Verb::Run => &[0, 2, 6, 8, 9],
+        };
+        assert!(answer.code.is_some_and(|code| expected.contains(&code)), "{words:?}: {answer:?}");
+        if answer.code != Some(0) || verb == Verb::Run {
+            return;
+        }
+        let data = &answer.json()["data"];
+        let id = data["task"]["id"].as_str().map(str::to_owned);
+        match verb {
+            Verb::Claim | Verb::ClaimWaiting | Verb::Next | Verb::NextWaiting => {
+                let fence = data["lease"]["fence"].as_i64().unwrap();
+                assert_eq!(data["lease"]["holder"]["id"], self.name.as_str(), "{data}");
+                if data["lease"]["reacquired"] == false {
+                    deed.granted = Some(fence);
+                }
+                deed.task = id;
+                self.held.push((data["task"]["key"].as_str().unwrap().to_owned(), fence));
+            }
+            Verb::Done if data["changed"] == true => {
+                self.storm.completed.fetch_add(1, Ordering::SeqCst);
+                // Which lease it was is known only from the credential, or from what was believed to be held.
+                let shown =
+                    words.iter().position(|word| word == "--fence").map(|n| words[n + 1].parse().unwrap());
+                deed.finished = shown.or_else(|| self.fence_of_completion(&data["task"]["id"]));
+            }
+            _ => {}
+        }
+    }
+
+    /// Asked of the feed, where the process itself was not asked for a fence.
+    fn fence_of_completion(&self, task: &serde_json::Value) -> Option<i64> {
+        let feed = self.storm.project.feed();
+        feed.iter()
+            .rev()
+            .find(|e| e["taskId"] == *task && e["to"] == "completed")
+            .and_then(|e| e["fence"].as_i64())
+    }
+
+    /// Takes and finishes what there is, until everything is completed.
+    fn finish_up(&mut self) {
+        let deadline = Instant::now() + HANG;
+        loop {
+            assert!(Instant::now() < deadline, "not everything gets completed");
+            self.held.clear();
+            if self.act(Verb::NextWaiting, "F1", None, false) == Some(0) {
+                let (task, fence) = self.held.pop().unwrap();
+                self.act(Verb::Done, &task, Some(fence), false);
+            } else {
+                let left = self.storm.project.ok(&["tasks", "list", "--limit", "1"]);
+                if left["total"] == 0 {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Looks at the lines again and again until told to stop, and keeps each look that saw something new.
+fn watch(project: &Project, stop: &AtomicBool) -> Vec<Look> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let conn = Connection::open_with_flags(project.database(), flags).unwrap();
+    conn.busy_timeout(Duration::from_secs(10)).unwrap();
+    let mut looks: Vec<Look> = Vec::new();
+    while !stop.load(Ordering::SeqCst) {
+        conn.execute_batch("BEGIN").unwrap();
+        let seq = conn
+            .prepare_cached("SELECT coalesce(max(seq), 0) FROM events")
+            .and_then(|mut s| s.query_row([], |row| row.get(0)))
+            .unwrap();
+        let places: Vec<Place> = conn
+            .prepare_cached(
+                "SELECT number, resource_kind || ':' || resource_id, holder_id, json_extract(process, '$.pid'),
+                        refreshed_at
+                 FROM tickets ORDER BY number",
+            )
+            .unwrap()
+            .query_map([], |row| {
+                Ok(Place {
+                    number: row.get(0)?,
+                    resource: row.get(1)?,
+                    holder: row.get(2)?,
+                    pid: row.get(3)?,
+                    refreshed: row.get(4)?,
+                })
+            })
+            .unwrap()
+            .collect::<Result<_, _>>()
+            .unwrap();
+        conn.execute_batch("COMMIT").unwrap();
+        if looks.last().is_none_or(|last| last.seq != seq || last.places != places) {
+            looks.push(Look { at: now(), seq, places });
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    looks
+}
+
+fn prepare(project: &Project) -> BTreeMap<String, String> {
+    project.ok(&["sections", "add", "Line"]);
+    project.ok(&["sections", "add", "Crowd", "--parallel"]);
+    project.add("F", 30);
+    for (prefix, section) in [("L", "Line"), ("C", "Crowd")] {
+        for key in project.add(prefix, 10) {
+            project.ok(&["tasks", "update", &key, "--section", section]);
+        }
+    }
+    let listed = project.ok(&["tasks", "list"]);
+    let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+    let tasks: BTreeMap<_, _> =
+        listed["tasks"].as_array().unwrap().iter().map(|t| (text(&t["key"]), text(&t["id"]))).collect();
+    assert_eq!(tasks.len(), TASKS);
+    tasks
+}
+
+#[test]
+fn whoever_is_killed_when_ever_every_task_gets_completed_once() {
+    let kills = full_or(1000, 100);
+    let seed = seed("nemesis");
+    let project = Project::with_config("locking: {pollInterval: 1s}\ntasks: {maxAttempts: 100000}");
+    let tasks = prepare(&project);
+    let can_run = project.run(&["tasks", "run", "--help"]).code == Some(0);
+    let mut verbs: Vec<Verb> =
+        ODDS.iter().flat_map(|(verb, odds)| std::iter::repeat_n(*verb, *odds)).collect();
+    verbs.retain(|verb| can_run || *verb != Verb::Run);
+    let storm = Storm {
+        project: &project,
+        tasks,
+        kills_left: AtomicI64::new(kills),
+        completed: AtomicUsize::new(0),
+        deeds: Mutex::new(Vec::new()),
+        verbs,
+    };
+    let stop = AtomicBool::new(false);
+    let begun = Instant::now();
+    let looks = std::thread::scope(|scope| {
+        let (storm, stop) = (&storm, &stop);
+        let watcher = scope.spawn(move || watch(storm.project, stop));
+        let workers: Vec<_> = (0..WORKERS)
+            .map(|n| {
+                scope.spawn(move || {
+                    let dice = Dice::new(seed.wrapping_add(n));
+                    let mut worker = Worker { storm, name: format!("w{n}"), dice, held: Vec::new() };
+                    while storm.kills_left.load(Ordering::SeqCst) > 0 && begun.elapsed() < 10 * HANG {
+                        worker.work(true);
+                    }
+                    worker
+                })
+            })
+            .collect();
+        let workers: Vec<_> = workers.into_iter().map(|worker| worker.join().unwrap()).collect();
+        eprintln!("nemesis: {kills} kills in {:.1?}", begun.elapsed());
+        let finishers: Vec<_> =
+            workers.into_iter().take(8).map(|mut worker| scope.spawn(move || worker.finish_up())).collect();
+        for finisher in finishers {
+            finisher.join().unwrap();
+        }
+        stop.store(true, Ordering::SeqCst);
+        watcher.join().unwrap()
+    });
+    project.ok(&["locks", "cleanup"]);
+
+    let listed = project.ok(&["tasks", "list", "--status", "all", "--limit", "1000"]);
+    let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+    let statuses =
+        listed["tasks"].as_array().unwrap().iter().map(|t| (text(&t["id"]), text(&t["status"]))).collect();
+    let feed = project.feed().iter().map(Event::read).collect();
+    let history =
+        History { feed, deeds: storm.deeds.into_inner().unwrap(), looks, ticket_life: TICKET_LIFE, statuses };
+    eprintln!(
+        "nemesis: {} processes, {} killed, {} events, {} looks, runs: {can_run}, {:.1?} in all",
+        history.deeds.len(),
+        history.deeds.iter().filter(|deed| deed.killed.is_some()).count(),
+        history.feed.len(),
+        history.looks.len(),
+        begun.elapsed()
+    );
+    let faults = faults(&history);
+    assert!(faults.is_empty(), "seed {seed}: {faults:#?}");
+    let overlaps = std::fs::read_to_string(project.root().join("overlaps")).unwrap_or_default();
+    assert_eq!(overlaps, "", "two commands ran on one task");
+}

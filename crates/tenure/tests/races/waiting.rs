@@ -1,0 +1,233 @@
+//! Waiting in line: first come, first served; who is gone is no longer waited for; and waiting costs nothing.
+
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use crate::harness::{Project, Running, cpu, full_or};
+
+/// Waiters `w0` … for one held task, each in line before the next one comes.
+fn line_up(project: &Project, task: &str, count: usize) -> Vec<Running> {
+    (0..count)
+        .map(|n| {
+            let name = format!("w{n}");
+            // Both commands that wait stand in the same line.
+            let waiter = if n % 2 == 0 {
+                project.spawn(&["tasks", "claim", task, "--wait", "--agent", &name, "--json"])
+            } else {
+                project.spawn(&[
+                    "tasks",
+                    "update",
+                    task,
+                    "--status",
+                    "in_progress",
+                    "--agent",
+                    &name,
+                    "--json",
+                ])
+            };
+            project.wait_for_queue(task, n as u64 + 1);
+            waiter
+        })
+        .collect()
+}
+
+/// The waiters in `order` are served in that order, each when the one before lets go.
+fn served_in_order(project: &Project, task: &str, line: Vec<(usize, Running)>, first: &str) {
+    project.ok(&["tasks", "release", task, "--agent", first]);
+    let mut line = std::collections::VecDeque::from(line);
+    let mut fence = 0;
+    while let Some((n, waiter)) = line.pop_front() {
+        let answer = waiter.end();
+        assert_eq!(answer.code, Some(0), "w{n}: {answer:?}");
+        let lease = &answer.json()["data"]["lease"];
+        assert_eq!(lease["holder"]["id"], format!("w{n}"));
+        assert!(lease["fence"].as_i64().unwrap() > fence);
+        fence = lease["fence"].as_i64().unwrap();
+        for (later, waiter) in &mut line {
+            assert!(waiter.is_running(), "w{later} was served with w{n}");
+        }
+        assert_eq!(project.queue(task), line.len() as u64);
+        project.ok(&["tasks", "release", task, "--agent", &format!("w{n}")]);
+    }
+}
+
+#[test]
+fn waiters_are_served_in_the_order_in_which_they_came() {
+    let project = Project::new();
+    project.add("F", 1);
+    project.ok(&["tasks", "claim", "F1", "--agent", "first"]);
+    let line = line_up(&project, "F1", full_or(40, 10));
+    served_in_order(&project, "F1", line.into_iter().enumerate().collect(), "first");
+}
+
+#[test]
+fn waiters_for_different_tasks_of_a_serial_section_are_served_in_order() {
+    let project = Project::new();
+    project.ok(&["sections", "add", "Line"]);
+    for n in 0..6 {
+        project.ok(&["tasks", "add", &format!("task {n}"), "--id", &format!("F{n}"), "--section", "Line"]);
+    }
+    project.ok(&["tasks", "claim", "F0", "--agent", "first"]);
+    let mut line = std::collections::VecDeque::new();
+    for n in 1..6_u64 {
+        let (task, name) = (format!("F{n}"), format!("w{n}"));
+        line.push_back((n, project.spawn(&["tasks", "claim", &task, "--wait", "--agent", &name, "--json"])));
+        project.wait_for_queue("section:Line", n);
+    }
+    project.ok(&["tasks", "done", "F0", "--agent", "first"]);
+    while let Some((n, waiter)) = line.pop_front() {
+        let answer = waiter.end();
+        assert_eq!(answer.code, Some(0), "{answer:?}");
+        for (later, waiter) in &mut line {
+            assert!(waiter.is_running(), "w{later} was served with w{n}");
+        }
+        project.ok(&["tasks", "done", &format!("F{n}"), "--agent", &format!("w{n}")]);
+    }
+}
+
+#[test]
+fn a_killed_waiter_loses_its_place() {
+    let project = Project::new();
+    project.add("F", 1);
+    project.ok(&["tasks", "claim", "F1", "--agent", "first"]);
+    let mut line: Vec<_> = line_up(&project, "F1", 4).into_iter().enumerate().collect();
+    // One in the middle, and the first, whom the release would have woken.
+    for place in [2, 0] {
+        let (_, killed) = line.remove(place);
+        killed.signal(Signal::KILL);
+        assert_eq!(killed.end().code, None);
+        assert_eq!(project.queue("F1"), line.len() as u64);
+    }
+    served_in_order(&project, "F1", line, "first");
+    let left = project.store().read(|view| view.count_tickets()).unwrap();
+    assert_eq!(left, 0, "the places of the dead are still kept");
+}
+
+#[test]
+fn an_interrupted_waiter_is_gone_from_the_line_at_once() {
+    let project = Project::new();
+    project.add("F", 1);
+    project.ok(&["tasks", "claim", "F1", "--agent", "first"]);
+    let mut line: Vec<_> = line_up(&project, "F1", 4).into_iter().enumerate().collect();
+    for (place, signal, code) in [(1, Signal::INT, 130), (1, Signal::TERM, 143)] {
+        let (_, waiter) = line.remove(place);
+        waiter.signal(signal);
+        let answer = waiter.end();
+        assert_eq!(answer.code, Some(code), "{answer:?}");
+        let tickets = project.store().read(|view| view.count_tickets()).unwrap();
+        assert_eq!(tickets, line.len() as u64, "its ticket is still there");
+    }
+    served_in_order(&project, "F1", line, "first");
+}
+
+#[test]
+fn waiting_long_enough_is_an_answer_and_leaves_no_place_behind() {
+    let project = Project::new();
+    project.add("F", 1);
+    project.ok(&["tasks", "claim", "F1", "--agent", "first"]);
+    for args in [
+        vec!["tasks", "claim", "F1", "--wait", "1s", "--agent", "w"],
+        vec!["tasks", "claim", "F1", "--wait", "--timeout", "1s", "--agent", "w"],
+        vec!["tasks", "claim", "F1", "--wait", "0s", "--agent", "w"],
+        vec!["tasks", "update", "F1", "--status", "in_progress", "--timeout", "1s", "--agent", "w"],
+        vec!["tasks", "next", "--claim", "--wait", "1s", "--agent", "w"],
+        vec!["tasks", "next", "--claim", "--wait", "--timeout", "1s", "--agent", "w"],
+    ] {
+        let answer = project.run(&args);
+        assert_eq!(answer.code, Some(9), "{args:?}: {answer:?}");
+        assert_eq!(project.store().read(|view| view.count_tickets()).unwrap(), 0, "{args:?}");
+    }
+    let answer =
+        project.run(&["tasks", "update", "F1", "--status", "in_progress", "--no-wait", "--agent", "w"]);
+    assert_eq!(answer.code, Some(6), "{answer:?}");
+}
+
+#[test]
+fn a_newcomer_never_overtakes_whoever_stands_in_line() {
+    // Nobody loses its place by the passing of time here, however slow the machine.
+    let project = Project::with_config("locking: {pollInterval: 10m}");
+    project.add("F", 1);
+    project.ok(&["tasks", "claim", "F1", "--agent", "first"]);
+    let mut line = line_up(&project, "F1", 1);
+    let waiter = line.remove(0);
+    waiter.signal(Signal::STOP);
+    project.ok(&["tasks", "release", "F1", "--agent", "first"]);
+    for newcomer in ["first", "second"] {
+        let answer = project.run(&["tasks", "claim", "F1", "--agent", newcomer, "--json"]);
+        assert_eq!(answer.code, Some(6), "{answer:?}");
+        assert_eq!(answer.json()["error"]["details"]["queue"], 1, "the refusal says how many wait");
+        let answer = project.run(&["tasks", "next", "--claim", "--agent", newcomer]);
+        assert_eq!(answer.code, Some(10), "{answer:?}");
+    }
+    waiter.signal(Signal::CONT);
+    let answer = waiter.end();
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+}
+
+#[test]
+fn a_waiter_for_any_task_is_woken_by_new_work_and_by_a_release() {
+    let project = Project::with_config("locking: {pollInterval: 10m}");
+    let waiter = project.spawn(&["tasks", "next", "--claim", "--wait", "30m", "--agent", "w"]);
+    crate::harness::until("it waits", || project.store().read(|view| view.count_tickets()).unwrap() == 1);
+    project.ok(&["tasks", "add", "new work"]);
+    assert_eq!(waiter.end().code, Some(0));
+    let waiter = project.spawn(&["tasks", "next", "--claim", "--wait", "30m", "--agent", "v"]);
+    crate::harness::until("it waits", || project.store().read(|view| view.count_tickets()).unwrap() == 1);
+    project.ok(&["tasks", "release", "T1", "--agent", "w"]);
+    assert_eq!(waiter.end().code, Some(0));
+}
+
+#[test]
+fn a_waiter_takes_over_when_time_is_up() {
+    let project = Project::with_config("locking: {pollInterval: 10m}");
+    project.add("F", 1);
+    project.ok(&["tasks", "claim", "F1", "--agent", "first", "--ttl", "2s"]);
+    let waiter = project.spawn(&["tasks", "claim", "F1", "--wait", "30m", "--agent", "w", "--json"]);
+    let answer = waiter.end();
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    assert_eq!(answer.json()["data"]["takenOver"]["holder"]["id"], "first");
+}
+
+#[test]
+fn whoever_stands_behind_a_killed_waiter_need_not_poll() {
+    let project = Project::with_config("locking: {pollInterval: 10m}");
+    project.add("F", 1);
+    project.ok(&["tasks", "claim", "F1", "--agent", "first"]);
+    let mut line = line_up(&project, "F1", 2);
+    let (second, first) = (line.remove(1), line.remove(0));
+    // It is stopped, so that it is rung, does not hear it, and dies.
+    first.signal(Signal::STOP);
+    project.ok(&["tasks", "release", "F1", "--agent", "first"]);
+    first.signal(Signal::KILL);
+    first.end();
+    let answer = second.end();
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+}
+
+#[test]
+fn a_hundred_waiters_cost_less_than_a_thousandth_of_a_processor_each() {
+    let time = Duration::from_secs(full_or(60, 10));
+    let project = Project::new();
+    project.add("F", 1);
+    project.ok(&["tasks", "claim", "F1", "--agent", "first"]);
+    let waiters: Vec<Running> = (0..100)
+        .map(|n| project.spawn(&["tasks", "claim", "F1", "--wait", "--agent", &format!("w{n}")]))
+        .collect();
+    project.wait_for_queue("F1", 100);
+    let begun = Instant::now();
+    let before: Vec<Duration> = waiters.iter().map(|w| cpu(w.pid())).collect();
+    std::thread::sleep(time);
+    let wall = begun.elapsed();
+    let mut shares: Vec<f64> = waiters
+        .iter()
+        .zip(before)
+        .map(|(w, before)| (cpu(w.pid()) - before).as_secs_f64() / wall.as_secs_f64())
+        .collect();
+    shares.sort_by(f64::total_cmp);
+    let percent = |place: usize| shares[place] * 100.0;
+    let (median, most, worst) = (percent(50), percent(95), percent(99));
+    eprintln!("100 waiters, {wall:.0?}: median {median:.4} %, 95 of them {most:.4} %, worst {worst:.4} %");
+    // A few are charged for what else the machine is doing when it is busy.
+    assert!(most < 0.1, "a waiter uses {most:.3} % of a processor");
+}
