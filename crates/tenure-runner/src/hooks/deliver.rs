@@ -60,7 +60,7 @@ impl Errand {
 pub(super) fn hand_over(helper: &Helper, setting: &Setting<'_>, errand: &Errand) -> io::Result<()> {
     let errand = serde_json::to_vec(errand)?;
     let mut command = Command::new(&helper.program);
-    command.args(&helper.args).current_dir(setting.root).env_clear().envs(environment(setting.vars));
+    command.args(&helper.args).current_dir("/").env_clear().envs(environment(setting.vars));
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut command = CommandWrap::from(command);
     command.wrap(ProcessSession);

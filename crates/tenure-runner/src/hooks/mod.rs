@@ -11,6 +11,7 @@ mod deliver;
 mod fill;
 mod happening;
 mod log;
+mod news;
 mod outcome;
 mod run;
 mod script;
@@ -29,6 +30,7 @@ pub use deliver::deliver;
 pub use fill::FillError;
 pub use happening::Happening;
 pub use log::{Entry, HookLog};
+pub use news::Ears;
 pub use outcome::{Failure, HookResult, Outcome};
 pub use run::{fire, preview, run};
 

@@ -62,6 +62,10 @@ pub fn run(hook: &Hook, happening: &Happening, setting: &Setting<'_>) -> Outcome
     let mut outcome = outcome(hook, happening, HookResult::Succeeded);
     let payload = happening.payload(setting.project);
     let mut fill = Filler::new(&payload, setting.vars);
+    if is_stopped(setting) {
+        outcome.result = HookResult::Failed(Failure::Stopped);
+        return outcome;
+    }
     match Prepared::new(hook, &payload, setting, &mut fill) {
         Err(failure) => outcome.result = HookResult::Failed(failure),
         Ok(prepared) => {
@@ -86,6 +90,10 @@ pub fn run(hook: &Hook, happening: &Happening, setting: &Setting<'_>) -> Outcome
     outcome.took = begin.elapsed();
     setting.log.write(setting.clock.now(), &outcome);
     outcome
+}
+
+fn is_stopped(setting: &Setting<'_>) -> bool {
+    setting.stop.is_some_and(|stop| wait(None, Some(stop), Instant::now()) == Over::Stopped)
 }
 
 /// What [`run`] would do, with `${VARIABLES}` as they are written.
