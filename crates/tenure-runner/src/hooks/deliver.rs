@@ -8,8 +8,10 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use process_wrap::std::{CommandWrap, ProcessSession};
 use serde::{Deserialize, Serialize};
@@ -21,8 +23,11 @@ use super::happening::Happening;
 use super::log::HookLog;
 use super::outcome::Outcome;
 use super::run::run;
+use super::wait::{Over, Work, wait};
 use super::{Helper, Setting, environment};
 
+/// How long a helper may take to read its errand.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// More than any errand; a stream without end is none.
 const MAX_ERRAND: u64 = 256 * 1024 * 1024;
 
@@ -66,11 +71,14 @@ pub(super) fn hand_over(helper: &Helper, setting: &Setting<'_>, errand: &Errand)
     command.wrap(ProcessSession);
     let mut child = command.spawn()?.into_inner();
     let Some(mut input) = child.stdin().take() else { return Ok(()) };
-    input.write_all(&errand)?;
-    drop(input);
     // A process that lives for long has to bury its helpers; one that does not is gone before.
     let _ = std::thread::Builder::new().spawn(move || child.wait());
-    Ok(())
+    // A pipe holds only so much, and a helper that was stopped reads nothing.
+    let writing = Work::begin(move || input.write_all(&errand))?;
+    match wait(Some(writing.as_fd()), None, Instant::now() + PATIENCE) {
+        Over::Done => writing.result().unwrap_or_else(|| Err(io::Error::other("it broke off"))),
+        Over::TimedOut | Over::Stopped => Err(io::ErrorKind::TimedOut.into()),
+    }
 }
 
 /// What the helper does: every hook in a thread of its own, so that none waits for another, and each hook's happenings
@@ -90,13 +98,15 @@ pub fn deliver(
         let run_all = |listening: &Listening| -> Vec<Outcome> {
             listening.happenings.iter().map(|happening| run(&listening.hook, happening, &setting)).collect()
         };
-        let threads: Vec<_> = errand
-            .hooks
-            .iter()
-            .map(|listening| std::thread::Builder::new().spawn_scoped(scope, move || run_all(listening)))
-            .collect();
-        let joined = threads.into_iter().flatten().filter_map(|thread| thread.join().ok());
-        joined.flatten().collect()
+        let (mut threads, mut outcomes) = (Vec::new(), Vec::new());
+        for listening in &errand.hooks {
+            match std::thread::Builder::new().spawn_scoped(scope, move || run_all(listening)) {
+                Ok(thread) => threads.push(thread),
+                Err(_) => outcomes.extend(run_all(listening)),
+            }
+        }
+        outcomes.extend(threads.into_iter().filter_map(|thread| thread.join().ok()).flatten());
+        outcomes
     });
     Ok(outcomes)
 }

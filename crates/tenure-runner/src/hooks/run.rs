@@ -150,7 +150,11 @@ impl Prepared {
             HookAction::Script { command, args } => {
                 let (command, args) = script_words(command, args, fill)?;
                 let path = setting.vars.get(&OsString::from("PATH"));
-                let program = program::find(&command, setting.root, path.map(OsString::as_os_str))?;
+                let program = program::find(&command, setting.root, path.map(OsString::as_os_str));
+                let program = program.map_err(|error| match fill.redact(&error.to_string()) {
+                    shown if shown == error.to_string() => Failure::Program(error),
+                    shown => Failure::NotStarted(shown),
+                })?;
                 let mut vars = environment(setting.vars);
                 vars.insert("TENURE_PROJECT".into(), setting.root.into());
                 vars.insert("TENURE_HOOK".into(), hook.name.clone().into());

@@ -5,8 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
+use crate::wait::until_any;
 
 /// Why a wait is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,25 +65,12 @@ pub(super) fn wait(fd: Option<BorrowedFd<'_>>, stop: Option<BorrowedFd<'_>>, end
 
 /// Which of them have something to say, at the latest after `limit`.
 pub(super) fn ready<const N: usize>(fds: [Option<BorrowedFd<'_>>; N], limit: Duration) -> [bool; N] {
+    let given: Vec<(usize, BorrowedFd<'_>)> =
+        fds.iter().enumerate().filter_map(|(place, fd)| Some((place, (*fd)?))).collect();
+    let polled: Vec<BorrowedFd<'_>> = given.iter().map(|(_, fd)| *fd).collect();
     let mut answer = [false; N];
-    let mut polled = Vec::with_capacity(N);
-    for (index, fd) in fds.iter().enumerate() {
-        polled.extend(fd.map(|fd| (index, PollFd::from_borrowed_fd(fd, PollFlags::IN))));
-    }
-    let (places, mut polled): (Vec<usize>, Vec<PollFd<'_>>) = polled.into_iter().unzip();
-    let limit = Timespec {
-        tv_sec: i64::try_from(limit.as_secs()).unwrap_or(i64::MAX),
-        tv_nsec: i64::from(limit.subsec_nanos()),
-    };
-    match poll(&mut polled, Some(&limit)) {
-        Ok(_) => {
-            for (place, fd) in places.into_iter().zip(polled) {
-                answer[place] = !fd.revents().is_empty();
-            }
-        }
-        Err(Errno::INTR) => {}
-        // Whoever waits in a loop must not spin, whatever is wrong with the descriptors.
-        Err(_) => std::thread::sleep(Duration::from_millis(20)),
+    for ((place, _), is_ready) in given.into_iter().zip(until_any(&polled, limit)) {
+        answer[place] = is_ready;
     }
     answer
 }

@@ -5,11 +5,12 @@
 
 use std::collections::BTreeMap;
 use std::io::Read;
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use tenure_core::config::Hook;
 use ureq::http::{HeaderName, HeaderValue, Method, Request, Uri};
-use ureq::{Agent, Error};
+use ureq::{Agent, Error, Proxy};
 
 use super::fill::Filler;
 use super::outcome::Failure;
@@ -127,7 +128,10 @@ impl Call {
 }
 
 fn exchange(request: Request<Vec<u8>>, has_body: bool, timeout: Duration) -> Result<(u16, String), Error> {
+    // What is on this machine is reached from this machine.
+    let proxy = if is_local(request.uri()) { None } else { Proxy::try_from_env() };
     let agent: Agent = Agent::config_builder()
+        .proxy(proxy)
         .timeout_global(Some(timeout))
         .http_status_as_error(false)
         .max_redirects(0)
@@ -146,6 +150,12 @@ fn exchange(request: Request<Vec<u8>>, has_body: bool, timeout: Duration) -> Res
     let said = String::from_utf8_lossy(&said).into_owned();
     let whole = if is_cut { said.rsplit_once('\n').map(|(whole, _)| whole.to_owned()) } else { Some(said) };
     Ok((status, whole.unwrap_or_default()))
+}
+
+fn is_local(uri: &Uri) -> bool {
+    let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
+    host.eq_ignore_ascii_case("localhost")
+        || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 fn is_json(content_type: Option<&str>, body: &str) -> bool {

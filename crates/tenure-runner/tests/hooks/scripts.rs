@@ -120,7 +120,7 @@ fn another_try_is_made_where_that_may_help() {
 
 #[test]
 fn what_cannot_be_started_is_reported_and_not_tried_again() {
-    let project = Project::new();
+    let project = Project::new().var("PLACE", "s3cret/place");
     let script = |command: &str, arg: &str| Hook {
         retry: 5,
         ..hook(HookAction::Script { command: command.into(), args: vec![arg.into()] })
@@ -128,6 +128,7 @@ fn what_cannot_be_started_is_reported_and_not_tried_again() {
     for (hook, message) in [
         (script("no-such-program", ""), "no-such-program was not found on PATH"),
         (script("./gone.sh", ""), "there is no "),
+        (script("/${PLACE}/x", ""), "it could not be started: there is no /${PLACE}/x"),
         (script("true", "${UNSET}"), "args[0]: the variable UNSET is not set"),
         (script("true", "{{runner.id}}"), "args[0]: there is no {{runner.id}} for this event"),
         (script("./{{task.title}}", ""), "command: placeholders are not allowed here"),
@@ -136,6 +137,7 @@ fn what_cannot_be_started_is_reported_and_not_tried_again() {
         let failure = outcome.failure().unwrap().to_string();
         assert!(failure.starts_with(message) && outcome.tries <= 1, "{failure}");
     }
+    assert!(!project.log_text().contains("s3cret"));
 }
 
 #[test]

@@ -17,6 +17,7 @@ mod config;
 mod demo;
 mod events;
 mod help;
+mod hooks;
 mod init;
 mod locks;
 mod msg;
