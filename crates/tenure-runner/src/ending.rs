@@ -5,6 +5,7 @@
 //! left to its supervisor if that lives: it may take its lease up again.
 
 use tenure_core::holder::{Incarnation, Liveness};
+use tenure_core::id::AttemptId;
 use tenure_core::kernel::{self, Outcome};
 use tenure_core::lease::{Attempt, AttemptState, EndReason, Resource};
 use tenure_core::store::{Durability, Store, View};
@@ -27,6 +28,8 @@ pub struct Cleared {
     pub ended: Vec<Attempt>,
     /// What SIGKILL did not end. Their attempts are `ending` still.
     pub survivors: Vec<Survivor>,
+    /// What the caller itself runs in. All else of them was ended; they are `ending` until it is gone, too.
+    pub around_us: Vec<AttemptId>,
 }
 
 impl Cleared {
@@ -60,8 +63,12 @@ pub fn finish_ending(store: &dyn Store, world: &World<'_>, scope: Scope<'_>, act
             let left = processes::end(bond, Manner::AtOnce).map_err(|e| {
                 Error::General(format!("the processes of an earlier attempt cannot be looked for: {e}"))
             })?;
-            if !left.is_empty() {
-                cleared.survivors.extend(left);
+            if !left.survivors.is_empty() {
+                cleared.survivors.extend(left.survivors);
+                continue;
+            }
+            if left.own_line {
+                cleared.around_us.push(attempt.id);
                 continue;
             }
         }
@@ -72,9 +79,15 @@ pub fn finish_ending(store: &dyn Store, world: &World<'_>, scope: Scope<'_>, act
     Ok(cleared)
 }
 
-/// Does an earlier attempt stand in the way of a new one on this host?
-pub(crate) fn is_in_the_way(view: &dyn View, world: &World<'_>, resource: &Resource) -> Result<bool> {
-    Ok(!due(view, world, Scope::Of(resource))?.is_empty())
+/// Does an earlier attempt stand in the way of a new one on this host? Those `around_us` do not: whoever starts
+/// something there is what is left of them.
+pub(crate) fn is_in_the_way(
+    view: &dyn View,
+    world: &World<'_>,
+    resource: &Resource,
+    around_us: &[AttemptId],
+) -> Result<bool> {
+    Ok(due(view, world, Scope::Of(resource))?.iter().any(|(attempt, _)| !around_us.contains(&attempt.id)))
 }
 
 fn due(view: &dyn View, world: &World<'_>, scope: Scope<'_>) -> Result<Vec<(Attempt, Whereabouts)>> {

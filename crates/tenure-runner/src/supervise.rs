@@ -154,12 +154,13 @@ pub fn supervise(s: &Supervision<'_>, command: &mut Command) -> Result<Supervise
 
 /// Commits the row and the mark, once no earlier attempt is in the way.
 fn begin(s: &Supervision<'_>, caller: &Caller) -> Result<Attempt> {
+    let mut around_us = Vec::new();
     // Each round ends what was in the way; more can only come from a lease that is lost, which the renewal says.
     for _ in 0..100 {
         let begun = s.store.write(Durability::Power, |tx| {
             let beat = Beat { revive: true, ..Beat::default() };
             let lease = kernel::renew(tx, &s.world, caller, s.task, beat)?;
-            if ending::is_in_the_way(tx, &s.world, &lease.resource)? {
+            if ending::is_in_the_way(tx, &s.world, &lease.resource, &around_us)? {
                 return Ok(None);
             }
             kernel::begin_attempt(tx, &s.world, &lease, s.me, s.log_path.clone()).map(Some)
@@ -168,7 +169,8 @@ fn begin(s: &Supervision<'_>, caller: &Caller) -> Result<Attempt> {
             return Ok(attempt);
         }
         let scope = Scope::Of(&s.lease.resource);
-        ending::finish_ending(s.store, &s.world, scope, &caller.holder.id)?.or_survivors()?;
+        let cleared = ending::finish_ending(s.store, &s.world, scope, &caller.holder.id)?.or_survivors()?;
+        around_us = cleared.around_us;
     }
     Err(Error::General("earlier attempts at this task do not stop ending".to_owned()))
 }
@@ -261,7 +263,7 @@ fn watch_over(
 fn end_all(child: &mut Child, attempt: &Attempt, manner: Manner) -> (Vec<Survivor>, Exit) {
     // The child is not collected yet, so its number is its own, and its group's.
     let bond = Bond { mark: attempt.id.as_str(), group: Some(child.id()) };
-    let survivors = processes::end(bond, manner).unwrap_or_else(|e| {
+    let survivors = processes::end(bond, manner).map(|left| left.survivors).unwrap_or_else(|e| {
         // Blind, but not helpless: the child itself is ours.
         let _ = child.kill();
         vec![Survivor { pid: child.id(), command: format!("its processes cannot be looked for: {e}") }]

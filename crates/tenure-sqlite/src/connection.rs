@@ -17,6 +17,9 @@ use crate::filesystem;
 use crate::gate::Gate;
 use crate::migrate;
 
+/// About ten transactions.
+const LONG_LOG: u64 = 512 * 1024;
+
 #[derive(Debug, Clone)]
 pub struct OpenOptions {
     pub clock: Arc<dyn Clock>,
@@ -102,6 +105,16 @@ impl SqliteStore {
         Ok(())
     }
 
+    /// The last process out leaves the log as it is, which saves it four flushes; but the first one in then reads all of
+    /// it. So whoever finds it grown lets its own close move it into the database.
+    fn tidy_on_close(&self) {
+        let mut log = self.path.clone().into_os_string();
+        log.push("-wal");
+        if std::fs::metadata(log).is_ok_and(|found| found.len() > LONG_LOG) {
+            let _ = self.conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false);
+        }
+    }
+
     fn transaction(&self) -> Transaction<'_> {
         Transaction { conn: &self.conn, now: self.options.clock.now(), rings: Vec::new() }
     }
@@ -140,6 +153,7 @@ impl Store for SqliteStore {
         }
         drop(pass);
         doorbell::ring_all(&tx.rings);
+        self.tidy_on_close();
         Ok(())
     }
 }
@@ -164,20 +178,23 @@ fn check_readable(path: &Path, may_create: bool) -> Result<()> {
         Ok(found) if found.is_dir() => {
             Err(Error::store(format!("{} is a directory, not a database", path.display())))
         }
-        Ok(_) => Ok(()),
+        // Asked, not tried: closing a file of our own would drop SQLite's locks on it in this process.
+        Ok(_) => rustix::fs::access(path, rustix::fs::Access::READ_OK)
+            .map_err(|e| io_error(&e.into(), "read", path)),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound && may_create => Ok(()),
         Err(e) => Err(io_error(&e, "open", path)),
     }
 }
 
-/// Makes the file ours alone before SQLite sees it: SQLite gives its side files the same mode.
-fn make_private(path: &Path) -> Result<()> {
+/// Makes the file ours alone before SQLite sees it: SQLite gives its side files the same mode. One that is there is not
+/// even opened, because closing it again would drop SQLite's locks on it in this process.
+pub(crate) fn make_private(path: &Path) -> Result<()> {
     let mut options = std::fs::File::options();
-    options.write(true).create(true).truncate(false);
+    options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    if path.is_dir() {
-        return Ok(());
+    match options.open(path) {
+        Err(e) if e.kind() != std::io::ErrorKind::AlreadyExists => Err(io_error(&e, "create", path)),
+        _ => Ok(()),
     }
-    options.open(path).map(drop).map_err(|e| io_error(&e, "create", path))
 }

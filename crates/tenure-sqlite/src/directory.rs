@@ -43,10 +43,7 @@ impl Directory {
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
         builder.recursive(true).create(home).map_err(|e| io_error(&e, "create", home))?;
         let path = home.join("tenure.db");
-        let mut options = std::fs::File::options();
-        options.write(true).create(true).truncate(false);
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        options.open(&path).map_err(|e| io_error(&e, "create", &path))?;
+        crate::connection::make_private(&path)?;
         let conn = Connection::open_with_flags(
             &path,
             OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,

@@ -7,7 +7,14 @@ use rusqlite::ffi::ErrorCode;
 use tenure_core::Error;
 
 pub(crate) fn io_error(error: &io::Error, verb: &str, path: &Path) -> Error {
-    let message = format!("cannot {verb} {}: {error}", path.display());
+    let why = match error.kind() {
+        io::ErrorKind::PermissionDenied => "no permission".to_owned(),
+        io::ErrorKind::ReadOnlyFilesystem => "the file system is read-only".to_owned(),
+        io::ErrorKind::StorageFull => "the disk is full".to_owned(),
+        io::ErrorKind::NotFound => "it is not there".to_owned(),
+        _ => error.to_string(),
+    };
+    let message = format!("cannot {verb} {}: {why}", path.display());
     match error.kind() {
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
             Error::PermissionDenied { message, path: Some(path.to_owned()) }

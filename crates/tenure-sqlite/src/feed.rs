@@ -85,7 +85,7 @@ impl Transaction<'_> {
             "SELECT m.id, m.sender, m.recipient, m.text, m.sent_at, m.acknowledged_at, m.acknowledged_by,
                     t.id, t.key, t.title, t.status
              FROM messages m LEFT JOIN tasks t ON t.id = m.task_id WHERE {condition} ORDER BY m.id LIMIT {}",
-            filter.limit
+            filter.limit.min(i64::MAX.unsigned_abs())
         ))?;
         let messages = statement.query_map(refs.as_slice(), read_message)?.collect::<Sql<_>>()?;
         Ok((messages, total))

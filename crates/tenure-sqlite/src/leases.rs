@@ -44,8 +44,10 @@ impl Transaction<'_> {
         }
         let order = if filter.newest_first { "DESC" } else { "ASC" };
         let limit = filter.limit.map(|n| format!("LIMIT {n}")).unwrap_or_default();
+        // The plus keeps SQLite from walking the whole history in the order of fences to find the few that are open.
+        let by = if filter.include_ended { "fence" } else { "+fence" };
         let sql = format!(
-            "SELECT {LEASE_COLUMNS} FROM leases WHERE {} ORDER BY fence {order} {limit}",
+            "SELECT {LEASE_COLUMNS} FROM leases WHERE {} ORDER BY {by} {order} {limit}",
             terms.join(" AND ")
         );
         let mut statement = self.conn.prepare_cached(&sql)?;

@@ -6,8 +6,10 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use tenure_testkit::Fixture;
 use tenure_testkit::conformance::{Case, cases};
 
+type Fresh = fn() -> Fixture;
+
 fn main() {
-    let stores: [(&str, fn() -> Fixture); 2] = [("memory", Fixture::memory), ("sqlite", Fixture::sqlite)];
+    let stores: [(&str, Fresh); 2] = [("memory", Fixture::memory), ("sqlite", Fixture::sqlite)];
     let trials = stores
         .into_iter()
         .flat_map(|(store, fresh)| {
@@ -19,7 +21,7 @@ fn main() {
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }
 
-fn run(case: Case, fresh: fn() -> Fixture) -> Result<(), Failed> {
+fn run(case: Case, fresh: Fresh) -> Result<(), Failed> {
     catch_unwind(AssertUnwindSafe(|| case(&fresh))).map_err(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
         let text = text.or_else(|| panic.downcast_ref::<&str>().map(|&text| text.to_owned()));

@@ -211,6 +211,10 @@ pub(crate) fn read_document(path: Option<&Path>) -> Outcome<Option<Document>> {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         // A home that cannot be read is never in the way of a task.
         Err(e) if e.kind() == std::io::ErrorKind::NotADirectory => return Ok(None),
+        // Nor is one that may not even be looked into. A file that is there to be seen counts, or is said to be unreadable.
+        Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied && path.symlink_metadata().is_err() => {
+            return Ok(None);
+        }
         Err(e) => return Err(Report::io(&e, tenure_core::ErrorCode::Config, "read", path)),
     };
     let file = path.to_string_lossy();

@@ -89,9 +89,9 @@ impl Identity {
     pub(crate) fn for_task(&self, task_id: &str, key: &str, verb: &str) -> Outcome<Caller> {
         let fence = self.fence_for(task_id);
         if self.source == Source::Nobody && fence.is_none() {
-            return Err(Report::usage(format!("`tasks {verb}` needs to know who is calling"))
-                .hint("say who you are", format!("tenure tasks {verb} {key} --agent YOUR_AGENT_ID"))
-                .hint("or for the whole shell", "export TENURE_AGENT=YOUR_AGENT_ID"));
+            let how = "give --agent ID or --fence N, or set TENURE_AGENT";
+            return Err(Report::usage(format!("`tasks {verb}` needs to know who is calling: {how}"))
+                .hint("see who holds it", format!("tenure tasks show {key}")));
         }
         Ok(Caller::new(self.holder.clone()).with_fence(fence))
     }

@@ -17,6 +17,7 @@ mod env;
 mod hooks;
 mod identity;
 mod interrupt;
+mod lazy;
 mod ownership;
 mod printer;
 mod project;
@@ -46,8 +47,8 @@ pub fn run(args: impl IntoIterator<Item = OsString>, env: Env, output: &mut Outp
 pub fn run_with(args: &[OsString], env: &Env, output: &mut Output) -> u8 {
     let color = !env.vars.contains_key(&OsString::from("NO_COLOR")) && !env.flag("CI");
     let width = if output.out_is_terminal { output.width.min(WIDEST_HELP) } else { WIDEST_HELP };
-    let parsed =
-        command().term_width(width).try_get_matches_from(args).and_then(|m| Cli::from_arg_matches(&m));
+    let whole = || command().term_width(width).try_get_matches_from(args);
+    let parsed = lazy::matches(args).or_else(|_| whole()).and_then(|m| Cli::from_arg_matches(&m));
     let cli = match parsed {
         Ok(cli) => cli,
         Err(error) => {

@@ -80,6 +80,10 @@ fn leave_worktree(start: &Path) -> PathBuf {
         }
         let Some(main) = main_checkout(&dot_git) else { return start };
         let below = start.strip_prefix(top).unwrap_or(Path::new(""));
+        // Joining nothing would still add a slash, and make it another path to whoever compares.
+        if below.as_os_str().is_empty() {
+            return main;
+        }
         let same = main.join(below);
         return if same.is_dir() { same } else { main };
     }

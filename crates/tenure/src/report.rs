@@ -132,13 +132,13 @@ impl From<Error> for Report {
                 report.hints.push(Hint::new("see all tasks", "tenure tasks list --status all"));
             }
             Error::AgentNotFound { .. } => {
-                report.hints.push(Hint::new("see all agents", "tenure agents list"))
+                report.hints.push(Hint::new("see all agents", "tenure agents list"));
             }
             Error::LockNotFound { .. } => report.hints.push(Hint::new("see all locks", "tenure locks list")),
             Error::SectionNotFound { similar, .. } => match similar.first() {
                 Some(name) => report.hints.push(Hint::new(
                     "did you mean",
-                    format!("tenure sections show {}", crate::shell::quote(name)),
+                    format!("tenure sections show {}", crate::shell::last(name)),
                 )),
                 None => report.hints.push(Hint::new("see all sections", "tenure sections list")),
             },

@@ -7,9 +7,15 @@ pub(crate) fn quote(word: &str) -> String {
     if plain { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 
+/// A word that stands last: behind `--` where it would pass for a flag.
+pub(crate) fn last(word: &str) -> String {
+    let dashes = if word.starts_with('-') { "-- " } else { "" };
+    format!("{dashes}{}", quote(word))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::quote;
+    use super::{last, quote};
 
     #[test]
     fn a_word_is_quoted_only_when_it_must_be() {
@@ -17,5 +23,6 @@ mod tests {
         assert_eq!(quote("two words"), "'two words'");
         assert_eq!(quote("it's"), r"'it'\''s'");
         assert_eq!(quote(""), "''");
+        assert_eq!(last("--flag"), "-- '--flag'");
     }
 }

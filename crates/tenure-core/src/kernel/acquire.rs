@@ -263,7 +263,7 @@ fn may_start(task: &Task) -> Result<()> {
         TaskStatus::Pending | TaskStatus::InProgress => None,
         TaskStatus::Failed | TaskStatus::Skipped => Some(format!("tenure tasks retry {}", task.key)),
         TaskStatus::Review => Some(format!("tenure tasks reject {} -m 'what is missing'", task.key)),
-        TaskStatus::Completed => Some(format!("tenure tasks update {} --status pending", task.key)),
+        TaskStatus::Completed => Some(format!("tenure tasks show {}", task.key)),
     };
     if hint.is_some() {
         return Err(Error::InvalidTransition { task: name, verb: CLAIMED, hint });

@@ -32,7 +32,7 @@ impl From<crate::text::TextError> for Error {
 }
 
 fn check_priority(priority: i64) -> Result<()> {
-    if priority.abs() > MAX_PRIORITY {
+    if !(-MAX_PRIORITY..=MAX_PRIORITY).contains(&priority) {
         return Err(Error::invalid(format!(
             "the priority {priority} is out of range; it goes from -{MAX_PRIORITY} to {MAX_PRIORITY}, lower first"
         )));

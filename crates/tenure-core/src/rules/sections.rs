@@ -126,7 +126,7 @@ pub fn delete_section(
                 section.name,
                 if section.tasks == 1 { "1 task".to_owned() } else { format!("{} tasks", section.tasks) }
             ),
-            hint: Some(format!("tenure tasks list --status all --section {}", quoted(&section.name))),
+            hint: Some(format!("tenure tasks list --status all --section={}", quoted(&section.name))),
         });
     }
     let event =

@@ -114,7 +114,6 @@ fn hint(change: Change, task: &Task) -> Option<String> {
     let key = &task.key;
     match (change, task.status) {
         (Change::Approve | Change::Reject, _) => Some(format!("tenure tasks show {key}")),
-        (_, TaskStatus::Completed) => Some(format!("tenure tasks update {key} --status pending")),
         (Change::To(_), TaskStatus::Skipped) => Some(format!("tenure tasks retry {key}")),
         _ => Some(format!("tenure tasks show {key}")),
     }

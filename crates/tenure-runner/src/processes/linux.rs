@@ -22,6 +22,7 @@ pub(super) struct Eyes {
     uid: u32,
     /// The caller and everybody above it.
     spared: HashSet<u32>,
+    met_own_line: bool,
 }
 
 /// What procfs says about a pid.
@@ -43,7 +44,13 @@ impl Eyes {
         }
         let mut entry = VARIABLE.as_bytes().to_vec();
         entry.extend_from_slice(bond.mark.as_bytes());
-        Ok(Self { entry, group: bond.group, uid: geteuid().as_raw(), spared: line_of(me) })
+        Ok(Self {
+            entry,
+            group: bond.group,
+            uid: geteuid().as_raw(),
+            spared: line_of(me),
+            met_own_line: false,
+        })
     }
 
     fn is_marked(&self, pid: u32) -> bool {
@@ -72,7 +79,9 @@ impl Sight for Eyes {
             }
         }
         members.extend(others.into_iter().filter(|m| groups.contains(&m.group) && self.is_ours(m.pid)));
+        let found = members.len();
         members.retain(|m| !self.spared.contains(&m.pid));
+        self.met_own_line = members.len() < found;
         Ok(members)
     }
 
@@ -98,6 +107,10 @@ impl Sight for Eyes {
         } else {
             words.join(" ").chars().take(80).collect()
         }
+    }
+
+    fn met_own_line(&self) -> bool {
+        self.met_own_line
     }
 }
 

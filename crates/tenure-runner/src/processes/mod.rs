@@ -60,6 +60,15 @@ pub struct Survivor {
     pub command: String,
 }
 
+/// What is left of an attempt after [`end`].
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Left {
+    /// Nearly always none.
+    pub survivors: Vec<Survivor>,
+    /// The caller itself, or an ancestor of it, belongs to the attempt. Those were not touched.
+    pub own_line: bool,
+}
+
 impl fmt::Display for Survivor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({})", self.pid, self.command)
@@ -81,16 +90,15 @@ trait Sight {
     /// Signals that very process, if it still is the one that was seen. A descriptor that tells of its end.
     fn strike(&mut self, member: &Member, signal: Option<Signal>) -> Option<OwnedFd>;
     fn name(&self, member: &Member) -> String;
+    /// Did the last look find the caller or an ancestor of it among the members?
+    fn met_own_line(&self) -> bool;
 }
 
-/// Ends every process of the attempt. Returns those that would not die, which is nearly always none.
-pub fn end(bond: Bond<'_>, manner: Manner) -> io::Result<Vec<Survivor>> {
-    end_within(&mut sys::Eyes::new(bond)?, manner, PATIENCE)
-}
-
-/// Is any process of the attempt alive, the caller and its ancestors aside?
-pub fn any(bond: Bond<'_>) -> io::Result<bool> {
-    Ok(!sys::Eyes::new(bond)?.look()?.is_empty())
+/// Ends every process of the attempt, and says what could not or must not be ended.
+pub fn end(bond: Bond<'_>, manner: Manner) -> io::Result<Left> {
+    let mut eyes = sys::Eyes::new(bond)?;
+    let survivors = end_within(&mut eyes, manner, PATIENCE)?;
+    Ok(Left { survivors, own_line: eyes.met_own_line() })
 }
 
 fn end_within(sight: &mut dyn Sight, manner: Manner, patience: Duration) -> io::Result<Vec<Survivor>> {
@@ -169,6 +177,10 @@ mod tests {
 
         fn name(&self, member: &Member) -> String {
             format!("pretend-{}", member.pid)
+        }
+
+        fn met_own_line(&self) -> bool {
+            false
         }
     }
 

@@ -39,6 +39,10 @@ impl Sight for Eyes {
     fn name(&self, member: &Member) -> String {
         format!("process group {}", member.group)
     }
+
+    fn met_own_line(&self) -> bool {
+        false
+    }
 }
 
 /// Nothing to poll for; whoever waits looks again after a while.

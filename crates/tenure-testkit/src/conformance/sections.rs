@@ -111,7 +111,7 @@ pub(super) fn the_section_is_renewed_with_its_tasks(fresh: &dyn Fn() -> Fixture)
     let ann = f.bare("ann");
     f.claim(&ann, "A").unwrap();
     for _ in 0..5 {
-        f.clock.advance(TTL - Duration::from_secs(1));
+        f.clock.advance(TTL / 2);
         f.renew(&ann, "A").unwrap();
     }
     let section = held(&f).unwrap();

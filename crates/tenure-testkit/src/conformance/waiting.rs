@@ -119,11 +119,13 @@ pub(super) fn a_dead_or_silent_waiter_loses_its_place(fresh: &dyn Fn() -> Fixtur
     assert!(f.claim_on(&cid.0, "A", &with_ticket(&cid.1)).is_ok());
 
     let Line { f, ann, bob, cid, .. } = line(fresh);
-    f.clock.advance(TICKET_LIFE - Duration::from_millis(1));
+    let moment = Duration::from_millis(1);
+    f.clock.advance(TICKET_LIFE);
+    f.clock.step_back(moment);
     f.write(|tx| tx.refresh_ticket(cid.1.0)).unwrap();
     f.release(&ann, "A").unwrap();
     assert_eq!(refused(f.claim_on(&cid.0, "A", &with_ticket(&cid.1))), ErrorCode::TaskLocked);
-    f.clock.advance(Duration::from_millis(1));
+    f.clock.advance(moment);
     assert!(f.claim_on(&cid.0, "A", &with_ticket(&cid.1)).is_ok(), "bob was silent for too long");
     assert_eq!(refused(f.claim_on(&bob.0, "A", &with_ticket(&bob.1))), ErrorCode::TaskLocked);
 }
@@ -242,7 +244,7 @@ pub(super) fn two_waiters_in_two_lines_for_one_task_do_not_block_each_other(fres
         let section = f.add_section("S", SectionMode::Serial);
         let task = Resource::task(&f.add_task_in("A", Some(&section)));
         let bell = f.bell("bell");
-        let mut waiters = vec![
+        let mut waiters = [
             (f.worker("bob", 2), f.wait_for(&f.worker("bob", 2), &task, &bell)),
             (f.worker("cid", 3), f.wait_for(&f.worker("cid", 3), &Resource::section(&section), &bell)),
         ];

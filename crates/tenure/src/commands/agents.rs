@@ -34,8 +34,12 @@ enum Verb {
         capability: Vec<String>,
     },
     /// List agents
+    ///
+    /// Example: tenure agents list
     List,
     /// Leave: what the agent holds goes back
+    ///
+    /// Example: tenure agents leave A1234ABCD
     Leave {
         /// Its id (default: yours)
         id: Option<String>,

@@ -4,36 +4,53 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 use tenure_core::event::{Event, EventKind};
-use tenure_core::id::TaskId;
+use tenure_core::id::{SectionId, TaskId};
 use tenure_core::store::{TaskLookup, View};
 
-/// The keys of the tasks that events speak of. What was deleted since is named by its deletion, or not at all.
+/// What the tasks and sections that events speak of are called. What was deleted since is named by its deletion, or not
+/// at all.
 #[derive(Debug, Default)]
-pub(crate) struct Names(HashMap<TaskId, String>);
+pub(crate) struct Names {
+    tasks: HashMap<TaskId, String>,
+    resources: HashMap<String, String>,
+}
 
 impl Names {
     pub(crate) fn learn(&mut self, view: &dyn View, events: &[Event]) -> tenure_core::Result<()> {
         for event in events {
+            self.learn_resource(view, event)?;
             let Some(task) = &event.task else { continue };
-            if self.0.contains_key(task) {
+            if self.tasks.contains_key(task) {
                 continue;
             }
             let found = view.find_tasks(TaskLookup::Id(task.as_str()), 1)?;
             let key = found.into_iter().next().map(|name| name.key);
             if let Some(key) = key.or_else(|| said(event, "key").map(str::to_owned)) {
-                self.0.insert(task.clone(), key);
+                self.tasks.insert(task.clone(), key);
             }
+        }
+        Ok(())
+    }
+
+    fn learn_resource(&mut self, view: &dyn View, event: &Event) -> tenure_core::Result<()> {
+        let Some(resource) = said(event, "resource").filter(|r| !self.resources.contains_key(*r)) else {
+            return Ok(());
+        };
+        if let Some(id) = resource.strip_prefix("section:")
+            && let Some(section) = view.section(&SectionId::new(id))?
+        {
+            self.resources.insert(resource.to_owned(), format!("section:{}", section.name));
         }
         Ok(())
     }
 
     /// A task's key, a section's name, or what else the event is about.
     pub(crate) fn subject(&self, event: &Event) -> String {
-        let task = event.task.as_ref().map(|task| self.0.get(task).map_or(task.as_str(), String::as_str));
-        task.or_else(|| said(event, "section"))
-            .or_else(|| said(event, "resource"))
-            .unwrap_or_default()
-            .to_owned()
+        let named = |known: &str| self.resources.get(known).map_or(known, String::as_str).to_owned();
+        match &event.task {
+            Some(task) => self.tasks.get(task).map_or(task.as_str(), String::as_str).to_owned(),
+            None => said(event, "section").or_else(|| said(event, "resource")).map(named).unwrap_or_default(),
+        }
     }
 }
 

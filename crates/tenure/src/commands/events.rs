@@ -58,7 +58,9 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
         if events.is_empty() {
             text.line("Nothing has happened.");
         }
-        lines.into_iter().for_each(|line| text.append(line));
+        for line in lines {
+            text.append(line);
+        }
         let rows: Vec<_> = events.iter().map(wire::event).collect();
         return Ok(Some(Answer::new(json!({"events": rows, "total": total}), text)));
     }

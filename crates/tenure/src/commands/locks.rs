@@ -32,13 +32,18 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Verb {
     /// List open locks, expired ones marked until they are cleaned up
+    ///
+    /// Example: tenure locks list --type task
     List {
         /// task, section or all
         #[arg(long = "type", value_name = "TYPE", default_value = "all", value_parser = ["task", "section", "all"])]
         kind: String,
     },
     /// Show who holds something, or that it is free
+    ///
+    /// Example: tenure locks show section:Backend --history
     Show {
+        /// A task, `section:NAME`, or a lease id
         #[arg(value_name = "REF")]
         reference: String,
         /// Also every earlier lock of it
@@ -49,6 +54,7 @@ enum Verb {
     ///
     /// Example: tenure locks release F001
     Release {
+        /// A task, `section:NAME`, or a lease id
         #[arg(value_name = "REF")]
         reference: String,
         /// Also if its holder is alive and somebody else
@@ -58,6 +64,8 @@ enum Verb {
         who: Who,
     },
     /// Close every expired or dead lock and put its task back
+    ///
+    /// Example: tenure locks cleanup --dry-run
     Cleanup {
         #[command(flatten)]
         who: Who,

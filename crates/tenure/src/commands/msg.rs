@@ -28,6 +28,8 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Verb {
     /// Leave a message on a task, or for an agent
+    ///
+    /// Example: tenure msg send --task F001 -m 'Blocked on API credentials'
     Send {
         /// The task
         #[arg(long, value_name = "T")]
@@ -45,8 +47,12 @@ enum Verb {
         who: Who,
     },
     /// List messages that nobody has acknowledged
+    ///
+    /// Example: tenure msg list --task F001
     List(Box<Filter>),
     /// Say that a message has reached you
+    ///
+    /// Example: tenure msg ack 3 --agent A1234ABCD
     Ack {
         /// The message's number
         #[arg(required = true)]
@@ -55,6 +61,8 @@ enum Verb {
         who: Who,
     },
     /// Wait until there is a message
+    ///
+    /// Example: tenure msg wait --mine --agent A1234ABCD --for 10m
     Wait {
         #[command(flatten)]
         filter: Box<Filter>,
@@ -173,8 +181,7 @@ fn ack(app: &App<'_>, open: &Open<'_>, ids: &[i64], identity: &Identity) -> Outc
 fn read_filter(app: &App<'_>, open: &Open<'_>, filter: &Filter) -> Outcome<MessageFilter> {
     let identity = app.identity(&filter.who)?;
     if filter.mine && !identity.is_named() {
-        return Err(Report::usage("--mine needs to know who you are")
-            .hint("say who", "tenure msg list --mine --agent YOUR_AGENT_ID"));
+        return Err(Report::usage("--mine needs to know who you are: give --agent ID, or set TENURE_AGENT"));
     }
     let task = filter.task.as_deref().map(|t| open.resolve(t)).transpose()?;
     Ok(MessageFilter {

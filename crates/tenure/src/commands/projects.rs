@@ -24,23 +24,33 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Verb {
     /// List them
+    ///
+    /// Example: tenure projects list
     List,
     /// Register a project
+    ///
+    /// Example: tenure projects add ~/src/shop
     Add {
         /// Its folder (default: this one)
         path: Option<PathBuf>,
     },
     /// Forget a project; its files stay
+    ///
+    /// Example: tenure projects remove ~/src/shop
     Remove {
         /// Its folder (default: this one)
         path: Option<PathBuf>,
     },
     /// Let wake-up look after a project again
+    ///
+    /// Example: tenure projects enable ~/src/shop
     Enable {
         /// Its folder (default: this one)
         path: Option<PathBuf>,
     },
     /// Keep wake-up away from a project
+    ///
+    /// Example: tenure projects disable ~/src/shop
     Disable {
         /// Its folder (default: this one)
         path: Option<PathBuf>,

@@ -30,6 +30,7 @@ enum Verb {
     ///
     /// Example: tenure sections add Docs --parallel
     Add {
+        /// Its name
         name: String,
         /// Many may work in it at a time
         #[arg(long)]
@@ -41,13 +42,21 @@ enum Verb {
         who: Who,
     },
     /// List sections in working order
+    ///
+    /// Example: tenure sections list
     List,
     /// Show a section and its tasks
-    Show { name: String },
+    ///
+    /// Example: tenure sections show Backend
+    Show {
+        /// The section
+        name: String,
+    },
     /// Change a section
     ///
     /// Example: tenure sections update Docs --serial --priority 10
     Update {
+        /// The section
         name: String,
         /// A new name
         #[arg(long, value_name = "NAME")]
@@ -71,6 +80,7 @@ enum Verb {
     ///
     /// Example: tenure sections depend Frontend --on Backend
     Depend {
+        /// The section that waits
         name: String,
         /// A section that must be finished first (repeat for more)
         #[arg(long, value_name = "NAME")]
@@ -82,7 +92,10 @@ enum Verb {
         who: Who,
     },
     /// Delete an empty section
+    ///
+    /// Example: tenure sections delete Docs
     Delete {
+        /// The section
         name: String,
         #[command(flatten)]
         who: Who,

@@ -123,7 +123,7 @@ fn about_task(
                 sentence: format!("Its section waits for the section {section}."),
                 hint: Some(Hint::new(
                     "see what is left there",
-                    format!("tenure sections show {}", crate::shell::quote(section)),
+                    format!("tenure sections show {}", crate::shell::last(section)),
                 )),
             },
             None => Reason {

@@ -15,7 +15,7 @@ fn held(env: &mut TestEnv) {
             "tasks claim T2 --agent eve --ttl 1m",
         ],
     );
-    env.later(Duration::from_secs(120));
+    env.later(Duration::from_mins(2));
     steps(env, &["tasks claim T1 --agent bob"]);
     env.later(Duration::from_secs(30));
 }

@@ -3,8 +3,7 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    clippy::print_stderr,
-    reason = "a failed expectation is a failed test, and a skipped one says so"
+    reason = "a failed expectation is a failed test"
 )]
 
 #[path = "../support/mod.rs"]
@@ -13,17 +12,25 @@ mod support;
 mod story;
 
 mod agents;
+mod bad_store;
+mod bad_text;
 mod config;
 mod demo;
+mod discovery;
+mod dry_run;
 mod events;
+mod exit_codes;
+mod globals;
 mod help;
 mod hooks;
 mod init;
 mod locks;
 mod msg;
+mod permissions;
 mod projects;
 mod sections;
 mod status;
 mod tasks;
+mod walk;
 mod whoami;
 mod why;

@@ -96,6 +96,8 @@ pub(crate) struct History {
     pub(crate) looks: Vec<Look>,
     /// A place that was not refreshed for this long is lost.
     pub(crate) ticket_life: i64,
+    /// The serial section of each task that is in one, as `section:ID`.
+    pub(crate) sections: BTreeMap<String, String>,
     /// How the tasks ended up.
     pub(crate) statuses: BTreeMap<String, String>,
 }
@@ -249,14 +251,34 @@ fn words(history: &History, faults: &mut Vec<String>) {
     }
 }
 
-/// Nobody is given what an older, live place in line was waiting for.
+/// Nobody is given what an older, live place in line was waiting for. Only who works in a serial section may go on in it
+/// past those who want anything: nobody else could have had that.
 fn line(history: &History, faults: &mut Vec<String>) {
     let killed: BTreeMap<u32, i64> =
         history.deeds.iter().filter_map(|deed| deed.killed.map(|at| (deed.pid, at))).collect();
+    // Who works in which section, now and before the transaction that the event is part of.
+    let mut at_work: BTreeMap<&str, &str> = BTreeMap::new();
+    let mut before_it = at_work.clone();
+    let mut transaction = (0, "");
     for event in &history.feed {
+        if transaction != (event.at, event.actor.as_str()) {
+            transaction = (event.at, &event.actor);
+            before_it.clone_from(&at_work);
+        }
+        if event.task.is_none()
+            && let Some(section) = event.resource.as_deref()
+        {
+            match event.kind.as_str() {
+                "lease.acquired" => drop(at_work.insert(section, &event.actor)),
+                "lease.ended" => drop(at_work.remove(section)),
+                _ => {}
+            }
+        }
         if event.kind != "lease.acquired" {
             continue;
         }
+        let section = event.task.as_ref().and_then(|task| history.sections.get(task));
+        let goes_on = section.is_some_and(|s| before_it.get(s.as_str()) == Some(&event.actor.as_str()));
         let after = history.looks.partition_point(|look| look.seq < event.seq);
         let (Some(before), Some(after)) =
             (after.checked_sub(1).map(|n| &history.looks[n]), history.looks.get(after))
@@ -267,7 +289,7 @@ fn line(history: &History, faults: &mut Vec<String>) {
         let takers: Vec<&Deed> =
             history.deeds.iter().filter(|deed| deed.worker == event.actor && deed.covers(event.at)).collect();
         let mut lines: Vec<&str> = event.resource.as_deref().into_iter().collect();
-        if event.task.is_some() && takers.iter().all(|deed| deed.verb == "next") {
+        if event.task.is_some() && !goes_on && takers.iter().all(|deed| deed.verb == "next") {
             lines.push("ready:");
         }
         for resource in lines {
@@ -372,7 +394,7 @@ mod tests {
         let statuses = [("T", "completed"), ("U", "completed")]
             .map(|(task, status)| (task.to_owned(), status.to_owned()))
             .into();
-        History { feed, deeds, looks, ticket_life: 3000, statuses }
+        History { feed, deeds, looks, ticket_life: 3000, sections: BTreeMap::new(), statuses }
     }
 
     fn event(history: &mut History, seq: i64) -> &mut Event {

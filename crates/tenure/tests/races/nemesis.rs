@@ -97,9 +97,11 @@ impl Worker<'_> {
     fn arguments(&mut self, verb: Verb, task: &str, fence: Option<i64>) -> Vec<String> {
         let ttl = format!("{}s", 1 + self.dice.below(2));
         let wait = format!("{}s", 1 + self.dice.below(3));
+        // The kernel lets go of the command's own lock when the last of its processes is gone, and not before.
         let script = format!(
-            "exec 9>>lock.{task}; flock -n 9 || echo {task} >> overlaps; sleep 0.0{}; tenure tasks release {task}",
-            self.dice.below(10)
+            "exec 9>>lock.{task}; flock -n 9 || echo {task} >> overlaps; sleep 0.0{}; {} tasks release {task}",
+            self.dice.below(10),
+            env!("CARGO_BIN_EXE_tenure")
         );
         let words: Vec<&str> = match verb {
             Verb::Claim => vec!["claim", task, "--ttl", &ttl],
@@ -144,8 +146,11 @@ impl Worker<'_> {
             }
         }
         let answer = running.end();
-        // It may have been quicker than the signal; then its word counts after all.
-        let killed = killed.filter(|_| answer.code.is_none());
+        // It may have been quicker than the signal; then its word counts after all, and the kill does not.
+        if killed.is_some() && answer.code.is_some() {
+            killed = None;
+            self.storm.kills_left.fetch_add(1, Ordering::SeqCst);
+        }
         let mut deed = Deed {
             worker: self.name.clone(),
             pid,
@@ -276,6 +281,15 @@ fn watch(project: &Project, stop: &AtomicBool) -> Vec<Look> {
     looks
 }
 
+/// Ends the watching also when the storm fails, or the failure would never be heard.
+struct Enough<'a>(&'a AtomicBool);
+
+impl Drop for Enough<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
 fn prepare(project: &Project) -> BTreeMap<String, String> {
     project.ok(&["sections", "add", "Line"]);
     project.ok(&["sections", "add", "Crowd", "--parallel"]);
@@ -291,6 +305,14 @@ fn prepare(project: &Project) -> BTreeMap<String, String> {
         listed["tasks"].as_array().unwrap().iter().map(|t| (text(&t["key"]), text(&t["id"]))).collect();
     assert_eq!(tasks.len(), TASKS);
     tasks
+}
+
+/// One line for everything that happened.
+fn tell(history: &History) -> String {
+    let feed = history.feed.iter().map(|event| format!("{event:?}\n"));
+    let deeds = history.deeds.iter().map(|deed| format!("{deed:?}\n"));
+    let looks = history.looks.iter().map(|look| format!("{look:?}\n"));
+    feed.chain(deeds).chain(looks).collect()
 }
 
 #[test]
@@ -316,6 +338,7 @@ fn whoever_is_killed_when_ever_every_task_gets_completed_once() {
     let looks = std::thread::scope(|scope| {
         let (storm, stop) = (&storm, &stop);
         let watcher = scope.spawn(move || watch(storm.project, stop));
+        let enough = Enough(stop);
         let workers: Vec<_> = (0..WORKERS)
             .map(|n| {
                 scope.spawn(move || {
@@ -335,7 +358,7 @@ fn whoever_is_killed_when_ever_every_task_gets_completed_once() {
         for finisher in finishers {
             finisher.join().unwrap();
         }
-        stop.store(true, Ordering::SeqCst);
+        drop(enough);
         watcher.join().unwrap()
     });
     project.ok(&["locks", "cleanup"]);
@@ -344,9 +367,15 @@ fn whoever_is_killed_when_ever_every_task_gets_completed_once() {
     let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
     let statuses =
         listed["tasks"].as_array().unwrap().iter().map(|t| (text(&t["id"]), text(&t["status"]))).collect();
-    let feed = project.feed().iter().map(Event::read).collect();
-    let history =
-        History { feed, deeds: storm.deeds.into_inner().unwrap(), looks, ticket_life: TICKET_LIFE, statuses };
+    let in_line = listed["tasks"].as_array().unwrap().iter().filter(|t| t["section"] == "Line");
+    let history = History {
+        feed: project.feed().iter().map(Event::read).collect(),
+        deeds: storm.deeds.into_inner().unwrap(),
+        looks,
+        ticket_life: TICKET_LIFE,
+        sections: in_line.map(|t| (text(&t["id"]), format!("section:{}", text(&t["sectionId"])))).collect(),
+        statuses,
+    };
     eprintln!(
         "nemesis: {} processes, {} killed, {} events, {} looks, runs: {can_run}, {:.1?} in all",
         history.deeds.len(),
@@ -356,7 +385,11 @@ fn whoever_is_killed_when_ever_every_task_gets_completed_once() {
         begun.elapsed()
     );
     let faults = faults(&history);
-    assert!(faults.is_empty(), "seed {seed}: {faults:#?}");
+    if !faults.is_empty() {
+        let file = std::env::temp_dir().join(format!("nemesis-{seed}.txt"));
+        std::fs::write(&file, tell(&history)).unwrap();
+        panic!("seed {seed}, whole history in {}: {faults:#?}", file.display());
+    }
     let overlaps = std::fs::read_to_string(project.root().join("overlaps")).unwrap_or_default();
     assert_eq!(overlaps, "", "two commands ran on one task");
 }

@@ -96,7 +96,7 @@ impl fmt::Display for Ran {
         writeln!(f, "$ {}", self.line)?;
         match serde_json::from_str::<Value>(&self.out) {
             Ok(object) if object.is_object() => {
-                writeln!(f, "{}", serde_json::to_string_pretty(&object).unwrap())?
+                writeln!(f, "{}", serde_json::to_string_pretty(&object).unwrap())?;
             }
             _ => f.write_str(&self.out)?,
         }

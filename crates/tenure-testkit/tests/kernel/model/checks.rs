@@ -159,21 +159,17 @@ pub(crate) fn fault_in_renewal(
     let resource = Resource::task(&kernel.scene.tasks[task]);
     let is_live = live(&last.rows, last, &resource).is_some_and(|lease| Some(lease.fence) == fence);
     let own = still_its_own(kernel, last, fence, task);
-    match &done.answer {
-        Ok(lease) => {
-            let moved = lease.expires_at == now().after(TTL) && lease.heartbeat_at == now();
-            let stored = done.rows.open_lease(&resource) == Some(lease);
-            let allowed = is_live || (own && revive);
-            (!(allowed && moved && stored && Some(lease.fence) == fence)).then_some("L7")
-        }
-        Err(_) => {
-            let changed = done.rows != last.rows;
-            // Somebody who works in the section by now keeps it.
-            let section_free = kernel.scene.section.is_none();
-            let due = is_live || (own && revive && section_free);
-            (changed || due).then_some("L7")
-        }
-    }
+    let kept = if let Ok(lease) = &done.answer {
+        let moved = lease.expires_at == now().after(TTL) && lease.heartbeat_at == now();
+        let stored = done.rows.open_lease(&resource) == Some(lease);
+        let allowed = is_live || (own && revive);
+        allowed && moved && stored && Some(lease.fence) == fence
+    } else {
+        // In a section, somebody else may work or wait by now, and goes first.
+        let due = is_live || (own && revive && kernel.scene.section.is_none());
+        !due && done.rows == last.rows
+    };
+    (!kept).then_some("L7")
 }
 
 pub(crate) fn fault_in_finish(

@@ -18,6 +18,8 @@ use stateright::{Checker, Model, Property};
 use actions::Action;
 use snapshot::{Scene, Snapshot};
 
+use crate::full;
+
 /// How much may go wrong on the way.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
@@ -126,11 +128,6 @@ fn explore(name: &str, kernel: Kernel) {
     assert!(start.elapsed() < limit, "not the whole space was explored");
     checker.assert_properties();
     assert!(served > 0 && revived > 0 && late > 0, "nothing of interest has happened");
-}
-
-/// Hours rather than seconds, on demand.
-pub(crate) fn full() -> bool {
-    std::env::var_os("TENURE_TEST_FULL").is_some_and(|value| value == "1")
 }
 
 #[test]

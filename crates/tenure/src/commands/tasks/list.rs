@@ -80,8 +80,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let statuses = statuses(&args.status)?;
     let identity = app.identity(&Who { agent: args.agent.clone(), fence: None })?;
     if args.mine && !identity.is_named() {
-        return Err(Report::usage("--mine needs to know who you are")
-            .hint("say who", "tenure tasks list --mine --agent YOUR_AGENT_ID"));
+        return Err(Report::usage("--mine needs to know who you are: give --agent ID, or set TENURE_AGENT"));
     }
     if args.global {
         return global(app, &args, &identity, statuses);

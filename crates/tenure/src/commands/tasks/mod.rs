@@ -1,7 +1,10 @@
 //! `tenure tasks`: everything about tasks, one file per verb.
 
+use clap::Args as _;
+
 use crate::answer::Answer;
 use crate::app::App;
+use crate::lazy::{Entry, with_entries};
 use crate::report::{Outcome, Report};
 
 mod add;
@@ -58,6 +61,34 @@ enum Verb {
     Retry(change::RetryArgs),
     Delete(delete::Args),
     Depend(depend::Args),
+}
+
+const VERBS: &[Entry] = &[
+    ("add", None, add::Args::augment_args),
+    ("import", None, import::Args::augment_args),
+    ("list", None, list::Args::augment_args),
+    ("show", None, show::Args::augment_args),
+    ("audit", None, audit::Args::augment_args),
+    ("update", None, update::Args::augment_args),
+    ("next", None, next::Args::augment_args),
+    ("claim", None, claim::Args::augment_args),
+    ("renew", None, renew::Args::augment_args),
+    ("release", None, finish::ReleaseArgs::augment_args),
+    ("done", None, finish::DoneArgs::augment_args),
+    ("fail", None, finish::FailArgs::augment_args),
+    ("run", None, run::Args::augment_args),
+    ("check", None, check::Args::augment_args),
+    ("approve", Some("verify"), change::ApproveArgs::augment_args),
+    ("reject", None, change::RejectArgs::augment_args),
+    ("skip", None, change::SkipArgs::augment_args),
+    ("retry", None, change::RetryArgs::augment_args),
+    ("delete", None, delete::Args::augment_args),
+    ("depend", None, depend::Args::augment_args),
+];
+
+/// [`Args`] for the parser that makes a verb's arguments only when it is called.
+pub(crate) fn lazily(command: clap::Command) -> clap::Command {
+    with_entries(list::Args::augment_args(command), VERBS)
 }
 
 impl Args {

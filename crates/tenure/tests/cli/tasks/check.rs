@@ -17,7 +17,7 @@ fn check_is_for_scripts() {
     insta::assert_snapshot!(story);
     let expired = move |env: &mut TestEnv| {
         held(env);
-        env.later(Duration::from_secs(3600));
+        env.later(Duration::from_hours(1));
     };
     insta::assert_snapshot!(
         "expired",

@@ -15,7 +15,7 @@ fn held(env: &mut TestEnv) {
             "tasks claim T1 --agent bob",
         ],
     );
-    env.later(Duration::from_secs(60));
+    env.later(Duration::from_mins(1));
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn a_claim_is_granted_with_what_to_remember() {
     insta::assert_snapshot!("at_a_terminal", Story::project(at_a_terminal).tell(&["tasks", "claim", "T4"]));
     let expired = |env: &mut TestEnv| {
         held(env);
-        env.later(Duration::from_secs(3600));
+        env.later(Duration::from_hours(1));
     };
     insta::assert_snapshot!(
         "taken_over",

@@ -51,7 +51,7 @@ fn nobody_else_has() {
 fn a_late_word_bounces_once_another_has_taken_over() {
     let taken_over = |env: &mut TestEnv| {
         held(env);
-        env.later(Duration::from_secs(3600));
+        env.later(Duration::from_hours(1));
         steps(env, &["tasks claim T1 --agent eve"]);
     };
     let story = Story::project(taken_over)

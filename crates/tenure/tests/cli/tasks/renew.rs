@@ -7,7 +7,7 @@ use crate::support::TestEnv;
 fn renew_runs_the_lease_from_now() {
     let held = |env: &mut TestEnv| {
         steps(env, &["tasks add One", "tasks claim T1 --agent bob"]);
-        env.later(Duration::from_secs(600));
+        env.later(Duration::from_mins(10));
     };
     let story = Story::project(held)
         .tell(&["tasks", "renew", "T1", "--agent", "bob"])
@@ -19,7 +19,7 @@ fn renew_runs_the_lease_from_now() {
     insta::assert_snapshot!(story);
     let expired = |env: &mut TestEnv| {
         steps(env, &["tasks add One", "tasks claim T1 --agent bob"]);
-        env.later(Duration::from_secs(3600));
+        env.later(Duration::from_hours(1));
     };
     insta::assert_snapshot!(
         "expired",

@@ -24,7 +24,7 @@ fn some(env: &mut TestEnv) {
         env,
         &["tasks add Three --id F003", "tasks claim F003 --agent bob", "msg send --task F003 -m Careful"],
     );
-    env.later(Duration::from_secs(300));
+    env.later(Duration::from_mins(5));
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn show_tells_status_holder_and_what_else_is_known() {
     insta::assert_snapshot!(story);
     let lapsed = |env: &mut TestEnv| {
         some(env);
-        env.later(Duration::from_secs(3600));
+        env.later(Duration::from_hours(1));
     };
     insta::assert_snapshot!("lapsed", Story::project(lapsed).tell(&["tasks", "show", "F003"]));
 }

@@ -1,0 +1,73 @@
+//! Random sequences of commands, applied to the real kernel on SQLite and to a naive model written from the semantics;
+//! after each command both must have given the same answer and look the same.
+
+mod command;
+mod naive;
+mod naive_ends;
+mod real;
+
+use std::cell::{Cell, RefCell};
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::time::{Duration, Instant};
+
+use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
+
+use naive::Naive;
+use real::Real;
+
+/// From the environment, to repeat a run, or a new one.
+fn seed() -> u64 {
+    let given = std::env::var("TENURE_TEST_SEED").ok();
+    given.and_then(|text| text.parse().ok()).unwrap_or_else(|| RandomState::new().build_hasher().finish())
+}
+
+#[test]
+fn the_kernel_on_sqlite_does_what_the_naive_model_does() {
+    // A busy machine gets through fewer: the limit is time, and the seed still names the same sequences.
+    let (cases, limit) =
+        if crate::full() { (50_000, Duration::from_hours(2)) } else { (5_000, Duration::from_secs(30)) };
+    let seed = seed();
+    println!("TENURE_TEST_SEED={seed}");
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
+    let config = Config { cases, failure_persistence: None, max_shrink_iters: 2_000, ..Config::default() };
+    let mut runner = TestRunner::new_with_rng(config, rng);
+    let start = Instant::now();
+    // One database for all sequences: making a fresh one takes longer than a sequence.
+    let real = RefCell::new(Real::new());
+    let (steps, sequences) = (Cell::new(0_usize), Cell::new(0_usize));
+    let outcome = runner.run(&command::sequences(), |commands| {
+        if start.elapsed() > limit {
+            return Ok(());
+        }
+        sequences.set(sequences.get() + 1);
+        let mut real = real.borrow_mut();
+        let mut naive = Naive::new(real.reset());
+        for (at, command) in commands.iter().enumerate() {
+            steps.set(steps.get() + 1);
+            let (theirs, ours) = (real.perform(command), naive.perform(command));
+            if theirs != ours {
+                let text = format!("step {at}, {command:?}: the kernel says {theirs:?}, the model {ours:?}");
+                return Err(TestCaseError::fail(text));
+            }
+            let (theirs, ours) = (real.look(), naive.look());
+            if theirs != ours {
+                let text = format!("after step {at}, {command:?}:\n kernel {theirs:?}\n model  {ours:?}");
+                return Err(TestCaseError::fail(text));
+            }
+        }
+        real.check_the_feed();
+        Ok(())
+    });
+    println!(
+        "{} sequences, {} commands, {:.1} s",
+        sequences.get(),
+        steps.get(),
+        start.elapsed().as_secs_f64()
+    );
+    assert!(sequences.get() > 100, "too slow to have shown anything");
+    if let Err(TestError::Fail(why, commands)) = outcome {
+        panic!("TENURE_TEST_SEED={seed}\n{commands:?}\n{why}");
+    }
+}

@@ -1,0 +1,51 @@
+//! Who may start at all.
+
+use crate::project::{Project, finish, is_alive};
+
+#[test]
+fn another_window_of_the_same_name_does_not_run_beside_the_first() {
+    let project = Project::new();
+    let _first = project.start("a", &[], "echo $$ > pid; sleep 120");
+    let pid = project.wait_for_pids("pid", 1)[0];
+    assert_eq!(project.code(&["tasks", "run", "T", "--agent", "a", "--", "touch", "second"]), 6);
+    // Nor with the credential, which is for the one that runs.
+    let fence = project.lock()["fence"].to_string();
+    assert_eq!(project.code(&["tasks", "run", "T", "--fence", &fence, "--", "touch", "second"]), 6);
+    assert!(!project.path("second").exists());
+    assert!(is_alive(pid));
+}
+
+#[test]
+fn a_bare_claim_is_taken_up_by_its_name() {
+    let project = Project::new();
+    project.ok(&["task", "claim", "T", "--agent", "a"]);
+    assert_eq!(project.code(&["tasks", "run", "T", "--agent", "b", "--", "true"]), 6);
+    assert_eq!(project.code(&["tasks", "run", "T", "--agent", "a", "--", "true"]), 0);
+    assert_eq!(project.status(), "completed");
+}
+
+#[test]
+fn somebody_without_a_name_joins_as_a_new_agent() {
+    let project = Project::new();
+    let answer = project.json(&["tasks", "run", "T", "--", "true"]);
+    let holder = &answer["data"]["lease"]["holder"];
+    assert_eq!(holder["kind"], "agent");
+    assert!(holder["id"].as_str().unwrap().starts_with('A'));
+}
+
+#[test]
+fn a_command_does_not_start_under_an_attempt_that_is_over() {
+    let project = Project::new();
+    assert_eq!(project.code(&["tasks", "run", "T", "--", "sh", "-c", "echo $TENURE_ATTEMPT > mark"]), 0);
+    let mut late = project.command(&["start-attempt", "--", "touch", "ran"]);
+    late.env("TENURE_ATTEMPT", project.read("mark").trim());
+    assert_eq!(finish(late).status.code(), Some(8));
+    assert!(!project.path("ran").exists());
+}
+
+#[test]
+fn a_command_that_is_run_dry_is_refused() {
+    let project = Project::new();
+    assert_eq!(project.code(&["tasks", "run", "T", "--dry-run", "--", "touch", "ran"]), 2);
+    assert!(!project.path("ran").exists());
+}

@@ -1,0 +1,147 @@
+//! No two workers on one task, however the first one ended.
+
+use crate::project::{Project, Running, finish, is_alive, wait_for};
+
+/// Processes that are hard to get rid of: double-forked, deaf to SIGTERM, one in a session of its own, one without its
+/// environment. They write their pids to `old`, five lines, and their mark to `mark`.
+const TREE: &str = r#"
+    trap '' TERM INT HUP
+    echo $TENURE_ATTEMPT > mark
+    (sh -c 'trap "" TERM HUP; echo $$ >> old; while :; do sleep 2; done' &) &
+    (setsid sh -c 'trap "" TERM HUP; echo $$ >> old; while :; do sleep 2; done' &) &
+    (env -i sh -c 'trap "" TERM HUP; echo $$ >> old; sleep 120' &) &
+    (setsid setsid -f sh -c 'trap "" TERM HUP; echo $$ >> old; while :; do sleep 2; done' &) &
+    echo $$ >> old
+    while :; do sleep 2; done
+"#;
+
+/// What the second worker does first: it writes down who of the first is alive, by pid and by mark, to `seen`.
+const LOOK: &str = r#"
+    for pid in $(cat old); do
+        state=$(cut -d ' ' -f 3 /proc/$pid/stat 2>/dev/null)
+        case "$state" in ''|Z) ;; *) echo "pid $pid $state" ;; esac
+    done > seen.new
+    grep -zxlF "TENURE_ATTEMPT=$(cat mark)" /proc/[0-9]*/environ >> seen.new 2>/dev/null
+    mv seen.new seen
+"#;
+
+/// A first worker with its tree, and a second one that waits for the task.
+fn two(project: &Project, ttl: &str) -> (Running, Vec<u32>) {
+    let first = project.start("first", &["--ttl", ttl], TREE);
+    let old = project.wait_for_pids("old", 5);
+    assert!(old.iter().all(|pid| is_alive(*pid)));
+    (first, old)
+}
+
+fn second(project: &Project) -> Running {
+    project.start("second", &["--wait", "--ttl", "10m"], LOOK)
+}
+
+fn assert_alone(project: &Project, old: &[u32]) {
+    assert_eq!(project.read("seen"), "", "the first one's processes, when the second began");
+    assert!(old.iter().all(|pid| !is_alive(*pid)));
+}
+
+#[test]
+fn after_a_killed_supervisor_the_next_starts_when_all_its_processes_are_gone() {
+    let project = Project::new();
+    let (first, old) = two(&project, "10m");
+    let second = second(&project);
+    project.wait_for_waiter();
+    first.signal("KILL");
+    let (code, said) = second.wait();
+    assert_eq!(code, 0, "{said}");
+    assert_alone(&project, &old);
+    assert_eq!((project.status().as_str(), project.attempts()), ("completed", 1));
+}
+
+#[test]
+fn the_same_after_a_supervisor_that_was_paused_past_its_expiry_and_its_writes_bounce() {
+    let project = Project::new();
+    let (first, old) = two(&project, "1s");
+    let fence = project.lock()["fence"].to_string();
+    first.signal("STOP");
+    let second = second(&project);
+    let (code, said) = second.wait();
+    assert_eq!(code, 0, "{said}");
+    assert_alone(&project, &old);
+    let before = project.task();
+    for word in [&["done", "T"][..], &["fail", "T", "-m", "x"], &["release", "T"], &["renew", "T"]] {
+        let words: Vec<&str> = ["task"].iter().chain(word).chain(&["--fence", &fence]).copied().collect();
+        assert_eq!(project.code(&words), 8, "{word:?}");
+    }
+    first.signal("CONT");
+    let (code, said) = first.wait();
+    assert_eq!(code, 8, "{said}");
+    assert!(said.contains("no longer hold"), "{said}");
+    assert_eq!(project.task(), before);
+    assert_eq!((project.status().as_str(), project.attempts()), ("completed", 0));
+}
+
+#[test]
+fn a_bare_claim_does_not_return_before_they_are_gone_either() {
+    for claim in [
+        &["task", "claim", "T"][..],
+        &["task", "next", "--claim"],
+        &["task", "update", "T", "--status", "in_progress"],
+    ] {
+        let project = Project::new();
+        let (first, old) = two(&project, "10m");
+        first.signal("KILL");
+        assert_eq!(first.wait().0, 137);
+        let words: Vec<&str> = claim.iter().chain(&["--agent", "second"]).copied().collect();
+        let script = format!("tenure {} > /dev/null || exit; {LOOK}", words.join(" "));
+        assert_eq!(finish(project.shell(&script)).status.code(), Some(0), "{claim:?}");
+        assert_alone(&project, &old);
+        assert_eq!(project.lock()["holder"]["id"], "second");
+    }
+}
+
+#[test]
+fn a_command_that_has_given_its_task_back_and_runs_on_is_ended_by_the_next() {
+    let project = Project::new();
+    let script = "tenure task release T > /dev/null && echo $$ > pid; sleep 120";
+    let first = project.start("first", &[], script);
+    let pid = project.wait_for_pids("pid", 1)[0];
+    assert!(is_alive(pid));
+    project.ok(&["task", "claim", "T", "--agent", "second"]);
+    assert!(!is_alive(pid));
+    assert_eq!(first.wait().0, 137);
+    assert_eq!(project.lock()["holder"]["id"], "second");
+    assert_eq!(project.attempts(), 0);
+}
+
+#[test]
+fn a_clean_up_ends_what_a_dead_supervisor_left() {
+    let project = Project::new();
+    let (first, old) = two(&project, "10m");
+    first.signal("KILL");
+    assert_eq!(first.wait().0, 137);
+    project.ok(&["locks", "cleanup"]);
+    assert!(old.iter().all(|pid| !is_alive(*pid)));
+    assert_eq!((project.status().as_str(), project.attempts()), ("pending", 1));
+}
+
+#[test]
+fn a_paused_supervisor_that_nobody_has_overtaken_goes_on_also_after_a_clean_up() {
+    for cleanup in [false, true] {
+        let project = Project::new();
+        let script = "echo $$ > pid; while [ ! -e stop ]; do sleep 0.05; done";
+        let running = project.start("a", &["--ttl", "1s"], script);
+        let pid = project.wait_for_pids("pid", 1)[0];
+        running.signal("STOP");
+        wait_for("the expiry", || project.lock()["expired"] == true);
+        if cleanup {
+            project.ok(&["locks", "cleanup"]);
+            assert_eq!(project.status(), "pending");
+        }
+        assert!(is_alive(pid), "the clean-up has ended work that was only late");
+        running.signal("CONT");
+        wait_for("the revival", || project.lock()["expired"] == false);
+        assert!(is_alive(pid));
+        assert_eq!(project.code(&["task", "claim", "T", "--agent", "b"]), 6);
+        std::fs::write(project.path("stop"), "").unwrap();
+        assert_eq!(running.wait().0, 0);
+        assert_eq!((project.status().as_str(), project.attempts()), ("completed", 0));
+    }
+}
