@@ -24,7 +24,8 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Gives these answers (`500 Oops`), one per request, and the last one for ever.
+    /// Gives these answers (`500 Oops`, more header lines, an empty line, a body), one per request, and the last one for
+    /// ever.
     pub(crate) fn answering(answers: &[&str]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
@@ -38,7 +39,7 @@ impl Server {
                 let number = seen.lock().unwrap().len();
                 seen.lock().unwrap().push(request);
                 let answer = answers.get(number).or(answers.last()).unwrap();
-                let (status, body) = answer.split_once('\n').unwrap_or((answer, ""));
+                let (status, body) = answer.split_once("\n\n").unwrap_or((answer, ""));
                 let head = format!(
                     "HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
                     body.len()

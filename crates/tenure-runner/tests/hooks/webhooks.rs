@@ -65,7 +65,7 @@ fn a_server_in_trouble_is_asked_again_and_a_refusal_is_final() {
     assert_eq!((outcome.failure(), outcome.tries), (None, 3));
     assert_eq!(server.received().len(), 3);
 
-    let server = Server::answering(&["403 Forbidden\ninvalid_token s3cret-value\nmore"]);
+    let server = Server::answering(&["403 Forbidden\n\ninvalid_token s3cret-value\nmore"]);
     let project = project.var("TOKEN", "s3cret-value");
     let hook = Hook { retry: 3, ..webhook(&server.url("/?t=${TOKEN}"), "POST", &[], None) };
     let outcome = project.run(&hook, &titled("a"));
@@ -81,7 +81,7 @@ fn a_server_in_trouble_is_asked_again_and_a_refusal_is_final() {
 #[test]
 fn no_redirect_is_followed() {
     let elsewhere = Server::answering(&["200 OK"]);
-    let server = Server::answering(&["302 Found"]);
+    let server = Server::answering(&[&format!("302 Found\r\nLocation: {}", elsewhere.url("/"))]);
     let hook = webhook(&server.url("/"), "POST", &[("X-Token", "t")], None);
     assert_eq!(Project::new().run(&hook, &titled("a")).failure(), Some(&Failure::Status(302)));
     assert!(elsewhere.received().is_empty());
