@@ -168,7 +168,9 @@ mod tests {
         }
     }
 
-    fn presets(entries: &[(&str, &[&str], &[(&str, &str)])]) -> BTreeMap<String, Preset> {
+    type Entry<'a> = (&'a str, &'a [&'a str], &'a [(&'a str, &'a str)]);
+
+    fn presets(entries: &[Entry<'_>]) -> BTreeMap<String, Preset> {
         let texts = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
         entries
             .iter()

@@ -7,7 +7,7 @@ use clap::{ArgAction, Args, Parser, Subcommand};
 
 use crate::app::parse_duration;
 use crate::commands::{
-    agents, completions, config, demo, events, exclusive, init, keep_lease, locks, man, msg, projects,
+    agents, completions, config, demo, events, exclusive, hooks, init, keep_lease, locks, man, msg, projects,
     runners, sections, start_attempt, status, tasks, whoami, why,
 };
 use crate::printer::CommandName;
@@ -88,6 +88,7 @@ pub(crate) enum Command {
     Runners(runners::Args),
     Projects(projects::Args),
     Exclusive(exclusive::Args),
+    Hooks(hooks::Args),
     Config(config::Args),
     Completions(completions::Args),
     Man(man::Args),
@@ -114,6 +115,7 @@ impl Command {
             Self::Runners(args) => ("runners", Some(args.subcommand())),
             Self::Projects(args) => ("projects", Some(args.subcommand())),
             Self::Exclusive(args) => ("exclusive", Some(args.subcommand())),
+            Self::Hooks(args) => ("hooks", Some(args.subcommand())),
             Self::Config(args) => ("config", Some(args.subcommand())),
             Self::Completions(_) => ("completions", None),
             Self::Man(_) => ("man", None),

@@ -13,6 +13,7 @@ use super::lease_view;
 use crate::answer::Answer;
 use crate::app::App;
 use crate::clearing;
+use crate::hooks;
 use crate::identity::Who;
 use crate::report::Outcome;
 use crate::text::{Style, Table, Text};
@@ -213,7 +214,8 @@ fn release(app: &mut App<'_>, reference: &str, force: bool, who: &Who) -> Outcom
     let open = app.open()?;
     let identity = app.identity(who)?;
     let world = open.world();
-    let (released, name, others) = open.write(|tx| {
+    let ears = hooks::ears(app, &open);
+    let (released, name, others, news) = open.write(|tx| {
         let found = find_lock(tx, reference)?;
         let task = found.resource.task_id();
         let caller = identity.actor(task.as_ref().map(tenure_core::id::TaskId::as_str));
@@ -223,11 +225,16 @@ fn release(app: &mut App<'_>, reference: &str, force: bool, who: &Who) -> Outcom
             .map(|lease| lease_view::resource_name(tx, &lease.resource))
             .collect::<tenure_core::Result<Vec<_>>>()?;
         let name = lease_view::resource_name(tx, &found.resource)?;
-        Ok((released, name, others))
+        let mut news = Vec::new();
+        for lease in released.ended.iter().filter(|_| released.forced) {
+            news.extend(ears.abandoned(tx, lease)?);
+        }
+        Ok((released, name, others, news))
     })?;
     for lease in &released.ended {
         clearing::after(app, &open, Scope::Of(&lease.resource), &identity.holder.id)?;
     }
+    hooks::tell(app, &open, &news);
     let now = app.env.clock.now();
     let judge = app.env.judge.as_ref();
     let mut text = Text::new();
@@ -248,15 +255,21 @@ fn cleanup(app: &mut App<'_>, who: &Who) -> Outcome<Answer> {
     let open = app.open()?;
     let actor = app.identity(who)?.holder.id;
     let world = open.world();
-    let (buried, names) = open.write(|tx| {
+    let ears = hooks::ears(app, &open);
+    let (buried, names, news) = open.write(|tx| {
         let buried = kernel::bury_lapsed(tx, &world, &actor)?;
+        let mut news = Vec::new();
+        for (lease, _) in &buried {
+            news.extend(ears.abandoned(tx, lease)?);
+        }
         let names = buried
             .iter()
             .map(|(l, _)| lease_view::resource_name(tx, &l.resource))
             .collect::<tenure_core::Result<Vec<_>>>()?;
-        Ok((buried, names))
+        Ok((buried, names, news))
     })?;
     clearing::after(app, &open, Scope::Abandoned, &actor)?;
+    hooks::tell(app, &open, &news);
     let now = app.env.clock.now();
     let judge = app.env.judge.as_ref();
     let mut text = Text::new();

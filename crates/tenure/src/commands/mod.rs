@@ -12,6 +12,7 @@ pub(crate) mod demo;
 mod event_view;
 pub(crate) mod events;
 pub(crate) mod exclusive;
+pub(crate) mod hooks;
 pub(crate) mod init;
 pub(crate) mod keep_lease;
 mod lease_view;
@@ -46,6 +47,7 @@ pub(crate) fn dispatch(app: &mut App<'_>, command: Option<Command>) -> Outcome<O
         Some(Command::Runners(args)) => return runners::run(app, args),
         Some(Command::Projects(args)) => projects::run(app, args)?,
         Some(Command::Exclusive(args)) => return exclusive::run(app, args),
+        Some(Command::Hooks(args)) => return hooks::run(app, args),
         Some(Command::Config(args)) => config::run(app, args)?,
         Some(Command::Completions(args)) => {
             completions::run(app, args);

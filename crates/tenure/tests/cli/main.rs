@@ -22,6 +22,7 @@ mod events;
 mod exit_codes;
 mod globals;
 mod help;
+mod hooks;
 mod init;
 mod locks;
 mod msg;

@@ -91,6 +91,10 @@ const EXAMPLES: &[Example] = examples! {
     "projects remove": ["projects", "remove"] or ["outside", "projects", "remove"] => 1 "GENERAL_ERROR";
     "projects enable": ["projects", "enable"] or ["outside", "projects", "enable"] => 1 "GENERAL_ERROR";
     "projects disable": ["projects", "disable"] or ["outside", "projects", "disable"] => 1 "GENERAL_ERROR";
+    "hooks": ["hooks"] or ["outside", "hooks"] => 3 "NOT_INITIALIZED";
+    "hooks list": ["hooks", "list"] or ["outside", "hooks", "list"] => 3 "NOT_INITIALIZED";
+    "hooks test": ["hooks", "test", "idle"] or ["hooks", "test", "nobody"] => 2 "INVALID_ARGUMENTS";
+    "hooks run": ["hooks", "run", "project.completed"] or ["hooks", "run", "task.failed"] => 2 "INVALID_ARGUMENTS";
     "config": ["config"] or ["config", "--config", "nowhere.yaml"] => 3 "CONFIG_ERROR";
     "config show": ["config", "show"] or ["config", "show", "--config", "wrong.yaml"] => 3 "CONFIG_ERROR";
     "config get": ["config", "get", "locking"] or ["config", "get", "lockng"] => 2 "INVALID_ARGUMENTS";
@@ -125,6 +129,11 @@ fn prepare() -> TestEnv {
     );
     env.write("work/plan.md", "- [ ] Write it down\n");
     env.write("work/circle.json", r#"[{"id":"A","title":"A","dependsOn":["A"]}]"#);
+    // Nothing that any example does makes a runner start.
+    env.write(
+        "home/.tenure/config.yaml",
+        "hooks: [{name: idle, event: runner.started, type: script, command: 'true'}]\n",
+    );
     env.write("work/wrong.yaml", "lockng: {}\n");
     env.set("EDITOR", "true").set("PATH", std::env::var("PATH").unwrap());
     env
@@ -166,7 +175,7 @@ fn names(path: &str) -> (String, Option<String>) {
     let mut words = path.split(' ').map(str::to_owned);
     let command = words.next().unwrap();
     let alone = match command.as_str() {
-        "tasks" | "sections" | "locks" | "agents" | "msg" | "projects" => Some("list".to_owned()),
+        "tasks" | "sections" | "locks" | "agents" | "msg" | "projects" | "hooks" => Some("list".to_owned()),
         "config" => Some("show".to_owned()),
         _ => None,
     };

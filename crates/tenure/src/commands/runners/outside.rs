@@ -4,20 +4,23 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::Command;
 
-use tenure_core::config::Config;
+use tenure_core::config::{Config, Hook, HookEvent};
 use tenure_core::id::TaskId;
 use tenure_core::lease::Resource;
 use tenure_core::runner::Runner;
 use tenure_core::store::{EventFilter, LeaseFilter, MessageFilter, Store};
-use tenure_core::task::Task;
-use tenure_core::{Error, Result};
+use tenure_core::task::{Task, TaskStatus};
+use tenure_core::{Error, Result, wire};
 use tenure_runner::anchor::spec_text;
+use tenure_runner::daemon::log::DaemonLog;
 use tenure_runner::daemon::{Happening, Outside, Purpose};
+use tenure_runner::hooks::{Ears, Happening as News, fire};
 use tenure_runner::preset::{self, SESSION_MARKERS};
 use tenure_runner::prompt::{self, Brief, Role};
 use tenure_sqlite::{Directory, KnownRunner};
 
 use crate::env::Env;
+use crate::hooks::{self, Around};
 
 /// A diff that is longer tells a reviewer less, not more.
 const LONGEST_DIFF: usize = 64 * 1024;
@@ -27,6 +30,9 @@ pub(super) struct Program<'a> {
     pub(super) config: &'a Config,
     pub(super) root: PathBuf,
     pub(super) open: &'a (dyn Fn() -> Result<Box<dyn Store>> + Sync),
+    /// None with `--no-hooks`.
+    pub(super) hooks: Vec<Hook>,
+    pub(super) log: &'a DaemonLog,
 }
 
 impl Program<'_> {
@@ -63,6 +69,29 @@ impl Program<'_> {
     fn git(&self, args: &[&str]) -> Option<String> {
         let output = Command::new("git").arg("-C").arg(&self.root).args(args).output().ok()?;
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    fn news(&self, what: Happening<'_>) -> Vec<News> {
+        let now = self.env.clock.now();
+        let judge = self.env.judge.as_ref();
+        let of_runner = |event, runner: &Runner| {
+            vec![News::new(event, now).with("runner", super::list::runner_object(runner, None))]
+        };
+        match what {
+            Happening::RunnerStarted(runner) => of_runner(HookEvent::RunnerStarted, runner),
+            Happening::RunnerStopped(runner) => of_runner(HookEvent::RunnerStopped, runner),
+            Happening::RunnerFailed(runner) => of_runner(HookEvent::RunnerFailed, runner),
+            Happening::LeaseLost(task) => {
+                vec![News::new(HookEvent::LeaseLost, now).with("task", wire::task(task, now, judge))]
+            }
+            Happening::TaskEnded(task) => {
+                let ears = Ears::new(&self.hooks, judge);
+                let read = |store: Box<dyn Store>| {
+                    store.read(|view| ears.changed(view, TaskStatus::InProgress, task))
+                };
+                (self.open)().and_then(read).unwrap_or_default()
+            }
+        }
     }
 
     /// Our own folder first, so that the agent finds the tenure that started it.
@@ -139,5 +168,17 @@ impl Outside for Program<'_> {
         }
     }
 
-    fn happened(&self, _what: Happening<'_>) {}
+    /// No hook is waited for: one that hangs must not keep the runner from its next task.
+    fn happened(&self, what: Happening<'_>) {
+        if self.hooks.is_empty() {
+            return;
+        }
+        let around = Around::at(&self.root, &self.config.project);
+        let setting = around.setting_for(&self.root, self.env);
+        for outcome in fire(&self.hooks, &self.news(what), &setting, &hooks::helper()) {
+            if let Some(warning) = outcome.warning() {
+                self.log.line(&warning);
+            }
+        }
+    }
 }

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tenure_core::config::Hook;
 use tenure_core::holder::Incarnation;
 use tenure_core::id::TaskId;
 use tenure_core::runner::Runner;
@@ -230,7 +231,19 @@ fn serve(app: &mut App<'_>, open: &Open<'_>, orders: &Orders, args: &Args) -> Ou
     let interrupts = Interrupts::listen().map_err(Report::from)?;
     let doorbell = waiting::bind(app.env);
     let address = doorbell.as_ref().map(Doorbell::address);
-    let program = Program { env: app.env, config: &open.config, root: orders.root.clone(), open: &another };
+    let waits_for_none = |hook: &Hook| Hook { run_async: true, ..hook.clone() };
+    let program = Program {
+        env: app.env,
+        config: &open.config,
+        root: orders.root.clone(),
+        open: &another,
+        hooks: if app.global.no_hooks {
+            Vec::new()
+        } else {
+            open.config.hooks.iter().map(waits_for_none).collect()
+        },
+        log: &log,
+    };
     let world = open.world();
     let actor = app.identity(&crate::identity::Who::default())?.holder.id;
     // Whoever starts a runner by hand wants it to try again.

@@ -5,6 +5,7 @@ use tenure_core::rules::{AddTask, add_task};
 use super::view;
 use crate::answer::Answer;
 use crate::app::{App, read_text};
+use crate::hooks;
 use crate::identity::Who;
 use crate::report::Outcome;
 use crate::text::{Style, Text};
@@ -59,7 +60,13 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         after: args.after,
     };
     let world = open.world();
-    let task = open.write(|tx| add_task(tx, &world, &caller, &request))?;
+    let ears = hooks::ears(app, &open);
+    let (task, news) = open.write(|tx| {
+        let task = add_task(tx, &world, &caller, &request)?;
+        let news = ears.created(tx.now(), &task);
+        Ok((task, news))
+    })?;
+    hooks::tell(app, &open, &news);
     let mut text = Text::new();
     text.line(format!("{} ", app.past("Added", "Would add")))
         .and(Style::Bold, task.key.clone())

@@ -1,11 +1,15 @@
 //! `approve`, `reject`, `skip` and `retry`: changes of status that need no lease.
 
 use serde_json::json;
+use tenure_core::Result;
 use tenure_core::rules::{Change, Changed, change_status};
+use tenure_core::store::View;
+use tenure_runner::hooks::{Ears, Happening};
 
 use super::view;
 use crate::answer::Answer;
 use crate::app::{App, read_text};
+use crate::hooks;
 use crate::identity::Who;
 use crate::report::Outcome;
 use crate::text::{Style, Text};
@@ -111,9 +115,23 @@ fn change(
     let name = open.resolve(&common.task)?;
     let caller = identity.actor(Some(&name.id));
     let world = open.world();
-    let changed = open
-        .write(|tx| change_status(tx, &world, &caller, &name.id, change, message.as_deref(), common.force))?;
+    let ears = hooks::ears(app, &open);
+    let (changed, news) = open.write(|tx| {
+        let changed = change_status(tx, &world, &caller, &name.id, change, message.as_deref(), common.force)?;
+        let news = news(&ears, tx, &changed)?;
+        Ok((changed, news))
+    })?;
+    hooks::tell(app, &open, &news);
     Ok(answer(app, &changed, app.past(done, would)))
+}
+
+/// What hooks are told of it.
+pub(super) fn news(ears: &Ears<'_>, view: &dyn View, changed: &Changed) -> Result<Vec<Happening>> {
+    let mut news = ears.changed(view, changed.from, &changed.task)?;
+    if let Some(lease) = &changed.evicted {
+        news.extend(ears.lost(view.now(), &changed.task, lease));
+    }
+    Ok(news)
 }
 
 pub(super) fn answer(app: &App<'_>, changed: &Changed, word: &str) -> Answer {

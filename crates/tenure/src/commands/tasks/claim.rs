@@ -11,6 +11,7 @@ use crate::answer::Answer;
 use crate::app::{App, parse_duration, parse_ttl};
 use crate::clearing;
 use crate::commands::keep_lease;
+use crate::hooks;
 use crate::identity::{Identity, Who};
 use crate::report::{Outcome, Report};
 use crate::waiting::{self, Want};
@@ -56,6 +57,8 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
             clearing::give_back(&open, &grant, "its keeper could not be started");
         })?;
     }
+    let news = hooks::ears(app, &open).granted(app.env.clock.now(), &grant);
+    hooks::tell(app, &open, &news);
     Ok(grant::answer(app, &grant, joined))
 }
 

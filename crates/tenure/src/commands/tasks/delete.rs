@@ -5,6 +5,7 @@ use tenure_core::rules::delete_task;
 use super::view;
 use crate::answer::Answer;
 use crate::app::App;
+use crate::hooks;
 use crate::identity::Who;
 use crate::report::Outcome;
 use crate::text::{Style, Text};
@@ -29,7 +30,13 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let name = open.resolve(&args.task)?;
     let caller = identity.actor(Some(&name.id));
     let world = open.world();
-    let task = open.write(|tx| delete_task(tx, &world, &caller, &name.id, args.force))?;
+    let ears = hooks::ears(app, &open);
+    let (task, news) = open.write(|tx| {
+        let task = delete_task(tx, &world, &caller, &name.id, args.force)?;
+        let news = ears.deleted(tx, &task)?;
+        Ok((task, news))
+    })?;
+    hooks::tell(app, &open, &news);
     let mut text = Text::new();
     text.line(format!("{} {}  {}", app.past("Deleted", "Would delete"), task.key, task.title));
     let mut data = view::data(app, &task);

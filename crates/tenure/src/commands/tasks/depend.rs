@@ -5,6 +5,7 @@ use tenure_core::rules::{depend, undepend};
 use super::view;
 use crate::answer::Answer;
 use crate::app::App;
+use crate::hooks;
 use crate::identity::Who;
 use crate::report::{Outcome, Report};
 use crate::text::Text;
@@ -33,7 +34,8 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let open = app.open()?;
     let caller = app.identity(&args.who)?.actor(None);
     let world = open.world();
-    let task = open.write(|tx| {
+    let ears = hooks::ears(app, &open);
+    let (task, news) = open.write(|tx| {
         let mut task = None;
         for on in &args.not_on {
             task = Some(undepend(tx, &world, &caller, &args.task, on)?);
@@ -41,8 +43,11 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         for on in &args.on {
             task = Some(depend(tx, &world, &caller, &args.task, on)?);
         }
-        task.ok_or_else(|| tenure_core::Error::invalid("nothing to change"))
+        let task = task.ok_or_else(|| tenure_core::Error::invalid("nothing to change"))?;
+        let news = ears.edited(tx.now(), &task);
+        Ok((task, news))
     })?;
+    hooks::tell(app, &open, &news);
     let mut text = Text::new();
     text.line(if task.depends_on.is_empty() {
         format!("{} {} on nothing", task.key, app.past("depends", "would depend"))

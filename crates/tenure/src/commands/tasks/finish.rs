@@ -8,6 +8,7 @@ use super::change::{OptionalRemark, Remark};
 use super::view;
 use crate::answer::Answer;
 use crate::app::{App, read_text};
+use crate::hooks;
 use crate::identity::Who;
 use crate::report::Outcome;
 use crate::text::{Style, Text};
@@ -81,7 +82,15 @@ fn finish(
     let name = open.resolve(task)?;
     let caller = app.identity(who)?.for_task(&name.id, &name.key, verb)?;
     let world = open.world();
-    let finished = open.write(|tx| kernel::finish(tx, &world, &caller, &name, word, false))?;
+    let ears = hooks::ears(app, &open);
+    let (finished, news) = open.write(|tx| {
+        let finished = kernel::finish(tx, &world, &caller, &name, word, false)?;
+        // Only who holds it finishes it, so it was in progress, whatever a clean-up made of it meanwhile.
+        let was = if finished.changed { TaskStatus::InProgress } else { finished.task.status };
+        let news = ears.changed(tx, was, &finished.task)?;
+        Ok((finished, news))
+    })?;
+    hooks::tell(app, &open, &news);
     let key = &finished.task.key;
     let mut text = Text::new();
     if !finished.changed {

@@ -5,11 +5,15 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use serde_json::{Value, json};
 use tenure_core::ErrorCode;
+use tenure_core::config::HookEvent;
+use tenure_core::id::TaskId;
 use tenure_core::import::{self, Format};
+use tenure_core::reference;
 use tenure_core::rules::take_in;
 
 use crate::answer::Answer;
 use crate::app::{App, read_text};
+use crate::hooks;
 use crate::identity::Who;
 use crate::report::{Outcome, Report};
 use crate::text::{Style, Text};
@@ -64,7 +68,20 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let import = import::parse(args.format.map(Format::from), &name, &content)
         .map_err(|e| Report::usage(format!("{name}: {e}")))?;
     let world = open.world();
-    let taken = open.write(|tx| take_in(tx, &world, &caller, &import))?;
+    let ears = hooks::ears(app, &open);
+    let (taken, news) = open.write(|tx| {
+        let taken = take_in(tx, &world, &caller, &import)?;
+        let mut news = Vec::new();
+        if ears.listen_for(HookEvent::TaskCreated) {
+            let eyes = world.eyes(tx, None)?;
+            for key in &taken.tasks {
+                let id = TaskId::new(reference::task(tx, key)?.id);
+                news.extend(tx.task(&id, &eyes)?.iter().flat_map(|task| ears.created(tx.now(), task)));
+            }
+        }
+        Ok((taken, news))
+    })?;
+    hooks::tell(app, &open, &news);
 
     let mut text = Text::new();
     let count = taken.tasks.len();

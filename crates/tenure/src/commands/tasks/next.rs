@@ -8,6 +8,7 @@ use tenure_core::{Error, reference};
 use super::{claim, grant, view};
 use crate::answer::Answer;
 use crate::app::{App, parse_duration, parse_ttl};
+use crate::hooks;
 use crate::identity::Who;
 use crate::report::{Outcome, Report};
 use crate::text::{Style, Text};
@@ -60,5 +61,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let caller = identity.without_fence();
     let terms = Terms::new(args.ttl.unwrap_or(open.config.locking.lease_ttl));
     let grant = waiting::acquire(app, &open, &caller, &Want::Next(section), terms, patience)?;
+    let news = hooks::ears(app, &open).granted(app.env.clock.now(), &grant);
+    hooks::tell(app, &open, &news);
     Ok(grant::answer(app, &grant, joined))
 }

@@ -10,7 +10,8 @@ use tenure_core::ErrorCode;
 use tenure_core::holder::Incarnation;
 use tenure_core::id::TaskId;
 use tenure_core::kernel::{self, Grant, Terms};
-use tenure_core::task::Task;
+use tenure_core::task::{Task, TaskStatus};
+use tenure_runner::hooks::Happening;
 use tenure_runner::{DatabaseFile, Ended, Exit, Loss, Supervision, supervise};
 use tenure_sqlite::{Doorbell, SqliteStore};
 
@@ -18,6 +19,7 @@ use super::{claim, grant, view};
 use crate::answer::Answer;
 use crate::app::{App, Open, parse_duration, parse_ttl};
 use crate::clearing;
+use crate::hooks;
 use crate::identity::Who;
 use crate::interrupt::Interrupts;
 use crate::report::{Outcome, Report};
@@ -72,6 +74,8 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         return Err(Report::interrupted(code));
     }
     announce(app, &granted);
+    let news = hooks::ears(app, &open).granted(app.env.clock.now(), &granted);
+    hooks::tell_meanwhile(app, &open, &news);
 
     let database = DatabaseFile::at(&open.place.database()).map_err(|e| {
         Report::new(ErrorCode::Store, format!("cannot look at {}: {e}", open.place.database().display()))
@@ -108,7 +112,26 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     for survivor in &supervised.survivors {
         app.printer.warn(&format!("a process of this attempt does not die: {survivor}"));
     }
+    let news = ending_news(app, &open, &supervised.ended);
+    hooks::tell(app, &open, &news);
     tell(app, &granted, &supervised.attempt.id.to_string(), supervised.ended)
+}
+
+/// What the command said itself, it has told hooks itself; a lost lease is told by whoever took it.
+fn ending_news(app: &App<'_>, open: &Open<'_>, ended: &Ended) -> Vec<Happening> {
+    let task = match ended {
+        Ended::Exited { spoken: false, task, .. }
+        | Ended::NotStarted { task, .. }
+        | Ended::Overdue { task, .. }
+        | Ended::Interrupted { task, .. } => task,
+        Ended::Exited { .. } | Ended::Lost(_) => return Vec::new(),
+    };
+    let ears = hooks::ears(app, open);
+    if ears.is_empty() {
+        return Vec::new();
+    }
+    // Nothing about hooks may hide how the command ended.
+    open.read(|view| ears.changed(view, TaskStatus::InProgress, task)).unwrap_or_default()
 }
 
 fn announce(app: &mut App<'_>, granted: &Grant) {

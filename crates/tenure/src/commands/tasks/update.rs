@@ -11,6 +11,7 @@ use super::change::OptionalRemark;
 use super::{change, claim, grant, view};
 use crate::answer::Answer;
 use crate::app::{App, read_text};
+use crate::hooks;
 use crate::identity::Who;
 use crate::report::{Outcome, Report};
 use crate::text::{Style, Text};
@@ -102,6 +103,8 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         if !edit.is_empty() {
             taken.task = open.write(|tx| edit_task(tx, &world, &caller, &name.id, &edit))?;
         }
+        let news = hooks::ears(app, &open).granted(app.env.clock.now(), &taken);
+        hooks::tell(app, &open, &news);
         let mut answer = grant::answer(app, &taken, joined);
         let mut text = Text::new();
         if app.global.dry_run {
@@ -122,7 +125,8 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     }
     let message = args.remark.message.as_deref().map(read_text).transpose()?;
     let caller = identity.actor(Some(&name.id));
-    let (task, changed) = open.write(|tx| {
+    let ears = hooks::ears(app, &open);
+    let (task, changed, news) = open.write(|tx| {
         let mut task = None;
         if !edit.is_empty() {
             task = Some(edit_task(tx, &world, &caller, &name.id, &edit)?);
@@ -144,8 +148,14 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
             None => None,
         };
         let task = task.ok_or_else(|| Error::invalid("nothing to change"))?;
-        Ok((task, changed))
+        let news = match &changed {
+            Some(changed) if changed.from != task.status => change::news(&ears, tx, changed)?,
+            _ if edit.is_empty() => Vec::new(),
+            _ => ears.edited(tx.now(), &task),
+        };
+        Ok((task, changed, news))
     })?;
+    hooks::tell(app, &open, &news);
     if let Some(changed) = changed {
         return Ok(change::answer(app, &changed, app.past("Updated", "Would update")));
     }

@@ -1,0 +1,198 @@
+//! Running a script.
+//!
+//! Guarantees: the arguments are an argv, never a command line; the script has a session of its own and so no terminal;
+//! what happened is on its standard input as JSON; it never writes to our own output; when its time is over, every process
+//! in its group is killed. Not guaranteed: reaching a process that left the group, or ending one that the script left
+//! behind when it ended in time.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, PipeReader, Read, Seek, Write};
+use std::os::fd::AsFd;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use process_wrap::std::{ChildWrapper, CommandWrap, ProcessSession};
+use rustix::io::ioctl_fionbio;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+
+use super::outcome::Failure;
+use super::wait::{Over, Work, ready};
+
+/// Between SIGTERM and SIGKILL.
+const GRACE: Duration = Duration::from_secs(1);
+/// Bytes of output that are kept, of which a line is quoted.
+const KEPT: usize = 8 * 1024;
+
+pub(super) struct Script<'a> {
+    pub(super) program: &'a Path,
+    pub(super) args: &'a [String],
+    pub(super) root: &'a Path,
+    pub(super) vars: &'a BTreeMap<OsString, OsString>,
+    pub(super) payload: &'a str,
+    pub(super) timeout: Duration,
+}
+
+/// The end of a script, and the end of what it said.
+pub(super) struct Ended {
+    pub(super) result: Result<(), Failure>,
+    pub(super) output: String,
+}
+
+pub(super) fn run(script: &Script<'_>, stop: Option<std::os::fd::BorrowedFd<'_>>) -> Ended {
+    let started = io::pipe().and_then(|(output, writer)| Ok((start(script, writer)?, output)));
+    match started {
+        Ok((child, output)) => supervise(child, output, script.timeout, stop),
+        Err(error) => Ended { result: Err(Failure::NotStarted(error.to_string())), output: String::new() },
+    }
+}
+
+fn start(script: &Script<'_>, output: io::PipeWriter) -> io::Result<Box<dyn ChildWrapper>> {
+    let mut command = Command::new(script.program);
+    command.args(script.args).current_dir(script.root).env_clear().envs(script.vars);
+    command.stdin(input(script.payload)?).stdout(output.try_clone()?).stderr(output);
+    let mut command = CommandWrap::from(command);
+    command.wrap(ProcessSession);
+    Ok(command.spawn()?.into_inner())
+}
+
+/// A file without a name: a script that does not read its input cannot hold us up, as it could with a pipe.
+fn input(payload: &str) -> io::Result<Stdio> {
+    let Ok(mut file) = tempfile::tempfile() else { return Ok(Stdio::null()) };
+    file.write_all(payload.as_bytes())?;
+    file.rewind()?;
+    Ok(Stdio::from(file))
+}
+
+fn supervise(
+    mut child: Box<dyn ChildWrapper>,
+    output: PipeReader,
+    timeout: Duration,
+    stop: Option<std::os::fd::BorrowedFd<'_>>,
+) -> Ended {
+    let end = Instant::now() + timeout;
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let mut tail = Tail::new(output);
+    // It waits without reaping: until we do, nobody else can get this process's number, or its group's.
+    let watch = Work::begin(move || {
+        pid.map(|pid| waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT))
+    });
+    let Ok(watch) = watch else {
+        signal(pid, Signal::KILL);
+        let _ = child.wait();
+        return Ended {
+            result: Err(Failure::NotStarted("there are too many threads".into())),
+            output: String::new(),
+        };
+    };
+    let over = follow(&watch, &mut tail, stop, end);
+    if over != Over::Done {
+        signal(pid, Signal::TERM);
+        follow(&watch, &mut tail, None, Instant::now() + GRACE);
+        signal(pid, Signal::KILL);
+    }
+    let status = child.wait();
+    tail.drain();
+    let result = match (over, status) {
+        (Over::TimedOut, _) => Err(Failure::TimedOut(timeout)),
+        (Over::Stopped, _) => Err(Failure::Stopped),
+        (Over::Done, Ok(status)) => judge(status),
+        (Over::Done, Err(error)) => Err(Failure::NotStarted(error.to_string())),
+    };
+    Ended { result, output: tail.text() }
+}
+
+/// Reads what it says until it ends, the time is over, or we are to stop.
+fn follow<T>(
+    watch: &Work<T>,
+    tail: &mut Tail,
+    stop: Option<std::os::fd::BorrowedFd<'_>>,
+    end: Instant,
+) -> Over {
+    loop {
+        let left = end.saturating_duration_since(Instant::now());
+        let said = tail.source.as_ref().map(AsFd::as_fd);
+        let [ended, stopped, has_said] = ready([Some(watch.as_fd()), stop, said], left);
+        if has_said {
+            tail.read();
+        }
+        if ended {
+            return Over::Done;
+        }
+        if stopped {
+            return Over::Stopped;
+        }
+        if Instant::now() >= end {
+            return Over::TimedOut;
+        }
+    }
+}
+
+fn signal(group: Option<Pid>, signal: Signal) {
+    if let Some(group) = group {
+        let _ = kill_process_group(group, signal);
+    }
+}
+
+fn judge(status: ExitStatus) -> Result<(), Failure> {
+    match (status.code(), status.signal()) {
+        (Some(0), _) => Ok(()),
+        (Some(code), _) => Err(Failure::Exit(code)),
+        (None, signal) => Err(Failure::Signal(signal.unwrap_or(0))),
+    }
+}
+
+/// The end of what a process says, however much that is.
+struct Tail {
+    source: Option<File>,
+    kept: Vec<u8>,
+    is_cut: bool,
+}
+
+impl Tail {
+    fn new(output: PipeReader) -> Self {
+        let source = File::from(std::os::fd::OwnedFd::from(output));
+        // A process that was left behind may keep the pipe open for ever; nobody waits for it.
+        let is_ready = ioctl_fionbio(&source, true).is_ok();
+        Self { source: is_ready.then_some(source), kept: Vec::new(), is_cut: false }
+    }
+
+    /// One piece; false if there is nothing more for now.
+    fn read(&mut self) -> bool {
+        let mut buffer = [0; 4096];
+        match self.source.as_mut().map(|source| source.read(&mut buffer)) {
+            Some(Ok(0)) => self.source = None,
+            Some(Ok(length)) => {
+                self.kept.extend_from_slice(&buffer[..length]);
+                let excess = self.kept.len().saturating_sub(KEPT);
+                self.is_cut |= excess > 0;
+                self.kept.drain(..excess);
+                return true;
+            }
+            Some(Err(error)) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Some(Err(_)) | None => self.source = None,
+        }
+        false
+    }
+
+    /// What is there already. Whoever still floods the pipe is not listened to any longer.
+    fn drain(&mut self) {
+        for _ in 0..64 {
+            if !self.read() {
+                return;
+            }
+        }
+    }
+
+    /// Whole lines only: of a line that was cut, a part of a secret might be left that nobody recognises.
+    fn text(&self) -> String {
+        let text = String::from_utf8_lossy(&self.kept).into_owned();
+        if !self.is_cut {
+            return text;
+        }
+        text.split_once('\n').map(|(_, whole)| whole.to_owned()).unwrap_or_default()
+    }
+}

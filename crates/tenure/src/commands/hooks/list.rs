@@ -1,0 +1,87 @@
+//! `tenure hooks list`.
+
+use serde_json::{Value, json};
+use tenure_core::config::{Hook, HookAction};
+use tenure_runner::hooks::Entry;
+
+use crate::answer::Answer;
+use crate::app::App;
+use crate::hooks::Around;
+use crate::report::Outcome;
+use crate::text::{Style, Table, Text};
+
+/// List the hooks, yours and the project's, and how each went last
+///
+/// Example: tenure hooks list
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {}
+
+pub(super) fn run(app: &mut App<'_>, _: Args) -> Outcome<Answer> {
+    let open = app.open()?;
+    let hooks = &open.config.hooks;
+    let entries = Around::of(&open).log.last_entries();
+    let last = |hook: &Hook| entries.iter().find(|entry| entry.hook == hook.name);
+    let rows: Vec<Value> = hooks.iter().map(|hook| object(hook, last(hook))).collect();
+    let mut text = Text::new();
+    if hooks.is_empty() {
+        text.line("No hooks.");
+    } else {
+        let mut table = Table::new(&["NAME", "EVENT", "TYPE", "WHAT", "LAST"]);
+        for hook in hooks {
+            table.styled_row(vec![
+                (Style::Bold, hook.name.clone()),
+                (Style::Plain, hook.event.to_string()),
+                (Style::Plain, kind(hook)),
+                (Style::Plain, what(hook)),
+                outcome(last(hook)),
+            ]);
+        }
+        text.table(&table, app.printer.look());
+    }
+    Ok(Answer::new(json!({"hooks": rows, "total": hooks.len()}), text))
+}
+
+fn kind(hook: &Hook) -> String {
+    format!("{}{}", hook.action.kind(), if hook.run_async { ", async" } else { "" })
+}
+
+/// As it is written: variables are not filled in.
+fn what(hook: &Hook) -> String {
+    match &hook.action {
+        HookAction::Script { command, args } => {
+            let words: Vec<&str> = std::iter::once(command).chain(args).map(String::as_str).collect();
+            words.join(" ")
+        }
+        HookAction::Webhook { method, url, .. } => format!("{method} {url}"),
+        _ => String::new(),
+    }
+}
+
+fn outcome(last: Option<&Entry>) -> (Style, String) {
+    match last {
+        None => (Style::Dim, "never ran".to_owned()),
+        Some(entry) => {
+            let style = if entry.error.is_some() { Style::Bad } else { Style::Good };
+            let error = entry.error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
+            (style, format!("{} {}{error}", entry.at, entry.outcome))
+        }
+    }
+}
+
+/// Without headers and body, which are nobody's business in a list.
+fn object(hook: &Hook, last: Option<&Entry>) -> Value {
+    let mut object = hook.to_json();
+    if let Some(fields) = object.as_object_mut() {
+        fields.remove("headers");
+        fields.remove("body");
+        fields.remove("timeout");
+        fields.insert("timeoutMs".into(), json!(tenure_core::wire::millis(hook.timeout)));
+        let last = last.map(|entry| {
+            json!({
+                "at": entry.at, "event": entry.event, "task": entry.task, "outcome": entry.outcome, "error": entry.error,
+            })
+        });
+        fields.insert("last".into(), json!(last));
+    }
+    object
+}

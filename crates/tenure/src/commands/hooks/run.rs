@@ -1,0 +1,108 @@
+//! `tenure hooks run`.
+
+use serde_json::{Value, json};
+use tenure_core::config::{Hook, HookEvent};
+use tenure_core::id::TaskId;
+use tenure_core::task::Task;
+use tenure_core::{Error, ErrorCode, wire};
+use tenure_runner::hooks::{Happening, preview, run as run_hook};
+
+use super::{describe, each, parse_event, refuse_if_off, would_run};
+use crate::answer::Answer;
+use crate::app::{App, Open};
+use crate::identity::Who;
+use crate::report::{Outcome, Report};
+use crate::text::Text;
+
+/// Run every hook of an event for real, here and now, as if it had just happened
+///
+/// Exit 1 if one of them failed. Async hooks are waited for.
+///
+/// Example: tenure hooks run task.completed --task F001
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// What has happened
+    #[arg(value_name = "EVENT", value_parser = parse_event)]
+    event: HookEvent,
+    /// The task that it has happened to, or whose section was completed
+    #[arg(long, value_name = "T")]
+    task: Option<String>,
+    #[command(flatten)]
+    who: Who,
+}
+
+pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+    refuse_if_off(app)?;
+    let open = app.open()?;
+    let task = args.task.as_deref().map(|task| read_task(app, &open, task, &args.who)).transpose()?;
+    let happening = happened(app, &open, args.event, task.as_ref())?;
+    let hooks: Vec<&Hook> = open.config.hooks.iter().filter(|hook| hook.event == args.event).collect();
+    let mut text = Text::new();
+    if hooks.is_empty() {
+        text.line(format!("No hook listens for {}.", args.event));
+    }
+    if app.global.dry_run {
+        let mut rows = Vec::new();
+        for (hook, shown) in hooks.iter().zip(each(app, &open, &hooks, &happening, preview)) {
+            match shown {
+                Ok(shown) => {
+                    text.line(would_run(&shown));
+                    rows.push(shown);
+                }
+                Err(failure) => {
+                    text.line(format!("{} would fail: {failure}", hook.name));
+                    rows.push(json!({"hook": hook.name, "error": failure.to_string()}));
+                }
+            }
+        }
+        return Ok(Answer::new(json!({"results": rows, "total": hooks.len()}), text));
+    }
+    let outcomes = each(app, &open, &hooks, &happening, run_hook);
+    let rows: Vec<Value> = outcomes.iter().map(tenure_runner::hooks::Outcome::to_json).collect();
+    let data = json!({"results": rows, "total": rows.len()});
+    let failed = outcomes.iter().filter(|outcome| outcome.failure().is_some()).count();
+    if failed > 0 {
+        let mut report =
+            Report::new(ErrorCode::HookFailed, format!("{failed} of {} hooks failed", rows.len()));
+        report.context = outcomes.iter().filter_map(tenure_runner::hooks::Outcome::warning).collect();
+        *report.details = data;
+        return Err(report);
+    }
+    for outcome in &outcomes {
+        describe(&mut text, outcome);
+    }
+    Ok(Answer::new(data, text))
+}
+
+fn read_task(app: &App<'_>, open: &Open<'_>, reference: &str, who: &Who) -> Outcome<Task> {
+    let identity = app.identity(who)?;
+    Ok(open.read(|view| {
+        let eyes = open.eyes(view, &identity)?;
+        let name = tenure_core::reference::task(view, reference)?;
+        view.task(&TaskId::new(&name.id), &eyes)?.ok_or(Error::TaskNotFound { reference: name.key })
+    })?)
+}
+
+fn happened(app: &App<'_>, open: &Open<'_>, event: HookEvent, task: Option<&Task>) -> Outcome<Happening> {
+    let (now, judge) = (app.env.clock.now(), app.env.judge.as_ref());
+    let happening = Happening::new(event, now);
+    let missing = || Report::usage(format!("{event} happens to a task: say which with --task"));
+    match event {
+        HookEvent::ProjectCompleted => Ok(happening),
+        HookEvent::RunnerStarted | HookEvent::RunnerStopped | HookEvent::RunnerFailed => {
+            Err(Report::usage(format!("{event} comes from a runner; to try a hook use `tenure hooks test`")))
+        }
+        HookEvent::SectionCompleted => {
+            let section = task.ok_or_else(missing)?.section.as_ref();
+            let id = section.ok_or_else(|| Report::usage("that task is in no section"))?.id.clone();
+            let section = open.read(|view| view.section(&id))?;
+            Ok(happening.with("section", json!(section.map(|section| wire::section(&section, now, judge)))))
+        }
+        HookEvent::LeaseLost => {
+            let task = task.ok_or_else(missing)?;
+            let lease = task.lease.as_ref().map(|lease| wire::lease(lease, now, judge));
+            Ok(happening.with("task", wire::task(task, now, judge)).with("lease", json!(lease)))
+        }
+        _ => Ok(happening.with("task", wire::task(task.ok_or_else(missing)?, now, judge))),
+    }
+}
