@@ -9,7 +9,7 @@ use crate::holder::{Judge, Liveness};
 use crate::lease::{Attempt, Lease, Standing};
 use crate::section::Section;
 use crate::store::{Agent, Message};
-use crate::task::Task;
+use crate::task::{Task, TaskStatus};
 
 pub fn task(task: &Task, now: Timestamp, judge: &dyn Judge) -> Value {
     json!({
@@ -101,8 +101,8 @@ pub fn event(event: &Event) -> Value {
         "kind": event.kind.as_str(),
         "actor": event.actor,
         "taskId": event.task,
-        "from": event.from.map(|s| s.as_str()),
-        "to": event.to.map(|s| s.as_str()),
+        "from": event.from.map(TaskStatus::as_str),
+        "to": event.to.map(TaskStatus::as_str),
         "fence": event.fence,
         "detail": event.detail,
     })

@@ -172,7 +172,7 @@ impl WriteFeed for Transaction<'_> {
                     to_json(&agent.capabilities)?,
                     agent.joined_at.as_millis(),
                     agent.last_seen_at.as_millis(),
-                    agent.left_at.map(|t| t.as_millis()),
+                    agent.left_at.map(tenure_core::Timestamp::as_millis),
                 ])
         };
         save().map(drop).map_err(|e| sql_error(&e))
@@ -223,8 +223,8 @@ impl WriteFeed for Transaction<'_> {
                         event.kind.as_str(),
                         event.actor,
                         event.task.map(TaskId::as_str),
-                        event.from.map(|s| s.as_str()),
-                        event.to.map(|s| s.as_str()),
+                        event.from.map(tenure_core::task::TaskStatus::as_str),
+                        event.to.map(tenure_core::task::TaskStatus::as_str),
                         event.fence.map(Fence::number),
                         detail
                     ],

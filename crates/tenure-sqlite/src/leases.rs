@@ -51,10 +51,10 @@ impl Transaction<'_> {
             terms.join(" AND ")
         );
         let mut statement = self.conn.prepare_cached(&sql)?;
-        let leases = statement
+
+        statement
             .query_map(rusqlite::params_from_iter(values.iter().map(AsRef::as_ref)), |row| lease(row, 0))?
-            .collect();
-        leases
+            .collect()
     }
 
     fn all_attempts(&self, rest: &str, values: &[&dyn ToSql]) -> Result<Vec<Attempt>> {
@@ -191,7 +191,7 @@ impl WriteLeases for Transaction<'_> {
                         millis(new.ttl),
                         self.now.as_millis(),
                         new.expires_at.as_millis(),
-                        new.claimed_from.map(|s| s.as_str()),
+                        new.claimed_from.map(tenure_core::task::TaskStatus::as_str),
                     ],
                     |row| lease(row, 0),
                 )
@@ -295,7 +295,7 @@ impl WriteLeases for Transaction<'_> {
                     new.pid,
                     new.log_path,
                     new.started_at.as_millis(),
-                    new.ended_at.map(|t| t.as_millis()),
+                    new.ended_at.map(tenure_core::Timestamp::as_millis),
                     new.exit_code,
                     new.reason,
                     new.charged,
@@ -317,7 +317,7 @@ impl WriteLeases for Transaction<'_> {
                     to.state.as_str(),
                     to.pid,
                     to.log_path,
-                    to.ended_at.map(|t| t.as_millis()),
+                    to.ended_at.map(tenure_core::Timestamp::as_millis),
                     to.exit_code,
                     to.reason,
                     to.charged

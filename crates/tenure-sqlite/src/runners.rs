@@ -107,7 +107,7 @@ impl WriteRunners for Transaction<'_> {
                     runner.log_path,
                     runner.started_at.as_millis(),
                     runner.heartbeat_at.as_millis(),
-                    runner.completed_at.map(|t| t.as_millis()),
+                    runner.completed_at.map(tenure_core::Timestamp::as_millis),
                     runner.error,
                 ])
         };
@@ -125,8 +125,8 @@ impl WriteRunners for Transaction<'_> {
                 .execute(params![
                     health.preset,
                     health.quick_failures,
-                    health.parked_at.map(|t| t.as_millis()),
-                    health.next_try_at.map(|t| t.as_millis()),
+                    health.parked_at.map(tenure_core::Timestamp::as_millis),
+                    health.next_try_at.map(tenure_core::Timestamp::as_millis),
                     health.times_parked,
                     health.reason,
                     to_json(&health.tasks)?,

@@ -299,8 +299,8 @@ impl Transaction<'_> {
         };
         let sql = format!("SELECT id, key, title, status FROM tasks WHERE {condition} LIMIT ?2");
         let mut statement = self.conn.prepare_cached(&sql)?;
-        let names = statement.query_map(params![value, limit], read_name)?.collect();
-        names
+
+        statement.query_map(params![value, limit], read_name)?.collect()
     }
 
     fn edges(&self, task: &TaskId) -> Sql<Vec<(TaskName, TaskName)>> {
@@ -311,9 +311,8 @@ impl Transaction<'_> {
              FROM reached r JOIN task_deps d ON d.task_id = r.id
              JOIN tasks a ON a.id = d.task_id JOIN tasks b ON b.id = d.depends_on",
         )?;
-        let edges =
-            statement.query_map([task.as_str()], |row| Ok((name_at(row, 0)?, name_at(row, 4)?)))?.collect();
-        edges
+
+        statement.query_map([task.as_str()], |row| Ok((name_at(row, 0)?, name_at(row, 4)?)))?.collect()
     }
 
     fn change_task(&mut self, id: &TaskId, edit: &TaskEdit) -> Sql<()> {

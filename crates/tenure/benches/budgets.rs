@@ -228,7 +228,7 @@ fn world() -> World<'static> {
 fn claim(store: &dyn Store, caller: &Caller, key: &str) {
     let verdict = store.write(Durability::Power, |tx| {
         let id = TaskId::new(reference::task(tx, key)?.id);
-        kernel::acquire_task(tx, &world(), caller, &id, &Terms::new(Duration::from_secs(900)))
+        kernel::acquire_task(tx, &world(), caller, &id, &Terms::new(Duration::from_mins(15)))
     });
     assert!(matches!(verdict, Ok(Verdict::Granted(_))), "{verdict:?}");
 }
@@ -297,7 +297,7 @@ fn whole_processes(table: &mut Table) {
 fn raw_claim(conn: &Connection, key: &str, number: usize) {
     let run = |sql: &str| conn.prepare_cached(sql).unwrap().execute([]).map(drop);
     run("BEGIN IMMEDIATE").unwrap();
-    let mut one = |sql: &str, values: &[&dyn rusqlite::ToSql]| {
+    let one = |sql: &str, values: &[&dyn rusqlite::ToSql]| {
         conn.prepare_cached(sql).unwrap().execute(values).unwrap();
     };
     let id: String = conn
@@ -427,7 +427,7 @@ fn fairness(table: &mut Table, writers: usize) {
 /// A waiter that stands in line for `key`.
 fn waiter(project: &Project, store: &dyn Store, key: &str, name: &str) -> Child {
     let child = project.command(&["tasks", "claim", key, "--wait", "--agent", name]).spawn().unwrap();
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_mins(1);
     while store.read(|view| view.count_tickets()).unwrap() == 0 {
         assert!(Instant::now() < deadline, "the waiter never stood in line");
         std::thread::sleep(Duration::from_millis(1));

@@ -85,7 +85,7 @@ pub fn add_task(tx: &mut dyn Tx, world: &World<'_>, caller: &Caller, request: &A
         tx.add_dependency(&task.id, &on)?;
     }
     kernel::work_appeared(tx, &eyes)?;
-    tx.task(&task.id, &eyes)?.ok_or_else(|| Error::TaskNotFound { reference: task.key })
+    tx.task(&task.id, &eyes)?.ok_or(Error::TaskNotFound { reference: task.key })
 }
 
 /// The row and its event.

@@ -57,7 +57,7 @@ pub fn change_status(
         return Err(Error::InvalidTransition {
             task: kernel::name_of(&task),
             verb: verb(change),
-            hint: hint(change, &task),
+            hint: Some(hint(change, &task)),
         });
     };
     let mut edit = TaskEdit::default();
@@ -104,19 +104,23 @@ fn verdict<'a>(
 /// Where the change leads from here; nowhere if it makes no sense.
 fn target(change: Change, from: TaskStatus) -> Option<TaskStatus> {
     use TaskStatus::{Completed, Failed, InProgress, Pending, Review, Skipped};
-    match (change, from) {
-        (Change::Approve, Review | Completed) => Some(Completed),
-        (Change::Reject, Review | Completed) => Some(Pending),
-        (Change::Skip, Pending | InProgress | Review | Failed | Skipped) => Some(Skipped),
-        (Change::Retry, Failed | Skipped) => Some(Pending),
-        (Change::To(to), from) if to == from => Some(to),
-        (Change::To(InProgress), _) => None,
-        (Change::To(Pending), _) => Some(Pending),
-        (Change::To(to @ (Review | Failed)), Pending | InProgress | Review | Failed) => Some(to),
-        (Change::To(Completed), _) => Some(Completed),
-        (Change::To(Skipped), Pending | InProgress | Review | Failed) => Some(Skipped),
-        _ => None,
-    }
+    let open = matches!(from, Pending | InProgress | Review | Failed);
+    let fits = match change {
+        Change::Approve | Change::Reject => matches!(from, Review | Completed),
+        Change::Skip => open || from == Skipped,
+        Change::Retry => matches!(from, Failed | Skipped),
+        Change::To(to) if to == from => true,
+        Change::To(InProgress) => false,
+        Change::To(Pending | Completed) => true,
+        Change::To(Review | Failed | Skipped) => open,
+    };
+    let to = match change {
+        Change::Approve => Completed,
+        Change::Reject | Change::Retry => Pending,
+        Change::Skip => Skipped,
+        Change::To(to) => to,
+    };
+    fits.then_some(to)
 }
 
 fn verb(change: Change) -> &'static str {
@@ -134,11 +138,10 @@ fn verb(change: Change) -> &'static str {
     }
 }
 
-fn hint(change: Change, task: &Task) -> Option<String> {
+fn hint(change: Change, task: &Task) -> String {
     let key = &task.key;
     match (change, task.status) {
-        (Change::Approve | Change::Reject, _) => Some(format!("tenure tasks show {key}")),
-        (Change::To(_), TaskStatus::Skipped) => Some(format!("tenure tasks retry {key}")),
-        _ => Some(format!("tenure tasks show {key}")),
+        (Change::To(_), TaskStatus::Skipped) => format!("tenure tasks retry {key}"),
+        _ => format!("tenure tasks show {key}"),
     }
 }

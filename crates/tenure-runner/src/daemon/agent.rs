@@ -145,7 +145,7 @@ impl Limits for Bounds<'_> {
         if silence >= self.hang {
             return Look::Hung(self.hang);
         }
-        Look::GoOn((self.hang - silence).min(self.agent - whole))
+        Look::GoOn(self.hang.checked_sub(silence).unwrap().min(self.agent.checked_sub(whole).unwrap()))
     }
 
     fn last_words(&self) -> Option<String> {

@@ -179,7 +179,7 @@ pub(super) fn runners_and_presets_are_read_as_they_were_written(fresh: &dyn Fn()
     };
     f.write(|tx| tx.save_preset_health(&health)).unwrap();
     assert_eq!(f.read(|view| view.preset_health("mine")), Some(health.clone()));
-    assert_eq!(f.read(|view| view.parked_presets()), [health.clone()]);
+    assert_eq!(f.read(|view| view.parked_presets()), std::slice::from_ref(&health));
     let well = PresetHealth { quick_failures: 0, parked_at: None, next_try_at: None, ..health };
     f.write(|tx| tx.save_preset_health(&well)).unwrap();
     assert!(f.read(|view| view.parked_presets()).is_empty());

@@ -10,20 +10,20 @@ fn a_claim_from_inside_the_old_attempt_spares_itself_and_its_ancestors() {
     let project = Project::new();
     // A grandchild goes on after its supervisor was killed, and claims the task for itself. Its parent is marked, and so
     // is a process beside them.
-    let inner = r#"
+    let inner = r"
         while [ ! -e go ]; do sleep 0.05; done
         tenure task claim T --agent inside > claimed 2>&1; echo $? > code
         tenure task run T --agent inside -- touch nested >> claimed 2>&1
         echo alive > inner; echo $$ > pid
         while [ ! -e gone ]; do sleep 0.05; done
-    "#;
+    ";
     std::fs::write(project.path("inner.sh"), inner).unwrap();
-    let script = r#"
+    let script = r"
         (sh -c 'echo $$ > beside; sleep 120' &) &
         (sh -c 'sh inner.sh; echo alive > outer' &) &
         touch started
         sleep 120
-    "#;
+    ";
     let first = project.start("first", &[], script);
     project.wait_for_file("started");
     let beside = project.wait_for_pids("beside", 1)[0];

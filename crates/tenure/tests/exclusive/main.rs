@@ -280,7 +280,7 @@ fn draining_waits_until_no_attempt_runs_and_lets_go_if_that_takes_too_long() {
     let caller = Caller::new(Holder::agent("worker")).with_process(me.clone());
     let attempt = store
         .write(Durability::Power, |tx| {
-            let terms = Terms::new(Duration::from_secs(600));
+            let terms = Terms::new(Duration::from_mins(10));
             let grant = kernel::acquire_task(tx, &world, &caller, &id, &terms)?.granted()?;
             kernel::begin_attempt(tx, &world, &grant.lease, &me, None)
         })

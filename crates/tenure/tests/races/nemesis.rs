@@ -11,7 +11,7 @@ use rustix::process::Signal;
 use tenure_core::{Clock, SystemClock};
 
 use crate::checker::{Deed, Event, History, Look, Place, faults};
-use crate::harness::{Answer, Dice, HANG, Project, Running, full_or, seed};
+use crate::harness::{Answer, Dice, HANG, Project, full_or, seed};
 
 const WORKERS: u64 = 32;
 const TASKS: usize = 50;

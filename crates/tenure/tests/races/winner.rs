@@ -142,7 +142,7 @@ fn empty_the_pool(project: &Project, size: usize) {
                         let answer = project.run(&["tasks", "next", "--claim", "--agent", &name, "--json"]);
                         match answer.code {
                             Some(0) => {
-                                taken.push(answer.json()["data"]["task"]["key"].as_str().unwrap().to_owned())
+                                taken.push(answer.json()["data"]["task"]["key"].as_str().unwrap().to_owned());
                             }
                             Some(10) => return taken,
                             _ => panic!("{answer:?}"),
@@ -182,7 +182,7 @@ fn hold_by_the_dead(project: &Project, tasks: &[String]) {
     for task in tasks {
         let verdict = store.write(Durability::Power, |tx| {
             let id = TaskId::new(reference::task(tx, task)?.id);
-            kernel::acquire_task(tx, &world, &caller, &id, &Terms::new(Duration::from_secs(3600)))
+            kernel::acquire_task(tx, &world, &caller, &id, &Terms::new(Duration::from_hours(1)))
         });
         assert!(matches!(verdict, Ok(Verdict::Granted(_))), "{verdict:?}");
     }
