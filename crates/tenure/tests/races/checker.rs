@@ -173,9 +173,8 @@ fn leases(history: &History, faults: &mut Vec<String>) {
             }
             ("lease.ended", Some(resource)) => {
                 // Ended twice is right once: time closed it, and then its holder finished after all.
-                if open.remove(resource).is_some_and(|held| held != fence)
-                    || latest.get(resource) != Some(&fence)
-                {
+                let other = open.remove(resource).is_some_and(|held| held != fence);
+                if other || latest.get(resource) != Some(&fence) {
                     faults.push(format!("it was not held under this fence: {event:?}"));
                 }
             }

@@ -16,7 +16,7 @@ use tenure_core::wire;
 use tenure_sqlite::{OpenOptions, SqliteStore};
 
 /// A process that has not ended by then hangs.
-pub(crate) const HANG: Duration = Duration::from_secs(120);
+pub(crate) const HANG: Duration = Duration::from_mins(2);
 
 /// `long` with `TENURE_TEST_FULL=1`, else `short`.
 pub(crate) fn full_or<T>(long: T, short: T) -> T {
@@ -184,6 +184,7 @@ pub(crate) struct Answer {
     /// None if a signal ended it.
     pub(crate) code: Option<i32>,
     pub(crate) out: String,
+    #[expect(dead_code, reason = "shown when a test fails")]
     pub(crate) err: String,
 }
 
