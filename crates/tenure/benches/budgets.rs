@@ -174,8 +174,8 @@ impl Project {
         // Every tenth waits for the one before it.
         conn.execute_batch(
             "INSERT INTO task_deps (task_id, depends_on)
-             SELECT a.id, b.id FROM tasks a JOIN tasks b ON b.position = a.position - 1048576 AND b.section_id = ''
-                AND b.priority = 100
+             SELECT a.id, b.id FROM tasks a CROSS JOIN tasks b INDEXED BY tasks_position
+             ON b.section_id = '' AND b.position = a.position - 1048576
              WHERE a.rowid % 10 = 0 AND a.status = 'pending';
              COMMIT; PRAGMA wal_checkpoint(TRUNCATE); ANALYZE sqlite_schema;",
         )
