@@ -6,14 +6,13 @@
 
 #![expect(
     clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
     clippy::print_stdout,
     clippy::print_stderr,
     clippy::cast_precision_loss,
     reason = "a bench stops where it fails, prints what it measured, and divides"
 )]
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::Arc;
@@ -175,8 +174,8 @@ impl Project {
         // Every tenth waits for the one before it.
         conn.execute_batch(
             "INSERT INTO task_deps (task_id, depends_on)
-             SELECT a.id, b.id FROM tasks a JOIN tasks b ON b.position = a.position - 1048576 AND b.section_id = ''
-                AND b.priority = 100
+             SELECT a.id, b.id FROM tasks a CROSS JOIN tasks b INDEXED BY tasks_position
+             ON b.section_id = '' AND b.position = a.position - 1048576
              WHERE a.rowid % 10 = 0 AND a.status = 'pending';
              COMMIT; PRAGMA wal_checkpoint(TRUNCATE); ANALYZE sqlite_schema;",
         )
@@ -271,8 +270,8 @@ fn cpu(mut command: Command) -> Duration {
 // ---- what is measured ----
 
 fn whole_processes(table: &mut Table) {
-    eprintln!("whole processes");
     const RUNS: usize = 200;
+    eprintln!("whole processes");
     let project = Project::new();
     project.fill(3 * RUNS);
     let small = Project::new();
@@ -338,9 +337,9 @@ fn raw_claim(conn: &Connection, key: &str, number: usize) {
 }
 
 fn claim_rate(table: &mut Table) {
-    eprintln!("claim transactions in one process");
     const BLOCKS: usize = 40;
     const BLOCK: usize = 40;
+    eprintln!("claim transactions in one process");
     let (ours, raw) = (Project::new(), Project::new());
     for project in [&ours, &raw] {
         project.fill(2 * BLOCKS * BLOCK);
@@ -404,7 +403,6 @@ fn fairness(table: &mut Table, writers: usize) {
         })
         .collect();
     for child in &mut children {
-        use std::io::Write;
         child.stdin.take().unwrap().write_all(b"go\n").unwrap();
     }
     let counts: Vec<f64> = children
@@ -447,8 +445,8 @@ fn ended(mut child: Child) -> Instant {
 }
 
 fn hand_over(table: &mut Table) {
-    eprintln!("release → next waiter");
     const RUNS: usize = 200;
+    eprintln!("release → next waiter");
     let project = Project::new();
     project.fill(1);
     let store = project.store();
@@ -466,8 +464,8 @@ fn hand_over(table: &mut Table) {
 }
 
 fn take_over(table: &mut Table) {
-    eprintln!("holder killed → waiter");
     const RUNS: usize = 30;
+    eprintln!("holder killed → waiter");
     let project = Project::new();
     project.fill(3 * RUNS);
     let store = project.store();
@@ -489,8 +487,8 @@ fn take_over(table: &mut Table) {
 }
 
 fn many_tasks(table: &mut Table) {
-    eprintln!("1,000,000 tasks against 100");
     const RUNS: usize = 60;
+    eprintln!("1,000,000 tasks against 100");
     let (few, many) = (Project::new(), Project::new());
     few.fill(100);
     let begun = Instant::now();

@@ -13,7 +13,7 @@ use tenure_core::error::Locked;
 use tenure_core::holder::{Caller, Incarnation, Liveness};
 use tenure_core::id::{SectionId, TaskId};
 use tenure_core::kernel::{self, Grant, Terms, Verdict};
-use tenure_core::lease::{Resource, ResourceKind};
+use tenure_core::lease::{Resource, ResourceKind, Standing};
 use tenure_core::store::{Durability, LeaseFilter, Tx};
 use tenure_core::{Error, Timestamp};
 use tenure_sqlite::Doorbell;
@@ -111,16 +111,57 @@ fn stand_in_line(
             return Err(timed_out(want, patience, locked).into());
         }
         bar.begin(app, want, locked.as_deref());
-        let left = deadline - now;
-        let expiry = until.map(|at| at.since(app.env.clock.now()) + Duration::from_millis(1));
-        let nap = left.min(open.config.locking.poll_interval).min(expiry.unwrap_or(Duration::MAX));
         let watched: Vec<OwnedFd> = watch.iter().filter_map(|who| pidfd(app.env, who)).collect();
-        if let Some(code) = sleep(&interrupts, doorbell.as_ref(), &watched, nap, &mut bar, app, begun) {
-            leave(open, &terms)?;
-            bar.end(app);
-            return Err(Report::interrupted(code));
+        let mut until = until;
+        loop {
+            let lain_down = Instant::now();
+            let left = deadline.saturating_duration_since(lain_down);
+            let expiry = until.map(|at| at.since(app.env.clock.now()) + Duration::from_millis(1));
+            let nap = left.min(open.config.locking.poll_interval).min(expiry.unwrap_or(Duration::MAX));
+            if let Some(code) = sleep(&interrupts, doorbell.as_ref(), &watched, nap, &mut bar, app, begun) {
+                leave(open, &terms)?;
+                bar.end(app);
+                return Err(Report::interrupted(code));
+            }
+            // Rung, or somebody has died: try again. If only time has passed, being seen in line may be enough.
+            if lain_down.elapsed() < nap || Instant::now() >= deadline {
+                break;
+            }
+            match still_held(open, locked.as_deref(), &terms)? {
+                Some(expires_at) => until = Some(expires_at),
+                None => break,
+            }
         }
     }
+}
+
+/// Keeps our place in line without asking again, if the same life still holds the task under the same lease: when that
+/// ends. With a hundred in line, asking means to look at a hundred processes.
+fn still_held(
+    open: &Open<'_>,
+    locked: Option<&Locked>,
+    terms: &Terms,
+) -> tenure_core::Result<Option<Timestamp>> {
+    let (Some(lease), Some((number, resource))) = (locked.and_then(|l| l.lease.as_ref()), &terms.ticket)
+    else {
+        return Ok(None);
+    };
+    // Who waits for a section wants a task that may be finished, or blocked, meanwhile.
+    if resource.kind != ResourceKind::Task {
+        return Ok(None);
+    }
+    let world = open.world();
+    open.store.write(Durability::Process, |tx| {
+        let same = tx.open_lease(resource)?.filter(|found| {
+            found.fence == lease.fence
+                && found.process == lease.process
+                && found.standing(tx.now(), world.judge) == Standing::Live
+        });
+        match same {
+            Some(lease) if tx.refresh_ticket(*number)? => Ok(Some(lease.expires_at)),
+            _ => Ok(None),
+        }
+    })
 }
 
 fn try_once(open: &Open<'_>, caller: &Caller, want: &Want, terms: &Terms) -> tenure_core::Result<Grant> {

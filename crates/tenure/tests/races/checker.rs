@@ -171,13 +171,13 @@ fn leases(history: &History, faults: &mut Vec<String>) {
                 }
                 open.insert(resource, fence);
             }
-            ("lease.ended", Some(resource))
+            ("lease.ended", Some(resource)) => {
                 // Ended twice is right once: time closed it, and then its holder finished after all.
-                if (open.remove(resource).is_some_and(|held| held != fence)
-                    || latest.get(resource) != Some(&fence))
-                => {
+                let other = open.remove(resource).is_some_and(|held| held != fence);
+                if other || latest.get(resource) != Some(&fence) {
                     faults.push(format!("it was not held under this fence: {event:?}"));
                 }
+            }
             ("task.status", _) => {
                 let resource = format!("task:{}", event.task.as_deref().unwrap_or_default());
                 if latest.get(resource.as_str()) != Some(&fence) {

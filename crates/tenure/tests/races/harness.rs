@@ -184,6 +184,7 @@ pub(crate) struct Answer {
     /// None if a signal ended it.
     pub(crate) code: Option<i32>,
     pub(crate) out: String,
+    #[expect(dead_code, reason = "shown when a test fails")]
     pub(crate) err: String,
 }
 

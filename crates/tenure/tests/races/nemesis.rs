@@ -180,13 +180,12 @@ impl Worker<'_> {
         // was just given it, if ending what its predecessor had started took longer than the lease.
         let expected: &[i32] = match verb {
             Verb::Claim => &[0, 2, 6, 8],
-            Verb::ClaimWaiting => &[0, 2, 6, 8, 9],
+            Verb::ClaimWaiting | Verb::Run => &[0, 2, 6, 8, 9],
             Verb::Next => &[0, 8, 10],
             Verb::NextWaiting => &[0, 8, 9],
             Verb::Renew | Verb::Release | Verb::Done => &[0, 8],
             Verb::Force => &[0, 4],
             Verb::CleanUp => &[0],
-            Verb::Run => &[0, 2, 6, 8, 9],
         };
         assert!(answer.code.is_some_and(|code| expected.contains(&code)), "{words:?}: {answer:?}");
         if answer.code != Some(0) || verb == Verb::Run {

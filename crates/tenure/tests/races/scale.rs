@@ -10,7 +10,7 @@ use crate::harness::{Project, full_or};
 /// Tasks as in a project that has been worked on: a third is completed, a tenth waits for the one before.
 fn fill(project: &Project, count: i64) {
     let conn = Connection::open(project.database()).unwrap();
-    conn.execute_batch("PRAGMA synchronous = OFF; BEGIN").unwrap();
+    conn.execute_batch("PRAGMA synchronous = OFF; PRAGMA cache_size = -200000; BEGIN").unwrap();
     conn.execute(
         "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
          INSERT INTO tasks (id, key, title, status, priority, position, created_at, updated_at)
@@ -22,7 +22,8 @@ fn fill(project: &Project, count: i64) {
     .unwrap();
     conn.execute_batch(
         "INSERT INTO task_deps (task_id, depends_on)
-         SELECT a.id, b.id FROM tasks a JOIN tasks b ON b.section_id = '' AND b.position = a.position - 1048576
+         SELECT a.id, b.id FROM tasks a CROSS JOIN tasks b INDEXED BY tasks_position
+         ON b.section_id = '' AND b.position = a.position - 1048576
          WHERE a.rowid % 10 = 0 AND a.status = 'pending';
          COMMIT; PRAGMA wal_checkpoint(TRUNCATE);",
     )
@@ -42,7 +43,8 @@ fn what_a_command_costs_does_not_grow_with_the_number_of_tasks() {
     for args in [
         &["tasks", "next"][..],
         &["tasks", "show", "F50"],
-        &["tasks", "show", "0000"],
+        // The beginning of the first task's id.
+        &["tasks", "show", "9e3779b1"],
         &["tasks", "next", "--claim", "--agent", "a"],
         &["tasks", "claim", "F70", "--agent", "a"],
         &["tasks", "renew", "F70", "--agent", "a"],
@@ -52,8 +54,7 @@ fn what_a_command_costs_does_not_grow_with_the_number_of_tasks() {
     ] {
         let cost = |project: &Project| {
             let (answer, used) = project.spawn(args).end_with_cpu();
-            // A prefix may name nobody, or several; finding that out has its cost, too.
-            assert!(matches!(answer.code, Some(0 | 2 | 4)), "{args:?}: {answer:?}");
+            assert_eq!(answer.code, Some(0), "{args:?}: {answer:?}");
             used
         };
         let (mut at_few, mut at_many) = (Vec::new(), Vec::new());
