@@ -21,8 +21,8 @@ use crate::supervise::{Ended, Exit};
 
 const QUICK: Duration = Duration::from_secs(30);
 const IN_A_ROW: u32 = 3;
-const FIRST_PAUSE: Duration = Duration::from_secs(60);
-const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
+const FIRST_PAUSE: Duration = Duration::from_mins(1);
+const LONGEST_PAUSE: Duration = Duration::from_hours(1);
 
 /// Remembers how an attempt went. The reason if that has parked the preset.
 pub(super) fn note(site: &Site<'_>, seat: &Seat, preset: &str, report: &Report) -> Result<Option<String>> {

@@ -17,7 +17,7 @@ use crate::wait::until_any;
 
 /// A store that does not answer is asked again this often, and for this long at most.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
-const ASK_FOR: Duration = Duration::from_secs(60);
+const ASK_FOR: Duration = Duration::from_mins(1);
 
 /// What is waited for.
 #[derive(Debug)]

@@ -79,7 +79,9 @@ pub fn render(template: &str, brief: &Brief<'_>) -> Result<String, UnknownPlaceh
         match piece {
             Piece::Text(text) => out.push_str(text),
             Piece::Placeholder(name) => {
-                out.push_str(&value(name, brief).ok_or_else(|| UnknownPlaceholder { name: name.to_owned() })?)
+                out.push_str(
+                    &value(name, brief).ok_or_else(|| UnknownPlaceholder { name: name.to_owned() })?,
+                );
             }
             // A prompt is no place for the environment.
             Piece::Variable(name) => {

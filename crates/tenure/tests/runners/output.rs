@@ -21,7 +21,7 @@ fn a_flood_of_output_is_bounded_in_memory_and_on_disk_and_the_heart_beats_on() {
             (beats, last) = (beats + 1, lock["heartbeatAt"].clone());
         }
         peak = peak.max(memory(runner.pid(), "VmHWM"));
-        assert!(begun.elapsed() < Duration::from_secs(600), "the flood does not end");
+        assert!(begun.elapsed() < Duration::from_mins(10), "the flood does not end");
     }
     let took = begun.elapsed();
     project.give("go");

@@ -87,7 +87,7 @@ fn stop_in_one_project_never_touches_the_runner_of_another() {
     }
     let left = a.ok(&["runners", "list"]);
     assert_eq!((left["total"].as_u64(), &left["runners"][0]["id"]), (Some(1), &started["runner"]["id"]));
-    assert_eq!(a.agents().is_empty(), false);
+    assert!(!a.agents().is_empty());
     a.give("go");
     a.wait_until("A", "completed");
     until("its runner ends by itself", || a.ok(&["runners", "list"])["total"] == 0);
