@@ -35,8 +35,9 @@ impl Report {
             Ended::Exited { exit: Exit::Signal(signal), task, .. } => {
                 format!("killed by signal {signal}, the task is {}", task.status)
             }
-            Ended::NotStarted { why, task, .. } => format!("{why}; the task is {}", task.status),
-            Ended::Overdue { why, task } => format!("{why}; the task is {}", task.status),
+            Ended::NotStarted { why, task, .. } | Ended::Overdue { why, task } => {
+                format!("{why}; the task is {}", task.status)
+            }
             Ended::Interrupted { .. } => "interrupted".to_owned(),
             Ended::Lost(loss) => loss.to_string(),
         }
@@ -145,7 +146,7 @@ impl Limits for Bounds<'_> {
         if silence >= self.hang {
             return Look::Hung(self.hang);
         }
-        Look::GoOn(self.hang.checked_sub(silence).unwrap().min(self.agent.checked_sub(whole).unwrap()))
+        Look::GoOn(self.hang.saturating_sub(silence).min(self.agent.saturating_sub(whole)))
     }
 
     fn last_words(&self) -> Option<String> {

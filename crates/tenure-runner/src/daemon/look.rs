@@ -72,8 +72,6 @@ fn one_task(tx: &mut dyn Tx, site: &Site<'_>, seat: &Seat, id: &TaskId, terms: &
     match kernel::acquire_task(tx, &site.world, &seat.caller, id, terms) {
         Ok(Verdict::Granted(grant)) => Ok(Found::Task(grant, Purpose::Work)),
         Ok(Verdict::Refused(locked)) => Ok(Found::HeldUp(locked)),
-        // Closed just now, and that is to stay.
-        Ok(Verdict::Barred { .. }) => Ok(Found::Nothing),
         Err(Error::NotReady { task, blocked_by }) => {
             Ok(Found::Blocked(format!("{} waits for {}", task.key, blocked_by.join(", "))))
         }
@@ -86,7 +84,8 @@ fn one_task(tx: &mut dyn Tx, site: &Site<'_>, seat: &Seat, id: &TaskId, terms: &
                 found => found,
             })
         }
-        Err(Error::InvalidTransition { .. }) => Ok(Found::Nothing),
+        // Barred: its lapsed lease was closed just now, and that is to stay.
+        Ok(Verdict::Barred { .. }) | Err(Error::InvalidTransition { .. }) => Ok(Found::Nothing),
         Err(error) => Err(error),
     }
 }

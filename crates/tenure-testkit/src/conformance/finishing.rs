@@ -1,8 +1,9 @@
 //! The holder's word on its task: L8, each branch.
 
 use tenure_core::ErrorCode;
+use tenure_core::event::EventKind;
 use tenure_core::holder::Caller;
-use tenure_core::kernel::{Finish, Finished};
+use tenure_core::kernel::{Finish, Finished, Terms};
 use tenure_core::lease::{EndReason, Resource};
 use tenure_core::store::MessageFilter;
 use tenure_core::task::TaskStatus;
@@ -49,6 +50,33 @@ pub(super) fn done_leads_to_review_where_review_is_on(fresh: &dyn Fn() -> Fixtur
     let ann = claimed(&f);
     f.done(&ann, "A").unwrap();
     assert_eq!(f.status("A"), TaskStatus::Review);
+}
+
+pub(super) fn a_rejection_sends_a_review_back_and_fails_it_when_there_were_enough(
+    fresh: &dyn Fn() -> Fixture,
+) {
+    let mut f = fresh();
+    f.policy.max_rejections = 2;
+    f.add_task("A");
+    for (round, status) in [(1, TaskStatus::Pending), (2, TaskStatus::Failed)] {
+        f.settle(&f.bare("ann"), "A", TaskStatus::Review, false).unwrap();
+        let bob = f.bare("bob");
+        let terms = Terms { review: true, ..Terms::new(TTL) };
+        let fence = f.claim_on(&bob, "A", &terms).unwrap().lease.fence;
+        let bob = bob.with_fence(Some(fence));
+        assert!(applied(f.finish(&bob, "A", Finish::Reject("too short"))));
+        assert!(!applied(f.finish(&bob, "A", Finish::Reject("too short"))), "said before");
+        assert_eq!((f.status("A"), f.task("A").rejections, f.lease("A")), (status, round, None));
+        let told = f.events().into_iter().rfind(|e| e.kind == EventKind::TaskStatus).unwrap();
+        assert_eq!((&told.detail["message"], &told.detail["rejected"]), (&"too short".into(), &true.into()));
+    }
+}
+
+pub(super) fn a_rejection_of_what_was_not_given_for_review_is_a_failure(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    let ann = claimed(&f);
+    f.finish(&ann, "A", Finish::Reject("no")).unwrap();
+    assert_eq!((f.status("A"), f.task("A").rejections), (TaskStatus::Failed, 0));
 }
 
 pub(super) fn a_stranger_finishes_nothing(fresh: &dyn Fn() -> Fixture) {

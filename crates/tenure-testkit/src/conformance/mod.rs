@@ -67,6 +67,8 @@ pub fn cases() -> Vec<(&'static str, Case)> {
         finishing {
             each_word_leads_to_its_status_and_ends_the_lease,
             done_leads_to_review_where_review_is_on,
+            a_rejection_sends_a_review_back_and_fails_it_when_there_were_enough,
+            a_rejection_of_what_was_not_given_for_review_is_a_failure,
             a_stranger_finishes_nothing,
             a_late_finish_counts_while_nobody_was_given_the_task,
             a_late_finish_without_a_fence_counts_by_name,

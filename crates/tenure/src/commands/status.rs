@@ -13,7 +13,7 @@ use crate::identity::Who;
 use crate::report::Outcome;
 use crate::text::{Style, Text};
 
-/// Show the project on one screen: tasks by status, agents, claims, who waits, runners
+/// Show the project on one screen: tasks by status, agents, claims, who waits
 ///
 /// Example: tenure status
 #[derive(Debug, clap::Args)]

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::processes::{cpu, memory};
-use crate::world::{Project, full_or};
+use crate::world::{Project, full_or, until};
 
 #[test]
 fn an_idle_runner_is_small_and_quiet_and_starts_far_sooner_than_it_polls() {
@@ -12,18 +12,24 @@ fn an_idle_runner_is_small_and_quiet_and_starts_far_sooner_than_it_polls() {
     let started = project.ok(&["runners", "start", "--idle-timeout", "1h"]);
     let pid = u32::try_from(started["runner"]["pid"].as_u64().unwrap()).unwrap();
     project.wait_for_log(pid, "Going idle");
-
+    let mut before = 0;
+    until("it has settled down", || {
+        std::thread::sleep(Duration::from_millis(300));
+        let (then, now) = (before, wakings(pid));
+        before = now;
+        then == now
+    });
     let (switches, used) = (wakings(pid), cpu(pid));
     let watched = Duration::from_secs(full_or(60, 3));
     std::thread::sleep(watched);
-    let (switches, used) = (wakings(pid) - switches, cpu(pid).checked_sub(used).unwrap());
+    let (switches, used) = (wakings(pid) - switches, cpu(pid).saturating_sub(used));
     let (whole, own) = (memory(pid, "VmRSS"), memory(pid, "RssAnon"));
     eprintln!(
         "idle for {watched:?}: {used:?} of processor time, woken {switches} times, {whole} kB, {own} kB its own"
     );
     // A tenth of a percent would be 1 ms a second; a heartbeat may fall into it.
     assert!(used < watched / 100, "{used:?}");
-    assert!(switches < 50, "{switches}");
+    assert!(switches < full_or(200, 20), "{switches}");
     // The pages of an unoptimised program file are not what is measured here.
     assert!(own < 10 * 1024, "{own} kB");
 

@@ -65,7 +65,7 @@ fn look_into(folder: &std::path::Path, seen: &mut usize) {
         let bytes = std::fs::read(&path).unwrap();
         assert!(!bytes.windows(SECRET.len()).any(|w| w == SECRET.as_bytes()), "{}", path.display());
         *seen += 1;
-        if name.ends_with(".log") || name.contains("tenure.db") {
+        if path.extension().is_some_and(|end| end == "log") || name.contains("tenure.db") {
             assert_eq!(mode, 0o600, "{}", path.display());
         }
     }

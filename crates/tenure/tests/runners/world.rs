@@ -51,10 +51,11 @@ impl Project {
         std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
         let project = Self { folder, root: at.join("p") };
         project.ok(&["init", "--name", "shop"]);
+        let (script, shared) = (script.display(), at.join("agent"));
+        let shared = shared.display();
         let presets = format!(
-            "presets:\n  pretend: {{command: [{script:?}], env: {{PRETEND: {at:?}}}}}\n  \
-             judge: {{command: [{script:?}], env: {{PRETEND: {at:?}, WORD: review}}}}\n",
-            at = at.join("agent"),
+            "presets:\n  pretend: {{command: ['{script}'], env: {{PRETEND: '{shared}'}}}}\n  \
+             judge: {{command: ['{script}'], env: {{PRETEND: '{shared}', WORD: review}}}}\n",
         );
         project.configure(&format!("{presets}{config}\n"));
         project
@@ -256,7 +257,6 @@ pub(crate) fn until(what: &str, mut condition: impl FnMut() -> bool) {
 
 #[derive(Debug)]
 pub(crate) struct Answer {
-    pub(crate) pid: u32,
     /// None if a signal ended it.
     pub(crate) code: Option<i32>,
     pub(crate) out: String,
@@ -308,7 +308,7 @@ impl Running {
             std::thread::sleep(Duration::from_millis(3));
         };
         let out = std::fs::read_to_string(&self.out).unwrap();
-        Answer { pid: self.pid(), code: status.code(), out, err: self.so_far() }
+        Answer { code: status.code(), out, err: self.so_far() }
     }
 
     fn so_far(&self) -> String {
