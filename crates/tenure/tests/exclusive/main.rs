@@ -1,5 +1,7 @@
 //! `tenure exclusive`, with real processes.
 
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test ends with the first thing that goes wrong")]
+
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
