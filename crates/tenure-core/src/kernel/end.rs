@@ -9,8 +9,8 @@ use super::{attempt, wake};
 use crate::error::{Error, Result, TaskName};
 use crate::event::{EventKind, NewEvent};
 use crate::holder::{Caller, HolderKind};
-use crate::id::TaskId;
-use crate::lease::{EndReason, Lease, Resource, ResourceKind, Standing};
+use crate::id::{SectionId, TaskId};
+use crate::lease::{EndReason, Lease, Resource, Standing};
 use crate::store::{EventFilter, Eyes, LeaseFilter, TaskEdit, Tx};
 use crate::task::{Task, TaskStatus};
 use crate::world::World;
@@ -175,7 +175,8 @@ pub fn release_resource(tx: &mut dyn Tx, world: &World<'_>, lease: &Lease, reaso
     close(tx, &open, reason, None, &open.holder.id, false)?;
     let eyes = world.eyes(tx, None)?;
     wake::first_in_line(tx, &eyes, &open.resource)?;
-    if open.resource.kind == ResourceKind::Section {
+    if let Some(section) = open.resource.section_id() {
+        bury_with_section(tx, world, &section, &open, &open.holder.id)?;
         wake::work_appeared(tx, &eyes)?;
     }
     Ok(())
@@ -185,14 +186,19 @@ pub fn release_resource(tx: &mut dyn Tx, world: &World<'_>, lease: &Lease, reaso
 pub fn bury_lapsed(tx: &mut dyn Tx, world: &World<'_>, actor: &str) -> Result<Vec<(Lease, Standing)>> {
     let mut buried = Vec::new();
     for lease in tx.leases(&LeaseFilter::default())? {
-        lock_with_section(tx, world, &lease.resource)?;
-        let standing = lease.standing(tx.now(), world.judge);
-        if standing == Standing::Live
-            || tx.open_lease(&lease.resource)?.is_none_or(|l| l.fence != lease.fence)
-        {
+        if lease.standing(tx.now(), world.judge) == Standing::Live {
             continue;
         }
-        bury(tx, world, &lease, standing, actor)?;
+        lock_with_section(tx, world, &lease.resource)?;
+        // Nobody else decides about it any more; the one before may have taken it along.
+        let open = tx.open_lease(&lease.resource)?.filter(|open| open.fence == lease.fence);
+        let standing = open.as_ref().unwrap_or(&lease).standing(tx.now(), world.judge);
+        if standing == Standing::Live {
+            continue;
+        }
+        if let Some(lease) = open {
+            bury(tx, world, &lease, standing, actor)?;
+        }
         buried.push((lease, standing));
     }
     Ok(buried)
@@ -213,7 +219,30 @@ pub(super) fn bury(
     let charged = close(tx, lease, reason, None, actor, charge)?;
     let eyes = world.eyes(tx, None)?;
     let why = if charged { "the supervisor died" } else { reason.as_str() };
-    give_back(tx, world, &eyes, lease, (reason, why), actor, charged)
+    give_back(tx, world, &eyes, lease, (reason, why), actor, charged)?;
+    match lease.resource.section_id() {
+        Some(section) => bury_with_section(tx, world, &section, lease, actor),
+        None => Ok(()),
+    }
+}
+
+/// Closes the lapsed leases that were held under a section whose lease is over. Left open, they would be valid again
+/// after a step back of the clock, beside whoever works in the section by then.
+fn bury_with_section(
+    tx: &mut dyn Tx,
+    world: &World<'_>,
+    section: &SectionId,
+    over: &Lease,
+    actor: &str,
+) -> Result<()> {
+    for task in tx.task_leases_in_section(section, &over.holder)? {
+        let standing = task.standing(tx.now(), world.judge);
+        if standing != Standing::Live && of_one_life(over, &task) {
+            tx.lock(&task.resource)?;
+            bury(tx, world, &task, standing, actor)?;
+        }
+    }
+    Ok(())
 }
 
 pub(super) fn reason_of(standing: Standing) -> EndReason {
@@ -303,6 +332,7 @@ pub(super) fn drop_section(
         EndReason::Released | EndReason::Completed | EndReason::Forced => EndReason::Released,
     };
     close(tx, &lease, reason, None, &ended.holder.id, false)?;
+    bury_with_section(tx, world, &section.id, &lease, &ended.holder.id)?;
     wake::first_in_line(tx, eyes, &resource)
 }
 

@@ -59,39 +59,6 @@ pub(super) fn a_held_task_and_a_held_section_are_not_deleted(fresh: &dyn Fn() ->
     assert_eq!(refused(section).exit_code(), 6);
 }
 
-pub(super) fn an_execution_that_broke_off_is_charged_and_fails_at_the_limit(fresh: &dyn Fn() -> Fixture) {
-    for cleaned in [false, true] {
-        let f = fresh();
-        f.add_task("A");
-        let ann = f.worker("ann", 7);
-        for round in 1..=3 {
-            f.claim(&ann, "A").unwrap();
-            if cleaned {
-                f.clock.advance(TTL);
-                f.cleanup();
-            }
-            let name = f.name("A");
-            f.write(|tx| kernel::break_off(tx, &f.world(), &ann, &name, "killed by signal 9")).unwrap();
-            let expected = if round == 3 { TaskStatus::Failed } else { TaskStatus::Pending };
-            assert_eq!((f.status("A"), f.task("A").attempts), (expected, round), "cleaned: {cleaned}");
-        }
-        check_the_feed(&f);
-    }
-}
-
-pub(super) fn what_broke_off_under_an_old_lease_changes_nothing(fresh: &dyn Fn() -> Fixture) {
-    let f = fresh();
-    f.add_task("A");
-    let ann = f.worker("ann", 7);
-    let fence = f.claim(&ann, "A").unwrap().lease.fence;
-    f.clock.advance(TTL);
-    f.claim(&f.bare("bob"), "A").unwrap();
-    let (ann, name) = (ann.with_fence(Some(fence)), f.name("A"));
-    let answer = f.write(|tx| kernel::break_off(tx, &f.world(), &ann, &name, "late"));
-    assert_eq!(refused(answer), ErrorCode::LeaseLost);
-    assert_eq!((f.status("A"), f.task("A").attempts), (TaskStatus::InProgress, 0));
-}
-
 pub(super) fn letting_go_of_a_section_gives_its_tasks_back(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     let section = f.add_section("S", SectionMode::Serial);

@@ -244,6 +244,30 @@ pub(super) fn a_lapsed_lease_of_the_same_name_does_not_keep_the_section_from_the
     assert!(f.claim(&f.bare("bob"), "C").is_ok(), "the section dies with the only process at work in it");
 }
 
+pub(super) fn a_clock_that_steps_back_does_not_bring_a_second_holder_into_the_section(
+    fresh: &dyn Fn() -> Fixture,
+) {
+    let ways: [fn(&Fixture); 3] = [
+        |f| drop(f.claim(&f.bare("bob"), "C").unwrap()),
+        |f| drop(f.claim(&f.bare("bob"), "B").unwrap()),
+        |f| {
+            f.cleanup();
+            f.claim(&f.bare("bob"), "C").unwrap();
+        },
+    ];
+    for (number, way) in ways.into_iter().enumerate() {
+        let (f, _) = serial(fresh);
+        let ann = f.bare("ann");
+        f.claim(&ann, "A").unwrap();
+        f.claim(&ann, "B").unwrap();
+        f.clock.advance(TTL);
+        way(&f);
+        f.clock.step_back(TTL);
+        assert_eq!(refused(f.check(&ann, "A")), ErrorCode::LeaseLost, "way {number}: bob works there");
+        assert!(f.done(&ann, "A").is_ok(), "way {number}: late, but nobody was given it");
+    }
+}
+
 pub(super) fn two_windows_that_share_a_name_do_not_share_a_section(fresh: &dyn Fn() -> Fixture) {
     let (f, _) = serial(fresh);
     f.claim(&f.worker("ann", 7), "A").unwrap();

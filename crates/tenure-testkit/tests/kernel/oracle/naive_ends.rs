@@ -150,6 +150,26 @@ impl Naive {
             }
             self.leave_section(at, task);
         }
+        if let What::Section(section) = self.leases[at].what {
+            self.bury_with_section(at, section);
+        }
+    }
+
+    /// What was held under it and has lapsed does not outlive it.
+    fn bury_with_section(&mut self, over: usize, section: usize) {
+        let over = self.leases[over].clone();
+        for at in 0..self.leases.len() {
+            let held = &self.leases[at];
+            let inside = matches!(held.what, What::Task(task) if self.serial(task) == Some(section));
+            if inside
+                && held.ended.is_none()
+                && held.name == over.name
+                && held.pid == over.pid
+                && !self.live(held)
+            {
+                self.bury(at);
+            }
+        }
     }
 
     /// The section ends with the last of its holder's living tasks.
@@ -174,6 +194,7 @@ impl Naive {
                     Some(why @ (Why::Expired | Why::Died)) => why,
                     _ => Why::Released,
                 });
+                self.bury_with_section(open, section);
             }
         }
     }
@@ -199,15 +220,15 @@ impl Naive {
     }
 
     pub(crate) fn cleanup(&mut self) -> usize {
-        let open: Vec<usize> = (0..self.leases.len()).filter(|at| self.leases[*at].ended.is_none()).collect();
-        let mut count = 0;
-        for at in open {
-            if self.leases[at].ended.is_none() && !self.live(&self.leases[at]) {
-                self.bury(at);
-                count += 1;
+        let lapsed: Vec<usize> = (0..self.leases.len())
+            .filter(|at| self.leases[*at].ended.is_none() && !self.live(&self.leases[*at]))
+            .collect();
+        for at in &lapsed {
+            if self.leases[*at].ended.is_none() {
+                self.bury(*at);
             }
         }
-        count
+        lapsed.len()
     }
 
     /// Refused while leased; what has lapsed is buried first.
