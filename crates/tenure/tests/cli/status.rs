@@ -18,7 +18,10 @@ fn status_is_the_project_on_one_screen() {
         );
         env.later(Duration::from_secs(90));
         steps(env, &["tasks claim T1 --agent bob"]);
-        env.write("work/.tenure/.exclusive-lock", r#"{"holder":"backup","pid":1,"hostname":"box"}"#);
+        env.write(
+            "work/.tenure/.exclusive-lock",
+            r#"{"holder":"backup","pid":1,"hostname":"box","started_at":"2026-01-02T03:04:05Z"}"#,
+        );
     };
     insta::assert_snapshot!(Story::project(busy).tell(&["status"]).tell(&[]));
     insta::assert_snapshot!("empty_project", Story::project(|_| {}).tell(&["status"]));

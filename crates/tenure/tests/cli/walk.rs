@@ -91,6 +91,19 @@ const EXAMPLES: &[Example] = examples! {
     "projects remove": ["projects", "remove"] or ["outside", "projects", "remove"] => 1 "GENERAL_ERROR";
     "projects enable": ["projects", "enable"] or ["outside", "projects", "enable"] => 1 "GENERAL_ERROR";
     "projects disable": ["projects", "disable"] or ["outside", "projects", "disable"] => 1 "GENERAL_ERROR";
+    "exclusive": ["exclusive"] or ["outside", "exclusive"] => 3 "NOT_INITIALIZED";
+    "exclusive acquire": ["exclusive", "acquire", "--holder", "tool"] or
+        ["exclusive", "acquire", "--holder", ""] => 2 "INVALID_ARGUMENTS";
+    "exclusive release": ["exclusive", "release"] or ["outside", "exclusive", "release"] => 3 "NOT_INITIALIZED";
+    "exclusive status": ["exclusive", "status"] or ["outside", "exclusive", "status"] => 3 "NOT_INITIALIZED";
+    "exclusive run": ["exclusive", "run", "--holder", "tool", "--", "true"] or
+        ["exclusive", "run", "--holder", "tool"] => 2 "INVALID_ARGUMENTS";
+    "runners": ["runners"] or ["runners", "--nonsense"] => 2 "INVALID_ARGUMENTS";
+    "runners start": ["runners", "start", "--preset", "mine", "--dry-run"] or
+        ["runners", "start", "--preset", "nowhere"] => 3 "CONFIG_ERROR";
+    "runners list": ["runners", "list"] or ["runners", "list", "--ended", "x"] => 2 "INVALID_ARGUMENTS";
+    "runners stop": ["runners", "stop"] or ["runners", "stop", "nowhere"] => 4 "RUNNER_NOT_FOUND";
+    "runners logs": ["runners", "logs", "--all"] or ["runners", "logs", "nowhere"] => 4 "RUNNER_NOT_FOUND";
     "hooks": ["hooks"] or ["outside", "hooks"] => 3 "NOT_INITIALIZED";
     "hooks list": ["hooks", "list"] or ["outside", "hooks", "list"] => 3 "NOT_INITIALIZED";
     "hooks test": ["hooks", "test", "idle"] or ["hooks", "test", "nobody"] => 2 "INVALID_ARGUMENTS";
@@ -132,8 +145,16 @@ fn prepare() -> TestEnv {
     // Nothing that any example does makes a runner start.
     env.write(
         "home/.tenure/config.yaml",
-        "hooks: [{name: idle, event: runner.started, type: script, command: 'true'}]\n",
+        "hooks: [{name: idle, event: runner.started, type: script, command: 'true'}]\n\
+         presets: {mine: {command: ['true']}}\n",
     );
+    // Left by a process that is no more, so it is in nobody's way.
+    let stale = format!(
+        r#"{{"holder":"gone","pid":{},"hostname":"{}","started_at":"2026-01-02T03:04:05Z"}}"#,
+        i32::MAX,
+        tenure_lock::hostname()
+    );
+    env.write("work/.tenure/.exclusive-lock", &stale);
     env.write("work/wrong.yaml", "lockng: {}\n");
     env.set("EDITOR", "true").set("PATH", std::env::var("PATH").unwrap());
     env
@@ -149,7 +170,10 @@ fn run(env: &mut TestEnv, words: &[&str]) -> Ran {
         }
         _ => words,
     };
-    if words.contains(&"demo") || words.starts_with(&["tasks", "run"]) {
+    if words.contains(&"demo")
+        || words.starts_with(&["tasks", "run"])
+        || words.starts_with(&["exclusive", "run"])
+    {
         env.finish(env.process(words))
     } else {
         env.run(words)
@@ -175,7 +199,10 @@ fn names(path: &str) -> (String, Option<String>) {
     let mut words = path.split(' ').map(str::to_owned);
     let command = words.next().unwrap();
     let alone = match command.as_str() {
-        "tasks" | "sections" | "locks" | "agents" | "msg" | "projects" | "hooks" => Some("list".to_owned()),
+        "tasks" | "sections" | "locks" | "agents" | "msg" | "projects" | "hooks" | "runners" => {
+            Some("list".to_owned())
+        }
+        "exclusive" => Some("status".to_owned()),
         "config" => Some("show".to_owned()),
         _ => None,
     };

@@ -48,7 +48,10 @@ fn why_names_what_is_in_the_way_of_the_project() {
     let finished = |env: &mut TestEnv| steps(env, &["tasks add One", "tasks update T1 --status completed"]);
     insta::assert_snapshot!("all_finished", Story::project(finished).tell(&["why"]));
     let exclusive = |env: &mut TestEnv| {
-        env.write("work/.tenure/.exclusive-lock", r#"{"holder":"backup","pid":1,"hostname":"box"}"#);
+        env.write(
+            "work/.tenure/.exclusive-lock",
+            r#"{"holder":"backup","pid":1,"hostname":"box","started_at":"2026-01-02T03:04:05Z"}"#,
+        );
     };
     insta::assert_snapshot!("exclusively_locked", Story::project(exclusive).tell(&["why"]));
 }

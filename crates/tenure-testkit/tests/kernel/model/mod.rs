@@ -113,7 +113,7 @@ impl Model for Kernel {
 /// Explores everything.
 fn explore(name: &str, kernel: Kernel) {
     let seen = kernel.seen.clone();
-    let limit = if full() { Duration::from_hours(2) } else { Duration::from_mins(1) };
+    let limit = if full() { Duration::from_hours(2) } else { Duration::from_mins(4) };
     let start = Instant::now();
     let checker = kernel.checker().threads(2).timeout(limit).spawn_bfs().join();
     let [served, revived, late] = seen.counts();
