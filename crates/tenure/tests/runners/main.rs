@@ -15,6 +15,7 @@
 mod agent;
 mod crash;
 mod database;
+mod hooks;
 mod idle;
 mod locks;
 mod output;
