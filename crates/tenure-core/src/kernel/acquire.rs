@@ -219,46 +219,6 @@ fn go_on_in_own_section(
     Ok(None)
 }
 
-/// Acquires something that is not a task: a runner's slot, a session, a job, an item.
-pub fn acquire_resource(
-    tx: &mut dyn Tx,
-    world: &World<'_>,
-    caller: &Caller,
-    resource: &Resource,
-    name: &str,
-    terms: &Terms,
-) -> Result<std::result::Result<Lease, Box<Locked>>> {
-    tx.lock(resource)?;
-    let eyes = world.eyes(tx, Some(&caller.holder))?;
-    if let Some(lease) = tx.open_lease(resource)? {
-        match lease.standing(tx.now(), world.judge) {
-            Standing::Live if same_holder(&lease, caller, false) => return Ok(Ok(lease)),
-            Standing::Live => {
-                let queue = ahead(tx, &eyes, resource, own_number(terms, resource))?.len();
-                return Ok(Err(Box::new(locked(tx, resource.clone(), name, None, Some(lease), queue)?)));
-            }
-            standing => bury(tx, world, &lease, standing, &caller.holder.id)?,
-        }
-    }
-    let line = ahead(tx, &eyes, resource, own_number(terms, resource))?;
-    if !line.is_empty() {
-        return Ok(Err(Box::new(locked(tx, resource.clone(), name, None, None, line.len())?)));
-    }
-    let lease = tx.grant(&NewLease {
-        id: world.ids.lease(),
-        resource: resource.clone(),
-        holder: caller.holder.clone(),
-        process: caller.process.clone(),
-        doorbell: terms.doorbell.clone(),
-        ttl: terms.ttl,
-        expires_at: tx.now().after(terms.ttl),
-        claimed_from: None,
-    })?;
-    tx.append(acquired(&lease, None))?;
-    leave_own_line(tx, &eyes, terms)?;
-    Ok(Ok(lease))
-}
-
 fn may_start(task: &Task, review: bool) -> Result<()> {
     let name = name_of(task);
     let hint = match task.status {
@@ -356,12 +316,12 @@ fn take_section(
     Ok(None)
 }
 
-fn own_number(terms: &Terms, resource: &Resource) -> Option<i64> {
+pub(super) fn own_number(terms: &Terms, resource: &Resource) -> Option<i64> {
     terms.ticket.as_ref().filter(|(_, of)| of == resource).map(|(number, _)| *number)
 }
 
 /// Who got what it wanted gives its place up, and if that was before something else, tells the next there.
-fn leave_own_line(tx: &mut dyn Tx, eyes: &Eyes, terms: &Terms) -> Result<()> {
+pub(super) fn leave_own_line(tx: &mut dyn Tx, eyes: &Eyes, terms: &Terms) -> Result<()> {
     let Some((number, resource)) = &terms.ticket else { return Ok(()) };
     tx.delete_ticket(*number)?;
     match tx.open_lease(resource)? {

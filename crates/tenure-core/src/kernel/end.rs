@@ -160,26 +160,10 @@ fn end_shown(
         close(tx, lease, reason, None, actor, false)?;
         give_back(tx, world, &eyes, lease, (reason, reason.as_str()), actor, false)?;
         if reason == EndReason::Forced {
-            ring_holder(tx, lease);
+            wake::holder(tx, lease);
         }
     }
     Ok(Forced { ended })
-}
-
-/// The holder gives up something that is not a task.
-pub fn release_resource(tx: &mut dyn Tx, world: &World<'_>, lease: &Lease, reason: EndReason) -> Result<()> {
-    tx.lock(&lease.resource)?;
-    let Some(open) = tx.open_lease(&lease.resource)?.filter(|l| l.fence == lease.fence) else {
-        return Ok(());
-    };
-    close(tx, &open, reason, None, &open.holder.id, false)?;
-    let eyes = world.eyes(tx, None)?;
-    wake::first_in_line(tx, &eyes, &open.resource)?;
-    if let Some(section) = open.resource.section_id() {
-        bury_with_section(tx, world, &section, &open, &open.holder.id)?;
-        wake::work_appeared(tx, &eyes)?;
-    }
-    Ok(())
 }
 
 /// Closes every lease that time or death has ended and puts its task back. Says which.
@@ -228,7 +212,7 @@ pub(super) fn bury(
 
 /// Closes the lapsed leases that were held under a section whose lease is over. Left open, they would be valid again
 /// after a step back of the clock, beside whoever works in the section by then.
-fn bury_with_section(
+pub(super) fn bury_with_section(
     tx: &mut dyn Tx,
     world: &World<'_>,
     section: &SectionId,
@@ -386,12 +370,6 @@ fn acknowledge_messages(tx: &mut dyn Tx, id: &TaskId, to: TaskStatus, by: &str) 
         }
     }
     Ok(())
-}
-
-pub(super) fn ring_holder(tx: &mut dyn Tx, lease: &Lease) {
-    if let Some(doorbell) = &lease.doorbell {
-        tx.ring(doorbell);
-    }
 }
 
 /// Ending a task's lease may end its section's, so that is locked too, and first.

@@ -14,21 +14,23 @@ mod line;
 mod reconcile;
 mod refusal;
 mod renew;
+mod resource;
 mod settle;
 mod standing;
 mod wake;
 mod word;
 
-pub use acquire::{Grant, Terms, Verdict, acquire_next, acquire_resource, acquire_task, name_of};
+pub use acquire::{Grant, Terms, Verdict, acquire_next, acquire_task, name_of};
 pub use attempt::{
     Outcome, begin_attempt, end_attempt, ending_attempts, failed_start, note_failed_start, note_pid,
     unfinished_attempts,
 };
-pub use end::{Finished, Forced, break_off, bury_lapsed, finish, force, let_go, release_resource};
+pub use end::{Finished, Forced, break_off, bury_lapsed, finish, force, let_go};
 pub use line::{join_line, leave_line, waiting_before};
 pub use reconcile::{Repairs, reconcile};
 pub use refusal::locked;
-pub use renew::{Beat, check, renew, renew_resource};
+pub use renew::{Beat, check, renew};
+pub use resource::{acquire_resource, release_resource, renew_resource};
 pub(crate) use settle::held_error;
 pub use settle::settle;
 pub use standing::{Claim, claim_of, same_holder};

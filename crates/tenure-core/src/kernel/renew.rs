@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::acquire::{acquired, name_of};
 use super::line::ahead;
-use super::standing::{claim_of, stands};
+use super::standing::claim_of;
 use crate::error::{Error, Result, TaskName};
 use crate::event::{EventKind, NewEvent};
 use crate::holder::Caller;
@@ -74,29 +74,6 @@ pub fn renew(
     Ok(lease)
 }
 
-/// Renews something that is not a task. `None` if it is no longer the caller's.
-pub fn renew_resource(
-    tx: &mut dyn Tx,
-    world: &World<'_>,
-    held: &Lease,
-    ttl: Option<Duration>,
-) -> Result<Option<Lease>> {
-    tx.lock(&held.resource)?;
-    let latest = tx.latest_lease(&held.resource)?;
-    let Some(mut lease) = latest.filter(|l| l.fence == held.fence) else { return Ok(None) };
-    match stands(&lease, tx.now(), world.judge) {
-        Standing::Expired if lease.ended.is_some() => tx.reopen_lease(lease.fence)?,
-        Standing::Live | Standing::Expired => {}
-        _ => return Ok(None),
-    }
-    lease.ttl = ttl.unwrap_or(lease.ttl);
-    lease.heartbeat_at = tx.now();
-    lease.expires_at = tx.now().after(lease.ttl);
-    lease.ended = None;
-    tx.beat(lease.fence, &beat_of(&lease))?;
-    Ok(Some(lease))
-}
-
 /// Does the caller still hold the task?
 pub fn check(view: &dyn View, world: &World<'_>, caller: &Caller, task: &TaskName) -> Result<Lease> {
     let claim = claim_of(view, world, caller, task)?;
@@ -134,7 +111,7 @@ pub(super) fn renew_section(
     Ok(true)
 }
 
-fn beat_of(lease: &Lease) -> LeaseBeat {
+pub(super) fn beat_of(lease: &Lease) -> LeaseBeat {
     LeaseBeat {
         process: lease.process.clone(),
         doorbell: lease.doorbell.clone(),

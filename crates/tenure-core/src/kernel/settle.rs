@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::acquire::name_of;
-use super::end::{close, drop_section, lock_task, read, reason_of, ring_holder};
+use super::end::{close, drop_section, lock_task, read, reason_of};
 use super::standing::same_holder;
 use super::wake;
 use crate::error::{Error, Result};
@@ -54,7 +54,7 @@ pub fn settle(
             Standing::Live if force_it => {
                 close(tx, lease, EndReason::Forced, message, actor, false)?;
                 drop_section(tx, world, &eyes, &task, lease, EndReason::Forced)?;
-                ring_holder(tx, lease);
+                wake::holder(tx, lease);
                 evicted = Some(lease.clone());
             }
             Standing::Live => return Err(held_error(tx, world, &task, lease)?),

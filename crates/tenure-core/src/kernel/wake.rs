@@ -1,7 +1,7 @@
 //! Who is to be woken after the commit. A ring is a hint; the woken run their transaction again.
 
 use crate::error::Result;
-use crate::lease::{Resource, ResourceKind};
+use crate::lease::{Lease, Resource, ResourceKind};
 use crate::store::{Eyes, LeaseFilter, Tx};
 
 /// The first live waiter for `resource`. Places of the dead are taken away on the way there.
@@ -50,4 +50,11 @@ pub(crate) fn message_arrived(tx: &mut dyn Tx, eyes: &Eyes, to: Option<&str>) ->
 /// Those who wait for messages. It is no queue: all of them are told.
 pub fn message_line() -> Resource {
     Resource::new(ResourceKind::Ready, "messages")
+}
+
+/// Whoever supervises a lease that was taken away, so that it stops at once rather than at its next heartbeat.
+pub(super) fn holder(tx: &mut dyn Tx, lease: &Lease) {
+    if let Some(doorbell) = &lease.doorbell {
+        tx.ring(doorbell);
+    }
 }
