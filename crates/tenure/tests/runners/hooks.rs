@@ -37,15 +37,15 @@ fn a_runner_tells_of_its_start_its_tasks_and_its_end() {
     let project = Project::new();
     let told = project.root().join("told");
     std::fs::create_dir(&told).unwrap();
-    let mut hooks = String::from("hooks:");
-    for event in ["runner.started", "runner.stopped", "task.completed", "task.failed", "project.completed"] {
+    let events = ["runner.started", "runner.stopped", "task.completed", "task.failed", "project.completed"];
+    let hooks = events.map(|event| {
         let file = told.join(event);
-        hooks.push_str(&format!(
-            "\n  - {{name: {event}, event: {event}, type: script, command: /usr/bin/touch, args: ['{}']}}",
+        format!(
+            "\n  - {{name: {event}, event: {event}, type: script, command: touch, args: ['{}']}}",
             file.display()
-        ));
-    }
-    project.configure(&hooks);
+        )
+    });
+    project.configure(&format!("hooks:{}", hooks.concat()));
     project.task("A", &[]);
     let ran = project.work(&[]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
