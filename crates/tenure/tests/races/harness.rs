@@ -1,9 +1,11 @@
 //! A project of its own for every test, and processes of the real program in it, each with a deadline.
 
 use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -194,6 +196,16 @@ impl Answer {
     }
 }
 
+fn drain(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<String> {
+    std::thread::spawn(move || {
+        let mut text = String::new();
+        if let Some(mut pipe) = pipe {
+            pipe.read_to_string(&mut text).unwrap();
+        }
+        text
+    })
+}
+
 /// A process under way. Dropped, it is killed.
 #[derive(Debug)]
 pub(crate) struct Running {
@@ -237,21 +249,17 @@ impl Running {
     }
 
     pub(crate) fn end(mut self) -> Answer {
-        if !self.ends_within(HANG) {
+        let child = self.child.as_mut().unwrap();
+        // Read while it runs: a full pipe would keep it from ending.
+        let (out, err) = (drain(child.stdout.take()), drain(child.stderr.take()));
+        let ended = self.ends_within(HANG);
+        if !ended {
             self.signal(Signal::KILL);
-            let answer = self.reap();
-            panic!("still running after {HANG:?}: {answer:?}");
         }
-        self.reap()
-    }
-
-    fn reap(&mut self) -> Answer {
-        let output = self.child.take().unwrap().wait_with_output().unwrap();
-        Answer {
-            code: output.status.code(),
-            out: String::from_utf8(output.stdout).unwrap(),
-            err: String::from_utf8(output.stderr).unwrap(),
-        }
+        let status = self.child.take().unwrap().wait().unwrap();
+        let answer = Answer { code: status.code(), out: out.join().unwrap(), err: err.join().unwrap() };
+        assert!(ended, "still running after {HANG:?}: {answer:?}");
+        answer
     }
 
     /// Its end, and the processor time that it used in all.
