@@ -149,8 +149,7 @@ impl State {
         match self.open_lease(&resource).filter(|lease| blocks(lease, now, eyes)) {
             Some(lease) if is_me(&lease.holder, eyes) => true,
             Some(lease) if self.is_at_work(id, lease, now, eyes) => false,
-            Some(_) => !self.others_wait(&resource, now, eyes),
-            None => !self.others_wait(&resource, now, eyes),
+            Some(_) | None => !self.others_wait(&resource, now, eyes),
         }
     }
 
