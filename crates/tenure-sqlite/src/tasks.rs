@@ -22,7 +22,13 @@ const LIVE_LEASE: &str = "l.ended_at IS NULL AND l.expires_at > :now \
 const LIVE_TICKET: &str = "k.refreshed_at > :fresh AND k.process NOT IN (SELECT value FROM json_each(:dead)) \
      AND NOT (k.holder_kind = :me_kind AND k.holder_id = :me_id)";
 
-/// May the caller work in section `s`? One holder at a time in a serial one, and nobody past the line before it.
+/// The open leases `w` of tasks in section `s` that are held under the section's lease `l`.
+const WORK_UNDER: &str = "SELECT 1 FROM leases w JOIN tasks x ON x.id = w.resource_id AND x.section_id = s.id
+     WHERE w.ended_at IS NULL AND w.resource_kind = 'task' AND w.holder_id = l.holder_id
+     AND w.holder_kind = l.holder_kind AND (w.process = l.process OR w.process IS NULL OR l.process IS NULL)";
+
+/// May the caller work in section `s`? One holder at a time in a serial one, and nobody past the line before it. A holder
+/// whose tasks there have all lapsed does not count: it blocks nobody, so not through the section either (L3).
 fn section_open() -> String {
     format!(
         "NOT EXISTS (SELECT 1 FROM section_deps d JOIN sections u ON u.id = d.depends_on
@@ -31,9 +37,10 @@ fn section_open() -> String {
               OR EXISTS (SELECT 1 FROM leases l WHERE l.resource_kind = 'section' AND l.resource_id = s.id
                          AND {LIVE_LEASE} AND l.holder_kind = :me_kind AND l.holder_id = :me_id)
               OR NOT EXISTS (SELECT 1 FROM leases l WHERE l.resource_kind = 'section' AND l.resource_id = s.id
-                             AND {LIVE_LEASE})
+                             AND {LIVE_LEASE} AND (NOT EXISTS ({WORK_UNDER}) OR EXISTS ({WORK_UNDER} AND {live_work})))
                  AND NOT EXISTS (SELECT 1 FROM tickets k WHERE k.resource_kind = 'section'
-                                 AND k.resource_id = s.id AND {LIVE_TICKET}))"
+                                 AND k.resource_id = s.id AND {LIVE_TICKET}))",
+        live_work = LIVE_LEASE.replace("l.", "w."),
     )
 }
 

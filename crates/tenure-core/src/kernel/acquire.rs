@@ -7,7 +7,7 @@ use serde_json::json;
 use super::end::bury;
 use super::line::ahead;
 use super::refusal::locked;
-use super::standing::same_holder;
+use super::standing::{same_holder, section_stands};
 use super::{attempt, wake};
 use crate::error::{Error, Locked, Result, TaskName};
 use crate::event::{EventKind, NewEvent};
@@ -286,12 +286,13 @@ fn take_section(
     let resource = Resource::section(id);
     let ttl = terms.section_ttl.max(terms.ttl);
     if let Some(lease) = tx.open_lease(&resource)? {
-        match lease.standing(tx.now(), world.judge) {
+        let own = same_holder(&lease, caller, lease.process != caller.process);
+        if own && lease.standing(tx.now(), world.judge) == Standing::Live {
+            super::renew::renew_section(tx, world, id, &lease, ttl)?;
+            return Ok(None);
+        }
+        match section_stands(tx, world, &lease)? {
             Standing::Live => {
-                if same_holder(&lease, caller, lease.process != caller.process) {
-                    super::renew::renew_section(tx, world, id, &lease, ttl)?;
-                    return Ok(None);
-                }
                 let queue = ahead(tx, eyes, &resource, own_number(terms, &resource))?.len();
                 return locked(tx, resource, name, Some(name_of(task)), Some(lease), queue).map(Some);
             }

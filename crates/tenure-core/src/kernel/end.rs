@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::acquire::name_of;
-use super::standing::claim_of;
+use super::standing::{claim_of, of_one_life};
 use super::word::Finish;
 use super::{attempt, wake};
 use crate::error::{Error, Result, TaskName};
@@ -318,14 +318,6 @@ pub(super) fn drop_section(
     close(tx, &lease, reason, None, &ended.holder.id, false)?;
     bury_with_section(tx, world, &section.id, &lease, &ended.holder.id)?;
     wake::first_in_line(tx, eyes, &resource)
-}
-
-/// A section that another process of the same name works in is not this task's.
-fn of_one_life(section: &Lease, task: &Lease) -> bool {
-    match (&section.process, &task.process) {
-        (Some(theirs), Some(ours)) => theirs.process == ours.process,
-        _ => true,
-    }
 }
 
 fn move_task(

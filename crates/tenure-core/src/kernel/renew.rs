@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::acquire::{acquired, name_of};
 use super::line::ahead;
-use super::standing::claim_of;
+use super::standing::{claim_of, section_stands};
 use crate::error::{Error, Result, TaskName};
 use crate::event::{EventKind, NewEvent};
 use crate::holder::Caller;
@@ -157,7 +157,7 @@ fn section_taken(
     let Some(latest) = tx.latest_lease(&resource)?.filter(|latest| !covers(latest, task)) else {
         return Ok(false);
     };
-    if latest.standing(tx.now(), world.judge) == Standing::Live {
+    if section_stands(tx, world, &latest)? == Standing::Live {
         return Ok(true);
     }
     let line = ahead(tx, eyes, &resource, None)?;
@@ -174,7 +174,7 @@ fn bring_section_back(
 ) -> Result<()> {
     let resource = Resource::section(id);
     if let Some(latest) = tx.latest_lease(&resource)? {
-        let standing = latest.standing(tx.now(), world.judge);
+        let standing = section_stands(tx, world, &latest)?;
         match standing {
             // Somebody has it under whom this task does not work; it is not ours to take.
             Standing::Live => return Ok(()),

@@ -36,6 +36,30 @@ pub(super) fn stands(lease: &Lease, now: Timestamp, judge: &dyn Judge) -> Standi
     }
 }
 
+/// How a section's lease stands. It ends with the last of its holder's tasks, so when those have lapsed it blocks nobody
+/// either, however long it was granted for (L3). A holder that is between two tasks still has it.
+pub(super) fn section_stands(view: &dyn View, world: &World<'_>, section: &Lease) -> Result<Standing> {
+    let standing = section.standing(view.now(), world.judge);
+    let (Standing::Live, Some(id)) = (standing, section.resource.section_id()) else { return Ok(standing) };
+    let mut tasks = view.task_leases_in_section(&id, &section.holder)?;
+    tasks.retain(|task| of_one_life(section, task));
+    let mut standings = tasks.iter().map(|task| task.standing(view.now(), world.judge));
+    let Some(first) = standings.next() else { return Ok(standing) };
+    Ok(standings.fold(first, |so_far, next| match (so_far, next) {
+        (Standing::Live, _) | (_, Standing::Live) => Standing::Live,
+        (Standing::Expired, _) => so_far,
+        _ => next,
+    }))
+}
+
+/// A section that another process of the same name works in is not this task's.
+pub(super) fn of_one_life(section: &Lease, task: &Lease) -> bool {
+    match (&section.process, &task.process) {
+        (Some(theirs), Some(ours)) => theirs.process == ours.process,
+        _ => true,
+    }
+}
+
 /// The lease that a caller speaks for, and how it stands.
 #[derive(Debug, Clone)]
 pub struct Claim {

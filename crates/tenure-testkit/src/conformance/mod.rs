@@ -147,6 +147,7 @@ pub fn cases() -> Vec<(&'static str, Case)> {
             the_order_is_section_priority_and_position_then_the_tasks,
             a_left_behind_task_keeps_its_place_in_the_order,
             a_serial_section_is_ready_only_for_its_holder,
+            a_section_that_was_granted_for_longer_than_its_tasks_ends_with_them,
             a_live_ticket_makes_it_ready_only_for_who_has_it,
             the_dead_block_nobody_and_the_unknown_do,
             next_hands_out_every_task_once,

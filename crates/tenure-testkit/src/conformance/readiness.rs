@@ -2,6 +2,7 @@
 
 use tenure_core::ErrorCode;
 use tenure_core::id::TaskId;
+use tenure_core::kernel::Terms;
 use tenure_core::lease::Resource;
 use tenure_core::section::SectionMode;
 use tenure_core::store::{SectionEdit, TaskEdit, TaskFilter};
@@ -135,6 +136,32 @@ pub(super) fn a_serial_section_is_ready_only_for_its_holder(fresh: &dyn Fn() -> 
     assert!(ready_for(&f, Some("bob")).is_empty() && ready_for(&f, None).is_empty());
     f.clock.advance(TTL);
     assert_eq!(ready_for(&f, Some("bob")), ["A", "B"]);
+}
+
+pub(super) fn a_section_that_was_granted_for_longer_than_its_tasks_ends_with_them(
+    fresh: &dyn Fn() -> Fixture,
+) {
+    for how in ["next", "claim A", "claim B"] {
+        let f = fresh();
+        let s = f.add_section("S", SectionMode::Serial);
+        f.add_task_in("A", Some(&s));
+        f.add_task_in("B", Some(&s));
+        let far = f.bare("far").with_process(f.world.remote_process(1));
+        let terms = Terms { section_ttl: TTL * 10, ..Terms::new(TTL) };
+        f.claim_on(&far, "A", &terms).unwrap();
+        assert!(ready_for(&f, Some("bob")).is_empty());
+        f.clock.advance(TTL);
+        assert_eq!(ready_for(&f, Some("bob")), ["A", "B"], "no clean-up is needed (L3)");
+        let bob = f.bare("bob");
+        let key = match how {
+            "next" => f.next(&bob).unwrap().task.key,
+            "claim A" => f.claim(&bob, "A").unwrap().task.key,
+            _ => f.claim(&bob, "B").unwrap().task.key,
+        };
+        assert_eq!(f.section("S").lease.unwrap().holder, bob.holder, "{how}");
+        assert_eq!(refused(f.revive(&far, "A")).exit_code(), 8, "{how}");
+        f.done(&bob, &key).unwrap();
+    }
 }
 
 pub(super) fn a_live_ticket_makes_it_ready_only_for_who_has_it(fresh: &dyn Fn() -> Fixture) {

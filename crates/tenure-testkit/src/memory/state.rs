@@ -147,9 +147,25 @@ impl State {
         }
         let resource = Resource::section(id);
         match self.open_lease(&resource).filter(|lease| blocks(lease, now, eyes)) {
-            Some(lease) => is_me(&lease.holder, eyes),
-            None => !self.others_wait(&resource, now, eyes),
+            Some(lease) if is_me(&lease.holder, eyes) => true,
+            Some(lease) if self.is_at_work(id, lease, now, eyes) => false,
+            Some(_) | None => !self.others_wait(&resource, now, eyes),
         }
+    }
+
+    /// A section ends with the last of its holder's tasks; one between two tasks has none.
+    fn is_at_work(&self, id: &SectionId, section: &Lease, now: Timestamp, eyes: &Eyes) -> bool {
+        let inside = |lease: &&Lease| {
+            let task = lease.resource.task_id().and_then(|id| self.tasks.get(&id));
+            let one_life =
+                lease.process.is_none() || section.process.is_none() || lease.process == section.process;
+            lease.is_open()
+                && lease.holder == section.holder
+                && one_life
+                && task.is_some_and(|task| task.section.as_ref() == Some(id))
+        };
+        let mut tasks = self.leases.values().filter(inside).peekable();
+        tasks.peek().is_none() || tasks.any(|lease| blocks(lease, now, eyes))
     }
 
     fn others_wait(&self, resource: &Resource, now: Timestamp, eyes: &Eyes) -> bool {

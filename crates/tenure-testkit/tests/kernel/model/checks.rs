@@ -18,6 +18,24 @@ fn live<'a>(rows: &'a State, state: &Snapshot, resource: &Resource) -> Option<&'
     rows.open_lease(resource).filter(|lease| !is_dead(state, lease) && lease.expires_at > now())
 }
 
+/// The lease that keeps others out. A section's does so while its holder works there, or is between two tasks.
+fn blocking<'a>(rows: &'a State, state: &Snapshot, resource: &Resource) -> Option<&'a Lease> {
+    let lease = live(rows, state, resource)?;
+    if resource.kind != ResourceKind::Section {
+        return Some(lease);
+    }
+    let mut under = rows
+        .leases
+        .values()
+        .filter(|task| {
+            task.resource.kind == ResourceKind::Task && task.is_open() && task.process == lease.process
+        })
+        .peekable();
+    let at_work =
+        under.peek().is_none() || under.any(|task| !is_dead(state, task) && task.expires_at > now());
+    at_work.then_some(lease)
+}
+
 fn is_dead(state: &Snapshot, lease: &Lease) -> bool {
     lease.process.as_ref().is_some_and(|process| state.dead.contains(&process.process.pid))
 }
@@ -58,7 +76,7 @@ pub(crate) fn fault_in<T>(
             return Some("L2");
         }
         // A live lease ends only by its own holder's word or by force, and never to make room for a grant.
-        if let Some(before) = live(&last.rows, last, &resource)
+        if let Some(before) = blocking(&last.rows, last, &resource)
             && !granted.is_empty()
             && granted.iter().any(|lease| lease.process != before.process)
         {
@@ -203,7 +221,7 @@ pub(crate) fn no_waiter_is_lost(kernel: &Kernel, state: &Snapshot) -> bool {
             .process
             .as_ref()
             .is_some_and(|process| judge.liveness(process) != tenure_core::holder::Liveness::Dead);
-        if !first || !lives || live(&state.rows, state, resource).is_some() {
+        if !first || !lives || blocking(&state.rows, state, resource).is_some() {
             return true;
         }
         // Some task must be there to serve it with: its own, or one of the section that it waits for.
@@ -236,7 +254,8 @@ fn others_stand_elsewhere(
             && state.beliefs[who].ticket.as_ref().is_none_or(|(_, of)| of != resource)
     };
     let section = kernel.scene.section.as_ref().map(Resource::section);
-    let section_held = section.as_ref().is_some_and(|section| live(&state.rows, state, section).is_some());
+    let section_held =
+        section.as_ref().is_some_and(|section| blocking(&state.rows, state, section).is_some());
     section_held || others_wait(&Resource::task(id)) || section.as_ref().is_some_and(others_wait)
 }
 

@@ -182,6 +182,17 @@ impl Naive {
         self.jobs[task].section.filter(|section| *section == 0)
     }
 
+    /// Does the holder of this section's lease work there, or is it between two tasks?
+    pub(crate) fn works_there(&self, at: usize) -> bool {
+        let section = &self.leases[at];
+        let under = |held: &&Held| {
+            let inside = matches!(held.what, What::Task(task) if self.serial(task).map(What::Section) == Some(section.what));
+            inside && held.ended.is_none() && held.name == section.name && held.pid == section.pid
+        };
+        let mut tasks = self.leases.iter().filter(under).peekable();
+        self.live(section) && (tasks.peek().is_none() || tasks.any(|held| self.live(held)))
+    }
+
     fn blocked(&self, task: usize) -> bool {
         let finished =
             |on: usize| matches!(self.jobs[on].status, TaskStatus::Completed | TaskStatus::Skipped);
@@ -227,14 +238,14 @@ impl Naive {
     /// One holder at a time, and one of its processes.
     fn enter(&mut self, who: usize, section: usize) -> bool {
         if let Some(at) = self.open(What::Section(section)) {
-            if self.live(&self.leases[at]) {
-                let held = &mut self.leases[at];
-                let own = held.name == CALLERS[who].0;
-                let pid = CALLERS[who].1.then(|| self.pids[who]);
-                if own && held.pid == pid {
-                    held.expires = held.expires.max(self.now + TTL);
-                    return true;
-                }
+            let pid = self.pid(who);
+            let live = self.live(&self.leases[at]);
+            let held = &mut self.leases[at];
+            if live && held.name == CALLERS[who].0 && held.pid == pid {
+                held.expires = held.expires.max(self.now + TTL);
+                return true;
+            }
+            if self.works_there(at) {
                 return false;
             }
             self.bury(at);
@@ -257,8 +268,9 @@ impl Naive {
         let offered = matches!(status, TaskStatus::Pending | TaskStatus::InProgress);
         let leased = self.open(What::Task(task)).is_some_and(|at| self.live(&self.leases[at]));
         let section_open = self.serial(task).is_none_or(|section| {
-            self.open(What::Section(section))
-                .is_none_or(|at| !self.live(&self.leases[at]) || me == Some(self.leases[at].name))
+            self.open(What::Section(section)).is_none_or(|at| {
+                !self.works_there(at) || self.live(&self.leases[at]) && me == Some(self.leases[at].name)
+            })
         });
         offered && !self.blocked(task) && !leased && section_open
     }

@@ -85,7 +85,7 @@ impl Naive {
         let latest = self.leases.iter().rposition(|held| held.what == What::Section(section));
         let now = self.now;
         if let Some(at) = latest {
-            let live = self.live(&self.leases[at]);
+            let live = self.works_there(at);
             let dead = self.is_dead(&self.leases[at]);
             let held = &mut self.leases[at];
             let own = held.name == name && held.pid == pid;
