@@ -69,6 +69,8 @@ impl SqliteStore {
         let conn = Connection::open_with_flags(path, flags).map_err(|e| sql_error(&e))?;
         conn.busy_timeout(options.patience).map_err(|e| sql_error(&e))?;
         conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(|e| sql_error(&e))?;
+        // Plans do not depend on what is bound, or every statement is planned a second time when something is.
+        conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map_err(|e| sql_error(&e))?;
         conn.set_prepared_statement_cache_capacity(64);
         conn.pragma_update(None, "foreign_keys", true).map_err(|e| sql_error(&e))?;
         let gate = Gate::beside(path);
