@@ -29,8 +29,10 @@ impl Foreground {
     /// Hands the terminal to the command, if it is ours to give.
     pub(crate) fn hand_to(command: Pid) -> Option<Self> {
         let terminal = File::options().read(true).write(true).open("/dev/tty").ok()?;
+        // Asked first: it fails where our group began outside this pid namespace and has no number here.
+        let front = tcgetpgrp(&terminal).ok()?;
         let ours = getpgrp();
-        if tcgetpgrp(&terminal).ok()? != ours {
+        if front != ours {
             return None;
         }
         let (changes, tell) = UnixStream::pair().ok()?;

@@ -214,8 +214,7 @@ fn an_async_hook_outlives_the_command_and_everything_around_it() {
     assert!(helper.trim_end().ends_with("tenure hooks deliver"), "{helper}");
     let environ = read(&env, "environ");
     assert!(!environ.contains("TENURE_ATTEMPT") && !environ.contains("TENURE_FENCE"), "{environ}");
-    let ours = rustix::process::getsid(None).unwrap().as_raw_nonzero().to_string();
-    assert_ne!(read(&env, "session").trim(), ours);
+    assert_ne!(read(&env, "session").trim(), our_session());
     assert_eq!(env.json(&["hooks", "list"]).data()["hooks"][0]["last"], serde_json::Value::Null);
 
     env.write("work/go", "");
@@ -223,6 +222,13 @@ fn an_async_hook_outlives_the_command_and_everything_around_it() {
     assert_eq!(read(&env, "done"), title);
     assert!(!env.path("work/oops").exists());
     assert!(!read(&env, ".tenure/logs/hooks.log").contains("s3cret"));
+}
+
+/// As `ps` prints it: 0 where the session began outside this pid namespace.
+fn our_session() -> String {
+    let pid = std::process::id().to_string();
+    let printed = std::process::Command::new("ps").args(["-o", "sid=", "-p", &pid]).output().unwrap();
+    String::from_utf8(printed.stdout).unwrap().trim().to_owned()
 }
 
 #[test]
