@@ -13,6 +13,7 @@ mod filesystem;
 mod gate;
 mod leases;
 mod migrate;
+mod ready;
 mod rows;
 mod runners;
 mod sections;

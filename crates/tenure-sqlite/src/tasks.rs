@@ -1,4 +1,4 @@
-//! Tasks: finding, listing, the next ready one, and every change of a task's row.
+//! Tasks: finding, listing, and every change of a task's row.
 
 use rusqlite::{OptionalExtension, Row, ToSql, named_params, params};
 use tenure_core::error::TaskName;
@@ -10,74 +10,20 @@ use tenure_core::{Error, Result};
 
 use crate::connection::Transaction;
 use crate::error::sql_error;
-use crate::rows::{
-    LEASE_COLUMNS, Sql, columns_of, count, json, millis, optional_lease, status, time, to_json,
-};
-
-/// Is there a lease `l` that still blocks others?
-const LIVE_LEASE: &str = "l.ended_at IS NULL AND l.expires_at > :now \
-     AND (l.process IS NULL OR l.process NOT IN (SELECT value FROM json_each(:dead)))";
-
-/// Is there a waiter `k`, other than the caller, that still stands in line?
-const LIVE_TICKET: &str = "k.refreshed_at > :fresh AND k.process NOT IN (SELECT value FROM json_each(:dead)) \
-     AND NOT (k.holder_kind = :me_kind AND k.holder_id = :me_id)";
-
-/// The open leases `w` of tasks in section `s` that are held under the section's lease `l`.
-const WORK_UNDER: &str = "SELECT 1 FROM leases w JOIN tasks x ON x.id = w.resource_id AND x.section_id = s.id
-     WHERE w.ended_at IS NULL AND w.resource_kind = 'task' AND w.holder_id = l.holder_id
-     AND w.holder_kind = l.holder_kind AND (w.process = l.process OR w.process IS NULL OR l.process IS NULL)";
-
-/// May the caller work in section `s`? One holder at a time in a serial one, and nobody past the line before it. A holder
-/// whose tasks there have all lapsed does not count: it blocks nobody, so not through the section either (L3).
-fn section_open() -> String {
-    format!(
-        "NOT EXISTS (SELECT 1 FROM section_deps d JOIN sections u ON u.id = d.depends_on
-                     WHERE d.section_id = s.id AND u.open_tasks > 0)
-         AND (s.mode = 'parallel'
-              OR EXISTS (SELECT 1 FROM leases l WHERE l.resource_kind = 'section' AND l.resource_id = s.id
-                         AND {LIVE_LEASE} AND l.holder_kind = :me_kind AND l.holder_id = :me_id)
-              OR NOT EXISTS (SELECT 1 FROM leases l WHERE l.resource_kind = 'section' AND l.resource_id = s.id
-                             AND {LIVE_LEASE} AND (NOT EXISTS ({WORK_UNDER}) OR EXISTS ({WORK_UNDER} AND {live_work})))
-                 AND NOT EXISTS (SELECT 1 FROM tickets k WHERE k.resource_kind = 'section'
-                                 AND k.resource_id = s.id AND {LIVE_TICKET}))",
-        live_work = LIVE_LEASE.replace("l.", "w."),
-    )
-}
-
-/// Is nobody else working on, or first in line for, task `t`?
-fn task_free() -> String {
-    format!(
-        "NOT EXISTS (SELECT 1 FROM leases l WHERE l.resource_kind = 'task' AND l.resource_id = t.id AND {LIVE_LEASE})
-         AND NOT EXISTS (SELECT 1 FROM tickets k WHERE k.resource_kind = 'task' AND k.resource_id = t.id
-                         AND {LIVE_TICKET})"
-    )
-}
-
-/// Ready, as `3-semantics` has it. In progress counts when its lease has lapsed (L3), unless it goes back to a reviewer.
-fn ready() -> String {
-    format!(
-        "t.open_deps = 0 AND (t.status = 'pending' OR t.status = 'in_progress' AND EXISTS
-             (SELECT 1 FROM leases l WHERE l.resource_kind = 'task' AND l.resource_id = t.id AND l.ended_at IS NULL
-              AND l.claimed_from = 'pending')) AND {} AND {}",
-        task_free(),
-        section_open()
-    )
-}
+use crate::ready::{OPEN_LEASE, ready};
+use crate::rows::{LEASE_COLUMNS, Sql, columns_of, count, json, optional_lease, status, time, to_json};
 
 fn task_query(rest: &str) -> String {
     format!(
         "SELECT t.id, t.key, t.title, t.description, t.status, t.section_id, s.name, s.mode, t.source_file,
                 t.priority, t.position, t.labels, t.attempts, t.rejections, t.created_at, t.updated_at,
-                (SELECT json_group_array(u.key ORDER BY u.key) FROM task_deps d JOIN tasks u ON u.id = d.depends_on
-                 WHERE d.task_id = t.id),
-                (SELECT json_group_array(u.key ORDER BY u.key) FROM task_deps d JOIN tasks u ON u.id = d.depends_on
-                 WHERE t.open_deps > 0 AND d.task_id = t.id AND u.status NOT IN ('completed', 'skipped')),
+                (SELECT json_group_array(json_array(u.key, u.status NOT IN ('completed', 'skipped')) ORDER BY u.key)
+                 FROM task_deps d JOIN tasks u ON u.id = d.depends_on WHERE d.task_id = t.id),
                 (SELECT json_group_array('section:' || u.name ORDER BY u.name) FROM section_deps d
                  JOIN sections u ON u.id = d.depends_on WHERE d.section_id = s.id AND u.open_tasks > 0),
                 {ready},
                 {lease}
-         FROM sections s CROSS JOIN tasks t ON t.section_id = s.id
-         LEFT JOIN leases o ON o.resource_kind = 'task' AND o.resource_id = t.id AND o.ended_at IS NULL
+         FROM sections s CROSS JOIN tasks t ON t.section_id = s.id {OPEN_LEASE}
          {rest}",
         ready = ready(),
         lease = columns_of("o", LEASE_COLUMNS),
@@ -95,8 +41,10 @@ fn read_task(row: &Row<'_>) -> Sql<Task> {
             serial: row.get::<_, String>(7)? == "serial",
         })
     };
-    let mut blocked_by: Vec<String> = json(17, &row.get::<_, String>(17)?)?;
-    blocked_by.extend(json::<Vec<String>>(18, &row.get::<_, String>(18)?)?);
+    let dependencies: Vec<(String, u8)> = json(16, &row.get::<_, String>(16)?)?;
+    let open = dependencies.iter().filter(|(_, open)| *open == 1);
+    let mut blocked_by: Vec<String> = open.map(|(key, _)| key.clone()).collect();
+    blocked_by.extend(json::<Vec<String>>(17, &row.get::<_, String>(17)?)?);
     Ok(Task {
         id: TaskId::new(row.get::<_, String>(0)?),
         key: row.get(1)?,
@@ -107,15 +55,15 @@ fn read_task(row: &Row<'_>) -> Sql<Task> {
         source_file: row.get(8)?,
         priority: row.get(9)?,
         position: row.get(10)?,
-        depends_on: json(16, &row.get::<_, String>(16)?)?,
+        depends_on: dependencies.into_iter().map(|(key, _)| key).collect(),
         labels: json(11, &row.get::<_, String>(11)?)?,
         attempts: row.get(12)?,
         rejections: row.get(13)?,
         created_at: time(row, 14)?,
         updated_at: time(row, 15)?,
-        ready: row.get(19)?,
+        ready: row.get(18)?,
         blocked_by,
-        lease: optional_lease(row, 20)?,
+        lease: optional_lease(row, 19)?,
     })
 }
 
@@ -132,29 +80,7 @@ pub(crate) fn name_at(row: &Row<'_>, at: usize) -> Sql<TaskName> {
     })
 }
 
-/// The values behind `:now`, `:dead`, `:fresh`, `:me_kind` and `:me_id`.
-struct Bound {
-    now: i64,
-    dead: String,
-    fresh: i64,
-    me_kind: &'static str,
-    me_id: String,
-}
-
 impl Transaction<'_> {
-    fn bind(&self, eyes: &Eyes) -> Sql<Bound> {
-        let dead = eyes.dead.iter().map(to_json).collect::<Sql<Vec<_>>>()?;
-        let (me_kind, me_id) =
-            eyes.me.as_ref().map_or(("", String::new()), |me| (me.kind.as_str(), me.id.clone()));
-        Ok(Bound {
-            now: self.now.as_millis(),
-            dead: to_json(&dead)?,
-            fresh: self.now.as_millis().saturating_sub(millis(eyes.ticket_life)),
-            me_kind,
-            me_id,
-        })
-    }
-
     fn one_task(&self, id: &TaskId, eyes: &Eyes) -> Sql<Option<Task>> {
         let b = self.bind(eyes)?;
         // The planner must start from the one task, so the join order of the listing is turned round here.
@@ -215,12 +141,13 @@ impl Transaction<'_> {
              LIMIT :limit OFFSET :offset"
         ));
         let counting = format!(
-            "SELECT count(*) FROM tasks t{} {condition}",
+            "SELECT count(*) FROM tasks t {} {} {condition}",
             if filter.section.is_some() || filter.ready {
-                " JOIN sections s ON s.id = t.section_id"
+                "JOIN sections s ON s.id = t.section_id"
             } else {
                 ""
-            }
+            },
+            if filter.ready { OPEN_LEASE } else { "" },
         );
 
         values.push((":now", Box::new(b.now)));
@@ -245,52 +172,6 @@ impl Transaction<'_> {
             tasks.push(read_task(row)?);
         }
         Ok((tasks, total))
-    }
-
-    fn first_ready(&self, section: Option<&SectionId>, eyes: &Eyes) -> Sql<Option<TaskId>> {
-        let b = self.bind(eyes)?;
-        let only = if section.is_some() { "AND s.id = :section" } else { "" };
-        let order = "ORDER BY s.priority, s.position, s.id, t.priority, t.position, t.id LIMIT 1";
-        let columns =
-            "t.id AS id, s.priority AS a, s.position AS b, s.id AS c, t.priority AS d, t.position AS e";
-        let sql = format!(
-            "SELECT id FROM (
-               SELECT * FROM (
-                 SELECT {columns}
-                 FROM sections s CROSS JOIN tasks t ON t.rowid = (
-                   SELECT t.rowid FROM tasks t INDEXED BY tasks_ready
-                   WHERE t.section_id = s.id AND t.status = 'pending' AND t.open_deps = 0 AND {free}
-                   ORDER BY t.priority, t.position, t.id LIMIT 1)
-                 WHERE {open} {only} {order})
-               UNION ALL
-               SELECT * FROM (
-                 SELECT {columns}
-                 FROM leases old CROSS JOIN tasks t ON t.id = old.resource_id
-                 CROSS JOIN sections s ON s.id = t.section_id
-                 WHERE old.fence IN (
-                     SELECT fence FROM leases WHERE ended_at IS NULL AND resource_kind = 'task' AND expires_at <= :now
-                     UNION
-                     SELECT fence FROM leases WHERE ended_at IS NULL AND resource_kind = 'task'
-                     AND process IN (SELECT value FROM json_each(:dead)))
-                   AND old.claimed_from = 'pending' AND t.status = 'in_progress' AND t.open_deps = 0
-                   AND {free} AND {open} {only} {order})
-             ) ORDER BY a, b, c, d, e, id LIMIT 1",
-            free = task_free(),
-            open = section_open(),
-        );
-        let mut statement = self.conn.prepare_cached(&sql)?;
-        let mut values: Vec<(&str, &dyn ToSql)> = vec![
-            (":now", &b.now),
-            (":dead", &b.dead),
-            (":fresh", &b.fresh),
-            (":me_kind", &b.me_kind),
-            (":me_id", &b.me_id),
-        ];
-        let section = section.map(SectionId::as_str);
-        if section.is_some() {
-            values.push((":section", &section));
-        }
-        statement.query_row(values.as_slice(), |row| row.get::<_, String>(0).map(TaskId::new)).optional()
     }
 
     fn named(&self, lookup: TaskLookup<'_>, limit: usize) -> Sql<Vec<TaskName>> {

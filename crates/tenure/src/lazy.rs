@@ -1,8 +1,8 @@
 //! The parser, made only as far as it is needed.
 //!
-//! Making the definition of every command costs more than most commands themselves. So first a tree of names is made, in
-//! which a command gets its arguments when it turns out to be the one that was called. It accepts exactly what the whole
-//! definition accepts; whatever it does not, is left to the whole definition, which has the words for help and errors.
+//! Making the definition of every command costs more than most commands themselves. So here only those commands are made
+//! whose names stand somewhere among the arguments: no other can be the one that was called. It accepts exactly what the
+//! whole definition accepts; whatever it does not, is left to the whole definition, which has the words for help and errors.
 
 use std::ffi::OsString;
 
@@ -17,13 +17,13 @@ use crate::commands::{
 /// A command's name, its other name, and what gives it its arguments.
 pub(crate) type Entry = (&'static str, Option<&'static str>, fn(Command) -> Command);
 
+/// All but `tasks`, whose verbs are entries of their own.
 const COMMANDS: &[Entry] = &[
     ("init", None, init::Args::augment_args),
     ("demo", None, demo::Args::augment_args),
     ("status", None, status::Args::augment_args),
     ("whoami", None, whoami::Args::augment_args),
     ("why", None, why::Args::augment_args),
-    ("tasks", Some("task"), tasks::lazily),
     ("sections", Some("section"), sections::Args::augment_args),
     ("locks", Some("lock"), locks::Args::augment_args),
     ("agents", Some("agent"), agents::Args::augment_args),
@@ -41,22 +41,20 @@ const COMMANDS: &[Entry] = &[
 ];
 
 pub(crate) fn matches(args: &[OsString]) -> Result<clap::ArgMatches, clap::Error> {
-    tree().try_get_matches_from(args)
+    tree(&|name| args.iter().any(|arg| arg == name)).try_get_matches_from(args)
 }
 
-fn tree() -> Command {
+fn tree(is_named: &dyn Fn(&str) -> bool) -> Command {
     let top = Command::new("tenure").disable_help_subcommand(true);
-    with_entries(Global::augment_args(top), COMMANDS)
+    let top = with_entries(Global::augment_args(top), COMMANDS, is_named);
+    let tasks =
+        || with_entries(tasks::list::Args::augment_args(Command::new("tasks")), tasks::VERBS, is_named);
+    if is_named("tasks") || is_named("task") { top.subcommand(tasks().alias("task")) } else { top }
 }
 
-pub(crate) fn with_entries(parent: Command, entries: &[Entry]) -> Command {
-    parent.subcommands(entries.iter().map(|(name, other, make)| {
-        let command = Command::new(*name).defer(*make);
-        match other {
-            Some(other) => command.alias(*other),
-            None => command,
-        }
-    }))
+fn with_entries(parent: Command, entries: &[Entry], is_named: &dyn Fn(&str) -> bool) -> Command {
+    let named = entries.iter().filter(|(name, other, _)| is_named(name) || other.is_some_and(is_named));
+    parent.subcommands(named.map(|(name, other, make)| make(Command::new(*name)).aliases(*other)))
 }
 
 #[cfg(test)]
@@ -84,7 +82,7 @@ mod tests {
 
     #[test]
     fn the_tree_of_names_is_the_whole_definition() {
-        let mut lazy = tree();
+        let mut lazy = tree(&|_| true);
         let mut whole = crate::command();
         lazy.build();
         whole.build();

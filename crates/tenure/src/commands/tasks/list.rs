@@ -1,6 +1,6 @@
 //! `tenure tasks list`.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tenure_core::reference;
 use tenure_core::store::TaskFilter;
 use tenure_core::task::TaskStatus;
@@ -87,6 +87,11 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     }
     let open = app.open()?;
     let (tasks, total) = page(&open, &args, &identity, statuses)?;
+    // Only one of the two is shown, and making the other would cost as much again.
+    if app.printer.json {
+        let rows: Vec<_> = tasks.iter().map(|task| view::object(app, task)).collect();
+        return Ok(Answer::new(json!({"tasks": rows, "total": total}), Text::new()));
+    }
     let mut text = Text::new();
     if tasks.is_empty() {
         text.line(match total {
@@ -101,8 +106,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     if shown > 0 && args.offset + shown < total {
         text.styled(Style::Dim, format!("{shown} of {total}; more with --offset {}", args.offset + shown));
     }
-    let rows: Vec<_> = tasks.iter().map(|task| view::object(app, task)).collect();
-    Ok(Answer::new(json!({"tasks": rows, "total": total}), text))
+    Ok(Answer::new(Value::Null, text))
 }
 
 fn page(

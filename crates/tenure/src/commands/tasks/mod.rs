@@ -4,7 +4,7 @@ use clap::Args as _;
 
 use crate::answer::Answer;
 use crate::app::App;
-use crate::lazy::{Entry, with_entries};
+use crate::lazy::Entry;
 use crate::report::{Outcome, Report};
 
 mod add;
@@ -17,7 +17,7 @@ mod depend;
 mod finish;
 mod grant;
 mod import;
-mod list;
+pub(crate) mod list;
 mod next;
 mod renew;
 mod run;
@@ -63,7 +63,7 @@ enum Verb {
     Depend(depend::Args),
 }
 
-const VERBS: &[Entry] = &[
+pub(crate) const VERBS: &[Entry] = &[
     ("add", None, add::Args::augment_args),
     ("import", None, import::Args::augment_args),
     ("list", None, list::Args::augment_args),
@@ -85,11 +85,6 @@ const VERBS: &[Entry] = &[
     ("delete", None, delete::Args::augment_args),
     ("depend", None, depend::Args::augment_args),
 ];
-
-/// [`Args`] for the parser that makes a verb's arguments only when it is called.
-pub(crate) fn lazily(command: clap::Command) -> clap::Command {
-    with_entries(list::Args::augment_args(command), VERBS)
-}
 
 impl Args {
     pub(crate) fn subcommand(&self) -> &'static str {
