@@ -178,6 +178,14 @@ impl WriteFeed for Transaction<'_> {
         save().map(drop).map_err(|e| sql_error(&e))
     }
 
+    fn see_agent(&mut self, id: &str) -> Result<bool> {
+        self.conn
+            .prepare_cached("UPDATE agents SET last_seen_at = ?2, left_at = NULL WHERE id = ?1")
+            .and_then(|mut s| s.execute(params![id, self.now.as_millis()]))
+            .map(|changed| changed > 0)
+            .map_err(|e| sql_error(&e))
+    }
+
     fn insert_message(
         &mut self,
         task: Option<&TaskId>,

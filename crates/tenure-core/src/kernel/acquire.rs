@@ -159,7 +159,8 @@ pub fn acquire_task(
     tx.set_status(&task.id, TaskStatus::InProgress, event)?;
     register_agent(tx, caller)?;
     leave_own_line(tx, &eyes, terms)?;
-    let task = tx.task(id, &eyes)?.ok_or_else(missing)?;
+    let (status, updated_at) = (TaskStatus::InProgress, tx.now());
+    let task = Task { status, ready: false, lease: Some(lease.clone()), updated_at, ..task };
     Ok(Verdict::Granted(Box::new(Grant { task, lease, reacquired: false, taken_over })))
 }
 
@@ -346,10 +347,10 @@ fn register_agent(tx: &mut dyn Tx, caller: &Caller) -> Result<()> {
     if caller.holder.kind != HolderKind::Agent {
         return Ok(());
     }
-    let now = tx.now();
-    if let Some(known) = tx.agent(&caller.holder.id)? {
-        return tx.save_agent(&Agent { last_seen_at: now, left_at: None, ..known });
+    if tx.see_agent(&caller.holder.id)? {
+        return Ok(());
     }
+    let now = tx.now();
     tx.save_agent(&Agent {
         id: caller.holder.id.clone(),
         name: None,

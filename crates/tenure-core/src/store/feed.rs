@@ -61,6 +61,8 @@ pub trait ReadFeed {
 
 pub trait WriteFeed {
     fn save_agent(&mut self, agent: &Agent) -> Result<()>;
+    /// The agent is here, now. False if there is none of that id.
+    fn see_agent(&mut self, id: &str) -> Result<bool>;
     fn insert_message(
         &mut self,
         task: Option<&TaskId>,

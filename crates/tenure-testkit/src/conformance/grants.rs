@@ -16,9 +16,11 @@ const MOMENT: Duration = Duration::from_millis(1);
 pub(super) fn a_claim_gives_a_lease_and_sets_in_progress(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     f.add_task("A");
+    f.clock.advance(MOMENT);
     let grant = f.claim(&f.bare("ann"), "A").unwrap();
     assert!(!grant.reacquired && grant.taken_over.is_none());
     assert_eq!(grant.task.status, TaskStatus::InProgress);
+    assert_eq!(grant.task, f.task("A"), "what is answered is what is stored");
     assert_eq!(grant.lease.expires_at, f.clock.now().after(TTL));
     assert_eq!(grant.lease.claimed_from, Some(TaskStatus::Pending));
     assert_eq!(f.lease("A"), Some(grant.lease));

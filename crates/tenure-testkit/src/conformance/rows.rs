@@ -340,6 +340,11 @@ pub(super) fn agents_and_messages_are_read_as_they_were_written(fresh: &dyn Fn()
     f.write(|tx| tx.save_agent(&left)).unwrap();
     let saved = f.read(|view| view.agents()).remove(0);
     assert_eq!((saved.left_at, saved.joined_at), (left.left_at, agent.joined_at), "it joined once");
+    f.clock.advance(Duration::from_secs(1));
+    assert!(f.write(|tx| tx.see_agent("ann")).unwrap());
+    let back = Agent { last_seen_at: f.clock.now(), ..agent.clone() };
+    assert_eq!(f.read(|view| view.agent("ann")), Some(back), "it is back, and all else is as it was");
+    assert!(!f.write(|tx| tx.see_agent("bob")).unwrap());
     assert_eq!(f.read(|view| view.agent("bob")), None);
 
     let first = f.write(|tx| tx.insert_message(Some(&id), "bob", None, "on the task")).unwrap();

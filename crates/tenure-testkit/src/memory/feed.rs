@@ -86,6 +86,14 @@ impl WriteFeed for MemoryTx {
         Ok(())
     }
 
+    fn see_agent(&mut self, id: &str) -> Result<bool> {
+        let now = self.now;
+        let Some(agent) = self.state.agents.get_mut(id) else { return Ok(false) };
+        agent.last_seen_at = now;
+        agent.left_at = None;
+        Ok(true)
+    }
+
     fn insert_message(
         &mut self,
         task: Option<&TaskId>,
