@@ -488,11 +488,7 @@ fn hand_over(table: &mut Table) {
         let released = Instant::now();
         times.push(answered(next).saturating_duration_since(released));
     }
-    table.at_most_when_idle(
-        "release → next waiter has it, p50, ms",
-        millis(percentile(&mut times, 50)),
-        1.0,
-    );
+    table.at_most_when_idle("release → next waiter has it, p50, ms", millis(percentile(&mut times, 50)), 1.0);
     table.at_most_when_idle(
         "release → next waiter has it, p99, ms",
         millis(percentile(&mut times, 99)),

@@ -158,7 +158,9 @@ fn still_held(
                 && found.standing(tx.now(), world.judge) == Standing::Live
         });
         match same {
-            Some(lease) if tx.refresh_ticket(*number)? => Ok(Some(lease.expires_at)),
+            Some(lease) if kernel::keep_place(tx, world.policy.ticket_life, resource, *number)? => {
+                Ok(Some(lease.expires_at))
+            }
             _ => Ok(None),
         }
     })

@@ -189,7 +189,7 @@ pub fn bury_lapsed(tx: &mut dyn Tx, world: &World<'_>, actor: &str) -> Result<Ve
 }
 
 /// Closes one lapsed lease, marks what ran under it as ending, and puts its task back where it was claimed from.
-pub(super) fn bury(
+pub(crate) fn bury(
     tx: &mut dyn Tx,
     world: &World<'_>,
     lease: &Lease,
@@ -377,7 +377,7 @@ fn no_eyes(world: &World<'_>) -> Eyes {
     Eyes { me: None, dead: Vec::new(), ticket_life: world.policy.ticket_life }
 }
 
-pub(super) fn lock_task(tx: &mut dyn Tx, world: &World<'_>, id: &TaskId) -> Result<()> {
+pub(crate) fn lock_task(tx: &mut dyn Tx, world: &World<'_>, id: &TaskId) -> Result<()> {
     if let Some(section) = read(tx, id, &no_eyes(world))?.section.filter(|s| s.serial) {
         tx.lock(&Resource::section(&section.id))?;
     }

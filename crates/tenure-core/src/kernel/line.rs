@@ -1,5 +1,7 @@
 //! The line before a resource: first come, first served, among live waiters.
 
+use std::time::Duration;
+
 use crate::error::Result;
 use crate::holder::{Caller, Incarnation};
 use crate::lease::{Resource, Ticket};
@@ -44,9 +46,7 @@ pub fn join_line(
     ticket: Option<(i64, &Resource)>,
 ) -> Result<i64> {
     if let Some((number, of)) = ticket {
-        let keeps_its_place =
-            of == resource && tx.tickets(of)?.iter().any(|t| t.number == number && is_live(tx, eyes, t));
-        if keeps_its_place && tx.refresh_ticket(number)? {
+        if of == resource && keep_place(tx, eyes.ticket_life, of, number)? {
             return Ok(number);
         }
         leave_line(tx, eyes, number, of)?;
@@ -57,6 +57,13 @@ pub fn join_line(
         process: process.clone(),
         doorbell: doorbell.map(str::to_owned),
     })
+}
+
+/// Is seen in line again. False if the place was lost meanwhile, by being silent for too long.
+pub fn keep_place(tx: &mut dyn Tx, life: Duration, resource: &Resource, number: i64) -> Result<bool> {
+    let silent_since = tx.now().before(life);
+    let stands = tx.tickets(resource)?.iter().any(|t| t.number == number && t.refreshed_at > silent_since);
+    Ok(stands && tx.refresh_ticket(number)?)
 }
 
 /// Gives a place up and tells whoever now stands first, who may have been waiting for just that.

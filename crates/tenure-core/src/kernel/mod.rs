@@ -26,7 +26,8 @@ pub use attempt::{
     unfinished_attempts,
 };
 pub use end::{Finished, Forced, break_off, bury_lapsed, finish, force, let_go};
-pub use line::{join_line, leave_line, waiting_before};
+pub(crate) use end::{bury, lock_task};
+pub use line::{join_line, keep_place, leave_line, waiting_before};
 pub use reconcile::{Repairs, reconcile};
 pub use refusal::locked;
 pub use renew::{Beat, check, renew};

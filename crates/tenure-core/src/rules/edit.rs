@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::event::{EventKind, NewEvent};
 use crate::holder::Caller;
 use crate::kernel;
-use crate::lease::Standing;
+use crate::lease::{Resource, Standing};
 use crate::reference;
 use crate::store::{TaskEdit, Tx};
 use crate::task::Task;
@@ -92,7 +92,7 @@ pub fn edit_task(
             None => None,
         };
         if target != home {
-            refuse_to_move_if_leased(tx, world, &task)?;
+            free_to_move(tx, world, caller, &task)?;
             said.insert(
                 "section".into(),
                 json!({"from": task.section.as_ref().map(|s| &s.name), "to": section}),
@@ -126,12 +126,14 @@ pub fn edit_task(
 }
 
 /// Moving a held task would take its section's lock from under it.
-fn refuse_to_move_if_leased(tx: &mut dyn Tx, world: &World<'_>, task: &Task) -> Result<()> {
-    match &task.lease {
-        Some(lease) if lease.standing(tx.now(), world.judge) == Standing::Live => {
-            Err(kernel::held_error(tx, world, task, lease)?)
-        }
-        _ => Ok(()),
+/// A held task stays where it is. A lapsed lease is closed first: its holder worked under the old section's lease, and
+/// must not come back to life in the new one.
+fn free_to_move(tx: &mut dyn Tx, world: &World<'_>, caller: &Caller, task: &Task) -> Result<()> {
+    kernel::lock_task(tx, world, &task.id)?;
+    let Some(lease) = tx.open_lease(&Resource::task(&task.id))? else { return Ok(()) };
+    match lease.standing(tx.now(), world.judge) {
+        Standing::Live => Err(kernel::held_error(tx, world, task, &lease)?),
+        standing => kernel::bury(tx, world, &lease, standing, &caller.holder.id),
     }
 }
 

@@ -47,6 +47,25 @@ pub(super) fn a_held_task_is_not_moved_not_even_by_its_holder(fresh: &dyn Fn() -
     assert_eq!(f.task("A").section.unwrap().name, "S");
 }
 
+pub(super) fn moving_a_task_ends_the_lease_that_has_lapsed_on_it(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    let section = f.add_section("S", SectionMode::Serial);
+    f.add_section("T", SectionMode::Serial);
+    f.add_task_in("A", Some(&section));
+    let ann = f.bare("ann");
+    let fence = f.claim(&ann, "A").unwrap().lease.fence;
+    f.clock.advance(TTL);
+    let edit = EditTask { section: Some(Some("T".to_owned())), ..EditTask::default() };
+    let moved = f.write(|tx| rules::edit_task(tx, &f.world(), &f.bare("bob"), "A", &edit)).unwrap();
+    assert_eq!((moved.section.unwrap().name.as_str(), moved.status), ("T", TaskStatus::Pending));
+    assert_eq!(moved.lease, None);
+    // Neither a step back of the clock nor a late word brings it back.
+    f.clock.step_back(TTL);
+    assert_eq!(f.lease("A"), None);
+    assert!(f.claim(&f.bare("cid"), "A").unwrap().lease.fence > fence);
+    assert_eq!(refused(f.done(&ann, "A")).exit_code(), 8);
+}
+
 pub(super) fn a_held_task_and_a_held_section_are_not_deleted(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     let section = f.add_section("S", SectionMode::Serial);

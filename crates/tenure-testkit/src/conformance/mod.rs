@@ -170,6 +170,7 @@ pub fn cases() -> Vec<(&'static str, Case)> {
         keeping {
             changing_the_mode_of_a_section_is_refused_while_anything_in_it_is_leased,
             a_held_task_is_not_moved_not_even_by_its_holder,
+            moving_a_task_ends_the_lease_that_has_lapsed_on_it,
             a_held_task_and_a_held_section_are_not_deleted,
             letting_go_of_a_section_gives_its_tasks_back,
             one_reconcile_restores_what_a_crash_has_left,

@@ -140,6 +140,8 @@ pub(super) fn a_waiter_that_has_lost_its_place_is_a_newcomer(fresh: &dyn Fn() ->
         ErrorCode::TaskLocked,
         "bob was silent"
     );
+    assert!(!f.write(|tx| kernel::keep_place(tx, TICKET_LIFE, &resource, bob.1.0)).unwrap());
+    assert!(f.write(|tx| kernel::keep_place(tx, TICKET_LIFE, &resource, cid.1.0)).unwrap());
     let process = bob.0.process.clone().unwrap();
     let again = f
         .write(|tx| {
