@@ -69,9 +69,9 @@ fn living(pid: u32) -> Outcome<Incarnation> {
 }
 
 /// Nobody shares a default name: a caller that cannot be told from another becomes an agent of its own, registered
-/// with its first grant.
+/// with its first grant. A fence does not tell who it is: where it opens no lease, it is nobody's.
 pub(super) fn join_if_nobody(app: &App<'_>, identity: &mut Identity) -> bool {
-    if identity.is_named() || identity.fence.is_some() {
+    if identity.is_named() {
         return false;
     }
     identity.become_agent(app.env.ids.agent());

@@ -30,7 +30,7 @@ pub(super) fn answer(app: &App<'_>, grant: &Grant, joined: bool) -> Answer {
     }
     text.line(format!("  Lease: {}   Fence: {}", grant.lease.id, grant.lease.fence));
     text.line(format!("  Expires in: {}", format_rounded(grant.lease.expires_at.since(now))));
-    if joined {
+    if joined && !grant.reacquired {
         text.line(format!("  Agent: {id} (new; give it with --agent or TENURE_AGENT)"));
     }
     if let Some((old, _)) = &grant.taken_over {

@@ -114,7 +114,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         }
         text.line(format!("Task {:?} status updated to in_progress.", taken.task.title));
         text.styled(Style::Dim, format!("  Lease: {}   Fence: {}", taken.lease.id, taken.lease.fence));
-        if joined {
+        if joined && !taken.reacquired {
             text.line(format!(
                 "  Agent: {} (new; give it with --agent or TENURE_AGENT)",
                 taken.lease.holder.id

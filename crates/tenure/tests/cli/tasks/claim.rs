@@ -57,6 +57,19 @@ fn a_refusal_names_the_holder_and_when_to_come_back() {
 }
 
 #[test]
+fn a_fence_that_opens_nothing_makes_nobody_the_same() {
+    let mut env = TestEnv::project();
+    steps(&mut env, &["tasks add One"]);
+    let first = env.json(&["tasks", "claim", "T1", "--fence", "99"]).exits(0);
+    assert_eq!(first.data()["lease"]["holder"]["kind"], "agent");
+    env.json(&["tasks", "claim", "T1", "--fence", "99"]).exits(6);
+    // The right one, and nothing else, opens the lease that it belongs to.
+    let again = env.json(&["tasks", "claim", "T1", "--fence", "1"]).exits(0);
+    assert_eq!(again.data()["lease"]["reacquired"], true);
+    assert_eq!(again.data()["lease"]["holder"], first.data()["lease"]["holder"]);
+}
+
+#[test]
 fn a_finished_task_is_not_claimed() {
     let finished = |env: &mut TestEnv| {
         steps(env, &["tasks add One", "tasks add Two", "tasks update T1 --status completed"]);
