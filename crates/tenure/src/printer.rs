@@ -73,6 +73,14 @@ impl<'a> Printer<'a> {
         self.write(&text);
     }
 
+    /// A part of the answer that is shown before the rest is known. A program reads the whole.
+    pub(crate) fn part(&mut self, text: &Text) {
+        if !self.json && !self.quiet {
+            let shown = text.render(self.look());
+            self.write(&shown);
+        }
+    }
+
     /// A command that failed.
     pub(crate) fn failure(&mut self, name: CommandName<'_>, report: &Report) {
         if report.message.is_empty() {

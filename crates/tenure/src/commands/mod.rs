@@ -34,7 +34,7 @@ pub(crate) fn dispatch(app: &mut App<'_>, command: Option<Command>) -> Outcome<O
     let answer = match command {
         None => status::bare(app)?,
         Some(Command::Init(args)) => init::run(app, args)?,
-        Some(Command::Demo(args)) => demo::run(app, args)?,
+        Some(Command::Demo(args)) => return demo::run(app, args),
         Some(Command::Status(args)) => status::run(app, args)?,
         Some(Command::Whoami(args)) => whoami::run(app, args)?,
         Some(Command::Why(args)) => why::run(app, args)?,

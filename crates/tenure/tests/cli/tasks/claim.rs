@@ -58,8 +58,8 @@ fn a_refusal_names_the_holder_and_when_to_come_back() {
 
 #[test]
 fn a_fence_that_opens_nothing_makes_nobody_the_same() {
-    let mut env = TestEnv::project();
-    steps(&mut env, &["tasks add One"]);
+    let env = TestEnv::project();
+    steps(&env, &["tasks add One"]);
     let first = env.json(&["tasks", "claim", "T1", "--fence", "99"]).exits(0);
     assert_eq!(first.data()["lease"]["holder"]["kind"], "agent");
     env.json(&["tasks", "claim", "T1", "--fence", "99"]).exits(6);
