@@ -1,0 +1,85 @@
+//! The documents cannot rot: every command line in them is run, every command named in them is one that the parser knows,
+//! and the list of commands is the parser's own.
+
+#![expect(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
+
+mod commands;
+mod page;
+mod play;
+
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// README and the guide, in order.
+fn documents() -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = std::fs::read_dir(root().join("docs"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|end| end == "md"))
+        .collect();
+    found.push(root().join("README.md"));
+    found.sort();
+    found
+}
+
+fn name(path: &Path) -> String {
+    path.file_name().unwrap().to_string_lossy().into_owned()
+}
+
+#[test]
+fn every_command_line_in_the_documents_does_what_is_shown() {
+    let mut lines = 0;
+    for path in documents() {
+        let steps = page::steps(&std::fs::read_to_string(&path).unwrap());
+        lines += steps.iter().filter(|step| step.shown).count();
+        play::play(&name(&path), &steps);
+    }
+    assert!(lines >= 30, "only {lines} command lines were found");
+}
+
+#[test]
+fn every_command_named_in_the_text_is_one_that_there_is() {
+    let mut named = 0;
+    for path in documents() {
+        for line in page::named_commands(&std::fs::read_to_string(&path).unwrap()) {
+            named += 1;
+            let words = page::words(&line);
+            let parsed = tenure::command().try_get_matches_from(&words);
+            // `--help` and the like are answers, not mistakes.
+            let fault = parsed.err().filter(clap::Error::use_stderr);
+            assert!(fault.is_none(), "{}: `{line}`: {}", name(&path), fault.unwrap());
+        }
+    }
+    assert!(named >= 20, "only {named} commands are named");
+}
+
+#[test]
+fn links_between_the_documents_lead_somewhere() {
+    for path in documents() {
+        let text = std::fs::read_to_string(&path).unwrap();
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let target = link.split('#').next().unwrap();
+            if target.is_empty() || target.contains("://") {
+                continue;
+            }
+            assert!(path.parent().unwrap().join(target).exists(), "{}: {link}", name(&path));
+        }
+    }
+}
+
+#[test]
+fn the_list_of_commands_is_the_parsers_own() {
+    let path = root().join("docs/commands.md");
+    let made = commands::page(&tenure::command());
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(&path, &made).unwrap();
+    }
+    let there = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        there == made,
+        "docs/commands.md is not up to date: run `UPDATE_DOCS=1 cargo test -p tenure --test docs`"
+    );
+}

@@ -1,0 +1,114 @@
+//! Types a document's command lines into a shell, in an empty folder with an empty home.
+
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use crate::page::Step;
+
+/// What has not ended by then hangs.
+const HANG: Duration = Duration::from_secs(60);
+/// How long something that follows is followed.
+const WHILE: Duration = Duration::from_secs(2);
+
+pub(crate) fn play(page: &str, steps: &[Step]) {
+    let folder = tempfile::Builder::new().prefix("tdoc").tempdir().unwrap();
+    let at = folder.path().canonicalize().unwrap();
+    for name in ["work", "home", "run"] {
+        std::fs::create_dir(at.join(name)).unwrap();
+    }
+    for step in steps {
+        let follows = step.command.contains("--follow");
+        let (code, seen) = run(&at, &step.command, follows);
+        if follows {
+            assert_eq!(code, None, "{page}: $ {}\nshould have gone on:\n{seen}", step.command);
+            continue;
+        }
+        assert_eq!(code, Some(step.exit), "{page}: $ {}\n{seen}", step.command);
+        if !step.seen.is_empty() {
+            let seen: Vec<String> = seen.trim_end().lines().map(alike).collect();
+            let shown: Vec<String> = step.seen.iter().map(|line| alike(line)).collect();
+            assert_eq!(seen, shown, "{page}: $ {}", step.command);
+        }
+    }
+    // Whatever a page has started and not stopped.
+    run(&at, "tenure runners stop --all", false);
+}
+
+/// The exit code, none if it had to be ended, and everything that it printed.
+fn run(at: &Path, line: &str, follows: bool) -> (Option<i32>, String) {
+    let binary = Path::new(env!("CARGO_BIN_EXE_tenure"));
+    let path = format!("{}:{}", binary.parent().unwrap().display(), std::env::var("PATH").unwrap());
+    let log = at.join("printed");
+    let out = std::fs::File::create(&log).unwrap();
+    let mut child = Command::new("sh")
+        .args(["-c", line])
+        .env_clear()
+        .env("PATH", path)
+        .env("HOME", at.join("home"))
+        .env("XDG_RUNTIME_DIR", at.join("run"))
+        .env("TERM", "dumb")
+        .env("LOGNAME", "ann")
+        .current_dir(at.join("work"))
+        .stdin(Stdio::null())
+        .stdout(out.try_clone().unwrap())
+        .stderr(out)
+        .process_group(0)
+        .spawn()
+        .unwrap();
+    let code = wait(&mut child, if follows { WHILE } else { HANG });
+    let mut printed = String::new();
+    std::fs::File::open(&log).unwrap().read_to_string(&mut printed).unwrap();
+    (code, printed)
+}
+
+fn wait(child: &mut Child, limit: Duration) -> Option<i32> {
+    let deadline = Instant::now() + limit;
+    while Instant::now() < deadline {
+        if let Some(status) = child.try_wait().unwrap() {
+            return Some(status.code().unwrap_or(-1));
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let group = Pid::from_child(child);
+    let _ = kill_process_group(group, Signal::KILL);
+    child.wait().unwrap();
+    None
+}
+
+/// A line without what differs from run to run: ids, times, durations, counts of milliseconds, and how columns are spaced.
+fn alike(line: &str) -> String {
+    let words = line.split_whitespace().map(|word| {
+        let core = word.trim_matches(|c: char| ",.;:()".contains(c));
+        let hex = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_hexdigit());
+        let is_lease = core.len() == 9 && core.starts_with(['L', 'A']) && hex(&core[1..]);
+        let is_uuid = core.len() == 36 && core.split('-').all(hex);
+        let is_time = core.len() >= 20 && core.ends_with('Z') && core.contains('T') && core.contains(':');
+        let is_span = core.ends_with(['s', 'm', 'h', 'd'])
+            && core.starts_with(|c: char| c.is_ascii_digit())
+            && core.chars().all(|c| c.is_ascii_digit() || "smhd.".contains(c));
+        let kind = match () {
+            () if is_lease => "<id>",
+            () if is_uuid => "<uuid>",
+            () if is_time => "<time>",
+            () if is_span => "<span>",
+            () if core.starts_with('/') => "<path>",
+            () => return word.to_owned(),
+        };
+        word.replace(core, kind)
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn what_differs_from_run_to_run_does_not_count() {
+    let one = "  Lease: L3F2D7C4A   Fence: 1, since 2026-01-15T11:30:00Z (2m ago)";
+    let two = "Lease: LFFB91B30 Fence: 1, since 2027-11-15T23:32:24Z (14m59s ago)";
+    assert_eq!(alike(one), alike(two));
+    assert_ne!(alike("Fence: 1"), alike("Fence: 2"));
+    assert_ne!(alike("claimed"), alike("done"));
+}
