@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use crate::page::Step;
 
 /// What has not ended by then hangs.
-const HANG: Duration = Duration::from_secs(60);
+const HANG: Duration = Duration::from_mins(1);
 /// How long something that follows is followed.
 const WHILE: Duration = Duration::from_secs(2);
 
