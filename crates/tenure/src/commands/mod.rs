@@ -19,6 +19,7 @@ mod lease_view;
 pub(crate) mod locks;
 pub(crate) mod man;
 pub(crate) mod msg;
+pub(crate) mod prime;
 pub(crate) mod projects;
 mod runner_view;
 pub(crate) mod runners;
@@ -49,6 +50,7 @@ pub(crate) fn dispatch(app: &mut App<'_>, command: Option<Command>) -> Outcome<O
         Some(Command::Exclusive(args)) => return exclusive::run(app, args),
         Some(Command::Hooks(args)) => return hooks::run(app, args),
         Some(Command::Config(args)) => config::run(app, args)?,
+        Some(Command::Prime(args)) => prime::run(app, args)?,
         Some(Command::Completions(args)) => {
             completions::run(app, args);
             return Ok(None);

@@ -27,6 +27,7 @@ mod init;
 mod locks;
 mod msg;
 mod permissions;
+mod prime;
 mod projects;
 mod sections;
 mod status;

@@ -116,6 +116,7 @@ const EXAMPLES: &[Example] = examples! {
     "config path": ["config", "path"] or ["config", "path", "-C", "nowhere"] => 2 "INVALID_ARGUMENTS";
     "config validate": ["config", "validate"] or ["config", "validate", "wrong.yaml"] => 3 "CONFIG_ERROR";
     "config edit": ["config", "edit"] or ["config", "edit", "--config", "wrong.yaml"] => 3 "CONFIG_ERROR";
+    "prime": ["prime"] or ["outside", "prime"] => 3 "NOT_INITIALIZED";
     "completions": ["completions", "bash"] or ["completions", "tcsh"] => 2 "INVALID_ARGUMENTS";
     "man": ["man"] or ["man", "nothing"] => 2 "INVALID_ARGUMENTS";
 };

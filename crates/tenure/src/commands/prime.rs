@@ -1,0 +1,125 @@
+//! `tenure prime`: one page for an agent, made from the project as it is now.
+
+use std::fmt::Write;
+
+use serde_json::json;
+use tenure_core::duration::format_short;
+use tenure_core::lease::Standing;
+use tenure_core::store::{MessageFilter, TaskFilter};
+use tenure_core::task::{Task, TaskStatus};
+use tenure_core::text::escape_line;
+
+use crate::answer::Answer;
+use crate::app::App;
+use crate::identity::{Identity, Who};
+use crate::report::Outcome;
+use crate::text::Text;
+
+/// So many tasks are shown; the rest is a number.
+const SHOWN: u64 = 5;
+
+/// Print a page of instructions for an agent: what is ready, how to claim, renew and finish
+///
+/// Example: tenure prime --agent A1234ABCD
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    who: Who,
+}
+
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+    let identity = app.identity(&args.who)?;
+    let open = app.open()?;
+    let seen = open.read(|view| {
+        let eyes = open.eyes(view, &identity)?;
+        let list = |filter: TaskFilter| view.list_tasks(&filter, &eyes);
+        let page = TaskFilter { limit: SHOWN, ..TaskFilter::default() };
+        let mine = identity.is_named().then(|| identity.holder.clone());
+        let messages = match &mine {
+            Some(holder) => {
+                let for_me = Some(holder.id.clone());
+                view.messages(&MessageFilter { to: for_me, limit: 1, ..MessageFilter::default() })?.1
+            }
+            None => 0,
+        };
+        let held = match mine {
+            Some(holder) => list(TaskFilter { held_by: Some(holder), ..page.clone() })?.0,
+            None => Vec::new(),
+        };
+        let open_statuses = TaskStatus::ALL.into_iter().filter(|status| !status.is_finished()).collect();
+        Ok(Seen {
+            open: list(TaskFilter { statuses: Some(open_statuses), limit: 0, ..page.clone() })?.1,
+            ready: list(TaskFilter { ready: true, ..page })?,
+            held: held
+                .into_iter()
+                .filter(|task| {
+                    let standing =
+                        task.lease.as_ref().map(|l| l.standing(view.now(), app.env.judge.as_ref()));
+                    standing == Some(Standing::Live)
+                })
+                .collect(),
+            messages,
+        })
+    })?;
+    let name = open.config.project.name.clone().unwrap_or_else(|| "this project".to_owned());
+    let page = page(&name, &identity, &seen, &format_short(open.config.locking.lease_ttl));
+    let mut text = Text::new();
+    text.block(0, &page);
+    Ok(Answer::new(json!({"text": page}), text))
+}
+
+struct Seen {
+    open: u64,
+    ready: (Vec<Task>, u64),
+    held: Vec<Task>,
+    messages: u64,
+}
+
+fn page(project: &str, identity: &Identity, seen: &Seen, ttl: &str) -> String {
+    let (me, introduction) = if identity.is_named() {
+        let id = identity.holder.id.clone();
+        (
+            id.clone(),
+            format!("You are {id}; say so with `--agent {id}` in every command, or set TENURE_AGENT."),
+        )
+    } else {
+        let join = "First get a name of your own with `tenure agents join`, and give it to every command: \
+                    `--agent ID`, or set TENURE_AGENT. Never share one.";
+        ("ID".to_owned(), join.to_owned())
+    };
+    let mut page = format!(
+        "# {}: tenure hands out the work\n\n{introduction}\n{} tasks are open, {} of them ready.\n",
+        escape_line(project),
+        seen.open,
+        seen.ready.1
+    );
+    let mut list = |title: &str, tasks: &[Task]| {
+        if !tasks.is_empty() {
+            let _ = writeln!(page, "\n{title}");
+        }
+        for task in tasks {
+            let _ = writeln!(page, "- {} {}", task.key, escape_line(&task.title));
+        }
+    };
+    list("You hold:", &seen.held);
+    list("Ready now, in this order:", &seen.ready.0);
+    if seen.messages > 0 {
+        let _ =
+            writeln!(page, "\nMessages for you: {} (`tenure msg list --mine --agent {me}`)", seen.messages);
+    }
+    let key = seen.held.first().or(seen.ready.0.first()).map_or("T", |task| task.key.as_str());
+    let _ = write!(
+        page,
+        "\n## How to work\n\
+         1. Take one: `tenure task next --claim --agent {me}`. Exit 10: nothing is ready; stop, or add `--wait 10m`.\n   \
+            A certain one: `tenure task claim {key} --agent {me}`. Exit 6: somebody has it; take another.\n\
+         2. It is yours for {ttl}: `tenure task renew {key} --agent {me}` well before that, again and again.\n   \
+            Exit 8: you no longer hold it. Stop at once and change nothing more.\n\
+         3. Before anything that cannot be undone: `tenure task check {key} --agent {me}` must exit 0.\n\
+         4. Say how it ended: `tenure task done {key} --agent {me}`, or `fail` or `release` with `-m WHY`.\n\
+         5. Word for whoever is next: `tenure msg send --task {key} --from {me} -m TEXT`. New work: `tenure tasks add TITLE`.\n\n\
+         Work only on what you hold. Never use --force, never edit .tenure/ by hand. `tenure why {key}` explains; \
+         every command takes --json.\n"
+    );
+    page
+}
