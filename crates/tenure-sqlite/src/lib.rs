@@ -6,6 +6,7 @@
 
 mod connection;
 mod directory;
+mod directory_wakeup;
 mod doorbell;
 mod error;
 mod feed;
@@ -20,4 +21,5 @@ mod tasks;
 
 pub use connection::{OpenOptions, SqliteStore};
 pub use directory::{Directory, KnownProject, KnownRunner};
-pub use doorbell::Doorbell;
+pub use directory_wakeup::IdleProject;
+pub use doorbell::{Doorbell, sweep_doorbells};

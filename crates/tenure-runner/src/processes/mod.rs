@@ -23,11 +23,14 @@ mod linux;
 #[cfg(not(target_os = "linux"))]
 mod other;
 
+mod single;
+
 #[cfg(target_os = "linux")]
 use linux as sys;
 #[cfg(not(target_os = "linux"))]
 use other as sys;
 
+pub use single::signal_one;
 pub(crate) use sys::watch;
 
 /// How long a process may take to die of SIGKILL before it is called a survivor.
