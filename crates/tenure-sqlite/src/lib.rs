@@ -12,6 +12,7 @@ mod error;
 mod feed;
 mod filesystem;
 mod gate;
+mod integrity;
 mod leases;
 mod migrate;
 mod rows;

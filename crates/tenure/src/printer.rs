@@ -73,6 +73,14 @@ impl<'a> Printer<'a> {
         self.write(&text);
     }
 
+    /// Results that come before a failure, for people: to a program the failure's details say the same.
+    pub(crate) fn show(&mut self, text: &Text) {
+        if !self.json {
+            let shown = text.render(self.look());
+            self.write(&shown);
+        }
+    }
+
     /// A command that failed.
     pub(crate) fn failure(&mut self, name: CommandName<'_>, report: &Report) {
         if report.message.is_empty() {

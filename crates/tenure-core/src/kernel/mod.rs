@@ -10,6 +10,7 @@
 mod acquire;
 mod attempt;
 mod end;
+mod examine;
 mod line;
 mod reconcile;
 mod refusal;
@@ -26,6 +27,7 @@ pub use attempt::{
     unfinished_attempts,
 };
 pub use end::{Finished, Forced, break_off, bury_lapsed, finish, force, let_go};
+pub use examine::{Flaw, examine, mend};
 pub use line::{join_line, leave_line, waiting_before};
 pub use reconcile::{Repairs, reconcile};
 pub use refusal::locked;

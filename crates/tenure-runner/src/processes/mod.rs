@@ -104,6 +104,13 @@ pub fn end(bond: Bond<'_>, manner: Manner) -> io::Result<Left> {
     Ok(Left { survivors, own_line: eyes.met_own_line() })
 }
 
+/// What lives of the attempt, less the caller and its ancestors. Nothing is signalled.
+pub fn find(bond: Bond<'_>) -> io::Result<Vec<Survivor>> {
+    let mut eyes = sys::Eyes::new(bond)?;
+    let members = eyes.look()?;
+    Ok(members.iter().map(|m| Survivor { pid: m.pid, command: eyes.name(m) }).collect())
+}
+
 fn end_within(sight: &mut dyn Sight, manner: Manner, patience: Duration) -> io::Result<Vec<Survivor>> {
     let (first, grace) = match manner {
         Manner::AtOnce => (Signal::KILL, Duration::ZERO),
