@@ -100,7 +100,10 @@ fn about_statuses(view: &dyn View, tasks: &[Task], flaws: &mut Vec<Flaw>) -> Res
         let events = view.events(&EventFilter { since, limit: PIECE, ..EventFilter::default() })?;
         let Some(last) = events.last() else { break };
         since = last.seq;
-        told.extend(events.into_iter().filter_map(|event| Some((event.task?, event.to?))));
+        told.extend(events.into_iter().filter_map(|event| {
+            let begun = (event.kind == EventKind::TaskCreated).then_some(TaskStatus::Pending);
+            Some((event.task?, event.to.or(begun)?))
+        }));
     }
     for task in tasks {
         let told = told.get(&task.id).copied();

@@ -17,6 +17,7 @@ mod bad_text;
 mod config;
 mod demo;
 mod discovery;
+mod doctor;
 mod dry_run;
 mod events;
 mod exit_codes;

@@ -22,6 +22,7 @@ mod world;
 mod chart;
 mod cron;
 mod death;
+mod doctor;
 mod dry_run;
 mod identity;
 mod machine;

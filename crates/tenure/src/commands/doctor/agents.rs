@@ -34,9 +34,11 @@ pub(super) fn examine(app: &App<'_>, place: Option<&Place>, found: &mut Examinat
     for name in wanted {
         if let Err(error) = preset::resolve(&name, &config.presets, &root, path) {
             let severity = if unattended { Severity::Problem } else { Severity::Warning };
-            let other =
-                found.agents.first().and_then(|agent| agent["preset"].as_str()).unwrap_or("codex").to_owned();
-            let command = format!("tenure config set runners.preset {other}");
+            let other = found.agents.first().and_then(|agent| agent["preset"].as_str());
+            let command = other.map_or_else(
+                || "tenure config edit".to_owned(),
+                |other| format!("tenure config set runners.preset {}", crate::shell::quote(other)),
+            );
             found
                 .findings
                 .push(Finding { severity, ..Finding::problem("agents", error.to_string(), command) });

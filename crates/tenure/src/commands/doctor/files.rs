@@ -19,8 +19,9 @@ const NOTHING: u64 = 5 * 1024 * 1024;
 /// What is ours alone: the folders, and all of a database. The configuration is the user's to share.
 fn private(app: &App<'_>, place: Option<&Place>) -> Vec<PathBuf> {
     let folders = place.map(Place::folder).into_iter().chain(app.env.home());
-    let names = ["", "tenure.db", "tenure.db-wal", "tenure.db-shm", "tenure.gate.lock", "tenure.queue.lock"];
-    folders.flat_map(|folder| names.map(|name| folder.join(name))).filter(|path| path.exists()).collect()
+    let names = ["tenure.db", "tenure.db-wal", "tenure.db-shm", "tenure.gate.lock", "tenure.queue.lock"];
+    let with_files = |folder: PathBuf| names.map(|name| folder.join(name)).into_iter().chain([folder]);
+    folders.flat_map(with_files).filter(|path| path.exists()).collect()
 }
 
 pub(super) fn examine(app: &App<'_>, place: Option<&Place>, found: &mut Examination) {

@@ -6,7 +6,7 @@ use tenure_core::lease::{Attempt, Standing};
 use tenure_core::store::View;
 use tenure_core::{Error, Timestamp};
 use tenure_runner::processes::{self, Bond};
-use tenure_runner::{Scope, exclusion, finish_ending};
+use tenure_runner::{Scope, exclusion};
 
 use super::Examination;
 use super::finding::{FIX, Finding};
@@ -167,15 +167,17 @@ fn parked(view: &dyn View) -> Result<Vec<Finding>, Error> {
 pub(super) fn fix(app: &mut App<'_>, place: &Place) -> Outcome<()> {
     let Ok(open) = app.open_at(place.clone()) else { return Ok(()) };
     let actor = app.identity(&Who::default())?.holder.id;
-    let Ok(()) = mend(&open, &actor) else { return Ok(()) };
+    if let Err(error) = mend(&open, &actor) {
+        // The rest is found again, and told.
+        app.printer.warn(&format!("not everything could be put right: {error}"));
+        return Ok(());
+    }
     crate::clearing::after(app, &open, Scope::Abandoned, &actor)
 }
 
-/// What cannot be mended is found again, and told.
 fn mend(open: &Open<'_>, actor: &str) -> Result<(), Error> {
     open.store.check(true)?;
     let world = open.world();
     open.write(|tx| kernel::reconcile(tx, &world, actor))?;
-    finish_ending(open.store.as_ref(), &world, Scope::Abandoned, actor)?;
     open.write(|tx| kernel::mend(tx, &world, actor))
 }
