@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 use tenure_core::id::{SectionId, TaskId};
 use tenure_core::runner::{Runner, RunnerStatus};
@@ -55,6 +56,8 @@ impl Directory {
         )
         .map_err(|e| sql_error(&e))?;
         conn.busy_timeout(PATIENCE).map_err(|e| sql_error(&e))?;
+        // The last one out would lock everybody out while it tidies up; and a runner may be stopped just then.
+        conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(|e| sql_error(&e))?;
         let gate = Gate::beside(&path);
         let directory = Self { conn, gate, clock };
         directory.climb()?;

@@ -24,3 +24,4 @@ pub use connection::{OpenOptions, SqliteStore};
 pub use directory::{Directory, KnownProject, KnownRunner};
 pub use directory_wakeup::IdleProject;
 pub use doorbell::{Doorbell, sweep_doorbells};
+pub use gate::writer_of;

@@ -110,11 +110,13 @@ fn schedule(every: Duration) -> Result<String, TimerError> {
     match minutes {
         1 if whole => Ok("* * * * *".to_owned()),
         2..60 if whole && 60 % minutes == 0 => Ok(format!("*/{minutes} * * * *")),
-        60..=1440 if whole && minutes % 60 == 0 && 24 % (minutes / 60) == 0 => Ok(match minutes / 60 {
-            1 => "0 * * * *".to_owned(),
-            24 => "0 0 * * *".to_owned(),
-            hours => format!("0 */{hours} * * *"),
-        }),
+        60..=1440 if whole && minutes.is_multiple_of(60) && 24_u64.is_multiple_of(minutes / 60) => {
+            Ok(match minutes / 60 {
+                1 => "0 * * * *".to_owned(),
+                24 => "0 0 * * *".to_owned(),
+                hours => format!("0 */{hours} * * *"),
+            })
+        }
         _ => Err(TimerError::Impossible(format!(
             "cron cannot call every {}; set runners.wakeup.checkInterval to minutes that divide an hour",
             tenure_core::duration::format_short(every)

@@ -1,6 +1,7 @@
 //! A launchd agent: one property list.
 
 use std::ffi::OsStr;
+use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -11,14 +12,16 @@ pub fn plist(label: &str, call: &Call) -> Result<String, TimerError> {
         std::iter::once(&call.binary).chain(&call.path).chain(&call.home).map(String::as_str).collect();
     refuse_control(&given)?;
     let text = |value: &str| format!("<string>{}</string>", escape(value));
-    let words: String = [call.binary.as_str(), "runners", "wakeup", "--quiet", "--timer", "launchd"]
-        .iter()
-        .map(|word| format!("    {}\n", text(word)))
-        .collect();
-    let variables: String = [("PATH", &call.path), ("TENURE_HOME", &call.home)]
-        .into_iter()
-        .filter_map(|(name, value)| Some(format!("    <key>{name}</key>{}\n", text(value.as_deref()?))))
-        .collect();
+    let mut words = String::new();
+    for word in [call.binary.as_str(), "runners", "wakeup", "--quiet", "--timer", "launchd"] {
+        let _ = writeln!(words, "    {}", text(word));
+    }
+    let mut variables = String::new();
+    for (name, value) in [("PATH", &call.path), ("TENURE_HOME", &call.home)] {
+        if let Some(value) = value {
+            let _ = writeln!(variables, "    <key>{name}</key>{}", text(value));
+        }
+    }
     Ok(format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
          <!DOCTYPE plist PUBLIC \"-//Apple//DTD PLIST 1.0//EN\" \"http://www.apple.com/DTDs/PropertyList-1.0.dtd\">\n\

@@ -1,6 +1,7 @@
 //! A timer of the user's own systemd: two unit files.
 
 use std::ffi::OsStr;
+use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ pub fn units(call: &Call) -> Result<(String, String), TimerError> {
     let mut environment = String::new();
     for (name, value) in [("PATH", &call.path), ("TENURE_HOME", &call.home)] {
         if let Some(value) = value {
-            environment.push_str(&format!("Environment={}\n", quote(&format!("{name}={value}"))));
+            let _ = writeln!(environment, "Environment={}", quote(&format!("{name}={value}")));
         }
     }
     let service = format!(

@@ -189,6 +189,7 @@ pub(super) fn short(id: &str) -> &str {
 mod tests {
     use std::time::Duration;
 
+    use Liveness::{Alive, Dead, Unknown};
     use tenure_core::holder::Incarnation;
     use tenure_core::runner::RunnerStatus;
 
@@ -231,7 +232,7 @@ mod tests {
 
     fn with(liveness: Liveness, stale: bool) -> Seen {
         let seen = SeenRunner { runner: runner(), liveness, last_beat: NOW, stale, doorbell: None };
-        Seen { runners: vec![seen], litter: liveness == Liveness::Dead, ..ready() }
+        Seen { runners: vec![seen], litter: liveness == Dead, ..ready() }
     }
 
     fn parked_until(until: Timestamp) -> Seen {
@@ -272,7 +273,6 @@ mod tests {
             litter: a.litter || b.litter,
             ..a
         };
-        use Liveness::{Alive, Dead, Unknown};
         let table: Vec<(&str, Seen, Done, &str)> = vec![
             ("nothing to do", nothing(), fresh.clone(), "rest:idle"),
             ("ready work and no runner", ready(), fresh.clone(), "start:started"),

@@ -54,6 +54,8 @@ pub struct Ward<'a> {
     /// There is an agent for what is in review.
     pub reviewing: bool,
     pub dry_run: bool,
+    /// Who keeps others from writing to the store now, if that is known.
+    pub writer: &'a dyn Fn() -> Option<u32>,
     /// Lines for the log.
     pub say: &'a dyn Fn(&str),
     /// Starts a runner, as the one that was lost if there was one. Its id.
@@ -163,13 +165,17 @@ enum Answer {
 fn rouse(ward: &Ward<'_>, silent: &SeenRunner) -> Result<Answer> {
     let (short, pid) = (chart::short(&silent.runner.id), silent.runner.process.process.pid);
     (ward.say)(&format!("Runner {short} (pid {pid}) is silent; ringing it"));
-    // Through the gate, on purpose: if that is stuck no runner can beat, and it is not the runner that hangs.
-    ward.store.write(Durability::Process, |tx| {
+    let rung = ward.store.write(Durability::Process, |tx| {
         if let Some(doorbell) = &silent.doorbell {
             tx.ring(doorbell);
         }
         Ok(())
-    })?;
+    });
+    match rung {
+        // A store that somebody else keeps locked lets no runner beat: it is not the runner that hangs.
+        Err(error) if (ward.writer)() != Some(pid) => return Err(error),
+        _ => {}
+    }
     let end = Instant::now() + GRACE;
     while Instant::now() < end {
         let now = ward.store.read(|view| match view.runner(&silent.runner.id)? {
@@ -181,9 +187,8 @@ fn rouse(ward: &Ward<'_>, silent: &SeenRunner) -> Result<Answer> {
                 return Ok(Answer::Ended("had hung and is dead now"));
             }
             Some(now) if now.stale => std::thread::sleep(LOOK_AGAIN),
-            Some(_) => return Ok(Answer::Alive),
-            // It woke up, and has said goodbye.
-            None => return Ok(Answer::Alive),
+            // A sign of life; or it has said goodbye, which is one.
+            _ => return Ok(Answer::Alive),
         }
     }
     (ward.say)(&format!("Runner {short} (pid {pid}) does not answer; killing it"));

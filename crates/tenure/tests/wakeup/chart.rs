@@ -22,7 +22,7 @@ fn at_work(project: &Project<'_>, key: &str) -> u32 {
 }
 
 /// As if it had been silent for an hour.
-fn make_silent(project: &Project<'_>) {
+pub(crate) fn make_silent(project: &Project<'_>) {
     project.sql(
         "UPDATE runners SET heartbeat_at = heartbeat_at - 3600000 WHERE completed_at IS NULL;
          UPDATE leases SET heartbeat_at = heartbeat_at - 3600000, expires_at = expires_at - 3600000
@@ -91,8 +91,7 @@ fn every_path_of_the_chart_on_real_processes() {
 
     // Two that hang. One of them was only asleep: it goes on when its doorbell rings.
     for (project, pid) in [(&hangs, hangs_pid), (&wakes, wakes_pid)] {
-        processes::signal(pid, Signal::STOP);
-        until("it has stopped", || processes::state(pid) == Some('T'));
+        project.stop_between_writes(pid);
         make_silent(project);
     }
     let wake_up = machine.spawn(&["--json", "runners", "wakeup"]);
@@ -177,7 +176,7 @@ fn quiet_says_nothing_unless_something_is_wrong() {
 
 #[test]
 fn projects_below_the_configured_paths_need_not_be_registered() {
-    let machine = Machine::with(&format!("{}", crate::machine::USUAL).replace(
+    let machine = Machine::with(&crate::machine::USUAL.replace(
         "runners: {preset: pretend,",
         "runners: {preset: pretend, wakeup: {projectPaths: ['~/src', '~', /nowhere/at/all]},",
     ));

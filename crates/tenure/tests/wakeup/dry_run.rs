@@ -35,7 +35,7 @@ fn a_dry_run_changes_no_byte_and_no_process() {
     hangs.task("H", &["mark begun-H", "wait go"]);
     let silent = hangs.runner(&[]);
     machine.wait_for("begun-H");
-    processes::signal(silent, Signal::STOP);
+    hangs.stop_between_writes(silent);
     let stale = machine.project("stalelock");
     stale.task("S", &[]);
     std::fs::write(

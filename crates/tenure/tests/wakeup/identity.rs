@@ -68,7 +68,7 @@ fn a_runner_that_was_stopped_past_its_time_and_goes_on_when_it_is_rung_is_left_a
     let machine = Machine::new();
     let project = machine.project("p");
     let pid = project.runner(&["--idle-timeout", "10m"]);
-    processes::signal(pid, Signal::STOP);
+    project.stop_between_writes(pid);
     until("it has been silent for too long", || machine.wake_up(&["--dry-run"])["p"].0 == "restarted");
     let wake_up = machine.spawn(&["--json", "runners", "wakeup"]);
     until("it was rung", || machine.wakeup_log().contains("is silent; ringing it"));

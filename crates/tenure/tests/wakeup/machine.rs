@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -103,7 +104,9 @@ impl Machine {
     pub(crate) fn wake_up(&self, more: &[&str]) -> BTreeMap<String, (String, String)> {
         let mut args = vec!["--json", "runners", "wakeup"];
         args.extend(more);
-        decisions(&self.run(&args).json()["data"])
+        let answer = self.run(&args);
+        assert_eq!(answer.json()["success"], true, "{answer:?}");
+        decisions(&answer.json()["data"])
     }
 
     pub(crate) fn wakeup_log(&self) -> String {
@@ -216,11 +219,23 @@ impl Project<'_> {
         events.iter().filter(|event| event["taskId"] == id && event["to"] == status).count()
     }
 
+    /// Stops a process while it is not writing: inside the gate it would keep everybody from it.
+    pub(crate) fn stop_between_writes(&self, pid: u32) {
+        let queue = lock(&self.database().with_extension("queue.lock"));
+        let gate = self.hold_writers();
+        processes::signal(pid, Signal::STOP);
+        until("it has stopped", || processes::state(pid) == Some('T'));
+        drop((gate, queue));
+    }
+
     /// Closes the gate before the store: nobody can write until this is dropped.
     pub(crate) fn hold_writers(&self) -> File {
-        let path = self.database().with_extension("gate.lock");
-        let file = File::options().read(true).write(true).create(true).truncate(false).open(path).unwrap();
-        file.lock().unwrap();
-        file
+        lock(&self.database().with_extension("gate.lock"))
     }
+}
+
+fn lock(path: &Path) -> File {
+    let file = File::options().read(true).write(true).create(true).truncate(false).open(path).unwrap();
+    file.lock().unwrap();
+    file
 }

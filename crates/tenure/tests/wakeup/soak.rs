@@ -99,7 +99,7 @@ fn whatever_dies_everything_is_done_in_the_end_and_completed_once() {
         locks: 0,
         wake_ups: 0,
     };
-    let end = Instant::now() + Duration::from_secs(full_or(60, 12));
+    let end = Instant::now() + Duration::from_secs(full_or(60, 8));
     while Instant::now() < end {
         days.something_happens();
     }

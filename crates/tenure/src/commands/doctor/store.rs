@@ -59,12 +59,11 @@ pub(super) fn examine(app: &mut App<'_>, place: &Place, found: &mut Examination)
         Err(error) => found.findings.push(Finding::problem("store", error.to_string(), set_aside(place))),
     }
     for lock in exclusion::peek(&place.root) {
-        let sentence = match lock.skip {
-            true => format!("runners stand aside: {lock}"),
-            false => format!(
-                "an exclusive lock of a dead process is left ({}); the next check removes it",
-                lock.holder.clone().unwrap_or_default()
-            ),
+        let sentence = if lock.skip {
+            format!("runners stand aside: {lock}")
+        } else {
+            let who = lock.holder.clone().unwrap_or_default();
+            format!("an exclusive lock of a dead process is left ({who}); the next check removes it")
         };
         found.findings.push(Finding::warning("exclusive lock", sentence, "tenure exclusive status"));
     }

@@ -36,7 +36,8 @@ pub(super) fn examine(app: &App<'_>, place: Option<&Place>, found: &mut Examinat
             return Ok(());
         }
     }
-    timer(app, found)
+    timer(app, found);
+    Ok(())
 }
 
 fn registry(place: Option<&Place>, directory: Option<&Directory>, found: &mut Examination) -> Outcome<()> {
@@ -72,13 +73,13 @@ fn registry(place: Option<&Place>, directory: Option<&Directory>, found: &mut Ex
     Ok(())
 }
 
-fn timer(app: &App<'_>, found: &mut Examination) -> Outcome<()> {
+fn timer(app: &App<'_>, found: &mut Examination) {
     let timers = match cron::look(app, &Kind::ALL) {
         Ok(timers) => timers,
         // A mistake in the configuration is the store's finding already.
         Err(report) => {
             found.findings.push(Finding::problem("timer", report.message, "tenure config validate"));
-            return Ok(());
+            return;
         }
     };
     let now = app.env.clock.now();
@@ -112,7 +113,6 @@ fn timer(app: &App<'_>, found: &mut Examination) -> Outcome<()> {
         let sentence = "no timer is installed, so nothing is started by itself";
         found.findings.push(Finding::warning("timer", sentence, "tenure runners cron install"));
     }
-    Ok(())
 }
 
 fn how_to_start(kind: Kind) -> &'static str {

@@ -163,12 +163,11 @@ fn uninstall(app: &mut App<'_>, with: With) -> Outcome<Answer> {
         }
     }
     let mut text = Text::new();
-    match removed.is_empty() {
-        true => text.line("No timer was installed."),
-        false => {
-            text.line(format!("{} the timer of {}", app.past("Removed", "Would remove"), removed.join(", ")))
-        }
-    };
+    if removed.is_empty() {
+        text.line("No timer was installed.");
+    } else {
+        text.line(format!("{} the timer of {}", app.past("Removed", "Would remove"), removed.join(", ")));
+    }
     Ok(Answer::new(json!({"removed": removed, "total": removed.len()}), text))
 }
 

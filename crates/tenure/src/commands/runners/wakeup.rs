@@ -42,6 +42,9 @@ pub(crate) struct Args {
 /// It is over before the next one begins.
 const DEADLINE: Duration = Duration::from_secs(50);
 
+/// How long a project's store may keep its wake-up waiting. The next one comes soon.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 /// A project to look at, and the state of its files before that.
 struct Job {
     root: PathBuf,
@@ -53,7 +56,11 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let deadline = Instant::now() + limit;
     let home = app.home()?;
     if let (Some(timer), false) = (args.timer, app.global.dry_run) {
-        app.directory()?.note_fired(timer.as_str())?;
+        let noted = app.directory().and_then(|directory| Ok(directory.note_fired(timer.as_str())?));
+        // Whoever keeps the directory from being written does not keep the projects from being served.
+        if let Err(report) = noted {
+            app.printer.warn(&format!("it cannot be noted that the timer has called: {}", report.message));
+        }
     }
     let _turn = match take_turn(app, &home)? {
         Turn::Ours(lock) => lock,
@@ -91,7 +98,8 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         }
     }
     let roots: Vec<PathBuf> = jobs.iter().map(|job| job.root.clone()).collect();
-    let (env, global) = (app.env.clone(), app.global.clone());
+    let env = app.env.clone();
+    let global = Global { timeout: Some(limit.min(PATIENCE)), ..app.global.clone() };
     let log = (!app.global.dry_run).then(|| {
         Arc::new(DaemonLog::shared(&home.join("runners").join("logs"), "wakeup.log", app.env.clock.clone()))
     });
@@ -234,6 +242,7 @@ fn look_after(app: &mut App<'_>, log: Option<&DaemonLog>, job: &Job) -> Outcome<
         presets: std::iter::once(runners.preset.clone()).chain(reviewer.clone()).collect(),
         reviewing: reviewer.is_some(),
         dry_run: app.global.dry_run,
+        writer: &|| tenure_sqlite::writer_of(&open.place.database()),
         say: &say,
         start: &start,
     };
