@@ -32,6 +32,7 @@ mod projects;
 mod sections;
 mod status;
 mod tasks;
+mod wakeup;
 mod walk;
 mod whoami;
 mod why;
