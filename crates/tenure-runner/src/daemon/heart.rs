@@ -96,16 +96,18 @@ impl Heart<'_> {
         let every = rhythm(self.orders.timing.heartbeat, self.orders.timing.stale);
         let mut store: Option<Box<dyn Store>> = None;
         let mut beaten = Instant::now();
+        let mut wished = false;
         loop {
-            let nap = every.saturating_sub(beaten.elapsed());
+            let pause = if wished { every.min(FASTEST) } else { every };
+            let nap = pause.saturating_sub(beaten.elapsed());
             if until_any(&[wishes.as_fd()], nap).first() == Some(&true) {
                 if is_over(wishes) {
                     return;
                 }
-                if beaten.elapsed() < FASTEST.min(every) {
-                    continue;
-                }
+                wished = true;
+                continue;
             }
+            wished = false;
             beaten = Instant::now();
             if let Some(loss) = self.database.loss() {
                 pulse.lose(format!("{loss}"));

@@ -80,3 +80,28 @@ fn a_runner_that_was_stopped_past_its_time_and_goes_on_when_it_is_rung_is_left_a
     assert_eq!(machine.wake_up(&[])["p"].0, "running");
     assert_eq!(project.runners().len(), 1);
 }
+
+/// As after a night in a closed laptop: by the clock it was silent for hours, and by its own count the next beat is far.
+#[test]
+fn a_runner_that_is_rung_beats_at_once_however_far_its_next_beat_is() {
+    let slow = crate::machine::USUAL
+        .replace("heartbeatInterval: 500ms, staleTimeout: 3s", "heartbeatInterval: 10m, staleTimeout: 30m")
+        .replace("taskTimeout: 10s", "taskTimeout: 60m");
+    let machine = Machine::with(&slow);
+    let idle = machine.project("idle");
+    let working = machine.project("working");
+    working.task("A", &["mark begun", "wait go"]);
+    let pids = [idle.runner(&["--idle-timeout", "10m"]), working.runner(&[])];
+    machine.wait_for("begun");
+    for project in [&idle, &working] {
+        crate::chart::make_silent(project);
+    }
+    let decided = machine.wake_up(&[]);
+    for name in ["idle", "working"] {
+        assert_eq!(decided[name].0, "running", "{decided:?}");
+        assert!(decided[name].1.ends_with("it answered when it was rung"), "{decided:?}");
+    }
+    assert!(pids.into_iter().all(processes::is_alive));
+    machine.give("go");
+    working.wait_until("A", "completed");
+}
