@@ -20,27 +20,35 @@ pub enum Rest {
     Until(Option<Timestamp>),
 }
 
+/// Nearly always there is nothing, and a look is mostly the reading of statements; so the question for the next task,
+/// which is the longest of them, is asked only where there could be one.
 pub(super) fn look(view: &dyn View, ward: &Ward<'_>, locked: Option<String>) -> Result<(Seen, Rest)> {
     let now = view.now();
-    let judge = ward.world.judge;
-    let eyes = ward.world.eyes(view, None)?;
-    let runners = view
-        .runners(0)?
-        .into_iter()
-        .map(|runner| seen_runner(view, ward, runner))
-        .collect::<Result<Vec<_>>>()?;
+    let leases = view.leases(&LeaseFilter::default())?;
+    let runners = view.runners(0)?;
     let attempts = view.open_attempts()?;
+    let recorded =
+        !runners.is_empty() || !attempts.is_empty() || leases.iter().any(|lease| lease.process.is_some());
+    let rest = if recorded || view.count_tickets()? > 0 {
+        Rest::Unknown
+    } else {
+        Rest::Until(leases.iter().map(|lease| lease.expires_at).min())
+    };
+    let eyes = match rest {
+        Rest::Unknown => ward.world.eyes(view, None)?,
+        Rest::Until(_) => Eyes { me: None, dead: Vec::new(), ticket_life: ward.world.policy.ticket_life },
+    };
+    let runners =
+        runners.into_iter().map(|runner| seen_runner(view, ward, runner)).collect::<Result<Vec<_>>>()?;
     let litter = !eyes.dead.is_empty()
         || runners.iter().any(|r| r.liveness == Liveness::Dead)
-        || attempts.iter().any(|a| judge.liveness(&a.owner) == Liveness::Dead);
-    let mut parked = view.parked_presets()?;
-    parked.retain(|health| ward.presets.contains(&health.preset));
-    let rest = if runners.is_empty() && attempts.is_empty() && view.recorded_processes()?.is_empty() {
-        Rest::Until(view.leases(&LeaseFilter::default())?.iter().map(|lease| lease.expires_at).min())
-    } else {
-        Rest::Unknown
-    };
+        || attempts.iter().any(|a| ward.world.judge.liveness(&a.owner) == Liveness::Dead);
     let work = work(view, ward, &eyes)?;
+    let mut parked = Vec::new();
+    if litter || matches!(work, Work::Ready(_)) {
+        parked = view.parked_presets()?;
+        parked.retain(|health| ward.presets.contains(&health.preset));
+    }
     Ok((Seen { now, enabled: ward.enabled, locked, runners, litter, work, parked }, rest))
 }
 
@@ -64,10 +72,15 @@ pub(super) fn seen_runner(view: &dyn View, ward: &Ward<'_>, runner: Runner) -> R
 }
 
 fn work(view: &dyn View, ward: &Ward<'_>, eyes: &Eyes) -> Result<Work> {
-    if let Some(id) = view.next_ready(None, eyes)? {
+    let counts = view.count_tasks()?;
+    let count = |status: TaskStatus| counts.iter().find(|(s, _)| *s == status).map_or(0, |(_, n)| *n);
+    let (pending, held) = (count(TaskStatus::Pending), count(TaskStatus::InProgress));
+    if pending + held > 0
+        && let Some(id) = view.next_ready(None, eyes)?
+    {
         return Ok(Work::Ready(reference::task(view, id.as_str())?.key));
     }
-    if ward.reviewing {
+    if ward.reviewing && count(TaskStatus::Review) > 0 {
         let filter =
             TaskFilter { statuses: Some(vec![TaskStatus::Review]), limit: 50, ..TaskFilter::default() };
         for task in view.list_tasks(&filter, eyes)?.0 {
@@ -77,11 +90,8 @@ fn work(view: &dyn View, ward: &Ward<'_>, eyes: &Eyes) -> Result<Work> {
             }
         }
     }
-    let counts = view.count_tasks()?;
-    let count = |status: TaskStatus| counts.iter().find(|(s, _)| *s == status).map_or(0, |(_, n)| *n);
-    let all: u64 = counts.iter().map(|(_, n)| n).sum();
-    Ok(Work::None(match (count(TaskStatus::Pending), count(TaskStatus::InProgress)) {
-        (0, 0) if all == 0 => "there are no tasks".to_owned(),
+    Ok(Work::None(match (pending, held) {
+        (0, 0) if counts.iter().all(|(_, n)| *n == 0) => "there are no tasks".to_owned(),
         (0, 0) => "nothing is left to do".to_owned(),
         (0, held) => format!("all that is left is held by others ({held})"),
         (pending, _) => format!("nothing is ready ({pending} pending)"),

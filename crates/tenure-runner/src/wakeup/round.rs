@@ -5,8 +5,9 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-/// At the start of a day there may be as many runners to rouse, each of which takes its time to answer.
-const WORKERS: usize = 32;
+/// Looking keeps a processor busy, and more threads than a few only get in each other's way; rousing and starting is mostly
+/// waiting.
+const WORKERS: usize = 8;
 
 /// Does `work` for each job, and answers in their order. A job that is not done by the deadline has no answer; its thread
 /// is left behind and ends with the process.
