@@ -11,6 +11,7 @@ pub mod daemon;
 mod database;
 mod detach;
 mod ending;
+pub mod exclusion;
 pub mod hooks;
 mod keeper;
 mod outcome;
@@ -22,7 +23,9 @@ mod supervise;
 mod template;
 mod terminal;
 mod threshold;
+pub mod timer;
 mod wait;
+pub mod wakeup;
 mod watch;
 
 pub use beat::{Loss, OpenStore};

@@ -8,13 +8,14 @@ use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
-use tenure_core::store::{Durability, Store, Tx, View};
+use tenure_core::store::{Defect, Durability, Store, Tx, View};
 use tenure_core::{Clock, Error, Result, Timestamp};
 
 use crate::doorbell;
 use crate::error::{io_error, sql_error};
 use crate::filesystem;
 use crate::gate::Gate;
+use crate::integrity;
 use crate::migrate;
 
 /// About ten transactions.
@@ -157,6 +158,15 @@ impl Store for SqliteStore {
         doorbell::ring_all(&tx.rings);
         self.tidy_on_close();
         Ok(())
+    }
+
+    fn check(&self, mend: bool) -> Result<Vec<Defect>> {
+        if mend {
+            let _pass = self.gate.enter(self.options.patience)?;
+            self.set_durability(Durability::Power)?;
+            integrity::recount(&self.conn, self.options.dry_run)?;
+        }
+        integrity::check(&self.conn)
     }
 }
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 use tenure_core::id::{SectionId, TaskId};
 use tenure_core::runner::{Runner, RunnerStatus};
@@ -15,12 +16,13 @@ use crate::error::{io_error, sql_error};
 use crate::gate::Gate;
 use crate::rows::{json, parsed, to_json};
 
-const LATEST: i64 = 1;
-const SCHEMA: &str = include_str!("../schema/directory-001.sql");
+const RUNGS: [&str; 2] =
+    [include_str!("../schema/directory-001.sql"), include_str!("../schema/directory-002.sql")];
+const LATEST: i64 = 2;
 
 #[derive(Debug)]
 pub struct Directory {
-    conn: Connection,
+    pub(crate) conn: Connection,
     gate: Gate,
     clock: Arc<dyn Clock>,
 }
@@ -32,7 +34,11 @@ pub struct KnownProject {
     pub registered_at: Timestamp,
     pub last_seen_at: Timestamp,
     pub enabled: bool,
+    /// What `project.id` was when it was registered.
+    pub project_id: Option<String>,
 }
+
+const PROJECT_COLUMNS: &str = "path, name, registered_at, last_seen_at, enabled, project_id";
 
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -50,6 +56,8 @@ impl Directory {
         )
         .map_err(|e| sql_error(&e))?;
         conn.busy_timeout(PATIENCE).map_err(|e| sql_error(&e))?;
+        // The last one out would lock everybody out while it tidies up; and a runner may be stopped just then.
+        conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(|e| sql_error(&e))?;
         let gate = Gate::beside(&path);
         let directory = Self { conn, gate, clock };
         directory.climb()?;
@@ -72,35 +80,38 @@ impl Directory {
             return Ok(());
         }
         let _pass = self.gate.enter(PATIENCE)?;
-        if self.version()? == LATEST {
+        let from = usize::try_from(self.version()?).unwrap_or(0);
+        let rest = RUNGS.iter().skip(from).copied().collect::<String>();
+        if rest.is_empty() {
             return Ok(());
         }
         let climb = || -> rusqlite::Result<()> {
             self.conn.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
             self.conn
-                .execute_batch(&format!("BEGIN IMMEDIATE; {SCHEMA} PRAGMA user_version = {LATEST}; COMMIT;"))
+                .execute_batch(&format!("BEGIN IMMEDIATE; {rest} PRAGMA user_version = {LATEST}; COMMIT;"))
         };
         climb().map_err(|e| sql_error(&e))
     }
 
-    fn now(&self) -> i64 {
+    pub(crate) fn now(&self) -> i64 {
         self.clock.now().as_millis()
     }
 
-    fn write<T>(&self, body: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
+    pub(crate) fn write<T>(&self, body: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
         let _pass = self.gate.enter(PATIENCE)?;
         body(&self.conn).map_err(|e| sql_error(&e))
     }
 
     /// Enters a project, or notes that it was seen.
-    pub fn register(&self, path: &Path, name: Option<&str>) -> Result<()> {
+    pub fn register(&self, path: &Path, name: Option<&str>, project_id: Option<&str>) -> Result<()> {
         let now = self.now();
         self.write(|conn| {
             conn.execute(
-                "INSERT INTO known_projects (path, name, registered_at, last_seen_at, enabled)
-                 VALUES (?1, ?2, ?3, ?3, 1)
-                 ON CONFLICT (path) DO UPDATE SET last_seen_at = ?3, name = coalesce(?2, name)",
-                params![path.to_string_lossy(), name, now],
+                "INSERT INTO known_projects (path, name, registered_at, last_seen_at, enabled, project_id)
+                 VALUES (?1, ?2, ?3, ?3, 1, ?4)
+                 ON CONFLICT (path) DO UPDATE SET last_seen_at = ?3, name = coalesce(?2, name),
+                   project_id = coalesce(?4, project_id)",
+                params![path.to_string_lossy(), name, now, project_id],
             )
         })
         .map(drop)
@@ -128,7 +139,7 @@ impl Directory {
     pub fn project(&self, path: &Path) -> Result<Option<KnownProject>> {
         self.conn
             .query_row(
-                "SELECT path, name, registered_at, last_seen_at, enabled FROM known_projects WHERE path = ?1",
+                &format!("SELECT {PROJECT_COLUMNS} FROM known_projects WHERE path = ?1"),
                 [path.to_string_lossy()],
                 read_project,
             )
@@ -139,9 +150,7 @@ impl Directory {
     pub fn projects(&self) -> Result<Vec<KnownProject>> {
         let read = || -> rusqlite::Result<Vec<_>> {
             self.conn
-                .prepare(
-                    "SELECT path, name, registered_at, last_seen_at, enabled FROM known_projects ORDER BY path",
-                )?
+                .prepare(&format!("SELECT {PROJECT_COLUMNS} FROM known_projects ORDER BY path"))?
                 .query_map([], read_project)?
                 .collect()
         };
@@ -237,5 +246,6 @@ fn read_project(row: &rusqlite::Row<'_>) -> rusqlite::Result<KnownProject> {
         registered_at: Timestamp::from_millis(row.get(2)?),
         last_seen_at: Timestamp::from_millis(row.get(3)?),
         enabled: row.get(4)?,
+        project_id: row.get(5)?,
     })
 }

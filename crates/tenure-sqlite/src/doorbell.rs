@@ -65,6 +65,18 @@ fn private_folder(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Removes sockets that nobody listens to any more: their processes were killed. How many there were.
+pub fn sweep_doorbells(folder: &Path, remove: bool) -> usize {
+    let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
+    let Ok(socket) = UnixDatagram::unbound() else { return 0 };
+    let dead = entries.flatten().filter(|entry| {
+        let answer = socket.connect(entry.path());
+        let dead = answer.is_err_and(|e| e.kind() == io::ErrorKind::ConnectionRefused);
+        dead && (!remove || std::fs::remove_file(entry.path()).is_ok())
+    });
+    dead.count()
+}
+
 /// Rings each, as far as it goes. A receiver that is gone, full or not ours to reach will poll.
 pub(crate) fn ring_all(doorbells: &[String]) {
     if doorbells.is_empty() {

@@ -83,6 +83,13 @@ fn stuck(path: &Path) -> Error {
     }
 }
 
+/// Who keeps others from writing to this database now, where the system says so: the one inside the gate, or else the
+/// next before it.
+pub fn writer_of(database: &Path) -> Option<u32> {
+    let gate = Gate::beside(database);
+    holder_of(&gate.gate).or_else(|| holder_of(&gate.queue))
+}
+
 /// Who holds the OS lock, as the kernel's lock table says. Only Linux has one.
 fn holder_of(path: &Path) -> Option<u32> {
     use std::os::unix::fs::MetadataExt;

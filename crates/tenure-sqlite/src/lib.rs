@@ -6,11 +6,13 @@
 
 mod connection;
 mod directory;
+mod directory_wakeup;
 mod doorbell;
 mod error;
 mod feed;
 mod filesystem;
 mod gate;
+mod integrity;
 mod leases;
 mod migrate;
 mod ready;
@@ -21,4 +23,6 @@ mod tasks;
 
 pub use connection::{OpenOptions, SqliteStore};
 pub use directory::{Directory, KnownProject, KnownRunner};
-pub use doorbell::Doorbell;
+pub use directory_wakeup::IdleProject;
+pub use doorbell::{Doorbell, sweep_doorbells};
+pub use gate::writer_of;

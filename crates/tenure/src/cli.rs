@@ -7,8 +7,8 @@ use clap::{ArgAction, Args, Parser, Subcommand};
 
 use crate::app::parse_duration;
 use crate::commands::{
-    agents, completions, config, demo, events, exclusive, hooks, init, keep_lease, locks, man, msg, prime,
-    projects, runners, sections, start_attempt, status, tasks, whoami, why,
+    agents, completions, config, demo, doctor, events, exclusive, hooks, init, keep_lease, locks, man, msg,
+    prime, projects, runners, sections, start_attempt, status, tasks, whoami, why,
 };
 use crate::printer::CommandName;
 
@@ -91,6 +91,7 @@ pub(crate) enum Command {
     Hooks(hooks::Args),
     Config(config::Args),
     Prime(prime::Args),
+    Doctor(doctor::Args),
     Completions(completions::Args),
     Man(man::Args),
     #[command(hide = true)]
@@ -119,6 +120,7 @@ impl Command {
             Self::Hooks(args) => ("hooks", Some(args.subcommand())),
             Self::Config(args) => ("config", Some(args.subcommand())),
             Self::Prime(_) => ("prime", None),
+            Self::Doctor(_) => ("doctor", None),
             Self::Completions(_) => ("completions", None),
             Self::Man(_) => ("man", None),
             Self::StartAttempt(_) => ("start-attempt", None),

@@ -79,6 +79,17 @@ impl std::fmt::Debug for Output {
 }
 
 impl Output {
+    /// For work whose answer is a value.
+    pub(crate) fn nowhere() -> Self {
+        Self {
+            out: Box::new(io::sink()),
+            err: Box::new(io::sink()),
+            out_is_terminal: false,
+            err_is_terminal: false,
+            width: 80,
+        }
+    }
+
     pub fn standard() -> Self {
         let width = rustix::termios::tcgetwinsize(io::stdout()).map_or(80, |size| usize::from(size.ws_col));
         Self {

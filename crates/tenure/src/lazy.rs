@@ -10,8 +10,8 @@ use clap::{Args, Command};
 
 use crate::cli::Global;
 use crate::commands::{
-    agents, completions, config, demo, events, exclusive, hooks, init, keep_lease, locks, man, msg, prime,
-    projects, runners, sections, start_attempt, status, tasks, whoami, why,
+    agents, completions, config, demo, doctor, events, exclusive, hooks, init, keep_lease, locks, man, msg,
+    prime, projects, runners, sections, start_attempt, status, tasks, whoami, why,
 };
 
 /// A command's name, its other name, and what gives it its arguments.
@@ -35,6 +35,7 @@ const COMMANDS: &[Entry] = &[
     ("hooks", None, hooks::Args::augment_args),
     ("config", None, config::Args::augment_args),
     ("prime", None, prime::Args::augment_args),
+    ("doctor", None, doctor::Args::augment_args),
     ("completions", None, completions::Args::augment_args),
     ("man", None, man::Args::augment_args),
     ("start-attempt", None, start_attempt::Args::augment_args),

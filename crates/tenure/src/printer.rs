@@ -73,9 +73,9 @@ impl<'a> Printer<'a> {
         self.write(&text);
     }
 
-    /// A part of the answer that is shown before the rest is known. A program reads the whole.
-    pub(crate) fn part(&mut self, text: &Text) {
-        if !self.json && !self.quiet {
+    /// A part of the answer that is shown before the rest is known, or before a failure. A program reads the whole.
+    pub(crate) fn show(&mut self, text: &Text) {
+        if !self.json {
             let shown = text.render(self.look());
             self.write(&shown);
         }

@@ -62,7 +62,7 @@ pub(crate) fn place_for_init(start: &Path, home: Option<&Path>) -> Result<Place,
     Ok(Place { root })
 }
 
-fn is_home(folder: &Path, home: Option<&Path>) -> bool {
+pub(crate) fn is_home(folder: &Path, home: Option<&Path>) -> bool {
     let Some(home) = home else { return false };
     folder == home || folder.canonicalize().is_ok_and(|real| real == home)
 }

@@ -355,12 +355,17 @@ impl Listener {
 
 /// Our doorbell, in a folder of our own. Without one, the poll serves.
 pub(crate) fn bind(env: &Env) -> Option<Doorbell> {
-    let folder = match env.var("XDG_RUNTIME_DIR") {
-        Some(runtime) => PathBuf::from(runtime).join("tenure"),
-        None => std::env::temp_dir().join(format!("tenure-{}", rustix::process::geteuid().as_raw())),
-    };
+    let folder = doorbells(env);
     let name = format!("{}-{}", std::process::id(), env.ids.uuid());
     Doorbell::bind(&folder, &name).ok()
+}
+
+/// Where the sockets of this user's waiting processes are.
+pub(crate) fn doorbells(env: &Env) -> PathBuf {
+    match env.var("XDG_RUNTIME_DIR") {
+        Some(runtime) => PathBuf::from(runtime).join("tenure"),
+        None => std::env::temp_dir().join(format!("tenure-{}", rustix::process::geteuid().as_raw())),
+    }
 }
 
 /// What a person sees while waiting: a notice at once, and on a terminal a bar that moves.

@@ -10,6 +10,7 @@
 mod acquire;
 mod attempt;
 mod end;
+mod examine;
 mod line;
 mod reconcile;
 mod refusal;
@@ -27,6 +28,7 @@ pub use attempt::{
 };
 pub use end::{Finished, Forced, break_off, bury_lapsed, finish, force, let_go};
 pub(crate) use end::{bury, lock_task};
+pub use examine::{Flaw, examine, mend};
 pub use line::{join_line, keep_place, leave_line, waiting_before};
 pub use reconcile::{Repairs, reconcile};
 pub use refusal::locked;

@@ -40,6 +40,19 @@ pub trait Store: Send + fmt::Debug {
         durability: Durability,
         body: &mut dyn FnMut(&mut dyn Tx) -> Result<()>,
     ) -> Result<()>;
+
+    /// What the store itself finds wrong below the rows. With `mend` it puts right what it can.
+    fn check(&self, _mend: bool) -> Result<Vec<Defect>> {
+        Ok(Vec::new())
+    }
+}
+
+/// Something wrong with a store that no rule could have brought about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Defect {
+    pub what: String,
+    /// The store can put it right by itself.
+    pub mendable: bool,
 }
 
 impl dyn Store + '_ {

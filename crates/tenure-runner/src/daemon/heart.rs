@@ -1,8 +1,11 @@
 //! The runner's heartbeat: a thread of its own that keeps the place and the row alive while the runner works or idles.
 
+use std::io::{Read, Write};
+use std::net::Shutdown;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 use tenure_core::lease::Lease;
 use tenure_core::runner::Runner;
@@ -15,10 +18,15 @@ use crate::beat::{OpenStore, rhythm};
 use crate::database::DatabaseFile;
 use crate::wait::until_any;
 
+/// However often it is rung, a heart beats no faster.
+const FASTEST: Duration = Duration::from_secs(1);
+
 /// What the heart has found out, for the loop to ask.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Pulse {
     lost: Mutex<Option<String>>,
+    /// Hung up, it stops the heart; a byte makes it beat.
+    heart: UnixStream,
 }
 
 impl Pulse {
@@ -26,6 +34,11 @@ impl Pulse {
     pub(super) fn lost(&self) -> Option<Error> {
         let why = self.lost.lock().ok()?.clone()?;
         Some(Error::General(why))
+    }
+
+    /// Somebody rang: it may be to ask whether we are alive. After a sleep of the machine the next beat is far.
+    pub(super) fn quicken(&self) {
+        let _ = (&self.heart).write(&[1]);
     }
 
     fn lose(&self, why: String) {
@@ -41,9 +54,11 @@ pub(super) fn beside<T>(
     seat: &mut Seat,
     body: impl FnOnce(&mut Seat, &Pulse) -> Result<T>,
 ) -> Result<T> {
-    let pulse = Pulse::default();
     let broken = |e: std::io::Error| Error::General(format!("the heartbeat cannot be started: {e}"));
-    let (stop, stopped) = UnixStream::pair().map_err(broken)?;
+    let (own, theirs) = UnixStream::pair().map_err(broken)?;
+    own.set_nonblocking(true).map_err(broken)?;
+    theirs.set_nonblocking(true).map_err(broken)?;
+    let pulse = Pulse { lost: Mutex::default(), heart: own };
     let heart = Heart {
         open: site.open,
         world: site.world,
@@ -57,10 +72,10 @@ pub(super) fn beside<T>(
         let pulse = &pulse;
         std::thread::Builder::new()
             .name("runner-heartbeat".into())
-            .spawn_scoped(scope, move || heart.beat(&stopped, pulse))
+            .spawn_scoped(scope, move || heart.beat(&theirs, pulse))
             .map_err(broken)?;
         let answer = body(seat, pulse);
-        drop(stop);
+        let _ = pulse.heart.shutdown(Shutdown::Both);
         answer
     })
 }
@@ -77,13 +92,23 @@ struct Heart<'a> {
 }
 
 impl Heart<'_> {
-    fn beat(&self, stopped: &UnixStream, pulse: &Pulse) {
+    fn beat(&self, wishes: &UnixStream, pulse: &Pulse) {
         let every = rhythm(self.orders.timing.heartbeat, self.orders.timing.stale);
         let mut store: Option<Box<dyn Store>> = None;
+        let mut beaten = Instant::now();
+        let mut wished = false;
         loop {
-            if until_any(&[stopped.as_fd()], every).first() == Some(&true) {
-                return;
+            let pause = if wished { every.min(FASTEST) } else { every };
+            let nap = pause.saturating_sub(beaten.elapsed());
+            if until_any(&[wishes.as_fd()], nap).first() == Some(&true) {
+                if is_over(wishes) {
+                    return;
+                }
+                wished = true;
+                continue;
             }
+            wished = false;
+            beaten = Instant::now();
             if let Some(loss) = self.database.loss() {
                 pulse.lose(format!("{loss}"));
                 return;
@@ -112,6 +137,19 @@ impl Heart<'_> {
                 // A busy store is tried again with the next beat; the place lasts for several.
                 Ok(_) | Err(_) => {}
             }
+        }
+    }
+}
+
+/// Takes all wishes for a beat. Or is there nobody left to wish?
+fn is_over(mut wishes: &UnixStream) -> bool {
+    let mut bytes = [0; 64];
+    loop {
+        match wishes.read(&mut bytes) {
+            Ok(0) => return true,
+            Ok(_) => {}
+            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(e) => return e.kind() != std::io::ErrorKind::WouldBlock,
         }
     }
 }

@@ -12,6 +12,8 @@ use std::time::Duration;
 use tenure_core::text::escape_line;
 use tenure_core::{Clock, Timestamp};
 
+const LONG: u64 = 1024 * 1024;
+
 #[derive(Debug)]
 pub struct DaemonLog {
     path: PathBuf,
@@ -24,12 +26,24 @@ pub struct DaemonLog {
 impl DaemonLog {
     /// Opens `daemon-PID.log` in `folder`, making both.
     pub fn open(folder: &Path, pid: u32, echo: bool, clock: Arc<dyn Clock>) -> Self {
-        let path = folder.join(format!("daemon-{pid}.log"));
+        Self::at(folder, folder.join(format!("daemon-{pid}.log")), echo, clock)
+    }
+
+    fn at(folder: &Path, path: PathBuf, echo: bool, clock: Arc<dyn Clock>) -> Self {
         let file = private_folder(folder)
             .and_then(|()| File::options().append(true).create(true).mode(0o600).open(&path))
             .ok()
             .map(Mutex::new);
         Self { path, file, echo, clock }
+    }
+
+    /// Opens a log of that name, which many processes share one after the other. It begins anew when it is long.
+    pub fn shared(folder: &Path, name: &str, clock: Arc<dyn Clock>) -> Self {
+        let path = folder.join(name);
+        if fs::metadata(&path).is_ok_and(|found| found.len() > LONG) {
+            let _ = fs::rename(&path, path.with_extension("log.1"));
+        }
+        Self::at(folder, path, false, clock)
     }
 
     pub fn path(&self) -> &Path {

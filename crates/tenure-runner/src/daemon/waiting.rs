@@ -148,8 +148,11 @@ impl Loop<'_, '_> {
         let mut fds = vec![self.site.signals.as_fd()];
         fds.extend(self.site.doorbell.map(|bell| bell.fd));
         fds.extend(pidfd.as_ref().map(AsFd::as_fd));
-        until_any(&fds, limit);
+        let woken = until_any(&fds, limit);
         if let Some(bell) = self.site.doorbell {
+            if woken.get(1) == Some(&true) {
+                self.pulse.quicken();
+            }
             crate::beat::silence(bell.fd);
         }
         match self.site.signals.take() {

@@ -8,13 +8,13 @@ use tenure_core::runner::RunnerStatus;
 use tenure_core::store::Durability;
 use tenure_core::task::TaskStatus;
 use tenure_core::{Error, Result};
-use tenure_lock::should_skip_database;
 
 use super::heart::Pulse;
 use super::look::{self, Found};
 use super::place::{Seat, note};
 use super::waiting::Wait;
 use super::{Purpose, Site, agent, parking};
+use crate::exclusion;
 use crate::supervise::Ended;
 
 /// What has been done so far.
@@ -34,7 +34,7 @@ pub(super) enum Next {
 
 pub(super) struct Loop<'a, 's> {
     pub(super) site: &'a Site<'s>,
-    pulse: &'a Pulse,
+    pub(super) pulse: &'a Pulse,
     tally: Tally,
     /// The serial section that is kept from task to task.
     pub(super) section: Option<Lease>,
@@ -119,26 +119,16 @@ impl Loop<'_, '_> {
         }
     }
 
-    /// Our own lock file, and that of beads where the project has one: a tool may hold either.
     fn is_locked_out(&mut self) -> bool {
-        let beads = self.site.orders.root.join(".beads");
-        let mut folders = vec![self.site.orders.root.join(".tenure")];
-        if beads.is_dir() {
-            folders.push(beads);
-        }
-        let mut skip = false;
-        for folder in folders {
-            let decision = should_skip_database(&folder);
-            if let Some(line) = decision.log_line() {
-                if decision.skip {
-                    self.say(line);
-                } else {
-                    self.site.log.line(&line);
-                }
+        let said = exclusion::check(&self.site.orders.root);
+        for decision in &said {
+            if decision.skip {
+                self.say(decision.to_string());
+            } else {
+                self.site.log.line(&decision.to_string());
             }
-            skip |= decision.skip;
         }
-        skip
+        said.iter().any(|decision| decision.skip)
     }
 
     fn find(&mut self, seat: &Seat) -> Result<Found> {

@@ -23,11 +23,14 @@ mod linux;
 #[cfg(not(target_os = "linux"))]
 mod other;
 
+mod single;
+
 #[cfg(target_os = "linux")]
 use linux as sys;
 #[cfg(not(target_os = "linux"))]
 use other as sys;
 
+pub use single::signal_one;
 pub(crate) use sys::watch;
 
 /// How long a process may take to die of SIGKILL before it is called a survivor.
@@ -99,6 +102,13 @@ pub fn end(bond: Bond<'_>, manner: Manner) -> io::Result<Left> {
     let mut eyes = sys::Eyes::new(bond)?;
     let survivors = end_within(&mut eyes, manner, PATIENCE)?;
     Ok(Left { survivors, own_line: eyes.met_own_line() })
+}
+
+/// What lives of the attempt, less the caller and its ancestors. Nothing is signalled.
+pub fn find(bond: Bond<'_>) -> io::Result<Vec<Survivor>> {
+    let mut eyes = sys::Eyes::new(bond)?;
+    let members = eyes.look()?;
+    Ok(members.iter().map(|m| Survivor { pid: m.pid, command: eyes.name(m) }).collect())
 }
 
 fn end_within(sight: &mut dyn Sight, manner: Manner, patience: Duration) -> io::Result<Vec<Survivor>> {

@@ -2,6 +2,7 @@
 
 mod attempts;
 mod counters;
+mod examining;
 mod finishing;
 mod forcing;
 mod grants;
@@ -196,6 +197,11 @@ pub fn cases() -> Vec<(&'static str, Case)> {
             a_lease_is_read_as_it_was_granted_moved_and_ended,
             leases_are_listed_by_kind_resource_holder_and_age,
             agents_and_messages_are_read_as_they_were_written,
+        }
+        examining {
+            what_only_rules_have_written_is_sound_at_every_step,
+            what_a_crash_leaves_is_found_and_gone_after_one_reconcile,
+            what_no_rule_could_have_written_is_found_and_mended,
         }
         counters {
             open_dependencies_and_open_tasks_survive_random_edits,

@@ -55,7 +55,8 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     make(&place, &given, app)?;
     let config = app.config(Some(&place))?;
     let name = config.project.name.clone().unwrap_or(given);
-    if let Err(report) = register(app, &place, &name) {
+    let id = config.project.id.map(|id| id.to_string());
+    if let Err(report) = register(app, &place, &name, id.as_deref()) {
         app.printer.warn(&format!("the project was not registered: {}", report.message));
     }
     if existed {
@@ -67,7 +68,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         json!({
             "path": place.root,
             "name": name,
-            "projectId": config.project.id.map(|id| id.to_string()),
+            "projectId": id,
             "created": !existed,
         }),
         text,
@@ -149,7 +150,7 @@ fn io(error: &std::io::Error, verb: &str, path: &Path) -> Report {
     Report::io(error, ErrorCode::General, verb, path)
 }
 
-fn register(app: &App<'_>, place: &Place, name: &str) -> Outcome<()> {
+fn register(app: &App<'_>, place: &Place, name: &str, id: Option<&str>) -> Outcome<()> {
     let directory: Directory = app.directory()?;
-    Ok(directory.register(&place.root, Some(name))?)
+    Ok(directory.register(&place.root, Some(name), id)?)
 }

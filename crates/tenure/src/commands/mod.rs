@@ -9,6 +9,7 @@ pub(crate) mod agents;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod demo;
+pub(crate) mod doctor;
 mod event_view;
 pub(crate) mod events;
 pub(crate) mod exclusive;
@@ -51,6 +52,7 @@ pub(crate) fn dispatch(app: &mut App<'_>, command: Option<Command>) -> Outcome<O
         Some(Command::Hooks(args)) => return hooks::run(app, args),
         Some(Command::Config(args)) => config::run(app, args)?,
         Some(Command::Prime(args)) => prime::run(app, args)?,
+        Some(Command::Doctor(args)) => doctor::run(app, args)?,
         Some(Command::Completions(args)) => {
             completions::run(app, args);
             return Ok(None);

@@ -79,9 +79,22 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     }
 }
 
+fn is_there(project: &KnownProject) -> bool {
+    project.path.join(project::FOLDER).join(project::DATABASE).exists()
+}
+
+/// Where the project that was at `path` is now, as far as the registry knows: by its id, which a clone shares.
+pub(super) fn moved_to<'a>(path: &Path, known: &[&'a KnownProject]) -> Option<&'a Path> {
+    let id = known.iter().find(|project| project.path == path)?.project_id.as_ref()?;
+    let same = |other: &&&KnownProject| {
+        other.path != path && other.project_id.as_ref() == Some(id) && is_there(other)
+    };
+    known.iter().find(same).map(|other| other.path.as_path())
+}
+
 /// Whether the project is still where it was registered.
 fn state(project: &KnownProject) -> &'static str {
-    if !project.path.join(project::FOLDER).join(project::DATABASE).exists() {
+    if !is_there(project) {
         "missing"
     } else if project.enabled {
         "enabled"
@@ -107,6 +120,9 @@ fn list(app: &mut App<'_>) -> Outcome<Answer> {
         Some(directory) => directory.projects()?,
         None => Vec::new(),
     };
+    let all: Vec<&KnownProject> = projects.iter().collect();
+    let gone_to =
+        |project: &KnownProject| if is_there(project) { None } else { moved_to(&project.path, &all) };
     let mut text = Text::new();
     if projects.is_empty() {
         text.line("No projects yet.");
@@ -114,16 +130,31 @@ fn list(app: &mut App<'_>) -> Outcome<Answer> {
         let mut table = Table::new(&["NAME", "STATE", "PATH"]);
         for project in &projects {
             let style = if state(project) == "missing" { Style::Warn } else { Style::Plain };
+            let path = project.path.to_string_lossy();
+            let moved = gone_to(project).map(|to| format!(" (now at {})", to.display())).unwrap_or_default();
             table.styled_row(vec![
                 (Style::Plain, project.name.clone().unwrap_or_default()),
                 (style, state(project).to_owned()),
-                (Style::Plain, project.path.to_string_lossy().into_owned()),
+                (Style::Plain, format!("{path}{moved}")),
             ]);
         }
         text.table(&table, app.printer.look());
     }
-    let rows: Vec<_> = projects.iter().map(object).collect();
-    let answer = Answer::new(json!({"projects": rows, "total": rows.len()}), text);
+    let rows: Vec<_> = projects
+        .iter()
+        .map(|project| {
+            let mut row = object(project);
+            if let (Some(to), Some(fields)) = (gone_to(project), row.as_object_mut()) {
+                fields.insert("movedTo".into(), json!(to));
+            }
+            row
+        })
+        .collect();
+    let mut answer = Answer::new(json!({"projects": rows, "total": rows.len()}), text);
+    if let Some(gone) = projects.iter().find(|project| !is_there(project)) {
+        let path = crate::shell::last(&gone.path.to_string_lossy());
+        answer = answer.hint("forget one that is gone", format!("tenure projects remove {path}"));
+    }
     Ok(if projects.is_empty() { answer.hint("make one here", "tenure init") } else { answer })
 }
 
@@ -133,14 +164,14 @@ fn add(app: &mut App<'_>, path: Option<PathBuf>) -> Outcome<Answer> {
         None => app.start()?,
     };
     let place = app.find_from(&start)?;
-    let name = app.config(Some(&place))?.project.name;
+    let tenure_core::config::Project { name, id } = app.config(Some(&place))?.project;
     let mut text = Text::new();
     text.line(format!("{} {}", app.past("Registered", "Would register"), place.root.display()));
     if app.global.dry_run {
         return Ok(Answer::new(json!({"project": {"path": place.root, "name": name}}), text));
     }
     let directory = app.directory()?;
-    directory.register(&place.root, name.as_deref())?;
+    directory.register(&place.root, name.as_deref(), id.map(|id| id.to_string()).as_deref())?;
     let project = directory.project(&place.root)?;
     Ok(Answer::new(json!({"project": project.as_ref().map(object)}), text))
 }

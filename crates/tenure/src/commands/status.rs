@@ -76,7 +76,7 @@ fn show(app: &mut App<'_>, open: &Open<'_>, who: &Who) -> Outcome<Answer> {
     let registered = agents.iter().filter(|a| a.left_at.is_none()).count();
     let count = |status: TaskStatus| counts.iter().find(|(s, _)| *s == status).map_or(0, |(_, n)| *n);
     let total: u64 = counts.iter().map(|(_, n)| n).sum();
-    let exclusive = exclusive::seen(&open.place.folder());
+    let exclusive = exclusive::seen(&open.place.root);
 
     let name = open.config.project.name.clone();
     let mut text = Text::new();

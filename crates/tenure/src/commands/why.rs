@@ -49,6 +49,9 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     if reasons.iter().any(|r| r.kind == "ready" || r.kind == "review") {
         reasons.extend(open.read(|view| nobody_takes_it(view, app, &open, &identity))?);
     }
+    if reasons.iter().any(|r| r.kind == "no_runner") {
+        reasons.extend(nobody_starts_one(app, &open));
+    }
     if let Some(reason) = exclusive(&open) {
         reasons.insert(0, reason);
     }
@@ -65,7 +68,8 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         text.line(format!("  {}", reason.sentence));
     }
     let rows: Vec<Value> = reasons.iter().map(|r| json!({"kind": r.kind, "reason": r.sentence})).collect();
-    let moving = reasons.iter().all(|r| matches!(r.kind, "ready" | "held" | "finished" | "no_runner"));
+    let moving =
+        reasons.iter().all(|r| matches!(r.kind, "ready" | "held" | "finished" | "no_runner" | "no_timer"));
     let mut answer = Answer::new(
         json!({
             "task": subject.as_ref().map(tenure_core::wire::task_name),
@@ -228,12 +232,16 @@ fn about_project(
         kinds: Some(vec![tenure_core::lease::ResourceKind::Task]),
         ..LeaseFilter::default()
     })?;
+    if reasons.is_empty() && open_tasks > 0 {
+        let held = leases.iter().filter(|l| l.standing(view.now(), app.env.judge.as_ref()) == Standing::Live);
+        reasons.push(nothing_ready(open_tasks, u64::try_from(held.count()).unwrap_or(0)));
+    }
     for lease in leases.iter().take(20) {
         let key = lease_view::resource_name(view, &lease.resource)?;
         let waiting = kernel::waiting_before(view, &eyes, &lease.resource, None)?;
         reasons.push(held(app, lease, &key, view.now(), waiting, &key));
     }
-    if reasons.is_empty() && open_tasks > 0 {
+    if leases.is_empty() && reasons.iter().any(|r| r.kind == "nothing_ready") {
         let filter =
             TaskFilter { statuses: Some(vec![TaskStatus::Pending]), limit: 10, ..TaskFilter::default() };
         for task in view.list_tasks(&filter, &eyes)?.0 {
@@ -275,6 +283,73 @@ fn about_project(
     Ok(reasons)
 }
 
+/// All of it is held, all of it waits, or some of each.
+fn nothing_ready(open: u64, held: u64) -> Reason {
+    let count = |n: u64, one: &str, many: &str| {
+        if n == 1 { format!("1 task {one}") } else { format!("{n} tasks {many}") }
+    };
+    let sentence = match (held, open.saturating_sub(held)) {
+        (held, 0) => format!("Nothing is ready: {}.", count(held, "is held", "are held")),
+        (0, blocked) => {
+            format!("Nothing is ready: {}.", count(blocked, "waits for others", "wait for others"))
+        }
+        (held, blocked) => format!(
+            "Nothing is ready: {}, {}.",
+            count(held, "is held", "are held"),
+            count(blocked, "waits for others", "wait for others")
+        ),
+    };
+    Reason { kind: "nothing_ready", sentence, hint: None }
+}
+
+/// No runner is at work: will anybody start one?
+fn nobody_starts_one(app: &App<'_>, open: &Open<'_>) -> Option<Reason> {
+    let path = crate::shell::last(&open.place.root.to_string_lossy());
+    let reason = |kind, sentence: &str, why: &str, command: String| {
+        Some(Reason { kind, sentence: sentence.to_owned(), hint: Some(Hint::new(why, command)) })
+    };
+    let wakeup = &open.config.runners.wakeup;
+    if !wakeup.enabled {
+        let command = "tenure config set runners.wakeup.enabled true".to_owned();
+        return reason(
+            "wakeup_off",
+            "Wake-up is switched off: runners.wakeup.enabled is false.",
+            "switch it on",
+            command,
+        );
+    }
+    let home = app.env.home()?;
+    let directory = tenure_sqlite::Directory::open_existing(&home, app.env.clock.clone()).ok()?;
+    let known = directory.as_ref().and_then(|directory| directory.project(&open.place.root).ok().flatten());
+    match known {
+        None => {
+            let command = format!("tenure projects add {path}");
+            return reason("not_registered", "Wake-up does not know this project.", "register it", command);
+        }
+        Some(project) if !project.enabled => {
+            let command = format!("tenure projects enable {path}");
+            return reason(
+                "disabled",
+                "Wake-up is kept away from this project.",
+                "let it look again",
+                command,
+            );
+        }
+        Some(_) => {}
+    }
+    let last = super::runners::cron::fired(app).ok()?.into_iter().map(|(_, at)| at).max();
+    let ago = last.map(|at| app.env.clock.now().since(at));
+    if ago.is_some_and(|ago| ago <= super::runners::cron::patience(wakeup.check_interval)) {
+        let sentence = "The timer calls wake-up, which will start one.";
+        return reason("timer", sentence, "do it now", "tenure runners wakeup".to_owned());
+    }
+    let sentence = match ago {
+        Some(ago) => format!("No timer has called wake-up for {}.", format_rounded(ago)),
+        None => "No timer calls wake-up, so none is started by itself.".to_owned(),
+    };
+    reason("no_timer", &sentence, "install one", "tenure runners cron install".to_owned())
+}
+
 /// Something is ready: who would take it by itself?
 fn nobody_takes_it(
     view: &dyn View,
@@ -303,7 +378,7 @@ fn nobody_takes_it(
 
 /// Runners step aside for it, whatever else is ready.
 fn exclusive(open: &Open<'_>) -> Option<Reason> {
-    let seen = super::exclusive::seen(&open.place.folder())?;
+    let seen = super::exclusive::seen(&open.place.root)?;
     Some(Reason {
         kind: "exclusive",
         sentence: format!("The project is locked exclusively: {}; runners stand aside.", seen.sentence),

@@ -42,6 +42,9 @@ const WRITING: &[&[&str]] = &[
     &["config", "set", "locking.leaseTtl", "5m"],
     &["config", "set", "locking.leaseTtl", "5m", "--user"],
     &["config", "edit", "--user"],
+    &["runners", "wakeup"],
+    &["runners", "cron", "install", "--with", "systemd"],
+    &["doctor", "--fix"],
 ];
 
 fn prepare() -> TestEnv {
@@ -177,12 +180,15 @@ fn reading_commands_write_nothing_at_all() {
         &["config", "get", "locking"],
         &["config", "path"],
         &["config", "validate"],
+        &["runners", "cron"],
+        &["doctor", "--json"],
         &["completions", "bash"],
         &["man"],
         &["--help"],
     ] {
         let ran = env.run(words);
-        assert_eq!(ran.code, 0, "{ran}");
-        assert_eq!(env.snapshot(), files, "{ran}");
+        // A lease has lapsed there, which is what `doctor` is for.
+        assert_eq!(ran.code, if words[0] == "doctor" { 7 } else { 0 }, "{ran}");
+        assert!(env.snapshot() == files, "{ran}");
     }
 }

@@ -104,6 +104,15 @@ const EXAMPLES: &[Example] = examples! {
     "runners list": ["runners", "list"] or ["runners", "list", "--ended", "x"] => 2 "INVALID_ARGUMENTS";
     "runners stop": ["runners", "stop"] or ["runners", "stop", "nowhere"] => 4 "RUNNER_NOT_FOUND";
     "runners logs": ["runners", "logs", "--all"] or ["runners", "logs", "nowhere"] => 4 "RUNNER_NOT_FOUND";
+    "runners wakeup": ["runners", "wakeup", "--dry-run"] or
+        ["runners", "wakeup", "--config", "wrong.yaml"] => 3 "CONFIG_ERROR";
+    "runners cron": ["runners", "cron"] or ["runners", "cron", "--with"] => 2 "INVALID_ARGUMENTS";
+    "runners cron install": ["runners", "cron", "install", "--with", "systemd", "--dry-run"] or
+        ["runners", "cron", "install", "--with", "anacron"] => 2 "INVALID_ARGUMENTS";
+    "runners cron uninstall": ["runners", "cron", "uninstall", "--with", "launchd"] or
+        ["runners", "cron", "uninstall", "--with", "x"] => 2 "INVALID_ARGUMENTS";
+    "runners cron status": ["runners", "cron", "status"] or
+        ["runners", "cron", "status", "--config", "wrong.yaml"] => 3 "CONFIG_ERROR";
     "hooks": ["hooks"] or ["outside", "hooks"] => 3 "NOT_INITIALIZED";
     "hooks list": ["hooks", "list"] or ["outside", "hooks", "list"] => 3 "NOT_INITIALIZED";
     "hooks test": ["hooks", "test", "idle"] or ["hooks", "test", "nobody"] => 2 "INVALID_ARGUMENTS";
@@ -117,6 +126,7 @@ const EXAMPLES: &[Example] = examples! {
     "config validate": ["config", "validate"] or ["config", "validate", "wrong.yaml"] => 3 "CONFIG_ERROR";
     "config edit": ["config", "edit"] or ["config", "edit", "--config", "wrong.yaml"] => 3 "CONFIG_ERROR";
     "prime": ["prime"] or ["outside", "prime"] => 3 "NOT_INITIALIZED";
+    "doctor": ["doctor"] or ["doctor", "everything"] => 2 "INVALID_ARGUMENTS";
     "completions": ["completions", "bash"] or ["completions", "tcsh"] => 2 "INVALID_ARGUMENTS";
     "man": ["man"] or ["man", "nothing"] => 2 "INVALID_ARGUMENTS";
 };
@@ -157,7 +167,11 @@ fn prepare() -> TestEnv {
     );
     env.write("work/.tenure/.exclusive-lock", &stale);
     env.write("work/wrong.yaml", "lockng: {}\n");
-    env.set("EDITOR", "true").set("PATH", std::env::var("PATH").unwrap());
+    // Nobody's real crontab.
+    let bin = env.write("bin/crontab", "#!/bin/sh\necho 'no crontab for ann' >&2\nexit 1\n");
+    std::fs::set_permissions(&bin, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", bin.parent().unwrap().display(), std::env::var("PATH").unwrap());
+    env.set("EDITOR", "true").set("PATH", path);
     env
 }
 

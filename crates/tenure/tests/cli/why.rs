@@ -55,3 +55,55 @@ fn why_names_what_is_in_the_way_of_the_project() {
     };
     insta::assert_snapshot!("exclusively_locked", Story::project(exclusive).tell(&["why"]));
 }
+
+#[test]
+fn why_tells_a_project_that_is_held_from_one_that_waits_and_from_one_that_nobody_wakes() {
+    let held = |env: &mut TestEnv| {
+        steps(
+            env,
+            &[
+                "tasks add One --id ONE",
+                "tasks add Two --id TWO --depends-on ONE",
+                "tasks claim ONE --agent bob",
+            ],
+        );
+    };
+    insta::assert_snapshot!("everything_held_or_waiting", Story::project(held).tell(&["why"]));
+    let blocked = |env: &mut TestEnv| {
+        let lines = [
+            "tasks add One --id ONE",
+            "tasks add Two --id TWO --depends-on ONE",
+            "tasks add Three --id THREE --depends-on ONE",
+            "tasks update ONE --status failed",
+        ];
+        steps(env, &lines);
+    };
+    insta::assert_snapshot!("everything_blocked", Story::project(blocked).tell(&["why"]));
+    let kinds = |env: &TestEnv| {
+        let reasons = env.json(&["why"]).data()["reasons"].as_array().unwrap().clone();
+        reasons.iter().map(|r| r["kind"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let env = TestEnv::project();
+    steps(&env, &["tasks add One --id ONE"]);
+    assert_eq!(kinds(&env), ["ready", "no_runner", "no_timer"]);
+    // There is no agent here, so the wake-up itself fails; what counts is that the timer has called.
+    env.run(&["runners", "wakeup", "--timer", "cron", "--quiet"]);
+    assert_eq!(kinds(&env), ["ready", "no_runner", "timer"]);
+    env.later(Duration::from_mins(10));
+    assert_eq!(kinds(&env), ["ready", "no_runner", "no_timer"]);
+    env.ok(&["projects", "disable"]);
+    assert_eq!(kinds(&env), ["ready", "no_runner", "disabled"]);
+    env.ok(&["projects", "remove"]);
+    assert_eq!(kinds(&env), ["ready", "no_runner", "not_registered"]);
+    env.ok(&["config", "set", "runners.wakeup.enabled", "false"]);
+    assert_eq!(kinds(&env), ["ready", "no_runner", "wakeup_off"]);
+    let beads = |env: &mut TestEnv| {
+        env.write(
+            "work/.beads/.exclusive-lock",
+            r#"{"holder":"vc","pid":1,"hostname":"elsewhere","started_at":"2026-01-02T03:04:05Z"}"#,
+        );
+    };
+    let mut env = TestEnv::project();
+    beads(&mut env);
+    assert_eq!(kinds(&env)[0], "exclusive");
+}

@@ -277,7 +277,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    fn start(mut command: Command, folder: &Path) -> Self {
+    pub(crate) fn start(mut command: Command, folder: &Path) -> Self {
         static NUMBER: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let out = folder.join(number.to_string());

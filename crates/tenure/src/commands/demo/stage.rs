@@ -104,7 +104,9 @@ impl<'s, 'a> Stage<'s, 'a> {
 
     fn show(&mut self, text: &Text) {
         self.clear_progress();
-        self.app.printer.part(text);
+        if !self.app.printer.quiet {
+            self.app.printer.show(text);
+        }
     }
 
     fn is_alive(&self) -> bool {

@@ -130,8 +130,12 @@ pub(super) struct Seen {
     pub(super) object: Value,
 }
 
-/// Free and stale are in nobody's way.
-pub(super) fn seen(folder: &Path) -> Option<Seen> {
+/// The first lock of a project, our own or that of beads, that keeps runners away. Free and stale are in nobody's way.
+pub(super) fn seen(root: &Path) -> Option<Seen> {
+    tenure_runner::exclusion::folders(root).iter().find_map(|folder| seen_in(folder))
+}
+
+fn seen_in(folder: &Path) -> Option<Seen> {
     match ExclusiveLock::status(folder) {
         Ok(ExclusiveStatus::Held { lock, liveness }) => {
             Some(Seen { sentence: describe(&lock), object: object(&lock, liveness) })

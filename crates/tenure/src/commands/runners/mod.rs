@@ -8,15 +8,17 @@ use crate::app::App;
 use crate::project::Place;
 use crate::report::Outcome;
 
+pub(super) mod cron;
 mod list;
 mod logs;
 mod outside;
 mod start;
 mod stop;
+mod wakeup;
 
 pub(super) use list::runner_object;
 
-/// Runners: start agents on the backlog, list, stop, read logs
+/// Runners: start agents on the backlog, list, stop, read logs, wake up
 ///
 /// Example: tenure runners start --foreground
 #[derive(Debug, clap::Args)]
@@ -31,6 +33,8 @@ enum Verb {
     List(list::Args),
     Stop(stop::Args),
     Logs(logs::Args),
+    Wakeup(wakeup::Args),
+    Cron(cron::Args),
 }
 
 impl Args {
@@ -40,6 +44,8 @@ impl Args {
             None | Some(Verb::List(_)) => "list",
             Some(Verb::Stop(_)) => "stop",
             Some(Verb::Logs(_)) => "logs",
+            Some(Verb::Wakeup(_)) => "wakeup",
+            Some(Verb::Cron(_)) => "cron",
         }
     }
 }
@@ -50,6 +56,8 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
         Verb::List(args) => list::run(app, args).map(Some),
         Verb::Stop(args) => stop::run(app, args).map(Some),
         Verb::Logs(args) => logs::run(app, args),
+        Verb::Wakeup(args) => wakeup::run(app, args).map(Some),
+        Verb::Cron(args) => cron::run(app, args).map(Some),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::os::fd::AsFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use tenure_core::holder::Incarnation;
 use tenure_core::id::TaskId;
 use tenure_core::runner::Runner;
 use tenure_core::{ErrorCode, reference};
-use tenure_lock::should_skip_database;
 use tenure_runner::DatabaseFile;
 use tenure_runner::daemon::log::{DaemonLog, sweep};
 use tenure_runner::daemon::{self, Bell, Orders, Site, Summary, Timing};
+use tenure_runner::exclusion;
 use tenure_sqlite::{Doorbell, SqliteStore};
 
 use super::list::runner_object;
@@ -33,7 +33,7 @@ use crate::waiting;
 /// It goes on until nothing is left. The project's place for a runner taken is exit 6 at once.
 ///
 /// Example: tenure runners start --preset claude
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(crate) struct Args {
     /// Only this task, then stop
     #[arg(long, value_name = "T")]
@@ -61,6 +61,13 @@ pub(crate) struct Args {
     detached: bool,
 }
 
+impl Args {
+    /// In the place of one that was lost, or as the configuration says.
+    pub(super) fn instead_of(section: Option<String>, preset: Option<String>) -> Self {
+        Self { section, preset, ..Self::default() }
+    }
+}
+
 const NAME: CommandName = CommandName { command: "runners", subcommand: Some("start") };
 
 pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
@@ -69,8 +76,12 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
     }
     let open = app.open()?;
     let orders = orders(app, &open, &args)?;
-    let skip = should_skip_database(open.place.folder());
-    if skip.skip {
+    let locks = if app.global.dry_run {
+        exclusion::peek(&open.place.root)
+    } else {
+        exclusion::check(&open.place.root)
+    };
+    if let Some(skip) = locks.iter().find(|lock| lock.skip) {
         let who = skip.holder.clone().unwrap_or_else(|| "a malformed lock file".to_owned());
         let mut report =
             Report::new(ErrorCode::ExclusiveLocked, format!("the project is locked exclusively by {who}"));
@@ -83,7 +94,8 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
         return Ok(Some(Answer::new(json!({"runner": null, "preset": orders.preset}), text)));
     }
     if !args.foreground && !args.detached {
-        return detach(app, &open, &args).map(Some);
+        let start = app.start()?;
+        return launch(app, &start, &open.place.root, &args).map(|data| Some(launched(data)));
     }
     serve(app, &open, &orders, &args)
 }
@@ -148,10 +160,10 @@ fn workdir(app: &App<'_>, open: &Open<'_>) -> PathBuf {
 }
 
 /// Starts ourselves as a process of its own, and waits only until it has its place or says why not.
-fn detach(app: &mut App<'_>, open: &Open<'_>, args: &Args) -> Outcome<Answer> {
+pub(super) fn launch(app: &App<'_>, start: &Path, root: &Path, args: &Args) -> Outcome<Value> {
     let failed = |e: std::io::Error| Report::new(ErrorCode::General, format!("cannot start the runner: {e}"));
     let mut command = Command::new(crate::own_binary().map_err(failed)?);
-    command.arg("--json").arg("-C").arg(app.start()?);
+    command.arg("--json").arg("-C").arg(start);
     if let Some(config) = &app.global.config {
         command.arg("--config").arg(app.env.cwd.join(config));
     }
@@ -173,30 +185,31 @@ fn detach(app: &mut App<'_>, open: &Open<'_>, args: &Args) -> Outcome<Answer> {
         command.arg("--once");
     }
     command.env_clear().envs(&app.env.vars).env_remove("TENURE_ATTEMPT");
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).current_dir(&open.place.root);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).current_dir(root);
     let mut child = command.spawn().map_err(failed)?;
     let mut line = String::new();
     if let Some(stdout) = child.stdout.take() {
         BufReader::new(stdout).read_line(&mut line).map_err(failed)?;
     }
     let answer: Value = serde_json::from_str(&line).unwrap_or(Value::Null);
-    if answer["success"] == true {
-        let runner = &answer["data"]["runner"];
-        let short: String = runner["id"].as_str().unwrap_or_default().chars().take(8).collect();
-        let mut text = Text::new();
-        text.styled(Style::Good, "Started").and(
-            Style::Plain,
-            format!(
-                " runner {short} (pid {}) with {}",
-                runner["pid"],
-                answer["data"]["preset"].as_str().unwrap_or_default()
-            ),
-        );
-        return Ok(Answer::new(answer["data"].clone(), text)
-            .hint("see what it does", format!("tenure runners logs {short} --follow"))
-            .hint("stop it", format!("tenure runners stop {short}")));
-    }
-    Err(relayed(&answer["error"]))
+    if answer["success"] == true { Ok(answer["data"].clone()) } else { Err(relayed(&answer["error"])) }
+}
+
+fn launched(data: Value) -> Answer {
+    let runner = &data["runner"];
+    let short: String = runner["id"].as_str().unwrap_or_default().chars().take(8).collect();
+    let mut text = Text::new();
+    text.styled(Style::Good, "Started").and(
+        Style::Plain,
+        format!(
+            " runner {short} (pid {}) with {}",
+            runner["pid"],
+            data["preset"].as_str().unwrap_or_default()
+        ),
+    );
+    Answer::new(data, text)
+        .hint("see what it does", format!("tenure runners logs {short} --follow"))
+        .hint("stop it", format!("tenure runners stop {short}"))
 }
 
 /// The child's refusal, as our own.

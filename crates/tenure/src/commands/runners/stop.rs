@@ -1,14 +1,12 @@
 //! `tenure runners stop`.
 
-use std::os::fd::AsFd;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use tenure_core::ErrorCode;
-use tenure_core::holder::{Incarnation, Liveness};
 use tenure_core::runner::Runner;
+use tenure_runner::processes::signal_one;
 use tenure_sqlite::{Directory, KnownRunner};
 
 use super::list::known;
@@ -51,7 +49,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         let short: String = runner.id.chars().take(8).collect();
         if app.global.dry_run {
             text.line(format!("Would stop runner {short} (pid {})", runner.process.process.pid));
-        } else if end(app, &runner.process, args.force, grace(app, runner)) {
+        } else if end(app, runner, args.force) {
             if args.force {
                 super::reconcile_at(app, &runner.project_path)?;
             }
@@ -71,6 +69,12 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         .hint("see what it does", format!("tenure runners logs {short}")));
     }
     Ok(Answer::new(json!({"runners": stopped, "total": stopped.len()}), text))
+}
+
+/// False if it was asked and has not ended yet.
+fn end(app: &App<'_>, runner: &Runner, force: bool) -> bool {
+    let signal = if force { Signal::KILL } else { Signal::TERM };
+    signal_one(&runner.process, app.env.judge.as_ref(), signal, grace(app, runner)).unwrap_or(false)
 }
 
 fn grace(app: &App<'_>, runner: &Runner) -> Duration {
@@ -111,31 +115,4 @@ fn targets(app: &App<'_>, args: &Args) -> Outcome<Vec<KnownRunner>> {
 fn unknown(id: &str) -> Report {
     Report::new(ErrorCode::RunnerNotFound, format!("there is no runner {id}"))
         .hint("see them all", "tenure runners list")
-}
-
-/// Signals exactly that process and waits for its end. A recycled pid is never signalled.
-fn end(app: &App<'_>, who: &Incarnation, force: bool, patience: Duration) -> bool {
-    let pid = i32::try_from(who.process.pid).ok().and_then(Pid::from_raw);
-    let Some(pidfd) = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) else { return true };
-    // Asked after opening: from here on the descriptor means the process that was recorded, or none.
-    if app.env.judge.liveness(who) != Liveness::Alive {
-        return true;
-    }
-    let signal = if force { Signal::KILL } else { Signal::TERM };
-    let _ = pidfd_send_signal(&pidfd, signal);
-    let end = Instant::now() + patience;
-    loop {
-        let left = end.saturating_duration_since(Instant::now());
-        let timeout = Timespec {
-            tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: i64::from(left.subsec_nanos()),
-        };
-        let mut polled = [PollFd::from_borrowed_fd(pidfd.as_fd(), PollFlags::IN)];
-        match poll(&mut polled, Some(&timeout)) {
-            Ok(0) => return false,
-            Ok(_) => return true,
-            Err(_) if left.is_zero() => return false,
-            Err(_) => {}
-        }
-    }
 }

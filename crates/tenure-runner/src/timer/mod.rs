@@ -1,0 +1,206 @@
+//! Timers: having the machine call wake-up, by cron, a systemd user timer or a launchd agent.
+//!
+//! Guaranteed: whatever else is in the user's crontab stays as it is, byte for byte; what was installed runs with an
+//! empty environment, because the binary, PATH and a home of one's own are written into it; a runner that a wake-up
+//! starts outlives it. Not guaranteed: that the machine's service runs. Wake-up itself notes when a timer really called.
+
+pub mod cron;
+pub mod launchd;
+pub mod systemd;
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use crate::program;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Kind {
+    Cron,
+    Systemd,
+    Launchd,
+}
+
+impl Kind {
+    pub const ALL: [Self; 3] = [Self::Cron, Self::Systemd, Self::Launchd];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Cron => "cron",
+            Self::Systemd => "systemd",
+            Self::Launchd => "launchd",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == text)
+    }
+}
+
+/// What a timer is to run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call {
+    /// The absolute path of tenure itself.
+    pub binary: String,
+    /// So that the agents are found, and what they need.
+    pub path: Option<String>,
+    /// `TENURE_HOME`, unless it is the default.
+    pub home: Option<String>,
+    pub every: Duration,
+}
+
+/// Where timers are installed.
+#[derive(Debug, Clone)]
+pub struct Machine {
+    /// Of the caller, for the machine's own programs.
+    pub vars: BTreeMap<OsString, OsString>,
+    pub user_home: Option<PathBuf>,
+    /// `TENURE_HOME`, unless it is the default: each has a timer of its own.
+    pub home: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TimerError {
+    #[error("there is no `{0}` on PATH")]
+    NoProgram(&'static str),
+    #[error("HOME is not set")]
+    NoHome,
+    #[error("{program} failed: {said}")]
+    Failed { program: &'static str, said: String },
+    #[error("{0}")]
+    Impossible(String),
+    #[error("cannot write {}: {why}", path.display())]
+    File { path: PathBuf, why: String },
+}
+
+/// Something that calls wake-up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// The crontab's line, or the file.
+    pub shown: String,
+    /// The binary that it calls.
+    pub binary: Option<PathBuf>,
+}
+
+/// A timer that was installed, and what is left to do by hand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Installed {
+    pub entry: Entry,
+    /// The machine would not enable it; this command does.
+    pub enable: Option<String>,
+}
+
+/// This machine's way, if it has one.
+pub fn usual(machine: &Machine) -> Option<Kind> {
+    if cfg!(target_os = "macos") {
+        Some(Kind::Launchd)
+    } else if machine.has("crontab") {
+        Some(Kind::Cron)
+    } else if machine.has("systemctl") && Path::new("/run/systemd/system").exists() {
+        Some(Kind::Systemd)
+    } else {
+        None
+    }
+}
+
+pub fn install(kind: Kind, call: &Call, machine: &Machine) -> Result<Installed, TimerError> {
+    match kind {
+        Kind::Cron => cron::install(call, machine),
+        Kind::Systemd => systemd::install(call, machine),
+        Kind::Launchd => launchd::install(call, machine),
+    }
+}
+
+/// False if there was nothing to remove.
+pub fn uninstall(kind: Kind, machine: &Machine) -> Result<bool, TimerError> {
+    match kind {
+        Kind::Cron => cron::uninstall(machine),
+        Kind::Systemd => systemd::uninstall(machine),
+        Kind::Launchd => launchd::uninstall(machine),
+    }
+}
+
+/// What is installed. Changes nothing.
+pub fn find(kind: Kind, machine: &Machine) -> Result<Option<Entry>, TimerError> {
+    match kind {
+        Kind::Cron => cron::find(machine),
+        Kind::Systemd => Ok(systemd::find(machine)),
+        Kind::Launchd => Ok(launchd::find(machine)),
+    }
+}
+
+impl Machine {
+    pub(crate) fn has(&self, program: &str) -> bool {
+        self.find(program).is_some()
+    }
+
+    fn find(&self, program: &str) -> Option<PathBuf> {
+        let path = self.vars.get(&OsString::from("PATH")).map(OsString::as_os_str);
+        program::find(program, Path::new("/"), path).ok()
+    }
+
+    /// Runs one of the machine's own programs to its end.
+    fn run(&self, program: &'static str, args: &[&OsStr], input: &[u8]) -> Result<Output, TimerError> {
+        let found = self.find(program).ok_or(TimerError::NoProgram(program))?;
+        let failed = |e: std::io::Error| TimerError::Failed { program, said: e.to_string() };
+        let mut command = Command::new(found);
+        command.args(args).env_clear().envs(&self.vars).env("LC_ALL", "C");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(failed)?;
+        if let Some(mut stdin) = child.stdin.take() {
+            // Whoever does not read it says why by its exit code.
+            let _ = stdin.write_all(input);
+        }
+        child.wait_with_output().map_err(failed)
+    }
+
+    /// `tenure-wakeup`, and for a home of one's own a name of its own.
+    fn name(&self) -> String {
+        match &self.home {
+            None => "tenure-wakeup".to_owned(),
+            Some(home) => format!("tenure-wakeup-{:08x}", fnv(home.as_bytes())),
+        }
+    }
+}
+
+/// The same number for the same text, always.
+fn fnv(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
+}
+
+fn said(output: &Output) -> String {
+    let text = if output.stderr.is_empty() { &output.stdout } else { &output.stderr };
+    let text = String::from_utf8_lossy(text);
+    let text = text.trim();
+    if text.is_empty() { output.status.to_string() } else { text.to_owned() }
+}
+
+/// A file of the user's, whole or not at all.
+fn write(path: &Path, text: &str) -> Result<(), TimerError> {
+    let failed = |e: std::io::Error| TimerError::File { path: path.to_owned(), why: e.to_string() };
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    std::fs::create_dir_all(folder).map_err(failed)?;
+    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
+    file.write_all(text.as_bytes()).map_err(failed)?;
+    file.persist(path).map(drop).map_err(|e| failed(e.error))
+}
+
+fn remove(path: &Path) -> Result<bool, TimerError> {
+    match std::fs::remove_file(path) {
+        Ok(()) => Ok(true),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        Err(e) => Err(TimerError::File { path: path.to_owned(), why: e.to_string() }),
+    }
+}
+
+/// Neither a line of a crontab nor a unit file can hold these.
+fn refuse_control(words: &[&str]) -> Result<(), TimerError> {
+    match words.iter().find(|word| word.chars().any(char::is_control)) {
+        Some(word) => Err(TimerError::Impossible(format!("{word:?} has a control character in it"))),
+        None => Ok(()),
+    }
+}

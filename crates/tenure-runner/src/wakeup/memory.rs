@@ -1,0 +1,94 @@
+//! What need not be looked at again: a project that had nothing to do, and whose files are as they were.
+//!
+//! Guaranteed: whatever is committed to the store, or changed in a configuration file, after a mark was taken changes
+//! the next mark. What changes without a file, the passing of time and the death of processes, is the business of
+//! whoever remembers: see [`Rest`](super::look::Rest).
+
+use std::fmt::Write as _;
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tenure_core::Timestamp;
+
+/// Some file systems count in seconds. A file that was written just now may be written again under the same time.
+const TOO_YOUNG: Duration = Duration::from_secs(3);
+
+/// The state of the files on which a decision rests; to be taken before they are read. None if they cannot vouch for it.
+pub fn mark(root: &Path, user_config: Option<&Path>, now: Timestamp) -> Option<String> {
+    if crate::exclusion::folders(root).iter().any(|f| f.join(tenure_lock::EXCLUSIVE_LOCK_FILE).exists()) {
+        return None;
+    }
+    let folder = root.join(".tenure");
+    let mut files: Vec<PathBuf> =
+        ["tenure.db", "tenure.db-wal", "config.yaml"].iter().map(|f| folder.join(f)).collect();
+    files.extend(user_config.map(Path::to_owned));
+    let mut text = concat!(env!("CARGO_PKG_VERSION")).to_owned();
+    for path in files {
+        match std::fs::metadata(&path) {
+            // An empty log is as good as none, and comes and goes with readers.
+            Ok(found) if found.len() == 0 => text.push_str(" -"),
+            Ok(found) if is_young(&found, now) => return None,
+            Ok(found) => {
+                let _ = write!(
+                    text,
+                    " {}:{}:{}:{}.{}",
+                    found.dev(),
+                    found.ino(),
+                    found.len(),
+                    found.mtime(),
+                    found.mtime_nsec()
+                );
+            }
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => text.push_str(" -"),
+            Err(_) => return None,
+        }
+    }
+    Some(text)
+}
+
+fn is_young(file: &Metadata, now: Timestamp) -> bool {
+    file.mtime().saturating_mul(1000).saturating_add(file.mtime_nsec() / 1_000_000)
+        > now.before(TOO_YOUNG).as_millis()
+}
+
+#[cfg(test)]
+mod tests {
+    use tenure_core::{Clock, SystemClock};
+
+    use super::*;
+
+    #[test]
+    fn every_file_that_counts_changes_the_mark_and_a_lock_or_a_young_file_leaves_none() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join(".tenure");
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::write(folder.join("tenure.db"), "rows").unwrap();
+        let user = root.path().join("user.yaml");
+        let later = || SystemClock.now().after(Duration::from_mins(1));
+        let take = |now| mark(root.path(), Some(&user), now);
+        assert_eq!(take(SystemClock.now()), None, "just written");
+        let first = take(later());
+        assert!(first.is_some());
+        assert_eq!(take(later()), first, "nothing has changed");
+        std::fs::write(folder.join("tenure.db-wal"), "").unwrap();
+        assert_eq!(take(later()), first, "an empty log is no change");
+        let mut seen = vec![first];
+        for path in
+            [folder.join("tenure.db"), folder.join("tenure.db-wal"), folder.join("config.yaml"), user.clone()]
+        {
+            std::fs::write(path, "more than before").unwrap();
+            let next = take(later());
+            assert!(next.is_some() && !seen.contains(&next), "{next:?}");
+            seen.push(next);
+        }
+        std::fs::write(folder.join(".exclusive-lock"), "{}").unwrap();
+        assert_eq!(take(later()), None, "a lock has to be judged each time");
+        std::fs::remove_file(folder.join(".exclusive-lock")).unwrap();
+        assert!(take(later()).is_some());
+        std::fs::create_dir(root.path().join(".beads")).unwrap();
+        std::fs::write(root.path().join(".beads/.exclusive-lock"), "{}").unwrap();
+        assert_eq!(take(later()), None, "so has that of beads");
+    }
+}

@@ -1,0 +1,127 @@
+//! What an examination finds, and what is left to find after a repair.
+
+use tenure_core::event::{EventKind, NewEvent};
+use tenure_core::holder::Caller;
+use tenure_core::kernel::{self, Flaw, Terms};
+use tenure_core::lease::{Resource, ResourceKind};
+use tenure_core::runner::{Runner, RunnerStatus};
+use tenure_core::section::SectionMode;
+use tenure_core::task::TaskStatus;
+use tenure_core::{Clock, World};
+
+use crate::fixture::{Fixture, TTL};
+
+fn found(f: &Fixture) -> Vec<Flaw> {
+    let world: World<'_> = f.world();
+    f.read(|view| kernel::examine(view, &world))
+}
+
+fn names(f: &Fixture) -> Vec<&'static str> {
+    let mut names: Vec<_> = found(f)
+        .iter()
+        .map(|flaw| match flaw {
+            Flaw::Shared(_) => "shared",
+            Flaw::Untold { .. } => "untold",
+            Flaw::Unheld(_) => "unheld",
+            Flaw::Adrift(_) => "adrift",
+            Flaw::Lapsed(..) => "lapsed",
+            Flaw::DeadRunner(_) => "dead runner",
+            Flaw::Abandoned(_) => "abandoned",
+            Flaw::DeadTickets(_) => "dead tickets",
+        })
+        .collect();
+    names.sort_unstable();
+    names
+}
+
+fn runner_of(f: &Fixture, caller: &Caller) -> Runner {
+    Runner {
+        id: caller.holder.id.clone(),
+        status: RunnerStatus::Running,
+        process: caller.process.clone().unwrap(),
+        project_path: "/srv/shop".to_owned(),
+        section: None,
+        preset: "claude".to_owned(),
+        current_task: None,
+        log_path: None,
+        started_at: f.clock.now(),
+        heartbeat_at: f.clock.now(),
+        completed_at: None,
+        error: None,
+    }
+}
+
+pub(super) fn what_only_rules_have_written_is_sound_at_every_step(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    assert!(names(&f).is_empty());
+    let section = f.add_section("S", SectionMode::Serial);
+    f.add_task_in("A", Some(&section));
+    f.add_task("B");
+    f.depend("B", "A");
+    let ann = f.worker("ann", 7);
+    let grant = f.claim(&ann, "A").unwrap();
+    assert!(names(&f).is_empty());
+    f.begin_attempt(&grant.lease, &ann);
+    assert!(names(&f).is_empty());
+    f.done(&ann, "A").unwrap();
+    f.settle(&f.bare("bob"), "B", TaskStatus::Skipped, false).unwrap();
+    // Its supervisor ends an attempt after it has spoken; until then it is under no lease.
+    assert_eq!(names(&f), Vec::<&str>::new());
+}
+
+pub(super) fn what_a_crash_leaves_is_found_and_gone_after_one_reconcile(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    for key in ["A", "B", "C"] {
+        f.add_task(key);
+    }
+    let (ann, bob, eve) = (f.worker("ann", 7), f.worker("bob", 8), f.worker("eve", 9));
+    let slot = Resource::new(ResourceKind::Runner, "0");
+    f.take(&ann, &slot, &Terms::new(TTL)).unwrap();
+    f.write(|tx| tx.save_runner(&runner_of(&f, &ann))).unwrap();
+    let grant = f.claim(&ann, "A").unwrap();
+    f.begin_attempt(&grant.lease, &ann);
+    f.claim(&f.bare("forgetful"), "B").unwrap();
+    f.claim(&bob, "C").unwrap();
+    f.wait_for(&eve, &Resource::task(&f.id("C")), "bell");
+    assert!(names(&f).is_empty());
+    f.world.kill(7);
+    f.world.kill(9);
+    assert_eq!(names(&f), ["abandoned", "dead runner", "dead tickets", "lapsed", "lapsed"]);
+    f.clock.advance(TTL);
+    assert_eq!(
+        names(&f),
+        ["abandoned", "dead runner", "dead tickets", "lapsed", "lapsed", "lapsed", "lapsed"]
+    );
+    f.write(|tx| kernel::reconcile(tx, &f.world(), "doctor")).unwrap();
+    // The processes of the attempt are the caller's to end, and until then it is to be found.
+    assert_eq!(names(&f), ["abandoned"]);
+    let outcome = kernel::Outcome { reason: "gone".to_owned(), ..kernel::Outcome::default() };
+    f.write(|tx| {
+        for attempt in tx.open_attempts()? {
+            kernel::end_attempt(tx, &attempt, &outcome, "doctor")?;
+        }
+        Ok(())
+    })
+    .unwrap();
+    assert!(names(&f).is_empty());
+}
+
+pub(super) fn what_no_rule_could_have_written_is_found_and_mended(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    let id = f.add_task("A");
+    f.add_task("B");
+    f.write(|tx| {
+        let lie = NewEvent::new(EventKind::TaskStatus, "liar")
+            .task(&id)
+            .status(TaskStatus::Pending, TaskStatus::Failed);
+        tx.set_status(&id, TaskStatus::InProgress, lie)
+    })
+    .unwrap();
+    let ghost = Resource::new(ResourceKind::Task, "no-such-task");
+    f.take(&f.bare("ann"), &ghost, &Terms::new(TTL)).unwrap();
+    assert_eq!(names(&f), ["adrift", "unheld", "untold"]);
+    f.write(|tx| kernel::reconcile(tx, &f.world(), "doctor")).unwrap();
+    f.write(|tx| kernel::mend(tx, &f.world(), "doctor")).unwrap();
+    assert!(names(&f).is_empty(), "{:?}", found(&f));
+    assert_eq!(f.status("A"), TaskStatus::Pending);
+}

@@ -1,0 +1,72 @@
+//! Agents: found on PATH, and which version.
+
+use std::ffi::OsString;
+use std::io::Read;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use tenure_runner::preset::{self, BUILT_IN};
+
+use super::Examination;
+use super::finding::{Finding, Severity};
+use crate::app::App;
+use crate::project::Place;
+
+const PATIENCE: Duration = Duration::from_secs(5);
+
+pub(super) fn examine(app: &App<'_>, place: Option<&Place>, found: &mut Examination) {
+    let Ok(config) = app.config(place) else { return };
+    let root = place.map_or_else(|| app.env.cwd.clone(), |place| place.root.clone());
+    let path = app.env.vars.get(&OsString::from("PATH")).map(OsString::as_os_str);
+    let reviewer = config.review.preset.clone().filter(|_| config.review.enabled);
+    let wanted: Vec<String> = std::iter::once(config.runners.preset.clone()).chain(reviewer).collect();
+    for name in preset::names(&config.presets) {
+        let Ok(agent) = preset::resolve(name, &config.presets, &root, path) else { continue };
+        let version = version_of(app, &agent.program);
+        found.agents.push(json!({"preset": name, "program": agent.program, "version": version}));
+        let said = version.unwrap_or_else(|| agent.program.display().to_string());
+        found.checks.push(("agents", format!("{name}: {said}")));
+    }
+    // With a timer, a runner that cannot start its agent fails every minute; without one, nobody may want an agent at all.
+    let unattended = found.checks.iter().any(|(check, _)| *check == "timer");
+    for name in wanted {
+        if let Err(error) = preset::resolve(&name, &config.presets, &root, path) {
+            let severity = if unattended { Severity::Problem } else { Severity::Warning };
+            let other = found.agents.first().and_then(|agent| agent["preset"].as_str());
+            let command = other.map_or_else(
+                || "tenure config edit".to_owned(),
+                |other| format!("tenure config set runners.preset {}", crate::shell::quote(other)),
+            );
+            found
+                .findings
+                .push(Finding { severity, ..Finding::problem("agents", error.to_string(), command) });
+        }
+    }
+}
+
+/// Only of programs that are known to understand the question: anything else might begin to work.
+fn version_of(app: &App<'_>, program: &Path) -> Option<String> {
+    let name = program.file_name()?.to_str()?;
+    if !BUILT_IN.iter().any(|known| known.command.first() == Some(&name)) {
+        return None;
+    }
+    let mut command = Command::new(program);
+    command.arg("--version").env_clear().envs(&app.env.vars);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().ok()?;
+    let end = Instant::now() + PATIENCE;
+    while child.try_wait().ok()?.is_none() {
+        if Instant::now() >= end {
+            let _ = child.kill();
+            let _ = child.wait();
+            return None;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let mut text = Vec::new();
+    child.stdout.take()?.take(4096).read_to_end(&mut text).ok()?;
+    let text = String::from_utf8_lossy(&text);
+    text.lines().next().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty())
+}

@@ -1,0 +1,86 @@
+//! Permissions, disk space, and sockets that nobody listens to.
+
+use std::fs::Permissions;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use super::Examination;
+use super::finding::{FIX, Finding};
+use crate::app::App;
+use crate::project::Place;
+use crate::shell::quote;
+use crate::waiting;
+
+/// Less than this is soon nothing.
+const LITTLE: u64 = 100 * 1024 * 1024;
+/// A few commits.
+const NOTHING: u64 = 5 * 1024 * 1024;
+
+/// What is ours alone: the folders, and all of a database. The configuration is the user's to share.
+fn private(app: &App<'_>, place: Option<&Place>) -> Vec<PathBuf> {
+    let folders = place.map(Place::folder).into_iter().chain(app.env.home());
+    let names = ["tenure.db", "tenure.db-wal", "tenure.db-shm", "tenure.gate.lock", "tenure.queue.lock"];
+    let with_files = |folder: PathBuf| names.map(|name| folder.join(name)).into_iter().chain([folder]);
+    folders.flat_map(with_files).filter(|path| path.exists()).collect()
+}
+
+pub(super) fn examine(app: &App<'_>, place: Option<&Place>, found: &mut Examination) {
+    let before = found.findings.len();
+    for path in private(app, place) {
+        let Ok(meta) = path.metadata() else { continue };
+        let shown = quote(&path.to_string_lossy());
+        if meta.uid() != rustix::process::geteuid().as_raw() {
+            let sentence = format!("{} belongs to another user (uid {})", path.display(), meta.uid());
+            found.findings.push(Finding::problem(
+                "permissions",
+                sentence,
+                format!("sudo chown \"$(id -u)\" {shown}"),
+            ));
+        } else if meta.mode() & 0o077 != 0 {
+            let sentence =
+                format!("{} can be read by others (mode {:o})", path.display(), meta.mode() & 0o777);
+            found
+                .findings
+                .push(Finding::warning("permissions", sentence, format!("chmod go-rwx {shown}")).fixable());
+        } else if meta.mode() & 0o200 == 0 {
+            let sentence = format!("{} cannot be written", path.display());
+            found.findings.push(Finding::problem("permissions", sentence, format!("chmod u+w {shown}")));
+        }
+    }
+    if found.findings.len() == before {
+        found.checks.push(("permissions", "nobody else can read or write what is yours".to_owned()));
+    }
+    for folder in place.map(Place::folder).into_iter().chain(app.env.home()).filter(|folder| folder.exists())
+    {
+        disk(&folder, found);
+    }
+    let dead = tenure_sqlite::sweep_doorbells(&waiting::doorbells(app.env), false);
+    if dead > 0 {
+        let sentence = format!("{dead} sockets are left of processes that were killed");
+        found.findings.push(Finding::warning("sockets", sentence, FIX).fixable());
+    }
+}
+
+fn disk(folder: &Path, found: &mut Examination) {
+    let Ok(space) = rustix::fs::statvfs(folder) else { return };
+    let free = space.f_bavail.saturating_mul(space.f_frsize);
+    let shown = quote(&folder.to_string_lossy());
+    let sentence = format!("{} MB are free at {}", free / 1024 / 1024, folder.display());
+    match free {
+        ..NOTHING => found.findings.push(Finding::problem("disk", sentence, format!("df -h {shown}"))),
+        NOTHING..LITTLE => found.findings.push(Finding::warning("disk", sentence, format!("df -h {shown}"))),
+        _ => found.checks.push(("disk", sentence)),
+    }
+}
+
+pub(super) fn fix(app: &App<'_>, place: Option<&Place>) {
+    for path in private(app, place) {
+        // What cannot be changed is found again, and told.
+        if let Ok(meta) = path.metadata()
+            && meta.mode() & 0o077 != 0
+        {
+            let _ = std::fs::set_permissions(&path, Permissions::from_mode(meta.mode() & 0o700));
+        }
+    }
+    tenure_sqlite::sweep_doorbells(&waiting::doorbells(app.env), true);
+}

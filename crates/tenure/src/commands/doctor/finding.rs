@@ -1,0 +1,69 @@
+//! Something that is not as it should be: how bad, in a sentence, and the command that mends it.
+
+use serde_json::{Value, json};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Severity {
+    /// It does not work, or will not.
+    Problem,
+    /// It works, and could do better.
+    Warning,
+}
+
+impl Severity {
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Problem => "problem",
+            Self::Warning => "warning",
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Finding {
+    /// What was looked at.
+    pub(super) check: &'static str,
+    pub(super) severity: Severity,
+    pub(super) sentence: String,
+    pub(super) command: String,
+    /// `--fix` does it.
+    pub(super) fixable: bool,
+}
+
+impl Finding {
+    pub(super) fn problem(
+        check: &'static str,
+        sentence: impl Into<String>,
+        command: impl Into<String>,
+    ) -> Self {
+        let (sentence, command) = (sentence.into(), command.into());
+        Self { check, severity: Severity::Problem, sentence, command, fixable: false }
+    }
+
+    pub(super) fn warning(
+        check: &'static str,
+        sentence: impl Into<String>,
+        command: impl Into<String>,
+    ) -> Self {
+        Self { severity: Severity::Warning, ..Self::problem(check, sentence, command) }
+    }
+
+    /// One that `--fix` mends.
+    pub(super) fn fixable(mut self) -> Self {
+        self.fixable = true;
+        self
+    }
+
+    pub(super) fn object(&self) -> Value {
+        json!({
+            "check": self.check,
+            "severity": self.severity.as_str(),
+            "sentence": self.sentence,
+            "command": self.command,
+            "fixable": self.fixable,
+        })
+    }
+}
+
+/// What `--fix` mends is mended by it.
+pub(super) const FIX: &str = "tenure doctor --fix";

@@ -1,0 +1,138 @@
+//! `tenure doctor`: is everything as it should be, and if not, what mends it.
+
+use serde_json::{Value, json};
+use tenure_core::ErrorCode;
+
+use crate::answer::{Answer, Hint};
+use crate::app::App;
+use crate::report::{Outcome, Report};
+use crate::text::{Style, Text};
+
+mod agents;
+mod files;
+mod finding;
+mod store;
+mod unattended;
+
+use finding::{Finding, Severity};
+
+/// Check the store, leases, runners, processes, the timer, agents, permissions and disk space
+///
+/// Reads only, unless --fix. Exit 7 if there is a problem; what is merely unfinished, like a timer that is not
+/// installed, is a warning.
+///
+/// Example: tenure doctor --fix
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Put right what can be put right without a risk
+    #[arg(long)]
+    fix: bool,
+}
+
+/// What was looked at, and what was found.
+#[derive(Debug, Default)]
+struct Examination {
+    findings: Vec<Finding>,
+    /// One line for each thing that was looked at.
+    checks: Vec<(&'static str, String)>,
+    agents: Vec<Value>,
+}
+
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+    let before = examine(app)?;
+    if !args.fix {
+        return tell(app, &before, &[]);
+    }
+    if app.global.dry_run {
+        return Ok(would_fix(&before));
+    }
+    fix(app)?;
+    let after = examine(app)?;
+    let fixed: Vec<Finding> = before.findings.into_iter().filter(|f| !after.findings.contains(f)).collect();
+    tell(app, &after, &fixed)
+}
+
+fn examine(app: &mut App<'_>) -> Outcome<Examination> {
+    let mut examination = Examination::default();
+    let place = match app.find() {
+        Ok(place) => Some(place),
+        Err(report) if report.code == ErrorCode::NotInitialized => None,
+        Err(report) => return Err(report),
+    };
+    if let Some(place) = &place {
+        store::examine(app, place, &mut examination);
+    }
+    files::examine(app, place.as_ref(), &mut examination);
+    unattended::examine(app, place.as_ref(), &mut examination)?;
+    agents::examine(app, place.as_ref(), &mut examination);
+    examination.findings.sort_by_key(|finding| finding.severity);
+    Ok(examination)
+}
+
+fn fix(app: &mut App<'_>) -> Outcome<()> {
+    let place = app.find().ok();
+    if let Some(place) = &place {
+        store::fix(app, place)?;
+    }
+    files::fix(app, place.as_ref());
+    Ok(())
+}
+
+fn would_fix(found: &Examination) -> Answer {
+    let fixable: Vec<&Finding> = found.findings.iter().filter(|finding| finding.fixable).collect();
+    let mut text = Text::new();
+    if fixable.is_empty() {
+        text.line("There is nothing that would be fixed.");
+    }
+    for finding in &fixable {
+        text.line(format!("Would fix: {}", finding.sentence));
+    }
+    let rows: Vec<Value> = fixable.iter().map(|finding| finding.object()).collect();
+    Answer::new(json!({"findings": rows, "total": rows.len()}), text)
+}
+
+fn tell(app: &mut App<'_>, found: &Examination, fixed: &[Finding]) -> Outcome<Answer> {
+    let problems = found.findings.iter().filter(|f| f.severity == Severity::Problem).count();
+    let data = json!({
+        "findings": found.findings.iter().map(Finding::object).collect::<Vec<_>>(),
+        "total": found.findings.len(),
+        "problems": problems,
+        "fixed": fixed.iter().map(Finding::object).collect::<Vec<_>>(),
+        "checks": found.checks.iter().map(|(check, said)| json!({"check": check, "result": said})).collect::<Vec<_>>(),
+        "agents": found.agents,
+    });
+    let mut text = Text::new();
+    for (check, said) in &found.checks {
+        text.styled(Style::Good, "ok       ").and(Style::Plain, format!("{check}: {said}"));
+    }
+    for finding in fixed {
+        text.styled(Style::Good, "fixed    ")
+            .and(Style::Plain, format!("{}: {}", finding.check, finding.sentence));
+    }
+    for finding in &found.findings {
+        let style = if finding.severity == Severity::Problem { Style::Bad } else { Style::Warn };
+        text.styled(style, format!("{:<9}", finding.severity.as_str()))
+            .and(Style::Plain, format!("{}: {}", finding.check, finding.sentence));
+        text.styled(Style::Dim, format!("         {}", finding.command));
+    }
+    let mut hints: Vec<Hint> = Vec::new();
+    if found.findings.iter().any(|finding| finding.fixable) {
+        hints.push(Hint::new("put right what can be", "tenure doctor --fix"));
+    }
+    if problems == 0 {
+        let mut answer = Answer::new(data, text);
+        answer.hints = hints;
+        return Ok(answer);
+    }
+    let message = if problems == 1 {
+        "1 problem was found".to_owned()
+    } else {
+        format!("{problems} problems were found")
+    };
+    let mut report = Report::new(ErrorCode::CheckFailed, message);
+    report.details = Box::new(data);
+    report.hints = hints;
+    // What was found is the answer, also when it is bad.
+    app.printer.show(&text);
+    Err(report)
+}

@@ -1,0 +1,182 @@
+//! The project's store: its file, its invariants, and what the dead have left in it.
+
+use tenure_core::duration::format_rounded;
+use tenure_core::kernel::{self, Flaw};
+use tenure_core::lease::{Attempt, Standing};
+use tenure_core::store::View;
+use tenure_core::{Error, Timestamp};
+use tenure_runner::processes::{self, Bond};
+use tenure_runner::{Scope, exclusion};
+
+use super::Examination;
+use super::finding::{FIX, Finding};
+use crate::app::{App, Open};
+use crate::commands::{lease_view, runner_view};
+use crate::identity::Who;
+use crate::project::Place;
+use crate::report::Outcome;
+use crate::shell::quote;
+
+pub(super) fn examine(app: &mut App<'_>, place: &Place, found: &mut Examination) {
+    let open = match app.open_at(place.clone()) {
+        Ok(open) => open,
+        Err(report) => {
+            let command = match report.code {
+                tenure_core::ErrorCode::Config => "tenure config validate".to_owned(),
+                tenure_core::ErrorCode::PermissionDenied => {
+                    format!("ls -ld {}", quote(&place.folder().to_string_lossy()))
+                }
+                _ => set_aside(place),
+            };
+            found.findings.push(Finding::problem("store", report.message, command));
+            return;
+        }
+    };
+    let looked = (|| -> Result<Vec<Finding>, Error> {
+        let mut findings = Vec::new();
+        for defect in open.store.check(false)? {
+            let finding = if defect.mendable {
+                Finding::problem("store", defect.what, FIX).fixable()
+            } else {
+                Finding::problem("store", defect.what, set_aside(place))
+            };
+            findings.push(finding);
+        }
+        let world = open.world();
+        findings.extend(open.read(|view| {
+            let flaws = kernel::examine(view, &world)?;
+            flaws.into_iter().map(|flaw| tell(view, app, flaw)).collect::<Result<Vec<_>, _>>()
+        })?);
+        findings.extend(open.read(|view| parked(view))?);
+        Ok(findings)
+    })();
+    match looked {
+        Ok(findings) if findings.is_empty() => {
+            let said = "the file, leases, statuses, runners and attempts are sound".to_owned();
+            found.checks.push(("store", said));
+        }
+        Ok(findings) => found.findings.extend(findings),
+        Err(error) => found.findings.push(Finding::problem("store", error.to_string(), set_aside(place))),
+    }
+    for lock in exclusion::peek(&place.root) {
+        let sentence = if lock.skip {
+            format!("runners stand aside: {lock}")
+        } else {
+            let who = lock.holder.clone().unwrap_or_default();
+            format!("an exclusive lock of a dead process is left ({who}); the next check removes it")
+        };
+        found.findings.push(Finding::warning("exclusive lock", sentence, "tenure exclusive status"));
+    }
+}
+
+fn set_aside(place: &Place) -> String {
+    let database = place.database();
+    let database = database.to_string_lossy();
+    format!(
+        "mv {} {} && tenure init -C {}",
+        quote(&database),
+        quote(&format!("{database}.damaged")),
+        quote(&place.root.to_string_lossy())
+    )
+}
+
+fn tell(view: &dyn View, app: &App<'_>, flaw: Flaw) -> Result<Finding, Error> {
+    Ok(match flaw {
+        Flaw::Shared(leases) => {
+            let name = leases
+                .first()
+                .map(|l| lease_view::resource_name(view, &l.resource))
+                .transpose()?
+                .unwrap_or_default();
+            let who: Vec<_> = leases.iter().map(|lease| format!("{} ({})", lease.holder, lease.id)).collect();
+            let command =
+                leases.first().map_or_else(String::new, |l| format!("tenure locks release {}", l.id));
+            Finding::problem(
+                "leases",
+                format!("{name} is held by {} at once: {}", who.len(), who.join(", ")),
+                command,
+            )
+        }
+        Flaw::Untold { task, told } => {
+            let told =
+                told.map_or_else(|| "nothing of it".to_owned(), |status| format!("that it is {status}"));
+            let sentence = format!("{} is {}, and the feed knows {told}", task.key, task.status);
+            Finding::problem("tasks", sentence, FIX).fixable()
+        }
+        Flaw::Unheld(task) => {
+            Finding::problem("tasks", format!("{} is in progress and nobody holds it", task.key), FIX)
+                .fixable()
+        }
+        Flaw::Adrift(lease) => {
+            let sentence = format!("lease {} is on {}, which does not exist", lease.id, lease.resource);
+            Finding::problem("leases", sentence, FIX).fixable()
+        }
+        Flaw::Lapsed(lease, standing) => {
+            let name = lease_view::resource_name(view, &lease.resource)?;
+            let why = if standing == Standing::Dead {
+                "whose process is dead".to_owned()
+            } else {
+                format!("whose lease ran out {} ago", ago(view.now(), lease.expires_at))
+            };
+            let sentence = format!("{name} was held by {}, {why}", lease_view::holder(&lease));
+            Finding::problem("leases", sentence, "tenure locks cleanup").fixable()
+        }
+        Flaw::DeadRunner(runner) => {
+            let short: String = runner.id.chars().take(8).collect();
+            let sentence = format!("runner {short} (pid {}) died without a word", runner.process.process.pid);
+            Finding::problem("runners", sentence, "tenure runners wakeup").fixable()
+        }
+        Flaw::Abandoned(attempt) => abandoned(app, &attempt),
+        Flaw::DeadTickets(count) => {
+            let sentence = format!("{count} places in line belong to dead processes");
+            Finding::warning("leases", sentence, FIX).fixable()
+        }
+    })
+}
+
+fn abandoned(app: &App<'_>, attempt: &Attempt) -> Finding {
+    let here = app.env.judge.is_this_boot(&attempt.owner);
+    let left = match processes::find(Bond { mark: attempt.id.as_str(), group: None }) {
+        Ok(left) if here => left,
+        _ => Vec::new(),
+    };
+    let rest = if left.is_empty() {
+        "no process of it is left".to_owned()
+    } else {
+        let names: Vec<_> = left.iter().map(ToString::to_string).collect();
+        format!("these processes of it still run: {}", names.join(", "))
+    };
+    let sentence = format!("nobody supervises attempt {}; {rest}", attempt.id);
+    Finding::problem("processes", sentence, FIX).fixable()
+}
+
+fn ago(now: Timestamp, then: Timestamp) -> String {
+    format_rounded(now.since(then))
+}
+
+fn parked(view: &dyn View) -> Result<Vec<Finding>, Error> {
+    let tell = |health| {
+        let line = runner_view::parked_line(&health, view.now());
+        Finding::warning("agents", format!("the preset {line}"), "tenure runners start")
+    };
+    Ok(view.parked_presets()?.into_iter().map(tell).collect())
+}
+
+/// One reconcile, what it does not look for, and the processes of what is over.
+pub(super) fn fix(app: &mut App<'_>, place: &Place) -> Outcome<()> {
+    let Ok(open) = app.open_at(place.clone()) else { return Ok(()) };
+    let actor = app.identity(&Who::default())?.holder.id;
+    if let Err(error) = mend(&open, &actor) {
+        // The rest is found again, and told.
+        app.printer.warn(&format!("not everything could be put right: {error}"));
+        return Ok(());
+    }
+    crate::clearing::after(app, &open, Scope::Abandoned, &actor)
+}
+
+fn mend(open: &Open<'_>, actor: &str) -> Result<(), Error> {
+    open.store.check(true)?;
+    let world = open.world();
+    open.write(|tx| kernel::reconcile(tx, &world, actor))?;
+    open.write(|tx| kernel::mend(tx, &world, actor))
+}

@@ -1,0 +1,124 @@
+//! Does work go on by itself? The registry, and the timer: installed, and really firing.
+
+use tenure_core::duration::format_rounded;
+use tenure_runner::timer::Kind;
+use tenure_sqlite::Directory;
+
+use super::Examination;
+use super::finding::Finding;
+use crate::app::App;
+use crate::commands::runners::cron;
+use crate::project::{self, Place};
+use crate::report::Outcome;
+use crate::shell;
+
+pub(super) fn examine(app: &App<'_>, place: Option<&Place>, found: &mut Examination) -> Outcome<()> {
+    let Ok(home) = app.home() else {
+        let sentence = "neither HOME nor TENURE_HOME is set, so no project is registered";
+        found.findings.push(Finding::problem(
+            "registry",
+            sentence,
+            "export TENURE_HOME=\"$PWD/.tenure-home\"",
+        ));
+        return Ok(());
+    };
+    match Directory::open_existing(&home, app.env.clock.clone()) {
+        Ok(directory) => registry(place, directory.as_ref(), found)?,
+        Err(error) => {
+            let path = home.join("tenure.db");
+            let shown = shell::quote(&path.to_string_lossy());
+            let sentence = format!("the registry {} cannot be read: {error}", path.display());
+            found.findings.push(Finding::problem(
+                "registry",
+                sentence,
+                format!("mv {shown} {shown}.damaged"),
+            ));
+            return Ok(());
+        }
+    }
+    timer(app, found);
+    Ok(())
+}
+
+fn registry(place: Option<&Place>, directory: Option<&Directory>, found: &mut Examination) -> Outcome<()> {
+    let projects = directory.map(Directory::projects).transpose()?.unwrap_or_default();
+    for project in &projects {
+        if !project.path.join(project::FOLDER).join(project::DATABASE).exists() {
+            let sentence = format!("{} is registered and no longer there", project.path.display());
+            let command = format!("tenure projects remove {}", shell::last(&project.path.to_string_lossy()));
+            found.findings.push(Finding::warning("registry", sentence, command));
+        }
+    }
+    let Some(place) = place else { return Ok(()) };
+    let path = shell::last(&place.root.to_string_lossy());
+    match projects.iter().find(|project| project.path == place.root) {
+        None => {
+            let sentence = "this project is not registered, so wake-up does not know it";
+            found.findings.push(Finding::warning(
+                "registry",
+                sentence,
+                format!("tenure projects add {path}"),
+            ));
+        }
+        Some(project) if !project.enabled => {
+            let sentence = "wake-up is kept away from this project";
+            found.findings.push(Finding::warning(
+                "registry",
+                sentence,
+                format!("tenure projects enable {path}"),
+            ));
+        }
+        Some(_) => found.checks.push(("registry", "wake-up looks after this project".to_owned())),
+    }
+    Ok(())
+}
+
+fn timer(app: &App<'_>, found: &mut Examination) {
+    let timers = match cron::look(app, &Kind::ALL) {
+        Ok(timers) => timers,
+        // A mistake in the configuration is the store's finding already.
+        Err(report) => {
+            found.findings.push(Finding::problem("timer", report.message, "tenure config validate"));
+            return;
+        }
+    };
+    let now = app.env.clock.now();
+    for timer in &timers {
+        let kind = timer.kind.as_str();
+        if let Some(trouble) = &timer.trouble {
+            found.findings.push(Finding::warning(
+                "timer",
+                format!("{kind}: {trouble}"),
+                "tenure runners cron status",
+            ));
+        }
+        if timer.entry.is_none() {
+            continue;
+        }
+        let last = timer.fired_at.map_or_else(
+            || "it has never called".to_owned(),
+            |at| format!("it last called {} ago", format_rounded(now.since(at))),
+        );
+        if let Some(binary) = timer.missing_binary() {
+            let sentence = format!("the timer of {kind} calls {}, which is not there", binary.display());
+            found.findings.push(Finding::problem("timer", sentence, "tenure runners cron install"));
+        } else if timer.overdue {
+            let sentence = format!("a timer is installed with {kind} and does not fire: {last}");
+            found.findings.push(Finding::problem("timer", sentence, how_to_start(timer.kind)));
+        } else {
+            found.checks.push(("timer", format!("installed with {kind}; {last}")));
+        }
+    }
+    if timers.iter().all(|timer| timer.entry.is_none()) {
+        let sentence = "no timer is installed, so nothing is started by itself";
+        found.findings.push(Finding::warning("timer", sentence, "tenure runners cron install"));
+    }
+}
+
+fn how_to_start(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Cron => "sudo service cron start",
+        Kind::Systemd => "systemctl --user enable --now tenure-wakeup.timer",
+        Kind::Launchd => "launchctl kickstart \"gui/$(id -u)/tenure-wakeup\"",
+    }
+}

@@ -1,0 +1,301 @@
+//! `tenure runners wakeup`: what a timer calls every minute.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::{File, TryLockError};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tenure_core::ErrorCode;
+use tenure_core::runner::Runner;
+use tenure_runner::daemon::log::DaemonLog;
+use tenure_runner::timer::Kind;
+use tenure_runner::wakeup::{self, Decision, NotStarted, Rest, Verdict, Ward};
+use tenure_sqlite::{Directory, IdleProject, KnownProject};
+
+use super::start;
+use crate::answer::Answer;
+use crate::app::App;
+use crate::cli::Global;
+use crate::env::{Env, Output};
+use crate::identity::Who;
+use crate::printer::Printer;
+use crate::project::{self, Place};
+use crate::report::{Outcome, Report};
+use crate::text::{Style, Table, Text};
+
+/// Look at every project once and bring its work going again (a timer calls this)
+///
+/// Nothing is done where a runner works, nothing is ready, or another tool has the project. With --quiet it says
+/// nothing unless something is wrong. Exit 1 only if a project could not be served.
+///
+/// Example: tenure runners wakeup --dry-run
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Which timer calls (for tenure itself)
+    #[arg(long, hide = true, value_name = "KIND", value_parser = super::cron::parse_kind)]
+    timer: Option<Kind>,
+}
+
+/// It is over before the next one begins.
+const DEADLINE: Duration = Duration::from_secs(50);
+
+/// How long a project's store may keep its wake-up waiting. The next one comes soon.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A project to look at, and the state of its files before that.
+struct Job {
+    root: PathBuf,
+    mark: Option<String>,
+}
+
+pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+    let limit = app.global.timeout.map_or(DEADLINE, |limit| limit.min(DEADLINE));
+    let deadline = Instant::now() + limit;
+    let home = app.home()?;
+    if let (Some(timer), false) = (args.timer, app.global.dry_run) {
+        let noted = app.directory().and_then(|directory| Ok(directory.note_fired(timer.as_str())?));
+        // Whoever keeps the directory from being written does not keep the projects from being served.
+        if let Err(report) = noted {
+            app.printer.warn(&format!("it cannot be noted that the timer has called: {}", report.message));
+        }
+    }
+    let _turn = match take_turn(app, &home)? {
+        Turn::Ours(lock) => lock,
+        Turn::Anothers => return Ok(overlapping(app.global.quiet)),
+    };
+    let directory = Directory::open_existing(&home, app.env.clock.clone())?;
+    let candidates = candidates(app, &home, directory.as_ref())?;
+    let known = match &directory {
+        Some(directory) if !app.global.dry_run => directory.idle_projects()?,
+        _ => HashMap::new(),
+    };
+    let mut verdicts: BTreeMap<PathBuf, Verdict> = BTreeMap::new();
+    let mut jobs = Vec::new();
+    let now = app.env.clock.now();
+    let user_config = app.user_config();
+    for (path, candidate) in &candidates {
+        let decided = match candidate {
+            _ if !is_project(path, &home) => {
+                Some(Verdict::new(Decision::Missing, whereabouts(path, &candidates)))
+            }
+            Some(project) if !project.enabled => {
+                Some(Verdict::new(Decision::Disabled, "it was switched off with `tenure projects disable`"))
+            }
+            _ => None,
+        };
+        let mark = decided.is_none().then(|| wakeup::mark(path, user_config.as_deref(), now)).flatten();
+        let unchanged = known
+            .get(path)
+            .filter(|idle| Some(&idle.mark) == mark.as_ref() && idle.until.is_none_or(|until| until > now));
+        let decided =
+            decided.or_else(|| unchanged.map(|idle| Verdict::new(Decision::Idle, idle.reason.clone())));
+        match decided {
+            Some(verdict) => drop(verdicts.insert(path.clone(), verdict)),
+            None => jobs.push(Job { root: path.clone(), mark }),
+        }
+    }
+    let roots: Vec<PathBuf> = jobs.iter().map(|job| job.root.clone()).collect();
+    let env = app.env.clone();
+    let global = Global { timeout: Some(limit.min(PATIENCE)), ..app.global.clone() };
+    let log = (!app.global.dry_run).then(|| {
+        Arc::new(DaemonLog::shared(&home.join("runners").join("logs"), "wakeup.log", app.env.clock.clone()))
+    });
+    let answers = wakeup::each(jobs, deadline, move |job| serve(&env, &global, log.as_deref(), job));
+    let mut idle = Vec::new();
+    for (root, answer) in roots.iter().zip(answers) {
+        let late = || {
+            let why = format!("it did not answer within {}", tenure_core::duration::format_short(limit));
+            (Verdict::new(Decision::Error, why), None)
+        };
+        let (verdict, memory) = answer.unwrap_or_else(late);
+        idle.extend(memory.map(|memory| (root.as_path(), memory)));
+        verdicts.insert(root.clone(), verdict);
+    }
+    if !app.global.dry_run {
+        let resting = |root: &Path| idle.iter().any(|(path, _)| *path == root);
+        let busy: Vec<&Path> =
+            roots.iter().map(PathBuf::as_path).filter(|r| known.contains_key(*r) && !resting(r)).collect();
+        if let (Some(directory), false) = (&directory, idle.is_empty() && busy.is_empty()) {
+            // Only saves the next one a look.
+            let _ = directory.note_idle(&idle, &busy);
+        }
+        tenure_sqlite::sweep_doorbells(&crate::waiting::doorbells(app.env), true);
+    }
+    Ok(answer(app, &verdicts))
+}
+
+enum Turn {
+    /// Nothing to hold in a dry run, which is in nobody's way.
+    Ours(Option<File>),
+    Anothers,
+}
+
+/// An OS lock, which ends with its process. In the home, because that is what wake-ups of one user share, whoever calls
+/// them; if it cannot be had, nothing is done, and that is said.
+fn take_turn(app: &App<'_>, home: &Path) -> Outcome<Turn> {
+    if app.global.dry_run {
+        return Ok(Turn::Ours(None));
+    }
+    let path = home.join("wakeup.lock");
+    let failed = |e: &std::io::Error| Report::io(e, ErrorCode::General, "lock", &path);
+    crate::atomic::make_folder(home).map_err(|e| failed(&e))?;
+    let mut options = File::options();
+    let file = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
+    let file = file.map_err(|e| failed(&e))?;
+    match file.try_lock() {
+        Ok(()) => Ok(Turn::Ours(Some(file))),
+        Err(TryLockError::WouldBlock) => Ok(Turn::Anothers),
+        Err(TryLockError::Error(e)) => Err(failed(&e)),
+    }
+}
+
+fn overlapping(quiet: bool) -> Answer {
+    let mut text = Text::new();
+    if !quiet {
+        text.line("Another wake-up is at work.");
+    }
+    Answer::new(json!({"results": [], "total": 0, "overlapping": true}), text)
+}
+
+/// Those of the registry, and those below `runners.wakeup.projectPaths`, which need not be in it.
+fn candidates(
+    app: &App<'_>,
+    home: &Path,
+    directory: Option<&Directory>,
+) -> Outcome<BTreeMap<PathBuf, Option<KnownProject>>> {
+    let mut found = BTreeMap::new();
+    let user = app.env.var("HOME").map(Path::new);
+    for path in &app.config(None)?.runners.wakeup.project_paths {
+        let Some(base) = wakeup::expand(path, user) else { continue };
+        found.extend(
+            wakeup::below(&base, &|folder| is_project(folder, home)).into_iter().map(|root| (root, None)),
+        );
+    }
+    let registered = directory.map(Directory::projects).transpose()?.unwrap_or_default();
+    found.extend(registered.into_iter().map(|project| (project.path.clone(), Some(project))));
+    Ok(found)
+}
+
+fn is_project(root: &Path, home: &Path) -> bool {
+    let folder = root.join(project::FOLDER);
+    folder.join(project::DATABASE).exists() && !project::is_home(&folder, home.canonicalize().ok().as_deref())
+}
+
+/// Where a project that is gone may be now.
+fn whereabouts(path: &Path, candidates: &BTreeMap<PathBuf, Option<KnownProject>>) -> String {
+    let known: Vec<&KnownProject> = candidates.values().flatten().collect();
+    match super::super::projects::moved_to(path, &known) {
+        Some(other) => format!("it is no longer there; the same project is at {}", other.display()),
+        None => "it is no longer there".to_owned(),
+    }
+}
+
+/// One project, in a thread of its own, which may be left behind.
+fn serve(env: &Env, global: &Global, log: Option<&DaemonLog>, job: Job) -> (Verdict, Option<IdleProject>) {
+    let mut nowhere = Output::nowhere();
+    let mut app = App { env, global, printer: Printer::new(&mut nowhere, global, false) };
+    match look_after(&mut app, log, &job) {
+        Ok((verdict, rest)) => {
+            let memory = match (rest, job.mark) {
+                (Rest::Until(until), Some(mark)) => {
+                    Some(IdleProject { mark, reason: verdict.reason.clone(), until })
+                }
+                _ => None,
+            };
+            (verdict, memory)
+        }
+        Err(report) => (Verdict::new(Decision::Error, report.message), None),
+    }
+}
+
+fn look_after(app: &mut App<'_>, log: Option<&DaemonLog>, job: &Job) -> Outcome<(Verdict, Rest)> {
+    let open = app.open_at(Place { root: job.root.clone() })?;
+    let actor = app.identity(&Who::default())?.holder.id;
+    let (runners, review) = (&open.config.runners, &open.config.review);
+    let reviewer = review.preset.clone().filter(|_| review.enabled);
+    let say = |line: &str| {
+        if let Some(log) = log {
+            log.line(&format!("{}: {line}", job.root.display()));
+        }
+    };
+    let start = |lost: Option<&Runner>| {
+        // Whoever started it chose where it works and with what; that still holds.
+        let section = lost.and_then(|runner| runner.section.as_ref());
+        let section = section.and_then(|id| open.read(|view| view.section(id)).ok().flatten());
+        let preset = lost.map(|runner| runner.preset.clone());
+        let args = start::Args::instead_of(section.map(|section| section.name), preset);
+        match start::launch(app, &job.root, &job.root, &args) {
+            Ok(data) => Ok(data["runner"]["id"].as_str().unwrap_or_default().to_owned()),
+            Err(report) => Err(NotStarted { code: report.code, message: report.message }),
+        }
+    };
+    let ward = Ward {
+        root: &job.root,
+        store: open.store.as_ref(),
+        world: open.world(),
+        actor: &actor,
+        enabled: runners.wakeup.enabled,
+        stale_after: runners.stale_timeout,
+        presets: std::iter::once(runners.preset.clone()).chain(reviewer.clone()).collect(),
+        reviewing: reviewer.is_some(),
+        dry_run: app.global.dry_run,
+        writer: &|| tenure_sqlite::writer_of(&open.place.database()),
+        say: &say,
+        start: &start,
+    };
+    let (verdict, rest) = wakeup::serve(&ward);
+    if verdict.decision == Decision::Error {
+        say(&verdict.reason);
+    }
+    // A store elsewhere changes without a file here.
+    let rest = if open.config.store_url.is_some() { Rest::Unknown } else { rest };
+    Ok((verdict, rest))
+}
+
+fn answer(app: &App<'_>, verdicts: &BTreeMap<PathBuf, Verdict>) -> Answer {
+    let failed = verdicts.values().any(|verdict| verdict.decision == Decision::Error);
+    let shown = |verdict: &Verdict| !app.global.quiet || verdict.decision == Decision::Error;
+    let mut table = Table::new(&["PROJECT", "DECISION", "RUNNER", "REASON"]);
+    let mut text = Text::new();
+    for (path, verdict) in verdicts.iter().filter(|(_, verdict)| shown(verdict)) {
+        let runner = verdict.runner.as_deref().map_or("-", |id| id.get(..8).unwrap_or(id));
+        table.styled_row(vec![
+            (Style::Plain, path.to_string_lossy().into_owned()),
+            (style(verdict.decision), verdict.decision.to_string()),
+            (Style::Plain, runner.to_owned()),
+            (Style::Plain, verdict.reason.clone()),
+        ]);
+    }
+    if app.global.dry_run {
+        text.line("What a wake-up would decide now; nothing is done.");
+    }
+    if !verdicts.is_empty() && (failed || !app.global.quiet) {
+        text.table(&table, app.printer.look());
+    } else if !app.global.quiet {
+        text.line("There is no project to look after.");
+    }
+    let results: Vec<Value> = verdicts
+        .iter()
+        .map(|(path, verdict)| {
+            json!({
+                "project": path,
+                "decision": verdict.decision.as_str(),
+                "reason": verdict.reason,
+                "runnerId": verdict.runner,
+            })
+        })
+        .collect();
+    Answer::new(json!({"results": results, "total": results.len()}), text).exit(u8::from(failed))
+}
+
+fn style(decision: Decision) -> Style {
+    match decision {
+        Decision::Started | Decision::Restarted | Decision::Running => Style::Good,
+        Decision::Idle | Decision::Disabled => Style::Plain,
+        Decision::Locked | Decision::Parked | Decision::Missing => Style::Warn,
+        Decision::Error => Style::Bad,
+    }
+}

@@ -1,0 +1,212 @@
+//! Every path of the chart, each with a project and processes of its own, in one wake-up.
+
+use rustix::process::Signal;
+
+use crate::machine::{Machine, Project, decisions};
+use crate::processes;
+use crate::world::until;
+
+fn lock_of(holder: &str, pid: u32, host: &str) -> String {
+    format!(r#"{{"holder":"{holder}","pid":{pid},"hostname":"{host}","started_at":"2026-01-02T03:04:05Z"}}"#)
+}
+
+/// A pid that no process has.
+const NOBODY: u32 = 2_000_000_000;
+
+/// A runner at work, with an agent that has begun.
+fn at_work(project: &Project<'_>, key: &str) -> u32 {
+    project.task(key, &["fork", &format!("mark begun-{key}"), &format!("wait go-{key}")]);
+    let pid = project.runner(&[]);
+    project.machine.wait_for(&format!("begun-{key}"));
+    pid
+}
+
+/// As if it had been silent for an hour.
+pub(crate) fn make_silent(project: &Project<'_>) {
+    project.sql(
+        "UPDATE runners SET heartbeat_at = heartbeat_at - 3600000 WHERE completed_at IS NULL;
+         UPDATE leases SET heartbeat_at = heartbeat_at - 3600000, expires_at = expires_at - 3600000
+         WHERE ended_at IS NULL AND holder_kind = 'runner';",
+    );
+}
+
+#[test]
+fn every_path_of_the_chart_on_real_processes() {
+    let machine = Machine::new();
+    let host = tenure_lock::hostname();
+    let me = std::process::id();
+
+    machine.project("nothing");
+    machine.project("ready").task("READY", &["mark begun-READY", "wait go-READY"]);
+    let works = machine.project("works");
+    let works_pid = at_work(&works, "WORKS");
+    let dead = machine.project("dead");
+    let dead_pid = at_work(&dead, "DEAD");
+    processes::signal(dead_pid, Signal::KILL);
+    let hangs = machine.project("hangs");
+    let hangs_pid = at_work(&hangs, "HANGS");
+    let wakes = machine.project("wakes");
+    let wakes_pid = at_work(&wakes, "WAKES");
+    let idle_pid = machine.project("idles").runner(&["--idle-timeout", "10m"]);
+    processes::signal(idle_pid, Signal::KILL);
+    let locked = machine.project("locked");
+    locked.task("L", &[]);
+    std::fs::write(locked.root.join(".tenure/.exclusive-lock"), lock_of("backup", me, &host)).unwrap();
+    let beads = machine.project("beads");
+    beads.task("B", &[]);
+    std::fs::create_dir(beads.root.join(".beads")).unwrap();
+    std::fs::write(beads.root.join(".beads/.exclusive-lock"), lock_of("vc-executor", 7, "another-host"))
+        .unwrap();
+    let malformed = machine.project("malformed");
+    malformed.task("M", &[]);
+    std::fs::write(malformed.root.join(".tenure/.exclusive-lock"), "{").unwrap();
+    let stale = machine.project("stalelock");
+    stale.task("S", &["mark begun-S", "wait go-S"]);
+    std::fs::write(stale.root.join(".tenure/.exclusive-lock"), lock_of("crashed", NOBODY, &host)).unwrap();
+    let parked = machine.project("parked");
+    for n in 0..3 {
+        parked.task(&format!("P{n}"), &["print Please log in", "exit 1"]);
+    }
+    assert_eq!(parked.run(&["runners", "start", "--foreground"]).code, Some(1));
+    let off = machine.project("off");
+    off.task("O", &[]);
+    off.ok(&["projects", "disable"]);
+    let unwanted = machine.project("unwanted");
+    unwanted.task("U", &[]);
+    unwanted.ok(&["config", "set", "runners.wakeup.enabled", "false"]);
+    let gone = machine.project("gone");
+    std::fs::remove_dir_all(&gone.root).unwrap();
+    let broken = machine.project("broken");
+    std::fs::write(broken.database(), "this is no database").unwrap();
+    for side in ["-wal", "-shm"] {
+        let _ = std::fs::remove_file(format!("{}{side}", broken.database().display()));
+    }
+    let agentless = machine.project("agentless");
+    agentless.task("A", &[]);
+    agentless.ok(&["config", "set", "runners.preset", "claude"]);
+    agentless.ok(&["config", "set", "presets.claude.command", "[./nowhere]"]);
+    let held = machine.project("held");
+    held.task("H", &[]);
+    held.ok(&["tasks", "claim", "H", "--agent", "bob", "--ttl", "1h"]);
+
+    // Two that hang. One of them was only asleep: it goes on when its doorbell rings.
+    for (project, pid) in [(&hangs, hangs_pid), (&wakes, wakes_pid)] {
+        project.stop_between_writes(pid);
+        make_silent(project);
+    }
+    let wake_up = machine.spawn(&["--json", "runners", "wakeup"]);
+    until("the sleeper was rung", || machine.wakeup_log().contains("wakes: Runner"));
+    processes::signal(wakes_pid, Signal::CONT);
+    let answer = wake_up.end();
+    assert_eq!(answer.code, Some(1), "a decision is error: {answer:?}");
+    let decided = decisions(&answer.json()["data"]);
+
+    let expected = [
+        ("nothing", "idle", "there are no tasks"),
+        ("ready", "started", "READY is ready and nobody is at work"),
+        ("works", "running", "last heartbeat"),
+        ("dead", "restarted", "was dead"),
+        ("hangs", "restarted", "did not answer its doorbell and was killed"),
+        ("wakes", "running", "it answered when it was rung"),
+        ("idles", "restarted", "was dead"),
+        ("locked", "locked", "Skipping database (locked by backup)"),
+        ("beads", "locked", "Skipping database (locked by vc-executor)"),
+        ("malformed", "locked", "Skipping database (lock check failed: malformed lock file: "),
+        ("stalelock", "started", "S is ready"),
+        ("parked", "parked", "pretend is parked for another"),
+        ("off", "disabled", "tenure projects disable"),
+        ("unwanted", "disabled", "runners.wakeup.enabled is false"),
+        ("gone", "missing", "it is no longer there"),
+        ("broken", "error", "damaged or not a database"),
+        ("agentless", "error", "cannot be run"),
+        ("held", "idle", "all that is left is held by others (1)"),
+    ];
+    assert_eq!(decided.len(), expected.len(), "{decided:#?}");
+    for (name, decision, reason) in expected {
+        let (was, why) = &decided[name];
+        assert_eq!(was, decision, "{name}: {why}");
+        assert!(why.contains(reason), "{name}: {why:?} has no {reason:?}");
+    }
+    let log = machine.wakeup_log();
+    for line in [
+        "locked: Skipping database (locked by backup)",
+        "beads: Skipping database (locked by vc-executor)",
+        "malformed: Skipping database (lock check failed: malformed lock file: ",
+        "stalelock: Removed stale lock (crashed), proceeding with sync",
+    ] {
+        assert!(log.contains(line), "{line:?} is not in:\n{log}");
+    }
+    assert!(!stale.root.join(".tenure/.exclusive-lock").exists());
+    assert!(malformed.root.join(".tenure/.exclusive-lock").exists(), "never deleted");
+
+    // What was decided is what is so.
+    assert!(processes::is_alive(works_pid) && processes::is_alive(wakes_pid), "left alone");
+    assert!(!processes::is_alive(hangs_pid), "killed");
+    for project in [&works, &wakes, &dead, &hangs] {
+        assert_eq!(project.runners().len(), 1, "{project:?}");
+    }
+    for project in [&locked, &beads, &malformed, &parked, &off, &unwanted] {
+        assert!(project.runners().is_empty(), "{project:?}");
+    }
+    for key in ["READY", "WORKS", "DEAD", "HANGS", "WAKES", "S"] {
+        machine.give(&format!("go-{key}"));
+    }
+    works.wait_until("WORKS", "completed");
+    wakes.wait_until("WAKES", "completed");
+    dead.wait_until("DEAD", "completed");
+    hangs.wait_until("HANGS", "completed");
+    stale.wait_until("S", "completed");
+    assert_eq!(wakes.moves("WAKES", "in_progress"), 1, "the sleeper did its task in one go");
+}
+
+#[test]
+fn quiet_says_nothing_unless_something_is_wrong() {
+    let machine = Machine::new();
+    machine.project("nothing");
+    machine.project("ready").task("A", &[]);
+    let quiet = machine.run(&["runners", "wakeup", "--quiet"]);
+    assert_eq!((quiet.code, quiet.out.as_str(), quiet.err.as_str()), (Some(0), "", ""));
+    let broken = machine.project("broken");
+    std::fs::write(broken.root.join(".tenure/config.yaml"), "lockng: {}\n").unwrap();
+    let said = machine.run(&["runners", "wakeup", "--quiet"]);
+    assert_eq!(said.code, Some(1), "{said:?}");
+    assert!(said.out.contains("broken") && said.out.contains("lockng"), "{said:?}");
+    assert!(!said.out.contains("nothing"), "only what is wrong: {said:?}");
+}
+
+#[test]
+fn projects_below_the_configured_paths_need_not_be_registered() {
+    let machine = Machine::with(&crate::machine::USUAL.replace(
+        "runners: {preset: pretend,",
+        "runners: {preset: pretend, wakeup: {projectPaths: ['~/src', '~', /nowhere/at/all]},",
+    ));
+    let project = machine.project("far");
+    project.task("A", &["mark begun-A"]);
+    let moved = machine.path("h/src/deep");
+    std::fs::create_dir_all(&moved).unwrap();
+    project.ok(&["projects", "remove"]);
+    std::fs::rename(&project.root, moved.join("far")).unwrap();
+    let decided = machine.wake_up(&[]);
+    assert_eq!(decided.len(), 1, "the home itself is no project: {decided:?}");
+    assert_eq!(decided["far"].0, "started", "{decided:?}");
+    machine.wait_for("begun-A");
+}
+
+#[test]
+fn a_project_that_has_moved_is_reported_with_where_it_is() {
+    let machine = Machine::new();
+    let project = machine.project("old");
+    let new = machine.path("projects/new");
+    std::fs::rename(&project.root, &new).unwrap();
+    let decided = machine.wake_up(&[]);
+    assert_eq!(decided["old"], ("missing".to_owned(), "it is no longer there".to_owned()));
+    machine.ok(&["-C", new.to_str().unwrap(), "projects", "add"]);
+    let decided = machine.wake_up(&[]);
+    assert_eq!((decided["old"].0.as_str(), decided["new"].0.as_str()), ("missing", "idle"));
+    assert!(decided["old"].1.ends_with(&format!("the same project is at {}", new.display())), "{decided:?}");
+    let listed = machine.ok(&["projects", "list"]);
+    let old =
+        listed["projects"].as_array().unwrap().iter().find(|p| p["state"] == "missing").unwrap().clone();
+    assert_eq!(old["movedTo"], new.to_str().unwrap(), "{listed}");
+    assert_eq!(machine.run(&["runners", "wakeup"]).code, Some(0), "missing is not fatal");
+}

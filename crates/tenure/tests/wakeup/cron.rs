@@ -1,0 +1,290 @@
+//! Timers: what is installed runs with nothing around it, and nothing else in a crontab is touched.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::machine::Machine;
+use crate::world::Answer;
+
+/// A `crontab` that keeps its text in a file and otherwise behaves like Debian's.
+const CRONTAB: &str = r#"#!/bin/sh
+file=$CRONTAB_FILE
+case $1 in
+-l) [ -e "$file" ] || { echo "no crontab for tester" >&2; exit 1; }; cat "$file" ;;
+-r) rm "$file" ;;
+-) [ ! -e "$file.readonly" ] || { echo "$file: Permission denied" >&2; exit 1; }; cat >"$file" ;;
+*) exit 2 ;;
+esac
+"#;
+
+struct Crontab<'m> {
+    machine: &'m Machine,
+    file: PathBuf,
+    path: String,
+}
+
+impl<'m> Crontab<'m> {
+    fn new(machine: &'m Machine) -> Self {
+        let folder = machine.path("bin");
+        std::fs::create_dir_all(&folder).unwrap();
+        program(&folder.join("crontab"), CRONTAB);
+        let path = format!("{}:/usr/bin:/bin", folder.display());
+        Self { machine, file: machine.path("crontab"), path }
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = self.machine.command(args);
+        command.env("PATH", &self.path).env("CRONTAB_FILE", &self.file);
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Answer {
+        self.machine.start(self.command(args)).end()
+    }
+
+    fn text(&self) -> String {
+        std::fs::read_to_string(&self.file).unwrap_or_default()
+    }
+
+    /// The command of our line, as cron hands it to the shell.
+    fn command_line(&self) -> String {
+        let text = self.text();
+        let line =
+            text.lines().find(|line| line.starts_with("* * * * * ")).unwrap_or_else(|| panic!("{text}"));
+        line.strip_prefix("* * * * * ").unwrap().replace(r"\%", "%")
+    }
+}
+
+fn program(path: &Path, text: &str) {
+    std::fs::write(path, text).unwrap();
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// With what cron gives a command, and nothing else.
+fn as_cron_does(machine: &Machine, line: &str) -> std::process::Output {
+    Command::new("/bin/sh")
+        .args(["-c", line])
+        .env_clear()
+        .env("HOME", machine.path("h"))
+        .env("LOGNAME", "tester")
+        .env("SHELL", "/bin/sh")
+        .env("PATH", "/usr/bin:/bin")
+        .current_dir(machine.path("h"))
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
+}
+
+#[test]
+fn the_installed_line_run_as_cron_would_starts_the_work_and_is_seen_to_have_fired() {
+    let machine = Machine::new();
+    let crontab = Crontab::new(&machine);
+    // An agent that only the captured PATH leads to, from a folder with everything in its name.
+    let odd = machine.path("it's 100% odd");
+    std::fs::create_dir(&odd).unwrap();
+    std::os::unix::fs::symlink(machine.path("agent/pretend-agent.sh"), odd.join("pretend")).unwrap();
+    let config = machine.path("h/.tenure/config.yaml");
+    let text = std::fs::read_to_string(&config).unwrap();
+    let script = machine.path("agent/pretend-agent.sh").display().to_string();
+    std::fs::write(&config, text.replace(&format!("['{script}']"), "[pretend]")).unwrap();
+    // The binary, too, is in there.
+    let binary = odd.join("tenure");
+    std::fs::copy(env!("CARGO_BIN_EXE_tenure"), &binary).unwrap();
+    let project = machine.project("p");
+    project.task("A", &["mark begun"]);
+
+    let mut install = Command::new(&binary);
+    install.args(["--json", "runners", "cron", "install"]).env_clear();
+    install.env("HOME", machine.path("h")).env("CRONTAB_FILE", &crontab.file);
+    install.env("PATH", format!("{}:{}:{}", odd.display(), crontab.path, odd.display()));
+    let installed = install.output().unwrap();
+    assert!(installed.status.success(), "{installed:?}");
+    let line = crontab.command_line();
+    assert!(line.contains("runners wakeup --quiet"), "{line}");
+
+    let status = |at: &str| {
+        let answer = crontab.run(&["--json", "runners", "cron", "status"]);
+        answer.json()["data"]["timers"][0][at].clone()
+    };
+    // The same home, given by its name.
+    let mut own = crontab.command(&["--json", "runners", "cron", "status"]);
+    own.env_remove("TENURE_HOME");
+    let answer = machine.start(own).end();
+    let timer = answer.json()["data"]["timers"][0].clone();
+    assert_eq!(
+        (timer["kind"].as_str(), timer["installed"].as_bool()),
+        (Some("cron"), Some(true)),
+        "{answer:?}"
+    );
+    assert_eq!(timer["binary"].as_str(), binary.to_str());
+    assert_eq!((timer["lastFiredAt"].is_null(), timer["firing"].as_bool()), (true, Some(false)), "not yet");
+
+    let ran = as_cron_does(&machine, &line);
+    assert_eq!((ran.status.code(), ran.stdout.len(), ran.stderr.len()), (Some(0), 0, 0), "{ran:?}");
+    machine.wait_for("begun");
+    project.wait_until("A", "completed");
+    assert!(status("lastFiredAt").is_string());
+    assert_eq!(status("firing"), true);
+    // Called by hand, it is not the timer that has called.
+    let fired = status("lastFiredAt");
+    machine.wake_up(&[]);
+    assert_eq!(status("lastFiredAt"), fired);
+}
+
+#[test]
+fn a_home_of_ones_own_is_captured_and_has_a_block_of_its_own() {
+    let machine = Machine::new();
+    let crontab = Crontab::new(&machine);
+    let other = machine.path("elsewhere/t");
+    let project = machine.project("p");
+    project.task("A", &["mark begun"]);
+    let with_home = |args: &[&str]| {
+        let mut command = crontab.command(args);
+        command.env("TENURE_HOME", &other).current_dir(&project.root);
+        machine.start(command).end()
+    };
+    std::fs::create_dir_all(&other).unwrap();
+    std::fs::copy(machine.home().join("config.yaml"), other.join("config.yaml")).unwrap();
+    assert_eq!(with_home(&["projects", "add"]).code, Some(0));
+    assert_eq!(with_home(&["runners", "cron", "install"]).code, Some(0));
+    let line = crontab.command_line();
+    assert!(line.contains(&format!("TENURE_HOME={}", other.display())), "{line}");
+    assert!(as_cron_does(&machine, &line).status.success());
+    machine.wait_for("begun");
+    let here = crontab.run(&["--json", "runners", "cron", "status"]);
+    assert_eq!(here.json()["data"]["timers"][0]["installed"], false, "it is another's: {here:?}");
+    assert_eq!(crontab.run(&["runners", "cron", "uninstall"]).code, Some(0));
+    assert!(crontab.text().contains("runners wakeup"), "another's timer is left alone");
+    assert_eq!(with_home(&["runners", "cron", "uninstall"]).code, Some(0));
+    assert!(!crontab.file.exists());
+    let mut fired = crontab.command(&["--json", "runners", "cron", "status"]);
+    fired.env("TENURE_HOME", &other);
+    assert!(machine.start(fired).end().json()["data"]["timers"][0]["lastFiredAt"].is_string());
+    crate::processes::end_all(&format!("TENURE_HOME={}", other.display()));
+}
+
+#[test]
+fn every_other_line_of_a_crontab_stays_and_what_cannot_be_done_is_said() {
+    let machine = Machine::new();
+    let crontab = Crontab::new(&machine);
+    // None at all: made, and gone again.
+    assert_eq!(crontab.run(&["runners", "cron", "install"]).code, Some(0));
+    assert_eq!(crontab.run(&["runners", "cron", "uninstall"]).code, Some(0));
+    assert!(!crontab.file.exists());
+    assert_eq!(crontab.run(&["runners", "cron", "uninstall"]).code, Some(0), "twice is no error");
+    // Without a final newline, and with bytes that are no text.
+    let before = b"MAILTO=ann\n# caf\xe9 \n0 5 * * 1 tar cf /tmp/%d.tar /home".to_vec();
+    std::fs::write(&crontab.file, &before).unwrap();
+    for _ in 0..2 {
+        assert_eq!(crontab.run(&["runners", "cron", "install"]).code, Some(0));
+        let now = std::fs::read(&crontab.file).unwrap();
+        assert!(now.starts_with(&before));
+        assert_eq!(crontab.text_lossy().matches("runners wakeup").count(), 1);
+    }
+    assert_eq!(crontab.run(&["runners", "cron", "uninstall"]).code, Some(0));
+    assert_eq!(std::fs::read(&crontab.file).unwrap(), [&before[..], b"\n"].concat());
+    // One that may not be written.
+    std::fs::write(crontab.file.with_extension("readonly"), "").unwrap();
+    let refused = crontab.run(&["--json", "runners", "cron", "install"]);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(
+        refused.json()["error"]["message"].as_str().unwrap().contains("Permission denied"),
+        "{refused:?}"
+    );
+    // No `crontab` at all, and asked for by name.
+    let mut none = machine.command(&["--json", "runners", "cron", "install", "--with", "cron"]);
+    none.env("PATH", machine.path("r"));
+    let refused = machine.start(none).end();
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert_eq!(refused.json()["error"]["message"], "there is no `crontab` on PATH");
+    for verb in ["uninstall", "status"] {
+        let mut none = machine.command(&["runners", "cron", verb]);
+        none.env("PATH", machine.path("r"));
+        assert_eq!(machine.start(none).end().code, Some(0), "{verb} looks wherever it can");
+    }
+}
+
+impl Crontab<'_> {
+    fn text_lossy(&self) -> String {
+        String::from_utf8_lossy(&std::fs::read(&self.file).unwrap_or_default()).into_owned()
+    }
+}
+
+#[test]
+fn units_of_systemd_and_launchd_are_written_enabled_and_taken_away() {
+    let machine = Machine::new();
+    let folder = machine.path("bin");
+    std::fs::create_dir_all(&folder).unwrap();
+    let record = format!("#!/bin/sh\necho \"${{0##*/}} $*\" >>'{}'\n", machine.path("called").display());
+    program(&folder.join("systemctl"), &record);
+    program(&folder.join("launchctl"), &record);
+    let run = |args: &[&str]| {
+        let mut command = machine.command(args);
+        command.env("PATH", format!("{}:/usr/bin:/bin", folder.display())).env_remove("TENURE_HOME");
+        machine.start(command).end()
+    };
+    for kind in ["systemd", "launchd"] {
+        let dry = run(&["--json", "runners", "cron", "install", "--with", kind, "--dry-run"]);
+        assert_eq!(dry.code, Some(0), "{dry:?}");
+        assert!(!machine.path("called").exists(), "a dry run calls nobody");
+        let installed = run(&["--json", "runners", "cron", "install", "--with", kind]);
+        assert_eq!(installed.json()["data"]["timer"]["enabled"], true, "{installed:?}");
+        let file = installed.json()["data"]["timer"]["entry"].as_str().unwrap().to_owned();
+        assert!(Path::new(&file).is_file());
+        let listed = run(&["--json", "runners", "cron", "status"]).json()["data"]["timers"].clone();
+        let found: Vec<_> = listed.as_array().unwrap().iter().filter(|t| t["installed"] == true).collect();
+        assert_eq!(found.len(), 1, "{listed}");
+        assert_eq!(
+            (found[0]["kind"].as_str(), found[0]["binary"].as_str()),
+            (Some(kind), Some(env!("CARGO_BIN_EXE_tenure")))
+        );
+        let removed = run(&["--json", "runners", "cron", "uninstall"]);
+        assert_eq!(removed.json()["data"]["removed"][0], kind, "found wherever it is: {removed:?}");
+        assert!(!Path::new(&file).exists());
+        std::fs::rename(machine.path("called"), machine.path(&format!("called-{kind}"))).unwrap();
+    }
+    let called = std::fs::read_to_string(machine.path("called-systemd")).unwrap();
+    assert!(called.contains("systemctl --user enable --now tenure-wakeup.timer"), "{called}");
+    assert!(called.contains("systemctl --user disable --now tenure-wakeup.timer"), "{called}");
+    let called = std::fs::read_to_string(machine.path("called-launchd")).unwrap();
+    assert!(called.contains("launchctl bootstrap gui/"), "{called}");
+    // A manager that does not answer: the files are there, and the command is told.
+    program(&folder.join("systemctl"), "#!/bin/sh\necho 'Failed to connect to bus' >&2\nexit 1\n");
+    let alone = run(&["--json", "runners", "cron", "install", "--with", "systemd"]);
+    assert_eq!(alone.json()["data"]["timer"]["enabled"], false);
+    let hint = alone.json()["hints"][0]["command"].as_str().unwrap().to_owned();
+    assert!(hint.ends_with("systemctl --user enable --now tenure-wakeup.timer"), "{hint}");
+}
+
+/// With the machine's own `crontab`, in a mount namespace in which nobody has one.
+#[test]
+fn the_real_crontab_takes_the_line() {
+    let is_root = rustix::process::geteuid().is_root();
+    let there = Path::new("/usr/bin/crontab").exists() && Path::new("/var/spool/cron/crontabs").is_dir();
+    if !(is_root && there) {
+        eprintln!("SKIPPED: needs root and Debian's cron");
+        return;
+    }
+    let machine = Machine::new();
+    let script = format!(
+        "set -e; mount -t tmpfs none /var/spool/cron/crontabs; printf '# mine\\n' | crontab -\n\
+         '{tenure}' runners cron install; crontab -l; echo ==; '{tenure}' runners cron uninstall >&2; crontab -l",
+        tenure = env!("CARGO_BIN_EXE_tenure")
+    );
+    let mut command = machine.command(&[]);
+    let vars: Vec<_> = command.get_envs().filter_map(|(k, v)| Some((k.to_owned(), v?.to_owned()))).collect();
+    command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", &script]).env_clear().envs(vars).stdin(Stdio::null());
+    let answer = machine.start(command).end();
+    if answer.err.contains("unshare") {
+        eprintln!("SKIPPED: no mount namespace here: {}", answer.err);
+        return;
+    }
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let (with, without) = answer.out.split_once("==\n").unwrap();
+    assert!(
+        with.contains("# mine\n# >>> tenure wake-up") && with.contains("runners wakeup --quiet --timer cron")
+    );
+    assert_eq!(without, "# mine\n");
+}

@@ -1,0 +1,107 @@
+//! Only the process that was recorded is ever killed.
+
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::Signal;
+
+use crate::machine::{Machine, Project};
+use crate::processes;
+use crate::world::until;
+
+/// A process of ours that has nothing to do with tenure.
+struct Bystander(Child);
+
+impl Bystander {
+    fn new() -> Self {
+        Self(Command::new("sleep").arg("600").stdin(Stdio::null()).spawn().unwrap())
+    }
+
+    fn is_alive(&mut self) -> bool {
+        self.0.try_wait().unwrap().is_none()
+    }
+}
+
+impl Drop for Bystander {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Its runner was killed, and the bystander has its number now: the recorded start time is another's.
+fn give_its_number_to(project: &Project<'_>, bystander: &Bystander) {
+    let pid = bystander.0.id();
+    for (table, column) in [("leases", "process"), ("runners", "process"), ("attempts", "owner")] {
+        project.sql(&format!(
+            "UPDATE {table} SET {column} = json_set({column}, '$.pid', {pid}) WHERE {column} IS NOT NULL"
+        ));
+    }
+}
+
+#[test]
+fn a_recycled_pid_is_never_killed() {
+    for silent in [false, true] {
+        let machine = Machine::new();
+        let project = machine.project("p");
+        project.task("A", &["mark begun", "wait go"]);
+        let pid = project.runner(&[]);
+        machine.wait_for("begun");
+        processes::signal(pid, Signal::KILL);
+        until("it is dead", || !processes::is_alive(pid));
+        let mut bystander = Bystander::new();
+        give_its_number_to(&project, &bystander);
+        if silent {
+            project.sql("UPDATE runners SET heartbeat_at = 1; UPDATE leases SET heartbeat_at = 1, expires_at = 2 WHERE ended_at IS NULL");
+        }
+        let decided = machine.wake_up(&[]);
+        assert_eq!(decided["p"].0, "restarted", "{decided:?}");
+        assert!(decided["p"].1.ends_with("was dead"), "neither rung nor killed: {decided:?}");
+        assert!(bystander.is_alive());
+        machine.give("go");
+        project.wait_until("A", "completed");
+        assert!(bystander.is_alive());
+    }
+}
+
+#[test]
+fn a_runner_that_was_stopped_past_its_time_and_goes_on_when_it_is_rung_is_left_alone() {
+    let machine = Machine::new();
+    let project = machine.project("p");
+    let pid = project.runner(&["--idle-timeout", "10m"]);
+    project.stop_between_writes(pid);
+    until("it has been silent for too long", || machine.wake_up(&["--dry-run"])["p"].0 == "restarted");
+    let wake_up = machine.spawn(&["--json", "runners", "wakeup"]);
+    until("it was rung", || machine.wakeup_log().contains("is silent; ringing it"));
+    processes::signal(pid, Signal::CONT);
+    let answer = wake_up.end();
+    let decided = crate::machine::decisions(&answer.json()["data"]);
+    assert_eq!(decided["p"].0, "running", "{decided:?}");
+    assert!(processes::is_alive(pid));
+    assert_eq!(machine.wake_up(&[])["p"].0, "running");
+    assert_eq!(project.runners().len(), 1);
+}
+
+/// As after a night in a closed laptop: by the clock it was silent for hours, and by its own count the next beat is far.
+#[test]
+fn a_runner_that_is_rung_beats_at_once_however_far_its_next_beat_is() {
+    let slow = crate::machine::USUAL
+        .replace("heartbeatInterval: 500ms, staleTimeout: 3s", "heartbeatInterval: 10m, staleTimeout: 30m")
+        .replace("taskTimeout: 10s", "taskTimeout: 60m");
+    let machine = Machine::with(&slow);
+    let idle = machine.project("idle");
+    let working = machine.project("working");
+    working.task("A", &["mark begun", "wait go"]);
+    let pids = [idle.runner(&["--idle-timeout", "10m"]), working.runner(&[])];
+    machine.wait_for("begun");
+    for project in [&idle, &working] {
+        crate::chart::make_silent(project);
+    }
+    let decided = machine.wake_up(&[]);
+    for name in ["idle", "working"] {
+        assert_eq!(decided[name].0, "running", "{decided:?}");
+        assert!(decided[name].1.ends_with("it answered when it was rung"), "{decided:?}");
+    }
+    assert!(pids.into_iter().all(processes::is_alive));
+    machine.give("go");
+    working.wait_until("A", "completed");
+}

@@ -1,0 +1,89 @@
+//! What changes without anybody writing: leases that run out, holders that die, presets that may be tried again.
+
+use rustix::process::Signal;
+
+use crate::machine::{Machine, Project};
+use crate::world::until;
+
+/// Until the files are old enough to vouch for the project, and it is remembered.
+fn remembered(machine: &Machine, project: &Project<'_>) {
+    until("the project is remembered as idle", || {
+        machine.wake_up(&[]);
+        known(machine).contains(&project.root.to_string_lossy().into_owned())
+    });
+}
+
+fn known(machine: &Machine) -> Vec<String> {
+    let conn = rusqlite::Connection::open(machine.home().join("tenure.db")).unwrap();
+    let mut rows = conn.prepare("SELECT path FROM idle_projects").unwrap();
+    rows.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+}
+
+#[test]
+fn a_project_that_is_remembered_as_idle_is_served_as_soon_as_something_is_added() {
+    let machine = Machine::new();
+    let project = machine.project("p");
+    remembered(&machine, &project);
+    project.task("A", &["mark begun"]);
+    assert_eq!(machine.wake_up(&[])["p"].0, "started");
+    machine.wait_for("begun");
+    project.wait_until("A", "completed");
+}
+
+#[test]
+fn a_claim_that_runs_out_is_noticed_although_no_file_has_changed() {
+    let machine = Machine::new();
+    let project = machine.project("p");
+    project.task("A", &["mark begun"]);
+    project.ok(&["tasks", "claim", "A", "--agent", "bob", "--ttl", "8s"]);
+    remembered(&machine, &project);
+    assert_eq!(machine.wake_up(&[])["p"].0, "idle");
+    until("it has run out, and the work begins", || machine.wake_up(&[])["p"].0 == "started");
+    machine.wait_for("begun");
+}
+
+#[test]
+fn a_project_with_a_living_holder_is_looked_at_each_time_and_its_death_is_noticed() {
+    let machine = Machine::new();
+    let project = machine.project("p");
+    project.task("A", &["mark begun"]);
+    let holder =
+        machine.start(project.command(&["tasks", "run", "A", "--agent", "bob", "--", "sleep", "600"]));
+    until("bob has it", || project.status("A") == "in_progress");
+    std::thread::sleep(std::time::Duration::from_secs(4));
+    assert_eq!(machine.wake_up(&[])["p"].0, "idle");
+    assert!(known(&machine).is_empty(), "a death is written nowhere");
+    holder.signal(Signal::KILL);
+    drop(holder);
+    assert_eq!(machine.wake_up(&[])["p"].0, "started");
+    machine.wait_for("begun");
+    project.wait_until("A", "completed");
+}
+
+#[test]
+fn a_parked_preset_is_tried_again_after_its_pause_which_doubles() {
+    let machine = Machine::new();
+    let project = machine.project("p");
+    for n in 0..3 {
+        project.task(&format!("P{n}"), &["mark tried", "exit 1"]);
+    }
+    let tried = || std::fs::read_to_string(machine.path("agent/tried")).unwrap_or_default().lines().count();
+    let parked = || project.ok(&["status"])["parked"][0].clone();
+    for round in 1..=3_u32 {
+        // Not before its time is there another try.
+        if round > 1 {
+            assert_eq!(machine.wake_up(&[])["p"].0, "parked");
+            project.sql("UPDATE preset_health SET next_try_at = parked_at");
+        }
+        assert_eq!(machine.wake_up(&[])["p"].0, "started");
+        let want = usize::try_from(round * 3).unwrap();
+        until("it is parked again", || parked()["timesParked"] == round && tried() == want);
+        let pause = |field: &str| {
+            let text = parked()[field].as_str().unwrap().to_owned();
+            tenure_core::Timestamp::parse(&text).unwrap()
+        };
+        let minutes = pause("nextTryAt").since(pause("parkedAt")).as_secs() / 60;
+        assert_eq!(minutes, 1 << (round - 1));
+        until("its runner has ended", || project.runners().is_empty());
+    }
+}
