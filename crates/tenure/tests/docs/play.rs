@@ -12,14 +12,28 @@ use crate::page::Step;
 
 /// What has not ended by then hangs.
 const HANG: Duration = Duration::from_mins(1);
+/// A crontab in the page's own home.
+const CRONTAB: &str = r#"#!/bin/sh
+case $1 in
+-l) [ -e "$HOME/crontab" ] || { echo "no crontab for $LOGNAME" >&2; exit 1; }; cat "$HOME/crontab" ;;
+-r) rm -f "$HOME/crontab" ;;
+*) cat "$@" > "$HOME/crontab" ;;
+esac
+"#;
 /// How long something that follows is followed.
 const WHILE: Duration = Duration::from_secs(2);
 
 pub(crate) fn play(page: &str, steps: &[Step]) {
     let folder = tempfile::Builder::new().prefix("tdoc").tempdir().unwrap();
     let at = folder.path().canonicalize().unwrap();
-    for name in ["work", "home", "run"] {
+    for name in ["work", "home", "run", "bin"] {
         std::fs::create_dir(at.join(name)).unwrap();
+    }
+    // A page must not change the timers of whoever runs the tests.
+    for (name, script) in [("crontab", CRONTAB), ("systemctl", "#!/bin/sh\nexit 1\n")] {
+        std::fs::write(at.join("bin").join(name), script).unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(at.join("bin").join(name), mode).unwrap();
     }
     for step in steps {
         let follows = step.command.contains("--follow");
@@ -42,7 +56,8 @@ pub(crate) fn play(page: &str, steps: &[Step]) {
 /// The exit code, none if it had to be ended, and everything that it printed.
 fn run(at: &Path, line: &str, follows: bool) -> (Option<i32>, String) {
     let binary = Path::new(env!("CARGO_BIN_EXE_tenure"));
-    let path = format!("{}:{}", binary.parent().unwrap().display(), std::env::var("PATH").unwrap());
+    let (own, others) = (at.join("bin"), std::env::var("PATH").unwrap());
+    let path = format!("{}:{}:{others}", own.display(), binary.parent().unwrap().display());
     let log = at.join("printed");
     let out = std::fs::File::create(&log).unwrap();
     let mut child = Command::new("sh")
@@ -97,6 +112,7 @@ fn alike(line: &str) -> String {
             () if is_time => "<time>",
             () if is_span => "<span>",
             () if core.starts_with('/') => "<path>",
+            () if core.starts_with("PATH=/") => "PATH=<path>",
             () => return word.to_owned(),
         };
         word.replace(core, kind)
