@@ -165,7 +165,8 @@ impl Project {
     /// Open leases on tasks and sections.
     pub(crate) fn locks(&self) -> Vec<Value> {
         let all = self.ok(&["locks", "list"])["locks"].as_array().unwrap().clone();
-        all.into_iter().filter(|lock| !lock["resource"].as_str().unwrap().starts_with("runner:")).collect()
+        let held = |lock: &Value, kind: &str| lock["resource"].as_str().unwrap().starts_with(kind);
+        all.into_iter().filter(|lock| held(lock, "task:") || held(lock, "section:")).collect()
     }
 
     pub(crate) fn feed(&self) -> Vec<Value> {

@@ -34,7 +34,10 @@ impl Progress {
             short(&job.id),
             job.counts.total
         ));
-        app.printer.notice(&text);
+        // A program that asked for JSON gets its answer, and hears of what takes long.
+        if !app.global.json {
+            app.printer.notice(&text);
+        }
         Self { live, drawn: false, told: Instant::now(), last: String::new() }
     }
 

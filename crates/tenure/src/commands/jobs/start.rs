@@ -73,7 +73,6 @@ fn parse_filter(text: &str) -> Result<(String, String), String> {
 
 pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let open = app.open()?;
-    let desk = Desk::new(app, &open)?;
     let source = source(app, &args)?;
     let mut items = Items::open(&source)?;
     // All that is wrong with the items is found before anything is stored.
@@ -88,6 +87,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     if survey.items == 0 && survey.seen > 0 {
         app.printer.warn(&format!("none of the {} items is wanted", survey.seen));
     }
+    let desk = Desk::new(app, &open)?;
     let id = app.env.ids.uuid();
     let _gate = gate::take(app, &id, false)?;
     let world = open.world();

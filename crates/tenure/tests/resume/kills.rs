@@ -1,0 +1,120 @@
+//! Killed at any moment: nothing is lost, nothing is done twice that was written down, nothing is left unreadable.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use crate::world::{Dice, Project, full_or, until};
+
+/// Says if another process is at the same item, works a little, and leaves its effect as the last thing it does.
+const ITEM: &str = "here=\"$PRETEND/at-$1\"
+if ! mkdir \"$here\" 2>/dev/null; then
+    other=$(cat \"$here/pid\" 2>/dev/null)
+    if [ -n \"$other\" ] && kill -0 \"$other\" 2>/dev/null; then echo \"$1\" >>\"$PRETEND/overlaps\"; fi
+fi
+echo $$ >\"$here/pid\"
+sleep 0.0$(($1 % 4))
+echo \"$1\" >>\"$PRETEND/effects\"
+rm -rf \"$here\"";
+
+fn effects(p: &Project) -> BTreeMap<u64, usize> {
+    let mut counts = BTreeMap::new();
+    for line in p.marks("effects") {
+        *counts.entry(line.parse().unwrap()).or_default() += 1;
+    }
+    counts
+}
+
+#[test]
+fn a_job_that_is_killed_again_and_again_does_every_item_once() {
+    let (items, kills) = full_or((500, 50), (60, 6));
+    let mut dice = Dice::for_test("a_job_that_is_killed_again_and_again_does_every_item_once");
+    let p = Project::new();
+    p.numbers("items.txt", items);
+    p.script("item.sh", ITEM);
+    let mut running = p.spawn(&[
+        "jobs",
+        "start",
+        "a",
+        "--items",
+        "items.txt",
+        "--parallel",
+        "4",
+        "--",
+        "./item.sh",
+        "{item}",
+    ]);
+    until("the job is there", || p.run(&["jobs", "show", "a"]).code == Some(0));
+    let mut hits = 0;
+    for kill in 0..kills {
+        std::thread::sleep(Duration::from_millis(dice.below(full_or(400, 300))));
+        running.signal(Signal::KILL);
+        hits += u32::from(running.end().code.is_none());
+        // The checkpoint is readable, and what it says is final.
+        let done = p.successes();
+        let before = effects(&p);
+        running = p.spawn(&["resume", "a"]);
+        if kill % 5 == 0 || kill + 1 == kills {
+            until("it goes on, or is over", || {
+                let job = p.job("a");
+                job["running"].as_u64().unwrap() > 0 || job["status"] == "completed"
+            });
+        }
+        let after = effects(&p);
+        for item in &done {
+            assert_eq!(before.get(item), after.get(item), "item {item} had succeeded and was run again");
+        }
+        assert!(done.windows(2).all(|pair| pair[0] != pair[1]), "a success was written twice: {done:?}");
+    }
+    let answer = running.end();
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    assert_eq!(p.successes(), (1..=items).collect::<Vec<_>>());
+    let job = p.job("a");
+    assert_eq!((job["status"].as_str(), job["failed"].as_u64()), (Some("completed"), Some(0)));
+    let effects = effects(&p);
+    assert_eq!(effects.len() as u64, items, "every item had its effect");
+    let again: usize = effects.values().map(|count| count - 1).sum();
+    // Four are at work at a time; only what was not yet written down may be done again.
+    assert!(again as u64 <= u64::from(hits) * 4, "{again} effects repeated by {hits} kills");
+    assert_eq!(p.marks("overlaps"), Vec::<String>::new(), "two processes were at one item");
+    p.expect_no_agents();
+    eprintln!("{items} items, {hits} kills, {again} unfinished items done again");
+}
+
+#[test]
+fn a_start_that_is_killed_leaves_a_whole_job_or_none() {
+    let mut dice = Dice::for_test("a_start_that_is_killed_leaves_a_whole_job_or_none");
+    let p = Project::new();
+    let items = 20_000;
+    p.numbers("items.txt", items);
+    let (mut none, mut whole) = (0, 0);
+    for round in 0..full_or(60, 6) {
+        let name = format!("j{round}");
+        let running = p.spawn(&["jobs", "start", &name, "--items", "items.txt", "--", "sleep", "1000"]);
+        std::thread::sleep(Duration::from_millis(dice.below(1500)));
+        running.signal(Signal::KILL);
+        running.end();
+        let shown = p.run(&["--json", "jobs", "show", &name]);
+        if shown.code == Some(4) {
+            none += 1;
+        } else {
+            assert_eq!(shown.json()["data"]["job"]["total"], items, "{shown:?}");
+            whole += 1;
+        }
+    }
+    eprintln!("{none} never were, {whole} are whole");
+    // What the killed ones have left is cleared away by the next, also under their own names.
+    p.numbers("few.txt", 2);
+    assert_eq!(p.run(&["jobs", "start", "last", "--items", "few.txt", "--", "true"]).code, Some(0));
+    let conn = rusqlite::Connection::open(p.database()).unwrap();
+    let orphans: i64 = conn
+        .query_row(
+            "SELECT count(*) FROM job_items WHERE job_id NOT IN (SELECT id FROM jobs WHERE state <> 'loading')",
+            [],
+            |row| row.get(0),
+        )
+        .unwrap();
+    assert_eq!(orphans, 0);
+    assert_eq!(p.ok(&["jobs", "list"])["total"], whole + 1);
+}
