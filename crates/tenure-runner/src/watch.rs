@@ -83,6 +83,12 @@ fn has_exited(pid: u32) -> bool {
     pid_of(pid).is_none_or(|pid| !matches!(waitid(WaitId::Pid(pid), asked), Ok(None)))
 }
 
+/// The code with which a child has exited, also without collecting it. None if a signal ended it.
+pub(crate) fn exit_of(pid: u32) -> Option<i32> {
+    let asked = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    waitid(WaitId::Pid(pid_of(pid)?), asked).ok().flatten()?.exit_status()
+}
+
 pub(crate) fn pid_of(number: u32) -> Option<Pid> {
     Pid::from_raw(i32::try_from(number).ok()?)
 }

@@ -20,13 +20,15 @@ use crate::input::private_input;
 use crate::processes::{Manner, Survivor};
 use crate::supervise::{Exit, Limits, Look, end_all};
 use crate::threshold::cannot_run;
-use crate::watch::{Event, watch_over};
+use crate::watch::{Event, exit_of, watch_over};
 
 /// A poll needs a limit.
 const LONG: Duration = Duration::from_hours(1);
 
 /// How the command ended, before that is written down.
 enum Word {
+    /// With 0, and that is written down.
+    Succeeded,
     Exited(Exit),
     NotStarted(String),
     TooLong(Duration),
@@ -83,8 +85,9 @@ impl Shared<'_> {
             self.write(store, &grant, Some((&attempt, exit_code(&word))), outcome, gone)
         };
         match &word {
-            Word::Exited(Exit::Code(0)) => {
-                self.write(store, &grant, Some((&attempt, Some(0))), ItemOutcome::Succeeded, gone)
+            Word::Succeeded => {
+                self.end_attempt(store, &attempt, Some(0), "exited with 0", gone);
+                Ok(())
             }
             Word::Exited(Exit::Code(code)) => failed(format!("exited with {code}")),
             Word::Exited(Exit::Signal(signal)) => failed(format!("killed by signal {signal}")),
@@ -97,14 +100,25 @@ impl Shared<'_> {
             Word::Lost => {
                 self.outside
                     .say(&format!("Lost item {}: it was ended and nothing was changed", grant.item.number));
-                if gone {
-                    let outcome = Outcome { reason: "the lease was lost".to_owned(), ..Outcome::default() };
-                    let actor = &self.caller.holder.id;
-                    let _ = store
-                        .write(Durability::Process, |tx| kernel::end_attempt(tx, &attempt, &outcome, actor));
-                }
+                self.end_attempt(store, &attempt, None, "the lease was lost", gone);
                 Ok(())
             }
+        }
+    }
+
+    /// What cannot be written here, the next reconcile writes.
+    fn end_attempt(
+        &self,
+        store: &dyn Store,
+        attempt: &Attempt,
+        exit_code: Option<i32>,
+        why: &str,
+        gone: bool,
+    ) {
+        if gone {
+            let outcome = Outcome { exit_code, reason: why.to_owned(), charged: false };
+            let actor = &self.caller.holder.id;
+            let _ = store.write(Durability::Process, |tx| kernel::end_attempt(tx, attempt, &outcome, actor));
         }
     }
 
@@ -173,22 +187,23 @@ impl Shared<'_> {
                 Ok(child) => {
                     // Our copies of the pipe would keep it open.
                     drop(command);
-                    self.watch(store, &mut attempt, child, line)
+                    self.watch(store, grant, &mut attempt, child, line)
                 }
-                Err(why) => (Word::NotStarted(why), Vec::new()),
+                Err(why) => Ok((Word::NotStarted(why), Vec::new())),
             };
             ear.close();
-            Ok(ended)
+            ended
         })
     }
 
     fn watch(
         &self,
         store: &dyn Store,
+        grant: &ItemGrant,
         attempt: &mut Attempt,
         mut child: Child,
         line: &Line<'_>,
-    ) -> (Word, Vec<Survivor>) {
+    ) -> Result<(Word, Vec<Survivor>)> {
         let pid = child.id();
         let limit = Limit { begun: Instant::now(), most: self.work.job.definition.options.item_timeout() };
         // For the record only: whoever looks for its processes goes by the mark.
@@ -200,7 +215,17 @@ impl Shared<'_> {
             Event::Signalled(0) | Event::Lost(_) if !line.is_stopping() => Manner::AtOnce,
             _ => Manner::Orderly { signal: Signal::TERM, grace },
         };
+        // Before anything else is done for it: what is not written down is done again after a crash.
+        let written = match &event {
+            Event::Exited if exit_of(pid) == Some(0) => {
+                Some(self.write(store, grant, None, ItemOutcome::Succeeded, false))
+            }
+            _ => None,
+        };
         let (survivors, exit) = end_all(&mut child, attempt, manner);
+        if let Some(written) = written {
+            return written.map(|()| (Word::Succeeded, survivors));
+        }
         let word = match event {
             Event::Exited => match store.read(|view| kernel::failed_start(view, attempt)) {
                 Ok(Some(why)) => Word::NotStarted(why),
@@ -212,7 +237,7 @@ impl Shared<'_> {
             Event::Signalled(_) if line.signal().is_some() || line.is_stopping() => Word::Interrupted,
             Event::Signalled(_) | Event::Lost(_) => Word::Lost,
         };
-        (word, survivors)
+        Ok((word, survivors))
     }
 
     /// Writes the outcome, under the fence. A store that does not answer is asked again: what the item has done is done.

@@ -11,7 +11,10 @@ use crate::world::{Dice, Project, full_or, until};
 const ITEM: &str = "here=\"$PRETEND/at-$1\"
 if ! mkdir \"$here\" 2>/dev/null; then
     other=$(cat \"$here/pid\" 2>/dev/null)
-    if [ -n \"$other\" ] && kill -0 \"$other\" 2>/dev/null; then echo \"$1\" >>\"$PRETEND/overlaps\"; fi
+    # A zombie has no environment, and whoever has its number by now has another one.
+    if tr '\\0' '\\n' 2>/dev/null <\"/proc/$other/environ\" | grep -qx \"TENURE_ITEM=$1\"; then
+        echo \"$1 $other $$\" >>\"$PRETEND/overlaps\"
+    fi
 fi
 echo $$ >\"$here/pid\"
 sleep 0.0$(($1 % 4))
