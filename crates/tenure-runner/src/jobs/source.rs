@@ -231,11 +231,10 @@ fn steps(pointer: &str) -> Result<Vec<String>> {
         return Ok(Vec::new());
     }
     let Some(rest) = pointer.strip_prefix('/') else {
-        let hint = format!("--path /{}", pointer.replace('.', "/"));
-        return Err(Error::invalid_with_hint(
-            format!("the path {pointer:?} does not begin with a slash"),
-            hint,
-        ));
+        let meant = pointer.replace('.', "/");
+        return Err(Error::invalid(format!(
+            "the path {pointer:?} does not begin with a slash; a pointer is written /{meant}"
+        )));
     };
     Ok(rest.split('/').map(|step| step.replace("~1", "/").replace("~0", "~")).collect())
 }

@@ -10,7 +10,8 @@ use crate::world::{Answer, Project, Running, full_or, until};
 fn stale(p: &Project, key: &str) -> String {
     p.task(key, &[&format!("mark {key}"), &format!("wait go-{key}")]);
     let runner = p.runner(&[]);
-    p.wait_for(key);
+    // Not only the file: a kill between its making and its line would leave it empty.
+    until("the agent has left its mark", || p.marks(key).len() == 1);
     runner.signal(Signal::KILL);
     runner.end();
     let all = p.ok(&["sessions", "list"])["sessions"].clone();

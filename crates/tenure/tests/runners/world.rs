@@ -88,7 +88,8 @@ impl Project {
 
     /// Waits until an agent has done its step `mark NAME`.
     pub(crate) fn wait_for(&self, name: &str) {
-        until(&format!("an agent has marked {name}"), || self.shared(name).exists());
+        // The file is there a moment before its line; whoever is killed in between has left no mark.
+        until(&format!("an agent has marked {name}"), || !self.marks(name).is_empty());
     }
 
     /// What agents have written into a file of theirs, line by line.

@@ -1,13 +1,15 @@
 //! `tenure jobs list`.
 
 use serde_json::{Value, json};
-use tenure_core::wire;
 
 use super::view::{self, short, style};
 use crate::answer::Answer;
 use crate::app::App;
 use crate::report::Outcome;
 use crate::text::{Style, Table, Text};
+
+/// With each job of a list come only so many; `jobs show` has the others.
+const DEAD_LETTERS: u64 = 10;
 
 /// List jobs, the newest first
 ///
@@ -31,9 +33,8 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         let (jobs, total) = view.jobs(args.limit)?;
         let mut found = Vec::new();
         for job in jobs {
-            let letters = view::dead_letters(view, &job, view::DEAD_LETTERS)?;
-            let letters: Vec<Value> = letters.iter().map(|item| wire::item(item, &[])).collect();
-            found.push((view::status(view, &open, &job)?, job, letters));
+            let (status, object) = view::whole(view, &open, &job, DEAD_LETTERS)?;
+            found.push((status, job, object));
         }
         Ok((found, total))
     })?;
@@ -56,7 +57,6 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         }
         text.table(&table, app.printer.look());
     }
-    let rows: Vec<Value> =
-        found.into_iter().map(|(status, job, letters)| wire::job(&job, status, letters)).collect();
+    let rows: Vec<Value> = found.into_iter().map(|(_, _, object)| object).collect();
     Ok(Answer::new(json!({"jobs": rows, "total": total}), text))
 }

@@ -16,7 +16,7 @@ pub(super) fn short(id: &str) -> &str {
     id.get(..8).unwrap_or(id)
 }
 
-pub(super) fn status(view: &dyn View, open: &Open<'_>, job: &Job) -> Result<JobStatus> {
+fn status(view: &dyn View, open: &Open<'_>, job: &Job) -> Result<JobStatus> {
     Ok(job.status(rules::is_at_work(view, &open.world(), job)?))
 }
 
@@ -39,7 +39,7 @@ pub(super) fn whole(view: &dyn View, open: &Open<'_>, job: &Job, limit: u64) -> 
     Ok((status, wire::job(job, status, letters)))
 }
 
-pub(super) fn dead_letters(view: &dyn View, job: &Job, limit: u64) -> Result<Vec<Item>> {
+fn dead_letters(view: &dyn View, job: &Job, limit: u64) -> Result<Vec<Item>> {
     view.items(&ItemFilter { job: Some(job.id.clone()), state: Some(ItemState::Failed), after: 0, limit })
 }
 
