@@ -99,13 +99,18 @@ impl Items {
 
     /// Reads all of it: everything that is wrong with it is found here.
     pub fn survey(&mut self) -> Result<Survey> {
+        self.survey_with(&mut |_| Ok(()))
+    }
+
+    /// As [`survey`](Self::survey), and gives each item that is not left out to `take`, as JSON.
+    pub fn survey_with(&mut self, take: &mut dyn FnMut(String) -> Result<()>) -> Result<Survey> {
         let mut hash = Sha256::new();
         let mut items = 0;
         let seen = self.each(&mut |payload| {
             items += 1;
             hash.update(payload.len().to_le_bytes());
             hash.update(payload.as_bytes());
-            Ok(())
+            take(payload)
         })?;
         Ok(Survey { items, hash: hex(&hash.finalize()), seen })
     }

@@ -121,3 +121,45 @@ fn a_start_that_is_killed_leaves_a_whole_job_or_none() {
     assert_eq!(orphans, 0);
     assert_eq!(p.ok(&["jobs", "list"])["total"], whole + 1);
 }
+
+#[test]
+fn a_session_that_is_killed_again_and_again_completes_every_task_once() {
+    let (tasks, kills) = full_or((40, 40), (8, 5));
+    let mut dice = Dice::for_test("a_session_that_is_killed_again_and_again_completes_every_task_once");
+    let p = Project::with("runners: {preset: pretend, killGrace: 300ms}\ntasks: {maxAttempts: 1000}");
+    let keys: Vec<String> = (1..=tasks).map(|n| format!("K{n}")).collect();
+    for key in &keys {
+        p.task(key, &["sleep 0.05", &format!("mark done-{key}")]);
+    }
+    let mut running = p.spawn(&["runners", "start", "--foreground"]);
+    until("the session is there", || p.ok(&["sessions", "list"])["total"] == 1);
+    let id = crate::sessions::id(&p);
+    for _ in 0..kills {
+        std::thread::sleep(Duration::from_millis(dice.below(400)));
+        running.signal(Signal::KILL);
+        running.end();
+        // Readable, and what it is through with is what the tasks say.
+        let session = p.ok(&["sessions", "show", &id])["session"].clone();
+        for done in session["done"].as_array().unwrap() {
+            assert_eq!(p.status(done["key"].as_str().unwrap()), done["status"].as_str().unwrap());
+        }
+        running = p.spawn(&["resume", &id]);
+    }
+    let answer = running.end();
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let session = p.ok(&["sessions", "show", &id])["session"].clone();
+    assert_eq!(
+        (session["status"].as_str(), &session["current"]),
+        (Some("completed"), &serde_json::Value::Null)
+    );
+    let mut done: Vec<&str> =
+        session["done"].as_array().unwrap().iter().map(|task| task["key"].as_str().unwrap()).collect();
+    done.sort_unstable();
+    let mut wanted: Vec<&str> = keys.iter().map(String::as_str).collect();
+    wanted.sort_unstable();
+    assert_eq!(done, wanted, "each once");
+    for key in &keys {
+        assert_eq!(p.moves(key, "completed"), 1, "{key}");
+    }
+    p.expect_no_agents();
+}

@@ -79,7 +79,7 @@ fn a_killed_runner_is_resumed_at_the_task_it_was_at_with_the_options_it_had() {
     p.give("go");
     let answer = p.run(&["--json", "resume", &id(&p)[..8]]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
-    assert_eq!(answer.json()["data"]["session"], id(&p).as_str());
+    assert_eq!(answer.json()["data"]["session"]["id"], id(&p).as_str());
     let over = session(&p);
     assert_eq!(
         (over["status"].as_str(), keys(&over)),
@@ -101,7 +101,7 @@ fn a_stopped_runner_is_interrupted_and_can_be_resumed_detached() {
     assert_eq!((session(&p)["status"].as_str(), p.status("A").as_str()), (Some("interrupted"), "pending"));
     p.give("go");
     let data = p.ok(&["resume", &id(&p), "--detach"]);
-    assert_eq!(data["session"], id(&p).as_str());
+    assert_eq!(data["sessionId"], id(&p).as_str());
     until("it is done", || session(&p)["status"] == "completed");
     assert_eq!((p.status("A").as_str(), p.marks("a").len()), ("completed", 2));
 }

@@ -171,7 +171,7 @@ fn load(open: &Open<'_>, desk: &Desk, lease: &Lease, items: &mut Items, survey: 
         batch.clear();
         Ok(())
     };
-    let read = items.each(&mut |payload| {
+    let read = items.survey_with(&mut |payload| {
         bytes += payload.len();
         batch.push(payload);
         if batch.len() >= BATCH_ITEMS || bytes >= BATCH_BYTES {
@@ -187,11 +187,10 @@ fn load(open: &Open<'_>, desk: &Desk, lease: &Lease, items: &mut Items, survey: 
     if let Some(code) = interrupted {
         return Err(Report::interrupted(code));
     }
-    read?;
-    store(&mut batch, &mut first)?;
     // What was read first is what the job is defined by.
-    if first - 1 != survey.items || items.survey()? != *survey {
+    if read? != *survey {
         return Err(Report::new(ErrorCode::InvalidArguments, "the items changed while they were read"));
     }
+    store(&mut batch, &mut first)?;
     Ok(open.write(|tx| rules::publish_job(tx, &world, lease))?)
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde_json::json;
 use tenure_core::Error;
 use tenure_core::holder::Liveness;
-use tenure_core::kernel;
 use tenure_core::session::{Session, SessionState};
+use tenure_core::{kernel, reference};
 
 use super::start::{self, Serving};
 use crate::answer::Answer;
@@ -53,7 +53,12 @@ pub(in crate::commands) fn resume(
         force(app, open, session)?;
     }
     let how = Serving { echo: wish.detached.is_none(), first: wish.detached, force: wish.force };
-    start::serve(app, open, &orders, how)
+    let mut served = start::serve(app, open, &orders, how)?;
+    if let Some(fields) = served.as_mut().and_then(|answer| answer.data.as_object_mut()) {
+        let now = open.read(|view| reference::session(view, &session.id))?;
+        fields.insert("session".into(), open.read(|view| sessions::object(view, open, &now))?.1);
+    }
+    Ok(served)
 }
 
 /// As they were given then, for the agents as they are now.

@@ -326,7 +326,7 @@ pub(super) fn serve(
     };
     let preset = orders.preset.clone();
     let section = orders.section.as_ref().map(|(_, name)| name.clone());
-    let data = |runner: &Runner| json!({"runner": runner_object(runner, section.as_deref()), "preset": preset, "session": orders.session.id});
+    let data = |runner: &Runner| json!({"runner": runner_object(runner, section.as_deref()), "preset": preset, "sessionId": orders.session.id});
     let detached = how.first.is_some();
     let printer = &mut app.printer;
     let ran = daemon::run(&site, &mut |runner| {
