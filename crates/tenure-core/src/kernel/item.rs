@@ -185,8 +185,8 @@ fn after(job: &Job, item: &Item, outcome: ItemOutcome<'_>, now: Timestamp) -> It
             next.error = None;
         }
         ItemOutcome::Interrupted { .. } => {
+            // Due since then, so it comes before what was not begun yet.
             next.state = ItemState::Pending;
-            next.due_at = now;
         }
         ItemOutcome::Failed { why, for_good } => {
             next.failures = item.failures.saturating_add(1);
@@ -221,14 +221,8 @@ pub(super) fn return_item(
     actor: &str,
     lease: Option<&Lease>,
 ) -> Result<()> {
-    let now = tx.now();
-    let next = Item {
-        state: ItemState::Pending,
-        due_at: now,
-        updated_at: now,
-        error: Some(why.to_owned()),
-        ..item.clone()
-    };
+    let (state, updated_at) = (ItemState::Pending, tx.now());
+    let next = Item { state, updated_at, error: Some(why.to_owned()), ..item.clone() };
     save(tx, item, &next, actor, lease)
 }
 

@@ -191,7 +191,7 @@ pub fn cases() -> Vec<(&'static str, Case)> {
             a_failure_is_tried_again_when_it_is_due_and_then_given_up,
             what_would_fail_the_same_way_again_is_not_tried_again,
             what_becomes_of_a_failure_is_the_jobs_choice,
-            an_interrupted_item_is_due_at_once_and_not_counted,
+            an_interrupted_item_is_the_next_one_and_not_counted,
             one_at_a_time_coordinates_a_job_and_the_dead_do_not,
             finished_work_is_not_taken_up_and_the_dead_letters_are_when_asked_for,
             a_stopped_job_goes_on_with_what_it_had_left,
