@@ -13,12 +13,14 @@ mod feed;
 mod filesystem;
 mod gate;
 mod integrity;
+mod jobs;
 mod leases;
 mod migrate;
 mod ready;
 mod rows;
 mod runners;
 mod sections;
+mod sessions;
 mod tasks;
 
 pub use connection::{OpenOptions, SqliteStore};

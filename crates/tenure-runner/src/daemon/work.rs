@@ -4,7 +4,9 @@ use std::time::{Duration, Instant};
 
 use tenure_core::kernel::{self, Finish, Grant, Terms};
 use tenure_core::lease::{EndReason, Lease, Resource, Standing};
+use tenure_core::rules::{Step, checkpoint};
 use tenure_core::runner::RunnerStatus;
+use tenure_core::session::Current;
 use tenure_core::store::Durability;
 use tenure_core::task::TaskStatus;
 use tenure_core::{Error, Result};
@@ -44,6 +46,8 @@ pub(super) struct Loop<'a, 's> {
     /// What another has, and this runner stands in line for.
     pub(super) waiting: Option<Wait>,
     pub(super) unanswered_since: Option<Instant>,
+    /// The task at which the session was interrupted, until it was asked for.
+    pub(super) interrupted: Option<Current>,
     /// The last thing said about why nothing is done, so that it is said once.
     pub(super) said: String,
 }
@@ -58,6 +62,7 @@ pub(super) fn through(site: &Site<'_>, seat: &mut Seat, pulse: &Pulse) -> Result
         idle_since: None,
         waiting: None,
         unanswered_since: None,
+        interrupted: site.orders.session.interrupted.clone(),
         said: String::new(),
     };
     let outcome = loop {
@@ -141,8 +146,15 @@ impl Loop<'_, '_> {
         if let Some(name) = section.as_ref().and_then(|l| self.section_name(l)) {
             self.site.log.line(&format!("Checking for next task in {name}..."));
         }
+        let first = self.interrupted.as_ref().map(|current| current.task.clone());
         let (found, kept) = self.site.store.write(Durability::Power, |tx| {
-            let found = look::for_work(tx, self.site, seat, section.as_ref(), &terms)?;
+            let found = look::for_work(tx, self.site, seat, first.as_ref(), section.as_ref(), &terms)?;
+            if let Found::Task(grant, _) = &found {
+                let step = Step::Taken { task: &grant.task, fence: grant.lease.fence };
+                if !checkpoint(tx, &self.site.world, &seat.session, step)? {
+                    return Err(Error::WorkLost { what: seat.session.resource.to_string() });
+                }
+            }
             let kept = match &found {
                 Found::Task(grant, _) => look::section_of(tx, grant)?,
                 _ => None,
@@ -165,6 +177,15 @@ impl Loop<'_, '_> {
         Ok(found)
     }
 
+    /// What the agent called the conversation in which this task was interrupted. Asked for once.
+    fn conversation(&mut self, grant: &Grant, purpose: Purpose) -> Option<String> {
+        let before = self.interrupted.take()?;
+        let same = before.task == grant.task.id && purpose == Purpose::Work;
+        let name = before.agent_session.filter(|_| same)?;
+        self.site.log.line(&format!("Going on with the agent's session {name}"));
+        Some(name)
+    }
+
     fn section_name(&self, lease: &Lease) -> Option<String> {
         let id = lease.resource.section_id()?;
         self.site.store.read(|view| view.section(&id)).ok().flatten().map(|section| section.name)
@@ -184,7 +205,8 @@ impl Loop<'_, '_> {
         }
         note(self.site, seat, RunnerStatus::Running, Some(task.id.clone()));
         log.line(&format!("Working on {}...", task.key));
-        let report = agent::attempt(self.site, seat, grant, purpose);
+        let conversation = self.conversation(grant, purpose);
+        let report = agent::attempt(self.site, seat, grant, purpose, conversation.as_deref());
         note(self.site, seat, RunnerStatus::Running, None);
         let report = match report {
             Ok(report) => report,

@@ -10,6 +10,7 @@
 mod support;
 
 mod story;
+mod work_rows;
 
 mod agents;
 mod bad_store;
@@ -25,12 +26,14 @@ mod globals;
 mod help;
 mod hooks;
 mod init;
+mod jobs;
 mod locks;
 mod msg;
 mod permissions;
 mod prime;
 mod projects;
 mod sections;
+mod sessions;
 mod status;
 mod tasks;
 mod wakeup;

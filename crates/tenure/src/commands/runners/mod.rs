@@ -12,11 +12,14 @@ pub(super) mod cron;
 mod list;
 mod logs;
 mod outside;
+mod resume;
 mod start;
 mod stop;
 mod wakeup;
 
 pub(super) use list::runner_object;
+pub(super) use resume::resume;
+pub(super) use start::{first_answer, leave_streams, ourselves};
 
 /// Runners: start agents on the backlog, list, stop, read logs, wake up
 ///

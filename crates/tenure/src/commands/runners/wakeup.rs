@@ -227,7 +227,7 @@ fn look_after(app: &mut App<'_>, log: Option<&DaemonLog>, job: &Job) -> Outcome<
         let section = section.and_then(|id| open.read(|view| view.section(id)).ok().flatten());
         let preset = lost.map(|runner| runner.preset.clone());
         let args = start::Args::instead_of(section.map(|section| section.name), preset);
-        match start::launch(app, &job.root, &job.root, &args) {
+        match start::launch(app, &job.root, &args) {
             Ok(data) => Ok(data["runner"]["id"].as_str().unwrap_or_default().to_owned()),
             Err(report) => Err(NotStarted { code: report.code, message: report.message }),
         }
