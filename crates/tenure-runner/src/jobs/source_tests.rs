@@ -1,3 +1,5 @@
+use std::fmt::Write as _;
+
 use super::*;
 
 fn items(name: &str, text: &[u8], change: impl Fn(&mut ItemSource)) -> Result<(Vec<String>, Survey)> {
@@ -66,7 +68,7 @@ fn filters_and_the_limit_leave_items_out_and_all_are_counted() {
 fn what_is_wrong_is_named_by_its_line() {
     let mut text = String::new();
     for n in 1..70_000 {
-        text.push_str(&format!("{{\"n\":{n}}}\n"));
+        let _ = writeln!(text, "{{\"n\":{n}}}");
     }
     let good = text.clone();
     text.push_str("{\"n\":\n");
