@@ -57,9 +57,23 @@ pub fn finish(
         // Time had closed it; the holder's word is the better reason.
         tx.reopen_lease(lease.fence)?;
     }
-    let reason = word.message().map(str::to_owned);
-    close(tx, lease, expected, reason.as_deref(), &caller.holder.id, false)?;
-    let to = word.target(world, lease, &found);
+    let mut reason = word.message().map(str::to_owned);
+    // What a runner's agent says about its task: not the runner itself, which shows its process.
+    let by_the_agent = lease.holder.kind == HolderKind::Runner && caller.process.is_none();
+    let given_back = by_the_agent && matches!(word, Finish::Release(_));
+    close(tx, lease, expected, reason.as_deref(), &caller.holder.id, given_back)?;
+    let mut to = word.target(world, lease, &found);
+    if given_back {
+        // The runner would offer it to the next agent at once, and that one give it back, for ever.
+        let attempts = found.attempts.saturating_add(1);
+        tx.edit_task(&id, &TaskEdit { attempts: Some(attempts), ..TaskEdit::default() }, None)?;
+        if attempts >= world.policy.max_attempts {
+            to = TaskStatus::Failed;
+            let last = reason.as_deref().unwrap_or("no reason was given");
+            reason =
+                Some(format!("{attempts} attempts came to nothing; the last agent gave it back: {last}"));
+        }
+    }
     let rejected = word.rejects(lease);
     if rejected {
         let rejections = Some(found.rejections.saturating_add(1));
@@ -67,8 +81,7 @@ pub fn finish(
     }
     move_task(tx, &found, to, &caller.holder.id, lease, reason.as_deref(), rejected)?;
     acknowledge_messages(tx, &id, to, &caller.holder.id)?;
-    // What a runner's agent says about its task does not end the runner's stay in the section.
-    let by_the_agent = lease.holder.kind == HolderKind::Runner && caller.process.is_none();
+    // An agent's word does not end its runner's stay in the section.
     if !keep_section && !by_the_agent {
         drop_section(tx, world, &eyes, &found, lease, expected)?;
     }

@@ -2,7 +2,7 @@
 
 use tenure_core::ErrorCode;
 use tenure_core::event::EventKind;
-use tenure_core::holder::Caller;
+use tenure_core::holder::{Caller, Holder};
 use tenure_core::kernel::{Finish, Finished, Terms};
 use tenure_core::lease::{EndReason, Resource};
 use tenure_core::store::MessageFilter;
@@ -218,6 +218,30 @@ pub(super) fn a_repeated_finish_succeeds_also_when_a_person_has_moved_the_task_o
         let events = f.events();
         assert!(!applied(f.finish(&ann, "A", word)), "{word:?}");
         assert_eq!((f.status("A"), f.events()), (TaskStatus::Skipped, events));
+    }
+}
+
+pub(super) fn what_agents_give_back_again_and_again_fails_in_the_end(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    f.add_task("A");
+    let runner = Caller::new(Holder::runner("r")).with_process(f.world.process(7));
+    let release = Finish::Release(Some("not mine"));
+    for (time, status) in [(1, TaskStatus::Pending), (2, TaskStatus::Pending), (3, TaskStatus::Failed)] {
+        let fence = f.claim(&runner, "A").unwrap().lease.fence;
+        let agent = f.bare("agent").with_fence(Some(fence));
+        assert!(applied(f.finish(&agent, "A", release)));
+        assert_eq!((f.status("A"), f.task("A").attempts), (status, time));
+    }
+
+    // The runner's own word is no failure of its agent, and a person may change their mind as often as they like.
+    let f = fresh();
+    f.add_task("A");
+    for caller in [runner, f.bare("ann")] {
+        for _ in 0..5 {
+            f.claim(&caller, "A").unwrap();
+            f.finish(&caller, "A", release).unwrap();
+        }
+        assert_eq!((f.status("A"), f.task("A").attempts), (TaskStatus::Pending, 0));
     }
 }
 

@@ -81,6 +81,7 @@ pub fn cases() -> Vec<(&'static str, Case)> {
             the_death_of_the_holder_ends_its_word_whether_or_not_a_cleanup_ran,
             a_repeated_finish_succeeds_and_writes_nothing,
             a_repeated_finish_succeeds_also_when_a_person_has_moved_the_task_on,
+            what_agents_give_back_again_and_again_fails_in_the_end,
             a_second_different_word_is_refused,
             a_repeated_finish_is_refused_once_another_was_given_the_task,
             an_interrupted_attempt_puts_the_task_back_where_it_was_claimed_from,
