@@ -52,7 +52,17 @@ impl<'m> Crontab<'m> {
         let text = self.text();
         let line =
             text.lines().find(|line| line.starts_with("* * * * * ")).unwrap_or_else(|| panic!("{text}"));
-        line.strip_prefix("* * * * * ").unwrap().replace(r"\%", "%")
+        let mut command = String::new();
+        let mut rest = line.strip_prefix("* * * * * ").unwrap().chars().peekable();
+        // A percent sign ends the command, unless a backslash stands before it.
+        while let Some(c) = rest.next() {
+            match c {
+                '%' => break,
+                '\\' if rest.peek() == Some(&'%') => command.extend(rest.next()),
+                _ => command.push(c),
+            }
+        }
+        command
     }
 }
 

@@ -36,6 +36,10 @@ fn a_dry_run_changes_no_byte_and_no_process() {
     let silent = hangs.runner(&[]);
     machine.wait_for("begun-H");
     hangs.stop_between_writes(silent);
+    until("one is dead and one silent", || {
+        let decided = machine.wake_up(&["--dry-run"]);
+        decided["dead"].0 == "restarted" && decided["hangs"].0 == "restarted"
+    });
     let stale = machine.project("stalelock");
     stale.task("S", &[]);
     std::fs::write(
@@ -46,10 +50,6 @@ fn a_dry_run_changes_no_byte_and_no_process() {
         ),
     )
     .unwrap();
-    until("one is dead and one silent", || {
-        let decided = machine.wake_up(&["--dry-run"]);
-        decided["dead"].0 == "restarted" && decided["hangs"].0 == "restarted"
-    });
     let first = machine.agents();
     std::thread::sleep(std::time::Duration::from_millis(200));
     let now = machine.agents();

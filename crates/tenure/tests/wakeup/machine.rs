@@ -23,6 +23,13 @@ pub(crate) struct Machine {
 pub(crate) const USUAL: &str = "runners: {preset: pretend, killGrace: 300ms, heartbeatInterval: 500ms, staleTimeout: 3s}\n\
      locking: {pollInterval: 500ms, taskTimeout: 10s, sectionTimeout: 10s}\ntasks: {maxAttempts: 1000}\n";
 
+/// The same, with ten minutes between two heartbeats.
+pub(crate) fn slow() -> String {
+    USUAL
+        .replace("heartbeatInterval: 500ms, staleTimeout: 3s", "heartbeatInterval: 10m, staleTimeout: 30m")
+        .replace("taskTimeout: 10s", "taskTimeout: 60m")
+}
+
 impl Machine {
     pub(crate) fn new() -> Self {
         Self::with(USUAL)
