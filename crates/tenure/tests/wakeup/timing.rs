@@ -25,6 +25,8 @@ fn a_project_that_is_remembered_as_idle_is_served_as_soon_as_something_is_added(
     let project = machine.project("p");
     remembered(&machine, &project);
     project.task("A", &["mark begun"]);
+    // Long enough for the files to be trusted again: it is their difference that counts, not their age.
+    std::thread::sleep(std::time::Duration::from_secs(4));
     assert_eq!(machine.wake_up(&[])["p"].0, "started");
     machine.wait_for("begun");
     project.wait_until("A", "completed");
