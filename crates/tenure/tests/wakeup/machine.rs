@@ -13,6 +13,17 @@ use tempfile::TempDir;
 use crate::processes;
 use crate::world::{Answer, Running, until};
 
+/// A `crontab` that keeps its text in a file beside it and otherwise behaves like Debian's. Nobody's real one is ever read.
+const CRONTAB: &str = r#"#!/bin/sh
+file=$(dirname "$0")/../crontab
+case $1 in
+-l) [ -e "$file" ] || { echo "no crontab for tester" >&2; exit 1; }; cat "$file" ;;
+-r) rm "$file" ;;
+-) [ ! -e "$file.readonly" ] || { echo "$file: Permission denied" >&2; exit 1; }; cat >"$file" ;;
+*) exit 2 ;;
+esac
+"#;
+
 #[derive(Debug)]
 pub(crate) struct Machine {
     _folder: TempDir,
@@ -38,13 +49,13 @@ impl Machine {
     pub(crate) fn with(config: &str) -> Self {
         let folder = tempfile::Builder::new().prefix("tnw").tempdir().unwrap();
         let at = folder.path().canonicalize().unwrap();
-        for name in ["h/.tenure", "r", "agent", "out", "projects"] {
+        for name in ["h/.tenure", "r", "agent", "bin", "out", "projects"] {
             std::fs::create_dir_all(at.join(name)).unwrap();
         }
         std::fs::set_permissions(at.join("h/.tenure"), std::fs::Permissions::from_mode(0o700)).unwrap();
         let script = at.join("agent/pretend-agent.sh");
-        std::fs::write(&script, include_str!("../runners/pretend-agent.sh")).unwrap();
-        std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+        program(&script, include_str!("../runners/pretend-agent.sh"));
+        program(&at.join("bin/crontab"), CRONTAB);
         let (script, shared) = (script.display().to_string(), at.join("agent"));
         let preset = format!(
             "presets:\n  pretend: {{command: ['{script}'], env: {{PRETEND: '{}'}}}}\n",
@@ -56,6 +67,10 @@ impl Machine {
 
     pub(crate) fn path(&self, below: &str) -> PathBuf {
         self.at.join(below)
+    }
+
+    pub(crate) fn search_path(&self) -> String {
+        format!("{}:{}", self.path("bin").display(), std::env::var("PATH").unwrap_or_default())
     }
 
     pub(crate) fn home(&self) -> PathBuf {
@@ -76,7 +91,7 @@ impl Machine {
         command
             .args(args)
             .env_clear()
-            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("PATH", self.search_path())
             .env("HOME", self.path("h"))
             .env("TENURE_HOME", self.home())
             .env("XDG_RUNTIME_DIR", self.path("r"))
@@ -141,6 +156,11 @@ impl Machine {
         let agents = self.agents();
         ours.into_iter().filter(|pid| !agents.contains(pid)).collect()
     }
+}
+
+pub(crate) fn program(path: &Path, text: &str) {
+    std::fs::write(path, text).unwrap();
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 impl Drop for Machine {
