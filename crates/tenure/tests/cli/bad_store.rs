@@ -105,6 +105,9 @@ fn a_folder_in_the_place_of_the_database_is_said_so() {
 #[test]
 fn a_registry_that_is_broken_is_in_the_way_of_nothing_but_itself() {
     let env = TestEnv::project();
+    for side in ["-wal", "-shm"] {
+        std::fs::remove_file(env.path(&format!("home/.tenure/tenure.db{side}"))).unwrap();
+    }
     env.write("home/.tenure/tenure.db", "no database".repeat(1000));
     steps(&env, &["tasks add One", "tasks claim T1 --agent bob", "tasks done T1 --agent bob", "status"]);
     env.run(&["projects", "list"]).exits(1);
