@@ -87,10 +87,7 @@ pub fn line(call: &Call) -> Result<String, TimerError> {
     }
     let command = words.join(" ");
     if command.len() > LONGEST {
-        return Err(TimerError::Impossible(format!(
-            "PATH is too long for a crontab's line ({} of {LONGEST} characters); call this with a shorter one",
-            command.len()
-        )));
+        return Err(TimerError::TooLong(command.len() - LONGEST));
     }
     Ok(format!("{} {command}", schedule(call.every)?))
 }

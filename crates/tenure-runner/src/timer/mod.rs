@@ -71,6 +71,8 @@ pub enum TimerError {
     NoHome,
     #[error("{program} failed: {said}")]
     Failed { program: &'static str, said: String },
+    #[error("PATH is too long for a line of a crontab, by {0} characters")]
+    TooLong(usize),
     #[error("{0}")]
     Impossible(String),
     #[error("cannot write {}: {why}", path.display())]

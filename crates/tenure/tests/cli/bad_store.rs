@@ -105,6 +105,9 @@ fn a_folder_in_the_place_of_the_database_is_said_so() {
 #[test]
 fn a_registry_that_is_broken_is_in_the_way_of_nothing_but_itself() {
     let env = TestEnv::project();
+    for side in ["-wal", "-shm"] {
+        std::fs::remove_file(env.path(&format!("home/.tenure/tenure.db{side}"))).unwrap();
+    }
     env.write("home/.tenure/tenure.db", "no database".repeat(1000));
     // Else what was written last is found in the log beside it.
     for side in ["tenure.db-wal", "tenure.db-shm"] {

@@ -89,7 +89,6 @@ fn every_finding_has_a_severity_a_sentence_and_the_command_that_mends_it() {
 fn without_fix_not_a_byte_is_changed_and_with_it_only_what_was_wrong() {
     let mut env = TestEnv::project();
     steps(&env, &["tasks add One --id ONE", "tasks claim ONE --agent bob"]);
-    env.set("PATH", std::env::var("PATH").unwrap());
     // An empty log of SQLite's is made by whoever opens the file, to read it, too.
     let look = |env: &TestEnv| {
         let mut files = env.snapshot();

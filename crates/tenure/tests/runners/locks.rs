@@ -55,3 +55,24 @@ fn all_done_and_nothing_ready_are_different_words() {
     assert!(done.err.contains("Looking for tasks... none pending"), "{}", done.err);
     assert_eq!(done.code, Some(0));
 }
+
+#[test]
+fn a_runner_stands_aside_for_the_lock_of_beads_too() {
+    let project =
+        Project::with("runners: {preset: pretend, killGrace: 300ms}\nlocking: {pollInterval: 500ms}");
+    let runner = project.runner(&["--idle-timeout", "10m"]);
+    project.wait_for_log(runner.pid(), "Going idle");
+    let folder = project.root().join(".beads");
+    std::fs::create_dir(&folder).unwrap();
+    let held =
+        r#"{"holder":"vc-executor","pid":1,"hostname":"elsewhere","started_at":"2026-01-02T03:04:05Z"}"#;
+    std::fs::write(folder.join(".exclusive-lock"), held).unwrap();
+    project.task("A", &["mark begun"]);
+    project.wait_for_log(runner.pid(), "Skipping database (locked by vc-executor)");
+    assert_eq!(project.run(&["runners", "start"]).code, Some(6));
+    assert!(project.marks("begun").is_empty());
+    std::fs::remove_file(folder.join(".exclusive-lock")).unwrap();
+    project.wait_until("A", "completed");
+    runner.signal(Signal::TERM);
+    assert_eq!(runner.end().code, Some(0));
+}

@@ -1,42 +1,23 @@
 //! Timers: what is installed runs with nothing around it, and nothing else in a crontab is touched.
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::machine::Machine;
+use crate::machine::{Machine, program};
 use crate::world::Answer;
-
-/// A `crontab` that keeps its text in a file and otherwise behaves like Debian's.
-const CRONTAB: &str = r#"#!/bin/sh
-file=$CRONTAB_FILE
-case $1 in
--l) [ -e "$file" ] || { echo "no crontab for tester" >&2; exit 1; }; cat "$file" ;;
--r) rm "$file" ;;
--) [ ! -e "$file.readonly" ] || { echo "$file: Permission denied" >&2; exit 1; }; cat >"$file" ;;
-*) exit 2 ;;
-esac
-"#;
 
 struct Crontab<'m> {
     machine: &'m Machine,
     file: PathBuf,
-    path: String,
 }
 
 impl<'m> Crontab<'m> {
     fn new(machine: &'m Machine) -> Self {
-        let folder = machine.path("bin");
-        std::fs::create_dir_all(&folder).unwrap();
-        program(&folder.join("crontab"), CRONTAB);
-        let path = format!("{}:/usr/bin:/bin", folder.display());
-        Self { machine, file: machine.path("crontab"), path }
+        Self { machine, file: machine.path("crontab") }
     }
 
     fn command(&self, args: &[&str]) -> Command {
-        let mut command = self.machine.command(args);
-        command.env("PATH", &self.path).env("CRONTAB_FILE", &self.file);
-        command
+        self.machine.command(args)
     }
 
     fn run(&self, args: &[&str]) -> Answer {
@@ -52,13 +33,18 @@ impl<'m> Crontab<'m> {
         let text = self.text();
         let line =
             text.lines().find(|line| line.starts_with("* * * * * ")).unwrap_or_else(|| panic!("{text}"));
-        line.strip_prefix("* * * * * ").unwrap().replace(r"\%", "%")
+        let mut command = String::new();
+        let mut rest = line.strip_prefix("* * * * * ").unwrap().chars().peekable();
+        // A percent sign ends the command, unless a backslash stands before it.
+        while let Some(c) = rest.next() {
+            match c {
+                '%' => break,
+                '\\' if rest.peek() == Some(&'%') => command.extend(rest.next()),
+                _ => command.push(c),
+            }
+        }
+        command
     }
-}
-
-fn program(path: &Path, text: &str) {
-    std::fs::write(path, text).unwrap();
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 /// With what cron gives a command, and nothing else.
@@ -96,8 +82,9 @@ fn the_installed_line_run_as_cron_would_starts_the_work_and_is_seen_to_have_fire
 
     let mut install = Command::new(&binary);
     install.args(["--json", "runners", "cron", "install"]).env_clear();
-    install.env("HOME", machine.path("h")).env("CRONTAB_FILE", &crontab.file);
-    install.env("PATH", format!("{}:{}:{}", odd.display(), crontab.path, odd.display()));
+    install.env("HOME", machine.path("h"));
+    let bin = machine.path("bin");
+    install.env("PATH", format!("{}:{}:/usr/bin:/bin:{}", odd.display(), bin.display(), odd.display()));
     let installed = install.output().unwrap();
     assert!(installed.status.success(), "{installed:?}");
     let line = crontab.command_line();
@@ -215,7 +202,6 @@ impl Crontab<'_> {
 fn units_of_systemd_and_launchd_are_written_enabled_and_taken_away() {
     let machine = Machine::new();
     let folder = machine.path("bin");
-    std::fs::create_dir_all(&folder).unwrap();
     let record = format!("#!/bin/sh\necho \"${{0##*/}} $*\" >>'{}'\n", machine.path("called").display());
     program(&folder.join("systemctl"), &record);
     program(&folder.join("launchctl"), &record);
@@ -272,10 +258,9 @@ fn the_real_crontab_takes_the_line() {
          '{tenure}' runners cron install; crontab -l; echo ==; '{tenure}' runners cron uninstall >&2; crontab -l",
         tenure = env!("CARGO_BIN_EXE_tenure")
     );
-    let mut command = machine.command(&[]);
-    let vars: Vec<_> = command.get_envs().filter_map(|(k, v)| Some((k.to_owned(), v?.to_owned()))).collect();
-    command = Command::new("unshare");
-    command.args(["--mount", "sh", "-c", &script]).env_clear().envs(vars).stdin(Stdio::null());
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", &script]).env_clear().stdin(Stdio::null());
+    command.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").env("HOME", machine.path("h"));
     let answer = machine.start(command).end();
     if answer.err.contains("unshare") {
         eprintln!("SKIPPED: no mount namespace here: {}", answer.err);

@@ -36,6 +36,10 @@ fn a_dry_run_changes_no_byte_and_no_process() {
     let silent = hangs.runner(&[]);
     machine.wait_for("begun-H");
     hangs.stop_between_writes(silent);
+    until("one is dead and one silent", || {
+        let decided = machine.wake_up(&["--dry-run"]);
+        decided["dead"].0 == "restarted" && decided["hangs"].0 == "restarted"
+    });
     let stale = machine.project("stalelock");
     stale.task("S", &[]);
     std::fs::write(
@@ -46,21 +50,21 @@ fn a_dry_run_changes_no_byte_and_no_process() {
         ),
     )
     .unwrap();
-    until("one is dead and one silent", || {
-        let decided = machine.wake_up(&["--dry-run"]);
-        decided["dead"].0 == "restarted" && decided["hangs"].0 == "restarted"
-    });
-    let first = machine.agents();
-    std::thread::sleep(std::time::Duration::from_millis(200));
-    let now = machine.agents();
-    let lasting: Vec<u32> = first.into_iter().filter(|pid| now.contains(pid)).collect();
+    let name = |pid: u32| std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    let mut lasting = machine.agents();
+    for _ in 0..3 {
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        let now = machine.agents();
+        lasting.retain(|pid| now.contains(pid) && name(*pid).trim() != "sleep");
+    }
     let look = || {
         let mut found = BTreeMap::new();
         for folder in ["projects", "h", "r"] {
             files(&machine.path(folder), &mut found);
         }
         // What an agent that polls starts for a moment comes and goes: of agents, only those that were there before.
-        let mut running: Vec<_> = machine.tenures().into_iter().chain(lasting.iter().copied()).collect();
+        let tenures = machine.tenures().into_iter().filter(|pid| name(*pid).trim() == "tenure");
+        let mut running: Vec<_> = tenures.chain(lasting.iter().copied()).collect();
         running.sort_unstable();
         let state = |pid: u32| (pid, processes::is_alive(pid), processes::state(pid) == Some('T'));
         (found, running.into_iter().map(state).collect::<Vec<_>>())

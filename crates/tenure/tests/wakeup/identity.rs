@@ -84,10 +84,7 @@ fn a_runner_that_was_stopped_past_its_time_and_goes_on_when_it_is_rung_is_left_a
 /// As after a night in a closed laptop: by the clock it was silent for hours, and by its own count the next beat is far.
 #[test]
 fn a_runner_that_is_rung_beats_at_once_however_far_its_next_beat_is() {
-    let slow = crate::machine::USUAL
-        .replace("heartbeatInterval: 500ms, staleTimeout: 3s", "heartbeatInterval: 10m, staleTimeout: 30m")
-        .replace("taskTimeout: 10s", "taskTimeout: 60m");
-    let machine = Machine::with(&slow);
+    let machine = Machine::with(&crate::machine::slow());
     let idle = machine.project("idle");
     let working = machine.project("working");
     working.task("A", &["mark begun", "wait go"]);

@@ -13,6 +13,17 @@ use tempfile::TempDir;
 use crate::processes;
 use crate::world::{Answer, Running, until};
 
+/// A `crontab` that keeps its text in a file beside it and otherwise behaves like Debian's. Nobody's real one is ever read.
+const CRONTAB: &str = r#"#!/bin/sh
+file=$(dirname "$0")/../crontab
+case $1 in
+-l) [ -e "$file" ] || { echo "no crontab for tester" >&2; exit 1; }; cat "$file" ;;
+-r) rm "$file" ;;
+-) [ ! -e "$file.readonly" ] || { echo "$file: Permission denied" >&2; exit 1; }; cat >"$file" ;;
+*) exit 2 ;;
+esac
+"#;
+
 #[derive(Debug)]
 pub(crate) struct Machine {
     _folder: TempDir,
@@ -23,6 +34,13 @@ pub(crate) struct Machine {
 pub(crate) const USUAL: &str = "runners: {preset: pretend, killGrace: 300ms, heartbeatInterval: 500ms, staleTimeout: 3s}\n\
      locking: {pollInterval: 500ms, taskTimeout: 10s, sectionTimeout: 10s}\ntasks: {maxAttempts: 1000}\n";
 
+/// The same, with ten minutes between two heartbeats.
+pub(crate) fn slow() -> String {
+    USUAL
+        .replace("heartbeatInterval: 500ms, staleTimeout: 3s", "heartbeatInterval: 10m, staleTimeout: 30m")
+        .replace("taskTimeout: 10s", "taskTimeout: 60m")
+}
+
 impl Machine {
     pub(crate) fn new() -> Self {
         Self::with(USUAL)
@@ -31,13 +49,13 @@ impl Machine {
     pub(crate) fn with(config: &str) -> Self {
         let folder = tempfile::Builder::new().prefix("tnw").tempdir().unwrap();
         let at = folder.path().canonicalize().unwrap();
-        for name in ["h/.tenure", "r", "agent", "out", "projects"] {
+        for name in ["h/.tenure", "r", "agent", "bin", "out", "projects"] {
             std::fs::create_dir_all(at.join(name)).unwrap();
         }
         std::fs::set_permissions(at.join("h/.tenure"), std::fs::Permissions::from_mode(0o700)).unwrap();
         let script = at.join("agent/pretend-agent.sh");
-        std::fs::write(&script, include_str!("../runners/pretend-agent.sh")).unwrap();
-        std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+        program(&script, include_str!("../runners/pretend-agent.sh"));
+        program(&at.join("bin/crontab"), CRONTAB);
         let (script, shared) = (script.display().to_string(), at.join("agent"));
         let preset = format!(
             "presets:\n  pretend: {{command: ['{script}'], env: {{PRETEND: '{}'}}}}\n",
@@ -49,6 +67,10 @@ impl Machine {
 
     pub(crate) fn path(&self, below: &str) -> PathBuf {
         self.at.join(below)
+    }
+
+    pub(crate) fn search_path(&self) -> String {
+        format!("{}:{}", self.path("bin").display(), std::env::var("PATH").unwrap_or_default())
     }
 
     pub(crate) fn home(&self) -> PathBuf {
@@ -69,7 +91,7 @@ impl Machine {
         command
             .args(args)
             .env_clear()
-            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("PATH", self.search_path())
             .env("HOME", self.path("h"))
             .env("TENURE_HOME", self.home())
             .env("XDG_RUNTIME_DIR", self.path("r"))
@@ -134,6 +156,11 @@ impl Machine {
         let agents = self.agents();
         ours.into_iter().filter(|pid| !agents.contains(pid)).collect()
     }
+}
+
+pub(crate) fn program(path: &Path, text: &str) {
+    std::fs::write(path, text).unwrap();
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 impl Drop for Machine {

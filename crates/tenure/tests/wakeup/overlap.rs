@@ -1,34 +1,61 @@
 //! Wake-ups at the same time, and one project that holds its wake-up up.
 
-use std::time::{Duration, Instant};
+use std::fs::File;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::Command;
 
-use crate::machine::{Machine, decisions};
-use crate::world::Running;
+use rustix::process::Signal;
+
+use crate::machine::{Machine, Project, decisions};
+use crate::world::{Running, until};
+
+/// A project that cannot even be looked at until this lets it: whoever reads its configuration waits.
+struct Tarpit {
+    config: PathBuf,
+    text: String,
+}
+
+impl Tarpit {
+    fn of(project: &Project<'_>) -> Self {
+        let config = project.root.join(".tenure/config.yaml");
+        let text = std::fs::read_to_string(&config).unwrap();
+        std::fs::remove_file(&config).unwrap();
+        assert!(Command::new("mkfifo").arg(&config).status().unwrap().success());
+        Self { config, text }
+    }
+
+    /// Whoever reads gets it now, and whoever comes finds a file again.
+    fn let_go(self) {
+        let pipe = self.config.with_extension("pipe");
+        std::fs::rename(&self.config, &pipe).unwrap();
+        std::fs::write(&self.config, &self.text).unwrap();
+        let mut writer = File::options().write(true).open(pipe).unwrap();
+        writer.write_all(self.text.as_bytes()).unwrap();
+    }
+}
 
 #[test]
 fn of_twenty_at_once_one_acts_and_the_others_end_at_once_with_zero() {
     let machine = Machine::new();
     let slow = machine.project("slow");
     slow.task("A", &["mark begun", "wait go"]);
-    // Whoever acts has to wait here for its turn to write, so all the others come while it is at work.
-    let gate = slow.hold_writers();
+    // Whoever acts is held up here, so all the others come while it is at work.
+    let tarpit = Tarpit::of(&slow);
     let mut left: Vec<Running> = (0..20).map(|_| machine.spawn(&["--json", "runners", "wakeup"])).collect();
     let mut ended = Vec::new();
-    // Its own patience with the gate is longer than this.
-    let deadline = Instant::now() + Duration::from_secs(8);
-    while left.len() > 1 && Instant::now() < deadline {
+    until("nineteen have ended", || {
         ended.extend(left.extract_if(.., |process| !process.is_running()));
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    assert_eq!(left.len(), 1, "nineteen have ended while one was at work");
-    drop(gate);
-    let acting: Vec<_> = left.into_iter().map(Running::end).collect();
+        left.len() == 1
+    });
+    tarpit.let_go();
+    let acting = left.remove(0).end();
     for answer in ended.into_iter().map(Running::end) {
         assert_eq!(answer.code, Some(0), "{answer:?}");
         assert_eq!(answer.json()["data"]["overlapping"], true, "{answer:?}");
     }
-    assert_eq!(acting[0].code, Some(0), "{:?}", acting[0]);
-    assert_eq!(decisions(&acting[0].json()["data"])["slow"].0, "started");
+    assert_eq!(acting.code, Some(0), "{acting:?}");
+    assert_eq!(decisions(&acting.json()["data"])["slow"].0, "started");
     machine.wait_for("begun");
     assert_eq!(slow.runners().len(), 1);
 }
@@ -43,7 +70,7 @@ fn a_project_whose_store_is_stuck_does_not_keep_the_others_waiting() {
         project.task("A", &[&format!("mark begun-{n}"), "wait go"]);
     }
     let gate = stuck.hold_writers();
-    let wake_up = machine.spawn(&["--json", "runners", "wakeup", "--timeout", "4s"]);
+    let wake_up = machine.spawn(&["--json", "runners", "wakeup"]);
     for n in 0..3 {
         machine.wait_for(&format!("begun-{n}"));
     }
@@ -52,15 +79,31 @@ fn a_project_whose_store_is_stuck_does_not_keep_the_others_waiting() {
     assert_eq!(answer.code, Some(1), "{answer:?}");
     let decided = decisions(&answer.json()["data"]);
     assert_eq!(decided["a-stuck"].0, "error", "{decided:?}");
+    assert!(decided["a-stuck"].1.contains("has kept the store from being written"), "{decided:?}");
     for n in 0..3 {
         assert_eq!(decided[&format!("b{n}")].0, "started", "{decided:?}");
     }
     drop(gate);
     // The next one finds what that one left.
-    crate::world::until("it is served", || {
+    until("it is served", || {
         machine.wake_up(&[]);
         stuck.status("A") == "completed"
     });
+}
+
+#[test]
+fn a_project_that_does_not_answer_at_all_is_left_behind_at_the_deadline() {
+    let machine = Machine::new();
+    let mute = machine.project("a-mute");
+    let other = machine.project("other");
+    other.task("A", &["mark begun", "wait go"]);
+    let _tarpit = Tarpit::of(&mute);
+    let answer = machine.run(&["--json", "runners", "wakeup", "--timeout", "10s"]);
+    assert_eq!(answer.code, Some(1), "{answer:?}");
+    let decided = decisions(&answer.json()["data"]);
+    assert_eq!(decided["a-mute"], ("error".to_owned(), "it did not answer within 10s".to_owned()));
+    assert_eq!(decided["other"].0, "started", "{decided:?}");
+    machine.wait_for("begun");
 }
 
 #[test]
@@ -72,7 +115,7 @@ fn a_runner_that_cannot_beat_because_the_store_is_stuck_is_not_killed() {
     machine.wait_for("begun");
     let gate = project.hold_writers();
     let stale = || project.ok(&["runners", "wakeup", "--dry-run"])["results"][0]["decision"] == "restarted";
-    crate::world::until("it has been silent for too long", stale);
+    until("it has been silent for too long", stale);
     let answer = machine.run(&["--json", "runners", "wakeup"]);
     let decided = decisions(&answer.json()["data"]);
     assert_eq!(decided["p"].0, "error", "{decided:?}");
@@ -90,8 +133,7 @@ fn whoever_keeps_the_directory_locked_does_not_keep_the_projects_from_being_serv
     project.task("A", &["mark begun"]);
     // Stopped in the middle of writing to it, and inside its gate.
     let gate = machine.home().join("tenure.gate.lock");
-    let gate =
-        std::fs::File::options().read(true).write(true).create(true).truncate(false).open(gate).unwrap();
+    let gate = File::options().read(true).write(true).create(true).truncate(false).open(gate).unwrap();
     gate.lock().unwrap();
     let writer = rusqlite::Connection::open(machine.home().join("tenure.db")).unwrap();
     writer.execute_batch("BEGIN IMMEDIATE; UPDATE known_projects SET last_seen_at = 1;").unwrap();
@@ -117,9 +159,9 @@ fn a_runner_that_hangs_on_its_way_to_the_store_is_killed_although_nobody_can_wri
         let inode = std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(queue).unwrap());
         table.lines().any(|line| line.contains(&format!(" {pid} ")) && line.contains(&format!(":{inode} ")))
     };
-    crate::world::until("it stands in line", writer);
-    crate::processes::signal(pid, rustix::process::Signal::STOP);
-    crate::world::until("it has stopped", || crate::processes::state(pid) == Some('T'));
+    until("it stands in line", writer);
+    crate::processes::signal(pid, Signal::STOP);
+    until("it has stopped", || crate::processes::state(pid) == Some('T'));
     drop(gate);
     crate::chart::make_silent(&project);
     let decided = machine.wake_up(&[]);

@@ -86,6 +86,10 @@ fn failed(error: TimerError) -> Report {
         TimerError::NoProgram("crontab") => {
             report.hint("use systemd instead", "tenure runners cron install --with systemd")
         }
+        TimerError::TooLong(_) => Report { code: ErrorCode::InvalidArguments, ..report }.hint(
+            "write down a shorter one",
+            "PATH=/usr/local/bin:/usr/bin:/bin tenure runners cron install",
+        ),
         TimerError::Impossible(_) => Report { code: ErrorCode::InvalidArguments, ..report },
         _ => report,
     }
