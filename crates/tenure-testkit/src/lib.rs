@@ -11,9 +11,11 @@ pub mod clock;
 pub mod conformance;
 pub mod fixture;
 pub mod memory;
+mod small_disk;
 pub mod world;
 
 pub use clock::ManualClock;
 pub use fixture::Fixture;
 pub use memory::MemoryStore;
+pub use small_disk::SmallDisk;
 pub use world::{CountingIds, FakeWorld};

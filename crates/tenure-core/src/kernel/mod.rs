@@ -37,7 +37,9 @@ pub use reconcile::{Repairs, reconcile};
 pub use refusal::locked;
 pub use renew::{Beat, check, renew};
 pub(crate) use resource::close_lapsed;
-pub use resource::{acquire_resource, is_live, must_hold, release_resource, renew_resource};
+pub use resource::{
+    acquire_resource, force_unless_alive, is_live, must_hold, release_resource, renew_resource,
+};
 pub(crate) use settle::held_error;
 pub use settle::settle;
 pub use standing::{Claim, claim_of, same_holder};

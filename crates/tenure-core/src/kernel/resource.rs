@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use super::acquire::{Terms, acquired, leave_own_line, own_number};
-use super::end::{bury, bury_with_section, close};
+use super::end::{bury, bury_with_section, close, force};
 use super::line::ahead;
 use super::refusal::locked;
 use super::renew::beat_of;
 use super::standing::{same_holder, stands};
 use super::wake;
 use crate::error::{Error, Locked, Result};
-use crate::holder::Caller;
+use crate::holder::{Caller, Liveness};
 use crate::lease::{EndReason, Lease, Resource, Standing};
 use crate::store::{NewLease, Tx, View};
 use crate::world::World;
@@ -90,6 +90,22 @@ pub fn must_hold(view: &dyn View, world: &World<'_>, held: &Lease) -> Result<()>
 /// Does it keep everybody else out?
 pub fn is_live(view: &dyn View, world: &World<'_>, lease: &Lease) -> bool {
     lease.standing(view.now(), world.judge) == Standing::Live
+}
+
+/// Ends the lease of a holder that cannot be judged: one on another machine, or one of which nothing is recorded. Whoever
+/// is certainly at work is never robbed.
+pub fn force_unless_alive(
+    tx: &mut dyn Tx,
+    world: &World<'_>,
+    resource: &Resource,
+    actor: &str,
+) -> Result<()> {
+    match tx.open_lease(resource)? {
+        Some(lease) if lease.liveness(world.judge) != Some(Liveness::Alive) => {
+            force(tx, world, actor, &lease).map(drop)
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Closes what time or death has ended, if it is open still.

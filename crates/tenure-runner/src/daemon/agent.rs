@@ -144,7 +144,7 @@ pub(super) fn attempt(
     for survivor in &supervised.survivors {
         site.log.line(&format!("Could not be ended: process {} ({})", survivor.pid, survivor.command));
     }
-    let said = last_words(&log);
+    let said = log.lock().ok().and_then(|log| log.last_words());
     Ok(Report { ended: supervised.ended, took: begun.elapsed(), said })
 }
 
@@ -203,13 +203,8 @@ impl Limits for Bounds<'_> {
 
     fn last_words(&self) -> Option<String> {
         self.ear.close();
-        last_words(self.log)
+        self.log.lock().ok()?.last_words()
     }
-}
-
-fn last_words(log: &Mutex<AttemptLog>) -> Option<String> {
-    let log = log.lock().ok()?;
-    log.tail().iter().rev().find(|line| !line.trim().is_empty()).cloned()
 }
 
 fn broken(what: &str, error: &std::io::Error) -> Error {

@@ -57,6 +57,11 @@ impl AttemptLog {
         &self.path
     }
 
+    /// The last line that says anything: it often says why.
+    pub fn last_words(&self) -> Option<String> {
+        self.tail.iter().rev().find(|line| !line.trim().is_empty()).cloned()
+    }
+
     /// The last lines, as they were printed.
     pub fn tail(&self) -> &[String] {
         &self.tail

@@ -77,7 +77,7 @@ impl Shared<'_> {
             if let Ok(mut log) = log.lock() {
                 log.ensure();
             }
-            let why = match last_words(&log) {
+            let why = match log.lock().ok().and_then(|log| log.last_words()) {
                 Some(words) => format!("{why}: {words}"),
                 None => why,
             };
@@ -293,11 +293,6 @@ fn exit_code(word: &Word) -> Option<i32> {
         Word::Exited(Exit::Code(code)) => Some(*code),
         _ => None,
     }
-}
-
-fn last_words(log: &Mutex<AttemptLog>) -> Option<String> {
-    let log = log.lock().ok()?;
-    log.tail().iter().rev().find(|line| !line.trim().is_empty()).cloned()
 }
 
 /// `--item-timeout`.

@@ -1,5 +1,3 @@
-use std::fmt::Write as _;
-
 use super::*;
 
 fn items(name: &str, text: &[u8], change: impl Fn(&mut ItemSource)) -> Result<(Vec<String>, Survey)> {
@@ -66,13 +64,9 @@ fn filters_and_the_limit_leave_items_out_and_all_are_counted() {
 
 #[test]
 fn what_is_wrong_is_named_by_its_line() {
-    let mut text = String::new();
-    for n in 1..70_000 {
-        let _ = writeln!(text, "{{\"n\":{n}}}");
-    }
-    let good = text.clone();
-    text.push_str("{\"n\":\n");
-    text.push_str(&good);
+    let lines: Vec<_> = (1..70_000).map(|n| format!("{{\"n\":{n}}}")).collect();
+    let good = lines.join("\n");
+    let text = format!("{good}\n{{\"n\":\n{good}\n");
     let said = complaint(plainly("i.jsonl", &text));
     assert!(said.starts_with("i.jsonl:70000: not valid JSON: EOF"), "{said}");
     let said = complaint(items("i", b"ok\n\xff\xfe\n", |_| ()));

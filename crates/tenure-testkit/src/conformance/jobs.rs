@@ -364,6 +364,24 @@ pub(super) fn one_at_a_time_coordinates_a_job_and_the_dead_do_not(fresh: &dyn Fn
     assert!(matches!(take_up(&f, &cid, &made, TakeUp::default()), TakenUp::Refused(_)));
 }
 
+pub(super) fn force_takes_it_from_a_holder_that_cannot_be_judged_and_never_from_a_living_one(
+    fresh: &dyn Fn() -> Fixture,
+) {
+    let f = fresh();
+    let (made, _) = start(&f, &definition(1));
+    let force =
+        || f.write(|tx| kernel::force_unless_alive(tx, &f.world(), &made.resource(), TESTER)).unwrap();
+    let bob = f.worker("bob", 8);
+    force();
+    assert!(matches!(take_up(&f, &bob, &made, TakeUp::default()), TakenUp::Refused(_)), "ann lives");
+    f.world.kill(7);
+    let remote = f.bare("cid").with_process(f.world.remote_process(9));
+    assert!(matches!(take_up(&f, &remote, &made, TakeUp::default()), TakenUp::Yours(..)));
+    assert!(matches!(take_up(&f, &bob, &made, TakeUp::default()), TakenUp::Refused(_)), "nobody knows");
+    force();
+    assert!(matches!(take_up(&f, &bob, &made, TakeUp::default()), TakenUp::Yours(..)));
+}
+
 pub(super) fn finished_work_is_not_taken_up_and_the_dead_letters_are_when_asked_for(
     fresh: &dyn Fn() -> Fixture,
 ) {

@@ -196,6 +196,7 @@ pub fn cases() -> Vec<(&'static str, Case)> {
             what_becomes_of_a_failure_is_the_jobs_choice,
             an_interrupted_item_is_the_next_one_and_not_counted,
             one_at_a_time_coordinates_a_job_and_the_dead_do_not,
+            force_takes_it_from_a_holder_that_cannot_be_judged_and_never_from_a_living_one,
             finished_work_is_not_taken_up_and_the_dead_letters_are_when_asked_for,
             a_stopped_job_goes_on_with_what_it_had_left,
             a_cancelled_job_takes_its_items_from_the_workers,

@@ -4,6 +4,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
+use tenure_testkit::SmallDisk;
+
 use crate::story::steps;
 use crate::support::{Ran, TestEnv, skip};
 
@@ -219,39 +221,15 @@ fn a_transaction_left_open_by_another_program_is_waited_for_no_longer_than_allow
     assert_eq!(env.json(&["tasks"]).data()["total"], 2);
 }
 
-/// A file system of a few hundred kilobytes, unmounted on drop.
-struct SmallDisk(std::path::PathBuf);
-
-impl SmallDisk {
-    fn mount(at: std::path::PathBuf) -> Option<Self> {
-        std::fs::create_dir_all(&at).unwrap();
-        let mounted = std::process::Command::new("mount")
-            .args(["-t", "tmpfs", "-o", "size=512k,mode=0700", "tmpfs"])
-            .arg(&at)
-            .output();
-        match mounted {
-            Ok(output) if output.status.success() => Some(Self(at)),
-            _ => None,
-        }
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        let _ = std::process::Command::new("umount").arg(&self.0).output();
-    }
-}
-
 #[test]
 fn a_full_disk_refuses_and_keeps_what_was_there() {
     let mut env = TestEnv::new();
-    let Some(disk) = SmallDisk::mount(env.path("disk")) else {
+    let Some(disk) = SmallDisk::mount(&env.path("disk"), 512) else {
         skip("mounting a small file system needs root; the full disk was not tested");
         return;
     };
     env.cd("disk");
-    let filler = env.path("disk/filler");
-    std::fs::write(&filler, vec![0; 1024 * 1024]).unwrap_err();
+    let filler = disk.fill();
     let ran = env.json(&["init"]).exits(1);
     assert!(ran.message().contains("disk is full"), "{ran}");
     std::fs::remove_file(&filler).unwrap();
@@ -272,7 +250,7 @@ fn a_full_disk_refuses_and_keeps_what_was_there() {
     assert_eq!(list["total"], added, "what was promised is there, and nothing else");
     assert_eq!(env.json(&["tasks", "show", "Before"]).exits(0).data()["task"]["key"], "T1");
     let config = std::fs::read(env.path("disk/.tenure/config.yaml")).unwrap();
-    std::fs::write(&filler, vec![0; 1024 * 1024]).unwrap_err();
+    disk.fill();
     let ran = env.json(&["config", "set", "project.name", &"n".repeat(400)]);
     assert_ne!(ran.code, 0, "{ran}");
     assert!(ran.message().contains("disk is full"), "{ran}");

@@ -35,6 +35,25 @@ fn named_in(answer: &Answer, id: &str) -> u32 {
     pid.parse().unwrap()
 }
 
+/// Eight resume it at once, each by one of its names. Gives the one that proceeds; the others have named it.
+fn race(p: &Project, names: &[String; 4], id: &str, round: u32) -> Running {
+    let mut running: Vec<Running> = (0..8).map(|n| p.spawn(&["resume", &names[n % 4]])).collect();
+    let mut winner = None;
+    until("all but one have ended", || {
+        let alive: Vec<usize> = (0..8).filter(|n| running[*n].is_running()).collect();
+        assert!(!alive.is_empty(), "nobody proceeds");
+        winner = Some(alive[0]);
+        alive.len() == 1
+    });
+    let winner = running.swap_remove(winner.unwrap());
+    for loser in running {
+        let answer = loser.end();
+        assert_eq!(answer.code, Some(6), "round {round}: {answer:?}");
+        assert_eq!(named_in(&answer, id), winner.pid(), "round {round}");
+    }
+    winner
+}
+
 #[test]
 fn of_eight_that_resume_one_stale_session_exactly_one_proceeds_and_the_others_name_it() {
     for round in 0..full_or(200, 4) {
@@ -42,20 +61,7 @@ fn of_eight_that_resume_one_stale_session_exactly_one_proceeds_and_the_others_na
         let id = stale(&p, "A");
         // By its whole id, by the beginning of it, in capitals: it is one piece of work.
         let names = [id.clone(), id[..8].to_owned(), id[..13].to_owned(), id.to_uppercase()];
-        let mut running: Vec<Running> = (0..8).map(|n| p.spawn(&["resume", &names[n % 4]])).collect();
-        let mut winner = None;
-        until("all but one have ended", || {
-            let alive: Vec<usize> = (0..8).filter(|n| running[*n].is_running()).collect();
-            assert!(!alive.is_empty(), "nobody proceeds");
-            winner = Some(alive[0]);
-            alive.len() == 1
-        });
-        let winner = running.swap_remove(winner.unwrap());
-        for loser in running {
-            let answer = loser.end();
-            assert_eq!(answer.code, Some(6), "round {round}: {answer:?}");
-            assert_eq!(named_in(&answer, &id), winner.pid(), "round {round}");
-        }
+        let winner = race(&p, &names, &id, round);
         p.give("go-A");
         let answer = winner.end();
         assert_eq!(answer.code, Some(0), "round {round}: {answer:?}");
@@ -79,20 +85,7 @@ fn of_eight_that_resume_one_interrupted_job_exactly_one_proceeds_and_the_others_
         }
         let id = p.job("nightly")["id"].as_str().unwrap().to_owned();
         let names = ["nightly".to_owned(), id.clone(), id[..8].to_owned(), "nightly".to_owned()];
-        let mut running: Vec<Running> = (0..8).map(|n| p.spawn(&["resume", &names[n % 4]])).collect();
-        let mut winner = None;
-        until("all but one have ended", || {
-            let alive: Vec<usize> = (0..8).filter(|n| running[*n].is_running()).collect();
-            assert!(!alive.is_empty(), "nobody proceeds");
-            winner = Some(alive[0]);
-            alive.len() == 1
-        });
-        let winner = running.swap_remove(winner.unwrap());
-        for loser in running {
-            let answer = loser.end();
-            assert_eq!(answer.code, Some(6), "round {round}: {answer:?}");
-            assert_eq!(named_in(&answer, &id), winner.pid(), "round {round}");
-        }
+        let winner = race(&p, &names, &id, round);
         winner.signal(Signal::KILL);
         winner.end();
     }

@@ -9,19 +9,7 @@ fn every_item_is_run_once_and_what_it_printed_is_in_its_log() {
     let p = Project::new();
     p.numbers("items.txt", 9);
     p.script("echo.sh", "echo \"$1\" >>\"$PRETEND/ran\"; echo \"this is $1\"");
-    let answer = p.run(&[
-        "--json",
-        "jobs",
-        "start",
-        "a",
-        "--items",
-        "items.txt",
-        "--parallel",
-        "3",
-        "--",
-        "./echo.sh",
-        "{item}",
-    ]);
+    let answer = p.start(&["--parallel", "3", "--", "./echo.sh", "{item}"]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let job = &answer.json()["data"]["job"];
     assert_eq!((job["status"].as_str(), job["succeeded"].as_u64()), (Some("completed"), Some(9)));
@@ -43,19 +31,7 @@ fn an_item_that_exits_non_zero_is_no_success_is_tried_again_later_and_then_put_a
     let p = Project::new();
     p.numbers("items.txt", 3);
     p.script("fail.sh", "echo \"$1\" >>\"$PRETEND/ran\"; echo \"no $1\" >&2; test \"$1\" != 2");
-    let answer = p.run(&[
-        "--json",
-        "jobs",
-        "start",
-        "a",
-        "--items",
-        "items.txt",
-        "--retries",
-        "2",
-        "--",
-        "./fail.sh",
-        "{item}",
-    ]);
+    let answer = p.start(&["--retries", "2", "--", "./fail.sh", "{item}"]);
     assert_eq!(answer.code, Some(1), "{answer:?}");
     let job = answer.json()["data"]["job"].clone();
     assert_eq!(
@@ -125,20 +101,7 @@ fn an_item_that_takes_too_long_is_ended_with_all_it_started_and_has_failed() {
     let p = Project::new();
     p.numbers("items.txt", 1);
     p.script("slow.sh", "sleep 1000 & sleep 1000");
-    let answer = p.run(&[
-        "--json",
-        "jobs",
-        "start",
-        "a",
-        "--items",
-        "items.txt",
-        "--retries",
-        "0",
-        "--item-timeout",
-        "300ms",
-        "--",
-        "./slow.sh",
-    ]);
+    let answer = p.start(&["--retries", "0", "--item-timeout", "300ms", "--", "./slow.sh"]);
     assert_eq!(answer.code, Some(1), "{answer:?}");
     assert_eq!(answer.json()["data"]["job"]["deadLetter"][0]["error"], "not finished after 300ms");
     p.expect_no_agents();
@@ -150,21 +113,7 @@ fn a_failure_stops_the_job_or_is_passed_over_if_that_was_asked_for() {
         let p = Project::new();
         p.numbers("items.txt", 4);
         p.script("fail.sh", "echo \"$1\" >>\"$PRETEND/ran\"; test \"$1\" != 2");
-        let answer = p.run(&[
-            "--json",
-            "jobs",
-            "start",
-            "a",
-            "--items",
-            "items.txt",
-            "--retries",
-            "0",
-            "--on-failure",
-            on_failure,
-            "--",
-            "./fail.sh",
-            "{item}",
-        ]);
+        let answer = p.start(&["--retries", "0", "--on-failure", on_failure, "--", "./fail.sh", "{item}"]);
         assert_eq!(answer.code, Some(code), "{answer:?}");
         assert_eq!(answer.json()["data"]["job"]["status"], status);
         assert_eq!(p.marks("ran").len(), ran, "{on_failure}");
@@ -183,9 +132,7 @@ fn a_failure_stops_the_job_or_is_passed_over_if_that_was_asked_for() {
 fn a_command_that_is_not_there_fails_its_items_and_says_so() {
     let p = Project::new();
     p.numbers("items.txt", 1);
-    let args =
-        ["--json", "jobs", "start", "a", "--items", "items.txt", "--retries", "0", "--", "./nowhere.sh"];
-    let answer = p.run(&args);
+    let answer = p.start(&["--retries", "0", "--", "./nowhere.sh"]);
     assert_eq!(answer.code, Some(1), "{answer:?}");
     let why = answer.json()["data"]["job"]["deadLetter"][0]["error"].as_str().unwrap().to_owned();
     assert!(why.starts_with("cannot run ./nowhere.sh: No such file"), "{why}");

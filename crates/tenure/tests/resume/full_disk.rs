@@ -1,42 +1,15 @@
 //! A disk that becomes full in the middle of a job: what was written stays readable, and the job goes on afterwards.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
-
 use rustix::process::Signal;
 use serde_json::Value;
+use tenure_testkit::SmallDisk;
 
 use crate::world::{Project, until};
-
-/// A small file system, unmounted on drop.
-struct SmallDisk(PathBuf);
-
-impl SmallDisk {
-    fn mount(at: &Path) -> Option<Self> {
-        std::fs::create_dir_all(at).unwrap();
-        let mut mount = Command::new("mount");
-        mount.args(["-t", "tmpfs", "-o", "size=4m,mode=0700", "tmpfs"]).arg(at);
-        mount.output().is_ok_and(|output| output.status.success()).then(|| Self(at.to_owned()))
-    }
-
-    /// Nothing more can be written; says with what it was filled.
-    fn fill(&self) -> PathBuf {
-        let filler = self.0.join("filler");
-        std::fs::write(&filler, vec![0; 8 * 1024 * 1024]).unwrap_err();
-        filler
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg("-l").arg(&self.0).output();
-    }
-}
 
 #[test]
 fn a_disk_that_is_full_during_a_checkpoint_leaves_it_readable() {
     let p = Project::new();
-    let Some(disk) = SmallDisk::mount(&p.shared("disk")) else {
+    let Some(disk) = SmallDisk::mount(&p.shared("disk"), 4096) else {
         let _ = std::io::Write::write_all(
             &mut std::io::stderr(),
             b"SKIPPED: mounting a small file system needs root; the full disk was not tested\n",
@@ -45,7 +18,7 @@ fn a_disk_that_is_full_during_a_checkpoint_leaves_it_readable() {
     };
     let run = |args: &[&str]| {
         let mut command = p.command(args);
-        command.current_dir(&disk.0);
+        command.current_dir(disk.path());
         command
     };
     assert!(run(&["init"]).output().unwrap().status.success());

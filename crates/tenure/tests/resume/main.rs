@@ -50,6 +50,13 @@ impl Project {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
     }
 
+    /// Starts the job `a` over `items.txt`, and waits for its end.
+    fn start(&self, more: &[&str]) -> world::Answer {
+        let mut args = vec!["--json", "jobs", "start", "a", "--items", "items.txt"];
+        args.extend(more);
+        self.run(&args)
+    }
+
     fn job(&self, name: &str) -> Value {
         self.ok(&["jobs", "show", name])["job"].clone()
     }

@@ -36,7 +36,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     }
     let desk = Desk::new(app, &open)?;
     let _gate = gate::take(app, &job.id, false)?;
-    let cancelled = match take_up::take(app, &open, &desk, &job, Wish::default())? {
+    let cancelled = match take_up::take(&open, &desk, &job, Wish::default())? {
         Ok((_, lease)) => {
             let world = open.world();
             let cancelled = open.write(|tx| rules::cancel_job(tx, &world, &lease))?;

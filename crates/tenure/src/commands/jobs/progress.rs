@@ -55,7 +55,7 @@ impl Progress {
     pub(super) fn tell(&mut self, printer: &mut Printer<'_>, job: &Job) {
         let line = sentence(job);
         if self.live {
-            let done = job.counts.total - job.counts.pending.min(job.counts.total);
+            let done = job.counts.succeeded + job.counts.failed + job.counts.skipped;
             let filled = usize::try_from(done * WIDTH as u64 / job.counts.total.max(1)).unwrap_or(WIDTH);
             let bar = format!("{}{}", "=".repeat(filled.min(WIDTH)), " ".repeat(WIDTH - filled.min(WIDTH)));
             printer.draw(&format!("\r[{bar}] {line}\x1b[K"));

@@ -1,7 +1,6 @@
 //! Taking a job up again: under its gate and its lease, with the definition it had, from where it was left.
 
 use serde_json::json;
-use tenure_core::holder::Liveness;
 use tenure_core::job::{Definition, Job, JobState};
 use tenure_core::lease::Lease;
 use tenure_core::rules::{self, TakeUp, TakenUp};
@@ -45,7 +44,7 @@ pub(in crate::commands) fn resume(
     let _gate = gate::take(app, &job.id, wish.force)?;
     let changed = changes(app, job, wish)?;
     clear_up(app, open, &desk)?;
-    let (job, lease) = match take(app, open, &desk, job, wish)? {
+    let (job, lease) = match take(open, &desk, job, wish)? {
         Ok(taken) => taken,
         Err(finished) => return finished_already(open, &finished).map(Some),
     };
@@ -76,7 +75,6 @@ fn clear_up(app: &mut App<'_>, open: &Open<'_>, desk: &Desk) -> Outcome<()> {
 
 /// Makes this process the one that coordinates the job; or gives the job back if it is finished.
 pub(super) fn take(
-    app: &App<'_>,
     open: &Open<'_>,
     desk: &Desk,
     job: &Job,
@@ -85,14 +83,8 @@ pub(super) fn take(
     let (world, terms) = (open.world(), desk.terms(open));
     let how = TakeUp { retry_failed: wish.retry_failed };
     let taken = open.write(|tx| {
-        if wish.force
-            && let Some(lease) = tx.open_lease(&job.resource())?
-        {
-            // Whoever is certainly at work is never robbed.
-            let alive = lease.process.as_ref().map(|who| app.env.judge.liveness(who));
-            if alive != Some(Liveness::Alive) {
-                kernel::force(tx, &world, &desk.caller.holder.id, &lease)?;
-            }
+        if wish.force {
+            kernel::force_unless_alive(tx, &world, &job.resource(), &desk.caller.holder.id)?;
         }
         rules::take_up_job(tx, &world, &desk.caller, &job.id, &terms, how)
     })?;

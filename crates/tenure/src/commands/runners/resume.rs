@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use serde_json::json;
 use tenure_core::Error;
-use tenure_core::holder::Liveness;
 use tenure_core::session::{Session, SessionState};
 use tenure_core::{kernel, reference};
 
@@ -14,6 +13,7 @@ use crate::answer::Answer;
 use crate::app::{App, Open};
 use crate::commands::jobs::take_up::Wish;
 use crate::commands::sessions;
+use crate::identity::Who;
 use crate::report::{Outcome, Report};
 use crate::text::Text;
 
@@ -50,7 +50,8 @@ pub(in crate::commands) fn resume(
         return Ok(Some(say(format!("Would resume session {short} with {}", orders.preset))));
     }
     if wish.force {
-        force(app, open, session)?;
+        let (world, actor) = (open.world(), app.identity(&Who::default())?.holder.id);
+        open.write(|tx| kernel::force_unless_alive(tx, &world, &session.resource(), &actor))?;
     }
     let how = Serving { echo: wish.detached.is_none(), first: wish.detached, force: wish.force };
     let mut served = start::serve(app, open, &orders, how)?;
@@ -82,19 +83,4 @@ fn orders(app: &App<'_>, open: &Open<'_>, session: &Session) -> Outcome<tenure_r
     orders.session.options.workdir.clone_from(&options.workdir);
     orders.session.interrupted.clone_from(&session.current);
     Ok(orders)
-}
-
-/// Ends the lease of a holder that cannot be judged. Whoever is certainly at work is never robbed.
-fn force(app: &App<'_>, open: &Open<'_>, session: &Session) -> Outcome<()> {
-    let world = open.world();
-    let actor = app.identity(&crate::identity::Who::default())?.holder.id;
-    open.write(|tx| {
-        let Some(lease) = tx.open_lease(&session.resource())? else { return Ok(()) };
-        let alive = lease.process.as_ref().map(|who| app.env.judge.liveness(who));
-        if alive == Some(Liveness::Alive) {
-            return Ok(());
-        }
-        kernel::force(tx, &world, &actor, &lease).map(drop)
-    })?;
-    Ok(())
 }
