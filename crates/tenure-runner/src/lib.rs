@@ -25,7 +25,7 @@ mod threshold;
 mod wait;
 mod watch;
 
-pub use beat::{Loss, OpenStore};
+pub use beat::{Loss, OpenStore, Renewal, Tenant, rhythm, silence};
 pub use database::DatabaseFile;
 pub use detach::detach;
 pub use ending::{Cleared, Scope, finish_ending};
@@ -34,3 +34,4 @@ pub use processes::Survivor;
 pub use program::ProgramError;
 pub use supervise::{Ended, Exit, Limits, Look, Signals, Supervised, Supervision, supervise};
 pub use threshold::{NotStarted, cross};
+pub use wait::until_any;

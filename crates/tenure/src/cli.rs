@@ -10,6 +10,8 @@ use crate::commands::{
     agents, completions, config, demo, events, exclusive, hooks, init, keep_lease, locks, man, msg, projects,
     runners, sections, start_attempt, status, tasks, whoami, why,
 };
+#[cfg(feature = "serve")]
+use crate::commands::mcp;
 use crate::printer::CommandName;
 
 /// Decides who holds a piece of work, for how long, and what happens when the holder vanishes.
@@ -90,6 +92,8 @@ pub(crate) enum Command {
     Exclusive(exclusive::Args),
     Hooks(hooks::Args),
     Config(config::Args),
+    #[cfg(feature = "serve")]
+    Mcp(mcp::Args),
     Completions(completions::Args),
     Man(man::Args),
     #[command(hide = true)]
@@ -117,6 +121,8 @@ impl Command {
             Self::Exclusive(args) => ("exclusive", Some(args.subcommand())),
             Self::Hooks(args) => ("hooks", Some(args.subcommand())),
             Self::Config(args) => ("config", Some(args.subcommand())),
+            #[cfg(feature = "serve")]
+            Self::Mcp(_) => ("mcp", None),
             Self::Completions(_) => ("completions", None),
             Self::Man(_) => ("man", None),
             Self::StartAttempt(_) => ("start-attempt", None),

@@ -13,6 +13,8 @@ use crate::commands::{
     agents, completions, config, demo, events, exclusive, hooks, init, keep_lease, locks, man, msg, projects,
     runners, sections, start_attempt, status, tasks, whoami, why,
 };
+#[cfg(feature = "serve")]
+use crate::commands::mcp;
 
 /// A command's name, its other name, and what gives it its arguments.
 pub(crate) type Entry = (&'static str, Option<&'static str>, fn(Command) -> Command);
@@ -34,6 +36,8 @@ const COMMANDS: &[Entry] = &[
     ("exclusive", None, exclusive::Args::augment_args),
     ("hooks", None, hooks::Args::augment_args),
     ("config", None, config::Args::augment_args),
+    #[cfg(feature = "serve")]
+    ("mcp", None, mcp::Args::augment_args),
     ("completions", None, completions::Args::augment_args),
     ("man", None, man::Args::augment_args),
     ("start-attempt", None, start_attempt::Args::augment_args),

@@ -28,7 +28,7 @@ use linux as sys;
 #[cfg(not(target_os = "linux"))]
 use other as sys;
 
-pub(crate) use sys::watch;
+pub use sys::watch;
 
 /// How long a process may take to die of SIGKILL before it is called a survivor.
 pub const PATIENCE: Duration = Duration::from_secs(10);

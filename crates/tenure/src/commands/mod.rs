@@ -18,6 +18,8 @@ pub(crate) mod keep_lease;
 mod lease_view;
 pub(crate) mod locks;
 pub(crate) mod man;
+#[cfg(feature = "serve")]
+pub(crate) mod mcp;
 pub(crate) mod msg;
 pub(crate) mod projects;
 mod runner_view;
@@ -49,6 +51,8 @@ pub(crate) fn dispatch(app: &mut App<'_>, command: Option<Command>) -> Outcome<O
         Some(Command::Exclusive(args)) => return exclusive::run(app, args),
         Some(Command::Hooks(args)) => return hooks::run(app, args),
         Some(Command::Config(args)) => config::run(app, args)?,
+        #[cfg(feature = "serve")]
+        Some(Command::Mcp(args)) => return mcp::run(app, args),
         Some(Command::Completions(args)) => {
             completions::run(app, args);
             return Ok(None);

@@ -9,7 +9,7 @@ use crate::project::Place;
 use crate::report::Outcome;
 
 mod list;
-mod logs;
+pub(crate) mod logs;
 mod outside;
 mod start;
 mod stop;
