@@ -11,7 +11,7 @@ use crate::commands::{
     runners, sections, start_attempt, status, tasks, whoami, why,
 };
 #[cfg(feature = "serve")]
-use crate::commands::mcp;
+use crate::commands::{mcp, setup};
 use crate::printer::CommandName;
 
 /// Decides who holds a piece of work, for how long, and what happens when the holder vanishes.
@@ -94,6 +94,8 @@ pub(crate) enum Command {
     Config(config::Args),
     #[cfg(feature = "serve")]
     Mcp(mcp::Args),
+    #[cfg(feature = "serve")]
+    Setup(setup::Args),
     Completions(completions::Args),
     Man(man::Args),
     #[command(hide = true)]
@@ -123,6 +125,8 @@ impl Command {
             Self::Config(args) => ("config", Some(args.subcommand())),
             #[cfg(feature = "serve")]
             Self::Mcp(_) => ("mcp", None),
+            #[cfg(feature = "serve")]
+            Self::Setup(_) => ("setup", None),
             Self::Completions(_) => ("completions", None),
             Self::Man(_) => ("man", None),
             Self::StartAttempt(_) => ("start-attempt", None),

@@ -14,7 +14,7 @@ use crate::commands::{
     runners, sections, start_attempt, status, tasks, whoami, why,
 };
 #[cfg(feature = "serve")]
-use crate::commands::mcp;
+use crate::commands::{mcp, setup};
 
 /// A command's name, its other name, and what gives it its arguments.
 pub(crate) type Entry = (&'static str, Option<&'static str>, fn(Command) -> Command);
@@ -38,6 +38,8 @@ const COMMANDS: &[Entry] = &[
     ("config", None, config::Args::augment_args),
     #[cfg(feature = "serve")]
     ("mcp", None, mcp::Args::augment_args),
+    #[cfg(feature = "serve")]
+    ("setup", None, setup::Args::augment_args),
     ("completions", None, completions::Args::augment_args),
     ("man", None, man::Args::augment_args),
     ("start-attempt", None, start_attempt::Args::augment_args),

@@ -25,6 +25,8 @@ pub(crate) mod projects;
 mod runner_view;
 pub(crate) mod runners;
 pub(crate) mod sections;
+#[cfg(feature = "serve")]
+pub(crate) mod setup;
 pub(crate) mod start_attempt;
 pub(crate) mod status;
 pub(crate) mod tasks;
@@ -53,6 +55,8 @@ pub(crate) fn dispatch(app: &mut App<'_>, command: Option<Command>) -> Outcome<O
         Some(Command::Config(args)) => config::run(app, args)?,
         #[cfg(feature = "serve")]
         Some(Command::Mcp(args)) => return mcp::run(app, args),
+        #[cfg(feature = "serve")]
+        Some(Command::Setup(args)) => setup::run(app, args)?,
         Some(Command::Completions(args)) => {
             completions::run(app, args);
             return Ok(None);
