@@ -33,8 +33,7 @@ pub(crate) fn result(outcome: Result<Reply, Refusal>, mut lost: Vec<Lost>) -> Ca
         object.insert("lost".to_owned(), lost.iter().map(Lost::object).collect());
     }
     let content = vec![ContentBlock::text(text)];
-    let mut result =
-        if is_error { CallToolResult::error(content) } else { CallToolResult::success(content) };
+    let mut result = if is_error { CallToolResult::error(content) } else { CallToolResult::success(content) };
     result.structured_content = Some(Value::Object(object));
     result
 }
@@ -94,7 +93,7 @@ mod tests {
     #[test]
     fn a_refusal_has_code_message_details_and_what_to_do_for_programs_and_for_people() {
         let refusal = Refusal {
-            details: json!({"taskId": "x", "expiresAt": "2026-01-15T11:30:00.000Z"}),
+            details: Box::new(json!({"taskId": "x", "expiresAt": "2026-01-15T11:30:00.000Z"})),
             context: vec!["Lock expires at: 2026-01-15T11:30:00Z".into()],
             ..Refusal::new(ErrorCode::TaskLocked, "Task \"A\" is locked by agent bob")
         };

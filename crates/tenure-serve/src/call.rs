@@ -226,14 +226,14 @@ pub(crate) fn read(tool: &str, arguments: Option<Map<String, Value>>) -> Option<
     fn of<T: serde::de::DeserializeOwned>(
         arguments: Option<Map<String, Value>>,
         wrap: impl FnOnce(T) -> Result<Wish, String>,
-    ) -> Option<Result<Wish, String>> {
+    ) -> Result<Wish, String> {
         let given = Value::Object(arguments.unwrap_or_default());
-        Some(serde_json::from_value(given).map_err(|e| e.to_string()).and_then(wrap))
+        serde_json::from_value(given).map_err(|e| e.to_string()).and_then(wrap)
     }
     fn call<T>(wrap: impl FnOnce(T) -> Call) -> impl FnOnce(T) -> Result<Wish, String> {
         |arguments| Ok(Wish::Call(wrap(arguments)))
     }
-    match tool {
+    Some(match tool {
         "get_status" => of(arguments, call(Call::GetStatus)),
         "list_tasks" => of(arguments, call(Call::ListTasks)),
         "get_task" => of(arguments, call(Call::GetTask)),
@@ -260,8 +260,8 @@ pub(crate) fn read(tool: &str, arguments: Option<Map<String, Value>>) -> Option<
         "send_message" => of(arguments, call(Call::SendMessage)),
         "read_inbox" => of(arguments, call(Call::ReadInbox)),
         "explain" => of(arguments, call(Call::Explain)),
-        _ => None,
-    }
+        _ => return None,
+    })
 }
 
 #[cfg(test)]

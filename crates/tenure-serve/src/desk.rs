@@ -50,7 +50,11 @@ pub struct Reply {
 pub enum Effect {
     Nothing,
     /// It holds this from now on, or holds it for longer.
-    Holds { task: TaskName, lease: Box<Lease>, reacquired: bool },
+    Holds {
+        task: TaskName,
+        lease: Box<Lease>,
+        reacquired: bool,
+    },
     /// Its word on this grant was said.
     Ended(Fence),
 }
@@ -60,14 +64,15 @@ pub enum Effect {
 pub struct Refusal {
     pub code: ErrorCode,
     pub message: String,
-    pub details: Value,
+    /// Boxed, because every outcome carries the room for it.
+    pub details: Box<Value>,
     /// Lines below the message, for people.
     pub context: Vec<String>,
 }
 
 impl Refusal {
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), details: Value::Null, context: Vec::new() }
+        Self { code, message: message.into(), details: Box::new(Value::Null), context: Vec::new() }
     }
 
     pub fn invalid(message: impl Into<String>) -> Self {

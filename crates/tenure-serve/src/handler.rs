@@ -226,7 +226,12 @@ mod tests {
         let text = super::INSTRUCTIONS;
         assert!(text.len() < 2048, "{}", text.len());
         let names: Vec<_> = crate::tools::all().into_iter().map(|tool| tool.name).collect();
-        for word in text.split('`').skip(1).step_by(2).filter(|w| w.contains('_') && w.starts_with(char::is_lowercase)) {
+        for word in text
+            .split('`')
+            .skip(1)
+            .step_by(2)
+            .filter(|w| w.contains('_') && w.starts_with(char::is_lowercase))
+        {
             assert!(names.iter().any(|name| name == word), "{word}");
         }
         assert!(!text.contains("force"));

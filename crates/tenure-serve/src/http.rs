@@ -247,7 +247,7 @@ mod tests {
         let call = presence.enter("b", false);
         assert_eq!(presence.gone(Duration::ZERO), Vec::<String>::new());
         drop(call);
-        assert_eq!(presence.gone(Duration::from_secs(60)), Vec::<String>::new());
+        assert_eq!(presence.gone(Duration::from_mins(1)), Vec::<String>::new());
         assert_eq!(presence.gone(Duration::ZERO), ["b"]);
         drop(stream);
         assert_eq!(presence.gone(Duration::ZERO), ["a"]);

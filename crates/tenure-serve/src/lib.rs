@@ -30,8 +30,8 @@ mod tools;
 mod waiting;
 
 pub use call::{
-    AddTask, Call, Claim, Explain, FinishTask, GetStatus, GetTask, ListTasks, Outcome, ReadInbox, ReleaseTask,
-    RenewLease, SendMessage, ttl,
+    AddTask, Call, Claim, Explain, FinishTask, GetStatus, GetTask, ListTasks, Outcome, ReadInbox,
+    ReleaseTask, RenewLease, SendMessage, ttl,
 };
 pub use desk::{Desk, Effect, Refusal, Reply, Step};
 pub use http::Http;

@@ -79,14 +79,12 @@ impl IdScan {
     fn step(&mut self, byte: u8) {
         if self.in_id {
             let over = !self.in_text && matches!(byte, b',' | b'}');
-            if !over {
-                if let Some(id) = &mut self.found
-                    && id.len() <= LONGEST_ID
-                {
-                    id.push(byte);
-                }
-            } else {
+            if over {
                 self.in_id = false;
+            } else if let Some(id) = &mut self.found
+                && id.len() <= LONGEST_ID
+            {
+                id.push(byte);
             }
         }
         if self.in_text {
@@ -144,8 +142,10 @@ mod tests {
     #[test]
     fn a_line_that_is_too_long_leaves_its_id_wherever_that_stands() {
         let long = "x".repeat(100);
-        let first = format!(r#"{{"jsonrpc":"2.0","id": 17 ,"method":"m","params":{{"id":3,"text":"{long}"}}}}"#);
-        let last = format!(r#"{{"method":"m","params":{{"a":["\"id\":5","}}"],"t":"{long}"}},"id":"a,\"}}b"}}"#);
+        let first =
+            format!(r#"{{"jsonrpc":"2.0","id": 17 ,"method":"m","params":{{"id":3,"text":"{long}"}}}}"#);
+        let last =
+            format!(r#"{{"method":"m","params":{{"a":["\"id\":5","}}"],"t":"{long}"}},"id":"a,\"}}b"}}"#);
         let none = format!(r#"{{"method":"id","params":{{"id":9,"text":"{long}"}}}}"#);
         let text = format!("{first}\n{last}\n{none}\nshort\n");
         let ids: Vec<_> = read(&text, 50)

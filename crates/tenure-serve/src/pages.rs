@@ -43,7 +43,9 @@ impl Page {
 pub(crate) fn all() -> Vec<Resource> {
     let board = Resource::new(BOARD, "board")
         .with_title("The board")
-        .with_description("The project at a glance: counts, who is at work, and the open tasks in working order.")
+        .with_description(
+            "The project at a glance: counts, who is at work, and the open tasks in working order.",
+        )
         .with_mime_type("application/json");
     vec![board]
 }
@@ -95,7 +97,9 @@ mod tests {
         assert_eq!(Page::of("tenure://task/Fix%20it%2Fnow"), Some(Page::Task("Fix it/now".into())));
         assert_eq!(Page::of("tenure://lease/7"), Some(Page::Lease("7".into())));
         assert_eq!(Page::of("tenure://log/T1"), Some(Page::Log("T1".into())));
-        for wrong in ["", "tenure://", "tenure://task/", "tenure://shop/1", "file:///etc/passwd", "tenure://task/%zz"] {
+        for wrong in
+            ["", "tenure://", "tenure://task/", "tenure://shop/1", "file:///etc/passwd", "tenure://task/%zz"]
+        {
             assert_eq!(Page::of(wrong), None, "{wrong}");
         }
     }

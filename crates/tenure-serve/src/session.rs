@@ -53,7 +53,8 @@ impl Lost {
 
     pub(crate) fn sentence(&self) -> String {
         let mut letters = self.message.chars();
-        let message: String = letters.next().map(|c| c.to_uppercase().chain(letters).collect()).unwrap_or_default();
+        let message: String =
+            letters.next().map(|c| c.to_uppercase().chain(letters).collect()).unwrap_or_default();
         format!("{}: {message}. Stop working on it.", ErrorCode::LeaseLost.as_str())
     }
 

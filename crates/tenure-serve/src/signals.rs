@@ -12,7 +12,10 @@ use tokio::signal::unix::{SignalKind, signal};
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Where that is not possible, whoever waits looks from time to time.
-#[expect(deprecated, reason = "sound for an owned descriptor, which stays what it is; its successor is unsafe")]
+#[expect(
+    deprecated,
+    reason = "sound for an owned descriptor, which stays what it is; its successor is unsafe"
+)]
 pub(crate) fn watchable(fd: OwnedFd) -> Option<AsyncFd<OwnedFd>> {
     AsyncFd::with_interest(fd, Interest::READABLE).ok()
 }

@@ -143,8 +143,8 @@ impl Reader {
             let goes_on = match line {
                 Line::Whole(line) => match read(&line) {
                     Ok(message) => self.pass_on(message),
-                    Err((_, None)) => true,
-                    Err((error, Some(id))) => self.reply(error, &id),
+                    Err(Unfit { id: None, .. }) => true,
+                    Err(Unfit { error, id: Some(id) }) => self.reply(&error, &id),
                 },
                 Line::TooLong(id) => {
                     let error = ErrorData::invalid_request(
@@ -152,7 +152,7 @@ impl Reader {
                         None,
                     );
                     let id = id.and_then(|id| serde_json::from_slice(&id).ok()).unwrap_or(Value::Null);
-                    self.reply(error, &id)
+                    self.reply(&error, &id)
                 }
             };
             if !goes_on {
@@ -177,20 +177,27 @@ impl Reader {
         self.send.blocking_send(message).is_ok()
     }
 
-    fn reply(&self, error: ErrorData, id: &Value) -> bool {
+    fn reply(&self, error: &ErrorData, id: &Value) -> bool {
         let error = serde_json::json!({"jsonrpc": "2.0", "id": id, "error": error});
         let line = format!("{error}\n").into_bytes();
         self.replies.blocking_send(Outgoing { line, ..Outgoing::default() }).is_ok()
     }
 }
 
-/// A message; or what is wrong, and the id to answer to. No id where an answer is not wanted.
-fn read(line: &[u8]) -> Result<ClientJsonRpcMessage, (ErrorData, Option<Value>)> {
+/// What is wrong with a line, and the id to answer to; none where no answer is wanted.
+#[derive(Debug)]
+struct Unfit {
+    error: Box<ErrorData>,
+    id: Option<Value>,
+}
+
+fn read(line: &[u8]) -> Result<ClientJsonRpcMessage, Unfit> {
     let unfit = |value: &Value, error: ErrorData| {
         let id = value.get("id").filter(|id| id.is_string() || id.is_number()).cloned();
         // A notification that nobody understands is passed over, as the protocol wants it.
         let is_notification = id.is_none() && value.get("method").is_some();
-        Err((error, if is_notification { None } else { Some(id.unwrap_or(Value::Null)) }))
+        let id = if is_notification { None } else { Some(id.unwrap_or(Value::Null)) };
+        Err(Unfit { error: Box::new(error), id })
     };
     match serde_json::from_slice::<ClientJsonRpcMessage>(line) {
         Ok(JsonRpcMessage::Request(request)) => match &request.request {
@@ -199,18 +206,24 @@ fn read(line: &[u8]) -> Result<ClientJsonRpcMessage, (ErrorData, Option<Value>)>
                 let value = serde_json::from_slice(line).unwrap_or(Value::Null);
                 unfit(
                     &value,
-                    ErrorData::invalid_params(format!("the parameters of {} do not fit", custom.method), None),
+                    ErrorData::invalid_params(
+                        format!("the parameters of {} do not fit", custom.method),
+                        None,
+                    ),
                 )
             }
             _ => Ok(JsonRpcMessage::Request(request)),
         },
         Ok(message) => Ok(message),
         Err(wrong) => match serde_json::from_slice::<Value>(line) {
-            Err(_) => Err((
-                ErrorData::new(ErrorCode::PARSE_ERROR, format!("this is not JSON: {wrong}"), None),
-                Some(Value::Null),
-            )),
-            Ok(value) => unfit(&value, ErrorData::invalid_request("this is not a message of the protocol", None)),
+            Err(_) => {
+                let said = format!("this is not JSON: {wrong}");
+                let error = Box::new(ErrorData::new(ErrorCode::PARSE_ERROR, said, None));
+                Err(Unfit { error, id: Some(Value::Null) })
+            }
+            Ok(value) => {
+                unfit(&value, ErrorData::invalid_request("this is not a message of the protocol", None))
+            }
         },
     }
 }
@@ -275,7 +288,8 @@ mod tests {
 
     #[test]
     fn what_is_no_message_is_answered_under_its_id_and_notifications_are_not() {
-        let answer = |line: &str| read(line.as_bytes()).map(drop).map_err(|(error, id)| (error.code.0, id));
+        let answer =
+            |line: &str| read(line.as_bytes()).map(drop).map_err(|unfit| (unfit.error.code.0, unfit.id));
         assert_eq!(answer("{"), Err((-32700, Some(Value::Null))));
         assert_eq!(answer("[]"), Err((-32600, Some(Value::Null))));
         assert_eq!(answer("17"), Err((-32600, Some(Value::Null))));

@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde_json::Value;
 
 use crate::call::{
-    AddTask, ClaimNext, ClaimTask, Explain, FinishTask, GetStatus, GetTask, ListTasks, ReadInbox, ReleaseTask,
-    RenewLease, SendMessage,
+    AddTask, ClaimNext, ClaimTask, Explain, FinishTask, GetStatus, GetTask, ListTasks, ReadInbox,
+    ReleaseTask, RenewLease, SendMessage,
 };
 use crate::schema;
 
@@ -183,7 +183,8 @@ mod tests {
     fn every_argument_says_what_it_is() {
         for tool in all() {
             for (name, argument) in tool.input_schema["properties"].as_object().unwrap() {
-                let told = argument.get("description").is_some() || matches!(name.as_str(), "labels" | "outcome");
+                let told =
+                    argument.get("description").is_some() || matches!(name.as_str(), "labels" | "outcome");
                 assert!(told, "{} {name}: {argument}", tool.name);
             }
         }

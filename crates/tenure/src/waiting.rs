@@ -165,7 +165,12 @@ fn still_held(
     })
 }
 
-pub(crate) fn try_once(open: &Open<'_>, caller: &Caller, want: &Want, terms: &Terms) -> tenure_core::Result<Grant> {
+pub(crate) fn try_once(
+    open: &Open<'_>,
+    caller: &Caller,
+    want: &Want,
+    terms: &Terms,
+) -> tenure_core::Result<Grant> {
     let world = open.world();
     match want {
         Want::Task { id, .. } => {

@@ -23,12 +23,8 @@ fn a_claim_over_the_wire_takes_little_more_than_its_transaction() {
     let database = world.path("work/.tenure/tenure.db");
     let store: Box<dyn Store> =
         Box::new(SqliteStore::open(&database, OpenOptions::new(Arc::new(SystemClock))).unwrap());
-    let policy = Policy {
-        ticket_life: Duration::from_secs(15),
-        max_attempts: 3,
-        max_rejections: 5,
-        review: false,
-    };
+    let policy =
+        Policy { ticket_life: Duration::from_secs(15), max_attempts: 3, max_rejections: 5, review: false };
     let rules = tenure_core::World { judge: &ThisMachine, ids: &RandomIds, policy };
     let caller = Caller::new(Holder::agent("here")).with_process(Incarnation::current());
     let (mut wire, mut here) = (Vec::new(), Vec::new());

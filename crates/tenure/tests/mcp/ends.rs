@@ -33,7 +33,8 @@ fn a_server_that_is_asked_to_stop_lets_go_and_ends_at_once() {
         let mut client = Client::new(&world, "busy");
         client.ok("claim_next", json!({}));
         // Also while somebody waits.
-        let waiting = client.ask("tools/call", json!({"name": "claim_next", "arguments": {"waitSeconds": 300}}));
+        let waiting =
+            client.ask("tools/call", json!({"name": "claim_next", "arguments": {"waitSeconds": 300}}));
         until("it stands in line", || world.cli(&["status"])["waiting"] == 1);
         kill(client.pid(), signal);
         let begun = Instant::now();

@@ -51,7 +51,7 @@ impl Server {
         let usual = usual.into_iter().filter(|(name, _)| !own(name));
         let given = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         for (name, value) in usual.chain(given).filter(|(_, value)| !value.is_empty()) {
-            head.push_str(&format!("{name}: {value}\r\n"));
+            head = format!("{head}{name}: {value}\r\n");
         }
         // It may answer before it has read all, and hang up.
         let _ = stream.write_all(format!("{head}\r\n{body}").as_bytes());
@@ -87,7 +87,8 @@ impl Server {
         stream.read_to_string(&mut text).unwrap();
         let answer = text.lines().filter_map(|line| line.strip_prefix("data: "));
         let answer = answer.filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        let answer = answer.into_iter().find(|message| message["id"] == 5).unwrap_or_else(|| panic!("{text}"));
+        let answer =
+            answer.into_iter().find(|message| message["id"] == 5).unwrap_or_else(|| panic!("{text}"));
         answer["result"].clone()
     }
 }
@@ -179,7 +180,8 @@ fn a_client_whose_stream_is_gone_is_gone_and_one_whose_stream_is_open_stays() {
     drop(dying);
     until("the dead client's task is free", || world.task("T1")["status"] == "pending");
     assert_eq!(world.task("T2")["lease"]["fence"], kept["structuredContent"]["lease"]["fence"]);
-    let finish = json!({"task": "T2", "fence": kept["structuredContent"]["lease"]["fence"], "outcome": "done"});
+    let finish =
+        json!({"task": "T2", "fence": kept["structuredContent"]["lease"]["fence"], "outcome": "done"});
     assert_eq!(server.call(&lasting, "finish_task", finish)["isError"], false);
     drop(living);
 }

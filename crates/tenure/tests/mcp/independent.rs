@@ -21,12 +21,22 @@ fn python() -> PathBuf {
     let (python, ready) = (folder.join("bin/python"), folder.join("ready"));
     if !ready.is_file() {
         let run = |command: &mut Command| {
-            let output = command.stdin(Stdio::null()).output().expect("python3 is needed to test against another client");
+            let output = command
+                .stdin(Stdio::null())
+                .output()
+                .expect("python3 is needed to test against another client");
             let said = String::from_utf8_lossy(&output.stderr).into_owned();
             assert!(output.status.success(), "cannot install the client ({command:?}): {said}");
         };
         run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder));
-        run(Command::new(&python).args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", PACKAGE]));
+        run(Command::new(&python).args([
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            PACKAGE,
+        ]));
         std::fs::write(ready, "").unwrap();
     }
     python

@@ -24,6 +24,8 @@ fn sixteen_clients_share_two_hundred_tasks_and_each_is_done_exactly_once() {
                     let answer = &result["structuredContent"];
                     if result["isError"] == true {
                         assert_eq!(answer["error"]["code"], "NOTHING_READY", "{result}");
+                        client.hang_up();
+                        assert!(client.ended().success());
                         return;
                     }
                     let key = answer["task"]["key"].as_str().unwrap().to_owned();
@@ -37,7 +39,8 @@ fn sixteen_clients_share_two_hundred_tasks_and_each_is_done_exactly_once() {
     let done = done.into_inner().unwrap();
     assert_eq!(done.len(), TASKS);
     assert!(done.values().all(|holders| holders.len() == 1), "{done:?}");
-    let hands: std::collections::BTreeSet<usize> = done.values().flatten().map(|(number, _)| *number).collect();
+    let hands: std::collections::BTreeSet<usize> =
+        done.values().flatten().map(|(number, _)| *number).collect();
     assert!(hands.len() > 1, "one client did it all");
     let status = world.cli(&["status"]);
     assert_eq!((&status["tasks"]["completed"], &status["activeClaims"]), (&json!(TASKS), &json!(0)));

@@ -20,9 +20,12 @@ fn what_is_wrong_is_answered_clearly_and_the_server_lives() {
         (r#"{"jsonrpc":"2.0","id":901,"method":"no/such/method","params":{}}"#, -32601),
         (r#"{"jsonrpc":"2.0","id":902,"method":"tools/call","params":{"name":"no_such_tool"}}"#, -32602),
         (r#"{"jsonrpc":"2.0","id":903,"method":"tools/call","params":{"name":7}}"#, -32602),
-        (r#"{"jsonrpc":"2.0","id":904,"method":"tools/call","params":[]}"#, -32602),
+        (r#"{"jsonrpc":"2.0","id":904,"method":"tools/call","params":[]}"#, -32600),
         (r#"{"jsonrpc":"2.0","id":905,"method":"tools/call"}"#, -32602),
-        (r#"{"jsonrpc":"2.0","id":906,"method":"resources/read","params":{"uri":"file:///etc/passwd"}}"#, -32002),
+        (
+            r#"{"jsonrpc":"2.0","id":906,"method":"resources/read","params":{"uri":"file:///etc/passwd"}}"#,
+            -32002,
+        ),
     ];
     for (line, code) in answers {
         client.say(line);
@@ -69,7 +72,9 @@ fn ten_megabytes_of_arguments_are_refused_by_their_id_and_leave_no_trace() {
         assert!(answer["error"]["message"].as_str().unwrap().contains("too long"), "{answer}");
     }
     // The id may stand behind the load.
-    client.say(&format!(r#"{{"method":"tools/call","params":{{"name":"{big}"}},"jsonrpc":"2.0","id":"last"}}"#));
+    client.say(&format!(
+        r#"{{"method":"tools/call","params":{{"name":"{big}"}},"jsonrpc":"2.0","id":"last"}}"#
+    ));
     assert_eq!(client.hear()["id"], "last");
     // What still fits through the door may be too much for a task.
     let error = client.refused(

@@ -105,10 +105,16 @@ fn a_waiting_call_is_served_first_come_first_served_and_a_cancelled_one_leaves_t
     let mut second = Client::new(&world, "second");
     let served = second.ask("tools/call", wait);
     waiting(2);
-    first.say(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": cancelled}}).to_string());
+    first.say(
+        &json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": cancelled}})
+            .to_string(),
+    );
     waiting(1);
     let begun = Instant::now();
-    holder.ok("finish_task", json!({"task": "T1", "fence": grant["lease"]["fence"], "outcome": "fail", "message": "No"}));
+    holder.ok(
+        "finish_task",
+        json!({"task": "T1", "fence": grant["lease"]["fence"], "outcome": "fail", "message": "No"}),
+    );
     world.cli(&["tasks", "retry", "T1"]);
     let answer = second.answer(served);
     if answer["result"]["isError"] == true {
@@ -116,7 +122,10 @@ fn a_waiting_call_is_served_first_come_first_served_and_a_cancelled_one_leaves_t
         assert_eq!(answer["result"]["structuredContent"]["error"]["code"], "INVALID_TRANSITION", "{answer}");
     } else {
         assert!(begun.elapsed() < Duration::from_secs(20));
-        assert!(answer["result"]["structuredContent"]["lease"]["fence"].as_u64() > grant["lease"]["fence"].as_u64());
+        assert!(
+            answer["result"]["structuredContent"]["lease"]["fence"].as_u64()
+                > grant["lease"]["fence"].as_u64()
+        );
     }
     assert_eq!(first.ok("list_tasks", json!({"mine": true}))["total"], 0);
 }

@@ -13,7 +13,7 @@ use tenure_core::reference;
 use tenure_serve::{Claim, Session, Step};
 use tenure_sqlite::Doorbell;
 
-use super::desk::{Counter, reply};
+use super::desk::{Counter, holds, reply};
 use crate::answer::Answer;
 use crate::commands::tasks::grant;
 use crate::identity::{Identity, Who};
@@ -121,7 +121,7 @@ impl Counter<'_, '_> {
         hooks::tell(self.app, self.open, &news);
         let answer = Answer::new(grant::data(self.app, &grant), told(&grant));
         let name = kernel::name_of(&grant.task);
-        let effect = self.holds(name, grant.lease, session, grant.reacquired);
+        let effect = holds(name, grant.lease, session, grant.reacquired);
         Ok(Step::Granted(reply(answer, effect)))
     }
 }

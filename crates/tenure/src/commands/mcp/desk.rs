@@ -133,9 +133,9 @@ impl<'a, 'o> Counter<'a, 'o> {
         let task = args.task.as_deref().map(|task| self.open.resolve(task)).transpose()?;
         let from = self.app.identity(&Self::who(session, None, None))?.holder.id;
         let world = self.open.world();
-        let sent = self.open.write(|tx| {
-            send_message(tx, &world, task.as_ref(), &from, args.to.as_deref(), &args.message)
-        })?;
+        let sent = self
+            .open
+            .write(|tx| send_message(tx, &world, task.as_ref(), &from, args.to.as_deref(), &args.message))?;
         let mut text = Text::new();
         text.line(format!("Left message #{}", sent.id));
         Ok(Answer::new(json!({"message": wire::message(&sent)}), text))
@@ -219,7 +219,7 @@ impl<'a, 'o> Counter<'a, 'o> {
                 let who = Self::who(session, Some(&name), args.fence);
                 let lease = renew::renew(self.app, self.open, &name, &who, ttl)?;
                 let answer = renew::answer(self.app, &name, &lease);
-                return Ok(reply(answer, self.holds(name, lease, session, true)));
+                return Ok(reply(answer, holds(name, lease, session, true)));
             }
             Call::ReleaseTask(args) => {
                 let word = Finish::Release(args.message.as_deref());
@@ -230,22 +230,16 @@ impl<'a, 'o> Counter<'a, 'o> {
             Call::ReadInbox(args) => self.inbox(session, args)?,
             Call::Explain(args) => {
                 let mut answer = why::explain(self.app, self.open, &anybody, args.task.as_deref())?;
-                let hints: Vec<_> =
-                    answer.hints.iter().map(|hint| json!({"why": hint.why, "command": hint.command})).collect();
+                let hints: Vec<_> = answer
+                    .hints
+                    .iter()
+                    .map(|hint| json!({"why": hint.why, "command": hint.command}))
+                    .collect();
                 set(&mut answer.data, "hints", json!(hints));
                 answer
             }
         };
         Ok(reply(answer, Effect::Nothing))
-    }
-
-    /// What the caller holds is renewed by us; what it holds by another's credential is renewed by that one.
-    pub(super) fn holds(&self, task: TaskName, lease: Lease, session: &Session, reacquired: bool) -> Effect {
-        let its_own = session.agent().is_some_and(|id| lease.held_by(&Holder::agent(id)));
-        if !its_own {
-            return Effect::Nothing;
-        }
-        Effect::Holds { task, lease: Box::new(lease), reacquired }
     }
 
     fn end_session(&mut self, session: &Session, held: &[Lease]) -> Outcome<()> {
@@ -310,17 +304,18 @@ impl Desk for Counter<'_, '_> {
     }
 }
 
+/// What the caller holds is renewed by us; what it holds by another's credential is renewed by that one.
+pub(super) fn holds(task: TaskName, lease: Lease, session: &Session, reacquired: bool) -> Effect {
+    let its_own = session.agent().is_some_and(|id| lease.held_by(&Holder::agent(id)));
+    if its_own { Effect::Holds { task, lease: Box::new(lease), reacquired } } else { Effect::Nothing }
+}
+
 pub(super) fn reply(answer: Answer, effect: Effect) -> Reply {
     Reply { text: answer.text.render(PLAIN), data: answer.data, effect }
 }
 
 fn refusal(report: Report) -> Refusal {
-    Refusal {
-        code: report.code,
-        message: report.message,
-        details: *report.details,
-        context: report.context,
-    }
+    Refusal { code: report.code, message: report.message, details: report.details, context: report.context }
 }
 
 fn set(data: &mut Value, key: &str, value: Value) {

@@ -109,7 +109,9 @@ fn listen(app: &mut App<'_>, open: &Open<'_>, address: SocketAddr) -> Outcome<(H
     let address = listener.local_addr().map_err(cannot)?;
     let token = match app.env.var("TENURE_MCP_TOKEN") {
         Some(token) if token.len() < SHORTEST_TOKEN => {
-            return Err(Report::usage(format!("TENURE_MCP_TOKEN is too short; {SHORTEST_TOKEN} characters at least")));
+            return Err(Report::usage(format!(
+                "TENURE_MCP_TOKEN is too short; {SHORTEST_TOKEN} characters at least"
+            )));
         }
         Some(token) => token.to_owned(),
         None => format!("{}{}", app.env.ids.uuid(), app.env.ids.uuid()).replace('-', ""),
@@ -135,7 +137,8 @@ mod tests {
         for good in ["0", "7077", "127.0.0.1:1", "127.1.2.3:1", "[::1]:7077", "localhost:7077"] {
             assert!(parse_address(good).is_ok(), "{good}");
         }
-        for bad in ["", "0.0.0.0:7077", "[::]:7077", "192.168.0.1:80", "example.org:80", "127.0.0.1", "70777"] {
+        for bad in ["", "0.0.0.0:7077", "[::]:7077", "192.168.0.1:80", "example.org:80", "127.0.0.1", "70777"]
+        {
             assert!(parse_address(bad).is_err(), "{bad}");
         }
     }

@@ -19,7 +19,8 @@ impl Entry {
     pub(super) fn ours(app: &App<'_>) -> Self {
         let path = app.env.var("PATH").unwrap_or_default();
         let on_path = std::env::split_paths(path).any(|folder| folder.join(NAME).is_file());
-        let own = || crate::own_binary().map_or_else(|_| NAME.to_owned(), |p| p.to_string_lossy().into_owned());
+        let own =
+            || crate::own_binary().map_or_else(|_| NAME.to_owned(), |p| p.to_string_lossy().into_owned());
         let command = if on_path { NAME.to_owned() } else { own() };
         Self { command, args: vec!["mcp".to_owned()], env: Vec::new() }
     }

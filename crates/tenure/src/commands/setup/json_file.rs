@@ -81,7 +81,8 @@ fn written(root: &Map<String, Value>, before: &str) -> Result<String, String> {
     });
     let mut bytes = Vec::new();
     let formatter = PrettyFormatter::with_indent(indent.unwrap_or("  ").as_bytes());
-    root.serialize(&mut serde_json::Serializer::with_formatter(&mut bytes, formatter)).map_err(|e| e.to_string())?;
+    root.serialize(&mut serde_json::Serializer::with_formatter(&mut bytes, formatter))
+        .map_err(|e| e.to_string())?;
     let mut text = String::from_utf8(bytes).map_err(|e| e.to_string())?;
     text.push('\n');
     Ok(text)
@@ -103,7 +104,10 @@ mod tests {
     fn an_entry_is_put_beside_everything_else_and_taken_out_again() {
         let before = "{\n    \"zebra\": 1,\n    \"mcpServers\": {\n        \"other\": {\n            \"command\": \"x\"\n        }\n    },\n    \"apple\": [\n        true\n    ]\n}\n";
         let after = put(before).unwrap();
-        assert!(after.starts_with("{\n    \"zebra\": 1,\n    \"mcpServers\": {\n        \"other\""), "{after}");
+        assert!(
+            after.starts_with("{\n    \"zebra\": 1,\n    \"mcpServers\": {\n        \"other\""),
+            "{after}"
+        );
         assert_eq!(read(&after, "mcpServers").unwrap(), Some(ours()));
         assert_eq!(put(&after), None, "a second time changes nothing");
         assert_eq!(edit(&after, "mcpServers", None, false).unwrap().as_deref(), Some(before));

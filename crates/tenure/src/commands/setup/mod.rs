@@ -158,11 +158,15 @@ fn check(app: &App<'_>, client: Client, path: &Path) -> Outcome<Answer> {
     let worked = check::try_out(app, &entry, &root);
     let line = std::iter::once(&entry.command).chain(&entry.args).map(|word| quote(word)).collect::<Vec<_>>();
     let line = line.join(" ");
-    let found = worked.map_err(|why| failed(format!("`{line}` does not serve: {why}")).note(format!("as {} has it", path.display())))?;
+    let found = worked.map_err(|why| {
+        failed(format!("`{line}` does not serve: {why}")).note(format!("as {} has it", path.display()))
+    })?;
     let mut text = Text::new();
-    text.styled(Style::Good, "It works").and(Style::Plain, format!(": `{line}` serves {} tools", found.tools));
+    text.styled(Style::Good, "It works")
+        .and(Style::Plain, format!(": `{line}` serves {} tools", found.tools));
     text.line(format!("  {} in {}", found.server, path.display()));
-    let data = json!({"client": name, "path": path, "command": line, "tools": found.tools, "server": found.server});
+    let data =
+        json!({"client": name, "path": path, "command": line, "tools": found.tools, "server": found.server});
     Ok(Answer::new(data, text))
 }
 

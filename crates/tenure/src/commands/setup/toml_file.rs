@@ -23,7 +23,9 @@ pub(super) fn edit(text: &str, entry: Option<&Entry>) -> Result<Option<String>, 
             server.insert("args", value(wanted.args.iter().collect::<Array>()));
         }
         None => {
-            let Some(servers) = root.get_mut(GROUP).and_then(Item::as_table_like_mut) else { return Ok(None) };
+            let Some(servers) = root.get_mut(GROUP).and_then(Item::as_table_like_mut) else {
+                return Ok(None);
+            };
             if servers.remove(NAME).is_none() {
                 return Ok(None);
             }
@@ -50,7 +52,11 @@ fn entry_of(item: &Item) -> Option<Entry> {
     Some(Entry {
         command: server.get("command")?.as_str()?.to_owned(),
         args: args.into_iter().flatten().filter_map(|word| word.as_str().map(str::to_owned)).collect(),
-        env: env.into_iter().flatten().filter_map(|(k, v)| Some((k.to_owned(), v.as_str()?.to_owned()))).collect(),
+        env: env
+            .into_iter()
+            .flatten()
+            .filter_map(|(k, v)| Some((k.to_owned(), v.as_str()?.to_owned())))
+            .collect(),
     })
 }
 
@@ -64,9 +70,12 @@ mod tests {
 
     #[test]
     fn comments_and_order_stay_and_the_entry_comes_and_goes() {
-        let before = "# mine\nmodel = \"x\"   # the good one\n\n[mcp_servers.other]\ncommand = 'y'\n\n[tui]\nz = 1\n";
+        let before =
+            "# mine\nmodel = \"x\"   # the good one\n\n[mcp_servers.other]\ncommand = 'y'\n\n[tui]\nz = 1\n";
         let after = edit(before, Some(&ours())).unwrap().unwrap();
-        for line in ["# mine", "model = \"x\"   # the good one", "command = 'y'", "[mcp_servers.tenure]", "z = 1"] {
+        for line in
+            ["# mine", "model = \"x\"   # the good one", "command = 'y'", "[mcp_servers.tenure]", "z = 1"]
+        {
             assert!(after.contains(line), "{line}: {after}");
         }
         assert_eq!(read(&after).unwrap(), Some(ours()));
