@@ -29,6 +29,7 @@ mod msg;
 mod permissions;
 mod projects;
 mod sections;
+mod setup;
 mod status;
 mod tasks;
 mod walk;
