@@ -136,6 +136,26 @@ fn leases_expire_instead_where_that_is_configured_and_the_same_name_takes_them_u
 }
 
 #[test]
+fn an_agent_of_a_supervisor_speaks_for_its_lease_and_never_lets_it_go_by_hanging_up() {
+    let world = World::with_tasks(1);
+    let grant = world.cli(&["tasks", "claim", "T1", "--agent", "boss", "--ttl", "1h"]);
+    let (fence, id) = (grant["lease"]["fence"].to_string(), grant["task"]["id"].as_str().unwrap().to_owned());
+    let helper = || {
+        let mut command = world.command(&["mcp"]);
+        command.env("TENURE_AGENT", "helper").env("TENURE_FENCE", &fence).env("TENURE_TASK_ID", &id);
+        Client::of(command, "helper")
+    };
+    let mut client = helper();
+    let same = client.ok("claim_task", json!({"task": "T1"}));
+    assert_eq!((&same["lease"]["reacquired"], same["lease"]["fence"].to_string()), (&json!(true), fence.clone()));
+    client.hang_up();
+    assert!(client.ended().success());
+    assert_eq!(world.task("T1")["lease"]["holder"]["id"], "boss");
+    let done = json!({"task": "T1", "fence": same["lease"]["fence"], "outcome": "done"});
+    assert_eq!(helper().ok("finish_task", done)["task"]["status"], "completed");
+}
+
+#[test]
 fn an_empty_conversation_is_no_failure() {
     let world = World::new();
     let output = world.command(&["mcp"]).output().unwrap();

@@ -111,7 +111,10 @@ impl Counter<'_, '_> {
             Want::Task { id, .. } => identity.actor(Some(id.as_str())),
             Want::Next(_) => identity.without_fence(),
         };
-        caller.process.clone_from(&self.process);
+        // Whoever shows another's credential works under that one's supervisor, not under us.
+        if caller.fence.is_none() {
+            caller.process.clone_from(&self.process);
+        }
         caller
     }
 

@@ -25,8 +25,11 @@ impl Entry {
         Self { command, args: vec!["mcp".to_owned()], env: Vec::new() }
     }
 
-    /// Is this a tenure that serves MCP, however its owner wants it?
-    pub(super) fn serves(&self) -> bool {
+    /// Is this `wanted`, or any tenure that serves MCP as its owner wants it?
+    pub(super) fn serves(&self, wanted: &Self) -> bool {
+        if (&self.command, &self.args) == (&wanted.command, &wanted.args) {
+            return true;
+        }
         let program = Path::new(&self.command).file_stem().unwrap_or_default();
         program == NAME && self.args.iter().any(|word| word == "mcp")
     }

@@ -16,7 +16,7 @@ pub(super) fn edit(
     match entry {
         Some(wanted) => {
             let servers = object(root.entry(group).or_insert_with(|| json!({})), group)?;
-            if servers.get(NAME).and_then(entry_of).is_some_and(|found| found.serves()) {
+            if servers.get(NAME).and_then(entry_of).is_some_and(|found| found.serves(wanted)) {
                 return Ok(None);
             }
             let server = object(servers.entry(NAME).or_insert_with(|| json!({})), NAME)?;

@@ -14,7 +14,7 @@ pub(super) fn edit(text: &str, entry: Option<&Entry>) -> Result<Option<String>, 
             group.set_implicit(true);
             let servers = root.entry(GROUP).or_insert(Item::Table(group));
             let servers = servers.as_table_like_mut().ok_or_else(|| format!("{GROUP} is no table"))?;
-            if servers.get(NAME).and_then(entry_of).is_some_and(|found| found.serves()) {
+            if servers.get(NAME).and_then(entry_of).is_some_and(|found| found.serves(wanted)) {
                 return Ok(None);
             }
             let server = servers.entry(NAME).or_insert(Item::Table(Table::new()));
