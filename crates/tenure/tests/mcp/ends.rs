@@ -147,7 +147,10 @@ fn an_agent_of_a_supervisor_speaks_for_its_lease_and_never_lets_it_go_by_hanging
     };
     let mut client = helper();
     let same = client.ok("claim_task", json!({"task": "T1"}));
-    assert_eq!((&same["lease"]["reacquired"], same["lease"]["fence"].to_string()), (&json!(true), fence.clone()));
+    assert_eq!(
+        (&same["lease"]["reacquired"], same["lease"]["fence"].to_string()),
+        (&json!(true), fence.clone())
+    );
     client.hang_up();
     assert!(client.ended().success());
     assert_eq!(world.task("T1")["lease"]["holder"]["id"], "boss");
