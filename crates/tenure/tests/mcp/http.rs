@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 
 use crate::world::{LIMIT, World, kill, memory, until};
 
-struct Server {
-    child: Child,
-    address: String,
-    token: String,
+pub(crate) struct Server {
+    pub(crate) child: Child,
+    pub(crate) address: String,
+    pub(crate) token: String,
 }
 
 impl Drop for Server {
@@ -23,7 +23,7 @@ impl Drop for Server {
 }
 
 impl Server {
-    fn start(world: &World) -> Self {
+    pub(crate) fn start(world: &World) -> Self {
         let child = world.command(&["mcp", "--http", "127.0.0.1:0"]).stderr(Stdio::null()).spawn().unwrap();
         let note = world.path("work/.tenure/mcp.json");
         until("it listens", || note.is_file());

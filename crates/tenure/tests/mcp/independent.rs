@@ -5,9 +5,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use serde_json::Value;
-
-use crate::world::{World, until};
+use crate::http::Server;
+use crate::world::World;
 
 /// As it was when these tests were written; another one is another test.
 const PACKAGE: &str = "mcp==2.3.0";
@@ -66,12 +65,9 @@ fn the_whole_life_of_a_task_over_stdio_with_a_handshake() {
 #[test]
 fn the_whole_life_of_a_task_over_http() {
     let world = World::new();
-    let mut server = world.command(&["mcp", "--http", "0"]).stderr(Stdio::null()).spawn().unwrap();
-    let note = world.path("work/.tenure/mcp.json");
-    until("it listens", || note.is_file());
-    let told: Value = serde_json::from_slice(&std::fs::read(&note).unwrap()).unwrap();
-    live(&world, "http", &[told["url"].as_str().unwrap(), told["token"].as_str().unwrap()]);
-    crate::world::kill(server.id(), "TERM");
-    assert!(server.wait().unwrap().success());
-    assert!(!note.exists());
+    let mut server = Server::start(&world);
+    live(&world, "http", &[&format!("http://{}/mcp", server.address), &server.token]);
+    crate::world::kill(server.child.id(), "TERM");
+    assert!(server.child.wait().unwrap().success());
+    assert!(!world.path("work/.tenure/mcp.json").exists());
 }
