@@ -152,7 +152,7 @@ pub struct RenewLease {
 pub struct ReleaseTask {
     /// The task that you hold.
     pub task: String,
-    /// What the next holder should know: why you stop, and how far you came.
+    /// Why you stop; it is kept in the task's history. What the next holder must know belongs into send_message.
     pub message: Option<String>,
     /// The fence of your claim (default: that of this connection's latest claim of the task).
     pub fence: Option<i64>,

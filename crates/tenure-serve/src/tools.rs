@@ -36,7 +36,8 @@ pub(crate) fn all() -> Vec<Tool> {
         tool::<ListTasks>(
             "list_tasks",
             "List tasks",
-            "Tasks in working order (default: everything but completed), with their holders.",
+            "Tasks in working order (default: everything but completed), with their holders. Long descriptions are cut; \
+             get_task has them whole.",
             Manner::Reads,
             schema::tasks(),
         ),

@@ -86,6 +86,8 @@ fn ten_megabytes_of_arguments_are_refused_by_their_id_and_leave_no_trace() {
     let whole = "z".repeat(256 * 1024);
     let added = client.ok("add_task", json!({"title": "B", "description": whole}));
     assert_eq!(added["task"]["description"].as_str().map(str::len), Some(256 * 1024));
+    let listed = client.ok("list_tasks", json!({}))["tasks"][0]["description"].as_str().unwrap().to_owned();
+    assert!(listed.len() < 600 && listed.ends_with('…'), "a list is short");
     let grown = memory(client.pid(), "VmHWM").saturating_sub(before);
     assert!(grown < 24 * 1024, "grew by {grown} kB");
 }

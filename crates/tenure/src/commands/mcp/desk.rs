@@ -11,6 +11,7 @@ use tenure_core::kernel::Finish;
 use tenure_core::lease::Lease;
 use tenure_core::rules::{self, acknowledge, join_client, leave_agent, send_message};
 use tenure_core::store::{Message, MessageFilter, TaskFilter};
+use tenure_core::task::Task;
 use tenure_core::{Error, kernel, reference, wire};
 use tenure_serve::{Call, Claim, Desk, Effect, FinishTask, ListTasks, Outcome as Word, Page, ReadInbox};
 use tenure_serve::{Refusal, Reply, SendMessage, Session, Step};
@@ -31,6 +32,7 @@ pub(super) const PLAIN: Look = Look { color: false, width: None };
 const FEW: u64 = 50;
 const MOST: u64 = 200;
 const MOST_MESSAGES: u64 = 50;
+const LONGEST_IN_LIST: usize = 500;
 
 #[derive(Debug)]
 pub(super) struct Counter<'a, 'o> {
@@ -91,7 +93,7 @@ impl<'a, 'o> Counter<'a, 'o> {
         if args.offset.saturating_add(shown) < total && shown > 0 {
             text.line(format!("{shown} of {total}; go on with offset {}", args.offset + shown));
         }
-        let rows: Vec<_> = tasks.iter().map(|task| view::object(self.app, task)).collect();
+        let rows: Vec<_> = tasks.into_iter().map(|task| brief(self.app, task)).collect();
         Ok(Answer::new(json!({"tasks": rows, "total": total}), text))
     }
 
@@ -308,6 +310,15 @@ impl Desk for Counter<'_, '_> {
 pub(super) fn holds(task: TaskName, lease: Lease, session: &Session, reacquired: bool) -> Effect {
     let its_own = session.agent().is_some_and(|id| lease.held_by(&Holder::agent(id)));
     if its_own { Effect::Holds { task, lease: Box::new(lease), reacquired } } else { Effect::Nothing }
+}
+
+/// A task in a list, for readers with little room.
+pub(super) fn brief(app: &App<'_>, mut task: Task) -> Value {
+    if let Some((end, _)) = task.description.char_indices().nth(LONGEST_IN_LIST) {
+        task.description.truncate(end);
+        task.description.push('…');
+    }
+    view::object(app, &task)
 }
 
 pub(super) fn reply(answer: Answer, effect: Effect) -> Reply {

@@ -1,7 +1,9 @@
 //! `tenure mcp`: the project for clients that have no shell.
 
+use std::io::IsTerminal;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::os::fd::AsFd;
+use std::path::PathBuf;
 
 use tenure_core::ErrorCode;
 use tenure_core::store::Store;
@@ -49,7 +51,10 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
         tenure_core::text::check_agent_id(id).map_err(tenure_core::Error::from)?;
     }
     let (way, _note) = match args.http {
-        None => (Way::Stdio, None),
+        None => {
+            welcome(app);
+            (Way::Stdio, None)
+        }
         Some(address) => {
             let (http, note) = listen(app, &open, address)?;
             (Way::Http(http), Some(note))
@@ -74,6 +79,18 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
     Ok(None)
 }
 
+/// A person who started this by hand sees nothing else.
+fn welcome(app: &mut App<'_>) {
+    if std::io::stdin().is_terminal() {
+        let mut text = Text::new();
+        text.line(
+            "Speaking MCP on standard input and output; Ctrl+D ends it. Clients start this by themselves:",
+        );
+        text.line("  set one up: tenure setup claude --mcp");
+        app.printer.notice(&text);
+    }
+}
+
 /// `ADDRESS:PORT`, or a port alone.
 fn parse_address(text: &str) -> Result<SocketAddr, String> {
     let address = match text.parse::<u16>() {
@@ -92,11 +109,17 @@ fn parse_address(text: &str) -> Result<SocketAddr, String> {
 
 /// Tells clients where we are, while we are.
 #[derive(Debug)]
-struct Note(std::path::PathBuf);
+struct Note {
+    path: PathBuf,
+    text: String,
+}
 
 impl Drop for Note {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
+        // Another server may have put its own there since.
+        if std::fs::read_to_string(&self.path).is_ok_and(|text| text == self.text) {
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
 }
 
@@ -119,13 +142,14 @@ fn listen(app: &mut App<'_>, open: &Open<'_>, address: SocketAddr) -> Outcome<(H
     let url = format!("http://{address}/mcp");
     let path = open.place.folder().join("mcp.json");
     let told = serde_json::json!({"url": url, "token": token, "pid": std::process::id()});
-    crate::atomic::write(&path, &format!("{told:#}\n"), &app.env.ids.uuid())
+    let told = format!("{told:#}\n");
+    crate::atomic::write(&path, &told, &app.env.ids.uuid())
         .map_err(|e| Report::io(&e, ErrorCode::General, "write", &path))?;
     let mut text = Text::new();
     text.line(format!("Listening on {url}"));
     text.line(format!("The token is in {}", path.display()));
     app.printer.notice(&text);
-    Ok((Http { listener, token, quiet: open.config.locking.lease_ttl }, Note(path)))
+    Ok((Http { listener, token, quiet: open.config.locking.lease_ttl }, Note { path, text: told }))
 }
 
 #[cfg(test)]

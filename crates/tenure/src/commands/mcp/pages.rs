@@ -10,10 +10,10 @@ use tenure_core::task::TaskStatus;
 use tenure_core::{Error, ErrorCode, wire};
 use tenure_serve::Page;
 
-use super::desk::Counter;
+use super::desk::{Counter, brief};
 use crate::commands::runners::logs;
 use crate::commands::status;
-use crate::commands::tasks::{show, view};
+use crate::commands::tasks::show;
 use crate::identity::Who;
 use crate::report::{Outcome, Report};
 
@@ -40,7 +40,7 @@ impl Counter<'_, '_> {
             let eyes = self.open.eyes(view, &identity)?;
             view.list_tasks(&filter, &eyes)
         })?;
-        let rows: Vec<_> = tasks.iter().map(|task| view::object(self.app, task)).collect();
+        let rows: Vec<_> = tasks.into_iter().map(|task| brief(self.app, task)).collect();
         let status = status::show(self.app, self.open, who)?.data;
         Ok(json!({"status": status, "tasks": rows, "total": total}))
     }
