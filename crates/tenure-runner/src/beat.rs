@@ -66,8 +66,9 @@ pub(crate) enum Beaten {
     Lost(Loss),
 }
 
+/// What came of one renewal.
 #[derive(Debug)]
-pub(crate) enum Renewal {
+pub enum Renewal {
     Held,
     Spoken,
     Lost(Loss),
@@ -76,12 +77,12 @@ pub(crate) enum Renewal {
 }
 
 /// Who renews what.
-#[derive(Clone, Copy)]
-pub(crate) struct Tenant<'a> {
-    pub(crate) world: World<'a>,
-    pub(crate) task: &'a TaskName,
-    pub(crate) caller: &'a Caller,
-    pub(crate) fence: Fence,
+#[derive(Debug, Clone, Copy)]
+pub struct Tenant<'a> {
+    pub world: World<'a>,
+    pub task: &'a TaskName,
+    pub caller: &'a Caller,
+    pub fence: Fence,
 }
 
 /// A heartbeat: how often, and what else to look at.
@@ -144,7 +145,8 @@ impl Pulse<'_> {
 }
 
 impl Tenant<'_> {
-    pub(crate) fn renew(&self, store: &dyn Store, section_ttl: Option<Duration>) -> Renewal {
+    /// Renews the lease, also one of its own that has expired if nothing was granted since.
+    pub fn renew(&self, store: &dyn Store, section_ttl: Option<Duration>) -> Renewal {
         let beat = Beat { revive: true, section_ttl, ..Beat::default() };
         let renewed = store
             .write(Durability::Process, |tx| kernel::renew(tx, &self.world, self.caller, self.task, beat));
@@ -163,7 +165,7 @@ impl Tenant<'_> {
 }
 
 /// Every min(`interval`, ttl/3), as L7 says.
-pub(crate) fn rhythm(interval: Duration, ttl: Duration) -> Duration {
+pub fn rhythm(interval: Duration, ttl: Duration) -> Duration {
     interval.min(ttl / 3)
 }
 
@@ -173,7 +175,8 @@ pub(crate) fn has_spoken(view: &dyn View, fence: Fence) -> Result<bool> {
     Ok(matches!(ended, Some((_, EndReason::Completed | EndReason::Released))))
 }
 
-pub(crate) fn silence(doorbell: BorrowedFd<'_>) {
+/// Forgets the rings that have come.
+pub fn silence(doorbell: BorrowedFd<'_>) {
     let mut byte = [0];
     // Bounded, because whoever rings all the time must not keep the heart from beating.
     for _ in 0..1000 {

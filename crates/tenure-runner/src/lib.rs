@@ -30,7 +30,7 @@ mod wait;
 pub mod wakeup;
 mod watch;
 
-pub use beat::{Loss, OpenStore};
+pub use beat::{Loss, OpenStore, Renewal, Tenant, rhythm, silence};
 pub use database::DatabaseFile;
 pub use detach::detach;
 pub use ending::{Cleared, Scope, finish_ending};
@@ -39,3 +39,4 @@ pub use processes::Survivor;
 pub use program::ProgramError;
 pub use supervise::{Ended, Exit, Limits, Look, Signals, Steps, Supervised, Supervision, supervise};
 pub use threshold::{NotStarted, cross};
+pub use wait::until_any;

@@ -10,7 +10,7 @@ const BROKEN: Duration = Duration::from_millis(100);
 /// Sleeps until one of them has something to say, or `limit` is over. Says which have.
 ///
 /// An interrupted sleep counts as over: whoever waits looks again.
-pub(crate) fn until_any(fds: &[BorrowedFd<'_>], limit: Duration) -> Vec<bool> {
+pub fn until_any(fds: &[BorrowedFd<'_>], limit: Duration) -> Vec<bool> {
     let mut polled: Vec<PollFd<'_>> =
         fds.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
     match poll(&mut polled, Some(&timespec(limit))) {

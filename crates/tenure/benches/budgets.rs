@@ -46,8 +46,14 @@ fn main() -> ExitCode {
     hand_over(&mut table);
     take_over(&mut table);
     many_tasks(&mut table);
+    #[cfg(feature = "serve")]
+    over_the_wire(&mut table);
     let size = std::fs::metadata(BINARY).unwrap().len() as f64 / 1_000_000.0;
-    table.at_most("release binary, MB", size, 8.0);
+    if cfg!(feature = "serve") {
+        table.told("release binary with serve, MB (8 without)", size);
+    } else {
+        table.at_most("release binary, MB", size, 8.0);
+    }
     table.print(args.iter().any(|arg| arg == "--json"))
 }
 
@@ -543,4 +549,84 @@ fn many_tasks(table: &mut Table) {
         let ratio = median(&mut at_many).as_secs_f64() / median(&mut at_few).as_secs_f64();
         table.add(&format!("{what}: CPU at 1,000,000 ÷ at 100"), ratio, budget, false);
     }
+}
+
+/// A server and somebody who talks to it.
+#[cfg(feature = "serve")]
+struct Wire {
+    child: Child,
+    input: std::process::ChildStdin,
+    output: std::io::BufReader<std::process::ChildStdout>,
+}
+
+#[cfg(feature = "serve")]
+impl Wire {
+    fn new(project: &Project) -> Self {
+        let mut child =
+            project.command(&["mcp"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let (input, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let mut wire = Self { child, input, output: std::io::BufReader::new(output) };
+        let client = json!({"name": "bench", "version": "1"});
+        let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client});
+        wire.ask("initialize", &hello);
+        wire
+    }
+
+    fn ask(&mut self, method: &str, params: &serde_json::Value) -> String {
+        writeln!(self.input, "{}", json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}))
+            .unwrap();
+        let mut line = String::new();
+        std::io::BufRead::read_line(&mut self.output, &mut line).unwrap();
+        line
+    }
+
+    fn call(&mut self, tool: &str, arguments: &serde_json::Value) {
+        let answer = self.ask("tools/call", &json!({"name": tool, "arguments": arguments}));
+        assert!(answer.contains(r#""isError":false"#), "{answer}");
+    }
+
+    fn end(mut self) {
+        drop(self.input);
+        assert!(self.child.wait().unwrap().success());
+    }
+}
+
+/// A claim over MCP beside the same transaction in this process.
+#[cfg(feature = "serve")]
+fn over_the_wire(table: &mut Table) {
+    const CLAIMS: usize = 400;
+    const STARTS: usize = 30;
+    eprintln!("a server for MCP");
+    let project = Project::new();
+    project.fill(4 * CLAIMS);
+    let starts = (0..STARTS).map(|_| {
+        let begun = Instant::now();
+        let wire = Wire::new(&project);
+        let taken = begun.elapsed();
+        wire.end();
+        taken
+    });
+    let mut starts: Vec<Duration> = starts.collect();
+    table.at_most_when_idle("MCP server, start to first answer, ms", millis(median(&mut starts)), 15.0);
+    let mut keys = (1..).filter(|n| n % 3 != 0 && n % 10 != 0).map(|n| format!("F{n}"));
+    let (store, caller) = (project.store(), agent("here").with_process(Incarnation::current()));
+    let mut wire = Wire::new(&project);
+    let (mut there, mut here) = (Vec::new(), Vec::new());
+    for _ in 0..CLAIMS {
+        let (one, other) = (keys.next().unwrap(), keys.next().unwrap());
+        let begun = Instant::now();
+        wire.call("claim_task", &json!({"task": one}));
+        there.push(begun.elapsed());
+        let begun = Instant::now();
+        claim(store.as_ref(), &caller, &other);
+        here.push(begun.elapsed());
+    }
+    let ratio = median(&mut there).as_secs_f64() / median(&mut here).as_secs_f64();
+    table.told("claim transaction in this process, ms", millis(median(&mut here)));
+    table.at_most("claim_task over MCP ÷ the same transaction", ratio, 3.0);
+    let status = std::fs::read_to_string(format!("/proc/{}/status", wire.child.id())).unwrap();
+    let resident = status.lines().find(|line| line.starts_with("VmRSS")).unwrap();
+    let resident: f64 = resident.split_whitespace().nth(1).unwrap().parse().unwrap();
+    table.at_most("MCP server, resident, MB", resident / 1000.0, 15.0);
+    wire.end();
 }

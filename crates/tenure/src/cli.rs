@@ -10,6 +10,8 @@ use crate::commands::{
     agents, completions, config, demo, doctor, events, exclusive, hooks, init, jobs, keep_lease, locks, man,
     msg, prime, projects, resume, runners, sections, sessions, start_attempt, status, tasks, whoami, why,
 };
+#[cfg(feature = "serve")]
+use crate::commands::{mcp, setup};
 use crate::printer::CommandName;
 
 /// Decides who holds a piece of work, for how long, and what happens when the holder vanishes.
@@ -97,6 +99,10 @@ pub(crate) enum Command {
     Config(config::Args),
     Prime(prime::Args),
     Doctor(doctor::Args),
+    #[cfg(feature = "serve")]
+    Mcp(mcp::Args),
+    #[cfg(feature = "serve")]
+    Setup(setup::Args),
     Completions(completions::Args),
     Man(man::Args),
     #[command(hide = true)]
@@ -129,6 +135,10 @@ impl Command {
             Self::Config(args) => ("config", Some(args.subcommand())),
             Self::Prime(_) => ("prime", None),
             Self::Doctor(_) => ("doctor", None),
+            #[cfg(feature = "serve")]
+            Self::Mcp(_) => ("mcp", None),
+            #[cfg(feature = "serve")]
+            Self::Setup(_) => ("setup", None),
             Self::Completions(_) => ("completions", None),
             Self::Man(_) => ("man", None),
             Self::StartAttempt(_) => ("start-attempt", None),

@@ -13,6 +13,8 @@ use crate::commands::{
     agents, completions, config, demo, doctor, events, exclusive, hooks, init, jobs, keep_lease, locks, man,
     msg, prime, projects, resume, runners, sections, sessions, start_attempt, status, tasks, whoami, why,
 };
+#[cfg(feature = "serve")]
+use crate::commands::{mcp, setup};
 
 /// A command's name, its other name, and what gives it its arguments.
 pub(crate) type Entry = (&'static str, Option<&'static str>, fn(Command) -> Command);
@@ -39,6 +41,10 @@ const COMMANDS: &[Entry] = &[
     ("config", None, config::Args::augment_args),
     ("prime", None, prime::Args::augment_args),
     ("doctor", None, doctor::Args::augment_args),
+    #[cfg(feature = "serve")]
+    ("mcp", None, mcp::Args::augment_args),
+    #[cfg(feature = "serve")]
+    ("setup", None, setup::Args::augment_args),
     ("completions", None, completions::Args::augment_args),
     ("man", None, man::Args::augment_args),
     ("start-attempt", None, start_attempt::Args::augment_args),

@@ -38,7 +38,8 @@ pub(crate) enum Want {
 }
 
 /// One try: granted, or what to wait for.
-enum Try {
+#[derive(Debug)]
+pub(crate) enum Try {
     Granted(Box<Grant>),
     /// No waiting will help, and what was found out is to be kept.
     Hopeless(Error),
@@ -166,7 +167,12 @@ fn still_held(
     })
 }
 
-fn try_once(open: &Open<'_>, caller: &Caller, want: &Want, terms: &Terms) -> tenure_core::Result<Grant> {
+pub(crate) fn try_once(
+    open: &Open<'_>,
+    caller: &Caller,
+    want: &Want,
+    terms: &Terms,
+) -> tenure_core::Result<Grant> {
     let world = open.world();
     match want {
         Want::Task { id, .. } => {
@@ -184,7 +190,7 @@ pub(crate) fn nothing_ready() -> Error {
 }
 
 #[expect(clippy::too_many_arguments, reason = "one private step of acquire, with its whole context")]
-fn try_and_queue(
+pub(crate) fn try_and_queue(
     tx: &mut dyn Tx,
     open: &Open<'_>,
     caller: &Caller,
@@ -235,7 +241,7 @@ fn try_and_queue(
     Ok(Try::Wait { locked, ticket: (number, resource), until, watch })
 }
 
-fn leave(open: &Open<'_>, terms: &Terms) -> Outcome<()> {
+pub(crate) fn leave(open: &Open<'_>, terms: &Terms) -> Outcome<()> {
     let Some((number, resource)) = &terms.ticket else { return Ok(()) };
     let world = open.world();
     Ok(open.write(|tx| {
@@ -244,7 +250,7 @@ fn leave(open: &Open<'_>, terms: &Terms) -> Outcome<()> {
     })?)
 }
 
-fn timed_out(want: &Want, waited: Duration, locked: Option<Box<Locked>>) -> Error {
+pub(crate) fn timed_out(want: &Want, waited: Duration, locked: Option<Box<Locked>>) -> Error {
     let what = match want {
         Want::Task { title, .. } => format!("task {title:?}"),
         Want::Next(_) => "a task to become ready".to_owned(),
@@ -253,7 +259,7 @@ fn timed_out(want: &Want, waited: Duration, locked: Option<Box<Locked>>) -> Erro
 }
 
 /// Watches a process on this machine; what cannot be watched is polled.
-fn pidfd(env: &Env, who: &Incarnation) -> Option<OwnedFd> {
+pub(crate) fn pidfd(env: &Env, who: &Incarnation) -> Option<OwnedFd> {
     let pid = Pid::from_raw(i32::try_from(who.process.pid).ok()?)?;
     let fd = pidfd_open(pid, PidfdFlags::empty()).ok()?;
     // Asked after opening, so that a recycled pid is not mistaken for the holder.

@@ -108,6 +108,12 @@ pub const KEYS: &[Key] = &[
     key("runners.wakeup.enabled", Kind::Flag, "true", "Whether wake-up starts runners"),
     key("runners.wakeup.checkInterval", Kind::Duration, "1m", "How often wake-up looks for work"),
     key("runners.wakeup.projectPaths", Kind::List, "[]", "Folders that wake-up searches for projects"),
+    key(
+        "mcp.releaseOnDisconnect",
+        Kind::Flag,
+        "true",
+        "Whether what an MCP client holds is let go when it leaves; if not, it expires",
+    ),
     unset("presets.*.command", Kind::Command, "The agent's program and arguments, never a shell"),
     unset("presets.*.env", Kind::Map, "Variables added to the agent's environment"),
     key("hooks", Kind::Hooks, "[]", "What to run or call when something happens"),

@@ -30,4 +30,4 @@ pub use keys::{KEYS, Key, Kind};
 pub use origin::Origin;
 pub use resolve::{Layer, Layers, Override};
 pub use show::{Entry, Found};
-pub use types::{Config, Locking, Preset, Project, Review, Runners, Tasks, Wakeup};
+pub use types::{Config, Locking, Mcp, Preset, Project, Review, Runners, Tasks, Wakeup};

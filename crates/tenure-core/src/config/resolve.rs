@@ -10,7 +10,7 @@ use super::hook::Hook;
 use super::keys::{self, KEYS, Key, Kind, Known};
 use super::nearest::nearest;
 use super::origin::Origin;
-use super::types::{Config, Locking, Preset, Project, Review, Runners, Tasks, Wakeup};
+use super::types::{Config, Locking, Mcp, Preset, Project, Review, Runners, Tasks, Wakeup};
 use super::value::Value;
 
 /// Everything that says something about the configuration.
@@ -103,6 +103,7 @@ impl Config {
                     project_paths: settings.list("runners.wakeup.projectPaths"),
                 },
             },
+            mcp: Mcp { release_on_disconnect: settings.flag("mcp.releaseOnDisconnect")? },
             presets: settings.presets(),
             hooks: stack.hooks.iter().map(|(hook, _)| hook.clone()).collect(),
             hook_origins: stack.hooks.into_iter().map(|(_, origin)| origin).collect(),

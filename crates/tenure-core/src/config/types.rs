@@ -16,6 +16,7 @@ pub struct Config {
     pub tasks: Tasks,
     pub review: Review,
     pub runners: Runners,
+    pub mcp: Mcp,
     pub presets: BTreeMap<String, Preset>,
     /// The user's and the project's; the project's win by name.
     pub hooks: Vec<Hook>,
@@ -71,6 +72,11 @@ pub struct Wakeup {
     pub check_interval: Duration,
     /// As written: a leading `~` is not expanded here.
     pub project_paths: Vec<String>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Mcp {
+    pub release_on_disconnect: bool,
 }
 
 /// What was configured under `presets.NAME`; the built-in presets are the runner's.

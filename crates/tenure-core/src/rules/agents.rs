@@ -11,6 +11,9 @@ use crate::store::{Agent, LeaseFilter, Tx};
 use crate::text;
 use crate::world::World;
 
+/// Of a program's own name; an id has room for 64 characters.
+const LONGEST_CLIENT: usize = 40;
+
 /// A new agent with an id of its own.
 pub fn join_agent(
     tx: &mut dyn Tx,
@@ -22,12 +25,32 @@ pub fn join_agent(
     for capability in capabilities {
         text::check_capability(capability)?;
     }
-    let mut id = world.ids.agent();
+    join_as(tx, || world.ids.agent(), name, capabilities)
+}
+
+/// A new agent for a program that has connected: its id begins with the program's name, so that a refusal tells a
+/// person which window to look at.
+pub fn join_client(tx: &mut dyn Tx, world: &World<'_>, client: &str) -> Result<Agent> {
+    let word: String = client.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    let word: String = word.trim_matches('-').chars().take(LONGEST_CLIENT).collect();
+    let word = if word.is_empty() { "client" } else { word.trim_end_matches('-') };
+    let name: String = client.chars().filter(|c| !c.is_control()).take(LONGEST_CLIENT).collect();
+    let name = Some(name.trim()).filter(|name| !name.is_empty());
+    join_as(tx, || format!("{word}-{}", world.ids.hex8()), name, &[])
+}
+
+fn join_as(
+    tx: &mut dyn Tx,
+    new_id: impl Fn() -> String,
+    name: Option<&str>,
+    capabilities: &[String],
+) -> Result<Agent> {
+    let mut id = new_id();
     for _ in 0..100 {
         if tx.agent(&id)?.is_none() {
             break;
         }
-        id = world.ids.agent();
+        id = new_id();
     }
     let agent = Agent {
         id,

@@ -13,7 +13,7 @@ mod status;
 mod take_in;
 
 pub use add::{AddTask, add_task};
-pub use agents::{join_agent, leave_agent};
+pub use agents::{join_agent, join_client, leave_agent};
 pub use depend::{depend, undepend};
 pub use edit::{EditTask, delete_task, edit_task};
 pub use jobs::{

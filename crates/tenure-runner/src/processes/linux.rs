@@ -115,7 +115,7 @@ impl Sight for Eyes {
 }
 
 /// A descriptor that becomes readable when the process ends.
-pub(crate) fn watch(pid: u32) -> Option<OwnedFd> {
+pub fn watch(pid: u32) -> Option<OwnedFd> {
     let pid = Pid::from_raw(i32::try_from(pid).ok()?)?;
     pidfd_open(pid, PidfdFlags::empty()).ok()
 }

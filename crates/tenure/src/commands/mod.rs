@@ -20,6 +20,8 @@ pub(crate) mod keep_lease;
 mod lease_view;
 pub(crate) mod locks;
 pub(crate) mod man;
+#[cfg(feature = "serve")]
+pub(crate) mod mcp;
 pub(crate) mod msg;
 pub(crate) mod prime;
 pub(crate) mod projects;
@@ -28,6 +30,8 @@ mod runner_view;
 pub(crate) mod runners;
 pub(crate) mod sections;
 pub(crate) mod sessions;
+#[cfg(feature = "serve")]
+pub(crate) mod setup;
 pub(crate) mod start_attempt;
 pub(crate) mod status;
 pub(crate) mod tasks;
@@ -59,6 +63,10 @@ pub(crate) fn dispatch(app: &mut App<'_>, command: Option<Command>) -> Outcome<O
         Some(Command::Config(args)) => config::run(app, args)?,
         Some(Command::Prime(args)) => prime::run(app, args)?,
         Some(Command::Doctor(args)) => doctor::run(app, args)?,
+        #[cfg(feature = "serve")]
+        Some(Command::Mcp(args)) => return mcp::run(app, args),
+        #[cfg(feature = "serve")]
+        Some(Command::Setup(args)) => setup::run(app, args)?,
         Some(Command::Completions(args)) => {
             completions::run(app, args);
             return Ok(None);

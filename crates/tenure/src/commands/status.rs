@@ -50,7 +50,7 @@ fn welcome() -> Answer {
         .hint("all commands", "tenure --help")
 }
 
-fn show(app: &mut App<'_>, open: &Open<'_>, who: &Who) -> Outcome<Answer> {
+pub(crate) fn show(app: &App<'_>, open: &Open<'_>, who: &Who) -> Outcome<Answer> {
     let identity = app.identity(who)?;
     let judge = app.env.judge.as_ref();
     let (counts, agents, leases, waiting, ready, runners, parked, now) = open.read(|view| {

@@ -38,21 +38,25 @@ struct Reason {
 
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let open = app.open()?;
-    let identity = app.identity(&args.who)?;
-    let (subject, mut reasons) = match &args.task {
+    explain(app, &open, &args.who, args.task.as_deref())
+}
+
+pub(crate) fn explain(app: &App<'_>, open: &Open<'_>, who: &Who, task: Option<&str>) -> Outcome<Answer> {
+    let identity = app.identity(who)?;
+    let (subject, mut reasons) = match task {
         Some(task) => {
-            let (task, reasons) = open.read(|view| about_task(view, app, &open, &identity, task))?;
+            let (task, reasons) = open.read(|view| about_task(view, app, open, &identity, task))?;
             (Some(task), reasons)
         }
-        None => (None, open.read(|view| about_project(view, app, &open, &identity))?),
+        None => (None, open.read(|view| about_project(view, app, open, &identity))?),
     };
     if reasons.iter().any(|r| r.kind == "ready" || r.kind == "review") {
-        reasons.extend(open.read(|view| nobody_takes_it(view, app, &open, &identity))?);
+        reasons.extend(open.read(|view| nobody_takes_it(view, app, open, &identity))?);
     }
     if reasons.iter().any(|r| r.kind == "no_runner") {
-        reasons.extend(nobody_starts_one(app, &open));
+        reasons.extend(nobody_starts_one(app, open));
     }
-    if let Some(reason) = exclusive(&open) {
+    if let Some(reason) = exclusive(open) {
         reasons.insert(0, reason);
     }
     let mut text = Text::new();

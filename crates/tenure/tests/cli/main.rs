@@ -34,6 +34,7 @@ mod prime;
 mod projects;
 mod sections;
 mod sessions;
+mod setup;
 mod status;
 mod tasks;
 mod wakeup;

@@ -104,7 +104,7 @@ fn follow(app: &mut App<'_>, known: &KnownRunner) -> Outcome<Option<Answer>> {
     }
 }
 
-fn end_of(mut file: File, most: u64) -> (String, u64) {
+pub(crate) fn end_of(mut file: File, most: u64) -> (String, u64) {
     let size = file.metadata().map_or(0, |m| m.len());
     let _ = file.seek(SeekFrom::Start(size.saturating_sub(most)));
     let mut bytes = Vec::new();

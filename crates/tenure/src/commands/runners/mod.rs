@@ -10,7 +10,7 @@ use crate::report::Outcome;
 
 pub(super) mod cron;
 mod list;
-mod logs;
+pub(crate) mod logs;
 mod outside;
 mod resume;
 mod start;

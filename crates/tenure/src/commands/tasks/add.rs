@@ -4,7 +4,7 @@ use tenure_core::rules::{AddTask, add_task};
 
 use super::view;
 use crate::answer::Answer;
-use crate::app::{App, read_text};
+use crate::app::{App, Open, read_text};
 use crate::hooks;
 use crate::identity::Who;
 use crate::report::Outcome;
@@ -47,7 +47,6 @@ pub(crate) struct Args {
 
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let open = app.open()?;
-    let caller = app.identity(&args.who)?.actor(None);
     let request = AddTask {
         title: args.title,
         key: args.id,
@@ -59,14 +58,19 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         labels: args.label,
         after: args.after,
     };
+    add(app, &open, &args.who, &request)
+}
+
+pub(crate) fn add(app: &mut App<'_>, open: &Open<'_>, who: &Who, request: &AddTask) -> Outcome<Answer> {
+    let caller = app.identity(who)?.actor(None);
     let world = open.world();
-    let ears = hooks::ears(app, &open);
+    let ears = hooks::ears(app, open);
     let (task, news) = open.write(|tx| {
-        let task = add_task(tx, &world, &caller, &request)?;
+        let task = add_task(tx, &world, &caller, request)?;
         let news = ears.created(tx.now(), &task);
         Ok((task, news))
     })?;
-    hooks::tell(app, &open, &news);
+    hooks::tell(app, open, &news);
     let mut text = Text::new();
     text.line(format!("{} ", app.past("Added", "Would add")))
         .and(Style::Bold, task.key.clone())

@@ -1,13 +1,14 @@
 //! `done`, `fail` and `release`: the holder's last word on a task.
 
 use serde_json::json;
-use tenure_core::kernel::{self, Finish};
+use tenure_core::error::TaskName;
+use tenure_core::kernel::{self, Finish, Finished};
 use tenure_core::task::TaskStatus;
 
 use super::change::{OptionalRemark, Remark};
 use super::view;
 use crate::answer::Answer;
-use crate::app::{App, read_text};
+use crate::app::{App, Open, read_text};
 use crate::hooks;
 use crate::identity::Who;
 use crate::report::Outcome;
@@ -80,17 +81,34 @@ fn finish(
 ) -> Outcome<Answer> {
     let open = app.open()?;
     let name = open.resolve(task)?;
+    let finished = say(app, &open, &name, who, word, verb)?;
+    Ok(answer(app, &finished, word, said))
+}
+
+/// The holder's word, and the hooks told of it.
+pub(crate) fn say(
+    app: &mut App<'_>,
+    open: &Open<'_>,
+    name: &TaskName,
+    who: &Who,
+    word: Finish<'_>,
+    verb: &str,
+) -> Outcome<Finished> {
     let caller = app.identity(who)?.for_task(&name.id, &name.key, verb)?;
     let world = open.world();
-    let ears = hooks::ears(app, &open);
+    let ears = hooks::ears(app, open);
     let (finished, news) = open.write(|tx| {
-        let finished = kernel::finish(tx, &world, &caller, &name, word, false)?;
+        let finished = kernel::finish(tx, &world, &caller, name, word, false)?;
         // Only who holds it finishes it, so it was in progress, whatever a clean-up made of it meanwhile.
         let was = if finished.changed { TaskStatus::InProgress } else { finished.task.status };
         let news = ears.changed(tx, was, &finished.task)?;
         Ok((finished, news))
     })?;
-    hooks::tell(app, &open, &news);
+    hooks::tell(app, open, &news);
+    Ok(finished)
+}
+
+pub(crate) fn answer(app: &App<'_>, finished: &Finished, word: Finish<'_>, said: &str) -> Answer {
     let key = &finished.task.key;
     let mut text = Text::new();
     if !finished.changed {
@@ -104,5 +122,5 @@ fn finish(
         text.and(Style::Plain, "; it waits for a review");
     }
     let data = json!({"task": view::object(app, &finished.task), "changed": finished.changed});
-    Ok(Answer::new(data, text))
+    Answer::new(data, text)
 }

@@ -65,7 +65,7 @@ pub(super) fn refuse_another_life(open: &Open<'_>, grant: &Grant, process: &Inca
     Err(Error::Locked(Box::new(locked)).into())
 }
 
-pub(super) fn data(app: &App<'_>, grant: &Grant) -> Value {
+pub(crate) fn data(app: &App<'_>, grant: &Grant) -> Value {
     let now = app.env.clock.now();
     let judge = app.env.judge.as_ref();
     let mut lease = wire::lease(&grant.lease, now, judge);

@@ -190,7 +190,7 @@ fn global(
     Ok(Answer::new(json!({"tasks": rows, "total": total}), text))
 }
 
-fn statuses(words: &[String]) -> Outcome<Option<Vec<TaskStatus>>> {
+pub(crate) fn statuses(words: &[String]) -> Outcome<Option<Vec<TaskStatus>>> {
     if words.is_empty() {
         return Ok(Some(TaskStatus::ALL.into_iter().filter(|s| *s != TaskStatus::Completed).collect()));
     }

@@ -7,21 +7,21 @@ use crate::app::App;
 use crate::lazy::Entry;
 use crate::report::{Outcome, Report};
 
-mod add;
+pub(crate) mod add;
 mod audit;
 mod change;
 mod check;
 mod claim;
 mod delete;
 mod depend;
-mod finish;
-mod grant;
+pub(crate) mod finish;
+pub(crate) mod grant;
 mod import;
 pub(crate) mod list;
 mod next;
-mod renew;
+pub(crate) mod renew;
 mod run;
-mod show;
+pub(crate) mod show;
 mod update;
 pub(crate) mod view;
 

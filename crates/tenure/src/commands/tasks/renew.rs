@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use serde_json::json;
 use tenure_core::duration::format_rounded;
+use tenure_core::error::TaskName;
 use tenure_core::kernel::{self, Beat};
+use tenure_core::lease::Lease;
 use tenure_core::store::Durability;
 use tenure_core::wire;
 
 use crate::answer::Answer;
-use crate::app::{App, parse_ttl};
+use crate::app::{App, Open, parse_ttl};
 use crate::identity::Who;
 use crate::report::Outcome;
 use crate::text::Text;
@@ -31,14 +33,27 @@ pub(crate) struct Args {
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let open = app.open()?;
     let name = open.resolve(&args.task)?;
-    let caller = app.identity(&args.who)?.for_task(&name.id, &name.key, "renew")?;
+    let lease = renew(app, &open, &name, &args.who, args.ttl)?;
+    Ok(answer(app, &name, &lease))
+}
+
+pub(crate) fn renew(
+    app: &App<'_>,
+    open: &Open<'_>,
+    name: &TaskName,
+    who: &Who,
+    ttl: Option<Duration>,
+) -> Outcome<Lease> {
+    let caller = app.identity(who)?.for_task(&name.id, &name.key, "renew")?;
     let world = open.world();
-    let beat = Beat { ttl: args.ttl, ..Beat::default() };
-    let lease =
-        open.store.write(Durability::Process, |tx| kernel::renew(tx, &world, &caller, &name, beat))?;
+    let beat = Beat { ttl, ..Beat::default() };
+    Ok(open.store.write(Durability::Process, |tx| kernel::renew(tx, &world, &caller, name, beat))?)
+}
+
+pub(crate) fn answer(app: &App<'_>, name: &TaskName, lease: &Lease) -> Answer {
     let now = app.env.clock.now();
     let mut text = Text::new();
     text.line(format!("{} lease for {}", app.past("Renewed", "Would renew"), name.key));
     text.line(format!("  Expires in: {}", format_rounded(lease.expires_at.since(now))));
-    Ok(Answer::new(json!({"lease": wire::lease(&lease, now, app.env.judge.as_ref())}), text))
+    Answer::new(json!({"lease": wire::lease(lease, now, app.env.judge.as_ref())}), text)
 }

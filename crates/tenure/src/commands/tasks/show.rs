@@ -14,7 +14,7 @@ use tenure_core::{Error, Timestamp, reference, wire};
 
 use super::view;
 use crate::answer::Answer;
-use crate::app::App;
+use crate::app::{App, Open};
 use crate::commands::{event_view, lease_view};
 use crate::identity::Who;
 use crate::report::Outcome;
@@ -36,14 +36,24 @@ pub(crate) struct Args {
 
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let open = app.open()?;
-    let identity = app.identity(&args.who)?;
+    show(app, &open, &args.who, &args.task, args.history)
+}
+
+pub(crate) fn show(
+    app: &App<'_>,
+    open: &Open<'_>,
+    who: &Who,
+    reference: &str,
+    history: bool,
+) -> Outcome<Answer> {
+    let identity = app.identity(who)?;
     let (task, queue, events, messages, now) = open.read(|view| {
         let eyes = open.eyes(view, &identity)?;
-        let name = reference::task(view, &args.task)?;
+        let name = reference::task(view, reference)?;
         let id = TaskId::new(&name.id);
         let task = view.task(&id, &eyes)?.ok_or(Error::TaskNotFound { reference: name.key })?;
         let queue = kernel::waiting_before(view, &eyes, &Resource::task(&id), None)?;
-        let events = if args.history {
+        let events = if history {
             let filter = EventFilter { task: Some(id.clone()), limit: 10_000, ..EventFilter::default() };
             view.events(&filter)?
         } else {
@@ -62,7 +72,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
             text.line(format!("  #{} from {}: {}", message.id, message.from, message.text));
         }
     }
-    if args.history {
+    if history {
         text.blank().styled(Style::Bold, "History");
         for event in &events {
             text.line(format!("  {}", history_line(event)));
@@ -73,7 +83,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         "queue": queue,
         "messages": messages.iter().map(wire::message).collect::<Vec<_>>(),
     });
-    if let (true, Some(fields)) = (args.history, data.as_object_mut()) {
+    if let (true, Some(fields)) = (history, data.as_object_mut()) {
         fields.insert("events".into(), events.iter().map(wire::event).collect());
     }
     let answer = Answer::new(data, text);

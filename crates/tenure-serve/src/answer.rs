@@ -1,0 +1,116 @@
+//! Answers and refusals as a client gets them: an object for programs, and a text that a model can act on.
+
+use rmcp::model::{CallToolResult, ContentBlock};
+use serde_json::{Map, Value, json};
+use tenure_core::ErrorCode;
+
+use crate::desk::{Refusal, Reply};
+use crate::session::Lost;
+
+/// A message may quote what was given, which may be a megabyte.
+const LONGEST_MESSAGE: usize = 2000;
+
+pub(crate) fn result(outcome: Result<Reply, Refusal>, mut lost: Vec<Lost>) -> CallToolResult {
+    let (mut object, mut text, is_error) = match outcome {
+        Ok(reply) => match reply.data {
+            Value::Object(fields) => (fields, reply.text.trim_end().to_owned(), false),
+            other => (Map::from_iter([("value".to_owned(), other)]), reply.text, false),
+        },
+        Err(refusal) => {
+            // The refusal says it already.
+            if refusal.code == ErrorCode::LeaseLost
+                && let Some(task) = refusal.details["taskId"].as_str()
+            {
+                lost.retain(|loss| !loss.is_of(task));
+            }
+            let (object, text) = refused(&refusal);
+            (object, text, true)
+        }
+    };
+    if !lost.is_empty() {
+        let news: Vec<String> = lost.iter().map(Lost::sentence).collect();
+        text = format!("{}\n\n{text}", news.join("\n"));
+        object.insert("lost".to_owned(), lost.iter().map(Lost::object).collect());
+    }
+    let content = vec![ContentBlock::text(text)];
+    let mut result = if is_error { CallToolResult::error(content) } else { CallToolResult::success(content) };
+    result.structured_content = Some(Value::Object(object));
+    result
+}
+
+fn refused(refusal: &Refusal) -> (Map<String, Value>, String) {
+    let code = refusal.code.as_str();
+    let message = shortened(&refusal.message);
+    let next = next_step(refusal.code);
+    let mut lines = vec![format!("{code}: {message}")];
+    lines.extend(refusal.context.iter().map(|line| shortened(line)));
+    lines.extend(next.map(|next| format!("What to do: {next}")));
+    let error = json!({"code": code, "message": message, "details": refusal.details, "next": next});
+    (Map::from_iter([("error".to_owned(), error)]), lines.join("\n"))
+}
+
+pub(crate) fn shortened(text: &str) -> String {
+    match text.char_indices().nth(LONGEST_MESSAGE) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// In the words of the tools. Never a word of taking something away: models follow such hints.
+fn next_step(code: ErrorCode) -> Option<&'static str> {
+    Some(match code {
+        ErrorCode::TaskLocked | ErrorCode::SectionLocked => {
+            "take other work with claim_next, or call claim_task with waitSeconds to stand in line."
+        }
+        ErrorCode::LeaseLost => {
+            "stop working on it and discard what you would have written. get_task shows how it stands; claim_next \
+             takes other work."
+        }
+        ErrorCode::NotHolder => "claim_task takes it if it is free; get_task shows who holds it.",
+        ErrorCode::NothingReady => "explain says what is in the way; add_task adds work.",
+        ErrorCode::WaitTimeout => "call again to go on waiting; explain says what is in the way.",
+        ErrorCode::NotReady => "claim_next takes something that is ready; explain says what it waits for.",
+        ErrorCode::TaskNotFound => "list_tasks shows what there is.",
+        ErrorCode::Ambiguous => "name one of the candidates by its key.",
+        ErrorCode::InvalidTransition => "get_task shows how it stands.",
+        ErrorCode::SectionNotFound => "get_status and list_tasks show what there is.",
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_advice_takes_anything_from_anybody() {
+        for code in ErrorCode::ALL {
+            let advice = next_step(*code).unwrap_or_default();
+            assert!(!advice.contains("force") && !advice.contains("release"), "{advice}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_has_code_message_details_and_what_to_do_for_programs_and_for_people() {
+        let refusal = Refusal {
+            details: Box::new(json!({"taskId": "x", "expiresAt": "2026-01-15T11:30:00.000Z"})),
+            context: vec!["Lock expires at: 2026-01-15T11:30:00Z".into()],
+            ..Refusal::new(ErrorCode::TaskLocked, "Task \"A\" is locked by agent bob")
+        };
+        let result = result(Err(refusal), Vec::new());
+        assert_eq!(result.is_error, Some(true));
+        let object = result.structured_content.unwrap();
+        assert_eq!(object["error"]["code"], "TASK_LOCKED");
+        assert_eq!(object["error"]["details"]["taskId"], "x");
+        let text = serde_json::to_value(&result.content).unwrap()[0]["text"].as_str().unwrap().to_owned();
+        for word in ["TASK_LOCKED", "agent bob", "11:30", "waitSeconds"] {
+            assert!(text.contains(word), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_message_that_quotes_a_megabyte_is_cut() {
+        let text = refused(&Refusal::invalid("x".repeat(1 << 20))).1;
+        assert!(text.len() < 3000);
+    }
+}

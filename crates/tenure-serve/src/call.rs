@@ -1,0 +1,302 @@
+//! What a client may ask for: one type of arguments per tool. Their doc comments are what the model reads.
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use tenure_core::duration;
+
+/// Without a wish of its own, a client that wants anything waits this long for it.
+pub(crate) const DEFAULT_WAIT: u32 = 20;
+/// Longer than any client keeps a call open without being told of progress.
+pub(crate) const LONGEST_WAIT: u32 = 600;
+
+/// One call of a tool that needs no waiting.
+#[derive(Debug, Clone)]
+pub enum Call {
+    GetStatus(GetStatus),
+    ListTasks(ListTasks),
+    GetTask(GetTask),
+    AddTask(AddTask),
+    RenewLease(RenewLease),
+    ReleaseTask(ReleaseTask),
+    FinishTask(FinishTask),
+    SendMessage(SendMessage),
+    ReadInbox(ReadInbox),
+    Explain(Explain),
+}
+
+/// A call that takes a task, and may stand in line for it.
+#[derive(Debug, Clone)]
+pub struct Claim {
+    /// None: the next ready one.
+    pub task: Option<String>,
+    pub section: Option<String>,
+    pub ttl: Option<Duration>,
+    pub wait: Duration,
+}
+
+/// What a tool's arguments ask for.
+#[derive(Debug, Clone)]
+pub(crate) enum Wish {
+    Call(Call),
+    Claim(Claim),
+}
+
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct GetStatus {}
+
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ListTasks {
+    /// Only these statuses: pending, in_progress, review, completed, failed, skipped, active (in_progress and review), all.
+    /// Default: everything but completed.
+    #[serde(default)]
+    pub status: Vec<String>,
+    /// Only this section's.
+    pub section: Option<String>,
+    /// Only those with this text in the key, the title or the description.
+    pub search: Option<String>,
+    /// Only those with this label.
+    pub label: Option<String>,
+    /// Only those that can be claimed now.
+    #[serde(default)]
+    pub ready: bool,
+    /// Only those that you hold.
+    #[serde(default)]
+    pub mine: bool,
+    /// How many at most (default 50, at most 200).
+    #[schemars(range(min = 1, max = 200))]
+    pub limit: Option<u64>,
+    /// How many to pass over first.
+    #[serde(default)]
+    pub offset: u64,
+}
+
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct GetTask {
+    /// The task: its key (T1), its id or the beginning of it, its title or a unique part of that.
+    pub task: String,
+    /// Also everything that happened to it.
+    #[serde(default)]
+    pub history: bool,
+}
+
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AddTask {
+    /// What is to be done, in a line of at most 500 characters.
+    pub title: String,
+    /// More about it, at most 256 KiB.
+    #[serde(default)]
+    pub description: String,
+    /// The key to name it by (default: the next of T1, T2 …).
+    pub key: Option<String>,
+    /// The section it belongs to. It must exist.
+    pub section: Option<String>,
+    /// The specification: a file, and a heading in it (docs/SPEC.md#login).
+    pub source_file: Option<String>,
+    /// Lower comes first (default 100).
+    pub priority: Option<i64>,
+    /// Tasks that must be finished first.
+    #[serde(default)]
+    pub depends_on: Vec<String>,
+    #[serde(default)]
+    pub labels: Vec<String>,
+    /// Place it directly behind this task.
+    pub after: Option<String>,
+}
+
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct ClaimNext {
+    /// Only from this section.
+    pub section: Option<String>,
+    /// How long it is yours after the connection is lost or falls silent, such as 30s, 15m or 1h. The server renews it
+    /// while you are connected.
+    pub ttl: Option<String>,
+    /// If nothing is ready, wait at most this long (default 20, at most 600; 0 answers at once).
+    #[schemars(range(max = 600))]
+    pub wait_seconds: Option<u32>,
+}
+
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct ClaimTask {
+    /// The task: its key (T1), its id or the beginning of it, its title or a unique part of that.
+    pub task: String,
+    /// How long it is yours after the connection is lost or falls silent, such as 30s, 15m or 1h. The server renews it
+    /// while you are connected.
+    pub ttl: Option<String>,
+    /// If somebody else holds it, stand in line for at most this long (default 0, at most 600).
+    #[schemars(range(max = 600))]
+    pub wait_seconds: Option<u32>,
+}
+
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RenewLease {
+    /// The task that you hold.
+    pub task: String,
+    /// How long it is yours from now on (default: as before), such as 30m.
+    pub ttl: Option<String>,
+    /// The fence of your claim (default: that of this connection's latest claim of the task).
+    pub fence: Option<i64>,
+}
+
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ReleaseTask {
+    /// The task that you hold.
+    pub task: String,
+    /// Why you stop; it is kept in the task's history. What the next holder must know belongs into send_message.
+    pub message: Option<String>,
+    /// The fence of your claim (default: that of this connection's latest claim of the task).
+    pub fence: Option<i64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Outcome {
+    /// It is done.
+    Done,
+    /// It cannot be done; say why in `message`.
+    Fail,
+    /// It is done and somebody should look at it.
+    Review,
+}
+
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct FinishTask {
+    /// The task that you hold.
+    pub task: String,
+    /// The fence of your claim, as claim_next or claim_task answered it (`lease.fence`).
+    pub fence: i64,
+    pub outcome: Outcome,
+    /// Why it failed. Needed for `fail`, and only there.
+    pub message: Option<String>,
+}
+
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SendMessage {
+    /// Leave it on this task, for its next holder.
+    pub task: Option<String>,
+    /// The agent it is for.
+    pub to: Option<String>,
+    /// The text, at most 256 KiB.
+    pub message: String,
+}
+
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ReadInbox {
+    /// Only those on this task. Default: those for you, and those on tasks that you hold.
+    pub task: Option<String>,
+    /// Numbers of messages that you have dealt with; they are acknowledged first and not shown again.
+    #[serde(default)]
+    pub acknowledge: Vec<i64>,
+}
+
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Explain {
+    /// The task (default: the whole project).
+    pub task: Option<String>,
+}
+
+/// A ttl, or nothing if it is to stay as it is.
+pub fn ttl(text: Option<&str>) -> Result<Option<Duration>, String> {
+    text.map(|text| duration::parse_ttl(text).map_err(|e| format!("ttl: {e}"))).transpose()
+}
+
+fn seconds(asked: Option<u32>, default: u32) -> Result<Duration, String> {
+    match asked.unwrap_or(default) {
+        seconds if seconds <= LONGEST_WAIT => Ok(Duration::from_secs(seconds.into())),
+        _ => Err(format!("waitSeconds: at most {LONGEST_WAIT}; call again to go on waiting")),
+    }
+}
+
+/// Reads a tool's arguments. None if there is no such tool; what is wrong with them otherwise.
+pub(crate) fn read(tool: &str, arguments: Option<Map<String, Value>>) -> Option<Result<Wish, String>> {
+    fn of<T: serde::de::DeserializeOwned>(
+        arguments: Option<Map<String, Value>>,
+        wrap: impl FnOnce(T) -> Result<Wish, String>,
+    ) -> Result<Wish, String> {
+        let given = Value::Object(arguments.unwrap_or_default());
+        serde_json::from_value(given).map_err(|e| e.to_string()).and_then(wrap)
+    }
+    fn call<T>(wrap: impl FnOnce(T) -> Call) -> impl FnOnce(T) -> Result<Wish, String> {
+        |arguments| Ok(Wish::Call(wrap(arguments)))
+    }
+    Some(match tool {
+        "get_status" => of(arguments, call(Call::GetStatus)),
+        "list_tasks" => of(arguments, call(Call::ListTasks)),
+        "get_task" => of(arguments, call(Call::GetTask)),
+        "add_task" => of(arguments, call(Call::AddTask)),
+        "claim_next" => of(arguments, |args: ClaimNext| {
+            Ok(Wish::Claim(Claim {
+                task: None,
+                section: args.section,
+                ttl: ttl(args.ttl.as_deref())?,
+                wait: seconds(args.wait_seconds, DEFAULT_WAIT)?,
+            }))
+        }),
+        "claim_task" => of(arguments, |args: ClaimTask| {
+            Ok(Wish::Claim(Claim {
+                task: Some(args.task),
+                section: None,
+                ttl: ttl(args.ttl.as_deref())?,
+                wait: seconds(args.wait_seconds, 0)?,
+            }))
+        }),
+        "renew_lease" => of(arguments, call(Call::RenewLease)),
+        "release_task" => of(arguments, call(Call::ReleaseTask)),
+        "finish_task" => of(arguments, call(Call::FinishTask)),
+        "send_message" => of(arguments, call(Call::SendMessage)),
+        "read_inbox" => of(arguments, call(Call::ReadInbox)),
+        "explain" => of(arguments, call(Call::Explain)),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read_value(tool: &str, arguments: &Value) -> Option<Result<Wish, String>> {
+        read(tool, arguments.as_object().cloned())
+    }
+
+    #[test]
+    fn a_claim_waits_a_bounded_time_and_only_where_that_is_the_default() {
+        let Some(Ok(Wish::Claim(next))) = read("claim_next", None) else { panic!("claim_next") };
+        assert_eq!(next.wait, Duration::from_secs(20));
+        let Some(Ok(Wish::Claim(one))) = read_value("claim_task", &json!({"task": "T1"})) else { panic!() };
+        assert_eq!(one.wait, Duration::ZERO);
+        assert!(read_value("claim_next", &json!({"waitSeconds": 601})).unwrap().is_err());
+        assert!(read_value("claim_next", &json!({"waitSeconds": -1})).unwrap().is_err());
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named() {
+        for (tool, arguments, named) in [
+            ("claim_task", json!({}), "task"),
+            ("claim_task", json!({"task": 3}), "integer"),
+            ("claim_task", json!({"task": "T1", "force": true}), "force"),
+            ("claim_task", json!({"task": "T1", "ttl": "soon"}), "ttl"),
+            ("finish_task", json!({"task": "T1", "fence": 1, "outcome": "perfect"}), "perfect"),
+            ("finish_task", json!({"task": "T1", "outcome": "done"}), "fence"),
+        ] {
+            let error = read_value(tool, &arguments).unwrap().unwrap_err();
+            assert!(error.contains(named), "{tool}: {error}");
+        }
+        assert!(read("drop_everything", None).is_none());
+    }
+}

@@ -1,0 +1,239 @@
+//! One connection's side of the protocol: tools and resources, answered at the desk.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, ErrorData, Implementation, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams,
+    ReadResourceResponse, ReadResourceResult, ResourceContents, ServerCapabilities, ServerConfig, Tool,
+};
+use rmcp::service::RequestContext;
+use rmcp::{RoleServer, ServerHandler};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::answer;
+use crate::call::{self, Call, Wish};
+use crate::desk::{Desk, Effect, Queue, Refusal, Reply};
+use crate::keeper::Keeper;
+use crate::pages::{self, Page};
+use crate::session::{Roster, Session};
+use crate::tools;
+
+const INSTRUCTIONS: &str = include_str!("instructions.md");
+
+/// What all connections share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) queue: Queue,
+    pub(crate) keeper: Arc<Keeper>,
+    pub(crate) roster: Arc<Roster>,
+    /// Cancelled when the server ends, so that nobody goes on waiting.
+    pub(crate) shutdown: CancellationToken,
+    pub(crate) numbers: AtomicU64,
+    /// Whether a connection is a session of the protocol's own, which its newest version has not got.
+    pub(crate) by_session: bool,
+}
+
+impl Shared {
+    pub(crate) fn number(&self) -> u64 {
+        self.numbers.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Handler {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) session: Arc<Session>,
+}
+
+impl Handler {
+    pub(crate) fn new(shared: &Arc<Shared>) -> Self {
+        Self { shared: Arc::clone(shared), session: shared.roster.enter(shared.number()) }
+    }
+}
+
+/// The client is gone: nothing is renewed for it any more, and what it held is dealt with.
+pub(crate) fn end(desk: &mut dyn Desk, keeper: &Keeper, session: &Session) {
+    if session.end() {
+        let held = keeper.take(session);
+        desk.end(session, held);
+    }
+}
+
+impl Drop for Handler {
+    fn drop(&mut self) {
+        let (keeper, roster) = (Arc::clone(&self.shared.keeper), Arc::clone(&self.shared.roster));
+        let session = Arc::clone(&self.session);
+        self.shared.queue.post(move |desk| {
+            end(desk, &keeper, &session);
+            roster.leave(&session);
+        });
+    }
+}
+
+/// What an answer means for what is renewed.
+pub(crate) fn settle(keeper: &Keeper, session: &Arc<Session>, effect: &Effect) {
+    match effect {
+        Effect::Nothing => {}
+        Effect::Holds { task, lease, .. } => {
+            session.note_grant(lease);
+            keeper.keep(session, task.clone(), lease.as_ref().clone());
+        }
+        Effect::Ended(fence) => {
+            session.forget_grant(*fence);
+            keeper.forget(*fence);
+        }
+    }
+}
+
+/// Joins, unless that is not needed for what is asked.
+pub(crate) fn join(desk: &mut dyn Desk, session: &Session, client: &str, reads: bool) -> Result<(), Refusal> {
+    if session.has_ended() {
+        return Err(Refusal::new(tenure_core::ErrorCode::General, "this session is over"));
+    }
+    match session.join(desk, client) {
+        // Where nothing can be written, there is still something to read.
+        Err(_) if reads => Ok(()),
+        joined => joined,
+    }
+}
+
+pub(crate) fn client_of(context: &RequestContext<RoleServer>) -> String {
+    context.client_info().map_or_else(|| "client".to_owned(), |info| info.name)
+}
+
+fn only_reads(call: &Call) -> bool {
+    matches!(call, Call::GetStatus(_) | Call::ListTasks(_) | Call::GetTask(_) | Call::Explain(_))
+}
+
+fn closing() -> ErrorData {
+    ErrorData::internal_error("the server is shutting down", None)
+}
+
+impl ServerHandler for Handler {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().build();
+        let version = self.newest_version();
+        ServerConfig::new(capabilities)
+            .with_server_info(Implementation::new("tenure", env!("CARGO_PKG_VERSION")))
+            .with_instructions(INSTRUCTIONS)
+            .with_protocol_version(version)
+    }
+
+    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
+        Cow::Borrowed(ProtocolVersion::known_up_to(&self.newest_version()))
+    }
+
+    async fn list_tools(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(tools::all()))
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        tools::all().into_iter().find(|tool| tool.name == name)
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let Some(wish) = call::read(&request.name, request.arguments) else {
+            let name = answer::shortened(&request.name);
+            return Err(ErrorData::invalid_params(format!("there is no tool {name:?}"), None));
+        };
+        let outcome = match wish {
+            // A model can put its arguments right, so this is an answer and no failure of the protocol.
+            Err(wrong) => Err(Refusal::invalid(format!("the arguments do not fit: {wrong}"))),
+            Ok(Wish::Call(call)) => self.answer(call, client_of(&context)).await.ok_or_else(closing)?,
+            Ok(Wish::Claim(claim)) => self.claim(claim, &context).await.ok_or_else(closing)?,
+        };
+        Ok(answer::result(outcome, self.session.take_losses()).into())
+    }
+
+    async fn list_resources(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        Ok(ListResourcesResult::with_all_items(pages::all()))
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(ListResourceTemplatesResult::with_all_items(pages::templates()))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let uri = request.uri;
+        let missing = |why: &str| ErrorData::resource_not_found(why.to_owned(), None);
+        let Some(page) = Page::of(&uri) else { return Err(missing("there is no such resource")) };
+        let mime_type = page.mime_type();
+        let session = Arc::clone(&self.session);
+        let read = self.shared.queue.ask(move |desk| desk.read(&session, &page)).await.ok_or_else(closing)?;
+        match read {
+            Ok(text) => {
+                let contents = ResourceContents::text(text, uri).with_mime_type(mime_type);
+                Ok(ReadResourceResult::new(vec![contents]).into())
+            }
+            Err(refusal) => {
+                let data = Some(json!({"code": refusal.code.as_str(), "details": refusal.details}));
+                let message = answer::shortened(&refusal.message);
+                Err(match refusal.code.exit_code() {
+                    2 | 4 => ErrorData::resource_not_found(message, data),
+                    _ => ErrorData::internal_error(message, data),
+                })
+            }
+        }
+    }
+}
+
+impl Handler {
+    /// Over HTTP a client is known by its session, so only versions that have sessions will do.
+    fn newest_version(&self) -> ProtocolVersion {
+        if self.shared.by_session { ProtocolVersion::LATEST_WITH_INITIALIZE } else { ProtocolVersion::LATEST }
+    }
+
+    async fn answer(&self, call: Call, client: String) -> Option<Result<Reply, Refusal>> {
+        let (keeper, session) = (Arc::clone(&self.shared.keeper), Arc::clone(&self.session));
+        let job = move |desk: &mut dyn Desk| {
+            join(desk, &session, &client, only_reads(&call))?;
+            let reply = desk.answer(&session, &call)?;
+            settle(&keeper, &session, &reply.effect);
+            Ok(reply)
+        };
+        self.shared.queue.ask(job).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_instructions_are_short_and_name_only_tools_that_exist() {
+        let text = super::INSTRUCTIONS;
+        assert!(text.len() < 2048, "{}", text.len());
+        let names: Vec<_> = crate::tools::all().into_iter().map(|tool| tool.name).collect();
+        for word in text
+            .split('`')
+            .skip(1)
+            .step_by(2)
+            .filter(|w| w.contains('_') && w.starts_with(char::is_lowercase))
+        {
+            assert!(names.iter().any(|name| name == word), "{word}");
+        }
+        assert!(!text.contains("force"));
+    }
+}

@@ -1,0 +1,255 @@
+//! Clients over HTTP: loopback only, a token, and a session for each, which is an agent of its own.
+//!
+//! A client is connected while one of its requests or streams is open. One that had a stream and lost it may come back
+//! within [`LINGER`]; one that never opened a stream is connected until it was silent for a whole ttl.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::io;
+use std::net::TcpListener;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use rmcp::transport::streamable_http_server::session::SessionManager;
+use rmcp::transport::streamable_http_server::session::local::{LocalSessionManager, SessionConfig};
+use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use tokio::sync::Semaphore;
+
+use crate::handler::{Handler, Shared};
+use crate::lines::LONGEST;
+use crate::session::lock;
+use crate::signals;
+
+/// How long a client whose stream broke may take to come back.
+const LINGER: Duration = Duration::from_secs(15);
+const SWEEP: Duration = Duration::from_secs(2);
+/// An open stream says something this often, which shows whether anybody is there.
+const PING: Duration = Duration::from_secs(5);
+const MOST_CONNECTIONS: usize = 128;
+const MOST_SESSIONS: usize = 64;
+const SLOWEST_HEAD: Duration = Duration::from_secs(30);
+/// After the last answer of a server that ends.
+const LAST_WORDS: Duration = Duration::from_millis(200);
+
+const SESSION: &str = "mcp-session-id";
+pub(crate) const PATH: &str = "/mcp";
+
+/// Where to listen, and who may speak.
+#[derive(Debug)]
+pub struct Http {
+    /// Bound to a loopback address.
+    pub listener: TcpListener,
+    pub token: String,
+    /// A client without a stream that was silent for this long is gone.
+    pub quiet: Duration,
+}
+
+type Reply = Response<BoxBody<Bytes, Infallible>>;
+
+struct Door {
+    mcp: StreamableHttpService<Handler, LocalSessionManager>,
+    sessions: Arc<LocalSessionManager>,
+    presence: Arc<Presence>,
+    token: String,
+}
+
+pub(crate) async fn serve(shared: Arc<Shared>, http: Http) -> io::Result<()> {
+    http.listener.set_nonblocking(true)?;
+    let listener = tokio::net::TcpListener::from_std(http.listener)?;
+    let mut config = SessionConfig::default();
+    // Presence decides, not how much a client has to say.
+    config.keep_alive = None;
+    let mut sessions = LocalSessionManager::default();
+    sessions.session_config = config;
+    let sessions = Arc::new(sessions);
+    let loopback = ["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"];
+    let settings = StreamableHttpServerConfig::default()
+        .with_allowed_origins(loopback)
+        .with_sse_keep_alive(Some(PING))
+        .with_max_request_body_bytes(LONGEST)
+        .with_cancellation_token(shared.shutdown.child_token());
+    let factory = {
+        let shared = Arc::clone(&shared);
+        move || Ok(Handler::new(&shared))
+    };
+    let door = Arc::new(Door {
+        mcp: StreamableHttpService::new(factory, Arc::clone(&sessions), settings),
+        sessions,
+        presence: Arc::default(),
+        token: http.token,
+    });
+    let sweeper = tokio::spawn(sweep(Arc::clone(&door), http.quiet));
+    let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    let stop = signals::asked_to_stop();
+    tokio::pin!(stop);
+    loop {
+        // No place, no accept: the rest waits in the kernel's queue.
+        let Ok(place) = Arc::clone(&places).acquire_owned().await else { break };
+        let stream = tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => stream,
+                // Out of descriptors, or a client that changed its mind.
+                Err(_) => {
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                    continue;
+                }
+            },
+            () = &mut stop => break,
+        };
+        let _ = stream.set_nodelay(true);
+        let door = Arc::clone(&door);
+        tokio::spawn(async move {
+            let service = service_fn(move |request| {
+                let door = Arc::clone(&door);
+                async move { Ok::<_, Infallible>(door.answer(request).await) }
+            });
+            let mut connection = http1::Builder::new();
+            connection.timer(TokioTimer::new()).header_read_timeout(SLOWEST_HEAD);
+            let _ = connection.serve_connection(TokioIo::new(stream), service).await;
+            drop(place);
+        });
+    }
+    sweeper.abort();
+    shared.shutdown.cancel();
+    tokio::time::sleep(LAST_WORDS).await;
+    Ok(())
+}
+
+impl Door {
+    async fn answer(&self, request: Request<Incoming>) -> Reply {
+        if request.uri().path() != PATH {
+            return refuse(StatusCode::NOT_FOUND, "there is only /mcp");
+        }
+        if !self.is_known(&request) {
+            let mut reply = refuse(StatusCode::UNAUTHORIZED, "the token is missing or wrong");
+            reply.headers_mut().insert(WWW_AUTHENTICATE, http::HeaderValue::from_static("Bearer"));
+            return reply;
+        }
+        let session = session_of(request.headers());
+        if session.is_none() && self.sessions.sessions.read().await.len() >= MOST_SESSIONS {
+            return refuse(StatusCode::SERVICE_UNAVAILABLE, "there are too many sessions");
+        }
+        let streams = request.method() == Method::GET;
+        let visit = session.map(|id| self.presence.enter(&id, streams));
+        let reply = self.mcp.handle(request).await;
+        let visit = visit.or_else(|| session_of(reply.headers()).map(|id| self.presence.enter(&id, false)));
+        // The visit lasts as long as the answer is being read.
+        reply.map(|body| {
+            let kept = move |frame| {
+                let _ = &visit;
+                frame
+            };
+            body.map_frame(kept).boxed()
+        })
+    }
+
+    /// In a time that does not tell how much of it was right.
+    fn is_known(&self, request: &Request<Incoming>) -> bool {
+        let given = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let Some(given) = given.and_then(|value| value.strip_prefix("Bearer ")) else { return false };
+        let (given, token) = (given.trim().as_bytes(), self.token.as_bytes());
+        given.len() == token.len() && given.iter().zip(token).fold(0, |all, (a, b)| all | (a ^ b)) == 0
+    }
+}
+
+fn session_of(headers: &http::HeaderMap) -> Option<String> {
+    headers.get(SESSION).and_then(|value| value.to_str().ok()).map(str::to_owned)
+}
+
+fn refuse(status: StatusCode, why: &'static str) -> Reply {
+    let mut reply = Response::new(Full::new(Bytes::from_static(why.as_bytes())).boxed());
+    *reply.status_mut() = status;
+    reply
+}
+
+/// Closes the sessions of clients that are gone.
+async fn sweep(door: Arc<Door>, quiet: Duration) {
+    loop {
+        tokio::time::sleep(SWEEP).await;
+        for id in door.presence.gone(quiet) {
+            let _ = door.sessions.close_session(&id.into()).await;
+        }
+    }
+}
+
+/// Who is there.
+#[derive(Debug, Default)]
+struct Presence(Mutex<HashMap<String, Seen>>);
+
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    open: usize,
+    /// It has had a stream of its own, so that its absence says something.
+    streamed: bool,
+    last: Instant,
+}
+
+/// A request or a stream that is open.
+#[derive(Debug)]
+struct Visit {
+    presence: Arc<Presence>,
+    id: String,
+}
+
+impl Presence {
+    fn enter(self: &Arc<Self>, id: &str, streams: bool) -> Visit {
+        let mut all = lock(&self.0);
+        // Whoever makes sessions up fills nobody's memory.
+        if all.len() < 4 * MOST_SESSIONS || all.contains_key(id) {
+            let seen = Seen { open: 0, streamed: false, last: Instant::now() };
+            let seen = all.entry(id.to_owned()).or_insert(seen);
+            seen.open += 1;
+            seen.streamed |= streams;
+            seen.last = Instant::now();
+        }
+        Visit { presence: Arc::clone(self), id: id.to_owned() }
+    }
+
+    fn gone(&self, quiet: Duration) -> Vec<String> {
+        let mut gone = Vec::new();
+        lock(&self.0).retain(|id, seen| {
+            let patience = if seen.streamed { LINGER.min(quiet) } else { quiet };
+            let here = seen.open > 0 || seen.last.elapsed() < patience;
+            if !here {
+                gone.push(id.clone());
+            }
+            here
+        });
+        gone
+    }
+}
+
+impl Drop for Visit {
+    fn drop(&mut self) {
+        if let Some(seen) = lock(&self.presence.0).get_mut(&self.id) {
+            seen.open = seen.open.saturating_sub(1);
+            seen.last = Instant::now();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_is_there_while_it_has_something_open_and_for_a_while_after() {
+        let presence = Arc::new(Presence::default());
+        let stream = presence.enter("a", true);
+        let call = presence.enter("b", false);
+        assert_eq!(presence.gone(Duration::ZERO), Vec::<String>::new());
+        drop(call);
+        assert_eq!(presence.gone(Duration::from_mins(1)), Vec::<String>::new());
+        assert_eq!(presence.gone(Duration::ZERO), ["b"]);
+        drop(stream);
+        assert_eq!(presence.gone(Duration::ZERO), ["a"]);
+    }
+}

@@ -1,0 +1,170 @@
+//! Claims over MCP: one try at a time, with a place in line that is kept from one try to the next.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+use tenure_core::duration::format_rounded;
+use tenure_core::error::Locked;
+use tenure_core::holder::{Caller, Incarnation};
+use tenure_core::id::TaskId;
+use tenure_core::kernel::{self, Grant, Terms};
+use tenure_core::lease::Resource;
+use tenure_core::reference;
+use tenure_serve::{Claim, Session, Step};
+use tenure_sqlite::Doorbell;
+
+use super::desk::{Counter, holds, reply};
+use crate::answer::Answer;
+use crate::commands::tasks::grant;
+use crate::identity::{Identity, Who};
+use crate::report::{Outcome, Report};
+use crate::text::Text;
+use crate::waiting::{self, Try, Want};
+use crate::{clearing, hooks};
+
+/// Where somebody stands, and what for.
+#[derive(Debug)]
+pub(super) struct Place {
+    want: Want,
+    terms: Terms,
+    doorbell: Option<Doorbell>,
+    before: Option<(Resource, Incarnation)>,
+    locked: Option<Box<Locked>>,
+}
+
+impl Counter<'_, '_> {
+    pub(super) fn try_claim(&mut self, session: &Session, claim: &Claim, place: u64) -> Outcome<Step> {
+        let who = Who { agent: session.agent().map(str::to_owned), fence: None };
+        let identity = self.app.identity(&who)?;
+        if claim.wait.is_zero() {
+            let (want, terms) = self.want(claim)?;
+            let caller = self.caller(&identity, &want);
+            let grant = waiting::try_once(self.open, &caller, &want, &terms)?;
+            return self.granted(session, grant);
+        }
+        let mut stands = match self.places.remove(&place) {
+            Some(stands) => stands,
+            None => {
+                let (want, terms) = self.want(claim)?;
+                let doorbell = waiting::bind(self.app.env);
+                Place { want, terms, doorbell, before: None, locked: None }
+            }
+        };
+        if let Some(bell) = &stands.doorbell {
+            bell.silence();
+        }
+        let caller = self.caller(&identity, &stands.want);
+        let me = Incarnation::current();
+        let Place { want, terms, doorbell, before, .. } = &mut stands;
+        let tried = self.open.write(|tx| {
+            waiting::try_and_queue(tx, self.open, &caller, want, terms, &me, doorbell.as_ref(), before)
+        });
+        match tried {
+            Ok(Try::Granted(grant)) => self.granted(session, *grant),
+            Ok(Try::Hopeless(error)) | Err(error) => {
+                waiting::leave(self.open, &stands.terms)?;
+                Err(error.into())
+            }
+            Ok(Try::Wait { locked, ticket, until, watch }) => {
+                stands.terms.ticket = Some(ticket);
+                let why = in_the_way(locked.as_deref());
+                stands.locked = locked;
+                let env = self.app.env;
+                let bell = stands.doorbell.as_ref().and_then(|bell| bell.as_fd().try_clone_to_owned().ok());
+                let holders = watch.iter().filter_map(|who| waiting::pidfd(env, who));
+                let wake: Vec<OwnedFd> = bell.into_iter().chain(holders).collect();
+                let expiry = until.map(|at| at.since(env.clock.now()) + Duration::from_millis(1));
+                let nap = self.open.config.locking.poll_interval.min(expiry.unwrap_or(Duration::MAX));
+                self.places.insert(place, stands);
+                Ok(Step::Wait { wake, nap, why })
+            }
+        }
+    }
+
+    /// Gives the place up: what to say to somebody who has waited this long.
+    pub(super) fn leave_line(&mut self, place: u64, waited: Duration) -> Report {
+        let Some(stands) = self.places.remove(&place) else { return waiting::nothing_ready().into() };
+        match waiting::leave(self.open, &stands.terms) {
+            Ok(()) => waiting::timed_out(&stands.want, waited, stands.locked).into(),
+            Err(report) => report,
+        }
+    }
+
+    fn want(&self, claim: &Claim) -> Outcome<(Want, Terms)> {
+        let want = match (&claim.task, &claim.section) {
+            (Some(task), _) => {
+                let name = self.open.resolve(task)?;
+                Want::Task { id: TaskId::new(&name.id), title: name.title }
+            }
+            (None, Some(section)) => {
+                Want::Next(Some(self.open.read(|view| reference::section(view, section))?.id))
+            }
+            (None, None) => Want::Next(None),
+        };
+        let mut terms = Terms::new(claim.ttl.unwrap_or(self.open.config.locking.lease_ttl));
+        terms.doorbell.clone_from(&self.doorbell);
+        Ok((want, terms))
+    }
+
+    fn caller(&self, identity: &Identity, want: &Want) -> Caller {
+        let mut caller = match want {
+            Want::Task { id, .. } => identity.actor(Some(id.as_str())),
+            Want::Next(_) => identity.without_fence(),
+        };
+        // Whoever shows another's credential works under that one's supervisor, not under us.
+        if caller.fence.is_none() {
+            caller.process.clone_from(&self.process);
+        }
+        caller
+    }
+
+    fn granted(&mut self, session: &Session, grant: Grant) -> Outcome<Step> {
+        let grant = clearing::before(self.app, self.open, grant)?;
+        let news = hooks::ears(self.app, self.open).granted(self.app.env.clock.now(), &grant);
+        hooks::tell(self.app, self.open, &news);
+        let answer = Answer::new(grant::data(self.app, &grant), told(&grant));
+        let name = kernel::name_of(&grant.task);
+        let effect = holds(name, grant.lease, session, grant.reacquired);
+        Ok(Step::Granted(reply(answer, effect)))
+    }
+}
+
+/// For a model that reads only the text: everything it needs to begin.
+fn told(grant: &Grant) -> Text {
+    let (task, lease) = (&grant.task, &grant.lease);
+    let mut text = Text::new();
+    if grant.reacquired {
+        text.line(format!("{} is already yours since {}", task.key, lease.acquired_at.to_seconds()));
+    } else {
+        text.line(format!("Claimed {}: it is yours until you finish or release it", task.key));
+    }
+    text.line(format!("Title: {}", task.title));
+    text.line(format!("Fence: {} (finish_task needs it)", lease.fence));
+    text.line(format!("Lease: {}, {}, renewed while you are connected", lease.id, format_rounded(lease.ttl)));
+    if let Some((old, _)) = &grant.taken_over {
+        text.line(format!("Taken over from {}; look for what it may have left half done", old.holder));
+    }
+    if let Some(section) = &task.section {
+        text.line(format!("Section: {}", section.name));
+    }
+    if let Some(source) = &task.source_file {
+        text.line(format!("Source: {source}"));
+    }
+    if !task.description.is_empty() {
+        text.blank().block(0, &task.description);
+    }
+    text
+}
+
+fn in_the_way(locked: Option<&Locked>) -> String {
+    match locked {
+        Some(locked) => {
+            let who = locked.lease.as_ref().map_or_else(
+                || "promised to whoever waits before you".to_owned(),
+                |lease| format!("held by {}", lease.holder),
+            );
+            format!("waiting: {} is {who}", locked.name)
+        }
+        None => "waiting: nothing is ready".to_owned(),
+    }
+}

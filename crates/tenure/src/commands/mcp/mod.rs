@@ -1,0 +1,169 @@
+//! `tenure mcp`: the project for clients that have no shell.
+
+use std::io::IsTerminal;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+
+use tenure_core::ErrorCode;
+use tenure_core::store::Store;
+use tenure_runner::DatabaseFile;
+use tenure_serve::{Care, Http, Way};
+use tenure_sqlite::SqliteStore;
+
+use crate::answer::Answer;
+use crate::app::{App, Open};
+use crate::report::{Outcome, Report};
+use crate::text::Text;
+use crate::waiting;
+
+mod claims;
+mod desk;
+mod pages;
+
+use desk::Counter;
+
+/// Serve this project over MCP, on standard input and output
+///
+/// Every connection is an agent of its own. While it lives, the server renews what it holds; when it ends, that goes back.
+///
+/// Example: tenure mcp --http 127.0.0.1:7077
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Listen on this loopback address or port instead (the token is in .tenure/mcp.json, or TENURE_MCP_TOKEN)
+    #[arg(long, value_name = "ADDR", value_parser = parse_address)]
+    http: Option<SocketAddr>,
+}
+
+/// Shorter ones can be guessed.
+const SHORTEST_TOKEN: usize = 16;
+
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
+    if app.global.dry_run {
+        return Err(Report::usage("--dry-run does not go with `mcp`"));
+    }
+    let mut open = app.open()?;
+    // Nobody's call waits for a hook.
+    open.config.hooks.iter_mut().for_each(|hook| hook.run_async = true);
+    let failed = |e: std::io::Error| Report::new(ErrorCode::General, format!("cannot serve: {e}"));
+    let named = if args.http.is_none() { app.env.var("TENURE_AGENT").map(str::to_owned) } else { None };
+    if let Some(id) = &named {
+        tenure_core::text::check_agent_id(id).map_err(tenure_core::Error::from)?;
+    }
+    let (way, _note) = match args.http {
+        None => {
+            welcome(app);
+            (Way::Stdio, None)
+        }
+        Some(address) => {
+            let (http, note) = listen(app, &open, address)?;
+            (Way::Http(http), Some(note))
+        }
+    };
+    let doorbell = waiting::bind(app.env);
+    let (path, options) = (open.place.database(), app.store_options());
+    let another = move || -> tenure_core::Result<Box<dyn Store>> {
+        let store = SqliteStore::open(&path, options.clone())?;
+        Ok(Box::new(store))
+    };
+    let database = DatabaseFile::at(&open.place.database()).ok();
+    let care = Care {
+        world: open.world(),
+        open: &another,
+        interval: open.config.runners.heartbeat_interval,
+        database: database.as_ref(),
+        doorbell: doorbell.as_ref().map(AsFd::as_fd),
+    };
+    let mut counter = Counter::new(app, &open, named, doorbell.as_ref());
+    tenure_serve::run(&mut counter, care, way).map_err(failed)?;
+    Ok(None)
+}
+
+/// A person who started this by hand sees nothing else.
+fn welcome(app: &mut App<'_>) {
+    if std::io::stdin().is_terminal() {
+        let mut text = Text::new();
+        text.line(
+            "Speaking MCP on standard input and output; Ctrl+D ends it. Clients start this by themselves:",
+        );
+        text.line("  set one up: tenure setup claude --mcp");
+        app.printer.notice(&text);
+    }
+}
+
+/// `ADDRESS:PORT`, or a port alone.
+fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    let address = match text.parse::<u16>() {
+        Ok(port) => SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port),
+        Err(_) => text
+            .replacen("localhost:", "127.0.0.1:", 1)
+            .parse()
+            .map_err(|_| "write it as 127.0.0.1:7077, or a port alone".to_owned())?,
+    };
+    if address.ip().is_loopback() {
+        Ok(address)
+    } else {
+        Err("only this machine may connect: 127.0.0.1, [::1] or localhost".to_owned())
+    }
+}
+
+/// Tells clients where we are, while we are.
+#[derive(Debug)]
+struct Note {
+    path: PathBuf,
+    text: String,
+}
+
+impl Drop for Note {
+    fn drop(&mut self) {
+        // Another server may have put its own there since.
+        if std::fs::read_to_string(&self.path).is_ok_and(|text| text == self.text) {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn listen(app: &mut App<'_>, open: &Open<'_>, address: SocketAddr) -> Outcome<(Http, Note)> {
+    let cannot = |e: std::io::Error| {
+        Report::new(ErrorCode::General, format!("cannot listen on {address}: {e}"))
+            .hint("let the system choose a port", "tenure mcp --http 0")
+    };
+    let listener = TcpListener::bind(address).map_err(cannot)?;
+    let address = listener.local_addr().map_err(cannot)?;
+    let token = match app.env.var("TENURE_MCP_TOKEN") {
+        Some(token) if token.len() < SHORTEST_TOKEN => {
+            return Err(Report::usage(format!(
+                "TENURE_MCP_TOKEN is too short; {SHORTEST_TOKEN} characters at least"
+            )));
+        }
+        Some(token) => token.to_owned(),
+        None => format!("{}{}", app.env.ids.uuid(), app.env.ids.uuid()).replace('-', ""),
+    };
+    let url = format!("http://{address}/mcp");
+    let path = open.place.folder().join("mcp.json");
+    let told = serde_json::json!({"url": url, "token": token, "pid": std::process::id()});
+    let told = format!("{told:#}\n");
+    crate::atomic::write(&path, &told, &app.env.ids.uuid())
+        .map_err(|e| Report::io(&e, ErrorCode::General, "write", &path))?;
+    let mut text = Text::new();
+    text.line(format!("Listening on {url}"));
+    text.line(format!("The token is in {}", path.display()));
+    app.printer.notice(&text);
+    Ok((Http { listener, token, quiet: open.config.locking.lease_ttl }, Note { path, text: told }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse_address;
+
+    #[test]
+    fn only_loopback_addresses_are_taken() {
+        for good in ["0", "7077", "127.0.0.1:1", "127.1.2.3:1", "[::1]:7077", "localhost:7077"] {
+            assert!(parse_address(good).is_ok(), "{good}");
+        }
+        for bad in ["", "0.0.0.0:7077", "[::]:7077", "192.168.0.1:80", "example.org:80", "127.0.0.1", "70777"]
+        {
+            assert!(parse_address(bad).is_err(), "{bad}");
+        }
+    }
+}

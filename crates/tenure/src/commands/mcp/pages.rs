@@ -1,0 +1,68 @@
+//! Resources over MCP: the board, a task, a lease, the end of a log.
+
+use std::fs::File;
+
+use serde_json::{Value, json};
+use tenure_core::id::Fence;
+use tenure_core::lease::{Resource, ResourceKind};
+use tenure_core::store::TaskFilter;
+use tenure_core::task::TaskStatus;
+use tenure_core::{Error, ErrorCode, wire};
+use tenure_serve::Page;
+
+use super::desk::{Counter, brief};
+use crate::commands::runners::logs;
+use crate::commands::status;
+use crate::commands::tasks::show;
+use crate::identity::Who;
+use crate::report::{Outcome, Report};
+
+const BOARD_TASKS: u64 = 100;
+/// Of a log.
+const TAIL: u64 = 64 * 1024;
+
+impl Counter<'_, '_> {
+    pub(super) fn page(&self, who: &Who, page: &Page) -> Outcome<String> {
+        let object = match page {
+            Page::Board => self.board(who)?,
+            Page::Task(task) => show::show(self.app, self.open, who, task, true)?.data,
+            Page::Lease(lease) => self.lease(lease)?,
+            Page::Log(task) => return self.log(task),
+        };
+        Ok(format!("{object:#}"))
+    }
+
+    fn board(&self, who: &Who) -> Outcome<Value> {
+        let identity = self.app.identity(who)?;
+        let open = TaskStatus::ALL.into_iter().filter(|s| *s != TaskStatus::Completed).collect();
+        let filter = TaskFilter { statuses: Some(open), limit: BOARD_TASKS, ..TaskFilter::default() };
+        let (tasks, total) = self.open.read(|view| {
+            let eyes = self.open.eyes(view, &identity)?;
+            view.list_tasks(&filter, &eyes)
+        })?;
+        let rows: Vec<_> = tasks.into_iter().map(|task| brief(self.app, task)).collect();
+        let status = status::show(self.app, self.open, who)?.data;
+        Ok(json!({"status": status, "tasks": rows, "total": total}))
+    }
+
+    fn lease(&self, reference: &str) -> Outcome<Value> {
+        let lease = self.open.read(|view| match reference.parse().map(Fence::new) {
+            Ok(fence) => view.lease_by_fence(fence),
+            Err(_) => view.lease_by_id(reference),
+        })?;
+        let lease = lease.ok_or_else(|| Error::LockNotFound { reference: reference.to_owned() })?;
+        Ok(json!({"lease": wire::lease(&lease, self.app.env.clock.now(), self.app.env.judge.as_ref())}))
+    }
+
+    fn log(&self, task: &str) -> Outcome<String> {
+        let name = self.open.resolve(task)?;
+        let attempts = self.open.read(|view| view.attempts(&Resource::new(ResourceKind::Task, &name.id)))?;
+        let Some(path) = attempts.into_iter().find_map(|attempt| attempt.log_path) else {
+            let none = format!("no attempt at {} has left a log", name.key);
+            return Err(Report::new(ErrorCode::TaskNotFound, none));
+        };
+        let file = File::open(&path)
+            .map_err(|e| Report::io(&e, ErrorCode::General, "read", std::path::Path::new(&path)))?;
+        Ok(logs::end_of(file, TAIL).0)
+    }
+}

@@ -1,0 +1,102 @@
+//! Codex keeps its servers in TOML: comments, order and layout of everything else stay as they are.
+
+use toml_edit::{Array, DocumentMut, Item, Table, TableLike, value};
+
+use super::entry::{Entry, NAME};
+
+const GROUP: &str = "mcp_servers";
+
+pub(super) fn edit(text: &str, entry: Option<&Entry>) -> Result<Option<String>, String> {
+    let mut root = parse(text)?;
+    match entry {
+        Some(wanted) => {
+            let mut group = Table::new();
+            group.set_implicit(true);
+            let servers = root.entry(GROUP).or_insert(Item::Table(group));
+            let servers = servers.as_table_like_mut().ok_or_else(|| format!("{GROUP} is no table"))?;
+            if servers.get(NAME).and_then(entry_of).is_some_and(|found| found.serves(wanted)) {
+                return Ok(None);
+            }
+            let server = servers.entry(NAME).or_insert(Item::Table(Table::new()));
+            let server = server.as_table_like_mut().ok_or_else(|| format!("{GROUP}.{NAME} is no table"))?;
+            server.insert("command", value(&wanted.command));
+            server.insert("args", value(wanted.args.iter().collect::<Array>()));
+        }
+        None => {
+            let Some(servers) = root.get_mut(GROUP).and_then(Item::as_table_like_mut) else {
+                return Ok(None);
+            };
+            if servers.remove(NAME).is_none() {
+                return Ok(None);
+            }
+            if servers.is_empty() {
+                root.remove(GROUP);
+            }
+        }
+    }
+    Ok(Some(root.to_string()))
+}
+
+pub(super) fn read(text: &str) -> Result<Option<Entry>, String> {
+    Ok(parse(text)?.get(GROUP).and_then(|servers| servers.get(NAME)).and_then(entry_of))
+}
+
+fn parse(text: &str) -> Result<DocumentMut, String> {
+    text.parse().map_err(|e: toml_edit::TomlError| format!("this is not TOML: {}", e.to_string().trim()))
+}
+
+fn entry_of(item: &Item) -> Option<Entry> {
+    let server = item.as_table_like()?;
+    let args = server.get("args").and_then(Item::as_array);
+    let env = server.get("env").and_then(Item::as_table_like).map(TableLike::iter);
+    Some(Entry {
+        command: server.get("command")?.as_str()?.to_owned(),
+        args: args.into_iter().flatten().filter_map(|word| word.as_str().map(str::to_owned)).collect(),
+        env: env
+            .into_iter()
+            .flatten()
+            .filter_map(|(k, v)| Some((k.to_owned(), v.as_str()?.to_owned())))
+            .collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ours() -> Entry {
+        Entry { command: "tenure".into(), args: vec!["mcp".into()], env: Vec::new() }
+    }
+
+    #[test]
+    fn comments_and_order_stay_and_the_entry_comes_and_goes() {
+        let before =
+            "# mine\nmodel = \"x\"   # the good one\n\n[mcp_servers.other]\ncommand = 'y'\n\n[tui]\nz = 1\n";
+        let after = edit(before, Some(&ours())).unwrap().unwrap();
+        for line in
+            ["# mine", "model = \"x\"   # the good one", "command = 'y'", "[mcp_servers.tenure]", "z = 1"]
+        {
+            assert!(after.contains(line), "{line}: {after}");
+        }
+        assert_eq!(read(&after).unwrap(), Some(ours()));
+        assert_eq!(edit(&after, Some(&ours())).unwrap(), None, "a second time changes nothing");
+        assert_eq!(edit(&after, None).unwrap().unwrap(), before);
+    }
+
+    #[test]
+    fn an_empty_file_gets_one_table_and_loses_it_again() {
+        let made = edit("", Some(&ours())).unwrap().unwrap();
+        assert_eq!(made, "[mcp_servers.tenure]\ncommand = \"tenure\"\nargs = [\"mcp\"]\n");
+        assert_eq!(edit(&made, None).unwrap().as_deref(), Some(""));
+    }
+
+    #[test]
+    fn servers_in_one_line_are_understood_and_what_is_broken_is_not_touched() {
+        let inline = "mcp_servers = { other = { command = 'y' } }\n";
+        let after = edit(inline, Some(&ours())).unwrap().unwrap();
+        assert_eq!(read(&after).unwrap(), Some(ours()), "{after}");
+        for broken in ["a = ", "mcp_servers = 3", "[mcp_servers]\ntenure = 3"] {
+            assert!(edit(broken, Some(&ours())).is_err(), "{broken}");
+        }
+    }
+}

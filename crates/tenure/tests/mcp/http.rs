@@ -1,0 +1,187 @@
+//! Over HTTP: loopback, a token, no foreign pages, an agent for each session, and no session without its client.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Child, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::world::{LIMIT, World, kill, memory, until};
+
+pub(crate) struct Server {
+    pub(crate) child: Child,
+    pub(crate) address: String,
+    pub(crate) token: String,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Server {
+    pub(crate) fn start(world: &World) -> Self {
+        let child = world.command(&["mcp", "--http", "127.0.0.1:0"]).stderr(Stdio::null()).spawn().unwrap();
+        let note = world.path("work/.tenure/mcp.json");
+        until("it listens", || note.is_file());
+        assert_eq!(std::fs::metadata(&note).unwrap().permissions().mode() & 0o777, 0o600);
+        let told: Value = serde_json::from_slice(&std::fs::read(&note).unwrap()).unwrap();
+        let address = told["url"].as_str().unwrap().strip_prefix("http://").unwrap();
+        let address = address.strip_suffix("/mcp").unwrap().to_owned();
+        Self { child, address, token: told["token"].as_str().unwrap().to_owned() }
+    }
+
+    /// Sends one request and leaves the connection open.
+    fn send(&self, method: &str, headers: &[(&str, &str)], body: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(LIMIT)).unwrap();
+        let mut head = format!("{method} /mcp HTTP/1.1\r\n");
+        let usual = [
+            ("Host", self.address.as_str()),
+            ("Authorization", &format!("Bearer {}", self.token)),
+            ("Accept", "application/json, text/event-stream"),
+            ("Content-Type", "application/json"),
+            ("Content-Length", &body.len().to_string()),
+        ]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let own = |name: &str| headers.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));
+        let usual = usual.into_iter().filter(|(name, _)| !own(name));
+        let given = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        for (name, value) in usual.chain(given).filter(|(_, value)| !value.is_empty()) {
+            head = format!("{head}{name}: {value}\r\n");
+        }
+        // It may answer before it has read all, and hang up.
+        let _ = stream.write_all(format!("{head}\r\n{body}").as_bytes());
+        stream
+    }
+
+    fn status(&self, method: &str, headers: &[(&str, &str)], body: &str) -> u16 {
+        let mut headers = headers.to_vec();
+        headers.push(("Connection", "close"));
+        let mut stream = self.send(method, &headers, body);
+        let mut begin = [0; 12];
+        stream.read_exact(&mut begin).unwrap();
+        String::from_utf8_lossy(&begin)[9..].parse().unwrap()
+    }
+
+    /// A session: its id.
+    fn join(&self, name: &str) -> String {
+        let mut stream = self.send("POST", &[("Connection", "close")], &hello(name));
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        let id = text.lines().find_map(|line| line.strip_prefix("mcp-session-id: ")).unwrap().to_owned();
+        let ready = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+        assert_eq!(self.status("POST", &[("Mcp-Session-Id", &id)], ready), 202);
+        id
+    }
+
+    fn call(&self, session: &str, tool: &str, arguments: Value) -> Value {
+        let body = json!({"jsonrpc": "2.0", "id": 5, "method": "tools/call",
+                          "params": {"name": tool, "arguments": arguments}});
+        let headers = [("Mcp-Session-Id", session), ("Connection", "close")];
+        let mut stream = self.send("POST", &headers, &body.to_string());
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        let answer = text.lines().filter_map(|line| line.strip_prefix("data: "));
+        let answer = answer.filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let answer =
+            answer.into_iter().find(|message| message["id"] == 5).unwrap_or_else(|| panic!("{text}"));
+        answer["result"].clone()
+    }
+}
+
+fn hello(name: &str) -> String {
+    json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": name, "version": "1"}}})
+    .to_string()
+}
+
+#[test]
+fn only_who_has_the_token_and_is_no_foreign_page_is_let_in() {
+    let world = World::new();
+    let server = Server::start(&world);
+    let body = hello("somebody");
+    let wrong = format!("Bearer {}x", &server.token[1..]);
+    for (headers, status) in [
+        (vec![], 200),
+        (vec![("Authorization", "")], 401),
+        (vec![("Authorization", "Bearer ")], 401),
+        (vec![("Authorization", wrong.as_str())], 401),
+        (vec![("Authorization", server.token.as_str())], 401),
+        (vec![("Origin", "http://localhost:3000")], 200),
+        (vec![("Origin", "https://evil.example")], 403),
+        (vec![("Origin", "http://localhost.evil.example")], 403),
+        (vec![("Origin", "null")], 403),
+        (vec![("Host", "evil.example")], 403),
+        (vec![("Mcp-Session-Id", "made-up")], 404),
+    ] {
+        assert_eq!(server.status("POST", &headers, &body), status, "{headers:?}");
+    }
+    assert_eq!(server.status("GET", &[("Mcp-Session-Id", "made-up")], ""), 404);
+    let before = memory(server.child.id(), "VmRSS");
+    assert_eq!(server.status("POST", &[], &"x".repeat(10 * 1024 * 1024)), 413);
+    assert!(matches!(server.status("POST", &[], "{nonsense"), 400 | 415 | 422));
+    assert!(memory(server.child.id(), "VmHWM") < before + 24 * 1024);
+    assert_eq!(server.status("POST", &[], &body), 200, "it lives");
+    assert_eq!(world.cli(&["agents", "list"])["total"], 0, "none of them has called a tool");
+}
+
+#[test]
+fn a_server_that_others_could_reach_is_not_started() {
+    let world = World::new();
+    for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:80"] {
+        let output = world.command(&["mcp", "--http", address]).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{address}");
+    }
+    let short = world.command(&["mcp", "--http", "0"]).env("TENURE_MCP_TOKEN", "short").output().unwrap();
+    assert_eq!(short.status.code(), Some(2));
+}
+
+#[test]
+fn each_session_is_a_holder_and_what_it_held_goes_back_when_it_is_over() {
+    let world = World::with_tasks(2);
+    let server = Server::start(&world);
+    let (ann, bob) = (server.join("ann"), server.join("bob"));
+    let grant = server.call(&ann, "claim_task", json!({"task": "T1"}));
+    let holder = grant["structuredContent"]["lease"]["holder"].clone();
+    assert!(holder["id"].as_str().unwrap().starts_with("ann-"), "{grant}");
+    assert_eq!(holder["pid"], server.child.id());
+    let refused = server.call(&bob, "claim_task", json!({"task": "T1"}));
+    assert_eq!(refused["structuredContent"]["error"]["details"]["lockedBy"], holder["id"], "{refused}");
+    assert_eq!(server.call(&bob, "claim_next", json!({}))["structuredContent"]["task"]["key"], "T2");
+    assert!(matches!(server.status("DELETE", &[("Mcp-Session-Id", &ann)], ""), 200..=204));
+    until("it went back", || world.task("T1")["status"] == "pending");
+    assert_eq!(world.task("T2")["status"], "in_progress", "that is another's");
+    // The server itself goes: all goes.
+    kill(server.child.id(), "TERM");
+    until("it went back", || world.task("T2")["status"] == "pending");
+}
+
+#[test]
+fn a_client_whose_stream_is_gone_is_gone_and_one_whose_stream_is_open_stays() {
+    let world = World::with_tasks(2);
+    // How long one may be silent, and how long one whose stream broke may take to come back.
+    world.configure("locking: {leaseTtl: 3s}");
+    let server = Server::start(&world);
+    let (mortal, lasting) = (server.join("mortal"), server.join("lasting"));
+    let open = |session: &str| {
+        let mut stream = server.send("GET", &[("Mcp-Session-Id", session)], "");
+        let mut begin = [0; 15];
+        stream.read_exact(&mut begin).unwrap();
+        assert_eq!(&begin, b"HTTP/1.1 200 OK");
+        stream
+    };
+    let (dying, living) = (open(&mortal), open(&lasting));
+    server.call(&mortal, "claim_task", json!({"task": "T1"}));
+    let kept = server.call(&lasting, "claim_task", json!({"task": "T2"}));
+    drop(dying);
+    until("the dead client's task is free", || world.task("T1")["status"] == "pending");
+    assert_eq!(world.task("T2")["lease"]["fence"], kept["structuredContent"]["lease"]["fence"]);
+    let finish =
+        json!({"task": "T2", "fence": kept["structuredContent"]["lease"]["fence"], "outcome": "done"});
+    assert_eq!(server.call(&lasting, "finish_task", finish)["isError"], false);
+    drop(living);
+}
