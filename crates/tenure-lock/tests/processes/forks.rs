@@ -200,25 +200,28 @@ pub(crate) fn drop_in_child(dir: &Path) {
 /// One thread forks children that stay, while another takes locks and keeps them.
 #[expect(unsafe_code, reason = "fork is what is tested")]
 pub(crate) fn fork_storm(dir: &Path) {
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+    use std::time::{Duration, Instant};
 
     let manager = ResumeLockManager::new(dir).unwrap();
     let stop = AtomicBool::new(false);
+    let taken = AtomicUsize::new(0);
     let mut children = Vec::new();
-    let mut taken = 0_usize;
+    let deadline = Instant::now() + Duration::from_secs(30);
     std::thread::scope(|scope| {
-        let taker = scope.spawn(|| {
-            let mut count = 0_usize;
-            while !stop.load(Ordering::Relaxed) && count < 100_000 {
-                let id = format!("job-{count}");
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) && taken.load(Ordering::Relaxed) < 100_000 {
+                let id = format!("job-{}", taken.load(Ordering::Relaxed));
                 std::mem::forget(manager.acquire(&id).unwrap());
-                count += 1;
+                taken.fetch_add(1, Ordering::Relaxed);
             }
-            count
         });
         for _ in 0..200 {
             // Forks without a pause would leave no instant at which a lock can be taken at all.
-            std::thread::sleep(std::time::Duration::from_micros(300));
+            std::thread::sleep(Duration::from_micros(300));
+            while taken.load(Ordering::Relaxed) <= children.len() && Instant::now() < deadline {
+                std::thread::sleep(Duration::from_micros(100));
+            }
             // SAFETY: the child only waits, by system calls alone.
             let child = unsafe { libc::fork() };
             if child == 0 {
@@ -230,9 +233,8 @@ pub(crate) fn fork_storm(dir: &Path) {
             children.push(child);
         }
         stop.store(true, Ordering::Relaxed);
-        taken = taker.join().unwrap();
     });
-    say(&taken.to_string());
+    say(&taken.into_inner().to_string());
     say(&children.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "));
     wait_for_end();
 }
