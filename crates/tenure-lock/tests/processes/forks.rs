@@ -112,7 +112,7 @@ pub(crate) fn forks_of_other_threads_do_not_keep_a_lock_that_is_just_being_taken
     let kept = (0..taken).filter(|count| manager.holder(&format!("job-{count}")).unwrap().is_some()).count();
     println!("{} forks against {taken} locks: {kept} kept", children.len());
     assert_eq!(kept, 0);
-    assert!(taken > children.len(), "too few locks to show anything");
+    assert!(taken >= children.len(), "too few locks to show anything");
 }
 
 /// With `ours` holds a resume lock, else a plain flock; then forks a child that does nothing but live.
