@@ -112,6 +112,7 @@ fn alike(line: &str) -> String {
             () if is_time => "<time>",
             () if is_span => "<span>",
             () if core.starts_with('/') => "<path>",
+            () if core == env!("CARGO_PKG_VERSION") => "<version>",
             () if core.starts_with("PATH=/") => "PATH=<path>",
             () => return word.to_owned(),
         };
