@@ -157,15 +157,7 @@ fn send(
 
 fn ack(app: &App<'_>, open: &Open<'_>, ids: &[i64], identity: &Identity) -> Outcome<Answer> {
     let by = &identity.holder.id;
-    let acknowledged = open.write(|tx| {
-        let mut done = Vec::new();
-        for id in ids {
-            if acknowledge(tx, *id, by)? {
-                done.push(*id);
-            }
-        }
-        Ok(done)
-    })?;
+    let acknowledged = acknowledge_all(open, ids, by)?;
     let mut text = Text::new();
     for id in ids {
         let word = if acknowledged.contains(id) {
@@ -176,6 +168,22 @@ fn ack(app: &App<'_>, open: &Open<'_>, ids: &[i64], identity: &Identity) -> Outc
         text.line(format!("{word} #{id}"));
     }
     Ok(Answer::new(json!({"acknowledged": acknowledged, "total": acknowledged.len()}), text))
+}
+
+/// Those that nobody had acknowledged before.
+pub(crate) fn acknowledge_all(open: &Open<'_>, ids: &[i64], by: &str) -> tenure_core::Result<Vec<i64>> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    open.write(|tx| {
+        let mut done = Vec::new();
+        for id in ids {
+            if acknowledge(tx, *id, by)? {
+                done.push(*id);
+            }
+        }
+        Ok(done)
+    })
 }
 
 fn read_filter(app: &App<'_>, open: &Open<'_>, filter: &Filter) -> Outcome<MessageFilter> {

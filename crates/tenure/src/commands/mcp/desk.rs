@@ -9,7 +9,7 @@ use tenure_core::holder::{Caller, Holder, Incarnation};
 use tenure_core::id::TaskId;
 use tenure_core::kernel::Finish;
 use tenure_core::lease::Lease;
-use tenure_core::rules::{self, acknowledge, join_client, leave_agent, send_message};
+use tenure_core::rules::{self, join_client, leave_agent, send_message};
 use tenure_core::store::{Message, MessageFilter, TaskFilter};
 use tenure_core::task::Task;
 use tenure_core::{Error, kernel, reference, wire};
@@ -21,7 +21,7 @@ use super::claims::Place;
 use crate::answer::Answer;
 use crate::app::{App, Open};
 use crate::commands::tasks::{add, finish, list, renew, show, view};
-use crate::commands::{status, why};
+use crate::commands::{msg, status, why};
 use crate::identity::Who;
 use crate::report::{Outcome, Report};
 use crate::text::{Look, Text};
@@ -147,18 +147,7 @@ impl<'a, 'o> Counter<'a, 'o> {
     fn inbox(&self, session: &Session, args: &ReadInbox) -> Outcome<Answer> {
         let me = self.app.identity(&Self::who(session, None, None))?.holder.id;
         let task = args.task.as_deref().map(|task| self.open.resolve(task)).transpose()?;
-        let mut acknowledged = Vec::new();
-        if !args.acknowledge.is_empty() {
-            acknowledged = self.open.write(|tx| {
-                let mut done = Vec::new();
-                for id in &args.acknowledge {
-                    if acknowledge(tx, *id, &me)? {
-                        done.push(*id);
-                    }
-                }
-                Ok(done)
-            })?;
-        }
+        let acknowledged = msg::acknowledge_all(self.open, &args.acknowledge, &me)?;
         let mut messages: Vec<Message> = self.open.read(|view| {
             let all = MessageFilter { limit: MOST_MESSAGES, ..MessageFilter::default() };
             if let Some(task) = &task {
