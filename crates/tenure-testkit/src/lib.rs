@@ -11,6 +11,7 @@ pub mod clock;
 pub mod conformance;
 pub mod fixture;
 pub mod memory;
+pub mod postgres;
 pub mod world;
 
 pub use clock::ManualClock;
