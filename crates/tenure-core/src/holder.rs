@@ -1,7 +1,7 @@
 //! Who holds, and which life of it.
 
 use std::fmt;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 use tenure_lock::Host;
@@ -100,6 +100,24 @@ impl Judge for ThisMachine {
 
     fn is_this_boot(&self, who: &Incarnation) -> bool {
         who.process.boot_id == tenure_lock::boot_id()
+    }
+}
+
+/// For rows that several machines share. A machine id that came with a cloned disk makes another machine's processes look
+/// like this one's of an earlier boot, so an earlier boot proves nothing.
+#[derive(Debug, Clone)]
+pub struct AcrossMachines(pub Arc<dyn Judge>);
+
+impl Judge for AcrossMachines {
+    fn liveness(&self, who: &Incarnation) -> Liveness {
+        match self.0.liveness(who) {
+            Liveness::Dead if !self.0.is_this_boot(who) => Liveness::Unknown,
+            found => found,
+        }
+    }
+
+    fn is_this_boot(&self, who: &Incarnation) -> bool {
+        self.0.is_this_boot(who)
     }
 }
 

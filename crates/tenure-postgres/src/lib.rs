@@ -7,6 +7,7 @@
 //! server's own synchronous replication to promise.
 
 mod address;
+mod clock;
 mod connect;
 mod doorbell;
 mod error;
@@ -25,5 +26,6 @@ mod tls;
 mod transaction;
 
 pub use address::{Address, Surroundings};
+pub use clock::ServerClock;
 pub use doorbell::Doorbell;
 pub use store::{OpenOptions, PostgresStore};

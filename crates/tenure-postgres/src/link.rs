@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use tenure_core::Timestamp;
 use tokio::runtime::Runtime;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{AsyncMessage, Client, Row, Statement};
@@ -34,6 +35,9 @@ const PLANNING: [(&str, &str); 5] = [
     ("plan_cache_mode", "force_generic_plan"),
 ];
 
+/// The only clock: the server's, at this very moment.
+pub(crate) const NOW: &str = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+
 pub(crate) type Sql<T> = Result<T, Failure>;
 
 pub(crate) struct Link {
@@ -46,6 +50,8 @@ pub(crate) struct Link {
     /// Behind a pooler that gives every transaction another server process.
     pub(crate) pooled: bool,
     settings: String,
+    /// The server's time when it began.
+    pub(crate) begun_at: Timestamp,
 }
 
 impl fmt::Debug for Link {
@@ -98,12 +104,14 @@ impl Link {
             limit: patience.saturating_add(PAUSE),
             pooled: refused_options,
             settings: local.concat(),
+            begun_at: Timestamp::from_millis(0),
         };
-        let row = link.one("SELECT pg_backend_pid(), pg_is_in_recovery()", &[])?;
+        let row = link.one(&format!("SELECT pg_backend_pid(), pg_is_in_recovery(), {NOW}"), &[])?;
         link.pooled |= row.try_get::<_, i32>(0)? != given_pid;
         if row.try_get(1)? {
             return Err(Failure::InRecovery);
         }
+        link.begun_at = Timestamp::from_millis(row.try_get(2)?);
         Ok(link)
     }
 

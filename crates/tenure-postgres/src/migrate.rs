@@ -3,6 +3,8 @@
 use tenure_core::Error;
 use tokio_postgres::error::SqlState;
 
+use uuid::Uuid;
+
 use crate::error::Failure;
 use crate::link::{Link, Sql};
 
@@ -13,19 +15,20 @@ const LATEST: i64 = 1;
 /// Held while climbing, whoever climbs and for whatever project: `tenu`, `ladd`.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(1952804469, 1818322020)";
 
-/// The schema that the database has; zero if it has none.
-pub(crate) fn version(link: &mut Link) -> Sql<i64> {
-    match link.one("SELECT max(version) FROM tenure.ladder", &[]) {
+/// The schema that the database has, zero if it has none, and whether it has the project.
+pub(crate) fn version(link: &mut Link, project: Uuid) -> Sql<(i64, bool)> {
+    let sql = "SELECT max(version), EXISTS (SELECT 1 FROM tenure.projects WHERE id = $1) FROM tenure.ladder";
+    match link.one(sql, &[&project]) {
         Ok(row) => {
             let found: i64 = row.try_get::<_, Option<i64>>(0)?.unwrap_or(0);
             if found > LATEST {
                 return Err(Failure::Refused(Error::StoreTooNew { found, known: LATEST }));
             }
-            Ok(found)
+            Ok((found, row.try_get(1)?))
         }
         Err(failure) => match failure.state() {
             Some(state) if *state == SqlState::UNDEFINED_TABLE || *state == SqlState::INVALID_SCHEMA_NAME => {
-                Ok(0)
+                Ok((0, false))
             }
             _ => Err(failure),
         },
@@ -58,7 +61,8 @@ fn climb_inside(link: &mut Link) -> Sql<()> {
     if !there {
         link.run("CREATE SCHEMA IF NOT EXISTS tenure; CREATE TABLE tenure.ladder (version bigint NOT NULL)")?;
     }
-    let from = usize::try_from(version(link)?).unwrap_or(0);
+    let found: Option<i64> = link.one("SELECT max(version) FROM tenure.ladder", &[])?.try_get(0)?;
+    let from = usize::try_from(found.unwrap_or(0)).unwrap_or(0);
     for rung in RUNGS.iter().skip(from) {
         link.run(rung)?;
     }

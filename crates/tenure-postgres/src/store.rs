@@ -11,9 +11,10 @@ use tokio::runtime::{Builder, Runtime};
 use uuid::Uuid;
 
 use crate::address::Address;
+use crate::clock::ServerClock;
 use crate::doorbell::{Bell, CHANNEL, Doorbell};
 use crate::error::{Failure, Remedy};
-use crate::link::{Link, Sql};
+use crate::link::{Link, NOW, Sql};
 use crate::migrate;
 use crate::transaction::Transaction;
 
@@ -41,10 +42,12 @@ pub struct PostgresStore {
     address: Address,
     pub(crate) options: OpenOptions,
     pub(crate) project: Uuid,
+    known: bool,
     /// Who asks, and which of its questions this is: so a commit whose answer was lost is found again.
     client: Uuid,
     request: Cell<i64>,
     runtime: Arc<Runtime>,
+    clock: Arc<ServerClock>,
     link: RefCell<Option<Link>>,
     listening: RefCell<Option<(String, Bell)>>,
 }
@@ -59,35 +62,40 @@ impl fmt::Debug for PostgresStore {
 }
 
 impl PostgresStore {
-    /// Opens a project that the database has.
+    /// Opens a project that the database has. If it does not have it, [`PostgresStore::knows_project`] says so.
     pub fn open(address: Address, project: &str, options: OpenOptions) -> Result<Self> {
-        let store = Self::new(address, project, options)?;
-        store.keep_trying(|link| match migrate::version(link)? {
-            0 => Err(Failure::Refused(unknown_project())),
-            found if migrate::is_latest(found) => Ok(()),
-            _ => migrate::climb(link),
+        let mut store = Self::new(address, project, options)?;
+        store.known = store.keep_trying(|link| {
+            let (version, known) = migrate::version(link, store.project)?;
+            if known && !migrate::is_latest(version) {
+                migrate::climb(link)?;
+            }
+            Ok(known)
         })?;
         Ok(store)
     }
 
     /// Opens a project, making the schema and the project's row where they are missing. Many may do so at once.
     pub fn create(address: Address, project: &str, name: &str, options: OpenOptions) -> Result<Self> {
-        let store = Self::new(address, project, options)?;
+        let mut store = Self::new(address, project, options)?;
         store.keep_trying(|link| {
-            if !migrate::is_latest(migrate::version(link)?) {
+            let (version, known) = migrate::version(link, store.project)?;
+            if known && migrate::is_latest(version) {
+                return Ok(());
+            }
+            if !migrate::is_latest(version) {
                 migrate::climb(link)?;
             }
-            link.rows(
+            let sql = format!(
                 "WITH made AS (
-                   INSERT INTO tenure.projects (id, name, created_at)
-                   VALUES ($1, $2, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)
+                   INSERT INTO tenure.projects (id, name, created_at) VALUES ($1, $2, {NOW})
                    ON CONFLICT (id) DO NOTHING RETURNING id)
                  INSERT INTO tenure.sections (project, id, name, mode, priority, position, created_at, updated_at)
-                 SELECT id, '', '', 'parallel', 100, 0, 0, 0 FROM made",
-                &[&store.project, &name],
-            )
-            .map(drop)
+                 SELECT id, '', '', 'parallel', 100, 0, 0, 0 FROM made"
+            );
+            link.rows(&sql, &[&store.project, &name]).map(drop)
         })?;
+        store.known = true;
         Ok(store)
     }
 
@@ -102,12 +110,24 @@ impl PostgresStore {
             address,
             options,
             project,
+            known: false,
             client: Uuid::new_v4(),
             request: Cell::new(0),
             runtime: Arc::new(runtime),
+            clock: Arc::new(ServerClock::new()),
             link: RefCell::new(None),
             listening: RefCell::new(None),
         })
+    }
+
+    /// Did the database have this project when it was opened?
+    pub fn knows_project(&self) -> bool {
+        self.known
+    }
+
+    /// The server's time, as this process last heard it.
+    pub fn clock(&self) -> Arc<ServerClock> {
+        Arc::clone(&self.clock)
     }
 
     pub fn address(&self) -> &Address {
@@ -135,6 +155,7 @@ impl PostgresStore {
             Some(link) => link,
             none => {
                 let mut link = Link::open(&self.runtime, &self.address, self.options.patience)?;
+                self.clock.set(link.begun_at);
                 if let Some((channel, bell)) = &*self.listening.borrow()
                     && !link.pooled
                 {
@@ -241,6 +262,7 @@ impl PostgresStore {
     fn read_once(&self, link: &mut Link, body: &mut dyn FnMut(&dyn View) -> Result<()>) -> Sql<Result<()>> {
         let tx = Transaction::reading(link, &self.address, self.project, self.options.clock.as_deref())?
             .ok_or_else(|| Failure::Refused(unknown_project()))?;
+        self.clock.set(tx.now);
         let outcome = body(&tx);
         tx.undo(outcome)
     }
@@ -256,6 +278,7 @@ impl PostgresStore {
         let clock = self.options.clock.as_deref();
         let mut tx = Transaction::writing(link, &self.address, self.project, client, durability, clock)?
             .ok_or_else(|| Failure::Refused(unknown_project()))?;
+        self.clock.set(tx.now);
         // It is our turn, so whatever became of the earlier try is settled.
         if *sent && tx.last_request == Some(request) {
             return tx.undo(Ok(()));

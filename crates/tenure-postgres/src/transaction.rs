@@ -13,15 +13,13 @@ use uuid::Uuid;
 
 use crate::address::Address;
 use crate::error::{Failure, Remedy};
-use crate::link::{Link, Sql, Value};
+use crate::link::{Link, NOW, Sql, Value};
 
 /// The processes that stand behind open leases and tickets, and whether anybody waits: nearly every decision asks.
 const AROUND: &str = "ARRAY(SELECT process FROM tenure.leases
            WHERE project = $1 AND ended_at IS NULL AND process IS NOT NULL
            UNION SELECT process FROM tenure.tickets WHERE project = $1),
      EXISTS (SELECT 1 FROM tenure.tickets WHERE project = $1)";
-
-const NOW: &str = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 
 /// Rows of clients that were last heard of this long ago are of no use to anybody.
 const FORGOTTEN_MS: i64 = 24 * 60 * 60 * 1000;

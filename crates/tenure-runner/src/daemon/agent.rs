@@ -107,7 +107,7 @@ pub(super) fn attempt(site: &Site<'_>, seat: &Seat, grant: &Grant, purpose: Purp
             me: site.me,
             signals: site.signals,
             doorbell: site.doorbell.map(|bell| bell.fd),
-            database: Some(site.database),
+            database: site.database,
             interval: site.orders.timing.heartbeat,
             grace: site.orders.timing.grace,
             log_path: Some(log_path),

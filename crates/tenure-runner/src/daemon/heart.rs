@@ -69,7 +69,7 @@ pub(super) fn beside<T>(
 struct Heart<'a> {
     open: OpenStore<'a>,
     world: World<'a>,
-    database: &'a DatabaseFile,
+    database: Option<&'a DatabaseFile>,
     orders: &'a Orders,
     outside: &'a dyn Outside,
     slot: Lease,
@@ -84,7 +84,7 @@ impl Heart<'_> {
             if until_any(&[stopped.as_fd()], every).first() == Some(&true) {
                 return;
             }
-            if let Some(loss) = self.database.loss() {
+            if let Some(loss) = self.database.and_then(DatabaseFile::loss) {
                 pulse.lose(format!("{loss}"));
                 return;
             }

@@ -13,10 +13,8 @@ use tenure_core::id::TaskId;
 use tenure_core::runner::Runner;
 use tenure_core::{ErrorCode, reference};
 use tenure_lock::should_skip_database;
-use tenure_runner::DatabaseFile;
 use tenure_runner::daemon::log::{DaemonLog, sweep};
 use tenure_runner::daemon::{self, Bell, Orders, Site, Summary, Timing};
-use tenure_sqlite::{Doorbell, SqliteStore};
 
 use super::list::runner_object;
 use super::outside::Program;
@@ -25,8 +23,8 @@ use crate::app::{App, Open, parse_duration, parse_ttl};
 use crate::interrupt::Interrupts;
 use crate::printer::CommandName;
 use crate::report::{Outcome, Report};
+use crate::store::Doorbell;
 use crate::text::{Style, Text};
-use crate::waiting;
 
 /// Start a runner: it takes ready tasks one after the other and has an agent work on each
 ///
@@ -219,17 +217,12 @@ fn serve(app: &mut App<'_>, open: &Open<'_>, orders: &Orders, args: &Args) -> Ou
         args.foreground && !app.global.quiet,
         app.env.clock.clone(),
     );
-    let database = DatabaseFile::at(&open.place.database()).map_err(|e| {
-        Report::new(ErrorCode::Store, format!("cannot look at {}: {e}", open.place.database().display()))
-    })?;
-    let (path, options) = (open.place.database(), app.store_options());
-    let another = || {
-        let store = SqliteStore::open(&path, options.clone())?;
-        Ok(Box::new(store) as Box<dyn tenure_core::store::Store>)
-    };
+    let database = open.store.file()?;
+    let source = &open.source;
+    let another = || source.open_for_beats();
     let me = Incarnation::current();
     let interrupts = Interrupts::listen().map_err(Report::from)?;
-    let doorbell = waiting::bind(app.env);
+    let doorbell = open.store.doorbell(app.env);
     let address = doorbell.as_ref().map(Doorbell::address);
     let waits_for_none = |hook: &Hook| Hook { run_async: true, ..hook.clone() };
     let program = Program {
@@ -264,7 +257,7 @@ fn serve(app: &mut App<'_>, open: &Open<'_>, orders: &Orders, args: &Args) -> Ou
             .as_ref()
             .zip(address.as_deref())
             .map(|(bell, address)| Bell { address, fd: bell.as_fd() }),
-        database: &database,
+        database: database.as_ref(),
         log: &log,
         orders,
         outside: &program,
