@@ -6,8 +6,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, OpenFlags};
 use rustix::process::Signal;
+use tenure_core::store::EventFilter;
 use tenure_core::{Clock, SystemClock};
 
 use crate::checker::{Deed, Event, History, Look, Place, faults};
@@ -244,36 +244,23 @@ impl Worker<'_> {
 
 /// Looks at the lines again and again until told to stop, and keeps each look that saw something new.
 fn watch(project: &Project, stop: &AtomicBool) -> Vec<Look> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let conn = Connection::open_with_flags(project.database(), flags).unwrap();
-    conn.busy_timeout(Duration::from_secs(10)).unwrap();
+    let store = project.store();
+    let last = EventFilter { last: true, limit: 1, ..EventFilter::default() };
     let mut looks: Vec<Look> = Vec::new();
     while !stop.load(Ordering::SeqCst) {
-        conn.execute_batch("BEGIN").unwrap();
-        let seq = conn
-            .prepare_cached("SELECT coalesce(max(seq), 0) FROM events")
-            .and_then(|mut s| s.query_row([], |row| row.get(0)))
-            .unwrap();
-        let places: Vec<Place> = conn
-            .prepare_cached(
-                "SELECT number, resource_kind || ':' || resource_id, holder_id, json_extract(process, '$.pid'),
-                        refreshed_at
-                 FROM tickets ORDER BY number",
-            )
-            .unwrap()
-            .query_map([], |row| {
-                Ok(Place {
-                    number: row.get(0)?,
-                    resource: row.get(1)?,
-                    holder: row.get(2)?,
-                    pid: row.get(3)?,
-                    refreshed: row.get(4)?,
-                })
-            })
-            .unwrap()
-            .collect::<Result<_, _>>()
-            .unwrap();
-        conn.execute_batch("COMMIT").unwrap();
+        let look = store.read(|view| {
+            let seq = view.events(&last)?.first().map_or(0, |event| event.seq);
+            let tickets = view.all_tickets()?.into_iter().map(|ticket| Place {
+                number: ticket.number,
+                resource: ticket.resource.to_string(),
+                holder: ticket.holder.id,
+                pid: ticket.process.process.pid,
+                refreshed: ticket.refreshed_at.as_millis(),
+            });
+            Ok((seq, tickets.collect::<Vec<Place>>()))
+        });
+        // A server that is down for the moment shows nothing.
+        let Ok((seq, places)) = look else { continue };
         if looks.last().is_none_or(|last| last.seq != seq || last.places != places) {
             looks.push(Look { at: now(), seq, places });
         }

@@ -1,0 +1,16 @@
+//! The same races as in `main.rs`, with the rows on a PostgreSQL server.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a test stops where it fails, and says what it measured"
+)]
+
+mod checker;
+mod fenced;
+mod harness;
+mod nemesis;
+mod waiting;
+mod winner;
+mod writers;
