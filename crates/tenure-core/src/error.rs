@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::id::Fence;
-use crate::lease::{Lease, Resource, Standing};
+use crate::lease::{Lease, Resource, ResourceKind, Standing};
 use crate::task::TaskStatus;
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -131,6 +131,21 @@ pub enum Error {
     SectionNotFound { name: String, similar: Vec<String> },
     #[error("nothing is held under {:?}", shortened(reference))]
     LockNotFound { reference: String },
+    #[error("no job matches {:?}", shortened(reference))]
+    JobNotFound { reference: String },
+    #[error("no {} matches {:?}", what, shortened(reference))]
+    SessionNotFound { reference: String, what: &'static str },
+    #[error("{:?} could be {}", shortened(reference), candidates.join(", "))]
+    AmbiguousWork { reference: String, candidates: Vec<String> },
+    #[error("{what} is no longer defined as it was: {}", changes.join("; "))]
+    DefinitionChanged {
+        what: String,
+        changes: Vec<String>,
+        /// It was to be started anew, and the one before is not finished.
+        unfinished: bool,
+    },
+    #[error("you no longer hold {what}")]
+    WorkLost { what: String },
     #[error("there is no agent {:?}", shortened(id))]
     AgentNotFound { id: String },
     #[error("{}", locked_message(.0))]
@@ -169,7 +184,7 @@ impl Error {
             Self::StoreTooNew { .. } => ErrorCode::StoreTooNew,
             Self::PermissionDenied { .. } | Self::StillHeld { .. } => ErrorCode::PermissionDenied,
             Self::Invalid { .. } => ErrorCode::InvalidArguments,
-            Self::Ambiguous { .. } => ErrorCode::Ambiguous,
+            Self::Ambiguous { .. } | Self::AmbiguousWork { .. } => ErrorCode::Ambiguous,
             Self::DependencyCycle { .. } => ErrorCode::DependencyCycle,
             Self::InvalidTransition { .. } => ErrorCode::InvalidTransition,
             Self::Config(_) => ErrorCode::Config,
@@ -178,13 +193,16 @@ impl Error {
             Self::SectionNotFound { .. } => ErrorCode::SectionNotFound,
             Self::LockNotFound { .. } => ErrorCode::LockNotFound,
             Self::AgentNotFound { .. } => ErrorCode::AgentNotFound,
+            Self::JobNotFound { .. } => ErrorCode::JobNotFound,
+            Self::SessionNotFound { .. } => ErrorCode::SessionNotFound,
+            Self::DefinitionChanged { .. } => ErrorCode::DefinitionChanged,
             Self::Locked(locked) => match locked.resource.kind {
-                crate::lease::ResourceKind::Task => ErrorCode::TaskLocked,
-                crate::lease::ResourceKind::Section => ErrorCode::SectionLocked,
-                crate::lease::ResourceKind::Runner => ErrorCode::RunnerActive,
+                ResourceKind::Task => ErrorCode::TaskLocked,
+                ResourceKind::Section => ErrorCode::SectionLocked,
+                ResourceKind::Runner => ErrorCode::RunnerActive,
                 _ => ErrorCode::ResumeLocked,
             },
-            Self::LeaseLost(_) => ErrorCode::LeaseLost,
+            Self::LeaseLost(_) | Self::WorkLost { .. } => ErrorCode::LeaseLost,
             Self::NotHolder(_) => ErrorCode::NotHolder,
             Self::WaitTimeout { .. } => ErrorCode::WaitTimeout,
             Self::NothingReady { .. } => ErrorCode::NothingReady,
@@ -206,18 +224,34 @@ fn list(candidates: &[TaskName]) -> String {
 }
 
 fn locked_message(locked: &Locked) -> String {
-    if let (crate::lease::ResourceKind::Runner, Some(lease)) = (locked.resource.kind, &locked.lease) {
+    if let (ResourceKind::Runner, Some(lease)) = (locked.resource.kind, &locked.lease) {
         return format!("this project has a runner already: {}", runner_message(lease));
     }
+    if let (ResourceKind::Session | ResourceKind::Job, Some(lease)) = (locked.resource.kind, &locked.lease) {
+        return resume_message(&locked.resource, lease);
+    }
     let what = match locked.resource.kind {
-        crate::lease::ResourceKind::Task => format!("Task {:?}", locked.name),
-        crate::lease::ResourceKind::Section => format!("Section {:?}", locked.name),
+        ResourceKind::Task => format!("Task {:?}", locked.name),
+        ResourceKind::Section => format!("Section {:?}", locked.name),
         kind => format!("{} {}", kind.as_str(), locked.name),
     };
     match &locked.lease {
         Some(lease) => format!("{what} is locked by {}", lease.holder),
         None => format!("{what} is promised to the first of {} waiting", locked.queue),
     }
+}
+
+/// As the resume file's own refusal says it.
+fn resume_message(resource: &Resource, lease: &Lease) -> String {
+    let since = lease.acquired_at.to_seconds().replace('T', " ").replace('Z', " UTC");
+    let who = match &lease.process {
+        Some(who) => format!("PID {} on {} (acquired {since})", who.process.pid, who.hostname),
+        None => format!("{} (acquired {since})", lease.holder),
+    };
+    format!(
+        "Resume already in progress for job {}\nLock held by: {who}\nPlease wait for the other process to complete.",
+        resource.id
+    )
 }
 
 fn runner_message(lease: &Lease) -> String {

@@ -48,6 +48,12 @@ event_kinds! {
     RunnerFailed => "runner.failed",
     PresetParked => "preset.parked",
     PresetUnparked => "preset.unparked",
+    JobCreated => "job.created",
+    JobStatus => "job.status",
+    JobChanged => "job.changed",
+    ItemStatus => "item.status",
+    SessionStarted => "session.started",
+    SessionEnded => "session.ended",
 }
 
 #[derive(Debug, Clone, PartialEq)]

@@ -38,6 +38,7 @@ pub enum Field {
     SourceFile,
     Name,
     Capability,
+    JobName,
 }
 
 impl Field {
@@ -53,6 +54,7 @@ impl Field {
             Self::SourceFile => "source file",
             Self::Name => "name",
             Self::Capability => "capability",
+            Self::JobName => "job's name",
         }
     }
 }
@@ -146,7 +148,15 @@ pub fn check_message(text: &str) -> Result<(), TextError> {
 
 /// `[A-Za-z0-9][A-Za-z0-9._-]{0,63}`.
 pub fn check_task_key(text: &str) -> Result<(), TextError> {
-    let field = Field::TaskKey;
+    check_key(Field::TaskKey, text)
+}
+
+/// As a task's key.
+pub fn check_job_name(text: &str) -> Result<(), TextError> {
+    check_key(Field::JobName, text)
+}
+
+fn check_key(field: Field, text: &str) -> Result<(), TextError> {
     check_word(field, text, MAX_KEY_CHARS, "letters, digits, `.`, `_`, `-`", |c| {
         c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-')
     })?;

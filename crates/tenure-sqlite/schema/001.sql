@@ -224,6 +224,109 @@ CREATE TABLE preset_health (
     CHECK ((parked_at IS NULL) = (next_try_at IS NULL))
 ) STRICT;
 
+CREATE TABLE sessions (
+    id                    TEXT PRIMARY KEY,
+    state                 TEXT NOT NULL CHECK (state IN ('open', 'completed', 'failed')),
+    runner_id             TEXT NOT NULL,
+    options               TEXT NOT NULL CHECK (json_valid(options)),
+    current_task_id       TEXT,
+    current_key           TEXT,
+    current_fence         INTEGER,
+    current_attempt       TEXT,
+    current_agent_session TEXT,
+    -- Of the session's lease, under which the row was last written.
+    fence                 INTEGER NOT NULL,
+    error                 TEXT,
+    started_at            INTEGER NOT NULL,
+    updated_at            INTEGER NOT NULL,
+    CHECK ((current_task_id IS NULL) = (current_key IS NULL)),
+    CHECK ((current_task_id IS NULL) = (current_fence IS NULL))
+) STRICT;
+
+CREATE INDEX sessions_started ON sessions (started_at);
+
+CREATE TABLE session_tasks (
+    number     INTEGER PRIMARY KEY,
+    session_id TEXT NOT NULL REFERENCES sessions (id),
+    task_id    TEXT NOT NULL,
+    key        TEXT NOT NULL,
+    status     TEXT NOT NULL
+               CHECK (status IN ('pending', 'in_progress', 'review', 'completed', 'failed', 'skipped')),
+    fence      INTEGER NOT NULL,
+    at         INTEGER NOT NULL
+) STRICT;
+
+CREATE INDEX session_tasks_of ON session_tasks (session_id, number);
+
+CREATE TABLE jobs (
+    id         TEXT PRIMARY KEY,
+    name       TEXT NOT NULL,
+    state      TEXT NOT NULL CHECK (state IN ('loading', 'open', 'completed', 'failed', 'cancelled')),
+    definition TEXT NOT NULL CHECK (json_valid(definition)),
+    -- Kept by the triggers below, so that no step counts the items.
+    total      INTEGER NOT NULL DEFAULT 0 CHECK (total >= 0),
+    pending    INTEGER NOT NULL DEFAULT 0 CHECK (pending >= 0),
+    running    INTEGER NOT NULL DEFAULT 0 CHECK (running >= 0),
+    succeeded  INTEGER NOT NULL DEFAULT 0 CHECK (succeeded >= 0),
+    failed     INTEGER NOT NULL DEFAULT 0 CHECK (failed >= 0),
+    skipped    INTEGER NOT NULL DEFAULT 0 CHECK (skipped >= 0),
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL
+) STRICT;
+
+-- An unfinished job has its name to itself.
+CREATE UNIQUE INDEX jobs_unfinished ON jobs (name) WHERE state IN ('loading', 'open');
+CREATE INDEX jobs_name ON jobs (name, created_at);
+CREATE INDEX jobs_created ON jobs (created_at);
+
+CREATE TABLE job_items (
+    job_id     TEXT NOT NULL REFERENCES jobs (id),
+    number     INTEGER NOT NULL CHECK (number > 0),
+    state      TEXT NOT NULL CHECK (state IN ('pending', 'running', 'succeeded', 'failed', 'skipped')),
+    payload    TEXT NOT NULL,
+    failures   INTEGER NOT NULL DEFAULT 0 CHECK (failures >= 0),
+    due_at     INTEGER NOT NULL,
+    error      TEXT,
+    updated_at INTEGER NOT NULL,
+    UNIQUE (job_id, number)
+) STRICT;
+
+-- Where the next item is found, however many there are.
+CREATE INDEX job_items_pending ON job_items (job_id, due_at, number) WHERE state = 'pending';
+CREATE INDEX job_items_running ON job_items (job_id, number) WHERE state = 'running';
+CREATE INDEX job_items_failed ON job_items (job_id, number) WHERE state = 'failed';
+
+CREATE TRIGGER item_added AFTER INSERT ON job_items
+BEGIN
+    UPDATE jobs SET total = total + 1,
+        pending = pending + (NEW.state = 'pending'), running = running + (NEW.state = 'running'),
+        succeeded = succeeded + (NEW.state = 'succeeded'), failed = failed + (NEW.state = 'failed'),
+        skipped = skipped + (NEW.state = 'skipped')
+    WHERE id = NEW.job_id;
+END;
+
+CREATE TRIGGER item_moved AFTER UPDATE OF state ON job_items
+WHEN OLD.state <> NEW.state
+BEGIN
+    UPDATE jobs SET
+        pending = pending - (OLD.state = 'pending') + (NEW.state = 'pending'),
+        running = running - (OLD.state = 'running') + (NEW.state = 'running'),
+        succeeded = succeeded - (OLD.state = 'succeeded') + (NEW.state = 'succeeded'),
+        failed = failed - (OLD.state = 'failed') + (NEW.state = 'failed'),
+        skipped = skipped - (OLD.state = 'skipped') + (NEW.state = 'skipped'),
+        updated_at = NEW.updated_at
+    WHERE id = NEW.job_id;
+END;
+
+CREATE TRIGGER item_removed AFTER DELETE ON job_items
+BEGIN
+    UPDATE jobs SET total = total - 1,
+        pending = pending - (OLD.state = 'pending'), running = running - (OLD.state = 'running'),
+        succeeded = succeeded - (OLD.state = 'succeeded'), failed = failed - (OLD.state = 'failed'),
+        skipped = skipped - (OLD.state = 'skipped')
+    WHERE id = OLD.job_id;
+END;
+
 CREATE TABLE messages (
     id              INTEGER PRIMARY KEY AUTOINCREMENT,
     task_id         TEXT REFERENCES tasks (id) ON DELETE CASCADE,
@@ -248,7 +351,9 @@ INSERT INTO event_kinds (kind) VALUES
     ('lease.acquired'), ('lease.revived'), ('lease.ended'),
     ('attempt.started'), ('attempt.ending'), ('attempt.ended'),
     ('agent.joined'), ('agent.left'), ('message.sent'), ('message.acknowledged'),
-    ('runner.started'), ('runner.stopped'), ('runner.failed'), ('preset.parked'), ('preset.unparked');
+    ('runner.started'), ('runner.stopped'), ('runner.failed'), ('preset.parked'), ('preset.unparked'),
+    ('job.created'), ('job.status'), ('job.changed'), ('item.status'),
+    ('session.started'), ('session.ended');
 
 CREATE TABLE events (
     seq         INTEGER PRIMARY KEY AUTOINCREMENT,

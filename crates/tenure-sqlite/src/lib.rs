@@ -11,11 +11,13 @@ mod error;
 mod feed;
 mod filesystem;
 mod gate;
+mod jobs;
 mod leases;
 mod migrate;
 mod rows;
 mod runners;
 mod sections;
+mod sessions;
 mod tasks;
 
 pub use connection::{OpenOptions, SqliteStore};

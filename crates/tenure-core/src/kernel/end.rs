@@ -5,7 +5,7 @@ use serde_json::json;
 use super::acquire::name_of;
 use super::standing::{claim_of, of_one_life};
 use super::word::Finish;
-use super::{attempt, wake};
+use super::{attempt, item, wake};
 use crate::error::{Error, Result, TaskName};
 use crate::event::{EventKind, NewEvent};
 use crate::holder::{Caller, HolderKind};
@@ -286,6 +286,7 @@ fn give_back(
         }
         drop_section(tx, world, eyes, &task, lease, reason)?;
     }
+    item::give_item_back(tx, lease, why, actor)?;
     wake::first_in_line(tx, eyes, &lease.resource)?;
     wake::work_appeared(tx, eyes)
 }

@@ -10,6 +10,7 @@
 mod acquire;
 mod attempt;
 mod end;
+mod item;
 mod line;
 mod reconcile;
 mod refusal;
@@ -26,11 +27,14 @@ pub use attempt::{
     unfinished_attempts,
 };
 pub use end::{Finished, Forced, break_off, bury_lapsed, finish, force, let_go};
+pub use item::{FinishedItem, ItemGrant, ItemOutcome, NextItem, finish_item, take_item};
+pub(crate) use item::{lock_job, move_job, settle_job};
 pub use line::{join_line, leave_line, waiting_before};
 pub use reconcile::{Repairs, reconcile};
 pub use refusal::locked;
 pub use renew::{Beat, check, renew};
-pub use resource::{acquire_resource, release_resource, renew_resource};
+pub(crate) use resource::close_lapsed;
+pub use resource::{acquire_resource, is_live, must_hold, release_resource, renew_resource};
 pub(crate) use settle::held_error;
 pub use settle::settle;
 pub use standing::{Claim, claim_of, same_holder};

@@ -7,12 +7,13 @@ use serde_json::json;
 
 use super::attempt::{self, mark_orphan};
 use super::end::bury_lapsed;
+use super::item::return_item;
 use crate::error::{Result, TaskName};
 use crate::event::{EventKind, NewEvent};
 use crate::holder::Liveness;
 use crate::lease::{Attempt, Lease, Resource, Standing};
 use crate::runner::{Runner, RunnerStatus};
-use crate::store::{TaskFilter, Tx};
+use crate::store::{ItemFilter, TaskFilter, Tx};
 use crate::task::TaskStatus;
 use crate::world::World;
 
@@ -27,6 +28,10 @@ pub struct Repairs {
     pub attempts: Vec<Attempt>,
     /// Runners that had died without a word.
     pub runners: Vec<Runner>,
+    /// Items of jobs that were running under no lease, put back.
+    pub items: Vec<Resource>,
+    /// Jobs whose starter died before they were any, removed.
+    pub unborn: Vec<String>,
     /// Places in line of dead processes.
     pub tickets: usize,
 }
@@ -37,6 +42,8 @@ impl Repairs {
             && self.tasks.is_empty()
             && self.attempts.is_empty()
             && self.runners.is_empty()
+            && self.items.is_empty()
+            && self.unborn.is_empty()
             && self.tickets == 0
     }
 }
@@ -45,6 +52,8 @@ pub fn reconcile(tx: &mut dyn Tx, world: &World<'_>, actor: &str) -> Result<Repa
     let leases = bury_lapsed(tx, world, actor)?;
     let runners = close_dead_runners(tx, world, actor)?;
     let tasks = return_unheld_tasks(tx, world, actor)?;
+    let items = return_unheld_items(tx, actor)?;
+    let unborn = remove_unborn_jobs(tx)?;
     let tickets = tear_dead_tickets(tx, world)?;
     for attempt in tx.open_attempts()? {
         let open = tx.open_lease(&attempt.resource)?;
@@ -53,7 +62,7 @@ pub fn reconcile(tx: &mut dyn Tx, world: &World<'_>, actor: &str) -> Result<Repa
         }
     }
     let attempts = attempt::unfinished_attempts(tx)?;
-    Ok(Repairs { leases, tasks, attempts, runners, tickets })
+    Ok(Repairs { leases, tasks, attempts, runners, items, unborn, tickets })
 }
 
 fn close_dead_runners(tx: &mut dyn Tx, world: &World<'_>, actor: &str) -> Result<Vec<Runner>> {
@@ -101,6 +110,31 @@ fn return_unheld_tasks(tx: &mut dyn Tx, world: &World<'_>, actor: &str) -> Resul
         returned.push(super::name_of(&task));
     }
     Ok(returned)
+}
+
+/// As with tasks: only a grant leads to `running`, and every end leads out of it.
+fn return_unheld_items(tx: &mut dyn Tx, actor: &str) -> Result<Vec<Resource>> {
+    let mut returned = Vec::new();
+    for item in tx.items(&ItemFilter::running(None))? {
+        if tx.open_lease(&item.resource())?.is_none() {
+            return_item(tx, &item, "running under no lease", actor, None)?;
+            returned.push(item.resource());
+        }
+    }
+    Ok(returned)
+}
+
+/// The lapsed leases are closed by now, so what is being loaded under none was left so.
+fn remove_unborn_jobs(tx: &mut dyn Tx) -> Result<Vec<String>> {
+    let mut removed = Vec::new();
+    for job in tx.loading_jobs()? {
+        tx.lock(&job.resource())?;
+        if tx.open_lease(&job.resource())?.is_none() {
+            tx.delete_job(&job.id)?;
+            removed.push(job.id);
+        }
+    }
+    Ok(removed)
 }
 
 fn tear_dead_tickets(tx: &mut dyn Tx, world: &World<'_>) -> Result<usize> {

@@ -9,10 +9,10 @@ use super::refusal::locked;
 use super::renew::beat_of;
 use super::standing::{same_holder, stands};
 use super::wake;
-use crate::error::{Locked, Result};
+use crate::error::{Error, Locked, Result};
 use crate::holder::Caller;
 use crate::lease::{EndReason, Lease, Resource, Standing};
-use crate::store::{NewLease, Tx};
+use crate::store::{NewLease, Tx, View};
 use crate::world::World;
 
 /// Acquires something that is not a task: a runner's slot, a session, a job, an item.
@@ -76,6 +76,34 @@ pub fn renew_resource(
     lease.ended = None;
     tx.beat(lease.fence, &beat_of(&lease))?;
     Ok(Some(lease))
+}
+
+/// Refuses a write in the name of a lease that is not the latest grant, or that more than time has ended (L8).
+pub fn must_hold(view: &dyn View, world: &World<'_>, held: &Lease) -> Result<()> {
+    let latest = view.latest_lease(&held.resource)?.filter(|latest| latest.fence == held.fence);
+    match latest.map(|lease| stands(&lease, view.now(), world.judge)) {
+        Some(Standing::Live | Standing::Expired) => Ok(()),
+        _ => Err(Error::WorkLost { what: held.resource.to_string() }),
+    }
+}
+
+/// Does it keep everybody else out?
+pub fn is_live(view: &dyn View, world: &World<'_>, lease: &Lease) -> bool {
+    lease.standing(view.now(), world.judge) == Standing::Live
+}
+
+/// Closes what time or death has ended, if it is open still.
+pub(crate) fn close_lapsed(
+    tx: &mut dyn Tx,
+    world: &World<'_>,
+    resource: &Resource,
+    actor: &str,
+) -> Result<()> {
+    let Some(lease) = tx.open_lease(resource)? else { return Ok(()) };
+    match lease.standing(tx.now(), world.judge) {
+        Standing::Live => Ok(()),
+        standing => bury(tx, world, &lease, standing, actor),
+    }
 }
 
 /// The holder gives up something that is not a task.

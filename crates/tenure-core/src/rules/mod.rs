@@ -4,9 +4,11 @@ mod add;
 mod agents;
 mod depend;
 mod edit;
+mod jobs;
 mod locks;
 mod messages;
 mod sections;
+mod sessions;
 mod status;
 mod take_in;
 
@@ -14,11 +16,16 @@ pub use add::{AddTask, add_task};
 pub use agents::{join_agent, leave_agent};
 pub use depend::{depend, undepend};
 pub use edit::{EditTask, delete_task, edit_task};
+pub use jobs::{
+    TakeUp, TakenUp, begin_job, cancel_job, change_definition, drop_items, drop_job, is_at_work, load_items,
+    publish_job, take_up_job,
+};
 pub use locks::{LockRef, Release, find_lock, release_lock};
 pub use messages::{acknowledge, send_message};
 pub use sections::{
     AddSection, EditSection, add_section, delete_section, depend_section, edit_section, undepend_section,
 };
+pub use sessions::{Step, checkpoint, close_session, open_session};
 pub use status::{Change, Changed, change_status};
 pub use take_in::{TakenIn, take_in};
 

@@ -11,15 +11,19 @@ use crate::error::Result;
 use crate::holder::{Holder, Incarnation, Judge, Liveness};
 
 mod feed;
+mod jobs;
 mod leases;
 mod runners;
 mod sections;
+mod sessions;
 mod tasks;
 
 pub use feed::{Agent, EventFilter, Message, MessageFilter, ReadFeed, WriteFeed};
+pub use jobs::{ItemFilter, JobLookup, NewJob, ReadJobs, WriteJobs};
 pub use leases::{LeaseBeat, LeaseFilter, NewLease, NewTicket, ReadLeases, WriteLeases};
 pub use runners::{ReadRunners, WriteRunners};
 pub use sections::{NewSection, ReadSections, SectionEdit, WriteSections};
+pub use sessions::{ReadSessions, WriteSessions};
 pub use tasks::{NewTask, ReadTasks, TaskEdit, TaskFilter, TaskLookup, WriteTasks};
 
 /// What a commit must survive.
@@ -102,10 +106,15 @@ impl Eyes {
 }
 
 /// Reading.
-pub trait View: ReadTasks + ReadSections + ReadLeases + ReadFeed + ReadRunners {
+pub trait View:
+    ReadTasks + ReadSections + ReadLeases + ReadFeed + ReadRunners + ReadJobs + ReadSessions
+{
     /// The moment of this transaction, read once every lock it needs is held.
     fn now(&self) -> Timestamp;
 }
 
 /// Writing: everything a [`View`] can, and changes that are committed together.
-pub trait Tx: View + WriteTasks + WriteSections + WriteLeases + WriteFeed + WriteRunners {}
+pub trait Tx:
+    View + WriteTasks + WriteSections + WriteLeases + WriteFeed + WriteRunners + WriteJobs + WriteSessions
+{
+}

@@ -5,11 +5,13 @@ mod counters;
 mod finishing;
 mod forcing;
 mod grants;
+mod jobs;
 mod keeping;
 mod readiness;
 mod renewing;
 mod rows;
 mod sections;
+mod sessions;
 mod telling;
 mod waiting;
 
@@ -175,6 +177,31 @@ pub fn cases() -> Vec<(&'static str, Case)> {
             one_reconcile_restores_what_a_crash_has_left,
             runners_and_presets_are_read_as_they_were_written,
             dependents_tickets_and_events_are_found,
+        }
+        jobs {
+            a_job_is_read_as_it_was_written_and_its_items_are_counted,
+            jobs_are_found_by_name_and_by_the_beginning_of_their_id,
+            a_job_is_none_before_all_of_its_items_are_there,
+            an_unfinished_job_has_its_name_to_itself,
+            items_are_taken_in_order_by_one_worker_each,
+            a_success_is_written_once_and_only_under_the_latest_grant,
+            a_late_success_counts_while_nobody_was_given_the_item,
+            the_items_of_a_dead_worker_are_pending_again_and_its_attempt_is_ending,
+            a_failure_is_tried_again_when_it_is_due_and_then_given_up,
+            what_would_fail_the_same_way_again_is_not_tried_again,
+            what_becomes_of_a_failure_is_the_jobs_choice,
+            an_interrupted_item_is_due_at_once_and_not_counted,
+            one_at_a_time_coordinates_a_job_and_the_dead_do_not,
+            finished_work_is_not_taken_up_and_the_dead_letters_are_when_asked_for,
+            a_stopped_job_goes_on_with_what_it_had_left,
+            a_cancelled_job_takes_its_items_from_the_workers,
+            whoever_lost_the_job_writes_nothing_in_its_name,
+        }
+        sessions {
+            a_session_is_read_as_its_checkpoints_were_written,
+            an_interrupted_task_stays_the_one_to_go_on_with,
+            a_checkpoint_under_a_stale_fence_is_refused,
+            a_refused_session_says_who_has_it_and_since_when,
         }
         telling {
             every_change_of_status_has_exactly_one_event,

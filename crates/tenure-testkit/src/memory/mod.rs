@@ -8,9 +8,11 @@
 
 mod feed;
 mod fingerprint;
+mod jobs;
 mod leases;
 mod runners;
 mod sections;
+mod sessions;
 mod state;
 mod tasks;
 

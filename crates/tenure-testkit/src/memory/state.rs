@@ -6,9 +6,11 @@ use tenure_core::Timestamp;
 use tenure_core::event::Event;
 use tenure_core::holder::{Holder, Incarnation};
 use tenure_core::id::{Fence, SectionId, TaskId};
+use tenure_core::job::{Item, Job};
 use tenure_core::lease::{Attempt, Lease, Resource, Ticket};
 use tenure_core::runner::{PresetHealth, Runner};
 use tenure_core::section::SectionMode;
+use tenure_core::session::{DoneTask, Session};
 use tenure_core::store::{Agent, Eyes};
 use tenure_core::task::{DEFAULT_PRIORITY, TaskStatus};
 
@@ -25,6 +27,10 @@ pub struct State {
     pub messages: BTreeMap<i64, MessageRow>,
     pub runners: BTreeMap<String, Runner>,
     pub presets: BTreeMap<String, PresetHealth>,
+    pub jobs: BTreeMap<String, Job>,
+    pub items: BTreeMap<(String, u64), Item>,
+    pub sessions: BTreeMap<String, Session>,
+    pub done_tasks: Vec<(String, DoneTask)>,
     pub events: Vec<Event>,
     pub last_fence: i64,
     pub last_ticket: i64,

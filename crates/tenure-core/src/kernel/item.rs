@@ -1,0 +1,258 @@
+//! Items of a job: each is held by one worker at a time, taken in order, and finished once.
+//!
+//! Guaranteed: a success is written under the latest grant of its item and never unwritten; an item whose holder has
+//! vanished is pending again; the job is over in the transaction that ends the last of its items.
+
+use serde_json::json;
+
+use super::acquire::Terms;
+use super::end::{bury, close};
+use super::resource::acquire_resource;
+use super::standing::stands;
+use crate::clock::Timestamp;
+use crate::error::{Error, Result};
+use crate::event::{EventKind, NewEvent};
+use crate::holder::Caller;
+use crate::job::{Item, ItemState, Job, JobState, OnFailure, item_of};
+use crate::lease::{EndReason, Lease, Standing};
+use crate::store::{ItemFilter, Tx};
+use crate::world::World;
+
+#[derive(Debug, Clone)]
+pub struct ItemGrant {
+    pub item: Item,
+    pub lease: Lease,
+}
+
+/// What there is to do in a job.
+#[derive(Debug, Clone)]
+pub enum NextItem {
+    Granted(Box<ItemGrant>),
+    /// The next one is not due before then.
+    Later(Timestamp),
+    /// Others have all that is left. Some of it may come back.
+    Busy,
+    Over(JobState),
+}
+
+/// How an item's command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ItemOutcome<'a> {
+    Succeeded,
+    /// `for_good`: it would fail the same way again, so it is not tried again.
+    Failed {
+        why: &'a str,
+        for_good: bool,
+    },
+    /// By us, or by the loss of the job. It counts as never begun.
+    Interrupted {
+        why: &'a str,
+    },
+}
+
+#[derive(Debug, Clone)]
+pub struct FinishedItem {
+    pub item: Item,
+    pub job: Job,
+    /// False if this was said before, with the same credential.
+    pub changed: bool,
+}
+
+/// Gives the caller the next item of a job that is due, be it one whose holder has vanished.
+pub fn take_item(
+    tx: &mut dyn Tx,
+    world: &World<'_>,
+    caller: &Caller,
+    job: &str,
+    terms: &Terms,
+) -> Result<NextItem> {
+    let job = lock_job(tx, job)?;
+    if job.state != JobState::Open {
+        return Ok(NextItem::Over(job.state));
+    }
+    let pending = tx.first_pending(&job.id)?;
+    let later = match pending {
+        Some(item) if item.due_at <= tx.now() => return grant(tx, world, caller, item, terms),
+        Some(item) => Some(item.due_at),
+        None => None,
+    };
+    for item in tx.items(&ItemFilter::running(Some(&job.id)))? {
+        let resource = item.resource();
+        let Some(lease) = tx.open_lease(&resource)? else { continue };
+        let standing = lease.standing(tx.now(), world.judge);
+        if standing != Standing::Live {
+            tx.lock(&resource)?;
+            bury(tx, world, &lease, standing, &caller.holder.id)?;
+            return match tx.item(&item.job, item.number)? {
+                Some(item) => grant(tx, world, caller, item, terms),
+                None => Ok(NextItem::Busy),
+            };
+        }
+    }
+    if let Some(due) = later {
+        return Ok(NextItem::Later(due));
+    }
+    Ok(match settle_job(tx, &job.id, &caller.holder.id)?.state {
+        JobState::Open => NextItem::Busy,
+        over => NextItem::Over(over),
+    })
+}
+
+fn grant(tx: &mut dyn Tx, world: &World<'_>, caller: &Caller, item: Item, terms: &Terms) -> Result<NextItem> {
+    let name = format!("{} of job {}", item.number, item.job);
+    match acquire_resource(tx, world, caller, &item.resource(), &name, terms)? {
+        Ok(lease) => {
+            let item = Item { state: ItemState::Running, updated_at: tx.now(), ..item };
+            tx.save_item(&item)?;
+            Ok(NextItem::Granted(Box::new(ItemGrant { item, lease })))
+        }
+        // Only somebody who writes by other means holds what is pending.
+        Err(_) => Ok(NextItem::Busy),
+    }
+}
+
+/// The holder's word on its item, accepted only under the latest grant (L8) and applied once.
+pub fn finish_item(
+    tx: &mut dyn Tx,
+    world: &World<'_>,
+    held: &Lease,
+    outcome: ItemOutcome<'_>,
+) -> Result<FinishedItem> {
+    let lost = || Error::WorkLost { what: held.resource.to_string() };
+    let (job, number) = item_of(held).ok_or_else(lost)?;
+    let job = lock_job(tx, job)?;
+    tx.lock(&held.resource)?;
+    let item = tx.item(&job.id, number)?.ok_or_else(lost)?;
+    let latest = tx.latest_lease(&held.resource)?;
+    let lease = latest.filter(|latest| latest.fence == held.fence).ok_or_else(lost)?;
+    let reason = match outcome {
+        ItemOutcome::Succeeded | ItemOutcome::Failed { .. } => EndReason::Completed,
+        ItemOutcome::Interrupted { .. } => EndReason::Released,
+    };
+    match stands(&lease, tx.now(), world.judge) {
+        Standing::Live | Standing::Expired => {}
+        Standing::Over(ended) if ended == reason && item.state != ItemState::Running => {
+            return Ok(FinishedItem { item, job, changed: false });
+        }
+        _ => return Err(lost()),
+    }
+    if lease.ended.is_some() {
+        // Time had closed it; the holder's word is the better reason.
+        tx.reopen_lease(lease.fence)?;
+    }
+    let actor = lease.holder.id.clone();
+    let next = after(&job, &item, outcome, tx.now());
+    let message = next.error.clone().filter(|_| outcome != ItemOutcome::Succeeded);
+    close(tx, &lease, reason, message.as_deref(), &actor, false)?;
+    save(tx, &item, &next, &actor, Some(&lease))?;
+    if next.state == ItemState::Failed
+        && job.definition.options.on_failure == OnFailure::Stop
+        && job.state == JobState::Open
+    {
+        move_job(tx, &job, JobState::Failed, &actor, Some(&format!("item {number} failed")))?;
+    }
+    let job = settle_job(tx, &job.id, &actor)?;
+    Ok(FinishedItem { item: next, job, changed: true })
+}
+
+/// The item as its command's end leaves it.
+fn after(job: &Job, item: &Item, outcome: ItemOutcome<'_>, now: Timestamp) -> Item {
+    let options = &job.definition.options;
+    let mut next = Item { updated_at: now, ..item.clone() };
+    match outcome {
+        ItemOutcome::Succeeded => {
+            next.state = ItemState::Succeeded;
+            next.error = None;
+        }
+        ItemOutcome::Interrupted { .. } => {
+            next.state = ItemState::Pending;
+            next.due_at = now;
+        }
+        ItemOutcome::Failed { why, for_good } => {
+            next.failures = item.failures.saturating_add(1);
+            next.error = Some(why.to_owned());
+            if for_good || next.failures > options.retries {
+                next.state = match options.on_failure {
+                    OnFailure::Dlq | OnFailure::Stop => ItemState::Failed,
+                    OnFailure::Skip => ItemState::Skipped,
+                };
+            } else {
+                next.state = ItemState::Pending;
+                next.due_at = now.after(options.backoff.pause(next.failures));
+            }
+        }
+    }
+    next
+}
+
+/// The lease of an item is over without a word of its holder: the item is pending again.
+pub(super) fn give_item_back(tx: &mut dyn Tx, lease: &Lease, why: &str, actor: &str) -> Result<()> {
+    let Some((job, number)) = item_of(lease) else { return Ok(()) };
+    match tx.item(job, number)?.filter(|item| item.state == ItemState::Running) {
+        Some(item) => return_item(tx, &item, why, actor, Some(lease)),
+        None => Ok(()),
+    }
+}
+
+pub(super) fn return_item(
+    tx: &mut dyn Tx,
+    item: &Item,
+    why: &str,
+    actor: &str,
+    lease: Option<&Lease>,
+) -> Result<()> {
+    let now = tx.now();
+    let next = Item {
+        state: ItemState::Pending,
+        due_at: now,
+        updated_at: now,
+        error: Some(why.to_owned()),
+        ..item.clone()
+    };
+    save(tx, item, &next, actor, lease)
+}
+
+fn save(tx: &mut dyn Tx, item: &Item, next: &Item, actor: &str, lease: Option<&Lease>) -> Result<()> {
+    tx.save_item(next)?;
+    let mut event = NewEvent::new(EventKind::ItemStatus, actor).detail(json!({
+        "job": item.job, "item": item.number, "from": item.state.as_str(), "to": next.state.as_str(),
+        "failures": next.failures, "message": next.error,
+    }));
+    event.fence = lease.map(|lease| lease.fence);
+    tx.append(event).map(drop)
+}
+
+/// Ends the job if nothing of it is left.
+pub(crate) fn settle_job(tx: &mut dyn Tx, id: &str, actor: &str) -> Result<Job> {
+    let job = read_job(tx, id)?;
+    if job.state != JobState::Open || !job.counts.is_over() {
+        return Ok(job);
+    }
+    let to = if job.counts.failed > 0 { JobState::Failed } else { JobState::Completed };
+    move_job(tx, &job, to, actor, None)?;
+    read_job(tx, id)
+}
+
+pub(crate) fn move_job(
+    tx: &mut dyn Tx,
+    job: &Job,
+    to: JobState,
+    actor: &str,
+    why: Option<&str>,
+) -> Result<()> {
+    let event = NewEvent::new(EventKind::JobStatus, actor).detail(json!({
+        "job": job.id, "name": job.name, "from": job.state.as_str(), "to": to.as_str(), "message": why,
+    }));
+    tx.set_job_state(&job.id, to, event)
+}
+
+/// The job before its items, everywhere, so that two workers never wait for each other.
+pub(crate) fn lock_job(tx: &mut dyn Tx, id: &str) -> Result<Job> {
+    let job = read_job(tx, id)?;
+    tx.lock(&job.resource())?;
+    read_job(tx, id)
+}
+
+fn read_job(tx: &dyn Tx, id: &str) -> Result<Job> {
+    tx.job(id)?.ok_or_else(|| Error::JobNotFound { reference: id.to_owned() })
+}

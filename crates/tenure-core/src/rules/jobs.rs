@@ -1,0 +1,217 @@
+//! What may be done to a job as a whole. All of it is done by whoever coordinates it, under the job's lease.
+
+use serde_json::json;
+
+use crate::error::{Error, Locked, Result};
+use crate::event::{EventKind, NewEvent};
+use crate::holder::Caller;
+use crate::job::{Definition, ItemState, Job, JobState};
+use crate::kernel::{self, Terms, lock_job, move_job, settle_job};
+use crate::lease::{EndReason, Lease, Resource, ResourceKind};
+use crate::store::{ItemFilter, JobLookup, NewJob, Tx};
+use crate::text;
+use crate::world::World;
+
+/// Begins a job: its row in state `loading`, and its lease. It is no job to anybody else before [`publish_job`].
+pub fn begin_job(
+    tx: &mut dyn Tx,
+    world: &World<'_>,
+    caller: &Caller,
+    id: &str,
+    name: &str,
+    definition: &Definition,
+    terms: &Terms,
+) -> Result<(Job, Lease)> {
+    text::check_job_name(name)?;
+    for job in tx.loading_jobs()? {
+        remove_unborn(tx, world, &job, &caller.holder.id)?;
+    }
+    refuse_a_second(tx, world, name, definition)?;
+    let new = NewJob { id: id.to_owned(), name: name.to_owned(), definition: definition.clone() };
+    tx.insert_job(&new)?;
+    let job = lock_job(tx, id)?;
+    match kernel::acquire_resource(tx, world, caller, &job.resource(), name, terms)? {
+        Ok(lease) => Ok((job, lease)),
+        Err(locked) => Err(Error::Locked(locked)),
+    }
+}
+
+/// An unfinished job has its name to itself: which of two is meant by it must never be a question.
+fn refuse_a_second(tx: &mut dyn Tx, world: &World<'_>, name: &str, definition: &Definition) -> Result<()> {
+    let Some(job) = tx.find_jobs(JobLookup::Name(name), 1)?.pop().filter(|job| job.state == JobState::Open)
+    else {
+        return match tx.loading_jobs()?.into_iter().find(|job| job.name == name) {
+            Some(job) => Err(held(tx, world, &job)?),
+            None => Ok(()),
+        };
+    };
+    if tx.open_lease(&job.resource())?.is_some_and(|lease| kernel::is_live(tx, world, &lease)) {
+        return Err(held(tx, world, &job)?);
+    }
+    let changes = job.definition.changes_to(definition);
+    if changes.is_empty() {
+        return Err(Error::invalid_with_hint(
+            format!("job {name} is not finished; it can be resumed"),
+            format!("tenure resume {name}"),
+        ));
+    }
+    Err(Error::DefinitionChanged { what: format!("job {name}"), changes, unfinished: true })
+}
+
+fn held(tx: &dyn Tx, world: &World<'_>, job: &Job) -> Result<Error> {
+    let resource = job.resource();
+    let lease = tx.open_lease(&resource)?;
+    let eyes = world.eyes(tx, None)?;
+    let queue = kernel::waiting_before(tx, &eyes, &resource, None)?;
+    Ok(Error::Locked(Box::new(kernel::locked(tx, resource, &job.name, None, lease, queue)?)))
+}
+
+/// Writes some of the items of a job that is being loaded, or that is to have more.
+pub fn load_items(
+    tx: &mut dyn Tx,
+    world: &World<'_>,
+    lease: &Lease,
+    first: u64,
+    payloads: &[String],
+) -> Result<()> {
+    kernel::must_hold(tx, world, lease)?;
+    tx.insert_items(&lease.resource.id, first, payloads)
+}
+
+/// All of its items are there: from now on it is a job.
+pub fn publish_job(tx: &mut dyn Tx, world: &World<'_>, lease: &Lease) -> Result<Job> {
+    let job = lock_job(tx, &lease.resource.id)?;
+    kernel::must_hold(tx, world, lease)?;
+    let event = NewEvent::new(EventKind::JobCreated, &lease.holder.id)
+        .fence(lease.fence)
+        .detail(json!({"job": job.id, "name": job.name, "items": job.counts.total}));
+    tx.set_job_state(&job.id, JobState::Open, event)?;
+    settle_job(tx, &job.id, &lease.holder.id)
+}
+
+/// Its items could not all be had: there never was such a job.
+pub fn drop_job(tx: &mut dyn Tx, world: &World<'_>, lease: &Lease) -> Result<()> {
+    let job = lock_job(tx, &lease.resource.id)?;
+    kernel::must_hold(tx, world, lease)?;
+    if job.state == JobState::Loading {
+        tx.delete_job(&job.id)?;
+    }
+    kernel::release_resource(tx, world, lease, EndReason::Released)
+}
+
+/// What a starter has left that died before its job was one.
+fn remove_unborn(tx: &mut dyn Tx, world: &World<'_>, job: &Job, actor: &str) -> Result<()> {
+    let resource = job.resource();
+    tx.lock(&resource)?;
+    if tx.open_lease(&resource)?.is_some_and(|lease| kernel::is_live(tx, world, &lease)) {
+        return Ok(());
+    }
+    kernel::close_lapsed(tx, world, &resource, actor)?;
+    tx.delete_job(&job.id)
+}
+
+/// How a job is taken up again.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TakeUp {
+    /// What is in the dead-letter list is tried again, from the beginning.
+    pub retry_failed: bool,
+}
+
+#[derive(Debug, Clone)]
+pub enum TakenUp {
+    /// The caller coordinates it.
+    Yours(Box<Job>, Box<Lease>),
+    /// There is nothing left to do, or it was cancelled.
+    Finished(Box<Job>),
+    Refused(Box<Locked>),
+}
+
+/// Makes the caller the one who coordinates the job.
+pub fn take_up_job(
+    tx: &mut dyn Tx,
+    world: &World<'_>,
+    caller: &Caller,
+    id: &str,
+    terms: &Terms,
+    how: TakeUp,
+) -> Result<TakenUp> {
+    let job = lock_job(tx, id)?;
+    let lease = match kernel::acquire_resource(tx, world, caller, &job.resource(), &job.name, terms)? {
+        Ok(lease) => lease,
+        Err(locked) => return Ok(TakenUp::Refused(locked)),
+    };
+    let actor = &caller.holder.id;
+    let mut requeued = 0;
+    if how.retry_failed && job.state != JobState::Cancelled {
+        requeued = tx.requeue_items(id, ItemState::Failed, tx.now())?;
+    }
+    let left = requeued + job.counts.pending + job.counts.running;
+    if job.state == JobState::Failed && left > 0 {
+        let why = format!("taken up again with {left} items left");
+        move_job(tx, &job, JobState::Open, actor, Some(&why))?;
+    }
+    let job = settle_job(tx, id, actor)?;
+    if job.state == JobState::Open {
+        return Ok(TakenUp::Yours(Box::new(job), Box::new(lease)));
+    }
+    kernel::release_resource(tx, world, &lease, EndReason::Released)?;
+    Ok(TakenUp::Finished(Box::new(job)))
+}
+
+/// A change of the definition was accepted: what is new is added, what is gone and was not finished is dropped.
+pub fn change_definition(
+    tx: &mut dyn Tx,
+    world: &World<'_>,
+    lease: &Lease,
+    definition: &Definition,
+    changes: &[String],
+) -> Result<Job> {
+    let job = lock_job(tx, &lease.resource.id)?;
+    kernel::must_hold(tx, world, lease)?;
+    tx.set_definition(&job.id, definition)?;
+    let event = NewEvent::new(EventKind::JobChanged, &lease.holder.id)
+        .fence(lease.fence)
+        .detail(json!({"job": job.id, "name": job.name, "changes": changes}));
+    tx.append(event)?;
+    lock_job(tx, &job.id)
+}
+
+/// Drops items that are not being worked on and were not finished.
+pub fn drop_items(tx: &mut dyn Tx, world: &World<'_>, lease: &Lease, numbers: &[u64]) -> Result<()> {
+    kernel::must_hold(tx, world, lease)?;
+    tx.delete_items(&lease.resource.id, numbers)
+}
+
+/// Gives the job up for good. What workers have of it is taken away from them.
+pub fn cancel_job(tx: &mut dyn Tx, world: &World<'_>, lease: &Lease) -> Result<Job> {
+    let job = lock_job(tx, &lease.resource.id)?;
+    kernel::must_hold(tx, world, lease)?;
+    let actor = &lease.holder.id;
+    for item in tx.items(&ItemFilter::running(Some(&job.id)))? {
+        if let Some(held) = tx.open_lease(&item.resource())? {
+            kernel::force(tx, world, actor, &held)?;
+        }
+    }
+    move_job(tx, &job, JobState::Cancelled, actor, None)?;
+    kernel::release_resource(tx, world, lease, EndReason::Released)?;
+    lock_job(tx, &job.id)
+}
+
+/// Is anybody at work on it: whoever coordinates it, or a worker with one of its items?
+pub fn is_at_work(view: &dyn crate::store::View, world: &World<'_>, job: &Job) -> Result<bool> {
+    let live = |resource: &Resource| -> Result<bool> {
+        Ok(view.open_lease(resource)?.is_some_and(|lease| kernel::is_live(view, world, &lease)))
+    };
+    if live(&Resource::new(ResourceKind::Job, &job.id))? {
+        return Ok(true);
+    }
+    if job.counts.running == 0 {
+        return Ok(false);
+    }
+    for item in view.items(&ItemFilter::running(Some(&job.id)))? {
+        if live(&item.resource())? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}

@@ -1,0 +1,72 @@
+//! Rows of jobs and of their items.
+
+use crate::clock::Timestamp;
+use crate::error::Result;
+use crate::event::NewEvent;
+use crate::job::{Definition, Item, ItemState, Job, JobState};
+
+/// How a job may be looked up.
+#[derive(Debug, Clone, Copy)]
+pub enum JobLookup<'a> {
+    Name(&'a str),
+    /// Hex digits and dashes, lower case.
+    IdPrefix(&'a str),
+}
+
+#[derive(Debug, Clone)]
+pub struct ItemFilter {
+    /// None: of all jobs.
+    pub job: Option<String>,
+    pub state: Option<ItemState>,
+    /// Only greater numbers; for walking through a long list.
+    pub after: u64,
+    pub limit: u64,
+}
+
+impl ItemFilter {
+    /// All that are being worked on, or were when their holder vanished: never more than there are workers.
+    pub fn running(job: Option<&str>) -> Self {
+        let limit = u64::from(u32::MAX);
+        Self { job: job.map(str::to_owned), state: Some(ItemState::Running), after: 0, limit }
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct NewJob {
+    pub id: String,
+    pub name: String,
+    pub definition: Definition,
+}
+
+pub trait ReadJobs {
+    fn job(&self, id: &str) -> Result<Option<Job>>;
+    /// Without those that are being loaded: the open ones first, then the newest.
+    fn find_jobs(&self, lookup: JobLookup<'_>, limit: usize) -> Result<Vec<Job>>;
+    /// Newest first, and how many there are; without those that are being loaded.
+    fn jobs(&self, limit: u64) -> Result<(Vec<Job>, u64)>;
+    /// Those that are being loaded, or were when their starter died.
+    fn loading_jobs(&self) -> Result<Vec<Job>>;
+    fn item(&self, job: &str, number: u64) -> Result<Option<Item>>;
+    /// By job and number.
+    fn items(&self, filter: &ItemFilter) -> Result<Vec<Item>>;
+    /// The pending item that is due first, due or not; of those due at once the one with the smallest number. Its cost
+    /// does not grow with the number of items.
+    fn first_pending(&self, job: &str) -> Result<Option<Item>>;
+}
+
+/// Counting is the store's: a job's counts agree with its items' states at the end of every transaction.
+pub trait WriteJobs {
+    /// In state `loading`, with no items. Refused if a job of that name is open or being loaded.
+    fn insert_job(&mut self, job: &NewJob) -> Result<()>;
+    /// Pending, due at once, numbered from `first` on.
+    fn insert_items(&mut self, job: &str, first: u64, payloads: &[String]) -> Result<()>;
+    fn set_job_state(&mut self, id: &str, to: JobState, event: NewEvent<'_>) -> Result<()>;
+    fn set_definition(&mut self, id: &str, definition: &Definition) -> Result<()>;
+    /// Everything of it but its payload.
+    fn save_item(&mut self, item: &Item) -> Result<()>;
+    fn delete_items(&mut self, job: &str, numbers: &[u64]) -> Result<()>;
+    /// Every item in state `from` is pending again, with no failures counted, due then. Says how many.
+    fn requeue_items(&mut self, job: &str, from: ItemState, due_at: Timestamp) -> Result<u64>;
+    /// With its items.
+    fn delete_job(&mut self, id: &str) -> Result<()>;
+}
