@@ -261,6 +261,120 @@ CREATE TABLE tenure.preset_health (
     CHECK ((parked_at IS NULL) = (next_try_at IS NULL))
 );
 
+CREATE TABLE tenure.sessions (
+    project               uuid NOT NULL REFERENCES tenure.projects (id),
+    id                    text NOT NULL COLLATE "C",
+    state                 text NOT NULL COLLATE "C" CHECK (state IN ('open', 'completed', 'failed')),
+    runner_id             text NOT NULL COLLATE "C",
+    options               text NOT NULL COLLATE "C",
+    current_task_id       text COLLATE "C",
+    current_key           text COLLATE "C",
+    current_fence         bigint,
+    current_attempt       text COLLATE "C",
+    current_agent_session text COLLATE "C",
+    -- Of the session's lease, under which the row was last written.
+    fence                 bigint NOT NULL,
+    error                 text COLLATE "C",
+    started_at            bigint NOT NULL,
+    updated_at            bigint NOT NULL,
+    PRIMARY KEY (project, id),
+    CHECK ((current_task_id IS NULL) = (current_key IS NULL)),
+    CHECK ((current_task_id IS NULL) = (current_fence IS NULL))
+);
+
+CREATE INDEX sessions_started ON tenure.sessions (project, started_at);
+
+CREATE TABLE tenure.session_tasks (
+    project    uuid NOT NULL,
+    number     bigint NOT NULL DEFAULT nextval('tenure.numbers'),
+    session_id text NOT NULL COLLATE "C",
+    task_id    text NOT NULL COLLATE "C",
+    key        text NOT NULL COLLATE "C",
+    status     text NOT NULL COLLATE "C"
+               CHECK (status IN ('pending', 'in_progress', 'review', 'completed', 'failed', 'skipped')),
+    fence      bigint NOT NULL,
+    at         bigint NOT NULL,
+    PRIMARY KEY (project, number),
+    FOREIGN KEY (project, session_id) REFERENCES tenure.sessions (project, id)
+);
+
+CREATE INDEX session_tasks_of ON tenure.session_tasks (project, session_id, number);
+
+CREATE TABLE tenure.jobs (
+    project    uuid NOT NULL REFERENCES tenure.projects (id),
+    id         text NOT NULL COLLATE "C",
+    name       text NOT NULL COLLATE "C",
+    state      text NOT NULL COLLATE "C"
+               CHECK (state IN ('loading', 'open', 'completed', 'failed', 'cancelled')),
+    definition text NOT NULL COLLATE "C",
+    -- Kept by the triggers below, so that no step counts the items.
+    total      bigint NOT NULL DEFAULT 0 CHECK (total >= 0),
+    pending    bigint NOT NULL DEFAULT 0 CHECK (pending >= 0),
+    running    bigint NOT NULL DEFAULT 0 CHECK (running >= 0),
+    succeeded  bigint NOT NULL DEFAULT 0 CHECK (succeeded >= 0),
+    failed     bigint NOT NULL DEFAULT 0 CHECK (failed >= 0),
+    skipped    bigint NOT NULL DEFAULT 0 CHECK (skipped >= 0),
+    created_at bigint NOT NULL,
+    updated_at bigint NOT NULL,
+    PRIMARY KEY (project, id)
+) WITH (fillfactor = 70);
+
+-- An unfinished job has its name to itself.
+CREATE UNIQUE INDEX jobs_unfinished ON tenure.jobs (project, name) WHERE state IN ('loading', 'open');
+CREATE INDEX jobs_name ON tenure.jobs (project, name, created_at);
+CREATE INDEX jobs_created ON tenure.jobs (project, created_at);
+
+CREATE TABLE tenure.job_items (
+    project    uuid NOT NULL,
+    job_id     text NOT NULL COLLATE "C",
+    number     bigint NOT NULL CHECK (number > 0),
+    state      text NOT NULL COLLATE "C"
+               CHECK (state IN ('pending', 'running', 'succeeded', 'failed', 'skipped')),
+    payload    text NOT NULL COLLATE "C",
+    failures   bigint NOT NULL DEFAULT 0 CHECK (failures >= 0),
+    due_at     bigint NOT NULL,
+    error      text COLLATE "C",
+    updated_at bigint NOT NULL,
+    PRIMARY KEY (project, job_id, number),
+    FOREIGN KEY (project, job_id) REFERENCES tenure.jobs (project, id)
+);
+
+-- Where the next item is found, however many there are.
+CREATE INDEX job_items_pending ON tenure.job_items (project, job_id, due_at, number) WHERE state = 'pending';
+CREATE INDEX job_items_running ON tenure.job_items (project, job_id, number) WHERE state = 'running';
+CREATE INDEX job_items_failed ON tenure.job_items (project, job_id, number) WHERE state = 'failed';
+
+-- Once for each statement, however many items it touched. `sign` is 1 for what an item is now and -1 for what it was.
+CREATE FUNCTION tenure.count_items() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    moved text := CASE TG_OP
+        WHEN 'INSERT' THEN 'SELECT *, 1 AS sign FROM is_now'
+        WHEN 'DELETE' THEN 'SELECT *, -1 AS sign FROM was'
+        ELSE 'SELECT *, 1 AS sign FROM is_now UNION ALL SELECT *, -1 AS sign FROM was' END;
+BEGIN
+    EXECUTE 'UPDATE tenure.jobs j SET total = j.total + c.total, pending = j.pending + c.pending,
+                 running = j.running + c.running, succeeded = j.succeeded + c.succeeded,
+                 failed = j.failed + c.failed, skipped = j.skipped + c.skipped,
+                 updated_at = CASE WHEN $1 THEN greatest(j.updated_at, c.latest) ELSE j.updated_at END
+             FROM (SELECT project, job_id, sum(sign) AS total, max(updated_at) AS latest,
+                          coalesce(sum(sign) FILTER (WHERE state = ''pending''), 0) AS pending,
+                          coalesce(sum(sign) FILTER (WHERE state = ''running''), 0) AS running,
+                          coalesce(sum(sign) FILTER (WHERE state = ''succeeded''), 0) AS succeeded,
+                          coalesce(sum(sign) FILTER (WHERE state = ''failed''), 0) AS failed,
+                          coalesce(sum(sign) FILTER (WHERE state = ''skipped''), 0) AS skipped
+                   FROM (' || moved || ') AS moved GROUP BY project, job_id) AS c
+             WHERE j.project = c.project AND j.id = c.job_id'
+    USING TG_OP = 'UPDATE';
+    RETURN NULL;
+END $$;
+
+CREATE TRIGGER items_added AFTER INSERT ON tenure.job_items REFERENCING NEW TABLE AS is_now
+    FOR EACH STATEMENT EXECUTE FUNCTION tenure.count_items();
+CREATE TRIGGER items_moved AFTER UPDATE ON tenure.job_items REFERENCING NEW TABLE AS is_now OLD TABLE AS was
+    FOR EACH STATEMENT EXECUTE FUNCTION tenure.count_items();
+CREATE TRIGGER items_removed AFTER DELETE ON tenure.job_items REFERENCING OLD TABLE AS was
+    FOR EACH STATEMENT EXECUTE FUNCTION tenure.count_items();
+
 CREATE TABLE tenure.messages (
     project         uuid NOT NULL REFERENCES tenure.projects (id),
     id              bigint NOT NULL DEFAULT nextval('tenure.numbers'),
@@ -300,7 +414,8 @@ CREATE TABLE tenure.events (
         'lease.acquired', 'lease.revived', 'lease.ended',
         'attempt.started', 'attempt.ending', 'attempt.ended',
         'agent.joined', 'agent.left', 'message.sent', 'message.acknowledged',
-        'runner.started', 'runner.stopped', 'runner.failed', 'preset.parked', 'preset.unparked'))
+        'runner.started', 'runner.stopped', 'runner.failed', 'preset.parked', 'preset.unparked',
+        'job.created', 'job.status', 'job.changed', 'item.status', 'session.started', 'session.ended'))
 );
 
 CREATE INDEX events_task ON tenure.events (project, task_id, seq);
