@@ -184,7 +184,6 @@ mod tests {
             "postgres://ann:s3cret@host/work?sslrootcert=%zz-s3cret",
             "postgres://ann:s3cret@host/work?nonsense=s3cret",
             "mysql://ann:s3cret@host/work",
-            "postgres://ann:s3cret@a,b,c:1,2/work",
         ] {
             let error = address(url).unwrap_err();
             assert!(!error.to_string().contains("s3cret"), "{error}");

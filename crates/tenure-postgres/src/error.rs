@@ -63,7 +63,8 @@ impl Failure {
             Self::Network(_) | Self::Silent(_) | Self::InRecovery => Remedy::Reconnect,
             Self::Plain | Self::Untrusted(_) | Self::Unreadable(_) | Self::Refused(_) => Remedy::None,
             Self::Server(error) => match error.code() {
-                None => Remedy::Reconnect,
+                None if is_of_the_network(error) => Remedy::Reconnect,
+                None => Remedy::None,
                 Some(code) if *code == SqlState::T_R_SERIALIZATION_FAILURE => Remedy::Again,
                 Some(code) if *code == SqlState::T_R_DEADLOCK_DETECTED => Remedy::Again,
                 Some(code) => {
@@ -98,7 +99,11 @@ impl Failure {
             }
         };
         let Some(db) = error.as_db_error() else {
-            return away(address, &cause(&error));
+            return if is_of_the_network(&error) {
+                away(address, &cause(&error))
+            } else {
+                unheard(address, &cause(&error))
+            };
         };
         let (message, hint) = match db.code().code() {
             "42501" => return denied(address, db.message()),
@@ -127,6 +132,32 @@ impl Failure {
         };
         Error::Store { message, hint }
     }
+}
+
+/// Did the connection break, rather than the two sides disagree?
+fn is_of_the_network(error: &tokio_postgres::Error) -> bool {
+    let mut inner: Option<&dyn std::error::Error> = Some(error);
+    while let Some(found) = inner {
+        if found.is::<io::Error>() {
+            return true;
+        }
+        inner = found.source();
+    }
+    error.is_closed()
+}
+
+/// Before a word was said in SQL: most often a password that is asked for and was not given.
+fn unheard(address: &Address, why: &str) -> Error {
+    if why.contains("password") {
+        return Error::PermissionDenied {
+            message: format!(
+                "the server asks for the password of {}: give it in PGPASSWORD or ~/.pgpass",
+                user(address)
+            ),
+            path: None,
+        };
+    }
+    Error::store(format!("the store failed: {why}"))
 }
 
 fn user(address: &Address) -> String {

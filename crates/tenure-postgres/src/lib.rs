@@ -9,6 +9,7 @@
 mod address;
 mod clock;
 mod connect;
+mod copying;
 mod doorbell;
 mod error;
 mod feed;

@@ -239,7 +239,9 @@ impl Store for PostgresStore {
         // Once a commit was sent, it may have happened although nobody said so.
         let mut sent = false;
         loop {
-            let failure = match self.with_link(|link| self.write_once(link, durability, &mut sent, body)) {
+            let failure = match self
+                .with_link(|link| self.write_once(link, durability, &mut sent, &mut |tx| body(tx)))
+            {
                 Ok(outcome) => return outcome,
                 Err(failure) => failure,
             };
@@ -267,12 +269,23 @@ impl PostgresStore {
         tx.undo(outcome)
     }
 
+    /// A transaction that is run once: if the connection breaks, that is the answer.
+    pub(crate) fn write_untried(
+        &self,
+        durability: Durability,
+        body: &mut dyn FnMut(&mut Transaction<'_>) -> Result<()>,
+    ) -> Result<()> {
+        self.request.set(self.request.get() + 1);
+        let outcome = self.with_link(|link| self.write_once(link, durability, &mut false, body));
+        outcome.unwrap_or_else(|failure| Err(failure.told(&self.address)))
+    }
+
     fn write_once(
         &self,
         link: &mut Link,
         durability: Durability,
         sent: &mut bool,
-        body: &mut dyn FnMut(&mut dyn Tx) -> Result<()>,
+        body: &mut dyn FnMut(&mut Transaction<'_>) -> Result<()>,
     ) -> Sql<Result<()>> {
         let (client, request) = (self.client, self.request.get());
         let clock = self.options.clock.as_deref();

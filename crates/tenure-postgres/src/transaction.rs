@@ -137,6 +137,17 @@ impl<'a> Transaction<'a> {
         outcome.map_err(|failure| self.fail(failure))
     }
 
+    /// Rows of a statement without parameters, as the protocol's own commands have none.
+    pub(crate) fn bare(&self, sql: &str) -> Result<Vec<Row>> {
+        let outcome = self.link.borrow_mut().rows(sql, &[]);
+        outcome.map_err(|failure| self.fail(failure))
+    }
+
+    pub(crate) fn run(&self, sql: &str) -> Result<()> {
+        let outcome = self.link.borrow_mut().run(sql);
+        outcome.map_err(|failure| self.fail(failure))
+    }
+
     pub(crate) fn row(&self, sql: &str, values: &[&dyn Value]) -> Result<Option<Row>> {
         Ok(self.rows(sql, values)?.into_iter().next())
     }

@@ -139,6 +139,17 @@ impl Store for SqliteStore {
         durability: Durability,
         body: &mut dyn FnMut(&mut dyn Tx) -> Result<()>,
     ) -> Result<()> {
+        self.inside(durability, &mut |tx| body(tx))
+    }
+}
+
+impl SqliteStore {
+    /// One transaction, for whoever knows what this store is made of.
+    pub(crate) fn inside(
+        &self,
+        durability: Durability,
+        body: &mut dyn FnMut(&mut Transaction<'_>) -> Result<()>,
+    ) -> Result<()> {
         self.set_durability(durability)?;
         let pass = self.gate.enter(self.options.patience)?;
         self.run("BEGIN IMMEDIATE")?;

@@ -12,6 +12,7 @@ pub mod conformance;
 pub mod fixture;
 pub mod memory;
 pub mod postgres;
+pub mod proxy;
 pub mod world;
 
 pub use clock::ManualClock;

@@ -6,7 +6,7 @@
 
 use std::fs::{self, File};
 use std::net::TcpListener;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
@@ -44,6 +44,48 @@ impl Cluster {
         let cluster = Self { port: port_of(&folder), folder, _users: None, owned: true };
         cluster.start();
         cluster
+    }
+
+    /// A server that follows `primary` and only reads.
+    pub fn standby_of(primary: &Self) -> Self {
+        let folder = base(&format!("{}-standby", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        give_folder(&folder);
+        let port = free_port();
+        let mut copy = as_server(&folder, "pg_basebackup");
+        copy.arg("-D")
+            .arg(folder.join("data"))
+            .args(["-R", "-U", USER, "-c", "fast", "-h"])
+            .arg(&primary.folder);
+        let copied = copy.args(["-p", &primary.port.to_string()]).output().unwrap();
+        assert!(copied.status.success(), "{}", String::from_utf8_lossy(&copied.stderr));
+        let config = folder.join("data/postgresql.auto.conf");
+        let mut text = fs::read_to_string(&config).unwrap();
+        text.push_str(&format!("\nport = {port}\nunix_socket_directories = '{}'\n", folder.display()));
+        fs::write(config, text).unwrap();
+        fs::write(folder.join("port"), port.to_string()).unwrap();
+        let cluster = Self { port, folder, _users: None, owned: true };
+        cluster.start();
+        cluster
+    }
+
+    /// Lets the server speak TLS with this certificate.
+    pub fn install_certificate(&self, certificate: &Path, key: &Path) {
+        for (from, name) in [(certificate, "server.crt"), (key, "server.key")] {
+            let to = self.folder.join("data").join(name);
+            fs::copy(from, &to).unwrap();
+            fs::set_permissions(&to, PermissionsExt::from_mode(0o600)).unwrap();
+            if let Some(user) = server_user() {
+                assert!(Command::new("chown").arg(user).arg(&to).status().unwrap().success());
+            }
+        }
+        self.sql("postgres", "ALTER SYSTEM SET ssl = on");
+        self.reload();
+    }
+
+    /// A program that refuses to run as root, run by somebody else.
+    pub fn unprivileged(program: &Path) -> Command {
+        unprivileged(program)
     }
 
     pub fn port(&self) -> u16 {
@@ -157,13 +199,21 @@ fn port_of(folder: &Path) -> u16 {
     fs::read_to_string(folder.join("port")).unwrap().trim().parse().unwrap()
 }
 
-fn make(folder: &Path, settings: &[&str]) {
+fn give_folder(folder: &Path) {
     fs::create_dir_all(folder).unwrap();
     if let Some(user) = server_user() {
         let chown = Command::new("chown").arg(user).arg(folder).status().unwrap();
         assert!(chown.success(), "the folder cannot be given to {user}");
     }
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+fn make(folder: &Path, settings: &[&str]) {
+    give_folder(folder);
+    let port = free_port();
     let made = as_server(folder, "initdb")
         .args(["-U", USER, "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "-N"])
         .output()
@@ -237,16 +287,15 @@ fn begin_janitor(folder: &Path) {
 
 /// A program of the server, run by somebody who is not root, on the data in `folder`.
 fn as_server(folder: &Path, name: &str) -> Command {
-    let program = program(name);
-    let mut command = match server_user() {
-        Some(user) => {
-            let mut command = Command::new("setpriv");
-            command.args([&format!("--reuid={user}"), "--clear-groups", "--"]).arg(program);
-            command
-        }
-        None => Command::new(program),
-    };
+    let mut command = unprivileged(&program(name));
     command.env("PGDATA", folder.join("data")).env("LC_ALL", "C").env_remove("PGPORT").current_dir("/");
+    command
+}
+
+fn unprivileged(program: &Path) -> Command {
+    let Some(user) = server_user() else { return Command::new(program) };
+    let mut command = Command::new("setpriv");
+    command.args([&format!("--reuid={user}"), "--clear-groups", "--"]).arg(program);
     command
 }
 
@@ -271,6 +320,6 @@ pub fn program(name: &str) -> PathBuf {
     places.extend(versions.into_iter().rev());
     let found = places.into_iter().map(|place| place.join(name)).find(|program| program.is_file());
     found.unwrap_or_else(|| {
-        panic!("{name} is missing: these tests need PostgreSQL (Debian: postgresql); ./test installs it")
+        panic!("{name} is missing: these tests need PostgreSQL (Debian: postgresql, pgbouncer); ./test installs it")
     })
 }

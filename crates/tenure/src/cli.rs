@@ -8,7 +8,7 @@ use clap::{ArgAction, Args, Parser, Subcommand};
 use crate::app::parse_duration;
 use crate::commands::{
     agents, completions, config, demo, events, exclusive, hooks, init, keep_lease, locks, man, msg, projects,
-    runners, sections, start_attempt, status, tasks, whoami, why,
+    runners, sections, start_attempt, status, store, tasks, whoami, why,
 };
 use crate::printer::CommandName;
 
@@ -90,6 +90,7 @@ pub(crate) enum Command {
     Exclusive(exclusive::Args),
     Hooks(hooks::Args),
     Config(config::Args),
+    Store(store::Args),
     Completions(completions::Args),
     Man(man::Args),
     #[command(hide = true)]
@@ -117,6 +118,7 @@ impl Command {
             Self::Exclusive(args) => ("exclusive", Some(args.subcommand())),
             Self::Hooks(args) => ("hooks", Some(args.subcommand())),
             Self::Config(args) => ("config", Some(args.subcommand())),
+            Self::Store(args) => ("store", Some(args.subcommand())),
             Self::Completions(_) => ("completions", None),
             Self::Man(_) => ("man", None),
             Self::StartAttempt(_) => ("start-attempt", None),

@@ -11,7 +11,7 @@ use clap::{Args, Command};
 use crate::cli::Global;
 use crate::commands::{
     agents, completions, config, demo, events, exclusive, hooks, init, keep_lease, locks, man, msg, projects,
-    runners, sections, start_attempt, status, tasks, whoami, why,
+    runners, sections, start_attempt, status, store, tasks, whoami, why,
 };
 
 /// A command's name, its other name, and what gives it its arguments.
@@ -34,6 +34,7 @@ const COMMANDS: &[Entry] = &[
     ("exclusive", None, exclusive::Args::augment_args),
     ("hooks", None, hooks::Args::augment_args),
     ("config", None, config::Args::augment_args),
+    ("store", None, store::Args::augment_args),
     ("completions", None, completions::Args::augment_args),
     ("man", None, man::Args::augment_args),
     ("start-attempt", None, start_attempt::Args::augment_args),

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use tenure_core::config::Config;
-use tenure_core::store::Store;
+use tenure_core::store::{Movable, Store};
 use tenure_core::{Error, Result};
 use tenure_postgres::{Address, PostgresStore, Surroundings};
 use tenure_runner::DatabaseFile;
@@ -26,7 +26,7 @@ pub(crate) enum Source {
         options: tenure_sqlite::OpenOptions,
     },
     Postgres {
-        address: Address,
+        address: Box<Address>,
         project: Option<String>,
         root: PathBuf,
         options: tenure_postgres::OpenOptions,
@@ -44,7 +44,7 @@ impl Source {
             return Ok(Self::Sqlite { path: place.database(), options });
         };
         Ok(Self::Postgres {
-            address: Address::parse(url, &surroundings(env))?,
+            address: Box::new(Address::parse(url, &surroundings(env))?),
             project: config.project.id.map(|id| id.to_string()),
             root: place.root.clone(),
             options: tenure_postgres::OpenOptions {
@@ -57,7 +57,9 @@ impl Source {
 
     pub(crate) fn open(&self) -> Result<Backend> {
         match self {
-            Self::Sqlite { path, options } => SqliteStore::open(path, options.clone()).map(Backend::Sqlite),
+            Self::Sqlite { path, options } => {
+                SqliteStore::open(path, options.clone()).map(Box::new).map(Backend::Sqlite)
+            }
             Self::Postgres { root, .. } => match self.find()? {
                 Some(store) => Ok(store),
                 None => Err(Error::NotInitialized { start: root.clone(), clone_at: Some(root.clone()) }),
@@ -71,7 +73,7 @@ impl Source {
             Self::Sqlite { .. } => self.open().map(Some),
             Self::Postgres { address, project, options, .. } => {
                 let Some(project) = project else { return Ok(None) };
-                let store = PostgresStore::open(address.clone(), project, options.clone())?;
+                let store = PostgresStore::open(Address::clone(address), project, options.clone())?;
                 Ok(store.knows_project().then(|| Backend::Postgres(Box::new(store))))
             }
         }
@@ -80,10 +82,12 @@ impl Source {
     /// Opens it, making what is missing.
     pub(crate) fn create(&self, name: &str) -> Result<Backend> {
         match self {
-            Self::Sqlite { path, options } => SqliteStore::create(path, options.clone()).map(Backend::Sqlite),
+            Self::Sqlite { path, options } => {
+                SqliteStore::create(path, options.clone()).map(Box::new).map(Backend::Sqlite)
+            }
             Self::Postgres { address, project, options, .. } => {
                 let project = project.as_deref().ok_or_else(no_project_id)?;
-                let store = PostgresStore::create(address.clone(), project, name, options.clone())?;
+                let store = PostgresStore::create(Address::clone(address), project, name, options.clone())?;
                 Ok(Backend::Postgres(Box::new(store)))
             }
         }
@@ -96,7 +100,7 @@ impl Source {
             options.patience = options.patience.min(BEAT_PATIENCE);
         }
         Ok(match source.open()? {
-            Backend::Sqlite(store) => Box::new(store),
+            Backend::Sqlite(store) => store,
             Backend::Postgres(store) => store,
         })
     }
@@ -130,14 +134,21 @@ fn surroundings(env: &Env) -> Surroundings {
 /// A project's store, open.
 #[derive(Debug)]
 pub(crate) enum Backend {
-    Sqlite(SqliteStore),
+    Sqlite(Box<SqliteStore>),
     Postgres(Box<PostgresStore>),
 }
 
 impl Backend {
     pub(crate) fn as_ref(&self) -> &(dyn Store + 'static) {
         match self {
-            Self::Sqlite(store) => store,
+            Self::Sqlite(store) => store.as_ref(),
+            Self::Postgres(store) => store.as_ref(),
+        }
+    }
+
+    pub(crate) fn movable(&self) -> &dyn Movable {
+        match self {
+            Self::Sqlite(store) => store.as_ref(),
             Self::Postgres(store) => store.as_ref(),
         }
     }

@@ -25,6 +25,7 @@ pub(crate) mod runners;
 pub(crate) mod sections;
 pub(crate) mod start_attempt;
 pub(crate) mod status;
+pub(crate) mod store;
 pub(crate) mod tasks;
 pub(crate) mod whoami;
 pub(crate) mod why;
@@ -49,6 +50,7 @@ pub(crate) fn dispatch(app: &mut App<'_>, command: Option<Command>) -> Outcome<O
         Some(Command::Exclusive(args)) => return exclusive::run(app, args),
         Some(Command::Hooks(args)) => return hooks::run(app, args),
         Some(Command::Config(args)) => config::run(app, args)?,
+        Some(Command::Store(args)) => store::run(app, args)?,
         Some(Command::Completions(args)) => {
             completions::run(app, args);
             return Ok(None);

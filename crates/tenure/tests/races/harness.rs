@@ -77,6 +77,11 @@ impl Project {
         project
     }
 
+    /// From now on the rows are there, or in the project's own file.
+    pub(crate) fn switch_to(&mut self, url: Option<String>) {
+        self.url = url;
+    }
+
     pub(crate) fn root(&self) -> &Path {
         &self.root
     }

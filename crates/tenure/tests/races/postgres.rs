@@ -8,8 +8,10 @@
 )]
 
 mod checker;
+mod copying;
 mod fenced;
 mod harness;
+mod injection;
 mod nemesis;
 mod waiting;
 mod winner;
