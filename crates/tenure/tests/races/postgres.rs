@@ -13,6 +13,7 @@ mod fenced;
 mod harness;
 mod injection;
 mod nemesis;
+mod outage;
 mod waiting;
 mod winner;
 mod writers;
