@@ -84,6 +84,7 @@ impl Link {
     ) -> Sql<Self> {
         let settings = settings(patience);
         let mut ours = address.clone();
+        ours.connect_limit = ours.connect_limit.min(patience);
         let mut options: Vec<String> = ours.config.get_options().map(str::to_owned).into_iter().collect();
         options.extend(settings.iter().map(|(name, value)| format!("-c {name}={value}")));
         ours.config.options(options.join(" "));

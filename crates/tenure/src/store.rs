@@ -15,8 +15,9 @@ use tenure_sqlite::SqliteStore;
 use crate::env::Env;
 use crate::project::Place;
 
-/// How long a heartbeat waits for a server that is away. It comes again soon, and must notice in time that it is too late.
-const BEAT_PATIENCE: Duration = Duration::from_secs(2);
+/// How long a heartbeat waits for a server that is away, at least and at most. It comes again soon, and must notice before
+/// it is too late.
+const BEAT_PATIENCE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(3));
 
 /// A way to a project's store, as often as one is needed.
 #[derive(Debug, Clone)]
@@ -93,11 +94,11 @@ impl Source {
         }
     }
 
-    /// Another handle, for a heartbeat.
-    pub(crate) fn open_for_beats(&self) -> Result<Box<dyn Store>> {
+    /// Another handle, for the heartbeat of leases that last so long.
+    pub(crate) fn open_for_beats(&self, ttl: Duration) -> Result<Box<dyn Store>> {
         let mut source = self.clone();
         if let Self::Postgres { options, .. } = &mut source {
-            options.patience = options.patience.min(BEAT_PATIENCE);
+            options.patience = options.patience.min((ttl / 6).clamp(BEAT_PATIENCE.0, BEAT_PATIENCE.1));
         }
         Ok(match source.open()? {
             Backend::Sqlite(store) => store,

@@ -219,7 +219,8 @@ fn serve(app: &mut App<'_>, open: &Open<'_>, orders: &Orders, args: &Args) -> Ou
     );
     let database = open.store.file()?;
     let source = &open.source;
-    let another = || source.open_for_beats();
+    let ttl = orders.timing.ttl;
+    let another = || source.open_for_beats(ttl);
     let me = Incarnation::current();
     let interrupts = Interrupts::listen().map_err(Report::from)?;
     let doorbell = open.store.doorbell(app.env);

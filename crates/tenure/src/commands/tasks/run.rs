@@ -79,7 +79,8 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
 
     let database = open.store.file()?;
     let source = &open.source;
-    let another = || source.open_for_beats();
+    let ttl = granted.lease.ttl;
+    let another = || source.open_for_beats(ttl);
     let supervision = Supervision {
         store: open.store.as_ref(),
         open: &another,
