@@ -138,12 +138,7 @@ pub enum Error {
     #[error("{:?} could be {}", shortened(reference), candidates.join(", "))]
     AmbiguousWork { reference: String, candidates: Vec<String> },
     #[error("{what} is no longer defined as it was: {}", changes.join("; "))]
-    DefinitionChanged {
-        what: String,
-        changes: Vec<String>,
-        /// It was to be started anew, and the one before is not finished.
-        unfinished: bool,
-    },
+    DefinitionChanged { what: String, changes: Vec<String> },
     #[error("you no longer hold {what}")]
     WorkLost { what: String },
     #[error("there is no agent {:?}", shortened(id))]

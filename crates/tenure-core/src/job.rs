@@ -126,6 +126,7 @@ pub struct JobOptions {
     pub parallel: u32,
     pub retries: u32,
     pub backoff: Backoff,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub item_timeout_ms: Option<u64>,
     pub on_failure: OnFailure,
 }

@@ -4,8 +4,10 @@
 //! first of these that fits decides. What fits several is an error that lists them, never a guess.
 
 use crate::error::{Error, Result, TaskName};
+use crate::job::Job;
 use crate::section::Section;
-use crate::store::{TaskLookup, View};
+use crate::session::Session;
+use crate::store::{JobLookup, TaskLookup, View};
 
 /// How many candidates an error lists.
 const LISTED: usize = 10;
@@ -39,6 +41,91 @@ pub fn task(view: &dyn View, reference: &str) -> Result<TaskName> {
         }
     }
     Err(not_found())
+}
+
+/// Something that can be resumed.
+#[derive(Debug, Clone)]
+pub enum Work {
+    Session(Box<Session>),
+    Job(Box<Job>),
+}
+
+/// A session or a job by its id, by a unique beginning of it, or by the job's name. One that is not finished comes before
+/// finished ones of its name, and then the newest.
+pub fn work(view: &dyn View, reference: &str) -> Result<Work> {
+    check_work(reference)?;
+    if let Some(job) = view.find_jobs(JobLookup::Name(reference), 1)?.pop() {
+        return Ok(Work::Job(Box::new(job)));
+    }
+    let mut found = Vec::new();
+    if let Some(prefix) = id_prefix(reference) {
+        let sessions = view.find_sessions(&prefix, LISTED)?;
+        found.extend(sessions.into_iter().map(|session| Work::Session(Box::new(session))));
+        let jobs = view.find_jobs(JobLookup::IdPrefix(&prefix), LISTED)?;
+        found.extend(jobs.into_iter().map(|job| Work::Job(Box::new(job))));
+    }
+    let what = "session or job";
+    the_one(reference, found, Work::id)
+        .and_then(|only| only.ok_or_else(|| Error::SessionNotFound { reference: reference.to_owned(), what }))
+}
+
+/// As [`work`], but only a job will do.
+pub fn job(view: &dyn View, reference: &str) -> Result<Job> {
+    check_work(reference)?;
+    if let Some(job) = view.find_jobs(JobLookup::Name(reference), 1)?.pop() {
+        return Ok(job);
+    }
+    let found = match id_prefix(reference) {
+        Some(prefix) => view.find_jobs(JobLookup::IdPrefix(&prefix), LISTED)?,
+        None => Vec::new(),
+    };
+    the_one(reference, found, |job| &job.id)?
+        .ok_or_else(|| Error::JobNotFound { reference: reference.to_owned() })
+}
+
+/// As [`work`], but only a session will do.
+pub fn session(view: &dyn View, reference: &str) -> Result<Session> {
+    check_work(reference)?;
+    let found = match id_prefix(reference) {
+        Some(prefix) => view.find_sessions(&prefix, LISTED)?,
+        None => Vec::new(),
+    };
+    let what = "session";
+    the_one(reference, found, |session| &session.id)?
+        .ok_or_else(|| Error::SessionNotFound { reference: reference.to_owned(), what })
+}
+
+impl Work {
+    pub fn id(&self) -> &String {
+        match self {
+            Self::Session(session) => &session.id,
+            Self::Job(job) => &job.id,
+        }
+    }
+}
+
+fn the_one<T>(reference: &str, mut found: Vec<T>, id: impl Fn(&T) -> &String) -> Result<Option<T>> {
+    if found.len() > 1 {
+        let candidates = found.iter().map(|one| id(one).clone()).collect();
+        return Err(Error::AmbiguousWork { reference: reference.to_owned(), candidates });
+    }
+    Ok(found.pop())
+}
+
+fn id_prefix(reference: &str) -> Option<String> {
+    let lower = reference.to_ascii_lowercase();
+    let is_id = lower.len() >= SHORTEST_PREFIX && lower.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
+    is_id.then_some(lower)
+}
+
+/// What no id and no name can be is refused before anything is looked for: it would name a file, too.
+fn check_work(reference: &str) -> Result<()> {
+    let plain = reference.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b));
+    if reference.is_empty() || reference.len() > 128 || reference.starts_with(['.', '-']) || !plain {
+        let shown: String = reference.chars().take(80).collect();
+        return Err(Error::invalid(format!("{shown:?} cannot be the id or the name of a session or job")));
+    }
+    Ok(())
 }
 
 /// A section by its name, with or without `section:` in front, in any case if that is unique.

@@ -45,7 +45,9 @@ pub struct SessionOptions {
     /// By name.
     pub section: Option<String>,
     pub once: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_timeout_ms: Option<u64>,
 }
 

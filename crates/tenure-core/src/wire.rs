@@ -6,8 +6,10 @@ use crate::clock::Timestamp;
 use crate::error::{Error, Locked, Lost, TaskName};
 use crate::event::Event;
 use crate::holder::{Judge, Liveness};
+use crate::job::{Item, ItemState, Job, JobStatus};
 use crate::lease::{Attempt, Lease, Standing};
 use crate::section::Section;
+use crate::session::{DoneTask, Session};
 use crate::store::{Agent, Message};
 use crate::task::{Task, TaskStatus};
 
@@ -150,6 +152,72 @@ pub fn attempt(attempt: &Attempt) -> Value {
     })
 }
 
+/// A session; `done` are the tasks that it is through with.
+pub fn session(session: &Session, status: &str, done: &[DoneTask]) -> Value {
+    json!({
+        "id": session.id,
+        "status": status,
+        "runnerId": session.runner,
+        "startedAt": session.started_at,
+        "updatedAt": session.updated_at,
+        "done": done.iter().map(|task| json!({
+            "taskId": task.task, "key": task.key, "status": task.status.as_str(), "fence": task.fence, "at": task.at,
+        })).collect::<Vec<_>>(),
+        "current": session.current.as_ref().map(|current| json!({
+            "taskId": current.task, "key": current.key, "fence": current.fence, "attempt": current.attempt,
+            "agentSession": current.agent_session,
+        })),
+        "options": session.options,
+        "fence": session.fence,
+        "error": session.error,
+    })
+}
+
+/// A job; `dead_letters` are made with [`item`].
+pub fn job(job: &Job, status: JobStatus, dead_letters: Vec<Value>) -> Value {
+    json!({
+        "id": job.id,
+        "name": job.name,
+        "status": status.as_str(),
+        "total": job.counts.total,
+        "succeeded": job.counts.succeeded,
+        "failed": job.counts.failed,
+        "skipped": job.counts.skipped,
+        "pending": job.counts.pending,
+        "running": job.counts.running,
+        "deadLetter": dead_letters,
+        "command": job.definition.command,
+        "workdir": job.definition.workdir,
+        "source": job.definition.source,
+        "itemsHash": job.definition.items_hash,
+        "options": job.definition.options,
+        "createdAt": job.created_at,
+        "updatedAt": job.updated_at,
+    })
+}
+
+/// An item longer than this is told by its length.
+const LONGEST_VALUE: usize = 16 * 1024;
+
+/// An item of a job with what was tried, newest first.
+pub fn item(item: &Item, history: &[Attempt]) -> Value {
+    let short = item.payload.len() <= LONGEST_VALUE;
+    let value: Value =
+        if short { serde_json::from_str(&item.payload).unwrap_or_default() } else { Value::Null };
+    json!({
+        "item": item.number,
+        "state": item.state.as_str(),
+        "value": value,
+        "bytes": item.payload.len(),
+        "failures": item.failures,
+        "error": item.error,
+        "dueAt": (item.state == ItemState::Pending).then_some(item.due_at),
+        "logPath": history.first().and_then(|attempt| attempt.log_path.as_ref()),
+        "history": history.iter().map(attempt).collect::<Vec<_>>(),
+        "updatedAt": item.updated_at,
+    })
+}
+
 pub fn task_name(name: &TaskName) -> Value {
     json!({"id": name.id, "key": name.key, "title": name.title, "status": name.status.as_str()})
 }
@@ -165,11 +233,19 @@ pub fn details(error: &Error) -> Value {
         Error::DependencyCycle { path } => json!({"cycle": path}),
         Error::InvalidTransition { task, .. } => json!({"taskId": task.id, "status": task.status.as_str()}),
         Error::NotReady { task, blocked_by } => json!({"taskId": task.id, "blockedBy": blocked_by}),
-        Error::TaskNotFound { reference } | Error::LockNotFound { reference } => {
+        Error::TaskNotFound { reference }
+        | Error::LockNotFound { reference }
+        | Error::JobNotFound { reference }
+        | Error::SessionNotFound { reference, .. } => {
             json!({"reference": reference})
         }
         Error::SectionNotFound { name, similar } => json!({"section": name, "similar": similar}),
         Error::AgentNotFound { id } => json!({"agent": id}),
+        Error::AmbiguousWork { reference, candidates } => {
+            json!({"reference": reference, "candidates": candidates})
+        }
+        Error::DefinitionChanged { what, changes } => json!({"what": what, "changes": changes}),
+        Error::WorkLost { what } => json!({"resource": what}),
         Error::PermissionDenied { path: Some(path), .. } => json!({"path": path.to_string_lossy()}),
         Error::StoreTooNew { found, known } => json!({"found": found, "known": known}),
         Error::NotInitialized { start, .. } => json!({"path": start.to_string_lossy()}),

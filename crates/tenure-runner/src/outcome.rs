@@ -116,6 +116,7 @@ fn say(
         if let Some(id) = s.lease.resource.task_id()
             && let Some(task) = tx.task(&id, &eyes)?
         {
+            note_end(tx, s, &task)?;
             return Ok(Said::Itself(Box::new(task)));
         }
     }
@@ -133,6 +134,7 @@ fn say(
     };
     match finished {
         Ok(finished) => {
+            note_end(tx, s, &finished.task)?;
             let task = Box::new(finished.task);
             Ok(not_started.map_or(Said::ByItsEnd(task.clone()), |why| Said::NotStarted(why, task)))
         }
@@ -142,6 +144,10 @@ fn say(
         }
         Err(error) => Err(error),
     }
+}
+
+fn note_end(tx: &mut dyn Tx, s: &Supervision<'_>, task: &Task) -> Result<()> {
+    s.steps.map_or(Ok(()), |steps| steps.ended(tx, task))
 }
 
 fn reason(word: &Word) -> String {

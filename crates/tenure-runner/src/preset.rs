@@ -76,6 +76,27 @@ pub struct AgentCommand {
     pub env: BTreeMap<String, String>,
 }
 
+impl AgentCommand {
+    /// The arguments with which the agent goes on with a conversation of its own, if it is one that can.
+    pub fn resuming(&self, conversation: &str) -> Option<Vec<String>> {
+        let mut args = self.args.clone();
+        match self.program.file_name().and_then(OsStr::to_str) {
+            Some("claude") => args.extend(["--resume".to_owned(), conversation.to_owned()]),
+            Some("codex") if args.first().is_some_and(|word| word == "exec") => {
+                // The options of `exec` come before its subcommand, and what is read from standard input is named last.
+                let reads = args.last().is_some_and(|word| word == "-");
+                if reads {
+                    args.pop();
+                }
+                args.extend(["resume".to_owned(), conversation.to_owned()]);
+                args.extend(reads.then(|| "-".to_owned()));
+            }
+            _ => return None,
+        }
+        Some(args)
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PresetError {
@@ -192,6 +213,18 @@ mod tests {
         assert_eq!(args("codex"), "exec --json -s workspace-write -");
         assert_eq!(args("gemini"), "-o stream-json --approval-mode yolo");
         assert_eq!(args("opencode"), "run");
+    }
+
+    #[test]
+    fn agents_that_can_go_on_with_their_own_conversation() {
+        let project = Project::new(&["claude", "codex", "gemini"]);
+        let args = |name| {
+            let agent = project.resolve(name, &BTreeMap::new()).unwrap();
+            agent.resuming("c1").map(|args| args.join(" "))
+        };
+        assert!(args("claude").unwrap().ends_with("Bash(tenure:*) --resume c1"));
+        assert_eq!(args("codex").unwrap(), "exec --json -s workspace-write resume c1 -");
+        assert_eq!(args("gemini"), None);
     }
 
     #[test]

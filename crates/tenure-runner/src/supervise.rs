@@ -16,7 +16,7 @@ use tenure_core::error::TaskName;
 use tenure_core::holder::{Caller, Incarnation};
 use tenure_core::kernel::{self, Beat};
 use tenure_core::lease::{Attempt, Lease};
-use tenure_core::store::{Durability, Store};
+use tenure_core::store::{Durability, Store, Tx};
 use tenure_core::task::Task;
 use tenure_core::{Error, Result, World};
 
@@ -60,6 +60,16 @@ pub struct Supervision<'a> {
     pub keep_section: bool,
     /// What else may end the work.
     pub limits: Option<&'a dyn Limits>,
+    /// What is written with each step, in the same transaction.
+    pub steps: Option<&'a dyn Steps>,
+}
+
+/// Whoever keeps a record of the work's steps: it is written with them or not at all.
+pub trait Steps {
+    /// The attempt is about to begin. An error here keeps it from it.
+    fn begun(&self, tx: &mut dyn Tx, attempt: &Attempt) -> Result<()>;
+    /// The task is as it is now.
+    fn ended(&self, tx: &mut dyn Tx, task: &Task) -> Result<()>;
 }
 
 /// Bounds on the work itself, looked at while it goes on.
@@ -176,7 +186,11 @@ fn begin(s: &Supervision<'_>, caller: &Caller) -> Result<Attempt> {
             if ending::is_in_the_way(tx, &s.world, &lease.resource, &around_us)? {
                 return Ok(None);
             }
-            kernel::begin_attempt(tx, &s.world, &lease, s.me, s.log_path.clone()).map(Some)
+            let attempt = kernel::begin_attempt(tx, &s.world, &lease, s.me, s.log_path.clone())?;
+            if let Some(steps) = s.steps {
+                steps.begun(tx, &attempt)?;
+            }
+            Ok(Some(attempt))
         })?;
         if let Some(attempt) = begun {
             return Ok(attempt);
@@ -211,7 +225,7 @@ fn run(
     let foreground = pid_of(pid).and_then(Foreground::hand_to);
     // From here on nothing may return before the child is gone.
     let event = match s.store.write(Durability::Process, |tx| kernel::note_pid(tx, &mut attempt, pid)) {
-        Ok(()) => watch_over(s.signals, s.limits, pid, &mut heart, foreground.as_ref()),
+        Ok(()) => watch_over(s.signals, s.limits, pid, Some(&mut heart), foreground.as_ref()),
         Err(error) => Event::Lost(Loss::Unreachable(Box::new(error))),
     };
     let manner = match &event {
@@ -240,7 +254,7 @@ fn run(
 }
 
 /// Ends the command and everything that it has left behind.
-fn end_all(child: &mut Child, attempt: &Attempt, manner: Manner) -> (Vec<Survivor>, Exit) {
+pub(crate) fn end_all(child: &mut Child, attempt: &Attempt, manner: Manner) -> (Vec<Survivor>, Exit) {
     // The child is not collected yet, so its number is its own, and its group's.
     let bond = Bond { mark: attempt.id.as_str(), group: Some(child.id()) };
     let (survivors, stuck) = match processes::end(bond, manner) {

@@ -38,7 +38,7 @@ pub(crate) fn watch_over(
     signals: &dyn Signals,
     limits: Option<&dyn Limits>,
     pid: u32,
-    heart: &mut Heart<'_>,
+    mut heart: Option<&mut Heart<'_>>,
     foreground: Option<&Foreground>,
 ) -> Event {
     let watched = processes::watch(pid);
@@ -56,14 +56,16 @@ pub(crate) fn watch_over(
             return Event::Signalled(signal);
         }
         let mut fds = vec![signals.as_fd()];
-        fds.extend(heart.thread.is_some().then(|| heart.news.as_fd()));
+        let beats = heart.as_deref().filter(|heart| heart.thread.is_some());
+        fds.extend(beats.map(|heart| heart.news.as_fd()));
         let beating = fds.len() > 1;
         fds.extend(watched.as_ref().map(AsFd::as_fd));
         fds.extend(foreground.map(AsFd::as_fd));
         let woken = until_any(&fds, limit);
         if beating && woken.get(1) == Some(&true) {
             // It has fallen silent: there is nothing left to renew, and maybe nothing left to work for.
-            match heart.thread.take().map(ScopedJoinHandle::join) {
+            let thread = heart.as_deref_mut().and_then(|heart| heart.thread.take());
+            match thread.map(ScopedJoinHandle::join) {
                 Some(Ok(Beaten::Lost(loss))) => return Event::Lost(loss),
                 Some(Err(_)) => return Event::Lost(Loss::Unreachable(Box::new(broken_heart()))),
                 _ => {}
@@ -79,6 +81,12 @@ pub(crate) fn watch_over(
 fn has_exited(pid: u32) -> bool {
     let asked = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     pid_of(pid).is_none_or(|pid| !matches!(waitid(WaitId::Pid(pid), asked), Ok(None)))
+}
+
+/// The code with which a child has exited, also without collecting it. None if a signal ended it.
+pub(crate) fn exit_of(pid: u32) -> Option<i32> {
+    let asked = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    waitid(WaitId::Pid(pid_of(pid)?), asked).ok().flatten()?.exit_status()
 }
 
 pub(crate) fn pid_of(number: u32) -> Option<Pid> {

@@ -7,8 +7,8 @@ use clap::{ArgAction, Args, Parser, Subcommand};
 
 use crate::app::parse_duration;
 use crate::commands::{
-    agents, completions, config, demo, events, exclusive, hooks, init, keep_lease, locks, man, msg, projects,
-    runners, sections, start_attempt, status, store, tasks, whoami, why,
+    agents, completions, config, demo, events, exclusive, hooks, init, jobs, keep_lease, locks, man, msg,
+    projects, resume, runners, sections, sessions, start_attempt, status, store, tasks, whoami, why,
 };
 use crate::printer::CommandName;
 
@@ -86,6 +86,11 @@ pub(crate) enum Command {
     Events(events::Args),
     #[command(visible_alias = "runner")]
     Runners(runners::Args),
+    #[command(visible_alias = "job")]
+    Jobs(Box<jobs::Args>),
+    #[command(visible_alias = "session")]
+    Sessions(sessions::Args),
+    Resume(resume::Args),
     Projects(projects::Args),
     Exclusive(exclusive::Args),
     Hooks(hooks::Args),
@@ -114,6 +119,9 @@ impl Command {
             Self::Msg(args) => ("msg", Some(args.subcommand())),
             Self::Events(_) => ("events", None),
             Self::Runners(args) => ("runners", Some(args.subcommand())),
+            Self::Jobs(args) => ("jobs", Some(args.subcommand())),
+            Self::Sessions(args) => ("sessions", Some(args.subcommand())),
+            Self::Resume(_) => ("resume", None),
             Self::Projects(args) => ("projects", Some(args.subcommand())),
             Self::Exclusive(args) => ("exclusive", Some(args.subcommand())),
             Self::Hooks(args) => ("hooks", Some(args.subcommand())),

@@ -10,8 +10,8 @@ use clap::{Args, Command};
 
 use crate::cli::Global;
 use crate::commands::{
-    agents, completions, config, demo, events, exclusive, hooks, init, keep_lease, locks, man, msg, projects,
-    runners, sections, start_attempt, status, store, tasks, whoami, why,
+    agents, completions, config, demo, events, exclusive, hooks, init, jobs, keep_lease, locks, man, msg,
+    projects, resume, runners, sections, sessions, start_attempt, status, store, tasks, whoami, why,
 };
 
 /// A command's name, its other name, and what gives it its arguments.
@@ -30,6 +30,9 @@ const COMMANDS: &[Entry] = &[
     ("msg", Some("messages"), msg::Args::augment_args),
     ("events", None, events::Args::augment_args),
     ("runners", Some("runner"), runners::Args::augment_args),
+    ("jobs", Some("job"), jobs::Args::augment_args),
+    ("sessions", Some("session"), sessions::Args::augment_args),
+    ("resume", None, resume::Args::augment_args),
     ("projects", None, projects::Args::augment_args),
     ("exclusive", None, exclusive::Args::augment_args),
     ("hooks", None, hooks::Args::augment_args),

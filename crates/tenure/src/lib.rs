@@ -14,6 +14,7 @@ mod clearing;
 mod cli;
 mod commands;
 mod env;
+mod gate;
 mod hooks;
 mod identity;
 mod interrupt;

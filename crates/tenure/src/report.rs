@@ -134,6 +134,20 @@ impl From<Error> for Report {
             Error::AgentNotFound { .. } => {
                 report.hints.push(Hint::new("see all agents", "tenure agents list"));
             }
+            Error::JobNotFound { .. } => report.hints.push(Hint::new("see all jobs", "tenure jobs list")),
+            Error::SessionNotFound { .. } => {
+                report.hints.push(Hint::new("see all sessions", "tenure sessions list"));
+                report.hints.push(Hint::new("see all jobs", "tenure jobs list"));
+            }
+            Error::AmbiguousWork { candidates, .. } => {
+                report.context.extend(candidates.iter().map(|id| format!("  {id}")));
+                report.message =
+                    format!("that could be {} of them; name one by its whole id", candidates.len());
+            }
+            Error::DefinitionChanged { changes, what } => {
+                report.context.extend(changes.iter().map(|change| format!("  {change}")));
+                report.message = format!("{what} is no longer defined as it was");
+            }
             Error::LockNotFound { .. } => report.hints.push(Hint::new("see all locks", "tenure locks list")),
             Error::SectionNotFound { similar, .. } => match similar.first() {
                 Some(name) => report.hints.push(Hint::new(

@@ -100,10 +100,7 @@ impl Source {
         if let Self::Postgres { options, .. } = &mut source {
             options.patience = options.patience.min((ttl / 6).clamp(BEAT_PATIENCE.0, BEAT_PATIENCE.1));
         }
-        Ok(match source.open()? {
-            Backend::Sqlite(store) => store,
-            Backend::Postgres(store) => store,
-        })
+        source.open().map(Backend::boxed)
     }
 
     /// For people. Never with a password.
@@ -144,6 +141,13 @@ impl Backend {
         match self {
             Self::Sqlite(store) => store.as_ref(),
             Self::Postgres(store) => store.as_ref(),
+        }
+    }
+
+    pub(crate) fn boxed(self) -> Box<dyn Store> {
+        match self {
+            Self::Sqlite(store) => store,
+            Self::Postgres(store) => store,
         }
     }
 

@@ -6,8 +6,9 @@
 use serde_json::json;
 
 use super::acquire::Terms;
+use super::attempt;
 use super::end::{bury, close};
-use super::resource::acquire_resource;
+use super::resource::{acquire_resource, renew_resource};
 use super::standing::stands;
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
@@ -109,6 +110,25 @@ fn grant(tx: &mut dyn Tx, world: &World<'_>, caller: &Caller, item: Item, terms:
         // Only somebody who writes by other means holds what is pending.
         Err(_) => Ok(NextItem::Busy),
     }
+}
+
+/// Keeps the item, or takes it up again if nothing but time has ended its lease. False if it is no longer the holder's.
+pub fn renew_item(tx: &mut dyn Tx, world: &World<'_>, held: &Lease) -> Result<bool> {
+    let Some((job, number)) = item_of(held) else { return Ok(false) };
+    tx.lock(&held.resource)?;
+    let latest = tx.latest_lease(&held.resource)?.filter(|latest| latest.fence == held.fence);
+    if let Some(lease) = latest.filter(|lease| lease.ended.is_some())
+        && stands(&lease, tx.now(), world.judge) == Standing::Expired
+    {
+        // A clean-up had put it back. Nobody was given it since, or there would be a later grant.
+        let Some(item) = tx.item(job, number)?.filter(|item| item.state == ItemState::Pending) else {
+            return Ok(false);
+        };
+        let running = Item { state: ItemState::Running, updated_at: tx.now(), ..item.clone() };
+        save(tx, &item, &running, &held.holder.id, Some(held))?;
+        attempt::mark_running(tx, held)?;
+    }
+    Ok(renew_resource(tx, world, held, None)?.is_some())
 }
 
 /// The holder's word on its item, accepted only under the latest grant (L8) and applied once.

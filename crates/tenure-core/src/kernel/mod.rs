@@ -27,7 +27,7 @@ pub use attempt::{
     unfinished_attempts,
 };
 pub use end::{Finished, Forced, break_off, bury_lapsed, finish, force, let_go};
-pub use item::{FinishedItem, ItemGrant, ItemOutcome, NextItem, finish_item, take_item};
+pub use item::{FinishedItem, ItemGrant, ItemOutcome, NextItem, finish_item, renew_item, take_item};
 pub(crate) use item::{lock_job, move_job, settle_job};
 pub use line::{join_line, leave_line, waiting_before};
 pub use reconcile::{Repairs, reconcile};

@@ -55,7 +55,7 @@ fn refuse_a_second(tx: &mut dyn Tx, world: &World<'_>, name: &str, definition: &
             format!("tenure resume {name}"),
         ));
     }
-    Err(Error::DefinitionChanged { what: format!("job {name}"), changes, unfinished: true })
+    Err(Error::DefinitionChanged { what: format!("job {name}"), changes })
 }
 
 fn held(tx: &dyn Tx, world: &World<'_>, job: &Job) -> Result<Error> {
@@ -173,7 +173,7 @@ pub fn change_definition(
         .fence(lease.fence)
         .detail(json!({"job": job.id, "name": job.name, "changes": changes}));
     tx.append(event)?;
-    lock_job(tx, &job.id)
+    settle_job(tx, &job.id, &lease.holder.id)
 }
 
 /// Drops items that are not being worked on and were not finished.

@@ -1,21 +1,24 @@
 //! One attempt by an agent: its prompt on standard input, its output into a log, its time bounded.
 
-use std::fs::File;
-use std::io::{Seek, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use tenure_core::id::Fence;
 use tenure_core::kernel::{self, Grant};
-use tenure_core::{Clock, Error, Result};
+use tenure_core::lease::{Attempt, Lease};
+use tenure_core::rules::{Step, checkpoint};
+use tenure_core::store::{Durability, Tx};
+use tenure_core::task::Task;
+use tenure_core::{Clock, Error, Result, World};
 
 use super::listening::{Ear, listen};
 use super::output::{AttemptLog, LastWord};
 use super::place::Seat;
-use super::{Purpose, Site};
-use crate::supervise::{Ended, Exit, Limits, Look, Supervision, supervise};
+use super::{Purpose, Site, conversation};
+use crate::beat::OpenStore;
+use crate::input::private_input;
+use crate::supervise::{Ended, Exit, Limits, Look, Steps, Supervision, supervise};
 
 /// How an attempt went, for the log and for the health of its preset.
 pub(super) struct Report {
@@ -51,7 +54,14 @@ pub(super) fn preset_for(site: &Site<'_>, purpose: Purpose) -> String {
     }
 }
 
-pub(super) fn attempt(site: &Site<'_>, seat: &Seat, grant: &Grant, purpose: Purpose) -> Result<Report> {
+/// `conversation`: the agent's own name for the one in which this task was interrupted.
+pub(super) fn attempt(
+    site: &Site<'_>,
+    seat: &Seat,
+    grant: &Grant,
+    purpose: Purpose,
+    conversation: Option<&str>,
+) -> Result<Report> {
     let task = &grant.task;
     let name = kernel::name_of(task);
     let folder = site.orders.root.join(".tenure").join("logs");
@@ -61,10 +71,10 @@ pub(super) fn attempt(site: &Site<'_>, seat: &Seat, grant: &Grant, purpose: Purp
     site.log.line(&format!("Log of {}: {log_path}", task.key));
 
     let prompt = site.outside.prompt(task, purpose)?;
-    let input = private_input(&folder, &prompt)?;
+    let input = private_input(&folder, &prompt).map_err(|e| broken("its prompt cannot be written", &e))?;
     let (reader, writer) = std::io::pipe().map_err(|e| broken("no pipe for its output", &e))?;
     let errors = writer.try_clone().map_err(|e| broken("no pipe for its output", &e))?;
-    let mut command = site.outside.agent(&preset_for(site, purpose))?;
+    let mut command = site.outside.agent(&preset_for(site, purpose), conversation)?;
     command
         .current_dir(&site.orders.workdir)
         .stdin(Stdio::from(input))
@@ -94,10 +104,21 @@ pub(super) fn attempt(site: &Site<'_>, seat: &Seat, grant: &Grant, purpose: Purp
     let begun = Instant::now();
     let supervised = std::thread::scope(|scope| {
         let (log, last, ear) = (&log, &last, &ear);
+        let (open, world, session) = (site.open, site.world, &seat.session);
+        let mut named = None;
+        let mut scribe = move |line: &[u8]| {
+            if let Some(name) = conversation::name_in(line)
+                && named.as_ref() != Some(&name)
+                && note_conversation(open, &world, session, &name)
+            {
+                named = Some(name);
+            }
+        };
         std::thread::Builder::new()
             .name("output".into())
-            .spawn_scoped(scope, move || listener.run(log, last))
+            .spawn_scoped(scope, move || listener.run(log, last, &mut scribe))
             .map_err(|e| broken("its output cannot be read", &e))?;
+        let steps = Checkpoints { world: site.world, session: &seat.session, fence: grant.lease.fence };
         let supervision = Supervision {
             store: site.store,
             open: site.open,
@@ -114,6 +135,7 @@ pub(super) fn attempt(site: &Site<'_>, seat: &Seat, grant: &Grant, purpose: Purp
             section_ttl: Some(site.orders.timing.section_ttl),
             keep_section: true,
             limits: Some(&limits),
+            steps: Some(&steps),
         };
         let supervised = supervise(&supervision, &mut command);
         ear.close();
@@ -124,6 +146,36 @@ pub(super) fn attempt(site: &Site<'_>, seat: &Seat, grant: &Grant, purpose: Purp
     }
     let said = last_words(&log);
     Ok(Report { ended: supervised.ended, took: begun.elapsed(), said })
+}
+
+/// The session's checkpoint, written with the steps of the attempt.
+struct Checkpoints<'a> {
+    world: World<'a>,
+    session: &'a Lease,
+    /// Of the task.
+    fence: Fence,
+}
+
+impl Steps for Checkpoints<'_> {
+    fn begun(&self, tx: &mut dyn Tx, attempt: &Attempt) -> Result<()> {
+        if checkpoint(tx, &self.world, self.session, Step::Begun(attempt))? {
+            return Ok(());
+        }
+        Err(Error::WorkLost { what: self.session.resource.to_string() })
+    }
+
+    /// What was done is done, also when the session is another's by now.
+    fn ended(&self, tx: &mut dyn Tx, task: &Task) -> Result<()> {
+        checkpoint(tx, &self.world, self.session, Step::LetGo { task, fence: self.fence }).map(drop)
+    }
+}
+
+/// With a handle of its own: whoever listens to the agent is a thread of its own. False if it is to be tried again.
+fn note_conversation(open: OpenStore<'_>, world: &World<'_>, session: &Lease, name: &str) -> bool {
+    let noted = open().and_then(|store| {
+        store.write(Durability::Power, |tx| checkpoint(tx, world, session, Step::Named(name)))
+    });
+    noted.is_ok()
 }
 
 /// Silence and the whole duration, both bounded.
@@ -158,25 +210,6 @@ impl Limits for Bounds<'_> {
 fn last_words(log: &Mutex<AttemptLog>) -> Option<String> {
     let log = log.lock().ok()?;
     log.tail().iter().rev().find(|line| !line.trim().is_empty()).cloned()
-}
-
-/// A prompt may hold anything, so it is never an argument: a file without a name, readable by us alone.
-fn private_input(folder: &Path, prompt: &str) -> Result<File> {
-    let make = || -> std::io::Result<File> {
-        super::log::private_folder(folder)?;
-        let path = folder.join(format!(".prompt-{}-{:x}", std::process::id(), rand_suffix()));
-        let mut file = File::options().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
-        std::fs::remove_file(&path)?;
-        file.write_all(prompt.as_bytes())?;
-        file.rewind()?;
-        Ok(file)
-    };
-    make().map_err(|e| broken("its prompt cannot be written", &e))
-}
-
-/// Enough to tell two prompts of one process apart.
-fn rand_suffix() -> u128 {
-    Instant::now().elapsed().as_nanos() ^ u128::from(std::process::id())
 }
 
 fn broken(what: &str, error: &std::io::Error) -> Error {

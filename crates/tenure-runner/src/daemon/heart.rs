@@ -51,6 +51,7 @@ pub(super) fn beside<T>(
         orders: site.orders,
         outside: site.outside,
         slot: seat.slot.clone(),
+        session: seat.session.clone(),
         id: seat.runner.id.clone(),
     };
     std::thread::scope(|scope| {
@@ -73,6 +74,7 @@ struct Heart<'a> {
     orders: &'a Orders,
     outside: &'a dyn Outside,
     slot: Lease,
+    session: Lease,
     id: String,
 }
 
@@ -93,7 +95,8 @@ impl Heart<'_> {
             }
             let Some(store) = &store else { continue };
             let beaten = store.write(Durability::Process, |tx| {
-                let held = kernel::renew_resource(tx, &self.world, &self.slot, None)?;
+                let held = kernel::renew_resource(tx, &self.world, &self.slot, None)?
+                    .and(kernel::renew_resource(tx, &self.world, &self.session, None)?);
                 let row = match tx.runner(&self.id)? {
                     Some(row) if held.is_some() => Some(Runner { heartbeat_at: tx.now(), ..row }),
                     _ => None,
@@ -106,7 +109,7 @@ impl Heart<'_> {
             match beaten {
                 Ok((true, Some(row))) => self.outside.announce(&row, self.orders.section_name()),
                 Ok((false, _)) => {
-                    pulse.lose("another runner has this place now".to_owned());
+                    pulse.lose("another runner has this place or this session now".to_owned());
                     return;
                 }
                 // A busy store is tried again with the next beat; the place lasts for several.

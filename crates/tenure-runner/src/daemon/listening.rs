@@ -22,20 +22,20 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The supervisor's end: says when it is over.
 #[derive(Debug)]
-pub(super) struct Ear {
+pub(crate) struct Ear {
     stop: Mutex<Option<UnixStream>>,
     done: Mutex<Receiver<()>>,
 }
 
 /// The reader's end, for a thread of its own.
 #[derive(Debug)]
-pub(super) struct Listener {
+pub(crate) struct Listener {
     from: PipeReader,
     stopped: UnixStream,
     done: SyncSender<()>,
 }
 
-pub(super) fn listen(from: PipeReader) -> std::io::Result<(Ear, Listener)> {
+pub(crate) fn listen(from: PipeReader) -> std::io::Result<(Ear, Listener)> {
     let (stop, stopped) = UnixStream::pair()?;
     let (done, heard) = sync_channel(1);
     let ear = Ear { stop: Mutex::new(Some(stop)), done: Mutex::new(heard) };
@@ -44,7 +44,7 @@ pub(super) fn listen(from: PipeReader) -> std::io::Result<(Ear, Listener)> {
 
 impl Ear {
     /// The agent is over. Comes back when what it has printed is written down.
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         if let Ok(mut stop) = self.stop.lock()
             && stop.take().is_some()
             && let Ok(done) = self.done.lock()
@@ -55,7 +55,7 @@ impl Ear {
 }
 
 impl Listener {
-    pub(super) fn run(self, log: &Mutex<AttemptLog>, last: &LastWord) {
+    pub(crate) fn run(self, log: &Mutex<AttemptLog>, last: &LastWord, heard: &mut dyn FnMut(&[u8])) {
         let mut looks = 0;
         let more = || loop {
             if looks > LAST_LOOKS {
@@ -75,7 +75,7 @@ impl Listener {
                 return false;
             }
         };
-        pump(&self.from, more, log, last);
+        pump(&self.from, more, log, last, heard);
         let _ = self.done.try_send(());
     }
 }
@@ -96,7 +96,7 @@ mod tests {
         std::thread::scope(|scope| {
             let last = LastWord::default();
             let log = &log;
-            scope.spawn(move || listener.run(log, &last));
+            scope.spawn(move || listener.run(log, &last, &mut |_| ()));
             writer.write_all(b"one\ntwo").unwrap();
             ear.close();
         });

@@ -47,7 +47,7 @@ impl DaemonLog {
     }
 }
 
-pub(super) fn private_folder(folder: &Path) -> std::io::Result<()> {
+pub(crate) fn private_folder(folder: &Path) -> std::io::Result<()> {
     fs::DirBuilder::new().mode(0o700).recursive(true).create(folder)
 }
 

@@ -29,9 +29,15 @@ pub(super) fn for_work(
     tx: &mut dyn Tx,
     site: &Site<'_>,
     seat: &Seat,
+    interrupted: Option<&TaskId>,
     section: Option<&Lease>,
     terms: &Terms,
 ) -> Result<Found> {
+    if let Some(id) = interrupted
+        && let Found::Task(grant, purpose) = interrupted_task(tx, site, seat, id, terms)?
+    {
+        return Ok(Found::Task(grant, purpose));
+    }
     if let Some(id) = &site.orders.task {
         return one_task(tx, site, seat, id, terms);
     }
@@ -66,6 +72,22 @@ fn leave_for(tx: &mut dyn Tx, site: &Site<'_>, section: Option<&Lease>, grant: &
         Some(kept) => kernel::release_resource(tx, &site.world, kept, EndReason::Released),
         None => Ok(()),
     }
+}
+
+/// The task at which the session was interrupted comes first, if it is still to be done. Its status decides that, not the
+/// checkpoint: it may have been finished, deleted or moved meanwhile.
+fn interrupted_task(
+    tx: &mut dyn Tx,
+    site: &Site<'_>,
+    seat: &Seat,
+    id: &TaskId,
+    terms: &Terms,
+) -> Result<Found> {
+    let eyes = site.world.eyes(tx, Some(&seat.caller.holder))?;
+    let Some(task) = tx.task(id, &eyes)? else { return Ok(Found::Nothing) };
+    let wanted = site.orders.section.as_ref().map(|(id, _)| id);
+    let here = wanted.is_none_or(|wanted| task.section.as_ref().is_some_and(|s| s.id == *wanted));
+    if here { one_task(tx, site, seat, id, terms) } else { Ok(Found::Nothing) }
 }
 
 fn one_task(tx: &mut dyn Tx, site: &Site<'_>, seat: &Seat, id: &TaskId, terms: &Terms) -> Result<Found> {

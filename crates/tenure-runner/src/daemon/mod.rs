@@ -5,8 +5,9 @@
 //! behind it, if not by itself then by the next reconcile.
 
 mod agent;
+mod conversation;
 mod heart;
-mod listening;
+pub(crate) mod listening;
 pub mod log;
 mod look;
 pub mod output;
@@ -23,6 +24,7 @@ use std::time::Duration;
 use tenure_core::holder::Incarnation;
 use tenure_core::id::{SectionId, TaskId};
 use tenure_core::runner::{Runner, RunnerStatus};
+use tenure_core::session::{Current, SessionOptions, SessionState};
 use tenure_core::store::Store;
 use tenure_core::task::Task;
 use tenure_core::{Clock, Result, World};
@@ -50,12 +52,22 @@ pub struct Orders {
     pub reviewer: Option<String>,
     pub places: u32,
     pub timing: Timing,
+    pub session: SessionOrders,
 }
 
 impl Orders {
     fn section_name(&self) -> Option<&str> {
         self.section.as_ref().map(|(_, name)| name.as_str())
     }
+}
+
+/// Which session this run is a part of.
+#[derive(Debug, Clone)]
+pub struct SessionOrders {
+    pub id: String,
+    pub options: SessionOptions,
+    /// Where the run before was interrupted.
+    pub interrupted: Option<Current>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -84,7 +96,8 @@ pub enum Purpose {
 /// What the program around the runner does for it.
 pub trait Outside: Sync {
     /// The agent of that preset, as a command that crosses the threshold, with its environment but no input yet.
-    fn agent(&self, preset: &str) -> Result<Command>;
+    /// With a conversation's name, it goes on with that, if it is one that can.
+    fn agent(&self, preset: &str, conversation: Option<&str>) -> Result<Command>;
     fn prompt(&self, task: &Task, purpose: Purpose) -> Result<String>;
     /// The runner's row has changed: the directory wants to know. Never in the way.
     fn announce(&self, runner: &Runner, section: Option<&str>);
@@ -156,7 +169,13 @@ pub fn run(site: &Site<'_>, started: &mut dyn FnMut(&Runner)) -> Result<Summary>
         Ok(_) => (RunnerStatus::Completed, None),
         Err(error) => (RunnerStatus::Failed, Some(error.to_string())),
     };
-    place::give_up(site, &mut seat, status, error.clone());
+    // Stopped on purpose it is interrupted, and can be resumed.
+    let session = match &worked {
+        Ok(tally) if tally.stopped_by.is_some() => SessionState::Open,
+        Ok(_) => SessionState::Completed,
+        Err(_) => SessionState::Failed,
+    };
+    place::give_up(site, &mut seat, status, session, error.clone());
     if let Some(error) = &error {
         site.log.line(&format!("Runner failed: {error}"));
         site.outside.happened(Happening::RunnerFailed(&seat.runner));

@@ -39,6 +39,20 @@ impl AttemptLog {
         Self { path, file, written: 0, tail: Vec::new(), clock }
     }
 
+    /// One whose file is made when there is something to write: most of a job's items print nothing.
+    pub fn lazy(folder: &Path, name: &str, clock: Arc<dyn Clock>) -> Self {
+        let path = folder.join(format!("{name}.log"));
+        Self { path, file: None, written: 0, tail: Vec::new(), clock }
+    }
+
+    /// Makes the file, if there is none yet.
+    pub fn ensure(&mut self) {
+        if self.file.is_none() && self.written == 0 {
+            let folder = self.path.parent().map_or(Ok(()), private_folder);
+            self.file = folder.and_then(|()| open(&self.path)).ok();
+        }
+    }
+
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -52,6 +66,7 @@ impl AttemptLog {
         let text = String::from_utf8_lossy(bytes);
         let shown = escape_line(text.trim_end_matches('\r'));
         let line = format!("[{}] {shown}\n", self.clock.now());
+        self.ensure();
         if self.written + line.len() as u64 > FULL {
             self.rotate();
         }
@@ -107,7 +122,15 @@ impl LastWord {
 }
 
 /// Reads until everybody who could write has let go of the pipe, or `more` says that nothing more is to be expected.
-pub fn pump(mut from: impl Read, mut more: impl FnMut() -> bool, log: &Mutex<AttemptLog>, last: &LastWord) {
+///
+/// `heard` gets every line as it was printed.
+pub fn pump(
+    mut from: impl Read,
+    mut more: impl FnMut() -> bool,
+    log: &Mutex<AttemptLog>,
+    last: &LastWord,
+    heard: &mut dyn FnMut(&[u8]),
+) {
     let mut buffer = vec![0; LONGEST_LINE];
     let mut line: Vec<u8> = Vec::new();
     while more() {
@@ -130,6 +153,7 @@ pub fn pump(mut from: impl Read, mut more: impl FnMut() -> bool, log: &Mutex<Att
                     line.pop();
                 }
                 if ended || line.len() == LONGEST_LINE {
+                    heard(&line);
                     log.line(&line);
                     line.clear();
                 }
@@ -149,7 +173,7 @@ mod tests {
     fn logged(bytes: &[u8]) -> (tempfile::TempDir, Mutex<AttemptLog>) {
         let folder = tempfile::tempdir().unwrap();
         let log = Mutex::new(AttemptLog::create(folder.path(), "a", Arc::new(SystemClock)));
-        pump(bytes, || true, &log, &LastWord::default());
+        pump(bytes, || true, &log, &LastWord::default(), &mut |_| ());
         (folder, log)
     }
 
@@ -180,7 +204,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let log = Mutex::new(AttemptLog::create(folder.path(), "a", Arc::new(SystemClock)));
         let flood = io::repeat(b'x').take(40 * 1024 * 1024);
-        pump(flood, || true, &log, &LastWord::default());
+        pump(flood, || true, &log, &LastWord::default(), &mut |_| ());
         let sizes: Vec<u64> =
             fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().metadata().unwrap().len()).collect();
         assert_eq!(sizes.len(), 2);

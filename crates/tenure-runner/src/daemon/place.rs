@@ -6,7 +6,9 @@ use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::holder::{Caller, Holder};
 use tenure_core::kernel::{self, Terms};
 use tenure_core::lease::{EndReason, Lease, Resource, ResourceKind, Standing};
+use tenure_core::rules::{close_session, open_session};
 use tenure_core::runner::{Runner, RunnerStatus};
+use tenure_core::session::SessionState;
 use tenure_core::store::Durability;
 use tenure_core::{Error, Result};
 
@@ -18,6 +20,8 @@ pub(super) struct Seat {
     pub(super) runner: Runner,
     pub(super) caller: Caller,
     pub(super) slot: Lease,
+    /// Of the session.
+    pub(super) session: Lease,
     /// What the reconcile before the start has closed.
     pub(super) lapsed: Vec<(Lease, Standing)>,
 }
@@ -44,6 +48,13 @@ pub(super) fn take(site: &Site<'_>) -> Result<Seat> {
             match kernel::acquire_resource(tx, &site.world, &caller, &place, "of this project", &terms)? {
                 Ok(slot) => {
                     let now = tx.now();
+                    let plan = &site.orders.session;
+                    let (world, options) = (&site.world, &plan.options);
+                    let session = match open_session(tx, world, &caller, &plan.id, options, &terms)? {
+                        Ok((_, lease)) => lease,
+                        // The place goes back with it.
+                        Err(locked) => return Err(Error::Locked(locked)),
+                    };
                     let runner = Runner {
                         id: id.clone(),
                         status: RunnerStatus::Running,
@@ -61,7 +72,7 @@ pub(super) fn take(site: &Site<'_>) -> Result<Seat> {
                     tx.save_runner(&runner)?;
                     let detail = json!({"runner": id, "pid": site.me.process.pid, "preset": runner.preset});
                     tx.append(NewEvent::new(EventKind::RunnerStarted, &id).detail(detail))?;
-                    return Ok(Ok((slot, runner)));
+                    return Ok(Ok((slot, session, runner)));
                 }
                 Err(locked) => {
                     refusal.get_or_insert(locked);
@@ -71,8 +82,8 @@ pub(super) fn take(site: &Site<'_>) -> Result<Seat> {
         Ok(Err(refusal))
     })?;
     match taken {
-        Ok((slot, runner)) => {
-            let seat = Seat { runner, caller, slot, lapsed: repaired.leases };
+        Ok((slot, session, runner)) => {
+            let seat = Seat { runner, caller, slot, session, lapsed: repaired.leases };
             announce(site, &seat.runner);
             Ok(seat)
         }
@@ -103,7 +114,13 @@ pub(super) fn note(
 }
 
 /// The last word: the row, the event and the place, together.
-pub(super) fn give_up(site: &Site<'_>, seat: &mut Seat, status: RunnerStatus, error: Option<String>) {
+pub(super) fn give_up(
+    site: &Site<'_>,
+    seat: &mut Seat,
+    status: RunnerStatus,
+    session: SessionState,
+    error: Option<String>,
+) {
     seat.runner.status = status;
     seat.runner.current_task = None;
     seat.runner.completed_at = Some(site.clock.now());
@@ -116,6 +133,7 @@ pub(super) fn give_up(site: &Site<'_>, seat: &mut Seat, status: RunnerStatus, er
         tx.save_runner(&seat.runner)?;
         let detail = json!({"runner": seat.runner.id, "reason": seat.runner.error});
         tx.append(NewEvent::new(kind, &seat.runner.id).detail(detail))?;
+        close_session(tx, &site.world, &seat.session, session, seat.runner.error.as_deref())?;
         kernel::release_resource(tx, &site.world, &seat.slot, EndReason::Released)
     });
     if let Err(error) = said {

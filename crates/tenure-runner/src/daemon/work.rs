@@ -4,11 +4,12 @@ use std::time::{Duration, Instant};
 
 use tenure_core::kernel::{self, Finish, Grant, Terms};
 use tenure_core::lease::{EndReason, Lease, Resource, Standing};
+use tenure_core::rules::{Step, checkpoint};
 use tenure_core::runner::RunnerStatus;
+use tenure_core::session::Current;
 use tenure_core::store::Durability;
 use tenure_core::task::TaskStatus;
 use tenure_core::{Error, Result};
-use tenure_lock::should_skip_database;
 
 use super::heart::Pulse;
 use super::look::{self, Found};
@@ -16,6 +17,7 @@ use super::place::{Seat, note};
 use super::waiting::Wait;
 use super::{Purpose, Site, agent, parking};
 use crate::database::DatabaseFile;
+use crate::lockout::is_locked_out;
 use crate::supervise::Ended;
 
 /// What has been done so far.
@@ -45,6 +47,8 @@ pub(super) struct Loop<'a, 's> {
     /// What another has, and this runner stands in line for.
     pub(super) waiting: Option<Wait>,
     pub(super) unanswered_since: Option<Instant>,
+    /// The task at which the session was interrupted, until it was asked for.
+    pub(super) interrupted: Option<Current>,
     /// The last thing said about why nothing is done, so that it is said once.
     pub(super) said: String,
 }
@@ -59,6 +63,7 @@ pub(super) fn through(site: &Site<'_>, seat: &mut Seat, pulse: &Pulse) -> Result
         idle_since: None,
         waiting: None,
         unanswered_since: None,
+        interrupted: site.orders.session.interrupted.clone(),
         said: String::new(),
     };
     let outcome = loop {
@@ -120,26 +125,12 @@ impl Loop<'_, '_> {
         }
     }
 
-    /// Our own lock file, and that of beads where the project has one: a tool may hold either.
     fn is_locked_out(&mut self) -> bool {
-        let beads = self.site.orders.root.join(".beads");
-        let mut folders = vec![self.site.orders.root.join(".tenure")];
-        if beads.is_dir() {
-            folders.push(beads);
-        }
-        let mut skip = false;
-        for folder in folders {
-            let decision = should_skip_database(&folder);
-            if let Some(line) = decision.log_line() {
-                if decision.skip {
-                    self.say(line);
-                } else {
-                    self.site.log.line(&line);
-                }
-            }
-            skip |= decision.skip;
-        }
-        skip
+        let site = self.site;
+        is_locked_out(
+            &site.orders.root,
+            |skip, line| if skip { self.say(line) } else { site.log.line(&line) },
+        )
     }
 
     fn find(&mut self, seat: &Seat) -> Result<Found> {
@@ -152,8 +143,15 @@ impl Loop<'_, '_> {
         if let Some(name) = section.as_ref().and_then(|l| self.section_name(l)) {
             self.site.log.line(&format!("Checking for next task in {name}..."));
         }
+        let first = self.interrupted.as_ref().map(|current| current.task.clone());
         let (found, kept) = self.site.store.write(Durability::Power, |tx| {
-            let found = look::for_work(tx, self.site, seat, section.as_ref(), &terms)?;
+            let found = look::for_work(tx, self.site, seat, first.as_ref(), section.as_ref(), &terms)?;
+            if let Found::Task(grant, _) = &found {
+                let step = Step::Taken { task: &grant.task, fence: grant.lease.fence };
+                if !checkpoint(tx, &self.site.world, &seat.session, step)? {
+                    return Err(Error::WorkLost { what: seat.session.resource.to_string() });
+                }
+            }
             let kept = match &found {
                 Found::Task(grant, _) => look::section_of(tx, grant)?,
                 _ => None,
@@ -176,6 +174,15 @@ impl Loop<'_, '_> {
         Ok(found)
     }
 
+    /// What the agent called the conversation in which this task was interrupted. Asked for once.
+    fn conversation(&mut self, grant: &Grant, purpose: Purpose) -> Option<String> {
+        let before = self.interrupted.take()?;
+        let same = before.task == grant.task.id && purpose == Purpose::Work;
+        let name = before.agent_session.filter(|_| same)?;
+        self.site.log.line(&format!("Going on with the agent's session {name}"));
+        Some(name)
+    }
+
     fn section_name(&self, lease: &Lease) -> Option<String> {
         let id = lease.resource.section_id()?;
         self.site.store.read(|view| view.section(&id)).ok().flatten().map(|section| section.name)
@@ -195,7 +202,8 @@ impl Loop<'_, '_> {
         }
         note(self.site, seat, RunnerStatus::Running, Some(task.id.clone()));
         log.line(&format!("Working on {}...", task.key));
-        let report = agent::attempt(self.site, seat, grant, purpose);
+        let conversation = self.conversation(grant, purpose);
+        let report = agent::attempt(self.site, seat, grant, purpose, conversation.as_deref());
         note(self.site, seat, RunnerStatus::Running, None);
         let report = match report {
             Ok(report) => report,

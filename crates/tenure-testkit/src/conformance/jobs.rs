@@ -130,7 +130,7 @@ pub(super) fn jobs_are_found_by_name_and_by_the_beginning_of_their_id(fresh: &dy
         f.read(|view| view.find_jobs(lookup, 10)).into_iter().map(|job| job.id).collect()
     };
     assert_eq!(found(JobLookup::Name("nightly")), [new.id.clone(), old.id.clone()], "the open one first");
-    assert_eq!(found(JobLookup::IdPrefix(&old.id)), [old.id.clone()]);
+    assert_eq!(found(JobLookup::IdPrefix(&old.id)), std::slice::from_ref(&old.id));
     assert!(found(JobLookup::Name("night")).is_empty());
     let (all, total) = f.read(|view| view.jobs(1));
     assert_eq!((all[0].id.as_str(), total), (new.id.as_str(), 2), "newest first, and all are counted");
@@ -229,6 +229,26 @@ pub(super) fn a_late_success_counts_while_nobody_was_given_the_item(fresh: &dyn 
     assert_eq!(item(&f, &made, 1).state, ItemState::Pending, "a clean-up has put it back");
     assert_eq!(succeed(&f, &late).job.state, JobState::Completed);
     assert_eq!(item(&f, &made, 1).state, ItemState::Succeeded);
+}
+
+pub(super) fn a_worker_that_slept_takes_its_item_up_again_unless_another_has_it(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    let (made, _) = start(&f, &definition(2));
+    let (ann, bob) = (f.worker("ann", 7), f.worker("bob", 8));
+    let grant = take(&f, &ann, &made);
+    f.begin_attempt(&grant.lease, &ann);
+    let renew = || f.write(|tx| kernel::renew_item(tx, &f.world(), &grant.lease)).unwrap();
+    f.clock.advance(TTL);
+    f.cleanup();
+    assert!(renew());
+    assert_eq!((item(&f, &made, 1).state, job(&f, &made.id).counts.running), (ItemState::Running, 1));
+    assert!(f.read(|view| kernel::unfinished_attempts(view)).is_empty(), "what it runs goes on");
+    assert_eq!(take(&f, &bob, &made).item.number, 2);
+    f.clock.advance(TTL);
+    f.cleanup();
+    assert_eq!(take(&f, &bob, &made).item.number, 1);
+    assert!(!renew());
+    assert_eq!(refused(finish(&f, &grant, ItemOutcome::Succeeded)), ErrorCode::LeaseLost);
 }
 
 pub(super) fn the_items_of_a_dead_worker_are_pending_again_and_its_attempt_is_ending(

@@ -186,6 +186,7 @@ pub fn cases() -> Vec<(&'static str, Case)> {
             items_are_taken_in_order_by_one_worker_each,
             a_success_is_written_once_and_only_under_the_latest_grant,
             a_late_success_counts_while_nobody_was_given_the_item,
+            a_worker_that_slept_takes_its_item_up_again_unless_another_has_it,
             the_items_of_a_dead_worker_are_pending_again_and_its_attempt_is_ending,
             a_failure_is_tried_again_when_it_is_due_and_then_given_up,
             what_would_fail_the_same_way_again_is_not_tried_again,

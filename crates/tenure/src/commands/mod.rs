@@ -14,15 +14,18 @@ pub(crate) mod events;
 pub(crate) mod exclusive;
 pub(crate) mod hooks;
 pub(crate) mod init;
+pub(crate) mod jobs;
 pub(crate) mod keep_lease;
 mod lease_view;
 pub(crate) mod locks;
 pub(crate) mod man;
 pub(crate) mod msg;
 pub(crate) mod projects;
+pub(crate) mod resume;
 mod runner_view;
 pub(crate) mod runners;
 pub(crate) mod sections;
+pub(crate) mod sessions;
 pub(crate) mod start_attempt;
 pub(crate) mod status;
 pub(crate) mod store;
@@ -46,6 +49,9 @@ pub(crate) fn dispatch(app: &mut App<'_>, command: Option<Command>) -> Outcome<O
         Some(Command::Msg(args)) => msg::run(app, args)?,
         Some(Command::Events(args)) => return events::run(app, args),
         Some(Command::Runners(args)) => return runners::run(app, args),
+        Some(Command::Jobs(args)) => return jobs::run(app, *args),
+        Some(Command::Sessions(args)) => sessions::run(app, args)?,
+        Some(Command::Resume(args)) => return resume::run(app, args),
         Some(Command::Projects(args)) => projects::run(app, args)?,
         Some(Command::Exclusive(args)) => return exclusive::run(app, args),
         Some(Command::Hooks(args)) => return hooks::run(app, args),

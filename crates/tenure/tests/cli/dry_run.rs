@@ -39,6 +39,9 @@ const WRITING: &[&[&str]] = &[
     &["projects", "remove"],
     &["projects", "disable"],
     &["projects", "enable"],
+    &["jobs", "cancel", "job"],
+    &["jobs", "retry", "job"],
+    &["resume", "job"],
     &["config", "set", "locking.leaseTtl", "5m"],
     &["config", "set", "locking.leaseTtl", "5m", "--user"],
     &["config", "edit", "--user"],
@@ -65,6 +68,7 @@ fn prepare() -> TestEnv {
     env.later(std::time::Duration::from_mins(1));
     steps(&env, &["tasks claim HELD --agent bob"]);
     env.write("work/plan.md", "## New section\n- [ ] Write it down\n");
+    crate::work_rows::job(&env, "job", None, &[]);
     env.set("EDITOR", "touch").set("PATH", std::env::var("PATH").unwrap());
     env
 }

@@ -10,6 +10,7 @@
 mod support;
 
 mod story;
+mod work_rows;
 
 mod agents;
 mod bad_store;
@@ -24,11 +25,13 @@ mod globals;
 mod help;
 mod hooks;
 mod init;
+mod jobs;
 mod locks;
 mod msg;
 mod permissions;
 mod projects;
 mod sections;
+mod sessions;
 mod status;
 mod tasks;
 mod walk;

@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
+use tenure_core::kernel::ItemOutcome;
 
 use crate::story::steps;
 use crate::support::{Ran, TestEnv};
+use crate::work_rows;
 
 /// Command lines of one command: one that succeeds, and one that fails with this exit code and error code.
 struct Example {
@@ -104,6 +106,19 @@ const EXAMPLES: &[Example] = examples! {
     "runners list": ["runners", "list"] or ["runners", "list", "--ended", "x"] => 2 "INVALID_ARGUMENTS";
     "runners stop": ["runners", "stop"] or ["runners", "stop", "nowhere"] => 4 "RUNNER_NOT_FOUND";
     "runners logs": ["runners", "logs", "--all"] or ["runners", "logs", "nowhere"] => 4 "RUNNER_NOT_FOUND";
+    // Quiet, because they say that they have removed the stale lock.
+    "jobs": ["jobs"] or ["outside", "jobs"] => 3 "NOT_INITIALIZED";
+    "jobs start": ["jobs", "start", "new", "-q", "--items", "list.txt", "--", "true"] or
+        ["jobs", "start", "new", "--items", "nowhere", "--", "true"] => 2 "INVALID_ARGUMENTS";
+    "jobs work": ["jobs", "work", "job", "-q"] or ["jobs", "work", "nowhere"] => 4 "JOB_NOT_FOUND";
+    "jobs list": ["jobs", "list"] or ["outside", "jobs", "list"] => 3 "NOT_INITIALIZED";
+    "jobs show": ["jobs", "show", "job"] or ["jobs", "show", "nowhere"] => 4 "JOB_NOT_FOUND";
+    "jobs cancel": ["jobs", "cancel", "job"] or ["jobs", "cancel", "nowhere"] => 4 "JOB_NOT_FOUND";
+    "jobs retry": ["jobs", "retry", "job", "-q"] or ["jobs", "retry", "changed"] => 2 "DEFINITION_CHANGED";
+    "sessions": ["sessions"] or ["outside", "sessions"] => 3 "NOT_INITIALIZED";
+    "sessions list": ["sessions", "list"] or ["outside", "sessions", "list"] => 3 "NOT_INITIALIZED";
+    "sessions show": ["sessions", "show", "5e551010"] or ["sessions", "show", "nowhere"] => 4 "SESSION_NOT_FOUND";
+    "resume": ["resume", "job", "-q"] or ["resume", "nowhere"] => 4 "SESSION_NOT_FOUND";
     "hooks": ["hooks"] or ["outside", "hooks"] => 3 "NOT_INITIALIZED";
     "hooks list": ["hooks", "list"] or ["outside", "hooks", "list"] => 3 "NOT_INITIALIZED";
     "hooks test": ["hooks", "test", "idle"] or ["hooks", "test", "nobody"] => 2 "INVALID_ARGUMENTS";
@@ -159,6 +174,10 @@ fn prepare() -> TestEnv {
     );
     env.write("work/.tenure/.exclusive-lock", &stale);
     env.write("work/wrong.yaml", "lockng: {}\n");
+    env.write("work/list.txt", "one\ntwo\n");
+    work_rows::job(&env, "job", None, &[ItemOutcome::Succeeded]);
+    work_rows::job(&env, "changed", Some("work/list.txt"), &[]);
+    work_rows::session(&env);
     env.set("EDITOR", "true").set("PATH", std::env::var("PATH").unwrap());
     env
 }
@@ -180,6 +199,10 @@ fn run(env: &mut TestEnv, words: &[&str]) -> Ran {
     if words.contains(&"demo")
         || words.starts_with(&["tasks", "run"])
         || words.starts_with(&["exclusive", "run"])
+        || words.starts_with(&["jobs", "start"])
+        || words.starts_with(&["jobs", "work"])
+        || words.starts_with(&["jobs", "retry"])
+        || words.contains(&"resume")
     {
         env.finish(env.process(words))
     } else {
@@ -206,9 +229,8 @@ fn names(path: &str) -> (String, Option<String>) {
     let mut words = path.split(' ').map(str::to_owned);
     let command = words.next().unwrap();
     let alone = match command.as_str() {
-        "tasks" | "sections" | "locks" | "agents" | "msg" | "projects" | "hooks" | "runners" => {
-            Some("list".to_owned())
-        }
+        "tasks" | "sections" | "locks" | "agents" | "msg" | "projects" | "hooks" | "runners" | "jobs"
+        | "sessions" => Some("list".to_owned()),
         "exclusive" => Some("status".to_owned()),
         "config" => Some("show".to_owned()),
         _ => None,

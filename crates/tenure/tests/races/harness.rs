@@ -39,7 +39,7 @@ pub(crate) struct Project {
     folder: TempDir,
     root: PathBuf,
     /// The server, if the rows are not in a file.
-    url: Option<String>,
+    pub(crate) url: Option<String>,
 }
 
 impl Project {
@@ -75,11 +75,6 @@ impl Project {
         let before = std::fs::read_to_string(&path).unwrap();
         std::fs::write(&path, format!("{before}{config}\n")).unwrap();
         project
-    }
-
-    /// From now on the rows are there, or in the project's own file.
-    pub(crate) fn switch_to(&mut self, url: Option<String>) {
-        self.url = url;
     }
 
     pub(crate) fn root(&self) -> &Path {

@@ -88,7 +88,8 @@ impl Project {
 
     /// Waits until an agent has done its step `mark NAME`.
     pub(crate) fn wait_for(&self, name: &str) {
-        until(&format!("an agent has marked {name}"), || self.shared(name).exists());
+        // The file is there a moment before its line; whoever is killed in between has left no mark.
+        until(&format!("an agent has marked {name}"), || !self.marks(name).is_empty());
     }
 
     /// What agents have written into a file of theirs, line by line.
@@ -165,7 +166,8 @@ impl Project {
     /// Open leases on tasks and sections.
     pub(crate) fn locks(&self) -> Vec<Value> {
         let all = self.ok(&["locks", "list"])["locks"].as_array().unwrap().clone();
-        all.into_iter().filter(|lock| !lock["resource"].as_str().unwrap().starts_with("runner:")).collect()
+        let held = |lock: &Value, kind: &str| lock["resource"].as_str().unwrap().starts_with(kind);
+        all.into_iter().filter(|lock| held(lock, "task:") || held(lock, "section:")).collect()
     }
 
     pub(crate) fn feed(&self) -> Vec<Value> {

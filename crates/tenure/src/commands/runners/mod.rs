@@ -11,10 +11,13 @@ use crate::report::Outcome;
 mod list;
 mod logs;
 mod outside;
+mod resume;
 mod start;
 mod stop;
 
 pub(super) use list::runner_object;
+pub(super) use resume::resume;
+pub(super) use start::{first_answer, leave_streams, ourselves};
 
 /// Runners: start agents on the backlog, list, stop, read logs
 ///

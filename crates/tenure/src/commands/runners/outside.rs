@@ -103,14 +103,16 @@ impl Program<'_> {
 }
 
 impl Outside for Program<'_> {
-    fn agent(&self, name: &str) -> Result<Command> {
+    fn agent(&self, name: &str, conversation: Option<&str>) -> Result<Command> {
         let path = self.env.vars.get(&OsString::from("PATH")).map(OsString::as_os_str);
         let agent = preset::resolve(name, &self.config.presets, &self.root, path)
             .map_err(|e| Error::Config(e.to_string()))?;
         let own =
             crate::own_binary().map_err(|e| Error::General(format!("cannot find the tenure binary: {e}")))?;
         let mut command = Command::new(own);
-        command.arg("start-attempt").arg("--").arg(&agent.program).args(&agent.args);
+        let resuming = conversation.and_then(|conversation| agent.resuming(conversation));
+        let args = resuming.as_ref().unwrap_or(&agent.args);
+        command.arg("start-attempt").arg("--").arg(&agent.program).args(args);
         command.env_clear();
         for (name, value) in &self.env.vars {
             let text = name.to_string_lossy();

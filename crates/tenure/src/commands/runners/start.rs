@@ -11,15 +11,18 @@ use tenure_core::config::Hook;
 use tenure_core::holder::Incarnation;
 use tenure_core::id::TaskId;
 use tenure_core::runner::Runner;
+use tenure_core::session::SessionOptions;
+use tenure_core::wire::millis;
 use tenure_core::{ErrorCode, reference};
 use tenure_lock::should_skip_database;
 use tenure_runner::daemon::log::{DaemonLog, sweep};
-use tenure_runner::daemon::{self, Bell, Orders, Site, Summary, Timing};
+use tenure_runner::daemon::{self, Bell, Orders, SessionOrders, Site, Summary, Timing};
 
 use super::list::runner_object;
 use super::outside::Program;
 use crate::answer::Answer;
 use crate::app::{App, Open, parse_duration, parse_ttl};
+use crate::gate;
 use crate::interrupt::Interrupts;
 use crate::printer::CommandName;
 use crate::report::{Outcome, Report};
@@ -31,32 +34,32 @@ use crate::text::{Style, Text};
 /// It goes on until nothing is left. The project's place for a runner taken is exit 6 at once.
 ///
 /// Example: tenure runners start --preset claude
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(crate) struct Args {
     /// Only this task, then stop
     #[arg(long, value_name = "T")]
-    task: Option<String>,
+    pub(super) task: Option<String>,
     /// Only tasks of this section
     #[arg(long, value_name = "S")]
-    section: Option<String>,
+    pub(super) section: Option<String>,
     /// The agent (default: runners.preset)
     #[arg(long, value_name = "NAME")]
-    preset: Option<String>,
+    pub(super) preset: Option<String>,
     /// How long a task is held without a heartbeat (default: locking.taskTimeout)
     #[arg(long, value_name = "DUR", value_parser = parse_ttl)]
-    ttl: Option<Duration>,
+    pub(super) ttl: Option<Duration>,
     /// Stay here and show what it does
     #[arg(long)]
-    foreground: bool,
+    pub(super) foreground: bool,
     /// One task, then stop; exit 1 if it failed
     #[arg(long)]
-    once: bool,
+    pub(super) once: bool,
     /// How long to wait for new work when nothing is left (default: runners.idleTimeout)
     #[arg(long, value_name = "DUR", value_parser = parse_duration)]
-    idle_timeout: Option<Duration>,
+    pub(super) idle_timeout: Option<Duration>,
     /// The process behind a start without --foreground (for tenure itself)
     #[arg(long, hide = true)]
-    detached: bool,
+    pub(super) detached: bool,
 }
 
 const NAME: CommandName = CommandName { command: "runners", subcommand: Some("start") };
@@ -66,7 +69,31 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
         tenure_runner::detach();
     }
     let open = app.open()?;
-    let orders = orders(app, &open, &args)?;
+    let orders = orders(app, &open, &args, app.env.ids.uuid())?;
+    refuse_locked_out(&open)?;
+    if app.global.dry_run {
+        let mut text = Text::new();
+        text.line(format!("Would start a runner with {} on {}", orders.preset, orders.root.display()));
+        return Ok(Some(Answer::new(json!({"runner": null, "preset": orders.preset}), text)));
+    }
+    if !args.foreground && !args.detached {
+        return detach(app, &args).map(Some);
+    }
+    let how = Serving { echo: args.foreground, first: args.detached.then_some(NAME), force: false };
+    serve(app, &open, &orders, how)
+}
+
+/// How a runner is served in this process.
+pub(super) struct Serving {
+    /// Show its log.
+    pub(super) echo: bool,
+    /// It is a process of its own, and answers under this name once it has its place.
+    pub(super) first: Option<CommandName<'static>>,
+    /// The session's resume file is taken past what cannot be read or judged.
+    pub(super) force: bool,
+}
+
+pub(super) fn refuse_locked_out(open: &Open<'_>) -> Outcome<()> {
     let skip = should_skip_database(open.place.folder());
     if skip.skip {
         let who = skip.holder.clone().unwrap_or_else(|| "a malformed lock file".to_owned());
@@ -75,18 +102,10 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
         *report.details = json!({"lockedBy": skip.holder});
         return Err(report.hint("see who has it", "tenure exclusive status"));
     }
-    if app.global.dry_run {
-        let mut text = Text::new();
-        text.line(format!("Would start a runner with {} on {}", orders.preset, orders.root.display()));
-        return Ok(Some(Answer::new(json!({"runner": null, "preset": orders.preset}), text)));
-    }
-    if !args.foreground && !args.detached {
-        return detach(app, &open, &args).map(Some);
-    }
-    serve(app, &open, &orders, &args)
+    Ok(())
 }
 
-fn orders(app: &App<'_>, open: &Open<'_>, args: &Args) -> Outcome<Orders> {
+pub(super) fn orders(app: &App<'_>, open: &Open<'_>, args: &Args, session: String) -> Outcome<Orders> {
     let runners = &open.config.runners;
     let section = match &args.section {
         Some(name) => {
@@ -104,13 +123,31 @@ fn orders(app: &App<'_>, open: &Open<'_>, args: &Args) -> Outcome<Orders> {
     let path = app.env.vars.get(&std::ffi::OsString::from("PATH")).map(std::ffi::OsString::as_os_str);
     // Found out now, by whoever starts it, rather than later, by nobody.
     let reviewer = open.config.review.preset.clone().filter(|_| open.config.review.enabled);
-    for name in std::iter::once(&preset).chain(&reviewer) {
-        tenure_runner::preset::resolve(name, &open.config.presets, &open.place.root, path)
+    let words = |name: &str| -> Outcome<Vec<String>> {
+        let agent = tenure_runner::preset::resolve(name, &open.config.presets, &open.place.root, path)
             .map_err(|e| Report::new(ErrorCode::Config, e.to_string()))?;
-    }
+        let program = agent.program.to_string_lossy().into_owned();
+        Ok(std::iter::once(program).chain(agent.args).collect())
+    };
+    let workdir = workdir(app, open);
+    let options = SessionOptions {
+        agent: words(&preset)?,
+        preset: preset.clone(),
+        reviewer: match &reviewer {
+            Some(name) => Some((name.clone(), words(name)?)),
+            None => None,
+        },
+        workdir: workdir.to_string_lossy().into_owned(),
+        task: task.clone(),
+        section: section.as_ref().map(|(_, name)| name.clone()),
+        once: args.once,
+        ttl_ms: args.ttl.map(millis),
+        idle_timeout_ms: args.idle_timeout.map(millis),
+    };
     Ok(Orders {
+        session: SessionOrders { id: session, options, interrupted: None },
         root: open.place.root.clone(),
-        workdir: workdir(app, open),
+        workdir,
         section,
         task,
         once: args.once,
@@ -146,16 +183,8 @@ fn workdir(app: &App<'_>, open: &Open<'_>) -> PathBuf {
 }
 
 /// Starts ourselves as a process of its own, and waits only until it has its place or says why not.
-fn detach(app: &mut App<'_>, open: &Open<'_>, args: &Args) -> Outcome<Answer> {
-    let failed = |e: std::io::Error| Report::new(ErrorCode::General, format!("cannot start the runner: {e}"));
-    let mut command = Command::new(crate::own_binary().map_err(failed)?);
-    command.arg("--json").arg("-C").arg(app.start()?);
-    if let Some(config) = &app.global.config {
-        command.arg("--config").arg(app.env.cwd.join(config));
-    }
-    if app.global.no_hooks {
-        command.arg("--no-hooks");
-    }
+fn detach(app: &mut App<'_>, args: &Args) -> Outcome<Answer> {
+    let mut command = ourselves(app)?;
     command.args(["runners", "start", "--detached"]);
     for (flag, value) in [("--task", &args.task), ("--section", &args.section), ("--preset", &args.preset)] {
         if let Some(value) = value {
@@ -170,29 +199,52 @@ fn detach(app: &mut App<'_>, open: &Open<'_>, args: &Args) -> Outcome<Answer> {
     if args.once {
         command.arg("--once");
     }
+    let data = first_answer(&mut command)?;
+    let runner = &data["runner"];
+    let short: String = runner["id"].as_str().unwrap_or_default().chars().take(8).collect();
+    let mut text = Text::new();
+    text.styled(Style::Good, "Started").and(
+        Style::Plain,
+        format!(
+            " runner {short} (pid {}) with {}",
+            runner["pid"],
+            data["preset"].as_str().unwrap_or_default()
+        ),
+    );
+    Ok(Answer::new(data, text)
+        .hint("see what it does", format!("tenure runners logs {short} --follow"))
+        .hint("stop it", format!("tenure runners stop {short}")))
+}
+
+/// Ourselves once more, for the same project, in our surroundings, and answering in JSON.
+pub(in crate::commands) fn ourselves(app: &App<'_>) -> Outcome<Command> {
+    let failed = |e: std::io::Error| Report::new(ErrorCode::General, format!("cannot find the binary: {e}"));
+    let mut command = Command::new(crate::own_binary().map_err(failed)?);
     command.env_clear().envs(&app.env.vars).env_remove("TENURE_ATTEMPT");
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).current_dir(&open.place.root);
+    let start = app.start()?;
+    command.arg("--json").arg("-C").arg(&start).current_dir(start);
+    if let Some(config) = &app.global.config {
+        command.arg("--config").arg(app.env.cwd.join(config));
+    }
+    if app.global.no_hooks {
+        command.arg("--no-hooks");
+    }
+    Ok(command)
+}
+
+/// Starts it, and waits for its first word only: what it has, or why not.
+pub(in crate::commands) fn first_answer(command: &mut Command) -> Outcome<Value> {
+    let failed =
+        |e: std::io::Error| Report::new(ErrorCode::General, format!("cannot start the process: {e}"));
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn().map_err(failed)?;
     let mut line = String::new();
     if let Some(stdout) = child.stdout.take() {
         BufReader::new(stdout).read_line(&mut line).map_err(failed)?;
     }
-    let answer: Value = serde_json::from_str(&line).unwrap_or(Value::Null);
+    let mut answer: Value = serde_json::from_str(&line).unwrap_or(Value::Null);
     if answer["success"] == true {
-        let runner = &answer["data"]["runner"];
-        let short: String = runner["id"].as_str().unwrap_or_default().chars().take(8).collect();
-        let mut text = Text::new();
-        text.styled(Style::Good, "Started").and(
-            Style::Plain,
-            format!(
-                " runner {short} (pid {}) with {}",
-                runner["pid"],
-                answer["data"]["preset"].as_str().unwrap_or_default()
-            ),
-        );
-        return Ok(Answer::new(answer["data"].clone(), text)
-            .hint("see what it does", format!("tenure runners logs {short} --follow"))
-            .hint("stop it", format!("tenure runners stop {short}")));
+        return Ok(answer["data"].take());
     }
     Err(relayed(&answer["error"]))
 }
@@ -207,16 +259,19 @@ fn relayed(error: &Value) -> Report {
     report
 }
 
-fn serve(app: &mut App<'_>, open: &Open<'_>, orders: &Orders, args: &Args) -> Outcome<Option<Answer>> {
+pub(super) fn serve(
+    app: &mut App<'_>,
+    open: &Open<'_>,
+    orders: &Orders,
+    how: Serving,
+) -> Outcome<Option<Answer>> {
+    // Before anything is held, and let go after it.
+    let _gate = gate::take(app, &orders.session.id, how.force)?;
     let logs = app.env.home().unwrap_or_else(|| open.place.folder()).join("runners").join("logs");
     sweep(&logs, open.config.runners.log_retention, app.env.clock.now());
     sweep(&open.place.folder().join("logs"), open.config.runners.log_retention, app.env.clock.now());
-    let log = DaemonLog::open(
-        &logs,
-        std::process::id(),
-        args.foreground && !app.global.quiet,
-        app.env.clock.clone(),
-    );
+    let log =
+        DaemonLog::open(&logs, std::process::id(), how.echo && !app.global.quiet, app.env.clock.clone());
     let database = open.store.file()?;
     let source = &open.source;
     let ttl = orders.timing.ttl;
@@ -265,13 +320,12 @@ fn serve(app: &mut App<'_>, open: &Open<'_>, orders: &Orders, args: &Args) -> Ou
     };
     let preset = orders.preset.clone();
     let section = orders.section.as_ref().map(|(_, name)| name.clone());
-    let data =
-        |runner: &Runner| json!({"runner": runner_object(runner, section.as_deref()), "preset": preset});
-    let detached = args.detached;
+    let data = |runner: &Runner| json!({"runner": runner_object(runner, section.as_deref()), "preset": preset, "sessionId": orders.session.id});
+    let detached = how.first.is_some();
     let printer = &mut app.printer;
     let ran = daemon::run(&site, &mut |runner| {
-        if detached {
-            printer.answer(NAME, &Answer::new(data(runner), Text::new()));
+        if let Some(name) = how.first {
+            printer.answer(name, &Answer::new(data(runner), Text::new()));
             leave_streams();
         }
     });
@@ -286,7 +340,7 @@ fn serve(app: &mut App<'_>, open: &Open<'_>, orders: &Orders, args: &Args) -> Ou
     if detached {
         return Ok(None);
     }
-    Ok(Some(goodbye(&summary, data(&summary.runner), args.once)))
+    Ok(Some(goodbye(&summary, data(&summary.runner), orders.once)))
 }
 
 fn goodbye(summary: &Summary, mut data: Value, once: bool) -> Answer {
@@ -300,7 +354,7 @@ fn goodbye(summary: &Summary, mut data: Value, once: bool) -> Answer {
 }
 
 /// The caller waits for our first line and must not wait for more.
-fn leave_streams() {
+pub(in crate::commands) fn leave_streams() {
     if let Ok(null) = std::fs::File::options().read(true).write(true).open("/dev/null") {
         let _ = rustix::stdio::dup2_stdin(&null);
         let _ = rustix::stdio::dup2_stdout(&null);

@@ -97,6 +97,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         section_ttl: None,
         keep_section: false,
         limits: None,
+        steps: None,
     };
     let supervised = match supervise(&supervision, &mut command(app, &open, &granted, &args.command)?) {
         Ok(supervised) => supervised,

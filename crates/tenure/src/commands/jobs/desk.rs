@@ -1,0 +1,139 @@
+//! Where this process works on a job: its name, its ears, and the running of items.
+
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use tenure_core::holder::{Caller, Holder, Incarnation};
+use tenure_core::job::Job;
+use tenure_core::kernel::Terms;
+use tenure_core::lease::Lease;
+use tenure_core::{Error, ErrorCode};
+use tenure_runner::DatabaseFile;
+use tenure_runner::daemon::Bell;
+use tenure_runner::jobs::{self, Outside, Site, Summary, Timing, Work};
+
+use super::progress::Progress;
+use crate::app::{App, Open};
+use crate::env::Env;
+use crate::interrupt::Interrupts;
+use crate::report::{Outcome, Report};
+use crate::store::{Backend, Doorbell};
+
+pub(super) struct Desk {
+    pub(super) caller: Caller,
+    pub(super) interrupts: Interrupts,
+    me: Incarnation,
+    doorbell: Option<Doorbell>,
+    database: Option<DatabaseFile>,
+}
+
+impl Desk {
+    /// Before anything is held, so that no signal finds us holding it and deaf.
+    pub(super) fn new(app: &App<'_>, open: &Open<'_>) -> Outcome<Self> {
+        let me = Incarnation::current();
+        // Two windows of one person are two workers, so each has a name of its own.
+        let holder = Holder::runner(app.env.ids.uuid());
+        Ok(Self {
+            caller: Caller::new(holder).with_process(me.clone()),
+            interrupts: Interrupts::listen().map_err(Report::from)?,
+            me,
+            doorbell: open.store.doorbell(app.env),
+            database: open.store.file()?,
+        })
+    }
+
+    pub(super) fn terms(&self, open: &Open<'_>) -> Terms {
+        let mut terms = Terms::new(open.config.runners.stale_timeout);
+        terms.doorbell = self.doorbell.as_ref().map(Doorbell::address);
+        terms
+    }
+
+    /// Works through the job; `held` is its lease if this process coordinates it.
+    pub(super) fn work(
+        &self,
+        app: &mut App<'_>,
+        open: &Open<'_>,
+        job: &Job,
+        held: Option<&Lease>,
+        parallel: u32,
+    ) -> Outcome<Summary> {
+        let workdir = PathBuf::from(&job.definition.workdir);
+        if !workdir.is_dir() {
+            let message = format!("the folder of job {} is gone: {}", job.name, workdir.display());
+            return Err(Report::new(ErrorCode::General, message));
+        }
+        let source = &open.source;
+        let another = || source.open().map(Backend::boxed);
+        let runners = &open.config.runners;
+        let program =
+            Program { env: app.env, root: open.place.root.clone(), workdir, said: Mutex::new(Vec::new()) };
+        let address = self.doorbell.as_ref().map(Doorbell::address);
+        let bell = self.doorbell.as_ref().zip(address.as_deref());
+        let mut progress = Progress::begin(app, job, parallel, held.is_some());
+        let site = Site {
+            store: open.store.as_ref(),
+            open: &another,
+            world: open.world(),
+            clock: app.env.clock.as_ref(),
+            me: &self.me,
+            caller: &self.caller,
+            signals: &self.interrupts,
+            doorbell: bell.map(|(bell, address)| Bell { address, fd: bell.as_fd() }),
+            database: self.database.as_ref(),
+            root: &open.place.root,
+            timing: Timing {
+                ttl: runners.stale_timeout,
+                heartbeat: runners.heartbeat_interval,
+                grace: runners.kill_grace,
+                poll: open.config.locking.poll_interval,
+                tell: if progress.is_live() { Duration::from_millis(200) } else { Duration::from_secs(1) },
+            },
+            outside: &program,
+        };
+        let work = Work { job, held, parallel };
+        let printer = &mut app.printer;
+        let ran = jobs::run(&site, &work, &mut |job| {
+            for line in program.take_said() {
+                progress.say(printer, &line);
+            }
+            progress.tell(printer, job);
+        });
+        progress.end(&mut app.printer);
+        Ok(ran?)
+    }
+}
+
+struct Program<'a> {
+    env: &'a Env,
+    root: PathBuf,
+    workdir: PathBuf,
+    /// What the workers' threads have to say; only one thread speaks.
+    said: Mutex<Vec<String>>,
+}
+
+impl Program<'_> {
+    fn take_said(&self) -> Vec<String> {
+        self.said.lock().map(|mut said| std::mem::take(&mut *said)).unwrap_or_default()
+    }
+}
+
+impl Outside for Program<'_> {
+    fn command(&self, words: &[String]) -> tenure_core::Result<Command> {
+        let own =
+            crate::own_binary().map_err(|e| Error::General(format!("cannot find the tenure binary: {e}")))?;
+        let mut command = Command::new(own);
+        command.arg("start-attempt").arg("--").args(words);
+        command.env_clear().envs(&self.env.vars).current_dir(&self.workdir);
+        command.env("TENURE_PROJECT", &self.root).env_remove("TENURE_JSON");
+        Ok(command)
+    }
+
+    fn say(&self, line: &str) {
+        if let Ok(mut said) = self.said.lock() {
+            said.push(line.to_owned());
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! `tenure jobs list`.
+
+use serde_json::{Value, json};
+
+use super::view::{self, short, style};
+use crate::answer::Answer;
+use crate::app::App;
+use crate::report::Outcome;
+use crate::text::{Style, Table, Text};
+
+/// With each job of a list come only so many; `jobs show` has the others.
+const DEAD_LETTERS: u64 = 10;
+
+/// List jobs, the newest first
+///
+/// Example: tenure jobs list --limit 5
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// At most so many
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    limit: u64,
+}
+
+impl Default for Args {
+    fn default() -> Self {
+        Self { limit: 20 }
+    }
+}
+
+pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+    let open = app.open()?;
+    let (found, total) = open.read(|view| {
+        let (jobs, total) = view.jobs(args.limit)?;
+        let mut found = Vec::new();
+        for job in jobs {
+            let (status, object) = view::whole(view, &open, &job, DEAD_LETTERS)?;
+            found.push((status, job, object));
+        }
+        Ok((found, total))
+    })?;
+    let mut text = Text::new();
+    if found.is_empty() {
+        text.line("No jobs.");
+    } else {
+        let mut table = Table::new(&["ID", "NAME", "STATUS", "DONE", "FAILED", "LEFT", "UPDATED"]);
+        for (status, job, _) in &found {
+            let counts = &job.counts;
+            table.styled_row(vec![
+                (Style::Plain, short(&job.id).to_owned()),
+                (Style::Plain, job.name.clone()),
+                (style(*status), status.as_str().to_owned()),
+                (Style::Plain, format!("{}/{}", counts.succeeded, counts.total)),
+                (if counts.failed > 0 { Style::Bad } else { Style::Plain }, counts.failed.to_string()),
+                (Style::Plain, (counts.pending + counts.running).to_string()),
+                (Style::Dim, job.updated_at.to_seconds()),
+            ]);
+        }
+        text.table(&table, app.printer.look());
+    }
+    let rows: Vec<Value> = found.into_iter().map(|(_, _, object)| object).collect();
+    Ok(Answer::new(json!({"jobs": rows, "total": total}), text))
+}

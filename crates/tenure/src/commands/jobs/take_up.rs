@@ -1,0 +1,160 @@
+//! Taking a job up again: under its gate and its lease, with the definition it had, from where it was left.
+
+use serde_json::json;
+use tenure_core::holder::Liveness;
+use tenure_core::job::{Definition, Job, JobState};
+use tenure_core::lease::Lease;
+use tenure_core::rules::{self, TakeUp, TakenUp};
+use tenure_core::{Error, kernel};
+use tenure_runner::jobs::source::Items;
+use tenure_runner::{Scope, finish_ending};
+
+use super::desk::Desk;
+use super::view::{self, short};
+use super::{merge, progress};
+use crate::answer::Answer;
+use crate::app::{App, Open};
+use crate::gate;
+use crate::printer::CommandName;
+use crate::report::{Outcome, Report};
+use crate::text::Text;
+
+/// How it was asked for.
+#[derive(Debug, Clone, Copy, Default)]
+pub(in crate::commands) struct Wish {
+    pub(in crate::commands) force: bool,
+    pub(in crate::commands) retry_failed: bool,
+    pub(in crate::commands) accept_changes: bool,
+    /// This is the process behind `--detach`: it answers once it has the job.
+    pub(in crate::commands) detached: Option<CommandName<'static>>,
+}
+
+pub(in crate::commands) fn resume(
+    app: &mut App<'_>,
+    open: &Open<'_>,
+    job: &Job,
+    wish: Wish,
+) -> Outcome<Option<Answer>> {
+    if app.global.dry_run {
+        let mut text = Text::new();
+        text.line(format!("Would resume job {} ({}): {}", job.name, short(&job.id), progress::sentence(job)));
+        let object = open.read(|view| view::whole(view, open, job, 0))?.1;
+        return Ok(Some(Answer::new(json!({"job": object}), text)));
+    }
+    let desk = Desk::new(app, open)?;
+    let _gate = gate::take(app, &job.id, wish.force)?;
+    let changed = changes(app, job, wish)?;
+    clear_up(app, open, &desk)?;
+    let (job, lease) = match take(app, open, &desk, job, wish)? {
+        Ok(taken) => taken,
+        Err(finished) => return finished_already(open, &finished).map(Some),
+    };
+    let job = match changed {
+        Some((mut items, definition)) => merge::apply(open, &lease, &job, &mut items, &definition)?,
+        None => job,
+    };
+    if let Some(name) = wish.detached {
+        let object = open.read(|view| view::whole(view, open, &job, 0))?.1;
+        app.printer.answer(name, &Answer::new(json!({"job": object}), Text::new()));
+        crate::commands::runners::leave_streams();
+        // There is nobody left to tell; the job's rows have it.
+        return carry_out(app, open, &desk, &job, &lease).map(|_| None);
+    }
+    carry_out(app, open, &desk, &job, &lease).map(Some)
+}
+
+/// What the last one has left: its leases, and the processes of its items.
+fn clear_up(app: &mut App<'_>, open: &Open<'_>, desk: &Desk) -> Outcome<()> {
+    let (world, actor) = (open.world(), &desk.caller.holder.id);
+    open.write(|tx| kernel::reconcile(tx, &world, actor))?;
+    let cleared = finish_ending(open.store.as_ref(), &world, Scope::Abandoned, actor)?;
+    for survivor in &cleared.survivors {
+        app.printer.warn(&format!("a process of an ended attempt does not die: {survivor}"));
+    }
+    Ok(())
+}
+
+/// Makes this process the one that coordinates the job; or gives the job back if it is finished.
+pub(super) fn take(
+    app: &App<'_>,
+    open: &Open<'_>,
+    desk: &Desk,
+    job: &Job,
+    wish: Wish,
+) -> Outcome<Result<(Job, Lease), Job>> {
+    let (world, terms) = (open.world(), desk.terms(open));
+    let how = TakeUp { retry_failed: wish.retry_failed };
+    let taken = open.write(|tx| {
+        if wish.force
+            && let Some(lease) = tx.open_lease(&job.resource())?
+        {
+            // Whoever is certainly at work is never robbed.
+            let alive = lease.process.as_ref().map(|who| app.env.judge.liveness(who));
+            if alive != Some(Liveness::Alive) {
+                kernel::force(tx, &world, &desk.caller.holder.id, &lease)?;
+            }
+        }
+        rules::take_up_job(tx, &world, &desk.caller, &job.id, &terms, how)
+    })?;
+    match taken {
+        TakenUp::Yours(job, lease) => Ok(Ok((*job, *lease))),
+        TakenUp::Finished(job) => Ok(Err(*job)),
+        TakenUp::Refused(locked) => Err(Error::Locked(locked).into()),
+    }
+}
+
+/// Runs what is left, and says how it ended.
+pub(super) fn carry_out(
+    app: &mut App<'_>,
+    open: &Open<'_>,
+    desk: &Desk,
+    job: &Job,
+    lease: &Lease,
+) -> Outcome<Answer> {
+    let summary = desk.work(app, open, job, Some(lease), job.definition.options.parallel)?;
+    let answer = view::answer(open, &summary.job)?;
+    let Some(signal) = summary.stopped_by.filter(|_| summary.job.state == JobState::Open) else {
+        return Ok(answer);
+    };
+    let mut report = Report::interrupted(u8::try_from(128 + signal).unwrap_or(1));
+    report.message = format!("interrupted; {}", progress::sentence(&summary.job));
+    *report.details = answer.data;
+    Err(report.hint("go on", format!("tenure resume {}", short(&job.id))))
+}
+
+fn finished_already(open: &Open<'_>, job: &Job) -> Outcome<Answer> {
+    let mut answer = view::answer(open, job)?;
+    // Nothing was run, so nothing failed.
+    answer.exit = 0;
+    Ok(answer)
+}
+
+/// What a change of the list has made of the definition, if that was accepted.
+fn changes(app: &mut App<'_>, job: &Job, wish: Wish) -> Outcome<Option<(Items, Definition)>> {
+    let left = job.counts.pending + job.counts.running;
+    let nothing_to_do = left == 0 && !(wish.retry_failed && job.counts.failed > 0);
+    if job.definition.source.file.is_none() || nothing_to_do || job.state == JobState::Cancelled {
+        return Ok(None);
+    }
+    let list = job.definition.source.file.as_deref().unwrap_or_default();
+    if !std::path::Path::new(list).exists() {
+        app.printer.warn(&format!("{list} is gone; the job goes on with the items it has"));
+        return Ok(None);
+    }
+    let mut items = Items::open(&job.definition.source)?;
+    let survey = items.survey()?;
+    let definition = Definition { items_hash: survey.hash, items: survey.items, ..job.definition.clone() };
+    let changes = job.definition.changes_to(&definition);
+    if changes.is_empty() {
+        return Ok(None);
+    }
+    if wish.accept_changes {
+        return Ok(Some((items, definition)));
+    }
+    let error = Error::DefinitionChanged { what: format!("job {}", job.name), changes };
+    let report = Report::from(error).note(format!("The items are in {list}."));
+    Err(report.hint(
+        "go on with the items as they are now",
+        format!("tenure resume {} --accept-changes", short(&job.id)),
+    ))
+}

@@ -1,0 +1,100 @@
+//! Resuming a session: the runner once more, with the options of its first start, from where it was interrupted.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::json;
+use tenure_core::Error;
+use tenure_core::holder::Liveness;
+use tenure_core::session::{Session, SessionState};
+use tenure_core::{kernel, reference};
+
+use super::start::{self, Serving};
+use crate::answer::Answer;
+use crate::app::{App, Open};
+use crate::commands::jobs::take_up::Wish;
+use crate::commands::sessions;
+use crate::report::{Outcome, Report};
+use crate::text::Text;
+
+pub(in crate::commands) fn resume(
+    app: &mut App<'_>,
+    open: &Open<'_>,
+    session: &Session,
+    wish: Wish,
+) -> Outcome<Option<Answer>> {
+    let short: String = session.id.chars().take(8).collect();
+    let object = open.read(|view| sessions::object(view, open, session))?.1;
+    let say = |line: String| {
+        let mut text = Text::new();
+        text.line(line);
+        Answer::new(json!({"session": object}), text)
+    };
+    if session.state == SessionState::Completed {
+        return Ok(Some(say(format!("Session {short} is finished"))));
+    }
+    if wish.retry_failed {
+        return Err(Report::usage(
+            "--retry-failed is for jobs; a task that failed is reopened by `tasks retry`",
+        ));
+    }
+    let orders = orders(app, open, session)?;
+    let changes = session.options.changes_to(&orders.session.options);
+    if !changes.is_empty() && !wish.accept_changes {
+        let error = Error::DefinitionChanged { what: format!("session {short}"), changes };
+        let how = format!("tenure resume {short} --accept-changes");
+        return Err(Report::from(error).hint("go on as it is defined now", how));
+    }
+    start::refuse_locked_out(open)?;
+    if app.global.dry_run {
+        return Ok(Some(say(format!("Would resume session {short} with {}", orders.preset))));
+    }
+    if wish.force {
+        force(app, open, session)?;
+    }
+    let how = Serving { echo: wish.detached.is_none(), first: wish.detached, force: wish.force };
+    let mut served = start::serve(app, open, &orders, how)?;
+    if let Some(fields) = served.as_mut().and_then(|answer| answer.data.as_object_mut()) {
+        let now = open.read(|view| reference::session(view, &session.id))?;
+        fields.insert("session".into(), open.read(|view| sessions::object(view, open, &now))?.1);
+    }
+    Ok(served)
+}
+
+/// As they were given then, for the agents as they are now.
+fn orders(app: &App<'_>, open: &Open<'_>, session: &Session) -> Outcome<tenure_runner::daemon::Orders> {
+    let options = &session.options;
+    let args = start::Args {
+        task: options.task.as_ref().map(ToString::to_string),
+        section: options.section.clone(),
+        preset: Some(options.preset.clone()),
+        ttl: options.ttl_ms.map(Duration::from_millis),
+        once: options.once,
+        idle_timeout: options.idle_timeout_ms.map(Duration::from_millis),
+        ..start::Args::default()
+    };
+    let mut orders = start::orders(app, open, &args, session.id.clone())?;
+    orders.workdir = PathBuf::from(&options.workdir);
+    if !orders.workdir.is_dir() {
+        let message = format!("the folder of this session is gone: {}", orders.workdir.display());
+        return Err(Report::new(tenure_core::ErrorCode::General, message));
+    }
+    orders.session.options.workdir.clone_from(&options.workdir);
+    orders.session.interrupted.clone_from(&session.current);
+    Ok(orders)
+}
+
+/// Ends the lease of a holder that cannot be judged. Whoever is certainly at work is never robbed.
+fn force(app: &App<'_>, open: &Open<'_>, session: &Session) -> Outcome<()> {
+    let world = open.world();
+    let actor = app.identity(&crate::identity::Who::default())?.holder.id;
+    open.write(|tx| {
+        let Some(lease) = tx.open_lease(&session.resource())? else { return Ok(()) };
+        let alive = lease.process.as_ref().map(|who| app.env.judge.liveness(who));
+        if alive == Some(Liveness::Alive) {
+            return Ok(());
+        }
+        kernel::force(tx, &world, &actor, &lease).map(drop)
+    })?;
+    Ok(())
+}

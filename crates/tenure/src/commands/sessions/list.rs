@@ -1,0 +1,60 @@
+//! `tenure sessions list`.
+
+use serde_json::{Value, json};
+
+use super::{object, style};
+use crate::answer::Answer;
+use crate::app::App;
+use crate::report::Outcome;
+use crate::text::{Style, Table, Text};
+
+/// List sessions, the newest first
+///
+/// Example: tenure sessions list --limit 5
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// At most so many
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    limit: u64,
+}
+
+impl Default for Args {
+    fn default() -> Self {
+        Self { limit: 20 }
+    }
+}
+
+pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+    let open = app.open()?;
+    let (rows, total) = open.read(|view| {
+        let (sessions, total) = view.sessions(args.limit)?;
+        let mut rows = Vec::new();
+        for session in sessions {
+            let (status, object) = object(view, &open, &session)?;
+            rows.push((session, status, object));
+        }
+        Ok((rows, total))
+    })?;
+    let mut text = Text::new();
+    if rows.is_empty() {
+        text.line("No sessions.");
+    } else {
+        let mut table = Table::new(&["ID", "STATUS", "PRESET", "DONE", "TASK", "STARTED", "UPDATED"]);
+        for (session, status, object) in &rows {
+            let done = object["done"].as_array().map_or(0, Vec::len);
+            let task = session.current.as_ref().map_or("-", |current| current.key.as_str());
+            table.styled_row(vec![
+                (Style::Plain, session.id.chars().take(8).collect()),
+                (style(status), (*status).to_owned()),
+                (Style::Plain, session.options.preset.clone()),
+                (Style::Plain, done.to_string()),
+                (Style::Plain, task.to_owned()),
+                (Style::Dim, session.started_at.to_seconds()),
+                (Style::Dim, session.updated_at.to_seconds()),
+            ]);
+        }
+        text.table(&table, app.printer.look());
+    }
+    let rows: Vec<Value> = rows.into_iter().map(|(_, _, object)| object).collect();
+    Ok(Answer::new(json!({"sessions": rows, "total": total}), text))
+}

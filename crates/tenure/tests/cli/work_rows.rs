@@ -1,0 +1,117 @@
+//! Jobs and sessions as somebody has left them, written by the rules themselves.
+
+use std::time::Duration;
+
+use tenure_core::holder::{Caller, Holder, Incarnation};
+use tenure_core::id::{AttemptId, Fence, TaskId};
+use tenure_core::job::{Backoff, Definition, ItemSource, JobOptions, OnFailure};
+use tenure_core::kernel::{self, ItemOutcome, NextItem, Outcome, Terms};
+use tenure_core::lease::EndReason;
+use tenure_core::rules;
+use tenure_core::session::{Current, DoneTask, Session, SessionOptions, SessionState};
+use tenure_core::store::{Durability, Store};
+use tenure_core::task::TaskStatus;
+use tenure_core::{Policy, World};
+use tenure_sqlite::{OpenOptions, SqliteStore};
+
+use crate::support::TestEnv;
+
+pub(crate) const SESSION: &str = "5e551010-0000-4000-8000-000000000000";
+
+fn store(env: &TestEnv) -> Box<dyn Store> {
+    let options = OpenOptions::new(env.env.clock.clone());
+    Box::new(SqliteStore::open(&env.path("work/.tenure/tenure.db"), options).unwrap())
+}
+
+fn world(env: &TestEnv) -> World<'_> {
+    let policy =
+        Policy { ticket_life: Duration::from_secs(15), max_attempts: 3, max_rejections: 5, review: false };
+    World { judge: env.env.judge.as_ref(), ids: env.env.ids.as_ref(), policy }
+}
+
+/// A job of three items that nobody coordinates; the outcomes are those of the first of them.
+pub(crate) fn job(env: &TestEnv, name: &str, list: Option<&str>, outcomes: &[ItemOutcome<'_>]) {
+    let (store, world) = (store(env), world(env));
+    let caller = Caller::new(Holder::runner("11111111-2222-4333-8444-555555555555"));
+    let definition = Definition {
+        command: vec!["true".to_owned(), "{item.n}".to_owned()],
+        workdir: env.path("work").to_string_lossy().into_owned(),
+        source: ItemSource {
+            file: list.map(|list| env.path(list).to_string_lossy().into_owned()),
+            ..ItemSource::default()
+        },
+        items_hash: "00".to_owned(),
+        items: 3,
+        options: JobOptions {
+            parallel: 1,
+            retries: 0,
+            backoff: Backoff::Exponential,
+            item_timeout_ms: None,
+            on_failure: OnFailure::Dlq,
+        },
+    };
+    let id = env.env.ids.uuid();
+    let terms = Terms::new(Duration::from_mins(5));
+    let payloads: Vec<String> = (1..=3).map(|n| format!("{{\"n\":{n}}}")).collect();
+    store
+        .write(Durability::Process, |tx| {
+            let (_, lease) = rules::begin_job(tx, &world, &caller, &id, name, &definition, &terms)?;
+            rules::load_items(tx, &world, &lease, 1, &payloads)?;
+            rules::publish_job(tx, &world, &lease)?;
+            for outcome in outcomes {
+                let NextItem::Granted(grant) = kernel::take_item(tx, &world, &caller, &id, &terms)? else {
+                    panic!("an item is left");
+                };
+                let log = format!("/logs/{name}-{}.log", grant.item.number);
+                // A process that no test asks about; only that there was one.
+                let owner = Incarnation { hostname: "box".to_owned(), ..Incarnation::current() };
+                let attempt = kernel::begin_attempt(tx, &world, &grant.lease, &owner, Some(log))?;
+                let exit_code = Some(if *outcome == ItemOutcome::Succeeded { 0 } else { 3 });
+                let ended = Outcome { exit_code, reason: "exited".to_owned(), charged: false };
+                kernel::end_attempt(tx, &attempt, &ended, "somebody")?;
+                kernel::finish_item(tx, &world, &grant.lease, *outcome)?;
+            }
+            kernel::release_resource(tx, &world, &lease, EndReason::Released)
+        })
+        .unwrap();
+}
+
+/// A session that was interrupted at its second task.
+pub(crate) fn session(env: &TestEnv) {
+    let now = env.env.clock.now();
+    let session = Session {
+        id: SESSION.to_owned(),
+        state: SessionState::Open,
+        runner: "11111111-2222-4333-8444-555555555555".to_owned(),
+        options: SessionOptions {
+            preset: "mine".to_owned(),
+            agent: vec!["true".to_owned()],
+            workdir: env.path("work").to_string_lossy().into_owned(),
+            ..SessionOptions::default()
+        },
+        current: Some(Current {
+            task: TaskId::new("task-2"),
+            key: "T2".to_owned(),
+            fence: Fence::new(9),
+            attempt: Some(AttemptId::new("attempt-2")),
+            agent_session: Some("c0ffee".to_owned()),
+        }),
+        fence: Fence::new(7),
+        error: None,
+        started_at: now,
+        updated_at: now,
+    };
+    let done = DoneTask {
+        task: TaskId::new("task-1"),
+        key: "T1".to_owned(),
+        status: TaskStatus::Completed,
+        fence: Fence::new(8),
+        at: now,
+    };
+    store(env)
+        .write(Durability::Process, |tx| {
+            tx.save_session(&session)?;
+            tx.insert_done_task(SESSION, &done)
+        })
+        .unwrap();
+}

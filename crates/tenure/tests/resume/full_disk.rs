@@ -1,0 +1,86 @@
+//! A disk that becomes full in the middle of a job: what was written stays readable, and the job goes on afterwards.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::world::{Project, until};
+
+/// A small file system, unmounted on drop.
+struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    fn mount(at: &Path) -> Option<Self> {
+        std::fs::create_dir_all(at).unwrap();
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", "size=4m,mode=0700", "tmpfs"]).arg(at);
+        mount.output().is_ok_and(|output| output.status.success()).then(|| Self(at.to_owned()))
+    }
+
+    /// Nothing more can be written; says with what it was filled.
+    fn fill(&self) -> PathBuf {
+        let filler = self.0.join("filler");
+        std::fs::write(&filler, vec![0; 8 * 1024 * 1024]).unwrap_err();
+        filler
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).output();
+    }
+}
+
+#[test]
+fn a_disk_that_is_full_during_a_checkpoint_leaves_it_readable() {
+    let p = Project::new();
+    let Some(disk) = SmallDisk::mount(&p.shared("disk")) else {
+        let _ = std::io::Write::write_all(
+            &mut std::io::stderr(),
+            b"SKIPPED: mounting a small file system needs root; the full disk was not tested\n",
+        );
+        return;
+    };
+    let run = |args: &[&str]| {
+        let mut command = p.command(args);
+        command.current_dir(&disk.0);
+        command
+    };
+    assert!(run(&["init"]).output().unwrap().status.success());
+    let script = p.root().join("item.sh");
+    p.script("item.sh", "echo \"$1\" >>\"$PRETEND/ran\"; if [ \"$1\" = 3 ]; then while [ ! -e \"$PRETEND/full\" ]; do sleep 0.02; done; fi");
+    p.numbers("items.txt", 8);
+    let list = p.root().join("items.txt");
+    let (script, list) = (script.to_str().unwrap(), list.to_str().unwrap());
+    let args = ["jobs", "start", "a", "--items", list, "--", script, "{item}"];
+    let log = std::fs::File::create(p.shared("log")).unwrap();
+    let mut running = run(&args).stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap();
+    until("the third is at work", || p.marks("ran").len() == 3);
+    let filler = disk.fill();
+    p.give("full");
+    let show = || -> Value {
+        let shown = run(&["--json", "jobs", "show", "a"]).output().unwrap();
+        assert!(shown.status.success(), "{shown:?}");
+        serde_json::from_slice::<Value>(&shown.stdout).unwrap()["data"]["job"].clone()
+    };
+    // Its success cannot be written, so it is not one; and what was written is there.
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    assert_eq!((show()["succeeded"].as_u64(), show()["total"].as_u64()), (Some(2), Some(8)));
+    assert!(running.try_wait().unwrap().is_none(), "it asks again for a while: what is done is done");
+    rustix::process::kill_process(
+        rustix::process::Pid::from_raw(i32::try_from(running.id()).unwrap()).unwrap(),
+        Signal::KILL,
+    )
+    .unwrap();
+    running.wait().unwrap();
+    assert_eq!(show()["succeeded"], 2, "killed while the disk is full, too");
+    let refused = run(&["--json", "resume", "a"]).output().unwrap();
+    assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+    assert!(String::from_utf8_lossy(&refused.stdout).contains("disk is full"), "{refused:?}");
+    std::fs::remove_file(filler).unwrap();
+    let resumed = run(&["--json", "resume", "a"]).output().unwrap();
+    assert_eq!(resumed.status.code(), Some(0), "{resumed:?}");
+    assert_eq!((show()["succeeded"].as_u64(), show()["status"].as_str()), (Some(8), Some("completed")));
+}
