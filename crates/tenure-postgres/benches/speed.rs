@@ -227,25 +227,18 @@ fn hand_offs(cluster: &Cluster) -> (Duration, Duration) {
             })
             .unwrap();
         bell.silence();
-        std::thread::scope(|scope| {
-            let released = scope.spawn(|| {
-                let word = Finish::Release(None);
-                store
-                    .write(Durability::Power, |tx| kernel::finish(tx, &world(), &ann, &name, word, false))
-                    .unwrap();
-                Instant::now()
-            });
-            let mut byte = [0];
-            while rustix::io::read(&bell, &mut byte).is_err() {
-                let mut fds = [rustix::event::PollFd::new(&bell, rustix::event::PollFlags::IN)];
-                let limit = rustix::event::Timespec { tv_sec: 5, tv_nsec: 0 };
-                assert!(rustix::event::poll(&mut fds, Some(&limit)).unwrap() > 0, "nobody rang");
-            }
-            let verdict = acquire(waiting, &bob, Some((number, line.clone())));
-            let granted = Instant::now();
-            assert!(matches!(verdict, Verdict::Granted(_)));
-            hand_offs.push(granted.saturating_duration_since(released.join().unwrap()));
-        });
+        let word = Finish::Release(None);
+        store.write(Durability::Power, |tx| kernel::finish(tx, &world(), &ann, &name, word, false)).unwrap();
+        let released = Instant::now();
+        let mut byte = [0];
+        while rustix::io::read(&bell, &mut byte).is_err() {
+            let mut fds = [rustix::event::PollFd::new(&bell, rustix::event::PollFlags::IN)];
+            let limit = rustix::event::Timespec { tv_sec: 5, tv_nsec: 0 };
+            assert!(rustix::event::poll(&mut fds, Some(&limit)).unwrap() > 0, "nobody rang");
+        }
+        let verdict = acquire(waiting, &bob, Some((number, line.clone())));
+        hand_offs.push(released.elapsed());
+        assert!(matches!(verdict, Verdict::Granted(_)));
         let word = Finish::Release(None);
         waiting
             .write(Durability::Power, |tx| kernel::finish(tx, &world(), &bob, &name, word, false))

@@ -29,7 +29,6 @@ CREATE TABLE tenure.sections (
     mode       text NOT NULL COLLATE "C" CHECK (mode IN ('serial', 'parallel')),
     priority   bigint NOT NULL,
     position   bigint NOT NULL,
-    open_tasks bigint NOT NULL DEFAULT 0 CHECK (open_tasks >= 0),
     created_at bigint NOT NULL,
     updated_at bigint NOT NULL,
     PRIMARY KEY (project, id),
@@ -80,6 +79,8 @@ CREATE INDEX tasks_position ON tenure.tasks (project, section_id, position);
 CREATE INDEX tasks_status ON tenure.tasks (project, status);
 -- By hash: a title may be longer than an ordinary index takes.
 CREATE INDEX tasks_title ON tenure.tasks USING hash (title);
+-- Is there anything left to do in a section? A counter would be one row that every task of a long import changes.
+CREATE INDEX tasks_open ON tenure.tasks (project, section_id) WHERE status NOT IN ('completed', 'skipped');
 -- What `next` walks: its first entry per section is the answer, however many tasks there are.
 CREATE INDEX tasks_ready ON tenure.tasks (project, section_id, priority, position, id)
     WHERE status = 'pending' AND open_deps = 0;
@@ -97,32 +98,17 @@ CREATE TABLE tenure.task_deps (
 CREATE INDEX task_deps_back ON tenure.task_deps (project, depends_on);
 
 CREATE FUNCTION tenure.count_task() RETURNS trigger LANGUAGE plpgsql AS $$
-DECLARE
-    was boolean := TG_OP <> 'INSERT' AND OLD.status NOT IN ('completed', 'skipped');
-    is_now boolean := TG_OP <> 'DELETE' AND NEW.status NOT IN ('completed', 'skipped');
 BEGIN
-    IF was AND (NOT is_now OR OLD.section_id <> NEW.section_id) THEN
-        UPDATE tenure.sections SET open_tasks = open_tasks - 1
-        WHERE project = OLD.project AND id = OLD.section_id;
-    END IF;
-    IF is_now AND (NOT was OR OLD.section_id <> NEW.section_id) THEN
-        UPDATE tenure.sections SET open_tasks = open_tasks + 1
-        WHERE project = NEW.project AND id = NEW.section_id;
-    END IF;
-    IF TG_OP = 'UPDATE' AND was <> is_now THEN
-        UPDATE tenure.tasks SET open_deps = open_deps + CASE WHEN is_now THEN 1 ELSE -1 END
-        WHERE project = NEW.project
-          AND id IN (SELECT task_id FROM tenure.task_deps WHERE project = NEW.project AND depends_on = NEW.id);
-    END IF;
+    UPDATE tenure.tasks
+    SET open_deps = open_deps + CASE WHEN NEW.status IN ('completed', 'skipped') THEN -1 ELSE 1 END
+    WHERE project = NEW.project
+      AND id IN (SELECT task_id FROM tenure.task_deps WHERE project = NEW.project AND depends_on = NEW.id);
     RETURN NULL;
 END $$;
 
-CREATE TRIGGER task_counted AFTER INSERT OR DELETE ON tenure.tasks
-    FOR EACH ROW EXECUTE FUNCTION tenure.count_task();
--- Only where something is to be counted: a claim changes neither.
-CREATE TRIGGER task_recounted AFTER UPDATE OF status, section_id ON tenure.tasks FOR EACH ROW
-    WHEN (OLD.section_id <> NEW.section_id
-          OR (OLD.status IN ('completed', 'skipped')) <> (NEW.status IN ('completed', 'skipped')))
+-- Only where something is to be counted: a claim changes nothing for others.
+CREATE TRIGGER task_counted AFTER UPDATE OF status ON tenure.tasks FOR EACH ROW
+    WHEN ((OLD.status IN ('completed', 'skipped')) <> (NEW.status IN ('completed', 'skipped')))
     EXECUTE FUNCTION tenure.count_task();
 
 CREATE FUNCTION tenure.count_dependency() RETURNS trigger LANGUAGE plpgsql AS $$

@@ -15,13 +15,17 @@ const WORK_UNDER: &str = "SELECT 1 FROM tenure.leases w
      WHERE w.project = $1 AND w.ended_at IS NULL AND w.resource_kind = 'task' AND w.holder_id = l.holder_id
      AND w.holder_kind = l.holder_kind AND (w.process = l.process OR w.process IS NULL OR l.process IS NULL)";
 
+/// Is anything left to do in section `u`? Spelled as the index is.
+pub(crate) const HAS_WORK: &str = "EXISTS (SELECT 1 FROM tenure.tasks o WHERE o.project = $1 AND o.section_id = u.id \
+     AND o.status NOT IN ('completed', 'skipped'))";
+
 /// May the caller work in section `s`? One holder at a time in a serial one, and nobody past the line before it. A holder
 /// whose tasks there have all lapsed does not count: it blocks nobody, so not through the section either (L3).
 pub(crate) fn section_open() -> String {
     format!(
         "NOT EXISTS (SELECT 1 FROM tenure.section_deps d
                      JOIN tenure.sections u ON u.project = $1 AND u.id = d.depends_on
-                     WHERE d.project = $1 AND d.section_id = s.id AND u.open_tasks > 0)
+                     WHERE d.project = $1 AND d.section_id = s.id AND {HAS_WORK})
          AND (s.mode = 'parallel'
               OR EXISTS (SELECT 1 FROM tenure.leases l WHERE l.resource_kind = 'section' AND l.resource_id = s.id
                          AND {LIVE_LEASE} AND l.holder_kind = $5 AND l.holder_id = $6)
@@ -66,7 +70,7 @@ pub(crate) fn first_ready(in_section: bool) -> String {
               SELECT t.id, t.priority, t.position FROM tenure.tasks t
               WHERE t.project = $1 AND t.section_id = s.id AND t.status = 'pending' AND t.open_deps = 0 AND {free}
               ORDER BY t.priority, t.position, t.id LIMIT 1) t
-            WHERE s.project = $1 AND s.open_tasks > 0 AND {open} {only}
+            WHERE s.project = $1 AND {open} {only}
             ORDER BY s.priority, s.position, s.id LIMIT 1)
            UNION ALL
            (SELECT {columns}

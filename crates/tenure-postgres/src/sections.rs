@@ -8,19 +8,22 @@ use tenure_core::store::{NewSection, ReadSections, SectionEdit, WriteFeed, Write
 use tokio_postgres::Row;
 
 use crate::link::Value;
+use crate::readiness::HAS_WORK;
 use crate::rows::{LEASE_COLUMNS, all, columns_of, count, get, optional_lease, parsed, time};
 use crate::transaction::Transaction;
 
 fn section_query(rest: &str) -> String {
     format!(
-        "SELECT s.id, s.name, s.mode, s.priority, s.position, s.open_tasks,
+        "SELECT s.id, s.name, s.mode, s.priority, s.position,
+                (SELECT count(*) FROM tenure.tasks t WHERE t.project = $1 AND t.section_id = s.id
+                 AND t.status NOT IN ('completed', 'skipped')),
                 (SELECT count(*) FROM tenure.tasks t WHERE t.project = $1 AND t.section_id = s.id),
                 ARRAY(SELECT u.name FROM tenure.section_deps d
                       JOIN tenure.sections u ON u.project = d.project AND u.id = d.depends_on
                       WHERE d.project = $1 AND d.section_id = s.id ORDER BY u.name),
                 ARRAY(SELECT u.name FROM tenure.section_deps d
                       JOIN tenure.sections u ON u.project = d.project AND u.id = d.depends_on
-                      WHERE d.project = $1 AND d.section_id = s.id AND u.open_tasks > 0 ORDER BY u.name),
+                      WHERE d.project = $1 AND d.section_id = s.id AND {HAS_WORK} ORDER BY u.name),
                 s.created_at, s.updated_at, {}
          FROM tenure.sections s
          LEFT JOIN tenure.leases l ON l.project = $1 AND l.resource_kind = 'section' AND l.resource_id = s.id

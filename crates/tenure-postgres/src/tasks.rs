@@ -9,7 +9,7 @@ use tenure_core::{Error, Result};
 use tokio_postgres::Row;
 
 use crate::link::Value;
-use crate::readiness::{first_ready, ready};
+use crate::readiness::{HAS_WORK, first_ready, ready};
 use crate::rows::{
     LEASE_COLUMNS, all, columns_of, count, get, json, limit_of, millis, narrow, optional_lease, status, time,
     to_json,
@@ -29,7 +29,7 @@ fn task_query(rest: &str) -> String {
                       AND u.status NOT IN ('completed', 'skipped') ORDER BY u.key),
                 ARRAY(SELECT 'section:' || u.name FROM tenure.section_deps d
                       JOIN tenure.sections u ON u.project = $1 AND u.id = d.depends_on
-                      WHERE d.project = $1 AND d.section_id = s.id AND u.open_tasks > 0 ORDER BY u.name),
+                      WHERE d.project = $1 AND d.section_id = s.id AND {HAS_WORK} ORDER BY u.name),
                 ({ready}),
                 {lease}
          FROM tenure.sections s JOIN tenure.tasks t ON t.project = $1 AND t.section_id = s.id
