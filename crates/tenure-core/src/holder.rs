@@ -146,3 +146,29 @@ impl Caller {
         self
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Everything is dead, and of this boot or not.
+    #[derive(Debug)]
+    struct Dead(bool);
+
+    impl Judge for Dead {
+        fn liveness(&self, _who: &Incarnation) -> Liveness {
+            Liveness::Dead
+        }
+
+        fn is_this_boot(&self, _who: &Incarnation) -> bool {
+            self.0
+        }
+    }
+
+    #[test]
+    fn across_machines_an_earlier_boot_proves_nothing_and_a_dead_process_does() {
+        let who = Incarnation::current();
+        assert_eq!(AcrossMachines(Arc::new(Dead(false))).liveness(&who), Liveness::Unknown);
+        assert_eq!(AcrossMachines(Arc::new(Dead(true))).liveness(&who), Liveness::Dead);
+    }
+}

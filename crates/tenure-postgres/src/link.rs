@@ -4,7 +4,6 @@
 //! that a ring is heard while everybody sleeps.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::fmt;
 use std::future::poll_fn;
 use std::pin::pin;
@@ -27,12 +26,15 @@ use crate::error::Failure;
 const PAUSE: Duration = Duration::from_secs(5);
 
 /// For statements that find a few rows by an index: the planner has nothing to weigh, whatever its statistics say.
-const PLANNING: [(&str, &str); 5] = [
+const PLANNING: [(&str, &str); 7] = [
     ("jit", "off"),
     ("enable_seqscan", "off"),
     ("enable_hashjoin", "off"),
     ("enable_mergejoin", "off"),
     ("plan_cache_mode", "force_generic_plan"),
+    // Joins are made in the order in which they are written.
+    ("join_collapse_limit", "1"),
+    ("from_collapse_limit", "1"),
 ];
 
 /// The only clock: the server's, at this very moment.
@@ -40,12 +42,19 @@ pub(crate) const NOW: &str = "(extract(epoch FROM clock_timestamp()) * 1000)::bi
 
 pub(crate) type Sql<T> = Result<T, Failure>;
 
+/// A statement that was said before.
+#[derive(Default)]
+struct Known {
+    uses: u64,
+    statement: Option<Statement>,
+}
+
 pub(crate) struct Link {
     runtime: Arc<Runtime>,
     client: Client,
     /// None while a thread has it.
     connection: Option<Connection>,
-    known: HashMap<String, Option<Statement>>,
+    known: HashMap<String, Known>,
     limit: Duration,
     /// Behind a pooler that gives every transaction another server process.
     pub(crate) pooled: bool,
@@ -165,26 +174,25 @@ impl Link {
         Ok(answer)
     }
 
-    /// A statement is prepared when it comes a second time: most processes say most things once.
+    /// A statement is prepared when it comes a second time: most processes say most things once. Later it is prepared anew
+    /// now and then, because its plan was made for tables as they were: a table that was empty then may be long by now.
     fn known(&mut self, sql: &str, values: &[&dyn Value]) -> Sql<Option<Statement>> {
         if self.pooled {
             return Ok(None);
         }
         let Self { client, connection, runtime, limit, known, .. } = self;
-        match known.entry(sql.to_owned()) {
-            Entry::Vacant(place) => {
-                place.insert(None);
-                Ok(None)
-            }
-            Entry::Occupied(mut found) => {
-                if found.get().is_none() {
-                    let types: Vec<Type> = values.iter().map(|value| value.kind()).collect();
-                    let statement = drive(runtime, connection, *limit, client.prepare_typed(sql, &types))?;
-                    found.insert(Some(statement));
-                }
-                Ok(found.get().clone())
-            }
+        let found = match known.get_mut(sql) {
+            Some(found) => found,
+            None => known.entry(sql.to_owned()).or_default(),
+        };
+        found.uses += 1;
+        // The 2nd, 16th, 128th time, and so on.
+        if found.uses.is_power_of_two() && found.uses.trailing_zeros() % 3 == 1 {
+            let types: Vec<Type> = values.iter().map(|value| value.kind()).collect();
+            let statement = drive(runtime, connection, *limit, client.prepare_typed(sql, &types))?;
+            found.statement = Some(statement);
         }
+        Ok(found.statement.clone())
     }
 
     /// From now on a thread reads this connection, and rings `bell` for what comes on `channel` and for its end.

@@ -8,7 +8,7 @@ use tenure_core::store::{NewSection, ReadSections, SectionEdit, WriteFeed, Write
 use tokio_postgres::Row;
 
 use crate::link::Value;
-use crate::readiness::HAS_WORK;
+use crate::readiness::has_work;
 use crate::rows::{LEASE_COLUMNS, all, columns_of, count, get, optional_lease, parsed, time};
 use crate::transaction::Transaction;
 
@@ -23,13 +23,14 @@ fn section_query(rest: &str) -> String {
                       WHERE d.project = $1 AND d.section_id = s.id ORDER BY u.name),
                 ARRAY(SELECT u.name FROM tenure.section_deps d
                       JOIN tenure.sections u ON u.project = d.project AND u.id = d.depends_on
-                      WHERE d.project = $1 AND d.section_id = s.id AND {HAS_WORK} ORDER BY u.name),
+                      WHERE d.project = $1 AND d.section_id = s.id AND {has_work} ORDER BY u.name),
                 s.created_at, s.updated_at, {}
          FROM tenure.sections s
          LEFT JOIN tenure.leases l ON l.project = $1 AND l.resource_kind = 'section' AND l.resource_id = s.id
               AND l.ended_at IS NULL
          WHERE s.project = $1 AND s.id <> '' {rest}",
-        columns_of("l", LEASE_COLUMNS)
+        columns_of("l", LEASE_COLUMNS),
+        has_work = has_work(),
     )
 }
 

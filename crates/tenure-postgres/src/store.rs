@@ -16,7 +16,7 @@ use crate::doorbell::{Bell, CHANNEL, Doorbell};
 use crate::error::{Failure, Remedy};
 use crate::link::{Link, NOW, Sql};
 use crate::migrate;
-use crate::transaction::Transaction;
+use crate::transaction::{FLUSH, Transaction};
 
 /// Between two tries to reach a server, at first and at most.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
@@ -294,14 +294,18 @@ impl PostgresStore {
         self.clock.set(tx.now);
         // It is our turn, so whatever became of the earlier try is settled.
         if *sent && tx.last_request == Some(request) {
-            return tx.undo(Ok(()));
+            let done = tx.undo(Ok(()))?;
+            if durability == Durability::Power {
+                link.run(FLUSH)?;
+            }
+            return Ok(done);
         }
         *sent = false;
         let outcome = body(&mut tx);
         if outcome.is_err() || self.options.dry_run {
             return tx.undo(outcome);
         }
-        tx.commit(request, sent)?;
+        tx.commit(request, durability, sent)?;
         Ok(outcome)
     }
 }

@@ -9,7 +9,7 @@ use tenure_core::{Error, Result};
 use tokio_postgres::Row;
 
 use crate::link::Value;
-use crate::readiness::{HAS_WORK, first_ready, ready};
+use crate::readiness::{first_ready, has_work, ready};
 use crate::rows::{
     LEASE_COLUMNS, all, columns_of, count, get, json, limit_of, millis, narrow, optional_lease, status, time,
     to_json,
@@ -29,7 +29,7 @@ fn task_query(rest: &str) -> String {
                       AND u.status NOT IN ('completed', 'skipped') ORDER BY u.key),
                 ARRAY(SELECT 'section:' || u.name FROM tenure.section_deps d
                       JOIN tenure.sections u ON u.project = $1 AND u.id = d.depends_on
-                      WHERE d.project = $1 AND d.section_id = s.id AND {HAS_WORK} ORDER BY u.name),
+                      WHERE d.project = $1 AND d.section_id = s.id AND {has_work} ORDER BY u.name),
                 ({ready}),
                 {lease}
          FROM tenure.sections s JOIN tenure.tasks t ON t.project = $1 AND t.section_id = s.id
@@ -37,6 +37,7 @@ fn task_query(rest: &str) -> String {
               AND o.ended_at IS NULL
          WHERE s.project = $1 {rest}",
         ready = ready(),
+        has_work = has_work(),
         lease = columns_of("o", LEASE_COLUMNS),
     )
 }
@@ -129,7 +130,12 @@ impl ReadTasks for Transaction<'_> {
         let mut values = bound.values();
         let id = id.as_str();
         values.push(&id);
-        self.row(&task_query("AND t.id = $7"), &values)?.map(|row| read_task(&row)).transpose()
+        // The order of a join is the order in which it is made: here the one task comes first.
+        let sql = task_query("AND t.id = $7").replace(
+            "FROM tenure.sections s JOIN tenure.tasks t ON t.project = $1 AND t.section_id = s.id",
+            "FROM tenure.tasks t JOIN tenure.sections s ON t.project = $1 AND t.section_id = s.id",
+        );
+        self.row(&sql, &values)?.map(|row| read_task(&row)).transpose()
     }
 
     fn find_tasks(&self, lookup: TaskLookup<'_>, limit: usize) -> Result<Vec<TaskName>> {

@@ -15,11 +15,13 @@ use crate::address::Address;
 use crate::error::{Failure, Remedy};
 use crate::link::{Link, NOW, Sql, Value};
 
-/// The processes that stand behind open leases and tickets, and whether anybody waits: nearly every decision asks.
-const AROUND: &str = "ARRAY(SELECT process FROM tenure.leases
+/// The processes that stand behind open leases and tickets: nearly every decision asks.
+const PROCESSES: &str = "ARRAY(SELECT process FROM tenure.leases
            WHERE project = $1 AND ended_at IS NULL AND process IS NOT NULL
-           UNION SELECT process FROM tenure.tickets WHERE project = $1),
-     EXISTS (SELECT 1 FROM tenure.tickets WHERE project = $1)";
+           UNION SELECT process FROM tenure.tickets WHERE project = $1)";
+
+/// Does anybody wait?
+const LINES: &str = "EXISTS (SELECT 1 FROM tenure.tickets WHERE project = $1)";
 
 /// Rows of clients that were last heard of this long ago are of no use to anybody.
 const FORGOTTEN_MS: i64 = 24 * 60 * 60 * 1000;
@@ -66,7 +68,7 @@ impl<'a> Transaction<'a> {
     ) -> Sql<Option<Self>> {
         let begin = format!("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {}", link.settings());
         let sql = format!(
-            "SELECT {NOW}, next_task, last_event, NULL::bigint, {AROUND}
+            "SELECT {NOW}, next_task, last_event, NULL::bigint, {PROCESSES}, {LINES}
                            FROM tenure.projects WHERE id = $1"
         );
         let rows = link.run_then_ask(&begin, &sql, &[&project])?;
@@ -81,15 +83,20 @@ impl<'a> Transaction<'a> {
         durability: Durability,
         clock: Option<&dyn Clock>,
     ) -> Sql<Option<Self>> {
+        // A heartbeat, or a place in line that is kept, decides nothing; there may be hundreds of them.
+        let processes = match durability {
+            Durability::Power => PROCESSES,
+            Durability::Process => "NULL::text[]",
+        };
         let begin = format!(
-            "BEGIN ISOLATION LEVEL READ COMMITTED; {} {} SELECT pg_advisory_xact_lock({})",
+            "BEGIN ISOLATION LEVEL READ COMMITTED; {} SET LOCAL synchronous_commit = off;
+             SELECT pg_advisory_xact_lock({})",
             link.settings(),
-            commit_setting(durability),
             turn_of(project),
         );
         let sql = format!(
             "SELECT {NOW}, next_task, last_event,
-                    (SELECT request FROM tenure.requests WHERE project = $1 AND client = $2), {AROUND}
+                    (SELECT request FROM tenure.requests WHERE project = $1 AND client = $2), {processes}, {LINES}
              FROM tenure.projects WHERE id = $1"
         );
         let rows = link.run_then_ask(&begin, &sql, &[&project, &client])?;
@@ -120,7 +127,7 @@ impl<'a> Transaction<'a> {
             next_task: counted.0,
             last_event: counted.1,
             counted,
-            processes: RefCell::new(Some(row.try_get(4)?)),
+            processes: RefCell::new(row.try_get(4)?),
             lines: Cell::new(row.try_get(5)?),
             events: RefCell::default(),
             rings: Vec::new(),
@@ -185,7 +192,7 @@ impl<'a> Transaction<'a> {
     }
 
     /// Writes what was kept back, notes that this request was served, rings, and commits: sent together.
-    pub(crate) fn commit(self, request: i64, sent: &mut bool) -> Sql<()> {
+    pub(crate) fn commit(self, request: i64, durability: Durability, sent: &mut bool) -> Sql<()> {
         if let Some(failure) = self.broken.into_inner() {
             drop(self.link.into_inner().run("ROLLBACK"));
             return Err(failure);
@@ -219,7 +226,11 @@ impl<'a> Transaction<'a> {
              SELECT count(pg_notify(bell, '')) FROM unnest($13::text[]) AS bell"
         );
         *sent = true;
-        let outcome = link.ask_then_run(&sql, &values, "COMMIT");
+        let last = match durability {
+            Durability::Process => "COMMIT".to_owned(),
+            Durability::Power => format!("COMMIT; {FLUSH}"),
+        };
+        let outcome = link.ask_then_run(&sql, &values, &last);
         if let Err(failure) = &outcome
             && failure.remedy() != Remedy::Reconnect
         {
@@ -286,17 +297,14 @@ fn turn_of(project: Uuid) -> i64 {
     i64::from_ne_bytes((high ^ low).to_ne_bytes())
 }
 
-/// What must survive power loss is flushed before we hear of it, even where the server's default is not to. Where the
-/// default is more than that, it stays.
-fn commit_setting(durability: Durability) -> &'static str {
-    match durability {
-        Durability::Process => "SET LOCAL synchronous_commit = off;",
-        Durability::Power => {
-            "SELECT set_config('synchronous_commit', 'on', true)
-             WHERE current_setting('synchronous_commit') = 'off';"
-        }
-    }
-}
+/// Comes back when everything that was committed so far has reached the disk, and the standbys that must have it.
+///
+/// The turn itself ends without waiting for the disk: else the changes of a project would wait for it one by one, rather
+/// than together. Nobody is told of a change before this has come back, and whoever has seen it earlier and builds on
+/// it is flushed after it.
+pub(crate) const FLUSH: &str = "SELECT set_config('synchronous_commit', 'on', true)
+         WHERE current_setting('synchronous_commit') = 'off';
+     SELECT pg_logical_emit_message(true, 'tenure', '')";
 
 impl View for Transaction<'_> {
     fn now(&self) -> Timestamp {

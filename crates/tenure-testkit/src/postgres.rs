@@ -41,8 +41,16 @@ impl Cluster {
         let folder = base(&name);
         let _ = fs::remove_dir_all(&folder);
         make(&folder, settings);
-        let cluster = Self { port: port_of(&folder), folder, _users: None, owned: true };
+        Self::owned(folder)
+    }
+
+    /// Stopped when it is dropped, or by the janitor if the test is killed.
+    fn owned(folder: PathBuf) -> Self {
+        let users = lock_file(&folder, "users");
+        users.lock_shared().unwrap();
+        let cluster = Self { port: port_of(&folder), folder, _users: Some(users), owned: true };
         cluster.start();
+        begin_janitor(&cluster.folder);
         cluster
     }
 
@@ -64,9 +72,7 @@ impl Cluster {
         text.push_str(&format!("\nport = {port}\nunix_socket_directories = '{}'\n", folder.display()));
         fs::write(config, text).unwrap();
         fs::write(folder.join("port"), port.to_string()).unwrap();
-        let cluster = Self { port, folder, _users: None, owned: true };
-        cluster.start();
-        cluster
+        Self::owned(folder)
     }
 
     /// Lets the server speak TLS with this certificate.
@@ -155,8 +161,15 @@ impl Drop for Cluster {
         if self.owned {
             let _ = as_server(&self.folder, "pg_ctl").args(["stop", "-m", "immediate", "-s"]).status();
             let _ = fs::remove_dir_all(&self.folder);
+            for what in ["users", "gate"] {
+                let _ = fs::remove_file(self.folder.with_extension(what));
+            }
         }
     }
+}
+
+fn lock_file(folder: &Path, what: &str) -> File {
+    File::options().create(true).append(true).open(folder.with_extension(what)).unwrap()
 }
 
 /// A folder with a short name: a socket's path has at most 107 bytes.
@@ -182,9 +195,9 @@ fn join() -> Cluster {
     );
     let folder = base(&run);
     fs::create_dir_all(&folder).unwrap();
-    let gate = File::options().create(true).append(true).open(folder.with_extension("gate")).unwrap();
+    let gate = lock_file(&folder, "gate");
     gate.lock().unwrap();
-    let users = File::options().create(true).append(true).open(folder.with_extension("users")).unwrap();
+    let users = lock_file(&folder, "users");
     users.lock_shared().unwrap();
     if !folder.join("data/postmaster.pid").exists() {
         let _ = fs::remove_dir_all(&folder);

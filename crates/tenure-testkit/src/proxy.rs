@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// `COMMIT` as the protocol's simple query has it.
-const COMMIT: &[u8] = b"Q\0\0\0\x0bCOMMIT\0";
+/// What ends every change, whatever is said after it.
+const COMMITS: [&[u8]; 2] = [b"COMMIT;", b"COMMIT\0"];
+const LENGTH: usize = 7;
 
 /// What happens to a connection that commits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,8 +101,8 @@ fn ask(mut client: TcpStream, mut server: TcpStream, state: &State, silenced: &A
     while let Ok(count @ 1..) = client.read(&mut buffer) {
         let said = &buffer[..count];
         tail.extend_from_slice(said);
-        let commits = tail.windows(COMMIT.len()).any(|window| window == COMMIT);
-        let keep = tail.len().min(COMMIT.len() - 1);
+        let commits = tail.windows(LENGTH).any(|window| COMMITS.contains(&window));
+        let keep = tail.len().min(LENGTH - 1);
         tail.drain(..tail.len() - keep);
         if commits {
             tail.clear();
