@@ -29,6 +29,11 @@ pub(crate) fn full_or<T>(long: T, short: T) -> T {
     if full { long } else { short }
 }
 
+/// How often a race is run: on a server, where each takes longer, fewer times unless all are asked for.
+pub(crate) fn rounds(long: usize, short: usize) -> usize {
+    full_or(long, if on_postgres() { short.div_ceil(4) } else { short })
+}
+
 /// The same tests are compiled twice, once for each store.
 pub(crate) fn on_postgres() -> bool {
     env!("CARGO_CRATE_NAME") == "races_postgres"
