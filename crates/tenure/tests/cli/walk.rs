@@ -233,6 +233,8 @@ fn names(path: &str) -> (String, Option<String>) {
         | "sessions" => Some("list".to_owned()),
         "exclusive" => Some("status".to_owned()),
         "config" => Some("show".to_owned()),
+        // It has but one verb, and is nothing without it.
+        "store" => Some("copy".to_owned()),
         _ => None,
     };
     (command, words.next().or(alone))
