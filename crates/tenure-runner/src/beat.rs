@@ -134,7 +134,7 @@ impl Pulse<'_> {
     /// How long after the last beat there is still time to end the work before the lease ends by itself: whoever is
     /// given it then may be on another machine, where nobody can see what still runs here.
     fn last_try(&self) -> Duration {
-        self.ttl - (self.ttl / 3).min(LEAD)
+        self.ttl.saturating_sub((self.ttl / 3).min(LEAD))
     }
 
     fn renew_through(&self, store: &mut Option<Box<dyn Store>>) -> Renewal {

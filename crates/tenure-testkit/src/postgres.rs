@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 /// Nothing of a test is worth keeping, so nothing waits for the disk.
 const CARELESS: &[&str] = &["fsync=off", "full_page_writes=off", "autovacuum_naptime=10s"];
-const START_LIMIT: Duration = Duration::from_secs(60);
+const START_LIMIT: Duration = Duration::from_mins(1);
 const USER: &str = "tenure";
 
 #[derive(Debug)]
@@ -68,8 +68,8 @@ impl Cluster {
         let copied = copy.args(["-p", &primary.port.to_string()]).output().unwrap();
         assert!(copied.status.success(), "{}", String::from_utf8_lossy(&copied.stderr));
         let config = folder.join("data/postgresql.auto.conf");
-        let mut text = fs::read_to_string(&config).unwrap();
-        text.push_str(&format!("\nport = {port}\nunix_socket_directories = '{}'\n", folder.display()));
+        let before = fs::read_to_string(&config).unwrap();
+        let text = format!("{before}\nport = {port}\nunix_socket_directories = '{}'\n", folder.display());
         fs::write(config, text).unwrap();
         fs::write(folder.join("port"), port.to_string()).unwrap();
         Self::owned(folder)
@@ -287,7 +287,7 @@ fn begin_janitor(folder: &Path) {
     "#;
     let stop = as_server(folder, "pg_ctl");
     let mut janitor = Command::new("setsid");
-    janitor.args(["sh", "-c", script, "sh"]).arg(folder);
+    janitor.args(["--fork", "sh", "-c", script, "sh"]).arg(folder);
     janitor.arg(stop.get_program()).args(stop.get_args()).env("SCRIPT", script);
     for (name, value) in stop.get_envs() {
         if let Some(value) = value {
@@ -295,7 +295,7 @@ fn begin_janitor(folder: &Path) {
         }
     }
     janitor.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).current_dir("/");
-    janitor.spawn().unwrap();
+    assert!(janitor.status().unwrap().success(), "the janitor cannot be started");
 }
 
 /// A program of the server, run by somebody who is not root, on the data in `folder`.

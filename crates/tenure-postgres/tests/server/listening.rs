@@ -68,7 +68,7 @@ fn a_server_that_goes_wakes_its_waiters_and_they_hear_the_next_one() {
     let cluster = Cluster::private(&["fsync=off"]);
     let (waiter, project) = create(&cluster.url());
     let bell = waiter.doorbell().unwrap();
-    let (other, _) = (open(&cluster.url(), &project), ());
+    let other = open(&cluster.url(), &project);
     cluster.stop_immediately();
     assert!(heard(&bell).is_some(), "the end of the connection is a reason to look");
     cluster.start();

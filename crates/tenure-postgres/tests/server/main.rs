@@ -1,6 +1,6 @@
 //! The store against a real server: lost answers, restarts, encryption, passwords, missing rights, poolers, standbys.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test stops where it fails")]
+#![expect(clippy::unwrap_used, reason = "a test stops where it fails")]
 
 mod away;
 mod listening;

@@ -12,14 +12,14 @@ use crate::scene::address;
 
 /// A root, and a certificate by it for `localhost`.
 fn certificates(folder: &Path) {
-    let script = r#"
+    let script = r"
         set -e
         openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=root -keyout root.key -out root.crt
         openssl req -newkey rsa:2048 -nodes -subj /CN=localhost -keyout server.key -out server.csr
         printf 'subjectAltName=DNS:localhost\n' > names
         openssl x509 -req -in server.csr -CA root.crt -CAkey root.key -CAcreateserial -days 2 -extfile names -out server.crt
         openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=other -keyout other.key -out other.crt
-    "#;
+    ";
     let made = Command::new("sh").args(["-c", script]).current_dir(folder).output().unwrap();
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
 }

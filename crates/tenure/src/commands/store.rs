@@ -58,8 +58,9 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let lapsed = lapsed_leases(&open)?;
     let mut counts = Map::new();
     let mut count = |table: &Table, rows: usize| {
-        let so_far = counts.get(table.name).and_then(Value::as_u64).unwrap_or(0);
-        counts.insert(table.name.to_owned(), json!(so_far + rows as u64));
+        let key = camel_case(table.name);
+        let so_far = counts.get(&key).and_then(Value::as_u64).unwrap_or(0);
+        counts.insert(key, json!(so_far + rows as u64));
     };
     let from: &dyn Movable = open.store.movable();
     let mut fill = |put: &mut tenure_core::store::Put<'_>| {
@@ -138,6 +139,16 @@ fn refuse_new_leases(table: &Table, rows: &[Vec<Cell>], lapsed: &BTreeSet<i64>) 
         return Err(Error::store("something was claimed while the copy began; nothing was copied"));
     }
     Ok(())
+}
+
+/// `task_deps` as JSON has it: `taskDeps`.
+fn camel_case(name: &str) -> String {
+    let mut words = name.split('_');
+    let first = words.next().unwrap_or_default().to_owned();
+    words.fold(first, |before, word| {
+        let (head, tail) = word.split_at(word.len().min(1));
+        before + &head.to_ascii_uppercase() + tail
+    })
 }
 
 fn refusal(error: Error, target: &Source) -> Report {

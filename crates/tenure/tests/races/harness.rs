@@ -162,7 +162,9 @@ impl Project {
     pub(crate) fn store(&self) -> Box<dyn Store> {
         if let Some(url) = &self.url {
             let address = Address::parse(url, &Surroundings::default()).unwrap();
-            return Box::new(PostgresStore::open(address, &self.id(), Default::default()).unwrap());
+            return Box::new(
+                PostgresStore::open(address, &self.id(), tenure_postgres::OpenOptions::default()).unwrap(),
+            );
         }
         let options = OpenOptions::new(Arc::new(SystemClock));
         Box::new(SqliteStore::open(&self.database(), options).unwrap())

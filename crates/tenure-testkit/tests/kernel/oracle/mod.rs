@@ -33,6 +33,7 @@ fn the_kernel_on_postgresql_does_what_the_naive_model_does() {
     compare(Fixture::postgres(), 5_000, Duration::from_secs(15));
 }
 
+#[expect(clippy::panic, reason = "a test stops where it fails")]
 fn compare(fixture: Fixture, cases: u32, limit: Duration) {
     // A busy machine gets through fewer: the limit is time, and the seed still names the same sequences.
     let (cases, limit) = if crate::full() { (10 * cases, Duration::from_hours(2)) } else { (cases, limit) };
