@@ -1,7 +1,7 @@
 //! Who holds, and which life of it.
 
 use std::fmt;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 use tenure_lock::Host;
@@ -103,6 +103,24 @@ impl Judge for ThisMachine {
     }
 }
 
+/// For rows that several machines share. A machine id that came with a cloned disk makes another machine's processes look
+/// like this one's of an earlier boot, so an earlier boot proves nothing.
+#[derive(Debug, Clone)]
+pub struct AcrossMachines(pub Arc<dyn Judge>);
+
+impl Judge for AcrossMachines {
+    fn liveness(&self, who: &Incarnation) -> Liveness {
+        match self.0.liveness(who) {
+            Liveness::Dead if !self.0.is_this_boot(who) => Liveness::Unknown,
+            found => found,
+        }
+    }
+
+    fn is_this_boot(&self, who: &Incarnation) -> bool {
+        self.0.is_this_boot(who)
+    }
+}
+
 /// Somebody who wants something: a name, the process if one stands behind it, and the credential if it has one.
 #[derive(Debug, Clone)]
 pub struct Caller {
@@ -126,5 +144,31 @@ impl Caller {
     pub fn with_fence(mut self, fence: Option<Fence>) -> Self {
         self.fence = fence;
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Everything is dead, and of this boot or not.
+    #[derive(Debug)]
+    struct Dead(bool);
+
+    impl Judge for Dead {
+        fn liveness(&self, _who: &Incarnation) -> Liveness {
+            Liveness::Dead
+        }
+
+        fn is_this_boot(&self, _who: &Incarnation) -> bool {
+            self.0
+        }
+    }
+
+    #[test]
+    fn across_machines_an_earlier_boot_proves_nothing_and_a_dead_process_does() {
+        let who = Incarnation::current();
+        assert_eq!(AcrossMachines(Arc::new(Dead(false))).liveness(&who), Liveness::Unknown);
+        assert_eq!(AcrossMachines(Arc::new(Dead(true))).liveness(&who), Liveness::Dead);
     }
 }

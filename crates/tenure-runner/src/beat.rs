@@ -23,6 +23,9 @@ use crate::wait::until_any;
 /// After a store that did not answer.
 const RETRY: Duration = Duration::from_secs(1);
 
+/// At most so long before a lease ends by itself, its work is ended if it cannot be renewed.
+const LEAD: Duration = Duration::from_secs(5);
+
 /// Opens another handle on the project's store.
 pub type OpenStore<'a> = &'a (dyn Fn() -> Result<Box<dyn Store>> + Sync);
 
@@ -31,7 +34,7 @@ pub type OpenStore<'a> = &'a (dyn Fn() -> Result<Box<dyn Store>> + Sync);
 pub enum Loss {
     /// The store says so: taken over, or taken away.
     Refused(Box<Error>),
-    /// The store has not answered for a whole ttl, so somebody else may have it.
+    /// The store has not answered for so long that somebody else may soon have it.
     Unreachable(Box<Error>),
     /// The database is gone.
     Deleted(PathBuf),
@@ -113,18 +116,26 @@ impl Pulse<'_> {
                 silence(doorbell);
             }
             nap = self.every;
+            // The lease counts from when the store wrote it, which was not before we asked.
+            let asked = Instant::now();
             match self.renew_through(&mut store) {
-                Renewal::Held => held = Instant::now(),
+                Renewal::Held => held = asked,
                 Renewal::Spoken => break Beaten::Spoken,
                 Renewal::Lost(loss) => break Beaten::Lost(loss),
-                Renewal::Unclear(error) if held.elapsed() >= self.ttl => {
-                    break Beaten::Lost(Loss::Unreachable(Box::new(error)));
-                }
-                Renewal::Unclear(_) => nap = self.every.min(RETRY),
+                Renewal::Unclear(error) => match self.last_try().checked_sub(held.elapsed()) {
+                    Some(left) if !left.is_zero() => nap = self.every.min(RETRY).min(left),
+                    _ => break Beaten::Lost(Loss::Unreachable(Box::new(error))),
+                },
             }
         };
         drop(news);
         ended
+    }
+
+    /// How long after the last beat there is still time to end the work before the lease ends by itself: whoever is
+    /// given it then may be on another machine, where nobody can see what still runs here.
+    fn last_try(&self) -> Duration {
+        self.ttl.saturating_sub((self.ttl / 3).min(LEAD))
     }
 
     fn renew_through(&self, store: &mut Option<Box<dyn Store>>) -> Renewal {

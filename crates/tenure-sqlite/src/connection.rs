@@ -140,6 +140,26 @@ impl Store for SqliteStore {
         durability: Durability,
         body: &mut dyn FnMut(&mut dyn Tx) -> Result<()>,
     ) -> Result<()> {
+        self.inside(durability, &mut |tx| body(tx))
+    }
+
+    fn check(&self, mend: bool) -> Result<Vec<Defect>> {
+        if mend {
+            let _pass = self.gate.enter(self.options.patience)?;
+            self.set_durability(Durability::Power)?;
+            integrity::recount(&self.conn, self.options.dry_run)?;
+        }
+        integrity::check(&self.conn)
+    }
+}
+
+impl SqliteStore {
+    /// One transaction, for whoever knows what this store is made of.
+    pub(crate) fn inside(
+        &self,
+        durability: Durability,
+        body: &mut dyn FnMut(&mut Transaction<'_>) -> Result<()>,
+    ) -> Result<()> {
         self.set_durability(durability)?;
         let pass = self.gate.enter(self.options.patience)?;
         self.run("BEGIN IMMEDIATE")?;
@@ -158,15 +178,6 @@ impl Store for SqliteStore {
         doorbell::ring_all(&tx.rings);
         self.tidy_on_close();
         Ok(())
-    }
-
-    fn check(&self, mend: bool) -> Result<Vec<Defect>> {
-        if mend {
-            let _pass = self.gate.enter(self.options.patience)?;
-            self.set_durability(Durability::Power)?;
-            integrity::recount(&self.conn, self.options.dry_run)?;
-        }
-        integrity::check(&self.conn)
     }
 }
 

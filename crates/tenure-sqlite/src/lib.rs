@@ -5,6 +5,7 @@
 //! Not guaranteed: anything on a network file system, which is refused.
 
 mod connection;
+mod copying;
 mod directory;
 mod directory_wakeup;
 mod doorbell;

@@ -2,6 +2,8 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
 use std::os::unix::net::UnixDatagram;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,11 +20,13 @@ use tenure_core::store::{
     Durability, EventFilter, Eyes, LeaseFilter, NewSection, NewTask, Store, TaskEdit, TaskLookup, Tx, View,
 };
 use tenure_core::task::{DEFAULT_PRIORITY, Task, TaskStatus};
-use tenure_core::{ErrorCode, Policy, Result, World};
+use tenure_core::{Clock, ErrorCode, Policy, Result, World};
+use tenure_postgres::{Address, Doorbell, PostgresStore, Surroundings};
 use tenure_sqlite::{OpenOptions, SqliteStore};
 
 use crate::clock::ManualClock;
 use crate::memory::{MemoryStore, Rings};
+use crate::postgres::Cluster;
 use crate::world::{CountingIds, FakeWorld};
 
 /// For how long a claim of this fixture is granted.
@@ -47,6 +51,24 @@ pub struct Fixture {
 enum Bells {
     Recorded(Rings),
     Sockets(RefCell<BTreeMap<String, UnixDatagram>>),
+    /// Each has a connection of its own to listen on.
+    Channels(Project, RefCell<BTreeMap<String, (PostgresStore, Doorbell)>>),
+}
+
+/// A project on the shared server, with a clock of the test's own.
+#[derive(Debug)]
+struct Project {
+    id: String,
+    clock: Arc<ManualClock>,
+}
+
+impl Project {
+    fn open(&self) -> PostgresStore {
+        let address = Address::parse(&Cluster::shared().url(), &Surroundings::default()).unwrap();
+        let clock: Arc<dyn Clock> = self.clock.clone();
+        let options = tenure_postgres::OpenOptions { clock: Some(clock), ..Default::default() };
+        PostgresStore::create(address, &self.id, "conformance", options).unwrap()
+    }
 }
 
 impl Fixture {
@@ -63,6 +85,14 @@ impl Fixture {
         let path = folder.path().join("tenure.db");
         let store = SqliteStore::create(&path, OpenOptions::new(clock.clone())).unwrap();
         Self::new(Box::new(store), clock, Bells::Sockets(RefCell::default()), folder)
+    }
+
+    pub fn postgres() -> Self {
+        let clock = Arc::new(ManualClock::default());
+        let project = Project { id: fresh_project(), clock: Arc::clone(&clock) };
+        let store = Box::new(project.open());
+        let bells = Bells::Channels(project, RefCell::default());
+        Self::new(store, clock, bells, tempfile::tempdir().unwrap())
     }
 
     fn new(store: Box<dyn Store>, clock: Arc<ManualClock>, bells: Bells, folder: TempDir) -> Self {
@@ -108,6 +138,13 @@ impl Fixture {
                 sockets.borrow_mut().insert(path.clone(), socket);
                 path
             }
+            Bells::Channels(project, channels) => {
+                let store = project.open();
+                let doorbell = store.doorbell().unwrap();
+                let channel = doorbell.address();
+                channels.borrow_mut().insert(channel.clone(), (store, doorbell));
+                channel
+            }
         }
     }
 
@@ -129,8 +166,30 @@ impl Fixture {
                 }
                 heard
             }
+            // A ring of our own, through the listener's connection: whatever was rung before it has come before it.
+            Bells::Channels(_, channels) => {
+                let channels = channels.borrow();
+                let (listener, doorbell) = &channels[bell];
+                let listener: &dyn Store = listener;
+                let ring = |tx: &mut dyn Tx| {
+                    tx.ring(bell);
+                    Ok(())
+                };
+                listener.write(Durability::Process, ring).unwrap();
+                let mut byte = [0];
+                let heard = (0..1000).take_while(|_| rustix::io::read(doorbell, &mut byte).is_ok()).count();
+                assert!(heard > 0, "our own ring was not heard");
+                heard > 1
+            }
         }
     }
+}
+
+/// A project that nobody else has.
+pub fn fresh_project() -> String {
+    let mut bytes = [0; 16];
+    File::open("/dev/urandom").unwrap().read_exact(&mut bytes).unwrap();
+    format!("{:032x}", u128::from_ne_bytes(bytes))
 }
 
 /// Rows.

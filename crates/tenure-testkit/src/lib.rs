@@ -11,6 +11,8 @@ pub mod clock;
 pub mod conformance;
 pub mod fixture;
 pub mod memory;
+pub mod postgres;
+pub mod proxy;
 mod small_disk;
 pub mod world;
 

@@ -9,7 +9,8 @@ use tenure_testkit::conformance::{Case, cases};
 type Fresh = fn() -> Fixture;
 
 fn main() {
-    let stores: [(&str, Fresh); 2] = [("memory", Fixture::memory), ("sqlite", Fixture::sqlite)];
+    let stores: [(&str, Fresh); 3] =
+        [("memory", Fixture::memory), ("sqlite", Fixture::sqlite), ("postgres", Fixture::postgres)];
     let trials = stores
         .into_iter()
         .flat_map(|(store, fresh)| {

@@ -1,14 +1,17 @@
 //! One invocation: its surroundings, its flags, and the project once somebody asks for it.
 
+use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::config::{Config, Document, Layer, Layers, Override};
 use tenure_core::duration;
 use tenure_core::error::TaskName;
-use tenure_core::store::{Durability, Eyes, Store, Tx, View};
+use tenure_core::holder::AcrossMachines;
+use tenure_core::store::{Durability, Eyes, Tx, View};
 use tenure_core::{Error, Policy, Result, World};
-use tenure_sqlite::{Directory, OpenOptions, SqliteStore};
+use tenure_sqlite::{Directory, OpenOptions};
 
 use crate::cli::Global;
 use crate::env::Env;
@@ -16,10 +19,13 @@ use crate::identity::{Identity, Who};
 use crate::printer::Printer;
 use crate::project::{self, Place};
 use crate::report::{Outcome, Report};
+use crate::store::{Backend, Source};
 
 #[derive(Debug)]
 pub(crate) struct App<'a> {
     pub(crate) env: &'a Env,
+    /// Where the surroundings are kept as a store on another machine has them: its clock, and what it proves.
+    pub(crate) shared: &'a OnceCell<Env>,
     pub(crate) global: &'a Global,
     pub(crate) printer: Printer<'a>,
 }
@@ -29,7 +35,8 @@ pub(crate) struct App<'a> {
 pub(crate) struct Open<'a> {
     pub(crate) place: Place,
     pub(crate) config: Config,
-    pub(crate) store: Box<dyn Store>,
+    pub(crate) store: Backend,
+    pub(crate) source: Source,
     env: &'a Env,
 }
 
@@ -54,7 +61,7 @@ impl<'a> App<'a> {
     }
 
     pub(crate) fn find_from(&self, start: &Path) -> Outcome<Place> {
-        project::find(start, self.env.home().as_deref()).map_err(|error| {
+        project::find(start, self.env.home().as_deref(), &|root| self.is_elsewhere(root)).map_err(|error| {
             let root = match &error {
                 Error::NotInitialized { clone_at: Some(clone), .. } => clone.clone(),
                 _ => start.to_owned(),
@@ -70,6 +77,13 @@ impl<'a> App<'a> {
         })
     }
 
+    /// Is the store of this configured folder on a server? Then there is no database to look for. A configuration that
+    /// cannot be read is one that has to be told about.
+    pub(crate) fn is_elsewhere(&self, root: &Path) -> bool {
+        let place = Place { root: root.to_owned() };
+        self.config(Some(&place)).map_or(true, |config| config.store_url.is_some())
+    }
+
     pub(crate) fn open(&mut self) -> Outcome<Open<'a>> {
         let place = self.find()?;
         self.open_at(place)
@@ -79,17 +93,27 @@ impl<'a> App<'a> {
         self.say_what_is_used(&place);
         crate::ownership::check(&place, self.env)?;
         let config = self.config(Some(&place))?;
-        if config.store_url.is_some() {
-            return Err(Report::new(
-                tenure_core::ErrorCode::Config,
-                "store.url is set, but this tenure only knows SQLite",
-            ));
+        let source = self.source(&place, &config)?;
+        self.printer.detail(1, || format!("store    {}", source.shown()));
+        let store = source.open()?;
+        match &store {
+            Backend::Sqlite(store) if store.is_on_fuse() => {
+                self.printer.warn("the project is on a FUSE file system; its locks may not hold");
+            }
+            Backend::Sqlite(_) => {}
+            Backend::Postgres(store) => {
+                self.env = self.shared.get_or_init(|| Env {
+                    clock: store.clock(),
+                    judge: Arc::new(AcrossMachines(Arc::clone(&self.env.judge))),
+                    ..self.env.clone()
+                });
+            }
         }
-        let store = SqliteStore::open(&place.database(), self.store_options())?;
-        if store.is_on_fuse() {
-            self.printer.warn("the project is on a FUSE file system; its locks may not hold");
-        }
-        Ok(Open { place, config, store: Box::new(store), env: self.env })
+        Ok(Open { place, config, store, source, env: self.env })
+    }
+
+    pub(crate) fn source(&self, place: &Place, config: &Config) -> Outcome<Source> {
+        Ok(Source::of(place, config, self.env, self.store_options())?)
     }
 
     /// For `-v`: with several projects, files and homes about, the first question is which of them counted.
@@ -99,7 +123,6 @@ impl<'a> App<'a> {
             let missing = if path.is_file() { "" } else { " (not there)" };
             self.printer.detail(1, || format!("config   {}{missing}", path.display()));
         }
-        self.printer.detail(1, || format!("store    {}", place.database().display()));
     }
 
     pub(crate) fn store_options(&self) -> OpenOptions {

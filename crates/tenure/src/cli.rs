@@ -8,7 +8,8 @@ use clap::{ArgAction, Args, Parser, Subcommand};
 use crate::app::parse_duration;
 use crate::commands::{
     agents, completions, config, demo, doctor, events, exclusive, hooks, init, jobs, keep_lease, locks, man,
-    msg, prime, projects, resume, runners, sections, sessions, start_attempt, status, tasks, whoami, why,
+    msg, prime, projects, resume, runners, sections, sessions, start_attempt, status, store, tasks, whoami,
+    why,
 };
 #[cfg(feature = "serve")]
 use crate::commands::{mcp, setup};
@@ -103,6 +104,7 @@ pub(crate) enum Command {
     Mcp(mcp::Args),
     #[cfg(feature = "serve")]
     Setup(setup::Args),
+    Store(store::Args),
     Completions(completions::Args),
     Man(man::Args),
     #[command(hide = true)]
@@ -139,6 +141,7 @@ impl Command {
             Self::Mcp(_) => ("mcp", None),
             #[cfg(feature = "serve")]
             Self::Setup(_) => ("setup", None),
+            Self::Store(args) => ("store", Some(args.subcommand())),
             Self::Completions(_) => ("completions", None),
             Self::Man(_) => ("man", None),
             Self::StartAttempt(_) => ("start-attempt", None),

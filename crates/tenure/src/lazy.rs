@@ -11,7 +11,8 @@ use clap::{Args, Command};
 use crate::cli::Global;
 use crate::commands::{
     agents, completions, config, demo, doctor, events, exclusive, hooks, init, jobs, keep_lease, locks, man,
-    msg, prime, projects, resume, runners, sections, sessions, start_attempt, status, tasks, whoami, why,
+    msg, prime, projects, resume, runners, sections, sessions, start_attempt, status, store, tasks, whoami,
+    why,
 };
 #[cfg(feature = "serve")]
 use crate::commands::{mcp, setup};
@@ -45,6 +46,7 @@ const COMMANDS: &[Entry] = &[
     ("mcp", None, mcp::Args::augment_args),
     #[cfg(feature = "serve")]
     ("setup", None, setup::Args::augment_args),
+    ("store", None, store::Args::augment_args),
     ("completions", None, completions::Args::augment_args),
     ("man", None, man::Args::augment_args),
     ("start-attempt", None, start_attempt::Args::augment_args),

@@ -24,6 +24,7 @@ mod printer;
 mod project;
 mod report;
 mod shell;
+mod store;
 mod terminal;
 mod text;
 mod usage;
@@ -63,7 +64,8 @@ pub fn run_with(args: &[OsString], env: &Env, output: &mut Output) -> u8 {
         ..cli.global
     };
     let printer = Printer::new(output, &global, color);
-    let mut app = App { env, global: &global, printer };
+    let shared = std::cell::OnceCell::new();
+    let mut app = App { env, shared: &shared, global: &global, printer };
     let name =
         cli.command.as_ref().map_or(CommandName { command: "status", subcommand: None }, cli::Command::name);
     let begun = std::time::Instant::now();

@@ -29,8 +29,13 @@ impl Place {
     }
 }
 
-/// The nearest project at or above `start`. `home` (`TENURE_HOME`) is never one.
-pub(crate) fn find(start: &Path, home: Option<&Path>) -> Result<Place, Error> {
+/// The nearest project at or above `start`: one with a database, or with a configuration by which its store is elsewhere.
+/// `home` (`TENURE_HOME`) is never one.
+pub(crate) fn find(
+    start: &Path,
+    home: Option<&Path>,
+    is_elsewhere: &dyn Fn(&Path) -> bool,
+) -> Result<Place, Error> {
     let begin = leave_worktree(start);
     let home = home.and_then(|h| h.canonicalize().ok());
     let mut clone_at = None;
@@ -43,6 +48,9 @@ pub(crate) fn find(start: &Path, home: Option<&Path>) -> Result<Place, Error> {
             return Ok(Place { root: root.to_owned() });
         }
         if clone_at.is_none() && folder.join(CONFIG).is_file() {
+            if is_elsewhere(root) {
+                return Ok(Place { root: root.to_owned() });
+            }
             clone_at = Some(root.to_owned());
         }
     }

@@ -4,7 +4,6 @@
 //! Interrupted, it leaves the line and says so by its exit code; killed, its ticket dies with it.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -16,7 +15,6 @@ use tenure_core::kernel::{self, Grant, Terms, Verdict};
 use tenure_core::lease::{Resource, ResourceKind, Standing};
 use tenure_core::store::{Durability, LeaseFilter, Tx};
 use tenure_core::{Error, Timestamp};
-use tenure_sqlite::Doorbell;
 
 use crate::app::{App, Open};
 use crate::clearing;
@@ -24,6 +22,7 @@ use crate::env::Env;
 use crate::identity::Who;
 use crate::interrupt::Interrupts;
 use crate::report::{Outcome, Report};
+use crate::store::Doorbell;
 use crate::text::Text;
 
 /// What is wanted.
@@ -78,7 +77,7 @@ fn stand_in_line(
     let begun = Instant::now();
     let deadline = begun + patience;
     let interrupts = Interrupts::listen().map_err(Report::from)?;
-    let doorbell = bind(app.env);
+    let doorbell = open.store.doorbell(app.env);
     let me = Incarnation::current();
     // Whoever stands directly before us may be rung and die before it hears that; nobody would ring us then, so it is
     // watched like the holder. Nobody ever comes between.
@@ -316,7 +315,7 @@ impl Listener {
     pub(crate) fn new(app: &App<'_>, open: &Open<'_>, who: &Who) -> Outcome<Self> {
         let mut listener = Self {
             interrupts: Interrupts::listen().map_err(Report::from)?,
-            doorbell: bind(app.env),
+            doorbell: open.store.doorbell(app.env),
             caller: app.identity(who)?.without_fence(),
             me: Incarnation::current(),
             ticket: None,
@@ -356,21 +355,6 @@ impl Listener {
     pub(crate) fn leave(&mut self, open: &Open<'_>) -> Outcome<()> {
         let Some(number) = self.ticket.take() else { return Ok(()) };
         Ok(open.store.write(Durability::Process, |tx| tx.delete_ticket(number))?)
-    }
-}
-
-/// Our doorbell, in a folder of our own. Without one, the poll serves.
-pub(crate) fn bind(env: &Env) -> Option<Doorbell> {
-    let folder = doorbells(env);
-    let name = format!("{}-{}", std::process::id(), env.ids.uuid());
-    Doorbell::bind(&folder, &name).ok()
-}
-
-/// Where the sockets of this user's waiting processes are.
-pub(crate) fn doorbells(env: &Env) -> PathBuf {
-    match env.var("XDG_RUNTIME_DIR") {
-        Some(runtime) => PathBuf::from(runtime).join("tenure"),
-        None => std::env::temp_dir().join(format!("tenure-{}", rustix::process::geteuid().as_raw())),
     }
 }
 

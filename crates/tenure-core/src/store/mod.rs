@@ -10,6 +10,7 @@ use crate::clock::Timestamp;
 use crate::error::Result;
 use crate::holder::{Holder, Incarnation, Judge, Liveness};
 
+mod copying;
 mod feed;
 mod jobs;
 mod leases;
@@ -18,6 +19,7 @@ mod sections;
 mod sessions;
 mod tasks;
 
+pub use copying::{BATCH, Cell, CellKind, Counters, Fill, Movable, Put, TABLES, Table};
 pub use feed::{Agent, EventFilter, Message, MessageFilter, ReadFeed, WriteFeed};
 pub use jobs::{ItemFilter, JobLookup, NewJob, ReadJobs, WriteJobs};
 pub use leases::{LeaseBeat, LeaseFilter, NewLease, NewTicket, ReadLeases, WriteLeases};

@@ -128,7 +128,7 @@ pub(super) fn attempt(
             me: site.me,
             signals: site.signals,
             doorbell: site.doorbell.map(|bell| bell.fd),
-            database: Some(site.database),
+            database: site.database,
             interval: site.orders.timing.heartbeat,
             grace: site.orders.timing.grace,
             log_path: Some(log_path),

@@ -85,7 +85,7 @@ pub(super) fn beside<T>(
 struct Heart<'a> {
     open: OpenStore<'a>,
     world: World<'a>,
-    database: &'a DatabaseFile,
+    database: Option<&'a DatabaseFile>,
     orders: &'a Orders,
     outside: &'a dyn Outside,
     slot: Lease,
@@ -111,7 +111,7 @@ impl Heart<'_> {
             }
             wished = false;
             beaten = Instant::now();
-            if let Some(loss) = self.database.loss() {
+            if let Some(loss) = self.database.and_then(DatabaseFile::loss) {
                 pulse.lose(format!("{loss}"));
                 return;
             }

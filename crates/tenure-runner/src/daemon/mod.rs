@@ -124,7 +124,8 @@ pub struct Site<'a> {
     pub me: &'a Incarnation,
     pub signals: &'a dyn Signals,
     pub doorbell: Option<Bell<'a>>,
-    pub database: &'a DatabaseFile,
+    /// Where the store is a file, that file.
+    pub database: Option<&'a DatabaseFile>,
     pub log: &'a DaemonLog,
     pub orders: &'a Orders,
     pub outside: &'a dyn Outside,

@@ -16,6 +16,7 @@ use super::look::{self, Found};
 use super::place::{Seat, note};
 use super::waiting::Wait;
 use super::{Purpose, Site, agent, parking};
+use crate::database::DatabaseFile;
 use crate::exclusion;
 use crate::supervise::Ended;
 
@@ -89,7 +90,7 @@ impl Loop<'_, '_> {
         if let Some(error) = self.pulse.lost() {
             return Err(error);
         }
-        if let Some(loss) = self.site.database.loss() {
+        if let Some(loss) = self.site.database.and_then(DatabaseFile::loss) {
             return Err(Error::General(loss.to_string()));
         }
         if self.is_locked_out() {

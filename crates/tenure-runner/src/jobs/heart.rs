@@ -15,7 +15,7 @@ use crate::wait::until_any;
 pub(super) struct Heart<'a> {
     pub(super) open: OpenStore<'a>,
     pub(super) world: World<'a>,
-    pub(super) database: &'a DatabaseFile,
+    pub(super) database: Option<&'a DatabaseFile>,
     pub(super) every: Duration,
     pub(super) ttl: Duration,
     pub(super) doorbell: Option<BorrowedFd<'a>>,
@@ -35,7 +35,7 @@ impl Heart<'_> {
             if let Some(doorbell) = self.doorbell {
                 silence(doorbell);
             }
-            if let Some(loss) = self.database.loss() {
+            if let Some(loss) = self.database.and_then(DatabaseFile::loss) {
                 self.crew.fail(Error::General(loss.to_string()));
                 return;
             }

@@ -63,7 +63,8 @@ pub struct Site<'a> {
     pub caller: &'a Caller,
     pub signals: &'a dyn Signals,
     pub doorbell: Option<Bell<'a>>,
-    pub database: &'a DatabaseFile,
+    /// Where the store is a file, that file.
+    pub database: Option<&'a DatabaseFile>,
     /// The project's root.
     pub root: &'a Path,
     pub timing: Timing,

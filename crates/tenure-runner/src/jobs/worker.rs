@@ -32,7 +32,7 @@ pub(super) struct Shared<'a> {
     pub(super) me: &'a Incarnation,
     pub(super) caller: &'a Caller,
     pub(super) doorbell: Option<&'a str>,
-    pub(super) database: &'a DatabaseFile,
+    pub(super) database: Option<&'a DatabaseFile>,
     pub(super) root: &'a Path,
     pub(super) timing: Timing,
     pub(super) outside: &'a dyn Outside,
@@ -67,7 +67,7 @@ impl Shared<'_> {
         let said = Mutex::new(String::new());
         let mut unanswered: Option<Instant> = None;
         while !self.crew.is_stopping() {
-            if let Some(loss) = self.database.loss() {
+            if let Some(loss) = self.database.and_then(DatabaseFile::loss) {
                 return Err(Error::General(loss.to_string()));
             }
             if self.is_locked_out(&said) {

@@ -7,8 +7,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::json;
+use tenure_core::config::{self, Config};
 use tenure_core::{Error, ErrorCode};
-use tenure_sqlite::{Directory, SqliteStore};
+use tenure_sqlite::Directory;
 
 use crate::answer::Answer;
 use crate::app::App;
@@ -41,7 +42,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     crate::ownership::check(&place, app.env)?;
     // A clone brings its configuration. If that is wrong, nothing is made beside it.
     let tracked = app.config(Some(&place))?;
-    let existed = is_complete(&place);
+    let existed = is_complete(app, &place, &tracked)?;
     let given = args.name.clone().unwrap_or_else(|| {
         place.root.file_name().map_or_else(|| "project".to_owned(), |n| n.to_string_lossy().into_owned())
     });
@@ -52,8 +53,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         let name = tracked.project.name.unwrap_or(given);
         return Ok(Answer::new(json!({"path": place.root, "name": name, "created": !existed}), text));
     }
-    make(&place, &given, app)?;
-    let config = app.config(Some(&place))?;
+    let config = make(&place, &given, app)?;
     let name = config.project.name.clone().unwrap_or(given);
     let id = config.project.id.map(|id| id.to_string());
     if let Err(report) = register(app, &place, &name, id.as_deref()) {
@@ -82,16 +82,23 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         .hint("take the next one", "tenure tasks next --claim"))
 }
 
-/// An `init` that was killed leaves at most an empty database, made last; the next one goes on.
-fn is_complete(place: &Place) -> bool {
-    place.database().symlink_metadata().is_ok_and(|found| !found.is_file() || found.len() > 0)
+/// An `init` that was killed leaves at most an empty database, made last; the next one goes on. A server says itself
+/// whether it knows the project.
+fn is_complete(app: &App<'_>, place: &Place, config: &Config) -> Outcome<bool> {
+    match &config.store_url {
+        // Not opened: a database that is there and broken is for `init` to leave alone.
+        None => {
+            Ok(place.database().symlink_metadata().is_ok_and(|found| !found.is_file() || found.len() > 0))
+        }
+        Some(_) => Ok(app.source(place, config)?.find()?.is_some()),
+    }
 }
 
 /// Many may begin at once; each is done in milliseconds.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Everything below `.tenure/`. Many may do this at once: the first one makes it, under a lock.
-fn make(place: &Place, name: &str, app: &App<'_>) -> Outcome<()> {
+fn make(place: &Place, name: &str, app: &App<'_>) -> Outcome<Config> {
     let folder = place.folder();
     match fs::DirBuilder::new().mode(0o700).create(&folder) {
         Ok(()) => {}
@@ -106,21 +113,38 @@ fn make(place: &Place, name: &str, app: &App<'_>) -> Outcome<()> {
     }
     let patience = app.global.timeout.map_or(PATIENCE, |limit| limit.min(PATIENCE));
     let _lock = atomic::lock(&folder, patience).map_err(|e| io(&e, "lock", &folder))?;
-    if !is_complete(place) {
-        let config = place.config();
-        if !config.exists() {
+    let before = app.config(Some(place))?;
+    if !is_complete(app, place, &before)? {
+        if !place.config().exists() {
             let text = format!(
                 "# tenure: this file is yours to commit. `tenure config show` lists every setting.\n\
                  project:\n  id: {}\n  name: {}\n",
                 app.env.ids.uuid(),
                 serde_json::to_string(name).unwrap_or_default(),
             );
-            atomic::write(&config, &text, &app.env.ids.hex8()).map_err(|e| io(&e, "write", &config))?;
+            write_config(app, place, &text)?;
+        } else if before.project.id.is_none() && before.store_url.is_some() {
+            give_id(app, place)?;
         }
         ignore_runtime_files(&place.root)?;
     }
-    SqliteStore::create(&place.database(), app.store_options())?;
-    Ok(())
+    let config = app.config(Some(place))?;
+    app.source(place, &config)?.create(config.project.name.as_deref().unwrap_or(name))?;
+    Ok(config)
+}
+
+/// A database that many projects share knows each by its id, whatever folder a clone of it is in.
+fn give_id(app: &App<'_>, place: &Place) -> Outcome<()> {
+    let path = place.config();
+    let text = fs::read_to_string(&path).map_err(|e| io(&e, "read", &path))?;
+    let with_id = config::set(&text, "project.id", &app.env.ids.uuid())
+        .map_err(|e| Report::config(&e, Some(&path.to_string_lossy())))?;
+    write_config(app, place, &with_id)
+}
+
+fn write_config(app: &App<'_>, place: &Place, text: &str) -> Outcome<()> {
+    let path = place.config();
+    atomic::write(&path, text, &app.env.ids.hex8()).map_err(|e| io(&e, "write", &path))
 }
 
 const IGNORED: [&str; 2] = [".tenure/*", "!.tenure/config.yaml"];

@@ -6,7 +6,6 @@ use tenure_core::Error;
 use tenure_core::id::Fence;
 use tenure_core::kernel::{self, Grant};
 use tenure_core::store::Eyes;
-use tenure_runner::DatabaseFile;
 
 use crate::answer::Answer;
 use crate::app::{App, Open};
@@ -48,7 +47,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
         let task = view.task(&id, &eyes)?.ok_or_else(missing)?;
         Ok((lease, kernel::name_of(&task)))
     })?;
-    let database = DatabaseFile::at(&open.place.database()).ok();
+    let database = open.store.file()?;
     let interval = open.config.runners.heartbeat_interval;
     tenure_runner::keep(open.store.as_ref(), world, &task, &lease, interval, database.as_ref())?;
     Ok(None)

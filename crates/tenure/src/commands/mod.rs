@@ -34,6 +34,7 @@ pub(crate) mod sessions;
 pub(crate) mod setup;
 pub(crate) mod start_attempt;
 pub(crate) mod status;
+pub(crate) mod store;
 pub(crate) mod tasks;
 pub(crate) mod whoami;
 pub(crate) mod why;
@@ -67,6 +68,7 @@ pub(crate) fn dispatch(app: &mut App<'_>, command: Option<Command>) -> Outcome<O
         Some(Command::Mcp(args)) => return mcp::run(app, args),
         #[cfg(feature = "serve")]
         Some(Command::Setup(args)) => setup::run(app, args)?,
+        Some(Command::Store(args)) => store::run(app, args)?,
         Some(Command::Completions(args)) => {
             completions::run(app, args);
             return Ok(None);

@@ -50,8 +50,11 @@ impl Seen {
             (None, Some(section)) => format!(" in {section}"),
             (None, None) => String::new(),
         };
-        let (pid, preset) = (self.runner.process.process.pid, &self.runner.preset);
-        format!("{short}  {}{what} (pid {pid}, {preset})", self.runner.status.as_str())
+        let (process, preset) = (&self.runner.process, &self.runner.preset);
+        let pid = process.process.pid;
+        // One that cannot be seen from here is on another machine, or in another container.
+        let host = if self.alive.is_none() { format!(" on {}", process.hostname) } else { String::new() };
+        format!("{short}  {}{what} (pid {pid}{host}, {preset})", self.runner.status.as_str())
     }
 }
 

@@ -5,7 +5,6 @@ use std::process::Command;
 
 use tenure_core::ErrorCode;
 use tenure_runner::NotStarted;
-use tenure_sqlite::SqliteStore;
 
 use crate::answer::Answer;
 use crate::app::App;
@@ -26,10 +25,10 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
     let Some((program, rest)) = args.command.split_first() else {
         return Err(Report::usage("no command was given"));
     };
-    let store = SqliteStore::open(&app.find()?.database(), app.store_options())?;
+    let open = app.open()?;
     let mut command = Command::new(program);
     command.args(rest);
-    let not = tenure_runner::cross(&store, app.env.judge.as_ref(), mark, &mut command);
+    let not = tenure_runner::cross(open.store.as_ref(), app.env.judge.as_ref(), mark, &mut command);
     let mut report = match &not {
         NotStarted::Over => Report::new(ErrorCode::LeaseLost, "the attempt was over before it began"),
         // The supervisor tells it, from the attempt's row.

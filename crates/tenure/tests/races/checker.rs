@@ -63,7 +63,9 @@ impl Deed {
     /// It may have done things that it could not, or does not, tell.
     fn is_silent(&self) -> bool {
         let lost_at_once = matches!(self.verb, "claim" | "next") && self.code == Some(8);
-        self.killed.is_some() || self.verb == "run" || lost_at_once
+        // A server that went away in the middle leaves even the one who asked without an answer.
+        let unanswered = self.code == Some(1);
+        self.killed.is_some() || self.verb == "run" || lost_at_once || unanswered
     }
 
     fn covers(&self, at: i64) -> bool {

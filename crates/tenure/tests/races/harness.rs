@@ -5,6 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -13,9 +14,11 @@ use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_proce
 use serde_json::Value;
 use tempfile::TempDir;
 use tenure_core::SystemClock;
-use tenure_core::store::{EventFilter, Store};
+use tenure_core::store::{Durability, EventFilter, Store};
 use tenure_core::wire;
+use tenure_postgres::{Address, PostgresStore, Surroundings};
 use tenure_sqlite::{OpenOptions, SqliteStore};
+use tenure_testkit::postgres::Cluster;
 
 /// A process that has not ended by then hangs.
 pub(crate) const HANG: Duration = Duration::from_mins(2);
@@ -26,22 +29,38 @@ pub(crate) fn full_or<T>(long: T, short: T) -> T {
     if full { long } else { short }
 }
 
+/// How often a race is run: on a server, where each takes longer, fewer times unless all are asked for.
+pub(crate) fn rounds(long: usize, short: usize) -> usize {
+    full_or(long, if on_postgres() { short.div_ceil(4) } else { short })
+}
+
+/// The same tests are compiled twice, once for each store.
+pub(crate) fn on_postgres() -> bool {
+    env!("CARGO_CRATE_NAME") == "races_postgres"
+}
+
 #[derive(Debug)]
 pub(crate) struct Project {
     folder: TempDir,
     root: PathBuf,
+    /// The server, if the rows are not in a file.
+    pub(crate) url: Option<String>,
 }
 
 impl Project {
     /// A folder that is no project yet.
     pub(crate) fn bare() -> Self {
+        Self::bare_on(on_postgres().then(|| Cluster::shared().url()))
+    }
+
+    pub(crate) fn bare_on(url: Option<String>) -> Self {
         let folder = tempfile::Builder::new().prefix("tn").tempdir().unwrap();
         let root = folder.path().join("p");
         std::fs::create_dir(&root).unwrap();
         for name in ["h", "r"] {
             std::fs::create_dir(folder.path().join(name)).unwrap();
         }
-        Self { folder, root }
+        Self { folder, root, url }
     }
 
     pub(crate) fn new() -> Self {
@@ -52,7 +71,11 @@ impl Project {
 
     /// A project whose waiters look again after `poll`, and lose their place after three times that.
     pub(crate) fn with_config(config: &str) -> Self {
-        let project = Self::new();
+        Self::new().configured(config)
+    }
+
+    pub(crate) fn configured(self, config: &str) -> Self {
+        let project = self;
         let path = project.root.join(".tenure/config.yaml");
         let before = std::fs::read_to_string(&path).unwrap();
         std::fs::write(&path, format!("{before}{config}\n")).unwrap();
@@ -95,6 +118,9 @@ impl Project {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
+        if let Some(url) = &self.url {
+            command.env("TENURE_STORE", url);
+        }
     }
 
     pub(crate) fn spawn(&self, args: &[&str]) -> Running {
@@ -129,7 +155,17 @@ impl Project {
         self.root.join(".tenure/tenure.db")
     }
 
+    pub(crate) fn id(&self) -> String {
+        self.ok(&["config", "get", "project.id"])["setting"]["value"].as_str().unwrap().to_owned()
+    }
+
     pub(crate) fn store(&self) -> Box<dyn Store> {
+        if let Some(url) = &self.url {
+            let address = Address::parse(url, &Surroundings::default()).unwrap();
+            return Box::new(
+                PostgresStore::open(address, &self.id(), tenure_postgres::OpenOptions::default()).unwrap(),
+            );
+        }
         let options = OpenOptions::new(Arc::new(SystemClock));
         Box::new(SqliteStore::open(&self.database(), options).unwrap())
     }
@@ -142,11 +178,14 @@ impl Project {
     }
 
     /// Closes the gate before the store, so that writers started meanwhile all stand before it when it opens.
-    pub(crate) fn hold_writers(&self) -> File {
+    pub(crate) fn hold_writers(&self) -> HeldGate {
+        if self.url.is_some() {
+            return HeldGate::hold_turn(self.store());
+        }
         let path = self.database().with_extension("queue.lock");
         let file = File::options().read(true).write(true).create(true).truncate(false).open(path).unwrap();
         file.lock().unwrap();
-        file
+        HeldGate { _file: Some(file), turn: None }
     }
 
     /// Waits until the open lease of `task` has run out.
@@ -163,6 +202,39 @@ impl Project {
 
     pub(crate) fn wait_for_queue(&self, task: &str, length: u64) {
         until(&format!("{length} stand in line for {task}"), || self.queue(task) == length);
+    }
+}
+
+/// Whoever wants to write waits until this is dropped.
+#[derive(Debug)]
+pub(crate) struct HeldGate {
+    _file: Option<File>,
+    turn: Option<(Sender<()>, JoinHandle<()>)>,
+}
+
+impl HeldGate {
+    /// On a server: a transaction that does nothing for a while.
+    fn hold_turn(store: Box<dyn Store>) -> Self {
+        let (open, opened) = channel();
+        let (begun, has_begun) = channel();
+        let hold = std::thread::spawn(move || {
+            let _ = store.write(Durability::Process, |_| {
+                let _ = begun.send(());
+                let _ = opened.recv();
+                Ok(())
+            });
+        });
+        has_begun.recv().unwrap();
+        Self { _file: None, turn: Some((open, hold)) }
+    }
+}
+
+impl Drop for HeldGate {
+    fn drop(&mut self) {
+        if let Some((open, hold)) = self.turn.take() {
+            drop(open);
+            drop(hold.join());
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use tenure_core::store::Durability;
 use tenure_core::{Policy, World, reference};
 use tenure_lock::ProcessIdentity;
 
-use crate::harness::{Answer, Project, Running, contest, full_or};
+use crate::harness::{Answer, Project, Running, contest, rounds};
 
 const TAKERS: usize = 16;
 
@@ -47,7 +47,7 @@ fn grants(project: &Project) -> BTreeMap<String, usize> {
 
 #[test]
 fn sixteen_claims_of_one_task_have_one_winner() {
-    let rounds = full_or(200, 60);
+    let rounds = rounds(200, 60);
     let project = Project::new();
     for task in project.add("F", rounds) {
         one_winner(&project, &task);
@@ -59,7 +59,7 @@ fn sixteen_claims_of_one_task_have_one_winner() {
 
 #[test]
 fn sixteen_claims_of_an_expired_lease_have_one_winner() {
-    let rounds = full_or(200, 25);
+    let rounds = rounds(200, 25);
     let project = Project::new();
     let tasks = project.add("F", rounds);
     for task in &tasks {
@@ -74,7 +74,7 @@ fn sixteen_claims_of_an_expired_lease_have_one_winner() {
 
 #[test]
 fn sixteen_claims_of_a_dead_holders_lease_have_one_winner() {
-    let rounds = full_or(200, 25);
+    let rounds = rounds(200, 25);
     let project = Project::new();
     let tasks = project.add("F", rounds);
     hold_by_the_dead(&project, &tasks);
@@ -94,7 +94,7 @@ fn sixteen_claims_of_a_dead_holders_lease_have_one_winner() {
 
 #[test]
 fn a_pool_is_claimed_once_each_and_none_is_left() {
-    let size = full_or(1000, 120);
+    let size = rounds(1000, 120);
     let project = Project::new();
     project.add("F", size);
     empty_the_pool(&project, size);
@@ -103,7 +103,7 @@ fn a_pool_is_claimed_once_each_and_none_is_left() {
 
 #[test]
 fn what_agents_left_in_progress_is_offered_again_once_each() {
-    let size = full_or(200, 48);
+    let size = rounds(200, 48);
     let project = Project::new();
     let tasks = project.add("F", size);
     for task in &tasks {
@@ -119,7 +119,7 @@ fn what_agents_left_in_progress_is_offered_again_once_each() {
 
 #[test]
 fn sixteen_callers_that_nobody_can_name_have_one_winner() {
-    let rounds = full_or(200, 25);
+    let rounds = rounds(200, 25);
     let project = Project::new();
     for task in project.add("F", rounds) {
         let claims = (0..TAKERS).map(|_| project.anonymous(&["tasks", "claim", &task])).collect();

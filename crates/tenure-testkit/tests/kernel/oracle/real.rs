@@ -1,5 +1,6 @@
-//! The real thing: the kernel's functions on a real SQLite database, with the same commands and the same view.
+//! The real thing: the kernel's functions on a real database, with the same commands and the same view.
 
+use std::cell::RefCell;
 use std::time::Duration;
 
 use tenure_core::error::TaskName;
@@ -28,11 +29,12 @@ pub(crate) struct Real {
     /// The feed up to here belongs to earlier sequences.
     told: i64,
     rounds: u32,
+    /// The fences in the order of their grants. A store may leave numbers out; the model counts.
+    granted: RefCell<Vec<i64>>,
 }
 
 impl Real {
-    pub(crate) fn new() -> Self {
-        let f = Fixture::sqlite();
+    pub(crate) fn new(f: Fixture) -> Self {
         Self {
             f,
             tasks: Vec::new(),
@@ -41,6 +43,7 @@ impl Real {
             shown: Vec::new(),
             told: 0,
             rounds: 0,
+            granted: RefCell::default(),
         }
     }
 
@@ -93,10 +96,28 @@ impl Real {
         let first = self.rounds * 10_000;
         self.pids = (0..5).map(|at| first + at).collect();
         self.shown = vec![[None; TASKS]; CALLERS.len()];
-        let newest =
-            LeaseFilter { include_ended: true, newest_first: true, limit: Some(1), ..LeaseFilter::default() };
-        let last_fence = f.read(|view| view.leases(&newest)).first().map_or(0, |lease| lease.fence.number());
-        (last_fence, self.now(), self.pids.clone())
+        let granted = i64::try_from(self.granted.borrow().len()).unwrap();
+        (granted, self.now(), self.pids.clone())
+    }
+
+    /// The how-manieth grant that was.
+    fn place(&self, fence: Fence) -> i64 {
+        let mut granted = self.granted.borrow_mut();
+        if granted.last().is_none_or(|last| *last < fence.number()) {
+            // One command grants a section and a task at most; revivals bring a few more.
+            let newest = LeaseFilter {
+                include_ended: true,
+                newest_first: true,
+                limit: Some(8),
+                ..LeaseFilter::default()
+            };
+            let mut fences: Vec<i64> =
+                self.f.read(|view| view.leases(&newest)).iter().map(|lease| lease.fence.number()).collect();
+            fences.retain(|found| granted.last().is_none_or(|last| last < found));
+            fences.sort_unstable();
+            granted.extend(fences);
+        }
+        i64::try_from(granted.binary_search(&fence.number()).unwrap()).unwrap() + 1
     }
 
     fn now(&self) -> i64 {
@@ -126,7 +147,7 @@ impl Real {
                 let beat = Beat { revive, ..Beat::default() };
                 let (caller, name) = (self.showing(who, task, shown), self.name(task));
                 let answer = f.write(|tx| kernel::renew(tx, &f.world(), &caller, &name, beat));
-                told(answer, |lease| Answer::of(lease.fence.number()))
+                told(answer, |lease| Answer::of(self.place(lease.fence)))
             }
             Command::Finish { who, task, shown, word } => {
                 let word = match word {
@@ -141,7 +162,7 @@ impl Real {
             Command::Check { who, task, shown } => {
                 let (caller, name) = (self.showing(who, task, shown), self.name(task));
                 let answer = f.store.read(|view| kernel::check(view, &f.world(), &caller, &name));
-                told(answer, |lease| Answer::of(lease.fence.number()))
+                told(answer, |lease| Answer::of(self.place(lease.fence)))
             }
             Command::Settle { who, task, to, force } => {
                 let (caller, id) = (self.caller(who), &self.tasks[task]);
@@ -184,7 +205,7 @@ impl Real {
         match f.write(|tx| kernel::acquire_task(tx, &f.world(), &caller, id, &Terms::new(TTL))) {
             Ok(Verdict::Granted(grant)) => {
                 self.shown[who][task] = Some(grant.lease.fence);
-                Answer::Fence { fence: grant.lease.fence.number(), reacquired: grant.reacquired }
+                Answer::Fence { fence: self.place(grant.lease.fence), reacquired: grant.reacquired }
             }
             Ok(verdict) => told(verdict.granted(), |_| Answer::Nothing),
             Err(error) => Answer::Refused(error.code()),
@@ -195,7 +216,7 @@ impl Real {
         let Some(grant) = self.f.next(&self.caller(who)) else { return Answer::Nothing };
         let task = self.tasks.iter().position(|id| *id == grant.task.id).unwrap();
         self.shown[who][task] = Some(grant.lease.fence);
-        Answer::Taken { task, fence: grant.lease.fence.number() }
+        Answer::Taken { task, fence: self.place(grant.lease.fence) }
     }
 
     fn force(&self, resource: &Resource) -> Answer {
@@ -225,7 +246,7 @@ impl Real {
         });
         let find = |id: &TaskId| -> &Task { tasks.iter().find(|task| task.id == *id).unwrap() };
         let seen = |lease: &Lease| SeenLease {
-            fence: lease.fence.number(),
+            fence: self.place(lease.fence),
             name: lease.holder.id.clone(),
             pid: lease.process.as_ref().map(|process| process.process.pid),
             expires: lease.expires_at.as_millis() / 1000,

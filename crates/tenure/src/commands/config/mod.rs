@@ -66,7 +66,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
 
 /// The project whose file counts. Unlike elsewhere a fresh clone, which has the file but no database, is one too.
 fn place(app: &App<'_>) -> Outcome<Option<Place>> {
-    match project::find(&app.start()?, app.env.home().as_deref()) {
+    match project::find(&app.start()?, app.env.home().as_deref(), &|root| app.is_elsewhere(root)) {
         Ok(place) => Ok(Some(place)),
         Err(Error::NotInitialized { clone_at, .. }) => Ok(clone_at.map(|root| Place { root })),
         Err(error) => Err(error.into()),

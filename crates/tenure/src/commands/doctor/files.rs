@@ -9,7 +9,7 @@ use super::finding::{FIX, Finding};
 use crate::app::App;
 use crate::project::Place;
 use crate::shell::quote;
-use crate::waiting;
+use crate::store;
 
 /// Less than this is soon nothing.
 const LITTLE: u64 = 100 * 1024 * 1024;
@@ -54,7 +54,7 @@ pub(super) fn examine(app: &App<'_>, place: Option<&Place>, found: &mut Examinat
     {
         disk(&folder, found);
     }
-    let dead = tenure_sqlite::sweep_doorbells(&waiting::doorbells(app.env), false);
+    let dead = tenure_sqlite::sweep_doorbells(&store::doorbells(app.env), false);
     if dead > 0 {
         let sentence = format!("{dead} sockets are left of processes that were killed");
         found.findings.push(Finding::warning("sockets", sentence, FIX).fixable());
@@ -82,5 +82,5 @@ pub(super) fn fix(app: &App<'_>, place: Option<&Place>) {
             let _ = std::fs::set_permissions(&path, Permissions::from_mode(meta.mode() & 0o700));
         }
     }
-    tenure_sqlite::sweep_doorbells(&waiting::doorbells(app.env), true);
+    tenure_sqlite::sweep_doorbells(&store::doorbells(app.env), true);
 }

@@ -14,21 +14,20 @@ use tenure_core::{Error, ErrorCode};
 use tenure_runner::DatabaseFile;
 use tenure_runner::daemon::Bell;
 use tenure_runner::jobs::{self, Outside, Site, Summary, Timing, Work};
-use tenure_sqlite::{Doorbell, SqliteStore};
 
 use super::progress::Progress;
 use crate::app::{App, Open};
 use crate::env::Env;
 use crate::interrupt::Interrupts;
 use crate::report::{Outcome, Report};
-use crate::waiting;
+use crate::store::{Backend, Doorbell};
 
 pub(super) struct Desk {
     pub(super) caller: Caller,
     pub(super) interrupts: Interrupts,
     me: Incarnation,
     doorbell: Option<Doorbell>,
-    database: DatabaseFile,
+    database: Option<DatabaseFile>,
 }
 
 impl Desk {
@@ -37,15 +36,12 @@ impl Desk {
         let me = Incarnation::current();
         // Two windows of one person are two workers, so each has a name of its own.
         let holder = Holder::runner(app.env.ids.uuid());
-        let path = open.place.database();
-        let database = DatabaseFile::at(&path)
-            .map_err(|e| Report::new(ErrorCode::Store, format!("cannot look at {}: {e}", path.display())))?;
         Ok(Self {
             caller: Caller::new(holder).with_process(me.clone()),
             interrupts: Interrupts::listen().map_err(Report::from)?,
             me,
-            doorbell: waiting::bind(app.env),
-            database,
+            doorbell: open.store.doorbell(app.env),
+            database: open.store.file()?,
         })
     }
 
@@ -69,11 +65,8 @@ impl Desk {
             let message = format!("the folder of job {} is gone: {}", job.name, workdir.display());
             return Err(Report::new(ErrorCode::General, message));
         }
-        let (path, options) = (open.place.database(), app.store_options());
-        let another = || {
-            let store = SqliteStore::open(&path, options.clone())?;
-            Ok(Box::new(store) as Box<dyn tenure_core::store::Store>)
-        };
+        let source = &open.source;
+        let another = || source.open().map(Backend::boxed);
         let runners = &open.config.runners;
         let program =
             Program { env: app.env, root: open.place.root.clone(), workdir, said: Mutex::new(Vec::new()) };
@@ -89,7 +82,7 @@ impl Desk {
             caller: &self.caller,
             signals: &self.interrupts,
             doorbell: bell.map(|(bell, address)| Bell { address, fd: bell.as_fd() }),
-            database: &self.database,
+            database: self.database.as_ref(),
             root: &open.place.root,
             timing: Timing {
                 ttl: runners.stale_timeout,

@@ -11,13 +11,13 @@ use tenure_core::kernel::{self, Grant, Terms};
 use tenure_core::lease::Resource;
 use tenure_core::reference;
 use tenure_serve::{Claim, Session, Step};
-use tenure_sqlite::Doorbell;
 
 use super::desk::{Counter, holds, reply};
 use crate::answer::Answer;
 use crate::commands::tasks::grant;
 use crate::identity::{Identity, Who};
 use crate::report::{Outcome, Report};
+use crate::store::Doorbell;
 use crate::text::Text;
 use crate::waiting::{self, Try, Want};
 use crate::{clearing, hooks};
@@ -46,7 +46,7 @@ impl Counter<'_, '_> {
             Some(stands) => stands,
             None => {
                 let (want, terms) = self.want(claim)?;
-                let doorbell = waiting::bind(self.app.env);
+                let doorbell = self.open.store.doorbell(self.app.env);
                 Place { want, terms, doorbell, before: None, locked: None }
             }
         };

@@ -15,7 +15,6 @@ use tenure_core::task::Task;
 use tenure_core::{Error, kernel, reference, wire};
 use tenure_serve::{Call, Claim, Desk, Effect, FinishTask, ListTasks, Outcome as Word, Page, ReadInbox};
 use tenure_serve::{Refusal, Reply, SendMessage, Session, Step};
-use tenure_sqlite::Doorbell;
 
 use super::claims::Place;
 use crate::answer::Answer;
@@ -24,6 +23,7 @@ use crate::commands::tasks::{add, finish, list, renew, show, view};
 use crate::commands::{msg, status, why};
 use crate::identity::Who;
 use crate::report::{Outcome, Report};
+use crate::store::Doorbell;
 use crate::text::{Look, Text};
 
 /// As programs read it.

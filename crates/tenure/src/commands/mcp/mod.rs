@@ -6,16 +6,12 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 
 use tenure_core::ErrorCode;
-use tenure_core::store::Store;
-use tenure_runner::DatabaseFile;
 use tenure_serve::{Care, Http, Way};
-use tenure_sqlite::SqliteStore;
 
 use crate::answer::Answer;
 use crate::app::{App, Open};
 use crate::report::{Outcome, Report};
 use crate::text::Text;
-use crate::waiting;
 
 mod claims;
 mod desk;
@@ -60,13 +56,10 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
             (Way::Http(http), Some(note))
         }
     };
-    let doorbell = waiting::bind(app.env);
-    let (path, options) = (open.place.database(), app.store_options());
-    let another = move || -> tenure_core::Result<Box<dyn Store>> {
-        let store = SqliteStore::open(&path, options.clone())?;
-        Ok(Box::new(store))
-    };
-    let database = DatabaseFile::at(&open.place.database()).ok();
+    let doorbell = open.store.doorbell(app.env);
+    let (source, ttl) = (open.source.clone(), open.config.locking.lease_ttl);
+    let another = move || source.open_for_beats(ttl);
+    let database = open.store.file()?;
     let care = Care {
         world: open.world(),
         open: &another,

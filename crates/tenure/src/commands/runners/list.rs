@@ -11,7 +11,7 @@ use crate::app::App;
 use crate::report::Outcome;
 use crate::text::{Style, Table, Text};
 
-/// List runners of all projects on this machine
+/// List runners of all projects on this machine, and of this project on all machines
 ///
 /// Example: tenure runners list
 #[derive(Debug, Default, clap::Args)]
@@ -23,10 +23,12 @@ pub(crate) struct Args {
 
 pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let home = app.home()?;
-    let all = match Directory::open_existing(&home, app.env.clock.clone())? {
+    let mut all = match Directory::open_existing(&home, app.env.clock.clone())? {
         Some(directory) => known(app, &directory)?,
         None => Vec::new(),
     };
+    let others = elsewhere(app, &all)?;
+    all.extend(others);
     let (running, ended): (Vec<_>, Vec<_>) = all.into_iter().partition(|k| !k.runner.status.is_over());
     let shown: Vec<KnownRunner> = running.into_iter().chain(ended.into_iter().take(args.ended)).collect();
 
@@ -35,23 +37,54 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         text.line("No runners.");
     } else {
         text.styled(Style::Bold, "RUNNERS");
-        let mut table = Table::new(&["ID", "STATUS", "PID", "PROJECT", "SECTION", "HEARTBEAT"]);
+        // Where all are on this machine, its name says nothing.
+        let far = shown.iter().any(|known| known.runner.process.hostname != app.env.hostname);
+        let mut heads = vec!["ID", "STATUS", "PID", "PROJECT", "SECTION", "HEARTBEAT"];
+        if far {
+            heads.insert(3, "HOST");
+        }
+        let mut table = Table::new(&heads);
         for known in &shown {
             let runner = &known.runner;
-            table.styled_row(vec![
+            let mut cells = vec![
                 (Style::Plain, runner.id.chars().take(8).collect()),
                 (style(runner.status), runner.status.as_str().to_owned()),
                 (Style::Plain, runner.process.process.pid.to_string()),
                 (Style::Plain, runner.project_path.clone()),
                 (Style::Plain, known.section_name.clone().unwrap_or_else(|| "-".to_owned())),
                 (Style::Plain, time_of_day(runner.heartbeat_at)),
-            ]);
+            ];
+            if far {
+                cells.insert(3, (Style::Plain, runner.process.hostname.clone()));
+            }
+            table.styled_row(cells);
         }
         text.table(&table, app.printer.look());
     }
     warn_of_other_projects(app, &shown, &mut text);
     let rows: Vec<Value> = shown.iter().map(|known| object(app, known)).collect();
     Ok(Answer::new(json!({"runners": rows, "total": rows.len()}), text))
+}
+
+/// This project's runners on other machines, where its store is one that they share.
+fn elsewhere(app: &mut App<'_>, here: &[KnownRunner]) -> Outcome<Vec<KnownRunner>> {
+    let Ok(place) = app.find() else { return Ok(Vec::new()) };
+    if app.config(Some(&place))?.store_url.is_none() {
+        return Ok(Vec::new());
+    }
+    let open = app.open_at(place)?;
+    let others = open.read(|view| {
+        let mut others = Vec::new();
+        for runner in view.runners(0)? {
+            if here.iter().any(|known| known.runner.id == runner.id) {
+                continue;
+            }
+            let section = runner.section.as_ref().map(|id| view.section(id)).transpose()?.flatten();
+            others.push(KnownRunner { runner, section_name: section.map(|section| section.name) });
+        }
+        Ok(others)
+    })?;
+    Ok(others)
 }
 
 /// What the directory says, corrected: whoever finds a runner dead says so.

@@ -14,11 +14,9 @@ use tenure_core::runner::Runner;
 use tenure_core::session::SessionOptions;
 use tenure_core::wire::millis;
 use tenure_core::{ErrorCode, reference};
-use tenure_runner::DatabaseFile;
 use tenure_runner::daemon::log::{DaemonLog, sweep};
 use tenure_runner::daemon::{self, Bell, Orders, SessionOrders, Site, Summary, Timing};
 use tenure_runner::exclusion;
-use tenure_sqlite::{Doorbell, SqliteStore};
 
 use super::list::runner_object;
 use super::outside::Program;
@@ -28,8 +26,8 @@ use crate::gate;
 use crate::interrupt::Interrupts;
 use crate::printer::CommandName;
 use crate::report::{Outcome, Report};
+use crate::store::Doorbell;
 use crate::text::{Style, Text};
-use crate::waiting;
 
 /// Start a runner: it takes ready tasks one after the other and has an agent work on each
 ///
@@ -284,17 +282,13 @@ pub(super) fn serve(
     sweep(&open.place.folder().join("logs"), open.config.runners.log_retention, app.env.clock.now());
     let log =
         DaemonLog::open(&logs, std::process::id(), how.echo && !app.global.quiet, app.env.clock.clone());
-    let database = DatabaseFile::at(&open.place.database()).map_err(|e| {
-        Report::new(ErrorCode::Store, format!("cannot look at {}: {e}", open.place.database().display()))
-    })?;
-    let (path, options) = (open.place.database(), app.store_options());
-    let another = || {
-        let store = SqliteStore::open(&path, options.clone())?;
-        Ok(Box::new(store) as Box<dyn tenure_core::store::Store>)
-    };
+    let database = open.store.file()?;
+    let source = &open.source;
+    let ttl = orders.timing.ttl;
+    let another = || source.open_for_beats(ttl);
     let me = Incarnation::current();
     let interrupts = Interrupts::listen().map_err(Report::from)?;
-    let doorbell = waiting::bind(app.env);
+    let doorbell = open.store.doorbell(app.env);
     let address = doorbell.as_ref().map(Doorbell::address);
     let waits_for_none = |hook: &Hook| Hook { run_async: true, ..hook.clone() };
     let program = Program {
@@ -329,7 +323,7 @@ pub(super) fn serve(
             .as_ref()
             .zip(address.as_deref())
             .map(|(bell, address)| Bell { address, fd: bell.as_fd() }),
-        database: &database,
+        database: database.as_ref(),
         log: &log,
         orders,
         outside: &program,

@@ -122,7 +122,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
             // Only saves the next one a look.
             let _ = directory.note_idle(&idle, &busy);
         }
-        tenure_sqlite::sweep_doorbells(&crate::waiting::doorbells(app.env), true);
+        tenure_sqlite::sweep_doorbells(&crate::store::doorbells(app.env), true);
     }
     Ok(answer(app, &verdicts))
 }
@@ -196,7 +196,9 @@ fn whereabouts(path: &Path, candidates: &BTreeMap<PathBuf, Option<KnownProject>>
 /// One project, in a thread of its own, which may be left behind.
 fn serve(env: &Env, global: &Global, log: Option<&DaemonLog>, job: Job) -> (Verdict, Option<IdleProject>) {
     let mut nowhere = Output::nowhere();
-    let mut app = App { env, global, printer: Printer::new(&mut nowhere, global, false) };
+    let shared = std::cell::OnceCell::new();
+    let printer = Printer::new(&mut nowhere, global, false);
+    let mut app = App { env, shared: &shared, global, printer };
     match look_after(&mut app, log, &job) {
         Ok((verdict, rest)) => {
             let memory = match (rest, job.mark) {

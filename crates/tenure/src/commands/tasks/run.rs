@@ -12,8 +12,7 @@ use tenure_core::id::TaskId;
 use tenure_core::kernel::{self, Grant, Terms};
 use tenure_core::task::{Task, TaskStatus};
 use tenure_runner::hooks::Happening;
-use tenure_runner::{DatabaseFile, Ended, Exit, Loss, Supervision, supervise};
-use tenure_sqlite::{Doorbell, SqliteStore};
+use tenure_runner::{Ended, Exit, Loss, Supervision, supervise};
 
 use super::{claim, grant, view};
 use crate::answer::Answer;
@@ -23,6 +22,7 @@ use crate::hooks;
 use crate::identity::Who;
 use crate::interrupt::Interrupts;
 use crate::report::{Outcome, Report};
+use crate::store::Doorbell;
 use crate::text::{Style, Text};
 use crate::waiting::{self, Want};
 
@@ -62,7 +62,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let caller = identity.actor(Some(&name.id)).with_process(me.clone());
     // Before the grant, so that no signal finds us holding it and deaf.
     let interrupts = Interrupts::listen().map_err(Report::from)?;
-    let doorbell = waiting::bind(app.env);
+    let doorbell = open.store.doorbell(app.env);
     let mut terms = Terms::new(args.ttl.unwrap_or(open.config.locking.lease_ttl));
     terms.doorbell = doorbell.as_ref().map(Doorbell::address);
     let patience = app.asked_patience(&open, args.wait);
@@ -77,14 +77,10 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let news = hooks::ears(app, &open).granted(app.env.clock.now(), &granted);
     hooks::tell_meanwhile(app, &open, &news);
 
-    let database = DatabaseFile::at(&open.place.database()).map_err(|e| {
-        Report::new(ErrorCode::Store, format!("cannot look at {}: {e}", open.place.database().display()))
-    })?;
-    let (path, options) = (open.place.database(), app.store_options());
-    let another = || {
-        let store = SqliteStore::open(&path, options.clone())?;
-        Ok(Box::new(store) as Box<dyn tenure_core::store::Store>)
-    };
+    let database = open.store.file()?;
+    let source = &open.source;
+    let ttl = granted.lease.ttl;
+    let another = || source.open_for_beats(ttl);
     let supervision = Supervision {
         store: open.store.as_ref(),
         open: &another,
@@ -94,7 +90,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         me: &me,
         signals: &interrupts,
         doorbell: doorbell.as_ref().map(AsFd::as_fd),
-        database: Some(&database),
+        database: database.as_ref(),
         interval: open.config.runners.heartbeat_interval,
         grace: open.config.runners.kill_grace,
         log_path: None,

@@ -1,0 +1,423 @@
+-- Schema 1. Times are milliseconds since the Unix epoch, UTC, from this server's clock. Text is compared byte by byte, as
+-- in every other store. Every row belongs to a project, so that many projects share one database. Enumerations are checked
+-- here, so that no program, ours or another, can store a value that tenure does not know.
+
+CREATE TABLE tenure.projects (
+    id          uuid PRIMARY KEY,
+    name        text NOT NULL COLLATE "C",
+    next_task   bigint NOT NULL DEFAULT 1,
+    -- The number of the last event. It is moved under the project's turn, so that numbers are seen in their order.
+    last_event  bigint NOT NULL DEFAULT 0,
+    created_at  bigint NOT NULL
+) WITH (fillfactor = 50);
+
+-- The last change that each client has committed. Who lost the answer to a commit looks here before trying again.
+CREATE TABLE tenure.requests (
+    project uuid NOT NULL REFERENCES tenure.projects (id),
+    client  uuid NOT NULL,
+    request bigint NOT NULL,
+    at      bigint NOT NULL,
+    PRIMARY KEY (project, client)
+) WITH (fillfactor = 50);
+
+CREATE INDEX requests_age ON tenure.requests (project, at);
+
+CREATE TABLE tenure.sections (
+    project    uuid NOT NULL REFERENCES tenure.projects (id),
+    id         text NOT NULL COLLATE "C",
+    name       text NOT NULL COLLATE "C",
+    mode       text NOT NULL COLLATE "C" CHECK (mode IN ('serial', 'parallel')),
+    priority   bigint NOT NULL,
+    position   bigint NOT NULL,
+    created_at bigint NOT NULL,
+    updated_at bigint NOT NULL,
+    PRIMARY KEY (project, id),
+    UNIQUE (project, name)
+);
+
+CREATE UNIQUE INDEX sections_order ON tenure.sections (project, priority, position, id);
+
+CREATE TABLE tenure.section_deps (
+    project    uuid NOT NULL,
+    section_id text NOT NULL COLLATE "C",
+    depends_on text NOT NULL COLLATE "C",
+    PRIMARY KEY (project, section_id, depends_on),
+    FOREIGN KEY (project, section_id) REFERENCES tenure.sections (project, id),
+    FOREIGN KEY (project, depends_on) REFERENCES tenure.sections (project, id),
+    CHECK (section_id <> depends_on)
+);
+
+CREATE INDEX section_deps_back ON tenure.section_deps (project, depends_on);
+
+CREATE TABLE tenure.tasks (
+    project     uuid NOT NULL,
+    id          text NOT NULL COLLATE "C",
+    key         text NOT NULL COLLATE "C",
+    title       text NOT NULL COLLATE "C" CHECK (title <> ''),
+    description text NOT NULL COLLATE "C" DEFAULT '',
+    status      text NOT NULL COLLATE "C"
+                CHECK (status IN ('pending', 'in_progress', 'review', 'completed', 'failed', 'skipped')),
+    -- Tasks without a section live in the unnamed one.
+    section_id  text NOT NULL COLLATE "C" DEFAULT '',
+    source_file text COLLATE "C",
+    priority    bigint NOT NULL,
+    position    bigint NOT NULL,
+    labels      text NOT NULL COLLATE "C" DEFAULT '[]',
+    attempts    bigint NOT NULL DEFAULT 0 CHECK (attempts >= 0),
+    rejections  bigint NOT NULL DEFAULT 0 CHECK (rejections >= 0),
+    -- Dependencies that are neither completed nor skipped; kept by the triggers below.
+    open_deps   bigint NOT NULL DEFAULT 0 CHECK (open_deps >= 0),
+    created_at  bigint NOT NULL,
+    updated_at  bigint NOT NULL,
+    PRIMARY KEY (project, id),
+    UNIQUE (project, key),
+    FOREIGN KEY (project, section_id) REFERENCES tenure.sections (project, id)
+);
+
+CREATE INDEX tasks_order ON tenure.tasks (project, section_id, priority, position, id);
+CREATE INDEX tasks_position ON tenure.tasks (project, section_id, position);
+CREATE INDEX tasks_status ON tenure.tasks (project, status);
+-- By hash: a title may be longer than an ordinary index takes.
+CREATE INDEX tasks_title ON tenure.tasks USING hash (title);
+-- Is there anything left to do in a section? A counter would be one row that every task of a long import changes.
+CREATE INDEX tasks_open ON tenure.tasks (project, section_id) WHERE status NOT IN ('completed', 'skipped');
+-- What `next` walks: its first entry per section is the answer, however many tasks there are.
+CREATE INDEX tasks_ready ON tenure.tasks (project, section_id, priority, position, id)
+    WHERE status = 'pending' AND open_deps = 0;
+
+CREATE TABLE tenure.task_deps (
+    project    uuid NOT NULL,
+    task_id    text NOT NULL COLLATE "C",
+    depends_on text NOT NULL COLLATE "C",
+    PRIMARY KEY (project, task_id, depends_on),
+    FOREIGN KEY (project, task_id) REFERENCES tenure.tasks (project, id),
+    FOREIGN KEY (project, depends_on) REFERENCES tenure.tasks (project, id),
+    CHECK (task_id <> depends_on)
+);
+
+CREATE INDEX task_deps_back ON tenure.task_deps (project, depends_on);
+
+CREATE FUNCTION tenure.count_task() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE tenure.tasks
+    SET open_deps = open_deps + CASE WHEN NEW.status IN ('completed', 'skipped') THEN -1 ELSE 1 END
+    WHERE project = NEW.project
+      AND id IN (SELECT task_id FROM tenure.task_deps WHERE project = NEW.project AND depends_on = NEW.id);
+    RETURN NULL;
+END $$;
+
+-- Only where something is to be counted: a claim changes nothing for others.
+CREATE TRIGGER task_counted AFTER UPDATE OF status ON tenure.tasks FOR EACH ROW
+    WHEN ((OLD.status IN ('completed', 'skipped')) <> (NEW.status IN ('completed', 'skipped')))
+    EXECUTE FUNCTION tenure.count_task();
+
+CREATE FUNCTION tenure.count_dependency() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    edge tenure.task_deps := CASE WHEN TG_OP = 'INSERT' THEN NEW ELSE OLD END;
+BEGIN
+    UPDATE tenure.tasks SET open_deps = open_deps + CASE WHEN TG_OP = 'INSERT' THEN 1 ELSE -1 END
+    WHERE project = edge.project AND id = edge.task_id
+      AND EXISTS (SELECT 1 FROM tenure.tasks u WHERE u.project = edge.project AND u.id = edge.depends_on
+                  AND u.status NOT IN ('completed', 'skipped'));
+    RETURN NULL;
+END $$;
+
+CREATE TRIGGER dependency_counted AFTER INSERT OR DELETE ON tenure.task_deps
+    FOR EACH ROW EXECUTE FUNCTION tenure.count_dependency();
+
+-- One sequence for all projects: a number is never given twice, and every grant's is greater than all before it.
+CREATE SEQUENCE tenure.fences AS bigint CACHE 1;
+CREATE SEQUENCE tenure.numbers AS bigint CACHE 1;
+
+CREATE TABLE tenure.leases (
+    project       uuid NOT NULL REFERENCES tenure.projects (id),
+    fence         bigint NOT NULL DEFAULT nextval('tenure.fences'),
+    lease_id      text NOT NULL COLLATE "C",
+    resource_kind text NOT NULL COLLATE "C"
+                  CHECK (resource_kind IN ('task', 'section', 'runner', 'session', 'job', 'item')),
+    resource_id   text NOT NULL COLLATE "C",
+    holder_kind   text NOT NULL COLLATE "C" CHECK (holder_kind IN ('runner', 'agent', 'person')),
+    holder_id     text NOT NULL COLLATE "C",
+    process       text COLLATE "C",
+    doorbell      text COLLATE "C",
+    ttl_ms        bigint NOT NULL CHECK (ttl_ms > 0),
+    acquired_at   bigint NOT NULL,
+    heartbeat_at  bigint NOT NULL,
+    expires_at    bigint NOT NULL,
+    claimed_from  text COLLATE "C"
+                  CHECK (claimed_from IN ('pending', 'in_progress', 'review', 'completed', 'failed', 'skipped')),
+    ended_at      bigint,
+    end_reason    text COLLATE "C"
+                  CHECK (end_reason IN ('released', 'completed', 'expired', 'holder_died', 'forced')),
+    PRIMARY KEY (project, fence),
+    UNIQUE (project, lease_id),
+    CHECK ((ended_at IS NULL) = (end_reason IS NULL))
+);
+
+-- L1: one holder, by construction.
+CREATE UNIQUE INDEX leases_open ON tenure.leases (project, resource_kind, resource_id) WHERE ended_at IS NULL;
+CREATE INDEX leases_history ON tenure.leases (project, resource_kind, resource_id, fence);
+CREATE INDEX leases_expiry ON tenure.leases (project, resource_kind, expires_at) WHERE ended_at IS NULL;
+CREATE INDEX leases_holder ON tenure.leases (project, holder_id) WHERE ended_at IS NULL;
+CREATE INDEX leases_process ON tenure.leases (project, process) WHERE ended_at IS NULL AND process IS NOT NULL;
+
+CREATE TABLE tenure.tickets (
+    project       uuid NOT NULL REFERENCES tenure.projects (id),
+    number        bigint NOT NULL DEFAULT nextval('tenure.numbers'),
+    resource_kind text NOT NULL COLLATE "C"
+                  CHECK (resource_kind IN ('task', 'section', 'runner', 'session', 'job', 'item', 'ready')),
+    resource_id   text NOT NULL COLLATE "C",
+    holder_kind   text NOT NULL COLLATE "C" CHECK (holder_kind IN ('runner', 'agent', 'person')),
+    holder_id     text NOT NULL COLLATE "C",
+    process       text NOT NULL COLLATE "C",
+    doorbell      text COLLATE "C",
+    created_at    bigint NOT NULL,
+    refreshed_at  bigint NOT NULL,
+    PRIMARY KEY (project, number)
+) WITH (fillfactor = 50);
+
+CREATE INDEX tickets_line ON tenure.tickets (project, resource_kind, resource_id, number);
+
+CREATE TABLE tenure.attempts (
+    project       uuid NOT NULL REFERENCES tenure.projects (id),
+    id            text NOT NULL COLLATE "C",
+    resource_kind text NOT NULL COLLATE "C"
+                  CHECK (resource_kind IN ('task', 'section', 'runner', 'session', 'job', 'item')),
+    resource_id   text NOT NULL COLLATE "C",
+    fence         bigint NOT NULL,
+    state         text NOT NULL COLLATE "C" CHECK (state IN ('running', 'ending', 'ended')),
+    owner         text NOT NULL COLLATE "C",
+    pid           bigint,
+    log_path      text COLLATE "C",
+    started_at    bigint NOT NULL,
+    ended_at      bigint,
+    exit_code     bigint,
+    reason        text COLLATE "C",
+    charged       bigint NOT NULL DEFAULT 0 CHECK (charged IN (0, 1)),
+    PRIMARY KEY (project, id),
+    FOREIGN KEY (project, fence) REFERENCES tenure.leases (project, fence),
+    CHECK ((state = 'ended') = (ended_at IS NOT NULL))
+);
+
+CREATE INDEX attempts_resource ON tenure.attempts (project, resource_kind, resource_id, started_at);
+CREATE INDEX attempts_open ON tenure.attempts (project, started_at) WHERE state <> 'ended';
+CREATE INDEX attempts_fence ON tenure.attempts (project, fence);
+
+CREATE TABLE tenure.agents (
+    project      uuid NOT NULL REFERENCES tenure.projects (id),
+    id           text NOT NULL COLLATE "C",
+    name         text COLLATE "C",
+    capabilities text NOT NULL COLLATE "C" DEFAULT '[]',
+    joined_at    bigint NOT NULL,
+    last_seen_at bigint NOT NULL,
+    left_at      bigint,
+    PRIMARY KEY (project, id)
+) WITH (fillfactor = 70);
+
+CREATE TABLE tenure.runners (
+    project         uuid NOT NULL REFERENCES tenure.projects (id),
+    id              text NOT NULL COLLATE "C",
+    status          text NOT NULL COLLATE "C" CHECK (status IN ('idle', 'running', 'completed', 'failed')),
+    process         text NOT NULL COLLATE "C",
+    project_path    text NOT NULL COLLATE "C",
+    section_id      text COLLATE "C",
+    preset          text NOT NULL COLLATE "C",
+    current_task_id text COLLATE "C",
+    log_path        text COLLATE "C",
+    started_at      bigint NOT NULL,
+    heartbeat_at    bigint NOT NULL,
+    completed_at    bigint,
+    error           text COLLATE "C",
+    PRIMARY KEY (project, id),
+    CHECK ((status IN ('completed', 'failed')) = (completed_at IS NOT NULL))
+);
+
+CREATE INDEX runners_open ON tenure.runners (project, started_at) WHERE status IN ('idle', 'running');
+
+CREATE TABLE tenure.preset_health (
+    project        uuid NOT NULL REFERENCES tenure.projects (id),
+    preset         text NOT NULL COLLATE "C",
+    quick_failures bigint NOT NULL CHECK (quick_failures >= 0),
+    tasks          text NOT NULL COLLATE "C" DEFAULT '[]',
+    parked_at      bigint,
+    next_try_at    bigint,
+    times_parked   bigint NOT NULL CHECK (times_parked >= 0),
+    reason         text COLLATE "C",
+    PRIMARY KEY (project, preset),
+    CHECK ((parked_at IS NULL) = (next_try_at IS NULL))
+);
+
+CREATE TABLE tenure.sessions (
+    project               uuid NOT NULL REFERENCES tenure.projects (id),
+    id                    text NOT NULL COLLATE "C",
+    state                 text NOT NULL COLLATE "C" CHECK (state IN ('open', 'completed', 'failed')),
+    runner_id             text NOT NULL COLLATE "C",
+    options               text NOT NULL COLLATE "C",
+    current_task_id       text COLLATE "C",
+    current_key           text COLLATE "C",
+    current_fence         bigint,
+    current_attempt       text COLLATE "C",
+    current_agent_session text COLLATE "C",
+    -- Of the session's lease, under which the row was last written.
+    fence                 bigint NOT NULL,
+    error                 text COLLATE "C",
+    started_at            bigint NOT NULL,
+    updated_at            bigint NOT NULL,
+    PRIMARY KEY (project, id),
+    CHECK ((current_task_id IS NULL) = (current_key IS NULL)),
+    CHECK ((current_task_id IS NULL) = (current_fence IS NULL))
+);
+
+CREATE INDEX sessions_started ON tenure.sessions (project, started_at);
+
+CREATE TABLE tenure.session_tasks (
+    project    uuid NOT NULL,
+    number     bigint NOT NULL DEFAULT nextval('tenure.numbers'),
+    session_id text NOT NULL COLLATE "C",
+    task_id    text NOT NULL COLLATE "C",
+    key        text NOT NULL COLLATE "C",
+    status     text NOT NULL COLLATE "C"
+               CHECK (status IN ('pending', 'in_progress', 'review', 'completed', 'failed', 'skipped')),
+    fence      bigint NOT NULL,
+    at         bigint NOT NULL,
+    PRIMARY KEY (project, number),
+    FOREIGN KEY (project, session_id) REFERENCES tenure.sessions (project, id)
+);
+
+CREATE INDEX session_tasks_of ON tenure.session_tasks (project, session_id, number);
+
+CREATE TABLE tenure.jobs (
+    project    uuid NOT NULL REFERENCES tenure.projects (id),
+    id         text NOT NULL COLLATE "C",
+    name       text NOT NULL COLLATE "C",
+    state      text NOT NULL COLLATE "C"
+               CHECK (state IN ('loading', 'open', 'completed', 'failed', 'cancelled')),
+    definition text NOT NULL COLLATE "C",
+    -- Kept by the triggers below, so that no step counts the items.
+    total      bigint NOT NULL DEFAULT 0 CHECK (total >= 0),
+    pending    bigint NOT NULL DEFAULT 0 CHECK (pending >= 0),
+    running    bigint NOT NULL DEFAULT 0 CHECK (running >= 0),
+    succeeded  bigint NOT NULL DEFAULT 0 CHECK (succeeded >= 0),
+    failed     bigint NOT NULL DEFAULT 0 CHECK (failed >= 0),
+    skipped    bigint NOT NULL DEFAULT 0 CHECK (skipped >= 0),
+    created_at bigint NOT NULL,
+    updated_at bigint NOT NULL,
+    PRIMARY KEY (project, id)
+) WITH (fillfactor = 70);
+
+-- An unfinished job has its name to itself.
+CREATE UNIQUE INDEX jobs_unfinished ON tenure.jobs (project, name) WHERE state IN ('loading', 'open');
+CREATE INDEX jobs_name ON tenure.jobs (project, name, created_at);
+CREATE INDEX jobs_created ON tenure.jobs (project, created_at);
+
+CREATE TABLE tenure.job_items (
+    project    uuid NOT NULL,
+    job_id     text NOT NULL COLLATE "C",
+    number     bigint NOT NULL CHECK (number > 0),
+    state      text NOT NULL COLLATE "C"
+               CHECK (state IN ('pending', 'running', 'succeeded', 'failed', 'skipped')),
+    payload    text NOT NULL COLLATE "C",
+    failures   bigint NOT NULL DEFAULT 0 CHECK (failures >= 0),
+    due_at     bigint NOT NULL,
+    error      text COLLATE "C",
+    updated_at bigint NOT NULL,
+    PRIMARY KEY (project, job_id, number),
+    FOREIGN KEY (project, job_id) REFERENCES tenure.jobs (project, id)
+);
+
+-- Where the next item is found, however many there are.
+CREATE INDEX job_items_pending ON tenure.job_items (project, job_id, due_at, number) WHERE state = 'pending';
+CREATE INDEX job_items_running ON tenure.job_items (project, job_id, number) WHERE state = 'running';
+CREATE INDEX job_items_failed ON tenure.job_items (project, job_id, number) WHERE state = 'failed';
+
+-- Once for each statement, however many items it touched. `sign` is 1 for what an item is now and -1 for what it was.
+CREATE FUNCTION tenure.count_items() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    moved text := CASE TG_OP
+        WHEN 'INSERT' THEN 'SELECT *, 1 AS sign FROM is_now'
+        WHEN 'DELETE' THEN 'SELECT *, -1 AS sign FROM was'
+        ELSE 'SELECT *, 1 AS sign FROM is_now UNION ALL SELECT *, -1 AS sign FROM was' END;
+BEGIN
+    EXECUTE 'UPDATE tenure.jobs j SET total = j.total + c.total, pending = j.pending + c.pending,
+                 running = j.running + c.running, succeeded = j.succeeded + c.succeeded,
+                 failed = j.failed + c.failed, skipped = j.skipped + c.skipped,
+                 updated_at = CASE WHEN $1 THEN greatest(j.updated_at, c.latest) ELSE j.updated_at END
+             FROM (SELECT project, job_id, sum(sign) AS total, max(updated_at) AS latest,
+                          coalesce(sum(sign) FILTER (WHERE state = ''pending''), 0) AS pending,
+                          coalesce(sum(sign) FILTER (WHERE state = ''running''), 0) AS running,
+                          coalesce(sum(sign) FILTER (WHERE state = ''succeeded''), 0) AS succeeded,
+                          coalesce(sum(sign) FILTER (WHERE state = ''failed''), 0) AS failed,
+                          coalesce(sum(sign) FILTER (WHERE state = ''skipped''), 0) AS skipped
+                   FROM (' || moved || ') AS moved GROUP BY project, job_id) AS c
+             WHERE j.project = c.project AND j.id = c.job_id'
+    USING TG_OP = 'UPDATE';
+    RETURN NULL;
+END $$;
+
+CREATE TRIGGER items_added AFTER INSERT ON tenure.job_items REFERENCING NEW TABLE AS is_now
+    FOR EACH STATEMENT EXECUTE FUNCTION tenure.count_items();
+CREATE TRIGGER items_moved AFTER UPDATE ON tenure.job_items REFERENCING NEW TABLE AS is_now OLD TABLE AS was
+    FOR EACH STATEMENT EXECUTE FUNCTION tenure.count_items();
+CREATE TRIGGER items_removed AFTER DELETE ON tenure.job_items REFERENCING OLD TABLE AS was
+    FOR EACH STATEMENT EXECUTE FUNCTION tenure.count_items();
+
+CREATE TABLE tenure.messages (
+    project         uuid NOT NULL REFERENCES tenure.projects (id),
+    id              bigint NOT NULL DEFAULT nextval('tenure.numbers'),
+    task_id         text COLLATE "C",
+    sender          text NOT NULL COLLATE "C",
+    recipient       text COLLATE "C",
+    text            text NOT NULL COLLATE "C",
+    sent_at         bigint NOT NULL,
+    acknowledged_at bigint,
+    acknowledged_by text COLLATE "C",
+    PRIMARY KEY (project, id),
+    FOREIGN KEY (project, task_id) REFERENCES tenure.tasks (project, id) ON DELETE CASCADE,
+    CHECK ((acknowledged_at IS NULL) = (acknowledged_by IS NULL))
+);
+
+CREATE INDEX messages_task ON tenure.messages (project, task_id, id);
+CREATE INDEX messages_recipient ON tenure.messages (project, recipient, id);
+
+-- The feed. It outlives what it speaks of, so it refers to tasks by value only.
+CREATE TABLE tenure.events (
+    project     uuid NOT NULL REFERENCES tenure.projects (id),
+    seq         bigint NOT NULL,
+    at          bigint NOT NULL,
+    kind        text NOT NULL COLLATE "C",
+    actor       text NOT NULL COLLATE "C",
+    task_id     text COLLATE "C",
+    from_status text COLLATE "C"
+                CHECK (from_status IN ('pending', 'in_progress', 'review', 'completed', 'failed', 'skipped')),
+    to_status   text COLLATE "C"
+                CHECK (to_status IN ('pending', 'in_progress', 'review', 'completed', 'failed', 'skipped')),
+    fence       bigint,
+    detail      text COLLATE "C",
+    PRIMARY KEY (project, seq),
+    CONSTRAINT event_kind CHECK (kind IN (
+        'task.created', 'task.updated', 'task.status', 'task.deleted',
+        'section.created', 'section.updated', 'section.deleted',
+        'lease.acquired', 'lease.revived', 'lease.ended',
+        'attempt.started', 'attempt.ending', 'attempt.ended',
+        'agent.joined', 'agent.left', 'message.sent', 'message.acknowledged',
+        'runner.started', 'runner.stopped', 'runner.failed', 'preset.parked', 'preset.unparked',
+        'job.created', 'job.status', 'job.changed', 'item.status', 'session.started', 'session.ended'))
+);
+
+CREATE INDEX events_task ON tenure.events (project, task_id, seq);
+
+-- Open locks under the names and columns that the queries of older tools use.
+CREATE VIEW tenure.task_locks AS
+SELECT project, resource_id AS task_id,
+       holder_id AS runner_id,
+       to_char(to_timestamp(acquired_at / 1000) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS') AS acquired_at,
+       to_char(to_timestamp(expires_at / 1000) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS') AS expires_at,
+       to_char(to_timestamp(heartbeat_at / 1000) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS') AS heartbeat_at
+FROM tenure.leases WHERE ended_at IS NULL AND resource_kind = 'task';
+
+CREATE VIEW tenure.section_locks AS
+SELECT project, resource_id AS section_id,
+       holder_id AS runner_id,
+       to_char(to_timestamp(acquired_at / 1000) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS') AS acquired_at,
+       to_char(to_timestamp(expires_at / 1000) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS') AS expires_at
+FROM tenure.leases WHERE ended_at IS NULL AND resource_kind = 'section';

@@ -1,0 +1,31 @@
+//! The server's clock, as far as this process can tell: what it last said, and the monotonic time since. What this
+//! machine believes the time to be does not come into it.
+
+use std::sync::Mutex;
+use std::time::Instant;
+
+use tenure_core::{Clock, Timestamp};
+
+#[derive(Debug)]
+pub struct ServerClock(Mutex<(Timestamp, Instant)>);
+
+impl ServerClock {
+    pub(crate) fn new() -> Self {
+        Self(Mutex::new((Timestamp::from_millis(0), Instant::now())))
+    }
+
+    pub(crate) fn set(&self, now: Timestamp) {
+        if let Ok(mut heard) = self.0.lock() {
+            *heard = (now, Instant::now());
+        }
+    }
+}
+
+impl Clock for ServerClock {
+    fn now(&self) -> Timestamp {
+        match self.0.lock() {
+            Ok(heard) => heard.0.after(heard.1.elapsed()),
+            Err(broken) => broken.into_inner().0,
+        }
+    }
+}

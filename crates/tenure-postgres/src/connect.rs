@@ -1,0 +1,154 @@
+//! One connection to one server: socket, encryption, protocol.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_postgres::config::Host;
+use tokio_postgres::tls::NoTlsStream;
+use tokio_postgres::{Client, NoTls};
+
+use crate::address::Address;
+use crate::error::Failure;
+use crate::tls::{self, TlsMode};
+
+/// "May we speak encrypted?"
+const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
+/// A peer that has vanished is noticed after this long without an answer to anything sent.
+const SILENCE: Duration = Duration::from_secs(10);
+
+pub(crate) type Connection = tokio_postgres::Connection<Wire, NoTlsStream>;
+
+/// A connection, and the process id that the server gave when it began.
+pub(crate) struct Connected {
+    pub(crate) client: Client,
+    pub(crate) connection: Connection,
+    pub(crate) given_pid: i32,
+}
+
+pub(crate) async fn connect(address: &Address, host: &Host, port: u16) -> Result<Connected, Failure> {
+    match tokio::time::timeout(address.connect_limit, open(address, host, port)).await {
+        Ok(outcome) => outcome,
+        Err(_) => Err(Failure::Silent(address.connect_limit)),
+    }
+}
+
+async fn open(address: &Address, host: &Host, port: u16) -> Result<Connected, Failure> {
+    let socket: Box<dyn Socket> = match host {
+        Host::Tcp(name) => encrypted(address, name, tcp(name, port).await?).await?,
+        #[cfg(unix)]
+        Host::Unix(folder) => {
+            Box::new(tokio::net::UnixStream::connect(folder.join(format!(".s.PGSQL.{port}"))).await?)
+        }
+    };
+    let pid = Arc::new(AtomicI32::new(0));
+    let wire = Wire { socket, greeting: Some(Vec::new()), pid: Arc::clone(&pid) };
+    let (client, connection) = address.config.connect_raw(wire, NoTls).await?;
+    Ok(Connected { client, connection, given_pid: pid.load(Ordering::Relaxed) })
+}
+
+async fn tcp(name: &str, port: u16) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect((name, port)).await?;
+    stream.set_nodelay(true)?;
+    rustix::net::sockopt::set_socket_keepalive(&stream, true)?;
+    #[cfg(target_os = "linux")]
+    {
+        rustix::net::sockopt::set_tcp_keepidle(&stream, SILENCE)?;
+        rustix::net::sockopt::set_tcp_keepintvl(&stream, SILENCE / 4)?;
+        let limit = u32::try_from(SILENCE.as_millis()).unwrap_or(u32::MAX);
+        rustix::net::sockopt::set_tcp_user_timeout(&stream, limit)?;
+    }
+    Ok(stream)
+}
+
+async fn encrypted(address: &Address, name: &str, mut stream: TcpStream) -> Result<Box<dyn Socket>, Failure> {
+    if address.tls == TlsMode::Disable {
+        return Ok(Box::new(stream));
+    }
+    stream.write_all(&SSL_REQUEST).await?;
+    let mut answer = [0];
+    stream.read_exact(&mut answer).await?;
+    match answer {
+        [b'S'] => {
+            let config = tls::client_config(address.tls, address.root_certificate.as_deref())
+                .map_err(Failure::Refused)?;
+            let wrong = || io::Error::new(io::ErrorKind::InvalidInput, "the host's name cannot be verified");
+            let name = ServerName::try_from(name.to_owned()).map_err(|_| wrong())?;
+            let connector = tokio_rustls::TlsConnector::from(Arc::new(config));
+            Ok(Box::new(connector.connect(name, stream).await.map_err(Failure::Untrusted)?))
+        }
+        [b'N'] if address.tls == TlsMode::Prefer => Ok(Box::new(stream)),
+        [b'N'] => Err(Failure::Plain),
+        _ => Err(io::Error::new(io::ErrorKind::InvalidData, "this is not a PostgreSQL server").into()),
+    }
+}
+
+pub(crate) trait Socket: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Socket for S {}
+
+/// The socket, and an ear for the process id in the server's greeting. Behind a pooler that is not the id of the process
+/// that serves us, and so a pooler is known.
+pub(crate) struct Wire {
+    socket: Box<dyn Socket>,
+    greeting: Option<Vec<u8>>,
+    pid: Arc<AtomicI32>,
+}
+
+impl Wire {
+    fn hear(&mut self, bytes: &[u8]) {
+        let Some(heard) = &mut self.greeting else { return };
+        heard.extend_from_slice(bytes);
+        // Each message is a letter and a length that counts itself.
+        while let [letter, a, b, c, d, body @ ..] = heard.as_slice() {
+            let length = usize::try_from(u32::from_be_bytes([*a, *b, *c, *d])).unwrap_or(usize::MAX);
+            let end = length.saturating_add(1);
+            if heard.len() < end {
+                return;
+            }
+            if let (b'K', [p, q, r, s, ..]) = (letter, body) {
+                self.pid.store(i32::from_be_bytes([*p, *q, *r, *s]), Ordering::Relaxed);
+            }
+            if matches!(letter, b'K' | b'Z' | b'E') {
+                self.greeting = None;
+                return;
+            }
+            heard.drain(..end);
+        }
+    }
+}
+
+impl AsyncRead for Wire {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        ready!(Pin::new(&mut self.socket).poll_read(cx, buf))?;
+        if self.greeting.is_some() {
+            self.hear(buf.filled().get(before..).unwrap_or_default());
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Wire {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.socket).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,151 @@
+//! A whole project's rows, out of this store or into it.
+
+use tenure_core::store::{BATCH, Cell, CellKind, Counters, Durability, Fill, Movable, Put, TABLES, Table};
+use tenure_core::{Error, Result};
+
+use crate::link::Value;
+use crate::rows::get;
+use crate::store::PostgresStore;
+use crate::transaction::Transaction;
+
+impl Movable for PostgresStore {
+    fn hand_over(&self, put: &mut Put<'_>) -> Result<Counters> {
+        let mut counters = None;
+        // As a writer, although nothing is written: nobody changes anything meanwhile. It is not tried twice, because
+        // whoever takes the rows cannot begin again.
+        self.write_untried(Durability::Process, &mut |tx| {
+            for table in TABLES {
+                tx.read_table(table, put)?;
+            }
+            counters = Some(tx.counters()?);
+            Ok(())
+        })?;
+        counters.ok_or_else(|| Error::store("nothing was read"))
+    }
+
+    fn take_over(&self, fill: &mut Fill<'_>) -> Result<()> {
+        self.write_untried(Durability::Power, &mut |tx| {
+            let found = tx.row("SELECT EXISTS (SELECT 1 FROM tenure.events WHERE project = $1)", &[])?;
+            if found.is_some_and(|row| row.get(0)) {
+                return Err(Error::store("there are rows in it already"));
+            }
+            let counters = fill(&mut |table, rows| tx.write_rows(table, &rows))?;
+            tx.set_counters(counters)
+        })
+    }
+}
+
+fn columns(table: &Table) -> String {
+    table.columns.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+}
+
+/// One column of some rows.
+enum Column {
+    Ints(Vec<Option<i64>>),
+    Texts(Vec<Option<String>>),
+}
+
+impl Column {
+    fn of(rows: &[Vec<Cell>], at: usize, kind: CellKind) -> Self {
+        let cells = rows.iter().map(|row| row.get(at));
+        match kind {
+            CellKind::Int => Self::Ints(
+                cells
+                    .map(|cell| if let Some(Cell::Int(number)) = cell { Some(*number) } else { None })
+                    .collect(),
+            ),
+            CellKind::Text => Self::Texts(
+                cells
+                    .map(|cell| if let Some(Cell::Text(text)) = cell { Some(text.clone()) } else { None })
+                    .collect(),
+            ),
+        }
+    }
+
+    fn value(&self) -> &dyn Value {
+        match self {
+            Self::Ints(all) => all,
+            Self::Texts(all) => all,
+        }
+    }
+}
+
+impl Transaction<'_> {
+    fn read_table(&self, table: &'static Table, put: &mut Put<'_>) -> Result<()> {
+        let name = table.name;
+        // The unnamed section is in every store from the beginning. The project's id has no letter that means anything.
+        let rest = if name == "sections" { "AND id <> ''" } else { "" };
+        self.run(&format!(
+            "DECLARE moving_{name} NO SCROLL CURSOR FOR SELECT {} FROM tenure.{name} WHERE project = '{}' {rest}
+             ORDER BY {}",
+            columns(table),
+            self.project,
+            table.key
+        ))?;
+        loop {
+            let rows = self.bare(&format!("FETCH {BATCH} FROM moving_{name}"))?;
+            let read = |row: &tokio_postgres::Row| {
+                let cells = table.columns.iter().enumerate().map(|(at, (_, kind))| {
+                    Ok(match kind {
+                        CellKind::Int => get::<Option<i64>>(row, at)?.map_or(Cell::Null, Cell::Int),
+                        CellKind::Text => get::<Option<String>>(row, at)?.map_or(Cell::Null, Cell::Text),
+                    })
+                });
+                cells.collect::<Result<Vec<Cell>>>()
+            };
+            let batch = rows.iter().map(read).collect::<Result<Vec<_>>>()?;
+            let last = batch.len() < BATCH;
+            put(table, batch)?;
+            if last {
+                break;
+            }
+        }
+        self.run(&format!("CLOSE moving_{name}"))
+    }
+
+    fn write_rows(&self, table: &Table, rows: &[Vec<Cell>]) -> Result<()> {
+        let filled: Vec<Column> =
+            table.columns.iter().enumerate().map(|(at, (_, kind))| Column::of(rows, at, *kind)).collect();
+        let values: Vec<&dyn Value> = filled.iter().map(Column::value).collect();
+        let arrays = table.columns.iter().zip(2..).map(|((_, kind), at)| match kind {
+            CellKind::Int => format!("${at}::bigint[]"),
+            CellKind::Text => format!("${at}::text[]"),
+        });
+        let sql = format!(
+            "INSERT INTO tenure.{} (project, {}) SELECT $1, * FROM unnest({})",
+            table.name,
+            columns(table),
+            arrays.collect::<Vec<_>>().join(", ")
+        );
+        self.rows(&sql, &values).map(drop)
+    }
+
+    fn counters(&self) -> Result<Counters> {
+        let row = self.row(
+            "SELECT next_task, last_event, (SELECT last_value FROM tenure.fences),
+                    (SELECT last_value FROM tenure.numbers)
+             FROM tenure.projects WHERE id = $1",
+            &[],
+        )?;
+        let row = row.ok_or_else(|| Error::store("the project is gone"))?;
+        Ok(Counters {
+            next_task: get(&row, 0)?,
+            last_event: get(&row, 1)?,
+            last_fence: get(&row, 2)?,
+            last_number: get(&row, 3)?,
+        })
+    }
+
+    /// Other projects share the sequences, so they only move on.
+    fn set_counters(&mut self, to: Counters) -> Result<()> {
+        self.next_task = to.next_task;
+        self.last_event = to.last_event;
+        self.rows(
+            "SELECT setval('tenure.fences', greatest($2, nextval('tenure.fences'))),
+                    setval('tenure.numbers', greatest($3, nextval('tenure.numbers')))
+             WHERE $1 IS NOT NULL",
+            &[&to.last_fence, &to.last_number],
+        )
+        .map(drop)
+    }
+}

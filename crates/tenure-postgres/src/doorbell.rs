@@ -1,0 +1,57 @@
+//! Doorbells: a channel on the server, heard through the store's own connection.
+//!
+//! A ring is only a hint. Whoever hears it runs its transaction again; whoever does not hear it polls.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixDatagram;
+
+/// What every channel of ours begins with.
+pub(crate) const CHANNEL: &str = "tenure_";
+
+/// The waiter's end.
+#[derive(Debug)]
+pub struct Doorbell {
+    heard: UnixDatagram,
+    channel: String,
+}
+
+impl Doorbell {
+    pub(crate) fn new(channel: String) -> io::Result<(Self, Bell)> {
+        let (rings, heard) = UnixDatagram::pair()?;
+        rings.set_nonblocking(true)?;
+        heard.set_nonblocking(true)?;
+        Ok((Self { heard, channel }, Bell(rings)))
+    }
+
+    pub fn address(&self) -> String {
+        self.channel.clone()
+    }
+
+    /// Forgets rings that have arrived, so that the next wait waits.
+    pub fn silence(&self) {
+        let mut byte = [0];
+        while self.heard.recv(&mut byte).is_ok() {}
+    }
+}
+
+impl AsFd for Doorbell {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.heard.as_fd()
+    }
+}
+
+/// The reading thread's end.
+#[derive(Debug)]
+pub(crate) struct Bell(UnixDatagram);
+
+impl Bell {
+    pub(crate) fn ring(&self) {
+        // Full means that it rings already; a waiter that is gone needs none.
+        drop(self.0.send(&[1]));
+    }
+
+    pub(crate) fn another(&self) -> io::Result<Self> {
+        self.0.try_clone().map(Self)
+    }
+}

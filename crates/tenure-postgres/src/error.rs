@@ -1,0 +1,206 @@
+//! What the server and the network say, in tenure's words.
+
+use std::io;
+use std::time::Duration;
+
+use tenure_core::Error;
+use tokio_postgres::error::SqlState;
+
+use crate::address::Address;
+
+/// Why a statement or a connection came to nothing.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    Server(tokio_postgres::Error),
+    Network(io::Error),
+    /// Nothing was heard for so long.
+    Silent(Duration),
+    /// The server does not speak encrypted, and that was asked for.
+    Plain,
+    /// Encryption failed: most often a certificate that is not trusted.
+    Untrusted(io::Error),
+    /// The server only follows another one.
+    InRecovery,
+    /// A value that no tenure wrote.
+    Unreadable(String),
+    /// Known already in tenure's words.
+    Refused(Error),
+}
+
+/// What may be done about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Remedy {
+    /// The connection is gone, or the server is on its way down or up: connect again.
+    Reconnect,
+    /// Two transactions were in each other's way: run it again.
+    Again,
+    None,
+}
+
+impl From<tokio_postgres::Error> for Failure {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Server(error)
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Network(error)
+    }
+}
+
+impl Failure {
+    pub(crate) fn state(&self) -> Option<&SqlState> {
+        match self {
+            Self::Server(error) => error.code(),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn remedy(&self) -> Remedy {
+        match self {
+            // A standby may just be being promoted.
+            Self::Network(_) | Self::Silent(_) | Self::InRecovery => Remedy::Reconnect,
+            Self::Plain | Self::Untrusted(_) | Self::Unreadable(_) | Self::Refused(_) => Remedy::None,
+            Self::Server(error) => match error.code() {
+                None if is_of_the_network(error) => Remedy::Reconnect,
+                None => Remedy::None,
+                Some(code) if *code == SqlState::T_R_SERIALIZATION_FAILURE => Remedy::Again,
+                Some(code) if *code == SqlState::T_R_DEADLOCK_DETECTED => Remedy::Again,
+                Some(code) => {
+                    let text = code.code();
+                    let away = text.starts_with("08") || text.starts_with("57P") || text == "25P03";
+                    if away || *code == SqlState::TOO_MANY_CONNECTIONS {
+                        Remedy::Reconnect
+                    } else {
+                        Remedy::None
+                    }
+                }
+            },
+        }
+    }
+
+    pub(crate) fn told(self, address: &Address) -> Error {
+        let error = match self {
+            Self::Refused(error) => return error,
+            Self::Server(error) => error,
+            Self::Network(error) => return away(address, &error.to_string()),
+            Self::Silent(limit) => return away(address, &format!("no answer for {} s", limit.as_secs())),
+            Self::Plain => return untrusted(address, "it does not speak TLS, which sslmode asks for"),
+            Self::Untrusted(error) => return untrusted(address, &error.to_string()),
+            Self::InRecovery => {
+                return Error::Store {
+                    message: format!("the server {address} is a standby: what it grants may not last"),
+                    hint: Some("set store.url to the primary".to_owned()),
+                };
+            }
+            Self::Unreadable(what) => {
+                return Error::store(format!("the store answered unexpectedly: {what}"));
+            }
+        };
+        let Some(db) = error.as_db_error() else {
+            return if is_of_the_network(&error) {
+                away(address, &cause(&error))
+            } else {
+                unheard(address, &cause(&error))
+            };
+        };
+        let (message, hint) = match db.code().code() {
+            "42501" => return denied(address, db.message()),
+            "28P01" | "28000" => {
+                return Error::PermissionDenied {
+                    message: format!("the server lets {} not in: {}", user(address), db.message()),
+                    path: None,
+                };
+            }
+            "3D000" => (
+                format!("the server has no database {:?}", address.database()),
+                Some(format!("createdb {}", address.database())),
+            ),
+            "55P03" | "57014" => (
+                "another program keeps the project locked".to_owned(),
+                Some("end the transaction that is open on the schema tenure, then try again".to_owned()),
+            ),
+            "53100" => ("the server's disk is full; nothing was changed".to_owned(), None),
+            "25006" => {
+                (format!("the server {address} only reads"), Some("set store.url to the primary".to_owned()))
+            }
+            text if text.starts_with("57P") || text.starts_with("08") || text == "53300" => {
+                return away(address, db.message());
+            }
+            code => (format!("the store failed: {} ({code})", db.message()), None),
+        };
+        Error::Store { message, hint }
+    }
+}
+
+/// Did the connection break, rather than the two sides disagree?
+fn is_of_the_network(error: &tokio_postgres::Error) -> bool {
+    let mut inner: Option<&dyn std::error::Error> = Some(error);
+    while let Some(found) = inner {
+        if found.is::<io::Error>() {
+            return true;
+        }
+        inner = found.source();
+    }
+    error.is_closed()
+}
+
+/// Before a word was said in SQL: most often a password that is asked for and was not given.
+fn unheard(address: &Address, why: &str) -> Error {
+    if why.contains("password") {
+        return Error::PermissionDenied {
+            message: format!(
+                "the server asks for the password of {}: give it in PGPASSWORD or ~/.pgpass",
+                user(address)
+            ),
+            path: None,
+        };
+    }
+    Error::store(format!("the store failed: {why}"))
+}
+
+fn user(address: &Address) -> String {
+    if address.user().is_empty() { "this user".to_owned() } else { format!("{:?}", address.user()) }
+}
+
+fn away(address: &Address, why: &str) -> Error {
+    Error::Store {
+        message: format!("the server {address} cannot be reached: {why}"),
+        hint: Some(
+            "see that it runs and that store.url (or TENURE_STORE) names it, then try again".to_owned(),
+        ),
+    }
+}
+
+fn untrusted(address: &Address, why: &str) -> Error {
+    Error::Store {
+        message: format!("no trusted connection to {address}: {why}"),
+        hint: Some("give the server's root certificate with ?sslrootcert=FILE in store.url".to_owned()),
+    }
+}
+
+/// Names the right that is missing, as the statement that gives it.
+fn denied(address: &Address, said: &str) -> Error {
+    let role = format!("\"{}\"", address.user().replace('"', "\"\""));
+    let grant = if said.contains("schema") {
+        format!("GRANT USAGE ON SCHEMA tenure TO {role}")
+    } else if said.contains("database") {
+        let database = address.database().replace('"', "\"\"");
+        format!("GRANT CREATE ON DATABASE \"{database}\" TO {role}")
+    } else if said.contains("sequence") {
+        format!("GRANT USAGE ON ALL SEQUENCES IN SCHEMA tenure TO {role}")
+    } else {
+        format!("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA tenure TO {role}")
+    };
+    Error::PermissionDenied { message: format!("{said}; who owns it may say: {grant}"), path: None }
+}
+
+/// The innermost reason: the outer ones only say that it was the network.
+fn cause(error: &tokio_postgres::Error) -> String {
+    let mut inner: &dyn std::error::Error = error;
+    while let Some(next) = inner.source() {
+        inner = next;
+    }
+    inner.to_string()
+}

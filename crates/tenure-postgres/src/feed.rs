@@ -1,0 +1,204 @@
+//! Agents, messages and the event feed.
+
+use tenure_core::event::{Event, EventKind, NewEvent};
+use tenure_core::id::{Fence, TaskId};
+use tenure_core::store::{Agent, EventFilter, Message, MessageFilter, ReadFeed, WriteFeed};
+use tenure_core::task::TaskStatus;
+use tenure_core::{Error, Result, Timestamp};
+use tokio_postgres::Row;
+
+use crate::link::Value;
+use crate::rows::{all, count, get, json, limit_of, optional_status, optional_time, parsed, time, to_json};
+use crate::tasks::name_at;
+use crate::transaction::{Told, Transaction};
+
+const AGENT_QUERY: &str = "SELECT a.id, a.name, a.capabilities, a.joined_at, a.last_seen_at, a.left_at,
+            (SELECT count(*) FROM tenure.leases l WHERE l.project = $1 AND l.holder_id = a.id AND l.ended_at IS NULL
+             AND l.resource_kind = 'task' AND l.expires_at > $2)
+     FROM tenure.agents a WHERE a.project = $1";
+
+fn read_agent(row: &Row) -> Result<Agent> {
+    Ok(Agent {
+        id: get(row, 0)?,
+        name: get(row, 1)?,
+        capabilities: json(get(row, 2)?)?,
+        joined_at: time(row, 3)?,
+        last_seen_at: time(row, 4)?,
+        left_at: optional_time(row, 5)?,
+        active_claims: count(row, 6)?,
+    })
+}
+
+fn read_message(row: &Row) -> Result<Message> {
+    let task = match get::<Option<&str>>(row, 7)? {
+        Some(_) => Some(name_at(row, 7)?),
+        None => None,
+    };
+    Ok(Message {
+        id: get(row, 0)?,
+        from: get(row, 1)?,
+        to: get(row, 2)?,
+        text: get(row, 3)?,
+        sent_at: time(row, 4)?,
+        acknowledged_at: optional_time(row, 5)?,
+        acknowledged_by: get(row, 6)?,
+        task,
+    })
+}
+
+fn read_event(row: &Row) -> Result<Event> {
+    let detail: Option<&str> = get(row, 8)?;
+    Ok(Event {
+        seq: get(row, 0)?,
+        at: time(row, 1)?,
+        kind: parsed(get(row, 2)?, EventKind::parse)?,
+        actor: get(row, 3)?,
+        task: get::<Option<String>>(row, 4)?.map(TaskId::new),
+        from: optional_status(row, 5)?,
+        to: optional_status(row, 6)?,
+        fence: get::<Option<i64>>(row, 7)?.map(Fence::new),
+        detail: detail.map_or(Ok(serde_json::Value::Null), json)?,
+    })
+}
+
+const EVENTS_WHERE: &str =
+    "FROM tenure.events WHERE project = $1 AND seq > $2 AND ($3::text IS NULL OR task_id = $3)";
+/// With a task it is found by its own index.
+const TASK_EVENTS_WHERE: &str = "FROM tenure.events WHERE project = $1 AND seq > $2 AND task_id = $3";
+
+fn events_where(filter: &EventFilter) -> &'static str {
+    if filter.task.is_some() { TASK_EVENTS_WHERE } else { EVENTS_WHERE }
+}
+
+impl ReadFeed for Transaction<'_> {
+    fn agent(&self, id: &str) -> Result<Option<Agent>> {
+        let sql = format!("{AGENT_QUERY} AND a.id = $3");
+        self.row(&sql, &[&self.now.as_millis(), &id])?.map(|row| read_agent(&row)).transpose()
+    }
+
+    fn agents(&self) -> Result<Vec<Agent>> {
+        let sql = format!("{AGENT_QUERY} ORDER BY a.joined_at, a.id");
+        all(self.rows(&sql, &[&self.now.as_millis()])?, read_agent)
+    }
+
+    fn messages(&self, filter: &MessageFilter) -> Result<(Vec<Message>, u64)> {
+        let mut terms = vec!["m.project = $1".to_owned()];
+        let mut values: Vec<&dyn Value> = Vec::new();
+        let task = filter.task.as_ref().map(TaskId::as_str);
+        if task.is_some() {
+            values.push(&task);
+            terms.push(format!("m.task_id = ${}", values.len() + 1));
+        }
+        if filter.to.is_some() {
+            values.push(&filter.to);
+            terms.push(format!("m.recipient = ${}", values.len() + 1));
+        }
+        if !filter.include_acknowledged {
+            terms.push("m.acknowledged_at IS NULL".to_owned());
+        }
+        let condition = terms.join(" AND ");
+        let counting = format!("SELECT count(*) FROM tenure.messages m WHERE {condition}");
+        let total = self.row(&counting, &values)?.map_or(Ok(0), |row| count(&row, 0))?;
+        let listing = format!(
+            "SELECT m.id, m.sender, m.recipient, m.text, m.sent_at, m.acknowledged_at, m.acknowledged_by,
+                    t.id, t.key, t.title, t.status
+             FROM tenure.messages m LEFT JOIN tenure.tasks t ON t.project = $1 AND t.id = m.task_id
+             WHERE {condition} ORDER BY m.id LIMIT {}",
+            limit_of(filter.limit)
+        );
+        Ok((all(self.rows(&listing, &values)?, read_message)?, total))
+    }
+
+    fn events(&self, filter: &EventFilter) -> Result<Vec<Event>> {
+        self.tell()?;
+        let order = if filter.last { "DESC" } else { "ASC" };
+        let sql = format!(
+            "SELECT seq, at, kind, actor, task_id, from_status, to_status, fence, detail {}
+             ORDER BY seq {order} LIMIT $4",
+            events_where(filter)
+        );
+        let values: [&dyn Value; 3] =
+            [&filter.since, &filter.task.as_ref().map(TaskId::as_str), &limit_of(filter.limit)];
+        let mut events = all(self.rows(&sql, &values)?, read_event)?;
+        if filter.last {
+            events.reverse();
+        }
+        Ok(events)
+    }
+
+    fn count_events(&self, filter: &EventFilter) -> Result<u64> {
+        self.tell()?;
+        let sql = format!("SELECT count(*) {}", events_where(filter));
+        let row = self.row(&sql, &[&filter.since, &filter.task.as_ref().map(TaskId::as_str)])?;
+        row.map_or(Ok(0), |row| count(&row, 0))
+    }
+}
+
+impl WriteFeed for Transaction<'_> {
+    fn save_agent(&mut self, agent: &Agent) -> Result<()> {
+        self.rows(
+            "INSERT INTO tenure.agents (project, id, name, capabilities, joined_at, last_seen_at, left_at)
+             VALUES ($1, $2, $3, $4, $5, $6, $7)
+             ON CONFLICT (project, id) DO UPDATE SET name = excluded.name, capabilities = excluded.capabilities,
+               last_seen_at = excluded.last_seen_at, left_at = excluded.left_at",
+            &[
+                &agent.id,
+                &agent.name,
+                &to_json(&agent.capabilities)?,
+                &agent.joined_at.as_millis(),
+                &agent.last_seen_at.as_millis(),
+                &agent.left_at.map(Timestamp::as_millis),
+            ],
+        )
+        .map(drop)
+    }
+
+    fn see_agent(&mut self, id: &str) -> Result<bool> {
+        let changed = self.change(
+            "UPDATE tenure.agents SET last_seen_at = $3, left_at = NULL WHERE project = $1 AND id = $2 RETURNING 1",
+            &[&id, &self.now.as_millis()],
+        )?;
+        Ok(changed > 0)
+    }
+
+    fn insert_message(
+        &mut self,
+        task: Option<&TaskId>,
+        from: &str,
+        to: Option<&str>,
+        text: &str,
+    ) -> Result<i64> {
+        let row = self.row(
+            "INSERT INTO tenure.messages (project, task_id, sender, recipient, text, sent_at)
+             VALUES ($1, $2, $3, $4, $5, $6) RETURNING id",
+            &[&task.map(TaskId::as_str), &from, &to, &text, &self.now.as_millis()],
+        )?;
+        row.map_or_else(|| Err(Error::store("the message was not written")), |row| get(&row, 0))
+    }
+
+    fn acknowledge(&mut self, message: i64, by: &str) -> Result<bool> {
+        let changed = self.change(
+            "UPDATE tenure.messages SET acknowledged_at = $3, acknowledged_by = $4
+             WHERE project = $1 AND id = $2 AND acknowledged_at IS NULL RETURNING 1",
+            &[&message, &self.now.as_millis(), &by],
+        )?;
+        Ok(changed > 0)
+    }
+
+    /// Kept back until the commit: it is our turn, so the number is ours.
+    fn append(&mut self, event: NewEvent<'_>) -> Result<i64> {
+        self.last_event += 1;
+        let detail = if event.detail.is_null() { None } else { Some(to_json(&event.detail)?) };
+        self.events.get_mut().push(Told {
+            seq: self.last_event,
+            kind: event.kind.as_str(),
+            actor: event.actor.to_owned(),
+            task: event.task.map(|task| task.as_str().to_owned()),
+            from: event.from.map(TaskStatus::as_str),
+            to: event.to.map(TaskStatus::as_str),
+            fence: event.fence.map(Fence::number),
+            detail,
+        });
+        Ok(self.last_event)
+    }
+}

@@ -1,0 +1,301 @@
+//! Leases, the lines before them, and the attempts under them.
+
+use tenure_core::holder::{Holder, Incarnation};
+use tenure_core::id::{AttemptId, Fence, SectionId};
+use tenure_core::lease::{Attempt, EndReason, Lease, Resource, Ticket};
+use tenure_core::store::{LeaseBeat, LeaseFilter, NewLease, NewTicket, ReadLeases, WriteLeases};
+use tenure_core::task::TaskStatus;
+use tenure_core::{Error, Result, Timestamp};
+
+use crate::link::Value;
+use crate::rows::{
+    ATTEMPT_COLUMNS, LEASE_COLUMNS, TICKET_COLUMNS, all, attempt, columns_of, count, get, json, lease,
+    millis, ticket, to_json,
+};
+use crate::transaction::Transaction;
+
+impl Transaction<'_> {
+    fn lease_where(&self, condition: &str, values: &[&dyn Value]) -> Result<Option<Lease>> {
+        let sql = format!("SELECT {LEASE_COLUMNS} FROM tenure.leases WHERE project = $1 AND {condition}");
+        self.row(&sql, values)?.map(|row| lease(&row, 0)).transpose()
+    }
+
+    fn attempts_where(&self, rest: &str, values: &[&dyn Value]) -> Result<Vec<Attempt>> {
+        let sql = format!("SELECT {ATTEMPT_COLUMNS} FROM tenure.attempts WHERE project = $1 AND {rest}");
+        all(self.rows(&sql, values)?, attempt)
+    }
+}
+
+impl ReadLeases for Transaction<'_> {
+    fn recorded_processes(&self) -> Result<Vec<Incarnation>> {
+        let known = self.processes.borrow().as_ref().map(|found| found.iter().map(|p| json(p)).collect());
+        if let Some(known) = known {
+            return known;
+        }
+        let rows = self.rows(
+            "SELECT process FROM tenure.leases WHERE project = $1 AND ended_at IS NULL AND process IS NOT NULL
+             UNION SELECT process FROM tenure.tickets WHERE project = $1",
+            &[],
+        )?;
+        let found = all(rows, |row| get::<String>(row, 0))?;
+        let processes = found.iter().map(|text| json(text)).collect();
+        *self.processes.borrow_mut() = Some(found);
+        processes
+    }
+
+    fn open_lease(&self, resource: &Resource) -> Result<Option<Lease>> {
+        self.lease_where(
+            "resource_kind = $2 AND resource_id = $3 AND ended_at IS NULL",
+            &[&resource.kind.as_str(), &resource.id],
+        )
+    }
+
+    fn latest_lease(&self, resource: &Resource) -> Result<Option<Lease>> {
+        self.lease_where(
+            "resource_kind = $2 AND resource_id = $3 ORDER BY fence DESC LIMIT 1",
+            &[&resource.kind.as_str(), &resource.id],
+        )
+    }
+
+    fn lease_by_id(&self, id: &str) -> Result<Option<Lease>> {
+        self.lease_where("lease_id = $2", &[&id])
+    }
+
+    fn lease_by_fence(&self, fence: Fence) -> Result<Option<Lease>> {
+        self.lease_where("fence = $2", &[&fence.number()])
+    }
+
+    fn leases(&self, filter: &LeaseFilter) -> Result<Vec<Lease>> {
+        let mut terms = vec!["project = $1".to_owned()];
+        let mut values: Vec<&dyn Value> = Vec::new();
+        let kinds: Option<Vec<&str>> =
+            filter.kinds.as_ref().map(|kinds| kinds.iter().map(|kind| kind.as_str()).collect());
+        let resource =
+            filter.resource.as_ref().map(|resource| (resource.kind.as_str(), resource.id.as_str()));
+        let holder = filter.holder.as_ref().map(|holder| (holder.kind.as_str(), holder.id.as_str()));
+        if !filter.include_ended {
+            terms.push("ended_at IS NULL".to_owned());
+        }
+        if let Some(kinds) = &kinds {
+            values.push(kinds);
+            terms.push(format!("resource_kind = ANY (${})", values.len() + 1));
+        }
+        if let Some((kind, id)) = &resource {
+            values.extend([kind as &dyn Value, id]);
+            let at = values.len();
+            terms.push(format!("resource_kind = ${at} AND resource_id = ${}", at + 1));
+        }
+        if let Some((kind, id)) = &holder {
+            values.extend([kind as &dyn Value, id]);
+            let at = values.len();
+            terms.push(format!("holder_kind = ${at} AND holder_id = ${}", at + 1));
+        }
+        let order = if filter.newest_first { "DESC" } else { "ASC" };
+        // The plus keeps the planner from walking the whole history in the order of fences to find the few that are open.
+        let by = if filter.include_ended { "fence" } else { "(fence + 0)" };
+        let limit = filter.limit.map(|n| format!("LIMIT {n}")).unwrap_or_default();
+        let sql = format!(
+            "SELECT {LEASE_COLUMNS} FROM tenure.leases WHERE {} ORDER BY {by} {order} {limit}",
+            terms.join(" AND ")
+        );
+        all(self.rows(&sql, &values)?, |row| lease(row, 0))
+    }
+
+    fn task_leases_in_section(&self, section: &SectionId, holder: &Holder) -> Result<Vec<Lease>> {
+        let sql = format!(
+            "SELECT {} FROM tenure.leases l JOIN tenure.tasks t ON t.project = l.project AND t.id = l.resource_id
+             WHERE l.project = $1 AND l.holder_id = $3 AND l.holder_kind = $4 AND l.ended_at IS NULL
+             AND l.resource_kind = 'task' AND t.section_id = $2",
+            columns_of("l", LEASE_COLUMNS)
+        );
+        let values: [&dyn Value; 3] = [&section.as_str(), &holder.id, &holder.kind.as_str()];
+        all(self.rows(&sql, &values)?, |row| lease(row, 0))
+    }
+
+    fn tickets(&self, resource: &Resource) -> Result<Vec<Ticket>> {
+        if !self.lines.get() {
+            return Ok(Vec::new());
+        }
+        let sql = format!(
+            "SELECT {TICKET_COLUMNS} FROM tenure.tickets
+             WHERE project = $1 AND resource_kind = $2 AND resource_id = $3 ORDER BY number"
+        );
+        all(self.rows(&sql, &[&resource.kind.as_str(), &resource.id])?, ticket)
+    }
+
+    fn all_tickets(&self) -> Result<Vec<Ticket>> {
+        let sql = format!("SELECT {TICKET_COLUMNS} FROM tenure.tickets WHERE project = $1 ORDER BY number");
+        all(self.rows(&sql, &[])?, ticket)
+    }
+
+    fn count_tickets(&self) -> Result<u64> {
+        let row = self.row("SELECT count(*) FROM tenure.tickets WHERE project = $1", &[])?;
+        row.map_or(Ok(0), |row| count(&row, 0))
+    }
+
+    fn attempts(&self, resource: &Resource) -> Result<Vec<Attempt>> {
+        self.attempts_where(
+            "resource_kind = $2 AND resource_id = $3 ORDER BY started_at DESC, fence DESC",
+            &[&resource.kind.as_str(), &resource.id],
+        )
+    }
+
+    fn open_attempts(&self) -> Result<Vec<Attempt>> {
+        self.attempts_where("state <> 'ended' ORDER BY started_at", &[])
+    }
+}
+
+impl WriteLeases for Transaction<'_> {
+    /// It is this transaction's turn, so nobody else decides about anything in the project.
+    fn lock(&mut self, _resource: &Resource) -> Result<()> {
+        Ok(())
+    }
+
+    fn grant(&mut self, new: &NewLease) -> Result<Lease> {
+        let process = new.process.as_ref().map(to_json).transpose()?;
+        if process.is_some() {
+            *self.processes.borrow_mut() = None;
+        }
+        let sql = format!(
+            "INSERT INTO tenure.leases (project, lease_id, resource_kind, resource_id, holder_kind, holder_id, process,
+                                        doorbell, ttl_ms, acquired_at, heartbeat_at, expires_at, claimed_from)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10, $11, $12) RETURNING {LEASE_COLUMNS}"
+        );
+        let row = self.row(
+            &sql,
+            &[
+                &new.id.as_str(),
+                &new.resource.kind.as_str(),
+                &new.resource.id,
+                &new.holder.kind.as_str(),
+                &new.holder.id,
+                &process,
+                &new.doorbell,
+                &millis(new.ttl),
+                &self.now.as_millis(),
+                &new.expires_at.as_millis(),
+                &new.claimed_from.map(TaskStatus::as_str),
+            ],
+        )?;
+        row.map_or_else(|| Err(Error::store("the grant was not written")), |row| lease(&row, 0))
+    }
+
+    fn beat(&mut self, fence: Fence, beat: &LeaseBeat) -> Result<()> {
+        *self.processes.borrow_mut() = None;
+        self.rows(
+            "UPDATE tenure.leases SET process = $3, doorbell = $4, ttl_ms = $5, heartbeat_at = $6, expires_at = $7
+             WHERE project = $1 AND fence = $2",
+            &[
+                &fence.number(),
+                &beat.process.as_ref().map(to_json).transpose()?,
+                &beat.doorbell,
+                &millis(beat.ttl),
+                &beat.heartbeat_at.as_millis(),
+                &beat.expires_at.as_millis(),
+            ],
+        )
+        .map(drop)
+    }
+
+    fn end_lease(&mut self, fence: Fence, reason: EndReason) -> Result<()> {
+        *self.processes.borrow_mut() = None;
+        self.rows(
+            "UPDATE tenure.leases SET ended_at = $3, end_reason = $4
+             WHERE project = $1 AND fence = $2 AND ended_at IS NULL",
+            &[&fence.number(), &self.now.as_millis(), &reason.as_str()],
+        )
+        .map(drop)
+    }
+
+    fn reopen_lease(&mut self, fence: Fence) -> Result<()> {
+        *self.processes.borrow_mut() = None;
+        self.rows(
+            "UPDATE tenure.leases SET ended_at = NULL, end_reason = NULL
+             WHERE project = $1 AND fence = $2 AND end_reason = 'expired'",
+            &[&fence.number()],
+        )
+        .map(drop)
+    }
+
+    fn insert_ticket(&mut self, new: &NewTicket) -> Result<i64> {
+        *self.processes.borrow_mut() = None;
+        self.lines.set(true);
+        let row = self.row(
+            "INSERT INTO tenure.tickets (project, resource_kind, resource_id, holder_kind, holder_id, process, doorbell,
+                                         created_at, refreshed_at)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8) RETURNING number",
+            &[
+                &new.resource.kind.as_str(),
+                &new.resource.id,
+                &new.holder.kind.as_str(),
+                &new.holder.id,
+                &to_json(&new.process)?,
+                &new.doorbell,
+                &self.now.as_millis(),
+            ],
+        )?;
+        row.map_or_else(|| Err(Error::store("the ticket was not written")), |row| get(&row, 0))
+    }
+
+    fn refresh_ticket(&mut self, number: i64) -> Result<bool> {
+        let changed = self.change(
+            "UPDATE tenure.tickets SET refreshed_at = $3 WHERE project = $1 AND number = $2 RETURNING 1",
+            &[&number, &self.now.as_millis()],
+        )?;
+        Ok(changed > 0)
+    }
+
+    fn delete_ticket(&mut self, number: i64) -> Result<()> {
+        *self.processes.borrow_mut() = None;
+        self.rows("DELETE FROM tenure.tickets WHERE project = $1 AND number = $2", &[&number]).map(drop)
+    }
+
+    fn insert_attempt(&mut self, new: &Attempt) -> Result<()> {
+        let sql = format!(
+            "INSERT INTO tenure.attempts (project, {ATTEMPT_COLUMNS})
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)"
+        );
+        self.rows(
+            &sql,
+            &[
+                &new.id.as_str(),
+                &new.resource.kind.as_str(),
+                &new.resource.id,
+                &new.fence.number(),
+                &new.state.as_str(),
+                &to_json(&new.owner)?,
+                &new.pid.map(i64::from),
+                &new.log_path,
+                &new.started_at.as_millis(),
+                &new.ended_at.map(Timestamp::as_millis),
+                &new.exit_code.map(i64::from),
+                &new.reason,
+                &i64::from(new.charged),
+            ],
+        )
+        .map(drop)
+    }
+
+    fn update_attempt(&mut self, id: &AttemptId, to: &Attempt) -> Result<()> {
+        self.rows(
+            "UPDATE tenure.attempts SET state = $3, pid = $4, log_path = $5, ended_at = $6, exit_code = $7, reason = $8,
+                                        charged = $9
+             WHERE project = $1 AND id = $2",
+            &[
+                &id.as_str(),
+                &to.state.as_str(),
+                &to.pid.map(i64::from),
+                &to.log_path,
+                &to.ended_at.map(Timestamp::as_millis),
+                &to.exit_code.map(i64::from),
+                &to.reason,
+                &i64::from(to.charged),
+            ],
+        )
+        .map(drop)
+    }
+
+    fn ring(&mut self, doorbell: &str) {
+        self.rings.push(doorbell.to_owned());
+    }
+}

@@ -1,0 +1,34 @@
+//! tenure's store on PostgreSQL: the same rules on rows that several machines share.
+//!
+//! Guaranteed: the changes of one project are made one after the other, each in one transaction; the only clock is the
+//! server's, read when it is a transaction's turn; a change whose answer was lost is never made twice; a password is
+//! never part of a message; a server in recovery is refused, because what it grants may not last.
+//! Not guaranteed: anything about a primary that is lost before its standby had the last commits. That is for the
+//! server's own synchronous replication to promise.
+
+mod address;
+mod clock;
+mod connect;
+mod copying;
+mod doorbell;
+mod error;
+mod feed;
+mod jobs;
+mod leases;
+mod link;
+mod migrate;
+mod passwords;
+mod readiness;
+mod rows;
+mod runners;
+mod sections;
+mod sessions;
+mod store;
+mod tasks;
+mod tls;
+mod transaction;
+
+pub use address::{Address, Surroundings};
+pub use clock::ServerClock;
+pub use doorbell::Doorbell;
+pub use store::{OpenOptions, PostgresStore};

@@ -1,0 +1,346 @@
+//! A live connection: statements go out, answers come back, on the calling thread.
+//!
+//! Nothing runs in the background, except that the connection of somebody who listens is read by a thread of its own, so
+//! that a ring is heard while everybody sleeps.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use tenure_core::Timestamp;
+use tokio::runtime::Runtime;
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{AsyncMessage, Client, Row, Statement};
+use uuid::Uuid;
+
+use crate::address::Address;
+use crate::connect::{self, Connected, Connection};
+use crate::doorbell::Bell;
+use crate::error::Failure;
+
+/// A client that was stopped in the middle of a transaction keeps others waiting no longer than this.
+const PAUSE: Duration = Duration::from_secs(5);
+
+/// For statements that find a few rows by an index: the planner has nothing to weigh, whatever its statistics say.
+const PLANNING: [(&str, &str); 7] = [
+    ("jit", "off"),
+    ("enable_seqscan", "off"),
+    ("enable_hashjoin", "off"),
+    ("enable_mergejoin", "off"),
+    ("plan_cache_mode", "force_generic_plan"),
+    // Joins are made in the order in which they are written.
+    ("join_collapse_limit", "1"),
+    ("from_collapse_limit", "1"),
+];
+
+/// The only clock: the server's, at this very moment.
+pub(crate) const NOW: &str = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+
+pub(crate) type Sql<T> = Result<T, Failure>;
+
+/// A statement that was said before.
+#[derive(Default)]
+struct Known {
+    uses: u64,
+    statement: Option<Statement>,
+}
+
+pub(crate) struct Link {
+    runtime: Arc<Runtime>,
+    client: Client,
+    /// None while a thread has it.
+    connection: Option<Connection>,
+    known: HashMap<String, Known>,
+    limit: Duration,
+    /// Behind a pooler that gives every transaction another server process.
+    pub(crate) pooled: bool,
+    settings: String,
+    /// The server's time when it began.
+    pub(crate) begun_at: Timestamp,
+}
+
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Link").field("pooled", &self.pooled).finish_non_exhaustive()
+    }
+}
+
+impl Link {
+    /// The first server that answers and is not a standby.
+    pub(crate) fn open(runtime: &Arc<Runtime>, address: &Address, patience: Duration) -> Sql<Self> {
+        let mut failure = None;
+        for (host, port) in address.servers() {
+            match Self::open_one(runtime, address, host, port, patience) {
+                Ok(link) => return Ok(link),
+                // A standby that is refused says more than a server that is away.
+                Err(found) if !matches!(failure, Some(Failure::InRecovery)) => failure = Some(found),
+                Err(_) => {}
+            }
+        }
+        Err(failure.unwrap_or(Failure::InRecovery))
+    }
+
+    fn open_one(
+        runtime: &Arc<Runtime>,
+        address: &Address,
+        host: &tokio_postgres::config::Host,
+        port: u16,
+        patience: Duration,
+    ) -> Sql<Self> {
+        let settings = settings(patience);
+        let mut ours = address.clone();
+        ours.connect_limit = ours.connect_limit.min(patience);
+        let mut options: Vec<String> = ours.config.get_options().map(str::to_owned).into_iter().collect();
+        options.extend(settings.iter().map(|(name, value)| format!("-c {name}={value}")));
+        ours.config.options(options.join(" "));
+        let (found, refused_options) = match runtime.block_on(connect::connect(&ours, host, port)) {
+            // How poolers answer to settings that they cannot keep apart.
+            Err(Failure::Server(e)) if e.code().is_some_and(|c| c.code() == "08P01") => {
+                (runtime.block_on(connect::connect(address, host, port))?, true)
+            }
+            other => (other?, false),
+        };
+        let Connected { client, connection, given_pid } = found;
+        let local: Vec<String> = settings.iter().map(|(n, v)| format!("SET LOCAL {n} = {v};")).collect();
+        let mut link = Self {
+            runtime: Arc::clone(runtime),
+            client,
+            connection: Some(connection),
+            known: HashMap::new(),
+            limit: patience.saturating_add(PAUSE),
+            pooled: refused_options,
+            settings: local.concat(),
+            begun_at: Timestamp::from_millis(0),
+        };
+        let row = link.one(&format!("SELECT pg_backend_pid(), pg_is_in_recovery(), {NOW}"), &[])?;
+        link.pooled |= row.try_get::<_, i32>(0)? != given_pid;
+        if row.try_get(1)? {
+            return Err(Failure::InRecovery);
+        }
+        link.begun_at = Timestamp::from_millis(row.try_get(2)?);
+        Ok(link)
+    }
+
+    /// What a transaction must say first, because nothing else will have said it.
+    pub(crate) fn settings(&self) -> &str {
+        if self.pooled { &self.settings } else { "" }
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.client.is_closed()
+    }
+
+    /// Statements without parameters, and without an answer.
+    pub(crate) fn run(&mut self, sql: &str) -> Sql<()> {
+        let Self { client, connection, runtime, limit, .. } = self;
+        drive(runtime, connection, *limit, client.batch_execute(sql))
+    }
+
+    pub(crate) fn rows(&mut self, sql: &str, values: &[&dyn Value]) -> Sql<Vec<Row>> {
+        let known = self.known(sql, values)?;
+        let Self { client, connection, runtime, limit, .. } = self;
+        drive(runtime, connection, *limit, ask(client, known.as_ref(), sql, values))
+    }
+
+    pub(crate) fn one(&mut self, sql: &str, values: &[&dyn Value]) -> Sql<Row> {
+        let mut rows = self.rows(sql, values)?;
+        rows.pop().ok_or_else(|| Failure::Unreadable("no row where one must be".to_owned()))
+    }
+
+    /// `first`, then a question, sent together: one way to the server and back instead of two.
+    pub(crate) fn run_then_ask(&mut self, first: &str, sql: &str, values: &[&dyn Value]) -> Sql<Vec<Row>> {
+        let known = self.known(sql, values)?;
+        let Self { client, connection, runtime, limit, .. } = self;
+        let (ran, answer) = drive(runtime, connection, *limit, async {
+            Ok(both(client.batch_execute(first), ask(client, known.as_ref(), sql, values)).await)
+        })?;
+        ran?;
+        Ok(answer?)
+    }
+
+    /// A question, then `last`, sent together. If the question fails, `last` is said in a transaction that has failed.
+    pub(crate) fn ask_then_run(&mut self, sql: &str, values: &[&dyn Value], last: &str) -> Sql<Vec<Row>> {
+        let known = self.known(sql, values)?;
+        let Self { client, connection, runtime, limit, .. } = self;
+        let (answer, ran) = drive(runtime, connection, *limit, async {
+            Ok(both(ask(client, known.as_ref(), sql, values), client.batch_execute(last)).await)
+        })?;
+        let answer = answer?;
+        ran?;
+        Ok(answer)
+    }
+
+    /// A statement is prepared when it comes a second time: most processes say most things once. Later it is prepared anew
+    /// now and then, because its plan was made for tables as they were: a table that was empty then may be long by now.
+    fn known(&mut self, sql: &str, values: &[&dyn Value]) -> Sql<Option<Statement>> {
+        if self.pooled {
+            return Ok(None);
+        }
+        let Self { client, connection, runtime, limit, known, .. } = self;
+        let found = match known.get_mut(sql) {
+            Some(found) => found,
+            None => known.entry(sql.to_owned()).or_default(),
+        };
+        found.uses += 1;
+        // The 2nd, 16th, 128th time, and so on.
+        if found.uses.is_power_of_two() && found.uses.trailing_zeros() % 3 == 1 {
+            let types: Vec<Type> = values.iter().map(|value| value.kind()).collect();
+            let statement = drive(runtime, connection, *limit, client.prepare_typed(sql, &types))?;
+            found.statement = Some(statement);
+        }
+        Ok(found.statement.clone())
+    }
+
+    /// From now on a thread reads this connection, and rings `bell` for what comes on `channel` and for its end.
+    pub(crate) fn listen(&mut self, channel: &str, bell: Bell) -> Sql<()> {
+        self.run(&format!("LISTEN \"{channel}\""))?;
+        let Some(mut connection) = self.connection.take() else { return Ok(()) };
+        let runtime = Arc::clone(&self.runtime);
+        let channel = channel.to_owned();
+        let read = move || {
+            runtime.block_on(poll_fn(|cx| {
+                loop {
+                    match connection.poll_message(cx) {
+                        Poll::Ready(Some(Ok(AsyncMessage::Notification(note)))) => {
+                            if note.channel() == channel {
+                                bell.ring();
+                            }
+                        }
+                        Poll::Ready(Some(Ok(_))) => {}
+                        Poll::Ready(Some(Err(_)) | None) => return Poll::Ready(()),
+                        Poll::Pending => return Poll::Pending,
+                    }
+                }
+            }));
+            bell.ring();
+        };
+        std::thread::Builder::new().name("postgres".into()).spawn(read)?;
+        Ok(())
+    }
+}
+
+fn settings(patience: Duration) -> Vec<(&'static str, String)> {
+    let mut all: Vec<_> = PLANNING.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
+    let millis = |d: Duration| d.as_millis().max(1).to_string();
+    all.push(("lock_timeout", millis(patience)));
+    all.push(("statement_timeout", millis(patience.saturating_add(PAUSE / 2))));
+    all.push(("idle_in_transaction_session_timeout", millis(PAUSE)));
+    all
+}
+
+async fn ask(
+    client: &Client,
+    known: Option<&Statement>,
+    sql: &str,
+    values: &[&dyn Value],
+) -> Result<Vec<Row>, tokio_postgres::Error> {
+    match known {
+        Some(statement) => {
+            let values: Vec<&(dyn ToSql + Sync)> = values.iter().map(|value| value.bound()).collect();
+            client.query(statement, &values).await
+        }
+        None => {
+            let values: Vec<(&(dyn ToSql + Sync), Type)> =
+                values.iter().map(|value| (value.bound(), value.kind())).collect();
+            client.query_typed(sql, &values).await
+        }
+    }
+}
+
+/// Runs a future and the connection behind it until the future is done.
+fn drive<T>(
+    runtime: &Runtime,
+    connection: &mut Option<Connection>,
+    limit: Duration,
+    future: impl Future<Output = Result<T, tokio_postgres::Error>>,
+) -> Sql<T> {
+    let work = async move {
+        let mut future = pin!(future);
+        poll_fn(|cx| {
+            let first = future.as_mut().poll(cx);
+            if first.is_ready() {
+                return first;
+            }
+            // Notices and the like are nobody's business here; the end of the connection reaches the future by itself.
+            while let Some(open) = connection {
+                match open.poll_message(cx) {
+                    Poll::Ready(Some(Ok(_))) => {}
+                    Poll::Ready(Some(Err(_)) | None) => *connection = None,
+                    Poll::Pending => break,
+                }
+            }
+            future.as_mut().poll(cx)
+        })
+        .await
+    };
+    match runtime.block_on(async { tokio::time::timeout(limit, work).await }) {
+        Ok(outcome) => Ok(outcome?),
+        Err(_) => Err(Failure::Silent(limit)),
+    }
+}
+
+/// Both, begun in this order.
+async fn both<A, B>(a: impl Future<Output = A>, b: impl Future<Output = B>) -> (A, B) {
+    let (mut a, mut b) = (pin!(a), pin!(b));
+    let (mut first, mut second) = (None, None);
+    poll_fn(move |cx| {
+        if first.is_none()
+            && let Poll::Ready(done) = a.as_mut().poll(cx)
+        {
+            first = Some(done);
+        }
+        if second.is_none()
+            && let Poll::Ready(done) = b.as_mut().poll(cx)
+        {
+            second = Some(done);
+        }
+        match (first.take(), second.take()) {
+            (Some(one), Some(two)) => Poll::Ready((one, two)),
+            (one, two) => {
+                (first, second) = (one, two);
+                Poll::Pending
+            }
+        }
+    })
+    .await
+}
+
+/// Something that goes into a statement, always as a bound parameter.
+pub(crate) trait Value {
+    fn kind(&self) -> Type;
+    fn bound(&self) -> &(dyn ToSql + Sync);
+}
+
+macro_rules! values {
+    ($($rust:ty => $sql:ident,)*) => {
+        $(impl Value for $rust {
+            fn kind(&self) -> Type {
+                Type::$sql
+            }
+
+            fn bound(&self) -> &(dyn ToSql + Sync) {
+                self
+            }
+        })*
+    };
+}
+
+values! {
+    i64 => INT8,
+    Option<i64> => INT8,
+    &str => TEXT,
+    Option<&str> => TEXT,
+    String => TEXT,
+    Option<String> => TEXT,
+    Uuid => UUID,
+    Vec<i64> => INT8_ARRAY,
+    Vec<Option<i64>> => INT8_ARRAY,
+    Vec<&str> => TEXT_ARRAY,
+    Vec<String> => TEXT_ARRAY,
+    Vec<Option<&str>> => TEXT_ARRAY,
+    Vec<Option<String>> => TEXT_ARRAY,
+}

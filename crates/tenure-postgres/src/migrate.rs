@@ -1,0 +1,70 @@
+//! The schema ladder: one rung per released schema, climbed under an advisory lock, so that many may open at once.
+
+use tenure_core::Error;
+use tokio_postgres::error::SqlState;
+
+use uuid::Uuid;
+
+use crate::error::Failure;
+use crate::link::{Link, Sql};
+
+const RUNGS: [&str; 1] = [include_str!("../schema/001.sql")];
+
+const LATEST: i64 = 1;
+
+/// Held while climbing, whoever climbs and for whatever project: `tenu`, `ladd`.
+const LOCK: &str = "SELECT pg_advisory_xact_lock(1952804469, 1818322020)";
+
+/// The schema that the database has, zero if it has none, and whether it has the project.
+pub(crate) fn version(link: &mut Link, project: Uuid) -> Sql<(i64, bool)> {
+    let sql = "SELECT max(version), EXISTS (SELECT 1 FROM tenure.projects WHERE id = $1) FROM tenure.ladder";
+    match link.one(sql, &[&project]) {
+        Ok(row) => {
+            let found: i64 = row.try_get::<_, Option<i64>>(0)?.unwrap_or(0);
+            if found > LATEST {
+                return Err(Failure::Refused(Error::StoreTooNew { found, known: LATEST }));
+            }
+            Ok((found, row.try_get(1)?))
+        }
+        Err(failure) => match failure.state() {
+            Some(state) if *state == SqlState::UNDEFINED_TABLE || *state == SqlState::INVALID_SCHEMA_NAME => {
+                Ok((0, false))
+            }
+            _ => Err(failure),
+        },
+    }
+}
+
+pub(crate) fn is_latest(version: i64) -> bool {
+    version == LATEST
+}
+
+/// Brings the database to the latest schema.
+pub(crate) fn climb(link: &mut Link) -> Sql<()> {
+    let encoding: String = link.one("SELECT current_setting('server_encoding')", &[])?.try_get(0)?;
+    if encoding != "UTF8" {
+        return Err(Failure::Refused(Error::Store {
+            message: format!("the database is encoded in {encoding}, which cannot hold every text"),
+            hint: Some("createdb --encoding UTF8 --template template0 NAME".to_owned()),
+        }));
+    }
+    let settings = link.settings().to_owned();
+    link.run(&format!("BEGIN; {settings} {LOCK}"))?;
+    let outcome = climb_inside(link);
+    let end = if outcome.is_ok() { "COMMIT" } else { "ROLLBACK" };
+    let ended = link.run(end);
+    outcome.and(ended)
+}
+
+fn climb_inside(link: &mut Link) -> Sql<()> {
+    let there: bool = link.one("SELECT to_regclass('tenure.ladder') IS NOT NULL", &[])?.try_get(0)?;
+    if !there {
+        link.run("CREATE SCHEMA IF NOT EXISTS tenure; CREATE TABLE tenure.ladder (version bigint NOT NULL)")?;
+    }
+    let found: Option<i64> = link.one("SELECT max(version) FROM tenure.ladder", &[])?.try_get(0)?;
+    let from = usize::try_from(found.unwrap_or(0)).unwrap_or(0);
+    for rung in RUNGS.iter().skip(from) {
+        link.run(rung)?;
+    }
+    link.run(&format!("DELETE FROM tenure.ladder; INSERT INTO tenure.ladder VALUES ({LATEST})"))
+}

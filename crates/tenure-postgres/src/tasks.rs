@@ -1,0 +1,380 @@
+//! Tasks: finding, listing, the next ready one, and every change of a task's row.
+
+use tenure_core::error::TaskName;
+use tenure_core::event::NewEvent;
+use tenure_core::id::{SectionId, TaskId};
+use tenure_core::store::{Eyes, NewTask, ReadTasks, TaskEdit, TaskFilter, TaskLookup, WriteFeed, WriteTasks};
+use tenure_core::task::{SectionRef, Task, TaskStatus};
+use tenure_core::{Error, Result};
+use tokio_postgres::Row;
+
+use crate::link::Value;
+use crate::readiness::{first_ready, has_work, ready};
+use crate::rows::{
+    LEASE_COLUMNS, all, columns_of, count, get, json, limit_of, millis, narrow, optional_lease, status, time,
+    to_json,
+};
+use crate::transaction::Transaction;
+
+fn task_query(rest: &str) -> String {
+    format!(
+        "SELECT t.id, t.key, t.title, t.description, t.status, t.section_id, s.name, s.mode, t.source_file,
+                t.priority, t.position, t.labels, t.attempts, t.rejections, t.created_at, t.updated_at,
+                ARRAY(SELECT u.key FROM tenure.task_deps d
+                      JOIN tenure.tasks u ON u.project = $1 AND u.id = d.depends_on
+                      WHERE d.project = $1 AND d.task_id = t.id ORDER BY u.key),
+                ARRAY(SELECT u.key FROM tenure.task_deps d
+                      JOIN tenure.tasks u ON u.project = $1 AND u.id = d.depends_on
+                      WHERE t.open_deps > 0 AND d.project = $1 AND d.task_id = t.id
+                      AND u.status NOT IN ('completed', 'skipped') ORDER BY u.key),
+                ARRAY(SELECT 'section:' || u.name FROM tenure.section_deps d
+                      JOIN tenure.sections u ON u.project = $1 AND u.id = d.depends_on
+                      WHERE d.project = $1 AND d.section_id = s.id AND {has_work} ORDER BY u.name),
+                ({ready}),
+                {lease}
+         FROM tenure.sections s JOIN tenure.tasks t ON t.project = $1 AND t.section_id = s.id
+         LEFT JOIN tenure.leases o ON o.project = $1 AND o.resource_kind = 'task' AND o.resource_id = t.id
+              AND o.ended_at IS NULL
+         WHERE s.project = $1 {rest}",
+        ready = ready(),
+        has_work = has_work(),
+        lease = columns_of("o", LEASE_COLUMNS),
+    )
+}
+
+fn read_task(row: &Row) -> Result<Task> {
+    let section_id: String = get(row, 5)?;
+    let section = if section_id.is_empty() {
+        None
+    } else {
+        Some(SectionRef {
+            id: SectionId::new(section_id),
+            name: get(row, 6)?,
+            serial: get::<&str>(row, 7)? == "serial",
+        })
+    };
+    let mut blocked_by: Vec<String> = get(row, 17)?;
+    blocked_by.extend(get::<Vec<String>>(row, 18)?);
+    Ok(Task {
+        id: TaskId::new(get::<String>(row, 0)?),
+        key: get(row, 1)?,
+        title: get(row, 2)?,
+        description: get(row, 3)?,
+        status: status(row, 4)?,
+        section,
+        source_file: get(row, 8)?,
+        priority: get(row, 9)?,
+        position: get(row, 10)?,
+        depends_on: get(row, 16)?,
+        labels: json(get(row, 11)?)?,
+        attempts: narrow(row, 12)?,
+        rejections: narrow(row, 13)?,
+        created_at: time(row, 14)?,
+        updated_at: time(row, 15)?,
+        ready: get(row, 19)?,
+        blocked_by,
+        lease: optional_lease(row, 20)?,
+    })
+}
+
+fn read_name(row: &Row) -> Result<TaskName> {
+    name_at(row, 0)
+}
+
+pub(crate) fn name_at(row: &Row, at: usize) -> Result<TaskName> {
+    Ok(TaskName {
+        id: get(row, at)?,
+        key: get(row, at + 1)?,
+        title: get(row, at + 2)?,
+        status: status(row, at + 3)?,
+    })
+}
+
+/// The values behind `$2` to `$6`.
+struct Bound {
+    now: i64,
+    dead: Vec<String>,
+    fresh: i64,
+    me_kind: &'static str,
+    me_id: String,
+}
+
+impl Bound {
+    fn values(&self) -> Vec<&dyn Value> {
+        vec![&self.now, &self.dead, &self.fresh, &self.me_kind, &self.me_id]
+    }
+}
+
+impl Transaction<'_> {
+    fn bind(&self, eyes: &Eyes) -> Result<Bound> {
+        let (me_kind, me_id) =
+            eyes.me.as_ref().map_or(("", String::new()), |me| (me.kind.as_str(), me.id.clone()));
+        Ok(Bound {
+            now: self.now.as_millis(),
+            dead: eyes.dead.iter().map(to_json).collect::<Result<_>>()?,
+            fresh: self.now.as_millis().saturating_sub(millis(eyes.ticket_life)),
+            me_kind,
+            me_id,
+        })
+    }
+}
+
+/// Tasks without a section live in the unnamed one.
+fn section_column(section: Option<&SectionId>) -> &str {
+    section.map_or("", SectionId::as_str)
+}
+
+impl ReadTasks for Transaction<'_> {
+    fn task(&self, id: &TaskId, eyes: &Eyes) -> Result<Option<Task>> {
+        let bound = self.bind(eyes)?;
+        let mut values = bound.values();
+        let id = id.as_str();
+        values.push(&id);
+        // The order of a join is the order in which it is made: here the one task comes first.
+        let sql = task_query("AND t.id = $7").replace(
+            "FROM tenure.sections s JOIN tenure.tasks t ON t.project = $1 AND t.section_id = s.id",
+            "FROM tenure.tasks t JOIN tenure.sections s ON t.project = $1 AND t.section_id = s.id",
+        );
+        self.row(&sql, &values)?.map(|row| read_task(&row)).transpose()
+    }
+
+    fn find_tasks(&self, lookup: TaskLookup<'_>, limit: usize) -> Result<Vec<TaskName>> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let (condition, value) = match lookup {
+            TaskLookup::Id(id) => ("id = $2", id),
+            TaskLookup::Key(key) => ("key = $2", key),
+            // 'g' comes after every hex digit and after the dash.
+            TaskLookup::IdPrefix(prefix) => ("id >= $2 AND id < $2 || 'g'", prefix),
+            TaskLookup::Title(title) => ("title = $2", title),
+            // As in every store, only ASCII is folded, and on both sides: else Ä would not be found by Ä.
+            TaskLookup::TitlePart(part) => ("strpos(lower(title), lower($2 COLLATE \"C\")) > 0", part),
+        };
+        let sql = format!(
+            "SELECT id, key, title, status FROM tenure.tasks WHERE project = $1 AND {condition} LIMIT $3"
+        );
+        all(self.rows(&sql, &[&value, &limit])?, read_name)
+    }
+
+    fn list_tasks(&self, filter: &TaskFilter, eyes: &Eyes) -> Result<(Vec<Task>, u64)> {
+        let bound = self.bind(eyes)?;
+        let mut values = bound.values();
+        let statuses: Option<Vec<&str>> =
+            filter.statuses.as_ref().map(|all| all.iter().map(|status| status.as_str()).collect());
+        let section = filter.section.as_ref().map(SectionId::as_str);
+        let held = filter.held_by.as_ref().map(|holder| (holder.kind.as_str(), holder.id.as_str()));
+        let mut terms: Vec<String> = Vec::new();
+        if let Some(statuses) = &statuses {
+            values.push(statuses);
+            terms.push(format!(" AND t.status = ANY (${})", values.len() + 1));
+        }
+        if section.is_some() {
+            values.push(&section);
+            terms.push(format!(" AND s.id = ${}", values.len() + 1));
+        }
+        if let Some(text) = &filter.search {
+            values.push(text);
+            let part = format!("lower(${} COLLATE \"C\")", values.len() + 1);
+            terms.push(format!(
+                " AND (strpos(lower(t.title), {part}) > 0 OR strpos(lower(t.description), {part}) > 0 \
+                 OR strpos(lower(t.key), {part}) > 0)"
+            ));
+        }
+        if let Some(label) = &filter.label {
+            values.push(label);
+            terms.push(format!(
+                " AND EXISTS (SELECT 1 FROM json_array_elements_text(t.labels::json) AS l WHERE l = ${})",
+                values.len() + 1
+            ));
+        }
+        if let Some((kind, id)) = &held {
+            values.extend([kind as &dyn Value, id]);
+            terms.push(format!(
+                " AND EXISTS (SELECT 1 FROM tenure.leases h WHERE h.project = $1 AND h.resource_kind = 'task' \
+                 AND h.resource_id = t.id AND h.ended_at IS NULL AND h.holder_kind = ${} AND h.holder_id = ${})",
+                values.len(),
+                values.len() + 1
+            ));
+        }
+        if filter.ready {
+            terms.push(format!(" AND ({})", ready()));
+        }
+        let terms = terms.concat();
+        let counting = format!(
+            "SELECT count(*) FROM tenure.sections s
+             JOIN tenure.tasks t ON t.project = $1 AND t.section_id = s.id WHERE s.project = $1 {terms}"
+        );
+        let total = self.row(&counting, &values)?.map_or(Ok(0), |row| count(&row, 0))?;
+        let (limit, offset) = (limit_of(filter.limit), limit_of(filter.offset));
+        values.extend([&limit as &dyn Value, &offset]);
+        let listing = task_query(&format!(
+            "{terms} ORDER BY s.priority, s.position, s.id, t.priority, t.position, t.id LIMIT ${} OFFSET ${}",
+            values.len(),
+            values.len() + 1
+        ));
+        Ok((all(self.rows(&listing, &values)?, read_task)?, total))
+    }
+
+    fn next_ready(&self, section: Option<&SectionId>, eyes: &Eyes) -> Result<Option<TaskId>> {
+        let bound = self.bind(eyes)?;
+        let mut values = bound.values();
+        let only = section.map(SectionId::as_str);
+        if only.is_some() {
+            values.push(&only);
+        }
+        let row = self.row(&first_ready(only.is_some()), &values)?;
+        row.map(|row| get::<String>(&row, 0).map(TaskId::new)).transpose()
+    }
+
+    fn count_tasks(&self) -> Result<Vec<(TaskStatus, u64)>> {
+        let sql = "SELECT status, count(*) FROM tenure.tasks WHERE project = $1 GROUP BY status";
+        all(self.rows(sql, &[])?, |row| Ok((status(row, 0)?, count(row, 1)?)))
+    }
+
+    fn edges_from(&self, task: &TaskId) -> Result<Vec<(TaskName, TaskName)>> {
+        let rows = self.rows(
+            "WITH RECURSIVE reached (id) AS (
+               SELECT $2 COLLATE \"C\" UNION SELECT d.depends_on FROM reached r
+               JOIN tenure.task_deps d ON d.project = $1 AND d.task_id = r.id)
+             SELECT a.id, a.key, a.title, a.status, b.id, b.key, b.title, b.status
+             FROM reached r JOIN tenure.task_deps d ON d.project = $1 AND d.task_id = r.id
+             JOIN tenure.tasks a ON a.project = $1 AND a.id = d.task_id
+             JOIN tenure.tasks b ON b.project = $1 AND b.id = d.depends_on",
+            &[&task.as_str()],
+        )?;
+        all(rows, |row| Ok((name_at(row, 0)?, name_at(row, 4)?)))
+    }
+
+    fn dependents(&self, task: &TaskId) -> Result<Vec<TaskName>> {
+        let rows = self.rows(
+            "SELECT t.id, t.key, t.title, t.status FROM tenure.task_deps d
+             JOIN tenure.tasks t ON t.project = $1 AND t.id = d.task_id
+             WHERE d.project = $1 AND d.depends_on = $2 ORDER BY t.key",
+            &[&task.as_str()],
+        )?;
+        all(rows, read_name)
+    }
+
+    fn last_position(&self, section: Option<&SectionId>) -> Result<Option<i64>> {
+        let sql = "SELECT max(position) FROM tenure.tasks WHERE project = $1 AND section_id = $2";
+        self.row(sql, &[&section_column(section)])?.map_or(Ok(None), |row| get(&row, 0))
+    }
+
+    fn position_after(&self, section: Option<&SectionId>, after: i64) -> Result<Option<i64>> {
+        let sql =
+            "SELECT min(position) FROM tenure.tasks WHERE project = $1 AND section_id = $2 AND position > $3";
+        self.row(sql, &[&section_column(section), &after])?.map_or(Ok(None), |row| get(&row, 0))
+    }
+}
+
+impl WriteTasks for Transaction<'_> {
+    /// It is this transaction's turn, so nobody else edits anything in the project.
+    fn lock_graph(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    fn take_task_number(&mut self) -> Result<i64> {
+        self.next_task += 1;
+        Ok(self.next_task - 1)
+    }
+
+    fn insert_task(&mut self, task: &NewTask, event: NewEvent<'_>) -> Result<()> {
+        self.rows(
+            "INSERT INTO tenure.tasks (project, id, key, title, description, status, section_id, source_file, priority,
+                                       position, labels, created_at, updated_at)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $12)",
+            &[
+                &task.id.as_str(),
+                &task.key,
+                &task.title,
+                &task.description,
+                &task.status.as_str(),
+                &section_column(task.section.as_ref()),
+                &task.source_file,
+                &task.priority,
+                &task.position,
+                &to_json(&task.labels)?,
+                &self.now.as_millis(),
+            ],
+        )?;
+        self.append(event).map(drop)
+    }
+
+    fn edit_task(&mut self, id: &TaskId, edit: &TaskEdit, event: Option<NewEvent<'_>>) -> Result<()> {
+        self.rows(
+            "UPDATE tenure.tasks SET updated_at = $3, title = coalesce($4, title),
+               description = coalesce($5, description), section_id = coalesce($6, section_id),
+               source_file = CASE WHEN $7 = 1 THEN $8 ELSE source_file END, priority = coalesce($9, priority),
+               position = coalesce($10, position), labels = coalesce($11, labels),
+               attempts = coalesce($12, attempts), rejections = coalesce($13, rejections)
+             WHERE project = $1 AND id = $2",
+            &[
+                &id.as_str(),
+                &self.now.as_millis(),
+                &edit.title,
+                &edit.description,
+                &edit.section.as_ref().map(|section| section_column(section.as_ref())),
+                &i64::from(edit.source_file.is_some()),
+                &edit.source_file.clone().flatten(),
+                &edit.priority,
+                &edit.position,
+                &edit.labels.as_ref().map(to_json).transpose()?,
+                &edit.attempts.map(i64::from),
+                &edit.rejections.map(i64::from),
+            ],
+        )?;
+        match event {
+            Some(event) => self.append(event).map(drop),
+            None => Ok(()),
+        }
+    }
+
+    fn set_status(&mut self, id: &TaskId, to: TaskStatus, event: NewEvent<'_>) -> Result<()> {
+        let changed = self.change(
+            "UPDATE tenure.tasks SET status = $3, updated_at = $4 WHERE project = $1 AND id = $2 RETURNING 1",
+            &[&id.as_str(), &to.as_str(), &self.now.as_millis()],
+        )?;
+        if changed != 1 {
+            return Err(Error::store(format!("task {id} is gone")));
+        }
+        self.append(event).map(drop)
+    }
+
+    fn delete_task(&mut self, id: &TaskId, event: NewEvent<'_>) -> Result<()> {
+        for sql in [
+            "DELETE FROM tenure.task_deps WHERE project = $1 AND task_id = $2",
+            "DELETE FROM tenure.task_deps WHERE project = $1 AND depends_on = $2",
+            "DELETE FROM tenure.tasks WHERE project = $1 AND id = $2",
+        ] {
+            self.rows(sql, &[&id.as_str()])?;
+        }
+        self.append(event).map(drop)
+    }
+
+    fn add_dependency(&mut self, task: &TaskId, on: &TaskId) -> Result<bool> {
+        let changed = self.change(
+            "INSERT INTO tenure.task_deps (project, task_id, depends_on) SELECT $1, $2, $3 WHERE $2 <> $3
+             ON CONFLICT DO NOTHING RETURNING 1",
+            &[&task.as_str(), &on.as_str()],
+        )?;
+        Ok(changed > 0)
+    }
+
+    fn remove_dependency(&mut self, task: &TaskId, on: &TaskId) -> Result<bool> {
+        let changed = self.change(
+            "DELETE FROM tenure.task_deps WHERE project = $1 AND task_id = $2 AND depends_on = $3 RETURNING 1",
+            &[&task.as_str(), &on.as_str()],
+        )?;
+        Ok(changed > 0)
+    }
+
+    fn spread_positions(&mut self, section: Option<&SectionId>) -> Result<()> {
+        self.rows(
+            "UPDATE tenure.tasks SET position = fresh.place * 1048576
+             FROM (SELECT id, row_number() OVER (ORDER BY position, id) AS place
+                   FROM tenure.tasks WHERE project = $1 AND section_id = $2) AS fresh
+             WHERE tasks.project = $1 AND tasks.id = fresh.id",
+            &[&section_column(section)],
+        )
+        .map(drop)
+    }
+}

@@ -1,0 +1,130 @@
+//! Encryption: which of it is asked for, and how far the server must prove who it is.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use tenure_core::{Error, Result};
+
+/// `sslmode`, as libpq has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TlsMode {
+    Disable,
+    /// Encrypted if the server can; nobody is who they say they are.
+    Prefer,
+    /// Encrypted, to whoever answers; with a root certificate as `verify-ca`.
+    Require,
+    /// A certificate from somebody we trust, whatever its name.
+    VerifyCa,
+    /// And made out to this host.
+    VerifyFull,
+}
+
+impl TlsMode {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        Some(match text {
+            "disable" => Self::Disable,
+            "prefer" => Self::Prefer,
+            "require" => Self::Require,
+            "verify-ca" => Self::VerifyCa,
+            "verify-full" => Self::VerifyFull,
+            _ => return None,
+        })
+    }
+}
+
+pub(crate) fn client_config(mode: TlsMode, root: Option<&Path>) -> Result<ClientConfig> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let broken = |e: rustls::Error| Error::store(format!("encryption cannot be set up: {e}"));
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .map_err(broken)?;
+    let proves_itself =
+        matches!(mode, TlsMode::VerifyCa | TlsMode::VerifyFull) || mode == TlsMode::Require && root.is_some();
+    let chain = if proves_itself {
+        let roots = Arc::new(trusted(root)?);
+        let built = WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(&provider)).build();
+        Some(built.map_err(|e| Error::Config(format!("the root certificate cannot be used: {e}")))?)
+    } else {
+        None
+    };
+    let verifier = Verifier { chain, name_counts: mode == TlsMode::VerifyFull, provider };
+    Ok(builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier)).with_no_client_auth())
+}
+
+/// The file that was named, or what the web trusts.
+fn trusted(root: Option<&Path>) -> Result<RootCertStore> {
+    let mut roots = RootCertStore::empty();
+    let Some(path) = root.filter(|path| *path != Path::new("system")) else {
+        roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+        return Ok(roots);
+    };
+    let unreadable =
+        |why: String| Error::Config(format!("cannot read sslrootcert {}: {why}", path.display()));
+    let found = CertificateDer::pem_file_iter(path).map_err(|e| unreadable(e.to_string()))?;
+    for certificate in found {
+        let certificate = certificate.map_err(|e| unreadable(e.to_string()))?;
+        roots.add(certificate).map_err(|e| unreadable(e.to_string()))?;
+    }
+    if roots.is_empty() {
+        return Err(unreadable("there is no certificate in it".to_owned()));
+    }
+    Ok(roots)
+}
+
+/// Checks as much as the mode asks for.
+#[derive(Debug)]
+struct Verifier {
+    chain: Option<Arc<WebPkiServerVerifier>>,
+    name_counts: bool,
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> std::result::Result<ServerCertVerified, rustls::Error> {
+        let Some(chain) = &self.chain else { return Ok(ServerCertVerified::assertion()) };
+        match chain.verify_server_cert(end_entity, intermediates, server_name, ocsp, now) {
+            // The name is looked at last: everything else was in order.
+            Err(rustls::Error::InvalidCertificate(
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+            )) if !self.name_counts => Ok(ServerCertVerified::assertion()),
+            other => other,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> std::result::Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        rustls::crypto::verify_tls12_signature(message, cert, dss, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> std::result::Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        rustls::crypto::verify_tls13_signature(message, cert, dss, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}

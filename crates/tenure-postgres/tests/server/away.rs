@@ -1,0 +1,100 @@
+//! A server that is away, and comes back.
+
+use std::time::{Duration, Instant};
+
+use tenure_core::ErrorCode;
+use tenure_core::store::Store;
+use tenure_postgres::{OpenOptions, PostgresStore};
+use tenure_testkit::fixture::fresh_project;
+use tenure_testkit::postgres::Cluster;
+use tenure_testkit::proxy::Proxy;
+
+use crate::scene::{add_tasks, address, claim_next, create, granted, open, open_with};
+
+#[test]
+fn a_server_that_is_not_there_is_named_without_the_password_and_not_waited_for_long() {
+    let begun = Instant::now();
+    let options = OpenOptions { patience: Duration::from_secs(1), ..OpenOptions::default() };
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let url = format!("postgres://ann:s3cret@127.0.0.1:{port}/work");
+    let error = PostgresStore::open(address(&url), &fresh_project(), options).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::Store);
+    let text = format!("{error} {error:?}");
+    assert!(text.contains(&format!("postgres://ann@127.0.0.1:{port}/work cannot be reached")), "{text}");
+    assert!(!text.contains("s3cret"), "{text}");
+    assert!(begun.elapsed() < Duration::from_secs(30));
+}
+
+#[test]
+fn a_server_that_never_answers_is_given_up() {
+    let deaf = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!(
+        "postgres://ann@127.0.0.1:{}/work?sslmode=disable&connect_timeout=1",
+        deaf.local_addr().unwrap().port()
+    );
+    let options = OpenOptions { patience: Duration::from_secs(1), ..OpenOptions::default() };
+    let error = PostgresStore::open(address(&url), &fresh_project(), options).unwrap_err();
+    assert!(error.to_string().contains("no answer for"), "{error}");
+}
+
+#[test]
+fn whoever_has_patience_goes_on_after_a_restart() {
+    let cluster = Cluster::private(&[]);
+    let (store, _) = create(&cluster.url());
+    add_tasks(&store, 3);
+    let first = claim_next(&store, "a").unwrap().unwrap();
+    cluster.stop_immediately();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(500));
+            cluster.start();
+        });
+        let second = claim_next(&store, "b").unwrap().unwrap();
+        assert_ne!(first.task.id, second.task.id, "what was acknowledged has survived");
+        assert!(first.lease.fence < second.lease.fence);
+    });
+    assert_eq!(granted(&store).len(), 2);
+}
+
+#[test]
+fn a_client_that_stops_in_the_middle_does_not_keep_others_waiting_for_ever() {
+    let cluster = Cluster::shared();
+    let (stopped, project) = create(&cluster.url());
+    add_tasks(&stopped, 2);
+    let other = open_with(&cluster.url(), &project, Duration::from_secs(20));
+    let (begun, has_begun) = std::sync::mpsc::channel();
+    let (go_on, may_go_on) = std::sync::mpsc::channel::<()>();
+    std::thread::scope(|scope| {
+        let paused = scope.spawn(move || {
+            let mut runs = 0;
+            let stopped: &dyn Store = &stopped;
+            let outcome = stopped.write(tenure_core::store::Durability::Power, |tx| {
+                runs += 1;
+                if runs == 1 {
+                    begun.send(()).unwrap();
+                    may_go_on.recv().unwrap();
+                }
+                tx.take_task_number()
+            });
+            (outcome.is_ok(), runs)
+        });
+        has_begun.recv().unwrap();
+        assert!(claim_next(&other, "b").unwrap().is_some());
+        go_on.send(()).unwrap();
+        // Its connection was ended meanwhile; it does its work again, from the beginning.
+        assert_eq!(paused.join().unwrap(), (true, 2));
+    });
+}
+
+#[test]
+fn reads_go_on_through_a_cut_connection() {
+    let cluster = Cluster::shared();
+    let (_, project) = create(&cluster.url());
+    let proxy = Proxy::to(cluster.port());
+    let store = open(&cluster.tcp_url("tenure", proxy.port()), &project);
+    let store: &dyn Store = &store;
+    store.read(|view| view.count_tasks()).unwrap();
+    proxy.close();
+    proxy.open();
+    store.read(|view| view.count_tasks()).unwrap();
+}

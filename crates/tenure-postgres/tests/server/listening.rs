@@ -1,0 +1,80 @@
+//! Doorbells.
+
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use tenure_core::store::{Durability, Store};
+use tenure_postgres::Doorbell;
+use tenure_testkit::postgres::Cluster;
+
+use crate::scene::{create, open};
+
+/// How long it took to ring.
+fn heard(bell: &Doorbell) -> Option<Duration> {
+    let begun = Instant::now();
+    let mut byte = [0];
+    while begun.elapsed() < Duration::from_secs(20) {
+        if rustix::io::read(bell.as_fd(), &mut byte).is_ok() {
+            return Some(begun.elapsed());
+        }
+        std::thread::sleep(Duration::from_micros(200));
+    }
+    None
+}
+
+fn ring(store: &dyn Store, bell: &Doorbell) {
+    let address = bell.address();
+    let ring = |tx: &mut dyn tenure_core::store::Tx| {
+        tx.ring(&address);
+        Ok(())
+    };
+    store.write(Durability::Process, ring).unwrap();
+}
+
+#[test]
+fn a_ring_is_heard_while_the_waiter_sleeps_and_only_after_the_commit() {
+    let cluster = Cluster::shared();
+    let (waiter, project) = create(&cluster.url());
+    let bell = waiter.doorbell().unwrap();
+    let other = open(&cluster.url(), &project);
+    let other: &dyn Store = &other;
+    let failed = other.write::<()>(Durability::Process, |tx| {
+        tx.ring(&bell.address());
+        Err(tenure_core::Error::store("no"))
+    });
+    assert!(failed.is_err());
+    std::thread::sleep(Duration::from_millis(100));
+    let mut byte = [0];
+    assert!(rustix::io::read(bell.as_fd(), &mut byte).is_err(), "what was undone rings nobody");
+    ring(other, &bell);
+    assert!(heard(&bell).is_some());
+}
+
+#[test]
+fn whoever_listens_can_also_ask_and_write() {
+    let cluster = Cluster::shared();
+    let (waiter, _) = create(&cluster.url());
+    let bell = waiter.doorbell().unwrap();
+    let waiter: &dyn Store = &waiter;
+    for _ in 0..20 {
+        waiter.read(|view| view.count_tasks()).unwrap();
+        ring(waiter, &bell);
+    }
+    assert!(heard(&bell).is_some());
+}
+
+#[test]
+fn a_server_that_goes_wakes_its_waiters_and_they_hear_the_next_one() {
+    let cluster = Cluster::private(&["fsync=off"]);
+    let (waiter, project) = create(&cluster.url());
+    let bell = waiter.doorbell().unwrap();
+    let other = open(&cluster.url(), &project);
+    cluster.stop_immediately();
+    assert!(heard(&bell).is_some(), "the end of the connection is a reason to look");
+    cluster.start();
+    let store: &dyn Store = &waiter;
+    store.read(|view| view.count_tasks()).unwrap();
+    bell.silence();
+    ring(&other, &bell);
+    assert!(heard(&bell).is_some());
+}

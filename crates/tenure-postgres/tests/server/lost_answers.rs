@@ -1,0 +1,57 @@
+//! A connection that breaks in the middle of a commit: the change is made once, and the answer is the one it had.
+
+use tenure_testkit::postgres::Cluster;
+use tenure_testkit::proxy::{Cut, Proxy};
+
+use crate::scene::{add_tasks, claim_next, create, granted, open};
+
+fn every_grant_is_answered_once(cut: Cut, every: u64) {
+    let cluster = Cluster::shared();
+    let (direct, project) = create(&cluster.url());
+    add_tasks(&direct, 40);
+    let proxy = Proxy::to(cluster.port());
+    let store = open(&cluster.tcp_url("tenure", proxy.port()), &project);
+    proxy.cut(cut, every);
+    let mut told: Vec<i64> = Vec::new();
+    for n in 0..30 {
+        let grant = claim_next(&store, &format!("a{n}")).unwrap().unwrap();
+        assert_eq!(grant.lease.holder.id, format!("a{n}"));
+        told.push(grant.lease.fence.number());
+    }
+    assert!(proxy.cuts() >= 10, "only {} commits were cut", proxy.cuts());
+    assert_eq!(granted(&direct), told, "what was granted is what was answered");
+}
+
+#[test]
+fn a_claim_whose_answer_is_lost_is_made_once() {
+    // The retry is cut as well if it commits again, so only every other commit is.
+    every_grant_is_answered_once(Cut::After, 2);
+}
+
+#[test]
+fn a_claim_that_never_reached_the_server_is_made_once() {
+    every_grant_is_answered_once(Cut::Before, 2);
+}
+
+#[test]
+fn whoever_cannot_ask_again_is_told_that_nobody_knows() {
+    let cluster = Cluster::shared();
+    let (direct, project) = create(&cluster.url());
+    add_tasks(&direct, 1);
+    let proxy = Proxy::to(cluster.port());
+    let url = cluster.tcp_url("tenure", proxy.port());
+    let store = crate::scene::open_with(&url, &project, std::time::Duration::from_secs(1));
+    proxy.cut(Cut::After, 1);
+    let begun = std::thread::scope(|scope| {
+        // The way is closed for good as soon as the commit was cut.
+        scope.spawn(|| {
+            while proxy.cuts() == 0 {
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+            proxy.close();
+        });
+        claim_next(&store, "a")
+    });
+    let error = begun.unwrap_err().to_string();
+    assert!(error.contains("whether it was made is not known"), "{error}");
+}

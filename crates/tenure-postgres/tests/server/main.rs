@@ -1,0 +1,15 @@
+//! The store against a real server: lost answers, restarts, encryption, passwords, missing rights, poolers, standbys.
+
+#![expect(clippy::unwrap_used, reason = "a test stops where it fails")]
+
+mod away;
+mod listening;
+mod lost_answers;
+mod opening;
+mod passwords;
+mod pooler;
+mod rights;
+mod scene;
+mod standby;
+mod time;
+mod tls;

@@ -1,0 +1,66 @@
+//! Opening a database for the first time, and one from another tenure.
+
+use tenure_core::ErrorCode;
+use tenure_postgres::{OpenOptions, PostgresStore};
+use tenure_testkit::fixture::fresh_project;
+use tenure_testkit::postgres::Cluster;
+
+use crate::scene::address;
+
+#[test]
+fn forty_first_opens_at_once_all_succeed() {
+    let cluster = Cluster::shared();
+    let database = cluster.new_database();
+    let url = cluster.url_of(&database);
+    let project = fresh_project();
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..40)
+            .map(|_| {
+                scope.spawn(|| {
+                    PostgresStore::create(address(&url), &project, "p", OpenOptions::default()).map(drop)
+                })
+            })
+            .collect();
+        for worker in workers {
+            worker.join().unwrap().unwrap();
+        }
+    });
+    assert_eq!(cluster.sql(&database, "SELECT count(*) FROM tenure.projects"), "1");
+    assert_eq!(cluster.sql(&database, "SELECT count(*) FROM tenure.ladder"), "1");
+}
+
+#[test]
+fn a_database_from_the_future_is_refused_and_not_touched() {
+    let cluster = Cluster::shared();
+    let database = cluster.new_database();
+    let url = cluster.url_of(&database);
+    PostgresStore::create(address(&url), &fresh_project(), "p", OpenOptions::default()).unwrap();
+    cluster.sql(&database, "UPDATE tenure.ladder SET version = 99");
+    for open in [
+        PostgresStore::open(address(&url), &fresh_project(), OpenOptions::default()).map(drop),
+        PostgresStore::create(address(&url), &fresh_project(), "p", OpenOptions::default()).map(drop),
+    ] {
+        assert_eq!(open.unwrap_err().code(), ErrorCode::StoreTooNew);
+    }
+    assert_eq!(cluster.sql(&database, "SELECT version FROM tenure.ladder"), "99");
+}
+
+#[test]
+fn a_database_that_does_not_know_the_project_says_so() {
+    let cluster = Cluster::shared();
+    let empty = cluster.url_of(&cluster.new_database());
+    let store = PostgresStore::open(address(&empty), &fresh_project(), OpenOptions::default()).unwrap();
+    assert!(!store.knows_project());
+}
+
+#[test]
+fn a_database_that_cannot_hold_every_text_is_refused() {
+    let cluster = Cluster::shared();
+    let name = format!("latin{}", std::process::id());
+    cluster
+        .sql("postgres", &format!("CREATE DATABASE {name} ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0"));
+    let url = cluster.url_of(&name);
+    let error =
+        PostgresStore::create(address(&url), &fresh_project(), "p", OpenOptions::default()).unwrap_err();
+    assert!(error.to_string().contains("LATIN1"), "{error}");
+}

@@ -1,0 +1,53 @@
+//! A role without rights is told which it lacks.
+
+use tenure_core::ErrorCode;
+use tenure_core::store::{Durability, Store};
+use tenure_postgres::{OpenOptions, PostgresStore};
+use tenure_testkit::fixture::fresh_project;
+use tenure_testkit::postgres::Cluster;
+
+use crate::scene::{address, claim_next};
+
+#[test]
+fn each_missing_right_is_named_by_the_statement_that_gives_it() {
+    let cluster = Cluster::shared();
+    let database = cluster.new_database();
+    let role = format!("r{}", std::process::id());
+    cluster.sql(
+        &database,
+        &format!("CREATE ROLE {role} LOGIN; REVOKE CREATE ON DATABASE {database} FROM PUBLIC"),
+    );
+    let url = cluster.url_of(&database).replace("tenure@", &format!("{role}@"));
+    let project = fresh_project();
+    let create = |url: &str| PostgresStore::create(address(url), &project, "p", OpenOptions::default());
+
+    let refused = |error: tenure_core::Error, grant: &str| {
+        assert_eq!(error.code(), ErrorCode::PermissionDenied, "{error}");
+        assert!(error.to_string().contains(grant), "{error}");
+        cluster.sql(&database, grant);
+    };
+    refused(create(&url).unwrap_err(), &format!("GRANT CREATE ON DATABASE \"{database}\" TO \"{role}\""));
+    cluster.sql(&database, &format!("REVOKE CREATE ON DATABASE {database} FROM {role}"));
+
+    let owner = create(&cluster.url_of(&database)).unwrap();
+    crate::scene::add_tasks(&owner, 1);
+    let open = || PostgresStore::open(address(&url), &project, OpenOptions::default());
+    refused(open().unwrap_err(), &format!("GRANT USAGE ON SCHEMA tenure TO \"{role}\""));
+    refused(
+        open().unwrap_err(),
+        &format!("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA tenure TO \"{role}\""),
+    );
+    let store = open().unwrap();
+    refused(
+        claim_next(&store, "a").unwrap_err(),
+        &format!("GRANT USAGE ON ALL SEQUENCES IN SCHEMA tenure TO \"{role}\""),
+    );
+    assert!(claim_next(&store, "a").unwrap().is_some(), "with all of them it works");
+
+    cluster.sql(&database, &format!("REVOKE INSERT ON tenure.events FROM {role}"));
+    let store: &dyn Store = &store;
+    let error = store.write(Durability::Power, |tx| {
+        tx.append(tenure_core::event::NewEvent::new(tenure_core::event::EventKind::AgentJoined, "a"))
+    });
+    assert_eq!(error.unwrap_err().code(), ErrorCode::PermissionDenied, "also when it shows at the commit");
+}

@@ -1,0 +1,64 @@
+//! Encryption and the server's proof of who it is.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use tenure_postgres::{OpenOptions, PostgresStore};
+use tenure_testkit::fixture::fresh_project;
+use tenure_testkit::postgres::Cluster;
+
+use crate::scene::address;
+
+/// A root, and a certificate by it for `localhost`.
+fn certificates(folder: &Path) {
+    let script = r"
+        set -e
+        openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=root -keyout root.key -out root.crt
+        openssl req -newkey rsa:2048 -nodes -subj /CN=localhost -keyout server.key -out server.csr
+        printf 'subjectAltName=DNS:localhost\n' > names
+        openssl x509 -req -in server.csr -CA root.crt -CAkey root.key -CAcreateserial -days 2 -extfile names -out server.crt
+        openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=other -keyout other.key -out other.crt
+    ";
+    let made = Command::new("sh").args(["-c", script]).current_dir(folder).output().unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+}
+
+#[test]
+fn each_sslmode_asks_for_as_much_as_it_says() {
+    let folder = tempfile::tempdir().unwrap();
+    certificates(folder.path());
+    let cluster = Cluster::private(&["fsync=off"]);
+    let project = fresh_project();
+    let try_with = |host: &str, options: &str| {
+        let url = format!("postgres://tenure@{host}:{}/postgres?{options}", cluster.port());
+        let patient = OpenOptions { patience: Duration::from_secs(2), ..OpenOptions::default() };
+        PostgresStore::create(address(&url), &project, "p", patient).map(drop).map_err(|e| e.to_string())
+    };
+    let says = |outcome: Result<(), String>, word: &str| {
+        let error = outcome.unwrap_err();
+        assert!(error.contains(word), "{error}");
+    };
+    try_with("127.0.0.1", "sslmode=prefer").unwrap();
+    says(try_with("127.0.0.1", "sslmode=require"), "does not speak TLS");
+
+    cluster.install_certificate(&folder.path().join("server.crt"), &folder.path().join("server.key"));
+    let hba = cluster.folder().join("data/pg_hba.conf");
+    std::fs::write(&hba, "local all all trust\nhostssl all all 127.0.0.1/32 trust\n").unwrap();
+    cluster.reload();
+    let begun = std::time::Instant::now();
+    while try_with("127.0.0.1", "sslmode=require").is_err() {
+        assert!(begun.elapsed() < Duration::from_secs(30), "the server did not take its certificate");
+    }
+    let root = format!("sslrootcert={}", folder.path().join("root.crt").display());
+    let other = format!("sslrootcert={}", folder.path().join("other.crt").display());
+    try_with("127.0.0.1", "sslmode=prefer").unwrap();
+    says(try_with("127.0.0.1", "sslmode=disable"), "pg_hba");
+    try_with("127.0.0.1", &format!("sslmode=verify-ca&{root}")).unwrap();
+    says(try_with("127.0.0.1", &format!("sslmode=verify-ca&{other}")), "no trusted connection");
+    says(try_with("127.0.0.1", &format!("sslmode=require&{other}")), "no trusted connection");
+    says(try_with("127.0.0.1", "sslmode=verify-full"), "no trusted connection");
+    says(try_with("127.0.0.1", &format!("sslmode=verify-full&{root}")), "no trusted connection");
+    try_with("localhost", &format!("sslmode=verify-full&{root}")).unwrap();
+    says(try_with("localhost", "sslmode=verify-full&sslrootcert=/does/not/exist"), "sslrootcert");
+}

@@ -1,0 +1,132 @@
+//! A whole project's rows, out of this store or into it.
+
+use rusqlite::types::{ToSqlOutput, Value, ValueRef};
+use rusqlite::{Row, ToSql};
+use tenure_core::store::{BATCH, Cell, Counters, Durability, Fill, Movable, Put, TABLES, Table};
+use tenure_core::{Error, Result};
+
+use crate::connection::{SqliteStore, Transaction};
+use crate::error::sql_error;
+use crate::rows::Sql;
+
+impl Movable for SqliteStore {
+    fn hand_over(&self, put: &mut Put<'_>) -> Result<Counters> {
+        let mut counters = None;
+        // Through the gate, although nothing is written: nobody changes anything meanwhile.
+        self.inside(Durability::Process, &mut |tx| {
+            for table in TABLES {
+                tx.read_table(table, put)?;
+            }
+            counters = Some(tx.counters().map_err(|e| sql_error(&e))?);
+            Ok(())
+        })?;
+        counters.ok_or_else(|| Error::store("nothing was read"))
+    }
+
+    fn take_over(&self, fill: &mut Fill<'_>) -> Result<()> {
+        self.inside(Durability::Power, &mut |tx| {
+            if !tx.is_empty().map_err(|e| sql_error(&e))? {
+                return Err(Error::store("there are rows in it already"));
+            }
+            let counters = fill(&mut |table, rows| tx.write_rows(table, &rows).map_err(|e| sql_error(&e)))?;
+            tx.set_counters(counters).map_err(|e| sql_error(&e))
+        })
+    }
+}
+
+struct Bound<'a>(&'a Cell);
+
+impl ToSql for Bound<'_> {
+    fn to_sql(&self) -> Sql<ToSqlOutput<'_>> {
+        Ok(match self.0 {
+            Cell::Null => ToSqlOutput::Owned(Value::Null),
+            Cell::Int(number) => ToSqlOutput::Owned(Value::Integer(*number)),
+            Cell::Text(text) => ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes())),
+        })
+    }
+}
+
+fn read_row(row: &Row<'_>, width: usize) -> Sql<Vec<Cell>> {
+    (0..width)
+        .map(|at| {
+            Ok(match row.get::<_, Value>(at)? {
+                Value::Integer(number) => Cell::Int(number),
+                Value::Text(text) => Cell::Text(text),
+                Value::Null | Value::Real(_) | Value::Blob(_) => Cell::Null,
+            })
+        })
+        .collect()
+}
+
+fn columns(table: &Table) -> String {
+    table.columns.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+}
+
+impl Transaction<'_> {
+    fn read_table(&self, table: &'static Table, put: &mut Put<'_>) -> Result<()> {
+        // The unnamed section is in every store from the beginning.
+        let rest = if table.name == "sections" { "WHERE id <> ''" } else { "" };
+        let sql = format!("SELECT {} FROM {} {rest} ORDER BY {}", columns(table), table.name, table.key);
+        let mut statement = self.conn.prepare(&sql).map_err(|e| sql_error(&e))?;
+        let mut rows = statement.query([]).map_err(|e| sql_error(&e))?;
+        let mut batch = Vec::with_capacity(BATCH);
+        while let Some(row) = rows.next().map_err(|e| sql_error(&e))? {
+            batch.push(read_row(row, table.columns.len()).map_err(|e| sql_error(&e))?);
+            if batch.len() == BATCH {
+                put(table, std::mem::take(&mut batch))?;
+            }
+        }
+        put(table, batch)
+    }
+
+    fn write_rows(&self, table: &Table, rows: &[Vec<Cell>]) -> Sql<()> {
+        let places = vec!["?"; table.columns.len()].join(", ");
+        let sql = format!("INSERT INTO {} ({}) VALUES ({places})", table.name, columns(table));
+        let mut statement = self.conn.prepare_cached(&sql)?;
+        for row in rows {
+            statement.execute(rusqlite::params_from_iter(row.iter().map(Bound)))?;
+        }
+        Ok(())
+    }
+
+    fn is_empty(&self) -> Sql<bool> {
+        self.conn.query_row("SELECT NOT EXISTS (SELECT 1 FROM events)", [], |row| row.get(0))
+    }
+
+    fn counters(&self) -> Sql<Counters> {
+        let given = |table: &str| -> Sql<i64> {
+            let sql = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = ?1";
+            self.conn.query_row(sql, [table], |row| row.get(0))
+        };
+        let meta = "SELECT value FROM meta WHERE name = 'next_task_number'";
+        let done = "SELECT coalesce(max(number), 0) FROM session_tasks";
+        Ok(Counters {
+            next_task: self.conn.query_row(meta, [], |row| row.get(0))?,
+            last_event: given("events")?,
+            last_fence: given("leases")?,
+            last_number: given("messages")?.max(given("tickets")?).max(self.conn.query_row(
+                done,
+                [],
+                |row| row.get(0),
+            )?),
+        })
+    }
+
+    fn set_counters(&self, to: Counters) -> Sql<()> {
+        self.conn.execute("UPDATE meta SET value = ?1 WHERE name = 'next_task_number'", [to.next_task])?;
+        let tables = [
+            ("events", to.last_event),
+            ("leases", to.last_fence),
+            ("messages", to.last_number),
+            ("tickets", to.last_number),
+        ];
+        for (table, last) in tables {
+            self.conn.execute("DELETE FROM sqlite_sequence WHERE name = ?1", [table])?;
+            self.conn.execute(
+                "INSERT INTO sqlite_sequence (name, seq) VALUES (?1, ?2)",
+                rusqlite::params![table, last],
+            )?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,143 @@
+//! A way to a server that a test may cut: a small proxy in this process.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// What ends every change, whatever is said after it.
+const COMMITS: [&[u8]; 2] = [b"COMMIT;", b"COMMIT\0"];
+const LENGTH: usize = 7;
+
+/// What happens to a connection that commits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cut {
+    Never,
+    /// The server is never asked to commit.
+    Before,
+    /// The server commits, and its answer is lost.
+    After,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// 0 never, 1 before, 2 after.
+    cut: AtomicUsize,
+    /// Only every so manieth commit; 0 counts as 1.
+    every: AtomicU64,
+    commits: AtomicU64,
+    cuts: AtomicU64,
+    closed: AtomicBool,
+    open: Mutex<Vec<TcpStream>>,
+}
+
+#[derive(Debug)]
+pub struct Proxy {
+    port: u16,
+    state: Arc<State>,
+}
+
+impl Proxy {
+    /// Before the server on this port of loopback.
+    pub fn to(server: u16) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let state = Arc::new(State::default());
+        let shared = Arc::clone(&state);
+        std::thread::spawn(move || {
+            for client in listener.incoming().flatten() {
+                if shared.closed.load(Ordering::SeqCst) {
+                    continue;
+                }
+                let Ok(server) = TcpStream::connect(("127.0.0.1", server)) else { continue };
+                let _ = (client.set_nodelay(true), server.set_nodelay(true));
+                shared
+                    .open
+                    .lock()
+                    .unwrap()
+                    .extend([client.try_clone().unwrap(), server.try_clone().unwrap()]);
+                let (from, to) = (server.try_clone().unwrap(), client.try_clone().unwrap());
+                let silenced = Arc::new(AtomicBool::new(false));
+                let (state, silent) = (Arc::clone(&shared), Arc::clone(&silenced));
+                std::thread::spawn(move || ask(client, server, &state, &silenced));
+                std::thread::spawn(move || answer(from, to, &silent));
+            }
+        });
+        Self { port, state }
+    }
+
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// From now on, each `every`th commit.
+    pub fn cut(&self, how: Cut, every: u64) {
+        self.state.every.store(every, Ordering::SeqCst);
+        self.state.cut.store(how as usize, Ordering::SeqCst);
+    }
+
+    /// Commits that were cut.
+    pub fn cuts(&self) -> u64 {
+        self.state.cuts.load(Ordering::SeqCst)
+    }
+
+    /// Nothing gets through any more, as if the cable was pulled and the other side said so.
+    pub fn close(&self) {
+        self.state.closed.store(true, Ordering::SeqCst);
+        for stream in self.state.open.lock().unwrap().drain(..) {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+    }
+
+    pub fn open(&self) {
+        self.state.closed.store(false, Ordering::SeqCst);
+    }
+}
+
+fn ask(mut client: TcpStream, mut server: TcpStream, state: &State, silenced: &AtomicBool) {
+    let mut tail: Vec<u8> = Vec::new();
+    let mut buffer = [0; 16 * 1024];
+    while let Ok(count @ 1..) = client.read(&mut buffer) {
+        let said = &buffer[..count];
+        tail.extend_from_slice(said);
+        let commits = tail.windows(LENGTH).any(|window| COMMITS.contains(&window));
+        let keep = tail.len().min(LENGTH - 1);
+        tail.drain(..tail.len() - keep);
+        if commits {
+            tail.clear();
+            let number = state.commits.fetch_add(1, Ordering::SeqCst) + 1;
+            let chosen = number.is_multiple_of(state.every.load(Ordering::SeqCst).max(1));
+            match state.cut.load(Ordering::SeqCst) {
+                1 if chosen => {
+                    state.cuts.fetch_add(1, Ordering::SeqCst);
+                    break;
+                }
+                2 if chosen => {
+                    state.cuts.fetch_add(1, Ordering::SeqCst);
+                    silenced.store(true, Ordering::SeqCst);
+                    if server.write_all(said).is_ok() {
+                        // Sometimes before the server has committed, sometimes after.
+                        std::thread::sleep(Duration::from_millis(number % 4));
+                    }
+                    break;
+                }
+                _ => {}
+            }
+        }
+        if server.write_all(said).is_err() {
+            break;
+        }
+    }
+    let _ = (client.shutdown(Shutdown::Both), server.shutdown(Shutdown::Both));
+}
+
+fn answer(mut server: TcpStream, mut client: TcpStream, silenced: &AtomicBool) {
+    let mut buffer = [0; 16 * 1024];
+    while let Ok(count @ 1..) = server.read(&mut buffer) {
+        if !silenced.load(Ordering::SeqCst) && client.write_all(&buffer[..count]).is_err() {
+            break;
+        }
+    }
+    let _ = (client.shutdown(Shutdown::Both), server.shutdown(Shutdown::Both));
+}

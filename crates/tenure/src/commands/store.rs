@@ -1,0 +1,163 @@
+//! `tenure store copy`: take all rows to another place.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use serde_json::{Map, Value, json};
+use tenure_core::kernel;
+use tenure_core::lease::{Lease, Standing};
+use tenure_core::store::{Cell, LeaseFilter, Movable, Table};
+use tenure_core::{Error, ErrorCode};
+
+use crate::answer::Answer;
+use crate::app::{App, Open};
+use crate::report::{Outcome, Report};
+use crate::shell::quote;
+use crate::store::Source;
+use crate::text::Text;
+
+/// Where the project's rows are kept
+///
+/// Example: tenure store copy --to postgres://ann@db.example/work --dry-run
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Verb {
+    /// Copy everything to another store: tasks, leases, events, messages, sessions and jobs
+    ///
+    /// All or nothing, and only while nobody holds anything. The copy keeps every id, fence and number. Which store counts
+    /// is said by store.url, which is not changed.
+    ///
+    /// Example: tenure store copy --to postgres://ann@db.example/work
+    Copy {
+        /// A PostgreSQL URL, `sqlite:` for this project's own file, or `sqlite:PATH`
+        #[arg(long, value_name = "URL")]
+        to: String,
+    },
+}
+
+impl Args {
+    pub(crate) fn subcommand(&self) -> &'static str {
+        match self.verb {
+            Verb::Copy { .. } => "copy",
+        }
+    }
+}
+
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+    let Verb::Copy { to } = args.verb;
+    let open = app.open()?;
+    let target = target(app, &open, &to)?;
+    if target.shown() == open.source.shown() {
+        return Err(Report::usage(format!("the rows are in {} already", target.shown())));
+    }
+    let lapsed = lapsed_leases(&open)?;
+    let mut counts = Map::new();
+    let mut count = |table: &Table, rows: usize| {
+        let key = camel_case(table.name);
+        let so_far = counts.get(&key).and_then(Value::as_u64).unwrap_or(0);
+        counts.insert(key, json!(so_far + rows as u64));
+    };
+    let from: &dyn Movable = open.store.movable();
+    let mut fill = |put: &mut tenure_core::store::Put<'_>| {
+        from.hand_over(&mut |table, rows| {
+            refuse_new_leases(table, &rows, &lapsed)?;
+            count(table, rows.len());
+            put(table, rows)
+        })
+    };
+    if app.global.dry_run {
+        fill(&mut |_, _| Ok(()))?;
+    } else {
+        let name = open.config.project.name.as_deref().unwrap_or("project");
+        let destination = target.create(name)?;
+        destination.movable().take_over(&mut fill).map_err(|error| refusal(error, &target))?;
+    }
+    let shown = target.shown();
+    let mut text = Text::new();
+    let verb = app.past("Copied", "Would copy");
+    text.line(format!("{verb} {} tasks and {} events to {shown}", counts["tasks"], counts["events"]));
+    let answer = Answer::new(json!({"from": open.source.shown(), "to": shown, "rows": counts}), text);
+    Ok(match target {
+        _ if app.global.dry_run => answer,
+        Source::Postgres { .. } => {
+            answer.hint("use it from now on", format!("tenure config set store.url {}", quote(&shown)))
+        }
+        Source::Sqlite { .. } => answer.hint("use it from now on: take store.url out", "tenure config edit"),
+    })
+}
+
+fn target(app: &App<'_>, open: &Open<'_>, to: &str) -> Outcome<Source> {
+    let mut config = open.config.clone();
+    let mut options = app.store_options();
+    options.dry_run = false;
+    match to.strip_prefix("sqlite:") {
+        Some(path) => {
+            let path =
+                if path.is_empty() { open.place.database() } else { app.env.cwd.join(PathBuf::from(path)) };
+            Ok(Source::Sqlite { path, options })
+        }
+        None => {
+            config.store_url = Some(to.to_owned());
+            Ok(Source::of(&open.place, &config, app.env, options)?)
+        }
+    }
+}
+
+/// What is open although nobody holds it any more. Anybody who does is in the way.
+fn lapsed_leases(open: &Open<'_>) -> Outcome<BTreeSet<i64>> {
+    let world = open.world();
+    let lapsed = open.read(|view| {
+        let open = view.leases(&LeaseFilter::default())?;
+        let live = |lease: &&Lease| lease.standing(view.now(), world.judge) == Standing::Live;
+        if let Some(held) = open.iter().find(live) {
+            let name = held.resource.id.clone();
+            let locked = kernel::locked(view, held.resource.clone(), &name, None, Some(held.clone()), 0)?;
+            return Err(Error::Locked(Box::new(locked)));
+        }
+        Ok(open.iter().map(|lease| lease.fence.number()).collect())
+    })?;
+    Ok(lapsed)
+}
+
+/// Between the look and the copying somebody may have been quick.
+fn refuse_new_leases(table: &Table, rows: &[Vec<Cell>], lapsed: &BTreeSet<i64>) -> tenure_core::Result<()> {
+    if table.name != "leases" {
+        return Ok(());
+    }
+    let place = |name: &str| table.columns.iter().position(|(column, _)| *column == name);
+    let (Some(fence), Some(ended)) = (place("fence"), place("ended_at")) else { return Ok(()) };
+    let is_new = |row: &Vec<Cell>| {
+        row.get(ended) == Some(&Cell::Null)
+            && !matches!(row.get(fence), Some(Cell::Int(number)) if lapsed.contains(number))
+    };
+    if rows.iter().any(is_new) {
+        return Err(Error::store("something was claimed while the copy began; nothing was copied"));
+    }
+    Ok(())
+}
+
+/// `task_deps` as JSON has it: `taskDeps`.
+fn camel_case(name: &str) -> String {
+    let mut words = name.split('_');
+    let first = words.next().unwrap_or_default().to_owned();
+    words.fold(first, |before, word| {
+        let (head, tail) = word.split_at(word.len().min(1));
+        before + &head.to_ascii_uppercase() + tail
+    })
+}
+
+fn refusal(error: Error, target: &Source) -> Report {
+    let report = Report::from(error);
+    if report.code == ErrorCode::Store {
+        return Report::new(
+            ErrorCode::Store,
+            format!("nothing was copied to {}: {}", target.shown(), report.message),
+        );
+    }
+    report
+}

@@ -1,0 +1,229 @@
+//! Where a project's rows are: in `.tenure/tenure.db`, or on the PostgreSQL server that `store.url` names.
+
+use std::ops::Deref;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tenure_core::config::Config;
+use tenure_core::store::{Movable, Store};
+use tenure_core::{Error, Result};
+use tenure_postgres::{Address, PostgresStore, Surroundings};
+use tenure_runner::DatabaseFile;
+use tenure_sqlite::SqliteStore;
+
+use crate::env::Env;
+use crate::project::Place;
+
+/// How long a heartbeat waits for a server that is away, at least and at most. It comes again soon, and must notice before
+/// it is too late.
+const BEAT_PATIENCE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(3));
+
+/// A way to a project's store, as often as one is needed.
+#[derive(Debug, Clone)]
+pub(crate) enum Source {
+    Sqlite {
+        path: PathBuf,
+        options: tenure_sqlite::OpenOptions,
+    },
+    Postgres {
+        address: Box<Address>,
+        project: Option<String>,
+        root: PathBuf,
+        options: tenure_postgres::OpenOptions,
+    },
+}
+
+impl Source {
+    pub(crate) fn of(
+        place: &Place,
+        config: &Config,
+        env: &Env,
+        options: tenure_sqlite::OpenOptions,
+    ) -> Result<Self> {
+        let Some(url) = &config.store_url else {
+            return Ok(Self::Sqlite { path: place.database(), options });
+        };
+        Ok(Self::Postgres {
+            address: Box::new(Address::parse(url, &surroundings(env))?),
+            project: config.project.id.map(|id| id.to_string()),
+            root: place.root.clone(),
+            options: tenure_postgres::OpenOptions {
+                patience: options.patience,
+                dry_run: options.dry_run,
+                clock: None,
+            },
+        })
+    }
+
+    pub(crate) fn open(&self) -> Result<Backend> {
+        match self {
+            Self::Sqlite { path, options } => {
+                SqliteStore::open(path, options.clone()).map(Box::new).map(Backend::Sqlite)
+            }
+            Self::Postgres { root, .. } => match self.find()? {
+                Some(store) => Ok(store),
+                None => Err(Error::NotInitialized { start: root.clone(), clone_at: Some(root.clone()) }),
+            },
+        }
+    }
+
+    /// The store, if its place has one of this project.
+    pub(crate) fn find(&self) -> Result<Option<Backend>> {
+        match self {
+            Self::Sqlite { .. } => self.open().map(Some),
+            Self::Postgres { address, project, options, .. } => {
+                let Some(project) = project else { return Ok(None) };
+                let store = PostgresStore::open(Address::clone(address), project, options.clone())?;
+                Ok(store.knows_project().then(|| Backend::Postgres(Box::new(store))))
+            }
+        }
+    }
+
+    /// Opens it, making what is missing.
+    pub(crate) fn create(&self, name: &str) -> Result<Backend> {
+        match self {
+            Self::Sqlite { path, options } => {
+                SqliteStore::create(path, options.clone()).map(Box::new).map(Backend::Sqlite)
+            }
+            Self::Postgres { address, project, options, .. } => {
+                let project = project.as_deref().ok_or_else(no_project_id)?;
+                let store = PostgresStore::create(Address::clone(address), project, name, options.clone())?;
+                Ok(Backend::Postgres(Box::new(store)))
+            }
+        }
+    }
+
+    /// Another handle, for the heartbeat of leases that last so long.
+    pub(crate) fn open_for_beats(&self, ttl: Duration) -> Result<Box<dyn Store>> {
+        let mut source = self.clone();
+        if let Self::Postgres { options, .. } = &mut source {
+            options.patience = options.patience.min((ttl / 6).clamp(BEAT_PATIENCE.0, BEAT_PATIENCE.1));
+        }
+        source.open().map(Backend::boxed)
+    }
+
+    /// For people. Never with a password.
+    pub(crate) fn shown(&self) -> String {
+        match self {
+            Self::Sqlite { path, .. } => path.display().to_string(),
+            Self::Postgres { address, .. } => address.to_string(),
+        }
+    }
+}
+
+fn no_project_id() -> Error {
+    Error::Config(
+        "the project has no project.id, so a shared database cannot know it; `tenure init` writes one".into(),
+    )
+}
+
+/// What libpq would look at too.
+fn surroundings(env: &Env) -> Surroundings {
+    let home = env.var("HOME").map(PathBuf::from);
+    let in_home = |name: &str| home.as_ref().map(|home| home.join(name));
+    Surroundings {
+        password: env.var("PGPASSWORD").map(str::to_owned),
+        password_file: env.var("PGPASSFILE").map(PathBuf::from).or_else(|| in_home(".pgpass")),
+        root_certificate: in_home(".postgresql/root.crt").filter(|path| path.is_file()),
+    }
+}
+
+/// A project's store, open.
+#[derive(Debug)]
+pub(crate) enum Backend {
+    Sqlite(Box<SqliteStore>),
+    Postgres(Box<PostgresStore>),
+}
+
+impl Backend {
+    pub(crate) fn as_ref(&self) -> &(dyn Store + 'static) {
+        match self {
+            Self::Sqlite(store) => store.as_ref(),
+            Self::Postgres(store) => store.as_ref(),
+        }
+    }
+
+    pub(crate) fn boxed(self) -> Box<dyn Store> {
+        match self {
+            Self::Sqlite(store) => store,
+            Self::Postgres(store) => store,
+        }
+    }
+
+    pub(crate) fn movable(&self) -> &dyn Movable {
+        match self {
+            Self::Sqlite(store) => store.as_ref(),
+            Self::Postgres(store) => store.as_ref(),
+        }
+    }
+
+    /// Our doorbell. Without one, the poll serves.
+    pub(crate) fn doorbell(&self, env: &Env) -> Option<Doorbell> {
+        let bound = match self {
+            Self::Postgres(store) => return store.doorbell().map(Doorbell::Channel),
+            Self::Sqlite(_) => {
+                let name = format!("{}-{}", std::process::id(), env.ids.uuid());
+                tenure_sqlite::Doorbell::bind(&doorbells(env), &name)
+            }
+        };
+        bound.ok().map(Doorbell::Socket)
+    }
+
+    /// The file to keep an eye on, where the store is one.
+    pub(crate) fn file(&self) -> Result<Option<DatabaseFile>> {
+        let Self::Sqlite(store) = self else { return Ok(None) };
+        let path = store.path();
+        let found = DatabaseFile::at(path)
+            .map_err(|e| Error::store(format!("cannot look at {}: {e}", path.display())))?;
+        Ok(Some(found))
+    }
+}
+
+impl Deref for Backend {
+    type Target = dyn Store;
+
+    fn deref(&self) -> &Self::Target {
+        self.as_ref()
+    }
+}
+
+/// Where the sockets of this user's waiting processes are.
+pub(crate) fn doorbells(env: &Env) -> PathBuf {
+    match env.var("XDG_RUNTIME_DIR") {
+        Some(runtime) => PathBuf::from(runtime).join("tenure"),
+        None => std::env::temp_dir().join(format!("tenure-{}", rustix::process::geteuid().as_raw())),
+    }
+}
+
+/// What others ring to wake us.
+#[derive(Debug)]
+pub(crate) enum Doorbell {
+    Socket(tenure_sqlite::Doorbell),
+    Channel(tenure_postgres::Doorbell),
+}
+
+impl Doorbell {
+    pub(crate) fn address(&self) -> String {
+        match self {
+            Self::Socket(bell) => bell.address(),
+            Self::Channel(bell) => bell.address(),
+        }
+    }
+
+    pub(crate) fn silence(&self) {
+        match self {
+            Self::Socket(bell) => bell.silence(),
+            Self::Channel(bell) => bell.silence(),
+        }
+    }
+}
+
+impl AsFd for Doorbell {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Socket(bell) => bell.as_fd(),
+            Self::Channel(bell) => bell.as_fd(),
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! `store copy`: everything, or nothing, from one store to the other and back.
+
+use rustix::process::Signal;
+use serde_json::Value;
+use tenure_testkit::postgres::Cluster;
+
+use crate::harness::{Project, Running};
+
+/// What a user can see of a project.
+fn seen(project: &Project) -> Vec<Value> {
+    let mut all: Vec<Value> = [
+        &["tasks", "list", "--status", "all", "--limit", "1000"][..],
+        &["sections", "list"],
+        &["agents", "list"],
+        &["msg", "list", "--all"],
+        &["locks", "show", "F2", "--history"],
+    ]
+    .iter()
+    .map(|words| project.ok(words))
+    .collect();
+    all.extend(project.feed());
+    all
+}
+
+fn filled() -> Project {
+    let project = Project::bare_on(None);
+    project.ok(&["init"]);
+    project.ok(&["sections", "add", "Line"]);
+    project.ok(&["sections", "add", "Crowd", "--parallel"]);
+    project.ok(&["sections", "depend", "Crowd", "--on", "Line"]);
+    project.add("F", 1500);
+    project.ok(&["tasks", "update", "F3", "--section", "Line", "--label", "it's; DROP TABLE tasks"]);
+    project.ok(&["tasks", "depend", "F4", "--on", "F1"]);
+    for task in ["F1", "F2"] {
+        project.ok(&["tasks", "claim", task, "--agent", "ann"]);
+    }
+    project.ok(&["tasks", "done", "F1", "--agent", "ann"]);
+    project.ok(&["tasks", "release", "F2", "--agent", "ann", "-m", "tomorrow ü 🦀"]);
+    project.ok(&["msg", "send", "--task", "F2", "-m", "line one\nline two"]);
+    project
+}
+
+#[test]
+fn a_project_goes_to_the_server_and_back_and_nothing_is_lost() {
+    let url = Cluster::shared().url();
+    let mut project = filled();
+    let before = seen(&project);
+    let held = project.ok(&["tasks", "claim", "F5", "--agent", "bob"]);
+    let refused = project.run(&["--json", "store", "copy", "--to", &url]);
+    assert_eq!(refused.code, Some(6), "somebody holds a task: {refused:?}");
+    assert_eq!(refused.json()["error"]["details"]["lockedBy"], "bob");
+    project.ok(&["tasks", "release", "F5", "--agent", "bob"]);
+
+    let dry = project.ok(&["store", "copy", "--to", &url, "--dry-run"]);
+    let copied = project.ok(&["store", "copy", "--to", &url]);
+    assert_eq!(dry["rows"], copied["rows"]);
+    assert_eq!(copied["rows"]["tasks"], 1500);
+    let now = seen(&project);
+    assert!(now.len() > before.len());
+    project.url = Some(url.clone());
+    assert_eq!(seen(&project), now);
+
+    let again = project.run(&["--json", "store", "copy", "--to", "sqlite:"]);
+    assert_eq!(again.code, Some(1), "what is there is not overwritten: {again:?}");
+    // Numbers go on where they were: no fence is given twice, no key, no number of an event.
+    let next = project.ok(&["tasks", "claim", "F6", "--agent", "bob"]);
+    assert!(next["lease"]["fence"].as_i64() > held["lease"]["fence"].as_i64());
+    assert_eq!(project.ok(&["tasks", "add", "new"])["task"]["key"], "T1");
+    project.ok(&["tasks", "done", "F6", "--agent", "bob"]);
+    let ready = project.ok(&["tasks", "next"]);
+    assert_eq!(ready["task"]["key"], "F2");
+
+    let on_server = seen(&project);
+    std::fs::remove_file(project.database()).unwrap();
+    project.ok(&["store", "copy", "--to", "sqlite:"]);
+    project.url = None;
+    assert_eq!(seen(&project), on_server);
+    let last = project.ok(&["tasks", "claim", "F7", "--agent", "bob"]);
+    assert!(last["lease"]["fence"].as_i64() > next["lease"]["fence"].as_i64());
+}
+
+#[test]
+fn a_copy_that_is_killed_leaves_nothing_and_can_be_made_again() {
+    let url = Cluster::shared().url();
+    let mut project = filled();
+    let now = seen(&project);
+    for wait in [5_u64, 30, 60, 90, 120] {
+        let copy: Running = project.spawn(&["store", "copy", "--to", &url]);
+        if !copy.ends_within(std::time::Duration::from_millis(wait)) {
+            copy.signal(Signal::KILL);
+        }
+        if copy.end().code == Some(0) {
+            break;
+        }
+    }
+    let last = project.run(&["--json", "store", "copy", "--to", &url]);
+    // Either none of them was done, or one was done wholly.
+    assert!(matches!(last.code, Some(0 | 1)), "{last:?}");
+    project.url = Some(url);
+    assert_eq!(seen(&project), now);
+}

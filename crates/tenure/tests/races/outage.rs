@@ -1,0 +1,50 @@
+//! The nemesis with the server itself in the storm: it is stopped as if the power went, started again, and connections are
+//! cut in the middle of a commit.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use tenure_testkit::postgres::Cluster;
+use tenure_testkit::proxy::{Cut, Proxy};
+
+use crate::harness::{Project, full_or, seed};
+use crate::nemesis::{CONFIG, blow};
+
+#[test]
+fn whoever_goes_down_when_ever_every_task_gets_completed_once() {
+    let cluster = Cluster::private(&[]);
+    let proxy = Proxy::to(cluster.port());
+    let project = Project::bare_on(Some(cluster.tcp_url("tenure", proxy.port())));
+    project.ok(&["init"]);
+    let project = project.configured(CONFIG);
+    let (over, restarts) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        let weather = scope.spawn(|| {
+            while !over.load(Ordering::SeqCst) {
+                let how = if restarts.load(Ordering::SeqCst) % 2 == 0 { Cut::After } else { Cut::Before };
+                proxy.cut(how, 7);
+                std::thread::sleep(Duration::from_millis(2500));
+                cluster.stop_immediately();
+                std::thread::sleep(Duration::from_millis(200));
+                cluster.start();
+                restarts.fetch_add(1, Ordering::SeqCst);
+            }
+            proxy.cut(Cut::Never, 1);
+        });
+        // Also when the storm fails, or the failure would never be heard.
+        let calm = || over.store(true, Ordering::SeqCst);
+        let blown = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            blow(&project, full_or(1000, 60), seed("outage"), true, || {
+                calm();
+                weather.join().unwrap();
+            });
+        }));
+        calm();
+        if let Err(panic) = blown {
+            std::panic::resume_unwind(panic);
+        }
+    });
+    let (cuts, restarts) = (proxy.cuts(), restarts.load(Ordering::SeqCst));
+    eprintln!("outage: {restarts} restarts, {cuts} commits cut");
+    assert!(restarts >= 2 && cuts >= 5, "there was no storm: {restarts} restarts, {cuts} cuts");
+}

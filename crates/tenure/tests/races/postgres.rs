@@ -1,0 +1,22 @@
+//! The same races as in `main.rs`, with the rows on a PostgreSQL server.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a test stops where it fails, and says what it measured"
+)]
+
+mod checker;
+mod copying;
+mod fenced;
+mod harness;
+mod hosts;
+mod injection;
+mod nemesis;
+mod outage;
+mod restart;
+mod skew;
+mod waiting;
+mod winner;
+mod writers;

@@ -1,0 +1,63 @@
+//! What a machine believes the time to be changes nothing: the server's clock counts.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::harness::{Answer, Project, Running, until};
+
+/// The program on a machine whose clock is wrong by so much.
+fn command(project: &Project, skew: &str, args: &[&str]) -> Command {
+    let ordinary = project.command(args);
+    let mut command = Command::new("faketime");
+    command.args(["-f", skew]).arg(ordinary.get_program()).args(ordinary.get_args());
+    command.env_clear().current_dir(project.root());
+    for (name, value) in ordinary.get_envs() {
+        command.env(name, value.unwrap_or_default());
+    }
+    command.stdin(std::process::Stdio::null());
+    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    command
+}
+
+fn run(project: &Project, skew: &str, args: &[&str]) -> Answer {
+    Running::start(command(project, skew, &[&["--json"], args].concat())).end()
+}
+
+#[test]
+fn an_hour_of_skew_between_two_machines_changes_nothing() {
+    let project = Project::with_config("locking: {pollInterval: 1s}");
+    project.add("F", 8);
+    let plain = run(&project, "+0h", &["tasks", "claim", "F8", "--agent", "x"]);
+    assert_eq!(plain.code, Some(0), "{plain:?}");
+    for (n, (early, late)) in [("-1h", "+1h"), ("+1h", "-1h")].into_iter().enumerate() {
+        let (held, short) = (format!("F{}", 2 * n + 1), format!("F{}", 2 * n + 2));
+        let claimed = run(&project, early, &["tasks", "claim", &held, "--agent", "ann", "--ttl", "10m"]);
+        assert_eq!(claimed.code, Some(0), "{claimed:?}");
+        // Neither ahead nor behind does anybody take what is held.
+        let refused = run(&project, late, &["tasks", "claim", &held, "--agent", "bob"]);
+        assert_eq!(refused.code, Some(6), "{refused:?}");
+        let shown = run(&project, late, &["locks", "show", &held]).json();
+        assert_eq!(shown["data"]["lock"]["expired"], false, "{shown}");
+        let told = Running::start(command(&project, late, &["tasks", "show", &held])).end();
+        assert!(told.out.contains("9m") || told.out.contains("10m"), "{told:?}");
+        assert_eq!(run(&project, early, &["tasks", "check", &held, "--agent", "ann"]).code, Some(0));
+        assert_eq!(run(&project, late, &["tasks", "done", &held, "--agent", "ann"]).code, Some(0));
+        // Who waits for the end of a lease is served when the server's clock says so, and sleeps until then.
+        run(&project, early, &["tasks", "claim", &short, "--agent", "ann", "--ttl", "3s"]);
+        let begun = Instant::now();
+        let waiter = Running::start(command(
+            &project,
+            late,
+            &["--json", "tasks", "claim", &short, "--agent", "bob", "--wait"],
+        ));
+        let (answer, used) = waiter.end_with_cpu();
+        assert_eq!(answer.code, Some(0), "{answer:?}");
+        assert!(begun.elapsed() > Duration::from_secs(2), "too early: {:?}", begun.elapsed());
+        assert!(used < Duration::from_secs(1), "it did not sleep: {used:?}");
+        project.ok(&["tasks", "done", &short, "--agent", "bob"]);
+    }
+    let times: Vec<String> =
+        project.feed().iter().map(|event| event["at"].as_str().unwrap().to_owned()).collect();
+    assert!(times.is_sorted(), "the feed tells one time: {times:?}");
+    until("nothing is left behind", || project.ok(&["status"])["waiting"] == 0);
+}
