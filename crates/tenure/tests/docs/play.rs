@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
+use tenure_testkit::postgres::Cluster;
 
 use crate::page::Step;
 
@@ -20,6 +21,8 @@ case $1 in
 *) cat "$@" > "$HOME/crontab" ;;
 esac
 "#;
+/// Stands for a server of the tests' own.
+const SERVER: &str = "postgres://tenure@db.example/tenure";
 /// How long something that follows is followed.
 const WHILE: Duration = Duration::from_secs(2);
 
@@ -35,9 +38,17 @@ pub(crate) fn play(page: &str, steps: &[Step]) {
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         std::fs::set_permissions(at.join("bin").join(name), mode).unwrap();
     }
+    let server = std::cell::LazyCell::new(|| {
+        let cluster = Cluster::shared();
+        cluster.url_of(&cluster.new_database())
+    });
     for step in steps {
+        let command = match step.command.contains(SERVER) {
+            true => step.command.replace(SERVER, &server),
+            false => step.command.clone(),
+        };
         let follows = step.command.contains("--follow");
-        let (code, seen) = run(&at, &step.command, follows);
+        let (code, seen) = run(&at, &command, follows);
         if follows {
             assert_eq!(code, None, "{page}: $ {}\nshould have gone on:\n{seen}", step.command);
             continue;
