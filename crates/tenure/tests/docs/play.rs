@@ -43,10 +43,8 @@ pub(crate) fn play(page: &str, steps: &[Step]) {
         cluster.url_of(&cluster.new_database())
     });
     for step in steps {
-        let command = match step.command.contains(SERVER) {
-            true => step.command.replace(SERVER, &server),
-            false => step.command.clone(),
-        };
+        let asks_server = step.command.contains(SERVER);
+        let command = if asks_server { step.command.replace(SERVER, &server) } else { step.command.clone() };
         let follows = step.command.contains("--follow");
         let (code, seen) = run(&at, &command, follows);
         if follows {
