@@ -158,12 +158,6 @@ impl Transaction<'_> {
         values.push((":limit", Box::new(i64::try_from(filter.limit).unwrap_or(i64::MAX))));
         values.push((":offset", Box::new(i64::try_from(filter.offset).unwrap_or(i64::MAX))));
 
-        let total = {
-            let mut statement = self.conn.prepare_cached(&counting)?;
-            bind_known(&mut statement, &values)?;
-            let mut rows = statement.raw_query();
-            rows.next()?.map_or(Ok(0), |row| count(row, 0))?
-        };
         let mut statement = self.conn.prepare_cached(&listing)?;
         bind_known(&mut statement, &values)?;
         let mut tasks = Vec::new();
@@ -171,6 +165,14 @@ impl Transaction<'_> {
         while let Some(row) = rows.next()? {
             tasks.push(read_task(row)?);
         }
+        let seen = u64::try_from(tasks.len()).unwrap_or(u64::MAX);
+        if filter.offset == 0 && seen < filter.limit {
+            return Ok((tasks, seen));
+        }
+        let mut statement = self.conn.prepare_cached(&counting)?;
+        bind_known(&mut statement, &values)?;
+        let mut rows = statement.raw_query();
+        let total = rows.next()?.map_or(Ok(0), |row| count(row, 0))?;
         Ok((tasks, total))
     }
 
