@@ -1,22 +1,26 @@
 //! Opening the database, and running one transaction.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, OpenFlags, ToSql};
 use tenure_core::store::{Defect, Durability, Store, Tx, View};
 use tenure_core::{Clock, Error, Result, Timestamp};
 
 use crate::doorbell;
 use crate::error::{io_error, sql_error};
+use crate::feed::{APPEND, SEE_AGENT};
 use crate::filesystem;
 use crate::gate::Gate;
 use crate::integrity;
+use crate::leases::{GRANT, LEAVE_LINE};
 use crate::migrate;
+use crate::task_changes::SET_STATUS;
 
 /// About ten transactions.
 const LONG_LOG: u64 = 512 * 1024;
@@ -36,8 +40,34 @@ impl OpenOptions {
     }
 }
 
+/// A connection that need not be closed. Freeing all that SQLite has made of the schema takes a short process longer than
+/// anything else at its end, and the end does it anyway.
+struct Handle {
+    conn: Option<Connection>,
+    ends_with_process: Cell<bool>,
+}
+
+impl Deref for Handle {
+    type Target = Connection;
+
+    fn deref(&self) -> &Connection {
+        match &self.conn {
+            Some(conn) => conn,
+            None => unreachable!("only dropping takes it"),
+        }
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        if self.ends_with_process.get() {
+            std::mem::forget(self.conn.take());
+        }
+    }
+}
+
 pub struct SqliteStore {
-    conn: Connection,
+    conn: Handle,
     path: PathBuf,
     gate: Gate,
     options: OpenOptions,
@@ -83,6 +113,7 @@ impl SqliteStore {
             let _pass = gate.enter(options.patience)?;
             migrate::climb(&conn)?;
         }
+        let conn = Handle { conn: Some(conn), ends_with_process: Cell::new(false) };
         Ok(Self { conn, path: path.to_owned(), gate, options, synchronous: RefCell::new(None), kind })
     }
 
@@ -93,6 +124,19 @@ impl SqliteStore {
 
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// This store is open for as long as the process lives: dropping it need not close it.
+    pub fn leave_open(&self) {
+        self.conn.ends_with_process.set(true);
+    }
+
+    /// Prepares what a grant will run, for who waits for one: its turn is not spent on that then.
+    pub fn rehearse_grant(&self) {
+        for sql in [GRANT, APPEND, SET_STATUS, SEE_AGENT, LEAVE_LINE] {
+            // What cannot be prepared now says so when it is needed.
+            drop(self.conn.prepare_cached(sql));
+        }
     }
 
     fn set_durability(&self, wanted: Durability) -> Result<()> {
@@ -115,6 +159,7 @@ impl SqliteStore {
         log.push("-wal");
         if std::fs::metadata(log).is_ok_and(|found| found.len() > LONG_LOG) {
             let _ = self.conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false);
+            self.conn.ends_with_process.set(false);
         }
     }
 
@@ -186,6 +231,13 @@ pub(crate) struct Transaction<'a> {
     pub(crate) conn: &'a Connection,
     pub(crate) now: Timestamp,
     pub(crate) rings: Vec<String>,
+}
+
+impl Transaction<'_> {
+    /// Runs a statement that answers nothing, and says how many rows it changed.
+    pub(crate) fn change(&self, sql: &str, values: &[&dyn ToSql]) -> Result<usize> {
+        self.conn.prepare_cached(sql).and_then(|mut s| s.execute(values)).map_err(|e| sql_error(&e))
+    }
 }
 
 impl View for Transaction<'_> {

@@ -7,6 +7,7 @@ use tenure_core::{Error, Result};
 
 use crate::connection::{SqliteStore, Transaction};
 use crate::error::sql_error;
+use crate::integrity;
 use crate::rows::Sql;
 
 impl Movable for SqliteStore {
@@ -29,7 +30,8 @@ impl Movable for SqliteStore {
                 return Err(Error::store("there are rows in it already"));
             }
             let counters = fill(&mut |table, rows| tx.write_rows(table, &rows).map_err(|e| sql_error(&e)))?;
-            tx.set_counters(counters).map_err(|e| sql_error(&e))
+            let settle = || integrity::count_all(tx.conn).and_then(|()| tx.set_counters(counters));
+            settle().map_err(|e| sql_error(&e))
         })
     }
 }

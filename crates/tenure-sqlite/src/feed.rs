@@ -11,6 +11,12 @@ use crate::error::sql_error;
 use crate::rows::{Sql, count, json, optional_status, optional_time, parsed, time, to_json};
 use crate::tasks::name_at;
 
+pub(crate) const APPEND: &str =
+    "INSERT INTO events (at, kind, actor, task_id, from_status, to_status, fence, detail)
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+
+pub(crate) const SEE_AGENT: &str = "UPDATE agents SET last_seen_at = ?2, left_at = NULL WHERE id = ?1";
+
 const AGENT_QUERY: &str = "SELECT a.id, a.name, a.capabilities, a.joined_at, a.last_seen_at, a.left_at,
             (SELECT count(*) FROM leases l WHERE l.holder_id = a.id AND l.ended_at IS NULL
              AND l.resource_kind = 'task' AND l.expires_at > ?1)
@@ -180,7 +186,7 @@ impl WriteFeed for Transaction<'_> {
 
     fn see_agent(&mut self, id: &str) -> Result<bool> {
         self.conn
-            .prepare_cached("UPDATE agents SET last_seen_at = ?2, left_at = NULL WHERE id = ?1")
+            .prepare_cached(SEE_AGENT)
             .and_then(|mut s| s.execute(params![id, self.now.as_millis()]))
             .map(|changed| changed > 0)
             .map_err(|e| sql_error(&e))
@@ -220,24 +226,16 @@ impl WriteFeed for Transaction<'_> {
     fn append(&mut self, event: NewEvent<'_>) -> Result<i64> {
         let insert = || -> Sql<i64> {
             let detail = if event.detail.is_null() { None } else { Some(to_json(&event.detail)?) };
-            self.conn
-                .prepare_cached(
-                    "INSERT INTO events (at, kind, actor, task_id, from_status, to_status, fence, detail)
-                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) RETURNING seq",
-                )?
-                .query_row(
-                    params![
-                        self.now.as_millis(),
-                        event.kind.as_str(),
-                        event.actor,
-                        event.task.map(TaskId::as_str),
-                        event.from.map(tenure_core::task::TaskStatus::as_str),
-                        event.to.map(tenure_core::task::TaskStatus::as_str),
-                        event.fence.map(Fence::number),
-                        detail
-                    ],
-                    |row| row.get(0),
-                )
+            self.conn.prepare_cached(APPEND)?.insert(params![
+                self.now.as_millis(),
+                event.kind.as_str(),
+                event.actor,
+                event.task.map(TaskId::as_str),
+                event.from.map(tenure_core::task::TaskStatus::as_str),
+                event.to.map(tenure_core::task::TaskStatus::as_str),
+                event.fence.map(Fence::number),
+                detail
+            ])
         };
         insert().map_err(|e| sql_error(&e))
     }

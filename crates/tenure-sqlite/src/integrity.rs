@@ -1,7 +1,8 @@
-//! SQLite's own check of its file, and of what our triggers count.
+//! SQLite's own check of its file, and of what the store counts besides its rows.
 
 use rusqlite::Connection;
 use tenure_core::Result;
+use tenure_core::job::ItemState;
 use tenure_core::store::Defect;
 
 use crate::error::sql_error;
@@ -9,22 +10,39 @@ use crate::error::sql_error;
 /// Of a file that is damaged all over, the first few pages say enough.
 const MOST: usize = 20;
 
-/// Counters that triggers keep: what they say, and what they should.
-const COUNTERS: [(&str, &str, &str, &str); 2] = [
-    (
-        "tasks",
-        "open_deps",
-        "key",
-        "(SELECT count(*) FROM task_deps d JOIN tasks o ON o.id = d.depends_on
-          WHERE d.task_id = tasks.id AND o.status NOT IN ('completed', 'skipped'))",
-    ),
-    (
-        "sections",
-        "open_tasks",
-        "name",
-        "(SELECT count(*) FROM tasks t WHERE t.section_id = sections.id AND t.status NOT IN ('completed', 'skipped'))",
-    ),
-];
+/// A number that is kept so that nobody counts: where it stands, and what it should be.
+struct Counter {
+    table: &'static str,
+    column: &'static str,
+    name: &'static str,
+    count: String,
+}
+
+fn counters() -> Vec<Counter> {
+    let of = |table, column, name, count: &str| Counter { table, column, name, count: format!("({count})") };
+    let mut all = vec![
+        of(
+            "tasks",
+            "open_deps",
+            "key",
+            "SELECT count(*) FROM task_deps d JOIN tasks o ON o.id = d.depends_on
+             WHERE d.task_id = tasks.id AND o.status NOT IN ('completed', 'skipped')",
+        ),
+        of(
+            "sections",
+            "open_tasks",
+            "name",
+            "SELECT count(*) FROM tasks t
+             WHERE t.section_id = sections.id AND t.status NOT IN ('completed', 'skipped')",
+        ),
+    ];
+    let items = "SELECT count(*) FROM job_items i WHERE i.job_id = jobs.id";
+    all.push(of("jobs", "total", "name", items));
+    for state in ItemState::ALL {
+        all.push(of("jobs", state.as_str(), "name", &format!("{items} AND i.state = '{state}'")));
+    }
+    all
+}
 
 pub(crate) fn check(conn: &Connection) -> Result<Vec<Defect>> {
     let damage = |what| Defect { what, mendable: false };
@@ -43,11 +61,11 @@ pub(crate) fn check(conn: &Connection) -> Result<Vec<Defect>> {
             let (table, parent) = row?;
             found.push(damage(format!("a row of {table} refers to a row of {parent} that is not there")));
         }
-        for (table, counter, name, count) in COUNTERS {
-            let sql = format!("SELECT {name} FROM {table} WHERE {counter} <> {count} LIMIT {MOST}");
+        for Counter { table, column, name, count } in counters() {
+            let sql = format!("SELECT {name} FROM {table} WHERE {column} <> {count} LIMIT {MOST}");
             let mut wrong = conn.prepare(&sql)?;
             for name in wrong.query_map([], |row| row.get::<_, String>(0))? {
-                let what = format!("{table}.{counter} of {:?} is not what it should be", name?);
+                let what = format!("{table}.{column} of {:?} is not what it should be", name?);
                 found.push(Defect { what, mendable: true });
             }
         }
@@ -60,11 +78,16 @@ pub(crate) fn check(conn: &Connection) -> Result<Vec<Defect>> {
 pub(crate) fn recount(conn: &Connection, dry_run: bool) -> Result<()> {
     let count = || -> rusqlite::Result<()> {
         let change = conn.unchecked_transaction()?;
-        for (table, counter, _, count) in COUNTERS {
-            change
-                .execute(&format!("UPDATE {table} SET {counter} = {count} WHERE {counter} <> {count}"), [])?;
-        }
+        count_all(&change)?;
         if dry_run { change.rollback() } else { change.commit() }
     };
     count().map_err(|e| sql_error(&e))
+}
+
+/// Within the transaction that has brought the rows.
+pub(crate) fn count_all(conn: &Connection) -> rusqlite::Result<()> {
+    for Counter { table, column, count, .. } in counters() {
+        conn.execute(&format!("UPDATE {table} SET {column} = {count} WHERE {column} <> {count}"), [])?;
+    }
+    Ok(())
 }

@@ -1,4 +1,4 @@
-//! Jobs and their items. The counts of a job are kept by triggers.
+//! Jobs and their items. A job's counts are changed with its items.
 
 use rusqlite::{OptionalExtension, Row, ToSql, params};
 use tenure_core::event::NewEvent;
@@ -69,8 +69,22 @@ impl Transaction<'_> {
             .map_err(|e| sql_error(&e))
     }
 
-    fn change(&self, sql: &str, values: &[&dyn ToSql]) -> Result<usize> {
-        self.conn.prepare_cached(sql).and_then(|mut s| s.execute(values)).map_err(|e| sql_error(&e))
+    /// Counts an item where it is going instead of where it is; nowhere is being deleted.
+    fn count_item(&self, job: &str, of: u64, to: &str, at: Timestamp) -> Result<()> {
+        self.change(
+            "UPDATE jobs SET
+                 total = total - (?3 = ''),
+                 pending = pending - (old.state = 'pending') + (?3 = 'pending'),
+                 running = running - (old.state = 'running') + (?3 = 'running'),
+                 succeeded = succeeded - (old.state = 'succeeded') + (?3 = 'succeeded'),
+                 failed = failed - (old.state = 'failed') + (?3 = 'failed'),
+                 skipped = skipped - (old.state = 'skipped') + (?3 = 'skipped'),
+                 updated_at = ?4
+             FROM (SELECT state FROM job_items WHERE job_id = ?1 AND number = ?2) AS old
+             WHERE jobs.id = ?1 AND old.state <> ?3",
+            &[&job, &number(of), &to, &at.as_millis()],
+        )
+        .map(drop)
     }
 }
 
@@ -164,7 +178,13 @@ impl WriteJobs for Transaction<'_> {
             }
             Ok(())
         };
-        insert().map_err(|e| sql_error(&e))
+        insert().map_err(|e| sql_error(&e))?;
+        let more = i64::try_from(payloads.len()).unwrap_or(i64::MAX);
+        self.change(
+            "UPDATE jobs SET total = total + ?2, pending = pending + ?2 WHERE id = ?1",
+            &[&job, &more],
+        )
+        .map(drop)
     }
 
     fn set_job_state(&mut self, id: &str, to: JobState, event: NewEvent<'_>) -> Result<()> {
@@ -185,6 +205,7 @@ impl WriteJobs for Transaction<'_> {
     }
 
     fn save_item(&mut self, item: &Item) -> Result<()> {
+        self.count_item(&item.job, item.number, item.state.as_str(), item.updated_at)?;
         self.change(
             "UPDATE job_items SET state = ?3, failures = ?4, due_at = ?5, error = ?6, updated_at = ?7
              WHERE job_id = ?1 AND number = ?2",
@@ -203,6 +224,7 @@ impl WriteJobs for Transaction<'_> {
 
     fn delete_items(&mut self, job: &str, numbers: &[u64]) -> Result<()> {
         for of in numbers {
+            self.count_item(job, *of, "", self.now)?;
             self.change("DELETE FROM job_items WHERE job_id = ?1 AND number = ?2", &[&job, &number(*of)])?;
         }
         Ok(())
@@ -215,6 +237,13 @@ impl WriteJobs for Transaction<'_> {
                  WHERE job_id = ?1 AND state = '{from}'"
             ),
             &[&job, &due_at.as_millis(), &self.now.as_millis()],
+        )?;
+        let moved = i64::try_from(changed).unwrap_or(i64::MAX);
+        self.change(
+            &format!(
+                "UPDATE jobs SET {from} = {from} - ?2, pending = pending + ?2, updated_at = ?3 WHERE id = ?1 AND ?2 > 0"
+            ),
+            &[&job, &moved, &self.now.as_millis()],
         )?;
         Ok(u64::try_from(changed).unwrap_or(u64::MAX))
     }

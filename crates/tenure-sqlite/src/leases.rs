@@ -1,5 +1,7 @@
 //! Leases, the lines before them, and the attempts under them.
 
+use std::time::Duration;
+
 use rusqlite::{OptionalExtension, ToSql, params};
 use tenure_core::Result;
 use tenure_core::holder::{Holder, Incarnation};
@@ -13,6 +15,13 @@ use crate::rows::{
     ATTEMPT_COLUMNS, LEASE_COLUMNS, Sql, TICKET_COLUMNS, attempt, columns_of, count, json, lease, millis,
     ticket, to_json,
 };
+
+pub(crate) const GRANT: &str =
+    "INSERT INTO leases (lease_id, resource_kind, resource_id, holder_kind, holder_id, process, doorbell, ttl_ms,
+                         acquired_at, heartbeat_at, expires_at, claimed_from)
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10, ?11)";
+
+pub(crate) const LEAVE_LINE: &str = "DELETE FROM tickets WHERE number = ?1";
 
 impl Transaction<'_> {
     fn lease_where(&self, condition: &str, values: &[&dyn ToSql]) -> Result<Option<Lease>> {
@@ -172,31 +181,37 @@ impl WriteLeases for Transaction<'_> {
     }
 
     fn grant(&mut self, new: &NewLease) -> Result<Lease> {
-        let insert = || -> Sql<Lease> {
-            self.conn
-                .prepare_cached(&format!(
-                    "INSERT INTO leases (lease_id, resource_kind, resource_id, holder_kind, holder_id, process,
-                                         doorbell, ttl_ms, acquired_at, heartbeat_at, expires_at, claimed_from)
-                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10, ?11) RETURNING {LEASE_COLUMNS}"
-                ))?
-                .query_row(
-                    params![
-                        new.id.as_str(),
-                        new.resource.kind.as_str(),
-                        new.resource.id,
-                        new.holder.kind.as_str(),
-                        new.holder.id,
-                        new.process.as_ref().map(to_json).transpose()?,
-                        new.doorbell,
-                        millis(new.ttl),
-                        self.now.as_millis(),
-                        new.expires_at.as_millis(),
-                        new.claimed_from.map(tenure_core::task::TaskStatus::as_str),
-                    ],
-                    |row| lease(row, 0),
-                )
+        let insert = || -> Sql<i64> {
+            self.conn.prepare_cached(GRANT)?.insert(params![
+                new.id.as_str(),
+                new.resource.kind.as_str(),
+                new.resource.id,
+                new.holder.kind.as_str(),
+                new.holder.id,
+                new.process.as_ref().map(to_json).transpose()?,
+                new.doorbell,
+                millis(new.ttl),
+                self.now.as_millis(),
+                new.expires_at.as_millis(),
+                new.claimed_from.map(tenure_core::task::TaskStatus::as_str),
+            ])
         };
-        insert().map_err(|e| sql_error(&e))
+        let fence = insert().map_err(|e| sql_error(&e))?;
+        // Put together here: to return the row would cost SQLite as much again as to write it.
+        Ok(Lease {
+            fence: Fence::new(fence),
+            id: new.id.clone(),
+            resource: new.resource.clone(),
+            holder: new.holder.clone(),
+            process: new.process.clone(),
+            doorbell: new.doorbell.clone(),
+            ttl: Duration::from_millis(u64::try_from(millis(new.ttl)).unwrap_or(0)),
+            acquired_at: self.now,
+            heartbeat_at: self.now,
+            expires_at: new.expires_at,
+            claimed_from: new.claimed_from,
+            ended: None,
+        })
     }
 
     fn beat(&mut self, fence: Fence, beat: &LeaseBeat) -> Result<()> {
@@ -244,20 +259,17 @@ impl WriteLeases for Transaction<'_> {
                 .prepare_cached(
                     "INSERT INTO tickets (resource_kind, resource_id, holder_kind, holder_id, process, doorbell,
                                           created_at, refreshed_at)
-                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7) RETURNING number",
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7)",
                 )?
-                .query_row(
-                    params![
-                        new.resource.kind.as_str(),
-                        new.resource.id,
-                        new.holder.kind.as_str(),
-                        new.holder.id,
-                        to_json(&new.process)?,
-                        new.doorbell,
-                        self.now.as_millis()
-                    ],
-                    |row| row.get(0),
-                )
+                .insert(params![
+                    new.resource.kind.as_str(),
+                    new.resource.id,
+                    new.holder.kind.as_str(),
+                    new.holder.id,
+                    to_json(&new.process)?,
+                    new.doorbell,
+                    self.now.as_millis()
+                ])
         };
         insert().map_err(|e| sql_error(&e))
     }
@@ -272,7 +284,7 @@ impl WriteLeases for Transaction<'_> {
 
     fn delete_ticket(&mut self, number: i64) -> Result<()> {
         self.conn
-            .prepare_cached("DELETE FROM tickets WHERE number = ?1")
+            .prepare_cached(LEAVE_LINE)
             .and_then(|mut s| s.execute([number]))
             .map(drop)
             .map_err(|e| sql_error(&e))

@@ -22,6 +22,7 @@ mod rows;
 mod runners;
 mod sections;
 mod sessions;
+mod task_changes;
 mod tasks;
 
 pub use connection::{OpenOptions, SqliteStore};

@@ -5,9 +5,9 @@ use tenure_core::{Error, Result};
 
 use crate::error::sql_error;
 
-const RUNGS: [&str; 1] = [include_str!("../schema/001.sql")];
+const RUNGS: [&str; 2] = [include_str!("../schema/001.sql"), include_str!("../schema/002.sql")];
 
-pub(crate) const LATEST: i64 = 1;
+pub(crate) const LATEST: i64 = 2;
 
 /// `tenu`: tells our database from any other.
 const APPLICATION_ID: i64 = 0x7465_6e75;

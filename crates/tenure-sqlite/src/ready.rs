@@ -18,7 +18,7 @@ const LIVE_TICKET: &str = "k.refreshed_at > :fresh AND instr(:dead, json_quote(k
 
 /// May the caller work in section `s`? One holder at a time in a serial one, and nobody past the line before it. A holder
 /// whose tasks there have all lapsed does not count: it blocks nobody, so not through the section either (L3).
-fn section_open() -> String {
+pub(crate) fn section_open() -> String {
     format!(
         "NOT EXISTS (SELECT 1 FROM section_deps d JOIN sections u ON u.id = d.depends_on
                      WHERE d.section_id = s.id AND u.open_tasks > 0)
@@ -52,14 +52,17 @@ pub(crate) const OPEN_LEASE: &str =
 /// Is task `t` of section `s`, with [`OPEN_LEASE`], ready? In progress counts when its lease has lapsed (L3), unless it
 /// goes back to a reviewer.
 pub(crate) fn ready() -> String {
+    format!("{} AND {}", ready_but_for_section(), section_open())
+}
+
+/// The same, if its section is open to the caller. The unnamed section always is.
+pub(crate) fn ready_but_for_section() -> String {
     format!(
         "t.open_deps = 0 AND (t.status = 'pending' OR t.status = 'in_progress' AND o.claimed_from IS 'pending')
          AND NOT (o.fence IS NOT NULL AND {live})
          AND NOT EXISTS (SELECT 1 FROM tickets k WHERE k.resource_kind = 'task' AND k.resource_id = t.id
-                         AND {LIVE_TICKET})
-         AND {open}",
+                         AND {LIVE_TICKET})",
         live = LIVE_LEASE.replace("l.", "o."),
-        open = section_open(),
     )
 }
 
@@ -70,6 +73,18 @@ pub(crate) struct Bound {
     pub(crate) fresh: i64,
     pub(crate) me_kind: &'static str,
     pub(crate) me_id: String,
+}
+
+impl Bound {
+    pub(crate) fn into_values(self) -> Vec<(&'static str, Box<dyn ToSql>)> {
+        vec![
+            (":now", Box::new(self.now)),
+            (":dead", Box::new(self.dead)),
+            (":fresh", Box::new(self.fresh)),
+            (":me_kind", Box::new(self.me_kind)),
+            (":me_id", Box::new(self.me_id)),
+        ]
+    }
 }
 
 impl Transaction<'_> {

@@ -1,31 +1,28 @@
-//! Tasks: finding, listing, and every change of a task's row.
+//! Tasks: finding and listing.
 
-use rusqlite::{OptionalExtension, Row, ToSql, named_params, params};
+use std::collections::BTreeMap;
+
+use rusqlite::{Row, ToSql, params};
+use tenure_core::Result;
 use tenure_core::error::TaskName;
-use tenure_core::event::NewEvent;
 use tenure_core::id::{SectionId, TaskId};
-use tenure_core::store::{Eyes, NewTask, ReadTasks, TaskEdit, TaskFilter, TaskLookup, WriteFeed, WriteTasks};
+use tenure_core::store::{Eyes, ReadTasks, TaskFilter, TaskLookup};
 use tenure_core::task::{SectionRef, Task, TaskStatus};
-use tenure_core::{Error, Result};
 
 use crate::connection::Transaction;
 use crate::error::sql_error;
-use crate::ready::{OPEN_LEASE, ready};
-use crate::rows::{LEASE_COLUMNS, Sql, columns_of, count, json, optional_lease, status, time, to_json};
+use crate::ready::{Bound, OPEN_LEASE, ready, ready_but_for_section, section_open};
+use crate::rows::{LEASE_COLUMNS, Sql, columns_of, count, json, optional_lease, status, time};
 
-fn task_query(rest: &str) -> String {
+/// Tasks with their sections and open leases. What is asked of other rows, and costs SQLite much to plan, is asked afterwards
+/// and only for the tasks that it concerns: see [`Transaction::complete`].
+fn task_query(ready: &str, rest: &str) -> String {
     format!(
         "SELECT t.id, t.key, t.title, t.description, t.status, t.section_id, s.name, s.mode, t.source_file,
                 t.priority, t.position, t.labels, t.attempts, t.rejections, t.created_at, t.updated_at,
-                (SELECT json_group_array(json_array(u.key, u.status NOT IN ('completed', 'skipped')) ORDER BY u.key)
-                 FROM task_deps d JOIN tasks u ON u.id = d.depends_on WHERE d.task_id = t.id),
-                (SELECT json_group_array('section:' || u.name ORDER BY u.name) FROM section_deps d
-                 JOIN sections u ON u.id = d.depends_on WHERE d.section_id = s.id AND u.open_tasks > 0),
-                {ready},
-                {lease}
+                {ready}, {lease}
          FROM sections s CROSS JOIN tasks t ON t.section_id = s.id {OPEN_LEASE}
          {rest}",
-        ready = ready(),
         lease = columns_of("o", LEASE_COLUMNS),
     )
 }
@@ -41,10 +38,6 @@ fn read_task(row: &Row<'_>) -> Sql<Task> {
             serial: row.get::<_, String>(7)? == "serial",
         })
     };
-    let dependencies: Vec<(String, u8)> = json(16, &row.get::<_, String>(16)?)?;
-    let open = dependencies.iter().filter(|(_, open)| *open == 1);
-    let mut blocked_by: Vec<String> = open.map(|(key, _)| key.clone()).collect();
-    blocked_by.extend(json::<Vec<String>>(17, &row.get::<_, String>(17)?)?);
     Ok(Task {
         id: TaskId::new(row.get::<_, String>(0)?),
         key: row.get(1)?,
@@ -55,15 +48,15 @@ fn read_task(row: &Row<'_>) -> Sql<Task> {
         source_file: row.get(8)?,
         priority: row.get(9)?,
         position: row.get(10)?,
-        depends_on: dependencies.into_iter().map(|(key, _)| key).collect(),
+        depends_on: Vec::new(),
         labels: json(11, &row.get::<_, String>(11)?)?,
         attempts: row.get(12)?,
         rejections: row.get(13)?,
         created_at: time(row, 14)?,
         updated_at: time(row, 15)?,
-        ready: row.get(18)?,
-        blocked_by,
-        lease: optional_lease(row, 19)?,
+        ready: row.get(16)?,
+        blocked_by: Vec::new(),
+        lease: optional_lease(row, 17)?,
     })
 }
 
@@ -81,27 +74,85 @@ pub(crate) fn name_at(row: &Row<'_>, at: usize) -> Sql<TaskName> {
 }
 
 impl Transaction<'_> {
-    fn one_task(&self, id: &TaskId, eyes: &Eyes) -> Sql<Option<Task>> {
-        let b = self.bind(eyes)?;
+    /// `eyes` are for who asks whether it is ready.
+    fn one_task(&self, id: &TaskId, eyes: Option<&Eyes>) -> Sql<Option<Task>> {
         // The planner must start from the one task, so the join order of the listing is turned round here.
-        let sql = task_query("WHERE t.id = :id").replace(
+        let ready = if eyes.is_some() { ready_but_for_section() } else { "0".to_owned() };
+        let sql = task_query(&ready, "WHERE t.id = :id").replace(
             "FROM sections s CROSS JOIN tasks t ON t.section_id = s.id",
             "FROM tasks t CROSS JOIN sections s ON s.id = t.section_id",
         );
+        let mut values =
+            eyes.map(|eyes| self.bind(eyes)).transpose()?.map_or_else(Vec::new, Bound::into_values);
+        values.push((":id", Box::new(id.as_str().to_owned())));
+        let mut statement = self.conn.prepare_cached(&sql)?;
+        bind_known(&mut statement, &values)?;
+        let Some(mut task) = statement.raw_query().next()?.map(read_task).transpose()? else {
+            return Ok(None);
+        };
+        self.complete(std::slice::from_mut(&mut task), &values)?;
+        Ok(Some(task))
+    }
+
+    /// Adds what tasks depend on, and takes back the readiness of those whose section is closed to the caller.
+    fn complete(&self, tasks: &mut [Task], values: &[(&str, Box<dyn ToSql>)]) -> Sql<()> {
+        let mut dependencies = self.conn.prepare_cached(
+            "SELECT u.key, u.status NOT IN ('completed', 'skipped') FROM task_deps d JOIN tasks u ON u.id = d.depends_on
+             WHERE d.task_id = ?1 ORDER BY u.key",
+        )?;
+        let mut sections: BTreeMap<SectionId, (Vec<String>, Option<bool>)> = BTreeMap::new();
+        for task in tasks {
+            let mut rows = dependencies.query([task.id.as_str()])?;
+            while let Some(row) = rows.next()? {
+                let key: String = row.get(0)?;
+                if row.get(1)? {
+                    task.blocked_by.push(key.clone());
+                }
+                task.depends_on.push(key);
+            }
+            let Some(SectionRef { id, .. }) = &task.section else { continue };
+            if !sections.contains_key(id) {
+                sections.insert(id.clone(), (self.closed_before(id)?, None));
+            }
+            let Some((before, open)) = sections.get_mut(id) else { continue };
+            task.blocked_by.extend(before.iter().cloned());
+            if task.ready {
+                let is_open = match open {
+                    Some(known) => *known,
+                    None => self.is_section_open(id, values)?,
+                };
+                *open = Some(is_open);
+                task.ready = is_open;
+            }
+        }
+        Ok(())
+    }
+
+    /// The unfinished sections in front of this one, as they block its tasks.
+    fn closed_before(&self, section: &SectionId) -> Sql<Vec<String>> {
         self.conn
-            .prepare_cached(&sql)?
-            .query_row(
-                named_params! {":id": id.as_str(), ":now": b.now, ":dead": b.dead, ":fresh": b.fresh,
-                ":me_kind": b.me_kind, ":me_id": b.me_id},
-                read_task,
-            )
-            .optional()
+            .prepare_cached(
+                "SELECT 'section:' || u.name FROM section_deps d JOIN sections u ON u.id = d.depends_on
+                 WHERE d.section_id = ?1 AND u.open_tasks > 0 ORDER BY u.name",
+            )?
+            .query_map([section.as_str()], |row| row.get(0))?
+            .collect()
+    }
+
+    fn is_section_open(&self, section: &SectionId, values: &[(&str, Box<dyn ToSql>)]) -> Sql<bool> {
+        let sql = format!("SELECT {} FROM sections s WHERE s.id = :of", section_open());
+        let mut statement = self.conn.prepare_cached(&sql)?;
+        bind_known(&mut statement, values)?;
+        if let Some(index) = statement.parameter_index(":of")? {
+            statement.raw_bind_parameter(index, section.as_str())?;
+        }
+        let mut rows = statement.raw_query();
+        rows.next()?.map_or(Ok(false), |row| row.get(0))
     }
 
     fn page(&self, filter: &TaskFilter, eyes: &Eyes) -> Sql<(Vec<Task>, u64)> {
-        let b = self.bind(eyes)?;
         let mut terms = Vec::new();
-        let mut values: Vec<(&str, Box<dyn ToSql>)> = Vec::new();
+        let mut values = self.bind(eyes)?.into_values();
         if let Some(statuses) = &filter.statuses {
             let list = statuses.iter().map(|s| format!("'{s}'")).collect::<Vec<_>>().join(", ");
             terms.push(format!("t.status IN ({list})"));
@@ -136,10 +187,13 @@ impl Transaction<'_> {
         }
         let condition =
             if terms.is_empty() { String::new() } else { format!("WHERE {}", terms.join(" AND ")) };
-        let listing = task_query(&format!(
-            "{condition} ORDER BY s.priority, s.position, s.id, t.priority, t.position, t.id
-             LIMIT :limit OFFSET :offset"
-        ));
+        let listing = task_query(
+            &ready_but_for_section(),
+            &format!(
+                "{condition} ORDER BY s.priority, s.position, s.id, t.priority, t.position, t.id
+                 LIMIT :limit OFFSET :offset"
+            ),
+        );
         let counting = format!(
             "SELECT count(*) FROM tasks t {} {} {condition}",
             if filter.section.is_some() || filter.ready {
@@ -150,11 +204,6 @@ impl Transaction<'_> {
             if filter.ready { OPEN_LEASE } else { "" },
         );
 
-        values.push((":now", Box::new(b.now)));
-        values.push((":dead", Box::new(b.dead)));
-        values.push((":fresh", Box::new(b.fresh)));
-        values.push((":me_kind", Box::new(b.me_kind)));
-        values.push((":me_id", Box::new(b.me_id)));
         values.push((":limit", Box::new(i64::try_from(filter.limit).unwrap_or(i64::MAX))));
         values.push((":offset", Box::new(i64::try_from(filter.offset).unwrap_or(i64::MAX))));
 
@@ -165,6 +214,7 @@ impl Transaction<'_> {
         while let Some(row) = rows.next()? {
             tasks.push(read_task(row)?);
         }
+        self.complete(&mut tasks, &values)?;
         let seen = u64::try_from(tasks.len()).unwrap_or(u64::MAX);
         if filter.offset == 0 && seen < filter.limit {
             return Ok((tasks, seen));
@@ -204,48 +254,6 @@ impl Transaction<'_> {
 
         statement.query_map([task.as_str()], |row| Ok((name_at(row, 0)?, name_at(row, 4)?)))?.collect()
     }
-
-    fn change_task(&mut self, id: &TaskId, edit: &TaskEdit) -> Sql<()> {
-        let mut sets: Vec<&str> = Vec::new();
-        let mut values: Vec<Box<dyn ToSql>> = Vec::new();
-        let mut set = |column: &'static str, value: Box<dyn ToSql>| {
-            sets.push(column);
-            values.push(value);
-        };
-        if let Some(title) = &edit.title {
-            set("title = ?", Box::new(title.clone()));
-        }
-        if let Some(description) = &edit.description {
-            set("description = ?", Box::new(description.clone()));
-        }
-        if let Some(section) = &edit.section {
-            set("section_id = ?", Box::new(section_column(section.as_ref()).to_owned()));
-        }
-        if let Some(source) = &edit.source_file {
-            set("source_file = ?", Box::new(source.clone()));
-        }
-        if let Some(priority) = edit.priority {
-            set("priority = ?", Box::new(priority));
-        }
-        if let Some(position) = edit.position {
-            set("position = ?", Box::new(position));
-        }
-        if let Some(labels) = &edit.labels {
-            set("labels = ?", Box::new(to_json(labels)?));
-        }
-        if let Some(attempts) = edit.attempts {
-            set("attempts = ?", Box::new(attempts));
-        }
-        if let Some(rejections) = edit.rejections {
-            set("rejections = ?", Box::new(rejections));
-        }
-        set("updated_at = ?", Box::new(self.now.as_millis()));
-        values.push(Box::new(id.as_str().to_owned()));
-        let sql = format!("UPDATE tasks SET {} WHERE id = ?", sets.join(", "));
-        let mut statement = self.conn.prepare_cached(&sql)?;
-        statement.execute(rusqlite::params_from_iter(values.iter().map(AsRef::as_ref)))?;
-        Ok(())
-    }
 }
 
 /// Binds only what the statement mentions, because the terms of a listing vary.
@@ -265,7 +273,11 @@ pub(crate) fn section_column(section: Option<&SectionId>) -> &str {
 
 impl ReadTasks for Transaction<'_> {
     fn task(&self, id: &TaskId, eyes: &Eyes) -> Result<Option<Task>> {
-        self.one_task(id, eyes).map_err(|e| sql_error(&e))
+        self.one_task(id, Some(eyes)).map_err(|e| sql_error(&e))
+    }
+
+    fn unjudged_task(&self, id: &TaskId) -> Result<Option<Task>> {
+        self.one_task(id, None).map_err(|e| sql_error(&e))
     }
 
     fn find_tasks(&self, lookup: TaskLookup<'_>, limit: usize) -> Result<Vec<TaskName>> {
@@ -318,112 +330,6 @@ impl ReadTasks for Transaction<'_> {
         self.conn
             .prepare_cached("SELECT min(position) FROM tasks WHERE section_id = ?1 AND position > ?2")
             .and_then(|mut s| s.query_row(params![section_column(section), after], |row| row.get(0)))
-            .map_err(|e| sql_error(&e))
-    }
-}
-
-impl WriteTasks for Transaction<'_> {
-    /// The gate has made this transaction the only one that writes.
-    fn lock_graph(&mut self) -> Result<()> {
-        Ok(())
-    }
-
-    fn take_task_number(&mut self) -> Result<i64> {
-        self.conn
-            .prepare_cached(
-                "UPDATE meta SET value = value + 1 WHERE name = 'next_task_number' RETURNING value - 1",
-            )
-            .and_then(|mut s| s.query_row([], |row| row.get(0)))
-            .map_err(|e| sql_error(&e))
-    }
-
-    fn insert_task(&mut self, task: &NewTask, event: NewEvent<'_>) -> Result<()> {
-        let insert = || -> Sql<()> {
-            self.conn
-                .prepare_cached(
-                    "INSERT INTO tasks (id, key, title, description, status, section_id, source_file, priority,
-                                        position, labels, created_at, updated_at)
-                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?11)",
-                )?
-                .execute(params![
-                    task.id.as_str(),
-                    task.key,
-                    task.title,
-                    task.description,
-                    task.status.as_str(),
-                    section_column(task.section.as_ref()),
-                    task.source_file,
-                    task.priority,
-                    task.position,
-                    to_json(&task.labels)?,
-                    self.now.as_millis()
-                ])
-                .map(drop)
-        };
-        insert().map_err(|e| sql_error(&e))?;
-        self.append(event).map(drop)
-    }
-
-    fn edit_task(&mut self, id: &TaskId, edit: &TaskEdit, event: Option<NewEvent<'_>>) -> Result<()> {
-        self.change_task(id, edit).map_err(|e| sql_error(&e))?;
-        match event {
-            Some(event) => self.append(event).map(drop),
-            None => Ok(()),
-        }
-    }
-
-    fn set_status(&mut self, id: &TaskId, to: TaskStatus, event: NewEvent<'_>) -> Result<()> {
-        let changed = self
-            .conn
-            .prepare_cached("UPDATE tasks SET status = ?2, updated_at = ?3 WHERE id = ?1")
-            .and_then(|mut s| s.execute(params![id.as_str(), to.as_str(), self.now.as_millis()]))
-            .map_err(|e| sql_error(&e))?;
-        if changed != 1 {
-            return Err(Error::store(format!("task {id} is gone")));
-        }
-        self.append(event).map(drop)
-    }
-
-    fn delete_task(&mut self, id: &TaskId, event: NewEvent<'_>) -> Result<()> {
-        for sql in [
-            "DELETE FROM task_deps WHERE task_id = ?1",
-            "DELETE FROM task_deps WHERE depends_on = ?1",
-            "DELETE FROM tasks WHERE id = ?1",
-        ] {
-            self.conn
-                .prepare_cached(sql)
-                .and_then(|mut s| s.execute([id.as_str()]))
-                .map_err(|e| sql_error(&e))?;
-        }
-        self.append(event).map(drop)
-    }
-
-    fn add_dependency(&mut self, task: &TaskId, on: &TaskId) -> Result<bool> {
-        self.conn
-            .prepare_cached("INSERT OR IGNORE INTO task_deps (task_id, depends_on) VALUES (?1, ?2)")
-            .and_then(|mut s| s.execute([task.as_str(), on.as_str()]))
-            .map(|changed| changed > 0)
-            .map_err(|e| sql_error(&e))
-    }
-
-    fn remove_dependency(&mut self, task: &TaskId, on: &TaskId) -> Result<bool> {
-        self.conn
-            .prepare_cached("DELETE FROM task_deps WHERE task_id = ?1 AND depends_on = ?2")
-            .and_then(|mut s| s.execute([task.as_str(), on.as_str()]))
-            .map(|changed| changed > 0)
-            .map_err(|e| sql_error(&e))
-    }
-
-    fn spread_positions(&mut self, section: Option<&SectionId>) -> Result<()> {
-        self.conn
-            .prepare_cached(
-                "UPDATE tasks SET position = fresh.place * 1048576
-                 FROM (SELECT id, row_number() OVER (ORDER BY position, id) AS place
-                       FROM tasks WHERE section_id = ?1) AS fresh
-                 WHERE tasks.id = fresh.id",
-            )
-            .and_then(|mut s| s.execute([section_column(section)]))
-            .map(drop)
             .map_err(|e| sql_error(&e))
     }
 }

@@ -71,6 +71,15 @@ impl Project {
     }
 }
 
+/// Whatever was done to it, what the store counts besides its rows is what they are.
+impl Drop for Fixture {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            assert_eq!(self.store.check(false).unwrap(), []);
+        }
+    }
+}
+
 impl Fixture {
     pub fn memory() -> Self {
         let clock = Arc::new(ManualClock::default());

@@ -86,7 +86,11 @@ impl<'a> App<'a> {
 
     pub(crate) fn open(&mut self) -> Outcome<Open<'a>> {
         let place = self.find()?;
-        self.open_at(place)
+        let open = self.open_at(place)?;
+        if let Backend::Sqlite(store) = &open.store {
+            store.leave_open();
+        }
+        Ok(open)
     }
 
     pub(crate) fn open_at(&mut self, place: Place) -> Outcome<Open<'a>> {

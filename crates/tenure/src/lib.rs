@@ -19,6 +19,7 @@ mod hooks;
 mod identity;
 mod interrupt;
 mod lazy;
+mod listening;
 mod ownership;
 mod printer;
 mod project;
@@ -28,6 +29,7 @@ mod store;
 mod terminal;
 mod text;
 mod usage;
+mod wait_bar;
 mod waiting;
 
 pub use env::{Env, Output};

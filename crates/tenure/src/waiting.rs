@@ -19,11 +19,10 @@ use tenure_core::{Error, Timestamp};
 use crate::app::{App, Open};
 use crate::clearing;
 use crate::env::Env;
-use crate::identity::Who;
 use crate::interrupt::Interrupts;
 use crate::report::{Outcome, Report};
-use crate::store::Doorbell;
-use crate::text::Text;
+use crate::store::{Backend, Doorbell};
+use crate::wait_bar::Bar;
 
 /// What is wanted.
 #[derive(Debug, Clone)]
@@ -110,7 +109,11 @@ fn stand_in_line(
             bar.end(app);
             return Err(timed_out(want, patience, locked).into());
         }
-        bar.begin(app, want, locked.as_deref());
+        if bar.begin(app, want, locked.as_deref())
+            && let Backend::Sqlite(store) = &open.store
+        {
+            store.rehearse_grant();
+        }
         let watched: Vec<OwnedFd> = watch.iter().filter_map(|who| pidfd(app.env, who)).collect();
         let mut until = until;
         loop {
@@ -266,7 +269,7 @@ pub(crate) fn pidfd(env: &Env, who: &Incarnation) -> Option<OwnedFd> {
 }
 
 /// Sleeps until something happens. The code of the signal that interrupted it, if one did.
-fn sleep(
+pub(crate) fn sleep(
     interrupts: &Interrupts,
     doorbell: Option<&Doorbell>,
     watched: &[OwnedFd],
@@ -297,129 +300,6 @@ fn sleep(
             Ok(0) if Instant::now() < end => {}
             Err(rustix::io::Errno::INTR) => {}
             _ => return None,
-        }
-    }
-}
-
-/// Listens for messages: a ticket in the line of listeners, so that a sender knows whom to ring.
-#[derive(Debug)]
-pub(crate) struct Listener {
-    interrupts: Interrupts,
-    doorbell: Option<Doorbell>,
-    caller: Caller,
-    me: Incarnation,
-    ticket: Option<i64>,
-}
-
-impl Listener {
-    pub(crate) fn new(app: &App<'_>, open: &Open<'_>, who: &Who) -> Outcome<Self> {
-        let mut listener = Self {
-            interrupts: Interrupts::listen().map_err(Report::from)?,
-            doorbell: open.store.doorbell(app.env),
-            caller: app.identity(who)?.without_fence(),
-            me: Incarnation::current(),
-            ticket: None,
-        };
-        listener.stand(open)?;
-        Ok(listener)
-    }
-
-    fn stand(&mut self, open: &Open<'_>) -> Outcome<()> {
-        let line = kernel::message_line();
-        let address = self.doorbell.as_ref().map(Doorbell::address);
-        let held = self.ticket.map(|number| (number, &line));
-        let world = open.world();
-        let number = open.store.write(Durability::Process, |tx| {
-            let eyes = world.eyes(tx, None)?;
-            kernel::join_line(tx, &eyes, &line, &self.caller, &self.me, address.as_deref(), held)
-        })?;
-        self.ticket = Some(number);
-        Ok(())
-    }
-
-    /// Until a ring, the poll, or `left` is over.
-    pub(crate) fn wait(&mut self, app: &mut App<'_>, open: &Open<'_>, left: Duration) -> Outcome<()> {
-        let nap = left.min(open.config.locking.poll_interval);
-        let mut bar = Bar::default();
-        let code = sleep(&self.interrupts, self.doorbell.as_ref(), &[], nap, &mut bar, app, Instant::now());
-        if let Some(code) = code {
-            self.leave(open)?;
-            return Err(Report::interrupted(code));
-        }
-        if let Some(bell) = &self.doorbell {
-            bell.silence();
-        }
-        self.stand(open)
-    }
-
-    pub(crate) fn leave(&mut self, open: &Open<'_>) -> Outcome<()> {
-        let Some(number) = self.ticket.take() else { return Ok(()) };
-        Ok(open.store.write(Durability::Process, |tx| tx.delete_ticket(number))?)
-    }
-}
-
-/// What a person sees while waiting: a notice at once, and on a terminal a bar that moves.
-#[derive(Debug, Default)]
-struct Bar {
-    begun: bool,
-    is_live: bool,
-}
-
-impl Bar {
-    fn begin(&mut self, app: &mut App<'_>, want: &Want, locked: Option<&Locked>) {
-        if self.begun {
-            return;
-        }
-        self.begun = true;
-        self.is_live = app.printer.err_is_terminal() && !app.env.flag("CI") && !app.global.quiet;
-        let mut text = Text::new();
-        match (want, locked) {
-            (Want::Task { title, .. }, Some(locked)) => {
-                let who = locked.lease.as_ref().map_or_else(
-                    || "promised to whoever waits before you".to_owned(),
-                    |lease| format!("locked by another {}: {}", lease.holder.kind.as_str(), lease.holder.id),
-                );
-                match locked.resource.kind {
-                    ResourceKind::Section => {
-                        text.line(format!("Section {:?} is {who}.", locked.name));
-                    }
-                    _ => {
-                        text.line(format!("Task {title:?} is {who}."));
-                    }
-                }
-                text.line("Waiting for lock... (Ctrl+C to cancel)");
-            }
-            _ => {
-                text.line("Nothing is ready.");
-                text.line("Waiting for a task... (Ctrl+C to cancel)");
-            }
-        }
-        app.printer.notice(&text);
-    }
-
-    fn draw(&mut self, app: &mut App<'_>, elapsed: Duration) {
-        const WIDTH: usize = 26;
-        if !self.is_live {
-            return;
-        }
-        let step = usize::try_from(elapsed.as_secs() / 5).unwrap_or(WIDTH).min(WIDTH - 1);
-        let line = format!("{}>{}", "=".repeat(step), " ".repeat(WIDTH - 1 - step));
-        app.printer.draw(&format!("\r[{line}] {}s elapsed", elapsed.as_secs()));
-    }
-
-    fn end(&mut self, app: &mut App<'_>) {
-        if self.is_live {
-            app.printer.draw("\r\x1b[K");
-            self.is_live = false;
-        }
-    }
-
-    /// Whoever was told of the waiting is told of its end.
-    fn released(&self, app: &mut App<'_>, want: &Want) {
-        if self.begun && matches!(want, Want::Task { .. }) {
-            let mut text = Text::new();
-            text.line("Lock released!");
-            app.printer.notice(&text);
         }
     }
 }

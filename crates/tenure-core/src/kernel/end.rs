@@ -38,10 +38,10 @@ pub fn finish(
     keep_section: bool,
 ) -> Result<Finished> {
     let id = TaskId::new(&task.id);
-    lock_task(tx, world, &id)?;
+    lock_task(tx, &id)?;
     let claim = claim_of(tx, world, caller, task)?;
     let eyes = world.eyes(tx, Some(&caller.holder))?;
-    let found = read(tx, &id, &eyes)?;
+    let found = read(tx, &id)?;
     let lease = &claim.lease;
     let expected = word.end_reason();
     match claim.standing {
@@ -87,7 +87,7 @@ pub fn finish(
     }
     wake::first_in_line(tx, &eyes, &lease.resource)?;
     wake::work_appeared(tx, &eyes)?;
-    let task = read(tx, &id, &eyes)?;
+    let task = tx.task(&id, &eyes)?.ok_or_else(|| missing(&id))?;
     Ok(Finished { task, lease: claim.lease, changed: true })
 }
 
@@ -101,10 +101,10 @@ pub fn break_off(
     why: &str,
 ) -> Result<Finished> {
     let id = TaskId::new(&task.id);
-    lock_task(tx, world, &id)?;
+    lock_task(tx, &id)?;
     let claim = claim_of(tx, world, caller, task)?;
     let eyes = world.eyes(tx, Some(&caller.holder))?;
-    let found = read(tx, &id, &eyes)?;
+    let found = read(tx, &id)?;
     let lease = &claim.lease;
     match claim.standing {
         Standing::Live => {}
@@ -116,7 +116,7 @@ pub fn break_off(
     }
     close(tx, lease, EndReason::Released, Some(why), &caller.holder.id, true)?;
     give_back(tx, world, &eyes, lease, (EndReason::Released, why), &caller.holder.id, true)?;
-    let task = read(tx, &id, &eyes)?;
+    let task = tx.task(&id, &eyes)?.ok_or_else(|| missing(&id))?;
     Ok(Finished { task, lease: claim.lease, changed: true })
 }
 
@@ -155,7 +155,7 @@ fn end_shown(
     shown: &Lease,
     reason: EndReason,
 ) -> Result<Forced> {
-    lock_with_section(tx, world, &shown.resource)?;
+    lock_with_section(tx, &shown.resource)?;
     let current = tx.open_lease(&shown.resource)?;
     let Some(lease) = current.filter(|lease| lease.fence == shown.fence) else {
         return Err(Error::LockNotFound { reference: shown.id.to_string() });
@@ -186,7 +186,7 @@ pub fn bury_lapsed(tx: &mut dyn Tx, world: &World<'_>, actor: &str) -> Result<Ve
         if lease.standing(tx.now(), world.judge) == Standing::Live {
             continue;
         }
-        lock_with_section(tx, world, &lease.resource)?;
+        lock_with_section(tx, &lease.resource)?;
         // Nobody else decides about it any more; the one before may have taken it along.
         let open = tx.open_lease(&lease.resource)?.filter(|open| open.fence == lease.fence);
         let standing = open.as_ref().unwrap_or(&lease).standing(tx.now(), world.judge);
@@ -282,7 +282,7 @@ fn give_back(
     charged: bool,
 ) -> Result<()> {
     if let Some(id) = lease.resource.task_id()
-        && let Some(task) = tx.task(&id, eyes)?
+        && let Some(task) = tx.unjudged_task(&id)?
     {
         let mut to = lease.claimed_from.unwrap_or(TaskStatus::Pending);
         let mut why = why.to_owned();
@@ -379,25 +379,24 @@ fn acknowledge_messages(tx: &mut dyn Tx, id: &TaskId, to: TaskStatus, by: &str) 
 }
 
 /// Ending a task's lease may end its section's, so that is locked too, and first.
-fn lock_with_section(tx: &mut dyn Tx, world: &World<'_>, resource: &Resource) -> Result<()> {
+fn lock_with_section(tx: &mut dyn Tx, resource: &Resource) -> Result<()> {
     match resource.task_id() {
-        Some(id) if tx.task(&id, &no_eyes(world))?.is_some() => lock_task(tx, world, &id),
+        Some(id) if tx.unjudged_task(&id)?.is_some() => lock_task(tx, &id),
         _ => tx.lock(resource),
     }
 }
 
-/// For questions to which nobody's point of view matters.
-fn no_eyes(world: &World<'_>) -> Eyes {
-    Eyes { me: None, dead: Vec::new(), ticket_life: world.policy.ticket_life }
-}
-
-pub(crate) fn lock_task(tx: &mut dyn Tx, world: &World<'_>, id: &TaskId) -> Result<()> {
-    if let Some(section) = read(tx, id, &no_eyes(world))?.section.filter(|s| s.serial) {
+pub(crate) fn lock_task(tx: &mut dyn Tx, id: &TaskId) -> Result<()> {
+    if let Some(section) = read(tx, id)?.section.filter(|s| s.serial) {
         tx.lock(&Resource::section(&section.id))?;
     }
     tx.lock(&Resource::task(id))
 }
 
-pub(super) fn read(tx: &dyn Tx, id: &TaskId, eyes: &Eyes) -> Result<Task> {
-    tx.task(id, eyes)?.ok_or_else(|| Error::TaskNotFound { reference: id.to_string() })
+pub(super) fn read(tx: &dyn Tx, id: &TaskId) -> Result<Task> {
+    tx.unjudged_task(id)?.ok_or_else(|| missing(id))
+}
+
+fn missing(id: &TaskId) -> Error {
+    Error::TaskNotFound { reference: id.to_string() }
 }

@@ -27,9 +27,9 @@ pub fn settle(
     message: Option<&str>,
     force_it: bool,
 ) -> Result<Option<Lease>> {
-    lock_task(tx, world, id)?;
+    lock_task(tx, id)?;
     let eyes = world.eyes(tx, Some(&caller.holder))?;
-    let task = read(tx, id, &eyes)?;
+    let task = read(tx, id)?;
     if to == TaskStatus::InProgress {
         // Only a grant leads there: in progress under no lease, a task is offered to nobody and ended by nothing.
         let hint = Some(format!("tenure tasks claim {}", task.key));

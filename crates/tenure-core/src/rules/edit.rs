@@ -129,7 +129,7 @@ pub fn edit_task(
 /// A held task stays where it is. A lapsed lease is closed first: its holder worked under the old section's lease, and
 /// must not come back to life in the new one.
 fn free_to_move(tx: &mut dyn Tx, world: &World<'_>, caller: &Caller, task: &Task) -> Result<()> {
-    kernel::lock_task(tx, world, &task.id)?;
+    kernel::lock_task(tx, &task.id)?;
     let Some(lease) = tx.open_lease(&Resource::task(&task.id))? else { return Ok(()) };
     match lease.standing(tx.now(), world.judge) {
         Standing::Live => Err(kernel::held_error(tx, world, task, &lease)?),

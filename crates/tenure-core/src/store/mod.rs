@@ -92,7 +92,7 @@ fn unanswered() -> crate::Error {
 }
 
 /// From whose side, and knowing which processes to be dead, readiness is judged.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Eyes {
     pub me: Option<Holder>,
     /// Recorded processes that are proven dead: their leases and tickets block nobody.

@@ -12,9 +12,9 @@ use tenure_core::{Error, wire};
 use crate::answer::Answer;
 use crate::app::{App, Open, parse_duration, read_text};
 use crate::identity::{Identity, Who};
+use crate::listening::Listener;
 use crate::report::{Outcome, Report};
 use crate::text::{Style, Text};
-use crate::waiting;
 
 /// Messages: send, list, acknowledge, wait
 ///
@@ -226,7 +226,7 @@ fn wait(app: &mut App<'_>, open: &Open<'_>, filter: &Filter, at_most: Option<Dur
     let patience = app.global.timeout.map_or(patience, |limit| patience.min(limit));
     let patience = if app.never_waits() { Duration::ZERO } else { patience };
     let begun = Instant::now();
-    let mut listener = waiting::Listener::new(app, open, &filter.who)?;
+    let mut listener = Listener::new(app, open, &filter.who)?;
     loop {
         let (messages, total) = open.read(|view| view.messages(&wanted))?;
         if total > 0 {

@@ -25,6 +25,9 @@ fn fill(project: &Project, count: i64) {
          SELECT a.id, b.id FROM tasks a CROSS JOIN tasks b INDEXED BY tasks_position
          ON b.section_id = '' AND b.position = a.position - 1048576
          WHERE a.rowid % 10 = 0 AND a.status = 'pending';
+         UPDATE tasks SET open_deps = 1 WHERE id IN (
+             SELECT d.task_id FROM task_deps d JOIN tasks u ON u.id = d.depends_on WHERE u.status = 'pending');
+         UPDATE sections SET open_tasks = (SELECT count(*) FROM tasks WHERE status = 'pending') WHERE id = '';
          COMMIT; PRAGMA wal_checkpoint(TRUNCATE);",
     )
     .unwrap();

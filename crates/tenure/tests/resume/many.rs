@@ -121,6 +121,11 @@ fn a_checkpoint_costs_the_same_with_a_hundred_thousand_items_before_or_behind_it
             rusqlite::params![i64::try_from(MANY).unwrap() - i64::from(rounds) * 4, many],
         )
         .unwrap();
+    conn.execute(
+        "UPDATE jobs SET pending = pending - ?1, succeeded = succeeded + ?1 WHERE id = ?2",
+        rusqlite::params![i64::try_from(moved).unwrap(), many],
+    )
+    .unwrap();
     drop(conn);
     let behind = least(&many);
     eprintln!("one item costs {of_few:?} among few, {before:?} before {MANY}, {behind:?} behind {moved}");
