@@ -15,11 +15,20 @@ const MOST_LINKS: usize = 40;
 
 /// Writes `text` to `path`, making the file (0600) if there is none. `mark` makes the temporary name unlike any other.
 pub(crate) fn write(path: &Path, text: &str, mark: &str) -> io::Result<()> {
+    replace(path, text, mark, 0o600)
+}
+
+/// The same for a file that is everybody's: a new one may be read and written as the caller's umask has it.
+pub(crate) fn write_shared(path: &Path, text: &str, mark: &str) -> io::Result<()> {
+    replace(path, text, mark, 0o666)
+}
+
+fn replace(path: &Path, text: &str, mark: &str, mode: u32) -> io::Result<()> {
     let path = follow(path)?;
     let folder = path.parent().unwrap_or(Path::new("."));
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let temporary = folder.join(format!(".{name}.{mark}.new"));
-    let outcome = write_to(&temporary, &path, text).and_then(|()| fs::rename(&temporary, &path));
+    let outcome = write_to(&temporary, &path, text, mode).and_then(|()| fs::rename(&temporary, &path));
     if outcome.is_err() {
         let _ = fs::remove_file(&temporary);
         return outcome;
@@ -29,8 +38,8 @@ pub(crate) fn write(path: &Path, text: &str, mark: &str) -> io::Result<()> {
     Ok(())
 }
 
-fn write_to(temporary: &Path, path: &Path, text: &str) -> io::Result<()> {
-    let mut file = File::options().write(true).create_new(true).mode(0o600).open(temporary)?;
+fn write_to(temporary: &Path, path: &Path, text: &str, mode: u32) -> io::Result<()> {
+    let mut file = File::options().write(true).create_new(true).mode(mode).open(temporary)?;
     if let Ok(old) = fs::metadata(path) {
         file.set_permissions(fs::Permissions::from_mode(old.permissions().mode() & 0o7777))?;
     }
