@@ -15,7 +15,7 @@ use crate::identity::{Identity, Who};
 use crate::report::Outcome;
 use crate::text::Text;
 
-const JOIN: &str = "First get a name of your own with `tenure agents join`, and give it to every command: `--agent ID`, \
+const JOIN: &str = "get a name of your own with `tenure agents join`, and give it to every command: `--agent ID`, \
                     or set TENURE_AGENT. Never share one.";
 
 /// So many tasks are shown; the rest is a number.
@@ -81,7 +81,7 @@ pub(super) fn for_any_time() -> String {
     format!(
         "## Work here is handed out by tenure\n\n\
          `tenure prime` says who you are, what you hold and what is ready now: run it first.\n\
-         If it does not name you: {JOIN}\n\n{}",
+         If it does not name you, {JOIN}\n\n{}",
         how_to_work("ID", "T", "as long as the claim says")
     )
 }
@@ -101,7 +101,7 @@ fn page(project: &str, identity: &Identity, seen: &Seen, ttl: &str) -> String {
             format!("You are {id}; say so with `--agent {id}` in every command, or set TENURE_AGENT."),
         )
     } else {
-        ("ID".to_owned(), JOIN.to_owned())
+        ("ID".to_owned(), format!("First {JOIN}"))
     };
     let mut page = format!(
         "# {}: tenure hands out the work\n\n{introduction}\n{} tasks are open, {} of them ready.\n",

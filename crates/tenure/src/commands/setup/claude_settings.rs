@@ -36,7 +36,7 @@ pub(super) fn put(text: Option<&str>, program: &str) -> Result<Change, String> {
         return Ok(Change::Write(JsonText::new("hooks", all.into()).into_text()));
     };
     let mut json = JsonText::parse(text)?;
-    for event in missing_in(&json.root())? {
+    for event in missing_in(&json.root(), program)? {
         let root = json.root();
         match root.get("hooks") {
             None => json.append(&[], Some("hooks"), &json!({event.name: [entry(event)]})),
@@ -49,12 +49,18 @@ pub(super) fn put(text: Option<&str>, program: &str) -> Result<Change, String> {
     Ok(if json.text() == text { Change::Nothing } else { Change::Write(json.into_text()) })
 }
 
-pub(super) fn take_out(text: Option<&str>) -> Result<Change, String> {
+/// Which command each event gets, for people.
+pub(super) fn shown(program: &str) -> String {
+    let lines = EVENTS.iter().map(|event| format!("{}: {}", event.name, command(program, event)));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+pub(super) fn take_out(text: Option<&str>, program: &str) -> Result<Change, String> {
     let Some(text) = text else { return Ok(Change::Nothing) };
     let mut json = JsonText::parse(text)?;
     // From the last to the first, as they were put in, and so that no place moves before its turn.
     for event in EVENTS.iter().rev() {
-        for (group, hook, alone) in ours(&json.root(), event)?.into_iter().rev() {
+        for (group, hook, alone) in ours(&json.root(), event, program)?.into_iter().rev() {
             let at = [
                 Step::Key("hooks"),
                 Step::Key(event.name),
@@ -71,9 +77,9 @@ pub(super) fn take_out(text: Option<&str>) -> Result<Change, String> {
 }
 
 /// The events that have no hook of ours.
-pub(super) fn missing(text: &str) -> Result<Vec<&'static str>, String> {
+pub(super) fn missing(text: &str, program: &str) -> Result<Vec<&'static str>, String> {
     let root = JsonText::parse(text)?.root();
-    Ok(missing_in(&root)?.into_iter().map(|event| event.name).collect())
+    Ok(missing_in(&root, program)?.into_iter().map(|event| event.name).collect())
 }
 
 /// Every event that is ours to hear.
@@ -86,10 +92,10 @@ pub(super) fn are_off(text: &str) -> Result<bool, String> {
     Ok(JsonText::parse(text)?.root().get("disableAllHooks") == Some(&json!(true)))
 }
 
-fn missing_in(root: &Map<String, Value>) -> Result<Vec<&'static Event>, String> {
+fn missing_in(root: &Map<String, Value>, program: &str) -> Result<Vec<&'static Event>, String> {
     let mut found = Vec::new();
     for event in &EVENTS {
-        if ours(root, event)?.is_empty() {
+        if ours(root, event, program)?.is_empty() {
             found.push(event);
         }
     }
@@ -97,7 +103,11 @@ fn missing_in(root: &Map<String, Value>) -> Result<Vec<&'static Event>, String> 
 }
 
 /// Which group, which hook in it, and whether it is alone there. A hook that its owner has adapted is still ours.
-fn ours(root: &Map<String, Value>, event: &Event) -> Result<Vec<(usize, usize, bool)>, String> {
+fn ours(
+    root: &Map<String, Value>,
+    event: &Event,
+    program: &str,
+) -> Result<Vec<(usize, usize, bool)>, String> {
     let Some(hooks) = root.get("hooks") else { return Ok(Vec::new()) };
     let hooks = hooks.as_object().ok_or("hooks is no JSON object")?;
     let Some(groups) = hooks.get(event.name) else { return Ok(Vec::new()) };
@@ -105,7 +115,7 @@ fn ours(root: &Map<String, Value>, event: &Event) -> Result<Vec<(usize, usize, b
     let call = format!("claude-hook {}", event.word);
     let calls = |hook: &Value| {
         let line = hook.get("command").and_then(Value::as_str).unwrap_or_default();
-        line.contains(NAME) && line.contains(&call)
+        line.contains(&call) && (line.contains(NAME) || line.contains(program))
     };
     let mut found = Vec::new();
     for (group, entry) in groups.iter().enumerate() {

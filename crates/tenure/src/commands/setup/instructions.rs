@@ -1,5 +1,7 @@
 //! `tenure setup NAME`: how to work here, in the file that the client reads, and Claude Code's hooks.
 
+use std::path::Path;
+
 use serde_json::json;
 use tenure_core::ErrorCode;
 
@@ -40,7 +42,7 @@ pub(super) fn run(app: &App<'_>, args: &Args, file: &str) -> Outcome<Answer> {
     if args.client == Client::Claude {
         let plan = Plan::of(app, root.join(claude_settings::FILE), HOOKS_BY_HAND, |text| {
             if args.remove {
-                claude_settings::take_out(text)
+                claude_settings::take_out(text, &program(app))
             } else {
                 claude_settings::put(text, &program(app))
             }
@@ -64,9 +66,12 @@ pub(super) fn run(app: &App<'_>, args: &Args, file: &str) -> Outcome<Answer> {
         };
         parts.push(json!({"part": part, "path": plan.path, "changed": plan.changes()}));
     }
-    if app.global.dry_run && !args.remove && plans[0].1.changes() {
-        text.blank();
-        text.block(2, &block::block(&body));
+    if app.global.dry_run && !args.remove {
+        for (part, _) in plans.iter().filter(|(_, plan)| plan.changes()) {
+            let shown =
+                if *part == "hooks" { claude_settings::shown(&program(app)) } else { block::block(&body) };
+            text.blank().block(2, &shown);
+        }
     }
     let name = args.client.name();
     let changed = plans.iter().any(|(_, plan)| plan.changes());
@@ -88,7 +93,7 @@ fn check(app: &App<'_>, client: Client, file: &str) -> Outcome<Answer> {
     let mut parts = vec![("instructions", path, state.as_str(), told(state).to_owned())];
     if client == Client::Claude {
         let path = root.join(claude_settings::FILE);
-        let (state, said) = hooks(&path)?;
+        let (state, said) = hooks(app, &path)?;
         parts.push(("hooks", path, state, said));
     }
     let data: Vec<_> = parts
@@ -118,14 +123,14 @@ fn told(state: block::State) -> &'static str {
         block::State::Absent => "are missing",
         block::State::Current => "are up to date",
         block::State::Outdated => "are of another version of tenure",
-        block::State::Edited => "were edited by hand; that would be lost",
+        block::State::Edited => "were edited by hand, which setup undoes",
     }
 }
 
-fn hooks(path: &std::path::Path) -> Outcome<(&'static str, String)> {
+fn hooks(app: &App<'_>, path: &Path) -> Outcome<(&'static str, String)> {
     let bad = |why: String| unreadable(path, &why, HOOKS_BY_HAND);
     let Some(text) = text_of(path)? else { return Ok(("absent", "are missing".to_owned())) };
-    let missing = claude_settings::missing(&text).map_err(bad)?;
+    let missing = claude_settings::missing(&text, &program(app)).map_err(bad)?;
     Ok(if claude_settings::are_off(&text).map_err(bad)? {
         ("disabled", "do not run: disableAllHooks is set there".to_owned())
     } else if missing.is_empty() {

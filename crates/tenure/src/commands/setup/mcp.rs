@@ -30,8 +30,8 @@ fn file(app: &App<'_>, client: Client) -> Outcome<PathBuf> {
             (None, None) => Err(Report::new(ErrorCode::Config, "neither HOME nor CODEX_HOME is set")),
         },
         Client::AgentsMd => {
-            Err(Report::usage("AGENTS.md is a file that many clients read, and none that serves MCP")
-                .hint("name the client", "tenure setup codex --mcp"))
+            Err(Report::usage("agents-md is a file that many clients read; MCP is set up for one client")
+                .hint("for instance", "tenure setup codex --mcp"))
         }
     }
 }

@@ -29,16 +29,16 @@ const FILES: &[&str] = &[
 fn whatever_the_settings_were_they_are_the_same_again() {
     for before in FILES {
         let after = written(put(Some(before), "tenure").unwrap());
-        assert_eq!(missing(&after).unwrap(), Vec::<&str>::new(), "{after}");
+        assert_eq!(missing(&after, "tenure").unwrap(), Vec::<&str>::new(), "{after}");
         assert_eq!(put(Some(&after), "tenure").unwrap(), Change::Nothing, "{after}");
-        assert_eq!(take_out(Some(&after)).unwrap(), Change::Write((*before).to_owned()), "{after}");
-        assert_eq!(take_out(Some(before)).unwrap(), Change::Nothing);
+        assert_eq!(take_out(Some(&after), "tenure").unwrap(), Change::Write((*before).to_owned()), "{after}");
+        assert_eq!(take_out(Some(before), "tenure").unwrap(), Change::Nothing);
         kept(before, &after);
     }
     let own = written(put(None, "tenure").unwrap());
     assert_eq!(put(Some(&own), "tenure").unwrap(), Change::Nothing);
-    assert_eq!(take_out(Some(&own)).unwrap(), Change::Delete);
-    assert_eq!(take_out(None).unwrap(), Change::Nothing);
+    assert_eq!(take_out(Some(&own), "tenure").unwrap(), Change::Delete);
+    assert_eq!(take_out(None, "tenure").unwrap(), Change::Nothing);
 }
 
 /// Every key is there in its order, and every other hook.
@@ -66,7 +66,7 @@ fn settings_of_any_layout_come_back_byte_for_byte() {
         let mut dice = Dice(seed.wrapping_add(number).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
         let before = dice.settings();
         let after = written(put(Some(&before), "tenure").unwrap());
-        let again = take_out(Some(&after)).unwrap();
+        let again = take_out(Some(&after), "tenure").unwrap();
         assert_eq!(
             again,
             Change::Write(before.clone()),
@@ -162,17 +162,26 @@ impl Dice {
 #[test]
 fn hooks_that_their_owner_has_moved_or_adapted_stay_and_still_go() {
     let adapted = r#"{"hooks": {"SessionStart": [{"matcher": "startup", "hooks": [{"type": "command", "command": "mine"}, {"type": "command", "command": "timeout 3 /opt/bin/tenure -v claude-hook session-start"}]}]}}"#;
-    assert_eq!(missing(adapted).unwrap(), ["PostToolUse", "SessionEnd"]);
+    assert_eq!(missing(adapted, "tenure").unwrap(), ["PostToolUse", "SessionEnd"]);
     let after = written(put(Some(adapted), "tenure").unwrap());
     assert!(
         after.contains("timeout 3 /opt/bin/tenure") && after.matches("session-start").count() == 1,
         "{after}"
     );
-    let gone = written(take_out(Some(&after)).unwrap());
+    let gone = written(take_out(Some(&after), "tenure").unwrap());
     assert_eq!(
         gone,
         r#"{"hooks": {"SessionStart": [{"matcher": "startup", "hooks": [{"type": "command", "command": "mine"}]}]}}"#
     );
+}
+
+#[test]
+fn a_program_of_another_name_is_known_again_and_another_tool_is_not_ours() {
+    let own = written(put(None, "/opt/t 1/t").unwrap());
+    assert!(own.contains("'/opt/t 1/t' claude-hook"), "{own}");
+    assert_eq!(put(Some(&own), "/opt/t 1/t").unwrap(), Change::Nothing);
+    assert_eq!(take_out(Some(&own), "/opt/t 1/t").unwrap(), Change::Delete);
+    assert_eq!(take_out(Some(&own), "tenure").unwrap(), Change::Nothing);
 }
 
 #[test]
@@ -188,6 +197,6 @@ fn settings_that_cannot_be_kept_are_not_touched() {
         r#"{"hooks": {"SessionEnd": {}}}"#,
     ] {
         assert!(put(Some(text), "tenure").is_err(), "{text:?}");
-        assert!(take_out(Some(text)).is_err(), "{text:?}");
+        assert!(take_out(Some(text), "tenure").is_err(), "{text:?}");
     }
 }
