@@ -4,9 +4,10 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use serde_json::{Value, json};
+use tenure_core::{Clock, SystemClock};
 
 use crate::support::{Ran, TestEnv};
 
@@ -94,7 +95,7 @@ fn lease_of(key: &str) -> String {
 }
 
 fn now() -> i64 {
-    i64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis()).unwrap()
+    SystemClock.now().as_millis()
 }
 
 fn finish(mut child: Child, input: &[u8]) -> Done {

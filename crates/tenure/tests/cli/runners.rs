@@ -11,7 +11,8 @@ fn an_agent_that_is_not_there_comes_with_a_hint_that_works() {
     let mut env = TestEnv::project();
     let bin = env.path("bin");
     std::fs::create_dir(&bin).unwrap();
-    env.set("PATH", bin).set("EDITOR", "true");
+    std::os::unix::fs::symlink("/bin/sh", bin.join("sh")).unwrap();
+    env.set("PATH", bin).set("EDITOR", "/bin/true");
     assert_snapshot!(env.run(&["runners", "start", "--dry-run"]).exits(3));
     env.ok(&["config", "edit"]);
     let agent = env.write("bin/codex", "#!/bin/sh\n");

@@ -212,30 +212,34 @@ fn skip_space(text: &str, from: usize) -> usize {
 fn value_end(text: &str, from: usize) -> usize {
     let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
     for (at, byte) in text.bytes().enumerate().skip(from) {
-        if in_string {
-            match byte {
-                _ if escaped => escaped = false,
-                b'\\' => escaped = true,
-                b'"' => in_string = false,
-                _ => continue,
+        let closes = match byte {
+            _ if escaped => {
+                escaped = false;
+                false
             }
-            if in_string || depth > 0 {
-                continue;
+            b'\\' => {
+                escaped = true;
+                false
             }
-            return at + 1;
-        }
-        match byte {
-            b'"' => in_string = true,
-            b'{' | b'[' => depth += 1,
-            b'}' | b']' if depth == 0 => return at,
+            b'"' => {
+                in_string = !in_string;
+                !in_string
+            }
+            _ if in_string => false,
+            b'{' | b'[' => {
+                depth += 1;
+                false
+            }
+            // What is around it ends here, and so does a number or a word.
+            b'}' | b']' | b',' | b' ' | b'\t' | b'\r' | b'\n' if depth == 0 => return at,
             b'}' | b']' => {
                 depth -= 1;
-                if depth == 0 {
-                    return at + 1;
-                }
+                true
             }
-            b',' | b' ' | b'\t' | b'\r' | b'\n' if depth == 0 => return at,
-            _ => {}
+            _ => false,
+        };
+        if closes && depth == 0 {
+            return at + 1;
         }
     }
     text.len()

@@ -149,7 +149,7 @@ impl Dice {
         let mut text = format!("{open}{}", self.space());
         for (number, item) in items.iter().enumerate() {
             if number > 0 {
-                text.push_str(&format!("{},{}", self.space(), self.space()));
+                text.extend([self.space(), ",", self.space()]);
             }
             text.push_str(item);
         }
