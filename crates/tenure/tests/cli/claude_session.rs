@@ -362,6 +362,15 @@ fn a_hook_is_never_in_the_way() {
                 change(&mut command);
                 let done = finish(command.spawn().unwrap(), input.as_bytes());
                 assert_eq!((done.code, done.out.as_str(), done.err.as_str()), (0, "", ""), "{what}: {event}");
+                if what == "no tenure" {
+                    continue;
+                }
+                // The shell's part of it is for those who have none. Ours is quiet by itself.
+                let bare = line.strip_suffix(" 2>/dev/null || true").unwrap();
+                let mut command = session.hook_command(bare, event);
+                change(&mut command);
+                let done = finish(command.spawn().unwrap(), input.as_bytes());
+                assert_eq!((done.code, done.out.as_str(), done.err.as_str()), (0, "", ""), "{what}: {event}");
             }
         }
     };

@@ -162,6 +162,9 @@ mod tests {
             assert!(after.starts_with(before), "{before:?}: {after:?}");
             assert_eq!(put(Some(&after), BODY).unwrap(), Change::Nothing, "{before:?}");
             assert_eq!(state(&after, BODY).unwrap(), State::Current);
+            let added = &after[before.len()..];
+            let (breaks, crlf) = (added.matches('\n').count(), added.matches("\r\n").count());
+            assert_eq!(crlf, if newline_of(before) == "\r\n" { breaks } else { 0 }, "{after:?}");
             assert_eq!(take_out(Some(&after)).unwrap(), Change::Write((*before).to_owned()), "{after:?}");
         }
         let own = written(put(None, BODY).unwrap());
