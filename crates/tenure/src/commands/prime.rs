@@ -81,7 +81,8 @@ pub(super) fn for_any_time() -> String {
     format!(
         "## Work here is handed out by tenure\n\n\
          `tenure prime` says who you are, what you hold and what is ready now: run it first.\n\
-         If it does not name you, {JOIN}\n\n{}",
+         If it does not name you, {JOIN}\n\
+         If TENURE_TASK_ID is set, you were started for that task: do it and no other.\n\n{}",
         how_to_work("ID", "T", "as long as the claim says")
     )
 }

@@ -332,6 +332,18 @@ fn a_session_that_was_given_a_name_uses_it_and_does_not_end_what_others_hold_und
 }
 
 #[test]
+fn a_session_that_was_started_for_one_task_is_told_of_no_other() {
+    let project = Project::new();
+    // As a runner does: the agent is given its task, its name and its lease.
+    let line = format!(
+        "echo '{{\"session_id\": \"{ONE}\"}}' | tenure claude-hook session-start; \
+         echo '{{\"session_id\": \"{ONE}\"}}' | tenure claude-hook session-end; tenure task check F001"
+    );
+    let ran = project.cli(&["tasks", "run", "F001", "--agent", "bob", "--", "sh", "-c", &line]);
+    assert!(!ran.out.contains("F002") && !ran.out.contains("tenure hands out"), "{ran}");
+}
+
+#[test]
 fn what_a_process_holds_is_left_to_its_supervisor() {
     let project = Project::new();
     let session = project.session(ONE);
