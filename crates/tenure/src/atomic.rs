@@ -23,6 +23,24 @@ pub(crate) fn write_shared(path: &Path, text: &str, mark: &str) -> io::Result<()
     replace(path, text, mark, 0o666)
 }
 
+/// Removes what writers of `path` with a UUID for a mark have left behind when they were killed, and says whether there was
+/// any. Only for whoever holds [`lock`]: then none of them lives.
+pub(crate) fn sweep(path: &Path) -> bool {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let prefix = format!(".{}.", path.file_name().unwrap_or_default().to_string_lossy());
+    let is_left = |name: &str| {
+        let mark = name.strip_prefix(&prefix).and_then(|rest| rest.strip_suffix(".new"));
+        mark.is_some_and(|mark| mark.len() == 36 && mark.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-'))
+    };
+    let mut found = false;
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if is_left(&entry.file_name().to_string_lossy()) {
+            found |= fs::remove_file(entry.path()).is_ok();
+        }
+    }
+    found
+}
+
 fn replace(path: &Path, text: &str, mark: &str, mode: u32) -> io::Result<()> {
     let path = follow(path)?;
     let folder = path.parent().unwrap_or(Path::new("."));

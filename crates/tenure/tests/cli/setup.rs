@@ -104,6 +104,26 @@ fn every_file_and_folder_is_afterwards_as_it_was_before() {
 }
 
 #[test]
+fn what_a_killed_setup_has_left_is_swept_by_the_next() {
+    let env = installed();
+    let before = env.snapshot();
+    let left = "0a1b2c3d-0000-4000-8000-0123456789ab.new";
+    for words in [&["setup", "claude", "--remove"][..], &["setup", "claude"]] {
+        env.write(&format!("work/.CLAUDE.md.{left}"), "half");
+        env.write(&format!("work/.claude/.settings.json.{left}"), "{");
+        env.ok(words);
+        assert!(!env.path(&format!("work/.CLAUDE.md.{left}")).exists());
+        assert!(!env.path(&format!("work/.claude/.settings.json.{left}")).exists());
+    }
+    env.ok(&["setup", "claude", "--remove"]);
+    assert_eq!(env.snapshot(), before);
+    // Nobody else's file is taken for one of them.
+    env.write("work/.CLAUDE.md.notes.new", "mine");
+    env.ok(&["setup", "claude"]);
+    assert!(env.path("work/.CLAUDE.md.notes.new").exists());
+}
+
+#[test]
 fn a_link_is_followed_and_stays_one() {
     let env = installed();
     env.write("work/AGENTS.md", "# Ours\n");

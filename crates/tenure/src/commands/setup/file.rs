@@ -29,6 +29,8 @@ pub(super) struct Plan {
     /// Where its symbolic links lead.
     real: PathBuf,
     change: Change,
+    /// Somebody was killed while writing it.
+    swept: bool,
     _lock: Option<File>,
 }
 
@@ -44,6 +46,7 @@ impl Plan {
         let folder = folder_of(&real);
         // Where nobody can be kept away, the last one wins.
         let lock = if app.global.dry_run { None } else { atomic::lock(folder, PATIENCE).ok() };
+        let swept = lock.is_some() && atomic::sweep(&real);
         let text = text_of(&path)?;
         let change = edit(text.as_deref()).map_err(|why| unreadable(&path, &why, by_hand))?;
         let is_read_only = real.metadata().is_ok_and(|file| file.permissions().readonly());
@@ -51,7 +54,7 @@ impl Plan {
             let refused = io::Error::from(io::ErrorKind::PermissionDenied);
             return Err(Report::io(&refused, ErrorCode::Config, "write", &path).note("it is read-only"));
         }
-        Ok(Self { path, real, change, _lock: lock })
+        Ok(Self { path, real, change, swept, _lock: lock })
     }
 
     pub(super) fn changes(&self) -> bool {
@@ -72,13 +75,12 @@ impl Plan {
                 std::fs::create_dir_all(folder).map_err(failed("write"))?;
                 atomic::write_shared(&self.real, text, &app.env.ids.uuid()).map_err(failed("write"))?;
             }
-            Change::Delete => {
-                std::fs::remove_file(&self.real).map_err(failed("remove"))?;
-                if folder != root && folder.starts_with(root) {
-                    // It goes if it is empty, as it was made with the file.
-                    let _ = std::fs::remove_dir(folder);
-                }
-            }
+            Change::Delete => std::fs::remove_file(&self.real).map_err(failed("remove"))?,
+        }
+        let is_gone = self.change == Change::Delete || (self.swept && !self.real.exists());
+        if is_gone && folder != root && folder.starts_with(root) {
+            // It goes if it is empty, as it was made with the file.
+            let _ = std::fs::remove_dir(folder);
         }
         Ok(())
     }
