@@ -106,6 +106,12 @@ impl TextError {
     }
 }
 
+/// The same number for the same text, always (FNV-1a). It tells what was changed by accident, not by somebody who wants to
+/// deceive.
+pub fn fingerprint(text: &[u8]) -> u32 {
+    text.iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
+}
+
 /// Not blank, at most [`MAX_TITLE_CHARS`] characters, any character but NUL.
 pub fn check_title(text: &str) -> Result<(), TextError> {
     check_name(Field::Title, text, MAX_TITLE_CHARS)

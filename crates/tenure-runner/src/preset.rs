@@ -147,6 +147,15 @@ pub fn names(configured: &BTreeMap<String, Preset>) -> Vec<&str> {
     names
 }
 
+/// The first preset whose program is there.
+pub fn any_runnable<'c>(
+    configured: &'c BTreeMap<String, Preset>,
+    root: &Path,
+    path: Option<&OsStr>,
+) -> Option<&'c str> {
+    names(configured).into_iter().find(|name| resolve(name, configured, root, path).is_ok())
+}
+
 fn nearest(name: &str, configured: &BTreeMap<String, Preset>) -> Option<String> {
     let score = |other: &&str| strsim::jaro_winkler(name, other);
     let names = names(configured);

@@ -15,11 +15,38 @@ const MOST_LINKS: usize = 40;
 
 /// Writes `text` to `path`, making the file (0600) if there is none. `mark` makes the temporary name unlike any other.
 pub(crate) fn write(path: &Path, text: &str, mark: &str) -> io::Result<()> {
+    replace(path, text, mark, 0o600)
+}
+
+/// The same for a file that is everybody's: a new one may be read and written as the caller's umask has it.
+pub(crate) fn write_shared(path: &Path, text: &str, mark: &str) -> io::Result<()> {
+    replace(path, text, mark, 0o666)
+}
+
+/// Removes what writers of `path` with a UUID for a mark have left behind when they were killed, and says whether there was
+/// any. Only for whoever holds [`lock`]: then none of them lives.
+pub(crate) fn sweep(path: &Path) -> bool {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let prefix = format!(".{}.", path.file_name().unwrap_or_default().to_string_lossy());
+    let is_left = |name: &str| {
+        let mark = name.strip_prefix(&prefix).and_then(|rest| rest.strip_suffix(".new"));
+        mark.is_some_and(|mark| mark.len() == 36 && mark.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-'))
+    };
+    let mut found = false;
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if is_left(&entry.file_name().to_string_lossy()) {
+            found |= fs::remove_file(entry.path()).is_ok();
+        }
+    }
+    found
+}
+
+fn replace(path: &Path, text: &str, mark: &str, mode: u32) -> io::Result<()> {
     let path = follow(path)?;
     let folder = path.parent().unwrap_or(Path::new("."));
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let temporary = folder.join(format!(".{name}.{mark}.new"));
-    let outcome = write_to(&temporary, &path, text).and_then(|()| fs::rename(&temporary, &path));
+    let outcome = write_to(&temporary, &path, text, mode).and_then(|()| fs::rename(&temporary, &path));
     if outcome.is_err() {
         let _ = fs::remove_file(&temporary);
         return outcome;
@@ -29,8 +56,8 @@ pub(crate) fn write(path: &Path, text: &str, mark: &str) -> io::Result<()> {
     Ok(())
 }
 
-fn write_to(temporary: &Path, path: &Path, text: &str) -> io::Result<()> {
-    let mut file = File::options().write(true).create_new(true).mode(0o600).open(temporary)?;
+fn write_to(temporary: &Path, path: &Path, text: &str, mode: u32) -> io::Result<()> {
+    let mut file = File::options().write(true).create_new(true).mode(mode).open(temporary)?;
     if let Ok(old) = fs::metadata(path) {
         file.set_permissions(fs::Permissions::from_mode(old.permissions().mode() & 0o7777))?;
     }

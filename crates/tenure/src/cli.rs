@@ -6,13 +6,13 @@ use std::time::Duration;
 use clap::{ArgAction, Args, Parser, Subcommand};
 
 use crate::app::parse_duration;
-use crate::commands::{
-    agents, completions, config, demo, doctor, events, exclusive, hooks, init, jobs, keep_lease, locks, man,
-    msg, prime, projects, resume, runners, sections, sessions, start_attempt, status, store, tasks, whoami,
-    why,
-};
 #[cfg(feature = "serve")]
-use crate::commands::{mcp, setup};
+use crate::commands::mcp;
+use crate::commands::{
+    agents, claude_hook, completions, config, demo, doctor, events, exclusive, hooks, init, jobs, keep_lease,
+    locks, man, msg, prime, projects, resume, runners, sections, sessions, setup, start_attempt, status,
+    store, tasks, whoami, why,
+};
 use crate::printer::CommandName;
 
 /// Decides who holds a piece of work, for how long, and what happens when the holder vanishes.
@@ -102,7 +102,6 @@ pub(crate) enum Command {
     Doctor(doctor::Args),
     #[cfg(feature = "serve")]
     Mcp(mcp::Args),
-    #[cfg(feature = "serve")]
     Setup(setup::Args),
     Store(store::Args),
     Completions(completions::Args),
@@ -110,10 +109,17 @@ pub(crate) enum Command {
     #[command(hide = true)]
     StartAttempt(start_attempt::Args),
     #[command(hide = true)]
+    ClaudeHook(claude_hook::Args),
+    #[command(hide = true)]
     KeepLease(keep_lease::Args),
 }
 
 impl Command {
+    /// How long it may wait unless told otherwise, if that is not for the command itself to say.
+    pub(crate) fn patience(&self) -> Option<Duration> {
+        matches!(self, Self::ClaudeHook(_)).then_some(claude_hook::PATIENCE)
+    }
+
     pub(crate) fn name(&self) -> CommandName<'static> {
         let (command, subcommand) = match self {
             Self::Init(_) => ("init", None),
@@ -139,12 +145,12 @@ impl Command {
             Self::Doctor(_) => ("doctor", None),
             #[cfg(feature = "serve")]
             Self::Mcp(_) => ("mcp", None),
-            #[cfg(feature = "serve")]
             Self::Setup(_) => ("setup", None),
             Self::Store(args) => ("store", Some(args.subcommand())),
             Self::Completions(_) => ("completions", None),
             Self::Man(_) => ("man", None),
             Self::StartAttempt(_) => ("start-attempt", None),
+            Self::ClaudeHook(_) => ("claude-hook", None),
             Self::KeepLease(_) => ("keep-lease", None),
         };
         CommandName { command, subcommand }

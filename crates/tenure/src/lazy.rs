@@ -9,13 +9,13 @@ use std::ffi::OsString;
 use clap::{Args, Command};
 
 use crate::cli::Global;
-use crate::commands::{
-    agents, completions, config, demo, doctor, events, exclusive, hooks, init, jobs, keep_lease, locks, man,
-    msg, prime, projects, resume, runners, sections, sessions, start_attempt, status, store, tasks, whoami,
-    why,
-};
 #[cfg(feature = "serve")]
-use crate::commands::{mcp, setup};
+use crate::commands::mcp;
+use crate::commands::{
+    agents, claude_hook, completions, config, demo, doctor, events, exclusive, hooks, init, jobs, keep_lease,
+    locks, man, msg, prime, projects, resume, runners, sections, sessions, setup, start_attempt, status,
+    store, tasks, whoami, why,
+};
 
 /// A command's name, its other name, and what gives it its arguments.
 pub(crate) type Entry = (&'static str, Option<&'static str>, fn(Command) -> Command);
@@ -44,12 +44,12 @@ const COMMANDS: &[Entry] = &[
     ("doctor", None, doctor::Args::augment_args),
     #[cfg(feature = "serve")]
     ("mcp", None, mcp::Args::augment_args),
-    #[cfg(feature = "serve")]
     ("setup", None, setup::Args::augment_args),
     ("store", None, store::Args::augment_args),
     ("completions", None, completions::Args::augment_args),
     ("man", None, man::Args::augment_args),
     ("start-attempt", None, start_attempt::Args::augment_args),
+    ("claude-hook", None, claude_hook::Args::augment_args),
     ("keep-lease", None, keep_lease::Args::augment_args),
 ];
 

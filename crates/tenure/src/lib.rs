@@ -62,6 +62,7 @@ pub fn run_with(args: &[OsString], env: &Env, output: &mut Output) -> u8 {
     };
     let global = Global {
         json: cli.global.json || env.flag("TENURE_JSON"),
+        timeout: cli.global.timeout.or_else(|| cli.command.as_ref().and_then(cli::Command::patience)),
         no_hooks: cli.global.no_hooks || env.flag("TENURE_NO_HOOKS"),
         ..cli.global
     };

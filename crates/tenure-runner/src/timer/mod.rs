@@ -15,6 +15,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
+use tenure_core::text::fingerprint;
+
 use crate::program;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -164,14 +166,9 @@ impl Machine {
     fn name(&self) -> String {
         match &self.home {
             None => "tenure-wakeup".to_owned(),
-            Some(home) => format!("tenure-wakeup-{:08x}", fnv(home.as_bytes())),
+            Some(home) => format!("tenure-wakeup-{:08x}", fingerprint(home.as_bytes())),
         }
     }
-}
-
-/// The same number for the same text, always.
-fn fnv(bytes: &[u8]) -> u32 {
-    bytes.iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
 }
 
 fn said(output: &Output) -> String {

@@ -6,6 +6,7 @@ use crate::cli::Command;
 use crate::report::Outcome;
 
 pub(crate) mod agents;
+pub(crate) mod claude_hook;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod demo;
@@ -30,7 +31,6 @@ mod runner_view;
 pub(crate) mod runners;
 pub(crate) mod sections;
 pub(crate) mod sessions;
-#[cfg(feature = "serve")]
 pub(crate) mod setup;
 pub(crate) mod start_attempt;
 pub(crate) mod status;
@@ -66,7 +66,6 @@ pub(crate) fn dispatch(app: &mut App<'_>, command: Option<Command>) -> Outcome<O
         Some(Command::Doctor(args)) => doctor::run(app, args)?,
         #[cfg(feature = "serve")]
         Some(Command::Mcp(args)) => return mcp::run(app, args),
-        #[cfg(feature = "serve")]
         Some(Command::Setup(args)) => setup::run(app, args)?,
         Some(Command::Store(args)) => store::run(app, args)?,
         Some(Command::Completions(args)) => {
@@ -75,6 +74,10 @@ pub(crate) fn dispatch(app: &mut App<'_>, command: Option<Command>) -> Outcome<O
         }
         Some(Command::Man(args)) => return man::run(app, args),
         Some(Command::StartAttempt(args)) => return start_attempt::run(app, args),
+        Some(Command::ClaudeHook(args)) => {
+            claude_hook::run(app, &args);
+            return Ok(None);
+        }
         Some(Command::KeepLease(args)) => return keep_lease::run(app, args),
     };
     Ok(Some(answer))

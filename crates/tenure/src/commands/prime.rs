@@ -10,10 +10,13 @@ use tenure_core::task::{Task, TaskStatus};
 use tenure_core::text::escape_line;
 
 use crate::answer::Answer;
-use crate::app::App;
+use crate::app::{App, Open};
 use crate::identity::{Identity, Who};
 use crate::report::Outcome;
 use crate::text::Text;
+
+const JOIN: &str = "get a name of your own with `tenure agents join`, and give it to every command: `--agent ID`, \
+                    or set TENURE_AGENT. Never share one.";
 
 /// So many tasks are shown; the rest is a number.
 const SHOWN: u64 = 5;
@@ -28,8 +31,16 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
-    let identity = app.identity(&args.who)?;
     let open = app.open()?;
+    let page = now(app, &open, &args.who)?;
+    let mut text = Text::new();
+    text.block(0, &page);
+    Ok(Answer::new(json!({"text": page}), text))
+}
+
+/// The page as it is true now, for whoever is named.
+pub(super) fn now(app: &App<'_>, open: &Open<'_>, who: &Who) -> Outcome<String> {
+    let identity = app.identity(who)?;
     let seen = open.read(|view| {
         let eyes = open.eyes(view, &identity)?;
         let list = |filter: TaskFilter| view.list_tasks(&filter, &eyes);
@@ -62,10 +73,18 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         })
     })?;
     let name = open.config.project.name.clone().unwrap_or_else(|| "this project".to_owned());
-    let page = page(&name, &identity, &seen, &format_short(open.config.locking.lease_ttl));
-    let mut text = Text::new();
-    text.block(0, &page);
-    Ok(Answer::new(json!({"text": page}), text))
+    Ok(page(&name, &identity, &seen, &format_short(open.config.locking.lease_ttl)))
+}
+
+/// The part of the page that is true for everybody and at any time: for a file that is kept.
+pub(super) fn for_any_time() -> String {
+    format!(
+        "## Work here is handed out by tenure\n\n\
+         `tenure prime` says who you are, what you hold and what is ready now: run it first.\n\
+         If it does not name you, {JOIN}\n\
+         If TENURE_TASK_ID is set, you were started for that task: do it and no other.\n\n{}",
+        how_to_work("ID", "T", "as long as the claim says")
+    )
 }
 
 struct Seen {
@@ -83,9 +102,7 @@ fn page(project: &str, identity: &Identity, seen: &Seen, ttl: &str) -> String {
             format!("You are {id}; say so with `--agent {id}` in every command, or set TENURE_AGENT."),
         )
     } else {
-        let join = "First get a name of your own with `tenure agents join`, and give it to every command: \
-                    `--agent ID`, or set TENURE_AGENT. Never share one.";
-        ("ID".to_owned(), join.to_owned())
+        ("ID".to_owned(), format!("First {JOIN}"))
     };
     let mut page = format!(
         "# {}: tenure hands out the work\n\n{introduction}\n{} tasks are open, {} of them ready.\n",
@@ -108,18 +125,20 @@ fn page(project: &str, identity: &Identity, seen: &Seen, ttl: &str) -> String {
             writeln!(page, "\nMessages for you: {} (`tenure msg list --mine --agent {me}`)", seen.messages);
     }
     let key = seen.held.first().or(seen.ready.0.first()).map_or("T", |task| task.key.as_str());
-    let _ = write!(
-        page,
-        "\n## How to work\n\
-         1. Take one: `tenure task next --claim --agent {me}`. Exit 10: nothing is ready; stop, or add `--wait 10m`.\n   \
+    let _ = write!(page, "\n## How to work\n{}", how_to_work(&me, key, &format!("for {ttl}")));
+    page
+}
+
+fn how_to_work(me: &str, key: &str, how_long: &str) -> String {
+    format!(
+        "1. Take one: `tenure task next --claim --agent {me}`. Exit 10: nothing is ready; stop, or add `--wait 10m`.\n   \
             A certain one: `tenure task claim {key} --agent {me}`. Exit 6: somebody has it; take another.\n\
-         2. It is yours for {ttl}: `tenure task renew {key} --agent {me}` well before that, again and again.\n   \
+         2. It is yours {how_long}: `tenure task renew {key} --agent {me}` well before that, again and again.\n   \
             Exit 8: you no longer hold it. Stop at once and change nothing more.\n\
          3. Before anything that cannot be undone: `tenure task check {key} --agent {me}` must exit 0.\n\
          4. Say how it ended: `tenure task done {key} --agent {me}`, or `fail` or `release` with `-m WHY`.\n\
          5. Word for whoever is next: `tenure msg send --task {key} --from {me} -m TEXT`. New work: `tenure tasks add TITLE`.\n\n\
          Work only on what you hold. Never use --force, never edit .tenure/ by hand. `tenure why {key}` explains; \
          every command takes --json.\n"
-    );
-    page
+    )
 }

@@ -143,7 +143,7 @@ const EXAMPLES: &[Example] = examples! {
     "prime": ["prime"] or ["outside", "prime"] => 3 "NOT_INITIALIZED";
     "doctor": ["doctor"] or ["doctor", "everything"] => 2 "INVALID_ARGUMENTS";
     "mcp": ["mcp"] or ["mcp", "--http", "0.0.0.0:7077"] => 2 "INVALID_ARGUMENTS";
-    "setup": ["setup", "claude", "--mcp"] or ["setup", "claude", "--mcp", "--check"] => 7 "CHECK_FAILED";
+    "setup": ["setup", "claude"] or ["setup", "claude", "--mcp", "--check"] => 7 "CHECK_FAILED";
     "store": ["store", "copy", "--to", "sqlite:copy.db"] or ["store"] => 2 "INVALID_ARGUMENTS";
     "store copy": ["store", "copy", "--to", "sqlite:copy.db"] or
         ["store", "copy", "--to", "mysql://ann:secret@host/work"] => 3 "CONFIG_ERROR";

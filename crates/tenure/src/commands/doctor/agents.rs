@@ -34,7 +34,7 @@ pub(super) fn examine(app: &App<'_>, place: Option<&Place>, found: &mut Examinat
     for name in wanted {
         if let Err(error) = preset::resolve(&name, &config.presets, &root, path) {
             let severity = if unattended { Severity::Problem } else { Severity::Warning };
-            let other = found.agents.first().and_then(|agent| agent["preset"].as_str());
+            let other = preset::any_runnable(&config.presets, &root, path);
             let command = other.map_or_else(
                 || "tenure config edit".to_owned(),
                 |other| format!("tenure config set runners.preset {}", crate::shell::quote(other)),

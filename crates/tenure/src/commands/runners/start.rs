@@ -17,6 +17,7 @@ use tenure_core::{ErrorCode, reference};
 use tenure_runner::daemon::log::{DaemonLog, sweep};
 use tenure_runner::daemon::{self, Bell, Orders, SessionOrders, Site, Summary, Timing};
 use tenure_runner::exclusion;
+use tenure_runner::preset::{self, PresetError};
 
 use super::list::runner_object;
 use super::outside::Program;
@@ -26,6 +27,7 @@ use crate::gate;
 use crate::interrupt::Interrupts;
 use crate::printer::CommandName;
 use crate::report::{Outcome, Report};
+use crate::shell::quote;
 use crate::store::Doorbell;
 use crate::text::{Style, Text};
 
@@ -113,6 +115,26 @@ pub(super) fn refuse_locked_out(app: &App<'_>, open: &Open<'_>) -> Outcome<()> {
     Ok(())
 }
 
+/// An agent that cannot be run, and how to choose another: one that is there, or one that is to be described.
+fn unusable(
+    error: &PresetError,
+    open: &Open<'_>,
+    args: &Args,
+    works: bool,
+    path: Option<&std::ffi::OsStr>,
+) -> Report {
+    let report = Report::new(ErrorCode::Config, error.to_string());
+    let Some(other) = preset::any_runnable(&open.config.presets, &open.place.root, path) else {
+        return report.hint("describe one under presets", "tenure config edit");
+    };
+    let command = match (works, &args.preset) {
+        (true, Some(_)) => format!("tenure runners start --preset {}", quote(other)),
+        (true, None) => format!("tenure config set runners.preset {}", quote(other)),
+        (false, _) => format!("tenure config set review.preset {}", quote(other)),
+    };
+    report.hint("choose one that is there", command)
+}
+
 pub(super) fn orders(app: &App<'_>, open: &Open<'_>, args: &Args, session: String) -> Outcome<Orders> {
     let runners = &open.config.runners;
     let section = match &args.section {
@@ -132,8 +154,8 @@ pub(super) fn orders(app: &App<'_>, open: &Open<'_>, args: &Args, session: Strin
     // Found out now, by whoever starts it, rather than later, by nobody.
     let reviewer = open.config.review.preset.clone().filter(|_| open.config.review.enabled);
     let words = |name: &str| -> Outcome<Vec<String>> {
-        let agent = tenure_runner::preset::resolve(name, &open.config.presets, &open.place.root, path)
-            .map_err(|e| Report::new(ErrorCode::Config, e.to_string()))?;
+        let agent = preset::resolve(name, &open.config.presets, &open.place.root, path)
+            .map_err(|e| unusable(&e, open, args, name == preset, path))?;
         let program = agent.program.to_string_lossy().into_owned();
         Ok(std::iter::once(program).chain(agent.args).collect())
     };

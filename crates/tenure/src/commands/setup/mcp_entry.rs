@@ -2,10 +2,8 @@
 
 use std::path::Path;
 
+use super::NAME;
 use crate::app::App;
-
-/// What clients call us.
-pub(super) const NAME: &str = "tenure";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Entry {
@@ -15,14 +13,8 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// By name where the name leads to a tenure, because such files are shared; else by the path of this one.
     pub(super) fn ours(app: &App<'_>) -> Self {
-        let path = app.env.var("PATH").unwrap_or_default();
-        let on_path = std::env::split_paths(path).any(|folder| folder.join(NAME).is_file());
-        let own =
-            || crate::own_binary().map_or_else(|_| NAME.to_owned(), |p| p.to_string_lossy().into_owned());
-        let command = if on_path { NAME.to_owned() } else { own() };
-        Self { command, args: vec!["mcp".to_owned()], env: Vec::new() }
+        Self { command: super::program(app), args: vec!["mcp".to_owned()], env: Vec::new() }
     }
 
     /// Is this `wanted`, or any tenure that serves MCP as its owner wants it?

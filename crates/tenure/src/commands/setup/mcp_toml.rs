@@ -2,11 +2,13 @@
 
 use toml_edit::{Array, DocumentMut, Item, Table, TableLike, value};
 
-use super::entry::{Entry, NAME};
+use super::NAME;
+use super::file::Change;
+use super::mcp_entry::Entry;
 
 const GROUP: &str = "mcp_servers";
 
-pub(super) fn edit(text: &str, entry: Option<&Entry>) -> Result<Option<String>, String> {
+pub(super) fn edit(text: &str, entry: Option<&Entry>) -> Result<Change, String> {
     let mut root = parse(text)?;
     match entry {
         Some(wanted) => {
@@ -15,7 +17,7 @@ pub(super) fn edit(text: &str, entry: Option<&Entry>) -> Result<Option<String>, 
             let servers = root.entry(GROUP).or_insert(Item::Table(group));
             let servers = servers.as_table_like_mut().ok_or_else(|| format!("{GROUP} is no table"))?;
             if servers.get(NAME).and_then(entry_of).is_some_and(|found| found.serves(wanted)) {
-                return Ok(None);
+                return Ok(Change::Nothing);
             }
             let server = servers.entry(NAME).or_insert(Item::Table(Table::new()));
             let server = server.as_table_like_mut().ok_or_else(|| format!("{GROUP}.{NAME} is no table"))?;
@@ -24,17 +26,18 @@ pub(super) fn edit(text: &str, entry: Option<&Entry>) -> Result<Option<String>, 
         }
         None => {
             let Some(servers) = root.get_mut(GROUP).and_then(Item::as_table_like_mut) else {
-                return Ok(None);
+                return Ok(Change::Nothing);
             };
             if servers.remove(NAME).is_none() {
-                return Ok(None);
+                return Ok(Change::Nothing);
             }
             if servers.is_empty() {
                 root.remove(GROUP);
             }
         }
     }
-    Ok(Some(root.to_string()))
+    let text = root.to_string();
+    Ok(if text.trim().is_empty() { Change::Delete } else { Change::Write(text) })
 }
 
 pub(super) fn read(text: &str) -> Result<Option<Entry>, String> {
@@ -68,32 +71,37 @@ mod tests {
         Entry { command: "tenure".into(), args: vec!["mcp".into()], env: Vec::new() }
     }
 
+    fn written(change: Change) -> String {
+        let Change::Write(text) = change else { panic!("{change:?}") };
+        text
+    }
+
     #[test]
     fn comments_and_order_stay_and_the_entry_comes_and_goes() {
         let before =
             "# mine\nmodel = \"x\"   # the good one\n\n[mcp_servers.other]\ncommand = 'y'\n\n[tui]\nz = 1\n";
-        let after = edit(before, Some(&ours())).unwrap().unwrap();
+        let after = written(edit(before, Some(&ours())).unwrap());
         for line in
             ["# mine", "model = \"x\"   # the good one", "command = 'y'", "[mcp_servers.tenure]", "z = 1"]
         {
             assert!(after.contains(line), "{line}: {after}");
         }
         assert_eq!(read(&after).unwrap(), Some(ours()));
-        assert_eq!(edit(&after, Some(&ours())).unwrap(), None, "a second time changes nothing");
-        assert_eq!(edit(&after, None).unwrap().unwrap(), before);
+        assert_eq!(edit(&after, Some(&ours())).unwrap(), Change::Nothing, "a second time changes nothing");
+        assert_eq!(written(edit(&after, None).unwrap()), before);
     }
 
     #[test]
     fn an_empty_file_gets_one_table_and_loses_it_again() {
-        let made = edit("", Some(&ours())).unwrap().unwrap();
+        let made = written(edit("", Some(&ours())).unwrap());
         assert_eq!(made, "[mcp_servers.tenure]\ncommand = \"tenure\"\nargs = [\"mcp\"]\n");
-        assert_eq!(edit(&made, None).unwrap().as_deref(), Some(""));
+        assert_eq!(edit(&made, None).unwrap(), Change::Delete);
     }
 
     #[test]
     fn servers_in_one_line_are_understood_and_what_is_broken_is_not_touched() {
         let inline = "mcp_servers = { other = { command = 'y' } }\n";
-        let after = edit(inline, Some(&ours())).unwrap().unwrap();
+        let after = written(edit(inline, Some(&ours())).unwrap());
         assert_eq!(read(&after).unwrap(), Some(ours()), "{after}");
         for broken in ["a = ", "mcp_servers = 3", "[mcp_servers]\ntenure = 3"] {
             assert!(edit(broken, Some(&ours())).is_err(), "{broken}");

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::entry::Entry;
+use super::mcp_entry::Entry;
 use crate::app::App;
 
 /// A server that takes longer would be given up by its client.

@@ -1,0 +1,143 @@
+//! `tenure setup NAME`: how to work here, in the file that the client reads, and Claude Code's hooks.
+
+use std::path::Path;
+
+use serde_json::json;
+use tenure_core::ErrorCode;
+
+use super::file::{Plan, text_of, unreadable};
+use super::{Args, Client, block, claude_settings, program};
+use crate::answer::Answer;
+use crate::app::App;
+use crate::commands::prime;
+use crate::report::{Outcome, Report};
+use crate::text::{Style, Text};
+
+const BLOCK_BY_HAND: &str = "put the markers right, or take them out, and try again";
+const HOOKS_BY_HAND: &str = "make it plain JSON, and try again";
+
+/// The file that the client reads; none of its own for VS Code.
+pub(super) fn file_of(client: Client) -> Option<&'static str> {
+    match client {
+        Client::Claude => Some("CLAUDE.md"),
+        Client::Gemini => Some("GEMINI.md"),
+        Client::Codex | Client::AgentsMd => Some("AGENTS.md"),
+        Client::Vscode => None,
+    }
+}
+
+pub(super) fn run(app: &App<'_>, args: &Args, file: &str) -> Outcome<Answer> {
+    if args.check {
+        return check(app, args.client, file);
+    }
+    let root = app.find()?.root;
+    let body = prime::for_any_time();
+    // Everything is decided before anything is written.
+    let mut plans = vec![(
+        "instructions",
+        Plan::of(app, root.join(file), BLOCK_BY_HAND, |text| {
+            if args.remove { block::take_out(text) } else { block::put(text, &body) }
+        })?,
+    )];
+    if args.client == Client::Claude {
+        let plan = Plan::of(app, root.join(claude_settings::FILE), HOOKS_BY_HAND, |text| {
+            if args.remove {
+                claude_settings::take_out(text, &program(app))
+            } else {
+                claude_settings::put(text, &program(app))
+            }
+        })?;
+        plans.push(("hooks", plan));
+    }
+    let mut text = Text::new();
+    let mut parts = Vec::new();
+    for (part, plan) in &plans {
+        plan.carry_out(app, &root)?;
+        let shown = plan.path.display();
+        match (plan.changes(), args.remove) {
+            (true, false) => text
+                .styled(Style::Good, app.past("Wrote", "Would write"))
+                .and(Style::Plain, format!(" the {part} in {shown}")),
+            (true, true) => {
+                text.line(format!("{} the {part} from {shown}", app.past("Removed", "Would remove")))
+            }
+            (false, false) => text.line(format!("The {part} are there already in {shown}")),
+            (false, true) => text.line(format!("There are no {part} in {shown}; nothing changed")),
+        };
+        parts.push(json!({"part": part, "path": plan.path, "changed": plan.changes()}));
+    }
+    if app.global.dry_run && !args.remove {
+        for (part, _) in plans.iter().filter(|(_, plan)| plan.changes()) {
+            let shown =
+                if *part == "hooks" { claude_settings::shown(&program(app)) } else { block::block(&body) };
+            text.blank().block(2, &shown);
+        }
+    }
+    let name = args.client.name();
+    let changed = plans.iter().any(|(_, plan)| plan.changes());
+    let data = json!({"client": name, "changed": changed, "removed": args.remove, "parts": parts});
+    let answer = Answer::new(data, text);
+    Ok(if args.remove {
+        answer
+    } else {
+        answer.hint("see later whether it is up to date", format!("tenure setup {name} --check"))
+    })
+}
+
+fn check(app: &App<'_>, client: Client, file: &str) -> Outcome<Answer> {
+    let root = app.find()?.root;
+    let path = root.join(file);
+    let there = text_of(&path)?.unwrap_or_default();
+    let state =
+        block::state(&there, &prime::for_any_time()).map_err(|why| unreadable(&path, &why, BLOCK_BY_HAND))?;
+    let mut parts = vec![("instructions", path, state.as_str(), told(state).to_owned())];
+    if client == Client::Claude {
+        let path = root.join(claude_settings::FILE);
+        let (state, said) = hooks(app, &path)?;
+        parts.push(("hooks", path, state, said));
+    }
+    let data: Vec<_> = parts
+        .iter()
+        .map(|(part, path, state, _)| json!({"part": part, "path": path, "state": state}))
+        .collect();
+    let lines = parts.iter().map(|(part, path, _, said)| format!("the {part} in {} {said}", path.display()));
+    let lines: Vec<String> = lines.collect();
+    let name = client.name();
+    if parts.iter().any(|(_, _, state, _)| *state != "current") {
+        let mut report = Report::new(ErrorCode::CheckFailed, format!("{name} is not set up as it should be"));
+        report.context.extend(lines.iter().map(|line| format!("  {line}")));
+        *report.details = json!({"client": name, "parts": data});
+        let helps = parts.iter().any(|(_, _, state, _)| !["current", "disabled"].contains(state));
+        return Err(if helps { report.hint("do so", format!("tenure setup {name}")) } else { report });
+    }
+    let mut text = Text::new();
+    text.styled(Style::Good, format!("{name} is set up"));
+    for line in lines {
+        text.line(format!("  {line}"));
+    }
+    Ok(Answer::new(json!({"client": name, "parts": data}), text))
+}
+
+fn told(state: block::State) -> &'static str {
+    match state {
+        block::State::Absent => "are missing",
+        block::State::Current => "are up to date",
+        block::State::Outdated => "are of another version of tenure",
+        block::State::Edited => "were edited by hand, which setup undoes",
+    }
+}
+
+fn hooks(app: &App<'_>, path: &Path) -> Outcome<(&'static str, String)> {
+    let bad = |why: String| unreadable(path, &why, HOOKS_BY_HAND);
+    let Some(text) = text_of(path)? else { return Ok(("absent", "are missing".to_owned())) };
+    let missing = claude_settings::missing(&text, &program(app)).map_err(bad)?;
+    Ok(if claude_settings::are_off(&text).map_err(bad)? {
+        ("disabled", "do not run: disableAllHooks is set there".to_owned())
+    } else if missing.is_empty() {
+        ("current", "are there".to_owned())
+    } else if missing == claude_settings::events() {
+        ("absent", "are missing".to_owned())
+    } else {
+        ("outdated", format!("are not complete: {} has none", missing.join(" and ")))
+    })
+}

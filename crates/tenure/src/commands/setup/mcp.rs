@@ -1,0 +1,110 @@
+//! `tenure setup NAME --mcp`: a client's configuration, so that it starts our MCP server by itself.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use tenure_core::ErrorCode;
+
+use super::file::{Change, Plan, text_of, unreadable};
+use super::mcp_check::try_out;
+use super::mcp_entry::Entry;
+use super::{Args, Client, mcp_json, mcp_toml};
+use crate::answer::Answer;
+use crate::app::App;
+use crate::report::{Outcome, Report};
+use crate::shell::quote;
+use crate::text::{Style, Text};
+
+const BY_HAND: &str = "add the server by hand: command `tenure`, argument `mcp`";
+
+/// Where the client keeps its servers.
+fn file(app: &App<'_>, client: Client) -> Outcome<PathBuf> {
+    let in_project = |below: &str| Ok(app.find()?.root.join(below));
+    match client {
+        Client::Claude => in_project(".mcp.json"),
+        Client::Gemini => in_project(".gemini/settings.json"),
+        Client::Vscode => in_project(".vscode/mcp.json"),
+        Client::Codex => match (app.env.var("CODEX_HOME"), app.env.var("HOME")) {
+            (Some(home), _) => Ok(app.env.cwd.join(home).join("config.toml")),
+            (None, Some(home)) => Ok(Path::new(home).join(".codex/config.toml")),
+            (None, None) => Err(Report::new(ErrorCode::Config, "neither HOME nor CODEX_HOME is set")),
+        },
+        Client::AgentsMd => {
+            Err(Report::usage("agents-md is a file that many clients read; MCP is set up for one client")
+                .hint("for instance", "tenure setup codex --mcp"))
+        }
+    }
+}
+
+/// The file's text with our entry put in, or taken out for `None`.
+fn edit(client: Client, text: &str, entry: Option<&Entry>) -> Result<Change, String> {
+    match client {
+        Client::Codex => mcp_toml::edit(text, entry),
+        Client::Vscode => mcp_json::edit(text, "servers", entry, true),
+        _ => mcp_json::edit(text, "mcpServers", entry, false),
+    }
+}
+
+/// What the file says now.
+fn read(client: Client, text: &str) -> Result<Option<Entry>, String> {
+    match client {
+        Client::Codex => mcp_toml::read(text),
+        Client::Vscode => mcp_json::read(text, "servers"),
+        _ => mcp_json::read(text, "mcpServers"),
+    }
+}
+
+pub(super) fn run(app: &App<'_>, args: &Args) -> Outcome<Answer> {
+    let path = file(app, args.client)?;
+    if args.check {
+        return check(app, args.client, &path);
+    }
+    let wanted = if args.remove { None } else { Some(Entry::ours(app)) };
+    let plan =
+        Plan::of(app, path, BY_HAND, |text| edit(args.client, text.unwrap_or_default(), wanted.as_ref()))?;
+    let root = app.find().map_or_else(|_| app.env.cwd.clone(), |place| place.root);
+    plan.carry_out(app, &root)?;
+    let name = args.client.name();
+    let shown = plan.path.display();
+    let mut text = Text::new();
+    match (plan.changes(), args.remove) {
+        (true, false) => text
+            .styled(Style::Good, app.past("Set up", "Would set up"))
+            .and(Style::Plain, format!(" {name} in {shown}")),
+        (true, true) => text.line(format!("{} {name} from {shown}", app.past("Removed", "Would remove"))),
+        (false, false) => text.line(format!("{name} is set up already in {shown}")),
+        (false, true) => text.line(format!("{name} is not set up in {shown}; nothing changed")),
+    };
+    let data = json!({"client": name, "path": plan.path, "changed": plan.changes(), "removed": args.remove});
+    let answer = Answer::new(data, text);
+    Ok(if args.remove {
+        answer
+    } else {
+        answer.hint("see it work", format!("tenure setup {name} --mcp --check"))
+    })
+}
+
+fn check(app: &App<'_>, client: Client, path: &Path) -> Outcome<Answer> {
+    let failed = |why: String| Report::new(ErrorCode::CheckFailed, why);
+    let name = client.name();
+    let text = text_of(path)?.unwrap_or_default();
+    let entry = read(client, &text).map_err(|why| unreadable(path, &why, BY_HAND))?;
+    let Some(entry) = entry else {
+        let setup = format!("tenure setup {name} --mcp");
+        return Err(failed(format!("{name} is not set up in {}", path.display())).hint("do so", setup));
+    };
+    let root = app.find().map_or_else(|_| app.env.cwd.clone(), |place| place.root);
+    let worked = try_out(app, &entry, &root);
+    let line = std::iter::once(&entry.command).chain(&entry.args).map(|word| quote(word)).collect::<Vec<_>>();
+    let line = line.join(" ");
+    let found = worked.map_err(|why| {
+        failed(format!("`{line}` does not serve: {why}")).note(format!("as {} has it", path.display()))
+    })?;
+    let mut text = Text::new();
+    text.styled(Style::Good, "It works")
+        .and(Style::Plain, format!(": `{line}` serves {} tools", found.tools));
+    text.line(format!("  {} in {}", found.server, path.display()));
+    let data =
+        json!({"client": name, "path": path, "command": line, "tools": found.tools, "server": found.server});
+    Ok(Answer::new(data, text))
+}

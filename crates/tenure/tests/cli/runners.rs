@@ -1,0 +1,31 @@
+//! What `runners start` says where there is nobody to run.
+
+use std::os::unix::fs::PermissionsExt;
+
+use insta::assert_snapshot;
+
+use crate::support::TestEnv;
+
+#[test]
+fn an_agent_that_is_not_there_comes_with_a_hint_that_works() {
+    let mut env = TestEnv::project();
+    let bin = env.path("bin");
+    std::fs::create_dir(&bin).unwrap();
+    std::os::unix::fs::symlink("/bin/sh", bin.join("sh")).unwrap();
+    env.set("PATH", bin).set("EDITOR", "/bin/true");
+    assert_snapshot!(env.run(&["runners", "start", "--dry-run"]).exits(3));
+    env.ok(&["config", "edit"]);
+    let agent = env.write("bin/codex", "#!/bin/sh\n");
+    std::fs::set_permissions(&agent, PermissionsExt::from_mode(0o755)).unwrap();
+    assert_snapshot!(env.run(&["runners", "start", "--dry-run", "--preset", "gemini"]).exits(3));
+    assert_snapshot!(env.json(&["runners", "start", "--dry-run"]).exits(3));
+    env.ok(&["config", "set", "runners.preset", "codex"]);
+    env.ok(&["runners", "start", "--dry-run"]);
+    env.write(
+        "work/.tenure/config.yaml",
+        "runners: {preset: codex}\nreview: {enabled: true, preset: claude}\n",
+    );
+    assert_snapshot!(env.run(&["runners", "start", "--dry-run"]).exits(3));
+    env.ok(&["config", "set", "review.preset", "codex"]);
+    env.ok(&["runners", "start", "--dry-run"]);
+}
