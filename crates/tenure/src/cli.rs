@@ -7,9 +7,9 @@ use clap::{ArgAction, Args, Parser, Subcommand};
 
 use crate::app::parse_duration;
 use crate::commands::{
-    agents, completions, config, demo, doctor, events, exclusive, hooks, init, jobs, keep_lease, locks, man,
-    msg, prime, projects, resume, runners, sections, sessions, start_attempt, status, store, tasks, whoami,
-    why,
+    agents, bench, completions, config, demo, doctor, events, exclusive, hooks, init, jobs, keep_lease,
+    locks, man, msg, prime, projects, resume, runners, sections, sessions, start_attempt, status, store,
+    tasks, whoami, why,
 };
 #[cfg(feature = "serve")]
 use crate::commands::{mcp, setup};
@@ -105,6 +105,7 @@ pub(crate) enum Command {
     #[cfg(feature = "serve")]
     Setup(setup::Args),
     Store(store::Args),
+    Bench(bench::Args),
     Completions(completions::Args),
     Man(man::Args),
     #[command(hide = true)]
@@ -142,6 +143,7 @@ impl Command {
             #[cfg(feature = "serve")]
             Self::Setup(_) => ("setup", None),
             Self::Store(args) => ("store", Some(args.subcommand())),
+            Self::Bench(_) => ("bench", None),
             Self::Completions(_) => ("completions", None),
             Self::Man(_) => ("man", None),
             Self::StartAttempt(_) => ("start-attempt", None),

@@ -10,9 +10,9 @@ use clap::{Args, Command};
 
 use crate::cli::Global;
 use crate::commands::{
-    agents, completions, config, demo, doctor, events, exclusive, hooks, init, jobs, keep_lease, locks, man,
-    msg, prime, projects, resume, runners, sections, sessions, start_attempt, status, store, tasks, whoami,
-    why,
+    agents, bench, completions, config, demo, doctor, events, exclusive, hooks, init, jobs, keep_lease,
+    locks, man, msg, prime, projects, resume, runners, sections, sessions, start_attempt, status, store,
+    tasks, whoami, why,
 };
 #[cfg(feature = "serve")]
 use crate::commands::{mcp, setup};
@@ -47,6 +47,7 @@ const COMMANDS: &[Entry] = &[
     #[cfg(feature = "serve")]
     ("setup", None, setup::Args::augment_args),
     ("store", None, store::Args::augment_args),
+    ("bench", None, bench::Args::augment_args),
     ("completions", None, completions::Args::augment_args),
     ("man", None, man::Args::augment_args),
     ("start-attempt", None, start_attempt::Args::augment_args),

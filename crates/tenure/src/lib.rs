@@ -23,6 +23,7 @@ mod ownership;
 mod printer;
 mod project;
 mod report;
+mod scratch;
 mod shell;
 mod store;
 mod terminal;

@@ -6,6 +6,7 @@ use crate::cli::Command;
 use crate::report::Outcome;
 
 pub(crate) mod agents;
+pub(crate) mod bench;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod demo;
@@ -69,6 +70,7 @@ pub(crate) fn dispatch(app: &mut App<'_>, command: Option<Command>) -> Outcome<O
         #[cfg(feature = "serve")]
         Some(Command::Setup(args)) => setup::run(app, args)?,
         Some(Command::Store(args)) => store::run(app, args)?,
+        Some(Command::Bench(args)) => bench::run(app, args)?,
         Some(Command::Completions(args)) => {
             completions::run(app, args);
             return Ok(None);

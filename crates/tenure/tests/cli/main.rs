@@ -15,6 +15,7 @@ mod work_rows;
 mod agents;
 mod bad_store;
 mod bad_text;
+mod bench;
 mod config;
 mod demo;
 mod discovery;

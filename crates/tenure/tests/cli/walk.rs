@@ -147,6 +147,7 @@ const EXAMPLES: &[Example] = examples! {
     "store": ["store", "copy", "--to", "sqlite:copy.db"] or ["store"] => 2 "INVALID_ARGUMENTS";
     "store copy": ["store", "copy", "--to", "sqlite:copy.db"] or
         ["store", "copy", "--to", "mysql://ann:secret@host/work"] => 3 "CONFIG_ERROR";
+    "bench": ["bench", "locks", "--quick"] or ["bench", "--dry-run"] => 2 "INVALID_ARGUMENTS";
     "completions": ["completions", "bash"] or ["completions", "tcsh"] => 2 "INVALID_ARGUMENTS";
     "man": ["man"] or ["man", "nothing"] => 2 "INVALID_ARGUMENTS";
 };
@@ -215,6 +216,7 @@ fn run(env: &mut TestEnv, words: &[&str]) -> Ran {
         env.later(std::time::Duration::from_hours(1));
     }
     if words.contains(&"demo")
+        || words.contains(&"bench")
         || words.starts_with(&["tasks", "run"])
         || words.starts_with(&["exclusive", "run"])
         || words.starts_with(&["jobs", "start"])
