@@ -31,6 +31,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
     let title = name.replace(' ', "-");
     clap_mangen::Man::new(command.bin_name(name))
         .title(title)
+        .source(concat!("tenure ", env!("CARGO_PKG_VERSION")))
         .render(&mut page)
         .map_err(|e| Error::General(format!("the manual page could not be made: {e}")))?;
     let name = CommandName { command: "man", subcommand: None };

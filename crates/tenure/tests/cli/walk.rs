@@ -231,7 +231,7 @@ fn run(env: &mut TestEnv, words: &[&str]) -> Ran {
 }
 
 /// Every way to name a command: `tasks`, `tasks add`, and so on. What tenure calls itself is nobody's to name.
-fn commands() -> Vec<(String, clap::Command)> {
+pub(crate) fn commands() -> Vec<(String, clap::Command)> {
     fn walk(prefix: &str, command: &clap::Command, found: &mut Vec<(String, clap::Command)>) {
         for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set()) {
             let path = format!("{prefix}{}", sub.get_name());
