@@ -24,6 +24,7 @@ pub(crate) mod man;
 #[cfg(feature = "serve")]
 pub(crate) mod mcp;
 pub(crate) mod msg;
+mod newest;
 pub(crate) mod prime;
 pub(crate) mod projects;
 pub(crate) mod resume;

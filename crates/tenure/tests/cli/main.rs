@@ -9,6 +9,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod examples;
 mod story;
 mod work_rows;
 

@@ -87,7 +87,8 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     if app.global.dry_run {
         return Err(Report::usage(
             "the bench writes, if only to a temporary folder; it goes without --dry-run",
-        ));
+        )
+        .hint("get an impression", "tenure bench --quick"));
     }
     if let [database, key, time] = args.writer.as_slice() {
         return writers::write(app, database, key, time);

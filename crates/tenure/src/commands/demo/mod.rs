@@ -40,7 +40,8 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
     if app.global.dry_run {
         return Err(Report::usage(
             "the demo writes, if only to a temporary folder; it goes without --dry-run",
-        ));
+        )
+        .hint("see it", "tenure demo"));
     }
     let mut stage = Stage::build(app, args.keep)?;
     let seen = play::all(&mut stage)?;
