@@ -38,7 +38,7 @@ pub enum DurationError {
 
 /// Reads one or more numbers, each with its unit (`d`, `h`, `m`, `s`, `ms`), with or without spaces between the parts.
 ///
-/// Zero is accepted; [`parse_positive`] and [`parse_ttl`] are for places where it makes no sense.
+/// Zero is accepted; [`parse_ttl`] is for places where it makes no sense.
 pub fn parse(text: &str) -> Result<Duration, DurationError> {
     let mut rest = text.trim();
     if rest.is_empty() {
@@ -71,7 +71,7 @@ pub fn parse(text: &str) -> Result<Duration, DurationError> {
 }
 
 /// [`parse`], refusing zero.
-pub fn parse_positive(text: &str) -> Result<Duration, DurationError> {
+pub(crate) fn parse_positive(text: &str) -> Result<Duration, DurationError> {
     let duration = parse(text)?;
     if duration.is_zero() { Err(DurationError::Zero { text: shortened(text) }) } else { Ok(duration) }
 }
@@ -82,7 +82,7 @@ pub fn parse_ttl(text: &str) -> Result<Duration, DurationError> {
 }
 
 /// Hands the duration back if a lease may be granted for that long: from [`TTL_MIN`] to [`TTL_MAX`].
-pub fn check_ttl(ttl: Duration) -> Result<Duration, DurationError> {
+pub(crate) fn check_ttl(ttl: Duration) -> Result<Duration, DurationError> {
     if (TTL_MIN..=TTL_MAX).contains(&ttl) {
         Ok(ttl)
     } else {

@@ -164,7 +164,7 @@ impl Error {
         Self::Invalid { message: message.into(), hint: None }
     }
 
-    pub fn invalid_with_hint(message: impl Into<String>, hint: impl Into<String>) -> Self {
+    pub(crate) fn invalid_with_hint(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::Invalid { message: message.into(), hint: Some(hint.into()) }
     }
 

@@ -249,7 +249,7 @@ impl Item {
     }
 }
 
-pub fn item_resource(job: &str, number: u64) -> Resource {
+pub(crate) fn item_resource(job: &str, number: u64) -> Resource {
     Resource::new(ResourceKind::Item, format!("{job}/{number}"))
 }
 

@@ -3,6 +3,19 @@
 //! Nothing here does I/O and nothing here speaks SQL. Rules are pure decisions over the [`store::Tx`] trait; a
 //! store only moves rows. Time, new ids and the liveness of processes come in from outside, so every rule can be
 //! tested with a clock and a world of the test's own making.
+//!
+//! ```
+//! use std::time::Duration;
+//! use tenure_core::{ErrorCode, config::Document, duration};
+//!
+//! assert_eq!(duration::parse("1h30m")?, Duration::from_secs(5400));
+//! assert!(duration::parse_ttl("40d").is_err(), "a lease lasts 30 days at most");
+//! assert_eq!(ErrorCode::TaskLocked.exit_code(), 6);
+//! assert!(Document::parse("locking: {leaseTtl: 30m}").is_ok());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! A claim from beginning to end is in the documentation of `tenure-sqlite`, which has the rows for it.
 
 pub mod clock;
 pub mod config;

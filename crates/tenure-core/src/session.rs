@@ -118,7 +118,7 @@ impl Session {
     }
 }
 
-pub fn session_resource(id: &str) -> Resource {
+pub(crate) fn session_resource(id: &str) -> Resource {
     Resource::new(ResourceKind::Session, id)
 }
 

@@ -88,6 +88,7 @@ mod exclusive;
 mod host;
 mod identity;
 mod lock_file;
+pub mod measure;
 mod resume;
 mod sys;
 mod text;

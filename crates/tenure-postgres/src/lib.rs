@@ -5,6 +5,14 @@
 //! never part of a message; a server in recovery is refused, because what it grants may not last.
 //! Not guaranteed: anything about a primary that is lost before its standby had the last commits. That is for the
 //! server's own synchronous replication to promise.
+//!
+//! ```
+//! use tenure_postgres::{Address, Surroundings};
+//!
+//! let address = Address::parse("postgres://ann:secret@db.example/work", &Surroundings::default())?;
+//! assert_eq!(address.to_string(), "postgres://ann@db.example:5432/work");
+//! # Ok::<(), tenure_core::Error>(())
+//! ```
 
 mod address;
 mod clock;

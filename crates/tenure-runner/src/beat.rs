@@ -44,7 +44,7 @@ pub enum Loss {
 
 impl Loss {
     /// Is there nothing left to work for, in any task?
-    pub fn is_of_the_store(&self) -> bool {
+    pub(crate) fn is_of_the_store(&self) -> bool {
         matches!(self, Self::Deleted(_) | Self::Replaced(_))
     }
 }

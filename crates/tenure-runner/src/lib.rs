@@ -4,6 +4,22 @@
 //! only while that row says `running`; no process of an attempt outlives it (R2); nothing new starts on a task while the
 //! processes of an earlier attempt on this host live; a lease that is lost ends the work under it.
 //! Not guaranteed: reaching a process that has cleared its environment *and* left its process group.
+//!
+//! ```
+//! use std::time::Duration;
+//! use tenure_runner::{anchor::spec_text, rhythm};
+//!
+//! // Whoever supervises renews often enough to miss a beat, and never less often than configured.
+//! assert_eq!(rhythm(Duration::from_secs(30), Duration::from_secs(60)), Duration::from_secs(20));
+//!
+//! // An agent is told the part of the specification that its task is about, and no file outside of the project.
+//! # let root = tempfile::tempdir()?;
+//! # let root = root.path();
+//! std::fs::write(root.join("spec.md"), "# Login\n\nA form.\n\n# Logout\n\nA button.\n")?;
+//! assert_eq!(spec_text(root, "spec.md#logout")?.text.trim(), "# Logout\n\nA button.");
+//! assert!(spec_text(root, "../secret.md").is_err());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod anchor;
 mod beat;

@@ -7,6 +7,15 @@
 //! The rules are the core's and the answers are the binary's, behind the [`Desk`] trait: here is the protocol, who is
 //! connected, waiting and renewing. The async runtime lives in this crate only, on a thread of its own, and is started by
 //! [`run`].
+//!
+//! What a client asks for is data before it is done, and checked before it reaches the store:
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! assert_eq!(tenure_serve::ttl(Some("10m")), Ok(Some(Duration::from_secs(600))));
+//! assert!(tenure_serve::ttl(Some("ten minutes")).is_err());
+//! ```
 
 use std::io;
 use std::sync::Arc;

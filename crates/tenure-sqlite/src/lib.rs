@@ -1,8 +1,50 @@
 //! tenure's store on stock SQLite, bundled: one file, no service.
 //!
-//! Guaranteed: writes are serialised fairly between processes by the [`gate`]; a body that fails leaves nothing
+//! Guaranteed: writes are serialised fairly between processes by the gate; a body that fails leaves nothing
 //! behind; a grant or a status change survives power loss; a database from the future is never touched.
 //! Not guaranteed: anything on a network file system, which is refused.
+//!
+//! The rules are the core's; here they run on a store:
+//!
+//! ```
+//! use std::{sync::Arc, time::Duration};
+//! use tenure_core::holder::{Caller, Holder, ThisMachine};
+//! use tenure_core::kernel::{Finish, Terms, Verdict, acquire_task, finish};
+//! use tenure_core::rules::{AddTask, add_task};
+//! use tenure_core::store::{Durability, Store};
+//! use tenure_core::{Policy, SystemClock, World, id::RandomIds, id::TaskId, reference};
+//! use tenure_sqlite::{OpenOptions, SqliteStore};
+//!
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("tenure.db");
+//! let store: Box<dyn Store> = Box::new(SqliteStore::create(&path, OpenOptions::new(Arc::new(SystemClock)))?);
+//! let policy = Policy { ticket_life: Duration::from_secs(15), max_attempts: 3, max_rejections: 5, review: false };
+//! let world = World { judge: &ThisMachine, ids: &RandomIds, policy };
+//! let (ann, bob) = (Caller::new(Holder::agent("ann")), Caller::new(Holder::agent("bob")));
+//!
+//! let new = AddTask { title: "Fix the login page".into(), key: Some("F001".into()), ..AddTask::default() };
+//! let id = store.write(Durability::Power, |tx| add_task(tx, &world, &ann, &new))?.id;
+//! let claim = |who: &Caller| {
+//!     let terms = Terms::new(Duration::from_secs(900));
+//!     store.write(Durability::Power, |tx| acquire_task(tx, &world, who, &TaskId::new(id.as_str()), &terms))
+//! };
+//!
+//! // One of them has it, the other is told who.
+//! let lease = claim(&ann)?.granted()?.lease;
+//! let Verdict::Refused(refused) = claim(&bob)? else { unreachable!() };
+//! assert_eq!(refused.lease.map(|lease| lease.fence), Some(lease.fence));
+//!
+//! // Only the holder finishes it.
+//! let done = |who: &Caller| {
+//!     store.write(Durability::Power, |tx| {
+//!         let name = reference::task(tx, "F001")?;
+//!         finish(tx, &world, who, &name, Finish::Done, false)
+//!     })
+//! };
+//! assert!(done(&bob).is_err());
+//! done(&ann)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod connection;
 mod copying;

@@ -9,9 +9,9 @@ use crate::app::parse_duration;
 #[cfg(feature = "serve")]
 use crate::commands::mcp;
 use crate::commands::{
-    agents, claude_hook, completions, config, demo, doctor, events, exclusive, hooks, init, jobs, keep_lease,
-    locks, man, msg, prime, projects, resume, runners, sections, sessions, setup, start_attempt, status,
-    store, tasks, whoami, why,
+    agents, bench, claude_hook, completions, config, demo, doctor, events, exclusive, hooks, init, jobs,
+    keep_lease, locks, man, msg, prime, projects, resume, runners, sections, sessions, setup, start_attempt,
+    status, store, tasks, whoami, why,
 };
 use crate::printer::CommandName;
 
@@ -104,6 +104,7 @@ pub(crate) enum Command {
     Mcp(mcp::Args),
     Setup(setup::Args),
     Store(store::Args),
+    Bench(bench::Args),
     Completions(completions::Args),
     Man(man::Args),
     #[command(hide = true)]
@@ -147,6 +148,7 @@ impl Command {
             Self::Mcp(_) => ("mcp", None),
             Self::Setup(_) => ("setup", None),
             Self::Store(args) => ("store", Some(args.subcommand())),
+            Self::Bench(_) => ("bench", None),
             Self::Completions(_) => ("completions", None),
             Self::Man(_) => ("man", None),
             Self::StartAttempt(_) => ("start-attempt", None),

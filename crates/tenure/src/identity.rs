@@ -56,6 +56,7 @@ impl Identity {
                 Some(text) => {
                     let number = text.parse().map_err(|_| {
                         Report::usage(format!("TENURE_FENCE is {text:?}, which is no number"))
+                            .hint("forget it", "unset TENURE_FENCE")
                     })?;
                     (Some(Fence::new(number)), env.var("TENURE_TASK_ID").map(str::to_owned))
                 }

@@ -12,9 +12,9 @@ use crate::cli::Global;
 #[cfg(feature = "serve")]
 use crate::commands::mcp;
 use crate::commands::{
-    agents, claude_hook, completions, config, demo, doctor, events, exclusive, hooks, init, jobs, keep_lease,
-    locks, man, msg, prime, projects, resume, runners, sections, sessions, setup, start_attempt, status,
-    store, tasks, whoami, why,
+    agents, bench, claude_hook, completions, config, demo, doctor, events, exclusive, hooks, init, jobs,
+    keep_lease, locks, man, msg, prime, projects, resume, runners, sections, sessions, setup, start_attempt,
+    status, store, tasks, whoami, why,
 };
 
 /// A command's name, its other name, and what gives it its arguments.
@@ -46,6 +46,7 @@ const COMMANDS: &[Entry] = &[
     ("mcp", None, mcp::Args::augment_args),
     ("setup", None, setup::Args::augment_args),
     ("store", None, store::Args::augment_args),
+    ("bench", None, bench::Args::augment_args),
     ("completions", None, completions::Args::augment_args),
     ("man", None, man::Args::augment_args),
     ("start-attempt", None, start_attempt::Args::augment_args),

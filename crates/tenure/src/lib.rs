@@ -1,6 +1,17 @@
 //! The command-line tool: arguments in, one decision in the core, one answer out.
 //!
 //! [`run`] is the whole program. It takes its surroundings as values, so a test can call it in a world of its own.
+//!
+//! ```
+//! use tenure::{Env, Output, run_with};
+//!
+//! let mut output = Output::standard();
+//! let args = ["tenure", "tasks", "claim", "--help"].map(std::ffi::OsString::from);
+//! assert_eq!(run_with(&args, &Env::of_this_process(), &mut output), 0);
+//!
+//! // Every command and flag, as the parser knows them.
+//! assert!(tenure::command().find_subcommand("tasks").is_some());
+//! ```
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -24,6 +35,7 @@ mod ownership;
 mod printer;
 mod project;
 mod report;
+mod scratch;
 mod shell;
 mod store;
 mod terminal;

@@ -8,13 +8,13 @@ use tenure_core::job::{
 };
 use tenure_core::kernel::{self, ItemGrant, ItemOutcome, NextItem, Terms};
 use tenure_core::lease::{EndReason, Lease};
-use tenure_core::rules::{self, TakeUp, TakenUp};
+use tenure_core::rules;
 use tenure_core::store::{ItemFilter, JobLookup, NewJob};
 use tenure_core::{Clock, ErrorCode, Result};
 
 use crate::fixture::{Fixture, TESTER, TTL, refused};
 
-fn definition(items: u64) -> Definition {
+pub(super) fn definition(items: u64) -> Definition {
     Definition {
         command: vec!["echo".to_owned(), "{item}".to_owned()],
         workdir: "/somewhere".to_owned(),
@@ -31,7 +31,7 @@ fn definition(items: u64) -> Definition {
     }
 }
 
-fn stopping(items: u64, on_failure: OnFailure) -> Definition {
+pub(super) fn stopping(items: u64, on_failure: OnFailure) -> Definition {
     let mut definition = definition(items);
     definition.options.on_failure = on_failure;
     definition.options.retries = 0;
@@ -39,7 +39,7 @@ fn stopping(items: u64, on_failure: OnFailure) -> Definition {
 }
 
 /// A job that ann, process 7, has started and coordinates.
-fn start(f: &Fixture, definition: &Definition) -> (Job, Lease) {
+pub(super) fn start(f: &Fixture, definition: &Definition) -> (Job, Lease) {
     let ann = f.worker("ann", 7);
     let id = f.ids.uuid();
     let (_, lease) = f
@@ -50,32 +50,36 @@ fn start(f: &Fixture, definition: &Definition) -> (Job, Lease) {
     (f.write(|tx| rules::publish_job(tx, &f.world(), &lease)).unwrap(), lease)
 }
 
-fn job(f: &Fixture, id: &str) -> Job {
+pub(super) fn job(f: &Fixture, id: &str) -> Job {
     f.read(|view| view.job(id)).unwrap()
 }
 
-fn next(f: &Fixture, caller: &Caller, job: &Job) -> NextItem {
+pub(super) fn next(f: &Fixture, caller: &Caller, job: &Job) -> NextItem {
     f.write(|tx| kernel::take_item(tx, &f.world(), caller, &job.id, &Terms::new(TTL))).unwrap()
 }
 
-fn take(f: &Fixture, caller: &Caller, job: &Job) -> ItemGrant {
+pub(super) fn take(f: &Fixture, caller: &Caller, job: &Job) -> ItemGrant {
     match next(f, caller, job) {
         NextItem::Granted(grant) => *grant,
         other => panic!("expected an item, got {other:?}"),
     }
 }
 
-fn finish(f: &Fixture, grant: &ItemGrant, outcome: ItemOutcome<'_>) -> Result<kernel::FinishedItem> {
+pub(super) fn finish(
+    f: &Fixture,
+    grant: &ItemGrant,
+    outcome: ItemOutcome<'_>,
+) -> Result<kernel::FinishedItem> {
     f.write(|tx| kernel::finish_item(tx, &f.world(), &grant.lease, outcome))
 }
 
-fn succeed(f: &Fixture, grant: &ItemGrant) -> kernel::FinishedItem {
+pub(super) fn succeed(f: &Fixture, grant: &ItemGrant) -> kernel::FinishedItem {
     finish(f, grant, ItemOutcome::Succeeded).unwrap()
 }
 
-const BROKEN: ItemOutcome<'static> = ItemOutcome::Failed { why: "exited with 3", for_good: false };
+pub(super) const BROKEN: ItemOutcome<'static> = ItemOutcome::Failed { why: "exited with 3", for_good: false };
 
-fn item(f: &Fixture, job: &Job, number: u64) -> Item {
+pub(super) fn item(f: &Fixture, job: &Job, number: u64) -> Item {
     f.read(|view| view.item(&job.id, number)).unwrap()
 }
 
@@ -335,110 +339,4 @@ pub(super) fn an_interrupted_item_is_the_next_one_and_not_counted(fresh: &dyn Fn
         let back = finish(&f, &grant, ItemOutcome::Interrupted { why: "Ctrl+C" }).unwrap().item;
         assert_eq!((back.state, back.failures), (ItemState::Pending, 0));
     }
-}
-
-fn take_up(f: &Fixture, who: &Caller, job: &Job, how: TakeUp) -> TakenUp {
-    f.write(|tx| rules::take_up_job(tx, &f.world(), who, &job.id, &Terms::new(TTL), how)).unwrap()
-}
-
-pub(super) fn one_at_a_time_coordinates_a_job_and_the_dead_do_not(fresh: &dyn Fn() -> Fixture) {
-    let f = fresh();
-    let (made, _) = start(&f, &definition(1));
-    let (bob, cid) = (f.worker("bob", 8), f.worker("cid", 9));
-    let TakenUp::Refused(locked) = take_up(&f, &bob, &made, TakeUp::default()) else {
-        panic!("ann coordinates it");
-    };
-    let message = tenure_core::Error::Locked(locked).to_string();
-    assert!(
-        message
-            .starts_with(&format!("Resume already in progress for job {}\nLock held by: PID 7 on ", made.id))
-    );
-    assert!(
-        message.contains(" (acquired ")
-            && message.ends_with("Please wait for the other process to complete.")
-    );
-    assert!(f.read(|view| rules::is_at_work(view, &f.world(), &made)));
-    f.world.kill(7);
-    assert!(!f.read(|view| rules::is_at_work(view, &f.world(), &made)));
-    assert!(matches!(take_up(&f, &bob, &made, TakeUp::default()), TakenUp::Yours(..)));
-    assert!(matches!(take_up(&f, &cid, &made, TakeUp::default()), TakenUp::Refused(_)));
-}
-
-pub(super) fn force_takes_it_from_a_holder_that_cannot_be_judged_and_never_from_a_living_one(
-    fresh: &dyn Fn() -> Fixture,
-) {
-    let f = fresh();
-    let (made, _) = start(&f, &definition(1));
-    let force =
-        || f.write(|tx| kernel::force_unless_alive(tx, &f.world(), &made.resource(), TESTER)).unwrap();
-    let bob = f.worker("bob", 8);
-    force();
-    assert!(matches!(take_up(&f, &bob, &made, TakeUp::default()), TakenUp::Refused(_)), "ann lives");
-    f.world.kill(7);
-    let remote = f.bare("cid").with_process(f.world.remote_process(9));
-    assert!(matches!(take_up(&f, &remote, &made, TakeUp::default()), TakenUp::Yours(..)));
-    assert!(matches!(take_up(&f, &bob, &made, TakeUp::default()), TakenUp::Refused(_)), "nobody knows");
-    force();
-    assert!(matches!(take_up(&f, &bob, &made, TakeUp::default()), TakenUp::Yours(..)));
-}
-
-pub(super) fn finished_work_is_not_taken_up_and_the_dead_letters_are_when_asked_for(
-    fresh: &dyn Fn() -> Fixture,
-) {
-    let f = fresh();
-    let (made, lease) = start(&f, &stopping(2, OnFailure::Dlq));
-    let ann = f.worker("ann", 7);
-    let (first, second) = (take(&f, &ann, &made), take(&f, &ann, &made));
-    succeed(&f, &first);
-    assert_eq!(finish(&f, &second, BROKEN).unwrap().job.state, JobState::Failed);
-    f.write(|tx| kernel::release_resource(tx, &f.world(), &lease, EndReason::Released)).unwrap();
-    let bob = f.worker("bob", 8);
-    let TakenUp::Finished(over) = take_up(&f, &bob, &made, TakeUp::default()) else { panic!("it is over") };
-    assert_eq!(over.state, JobState::Failed);
-    assert_eq!(f.read(|view| view.open_lease(&made.resource())), None, "nothing stays held");
-    let again = TakeUp { retry_failed: true };
-    let TakenUp::Yours(open, lease) = take_up(&f, &bob, &made, again) else { panic!("one is to be tried") };
-    assert_eq!((open.state, open.counts.pending, open.counts.succeeded), (JobState::Open, 1, 1));
-    let retried = take(&f, &bob, &made);
-    assert_eq!((retried.item.number, retried.item.failures), (2, 0));
-    assert_eq!(succeed(&f, &retried).job.state, JobState::Completed);
-    f.write(|tx| kernel::release_resource(tx, &f.world(), &lease, EndReason::Released)).unwrap();
-    assert!(matches!(take_up(&f, &bob, &made, again), TakenUp::Finished(_)));
-}
-
-pub(super) fn a_stopped_job_goes_on_with_what_it_had_left(fresh: &dyn Fn() -> Fixture) {
-    let f = fresh();
-    let (made, lease) = start(&f, &stopping(2, OnFailure::Stop));
-    let ann = f.worker("ann", 7);
-    let grant = take(&f, &ann, &made);
-    assert_eq!(finish(&f, &grant, BROKEN).unwrap().job.state, JobState::Failed);
-    f.write(|tx| kernel::release_resource(tx, &f.world(), &lease, EndReason::Released)).unwrap();
-    let TakenUp::Yours(open, _) = take_up(&f, &ann, &made, TakeUp::default()) else { panic!("one is left") };
-    assert_eq!((open.counts.pending, open.counts.failed), (1, 1), "the dead letter stays one");
-}
-
-pub(super) fn a_cancelled_job_takes_its_items_from_the_workers(fresh: &dyn Fn() -> Fixture) {
-    let f = fresh();
-    let (made, lease) = start(&f, &definition(2));
-    let bob = f.worker("bob", 8);
-    let grant = take(&f, &bob, &made);
-    let cancelled = f.write(|tx| rules::cancel_job(tx, &f.world(), &lease)).unwrap();
-    assert_eq!((cancelled.state, cancelled.counts.pending), (JobState::Cancelled, 2));
-    assert_eq!(refused(finish(&f, &grant, ItemOutcome::Succeeded)), ErrorCode::LeaseLost);
-    assert!(matches!(next(&f, &bob, &made), NextItem::Over(JobState::Cancelled)));
-    let again = TakeUp { retry_failed: true };
-    assert!(matches!(take_up(&f, &bob, &made, again), TakenUp::Finished(_)));
-}
-
-pub(super) fn whoever_lost_the_job_writes_nothing_in_its_name(fresh: &dyn Fn() -> Fixture) {
-    let f = fresh();
-    let (made, lease) = start(&f, &definition(1));
-    f.clock.advance(TTL);
-    assert!(matches!(take_up(&f, &f.worker("bob", 8), &made, TakeUp::default()), TakenUp::Yours(..)));
-    let more = f.write(|tx| rules::load_items(tx, &f.world(), &lease, 2, &["2".to_owned()]));
-    assert_eq!(refused(more), ErrorCode::LeaseLost);
-    let changed = f.write(|tx| rules::change_definition(tx, &f.world(), &lease, &definition(9), &[]));
-    assert_eq!(refused(changed), ErrorCode::LeaseLost);
-    assert_eq!(refused(f.write(|tx| rules::cancel_job(tx, &f.world(), &lease))), ErrorCode::LeaseLost);
-    assert_eq!(job(&f, &made.id).definition, definition(1));
 }

@@ -1,6 +1,7 @@
 //! What every store must do, as a list of cases: each gets a way to make fresh fixtures and panics if it is not served.
 
 mod attempts;
+mod coordinating;
 mod counters;
 mod examining;
 mod finishing;
@@ -195,6 +196,8 @@ pub fn cases() -> Vec<(&'static str, Case)> {
             what_would_fail_the_same_way_again_is_not_tried_again,
             what_becomes_of_a_failure_is_the_jobs_choice,
             an_interrupted_item_is_the_next_one_and_not_counted,
+        }
+        coordinating {
             one_at_a_time_coordinates_a_job_and_the_dead_do_not,
             force_takes_it_from_a_holder_that_cannot_be_judged_and_never_from_a_living_one,
             finished_work_is_not_taken_up_and_the_dead_letters_are_when_asked_for,

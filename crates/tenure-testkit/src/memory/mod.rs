@@ -49,10 +49,6 @@ impl MemoryStore {
         self.state.lock().unwrap().clone()
     }
 
-    pub fn into_state(self) -> State {
-        self.state.into_inner().unwrap()
-    }
-
     pub fn rings(&self) -> Rings {
         Arc::clone(&self.rings)
     }

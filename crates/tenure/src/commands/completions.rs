@@ -1,9 +1,9 @@
 //! `tenure completions`: for the shell, made from the same definitions as the help.
 
-use clap::CommandFactory;
+use clap::{Args as _, Command, CommandFactory};
 
 use crate::app::App;
-use crate::cli::Cli;
+use crate::cli::{Cli, Global};
 use crate::printer::CommandName;
 
 /// Print completions for a shell
@@ -17,7 +17,15 @@ pub(crate) struct Args {
 
 pub(crate) fn run(app: &mut App<'_>, args: Args) {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "tenure", &mut script);
+    clap_complete::generate(args.shell, &mut shown(), "tenure", &mut script);
     let name = CommandName { command: "completions", subcommand: None };
     app.printer.raw(name, "script", &String::from_utf8_lossy(&script));
+}
+
+/// Without what tenure calls itself, which some shells would offer all the same.
+fn shown() -> Command {
+    let whole = Cli::command();
+    let shown = whole.get_subcommands().filter(|sub| !sub.is_hide_set()).cloned();
+    let top = Command::new("tenure").version(env!("CARGO_PKG_VERSION")).disable_help_subcommand(true);
+    Global::augment_args(top).subcommands(shown)
 }

@@ -7,7 +7,7 @@ use crate::answer::Answer;
 use crate::app::App;
 use crate::cli::Cli;
 use crate::printer::CommandName;
-use crate::report::Outcome;
+use crate::report::{Outcome, Report};
 
 /// Print the manual page of tenure or of one of its commands
 ///
@@ -24,13 +24,17 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
     let mut name = "tenure".to_owned();
     for word in &args.words {
         let found = command.find_subcommand(word).cloned();
-        command = found.ok_or_else(|| Error::invalid(format!("there is no command {name} {word}")))?;
+        command = found.ok_or_else(|| {
+            Report::usage(format!("there is no command {name} {word}"))
+                .hint("see which there are", format!("{name} --help"))
+        })?;
         name = format!("{name} {}", command.get_name());
     }
     let mut page = Vec::new();
     let title = name.replace(' ', "-");
     clap_mangen::Man::new(command.bin_name(name))
         .title(title)
+        .source(concat!("tenure ", env!("CARGO_PKG_VERSION")))
         .render(&mut page)
         .map_err(|e| Error::General(format!("the manual page could not be made: {e}")))?;
     let name = CommandName { command: "man", subcommand: None };

@@ -6,6 +6,7 @@ use crate::cli::Command;
 use crate::report::Outcome;
 
 pub(crate) mod agents;
+pub(crate) mod bench;
 pub(crate) mod claude_hook;
 pub(crate) mod completions;
 pub(crate) mod config;
@@ -24,6 +25,7 @@ pub(crate) mod man;
 #[cfg(feature = "serve")]
 pub(crate) mod mcp;
 pub(crate) mod msg;
+mod newest;
 pub(crate) mod prime;
 pub(crate) mod projects;
 pub(crate) mod resume;
@@ -68,6 +70,7 @@ pub(crate) fn dispatch(app: &mut App<'_>, command: Option<Command>) -> Outcome<O
         Some(Command::Mcp(args)) => return mcp::run(app, args),
         Some(Command::Setup(args)) => setup::run(app, args)?,
         Some(Command::Store(args)) => store::run(app, args)?,
+        Some(Command::Bench(args)) => bench::run(app, args)?,
         Some(Command::Completions(args)) => {
             completions::run(app, args);
             return Ok(None);

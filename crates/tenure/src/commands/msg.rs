@@ -189,7 +189,8 @@ pub(crate) fn acknowledge_all(open: &Open<'_>, ids: &[i64], by: &str) -> tenure_
 fn read_filter(app: &App<'_>, open: &Open<'_>, filter: &Filter) -> Outcome<MessageFilter> {
     let identity = app.identity(&filter.who)?;
     if filter.mine && !identity.is_named() {
-        return Err(Report::usage("--mine needs to know who you are: give --agent ID, or set TENURE_AGENT"));
+        return Err(Report::usage("--mine needs to know who you are: give --agent ID, or set TENURE_AGENT")
+            .hint("become somebody", "tenure agents join"));
     }
     let task = filter.task.as_deref().map(|t| open.resolve(t)).transpose()?;
     Ok(MessageFilter {

@@ -53,7 +53,8 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let open = app.open()?;
     let target = target(app, &open, &to)?;
     if target.shown() == open.source.shown() {
-        return Err(Report::usage(format!("the rows are in {} already", target.shown())));
+        return Err(Report::usage(format!("the rows are in {} already", target.shown()))
+            .hint("see what says so", "tenure config show"));
     }
     let lapsed = lapsed_leases(&open)?;
     let mut counts = Map::new();

@@ -31,19 +31,3 @@ fn the_version_is_told() {
     assert_eq!(env.ok(&["--version"]).out, version);
     assert_eq!(env.json(&["--version"]).data()["version"], version);
 }
-
-#[test]
-fn completions_and_manual_pages_come_from_the_same_definitions() {
-    let env = TestEnv::new();
-    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        let ran = env.ok(&["completions", shell]);
-        assert!(ran.out.contains("tenure"), "{shell}");
-        assert_eq!(env.json(&["completions", shell]).data()["script"], ran.out.as_str());
-    }
-    insta::assert_snapshot!("unknown_shell", env.run(&["completions", "tcsh"]));
-    let page = env.ok(&["man", "tasks", "claim"]);
-    assert!(page.out.starts_with(".ie") || page.out.contains(".TH"), "{page}");
-    assert!(page.out.contains("tenure"), "{page}");
-    assert_eq!(env.json(&["man", "task", "claim"]).data()["page"], page.out.as_str());
-    insta::assert_snapshot!("unknown_page", env.run(&["man", "tasks", "steal"]));
-}

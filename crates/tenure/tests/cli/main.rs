@@ -9,13 +9,16 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod examples;
 mod story;
 mod work_rows;
 
 mod agents;
 mod bad_store;
 mod bad_text;
+mod bench;
 mod claude_session;
+mod completions;
 mod config;
 mod demo;
 mod discovery;
@@ -29,6 +32,7 @@ mod hooks;
 mod init;
 mod jobs;
 mod locks;
+mod man;
 mod msg;
 mod permissions;
 mod prime;

@@ -1,9 +1,10 @@
 //! The documents cannot rot: every command line in them is run, every command named in them is one that the parser knows,
 //! and the list of commands is the parser's own.
 
-#![expect(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a failed expectation is a failed test")]
 
 mod commands;
+mod contract;
 mod page;
 mod play;
 
@@ -23,6 +24,11 @@ fn documents() -> Vec<PathBuf> {
     found.push(root().join("README.md"));
     found.sort();
     found
+}
+
+/// A page that explains, which neither the list of commands nor the README is.
+fn is_guide(path: &Path) -> bool {
+    !["README.md", "commands.md"].contains(&name(path).as_str())
 }
 
 fn name(path: &Path) -> String {

@@ -42,8 +42,19 @@ pub(crate) fn steps(text: &str) -> Vec<Step> {
     steps
 }
 
+/// Everything that is shown as code: inline, and line by line in blocks that are typed into a shell.
+pub(crate) fn code(text: &str) -> Vec<String> {
+    let typed = steps(text).into_iter().filter(|step| step.shown).map(|step| step.command);
+    typed.chain(spans(text)).collect()
+}
+
 /// Inline code that begins with `tenure `.
 pub(crate) fn named_commands(text: &str) -> Vec<String> {
+    spans(text).into_iter().filter(|span| span.starts_with("tenure ") && !span.contains('…')).collect()
+}
+
+/// Inline code.
+fn spans(text: &str) -> Vec<String> {
     let mut in_block = false;
     let mut prose = String::new();
     for line in text.lines() {
@@ -54,8 +65,7 @@ pub(crate) fn named_commands(text: &str) -> Vec<String> {
             prose.push(' ');
         }
     }
-    let spans = prose.split('`').skip(1).step_by(2);
-    spans.filter(|span| span.starts_with("tenure ") && !span.contains('…')).map(str::to_owned).collect()
+    prose.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
 /// Words of the first command, as a shell would split them.

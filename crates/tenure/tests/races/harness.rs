@@ -133,11 +133,7 @@ impl Project {
 
     /// Runs with `--json` and gives `data`; anything but success fails the test.
     pub(crate) fn ok(&self, args: &[&str]) -> Value {
-        let mut all = vec!["--json"];
-        all.extend(args);
-        let answer = self.run(&all);
-        assert_eq!(answer.code, Some(0), "{args:?}: {answer:?}");
-        answer.json()["data"].clone()
+        self.run(&[&["--json"], args].concat()).data()
     }
 
     /// Adds `count` tasks with the keys `PREFIX1` … and gives those keys.
@@ -263,6 +259,12 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
+    /// The data of a command that has succeeded.
+    pub(crate) fn data(&self) -> Value {
+        assert_eq!(self.code, Some(0), "{self:?}");
+        self.json()["data"].clone()
+    }
+
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.out).unwrap_or_else(|e| panic!("{e}: {self:?}"))
     }
@@ -368,45 +370,4 @@ pub(crate) fn contest(project: &Project, commands: Vec<Command>) -> Vec<Answer> 
     let running: Vec<Running> = commands.into_iter().map(Running::start).collect();
     drop(gate);
     running.into_iter().map(Running::end).collect()
-}
-
-/// Random numbers that a seed repeats (splitmix64).
-#[derive(Debug, Clone)]
-pub(crate) struct Dice(u64);
-
-impl Dice {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    pub(crate) fn roll(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        self.roll() % bound
-    }
-
-    pub(crate) fn one_in(&mut self, bound: u64) -> bool {
-        self.below(bound) == 0
-    }
-
-    pub(crate) fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
-        &from[usize::try_from(self.below(from.len() as u64)).unwrap()]
-    }
-}
-
-/// `TENURE_TEST_SEED`, or one from the clock; printed, so that the run can be repeated.
-pub(crate) fn seed(of: &str) -> u64 {
-    let given = std::env::var("TENURE_TEST_SEED").ok().and_then(|text| text.parse().ok());
-    let seed = given.unwrap_or_else(|| {
-        u64::try_from(tenure_core::Clock::now(&SystemClock).as_millis()).unwrap()
-            ^ u64::from(std::process::id())
-    });
-    eprintln!("{of}: TENURE_TEST_SEED={seed}");
-    seed
 }

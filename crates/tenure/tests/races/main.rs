@@ -11,10 +11,13 @@
 )]
 
 mod checker;
+mod dice;
 mod fenced;
 mod harness;
+mod history;
 mod nemesis;
 mod scale;
 mod waiting;
+mod watcher;
 mod winner;
 mod writers;

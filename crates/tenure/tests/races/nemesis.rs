@@ -7,19 +7,16 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
-use tenure_core::store::EventFilter;
-use tenure_core::{Clock, SystemClock};
 
-use crate::checker::{Deed, Event, History, Look, Place, faults};
-use crate::harness::{Answer, Dice, HANG, Project, Running, full_or, seed};
+use crate::checker::faults;
+use crate::dice::{Dice, seed};
+use crate::harness::{Answer, HANG, Project, Running, full_or};
+use crate::history::{Deed, Event, History};
+use crate::watcher::{Enough, now, watch};
 
 const WORKERS: u64 = 32;
 const TASKS: usize = 50;
 const TICKET_LIFE: i64 = 3000;
-
-fn now() -> i64 {
-    SystemClock.now().as_millis()
-}
 
 /// What a worker may do next. One line for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -257,42 +254,6 @@ impl Worker<'_> {
                 }
             }
         }
-    }
-}
-
-/// Looks at the lines again and again until told to stop, and keeps each look that saw something new.
-fn watch(project: &Project, stop: &AtomicBool) -> Vec<Look> {
-    let store = project.store();
-    let last = EventFilter { last: true, limit: 1, ..EventFilter::default() };
-    let mut looks: Vec<Look> = Vec::new();
-    while !stop.load(Ordering::SeqCst) {
-        let look = store.read(|view| {
-            let seq = view.events(&last)?.first().map_or(0, |event| event.seq);
-            let tickets = view.all_tickets()?.into_iter().map(|ticket| Place {
-                number: ticket.number,
-                resource: ticket.resource.to_string(),
-                holder: ticket.holder.id,
-                pid: ticket.process.process.pid,
-                refreshed: ticket.refreshed_at.as_millis(),
-            });
-            Ok((seq, tickets.collect::<Vec<Place>>()))
-        });
-        // A server that is down for the moment shows nothing.
-        let Ok((seq, places)) = look else { continue };
-        if looks.last().is_none_or(|last| last.seq != seq || last.places != places) {
-            looks.push(Look { at: now(), seq, places });
-        }
-        std::thread::sleep(Duration::from_millis(2));
-    }
-    looks
-}
-
-/// Ends the watching also when the storm fails, or the failure would never be heard.
-struct Enough<'a>(&'a AtomicBool);
-
-impl Drop for Enough<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::SeqCst);
     }
 }
 

@@ -7,7 +7,8 @@ use std::time::Duration;
 use tenure_testkit::postgres::Cluster;
 use tenure_testkit::proxy::{Cut, Proxy};
 
-use crate::harness::{Project, full_or, seed};
+use crate::dice::seed;
+use crate::harness::{Project, full_or};
 use crate::nemesis::{CONFIG, blow};
 
 #[test]

@@ -9,8 +9,10 @@
 
 mod checker;
 mod copying;
+mod dice;
 mod fenced;
 mod harness;
+mod history;
 mod hosts;
 mod injection;
 mod nemesis;
@@ -18,5 +20,6 @@ mod outage;
 mod restart;
 mod skew;
 mod waiting;
+mod watcher;
 mod winner;
 mod writers;

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::harness::{Answer, Dice, Project, Running, full_or, seed};
+use crate::dice::{Dice, seed};
+use crate::harness::{Answer, Project, Running, full_or};
 
 #[test]
 fn forty_processes_make_one_project_and_add_forty_tasks() {

@@ -118,3 +118,24 @@ fn an_agent_that_prints_now_and_then_is_not_hung() {
     assert_eq!(project.work(&[]).code, Some(0));
     assert_eq!(project.status("A"), "completed");
 }
+
+#[test]
+fn runners_that_ended_longer_ago_than_logs_are_kept_are_forgotten() {
+    let project = Project::with("runners: {preset: pretend, logRetention: 1d}");
+    project.work(&[]);
+    let directory = rusqlite::Connection::open(project.tenure_home().join("tenure.db")).unwrap();
+    let ended = || -> Vec<String> {
+        let ended = project.ok(&["runners", "list", "--ended", "10"])["runners"].clone();
+        ended.as_array().unwrap().iter().map(|runner| runner["id"].as_str().unwrap().to_owned()).collect()
+    };
+    let [old] = ended().try_into().unwrap();
+    project.work(&[]);
+    assert_eq!(ended().len(), 2, "a day has not passed");
+    let days = 86_400_000 * 2;
+    directory
+        .execute("UPDATE known_runners SET completed_at = completed_at - ?1 WHERE id = ?2", (days, &old))
+        .unwrap();
+    project.work(&[]);
+    let left = ended();
+    assert!(left.len() == 2 && !left.contains(&old), "{old} is in {left:?}");
+}

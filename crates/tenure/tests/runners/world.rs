@@ -103,17 +103,8 @@ impl Project {
     }
 
     pub(crate) fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
-        command
-            .args(args)
-            .env_clear()
-            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-            .env("HOME", self.at("h"))
-            .env("TENURE_HOME", self.tenure_home())
-            .env("XDG_RUNTIME_DIR", self.at("r"))
-            .env("USER", "tester")
-            .current_dir(&self.root)
-            .stdin(Stdio::null());
+        let mut command = tenure(args, self.folder.path());
+        command.env("TENURE_HOME", self.tenure_home()).current_dir(&self.root);
         command
     }
 
@@ -127,11 +118,7 @@ impl Project {
 
     /// Runs with `--json` and gives `data`; anything but success fails the test.
     pub(crate) fn ok(&self, args: &[&str]) -> Value {
-        let mut all = vec!["--json"];
-        all.extend(args);
-        let answer = self.run(&all);
-        assert_eq!(answer.code, Some(0), "{args:?}: {answer:?}");
-        answer.json()["data"].clone()
+        self.run(&[&["--json"], args].concat()).data()
     }
 
     /// A task whose agent takes these steps.
@@ -257,6 +244,20 @@ pub(crate) fn until(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
+/// The real program with next to nothing in its environment: its home is `h` in this folder, its sockets are in `r`.
+pub(crate) fn tenure(args: &[&str], folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
+    command
+        .args(args)
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        .env("HOME", folder.join("h"))
+        .env("XDG_RUNTIME_DIR", folder.join("r"))
+        .env("USER", "tester")
+        .stdin(Stdio::null());
+    command
+}
+
 #[derive(Debug)]
 pub(crate) struct Answer {
     /// None if a signal ended it.
@@ -266,6 +267,12 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
+    /// The data of a command that has succeeded.
+    pub(crate) fn data(&self) -> Value {
+        assert_eq!(self.code, Some(0), "{self:?}");
+        self.json()["data"].clone()
+    }
+
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.out).unwrap_or_else(|e| panic!("{e}: {self:?}"))
     }

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::processes;
-use crate::world::{Answer, Running, until};
+use crate::world::{Answer, Running, tenure, until};
 
 /// A `crontab` that keeps its text in a file beside it and otherwise behaves like Debian's. Nobody's real one is ever read.
 const CRONTAB: &str = r#"#!/bin/sh
@@ -87,17 +87,8 @@ impl Machine {
     }
 
     pub(crate) fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
-        command
-            .args(args)
-            .env_clear()
-            .env("PATH", self.search_path())
-            .env("HOME", self.path("h"))
-            .env("TENURE_HOME", self.home())
-            .env("XDG_RUNTIME_DIR", self.path("r"))
-            .env("USER", "tester")
-            .current_dir(&self.at)
-            .stdin(Stdio::null());
+        let mut command = tenure(args, &self.at);
+        command.env("PATH", self.search_path()).env("TENURE_HOME", self.home()).current_dir(&self.at);
         command
     }
 
@@ -115,11 +106,7 @@ impl Machine {
 
     /// Runs with `--json` and gives `data`; anything but success fails the test.
     pub(crate) fn ok(&self, args: &[&str]) -> Value {
-        let mut all = vec!["--json"];
-        all.extend(args);
-        let answer = self.run(&all);
-        assert_eq!(answer.code, Some(0), "{args:?}: {answer:?}");
-        answer.json()["data"].clone()
+        self.run(&[&["--json"], args].concat()).data()
     }
 
     /// One wake-up: what it decided for each project, by the name of its folder, and why.
@@ -195,11 +182,7 @@ impl Project<'_> {
     }
 
     pub(crate) fn ok(&self, args: &[&str]) -> Value {
-        let mut all = vec!["--json"];
-        all.extend(args);
-        let answer = self.run(&all);
-        assert_eq!(answer.code, Some(0), "{args:?}: {answer:?}");
-        answer.json()["data"].clone()
+        self.run(&[&["--json"], args].concat()).data()
     }
 
     /// A task whose agent takes these steps.

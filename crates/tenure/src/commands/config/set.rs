@@ -69,7 +69,8 @@ fn answer(
 ) -> Outcome<Answer> {
     let found = effective.get(key).map_err(|e| Report::config(&e, None))?;
     let Found::Setting(entry) = &found else {
-        return Err(Report::usage(format!("{key} is a group of settings; name one of its keys")));
+        return Err(Report::usage(format!("{key} is a group of settings; name one of its keys"))
+            .hint("see its keys", format!("tenure config get {key}")));
     };
     let mut text = Text::new();
     if changed {

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
+use tenure_core::ErrorCode;
 use tenure_core::config::{Config, Document, Layer, Layers};
-use tenure_core::{Error, ErrorCode};
 
 use super::{place, resolved};
 use crate::answer::Answer;
@@ -48,7 +48,8 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
 /// The file by itself, on top of the defaults.
 pub(super) fn alone(path: &std::path::Path, shown: &str) -> Outcome<()> {
     let text = std::fs::read(path).map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => Report::from(Error::invalid(format!("there is no file {shown}"))),
+        std::io::ErrorKind::NotFound => Report::usage(format!("there is no file {shown}"))
+            .hint("see which files count", "tenure config path"),
         _ => Report::io(&error, ErrorCode::Config, "read", path),
     })?;
     let text = String::from_utf8(text)

@@ -40,7 +40,8 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
     if app.global.dry_run {
         return Err(Report::usage(
             "the demo writes, if only to a temporary folder; it goes without --dry-run",
-        ));
+        )
+        .hint("see it", "tenure demo"));
     }
     let mut stage = Stage::build(app, args.keep)?;
     let seen = play::all(&mut stage)?;
@@ -52,7 +53,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
         "checks": checks.iter().map(Check::to_json).collect::<Vec<Value>>(),
         "handOffMs": seen.hand_off_ms,
         "takeoverMs": seen.takeover_ms,
-        "folder": args.keep.then(|| stage.root()),
+        "folder": args.keep.then(|| stage.scratch.root()),
     });
     let mut text = Text::new();
     text.blank();
@@ -66,7 +67,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
     let failed = checks.iter().any(|check| !check.holds);
     let answer = Answer::new(data, text).exit(u8::from(failed));
     Ok(Some(if args.keep {
-        answer.hint("look around", format!("tenure -C {} status", stage.root().display()))
+        answer.hint("look around", format!("tenure -C {} status", stage.scratch.root().display()))
     } else {
         answer
     }))

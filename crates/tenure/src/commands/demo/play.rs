@@ -2,18 +2,17 @@
 
 use std::time::Duration;
 
+use tenure_core::Timestamp;
 use tenure_core::event::{Event, EventKind};
 use tenure_core::id::Fence;
 use tenure_core::store::{LeaseFilter, Store};
 use tenure_core::task::TaskStatus;
-use tenure_core::{ErrorCode, Timestamp};
 use tenure_lock::{Liveness, ProcessIdentity};
 
 use super::checks::Check;
 use super::pretend::description;
 use super::stage::{LONG, Stage};
-use crate::project;
-use crate::report::{Outcome, Report};
+use crate::report::Outcome;
 use crate::text::Style;
 
 pub(super) struct Seen {
@@ -55,15 +54,13 @@ pub(super) fn all(stage: &mut Stage<'_, '_>) -> Outcome<Seen> {
 fn prepare(stage: &mut Stage<'_, '_>) -> Outcome<()> {
     stage.scene("A project with two sections");
     stage.typed(&["init", "--name", "demo"])?;
-    let binary = serde_json::Value::from(stage.binary().to_string_lossy());
+    let binary = serde_json::Value::from(stage.scratch.binary().to_string_lossy());
     let config = format!(
         "runners: {{preset: pretend, maxConcurrent: 2, heartbeatInterval: 500ms, staleTimeout: 5s, killGrace: 1s}}\n\
          locking: {{pollInterval: 500ms, taskTimeout: 10s, sectionTimeout: 10s}}\n\
          presets: {{pretend: {{command: [{binary}, demo, --pretend]}}}}\n"
     );
-    let path = stage.root().join(project::FOLDER).join("config.yaml");
-    let written = std::fs::read_to_string(&path).and_then(|old| std::fs::write(&path, old + &config));
-    written.map_err(|e| Report::new(ErrorCode::General, format!("cannot write {}: {e}", path.display())))?;
+    stage.scratch.configure(&config)?;
     for section in ["Backend", "Frontend"] {
         let added = stage.typed(&["sections", "add", section])?;
         stage.call(&added.answer["data"]["section"]["id"], format!("section {section}"));

@@ -2,25 +2,24 @@
 
 use std::collections::BTreeMap;
 use std::io::Read;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use tenure_core::Timestamp;
 use tenure_core::event::{Event, EventKind};
 use tenure_core::id::TaskId;
 use tenure_core::lease::{Attempt, Resource};
 use tenure_core::store::{EventFilter, Store};
 use tenure_core::task::TaskStatus;
-use tenure_core::{ErrorCode, Timestamp};
 use tenure_sqlite::SqliteStore;
 
 use super::pretend;
 use crate::app::App;
 use crate::interrupt::Interrupts;
-use crate::project;
 use crate::report::{Outcome, Report};
+use crate::scratch::{Scratch, cannot_run};
 use crate::text::{Style, Text};
 
 /// What has not happened by then will not.
@@ -29,9 +28,7 @@ const GLANCE: Duration = Duration::from_millis(30);
 
 pub(super) struct Stage<'s, 'a> {
     app: &'s mut App<'a>,
-    binary: PathBuf,
-    folder: PathBuf,
-    keep: bool,
+    pub(super) scratch: Scratch,
     interrupts: Interrupts,
     begun: Instant,
     children: Vec<Child>,
@@ -49,19 +46,10 @@ pub(super) struct Ran {
 
 impl<'s, 'a> Stage<'s, 'a> {
     pub(super) fn build(app: &'s mut App<'a>, keep: bool) -> Outcome<Self> {
-        let name = format!("tenure-demo-{}", app.env.ids.hex8().to_lowercase());
-        let folder = std::env::temp_dir().join(name);
-        let failed = |e: std::io::Error| {
-            Report::new(ErrorCode::General, format!("cannot make {}: {e}", folder.display()))
-        };
-        std::fs::create_dir_all(folder.join("project")).map_err(failed)?;
-        let folder = folder.canonicalize().map_err(failed)?;
-        let binary = crate::own_binary().map_err(failed)?;
+        let scratch = Scratch::new(app.env, "demo")?.kept(keep);
         Ok(Self {
             app,
-            binary,
-            folder,
-            keep,
+            scratch,
             interrupts: Interrupts::listen()?,
             begun: Instant::now(),
             children: Vec::new(),
@@ -71,17 +59,8 @@ impl<'s, 'a> Stage<'s, 'a> {
         })
     }
 
-    pub(super) fn root(&self) -> PathBuf {
-        self.folder.join("project")
-    }
-
-    pub(super) fn binary(&self) -> &Path {
-        &self.binary
-    }
-
     pub(super) fn store(&self) -> Outcome<SqliteStore> {
-        let path = self.root().join(project::FOLDER).join(project::DATABASE);
-        Ok(SqliteStore::open(&path, self.app.store_options())?)
+        self.scratch.store(self.app.store_options())
     }
 
     pub(super) fn now(&self) -> Timestamp {
@@ -132,25 +111,10 @@ impl<'s, 'a> Stage<'s, 'a> {
 
     // ---- what is done ----
 
-    fn command(&self, words: &[&str]) -> Command {
-        let mut command = Command::new(&self.binary);
-        let foreign = |name: &std::ffi::OsStr| !name.to_string_lossy().starts_with("TENURE_");
-        command
-            .args(words)
-            .env_clear()
-            .envs(self.app.env.vars.iter().filter(|(name, _)| foreign(name)))
-            .env("TENURE_HOME", self.folder.join("home"))
-            .current_dir(self.root())
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        command
-    }
-
     /// Starts a command that stays, and shows it.
     pub(super) fn start(&mut self, words: &[&str]) -> Outcome<u32> {
         self.show_typed(words, " &");
-        let child = self.command(words).spawn().map_err(cannot_run)?;
+        let child = self.scratch.command(words).spawn().map_err(cannot_run)?;
         let pid = child.id();
         self.children.push(child);
         Ok(pid)
@@ -169,7 +133,7 @@ impl<'s, 'a> Stage<'s, 'a> {
     }
 
     pub(super) fn quietly(&mut self, words: &[&str]) -> Outcome<Ran> {
-        let mut command = self.command(words);
+        let mut command = self.scratch.command(words);
         let mut child = command.arg("--json").stdout(Stdio::piped()).spawn().map_err(cannot_run)?;
         let mut printed = String::new();
         if let Some(mut out) = child.stdout.take() {
@@ -247,7 +211,7 @@ impl<'s, 'a> Stage<'s, 'a> {
         let Some(id) = self.names.iter().find(|(_, name)| *name == key).map(|(id, _)| TaskId::new(id)) else {
             return Ok(None);
         };
-        let tried = self.root().join(pretend::mark(id.as_str().as_ref()));
+        let tried = self.scratch.root().join(pretend::mark(id.as_str().as_ref()));
         let deadline = Instant::now() + LONG;
         while Instant::now() < deadline {
             let newest = store.read(|view| view.attempts(&Resource::task(&id)))?.into_iter().next();
@@ -309,7 +273,7 @@ impl<'s, 'a> Stage<'s, 'a> {
 
     // ---- the end ----
 
-    /// Ends what still runs, and takes the folder away unless it was asked for.
+    /// Ends what still runs.
     pub(super) fn close(&mut self) {
         self.clear_progress();
         for child in &self.children {
@@ -322,9 +286,6 @@ impl<'s, 'a> Stage<'s, 'a> {
             }
             let _ = child.kill();
             let _ = child.wait();
-        }
-        if !self.keep {
-            let _ = std::fs::remove_dir_all(&self.folder);
         }
     }
 }
@@ -339,8 +300,4 @@ fn signal(pid: u32, signal: Signal) {
     if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
         let _ = kill_process(pid, signal);
     }
-}
-
-fn cannot_run(e: std::io::Error) -> Report {
-    Report::new(ErrorCode::General, format!("cannot run a command: {e}"))
 }

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
+use tenure_core::Error;
 use tenure_core::lease::AttemptState;
-use tenure_core::{Error, ErrorCode};
 use tenure_lock::{ExclusiveError, ExclusiveLock, Liveness};
 
 use super::{describe, failed, folder, object};
@@ -128,7 +128,7 @@ fn until(
         }
         interrupts.wait(PULSE.min(left));
         if let Some(code) = interrupts.caught() {
-            return Err(Report { exit: Some(code), ..Report::new(ErrorCode::General, "interrupted") });
+            return Err(Report::interrupted(code));
         }
     }
 }

@@ -50,7 +50,8 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         Ok(Release::NotThere) => Err(nothing()),
         Ok(Release::NotOurs(lock)) if args.force => match lock.release(&folder).map_err(failed)? {
             Release::NotOurs(_) => {
-                Err(Report::new(ErrorCode::General, "the lock has changed hands meanwhile"))
+                Err(Report::new(ErrorCode::General, "the lock has changed hands meanwhile")
+                    .hint("see who has it", "tenure exclusive status"))
             }
             _ => {
                 text.line(format!("Took the project from {}", describe(&lock)));

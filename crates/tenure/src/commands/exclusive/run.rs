@@ -38,7 +38,8 @@ pub(crate) struct Args {
 
 pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     if app.global.dry_run {
-        return Err(Report::usage("a command cannot be run dry; --dry-run goes with `exclusive acquire`"));
+        return Err(Report::usage("a command cannot be run dry; --dry-run goes with `exclusive acquire`")
+            .hint("see if the project is free", "tenure exclusive status"));
     }
     let folder = folder(app)?;
     let lock = ExclusiveLock::new(&args.holder, env!("CARGO_PKG_VERSION"));

@@ -86,11 +86,15 @@ fn read_task(app: &App<'_>, open: &Open<'_>, reference: &str, who: &Who) -> Outc
 fn happened(app: &App<'_>, open: &Open<'_>, event: HookEvent, task: Option<&Task>) -> Outcome<Happening> {
     let (now, judge) = (app.env.clock.now(), app.env.judge.as_ref());
     let happening = Happening::new(event, now);
-    let missing = || Report::usage(format!("{event} happens to a task: say which with --task"));
+    let missing = || {
+        Report::usage(format!("{event} happens to a task: say which with --task"))
+            .hint("see all tasks", "tenure tasks list --status all")
+    };
     match event {
         HookEvent::ProjectCompleted => Ok(happening),
         HookEvent::RunnerStarted | HookEvent::RunnerStopped | HookEvent::RunnerFailed => {
-            Err(Report::usage(format!("{event} comes from a runner; to try a hook use `tenure hooks test`")))
+            Err(Report::usage(format!("{event} comes from a runner; to try a hook use `tenure hooks test`"))
+                .hint("see all hooks", "tenure hooks list"))
         }
         HookEvent::SectionCompleted => {
             let section = task.ok_or_else(missing)?.section.as_ref();

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::view::{self, short, style};
 use crate::answer::Answer;
 use crate::app::App;
+use crate::commands::newest::Newest;
 use crate::report::Outcome;
 use crate::text::{Style, Table, Text};
 
@@ -14,23 +15,16 @@ const DEAD_LETTERS: u64 = 10;
 /// List jobs, the newest first
 ///
 /// Example: tenure jobs list --limit 5
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(crate) struct Args {
-    /// At most so many
-    #[arg(long, value_name = "N", default_value_t = 20)]
-    limit: u64,
-}
-
-impl Default for Args {
-    fn default() -> Self {
-        Self { limit: 20 }
-    }
+    #[command(flatten)]
+    newest: Newest,
 }
 
 pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let open = app.open()?;
     let (found, total) = open.read(|view| {
-        let (jobs, total) = view.jobs(args.limit)?;
+        let (jobs, total) = view.jobs(args.newest.limit)?;
         let mut found = Vec::new();
         for job in jobs {
             let (status, object) = view::whole(view, &open, &job, DEAD_LETTERS)?;

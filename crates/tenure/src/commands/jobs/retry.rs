@@ -4,6 +4,7 @@ use tenure_core::job::JobState;
 use tenure_core::reference;
 
 use super::take_up::{self, Wish};
+use super::view::short;
 use crate::answer::Answer;
 use crate::app::App;
 use crate::report::{Outcome, Report};
@@ -24,7 +25,8 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
     let open = app.open()?;
     let job = open.read(|view| reference::job(view, &args.job))?;
     if job.state == JobState::Cancelled {
-        return Err(Report::usage(format!("job {} was cancelled", job.name)));
+        return Err(Report::usage(format!("job {} was cancelled", job.name))
+            .hint("see what it has done", format!("tenure jobs show {}", short(&job.id))));
     }
     let wish = Wish { retry_failed: true, accept_changes: args.accept_changes, ..Wish::default() };
     take_up::resume(app, &open, &job, wish)

@@ -36,7 +36,8 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         })?;
         let Some((item, history)) = found else {
             let message = format!("job {} has no item {number}", job.name);
-            return Err(Report::new(ErrorCode::JobNotFound, message));
+            return Err(Report::new(ErrorCode::JobNotFound, message)
+                .hint("see the job", format!("tenure jobs show {}", short(&job.id))));
         };
         let mut text = Text::new();
         text.styled(Style::Bold, format!("Item {number} of {}", job.name))

@@ -25,7 +25,8 @@ pub(crate) struct Args {
 
 pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     if app.global.dry_run {
-        return Err(Report::usage("items cannot be run dry; --dry-run goes with `jobs start`"));
+        return Err(Report::usage("items cannot be run dry; --dry-run goes with `jobs start`")
+            .hint("see what is left to do", format!("tenure jobs show {}", crate::shell::last(&args.job))));
     }
     let open = app.open()?;
     let job = open.read(|view| reference::job(view, &args.job))?;

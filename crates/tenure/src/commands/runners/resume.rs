@@ -36,7 +36,8 @@ pub(in crate::commands) fn resume(
     if wish.retry_failed {
         return Err(Report::usage(
             "--retry-failed is for jobs; a task that failed is reopened by `tasks retry`",
-        ));
+        )
+        .hint("see the failed tasks", "tenure tasks list --status failed"));
     }
     let orders = orders(app, open, session)?;
     let changes = session.options.changes_to(&orders.session.options);

@@ -300,8 +300,12 @@ pub(super) fn serve(
     // Before anything is held, and let go after it.
     let _gate = gate::take(app, &orders.session.id, how.force)?;
     let logs = app.env.home().unwrap_or_else(|| open.place.folder()).join("runners").join("logs");
-    sweep(&logs, open.config.runners.log_retention, app.env.clock.now());
-    sweep(&open.place.folder().join("logs"), open.config.runners.log_retention, app.env.clock.now());
+    let (kept, now) = (open.config.runners.log_retention, app.env.clock.now());
+    sweep(&logs, kept, now);
+    sweep(&open.place.folder().join("logs"), kept, now);
+    if let Ok(directory) = app.directory() {
+        let _ = directory.forget_runners(now.before(kept));
+    }
     let log =
         DaemonLog::open(&logs, std::process::id(), how.echo && !app.global.quiet, app.env.clock.clone());
     let database = open.store.file()?;

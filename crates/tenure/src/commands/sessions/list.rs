@@ -5,29 +5,23 @@ use serde_json::{Value, json};
 use super::{object, style};
 use crate::answer::Answer;
 use crate::app::App;
+use crate::commands::newest::Newest;
 use crate::report::Outcome;
 use crate::text::{Style, Table, Text};
 
 /// List sessions, the newest first
 ///
 /// Example: tenure sessions list --limit 5
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(crate) struct Args {
-    /// At most so many
-    #[arg(long, value_name = "N", default_value_t = 20)]
-    limit: u64,
-}
-
-impl Default for Args {
-    fn default() -> Self {
-        Self { limit: 20 }
-    }
+    #[command(flatten)]
+    newest: Newest,
 }
 
 pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let open = app.open()?;
     let (rows, total) = open.read(|view| {
-        let (sessions, total) = view.sessions(args.limit)?;
+        let (sessions, total) = view.sessions(args.newest.limit)?;
         let mut rows = Vec::new();
         for session in sessions {
             let (status, object) = object(view, &open, &session)?;

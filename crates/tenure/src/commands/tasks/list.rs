@@ -80,7 +80,8 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let statuses = statuses(&args.status)?;
     let identity = app.identity(&Who { agent: args.agent.clone(), fence: None })?;
     if args.mine && !identity.is_named() {
-        return Err(Report::usage("--mine needs to know who you are: give --agent ID, or set TENURE_AGENT"));
+        return Err(Report::usage("--mine needs to know who you are: give --agent ID, or set TENURE_AGENT")
+            .hint("become somebody", "tenure agents join"));
     }
     if args.global {
         return global(app, &args, &identity, statuses);

@@ -37,7 +37,8 @@ pub(crate) struct Args {
 
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     if args.wait.is_some() && !args.claim {
-        return Err(Report::usage("--wait waits for a task to take, so it needs --claim"));
+        return Err(Report::usage("--wait waits for a task to take, so it needs --claim")
+            .hint("take one", "tenure tasks next --claim --wait"));
     }
     let open = app.open()?;
     let mut identity = app.identity(&args.who)?;

@@ -52,7 +52,10 @@ pub(crate) struct Args {
 
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     if app.global.dry_run {
-        return Err(Report::usage("a command cannot be run dry; --dry-run goes with `tasks claim`"));
+        return Err(Report::usage("a command cannot be run dry; --dry-run goes with `tasks claim`").hint(
+            "see if you would get it",
+            format!("tenure tasks claim --dry-run {}", crate::shell::last(&args.task)),
+        ));
     }
     let open = app.open()?;
     let mut identity = app.identity(&args.who)?;
