@@ -38,6 +38,7 @@ pub mod task;
 pub mod text;
 pub mod wire;
 pub mod world;
+mod yaml;
 
 pub use clock::{Clock, SystemClock, Timestamp};
 pub use error::{Error, ErrorCode, Result};

@@ -3,9 +3,10 @@
 use super::error::{ConfigError, Place, Position};
 use super::keys::{self, Kind, Known};
 use super::nearest::nearest;
+use super::tree;
 use super::value::{Value, bad, describe};
 use super::wrapper::{NOTES, Unwrapped, unwrap};
-use super::yaml::{self, Content, Node};
+use crate::yaml::{Content, Node};
 
 /// The settings of one file. Every key in it is known and every value has its key's type.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -26,7 +27,7 @@ impl Document {
         if text.is_empty() {
             return Ok(Self::default());
         }
-        yaml::parse(text)?.as_ref().map_or_else(|| Ok(Self::default()), Self::from_root)
+        tree::parse(text)?.as_ref().map_or_else(|| Ok(Self::default()), Self::from_root)
     }
 
     pub(super) fn from_root(root: &Node<'_>) -> Result<Self, ConfigError> {

@@ -11,10 +11,11 @@ use super::error::{ConfigError, Place};
 use super::keys::{self, Kind, Known};
 use super::nearest::nearest;
 use super::splice::{Splices, insert_into, line_end};
+use super::tree;
 use super::value::Value;
 use super::wrapper::{NOTES, Unwrapped, unwrap};
 use super::write;
-use super::yaml::{self, Content, Entry, Node};
+use crate::yaml::{Content, Entry, Node};
 
 /// The text with `key` set to `value`, as given on a command line and typed by the key.
 pub fn set(text: &str, key: &str, value: &str) -> Result<String, ConfigError> {
@@ -61,7 +62,7 @@ struct Reading<'a> {
 impl<'a> Reading<'a> {
     fn of(text: &'a str) -> Result<Self, ConfigError> {
         let mut comments = Vec::new();
-        let root = yaml::parse_noting(text, &mut comments)?;
+        let root = tree::parse_noting(text, &mut comments)?;
         let document = root.as_ref().map_or_else(|| Ok(Document::default()), Document::from_root)?;
         Ok(Self { root, document, comments })
     }
@@ -112,7 +113,7 @@ impl Written {
             }
             // Written as given: what a hook leaves out stays left out.
             (Kind::Hooks, _) => {
-                let json = yaml::parse(given)?.as_ref().map(write::json_of).unwrap_or_default();
+                let json = tree::parse(given)?.as_ref().map(write::json_of).unwrap_or_default();
                 Self { text: None, other: write::flow_json(&json) }
             }
             (_, other) => Self { text: None, other: other.to_string() },

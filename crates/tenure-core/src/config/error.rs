@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::origin::Origin;
+use crate::yaml::YamlError;
 
 /// A place in a file, both counted from 1; columns count characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -82,6 +83,16 @@ pub enum ConfigError {
         "Cannot set {key} without touching something else in the file: {reason}. Use `tenure config edit`."
     )]
     CannotEdit { key: String, reason: String },
+}
+
+impl From<YamlError> for ConfigError {
+    fn from(error: YamlError) -> Self {
+        match error {
+            YamlError::Syntax { problem, at } => Self::Syntax { problem, at },
+            YamlError::TooLarge { bytes, limit } => Self::TooLarge { bytes, limit },
+            YamlError::Twice { key, at, first } => Self::DuplicateKey { key, at, first },
+        }
+    }
 }
 
 impl ConfigError {

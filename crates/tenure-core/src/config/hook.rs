@@ -13,8 +13,8 @@ use super::keys::{HOOK_FIELDS, Kind};
 use super::nearest::nearest;
 use super::value::{Value, bad};
 use super::wrapper::NOTES;
-use super::yaml::{Content, Node};
 use crate::duration::format_short;
+use crate::yaml::{Content, Node};
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_mins(1);
 /// With the pauses between them, twenty tries take about ten minutes already.

@@ -15,11 +15,11 @@ mod origin;
 mod resolve;
 mod show;
 mod splice;
+mod tree;
 mod types;
 mod value;
 mod wrapper;
 mod write;
-mod yaml;
 
 pub use document::Document;
 pub use edit::set;

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::edit::Written;
-use super::yaml::{Content, Entry, Node};
+use crate::yaml::{Content, Entry, Node};
 
 /// Replacements of byte ranges, in the order of the text.
 #[derive(Debug)]

@@ -9,9 +9,10 @@ use serde_json::json;
 use super::error::{ConfigError, Place};
 use super::hook::{self, Hook};
 use super::keys::Kind;
+use super::tree;
 use super::wrapper::{Unwrapped, unwrap};
 use super::write;
-use super::yaml::{self, Content, Node};
+use crate::yaml::{Content, Node};
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Value {
@@ -76,7 +77,7 @@ impl Value {
             got: quoted(text),
         };
         if matches!(kind, Kind::List | Kind::Command | Kind::Map | Kind::Hooks) {
-            let read = || Self::from_node(kind, key, &yaml::parse(text)?.ok_or_else(wrong)?);
+            let read = || Self::from_node(kind, key, &tree::parse(text)?.ok_or_else(wrong)?);
             return read().map_err(|error| error.moved_to(key, place))?.ok_or_else(wrong);
         }
         Self::from_word(kind, text).ok_or_else(wrong)

@@ -1,6 +1,6 @@
 //! The seeds' way to explain a value where it stands: `{_description: …, _default: …, value: …}`.
 
-use super::yaml::{Content, Entry, Node};
+use crate::yaml::{Content, Entry, Node};
 
 pub(super) const NOTES: [&str; 2] = ["_description", "_default"];
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use granit_parser::ScalarStyle;
 use serde_json::Value as Json;
 
-use super::yaml::{Content, Node};
+use crate::yaml::{Content, Node};
 
 /// A text as a YAML scalar. Inside `[]` and `{}` (`flow`) fewer texts may go without quotes.
 pub(super) fn text(text: &str, flow: bool) -> String {
@@ -116,7 +116,7 @@ fn is_printable(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::yaml;
+    use crate::config::tree;
     use proptest::prelude::*;
 
     #[test]
@@ -156,7 +156,7 @@ mod tests {
             let style = [ScalarStyle::Plain, ScalarStyle::SingleQuoted, ScalarStyle::DoubleQuoted][quotes];
             let written = text_like(&given, style, flow);
             let yaml = if flow { format!("k: [{written}, x]") } else { format!("k: [\n  ]\nv: {written} # c\n") };
-            let root = yaml::parse(&yaml).unwrap().unwrap();
+            let root = tree::parse(&yaml).unwrap().unwrap();
             let read = if flow { json_of(&root)["k"][0].clone() } else { json_of(&root)["v"].clone() };
             prop_assert_eq!(read.as_str(), Some(given.as_str()), "{}", yaml);
         }

@@ -1,16 +1,12 @@
 //! The outline of a lodestar spec: its entries in the order of the file, each with its line.
 //!
-//! Guarantees: no key that occurs twice is overlooked, and under `tasks` both are kept where that is possible, so
-//! that the error can name both lines. The parser's budgets are on, and grow only with the size of the text.
+//! Guarantees: no key that occurs twice is overlooked, and under `tasks` both are kept, so that the error can name both
+//! lines. What the text's aliases expand to is bounded by its own size.
 
-use std::fmt;
-
-use serde::Deserialize;
-use serde::de::{Deserializer, MapAccess, Visitor};
-use serde_json::Value;
-use serde_saphyr::{DuplicateKeyPolicy, Spanned};
+use serde_json::{Map, Value};
 
 use super::{Format, ImportError};
+use crate::yaml::{self, Content, Limits, Node, ScalarStyle, YamlError};
 
 #[derive(Default)]
 pub(super) struct Spec {
@@ -26,108 +22,107 @@ pub(super) struct Entry {
 }
 
 impl Spec {
-    /// The spec, and the parser's complaint if some key occurs twice anywhere.
+    /// The spec, and a complaint if some key occurs twice anywhere.
     pub(super) fn parse(text: &str) -> Result<(Self, Option<ImportError>), ImportError> {
-        if text.trim().is_empty() {
+        // Each value takes at least a byte, so only what aliases unfold can exceed these.
+        let limits =
+            Limits { bytes: text.len().max(1 << 20), nodes: text.len().max(250_000), keeps_twice: true };
+        let read = yaml::read(text, limits, None).map_err(unreadable)?;
+        let Some(root) = read.root.filter(|root| !root.is_null()) else {
             return Err(syntax(1, "the file is empty"));
+        };
+        let Content::Map { entries, .. } = root.content else {
+            return Err(syntax(root.at.line, "this is not a lodestar spec: a mapping with `tasks`"));
+        };
+        let mut spec = Self::default();
+        let mut has_tasks = false;
+        for entry in entries {
+            let line = entry.key_at.line;
+            match entry.key.as_ref() {
+                "tasks" if has_tasks => return Err(syntax(line, "`tasks` occurs twice")),
+                "tasks" => {
+                    has_tasks = true;
+                    spec.tasks = entries_of("tasks", entry.value)?;
+                }
+                "features" => spec.features = entries_of("features", entry.value)?,
+                name => spec.others.push(Entry { name: name.to_owned(), line, value: json(entry.value) }),
+            }
         }
-        match read(text, DuplicateKeyPolicy::Error) {
-            Ok(spec) => Ok((spec, None)),
-            // The lenient reading succeeds only if the strict one failed for a key that occurs twice.
-            Err(error) => match read(text, DuplicateKeyPolicy::LastWins) {
-                Ok(spec) => Ok((spec, Some(error))),
-                Err(_) => Err(error),
-            },
+        if !has_tasks {
+            return Err(syntax(1, "it has no `tasks`"));
+        }
+        Ok((spec, read.twice.map(unreadable)))
+    }
+}
+
+fn entries_of(name: &str, node: Node<'_>) -> Result<Vec<Entry>, ImportError> {
+    if node.is_null() {
+        return Ok(Vec::new());
+    }
+    let Content::Map { entries, .. } = node.content else {
+        return Err(syntax(node.at.line, &format!("`{name}` must be a mapping by key")));
+    };
+    let entry = |entry: yaml::Entry<'_>| Entry {
+        name: entry.key.into_owned(),
+        line: entry.key_at.line,
+        value: json(entry.value),
+    };
+    Ok(entries.into_iter().map(entry).collect())
+}
+
+/// A value as YAML's core schema reads it. Of a key that occurs twice the last counts, and the import is refused.
+fn json(node: Node<'_>) -> Value {
+    match node.content {
+        Content::Scalar { text, style: ScalarStyle::Plain } => plain(&text),
+        Content::Scalar { text, .. } => Value::String(text.into_owned()),
+        Content::List { items, .. } => Value::Array(items.into_iter().map(json).collect()),
+        Content::Map { entries, .. } => {
+            let fields = entries.into_iter().map(|entry| (entry.key.into_owned(), json(entry.value)));
+            Value::Object(fields.collect::<Map<_, _>>())
         }
     }
 }
 
-fn read(text: &str, duplicate_keys: DuplicateKeyPolicy) -> Result<Spec, ImportError> {
-    // Each node takes at least a byte, so only what aliases unfold can exceed these.
-    let options = serde_saphyr::options! {
-        duplicate_keys: duplicate_keys,
-        with_snippet: false,
-        budget: serde_saphyr::budget! {
-            max_nodes: text.len().max(250_000),
-            max_events: text.len().saturating_mul(2).max(1_000_000),
-        },
-    };
-    serde_saphyr::from_str_with_options(text, options).map_err(|error| {
-        let line = error.location().map_or(1, |at| usize::try_from(at.line()).unwrap_or(1));
-        let message = error.without_snippet().to_string();
-        let said = message.rfind(" at line ").map_or(message.as_str(), |at| &message[..at]);
-        syntax(line, said)
-    })
+fn plain(text: &str) -> Value {
+    match text {
+        "" | "~" | "null" | "Null" | "NULL" => Value::Null,
+        "true" | "True" | "TRUE" => Value::Bool(true),
+        "false" | "False" | "FALSE" => Value::Bool(false),
+        _ => number(text).unwrap_or_else(|| Value::String(text.to_owned())),
+    }
+}
+
+fn number(text: &str) -> Option<Value> {
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    if let Some(hex) = text.strip_prefix("0x") {
+        return i64::from_str_radix(hex, 16).ok().map(Value::from);
+    }
+    if let Some(octal) = text.strip_prefix("0o") {
+        return i64::from_str_radix(octal, 8).ok().map(Value::from);
+    }
+    if !digits.starts_with(|c: char| c.is_ascii_digit() || c == '.')
+        || !digits.contains(|c: char| c.is_ascii_digit())
+    {
+        return None;
+    }
+    match text.parse::<i64>() {
+        Ok(whole) => Some(Value::from(whole)),
+        Err(_) => text.parse::<f64>().ok().filter(|value| value.is_finite()).map(Value::from),
+    }
+}
+
+fn unreadable(error: YamlError) -> ImportError {
+    match error {
+        YamlError::Syntax { problem, at } => syntax(at.line, &problem),
+        YamlError::TooLarge { bytes, limit } => {
+            syntax(1, &format!("it has {bytes} bytes; {limit} are the limit"))
+        }
+        YamlError::Twice { key, at, first } => {
+            syntax(at.line, &format!("the key {key:?} was already given on line {}", first.line))
+        }
+    }
 }
 
 fn syntax(line: usize, message: &str) -> ImportError {
     ImportError::Syntax { format: Format::Lodestar, line: line.max(1), message: message.to_owned() }
-}
-
-impl<'de> Deserialize<'de> for Spec {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(SpecVisitor)
-    }
-}
-
-struct SpecVisitor;
-
-impl<'de> Visitor<'de> for SpecVisitor {
-    type Value = Spec;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a lodestar spec: a mapping with `tasks`")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Spec, A::Error> {
-        let mut spec = Spec::default();
-        let mut has_tasks = false;
-        while let Some(name) = map.next_key::<Spanned<String>>()? {
-            match name.value.as_str() {
-                "tasks" if has_tasks => return Err(serde::de::Error::duplicate_field("tasks")),
-                "tasks" => {
-                    has_tasks = true;
-                    spec.tasks = map.next_value::<Option<Entries>>()?.unwrap_or_default().0;
-                }
-                "features" => spec.features = map.next_value::<Option<Entries>>()?.unwrap_or_default().0,
-                _ => {
-                    let value = map.next_value()?;
-                    spec.others.push(Entry { line: line_of(&name), name: name.value, value });
-                }
-            }
-        }
-        if has_tasks { Ok(spec) } else { Err(serde::de::Error::missing_field("tasks")) }
-    }
-}
-
-#[derive(Default)]
-struct Entries(Vec<Entry>);
-
-impl<'de> Deserialize<'de> for Entries {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(EntriesVisitor)
-    }
-}
-
-struct EntriesVisitor;
-
-impl<'de> Visitor<'de> for EntriesVisitor {
-    type Value = Entries;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a mapping by key")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Entries, A::Error> {
-        let mut entries = Vec::new();
-        while let Some(name) = map.next_key::<Spanned<String>>()? {
-            let value = map.next_value()?;
-            entries.push(Entry { line: line_of(&name), name: name.value, value });
-        }
-        Ok(Entries(entries))
-    }
-}
-
-fn line_of(name: &Spanned<String>) -> usize {
-    usize::try_from(name.referenced.line()).unwrap_or(0)
 }

@@ -1,51 +1,77 @@
 //! A YAML text as a tree that remembers where everything stands.
 //!
-//! Guarantees for any input: no panic, and time and memory bounded by [`MAX_BYTES`], [`MAX_NODES`] and [`MAX_DEPTH`],
-//! whatever its aliases would expand to. The merge key `<<` and tags have no meaning here.
+//! Guarantees for any input: no panic, and time and memory bounded by the [`Limits`], whatever its aliases would expand to.
+//! The merge key `<<` and tags have no meaning here.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::ops::Range;
 
-use granit_parser::{Event, Marker, Parser, ScalarStyle, Span, StructureStyle};
+pub(crate) use granit_parser::ScalarStyle;
+use granit_parser::{Event, Marker, Parser, Span, StructureStyle};
 
-use super::error::{ConfigError, Position};
+use crate::config::Position;
 
-pub(super) const MAX_BYTES: usize = 1 << 20;
-const MAX_NODES: usize = 10_000;
+/// Levels of nesting that anybody means.
 const MAX_DEPTH: usize = 32;
 
-#[derive(Debug, Clone)]
-pub(super) struct Node<'a> {
-    pub(super) at: Position,
-    /// The bytes of the value: of a block collection up to the end of its last value, without indicators, anchor or tag.
-    pub(super) span: Range<usize>,
-    /// Whether it stands elsewhere in the text, under an anchor.
-    pub(super) aliased: bool,
-    pub(super) content: Content<'a>,
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    /// Of the text, and again of what its aliases expand to.
+    pub(crate) bytes: usize,
+    /// Values, with those that aliases expand to.
+    pub(crate) nodes: usize,
+    /// A key that occurs twice in a mapping is kept twice, and told in [`Read::twice`].
+    pub(crate) keeps_twice: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum YamlError {
+    Syntax { problem: String, at: Position },
+    TooLarge { bytes: usize, limit: usize },
+    Twice { key: String, at: Position, first: Position },
+}
+
+#[derive(Debug)]
+pub(crate) struct Read<'a> {
+    /// Of the text's only document; `None` if there is nothing but comments and white space.
+    pub(crate) root: Option<Node<'a>>,
+    /// The first key that occurs twice.
+    pub(crate) twice: Option<YamlError>,
 }
 
 #[derive(Debug, Clone)]
-pub(super) enum Content<'a> {
+pub(crate) struct Node<'a> {
+    pub(crate) at: Position,
+    /// The bytes of the value: of a block collection up to the end of its last value, without indicators, anchor or tag.
+    pub(crate) span: Range<usize>,
+    /// Whether it stands elsewhere in the text, under an anchor.
+    pub(crate) aliased: bool,
+    pub(crate) content: Content<'a>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum Content<'a> {
     Scalar { text: Cow<'a, str>, style: ScalarStyle },
     List { items: Vec<Node<'a>>, flow: bool },
     Map { entries: Vec<Entry<'a>>, flow: bool },
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Entry<'a> {
-    pub(super) key: Cow<'a, str>,
-    pub(super) key_span: Range<usize>,
-    pub(super) key_at: Position,
-    pub(super) value: Node<'a>,
+pub(crate) struct Entry<'a> {
+    pub(crate) key: Cow<'a, str>,
+    pub(crate) key_span: Range<usize>,
+    pub(crate) key_at: Position,
+    pub(crate) value: Node<'a>,
 }
 
 impl<'a> Node<'a> {
-    pub(super) fn is_null(&self) -> bool {
+    pub(crate) fn is_null(&self) -> bool {
         matches!(&self.content, Content::Scalar { text, style: ScalarStyle::Plain }
             if matches!(text.as_ref(), "" | "~" | "null" | "Null" | "NULL"))
     }
 
-    pub(super) fn entry(&self, key: &str) -> Option<&Entry<'a>> {
+    pub(crate) fn entry(&self, key: &str) -> Option<&Entry<'a>> {
         match &self.content {
             Content::Map { entries, .. } => entries.iter().find(|entry| entry.key == key),
             _ => None,
@@ -68,31 +94,23 @@ impl<'a> Node<'a> {
     }
 }
 
-/// The root of the text's only document; `None` if there is nothing but comments and white space.
-pub(super) fn parse(text: &str) -> Result<Option<Node<'_>>, ConfigError> {
-    read(text, None)
-}
-
-/// [`parse`], which also collects the comments.
-pub(super) fn parse_noting<'a>(
+/// Reads a text, and collects its comments where somebody wants them.
+pub(crate) fn read<'a>(
     text: &'a str,
-    comments: &mut Vec<&'a str>,
-) -> Result<Option<Node<'a>>, ConfigError> {
-    read(text, Some(comments))
-}
-
-fn read<'a>(text: &'a str, mut comments: Option<&mut Vec<&'a str>>) -> Result<Option<Node<'a>>, ConfigError> {
-    if text.len() > MAX_BYTES {
-        return Err(ConfigError::TooLarge { bytes: text.len(), limit: MAX_BYTES });
+    limits: Limits,
+    mut comments: Option<&mut Vec<&'a str>>,
+) -> Result<Read<'a>, YamlError> {
+    if text.len() > limits.bytes {
+        return Err(YamlError::TooLarge { bytes: text.len(), limit: limits.bytes });
     }
     let options = granit_parser::options! {
         emit_comments: comments.is_some(),
         flow_nesting_limit: MAX_DEPTH,
         block_nesting_limit: MAX_DEPTH,
         // Comments are limited by the text's length; a long licence header is no attack.
-        max_buffered_comment_events: MAX_BYTES,
+        max_buffered_comment_events: limits.bytes,
     };
-    let mut tree = Tree { text, ..Tree::default() };
+    let mut tree = Tree::new(text, limits);
     for step in Parser::new_from_str_with_options(text, options) {
         let (event, span) = step.map_err(|error| syntax(error.info(), error.marker()))?;
         match (&event, &mut comments) {
@@ -100,15 +118,16 @@ fn read<'a>(text: &'a str, mut comments: Option<&mut Vec<&'a str>>) -> Result<Op
             _ => tree.take(event, &span)?,
         }
     }
-    Ok(tree.root)
+    Ok(Read { root: tree.root, twice: tree.twice })
 }
 
-#[derive(Default)]
 struct Tree<'a> {
     text: &'a str,
+    limits: Limits,
     root: Option<Node<'a>>,
+    twice: Option<YamlError>,
     open: Vec<Open<'a>>,
-    anchors: Vec<(usize, Node<'a>)>,
+    anchors: HashMap<usize, Node<'a>>,
     documents: usize,
     nodes: usize,
     aliased_bytes: usize,
@@ -118,10 +137,26 @@ struct Open<'a> {
     node: Node<'a>,
     anchor: usize,
     key: Option<(Cow<'a, str>, Range<usize>, Position)>,
+    /// Where each key of a mapping stands.
+    keys: HashMap<Cow<'a, str>, Position>,
 }
 
 impl<'a> Tree<'a> {
-    fn take(&mut self, event: Event<'a>, span: &Span) -> Result<(), ConfigError> {
+    fn new(text: &'a str, limits: Limits) -> Self {
+        Self {
+            text,
+            limits,
+            root: None,
+            twice: None,
+            open: Vec::new(),
+            anchors: HashMap::new(),
+            documents: 0,
+            nodes: 0,
+            aliased_bytes: 0,
+        }
+    }
+
+    fn take(&mut self, event: Event<'a>, span: &Span) -> Result<(), YamlError> {
         if event.tag().is_some() {
             return Err(syntax("tags such as `!!str` are not used here", &span.start));
         }
@@ -158,14 +193,13 @@ impl<'a> Tree<'a> {
                 }
             }
             Event::Alias(id) => {
-                let anchored = self.anchors.iter().rev().find(|(anchor, _)| *anchor == id);
-                let Some((_, anchored)) = anchored else {
+                let Some(anchored) = self.anchors.get(&id) else {
                     return Err(syntax("an alias stands inside what it refers to", &span.start));
                 };
                 let (nodes, text, levels) = anchored.measure();
                 self.nodes += nodes;
                 self.aliased_bytes += text;
-                if self.aliased_bytes > MAX_BYTES || self.open.len() + levels > MAX_DEPTH {
+                if self.aliased_bytes > self.limits.bytes || self.open.len() + levels > MAX_DEPTH {
                     return Err(syntax("aliases expand to too much", &span.start));
                 }
                 let copy =
@@ -177,24 +211,24 @@ impl<'a> Tree<'a> {
         Ok(())
     }
 
-    fn begin(&mut self, node: Node<'a>, anchor: usize, span: &Span) -> Result<(), ConfigError> {
+    fn begin(&mut self, node: Node<'a>, anchor: usize, span: &Span) -> Result<(), YamlError> {
         if self.open.len() >= MAX_DEPTH {
             return Err(syntax("values are nested too deeply", &span.start));
         }
-        self.open.push(Open { node, anchor, key: None });
+        self.open.push(Open { node, anchor, key: None, keys: HashMap::new() });
         Ok(())
     }
 
-    fn add(&mut self, node: Node<'a>, anchor: usize) -> Result<(), ConfigError> {
+    fn add(&mut self, node: Node<'a>, anchor: usize) -> Result<(), YamlError> {
         self.nodes += 1;
-        if self.nodes > MAX_NODES {
-            return Err(ConfigError::Syntax {
-                problem: format!("there are more than {MAX_NODES} values"),
+        if self.nodes > self.limits.nodes {
+            return Err(YamlError::Syntax {
+                problem: format!("there are more than {} values", self.limits.nodes),
                 at: node.at,
             });
         }
         if anchor != 0 {
-            self.anchors.push((anchor, node.clone()));
+            self.anchors.insert(anchor, node.clone());
         }
         let Some(open) = self.open.last_mut() else {
             self.root = Some(node);
@@ -205,7 +239,17 @@ impl<'a> Tree<'a> {
             Content::List { items, .. } => items.push(node),
             Content::Map { entries, .. } => match open.key.take() {
                 Some((key, key_span, key_at)) => entries.push(Entry { key, key_span, key_at, value: node }),
-                None => open.key = Some(as_key(node, entries)?),
+                None => {
+                    let (key, span, at) = as_key(node)?;
+                    if let Some(first) = open.keys.insert(key.clone(), at) {
+                        let twice = YamlError::Twice { key: key.to_string(), at, first };
+                        if !self.limits.keeps_twice {
+                            return Err(twice);
+                        }
+                        self.twice.get_or_insert(twice);
+                    }
+                    open.key = Some((key, span, at));
+                }
             },
             Content::Scalar { .. } => {}
         }
@@ -213,18 +257,10 @@ impl<'a> Tree<'a> {
     }
 }
 
-fn as_key<'a>(
-    node: Node<'a>,
-    entries: &[Entry<'a>],
-) -> Result<(Cow<'a, str>, Range<usize>, Position), ConfigError> {
-    let Content::Scalar { text, .. } = node.content else {
-        return Err(ConfigError::Syntax { problem: "a key must be a single word".to_owned(), at: node.at });
-    };
-    match entries.iter().find(|entry| entry.key == text) {
-        Some(first) => {
-            Err(ConfigError::DuplicateKey { key: text.into_owned(), at: node.at, first: first.key_at })
-        }
-        None => Ok((text, node.span, node.at)),
+fn as_key(node: Node<'_>) -> Result<(Cow<'_, str>, Range<usize>, Position), YamlError> {
+    match node.content {
+        Content::Scalar { text, .. } => Ok((text, node.span, node.at)),
+        _ => Err(YamlError::Syntax { problem: "a key must be a single word".to_owned(), at: node.at }),
     }
 }
 
@@ -240,6 +276,6 @@ fn position(marker: &Marker) -> Position {
     Position { line: marker.line().max(1), column: marker.col() + 1 }
 }
 
-fn syntax(problem: impl Into<String>, marker: &Marker) -> ConfigError {
-    ConfigError::Syntax { problem: problem.into(), at: position(marker) }
+fn syntax(problem: impl Into<String>, marker: &Marker) -> YamlError {
+    YamlError::Syntax { problem: problem.into(), at: position(marker) }
 }
