@@ -76,7 +76,7 @@ pub(crate) fn parse_positive(text: &str) -> Result<Duration, DurationError> {
     if duration.is_zero() { Err(DurationError::Zero { text: shortened(text) }) } else { Ok(duration) }
 }
 
-/// [`parse`], refusing what [`check_ttl`] refuses.
+/// [`parse`], refusing what no lease may have: less than 1s, more than 30d.
 pub fn parse_ttl(text: &str) -> Result<Duration, DurationError> {
     parse(text).and_then(check_ttl)
 }

@@ -4,6 +4,8 @@
 //! this is dropped; after a `kill -9` it stays in the temporary directory.
 
 use std::ffi::OsString;
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -25,10 +27,14 @@ pub(crate) struct Scratch {
 impl Scratch {
     /// The project's folder is there; the project itself is for the caller to make.
     pub(crate) fn new(env: &Env, name: &str) -> Outcome<Self> {
-        let name = format!("tenure-{name}-{}", env.ids.hex8().to_lowercase());
-        let folder = std::env::temp_dir().join(name);
-        let failed = |e: std::io::Error| Report::io(&e, ErrorCode::General, "make", &folder);
-        std::fs::create_dir_all(folder.join("project")).map_err(failed)?;
+        let folder = std::env::temp_dir().join(format!("tenure-{name}-{}", env.ids.hex8().to_lowercase()));
+        let failed = |e: std::io::Error| {
+            Report::io(&e, ErrorCode::General, "make", &folder)
+                .hint("use another place", format!("TMPDIR=/var/tmp tenure {name}"))
+        };
+        let mut private = DirBuilder::new();
+        private.mode(0o700);
+        private.create(&folder).and_then(|()| private.create(folder.join("project"))).map_err(failed)?;
         let folder = folder.canonicalize().map_err(failed)?;
         let foreign = |name: &OsString| !name.to_string_lossy().starts_with("TENURE_");
         let vars = env.vars.iter().filter(|(name, _)| foreign(name));

@@ -94,3 +94,19 @@ fn the_bench_cannot_measure_without_writing() {
     let env = TestEnv::new();
     insta::assert_snapshot!(env.run(&["bench", "--dry-run"]));
 }
+
+#[test]
+fn a_place_that_is_not_there_is_not_made_but_said() {
+    let mut env = TestEnv::new();
+    let nowhere = env.path("nowhere");
+    env.set("TMPDIR", &nowhere);
+    for (command, words) in [("bench", &["bench", "locks"][..]), ("demo", &["demo"])] {
+        let mut words = words.to_vec();
+        words.push("--json");
+        let ran = env.finish(env.process(&words)).exits(1);
+        assert!(ran.message().starts_with("cannot make "), "{ran}");
+        let hint = ran.envelope()["hints"][0]["command"].clone();
+        assert_eq!(hint, format!("TMPDIR=/var/tmp tenure {command}"), "{ran}");
+    }
+    assert!(!nowhere.exists());
+}

@@ -185,3 +185,17 @@ fn a_client_whose_stream_is_gone_is_gone_and_one_whose_stream_is_open_stays() {
     assert_eq!(server.call(&lasting, "finish_task", finish)["isError"], false);
     drop(living);
 }
+
+#[test]
+fn a_server_has_sixty_four_sessions_and_room_again_when_one_has_left() {
+    let world = World::new();
+    let server = Server::start(&world);
+    let sessions: Vec<String> = (0..64).map(|n| server.join(&format!("s{n}"))).collect();
+    assert_eq!(server.status("POST", &[], &hello("one-more")), 503);
+    let list = server.call(&sessions[63], "list_tasks", json!({}));
+    assert_eq!(list["isError"], false, "who is there is served: {list}");
+    let left = server.status("DELETE", &[("Mcp-Session-Id", &sessions[0])], "");
+    assert!((200..300).contains(&left), "{left}");
+    until("there is room", || server.status("POST", &[], &hello("one-more")) == 200);
+    assert_eq!(server.status("POST", &[], &hello("and-another")), 503);
+}

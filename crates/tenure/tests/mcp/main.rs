@@ -13,6 +13,7 @@ mod client;
 mod ends;
 mod http;
 mod independent;
+mod limits;
 mod pool;
 mod protocol;
 mod renewing;

@@ -23,7 +23,7 @@ fn a_disk_that_is_full_during_a_checkpoint_leaves_it_readable() {
     };
     assert!(run(&["init"]).output().unwrap().status.success());
     let script = p.root().join("item.sh");
-    p.script("item.sh", "echo \"$1\" >>\"$PRETEND/ran\"; if [ \"$1\" = 3 ]; then while [ ! -e \"$PRETEND/full\" ]; do sleep 0.02; done; fi");
+    p.script("item.sh", "echo \"$1\" >>\"$PRETEND/ran\"; if [ \"$1\" = 3 ]; then while [ ! -e \"$PRETEND/full\" ]; do sleep 0.02; done; fi; echo \"$1\" >>\"$PRETEND/over\"");
     p.numbers("items.txt", 8);
     let list = p.root().join("items.txt");
     let (script, list) = (script.to_str().unwrap(), list.to_str().unwrap());
@@ -39,6 +39,7 @@ fn a_disk_that_is_full_during_a_checkpoint_leaves_it_readable() {
         serde_json::from_slice::<Value>(&shown.stdout).unwrap()["data"]["job"].clone()
     };
     // Its success cannot be written, so it is not one; and what was written is there.
+    until("the third is over", || p.marks("over").len() == 3);
     std::thread::sleep(std::time::Duration::from_millis(500));
     assert_eq!((show()["succeeded"].as_u64(), show()["total"].as_u64()), (Some(2), Some(8)));
     assert!(running.try_wait().unwrap().is_none(), "it asks again for a while: what is done is done");

@@ -17,8 +17,9 @@ use tempfile::TempDir;
 use tenure::{Env, Output};
 use tenure_core::holder::ThisMachine;
 
-pub(crate) use fixed::{CountingIds, FixedClock};
+pub(crate) use fixed::FixedClock;
 pub(crate) use ran::{Ran, Sink};
+use tenure_testkit::CountingIds;
 
 /// Columns of the pretended terminal.
 const WIDTH: usize = 100;
