@@ -27,6 +27,7 @@ struct State {
     /// Only every so manieth commit; 0 counts as 1.
     every: AtomicU64,
     commits: AtomicU64,
+    asks: AtomicU64,
     cuts: AtomicU64,
     closed: AtomicBool,
     open: Mutex<Vec<TcpStream>>,
@@ -77,6 +78,11 @@ impl Proxy {
         self.state.cut.store(how as usize, Ordering::SeqCst);
     }
 
+    /// How often a client has said something: its ways to the server, where nothing is longer than a packet.
+    pub fn asks(&self) -> u64 {
+        self.state.asks.load(Ordering::SeqCst)
+    }
+
     /// Commits that were cut.
     pub fn cuts(&self) -> u64 {
         self.state.cuts.load(Ordering::SeqCst)
@@ -100,6 +106,7 @@ fn ask(mut client: TcpStream, mut server: TcpStream, state: &State, silenced: &A
     let mut buffer = [0; 16 * 1024];
     while let Ok(count @ 1..) = client.read(&mut buffer) {
         let said = &buffer[..count];
+        state.asks.fetch_add(1, Ordering::SeqCst);
         tail.extend_from_slice(said);
         let commits = tail.windows(LENGTH).any(|window| COMMITS.contains(&window));
         let keep = tail.len().min(LENGTH - 1);
