@@ -211,8 +211,10 @@ fn hand_offs(cluster: &Cluster) -> (Duration, Duration) {
         .unwrap();
     let mut client = connect(cluster);
     client
-        .batch_execute("CREATE SCHEMA IF NOT EXISTS raw; CREATE TABLE IF NOT EXISTS raw.one (n bigint);
-             INSERT INTO raw.one VALUES (0)")
+        .batch_execute(
+            "CREATE SCHEMA IF NOT EXISTS raw; CREATE TABLE IF NOT EXISTS raw.one (n bigint);
+             INSERT INTO raw.one VALUES (0)",
+        )
         .unwrap();
     let update = client.prepare("UPDATE raw.one SET n = n + 1").unwrap();
     let (mut commits, mut hand_offs) = (Vec::new(), Vec::new());
