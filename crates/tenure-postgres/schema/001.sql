@@ -2,6 +2,28 @@
 -- in every other store. Every row belongs to a project, so that many projects share one database. Enumerations are checked
 -- here, so that no program, ours or another, can store a value that tenure does not know.
 
+-- What a column may hold. As domains, because a table's own checks are read anew for every statement that writes to it.
+CREATE DOMAIN tenure.task_status AS text COLLATE "C"
+    CHECK (VALUE IN ('pending', 'in_progress', 'review', 'completed', 'failed', 'skipped'));
+CREATE DOMAIN tenure.resource_kind AS text COLLATE "C"
+    CHECK (VALUE IN ('task', 'section', 'runner', 'session', 'job', 'item'));
+CREATE DOMAIN tenure.line_kind AS text COLLATE "C"
+    CHECK (VALUE IN ('task', 'section', 'runner', 'session', 'job', 'item', 'ready'));
+CREATE DOMAIN tenure.holder_kind AS text COLLATE "C" CHECK (VALUE IN ('runner', 'agent', 'person'));
+CREATE DOMAIN tenure.end_reason AS text COLLATE "C"
+    CHECK (VALUE IN ('released', 'completed', 'expired', 'holder_died', 'forced'));
+CREATE DOMAIN tenure.event_kind AS text COLLATE "C" CHECK (VALUE IN (
+    'task.created', 'task.updated', 'task.status', 'task.deleted',
+    'section.created', 'section.updated', 'section.deleted',
+    'lease.acquired', 'lease.revived', 'lease.ended',
+    'attempt.started', 'attempt.ending', 'attempt.ended',
+    'agent.joined', 'agent.left', 'message.sent', 'message.acknowledged',
+    'runner.started', 'runner.stopped', 'runner.failed', 'preset.parked', 'preset.unparked',
+    'job.created', 'job.status', 'job.changed', 'item.status', 'session.started', 'session.ended'));
+CREATE DOMAIN tenure.title AS text COLLATE "C" CHECK (VALUE <> '');
+CREATE DOMAIN tenure.count AS bigint CHECK (VALUE >= 0);
+CREATE DOMAIN tenure.positive AS bigint CHECK (VALUE > 0);
+
 CREATE TABLE tenure.projects (
     id          uuid PRIMARY KEY,
     name        text NOT NULL COLLATE "C",
@@ -13,14 +35,12 @@ CREATE TABLE tenure.projects (
 
 -- The last change that each client has committed. Who lost the answer to a commit looks here before trying again.
 CREATE TABLE tenure.requests (
-    project uuid NOT NULL REFERENCES tenure.projects (id),
+    project uuid NOT NULL,
     client  uuid NOT NULL,
     request bigint NOT NULL,
     at      bigint NOT NULL,
     PRIMARY KEY (project, client)
 ) WITH (fillfactor = 50);
-
-CREATE INDEX requests_age ON tenure.requests (project, at);
 
 CREATE TABLE tenure.sections (
     project    uuid NOT NULL REFERENCES tenure.projects (id),
@@ -53,20 +73,19 @@ CREATE TABLE tenure.tasks (
     project     uuid NOT NULL,
     id          text NOT NULL COLLATE "C",
     key         text NOT NULL COLLATE "C",
-    title       text NOT NULL COLLATE "C" CHECK (title <> ''),
+    title       tenure.title NOT NULL,
     description text NOT NULL COLLATE "C" DEFAULT '',
-    status      text NOT NULL COLLATE "C"
-                CHECK (status IN ('pending', 'in_progress', 'review', 'completed', 'failed', 'skipped')),
+    status      tenure.task_status NOT NULL,
     -- Tasks without a section live in the unnamed one.
     section_id  text NOT NULL COLLATE "C" DEFAULT '',
     source_file text COLLATE "C",
     priority    bigint NOT NULL,
     position    bigint NOT NULL,
     labels      text NOT NULL COLLATE "C" DEFAULT '[]',
-    attempts    bigint NOT NULL DEFAULT 0 CHECK (attempts >= 0),
-    rejections  bigint NOT NULL DEFAULT 0 CHECK (rejections >= 0),
+    attempts    tenure.count NOT NULL DEFAULT 0,
+    rejections  tenure.count NOT NULL DEFAULT 0,
     -- Dependencies that are neither completed nor skipped; kept by the triggers below.
-    open_deps   bigint NOT NULL DEFAULT 0 CHECK (open_deps >= 0),
+    open_deps   tenure.count NOT NULL DEFAULT 0,
     created_at  bigint NOT NULL,
     updated_at  bigint NOT NULL,
     PRIMARY KEY (project, id),
@@ -130,25 +149,22 @@ CREATE SEQUENCE tenure.fences AS bigint CACHE 1;
 CREATE SEQUENCE tenure.numbers AS bigint CACHE 1;
 
 CREATE TABLE tenure.leases (
-    project       uuid NOT NULL REFERENCES tenure.projects (id),
+    project       uuid NOT NULL,
     fence         bigint NOT NULL DEFAULT nextval('tenure.fences'),
     lease_id      text NOT NULL COLLATE "C",
-    resource_kind text NOT NULL COLLATE "C"
-                  CHECK (resource_kind IN ('task', 'section', 'runner', 'session', 'job', 'item')),
+    resource_kind tenure.resource_kind NOT NULL,
     resource_id   text NOT NULL COLLATE "C",
-    holder_kind   text NOT NULL COLLATE "C" CHECK (holder_kind IN ('runner', 'agent', 'person')),
+    holder_kind   tenure.holder_kind NOT NULL,
     holder_id     text NOT NULL COLLATE "C",
     process       text COLLATE "C",
     doorbell      text COLLATE "C",
-    ttl_ms        bigint NOT NULL CHECK (ttl_ms > 0),
+    ttl_ms        tenure.positive NOT NULL,
     acquired_at   bigint NOT NULL,
     heartbeat_at  bigint NOT NULL,
     expires_at    bigint NOT NULL,
-    claimed_from  text COLLATE "C"
-                  CHECK (claimed_from IN ('pending', 'in_progress', 'review', 'completed', 'failed', 'skipped')),
+    claimed_from  tenure.task_status,
     ended_at      bigint,
-    end_reason    text COLLATE "C"
-                  CHECK (end_reason IN ('released', 'completed', 'expired', 'holder_died', 'forced')),
+    end_reason    tenure.end_reason,
     PRIMARY KEY (project, fence),
     UNIQUE (project, lease_id),
     CHECK ((ended_at IS NULL) = (end_reason IS NULL))
@@ -156,18 +172,20 @@ CREATE TABLE tenure.leases (
 
 -- L1: one holder, by construction.
 CREATE UNIQUE INDEX leases_open ON tenure.leases (project, resource_kind, resource_id) WHERE ended_at IS NULL;
-CREATE INDEX leases_history ON tenure.leases (project, resource_kind, resource_id, fence);
-CREATE INDEX leases_expiry ON tenure.leases (project, resource_kind, expires_at) WHERE ended_at IS NULL;
-CREATE INDEX leases_holder ON tenure.leases (project, holder_id) WHERE ended_at IS NULL;
+-- Each of these serves one question, and names itself in it: an index is used only by a query that repeats its condition. Of
+-- several that begin with the project the planner would take any, as long as the table is small.
+CREATE INDEX leases_history ON tenure.leases (project, resource_kind, resource_id, fence) WHERE fence > 0;
+CREATE INDEX leases_expiry ON tenure.leases (project, resource_kind, expires_at)
+    WHERE ended_at IS NULL AND expires_at > 0;
+CREATE INDEX leases_holder ON tenure.leases (project, holder_id) WHERE ended_at IS NULL AND holder_id <> '';
 CREATE INDEX leases_process ON tenure.leases (project, process) WHERE ended_at IS NULL AND process IS NOT NULL;
 
 CREATE TABLE tenure.tickets (
-    project       uuid NOT NULL REFERENCES tenure.projects (id),
+    project       uuid NOT NULL,
     number        bigint NOT NULL DEFAULT nextval('tenure.numbers'),
-    resource_kind text NOT NULL COLLATE "C"
-                  CHECK (resource_kind IN ('task', 'section', 'runner', 'session', 'job', 'item', 'ready')),
+    resource_kind tenure.line_kind NOT NULL,
     resource_id   text NOT NULL COLLATE "C",
-    holder_kind   text NOT NULL COLLATE "C" CHECK (holder_kind IN ('runner', 'agent', 'person')),
+    holder_kind   tenure.holder_kind NOT NULL,
     holder_id     text NOT NULL COLLATE "C",
     process       text NOT NULL COLLATE "C",
     doorbell      text COLLATE "C",
@@ -181,8 +199,7 @@ CREATE INDEX tickets_line ON tenure.tickets (project, resource_kind, resource_id
 CREATE TABLE tenure.attempts (
     project       uuid NOT NULL REFERENCES tenure.projects (id),
     id            text NOT NULL COLLATE "C",
-    resource_kind text NOT NULL COLLATE "C"
-                  CHECK (resource_kind IN ('task', 'section', 'runner', 'session', 'job', 'item')),
+    resource_kind tenure.resource_kind NOT NULL,
     resource_id   text NOT NULL COLLATE "C",
     fence         bigint NOT NULL,
     state         text NOT NULL COLLATE "C" CHECK (state IN ('running', 'ending', 'ended')),
@@ -204,7 +221,7 @@ CREATE INDEX attempts_open ON tenure.attempts (project, started_at) WHERE state 
 CREATE INDEX attempts_fence ON tenure.attempts (project, fence);
 
 CREATE TABLE tenure.agents (
-    project      uuid NOT NULL REFERENCES tenure.projects (id),
+    project      uuid NOT NULL,
     id           text NOT NULL COLLATE "C",
     name         text COLLATE "C",
     capabilities text NOT NULL COLLATE "C" DEFAULT '[]',
@@ -276,8 +293,7 @@ CREATE TABLE tenure.session_tasks (
     session_id text NOT NULL COLLATE "C",
     task_id    text NOT NULL COLLATE "C",
     key        text NOT NULL COLLATE "C",
-    status     text NOT NULL COLLATE "C"
-               CHECK (status IN ('pending', 'in_progress', 'review', 'completed', 'failed', 'skipped')),
+    status     tenure.task_status NOT NULL,
     fence      bigint NOT NULL,
     at         bigint NOT NULL,
     PRIMARY KEY (project, number),
@@ -381,27 +397,17 @@ CREATE INDEX messages_recipient ON tenure.messages (project, recipient, id);
 
 -- The feed. It outlives what it speaks of, so it refers to tasks by value only.
 CREATE TABLE tenure.events (
-    project     uuid NOT NULL REFERENCES tenure.projects (id),
+    project     uuid NOT NULL,
     seq         bigint NOT NULL,
     at          bigint NOT NULL,
-    kind        text NOT NULL COLLATE "C",
+    kind        tenure.event_kind NOT NULL,
     actor       text NOT NULL COLLATE "C",
     task_id     text COLLATE "C",
-    from_status text COLLATE "C"
-                CHECK (from_status IN ('pending', 'in_progress', 'review', 'completed', 'failed', 'skipped')),
-    to_status   text COLLATE "C"
-                CHECK (to_status IN ('pending', 'in_progress', 'review', 'completed', 'failed', 'skipped')),
+    from_status tenure.task_status,
+    to_status   tenure.task_status,
     fence       bigint,
     detail      text COLLATE "C",
-    PRIMARY KEY (project, seq),
-    CONSTRAINT event_kind CHECK (kind IN (
-        'task.created', 'task.updated', 'task.status', 'task.deleted',
-        'section.created', 'section.updated', 'section.deleted',
-        'lease.acquired', 'lease.revived', 'lease.ended',
-        'attempt.started', 'attempt.ending', 'attempt.ended',
-        'agent.joined', 'agent.left', 'message.sent', 'message.acknowledged',
-        'runner.started', 'runner.stopped', 'runner.failed', 'preset.parked', 'preset.unparked',
-        'job.created', 'job.status', 'job.changed', 'item.status', 'session.started', 'session.ended'))
+    PRIMARY KEY (project, seq)
 );
 
 CREATE INDEX events_task ON tenure.events (project, task_id, seq);

@@ -117,7 +117,7 @@ impl Transaction<'_> {
             columns(table),
             arrays.collect::<Vec<_>>().join(", ")
         );
-        self.rows(&sql, &values).map(drop)
+        self.change(&sql, &values).map(drop)
     }
 
     fn counters(&self) -> Result<Counters> {
@@ -140,7 +140,7 @@ impl Transaction<'_> {
     fn set_counters(&mut self, to: Counters) -> Result<()> {
         self.next_task = to.next_task;
         self.last_event = to.last_event;
-        self.rows(
+        self.change(
             "SELECT setval('tenure.fences', greatest($2, nextval('tenure.fences'))),
                     setval('tenure.numbers', greatest($3, nextval('tenure.numbers')))
              WHERE $1 IS NOT NULL",

@@ -21,6 +21,8 @@ pub(crate) enum Failure {
     Untrusted(io::Error),
     /// The server only follows another one.
     InRecovery,
+    /// It cannot be done while others claim.
+    Crowded,
     /// A value that no tenure wrote.
     Unreadable(String),
     /// Known already in tenure's words.
@@ -34,6 +36,8 @@ pub(crate) enum Remedy {
     Reconnect,
     /// Two transactions were in each other's way: run it again.
     Again,
+    /// Run it again when it is nobody else's turn.
+    Alone,
     None,
 }
 
@@ -61,6 +65,7 @@ impl Failure {
         match self {
             // A standby may just be being promoted.
             Self::Network(_) | Self::Silent(_) | Self::InRecovery => Remedy::Reconnect,
+            Self::Crowded => Remedy::Alone,
             Self::Plain | Self::Untrusted(_) | Self::Unreadable(_) | Self::Refused(_) => Remedy::None,
             Self::Server(error) => match error.code() {
                 None if is_of_the_network(error) => Remedy::Reconnect,
@@ -94,6 +99,7 @@ impl Failure {
                     hint: Some("set store.url to the primary".to_owned()),
                 };
             }
+            Self::Crowded => return Error::store("the claim was not done alone"),
             Self::Unreadable(what) => {
                 return Error::store(format!("the store answered unexpectedly: {what}"));
             }

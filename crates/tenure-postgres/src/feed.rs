@@ -13,8 +13,8 @@ use crate::tasks::name_at;
 use crate::transaction::{Told, Transaction};
 
 const AGENT_QUERY: &str = "SELECT a.id, a.name, a.capabilities, a.joined_at, a.last_seen_at, a.left_at,
-            (SELECT count(*) FROM tenure.leases l WHERE l.project = $1 AND l.holder_id = a.id AND l.ended_at IS NULL
-             AND l.resource_kind = 'task' AND l.expires_at > $2)
+            (SELECT count(*) FROM tenure.leases l WHERE l.project = $1 AND l.holder_id <> '' AND l.holder_id = a.id
+             AND l.ended_at IS NULL AND l.resource_kind = 'task' AND l.expires_at > $2)
      FROM tenure.agents a WHERE a.project = $1";
 
 fn read_agent(row: &Row) -> Result<Agent> {
@@ -110,7 +110,7 @@ impl ReadFeed for Transaction<'_> {
     }
 
     fn events(&self, filter: &EventFilter) -> Result<Vec<Event>> {
-        self.tell()?;
+        self.tell();
         let order = if filter.last { "DESC" } else { "ASC" };
         let sql = format!(
             "SELECT seq, at, kind, actor, task_id, from_status, to_status, fence, detail {}
@@ -127,7 +127,7 @@ impl ReadFeed for Transaction<'_> {
     }
 
     fn count_events(&self, filter: &EventFilter) -> Result<u64> {
-        self.tell()?;
+        self.tell();
         let sql = format!("SELECT count(*) {}", events_where(filter));
         let row = self.row(&sql, &[&filter.since, &filter.task.as_ref().map(TaskId::as_str)])?;
         row.map_or(Ok(0), |row| count(&row, 0))
@@ -136,7 +136,7 @@ impl ReadFeed for Transaction<'_> {
 
 impl WriteFeed for Transaction<'_> {
     fn save_agent(&mut self, agent: &Agent) -> Result<()> {
-        self.rows(
+        self.keep("agents", 
             "INSERT INTO tenure.agents (project, id, name, capabilities, joined_at, last_seen_at, left_at)
              VALUES ($1, $2, $3, $4, $5, $6, $7)
              ON CONFLICT (project, id) DO UPDATE SET name = excluded.name, capabilities = excluded.capabilities,
@@ -150,15 +150,18 @@ impl WriteFeed for Transaction<'_> {
                 &agent.left_at.map(Timestamp::as_millis),
             ],
         )
-        .map(drop)
     }
 
     fn see_agent(&mut self, id: &str) -> Result<bool> {
-        let changed = self.change(
-            "UPDATE tenure.agents SET last_seen_at = $3, left_at = NULL WHERE project = $1 AND id = $2 RETURNING 1",
-            &[&id, &self.now.as_millis()],
-        )?;
-        Ok(changed > 0)
+        let sql = "UPDATE tenure.agents SET last_seen_at = $3, left_at = NULL WHERE project = $1 AND id = $2";
+        let values: [&dyn Value; 2] = [&id, &self.now.as_millis()];
+        let there = self.agent.take().filter(|(name, _)| name == id).map(|(_, there)| there);
+        match there {
+            Some(true) => self.keep_shared("agents", sql, &values),
+            Some(false) => {}
+            None => return Ok(!self.change(&format!("{sql} RETURNING 1"), &values)?.is_empty()),
+        }
+        Ok(there == Some(true))
     }
 
     fn insert_message(
@@ -168,12 +171,12 @@ impl WriteFeed for Transaction<'_> {
         to: Option<&str>,
         text: &str,
     ) -> Result<i64> {
-        let row = self.row(
+        let rows = self.change(
             "INSERT INTO tenure.messages (project, task_id, sender, recipient, text, sent_at)
              VALUES ($1, $2, $3, $4, $5, $6) RETURNING id",
             &[&task.map(TaskId::as_str), &from, &to, &text, &self.now.as_millis()],
         )?;
-        row.map_or_else(|| Err(Error::store("the message was not written")), |row| get(&row, 0))
+        rows.first().map_or_else(|| Err(Error::store("the message was not written")), |row| get(row, 0))
     }
 
     fn acknowledge(&mut self, message: i64, by: &str) -> Result<bool> {
@@ -182,7 +185,7 @@ impl WriteFeed for Transaction<'_> {
              WHERE project = $1 AND id = $2 AND acknowledged_at IS NULL RETURNING 1",
             &[&message, &self.now.as_millis(), &by],
         )?;
-        Ok(changed > 0)
+        Ok(!changed.is_empty())
     }
 
     /// Kept back until the commit: it is our turn, so the number is ours.

@@ -114,7 +114,7 @@ impl ReadJobs for Transaction<'_> {
 
 impl WriteJobs for Transaction<'_> {
     fn insert_job(&mut self, job: &NewJob) -> Result<()> {
-        self.rows(
+        self.change(
             "INSERT INTO tenure.jobs (project, id, name, state, definition, created_at, updated_at)
              VALUES ($1, $2, $3, 'loading', $4, $5, $5)",
             &[&job.id, &job.name, &to_json(&job.definition)?, &self.now.as_millis()],
@@ -123,7 +123,7 @@ impl WriteJobs for Transaction<'_> {
     }
 
     fn insert_items(&mut self, job: &str, first: u64, payloads: &[String]) -> Result<()> {
-        self.rows(
+        self.change(
             "INSERT INTO tenure.job_items (project, job_id, number, state, payload, due_at, updated_at)
              SELECT $1, $2, $3 + place - 1, 'pending', payload, $5, $5
              FROM unnest($4::text[]) WITH ORDINALITY AS given (payload, place)",
@@ -133,7 +133,7 @@ impl WriteJobs for Transaction<'_> {
     }
 
     fn set_job_state(&mut self, id: &str, to: JobState, event: NewEvent<'_>) -> Result<()> {
-        self.rows(
+        self.change(
             "UPDATE tenure.jobs SET state = $3, updated_at = $4 WHERE project = $1 AND id = $2",
             &[&id, &to.as_str(), &self.now.as_millis()],
         )?;
@@ -141,7 +141,7 @@ impl WriteJobs for Transaction<'_> {
     }
 
     fn set_definition(&mut self, id: &str, definition: &Definition) -> Result<()> {
-        self.rows(
+        self.change(
             "UPDATE tenure.jobs SET definition = $3, updated_at = $4 WHERE project = $1 AND id = $2",
             &[&id, &to_json(definition)?, &self.now.as_millis()],
         )
@@ -149,7 +149,7 @@ impl WriteJobs for Transaction<'_> {
     }
 
     fn save_item(&mut self, item: &Item) -> Result<()> {
-        self.rows(
+        self.change(
             "UPDATE tenure.job_items SET state = $4, failures = $5, due_at = $6, error = $7, updated_at = $8
              WHERE project = $1 AND job_id = $2 AND number = $3",
             &[
@@ -167,7 +167,7 @@ impl WriteJobs for Transaction<'_> {
 
     fn delete_items(&mut self, job: &str, numbers: &[u64]) -> Result<()> {
         let numbers: Vec<i64> = numbers.iter().copied().map(limit_of).collect();
-        self.rows(
+        self.change(
             "DELETE FROM tenure.job_items WHERE project = $1 AND job_id = $2 AND number = ANY ($3)",
             &[&job, &numbers],
         )
@@ -180,11 +180,11 @@ impl WriteJobs for Transaction<'_> {
              WHERE project = $1 AND job_id = $2 AND state = '{from}' RETURNING 1"
         );
         let changed = self.change(&sql, &[&job, &due_at.as_millis(), &self.now.as_millis()])?;
-        Ok(u64::try_from(changed).unwrap_or(u64::MAX))
+        Ok(u64::try_from(changed.len()).unwrap_or(u64::MAX))
     }
 
     fn delete_job(&mut self, id: &str) -> Result<()> {
-        self.rows("DELETE FROM tenure.job_items WHERE project = $1 AND job_id = $2", &[&id])?;
-        self.rows("DELETE FROM tenure.jobs WHERE project = $1 AND id = $2", &[&id]).map(drop)
+        self.change("DELETE FROM tenure.job_items WHERE project = $1 AND job_id = $2", &[&id])?;
+        self.change("DELETE FROM tenure.jobs WHERE project = $1 AND id = $2", &[&id]).map(drop)
     }
 }

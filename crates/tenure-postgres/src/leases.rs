@@ -1,13 +1,17 @@
 //! Leases, the lines before them, and the attempts under them.
 
+use std::collections::BTreeSet;
+use std::time::Duration;
+
 use tenure_core::holder::{Holder, Incarnation};
 use tenure_core::id::{AttemptId, Fence, SectionId};
-use tenure_core::lease::{Attempt, EndReason, Lease, Resource, Ticket};
+use tenure_core::lease::{Attempt, EndReason, Lease, Resource, ResourceKind, Ticket};
 use tenure_core::store::{LeaseBeat, LeaseFilter, NewLease, NewTicket, ReadLeases, WriteLeases};
 use tenure_core::task::TaskStatus;
 use tenure_core::{Error, Result, Timestamp};
 
 use crate::link::Value;
+use crate::readiness::Facts;
 use crate::rows::{
     ATTEMPT_COLUMNS, LEASE_COLUMNS, TICKET_COLUMNS, all, attempt, columns_of, count, get, json, lease,
     millis, ticket, to_json,
@@ -26,24 +30,37 @@ impl Transaction<'_> {
     }
 }
 
+pub(crate) fn line_query() -> String {
+    format!(
+        "SELECT {TICKET_COLUMNS} FROM tenure.tickets
+         WHERE project = $1 AND resource_kind = $2 AND resource_id = $3 ORDER BY number"
+    )
+}
+
+fn distinct(processes: &[String]) -> Result<Vec<Incarnation>> {
+    processes.iter().collect::<BTreeSet<_>>().into_iter().map(|text| json(text)).collect()
+}
+
 impl ReadLeases for Transaction<'_> {
     fn recorded_processes(&self) -> Result<Vec<Incarnation>> {
-        let known = self.processes.borrow().as_ref().map(|found| found.iter().map(|p| json(p)).collect());
-        if let Some(known) = known {
-            return known;
+        if let Some(known) = &*self.processes.borrow() {
+            return distinct(known);
         }
         let rows = self.rows(
             "SELECT process FROM tenure.leases WHERE project = $1 AND ended_at IS NULL AND process IS NOT NULL
-             UNION SELECT process FROM tenure.tickets WHERE project = $1",
+             UNION ALL SELECT process FROM tenure.tickets WHERE project = $1",
             &[],
         )?;
         let found = all(rows, |row| get::<String>(row, 0))?;
-        let processes = found.iter().map(|text| json(text)).collect();
+        let processes = distinct(&found);
         *self.processes.borrow_mut() = Some(found);
         processes
     }
 
     fn open_lease(&self, resource: &Resource) -> Result<Option<Lease>> {
+        if let Some(granted) = self.granted.borrow().as_ref().filter(|lease| lease.resource == *resource) {
+            return Ok(Some(granted.clone()));
+        }
         self.lease_where(
             "resource_kind = $2 AND resource_id = $3 AND ended_at IS NULL",
             &[&resource.kind.as_str(), &resource.id],
@@ -52,7 +69,7 @@ impl ReadLeases for Transaction<'_> {
 
     fn latest_lease(&self, resource: &Resource) -> Result<Option<Lease>> {
         self.lease_where(
-            "resource_kind = $2 AND resource_id = $3 ORDER BY fence DESC LIMIT 1",
+            "resource_kind = $2 AND resource_id = $3 AND fence > 0 ORDER BY fence DESC LIMIT 1",
             &[&resource.kind.as_str(), &resource.id],
         )
     }
@@ -83,12 +100,12 @@ impl ReadLeases for Transaction<'_> {
         if let Some((kind, id)) = &resource {
             values.extend([kind as &dyn Value, id]);
             let at = values.len();
-            terms.push(format!("resource_kind = ${at} AND resource_id = ${}", at + 1));
+            terms.push(format!("resource_kind = ${at} AND resource_id = ${} AND fence > 0", at + 1));
         }
         if let Some((kind, id)) = &holder {
             values.extend([kind as &dyn Value, id]);
             let at = values.len();
-            terms.push(format!("holder_kind = ${at} AND holder_id = ${}", at + 1));
+            terms.push(format!("holder_kind = ${at} AND holder_id <> '' AND holder_id = ${}", at + 1));
         }
         let order = if filter.newest_first { "DESC" } else { "ASC" };
         // The plus keeps the planner from walking the whole history in the order of fences to find the few that are open.
@@ -104,7 +121,7 @@ impl ReadLeases for Transaction<'_> {
     fn task_leases_in_section(&self, section: &SectionId, holder: &Holder) -> Result<Vec<Lease>> {
         let sql = format!(
             "SELECT {} FROM tenure.leases l JOIN tenure.tasks t ON t.project = l.project AND t.id = l.resource_id
-             WHERE l.project = $1 AND l.holder_id = $3 AND l.holder_kind = $4 AND l.ended_at IS NULL
+             WHERE l.project = $1 AND l.holder_id <> '' AND l.holder_id = $3 AND l.holder_kind = $4 AND l.ended_at IS NULL
              AND l.resource_kind = 'task' AND t.section_id = $2",
             columns_of("l", LEASE_COLUMNS)
         );
@@ -113,14 +130,16 @@ impl ReadLeases for Transaction<'_> {
     }
 
     fn tickets(&self, resource: &Resource) -> Result<Vec<Ticket>> {
-        if !self.lines.get() {
+        if !self.facts.get().lines {
             return Ok(Vec::new());
         }
-        let sql = format!(
-            "SELECT {TICKET_COLUMNS} FROM tenure.tickets
-             WHERE project = $1 AND resource_kind = $2 AND resource_id = $3 ORDER BY number"
-        );
-        all(self.rows(&sql, &[&resource.kind.as_str(), &resource.id])?, ticket)
+        match &*self.line.borrow() {
+            Some((task, line)) if resource.kind == ResourceKind::Task && *task == resource.id => {
+                return Ok(line.clone());
+            }
+            _ => {}
+        }
+        all(self.rows(&line_query(), &[&resource.kind.as_str(), &resource.id])?, ticket)
     }
 
     fn all_tickets(&self) -> Result<Vec<Ticket>> {
@@ -145,6 +164,9 @@ impl ReadLeases for Transaction<'_> {
     }
 }
 
+const LEASE_INSERT: &str = "lease_id, resource_kind, resource_id, holder_kind, holder_id, process, doorbell, ttl_ms, \
+     acquired_at, heartbeat_at, expires_at, claimed_from";
+
 impl WriteLeases for Transaction<'_> {
     /// It is this transaction's turn, so nobody else decides about anything in the project.
     fn lock(&mut self, _resource: &Resource) -> Result<()> {
@@ -156,33 +178,55 @@ impl WriteLeases for Transaction<'_> {
         if process.is_some() {
             *self.processes.borrow_mut() = None;
         }
-        let sql = format!(
-            "INSERT INTO tenure.leases (project, lease_id, resource_kind, resource_id, holder_kind, holder_id, process,
-                                        doorbell, ttl_ms, acquired_at, heartbeat_at, expires_at, claimed_from)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10, $11, $12) RETURNING {LEASE_COLUMNS}"
-        );
-        let row = self.row(
-            &sql,
-            &[
-                &new.id.as_str(),
-                &new.resource.kind.as_str(),
-                &new.resource.id,
-                &new.holder.kind.as_str(),
-                &new.holder.id,
-                &process,
-                &new.doorbell,
-                &millis(new.ttl),
-                &self.now.as_millis(),
-                &new.expires_at.as_millis(),
-                &new.claimed_from.map(TaskStatus::as_str),
-            ],
-        )?;
-        row.map_or_else(|| Err(Error::store("the grant was not written")), |row| lease(&row, 0))
+        let (columns, values) = (LEASE_INSERT, "$2, $3, $4, $5, $6, $7, $8, $9, $10, $10, $11, $12");
+        let written: [&dyn Value; 11] = [
+            &new.id.as_str(),
+            &new.resource.kind.as_str(),
+            &new.resource.id,
+            &new.holder.kind.as_str(),
+            &new.holder.id,
+            &process,
+            &new.doorbell,
+            &millis(new.ttl),
+            &self.now.as_millis(),
+            &new.expires_at.as_millis(),
+            &new.claimed_from.map(TaskStatus::as_str),
+        ];
+        if new.resource.kind != ResourceKind::Task {
+            self.alone()?;
+        }
+        let Some(fence) = self.fence.take() else {
+            let sql = format!(
+                "INSERT INTO tenure.leases (project, {columns}) VALUES ($1, {values}) RETURNING {LEASE_COLUMNS}"
+            );
+            let row = self.change(&sql, &written)?.into_iter().next();
+            return row.map_or_else(|| Err(Error::store("the grant was not written")), |row| lease(&row, 0));
+        };
+        let sql = format!("INSERT INTO tenure.leases (project, {columns}, fence) VALUES ($1, {values}, $13)");
+        self.changed.set(true);
+        self.keep_shared("leases", &sql, &[&written[..], &[&fence]].concat());
+        let granted = Lease {
+            fence: Fence::new(fence),
+            id: new.id.clone(),
+            resource: new.resource.clone(),
+            holder: new.holder.clone(),
+            process: new.process.clone(),
+            doorbell: new.doorbell.clone(),
+            ttl: Duration::from_millis(u64::try_from(millis(new.ttl)).unwrap_or(0)),
+            acquired_at: self.now,
+            heartbeat_at: self.now,
+            expires_at: new.expires_at,
+            claimed_from: new.claimed_from,
+            ended: None,
+        };
+        *self.granted.borrow_mut() = Some(granted.clone());
+        Ok(granted)
     }
 
     fn beat(&mut self, fence: Fence, beat: &LeaseBeat) -> Result<()> {
+        self.granted.take();
         *self.processes.borrow_mut() = None;
-        self.rows(
+        self.keep_repeatable("leases", 
             "UPDATE tenure.leases SET process = $3, doorbell = $4, ttl_ms = $5, heartbeat_at = $6, expires_at = $7
              WHERE project = $1 AND fence = $2",
             &[
@@ -194,33 +238,34 @@ impl WriteLeases for Transaction<'_> {
                 &beat.expires_at.as_millis(),
             ],
         )
-        .map(drop)
     }
 
     fn end_lease(&mut self, fence: Fence, reason: EndReason) -> Result<()> {
+        self.granted.take();
         *self.processes.borrow_mut() = None;
-        self.rows(
+        self.keep(
+            "leases",
             "UPDATE tenure.leases SET ended_at = $3, end_reason = $4
              WHERE project = $1 AND fence = $2 AND ended_at IS NULL",
             &[&fence.number(), &self.now.as_millis(), &reason.as_str()],
         )
-        .map(drop)
     }
 
     fn reopen_lease(&mut self, fence: Fence) -> Result<()> {
+        self.granted.take();
         *self.processes.borrow_mut() = None;
-        self.rows(
+        self.keep(
+            "leases",
             "UPDATE tenure.leases SET ended_at = NULL, end_reason = NULL
              WHERE project = $1 AND fence = $2 AND end_reason = 'expired'",
             &[&fence.number()],
         )
-        .map(drop)
     }
 
     fn insert_ticket(&mut self, new: &NewTicket) -> Result<i64> {
+        self.line.take();
         *self.processes.borrow_mut() = None;
-        self.lines.set(true);
-        let row = self.row(
+        let rows = self.change(
             "INSERT INTO tenure.tickets (project, resource_kind, resource_id, holder_kind, holder_id, process, doorbell,
                                          created_at, refreshed_at)
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8) RETURNING number",
@@ -234,20 +279,24 @@ impl WriteLeases for Transaction<'_> {
                 &self.now.as_millis(),
             ],
         )?;
-        row.map_or_else(|| Err(Error::store("the ticket was not written")), |row| get(&row, 0))
+        self.facts.set(Facts::UNKNOWN);
+        rows.first().map_or_else(|| Err(Error::store("the ticket was not written")), |row| get(row, 0))
     }
 
-    fn refresh_ticket(&mut self, number: i64) -> Result<bool> {
-        let changed = self.change(
-            "UPDATE tenure.tickets SET refreshed_at = $3 WHERE project = $1 AND number = $2 RETURNING 1",
-            &[&number, &self.now.as_millis()],
+    fn refresh_ticket(&mut self, number: i64, silent_since: Timestamp) -> Result<bool> {
+        self.line.take();
+        let changed = self.repeat(
+            "UPDATE tenure.tickets SET refreshed_at = $3 WHERE project = $1 AND number = $2 AND refreshed_at > $4
+             RETURNING 1",
+            &[&number, &self.now.as_millis(), &silent_since.as_millis()],
         )?;
-        Ok(changed > 0)
+        Ok(!changed.is_empty())
     }
 
     fn delete_ticket(&mut self, number: i64) -> Result<()> {
+        self.line.take();
         *self.processes.borrow_mut() = None;
-        self.rows("DELETE FROM tenure.tickets WHERE project = $1 AND number = $2", &[&number]).map(drop)
+        self.keep("tickets", "DELETE FROM tenure.tickets WHERE project = $1 AND number = $2", &[&number])
     }
 
     fn insert_attempt(&mut self, new: &Attempt) -> Result<()> {
@@ -255,7 +304,8 @@ impl WriteLeases for Transaction<'_> {
             "INSERT INTO tenure.attempts (project, {ATTEMPT_COLUMNS})
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)"
         );
-        self.rows(
+        self.keep(
+            "attempts",
             &sql,
             &[
                 &new.id.as_str(),
@@ -273,11 +323,10 @@ impl WriteLeases for Transaction<'_> {
                 &i64::from(new.charged),
             ],
         )
-        .map(drop)
     }
 
     fn update_attempt(&mut self, id: &AttemptId, to: &Attempt) -> Result<()> {
-        self.rows(
+        self.keep("attempts", 
             "UPDATE tenure.attempts SET state = $3, pid = $4, log_path = $5, ended_at = $6, exit_code = $7, reason = $8,
                                         charged = $9
              WHERE project = $1 AND id = $2",
@@ -292,7 +341,6 @@ impl WriteLeases for Transaction<'_> {
                 &i64::from(to.charged),
             ],
         )
-        .map(drop)
     }
 
     fn ring(&mut self, doorbell: &str) {

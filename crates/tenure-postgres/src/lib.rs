@@ -16,12 +16,14 @@
 
 mod address;
 mod clock;
+mod commit;
 mod connect;
 mod copying;
 mod doorbell;
 mod error;
 mod feed;
 mod jobs;
+mod kept;
 mod leases;
 mod link;
 mod migrate;

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::future::poll_fn;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -26,9 +26,10 @@ use crate::error::Failure;
 const PAUSE: Duration = Duration::from_secs(5);
 
 /// For statements that find a few rows by an index: the planner has nothing to weigh, whatever its statistics say.
-const PLANNING: [(&str, &str); 7] = [
+const PLANNING: [(&str, &str); 8] = [
     ("jit", "off"),
     ("enable_seqscan", "off"),
+    ("enable_bitmapscan", "off"),
     ("enable_hashjoin", "off"),
     ("enable_mergejoin", "off"),
     ("plan_cache_mode", "force_generic_plan"),
@@ -41,6 +42,16 @@ const PLANNING: [(&str, &str); 7] = [
 pub(crate) const NOW: &str = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 
 pub(crate) type Sql<T> = Result<T, Failure>;
+
+/// Something to say to the server.
+#[derive(Clone, Copy)]
+pub(crate) enum Line<'a> {
+    /// Statements without parameters, and without an answer.
+    Run(&'a str),
+    Ask(&'a str, &'a [&'a dyn Value]),
+}
+
+type Answer<'a> = Pin<Box<dyn Future<Output = Result<Option<Vec<Row>>, tokio_postgres::Error>> + 'a>>;
 
 /// A statement that was said before.
 #[derive(Default)]
@@ -136,42 +147,49 @@ impl Link {
 
     /// Statements without parameters, and without an answer.
     pub(crate) fn run(&mut self, sql: &str) -> Sql<()> {
-        let Self { client, connection, runtime, limit, .. } = self;
-        drive(runtime, connection, *limit, client.batch_execute(sql))
+        self.talk(&[Line::Run(sql)]).map(drop)
     }
 
     pub(crate) fn rows(&mut self, sql: &str, values: &[&dyn Value]) -> Sql<Vec<Row>> {
-        let known = self.known(sql, values)?;
+        self.talk(&[Line::Ask(sql, values)])
+    }
+
+    /// The answer to the last question.
+    pub(crate) fn talk(&mut self, lines: &[Line<'_>]) -> Sql<Vec<Row>> {
+        Ok(self.answers(lines)?.pop().unwrap_or_default())
+    }
+
+    /// Everything is sent together, and so is one way to the server and back: the answers to all questions, or the first
+    /// thing that went wrong. What comes after that is said in a transaction that has failed.
+    pub(crate) fn answers(&mut self, lines: &[Line<'_>]) -> Sql<Vec<Vec<Row>>> {
+        let mut known = Vec::with_capacity(lines.len());
+        for line in lines {
+            known.push(match line {
+                Line::Run(_) => None,
+                Line::Ask(sql, values) => self.known(sql, values)?,
+            });
+        }
         let Self { client, connection, runtime, limit, .. } = self;
-        drive(runtime, connection, *limit, ask(client, known.as_ref(), sql, values))
+        let client = &*client;
+        let said = lines.iter().zip(&known).map(|(line, known)| -> Answer<'_> {
+            match line {
+                Line::Run(sql) => Box::pin(async move { client.batch_execute(sql).await.map(|()| None) }),
+                Line::Ask(sql, values) => {
+                    Box::pin(async move { ask(client, known.as_ref(), sql, values).await.map(Some) })
+                }
+            }
+        });
+        let said = in_order(said.collect());
+        let mut answers = Vec::new();
+        for outcome in drive(runtime, connection, *limit, async { Ok(said.await) })? {
+            answers.extend(outcome?);
+        }
+        Ok(answers)
     }
 
     pub(crate) fn one(&mut self, sql: &str, values: &[&dyn Value]) -> Sql<Row> {
         let mut rows = self.rows(sql, values)?;
         rows.pop().ok_or_else(|| Failure::Unreadable("no row where one must be".to_owned()))
-    }
-
-    /// `first`, then a question, sent together: one way to the server and back instead of two.
-    pub(crate) fn run_then_ask(&mut self, first: &str, sql: &str, values: &[&dyn Value]) -> Sql<Vec<Row>> {
-        let known = self.known(sql, values)?;
-        let Self { client, connection, runtime, limit, .. } = self;
-        let (ran, answer) = drive(runtime, connection, *limit, async {
-            Ok(both(client.batch_execute(first), ask(client, known.as_ref(), sql, values)).await)
-        })?;
-        ran?;
-        Ok(answer?)
-    }
-
-    /// A question, then `last`, sent together. If the question fails, `last` is said in a transaction that has failed.
-    pub(crate) fn ask_then_run(&mut self, sql: &str, values: &[&dyn Value], last: &str) -> Sql<Vec<Row>> {
-        let known = self.known(sql, values)?;
-        let Self { client, connection, runtime, limit, .. } = self;
-        let (answer, ran) = drive(runtime, connection, *limit, async {
-            Ok(both(ask(client, known.as_ref(), sql, values), client.batch_execute(last)).await)
-        })?;
-        let answer = answer?;
-        ran?;
-        Ok(answer)
     }
 
     /// A statement is prepared when it comes a second time: most processes say most things once. Later it is prepared anew
@@ -283,40 +301,33 @@ fn drive<T>(
     }
 }
 
-/// Both, begun in this order.
-async fn both<A, B>(a: impl Future<Output = A>, b: impl Future<Output = B>) -> (A, B) {
-    let (mut a, mut b) = (pin!(a), pin!(b));
-    let (mut first, mut second) = (None, None);
-    poll_fn(move |cx| {
-        if first.is_none()
-            && let Poll::Ready(done) = a.as_mut().poll(cx)
-        {
-            first = Some(done);
-        }
-        if second.is_none()
-            && let Poll::Ready(done) = b.as_mut().poll(cx)
-        {
-            second = Some(done);
-        }
-        match (first.take(), second.take()) {
-            (Some(one), Some(two)) => Poll::Ready((one, two)),
-            (one, two) => {
-                (first, second) = (one, two);
-                Poll::Pending
+/// All of them, begun in this order.
+async fn in_order<T>(mut futures: Vec<Pin<Box<dyn Future<Output = T> + '_>>>) -> Vec<T> {
+    let mut done: Vec<Option<T>> = futures.iter().map(|_| None).collect();
+    poll_fn(|cx| {
+        for (future, done) in futures.iter_mut().zip(&mut done) {
+            if done.is_none()
+                && let Poll::Ready(outcome) = future.as_mut().poll(cx)
+            {
+                *done = Some(outcome);
             }
         }
+        if done.iter().all(Option::is_some) { Poll::Ready(()) } else { Poll::Pending }
     })
-    .await
+    .await;
+    done.into_iter().flatten().collect()
 }
 
 /// Something that goes into a statement, always as a bound parameter.
 pub(crate) trait Value {
     fn kind(&self) -> Type;
     fn bound(&self) -> &(dyn ToSql + Sync);
+    /// For a statement that is said later.
+    fn kept(&self) -> Box<dyn Value>;
 }
 
 macro_rules! values {
-    ($($rust:ty => $sql:ident,)*) => {
+    ($($rust:ty => $sql:ident, $kept:expr;)*) => {
         $(impl Value for $rust {
             fn kind(&self) -> Type {
                 Type::$sql
@@ -325,22 +336,27 @@ macro_rules! values {
             fn bound(&self) -> &(dyn ToSql + Sync) {
                 self
             }
+
+            fn kept(&self) -> Box<dyn Value> {
+                let keep: fn(&Self) -> _ = $kept;
+                Box::new(keep(self))
+            }
         })*
     };
 }
 
 values! {
-    i64 => INT8,
-    Option<i64> => INT8,
-    &str => TEXT,
-    Option<&str> => TEXT,
-    String => TEXT,
-    Option<String> => TEXT,
-    Uuid => UUID,
-    Vec<i64> => INT8_ARRAY,
-    Vec<Option<i64>> => INT8_ARRAY,
-    Vec<&str> => TEXT_ARRAY,
-    Vec<String> => TEXT_ARRAY,
-    Vec<Option<&str>> => TEXT_ARRAY,
-    Vec<Option<String>> => TEXT_ARRAY,
+    i64 => INT8, |v| *v;
+    Option<i64> => INT8, |v| *v;
+    &str => TEXT, |v| (*v).to_owned();
+    Option<&str> => TEXT, |v| v.map(str::to_owned);
+    String => TEXT, Clone::clone;
+    Option<String> => TEXT, Clone::clone;
+    Uuid => UUID, |v| *v;
+    Vec<i64> => INT8_ARRAY, Clone::clone;
+    Vec<Option<i64>> => INT8_ARRAY, Clone::clone;
+    Vec<&str> => TEXT_ARRAY, |v| v.iter().map(|text| (*text).to_owned()).collect::<Vec<String>>();
+    Vec<String> => TEXT_ARRAY, Clone::clone;
+    Vec<Option<&str>> => TEXT_ARRAY, |v| v.iter().map(|text| text.map(str::to_owned)).collect::<Vec<Option<String>>>();
+    Vec<Option<String>> => TEXT_ARRAY, Clone::clone;
 }

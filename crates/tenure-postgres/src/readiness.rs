@@ -3,6 +3,53 @@
 //!
 //! Every condition is a question about one row, answered from an index. The planner must not turn them into joins over
 //! whole tables, as it would with `EXISTS`; so they are written as [`some`] and [`none`].
+//!
+//! A condition costs something even where no row meets it, so what is known not to be there is not asked about ([`Facts`]).
+
+use tokio_postgres::Row;
+
+use crate::link::Sql;
+
+/// What there may be in a project. False is certain; true is not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Facts {
+    /// Somebody stands in a line.
+    pub(crate) lines: bool,
+    /// The time of a task's lease is over, although nobody has closed it.
+    pub(crate) lapsed: bool,
+    /// Somebody holds a section.
+    pub(crate) held: bool,
+    /// A section waits for another.
+    pub(crate) ordered: bool,
+}
+
+impl Facts {
+    pub(crate) const UNKNOWN: Self = Self { lines: true, lapsed: true, held: true, ordered: true };
+
+    /// Columns that [`Facts::read`] reads; without `all`, only whether anybody stands in line is found out.
+    pub(crate) fn query(all: bool) -> String {
+        let open = "FROM tenure.leases WHERE project = $1 AND ended_at IS NULL AND resource_kind";
+        let rest = if all {
+            format!(
+                "coalesce((SELECT expires_at {open} = 'task' AND expires_at > 0 ORDER BY expires_at LIMIT 1), {}),
+                 EXISTS (SELECT 1 {open} = 'section'), EXISTS (SELECT 1 FROM tenure.section_deps WHERE project = $1)",
+                i64::MAX
+            )
+        } else {
+            format!("({})::bigint, true, true", i64::MIN)
+        };
+        format!("EXISTS (SELECT 1 FROM tenure.tickets WHERE project = $1), {rest}")
+    }
+
+    pub(crate) fn read(row: &Row, at: usize, now: i64) -> Sql<Self> {
+        Ok(Self {
+            lines: row.try_get(at)?,
+            lapsed: row.try_get::<_, i64>(at + 1)? <= now,
+            held: row.try_get(at + 2)?,
+            ordered: row.try_get(at + 3)?,
+        })
+    }
+}
 
 /// Is there a lease `l` that still blocks others?
 const LIVE_LEASE: &str = "l.project = $1 AND l.ended_at IS NULL AND l.expires_at > $2 \
@@ -33,7 +80,8 @@ fn work_under(condition: &str) -> String {
     format!(
         "tenure.leases w
          WHERE (SELECT x.section_id FROM tenure.tasks x WHERE x.project = $1 AND x.id = w.resource_id) = s.id
-         AND w.project = $1 AND w.ended_at IS NULL AND w.resource_kind = 'task' AND w.holder_id = l.holder_id
+         AND w.project = $1 AND w.ended_at IS NULL AND w.resource_kind = 'task' AND w.holder_id <> ''
+         AND w.holder_id = l.holder_id
          AND w.holder_kind = l.holder_kind AND (w.process = l.process OR w.process IS NULL OR l.process IS NULL)
          {condition}"
     )
@@ -41,74 +89,101 @@ fn work_under(condition: &str) -> String {
 
 /// May the caller work in section `s`? One holder at a time in a serial one, and nobody past the line before it. A holder
 /// whose tasks there have all lapsed does not count: it blocks nobody, so not through the section either (L3).
-pub(crate) fn section_open() -> String {
-    let held = format!(
-        "tenure.leases l WHERE l.resource_kind = 'section' AND l.resource_id = s.id AND {LIVE_LEASE}"
-    );
-    let live_work = format!("AND {}", LIVE_LEASE.replace("l.", "w."));
-    format!(
-        "{unblocked} AND (s.mode = 'parallel' OR {mine} OR {free} AND {no_line})",
-        unblocked = none(&format!(
+fn section_open(facts: Facts) -> Vec<String> {
+    let mut terms = Vec::new();
+    if facts.ordered {
+        terms.push(none(&format!(
             "tenure.section_deps d JOIN tenure.sections u ON u.project = $1 AND u.id = d.depends_on
              WHERE d.project = $1 AND d.section_id = s.id AND {}",
             has_work()
-        )),
-        mine = some(&format!("{held} AND l.holder_kind = $5 AND l.holder_id = $6")),
-        free = none(&format!("{held} AND ({} OR {})", none(&work_under("")), some(&work_under(&live_work)))),
-        no_line = none(&format!(
+        )));
+    }
+    let held = format!(
+        "tenure.leases l WHERE l.resource_kind = 'section' AND l.resource_id = s.id AND {LIVE_LEASE}"
+    );
+    let (mut mine, mut room) = (String::new(), Vec::new());
+    if facts.held {
+        let live_work = format!("AND {}", LIVE_LEASE.replace("l.", "w."));
+        mine = format!("{} OR", some(&format!("{held} AND l.holder_kind = $5 AND l.holder_id = $6")));
+        let kept = format!("{} OR {}", none(&work_under("")), some(&work_under(&live_work)));
+        room.push(none(&format!("{held} AND ({kept})")));
+    }
+    if facts.lines {
+        room.push(none(&format!(
             "tenure.tickets k WHERE k.resource_kind = 'section' AND k.resource_id = s.id AND {LIVE_TICKET}"
-        )),
-    )
+        )));
+    }
+    if !room.is_empty() {
+        terms.push(format!("(s.mode = 'parallel' OR {mine} {})", room.join(" AND ")));
+    }
+    terms
 }
 
 /// Is nobody else working on, or first in line for, task `t`?
-pub(crate) fn task_free() -> String {
-    let lease =
-        format!("tenure.leases l WHERE l.resource_kind = 'task' AND l.resource_id = t.id AND {LIVE_LEASE}");
-    let line =
-        format!("tenure.tickets k WHERE k.resource_kind = 'task' AND k.resource_id = t.id AND {LIVE_TICKET}");
-    format!("{} AND {}", none(&lease), none(&line))
+fn task_free(facts: Facts) -> Vec<String> {
+    let mut terms = vec![none(&format!(
+        "tenure.leases l WHERE l.resource_kind = 'task' AND l.resource_id = t.id AND {LIVE_LEASE}"
+    ))];
+    if facts.lines {
+        terms.push(none(&format!(
+            "tenure.tickets k WHERE k.resource_kind = 'task' AND k.resource_id = t.id AND {LIVE_TICKET}"
+        )));
+    }
+    terms
+}
+
+fn and(terms: &[Vec<String>]) -> String {
+    terms.concat().iter().map(|term| format!(" AND {term}")).collect()
 }
 
 /// In progress counts when its lease has lapsed (L3), unless it goes back to a reviewer.
-pub(crate) fn ready() -> String {
+pub(crate) fn ready(facts: Facts) -> String {
     let left_behind = some(
         "tenure.leases l WHERE l.project = $1 AND l.resource_kind = 'task' AND l.resource_id = t.id \
          AND l.ended_at IS NULL AND l.claimed_from = 'pending'",
     );
     format!(
-        "t.open_deps = 0 AND (t.status = 'pending' OR t.status = 'in_progress' AND {left_behind}) AND {} AND {}",
-        task_free(),
-        section_open()
+        "t.open_deps = 0 AND (t.status = 'pending' OR t.status = 'in_progress' AND {left_behind}) {}",
+        and(&[task_free(facts), section_open(facts)])
     )
 }
 
 /// The first ready task in working order. Its cost does not grow with the number of tasks: each section gives its first
 /// free one from the index, and what a lapsed lease has left behind is found by that lease.
-pub(crate) fn first_ready(in_section: bool) -> String {
+///
+/// If the turn is `shared`, the task is locked, and those that others have locked are passed over.
+pub(crate) fn first_ready(in_section: bool, facts: Facts, shared: bool) -> String {
     let only = if in_section { "AND s.id = $7" } else { "" };
     let columns = "t.id AS id, s.priority AS a, s.position AS b, s.id AS c, t.priority AS d, t.position AS e";
+    let lock = if shared { "FOR UPDATE OF t SKIP LOCKED" } else { "" };
+    let free = and(&[task_free(facts)]);
+    let open = and(&[section_open(facts)]);
+    let waiting = format!(
+        "SELECT {columns}
+         FROM tenure.sections s CROSS JOIN LATERAL (
+           SELECT t.id, t.priority, t.position FROM tenure.tasks t
+           WHERE t.project = $1 AND t.section_id = s.id AND t.status = 'pending' AND t.open_deps = 0 {free}
+           ORDER BY t.priority, t.position, t.id LIMIT 1 {lock}) t
+         WHERE s.project = $1 {open} {only}
+         ORDER BY s.priority, s.position, s.id LIMIT 1"
+    );
+    if !facts.lapsed {
+        return waiting;
+    }
     let lapsed = "SELECT fence, resource_id, claimed_from FROM tenure.leases
          WHERE project = $1 AND ended_at IS NULL AND resource_kind = 'task'";
     format!(
         "SELECT id FROM (
-           (SELECT {columns}
-            FROM tenure.sections s CROSS JOIN LATERAL (
-              SELECT t.id, t.priority, t.position FROM tenure.tasks t
-              WHERE t.project = $1 AND t.section_id = s.id AND t.status = 'pending' AND t.open_deps = 0 AND {free}
-              ORDER BY t.priority, t.position, t.id LIMIT 1) t
-            WHERE s.project = $1 AND {open} {only}
-            ORDER BY s.priority, s.position, s.id LIMIT 1)
+           ({waiting})
            UNION ALL
            (SELECT {columns}
-            FROM ({lapsed} AND expires_at <= $2 UNION {lapsed} AND process = ANY ($3)) old
+            FROM ({lapsed} AND expires_at > 0 AND expires_at <= $2
+                  UNION {lapsed} AND process IS NOT NULL AND process = ANY ($3)) old
             CROSS JOIN LATERAL (SELECT * FROM tenure.tasks WHERE project = $1 AND id = old.resource_id OFFSET 0) t
             CROSS JOIN LATERAL (SELECT * FROM tenure.sections WHERE project = $1 AND id = t.section_id OFFSET 0) s
             WHERE old.claimed_from = 'pending' AND t.status = 'in_progress' AND t.open_deps = 0
-              AND {free} AND {open} {only}
+              {free} {open} {only}
             ORDER BY s.priority, s.position, s.id, t.priority, t.position, t.id LIMIT 1)
-         ) first ORDER BY a, b, c, d, e, id LIMIT 1",
-        free = task_free(),
-        open = section_open(),
+         ) first ORDER BY a, b, c, d, e, id LIMIT 1"
     )
 }

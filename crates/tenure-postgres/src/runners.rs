@@ -83,7 +83,8 @@ impl WriteRunners for Transaction<'_> {
                preset = $7, current_task_id = $8, log_path = $9, started_at = $10, heartbeat_at = $11,
                completed_at = $12, error = $13"
         );
-        self.rows(
+        self.keep(
+            "runners",
             &sql,
             &[
                 &runner.id,
@@ -100,7 +101,6 @@ impl WriteRunners for Transaction<'_> {
                 &runner.error,
             ],
         )
-        .map(drop)
     }
 
     fn save_preset_health(&mut self, health: &PresetHealth) -> Result<()> {
@@ -109,7 +109,8 @@ impl WriteRunners for Transaction<'_> {
              ON CONFLICT (project, preset) DO UPDATE SET quick_failures = $3, parked_at = $4, next_try_at = $5,
                times_parked = $6, reason = $7, tasks = $8"
         );
-        self.rows(
+        self.keep(
+            "preset_health",
             &sql,
             &[
                 &health.preset,
@@ -121,6 +122,5 @@ impl WriteRunners for Transaction<'_> {
                 &to_json(&health.tasks)?,
             ],
         )
-        .map(drop)
     }
 }

@@ -73,7 +73,7 @@ impl ReadSections for Transaction<'_> {
 
 impl WriteSections for Transaction<'_> {
     fn insert_section(&mut self, section: &NewSection, event: NewEvent<'_>) -> Result<()> {
-        self.rows(
+        self.change(
             "INSERT INTO tenure.sections (project, id, name, mode, priority, position, created_at, updated_at)
              VALUES ($1, $2, $3, $4, $5, $6, $7, $7)",
             &[
@@ -89,7 +89,7 @@ impl WriteSections for Transaction<'_> {
     }
 
     fn edit_section(&mut self, id: &SectionId, edit: &SectionEdit, event: NewEvent<'_>) -> Result<()> {
-        self.rows(
+        self.change(
             "UPDATE tenure.sections SET updated_at = $3, name = coalesce($4, name), mode = coalesce($5, mode),
                priority = coalesce($6, priority), position = coalesce($7, position)
              WHERE project = $1 AND id = $2",
@@ -110,7 +110,7 @@ impl WriteSections for Transaction<'_> {
             "DELETE FROM tenure.section_deps WHERE project = $1 AND (section_id = $2 OR depends_on = $2)",
             "DELETE FROM tenure.sections WHERE project = $1 AND id = $2 AND id <> ''",
         ] {
-            self.rows(sql, &[&id.as_str()])?;
+            self.change(sql, &[&id.as_str()])?;
         }
         self.append(event).map(drop)
     }
@@ -122,7 +122,7 @@ impl WriteSections for Transaction<'_> {
              ON CONFLICT DO NOTHING RETURNING 1",
             &values,
         )?;
-        Ok(changed > 0)
+        Ok(!changed.is_empty())
     }
 
     fn remove_section_dependency(&mut self, section: &SectionId, on: &SectionId) -> Result<bool> {
@@ -130,6 +130,6 @@ impl WriteSections for Transaction<'_> {
             "DELETE FROM tenure.section_deps WHERE project = $1 AND section_id = $2 AND depends_on = $3 RETURNING 1",
             &[&section.as_str(), &on.as_str()],
         )?;
-        Ok(changed > 0)
+        Ok(!changed.is_empty())
     }
 }

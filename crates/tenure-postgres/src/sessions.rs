@@ -91,7 +91,8 @@ impl WriteSessions for Transaction<'_> {
                current_key = $7, current_fence = $8, current_attempt = $9, current_agent_session = $10,
                fence = $11, error = $12, started_at = $13, updated_at = $14"
         );
-        self.rows(
+        self.keep(
+            "sessions",
             &sql,
             &[
                 &session.id,
@@ -109,11 +110,11 @@ impl WriteSessions for Transaction<'_> {
                 &session.updated_at.as_millis(),
             ],
         )
-        .map(drop)
     }
 
     fn insert_done_task(&mut self, session: &str, done: &DoneTask) -> Result<()> {
-        self.rows(
+        self.keep(
+            "session_tasks",
             "INSERT INTO tenure.session_tasks (project, session_id, task_id, key, status, fence, at)
              VALUES ($1, $2, $3, $4, $5, $6, $7)",
             &[
@@ -125,6 +126,5 @@ impl WriteSessions for Transaction<'_> {
                 &done.at.as_millis(),
             ],
         )
-        .map(drop)
     }
 }

@@ -12,11 +12,12 @@ use uuid::Uuid;
 
 use crate::address::Address;
 use crate::clock::ServerClock;
+use crate::commit::FLUSH;
 use crate::doorbell::{Bell, CHANNEL, Doorbell};
 use crate::error::{Failure, Remedy};
 use crate::link::{Link, NOW, Sql};
 use crate::migrate;
-use crate::transaction::{FLUSH, Transaction};
+use crate::transaction::{Transaction, Writer};
 
 /// Between two tries to reach a server, at first and at most.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
@@ -205,7 +206,7 @@ impl Turns {
     fn next(&mut self, failure: Failure) -> Sql<()> {
         let pause = match failure.remedy() {
             Remedy::None => return Err(failure),
-            Remedy::Again => Duration::ZERO,
+            Remedy::Again | Remedy::Alone => Duration::ZERO,
             Remedy::Reconnect => self.pause,
         };
         if Instant::now() + pause >= self.deadline {
@@ -234,22 +235,13 @@ impl Store for PostgresStore {
         durability: Durability,
         body: &mut dyn FnMut(&mut dyn Tx) -> Result<()>,
     ) -> Result<()> {
-        self.request.set(self.request.get() + 1);
-        let mut turns = Turns::new(self.options.patience);
-        // Once a commit was sent, it may have happened although nobody said so.
-        let mut sent = false;
-        loop {
-            let failure = match self
-                .with_link(|link| self.write_once(link, durability, &mut sent, &mut |tx| body(tx)))
-            {
-                Ok(outcome) => return outcome,
-                Err(failure) => failure,
-            };
-            if let Err(failure) = turns.next(failure) {
-                let error = failure.told(&self.address);
-                return Err(if sent { uncertain(&error) } else { error });
-            }
-        }
+        self.write_until_known(durability, false, body)
+    }
+
+    /// A time of the test's own would not tell in which order claims that share a turn come.
+    fn claim_with(&self, body: &mut dyn FnMut(&mut dyn Tx) -> Result<()>) -> Result<()> {
+        let shares = self.options.clock.is_none();
+        self.write_until_known(Durability::Power, shares, body)
     }
 }
 
@@ -276,26 +268,53 @@ impl PostgresStore {
         body: &mut dyn FnMut(&mut Transaction<'_>) -> Result<()>,
     ) -> Result<()> {
         self.request.set(self.request.get() + 1);
-        let outcome = self.with_link(|link| self.write_once(link, durability, &mut false, body));
+        let writer = Writer { client: self.client, durability, again: false, shares: false };
+        let outcome = self.with_link(|link| self.write_once(link, writer, &mut false, body));
         outcome.unwrap_or_else(|failure| Err(failure.told(&self.address)))
+    }
+
+    fn write_until_known(
+        &self,
+        durability: Durability,
+        mut shares: bool,
+        body: &mut dyn FnMut(&mut dyn Tx) -> Result<()>,
+    ) -> Result<()> {
+        self.request.set(self.request.get() + 1);
+        let mut turns = Turns::new(self.options.patience);
+        // Once a commit was sent, it may have happened although nobody said so.
+        let mut sent = false;
+        loop {
+            let writer = Writer { client: self.client, durability, again: sent, shares };
+            let failure =
+                match self.with_link(|link| self.write_once(link, writer, &mut sent, &mut |tx| body(tx))) {
+                    Ok(outcome) => return outcome,
+                    Err(failure) => failure,
+                };
+            // Only when the turn is nobody else's is it settled what became of an earlier try.
+            shares = false;
+            if let Err(failure) = turns.next(failure) {
+                let error = failure.told(&self.address);
+                return Err(if sent { uncertain(&error) } else { error });
+            }
+        }
     }
 
     fn write_once(
         &self,
         link: &mut Link,
-        durability: Durability,
+        writer: Writer,
         sent: &mut bool,
         body: &mut dyn FnMut(&mut Transaction<'_>) -> Result<()>,
     ) -> Sql<Result<()>> {
-        let (client, request) = (self.client, self.request.get());
+        let request = self.request.get();
         let clock = self.options.clock.as_deref();
-        let mut tx = Transaction::writing(link, &self.address, self.project, client, durability, clock)?
+        let mut tx = Transaction::writing(link, &self.address, self.project, writer, clock)?
             .ok_or_else(|| Failure::Refused(unknown_project()))?;
         self.clock.set(tx.now);
         // It is our turn, so whatever became of the earlier try is settled.
-        if *sent && tx.last_request == Some(request) {
+        if writer.again && tx.last_request == Some(request) {
             let done = tx.undo(Ok(()))?;
-            if durability == Durability::Power {
+            if writer.durability == Durability::Power {
                 link.run(FLUSH)?;
             }
             return Ok(done);
@@ -305,7 +324,7 @@ impl PostgresStore {
         if outcome.is_err() || self.options.dry_run {
             return tx.undo(outcome);
         }
-        tx.commit(request, durability, sent)?;
+        tx.commit(writer, request, sent)?;
         Ok(outcome)
     }
 }

@@ -1,45 +1,85 @@
 //! Tasks: finding, listing, the next ready one, and every change of a task's row.
 
+use tenure_core::Result;
 use tenure_core::error::TaskName;
 use tenure_core::event::NewEvent;
 use tenure_core::id::{SectionId, TaskId};
 use tenure_core::store::{Eyes, NewTask, ReadTasks, TaskEdit, TaskFilter, TaskLookup, WriteFeed, WriteTasks};
 use tenure_core::task::{SectionRef, Task, TaskStatus};
-use tenure_core::{Error, Result};
 use tokio_postgres::Row;
 
+use crate::leases::line_query;
 use crate::link::Value;
-use crate::readiness::{first_ready, has_work, ready};
+use crate::readiness::{Facts, first_ready, has_work, ready};
 use crate::rows::{
-    LEASE_COLUMNS, all, columns_of, count, get, json, limit_of, millis, narrow, optional_lease, status, time,
-    to_json,
+    LEASE_COLUMNS, all, columns_of, count, get, json, limit_of, millis, narrow, optional_lease, status,
+    ticket, time, to_json,
 };
 use crate::transaction::Transaction;
 
-fn task_query(rest: &str) -> String {
+const DEPENDS_ON: &str = "ARRAY(SELECT u.key FROM tenure.task_deps d
+           JOIN tenure.tasks u ON u.project = $1 AND u.id = d.depends_on
+           WHERE d.project = $1 AND d.task_id = t.id ORDER BY u.key)";
+
+const OPEN_LEASE: &str = "LEFT JOIN tenure.leases o ON o.project = $1 AND o.resource_kind = 'task'
+      AND o.resource_id = t.id AND o.ended_at IS NULL";
+
+/// What [`read_task`] reads.
+fn task_columns(blocked_by: &str, blocked_by_sections: &str, ready: &str, lease: &str) -> String {
     format!(
-        "SELECT t.id, t.key, t.title, t.description, t.status, t.section_id, s.name, s.mode, t.source_file,
-                t.priority, t.position, t.labels, t.attempts, t.rejections, t.created_at, t.updated_at,
-                ARRAY(SELECT u.key FROM tenure.task_deps d
-                      JOIN tenure.tasks u ON u.project = $1 AND u.id = d.depends_on
-                      WHERE d.project = $1 AND d.task_id = t.id ORDER BY u.key),
-                ARRAY(SELECT u.key FROM tenure.task_deps d
-                      JOIN tenure.tasks u ON u.project = $1 AND u.id = d.depends_on
-                      WHERE t.open_deps > 0 AND d.project = $1 AND d.task_id = t.id
-                      AND u.status NOT IN ('completed', 'skipped') ORDER BY u.key),
-                ARRAY(SELECT 'section:' || u.name FROM tenure.section_deps d
-                      JOIN tenure.sections u ON u.project = $1 AND u.id = d.depends_on
-                      WHERE d.project = $1 AND d.section_id = s.id AND {has_work} ORDER BY u.name),
-                ({ready}),
-                {lease}
-         FROM tenure.sections s JOIN tenure.tasks t ON t.project = $1 AND t.section_id = s.id
-         LEFT JOIN tenure.leases o ON o.project = $1 AND o.resource_kind = 'task' AND o.resource_id = t.id
-              AND o.ended_at IS NULL
-         WHERE s.project = $1 {rest}",
-        ready = ready(),
-        has_work = has_work(),
-        lease = columns_of("o", LEASE_COLUMNS),
+        "t.id, t.key, t.title, t.description, t.status, t.section_id, s.name, s.mode, t.source_file,
+         t.priority, t.position, t.labels, t.attempts, t.rejections, t.created_at, t.updated_at,
+         {DEPENDS_ON}, {blocked_by}, {blocked_by_sections}, {ready}, {lease}"
     )
+}
+
+/// Of tasks `t` in sections `s`, joined as `from` says.
+fn task_query(from: &str, rest: &str, facts: Facts, extra: &str) -> String {
+    let blocked_by = "ARRAY(SELECT u.key FROM tenure.task_deps d
+           JOIN tenure.tasks u ON u.project = $1 AND u.id = d.depends_on
+           WHERE t.open_deps > 0 AND d.project = $1 AND d.task_id = t.id
+           AND u.status NOT IN ('completed', 'skipped') ORDER BY u.key)";
+    let by_sections = format!(
+        "ARRAY(SELECT 'section:' || u.name FROM tenure.section_deps d
+           JOIN tenure.sections u ON u.project = $1 AND u.id = d.depends_on
+           WHERE d.project = $1 AND d.section_id = s.id AND {} ORDER BY u.name)",
+        has_work()
+    );
+    let by_sections = if facts.ordered { &by_sections } else { "'{}'::text[]" };
+    let ready = format!("({})", ready(facts));
+    let columns = task_columns(blocked_by, by_sections, &ready, &columns_of("o", LEASE_COLUMNS));
+    format!("SELECT {columns}{extra} FROM {from} {OPEN_LEASE} WHERE s.project = $1 {rest}")
+}
+
+/// What goes with a task that is likely to be claimed: a fence, and whether `$6` is a known agent.
+fn for_a_claim(condition: &str) -> String {
+    format!(
+        ", CASE WHEN {condition} THEN nextval('tenure.fences') END,
+         EXISTS (SELECT 1 FROM tenure.agents WHERE project = $1 AND id = $6)"
+    )
+}
+
+/// The first ready task, whole.
+fn found_query(in_section: bool, facts: Facts, taking: bool, shared: bool) -> String {
+    let (lease, join) = if facts.lapsed {
+        (columns_of("o", LEASE_COLUMNS), OPEN_LEASE)
+    } else {
+        // All that are open are live, and a task that is ready has no live one.
+        ("NULL::bigint".to_owned(), "")
+    };
+    let extra = if taking { for_a_claim("true") } else { String::new() };
+    format!(
+        "SELECT {}{extra} FROM ({}) f JOIN tenure.tasks t ON t.project = $1 AND t.id = f.id
+         JOIN tenure.sections s ON s.project = $1 AND s.id = t.section_id {join}",
+        task_columns("'{}'::text[]", "'{}'::text[]", "true", &lease),
+        first_ready(in_section, facts, shared)
+    )
+}
+
+/// A task as somebody has found it.
+pub(crate) struct Found {
+    task: Task,
+    seen_by: Bound,
 }
 
 fn read_task(row: &Row) -> Result<Task> {
@@ -91,6 +131,7 @@ pub(crate) fn name_at(row: &Row, at: usize) -> Result<TaskName> {
 }
 
 /// The values behind `$2` to `$6`.
+#[derive(PartialEq)]
 struct Bound {
     now: i64,
     dead: Vec<String>,
@@ -106,6 +147,20 @@ impl Bound {
 }
 
 impl Transaction<'_> {
+    fn facts(&self, eyes: &Eyes) -> Facts {
+        let facts = self.facts.get();
+        Facts { lapsed: facts.lapsed || !eyes.dead.is_empty(), ..facts }
+    }
+
+    fn prepare_claim(&self, row: &Row, me: &str) -> Result<()> {
+        let at = row.len() - 2;
+        if let Some(fence) = get(row, at)? {
+            self.fence.set(Some(fence));
+        }
+        *self.agent.borrow_mut() = Some((me.to_owned(), get(row, at + 1)?));
+        Ok(())
+    }
+
     fn bind(&self, eyes: &Eyes) -> Result<Bound> {
         let (me_kind, me_id) =
             eyes.me.as_ref().map_or(("", String::new()), |me| (me.kind.as_str(), me.id.clone()));
@@ -127,15 +182,32 @@ fn section_column(section: Option<&SectionId>) -> &str {
 impl ReadTasks for Transaction<'_> {
     fn task(&self, id: &TaskId, eyes: &Eyes) -> Result<Option<Task>> {
         let bound = self.bind(eyes)?;
+        match self.found.take() {
+            Some(found) if found.task.id == *id && found.seen_by == bound => return Ok(Some(found.task)),
+            _ => {}
+        }
         let mut values = bound.values();
-        let id = id.as_str();
-        values.push(&id);
+        let name = id.as_str();
+        values.push(&name);
         // The order of a join is the order in which it is made: here the one task comes first.
-        let sql = task_query("AND t.id = $7").replace(
-            "FROM tenure.sections s JOIN tenure.tasks t ON t.project = $1 AND t.section_id = s.id",
-            "FROM tenure.tasks t JOIN tenure.sections s ON t.project = $1 AND t.section_id = s.id",
-        );
-        self.row(&sql, &values)?.map(|row| read_task(&row)).transpose()
+        let from = "tenure.tasks t JOIN tenure.sections s ON t.project = $1 AND t.section_id = s.id";
+        let taking = self.writer.is_some() && !bound.me_id.is_empty();
+        let extra =
+            if taking { for_a_claim("t.status = 'pending' AND o.fence IS NULL") } else { String::new() };
+        let sql = task_query(from, "AND t.id = $7", self.facts(eyes), &extra);
+        let rows = if taking && self.facts.get().lines {
+            let line: [&dyn Value; 2] = [&"task", &name];
+            let (rows, tickets) = self.two((&sql, &values), (&line_query(), &line))?;
+            *self.line.borrow_mut() = Some((name.to_owned(), all(tickets, ticket)?));
+            rows
+        } else {
+            self.rows(&sql, &values)?
+        };
+        let Some(row) = rows.first() else { return Ok(None) };
+        if taking {
+            self.prepare_claim(row, &bound.me_id)?;
+        }
+        read_task(row).map(Some)
     }
 
     fn unjudged_task(&self, id: &TaskId) -> Result<Option<Task>> {
@@ -199,8 +271,9 @@ impl ReadTasks for Transaction<'_> {
                 values.len() + 1
             ));
         }
+        let facts = self.facts(eyes);
         if filter.ready {
-            terms.push(format!(" AND ({})", ready()));
+            terms.push(format!(" AND ({})", ready(facts)));
         }
         let terms = terms.concat();
         let counting = format!(
@@ -210,11 +283,13 @@ impl ReadTasks for Transaction<'_> {
         let total = self.row(&counting, &values)?.map_or(Ok(0), |row| count(&row, 0))?;
         let (limit, offset) = (limit_of(filter.limit), limit_of(filter.offset));
         values.extend([&limit as &dyn Value, &offset]);
-        let listing = task_query(&format!(
+        let rest = format!(
             "{terms} ORDER BY s.priority, s.position, s.id, t.priority, t.position, t.id LIMIT ${} OFFSET ${}",
             values.len(),
             values.len() + 1
-        ));
+        );
+        let from = "tenure.sections s JOIN tenure.tasks t ON t.project = $1 AND t.section_id = s.id";
+        let listing = task_query(from, &rest, facts, "");
         Ok((all(self.rows(&listing, &values)?, read_task)?, total))
     }
 
@@ -225,8 +300,24 @@ impl ReadTasks for Transaction<'_> {
         if only.is_some() {
             values.push(&only);
         }
-        let row = self.row(&first_ready(only.is_some()), &values)?;
-        row.map(|row| get::<String>(&row, 0).map(TaskId::new)).transpose()
+        let facts = self.facts(eyes);
+        if facts.lapsed {
+            self.alone()?;
+        }
+        let taking = self.writer.is_some();
+        let Some(row) = self.row(&found_query(only.is_some(), facts, taking, self.shares()), &values)? else {
+            // Others may have put back what was passed over because they were about to take it.
+            self.alone()?;
+            return Ok(None);
+        };
+        let task = read_task(&row)?;
+        let id = task.id.clone();
+        if taking {
+            self.prepare_claim(&row, &bound.me_id)?;
+        }
+        drop(values);
+        *self.found.borrow_mut() = Some(Found { task, seen_by: bound });
+        Ok(Some(id))
     }
 
     fn count_tasks(&self) -> Result<Vec<(TaskStatus, u64)>> {
@@ -282,7 +373,7 @@ impl WriteTasks for Transaction<'_> {
     }
 
     fn insert_task(&mut self, task: &NewTask, event: NewEvent<'_>) -> Result<()> {
-        self.rows(
+        self.change(
             "INSERT INTO tenure.tasks (project, id, key, title, description, status, section_id, source_file, priority,
                                        position, labels, created_at, updated_at)
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $12)",
@@ -304,7 +395,8 @@ impl WriteTasks for Transaction<'_> {
     }
 
     fn edit_task(&mut self, id: &TaskId, edit: &TaskEdit, event: Option<NewEvent<'_>>) -> Result<()> {
-        self.rows(
+        self.keep(
+            "tasks",
             "UPDATE tenure.tasks SET updated_at = $3, title = coalesce($4, title),
                description = coalesce($5, description), section_id = coalesce($6, section_id),
                source_file = CASE WHEN $7 = 1 THEN $8 ELSE source_file END, priority = coalesce($9, priority),
@@ -333,13 +425,13 @@ impl WriteTasks for Transaction<'_> {
     }
 
     fn set_status(&mut self, id: &TaskId, to: TaskStatus, event: NewEvent<'_>) -> Result<()> {
-        let changed = self.change(
-            "UPDATE tenure.tasks SET status = $3, updated_at = $4 WHERE project = $1 AND id = $2 RETURNING 1",
+        // It was read in this turn, so it is there.
+        self.changed.set(true);
+        self.keep_shared(
+            "tasks",
+            "UPDATE tenure.tasks SET status = $3, updated_at = $4 WHERE project = $1 AND id = $2",
             &[&id.as_str(), &to.as_str(), &self.now.as_millis()],
-        )?;
-        if changed != 1 {
-            return Err(Error::store(format!("task {id} is gone")));
-        }
+        );
         self.append(event).map(drop)
     }
 
@@ -349,7 +441,7 @@ impl WriteTasks for Transaction<'_> {
             "DELETE FROM tenure.task_deps WHERE project = $1 AND depends_on = $2",
             "DELETE FROM tenure.tasks WHERE project = $1 AND id = $2",
         ] {
-            self.rows(sql, &[&id.as_str()])?;
+            self.change(sql, &[&id.as_str()])?;
         }
         self.append(event).map(drop)
     }
@@ -360,7 +452,7 @@ impl WriteTasks for Transaction<'_> {
              ON CONFLICT DO NOTHING RETURNING 1",
             &[&task.as_str(), &on.as_str()],
         )?;
-        Ok(changed > 0)
+        Ok(!changed.is_empty())
     }
 
     fn remove_dependency(&mut self, task: &TaskId, on: &TaskId) -> Result<bool> {
@@ -368,11 +460,11 @@ impl WriteTasks for Transaction<'_> {
             "DELETE FROM tenure.task_deps WHERE project = $1 AND task_id = $2 AND depends_on = $3 RETURNING 1",
             &[&task.as_str(), &on.as_str()],
         )?;
-        Ok(changed > 0)
+        Ok(!changed.is_empty())
     }
 
     fn spread_positions(&mut self, section: Option<&SectionId>) -> Result<()> {
-        self.rows(
+        self.change(
             "UPDATE tenure.tasks SET position = fresh.place * 1048576
              FROM (SELECT id, row_number() OVER (ORDER BY position, id) AS place
                    FROM tenure.tasks WHERE project = $1 AND section_id = $2) AS fresh

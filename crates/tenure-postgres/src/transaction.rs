@@ -2,48 +2,72 @@
 //!
 //! The changes of a project take turns, by an advisory lock that ends with the transaction. So a body never sees a row
 //! change under it, and what a rule has read stays true until it commits, exactly as behind SQLite's gate. The clock is
-//! read once it is our turn. Events are kept back and written with the commit, under numbers that nobody else can have.
+//! read once it is our turn. Events are kept back and written with the commit, under numbers that nobody else can have; so
+//! are changes whose answer nobody needs.
 
 use std::cell::{Cell, RefCell};
 
+use tenure_core::lease::{Lease, Ticket};
 use tenure_core::store::{Durability, Tx, View};
 use tenure_core::{Clock, Error, Result, Timestamp};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
 use crate::address::Address;
+use crate::commit::told;
 use crate::error::{Failure, Remedy};
-use crate::link::{Link, NOW, Sql, Value};
+use crate::kept::{Change, Together};
+use crate::link::{Line, Link, NOW, Sql, Value};
+use crate::readiness::Facts;
+use crate::tasks::Found;
 
 /// The processes that stand behind open leases and tickets: nearly every decision asks.
 const PROCESSES: &str = "ARRAY(SELECT process FROM tenure.leases
            WHERE project = $1 AND ended_at IS NULL AND process IS NOT NULL
-           UNION SELECT process FROM tenure.tickets WHERE project = $1)";
-
-/// Does anybody wait?
-const LINES: &str = "EXISTS (SELECT 1 FROM tenure.tickets WHERE project = $1)";
-
-/// Rows of clients that were last heard of this long ago are of no use to anybody.
-const FORGOTTEN_MS: i64 = 24 * 60 * 60 * 1000;
+           UNION ALL SELECT process FROM tenure.tickets WHERE project = $1)";
 
 pub(crate) struct Transaction<'a> {
-    link: RefCell<&'a mut Link>,
+    pub(crate) link: RefCell<&'a mut Link>,
     address: &'a Address,
     pub(crate) project: Uuid,
-    client: Uuid,
+    /// None if it only reads.
+    pub(crate) writer: Option<Writer>,
     pub(crate) now: Timestamp,
     pub(crate) last_request: Option<i64>,
     pub(crate) next_task: i64,
     pub(crate) last_event: i64,
-    counted: (i64, i64),
+    pub(crate) counted: (i64, i64),
     /// Processes recorded in open leases and tickets; none once a change may have made them others.
     pub(crate) processes: RefCell<Option<Vec<String>>>,
-    /// Does anybody stand in any line?
-    pub(crate) lines: Cell<bool>,
+    pub(crate) facts: Cell<Facts>,
+    /// The next ready task as it was found, for whoever asks for it right after.
+    pub(crate) found: RefCell<Option<Found>>,
+    /// The line before a task, asked for with the task.
+    pub(crate) line: RefCell<Option<(String, Vec<Ticket>)>>,
+    /// The lease that was granted here, while it is as it was.
+    pub(crate) granted: RefCell<Option<Lease>>,
+    /// A fence that was drawn for the grant that is likely to come.
+    pub(crate) fence: Cell<Option<i64>>,
+    /// Whether there is an agent of this name.
+    pub(crate) agent: RefCell<Option<(String, bool)>>,
+    pub(crate) kept: RefCell<Vec<Change>>,
+    /// Was anything done that must not be done twice?
+    pub(crate) changed: Cell<bool>,
     pub(crate) events: RefCell<Vec<Told>>,
     pub(crate) rings: Vec<String>,
     /// Set when a statement failed for a reason that is the store's to mend, whatever the body made of it.
-    broken: RefCell<Option<Failure>>,
+    pub(crate) broken: RefCell<Option<Failure>>,
+}
+
+/// Who changes something, and how.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Writer {
+    pub(crate) client: Uuid,
+    pub(crate) durability: Durability,
+    /// It was tried before, and nobody knows what became of it.
+    pub(crate) again: bool,
+    /// The turn is shared with others that claim. See `docs/decisions/0012`.
+    pub(crate) shares: bool,
 }
 
 /// An event that is not yet written.
@@ -68,46 +92,48 @@ impl<'a> Transaction<'a> {
     ) -> Sql<Option<Self>> {
         let begin = format!("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {}", link.settings());
         let sql = format!(
-            "SELECT {NOW}, next_task, last_event, NULL::bigint, {PROCESSES}, {LINES}
-                           FROM tenure.projects WHERE id = $1"
+            "SELECT {NOW}, next_task, last_event, NULL::bigint, {PROCESSES}, {} FROM tenure.projects WHERE id = $1",
+            Facts::query(false)
         );
-        let rows = link.run_then_ask(&begin, &sql, &[&project])?;
-        Self::begun(link, address, project, Uuid::nil(), rows, clock)
+        let rows = link.talk(&[Line::Run(&begin), Line::Ask(&sql, &[&project])])?;
+        Self::begun(link, address, project, None, rows, clock)
     }
 
     pub(crate) fn writing(
         link: &'a mut Link,
         address: &'a Address,
         project: Uuid,
-        client: Uuid,
-        durability: Durability,
+        writer: Writer,
         clock: Option<&dyn Clock>,
     ) -> Sql<Option<Self>> {
         // A heartbeat, or a place in line that is kept, decides nothing; there may be hundreds of them.
-        let processes = match durability {
-            Durability::Power => PROCESSES,
-            Durability::Process => "NULL::text[]",
+        let decides = writer.durability == Durability::Power;
+        let processes = if decides { PROCESSES } else { "NULL::text[]" };
+        let request = if writer.again {
+            "(SELECT request FROM tenure.requests WHERE project = $1 AND client = $2)"
+        } else {
+            "NULL::bigint"
         };
         let begin = format!(
-            "BEGIN ISOLATION LEVEL READ COMMITTED; {} SET LOCAL synchronous_commit = off;
-             SELECT pg_advisory_xact_lock({})",
+            "BEGIN ISOLATION LEVEL READ COMMITTED; {}
+             SELECT set_config('synchronous_commit', 'off', true), pg_advisory_xact_lock{}({})",
             link.settings(),
+            if writer.shares { "_shared" } else { "" },
             turn_of(project),
         );
         let sql = format!(
-            "SELECT {NOW}, next_task, last_event,
-                    (SELECT request FROM tenure.requests WHERE project = $1 AND client = $2), {processes}, {LINES}
-             FROM tenure.projects WHERE id = $1"
+            "SELECT {NOW}, next_task, last_event, {request}, {processes}, {} FROM tenure.projects WHERE id = $1",
+            Facts::query(decides)
         );
-        let rows = link.run_then_ask(&begin, &sql, &[&project, &client])?;
-        Self::begun(link, address, project, client, rows, clock)
+        let rows = link.talk(&[Line::Run(&begin), Line::Ask(&sql, &[&project, &writer.client])])?;
+        Self::begun(link, address, project, Some(writer), rows, clock)
     }
 
     fn begun(
         link: &'a mut Link,
         address: &'a Address,
         project: Uuid,
-        client: Uuid,
+        writer: Option<Writer>,
         mut rows: Vec<Row>,
         clock: Option<&dyn Clock>,
     ) -> Sql<Option<Self>> {
@@ -115,53 +141,137 @@ impl<'a> Transaction<'a> {
             link.run("ROLLBACK")?;
             return Ok(None);
         };
-        let now = Timestamp::from_millis(row.try_get(0)?);
+        let now = clock.map_or(Timestamp::from_millis(row.try_get(0)?), Clock::now);
         let counted = (row.try_get(1)?, row.try_get(2)?);
         Ok(Some(Self {
             link: RefCell::new(link),
             address,
             project,
-            client,
-            now: clock.map_or(now, Clock::now),
+            writer,
+            now,
             last_request: row.try_get(3)?,
             next_task: counted.0,
             last_event: counted.1,
             counted,
             processes: RefCell::new(row.try_get(4)?),
-            lines: Cell::new(row.try_get(5)?),
+            facts: Cell::new(Facts::read(&row, 5, now.as_millis())?),
+            found: RefCell::default(),
+            line: RefCell::default(),
+            granted: RefCell::default(),
+            fence: Cell::default(),
+            agent: RefCell::default(),
+            kept: RefCell::default(),
+            changed: Cell::new(false),
             events: RefCell::default(),
             rings: Vec::new(),
             broken: RefCell::new(None),
         }))
     }
 
-    /// Rows of an answer. `$1` is always the project.
+    /// Rows of an answer, asked after all that was kept back. `$1` is always the project.
     pub(crate) fn rows(&self, sql: &str, values: &[&dyn Value]) -> Result<Vec<Row>> {
-        let mut all: Vec<&dyn Value> = Vec::with_capacity(values.len() + 1);
-        all.push(&self.project);
-        all.extend_from_slice(values);
-        let outcome = self.link.borrow_mut().rows(sql, &all);
-        outcome.map_err(|failure| self.fail(failure))
-    }
-
-    /// Rows of a statement without parameters, as the protocol's own commands have none.
-    pub(crate) fn bare(&self, sql: &str) -> Result<Vec<Row>> {
-        let outcome = self.link.borrow_mut().rows(sql, &[]);
-        outcome.map_err(|failure| self.fail(failure))
-    }
-
-    pub(crate) fn run(&self, sql: &str) -> Result<()> {
-        let outcome = self.link.borrow_mut().run(sql);
-        outcome.map_err(|failure| self.fail(failure))
+        debug_assert!(["SELECT", "WITH RECURSIVE"].iter().any(|word| sql.starts_with(word)), "{sql}");
+        self.with_project(sql, values)
     }
 
     pub(crate) fn row(&self, sql: &str, values: &[&dyn Value]) -> Result<Option<Row>> {
         Ok(self.rows(sql, values)?.into_iter().next())
     }
 
-    /// How many rows a change has touched. The statement must say `RETURNING 1`.
-    pub(crate) fn change(&self, sql: &str, values: &[&dyn Value]) -> Result<usize> {
-        Ok(self.rows(sql, values)?.len())
+    /// Rows of a statement without parameters, as the protocol's own commands have none.
+    pub(crate) fn bare(&self, sql: &str) -> Result<Vec<Row>> {
+        self.say(Line::Ask(sql, &[]))
+    }
+
+    pub(crate) fn run(&self, sql: &str) -> Result<()> {
+        self.say(Line::Run(sql)).map(drop)
+    }
+
+    /// A change whose answer matters: what it returns.
+    pub(crate) fn change(&self, sql: &str, values: &[&dyn Value]) -> Result<Vec<Row>> {
+        self.changed.set(true);
+        self.repeat(sql, values)
+    }
+
+    /// A change that may be made twice, if the answer to the first was lost: to be seen twice is to be seen.
+    pub(crate) fn repeat(&self, sql: &str, values: &[&dyn Value]) -> Result<Vec<Row>> {
+        self.alone()?;
+        self.forget();
+        self.with_project(sql, values)
+    }
+
+    /// A change of one table whose answer does not matter. It is made before anything else is asked.
+    pub(crate) fn keep(&self, table: &'static str, sql: &str, values: &[&dyn Value]) -> Result<()> {
+        self.changed.set(true);
+        self.keep_repeatable(table, sql, values)
+    }
+
+    /// One that may be made twice.
+    pub(crate) fn keep_repeatable(
+        &self,
+        table: &'static str,
+        sql: &str,
+        values: &[&dyn Value],
+    ) -> Result<()> {
+        self.alone()?;
+        self.keep_shared(table, sql, values);
+        Ok(())
+    }
+
+    /// One that a claim makes of rows that no other claim looks at.
+    pub(crate) fn keep_shared(&self, table: &'static str, sql: &str, values: &[&dyn Value]) {
+        self.forget();
+        self.kept.borrow_mut().push(Change::new(table, sql, values));
+    }
+
+    pub(crate) fn shares(&self) -> bool {
+        self.writer.is_some_and(|writer| writer.shares)
+    }
+
+    /// What follows must not be done while others claim. If they may, this comes to nothing and is done again, alone.
+    pub(crate) fn alone(&self) -> Result<()> {
+        if self.shares() { Err(self.fail(Failure::Crowded)) } else { Ok(()) }
+    }
+
+    /// What was found out may be otherwise after a change.
+    fn forget(&self) {
+        self.facts.set(Facts { lines: self.facts.get().lines, ..Facts::UNKNOWN });
+        self.found.take();
+    }
+
+    fn with_project(&self, sql: &str, values: &[&dyn Value]) -> Result<Vec<Row>> {
+        let mut all: Vec<&dyn Value> = Vec::with_capacity(values.len() + 1);
+        all.push(&self.project);
+        all.extend_from_slice(values);
+        self.say(Line::Ask(sql, &all))
+    }
+
+    /// Two questions on one way.
+    pub(crate) fn two(
+        &self,
+        first: (&str, &[&dyn Value]),
+        second: (&str, &[&dyn Value]),
+    ) -> Result<(Vec<Row>, Vec<Row>)> {
+        let project: [&dyn Value; 1] = [&self.project];
+        let (one, two) = ([&project, first.1].concat(), [&project, second.1].concat());
+        let mut answers = self.say_all(&[Line::Ask(first.0, &one), Line::Ask(second.0, &two)])?;
+        let second = answers.pop().unwrap_or_default();
+        Ok((answers.pop().unwrap_or_default(), second))
+    }
+
+    fn say(&self, line: Line<'_>) -> Result<Vec<Row>> {
+        Ok(self.say_all(&[line])?.pop().unwrap_or_default())
+    }
+
+    fn say_all(&self, last: &[Line<'_>]) -> Result<Vec<Vec<Row>>> {
+        let mut statements = Together::all(self.project, self.kept.take());
+        let said: Vec<String> = statements.iter_mut().map(|one| one.sql("SELECT", &[])).collect();
+        let values: Vec<Vec<&dyn Value>> = statements.iter().map(Together::values).collect();
+        let mut lines: Vec<Line<'_>> =
+            said.iter().zip(&values).map(|(sql, values)| Line::Ask(sql, values)).collect();
+        lines.extend(last);
+        let outcome = self.link.borrow_mut().answers(&lines);
+        outcome.map_err(|failure| self.fail(failure))
     }
 
     pub(crate) fn fail(&self, failure: Failure) -> Error {
@@ -172,122 +282,10 @@ impl<'a> Transaction<'a> {
         Error::store("the transaction has to begin again")
     }
 
-    /// What was kept back, so that a question about events finds it.
-    pub(crate) fn tell(&self) -> Result<()> {
-        if self.events.borrow().is_empty() {
-            return Ok(());
-        }
-        let columns = Columns::of(&self.events.borrow_mut().split_off(0));
-        self.rows(&format!("{TELL} RETURNING 1"), &columns.values(&self.now.as_millis())).map(drop)
-    }
-
-    /// Ends without a trace. What the body said counts, unless the store itself broke under it.
-    pub(crate) fn undo(self, outcome: Result<()>) -> Sql<Result<()>> {
-        if let Some(failure) = self.broken.into_inner() {
-            drop(self.link.into_inner().run("ROLLBACK"));
-            return Err(failure);
-        }
-        self.link.into_inner().run("ROLLBACK")?;
-        Ok(outcome)
-    }
-
-    /// Writes what was kept back, notes that this request was served, rings, and commits: sent together.
-    pub(crate) fn commit(self, request: i64, durability: Durability, sent: &mut bool) -> Sql<()> {
-        if let Some(failure) = self.broken.into_inner() {
-            drop(self.link.into_inner().run("ROLLBACK"));
-            return Err(failure);
-        }
-        let link = self.link.into_inner();
-        let now = self.now.as_millis();
-        let columns = Columns::of(&self.events.into_inner());
-        let mut values: Vec<&dyn Value> = vec![&self.project];
-        values.extend(columns.values(&now));
-        let forgotten = now.saturating_sub(FORGOTTEN_MS);
-        let served: [&dyn Value; 4] = [&self.client, &request, &self.rings, &forgotten];
-        values.extend(served);
-        // A few of many clients tidy up for all.
-        let tidy = if request == 1 && self.client.as_bytes()[0] < 16 {
-            ", gone AS (DELETE FROM tenure.requests WHERE project = $1 AND at < $14)"
-        } else {
-            ", gone AS (SELECT $14)"
-        };
-        let counted = if (self.next_task, self.last_event) == self.counted {
-            ", counted AS (SELECT $15, $16)"
-        } else {
-            ", counted AS (UPDATE tenure.projects SET next_task = $15, last_event = $16 WHERE id = $1)"
-        };
-        values.push(&self.next_task);
-        values.push(&self.last_event);
-        let sql = format!(
-            "WITH told AS ({TELL}),
-             noted AS (INSERT INTO tenure.requests (project, client, request, at) VALUES ($1, $11, $12, $2)
-                       ON CONFLICT (project, client) DO UPDATE SET request = $12, at = $2)
-             {tidy} {counted}
-             SELECT count(pg_notify(bell, '')) FROM unnest($13::text[]) AS bell"
-        );
-        *sent = true;
-        let last = match durability {
-            Durability::Process => "COMMIT".to_owned(),
-            Durability::Power => format!("COMMIT; {FLUSH}"),
-        };
-        let outcome = link.ask_then_run(&sql, &values, &last);
-        if let Err(failure) = &outcome
-            && failure.remedy() != Remedy::Reconnect
-        {
-            // The server has answered, and it was no.
-            *sent = false;
-        }
-        outcome.map(drop)
-    }
-}
-
-const TELL: &str = "INSERT INTO tenure.events
-       (project, at, seq, kind, actor, task_id, from_status, to_status, fence, detail)
-     SELECT $1, $2, * FROM unnest($3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
-                                  $9::bigint[], $10::text[])";
-
-/// Events as columns, so that any number of them is one statement.
-#[derive(Default)]
-struct Columns {
-    seq: Vec<i64>,
-    kind: Vec<&'static str>,
-    actor: Vec<String>,
-    task: Vec<Option<String>>,
-    from: Vec<Option<&'static str>>,
-    to: Vec<Option<&'static str>>,
-    fence: Vec<Option<i64>>,
-    detail: Vec<Option<String>>,
-}
-
-impl Columns {
-    fn of(events: &[Told]) -> Self {
-        let mut columns = Self::default();
-        for event in events {
-            columns.seq.push(event.seq);
-            columns.kind.push(event.kind);
-            columns.actor.push(event.actor.clone());
-            columns.task.push(event.task.clone());
-            columns.from.push(event.from);
-            columns.to.push(event.to);
-            columns.fence.push(event.fence);
-            columns.detail.push(event.detail.clone());
-        }
-        columns
-    }
-
-    /// From `$2` on.
-    fn values<'v>(&'v self, at: &'v i64) -> Vec<&'v dyn Value> {
-        vec![
-            at,
-            &self.seq,
-            &self.kind,
-            &self.actor,
-            &self.task,
-            &self.from,
-            &self.to,
-            &self.fence,
-            &self.detail,
-        ]
+    /// What was told so far is written before the next question, so that one about events finds it.
+    pub(crate) fn tell(&self) {
+        let told = told(self.now.as_millis(), &self.events.take());
+        self.kept.borrow_mut().extend(told);
     }
 }
 
@@ -296,15 +294,6 @@ fn turn_of(project: Uuid) -> i64 {
     let (high, low) = project.as_u64_pair();
     i64::from_ne_bytes((high ^ low).to_ne_bytes())
 }
-
-/// Comes back when everything that was committed so far has reached the disk, and the standbys that must have it.
-///
-/// The turn itself ends without waiting for the disk: else the changes of a project would wait for it one by one, rather
-/// than together. Nobody is told of a change before this has come back, and whoever has seen it earlier and builds on
-/// it is flushed after it.
-pub(crate) const FLUSH: &str = "SELECT set_config('synchronous_commit', 'on', true)
-         WHERE current_setting('synchronous_commit') = 'off';
-     SELECT pg_logical_emit_message(true, 'tenure', '')";
 
 impl View for Transaction<'_> {
     fn now(&self) -> Timestamp {

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use rusqlite::{OptionalExtension, ToSql, params};
-use tenure_core::Result;
 use tenure_core::holder::{Holder, Incarnation};
 use tenure_core::id::{AttemptId, Fence, SectionId};
 use tenure_core::lease::{Attempt, EndReason, Lease, Resource, Ticket};
 use tenure_core::store::{LeaseBeat, LeaseFilter, NewLease, NewTicket, ReadLeases, WriteLeases};
+use tenure_core::{Result, Timestamp};
 
 use crate::connection::Transaction;
 use crate::error::sql_error;
@@ -274,10 +274,10 @@ impl WriteLeases for Transaction<'_> {
         insert().map_err(|e| sql_error(&e))
     }
 
-    fn refresh_ticket(&mut self, number: i64) -> Result<bool> {
+    fn refresh_ticket(&mut self, number: i64, silent_since: Timestamp) -> Result<bool> {
         self.conn
-            .prepare_cached("UPDATE tickets SET refreshed_at = ?2 WHERE number = ?1")
-            .and_then(|mut s| s.execute(params![number, self.now.as_millis()]))
+            .prepare_cached("UPDATE tickets SET refreshed_at = ?2 WHERE number = ?1 AND refreshed_at > ?3")
+            .and_then(|mut s| s.execute(params![number, self.now.as_millis(), silent_since.as_millis()]))
             .map(|changed| changed > 0)
             .map_err(|e| sql_error(&e))
     }
@@ -307,7 +307,7 @@ impl WriteLeases for Transaction<'_> {
                     new.pid,
                     new.log_path,
                     new.started_at.as_millis(),
-                    new.ended_at.map(tenure_core::Timestamp::as_millis),
+                    new.ended_at.map(Timestamp::as_millis),
                     new.exit_code,
                     new.reason,
                     new.charged,
@@ -329,7 +329,7 @@ impl WriteLeases for Transaction<'_> {
                     to.state.as_str(),
                     to.pid,
                     to.log_path,
-                    to.ended_at.map(tenure_core::Timestamp::as_millis),
+                    to.ended_at.map(Timestamp::as_millis),
                     to.exit_code,
                     to.reason,
                     to.charged

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 /// What ends every change, whatever is said after it.
@@ -27,9 +27,11 @@ struct State {
     /// Only every so manieth commit; 0 counts as 1.
     every: AtomicU64,
     commits: AtomicU64,
+    asks: AtomicU64,
     cuts: AtomicU64,
     closed: AtomicBool,
-    open: Mutex<Vec<TcpStream>>,
+    /// Only while somebody uses them: a long storm makes thousands.
+    open: Mutex<Vec<Weak<TcpStream>>>,
 }
 
 #[derive(Debug)]
@@ -52,16 +54,16 @@ impl Proxy {
                 }
                 let Ok(server) = TcpStream::connect(("127.0.0.1", server)) else { continue };
                 let _ = (client.set_nodelay(true), server.set_nodelay(true));
-                shared
-                    .open
-                    .lock()
-                    .unwrap()
-                    .extend([client.try_clone().unwrap(), server.try_clone().unwrap()]);
-                let (from, to) = (server.try_clone().unwrap(), client.try_clone().unwrap());
+                let (client, server) = (Arc::new(client), Arc::new(server));
+                let mut open = shared.open.lock().unwrap();
+                open.retain(|stream| stream.strong_count() > 0);
+                open.extend([Arc::downgrade(&client), Arc::downgrade(&server)]);
+                drop(open);
+                let (from, to) = (Arc::clone(&server), Arc::clone(&client));
                 let silenced = Arc::new(AtomicBool::new(false));
                 let (state, silent) = (Arc::clone(&shared), Arc::clone(&silenced));
-                std::thread::spawn(move || ask(client, server, &state, &silenced));
-                std::thread::spawn(move || answer(from, to, &silent));
+                std::thread::spawn(move || ask(&client, &server, &state, &silenced));
+                std::thread::spawn(move || answer(&from, &to, &silent));
             }
         });
         Self { port, state }
@@ -77,6 +79,11 @@ impl Proxy {
         self.state.cut.store(how as usize, Ordering::SeqCst);
     }
 
+    /// How often a client has said something: its ways to the server, where nothing is longer than a packet.
+    pub fn asks(&self) -> u64 {
+        self.state.asks.load(Ordering::SeqCst)
+    }
+
     /// Commits that were cut.
     pub fn cuts(&self) -> u64 {
         self.state.cuts.load(Ordering::SeqCst)
@@ -85,7 +92,7 @@ impl Proxy {
     /// Nothing gets through any more, as if the cable was pulled and the other side said so.
     pub fn close(&self) {
         self.state.closed.store(true, Ordering::SeqCst);
-        for stream in self.state.open.lock().unwrap().drain(..) {
+        for stream in self.state.open.lock().unwrap().drain(..).filter_map(|stream| stream.upgrade()) {
             let _ = stream.shutdown(Shutdown::Both);
         }
     }
@@ -95,11 +102,12 @@ impl Proxy {
     }
 }
 
-fn ask(mut client: TcpStream, mut server: TcpStream, state: &State, silenced: &AtomicBool) {
+fn ask(mut client: &TcpStream, mut server: &TcpStream, state: &State, silenced: &AtomicBool) {
     let mut tail: Vec<u8> = Vec::new();
     let mut buffer = [0; 16 * 1024];
     while let Ok(count @ 1..) = client.read(&mut buffer) {
         let said = &buffer[..count];
+        state.asks.fetch_add(1, Ordering::SeqCst);
         tail.extend_from_slice(said);
         let commits = tail.windows(LENGTH).any(|window| COMMITS.contains(&window));
         let keep = tail.len().min(LENGTH - 1);
@@ -132,7 +140,7 @@ fn ask(mut client: TcpStream, mut server: TcpStream, state: &State, silenced: &A
     let _ = (client.shutdown(Shutdown::Both), server.shutdown(Shutdown::Both));
 }
 
-fn answer(mut server: TcpStream, mut client: TcpStream, silenced: &AtomicBool) {
+fn answer(mut server: &TcpStream, mut client: &TcpStream, silenced: &AtomicBool) {
     let mut buffer = [0; 16 * 1024];
     while let Ok(count @ 1..) = server.read(&mut buffer) {
         if !silenced.load(Ordering::SeqCst) && client.write_all(&buffer[..count]).is_err() {

@@ -161,7 +161,7 @@ fn still_held(
                 && found.standing(tx.now(), world.judge) == Standing::Live
         });
         match same {
-            Some(lease) if kernel::keep_place(tx, world.policy.ticket_life, resource, *number)? => {
+            Some(lease) if kernel::keep_place(tx, world.policy.ticket_life, *number)? => {
                 Ok(Some(lease.expires_at))
             }
             _ => Ok(None),
@@ -182,7 +182,8 @@ pub(crate) fn try_once(
             open.write(|tx| kernel::acquire_task(tx, &world, caller, id, terms))?.granted()
         }
         Want::Next(section) => open
-            .write(|tx| kernel::acquire_next(tx, &world, caller, section.as_ref(), terms))?
+            .store
+            .claim(|tx| kernel::acquire_next(tx, &world, caller, section.as_ref(), terms))?
             .ok_or_else(nothing_ready),
     }
 }

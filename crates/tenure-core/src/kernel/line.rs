@@ -46,7 +46,7 @@ pub fn join_line(
     ticket: Option<(i64, &Resource)>,
 ) -> Result<i64> {
     if let Some((number, of)) = ticket {
-        if of == resource && keep_place(tx, eyes.ticket_life, of, number)? {
+        if of == resource && keep_place(tx, eyes.ticket_life, number)? {
             return Ok(number);
         }
         leave_line(tx, eyes, number, of)?;
@@ -60,10 +60,9 @@ pub fn join_line(
 }
 
 /// Is seen in line again. False if the place was lost meanwhile, by being silent for too long.
-pub fn keep_place(tx: &mut dyn Tx, life: Duration, resource: &Resource, number: i64) -> Result<bool> {
+pub fn keep_place(tx: &mut dyn Tx, life: Duration, number: i64) -> Result<bool> {
     let silent_since = tx.now().before(life);
-    let stands = tx.tickets(resource)?.iter().any(|t| t.number == number && t.refreshed_at > silent_since);
-    Ok(stands && tx.refresh_ticket(number)?)
+    tx.refresh_ticket(number, silent_since)
 }
 
 /// Gives a place up and tells whoever now stands first, who may have been waiting for just that.

@@ -80,8 +80,8 @@ pub trait WriteLeases {
     /// Undoes an end that only time had brought.
     fn reopen_lease(&mut self, fence: Fence) -> Result<()>;
     fn insert_ticket(&mut self, ticket: &NewTicket) -> Result<i64>;
-    /// False if the ticket is gone.
-    fn refresh_ticket(&mut self, number: i64) -> Result<bool>;
+    /// Seen again, now. False if the ticket is gone, or was last seen at `silent_since` or before.
+    fn refresh_ticket(&mut self, number: i64, silent_since: Timestamp) -> Result<bool>;
     fn delete_ticket(&mut self, number: i64) -> Result<()>;
     fn insert_attempt(&mut self, attempt: &Attempt) -> Result<()>;
     fn update_attempt(&mut self, id: &AttemptId, attempt: &Attempt) -> Result<()>;

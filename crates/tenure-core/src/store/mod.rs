@@ -47,6 +47,12 @@ pub trait Store: Send + fmt::Debug {
         body: &mut dyn FnMut(&mut dyn Tx) -> Result<()>,
     ) -> Result<()>;
 
+    /// A transaction that takes whatever is next ([`crate::kernel::acquire_next`]) and does nothing else. A store may run
+    /// several of them at once, as long as each decides as if it were alone.
+    fn claim_with(&self, body: &mut dyn FnMut(&mut dyn Tx) -> Result<()>) -> Result<()> {
+        self.write_with(Durability::Power, body)
+    }
+
     /// What the store itself finds wrong below the rows. With `mend` it puts right what it can.
     fn check(&self, _mend: bool) -> Result<Vec<Defect>> {
         Ok(Vec::new())
@@ -80,6 +86,16 @@ impl dyn Store + '_ {
     ) -> Result<T> {
         let mut answer = None;
         self.write_with(durability, &mut |tx| {
+            answer = Some(body(tx)?);
+            Ok(())
+        })?;
+        answer.ok_or_else(unanswered)
+    }
+
+    /// One transaction that only takes what is next.
+    pub fn claim<T>(&self, mut body: impl FnMut(&mut dyn Tx) -> Result<T>) -> Result<T> {
+        let mut answer = None;
+        self.claim_with(&mut |tx| {
             answer = Some(body(tx)?);
             Ok(())
         })?;

@@ -72,7 +72,7 @@ fn a_client_that_stops_in_the_middle_does_not_keep_others_waiting_for_ever() {
                 runs += 1;
                 if runs == 1 {
                     begun.send(()).unwrap();
-                    may_go_on.recv().unwrap();
+                    may_go_on.recv_timeout(Duration::from_mins(1)).unwrap();
                 }
                 tx.take_task_number()
             });

@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test stops where it fails")]
 
 mod away;
+mod claims;
+mod durable;
 mod listening;
 mod lost_answers;
 mod opening;

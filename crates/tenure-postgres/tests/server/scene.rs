@@ -5,13 +5,15 @@ use std::time::Duration;
 use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::holder::{Caller, Holder};
 use tenure_core::id::{RandomIds, TaskId};
-use tenure_core::kernel::{self, Grant, Terms};
+use tenure_core::kernel::{self, Finish, Grant, Terms};
 use tenure_core::store::{Durability, LeaseFilter, Store};
 use tenure_core::{Policy, Result, World};
 use tenure_postgres::{Address, OpenOptions, PostgresStore, Surroundings};
 use tenure_testkit::FakeWorld;
 use tenure_testkit::fixture::{fresh_project, new_task};
 
+const POLICY: Policy =
+    Policy { ticket_life: Duration::from_secs(15), max_attempts: 3, max_rejections: 5, review: false };
 pub(crate) const TTL: Duration = Duration::from_mins(5);
 
 pub(crate) fn address(url: &str) -> Address {
@@ -48,11 +50,21 @@ pub(crate) fn add_tasks(store: &dyn Store, count: usize) {
 
 pub(crate) fn claim_next(store: &dyn Store, name: &str) -> Result<Option<Grant>> {
     let judge = FakeWorld::default();
-    let policy =
-        Policy { ticket_life: Duration::from_secs(15), max_attempts: 3, max_rejections: 5, review: false };
-    let world = World { judge: &judge, ids: &RandomIds, policy };
+    let world = World { judge: &judge, ids: &RandomIds, policy: POLICY };
     let caller = Caller::new(Holder::agent(name));
-    store.write(Durability::Power, |tx| kernel::acquire_next(tx, &world, &caller, None, &Terms::new(TTL)))
+    store.claim(|tx| kernel::acquire_next(tx, &world, &caller, None, &Terms::new(TTL)))
+}
+
+/// The holder says that its task is done.
+pub(crate) fn finish(store: &dyn Store, grant: &Grant) -> Result<()> {
+    let judge = FakeWorld::default();
+    let world = World { judge: &judge, ids: &RandomIds, policy: POLICY };
+    let caller = Caller::new(grant.lease.holder.clone());
+    let name = kernel::name_of(&grant.task);
+    let finished = store
+        .write(Durability::Power, |tx| kernel::finish(tx, &world, &caller, &name, Finish::Done, false))?;
+    assert!(finished.changed);
+    Ok(())
 }
 
 /// The fences of all that were ever granted.

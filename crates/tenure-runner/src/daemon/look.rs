@@ -154,10 +154,30 @@ fn in_the_way(tx: &mut dyn Tx, site: &Site<'_>, seat: &Seat, terms: &Terms) -> R
             return Ok(Found::HeldUp(locked));
         }
     }
-    match still_in_line(tx, site, seat, terms)? {
-        Some(locked) => Ok(Found::HeldUp(Box::new(locked))),
-        None => Ok(blocked.map_or(Found::Nothing, Found::Blocked)),
+    if let Some(locked) = still_in_line(tx, site, seat, terms)? {
+        return Ok(Found::HeldUp(Box::new(locked)));
     }
+    let why = match blocked {
+        None => worked_on_elsewhere(tx, site, seat)?,
+        blocked => blocked,
+    };
+    Ok(why.map_or(Found::Nothing, Found::Blocked))
+}
+
+/// What is left may be in other hands, perhaps on another machine: then not everything is done, although nothing is to do.
+fn worked_on_elsewhere(tx: &dyn Tx, site: &Site<'_>, seat: &Seat) -> Result<Option<String>> {
+    let eyes = site.world.eyes(tx, Some(&seat.caller.holder))?;
+    let filter = TaskFilter {
+        statuses: Some(vec![TaskStatus::InProgress]),
+        section: site.orders.section.as_ref().map(|(id, _)| id.clone()),
+        limit: 1,
+        ..TaskFilter::default()
+    };
+    let held = tx.list_tasks(&filter, &eyes)?.0.into_iter().find_map(|task| Some((task.key, task.lease?)));
+    Ok(held.map(|(key, lease)| {
+        let place = lease.process.map(|process| format!(" on {}", process.hostname)).unwrap_or_default();
+        format!("{key} is being worked on by {}{place}", lease.holder)
+    }))
 }
 
 /// Whoever stands in line for a section stays there while its holder works on the last of it: that may come back.

@@ -7,7 +7,7 @@ use tenure_core::kernel::{self, Terms};
 use tenure_core::lease::{EndReason, Resource, ResourceKind};
 use tenure_core::section::SectionMode;
 use tenure_core::task::TaskStatus;
-use tenure_core::{Error, ErrorCode};
+use tenure_core::{Error, ErrorCode, Timestamp};
 
 use crate::fixture::{Fixture, TICKET_LIFE, TTL, refused, with_ticket};
 
@@ -122,7 +122,7 @@ pub(super) fn a_dead_or_silent_waiter_loses_its_place(fresh: &dyn Fn() -> Fixtur
     let moment = Duration::from_millis(1);
     f.clock.advance(TICKET_LIFE);
     f.clock.step_back(moment);
-    f.write(|tx| tx.refresh_ticket(cid.1.0)).unwrap();
+    f.write(|tx| tx.refresh_ticket(cid.1.0, Timestamp::from_millis(0))).unwrap();
     f.release(&ann, "A").unwrap();
     assert_eq!(refused(f.claim_on(&cid.0, "A", &with_ticket(&cid.1))), ErrorCode::TaskLocked);
     f.clock.advance(moment);
@@ -133,15 +133,15 @@ pub(super) fn a_dead_or_silent_waiter_loses_its_place(fresh: &dyn Fn() -> Fixtur
 pub(super) fn a_waiter_that_has_lost_its_place_is_a_newcomer(fresh: &dyn Fn() -> Fixture) {
     let Line { f, resource, ann, bob, cid } = line(fresh);
     f.clock.advance(TICKET_LIFE);
-    f.write(|tx| tx.refresh_ticket(cid.1.0)).unwrap();
+    f.write(|tx| tx.refresh_ticket(cid.1.0, Timestamp::from_millis(0))).unwrap();
     f.release(&ann, "A").unwrap();
     assert_eq!(
         refused(f.claim_on(&bob.0, "A", &with_ticket(&bob.1))),
         ErrorCode::TaskLocked,
         "bob was silent"
     );
-    assert!(!f.write(|tx| kernel::keep_place(tx, TICKET_LIFE, &resource, bob.1.0)).unwrap());
-    assert!(f.write(|tx| kernel::keep_place(tx, TICKET_LIFE, &resource, cid.1.0)).unwrap());
+    assert!(!f.write(|tx| kernel::keep_place(tx, TICKET_LIFE, bob.1.0)).unwrap());
+    assert!(f.write(|tx| kernel::keep_place(tx, TICKET_LIFE, cid.1.0)).unwrap());
     let process = bob.0.process.clone().unwrap();
     let again = f
         .write(|tx| {
@@ -201,7 +201,7 @@ pub(super) fn a_waiter_holds_one_ticket_and_keeps_its_place_by_asking_again(fres
     assert!(f.heard(&cid.2), "who changes lines leaves one, and wakes the next there");
     let back = join(&resource, (moved, &other));
     assert!(back > cid.1.0, "a place given up is given up");
-    assert!(!f.write(|tx| tx.refresh_ticket(moved)).unwrap());
+    assert!(!f.write(|tx| kernel::keep_place(tx, TICKET_LIFE, moved)).unwrap());
 }
 
 pub(super) fn who_gets_something_else_leaves_its_line_and_wakes_the_next(fresh: &dyn Fn() -> Fixture) {

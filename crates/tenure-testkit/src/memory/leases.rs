@@ -4,7 +4,7 @@ use tenure_core::holder::{Holder, Incarnation};
 use tenure_core::id::{AttemptId, Fence, SectionId};
 use tenure_core::lease::{Attempt, AttemptState, EndReason, Lease, Resource, ResourceKind, Ticket};
 use tenure_core::store::{LeaseBeat, LeaseFilter, NewLease, NewTicket, ReadLeases, WriteLeases};
-use tenure_core::{Error, Result};
+use tenure_core::{Error, Result, Timestamp};
 
 use super::MemoryTx;
 
@@ -174,8 +174,11 @@ impl WriteLeases for MemoryTx {
         Ok(self.state.last_ticket)
     }
 
-    fn refresh_ticket(&mut self, number: i64) -> Result<bool> {
-        let Some(ticket) = self.state.tickets.get_mut(&number) else { return Ok(false) };
+    fn refresh_ticket(&mut self, number: i64, silent_since: Timestamp) -> Result<bool> {
+        let found = self.state.tickets.get_mut(&number);
+        let Some(ticket) = found.filter(|ticket| ticket.refreshed_at > silent_since) else {
+            return Ok(false);
+        };
         ticket.refreshed_at = self.now;
         Ok(true)
     }

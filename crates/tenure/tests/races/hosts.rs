@@ -141,6 +141,14 @@ fn a_machine_that_is_cut_off_stops_and_its_task_goes_on_elsewhere() {
     let refused = b.start(&["--json", "tasks", "claim", "LONG", "--agent", "bob"]).end();
     assert_eq!(refused.code, Some(6), "an unknown machine counts as alive: {refused:?}");
 
+    // It is not for this machine to do, and not done either.
+    let idle = b.start(START).end();
+    assert_eq!(idle.code, Some(0), "{idle:?}");
+    assert!(
+        idle.err.contains("Nothing is ready: LONG is being worked on by") && idle.err.contains("on ash"),
+        "{idle:?}"
+    );
+
     a.cable.close();
     // As wake-up would: again and again, until there is something for it to do.
     until("it goes on elsewhere", || {
