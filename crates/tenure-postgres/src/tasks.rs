@@ -210,8 +210,8 @@ impl ReadTasks for Transaction<'_> {
         read_task(row).map(Some)
     }
 
-    fn unjudged_task(&self, id: &TaskId) -> Result<Option<Task>> {
-        Ok(self.task(id, &Eyes::default())?.map(|task| Task { ready: false, ..task }))
+    fn unjudged_task(&self, id: &TaskId, eyes: &Eyes) -> Result<Option<Task>> {
+        Ok(self.task(id, eyes)?.map(|task| Task { ready: false, ..task }))
     }
 
     fn find_tasks(&self, lookup: TaskLookup<'_>, limit: usize) -> Result<Vec<TaskName>> {

@@ -276,7 +276,7 @@ impl ReadTasks for Transaction<'_> {
         self.one_task(id, Some(eyes)).map_err(|e| sql_error(&e))
     }
 
-    fn unjudged_task(&self, id: &TaskId) -> Result<Option<Task>> {
+    fn unjudged_task(&self, id: &TaskId, _: &Eyes) -> Result<Option<Task>> {
         self.one_task(id, None).map_err(|e| sql_error(&e))
     }
 

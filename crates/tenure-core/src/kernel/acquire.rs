@@ -90,7 +90,7 @@ pub fn acquire_task(
 ) -> Result<Verdict> {
     let eyes = world.eyes(tx, Some(&caller.holder))?;
     let missing = || Error::TaskNotFound { reference: id.to_string() };
-    let mut task = tx.unjudged_task(id)?.ok_or_else(missing)?;
+    let mut task = tx.unjudged_task(id, &eyes)?.ok_or_else(missing)?;
     // Section before task, everywhere, so that two acquirers never wait for each other.
     let section = task.section.clone().filter(|s| s.serial);
     if let Some(section) = &section {
@@ -114,7 +114,7 @@ pub fn acquire_task(
             standing => {
                 bury(tx, world, &lease, standing, &caller.holder.id)?;
                 taken_over = Some((lease, standing));
-                task = tx.unjudged_task(id)?.ok_or_else(missing)?;
+                task = tx.unjudged_task(id, &eyes)?.ok_or_else(missing)?;
             }
         }
     }

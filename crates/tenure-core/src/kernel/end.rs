@@ -41,7 +41,7 @@ pub fn finish(
     lock_task(tx, &id)?;
     let claim = claim_of(tx, world, caller, task)?;
     let eyes = world.eyes(tx, Some(&caller.holder))?;
-    let found = read(tx, &id)?;
+    let found = read(tx, &id, &eyes)?;
     let lease = &claim.lease;
     let expected = word.end_reason();
     match claim.standing {
@@ -104,7 +104,7 @@ pub fn break_off(
     lock_task(tx, &id)?;
     let claim = claim_of(tx, world, caller, task)?;
     let eyes = world.eyes(tx, Some(&caller.holder))?;
-    let found = read(tx, &id)?;
+    let found = read(tx, &id, &eyes)?;
     let lease = &claim.lease;
     match claim.standing {
         Standing::Live => {}
@@ -282,7 +282,7 @@ fn give_back(
     charged: bool,
 ) -> Result<()> {
     if let Some(id) = lease.resource.task_id()
-        && let Some(task) = tx.unjudged_task(&id)?
+        && let Some(task) = tx.unjudged_task(&id, eyes)?
     {
         let mut to = lease.claimed_from.unwrap_or(TaskStatus::Pending);
         let mut why = why.to_owned();
@@ -381,20 +381,20 @@ fn acknowledge_messages(tx: &mut dyn Tx, id: &TaskId, to: TaskStatus, by: &str) 
 /// Ending a task's lease may end its section's, so that is locked too, and first.
 fn lock_with_section(tx: &mut dyn Tx, resource: &Resource) -> Result<()> {
     match resource.task_id() {
-        Some(id) if tx.unjudged_task(&id)?.is_some() => lock_task(tx, &id),
+        Some(id) if tx.unjudged_task(&id, &Eyes::default())?.is_some() => lock_task(tx, &id),
         _ => tx.lock(resource),
     }
 }
 
 pub(crate) fn lock_task(tx: &mut dyn Tx, id: &TaskId) -> Result<()> {
-    if let Some(section) = read(tx, id)?.section.filter(|s| s.serial) {
+    if let Some(section) = read(tx, id, &Eyes::default())?.section.filter(|s| s.serial) {
         tx.lock(&Resource::section(&section.id))?;
     }
     tx.lock(&Resource::task(id))
 }
 
-pub(super) fn read(tx: &dyn Tx, id: &TaskId) -> Result<Task> {
-    tx.unjudged_task(id)?.ok_or_else(|| missing(id))
+pub(super) fn read(tx: &dyn Tx, id: &TaskId, eyes: &Eyes) -> Result<Task> {
+    tx.unjudged_task(id, eyes)?.ok_or_else(|| missing(id))
 }
 
 fn missing(id: &TaskId) -> Error {

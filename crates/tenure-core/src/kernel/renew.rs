@@ -35,7 +35,8 @@ pub fn renew(
 ) -> Result<Lease> {
     let id = TaskId::new(&task.id);
     let eyes = world.eyes(tx, Some(&caller.holder))?;
-    let found = tx.unjudged_task(&id)?.ok_or_else(|| Error::TaskNotFound { reference: task.key.clone() })?;
+    let found =
+        tx.unjudged_task(&id, &eyes)?.ok_or_else(|| Error::TaskNotFound { reference: task.key.clone() })?;
     let section = found.section.clone().filter(|s| s.serial);
     if let Some(section) = &section {
         tx.lock(&Resource::section(&section.id))?;

@@ -29,7 +29,7 @@ pub fn settle(
 ) -> Result<Option<Lease>> {
     lock_task(tx, id)?;
     let eyes = world.eyes(tx, Some(&caller.holder))?;
-    let task = read(tx, id)?;
+    let task = read(tx, id, &eyes)?;
     if to == TaskStatus::InProgress {
         // Only a grant leads there: in progress under no lease, a task is offered to nobody and ended by nothing.
         let hint = Some(format!("tenure tasks claim {}", task.key));

@@ -65,7 +65,7 @@ pub struct TaskEdit {
 pub trait ReadTasks {
     fn task(&self, id: &TaskId, eyes: &Eyes) -> Result<Option<Task>>;
     /// For who decides by itself whether the task may be taken, or does not ask: `ready` is left false.
-    fn unjudged_task(&self, id: &TaskId) -> Result<Option<Task>>;
+    fn unjudged_task(&self, id: &TaskId, eyes: &Eyes) -> Result<Option<Task>>;
     fn find_tasks(&self, lookup: TaskLookup<'_>, limit: usize) -> Result<Vec<TaskName>>;
     fn list_tasks(&self, filter: &TaskFilter, eyes: &Eyes) -> Result<(Vec<Task>, u64)>;
     /// The first ready task in working order. Its cost does not grow with the number of tasks.

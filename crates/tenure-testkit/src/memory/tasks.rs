@@ -88,8 +88,8 @@ impl ReadTasks for MemoryTx {
         Ok(self.state.tasks.get(id).map(|row| self.whole_task(id, row, eyes)))
     }
 
-    fn unjudged_task(&self, id: &TaskId) -> Result<Option<Task>> {
-        Ok(self.task(id, &Eyes::default())?.map(|task| Task { ready: false, ..task }))
+    fn unjudged_task(&self, id: &TaskId, eyes: &Eyes) -> Result<Option<Task>> {
+        Ok(self.task(id, eyes)?.map(|task| Task { ready: false, ..task }))
     }
 
     fn find_tasks(&self, lookup: TaskLookup<'_>, limit: usize) -> Result<Vec<TaskName>> {

@@ -254,14 +254,13 @@ pub(crate) struct Answer {
     /// None if a signal ended it.
     pub(crate) code: Option<i32>,
     pub(crate) out: String,
-    #[expect(dead_code, reason = "shown when a test fails")]
     pub(crate) err: String,
 }
 
 impl Answer {
     /// The data of a command that has succeeded.
     pub(crate) fn data(&self) -> Value {
-        assert_eq!(self.code, Some(0), "{self:?}");
+        assert_eq!(self.code, Some(0), "{}{}", self.out, self.err);
         self.json()["data"].clone()
     }
 
