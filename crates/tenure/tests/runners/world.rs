@@ -320,7 +320,8 @@ impl Running {
         Answer { code: status.code(), out, err: self.so_far() }
     }
 
-    fn so_far(&self) -> String {
+    /// What it has said on standard error.
+    pub(crate) fn so_far(&self) -> String {
         std::fs::read_to_string(self.out.with_extension("err")).unwrap_or_default()
     }
 }

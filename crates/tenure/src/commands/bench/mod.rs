@@ -26,7 +26,7 @@ use table::Table;
 
 /// Measure the speed budgets on this machine, each against the raw limit in the same run
 ///
-/// It takes two minutes, in a temporary folder. Wall times are judged only where nothing else runs, and nothing is judged in
+/// It takes a minute or two, in a temporary folder. Wall times are judged only where nothing else runs, and nothing is judged in
 /// a build for debugging. Exits 1 if a budget is missed by more than twice.
 ///
 /// Example: tenure bench --quick

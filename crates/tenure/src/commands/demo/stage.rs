@@ -244,7 +244,8 @@ impl<'s, 'a> Stage<'s, 'a> {
             }
             EventKind::LeaseAcquired => {
                 let resource = detail("resource");
-                let Some((kind, id)) = resource.split_once(':').filter(|(kind, _)| *kind != "runner") else {
+                let told = |kind: &str| ["task", "section"].contains(&kind);
+                let Some((kind, id)) = resource.split_once(':').filter(|(kind, _)| told(kind)) else {
                     return;
                 };
                 let (who, what) = (self.name(&event.actor).to_owned(), self.name(id).to_owned());
