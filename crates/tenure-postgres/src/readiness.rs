@@ -143,7 +143,7 @@ fn task_free(facts: Facts) -> Vec<String> {
 }
 
 fn and(terms: &[Vec<String>]) -> String {
-    terms.concat().iter().map(|term| format!(" AND {term}")).collect()
+    terms.concat().iter().flat_map(|term| [" AND ", term]).collect()
 }
 
 /// In progress counts when its lease has lapsed (L3), unless it goes back to a reviewer.
