@@ -15,6 +15,7 @@ mod hosts;
 mod injection;
 mod nemesis;
 mod outage;
+mod passwords;
 mod restart;
 mod skew;
 mod waiting;
