@@ -75,7 +75,7 @@ impl Together {
             let (number, rest) = piece.split_at(digits);
             let number: usize = number.parse().unwrap_or(0);
             let number = if number > 1 { number + before } else { number };
-            placed.push_str(&format!("${number}{rest}"));
+            placed.extend(["$", &number.to_string(), rest]);
         }
         placed
     }

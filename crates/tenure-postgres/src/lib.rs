@@ -34,6 +34,7 @@ mod runners;
 mod sections;
 mod sessions;
 mod store;
+mod task_query;
 mod tasks;
 mod tls;
 mod transaction;

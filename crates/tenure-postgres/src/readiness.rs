@@ -23,22 +23,32 @@ pub(crate) struct Facts {
     pub(crate) ordered: bool,
 }
 
+/// How much of it is to be found out.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Wanted {
+    None,
+    Lines,
+    All,
+}
+
 impl Facts {
     pub(crate) const UNKNOWN: Self = Self { lines: true, lapsed: true, held: true, ordered: true };
 
-    /// Columns that [`Facts::read`] reads; without `all`, only whether anybody stands in line is found out.
-    pub(crate) fn query(all: bool) -> String {
+    /// Columns that [`Facts::read`] reads. Whoever only keeps a place, or beats, has no use for the facts.
+    pub(crate) fn query(of: Wanted) -> String {
+        let unknown = format!("({})::bigint, true, true", i64::MIN);
+        let lines = "EXISTS (SELECT 1 FROM tenure.tickets WHERE project = $1)";
         let open = "FROM tenure.leases WHERE project = $1 AND ended_at IS NULL AND resource_kind";
-        let rest = if all {
-            format!(
-                "coalesce((SELECT expires_at {open} = 'task' AND expires_at > 0 ORDER BY expires_at LIMIT 1), {}),
+        match of {
+            Wanted::None => format!("true, {unknown}"),
+            Wanted::Lines => format!("{lines}, {unknown}"),
+            Wanted::All => format!(
+                "{lines},
+                 coalesce((SELECT expires_at {open} = 'task' AND expires_at > 0 ORDER BY expires_at LIMIT 1), {}),
                  EXISTS (SELECT 1 {open} = 'section'), EXISTS (SELECT 1 FROM tenure.section_deps WHERE project = $1)",
                 i64::MAX
-            )
-        } else {
-            format!("({})::bigint, true, true", i64::MIN)
-        };
-        format!("EXISTS (SELECT 1 FROM tenure.tickets WHERE project = $1), {rest}")
+            ),
+        }
     }
 
     pub(crate) fn read(row: &Row, at: usize, now: i64) -> Sql<Self> {
@@ -133,7 +143,7 @@ fn task_free(facts: Facts) -> Vec<String> {
 }
 
 fn and(terms: &[Vec<String>]) -> String {
-    terms.concat().iter().map(|term| format!(" AND {term}")).collect()
+    terms.concat().iter().flat_map(|term| [" AND ", term]).collect()
 }
 
 /// In progress counts when its lease has lapsed (L3), unless it goes back to a reviewer.

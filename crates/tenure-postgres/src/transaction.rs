@@ -18,7 +18,7 @@ use crate::commit::told;
 use crate::error::{Failure, Remedy};
 use crate::kept::{Change, Together};
 use crate::link::{Line, Link, NOW, Sql, Value};
-use crate::readiness::Facts;
+use crate::readiness::{Facts, Wanted};
 use crate::tasks::Found;
 
 /// The processes that stand behind open leases and tickets: nearly every decision asks.
@@ -93,7 +93,7 @@ impl<'a> Transaction<'a> {
         let begin = format!("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {}", link.settings());
         let sql = format!(
             "SELECT {NOW}, next_task, last_event, NULL::bigint, {PROCESSES}, {} FROM tenure.projects WHERE id = $1",
-            Facts::query(false)
+            Facts::query(Wanted::Lines)
         );
         let rows = link.talk(&[Line::Run(&begin), Line::Ask(&sql, &[&project])])?;
         Self::begun(link, address, project, None, rows, clock)
@@ -123,7 +123,7 @@ impl<'a> Transaction<'a> {
         );
         let sql = format!(
             "SELECT {NOW}, next_task, last_event, {request}, {processes}, {} FROM tenure.projects WHERE id = $1",
-            Facts::query(decides)
+            Facts::query(if decides { Wanted::All } else { Wanted::None })
         );
         let rows = link.talk(&[Line::Run(&begin), Line::Ask(&sql, &[&project, &writer.client])])?;
         Self::begun(link, address, project, Some(writer), rows, clock)

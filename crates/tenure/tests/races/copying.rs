@@ -42,8 +42,11 @@ fn filled() -> Project {
 
 #[test]
 fn a_project_goes_to_the_server_and_back_and_nothing_is_lost() {
-    let url = Cluster::shared().url();
+    // One in which no number was given yet.
+    let url = Cluster::shared().url_of(&Cluster::shared().new_database());
     let mut project = filled();
+    project.ok(&["tasks", "add", "first"]);
+    project.ok(&["tasks", "delete", "T1"]);
     let before = seen(&project);
     let held = project.ok(&["tasks", "claim", "F5", "--agent", "bob"]);
     let refused = project.run(&["--json", "store", "copy", "--to", &url]);
@@ -65,7 +68,7 @@ fn a_project_goes_to_the_server_and_back_and_nothing_is_lost() {
     // Numbers go on where they were: no fence is given twice, no key, no number of an event.
     let next = project.ok(&["tasks", "claim", "F6", "--agent", "bob"]);
     assert!(next["lease"]["fence"].as_i64() > held["lease"]["fence"].as_i64());
-    assert_eq!(project.ok(&["tasks", "add", "new"])["task"]["key"], "T1");
+    assert_eq!(project.ok(&["tasks", "add", "new"])["task"]["key"], "T2");
     project.ok(&["tasks", "done", "F6", "--agent", "bob"]);
     let ready = project.ok(&["tasks", "next"]);
     assert_eq!(ready["task"]["key"], "F2");
@@ -77,6 +80,7 @@ fn a_project_goes_to_the_server_and_back_and_nothing_is_lost() {
     assert_eq!(seen(&project), on_server);
     let last = project.ok(&["tasks", "claim", "F7", "--agent", "bob"]);
     assert!(last["lease"]["fence"].as_i64() > next["lease"]["fence"].as_i64());
+    assert_eq!(project.ok(&["tasks", "add", "newer"])["task"]["key"], "T3");
 }
 
 #[test]

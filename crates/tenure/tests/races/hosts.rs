@@ -144,9 +144,10 @@ fn a_machine_that_is_cut_off_stops_and_its_task_goes_on_elsewhere() {
     // It is not for this machine to do, and not done either.
     let idle = b.start(START).end();
     assert_eq!(idle.code, Some(0), "{idle:?}");
+    let said = format!("{idle:?}");
     assert!(
-        idle.err.contains("Nothing is ready: LONG is being worked on by") && idle.err.contains("on ash"),
-        "{idle:?}"
+        said.contains("Nothing is ready: LONG is being worked on by") && said.contains("on ash"),
+        "{said}"
     );
 
     a.cable.close();

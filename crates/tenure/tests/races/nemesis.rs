@@ -201,8 +201,10 @@ impl Worker<'_> {
             Verb::CleanUp => &[0],
         };
         let unanswered = self.storm.rough && answer.code == Some(1) && answer.out.contains("STORE_ERROR");
+        // It had given its task back, and before it heard that this was done, whoever got the task next has ended it.
+        let ended = self.storm.rough && verb == Verb::Run && answer.code == Some(137);
         let is_expected = answer.code.is_some_and(|code| expected.contains(&code));
-        assert!(unanswered || is_expected, "{words:?}: {answer:?}");
+        assert!(unanswered || ended || is_expected, "{words:?}: {answer:?}");
         if answer.code != Some(0) || verb == Verb::Run {
             return;
         }

@@ -17,6 +17,7 @@ mod hosts;
 mod injection;
 mod nemesis;
 mod outage;
+mod passwords;
 mod restart;
 mod skew;
 mod waiting;
