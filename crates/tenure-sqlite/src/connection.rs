@@ -18,7 +18,7 @@ use crate::feed::{APPEND, SEE_AGENT};
 use crate::filesystem;
 use crate::gate::Gate;
 use crate::integrity;
-use crate::leases::{GRANT, LEAVE_LINE};
+use crate::leases::{GRANT, LEAVE_LINE, OF_RESOURCE, attempt_query};
 use crate::migrate;
 use crate::task_changes::SET_STATUS;
 
@@ -133,7 +133,8 @@ impl SqliteStore {
 
     /// Prepares what a grant will run, for who waits for one: its turn is not spent on that then.
     pub fn rehearse_grant(&self) {
-        for sql in [GRANT, APPEND, SET_STATUS, SEE_AGENT, LEAVE_LINE] {
+        let attempts = attempt_query(OF_RESOURCE);
+        for sql in [GRANT, APPEND, SET_STATUS, SEE_AGENT, LEAVE_LINE, &attempts] {
             // What cannot be prepared now says so when it is needed.
             drop(self.conn.prepare_cached(sql));
         }

@@ -21,6 +21,13 @@ pub(crate) const GRANT: &str =
                          acquired_at, heartbeat_at, expires_at, claimed_from)
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10, ?11)";
 
+pub(crate) const OF_RESOURCE: &str =
+    "WHERE resource_kind = ?1 AND resource_id = ?2 ORDER BY started_at DESC, fence DESC";
+
+pub(crate) fn attempt_query(rest: &str) -> String {
+    format!("SELECT {ATTEMPT_COLUMNS} FROM attempts {rest}")
+}
+
 pub(crate) const LEAVE_LINE: &str = "DELETE FROM tickets WHERE number = ?1";
 
 impl Transaction<'_> {
@@ -68,10 +75,7 @@ impl Transaction<'_> {
 
     fn all_attempts(&self, rest: &str, values: &[&dyn ToSql]) -> Result<Vec<Attempt>> {
         let read = || -> Sql<Vec<_>> {
-            self.conn
-                .prepare_cached(&format!("SELECT {ATTEMPT_COLUMNS} FROM attempts {rest}"))?
-                .query_map(values, attempt)?
-                .collect()
+            self.conn.prepare_cached(&attempt_query(rest))?.query_map(values, attempt)?.collect()
         };
         read().map_err(|e| sql_error(&e))
     }
@@ -163,10 +167,7 @@ impl ReadLeases for Transaction<'_> {
     }
 
     fn attempts(&self, resource: &Resource) -> Result<Vec<Attempt>> {
-        self.all_attempts(
-            "WHERE resource_kind = ?1 AND resource_id = ?2 ORDER BY started_at DESC, fence DESC",
-            &[&resource.kind.as_str(), &resource.id],
-        )
+        self.all_attempts(OF_RESOURCE, &[&resource.kind.as_str(), &resource.id])
     }
 
     fn open_attempts(&self) -> Result<Vec<Attempt>> {

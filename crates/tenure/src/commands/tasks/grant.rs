@@ -25,8 +25,10 @@ pub(super) fn answer(app: &App<'_>, grant: &Grant, joined: bool) -> Answer {
             .and(Style::Plain, format!(" task {key}"));
     }
     text.line(format!("  {}", grant.task.title));
+    // Only one of the two is shown, and the other costs as much again.
+    let data = if app.printer.json { data(app, grant) } else { Value::Null };
     if app.global.dry_run {
-        return Answer::new(data(app, grant), text);
+        return Answer::new(data, text);
     }
     text.line(format!("  Lease: {}   Fence: {}", grant.lease.id, grant.lease.fence));
     text.line(format!("  Expires in: {}", format_rounded(grant.lease.expires_at.since(now))));
@@ -41,7 +43,7 @@ pub(super) fn answer(app: &App<'_>, grant: &Grant, joined: bool) -> Answer {
     let agent = quote(id);
     text.line(format!("  - Renew with tenure task renew {key} --agent {agent} before expiry"));
     text.line(format!("  - Mark done with tenure task done {key} --agent {agent} when complete"));
-    let mut answer = Answer::new(data(app, grant), text);
+    let mut answer = Answer::new(data, text);
     // In text the same two commands stand above, in the words of "Remember to".
     if app.printer.json {
         answer = answer
