@@ -95,9 +95,13 @@ fn due(view: &dyn View, world: &World<'_>, scope: Scope<'_>) -> Result<Vec<(Atte
         Scope::Of(resource) => view.attempts(resource)?,
         Scope::Abandoned => view.open_attempts()?,
     };
+    let mut ending = attempts.into_iter().filter(|a| a.state == AttemptState::Ending).peekable();
+    if ending.peek().is_none() {
+        return Ok(Vec::new());
+    }
     let here = Host::here();
     let mut due = Vec::new();
-    for attempt in attempts.into_iter().filter(|a| a.state == AttemptState::Ending) {
+    for attempt in ending {
         let dead = world.judge.liveness(&attempt.owner) == Liveness::Dead;
         let place = whereabouts(&attempt.owner, &here, dead);
         let wanted = match scope {

@@ -14,11 +14,11 @@ use tenure_core::{Clock, Error, Result, Timestamp};
 
 use crate::doorbell;
 use crate::error::{io_error, sql_error};
-use crate::feed::{APPEND, SEE_AGENT};
+use crate::feed::{APPEND, SAVE_AGENT, SEE_AGENT};
 use crate::filesystem;
 use crate::gate::Gate;
 use crate::integrity;
-use crate::leases::{GRANT, LEAVE_LINE, OF_RESOURCE, attempt_query};
+use crate::leases::{GRANT, LEAVE_LINE, OF_RESOURCE, OPEN, attempt_query, lease_query};
 use crate::migrate;
 use crate::task_changes::SET_STATUS;
 
@@ -133,8 +133,8 @@ impl SqliteStore {
 
     /// Prepares what a grant will run, for who waits for one: its turn is not spent on that then.
     pub fn rehearse_grant(&self) {
-        let attempts = attempt_query(OF_RESOURCE);
-        for sql in [GRANT, APPEND, SET_STATUS, SEE_AGENT, LEAVE_LINE, &attempts] {
+        let (lease, attempts) = (lease_query(OPEN), attempt_query(OF_RESOURCE));
+        for sql in [GRANT, APPEND, SET_STATUS, SEE_AGENT, SAVE_AGENT, LEAVE_LINE, &lease, &attempts] {
             // What cannot be prepared now says so when it is needed.
             drop(self.conn.prepare_cached(sql));
         }

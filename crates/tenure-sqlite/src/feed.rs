@@ -15,6 +15,11 @@ pub(crate) const APPEND: &str =
     "INSERT INTO events (at, kind, actor, task_id, from_status, to_status, fence, detail)
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
 
+pub(crate) const SAVE_AGENT: &str =
+    "INSERT INTO agents (id, name, capabilities, joined_at, last_seen_at, left_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+     ON CONFLICT (id) DO UPDATE SET name = excluded.name, capabilities = excluded.capabilities,
+       last_seen_at = excluded.last_seen_at, left_at = excluded.left_at";
+
 pub(crate) const SEE_AGENT: &str = "UPDATE agents SET last_seen_at = ?2, left_at = NULL WHERE id = ?1";
 
 const AGENT_QUERY: &str = "SELECT a.id, a.name, a.capabilities, a.joined_at, a.last_seen_at, a.left_at,
@@ -165,21 +170,14 @@ impl ReadFeed for Transaction<'_> {
 impl WriteFeed for Transaction<'_> {
     fn save_agent(&mut self, agent: &Agent) -> Result<()> {
         let save = || -> Sql<usize> {
-            self.conn
-                .prepare_cached(
-                    "INSERT INTO agents (id, name, capabilities, joined_at, last_seen_at, left_at)
-                     VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-                     ON CONFLICT (id) DO UPDATE SET name = excluded.name, capabilities = excluded.capabilities,
-                       last_seen_at = excluded.last_seen_at, left_at = excluded.left_at",
-                )?
-                .execute(params![
-                    agent.id,
-                    agent.name,
-                    to_json(&agent.capabilities)?,
-                    agent.joined_at.as_millis(),
-                    agent.last_seen_at.as_millis(),
-                    agent.left_at.map(tenure_core::Timestamp::as_millis),
-                ])
+            self.conn.prepare_cached(SAVE_AGENT)?.execute(params![
+                agent.id,
+                agent.name,
+                to_json(&agent.capabilities)?,
+                agent.joined_at.as_millis(),
+                agent.last_seen_at.as_millis(),
+                agent.left_at.map(tenure_core::Timestamp::as_millis),
+            ])
         };
         save().map(drop).map_err(|e| sql_error(&e))
     }

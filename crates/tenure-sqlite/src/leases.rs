@@ -1,5 +1,6 @@
 //! Leases, the lines before them, and the attempts under them.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use rusqlite::{OptionalExtension, ToSql, params};
@@ -21,6 +22,12 @@ pub(crate) const GRANT: &str =
                          acquired_at, heartbeat_at, expires_at, claimed_from)
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10, ?11)";
 
+pub(crate) const OPEN: &str = "resource_kind = ?1 AND resource_id = ?2 AND ended_at IS NULL";
+
+pub(crate) fn lease_query(condition: &str) -> String {
+    format!("SELECT {LEASE_COLUMNS} FROM leases WHERE {condition}")
+}
+
 pub(crate) const OF_RESOURCE: &str =
     "WHERE resource_kind = ?1 AND resource_id = ?2 ORDER BY started_at DESC, fence DESC";
 
@@ -33,7 +40,7 @@ pub(crate) const LEAVE_LINE: &str = "DELETE FROM tickets WHERE number = ?1";
 impl Transaction<'_> {
     fn lease_where(&self, condition: &str, values: &[&dyn ToSql]) -> Result<Option<Lease>> {
         self.conn
-            .prepare_cached(&format!("SELECT {LEASE_COLUMNS} FROM leases WHERE {condition}"))
+            .prepare_cached(&lease_query(condition))
             .and_then(|mut s| s.query_row(values, |row| lease(row, 0)).optional())
             .map_err(|e| sql_error(&e))
     }
@@ -83,23 +90,23 @@ impl Transaction<'_> {
 
 impl ReadLeases for Transaction<'_> {
     fn recorded_processes(&self) -> Result<Vec<Incarnation>> {
+        // Made distinct here: SQLite would make a table for that, even of nothing.
         let read = || -> Sql<Vec<_>> {
-            self.conn
+            let texts: BTreeSet<String> = self
+                .conn
                 .prepare_cached(
-                    "SELECT DISTINCT process FROM leases WHERE ended_at IS NULL AND process IS NOT NULL
-                     UNION SELECT DISTINCT process FROM tickets",
+                    "SELECT process FROM leases WHERE ended_at IS NULL AND process IS NOT NULL
+                     UNION ALL SELECT process FROM tickets",
                 )?
-                .query_map([], |row| json(0, &row.get::<_, String>(0)?))?
-                .collect()
+                .query_map([], |row| row.get(0))?
+                .collect::<Sql<_>>()?;
+            texts.iter().map(|text| json(0, text)).collect()
         };
         read().map_err(|e| sql_error(&e))
     }
 
     fn open_lease(&self, resource: &Resource) -> Result<Option<Lease>> {
-        self.lease_where(
-            "resource_kind = ?1 AND resource_id = ?2 AND ended_at IS NULL",
-            &[&resource.kind.as_str(), &resource.id],
-        )
+        self.lease_where(OPEN, &[&resource.kind.as_str(), &resource.id])
     }
 
     fn latest_lease(&self, resource: &Resource) -> Result<Option<Lease>> {

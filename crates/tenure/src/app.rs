@@ -16,10 +16,11 @@ use tenure_sqlite::{Directory, OpenOptions};
 use crate::cli::Global;
 use crate::env::Env;
 use crate::identity::{Identity, Who};
+use crate::interrupt::Interrupts;
 use crate::printer::Printer;
 use crate::project::{self, Place};
 use crate::report::{Outcome, Report};
-use crate::store::{Backend, Source};
+use crate::store::{Backend, Doorbell, Source};
 
 #[derive(Debug)]
 pub(crate) struct App<'a> {
@@ -28,6 +29,8 @@ pub(crate) struct App<'a> {
     pub(crate) shared: &'a OnceCell<Env>,
     pub(crate) global: &'a Global,
     pub(crate) printer: Printer<'a>,
+    /// What was waited with. It is taken down only after the answer, which somebody waits for.
+    pub(crate) ears: Vec<(Interrupts, Option<Doorbell>)>,
 }
 
 /// A project that was found, with its configuration and its store.

@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tenure_core::error::Locked;
-use tenure_core::holder::{Caller, Incarnation, Liveness};
+use tenure_core::holder::{Caller, Incarnation, Judge, Liveness};
 use tenure_core::id::{SectionId, TaskId};
 use tenure_core::kernel::{self, Grant, Terms, Verdict};
 use tenure_core::lease::{Resource, ResourceKind, Standing};
 use tenure_core::store::{Durability, LeaseFilter, Tx};
-use tenure_core::{Error, Timestamp};
+use tenure_core::{Error, Timestamp, World};
 
 use crate::app::{App, Open};
 use crate::clearing;
@@ -92,6 +92,7 @@ fn stand_in_line(
             Ok(Try::Granted(grant)) => {
                 bar.end(app);
                 bar.released(app, want);
+                app.ears.push((interrupts, doorbell));
                 return Ok(*grant);
             }
             Ok(Try::Wait { locked, ticket, until, watch }) => (locked, ticket, until, watch),
@@ -192,6 +193,23 @@ pub(crate) fn nothing_ready() -> Error {
     Error::NothingReady { message: "nothing is ready".to_owned() }
 }
 
+/// A judge who need not be told that it is alive itself.
+#[derive(Debug)]
+struct Knowing<'a> {
+    me: &'a Incarnation,
+    judge: &'a dyn Judge,
+}
+
+impl Judge for Knowing<'_> {
+    fn liveness(&self, who: &Incarnation) -> Liveness {
+        if who == self.me { Liveness::Alive } else { self.judge.liveness(who) }
+    }
+
+    fn is_this_boot(&self, who: &Incarnation) -> bool {
+        self.judge.is_this_boot(who)
+    }
+}
+
 #[expect(clippy::too_many_arguments, reason = "one private step of acquire, with its whole context")]
 pub(crate) fn try_and_queue(
     tx: &mut dyn Tx,
@@ -203,7 +221,8 @@ pub(crate) fn try_and_queue(
     doorbell: Option<&Doorbell>,
     before: &mut Option<(Resource, Incarnation)>,
 ) -> tenure_core::Result<Try> {
-    let world = open.world();
+    let judge = Knowing { me, judge: open.world().judge };
+    let world = World { judge: &judge, ..open.world() };
     let (resource, locked) = match want {
         Want::Task { id, .. } => match kernel::acquire_task(tx, &world, caller, id, terms)? {
             Verdict::Granted(grant) => return Ok(Try::Granted(grant)),

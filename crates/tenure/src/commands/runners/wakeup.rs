@@ -198,7 +198,7 @@ fn serve(env: &Env, global: &Global, log: Option<&DaemonLog>, job: Job) -> (Verd
     let mut nowhere = Output::nowhere();
     let shared = std::cell::OnceCell::new();
     let printer = Printer::new(&mut nowhere, global, false);
-    let mut app = App { env, shared: &shared, global, printer };
+    let mut app = App { env, shared: &shared, global, printer, ears: Vec::new() };
     match look_after(&mut app, log, &job) {
         Ok((verdict, rest)) => {
             let memory = match (rest, job.mark) {
