@@ -1,7 +1,6 @@
 //! Leases, the lines before them, and the attempts under them.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use tenure_core::holder::{Holder, Incarnation};
 use tenure_core::id::{AttemptId, Fence, SectionId};
@@ -205,20 +204,7 @@ impl WriteLeases for Transaction<'_> {
         let sql = format!("INSERT INTO tenure.leases (project, {columns}, fence) VALUES ($1, {values}, $13)");
         self.changed.set(true);
         self.keep_shared("leases", &sql, &[&written[..], &[&fence]].concat());
-        let granted = Lease {
-            fence: Fence::new(fence),
-            id: new.id.clone(),
-            resource: new.resource.clone(),
-            holder: new.holder.clone(),
-            process: new.process.clone(),
-            doorbell: new.doorbell.clone(),
-            ttl: Duration::from_millis(u64::try_from(millis(new.ttl)).unwrap_or(0)),
-            acquired_at: self.now,
-            heartbeat_at: self.now,
-            expires_at: new.expires_at,
-            claimed_from: new.claimed_from,
-            ended: None,
-        };
+        let granted = new.granted(Fence::new(fence), self.now);
         *self.granted.borrow_mut() = Some(granted.clone());
         Ok(granted)
     }

@@ -1,7 +1,6 @@
 //! Leases, the lines before them, and the attempts under them.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use rusqlite::{OptionalExtension, ToSql, params};
 use tenure_core::holder::{Holder, Incarnation};
@@ -206,20 +205,7 @@ impl WriteLeases for Transaction<'_> {
         };
         let fence = insert().map_err(|e| sql_error(&e))?;
         // Put together here: to return the row would cost SQLite as much again as to write it.
-        Ok(Lease {
-            fence: Fence::new(fence),
-            id: new.id.clone(),
-            resource: new.resource.clone(),
-            holder: new.holder.clone(),
-            process: new.process.clone(),
-            doorbell: new.doorbell.clone(),
-            ttl: Duration::from_millis(u64::try_from(millis(new.ttl)).unwrap_or(0)),
-            acquired_at: self.now,
-            heartbeat_at: self.now,
-            expires_at: new.expires_at,
-            claimed_from: new.claimed_from,
-            ended: None,
-        })
+        Ok(new.granted(Fence::new(fence), self.now))
     }
 
     fn beat(&mut self, fence: Fence, beat: &LeaseBeat) -> Result<()> {

@@ -75,3 +75,54 @@ fn refuse_foreign(conn: &Connection) -> Result<()> {
 fn foreign() -> Error {
     Error::store("the database file belongs to another program")
 }
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
+mod tests {
+    use std::sync::Arc;
+
+    use tenure_core::SystemClock;
+    use tenure_core::event::{EventKind, NewEvent};
+    use tenure_core::id::TaskId;
+    use tenure_core::store::{Durability, Store};
+    use tenure_core::task::TaskStatus;
+
+    use super::*;
+    use crate::{OpenOptions, SqliteStore};
+
+    #[test]
+    fn a_database_of_the_first_schema_is_counted_once_from_then_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tenure.db");
+        let old = Connection::open(&path).unwrap();
+        old.execute_batch(&format!(
+            "PRAGMA journal_mode = WAL; {}
+             PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = 1;
+             INSERT INTO tasks (id, key, title, status, priority, position, created_at, updated_at)
+             VALUES ('a', 'A', 'first', 'pending', 100, 1, 0, 0), ('b', 'B', 'then', 'pending', 100, 2, 0, 0);
+             INSERT INTO task_deps (task_id, depends_on) VALUES ('b', 'a');",
+            RUNGS[0]
+        ))
+        .unwrap();
+        drop(old);
+
+        let store = SqliteStore::open(&path, OpenOptions::new(Arc::new(SystemClock))).unwrap();
+        assert_eq!(store.check(false).unwrap(), []);
+        let store: Box<dyn Store> = Box::new(store);
+        for (from, to) in [
+            (TaskStatus::Pending, TaskStatus::Completed),
+            (TaskStatus::Completed, TaskStatus::Pending),
+            (TaskStatus::Pending, TaskStatus::Skipped),
+        ] {
+            let id = TaskId::new("a");
+            let event = NewEvent::new(EventKind::TaskStatus, "ann").task(&id).status(from, to);
+            store.write(Durability::Process, |tx| tx.set_status(&id, to, event.clone())).unwrap();
+            assert_eq!(store.check(false).unwrap(), [], "{from} to {to}");
+        }
+        let conn = Connection::open(&path).unwrap();
+        assert_eq!(version(&conn).unwrap(), LATEST);
+        let open: i64 =
+            conn.query_row("SELECT open_deps FROM tasks WHERE id = 'b'", [], |row| row.get(0)).unwrap();
+        assert_eq!(open, 0);
+    }
+}

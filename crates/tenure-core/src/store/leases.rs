@@ -32,6 +32,26 @@ pub struct NewLease {
     pub claimed_from: Option<TaskStatus>,
 }
 
+impl NewLease {
+    /// As it is stored, under the fence that the store has given it: times are whole milliseconds.
+    pub fn granted(&self, fence: Fence, now: Timestamp) -> Lease {
+        Lease {
+            fence,
+            id: self.id.clone(),
+            resource: self.resource.clone(),
+            holder: self.holder.clone(),
+            process: self.process.clone(),
+            doorbell: self.doorbell.clone(),
+            ttl: Duration::from_millis(u64::try_from(self.ttl.as_millis()).unwrap_or(u64::MAX)),
+            acquired_at: now,
+            heartbeat_at: now,
+            expires_at: self.expires_at,
+            claimed_from: self.claimed_from,
+            ended: None,
+        }
+    }
+}
+
 /// The part of a lease that its holder moves.
 #[derive(Debug, Clone)]
 pub struct LeaseBeat {

@@ -107,20 +107,7 @@ impl WriteLeases for MemoryTx {
             return Err(Error::store(format!("{} has an open lease", new.resource)));
         }
         self.state.last_fence += 1;
-        let lease = Lease {
-            id: new.id.clone(),
-            fence: Fence::new(self.state.last_fence),
-            resource: new.resource.clone(),
-            holder: new.holder.clone(),
-            process: new.process.clone(),
-            doorbell: new.doorbell.clone(),
-            ttl: new.ttl,
-            acquired_at: self.now,
-            heartbeat_at: self.now,
-            expires_at: new.expires_at,
-            claimed_from: new.claimed_from,
-            ended: None,
-        };
+        let lease = new.granted(Fence::new(self.state.last_fence), self.now);
         self.state.leases.insert(lease.fence, lease.clone());
         Ok(lease)
     }
