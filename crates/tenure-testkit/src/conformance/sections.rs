@@ -7,6 +7,7 @@ use tenure_core::id::SectionId;
 use tenure_core::kernel::{self, Beat, Finish, Terms};
 use tenure_core::lease::{EndReason, Lease, Resource};
 use tenure_core::section::SectionMode;
+use tenure_core::store::TaskFilter;
 use tenure_core::task::TaskStatus;
 use tenure_core::{Clock, ErrorCode};
 
@@ -50,6 +51,17 @@ pub(super) fn one_holder_works_in_a_serial_section_at_a_time(fresh: &dyn Fn() ->
     f.claim(&f.bare("ann"), "A").unwrap();
     assert_eq!(refused(f.claim(&f.bare("bob"), "B")), ErrorCode::SectionLocked);
     assert!(f.next(&f.bare("bob")).is_none());
+    let b = f.id("B");
+    for (who, ready) in [("ann", true), ("bob", false)] {
+        f.read(|view| {
+            let eyes = f.eyes(view, Some(&f.bare(who)));
+            let (tasks, _) = view.list_tasks(&TaskFilter { limit: 10, ..TaskFilter::default() }, &eyes)?;
+            let shown: Vec<bool> = tasks.iter().map(|task| task.ready).collect();
+            assert_eq!(shown, [false, ready, ready], "A, B and C as {who} sees them");
+            assert_eq!(view.task(&b, &eyes)?.map(|task| task.ready), Some(ready), "{who}");
+            Ok(())
+        });
+    }
     assert!(f.claim(&f.bare("ann"), "B").is_ok(), "but that one may hold several");
     assert_eq!(f.next(&f.bare("ann")).unwrap().task.key, "C");
 }

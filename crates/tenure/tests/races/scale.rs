@@ -92,3 +92,13 @@ fn a_listing_comes_in_pages_that_fit_together() {
     assert_eq!(distinct.len(), seen.len());
     assert_eq!(seen.len(), 667);
 }
+
+#[test]
+fn what_short_processes_leave_in_the_log_is_put_away_by_one_of_them() {
+    let project = Project::new();
+    for number in 0..60 {
+        project.ok(&["tasks", "add", &format!("task {number}")]);
+    }
+    let log = std::fs::metadata(project.database().with_extension("db-wal")).map_or(0, |found| found.len());
+    assert!(log < 1 << 20, "{log} bytes, which the next process has to read first");
+}
