@@ -77,7 +77,6 @@ fn foreign() -> Error {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 mod tests {
     use std::sync::Arc;
 
