@@ -122,7 +122,7 @@ impl Transaction<'_> {
 
     fn counters(&self) -> Result<Counters> {
         let row = self.row(
-            "SELECT next_task, last_event, (SELECT last_value FROM tenure.fences),
+            "SELECT next_task, (SELECT last_value FROM tenure.event_numbers), (SELECT last_value FROM tenure.fences),
                     (SELECT last_value FROM tenure.numbers)
              FROM tenure.projects WHERE id = $1",
             &[],
@@ -139,12 +139,12 @@ impl Transaction<'_> {
     /// Other projects share the sequences, so they only move on.
     fn set_counters(&mut self, to: Counters) -> Result<()> {
         self.next_task = to.next_task;
-        self.last_event = to.last_event;
         self.change(
             "SELECT setval('tenure.fences', greatest($2, nextval('tenure.fences'))),
-                    setval('tenure.numbers', greatest($3, nextval('tenure.numbers')))
+                    setval('tenure.numbers', greatest($3, nextval('tenure.numbers'))),
+                    setval('tenure.event_numbers', greatest($4, nextval('tenure.event_numbers')))
              WHERE $1 IS NOT NULL",
-            &[&to.last_fence, &to.last_number],
+            &[&to.last_fence, &to.last_number, &to.last_event],
         )
         .map(drop)
     }

@@ -4,9 +4,11 @@ use std::io;
 use std::time::Duration;
 
 use tenure_core::Error;
-use tokio_postgres::error::SqlState;
+use tokio_postgres::error::{DbError, SqlState};
 
 use crate::address::Address;
+
+const LEASE_IDS: &str = "leases_lease_id_project_key";
 
 /// Why a statement or a connection came to nothing.
 #[derive(Debug)]
@@ -23,6 +25,8 @@ pub(crate) enum Failure {
     InRecovery,
     /// It cannot be done while others claim.
     Crowded,
+    /// Events up to this number were seen while others may still come before it.
+    Unsettled(i64),
     /// A value that no tenure wrote.
     Unreadable(String),
     /// Known already in tenure's words.
@@ -66,12 +70,17 @@ impl Failure {
             // A standby may just be being promoted.
             Self::Network(_) | Self::Silent(_) | Self::InRecovery => Remedy::Reconnect,
             Self::Crowded => Remedy::Alone,
+            Self::Unsettled(_) => Remedy::Again,
             Self::Plain | Self::Untrusted(_) | Self::Unreadable(_) | Self::Refused(_) => Remedy::None,
             Self::Server(error) => match error.code() {
                 None if is_of_the_network(error) => Remedy::Reconnect,
                 None => Remedy::None,
                 Some(code) if *code == SqlState::T_R_SERIALIZATION_FAILURE => Remedy::Again,
                 Some(code) if *code == SqlState::T_R_DEADLOCK_DETECTED => Remedy::Again,
+                // Another lease has the id that was drawn for this one.
+                Some(_) if error.as_db_error().and_then(DbError::constraint) == Some(LEASE_IDS) => {
+                    Remedy::Again
+                }
                 Some(code) => {
                     let text = code.code();
                     let away = text.starts_with("08") || text.starts_with("57P") || text == "25P03";
@@ -100,6 +109,7 @@ impl Failure {
                 };
             }
             Self::Crowded => return Error::store("the claim was not done alone"),
+            Self::Unsettled(_) => return Error::store("the events are not yet all there"),
             Self::Unreadable(what) => {
                 return Error::store(format!("the store answered unexpectedly: {what}"));
             }

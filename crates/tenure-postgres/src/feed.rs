@@ -7,15 +7,19 @@ use tenure_core::task::TaskStatus;
 use tenure_core::{Error, Result, Timestamp};
 use tokio_postgres::Row;
 
+use crate::error::Failure;
 use crate::link::Value;
 use crate::rows::{all, count, get, json, limit_of, optional_status, optional_time, parsed, time, to_json};
 use crate::tasks::name_at;
 use crate::transaction::{Told, Transaction};
 
 const AGENT_QUERY: &str = "SELECT a.id, a.name, a.capabilities, a.joined_at, a.last_seen_at, a.left_at,
-            (SELECT count(*) FROM tenure.leases l WHERE l.project = $1 AND l.holder_id <> '' AND l.holder_id = a.id
+            (SELECT count(*) FROM tenure.leases l WHERE l.project = $1 AND l.holder_id = a.id
              AND l.ended_at IS NULL AND l.resource_kind = 'task' AND l.expires_at > $2)
      FROM tenure.agents a WHERE a.project = $1";
+
+/// Who claims one task after the other was here all the time.
+const SEEN_MS: i64 = 1000;
 
 fn read_agent(row: &Row) -> Result<Agent> {
     Ok(Agent {
@@ -62,9 +66,10 @@ fn read_event(row: &Row) -> Result<Event> {
 }
 
 const EVENTS_WHERE: &str =
-    "FROM tenure.events WHERE project = $1 AND seq > $2 AND ($3::text IS NULL OR task_id = $3)";
+    "FROM tenure.events WHERE project = $1 AND seq > $2 AND seq <= $3 AND ($4::text IS NULL OR task_id = $4)";
 /// With a task it is found by its own index.
-const TASK_EVENTS_WHERE: &str = "FROM tenure.events WHERE project = $1 AND seq > $2 AND task_id = $3";
+const TASK_EVENTS_WHERE: &str =
+    "FROM tenure.events WHERE project = $1 AND seq > $2 AND seq <= $3 AND task_id = $4";
 
 fn events_where(filter: &EventFilter) -> &'static str {
     if filter.task.is_some() { TASK_EVENTS_WHERE } else { EVENTS_WHERE }
@@ -109,17 +114,30 @@ impl ReadFeed for Transaction<'_> {
         Ok((all(self.rows(&listing, &values)?, read_message)?, total))
     }
 
+    /// Whoever has read up to a number asks for what comes after it, so there must be nothing before it that is yet to come:
+    /// of those who claim at the same time, one may draw its number first and commit last. So what is found first is given
+    /// only after everybody who was under way then has ended.
     fn events(&self, filter: &EventFilter) -> Result<Vec<Event>> {
+        self.alone()?;
         self.tell();
+        // What befalls one task is told in its order by itself: each waits for the one before.
+        let settled = self.writer.is_some() || filter.task.is_some() || self.settled.is_some();
         let order = if filter.last { "DESC" } else { "ASC" };
         let sql = format!(
             "SELECT seq, at, kind, actor, task_id, from_status, to_status, fence, detail {}
-             ORDER BY seq {order} LIMIT $4",
+             ORDER BY seq {order} LIMIT $5",
             events_where(filter)
         );
-        let values: [&dyn Value; 3] =
-            [&filter.since, &filter.task.as_ref().map(TaskId::as_str), &limit_of(filter.limit)];
+        let values: [&dyn Value; 4] = [
+            &filter.since,
+            &self.settled.unwrap_or(i64::MAX),
+            &filter.task.as_ref().map(TaskId::as_str),
+            &limit_of(filter.limit),
+        ];
         let mut events = all(self.rows(&sql, &values)?, read_event)?;
+        if !settled && let Some(last) = events.iter().map(|event| event.seq).max() {
+            return Err(self.fail(Failure::Unsettled(last)));
+        }
         if filter.last {
             events.reverse();
         }
@@ -129,7 +147,8 @@ impl ReadFeed for Transaction<'_> {
     fn count_events(&self, filter: &EventFilter) -> Result<u64> {
         self.tell();
         let sql = format!("SELECT count(*) {}", events_where(filter));
-        let row = self.row(&sql, &[&filter.since, &filter.task.as_ref().map(TaskId::as_str)])?;
+        let task = filter.task.as_ref().map(TaskId::as_str);
+        let row = self.row(&sql, &[&filter.since, &self.settled.unwrap_or(i64::MAX), &task])?;
         row.map_or(Ok(0), |row| count(&row, 0))
     }
 }
@@ -155,13 +174,14 @@ impl WriteFeed for Transaction<'_> {
     fn see_agent(&mut self, id: &str) -> Result<bool> {
         let sql = "UPDATE tenure.agents SET last_seen_at = $3, left_at = NULL WHERE project = $1 AND id = $2";
         let values: [&dyn Value; 2] = [&id, &self.now.as_millis()];
-        let there = self.agent.take().filter(|(name, _)| name == id).map(|(_, there)| there);
-        match there {
-            Some(true) => self.keep_shared("agents", sql, &values),
-            Some(false) => {}
-            None => return Ok(!self.change(&format!("{sql} RETURNING 1"), &values)?.is_empty()),
+        let seen = self.agent.take().filter(|(name, _)| name == id).and_then(|(_, seen)| seen);
+        let Some(seen) = seen else {
+            return Ok(!self.change(&format!("{sql} RETURNING 1"), &values)?.is_empty());
+        };
+        if !self.shares() || self.now.as_millis() - seen > SEEN_MS {
+            self.keep_shared("agents", sql, &values);
         }
-        Ok(there == Some(true))
+        Ok(true)
     }
 
     fn insert_message(
@@ -188,12 +208,10 @@ impl WriteFeed for Transaction<'_> {
         Ok(!changed.is_empty())
     }
 
-    /// Kept back until the commit: it is our turn, so the number is ours.
-    fn append(&mut self, event: NewEvent<'_>) -> Result<i64> {
-        self.last_event += 1;
+    /// Kept back until the commit.
+    fn append(&mut self, event: NewEvent<'_>) -> Result<()> {
         let detail = if event.detail.is_null() { None } else { Some(to_json(&event.detail)?) };
         self.events.get_mut().push(Told {
-            seq: self.last_event,
             kind: event.kind.as_str(),
             actor: event.actor.to_owned(),
             task: event.task.map(|task| task.as_str().to_owned()),
@@ -202,6 +220,6 @@ impl WriteFeed for Transaction<'_> {
             fence: event.fence.map(Fence::number),
             detail,
         });
-        Ok(self.last_event)
+        Ok(())
     }
 }

@@ -137,7 +137,7 @@ impl WriteJobs for Transaction<'_> {
             "UPDATE tenure.jobs SET state = $3, updated_at = $4 WHERE project = $1 AND id = $2",
             &[&id, &to.as_str(), &self.now.as_millis()],
         )?;
-        self.append(event).map(drop)
+        self.append(event)
     }
 
     fn set_definition(&mut self, id: &str, definition: &Definition) -> Result<()> {

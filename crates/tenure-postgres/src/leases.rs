@@ -68,7 +68,7 @@ impl ReadLeases for Transaction<'_> {
 
     fn latest_lease(&self, resource: &Resource) -> Result<Option<Lease>> {
         self.lease_where(
-            "resource_kind = $2 AND resource_id = $3 AND fence > 0 ORDER BY fence DESC LIMIT 1",
+            "resource_kind = $2 AND resource_id = $3 ORDER BY fence DESC LIMIT 1",
             &[&resource.kind.as_str(), &resource.id],
         )
     }
@@ -99,12 +99,12 @@ impl ReadLeases for Transaction<'_> {
         if let Some((kind, id)) = &resource {
             values.extend([kind as &dyn Value, id]);
             let at = values.len();
-            terms.push(format!("resource_kind = ${at} AND resource_id = ${} AND fence > 0", at + 1));
+            terms.push(format!("resource_kind = ${at} AND resource_id = ${}", at + 1));
         }
         if let Some((kind, id)) = &holder {
             values.extend([kind as &dyn Value, id]);
             let at = values.len();
-            terms.push(format!("holder_kind = ${at} AND holder_id <> '' AND holder_id = ${}", at + 1));
+            terms.push(format!("holder_kind = ${at} AND holder_id = ${}", at + 1));
         }
         let order = if filter.newest_first { "DESC" } else { "ASC" };
         // The plus keeps the planner from walking the whole history in the order of fences to find the few that are open.
@@ -120,7 +120,7 @@ impl ReadLeases for Transaction<'_> {
     fn task_leases_in_section(&self, section: &SectionId, holder: &Holder) -> Result<Vec<Lease>> {
         let sql = format!(
             "SELECT {} FROM tenure.leases l JOIN tenure.tasks t ON t.project = l.project AND t.id = l.resource_id
-             WHERE l.project = $1 AND l.holder_id <> '' AND l.holder_id = $3 AND l.holder_kind = $4 AND l.ended_at IS NULL
+             WHERE l.project = $1 AND l.holder_id = $3 AND l.holder_kind = $4 AND l.ended_at IS NULL
              AND l.resource_kind = 'task' AND t.section_id = $2",
             columns_of("l", LEASE_COLUMNS)
         );
@@ -172,7 +172,7 @@ impl WriteLeases for Transaction<'_> {
         Ok(())
     }
 
-    fn grant(&mut self, new: &NewLease) -> Result<Lease> {
+    fn grant(&mut self, new: &NewLease) -> Result<Option<Lease>> {
         let process = new.process.as_ref().map(to_json).transpose()?;
         if process.is_some() {
             *self.processes.borrow_mut() = None;
@@ -198,15 +198,14 @@ impl WriteLeases for Transaction<'_> {
             let sql = format!(
                 "INSERT INTO tenure.leases (project, {columns}) VALUES ($1, {values}) RETURNING {LEASE_COLUMNS}"
             );
-            let row = self.change(&sql, &written)?.into_iter().next();
-            return row.map_or_else(|| Err(Error::store("the grant was not written")), |row| lease(&row, 0));
+            return self.change(&sql, &written)?.first().map(|row| lease(row, 0)).transpose();
         };
         let sql = format!("INSERT INTO tenure.leases (project, {columns}, fence) VALUES ($1, {values}, $13)");
         self.changed.set(true);
         self.keep_shared("leases", &sql, &[&written[..], &[&fence]].concat());
         let granted = new.granted(Fence::new(fence), self.now);
         *self.granted.borrow_mut() = Some(granted.clone());
-        Ok(granted)
+        Ok(Some(granted))
     }
 
     fn beat(&mut self, fence: Fence, beat: &LeaseBeat) -> Result<()> {

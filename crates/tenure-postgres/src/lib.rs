@@ -22,6 +22,7 @@ mod copying;
 mod doorbell;
 mod error;
 mod feed;
+mod integrity;
 mod jobs;
 mod kept;
 mod leases;

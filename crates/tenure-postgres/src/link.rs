@@ -3,6 +3,7 @@
 //! Nothing runs in the background, except that the connection of somebody who listens is read by a thread of its own, so
 //! that a ring is heard while everybody sleeps.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::fmt;
 use std::future::poll_fn;
@@ -21,6 +22,7 @@ use crate::address::Address;
 use crate::connect::{self, Connected, Connection};
 use crate::doorbell::Bell;
 use crate::error::Failure;
+use crate::readiness::Facts;
 
 /// A client that was stopped in the middle of a transaction keeps others waiting no longer than this.
 const PAUSE: Duration = Duration::from_secs(5);
@@ -70,6 +72,10 @@ pub(crate) struct Link {
     /// Behind a pooler that gives every transaction another server process.
     pub(crate) pooled: bool,
     settings: String,
+    /// The server would not wait for the disk unless it is told to.
+    lazy: bool,
+    /// What the last claim found out about the project.
+    pub(crate) assumed: Cell<Facts>,
     /// The server's time when it began.
     pub(crate) begun_at: Timestamp,
 }
@@ -125,20 +131,31 @@ impl Link {
             limit: patience.saturating_add(PAUSE),
             pooled: refused_options,
             settings: local.concat(),
+            lazy: false,
+            assumed: Cell::new(Facts::QUIET),
             begun_at: Timestamp::from_millis(0),
         };
-        let row = link.one(&format!("SELECT pg_backend_pid(), pg_is_in_recovery(), {NOW}"), &[])?;
+        let sql = format!(
+            "SELECT pg_backend_pid(), pg_is_in_recovery(), {NOW}, current_setting('synchronous_commit') = 'off'"
+        );
+        let row = link.one(&sql, &[])?;
         link.pooled |= row.try_get::<_, i32>(0)? != given_pid;
         if row.try_get(1)? {
             return Err(Failure::InRecovery);
         }
         link.begun_at = Timestamp::from_millis(row.try_get(2)?);
+        link.lazy = row.try_get(3)?;
         Ok(link)
     }
 
     /// What a transaction must say first, because nothing else will have said it.
     pub(crate) fn settings(&self) -> &str {
         if self.pooled { &self.settings } else { "" }
+    }
+
+    /// What a transaction must say whose commit is to last.
+    pub(crate) fn lasting(&self) -> &'static str {
+        if self.lazy { "SET LOCAL synchronous_commit = on;" } else { "" }
     }
 
     pub(crate) fn is_closed(&self) -> bool {

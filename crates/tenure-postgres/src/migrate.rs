@@ -8,9 +8,9 @@ use uuid::Uuid;
 use crate::error::Failure;
 use crate::link::{Link, Sql};
 
-const RUNGS: [&str; 1] = [include_str!("../schema/001.sql")];
+const RUNGS: [&str; 2] = [include_str!("../schema/001.sql"), include_str!("../schema/002.sql")];
 
-const LATEST: i64 = 1;
+const LATEST: i64 = 2;
 
 /// Held while climbing, whoever climbs and for whatever project: `tenu`, `ladd`.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(1952804469, 1818322020)";

@@ -21,6 +21,8 @@ pub(crate) struct Facts {
     pub(crate) held: bool,
     /// A section waits for another.
     pub(crate) ordered: bool,
+    /// A task waits, or has waited, for another.
+    pub(crate) linked: bool,
 }
 
 /// How much of it is to be found out.
@@ -32,32 +34,53 @@ pub(crate) enum Wanted {
 }
 
 impl Facts {
-    pub(crate) const UNKNOWN: Self = Self { lines: true, lapsed: true, held: true, ordered: true };
+    pub(crate) const UNKNOWN: Self =
+        Self { lines: true, lapsed: true, held: true, ordered: true, linked: true };
+    /// Of a project in which nothing stands in anybody's way.
+    pub(crate) const QUIET: Self =
+        Self { lines: false, lapsed: false, held: false, ordered: false, linked: false };
+    /// How many columns [`Facts::read`] reads.
+    pub(crate) const COLUMNS: usize = 6;
 
     /// Columns that [`Facts::read`] reads. Whoever only keeps a place, or beats, has no use for the facts.
     pub(crate) fn query(of: Wanted) -> String {
-        let unknown = format!("({})::bigint, true, true", i64::MIN);
-        let lines = "EXISTS (SELECT 1 FROM tenure.tickets WHERE project = $1)";
+        // Nearly every decision asks for the processes that stand behind open leases and tickets.
+        let lines = "ARRAY(SELECT process FROM tenure.leases
+                   WHERE project = $1 AND ended_at IS NULL AND process IS NOT NULL),
+             ARRAY(SELECT process FROM tenure.tickets WHERE project = $1)";
+        let unknown = format!("({})::bigint, true, true, true", i64::MIN);
         let open = "FROM tenure.leases WHERE project = $1 AND ended_at IS NULL AND resource_kind";
         match of {
-            Wanted::None => format!("true, {unknown}"),
+            Wanted::None => format!("NULL::text[], NULL::text[], {unknown}"),
             Wanted::Lines => format!("{lines}, {unknown}"),
             Wanted::All => format!(
                 "{lines},
-                 coalesce((SELECT expires_at {open} = 'task' AND expires_at > 0 ORDER BY expires_at LIMIT 1), {}),
-                 EXISTS (SELECT 1 {open} = 'section'), EXISTS (SELECT 1 FROM tenure.section_deps WHERE project = $1)",
-                i64::MAX
+                 (SELECT expires_at {open} = 'task' AND expires_at > 0 ORDER BY expires_at LIMIT 1),
+                 EXISTS (SELECT 1 {open} = 'section'), EXISTS (SELECT 1 FROM tenure.section_deps WHERE project = $1),
+                 EXISTS (SELECT 1 FROM tenure.task_deps WHERE project = $1)"
             ),
         }
     }
 
-    pub(crate) fn read(row: &Row, at: usize, now: i64) -> Sql<Self> {
-        Ok(Self {
-            lines: row.try_get(at)?,
-            lapsed: row.try_get::<_, i64>(at + 1)? <= now,
-            held: row.try_get(at + 2)?,
-            ordered: row.try_get(at + 3)?,
-        })
+    /// And the processes that are recorded, if they were asked for.
+    pub(crate) fn read(row: &Row, at: usize, now: i64) -> Sql<(Self, Option<Vec<String>>)> {
+        let holders: Option<Vec<String>> = row.try_get(at)?;
+        let waiters: Option<Vec<String>> = row.try_get(at + 1)?;
+        let facts = Self {
+            lines: waiters.as_ref().is_none_or(|all| !all.is_empty()),
+            lapsed: row.try_get::<_, Option<i64>>(at + 2)?.is_some_and(|first| first <= now),
+            held: row.try_get(at + 3)?,
+            ordered: row.try_get(at + 4)?,
+            linked: row.try_get(at + 5)?,
+        };
+        Ok((facts, holders.zip(waiters).map(|(holders, waiters)| [holders, waiters].concat())))
+    }
+
+    /// Was a look that took this for granted right, where things are as `found`? [`quiet`] asks about nothing that passes.
+    /// Whoever finds that a lease has lapsed goes on alone anyway.
+    pub(crate) fn covers(self, found: Self) -> bool {
+        let passing = found.lines || found.held;
+        !passing && (self.ordered || !found.ordered) && (self.linked || !found.linked)
     }
 }
 
@@ -77,11 +100,11 @@ fn none(rows: &str) -> String {
     format!("(SELECT 1 FROM {rows} LIMIT 1) IS NULL")
 }
 
-/// Is anything left to do in section `u`? Spelled as the index is.
+/// Is anything left to do in section `u`? Spelled as the index has it.
 pub(crate) fn has_work() -> String {
     some(
         "tenure.tasks o WHERE o.project = $1 AND o.section_id = u.id \
-         AND o.status NOT IN ('completed', 'skipped')",
+         AND o.status IN ('pending', 'in_progress', 'review', 'failed')",
     )
 }
 
@@ -90,8 +113,7 @@ fn work_under(condition: &str) -> String {
     format!(
         "tenure.leases w
          WHERE (SELECT x.section_id FROM tenure.tasks x WHERE x.project = $1 AND x.id = w.resource_id) = s.id
-         AND w.project = $1 AND w.ended_at IS NULL AND w.resource_kind = 'task' AND w.holder_id <> ''
-         AND w.holder_id = l.holder_id
+         AND w.project = $1 AND w.ended_at IS NULL AND w.resource_kind = 'task' AND w.holder_id = l.holder_id
          AND w.holder_kind = l.holder_kind AND (w.process = l.process OR w.process IS NULL OR l.process IS NULL)
          {condition}"
     )
@@ -158,28 +180,46 @@ pub(crate) fn ready(facts: Facts) -> String {
     )
 }
 
-/// The first ready task in working order. Its cost does not grow with the number of tasks: each section gives its first
-/// free one from the index, and what a lapsed lease has left behind is found by that lease.
+/// The first pending task `t` in working order, with its section `s`, and `columns` of them. Its cost does not grow with the
+/// number of tasks: each section gives its first free one from the index.
 ///
 /// If the turn is `shared`, the task is locked, and those that others have locked are passed over.
-pub(crate) fn first_ready(in_section: bool, facts: Facts, shared: bool) -> String {
-    let only = if in_section { "AND s.id = $7" } else { "" };
-    let columns = "t.id AS id, s.priority AS a, s.position AS b, s.id AS c, t.priority AS d, t.position AS e";
+fn first_pending(columns: &str, free: &str, open: &str, shared: bool) -> String {
     let lock = if shared { "FOR UPDATE OF t SKIP LOCKED" } else { "" };
-    let free = and(&[task_free(facts)]);
-    let open = and(&[section_open(facts)]);
-    let waiting = format!(
+    format!(
         "SELECT {columns}
          FROM tenure.sections s CROSS JOIN LATERAL (
-           SELECT t.id, t.priority, t.position FROM tenure.tasks t
+           SELECT * FROM tenure.tasks t
            WHERE t.project = $1 AND t.section_id = s.id AND t.status = 'pending' AND t.open_deps = 0 {free}
            ORDER BY t.priority, t.position, t.id LIMIT 1 {lock}) t
-         WHERE s.project = $1 {open} {only}
+         WHERE s.project = $1 {open}
          ORDER BY s.priority, s.position, s.id LIMIT 1"
+    )
+}
+
+/// The first ready task, if nobody waits, nobody holds a section, and no lease has lapsed: then every open lease is a
+/// live one, whoever asks and whenever.
+pub(crate) fn quiet(columns: &str, ordered: bool, only: &str) -> String {
+    let free = none(
+        "tenure.leases l WHERE l.project = $1 AND l.resource_kind = 'task' AND l.resource_id = t.id \
+         AND l.ended_at IS NULL",
     );
-    if !facts.lapsed {
-        return waiting;
-    }
+    let open = and(&[section_open(Facts { ordered, ..Facts::QUIET })]);
+    first_pending(columns, &format!("AND {free}"), &format!("{open} {only}"), true)
+}
+
+/// The first ready task while no lease has lapsed.
+pub(crate) fn first_ready(columns: &str, facts: Facts, only: &str, shared: bool) -> String {
+    let open = format!("{} {only}", and(&[section_open(facts)]));
+    first_pending(columns, &and(&[task_free(facts)]), &open, shared)
+}
+
+/// The first ready task, which may be one that a lapsed lease has left behind. That is found by the lease.
+pub(crate) fn first_ready_or_left(facts: Facts, only: &str) -> String {
+    let columns = "t.id AS id, s.priority AS a, s.position AS b, s.id AS c, t.priority AS d, t.position AS e";
+    let waiting = first_ready(columns, facts, only, false);
+    let free = and(&[task_free(facts)]);
+    let open = and(&[section_open(facts)]);
     let lapsed = "SELECT fence, resource_id, claimed_from FROM tenure.leases
          WHERE project = $1 AND ended_at IS NULL AND resource_kind = 'task'";
     format!(

@@ -85,7 +85,7 @@ impl WriteSections for Transaction<'_> {
                 &self.now.as_millis(),
             ],
         )?;
-        self.append(event).map(drop)
+        self.append(event)
     }
 
     fn edit_section(&mut self, id: &SectionId, edit: &SectionEdit, event: NewEvent<'_>) -> Result<()> {
@@ -102,7 +102,7 @@ impl WriteSections for Transaction<'_> {
                 &edit.position,
             ],
         )?;
-        self.append(event).map(drop)
+        self.append(event)
     }
 
     fn delete_section(&mut self, id: &SectionId, event: NewEvent<'_>) -> Result<()> {
@@ -112,7 +112,7 @@ impl WriteSections for Transaction<'_> {
         ] {
             self.change(sql, &[&id.as_str()])?;
         }
-        self.append(event).map(drop)
+        self.append(event)
     }
 
     fn add_section_dependency(&mut self, section: &SectionId, on: &SectionId) -> Result<bool> {

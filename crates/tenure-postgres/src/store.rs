@@ -5,19 +5,19 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tenure_core::store::{Durability, Store, Tx, View};
+use tenure_core::store::{Claimant, Defect, Durability, Store, Tx, View};
 use tenure_core::{Clock, Error, Result};
 use tokio::runtime::{Builder, Runtime};
 use uuid::Uuid;
 
 use crate::address::Address;
 use crate::clock::ServerClock;
-use crate::commit::FLUSH;
+use crate::commit::flush;
 use crate::doorbell::{Bell, CHANNEL, Doorbell};
 use crate::error::{Failure, Remedy};
 use crate::link::{Link, NOW, Sql};
-use crate::migrate;
-use crate::transaction::{Transaction, Writer};
+use crate::transaction::{Trace, Transaction, Writer};
+use crate::{integrity, migrate};
 
 /// Between two tries to reach a server, at first and at most.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
@@ -221,11 +221,15 @@ impl Turns {
 impl Store for PostgresStore {
     fn read_with(&self, body: &mut dyn FnMut(&dyn View) -> Result<()>) -> Result<()> {
         let mut turns = Turns::new(self.options.patience);
+        let mut settled = None;
         loop {
-            let failure = match self.with_link(|link| self.read_once(link, body)) {
+            let failure = match self.with_link(|link| self.read_once(link, settled, body)) {
                 Ok(outcome) => return outcome,
                 Err(failure) => failure,
             };
+            if let Failure::Unsettled(seen) = failure {
+                settled = Some(seen);
+            }
             turns.next(failure).map_err(|failure| failure.told(&self.address))?;
         }
     }
@@ -235,13 +239,19 @@ impl Store for PostgresStore {
         durability: Durability,
         body: &mut dyn FnMut(&mut dyn Tx) -> Result<()>,
     ) -> Result<()> {
-        self.write_until_known(durability, false, body)
+        self.write_until_known(durability, None, body)
     }
 
-    /// A time of the test's own would not tell in which order claims that share a turn come.
-    fn claim_with(&self, body: &mut dyn FnMut(&mut dyn Tx) -> Result<()>) -> Result<()> {
-        let shares = self.options.clock.is_none();
-        self.write_until_known(Durability::Power, shares, body)
+    fn claim_with(
+        &self,
+        claimant: Claimant<'_>,
+        body: &mut dyn FnMut(&mut dyn Tx) -> Result<()>,
+    ) -> Result<()> {
+        self.write_until_known(Durability::Power, Some(claimant), body)
+    }
+
+    fn check(&self, mend: bool) -> Result<Vec<Defect>> {
+        integrity::check(self, mend)
     }
 }
 
@@ -253,8 +263,19 @@ fn uncertain(error: &Error) -> Error {
 }
 
 impl PostgresStore {
-    fn read_once(&self, link: &mut Link, body: &mut dyn FnMut(&dyn View) -> Result<()>) -> Sql<Result<()>> {
-        let tx = Transaction::reading(link, &self.address, self.project, self.options.clock.as_deref())?
+    fn writer(&self, durability: Durability) -> Writer {
+        self.request.set(self.request.get() + 1);
+        Writer { client: self.client, durability, request: self.request.get(), again: None, shares: false }
+    }
+
+    fn read_once(
+        &self,
+        link: &mut Link,
+        settled: Option<i64>,
+        body: &mut dyn FnMut(&dyn View) -> Result<()>,
+    ) -> Sql<Result<()>> {
+        let clock = self.options.clock.as_deref();
+        let tx = Transaction::reading(link, &self.address, self.project, clock, settled)?
             .ok_or_else(|| Failure::Refused(unknown_project()))?;
         self.clock.set(tx.now);
         let outcome = body(&tx);
@@ -267,34 +288,34 @@ impl PostgresStore {
         durability: Durability,
         body: &mut dyn FnMut(&mut Transaction<'_>) -> Result<()>,
     ) -> Result<()> {
-        self.request.set(self.request.get() + 1);
-        let writer = Writer { client: self.client, durability, again: false, shares: false };
-        let outcome = self.with_link(|link| self.write_once(link, writer, &mut false, body));
+        let writer = self.writer(durability);
+        let outcome = self.with_link(|link| self.write_once(link, writer, None, &mut None, body));
         outcome.unwrap_or_else(|failure| Err(failure.told(&self.address)))
     }
 
     fn write_until_known(
         &self,
         durability: Durability,
-        mut shares: bool,
+        mut sharing: Option<Claimant<'_>>,
         body: &mut dyn FnMut(&mut dyn Tx) -> Result<()>,
     ) -> Result<()> {
-        self.request.set(self.request.get() + 1);
+        let first = self.writer(durability);
         let mut turns = Turns::new(self.options.patience);
         // Once a commit was sent, it may have happened although nobody said so.
-        let mut sent = false;
+        let mut sent = None;
         loop {
-            let writer = Writer { client: self.client, durability, again: sent, shares };
-            let failure =
-                match self.with_link(|link| self.write_once(link, writer, &mut sent, &mut |tx| body(tx))) {
-                    Ok(outcome) => return outcome,
-                    Err(failure) => failure,
-                };
+            let writer = Writer { again: sent, shares: sharing.is_some(), ..first };
+            let attempt =
+                self.with_link(|link| self.write_once(link, writer, sharing, &mut sent, &mut |tx| body(tx)));
+            let failure = match attempt {
+                Ok(outcome) => return outcome,
+                Err(failure) => failure,
+            };
             // Only when the turn is nobody else's is it settled what became of an earlier try.
-            shares = false;
+            sharing = None;
             if let Err(failure) = turns.next(failure) {
                 let error = failure.told(&self.address);
-                return Err(if sent { uncertain(&error) } else { error });
+                return Err(if sent.is_some() { uncertain(&error) } else { error });
             }
         }
     }
@@ -303,28 +324,34 @@ impl PostgresStore {
         &self,
         link: &mut Link,
         writer: Writer,
-        sent: &mut bool,
+        sharing: Option<Claimant<'_>>,
+        sent: &mut Option<Trace>,
         body: &mut dyn FnMut(&mut Transaction<'_>) -> Result<()>,
     ) -> Sql<Result<()>> {
-        let request = self.request.get();
         let clock = self.options.clock.as_deref();
-        let mut tx = Transaction::writing(link, &self.address, self.project, writer, clock)?
-            .ok_or_else(|| Failure::Refused(unknown_project()))?;
+        let mut tx = match sharing {
+            Some(claimant) => {
+                Transaction::claiming(link, &self.address, self.project, writer, clock, claimant)?
+            }
+            None => Transaction::writing(link, &self.address, self.project, writer, clock)?
+                .ok_or_else(|| Failure::Refused(unknown_project()))?,
+        };
         self.clock.set(tx.now);
         // It is our turn, so whatever became of the earlier try is settled.
-        if writer.again && tx.last_request == Some(request) {
+        if tx.made {
             let done = tx.undo(Ok(()))?;
             if writer.durability == Durability::Power {
-                link.run(FLUSH)?;
+                let flush = flush(link);
+                link.run(&flush)?;
             }
             return Ok(done);
         }
-        *sent = false;
+        *sent = None;
         let outcome = body(&mut tx);
         if outcome.is_err() || self.options.dry_run {
             return tx.undo(outcome);
         }
-        tx.commit(writer, request, sent)?;
+        tx.commit(writer, sent)?;
         Ok(outcome)
     }
 }

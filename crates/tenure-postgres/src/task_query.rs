@@ -5,7 +5,8 @@ use tenure_core::id::{SectionId, TaskId};
 use tenure_core::task::{SectionRef, Task};
 use tokio_postgres::Row;
 
-use crate::readiness::{Facts, first_ready, has_work, ready};
+use crate::link::NOW;
+use crate::readiness::{Facts, Wanted, first_ready, first_ready_or_left, has_work, quiet, ready};
 use crate::rows::{LEASE_COLUMNS, columns_of, get, json, narrow, optional_lease, status, time};
 
 const DEPENDS_ON: &str = "ARRAY(SELECT u.key FROM tenure.task_deps d
@@ -15,13 +16,27 @@ const DEPENDS_ON: &str = "ARRAY(SELECT u.key FROM tenure.task_deps d
 const OPEN_LEASE: &str = "LEFT JOIN tenure.leases o ON o.project = $1 AND o.resource_kind = 'task'
       AND o.resource_id = t.id AND o.ended_at IS NULL";
 
+const NO_KEYS: &str = "'{}'::text[]";
+
 /// What [`read_task`] reads.
-fn task_columns(blocked_by: &str, blocked_by_sections: &str, ready: &str, lease: &str) -> String {
+fn task_columns(
+    linked: bool,
+    blocked_by: &str,
+    blocked_by_sections: &str,
+    ready: &str,
+    lease: &str,
+) -> String {
+    let depends_on = if linked { DEPENDS_ON } else { NO_KEYS };
     format!(
         "t.id, t.key, t.title, t.description, t.status, t.section_id, s.name, s.mode, t.source_file,
          t.priority, t.position, t.labels, t.attempts, t.rejections, t.created_at, t.updated_at,
-         {DEPENDS_ON}, {blocked_by}, {blocked_by_sections}, {ready}, {lease}"
+         {depends_on}, {blocked_by}, {blocked_by_sections}, {ready}, {lease}"
     )
+}
+
+/// Of a ready task that has no lease.
+fn ready_columns(linked: bool) -> String {
+    task_columns(linked, NO_KEYS, NO_KEYS, "true", "NULL::bigint")
 }
 
 /// Of tasks `t` in sections `s`, joined as `from` says.
@@ -36,34 +51,55 @@ pub(crate) fn task_query(from: &str, rest: &str, facts: Facts, extra: &str) -> S
            WHERE d.project = $1 AND d.section_id = s.id AND {} ORDER BY u.name)",
         has_work()
     );
-    let by_sections = if facts.ordered { &by_sections } else { "'{}'::text[]" };
+    let by_sections = if facts.ordered { &by_sections } else { NO_KEYS };
+    let blocked_by = if facts.linked { blocked_by } else { NO_KEYS };
     let ready = format!("({})", ready(facts));
-    let columns = task_columns(blocked_by, by_sections, &ready, &columns_of("o", LEASE_COLUMNS));
+    let columns =
+        task_columns(facts.linked, blocked_by, by_sections, &ready, &columns_of("o", LEASE_COLUMNS));
     format!("SELECT {columns}{extra} FROM {from} {OPEN_LEASE} WHERE s.project = $1 {rest}")
 }
 
-/// What goes with a task that is likely to be claimed: a fence, and whether `$6` is a known agent.
+/// What goes with a task that is likely to be claimed: a fence, and when the agent `$6` was seen.
 pub(crate) fn for_a_claim(condition: &str) -> String {
-    format!(
-        ", CASE WHEN {condition} THEN nextval('tenure.fences') END,
-         EXISTS (SELECT 1 FROM tenure.agents WHERE project = $1 AND id = $6)"
-    )
+    format!(", CASE WHEN {condition} THEN nextval('tenure.fences') END, {}", seen("$6"))
+}
+
+fn seen(who: &str) -> String {
+    format!("(SELECT last_seen_at FROM tenure.agents WHERE project = $1 AND id = {who} AND left_at IS NULL)")
 }
 
 /// The first ready task, whole.
 pub(crate) fn found_query(in_section: bool, facts: Facts, taking: bool, shared: bool) -> String {
-    let (lease, join) = if facts.lapsed {
-        (columns_of("o", LEASE_COLUMNS), OPEN_LEASE)
-    } else {
-        // All that are open are live, and a task that is ready has no live one.
-        ("NULL::bigint".to_owned(), "")
-    };
+    let only = if in_section { "AND s.id = $7" } else { "" };
     let extra = if taking { for_a_claim("true") } else { String::new() };
+    if !facts.lapsed {
+        // All leases that are open are live, and a task that is ready has no live one.
+        return first_ready(&format!("{}{extra}", ready_columns(facts.linked)), facts, only, shared);
+    }
+    let lease = columns_of("o", LEASE_COLUMNS);
     format!(
         "SELECT {}{extra} FROM ({}) f JOIN tenure.tasks t ON t.project = $1 AND t.id = f.id
-         JOIN tenure.sections s ON s.project = $1 AND s.id = t.section_id {join}",
-        task_columns("'{}'::text[]", "'{}'::text[]", "true", &lease),
-        first_ready(in_section, facts, shared)
+         JOIN tenure.sections s ON s.project = $1 AND s.id = t.section_id {OPEN_LEASE}",
+        task_columns(facts.linked, NO_KEYS, NO_KEYS, "true", &lease),
+        first_ready_or_left(facts, only)
+    )
+}
+
+/// How many columns of [`guess_query`] are those of the task.
+const WHOLE: usize = 21;
+
+/// Where the time and the facts begin in what [`guess_query`] finds: behind the task, a fence, and when the agent was seen.
+pub(crate) const GUESSED: usize = WHOLE + 2;
+
+/// What the claimant `$2` would take next (in section `$3`) if the project were quiet, and whether it is. Always a row.
+pub(crate) fn guess_query(in_section: bool, assumed: Facts) -> String {
+    let only = if in_section { "AND s.id = $3" } else { "" };
+    let columns = format!("{}, nextval('tenure.fences')", ready_columns(assumed.linked));
+    format!(
+        "SELECT found.*, {}, {NOW}, {} FROM (SELECT) AS always LEFT JOIN LATERAL ({}) AS found ON true",
+        seen("$2"),
+        Facts::query(Wanted::All),
+        quiet(&columns, assumed.ordered, only)
     )
 }
 

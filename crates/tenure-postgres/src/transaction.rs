@@ -2,13 +2,13 @@
 //!
 //! The changes of a project take turns, by an advisory lock that ends with the transaction. So a body never sees a row
 //! change under it, and what a rule has read stays true until it commits, exactly as behind SQLite's gate. The clock is
-//! read once it is our turn. Events are kept back and written with the commit, under numbers that nobody else can have; so
-//! are changes whose answer nobody needs.
+//! read once it is our turn. Events are kept back and written with the commit; so are changes whose answer nobody needs.
 
 use std::cell::{Cell, RefCell};
 
+use tenure_core::id::SectionId;
 use tenure_core::lease::{Lease, Ticket};
-use tenure_core::store::{Durability, Tx, View};
+use tenure_core::store::{Claimant, Durability, Tx, View};
 use tenure_core::{Clock, Error, Result, Timestamp};
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -19,12 +19,8 @@ use crate::error::{Failure, Remedy};
 use crate::kept::{Change, Together};
 use crate::link::{Line, Link, NOW, Sql, Value};
 use crate::readiness::{Facts, Wanted};
-use crate::tasks::Found;
-
-/// The processes that stand behind open leases and tickets: nearly every decision asks.
-const PROCESSES: &str = "ARRAY(SELECT process FROM tenure.leases
-           WHERE project = $1 AND ended_at IS NULL AND process IS NOT NULL
-           UNION ALL SELECT process FROM tenure.tickets WHERE project = $1)";
+use crate::task_query::{GUESSED, guess_query};
+use crate::tasks::{Found, Guess};
 
 pub(crate) struct Transaction<'a> {
     pub(crate) link: RefCell<&'a mut Link>,
@@ -33,13 +29,17 @@ pub(crate) struct Transaction<'a> {
     /// None if it only reads.
     pub(crate) writer: Option<Writer>,
     pub(crate) now: Timestamp,
-    pub(crate) last_request: Option<i64>,
+    /// What an earlier try has sent was committed.
+    pub(crate) made: bool,
     pub(crate) next_task: i64,
-    pub(crate) last_event: i64,
-    pub(crate) counted: (i64, i64),
+    pub(crate) counted: i64,
+    /// Events up to this number are all there that will ever be; none if nobody has made sure.
+    pub(crate) settled: Option<i64>,
     /// Processes recorded in open leases and tickets; none once a change may have made them others.
     pub(crate) processes: RefCell<Option<Vec<String>>>,
     pub(crate) facts: Cell<Facts>,
+    /// What is next, looked for before anybody asked.
+    pub(crate) guess: RefCell<Option<Guess>>,
     /// The next ready task as it was found, for whoever asks for it right after.
     pub(crate) found: RefCell<Option<Found>>,
     /// The line before a task, asked for with the task.
@@ -48,8 +48,8 @@ pub(crate) struct Transaction<'a> {
     pub(crate) granted: RefCell<Option<Lease>>,
     /// A fence that was drawn for the grant that is likely to come.
     pub(crate) fence: Cell<Option<i64>>,
-    /// Whether there is an agent of this name.
-    pub(crate) agent: RefCell<Option<(String, bool)>>,
+    /// When the agent of this name was last seen; none if it is not here.
+    pub(crate) agent: RefCell<Option<(String, Option<i64>)>>,
     pub(crate) kept: RefCell<Vec<Change>>,
     /// Was anything done that must not be done twice?
     pub(crate) changed: Cell<bool>,
@@ -64,15 +64,24 @@ pub(crate) struct Transaction<'a> {
 pub(crate) struct Writer {
     pub(crate) client: Uuid,
     pub(crate) durability: Durability,
-    /// It was tried before, and nobody knows what became of it.
-    pub(crate) again: bool,
+    pub(crate) request: i64,
+    /// It was tried before, and this would show that it was done.
+    pub(crate) again: Option<Trace>,
     /// The turn is shared with others that claim. See `docs/decisions/0012`.
     pub(crate) shares: bool,
 }
 
+/// What is there if a change was made, although the answer to its commit was lost.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Trace {
+    /// The client's note of its last request.
+    Note,
+    /// The lease with this fence, which was drawn for nobody else.
+    Grant(i64),
+}
+
 /// An event that is not yet written.
 pub(crate) struct Told {
-    pub(crate) seq: i64,
     pub(crate) kind: &'static str,
     pub(crate) actor: String,
     pub(crate) task: Option<String>,
@@ -83,20 +92,29 @@ pub(crate) struct Told {
 }
 
 impl<'a> Transaction<'a> {
-    /// None if the database does not have the project.
+    /// None if the database does not have the project. With `settled`, everybody who was about to tell something is awaited
+    /// first.
     pub(crate) fn reading(
         link: &'a mut Link,
         address: &'a Address,
         project: Uuid,
         clock: Option<&dyn Clock>,
+        settled: Option<i64>,
     ) -> Sql<Option<Self>> {
         let begin = format!("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {}", link.settings());
         let sql = format!(
-            "SELECT {NOW}, next_task, last_event, NULL::bigint, {PROCESSES}, {} FROM tenure.projects WHERE id = $1",
+            "SELECT {NOW}, {}, next_task FROM tenure.projects WHERE id = $1",
             Facts::query(Wanted::Lines)
         );
-        let rows = link.talk(&[Line::Run(&begin), Line::Ask(&sql, &[&project])])?;
-        Self::begun(link, address, project, None, rows, clock)
+        let values: [&dyn Value; 2] = [&turn_of(project), &project];
+        let (turn, project_id) = values.split_at(1);
+        let lines = [Line::Ask(TURN, turn), Line::Run(&begin), Line::Ask(&sql, project_id)];
+        let lines = if settled.is_some() { &lines } else { &lines[1..] };
+        let Some(row) = first_words(link, lines)? else { return nobody_there(link) };
+        let mut tx = Self::begun(link, address, project, &row, 0, clock)?;
+        tx.next_task = row.try_get(1 + Facts::COLUMNS)?;
+        tx.settled = settled;
+        Ok(Some(tx))
     }
 
     pub(crate) fn writing(
@@ -106,55 +124,93 @@ impl<'a> Transaction<'a> {
         writer: Writer,
         clock: Option<&dyn Clock>,
     ) -> Sql<Option<Self>> {
-        // A heartbeat, or a place in line that is kept, decides nothing; there may be hundreds of them.
-        let decides = writer.durability == Durability::Power;
-        let processes = if decides { PROCESSES } else { "NULL::text[]" };
-        let request = if writer.again {
-            "(SELECT request FROM tenure.requests WHERE project = $1 AND client = $2)"
-        } else {
-            "NULL::bigint"
-        };
         let begin = format!(
-            "BEGIN ISOLATION LEVEL READ COMMITTED; {}
-             SELECT set_config('synchronous_commit', 'off', true), pg_advisory_xact_lock{}({})",
-            link.settings(),
-            if writer.shares { "_shared" } else { "" },
-            turn_of(project),
+            "BEGIN ISOLATION LEVEL READ COMMITTED; {} SET LOCAL synchronous_commit = off",
+            link.settings()
         );
+        let mut values: Vec<&dyn Value> = vec![&project];
+        let made = match &writer.again {
+            None => "false",
+            Some(Trace::Note) => {
+                values.extend([&writer.client as &dyn Value, &writer.request]);
+                "EXISTS (SELECT 1 FROM tenure.requests WHERE project = $1 AND client = $2 AND request = $3)"
+            }
+            Some(Trace::Grant(fence)) => {
+                values.push(fence);
+                "EXISTS (SELECT 1 FROM tenure.leases WHERE project = $1 AND fence = $2)"
+            }
+        };
+        // A heartbeat, or a place in line that is kept, decides nothing; there may be hundreds of them.
+        let wanted = if writer.durability == Durability::Power { Wanted::All } else { Wanted::None };
         let sql = format!(
-            "SELECT {NOW}, next_task, last_event, {request}, {processes}, {} FROM tenure.projects WHERE id = $1",
-            Facts::query(if decides { Wanted::All } else { Wanted::None })
+            "SELECT {NOW}, {}, next_task, {made} FROM tenure.projects WHERE id = $1",
+            Facts::query(wanted)
         );
-        let rows = link.talk(&[Line::Run(&begin), Line::Ask(&sql, &[&project, &writer.client])])?;
-        Self::begun(link, address, project, Some(writer), rows, clock)
+        let lines = [Line::Run(&begin), Line::Ask(TURN, &[&turn_of(project)]), Line::Ask(&sql, &values)];
+        let Some(row) = first_words(link, &lines)? else { return nobody_there(link) };
+        let mut tx = Self::begun(link, address, project, &row, 0, clock)?;
+        tx.next_task = row.try_get(1 + Facts::COLUMNS)?;
+        tx.counted = tx.next_task;
+        tx.made = row.try_get(2 + Facts::COLUMNS)?;
+        tx.writer = Some(writer);
+        Ok(Some(tx))
     }
 
+    /// The turn is shared, and what is next is looked for at once: as if the project were quiet, which shows.
+    pub(crate) fn claiming(
+        link: &'a mut Link,
+        address: &'a Address,
+        project: Uuid,
+        writer: Writer,
+        clock: Option<&dyn Clock>,
+        claimant: Claimant<'_>,
+    ) -> Sql<Self> {
+        let begin = format!("BEGIN ISOLATION LEVEL READ COMMITTED; {}{}", link.settings(), link.lasting());
+        let assumed = link.assumed.get();
+        let section = claimant.section.map(SectionId::as_str);
+        let sql = guess_query(section.is_some(), assumed);
+        let mut values: Vec<&dyn Value> = vec![&project, &claimant.holder.id];
+        if section.is_some() {
+            values.push(&section);
+        }
+        let lines =
+            [Line::Run(&begin), Line::Ask(SHARED_TURN, &[&turn_of(project)]), Line::Ask(&sql, &values)];
+        let row = first_words(link, &lines)?;
+        let row = row.ok_or_else(|| Failure::Unreadable("no row where one must be".to_owned()))?;
+        let mut tx = Self::begun(link, address, project, &row, GUESSED, clock)?;
+        let found = tx.facts.get();
+        tx.link.get_mut().assumed.set(found);
+        tx.writer = Some(writer);
+        if assumed.covers(found) {
+            tx.guess = RefCell::new(Some(Guess::new(row, claimant)));
+        }
+        Ok(tx)
+    }
+
+    /// A transaction whose first answer is `row`: the time, and what there is, from column `at` on.
     fn begun(
         link: &'a mut Link,
         address: &'a Address,
         project: Uuid,
-        writer: Option<Writer>,
-        mut rows: Vec<Row>,
+        row: &Row,
+        at: usize,
         clock: Option<&dyn Clock>,
-    ) -> Sql<Option<Self>> {
-        let Some(row) = rows.pop() else {
-            link.run("ROLLBACK")?;
-            return Ok(None);
-        };
-        let now = clock.map_or(Timestamp::from_millis(row.try_get(0)?), Clock::now);
-        let counted = (row.try_get(1)?, row.try_get(2)?);
-        Ok(Some(Self {
+    ) -> Sql<Self> {
+        let now = clock.map_or(Timestamp::from_millis(row.try_get(at)?), Clock::now);
+        let (facts, processes) = Facts::read(row, at + 1, now.as_millis())?;
+        Ok(Self {
             link: RefCell::new(link),
             address,
             project,
-            writer,
+            writer: None,
             now,
-            last_request: row.try_get(3)?,
-            next_task: counted.0,
-            last_event: counted.1,
-            counted,
-            processes: RefCell::new(row.try_get(4)?),
-            facts: Cell::new(Facts::read(&row, 5, now.as_millis())?),
+            made: false,
+            next_task: 0,
+            counted: 0,
+            settled: None,
+            processes: RefCell::new(processes),
+            facts: Cell::new(facts),
+            guess: RefCell::default(),
             found: RefCell::default(),
             line: RefCell::default(),
             granted: RefCell::default(),
@@ -165,7 +221,7 @@ impl<'a> Transaction<'a> {
             events: RefCell::default(),
             rings: Vec::new(),
             broken: RefCell::new(None),
-        }))
+        })
     }
 
     /// Rows of an answer, asked after all that was kept back. `$1` is always the project.
@@ -236,6 +292,7 @@ impl<'a> Transaction<'a> {
     /// What was found out may be otherwise after a change.
     fn forget(&self) {
         self.facts.set(Facts { lines: self.facts.get().lines, ..Facts::UNKNOWN });
+        self.guess.take();
         self.found.take();
     }
 
@@ -284,10 +341,27 @@ impl<'a> Transaction<'a> {
 
     /// What was told so far is written before the next question, so that one about events finds it.
     pub(crate) fn tell(&self) {
-        let told = told(self.now.as_millis(), &self.events.take());
+        let told = told(self.now, &self.events.take());
         self.kept.borrow_mut().extend(told);
     }
 }
+
+/// The first words of a transaction. If they come to nothing, it is over: the next one has the connection as it was.
+fn first_words(link: &mut Link, lines: &[Line<'_>]) -> Sql<Option<Row>> {
+    let begun = link.talk(lines);
+    if begun.is_err() {
+        drop(link.run("ROLLBACK"));
+    }
+    Ok(begun?.pop())
+}
+
+fn nobody_there<T>(link: &mut Link) -> Sql<Option<T>> {
+    link.run("ROLLBACK")?;
+    Ok(None)
+}
+
+const TURN: &str = "SELECT pg_advisory_xact_lock($1)";
+const SHARED_TURN: &str = "SELECT pg_advisory_xact_lock_shared($1)";
 
 /// The number by which a project's changes take turns. Two projects with the same one only wait for each other.
 fn turn_of(project: Uuid) -> i64 {

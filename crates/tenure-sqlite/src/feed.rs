@@ -221,10 +221,10 @@ impl WriteFeed for Transaction<'_> {
             .map_err(|e| sql_error(&e))
     }
 
-    fn append(&mut self, event: NewEvent<'_>) -> Result<i64> {
-        let insert = || -> Sql<i64> {
+    fn append(&mut self, event: NewEvent<'_>) -> Result<()> {
+        let insert = || -> Sql<usize> {
             let detail = if event.detail.is_null() { None } else { Some(to_json(&event.detail)?) };
-            self.conn.prepare_cached(APPEND)?.insert(params![
+            self.conn.prepare_cached(APPEND)?.execute(params![
                 self.now.as_millis(),
                 event.kind.as_str(),
                 event.actor,
@@ -235,6 +235,6 @@ impl WriteFeed for Transaction<'_> {
                 detail
             ])
         };
-        insert().map_err(|e| sql_error(&e))
+        insert().map(drop).map_err(|e| sql_error(&e))
     }
 }

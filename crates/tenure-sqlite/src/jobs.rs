@@ -192,7 +192,7 @@ impl WriteJobs for Transaction<'_> {
             "UPDATE jobs SET state = ?2, updated_at = ?3 WHERE id = ?1",
             &[&id, &to.as_str(), &self.now.as_millis()],
         )?;
-        self.append(event).map(drop)
+        self.append(event)
     }
 
     fn set_definition(&mut self, id: &str, definition: &Definition) -> Result<()> {

@@ -187,7 +187,7 @@ impl WriteLeases for Transaction<'_> {
         Ok(())
     }
 
-    fn grant(&mut self, new: &NewLease) -> Result<Lease> {
+    fn grant(&mut self, new: &NewLease) -> Result<Option<Lease>> {
         let insert = || -> Sql<i64> {
             self.conn.prepare_cached(GRANT)?.insert(params![
                 new.id.as_str(),
@@ -203,9 +203,14 @@ impl WriteLeases for Transaction<'_> {
                 new.claimed_from.map(tenure_core::task::TaskStatus::as_str),
             ])
         };
-        let fence = insert().map_err(|e| sql_error(&e))?;
-        // Put together here: to return the row would cost SQLite as much again as to write it.
-        Ok(new.granted(Fence::new(fence), self.now))
+        match insert() {
+            // Put together here: to return the row would cost SQLite as much again as to write it.
+            Ok(fence) => Ok(Some(new.granted(Fence::new(fence), self.now))),
+            Err(rusqlite::Error::SqliteFailure(_, Some(said))) if said.contains("leases.lease_id") => {
+                Ok(None)
+            }
+            Err(e) => Err(sql_error(&e)),
+        }
     }
 
     fn beat(&mut self, fence: Fence, beat: &LeaseBeat) -> Result<()> {

@@ -91,7 +91,7 @@ impl WriteSections for Transaction<'_> {
                 ])
             })
             .map_err(|e| sql_error(&e))?;
-        self.append(event).map(drop)
+        self.append(event)
     }
 
     fn edit_section(&mut self, id: &SectionId, edit: &SectionEdit, event: NewEvent<'_>) -> Result<()> {
@@ -119,7 +119,7 @@ impl WriteSections for Transaction<'_> {
             .prepare_cached(&sql)
             .and_then(|mut s| s.execute(rusqlite::params_from_iter(values.iter().map(AsRef::as_ref))))
             .map_err(|e| sql_error(&e))?;
-        self.append(event).map(drop)
+        self.append(event)
     }
 
     fn delete_section(&mut self, id: &SectionId, event: NewEvent<'_>) -> Result<()> {
@@ -132,7 +132,7 @@ impl WriteSections for Transaction<'_> {
                 .and_then(|mut s| s.execute([id.as_str()]))
                 .map_err(|e| sql_error(&e))?;
         }
-        self.append(event).map(drop)
+        self.append(event)
     }
 
     fn add_section_dependency(&mut self, section: &SectionId, on: &SectionId) -> Result<bool> {

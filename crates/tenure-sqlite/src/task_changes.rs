@@ -131,7 +131,7 @@ impl WriteTasks for Transaction<'_> {
         };
         insert().map_err(|e| sql_error(&e))?;
         self.count_in_section(&task.id, 1)?;
-        self.append(event).map(drop)
+        self.append(event)
     }
 
     fn edit_task(&mut self, id: &TaskId, edit: &TaskEdit, event: Option<NewEvent<'_>>) -> Result<()> {
@@ -144,7 +144,7 @@ impl WriteTasks for Transaction<'_> {
             self.count_in_section(id, 1)?;
         }
         match event {
-            Some(event) => self.append(event).map(drop),
+            Some(event) => self.append(event),
             None => Ok(()),
         }
     }
@@ -166,7 +166,7 @@ impl WriteTasks for Transaction<'_> {
             self.count_in_section(id, 1)?;
             self.count_for_dependents(id, 1)?;
         }
-        self.append(event).map(drop)
+        self.append(event)
     }
 
     fn delete_task(&mut self, id: &TaskId, event: NewEvent<'_>) -> Result<()> {
@@ -179,7 +179,7 @@ impl WriteTasks for Transaction<'_> {
         ] {
             self.change(sql, &[&id.as_str()])?;
         }
-        self.append(event).map(drop)
+        self.append(event)
     }
 
     fn add_dependency(&mut self, task: &TaskId, on: &TaskId) -> Result<bool> {

@@ -17,7 +17,8 @@ use tenure_core::kernel::{self, Beat, Finish, Finished, Forced, Grant, Terms};
 use tenure_core::lease::{Attempt, Lease, Resource, Standing};
 use tenure_core::section::{Section, SectionMode};
 use tenure_core::store::{
-    Durability, EventFilter, Eyes, LeaseFilter, NewSection, NewTask, Store, TaskEdit, TaskLookup, Tx, View,
+    Claimant, Durability, EventFilter, Eyes, LeaseFilter, NewSection, NewTask, Store, TaskEdit, TaskLookup,
+    Tx, View,
 };
 use tenure_core::task::{DEFAULT_PRIORITY, Task, TaskStatus};
 use tenure_core::{Clock, ErrorCode, Policy, Result, World};
@@ -296,7 +297,8 @@ impl Fixture {
     }
 
     pub fn next_on(&self, caller: &Caller, terms: &Terms) -> Option<Grant> {
-        self.write(|tx| kernel::acquire_next(tx, &self.world(), caller, None, terms)).unwrap()
+        let claimant = Claimant { holder: &caller.holder, section: None };
+        self.store.claim(claimant, |tx| kernel::acquire_next(tx, &self.world(), caller, None, terms)).unwrap()
     }
 
     pub fn take(&self, caller: &Caller, resource: &Resource, terms: &Terms) -> Option<Lease> {

@@ -13,7 +13,7 @@ use tenure_core::holder::{Caller, Incarnation, Judge, Liveness};
 use tenure_core::id::{SectionId, TaskId};
 use tenure_core::kernel::{self, Grant, Terms, Verdict};
 use tenure_core::lease::{Resource, ResourceKind, Standing};
-use tenure_core::store::{Durability, LeaseFilter, Tx};
+use tenure_core::store::{Claimant, Durability, LeaseFilter, Tx};
 use tenure_core::{Error, Timestamp, World};
 
 use crate::app::{App, Open};
@@ -182,10 +182,12 @@ pub(crate) fn try_once(
             // A refusal is an answer: burying a lapsed lease on the way is kept.
             open.write(|tx| kernel::acquire_task(tx, &world, caller, id, terms))?.granted()
         }
-        Want::Next(section) => open
-            .store
-            .claim(|tx| kernel::acquire_next(tx, &world, caller, section.as_ref(), terms))?
-            .ok_or_else(nothing_ready),
+        Want::Next(section) => {
+            let claimant = Claimant { holder: &caller.holder, section: section.as_ref() };
+            open.store
+                .claim(claimant, |tx| kernel::acquire_next(tx, &world, caller, section.as_ref(), terms))?
+                .ok_or_else(nothing_ready)
+        }
     }
 }
 

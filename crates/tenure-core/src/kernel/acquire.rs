@@ -137,7 +137,7 @@ pub fn acquire_task(
         return Ok(Verdict::Refused(Box::new(refused)));
     }
 
-    let lease = tx.grant(&NewLease {
+    let new = NewLease {
         id: world.ids.lease(),
         resource,
         holder: caller.holder.clone(),
@@ -150,7 +150,8 @@ pub fn acquire_task(
             TaskStatus::InProgress => TaskStatus::Pending,
             status => status,
         }),
-    })?;
+    };
+    let lease = grant(tx, world, new)?;
     tx.append(acquired(&lease, taken_over.as_ref()).task(&task.id))?;
     let event = NewEvent::new(EventKind::TaskStatus, &caller.holder.id)
         .task(&task.id)
@@ -304,7 +305,7 @@ fn take_section(
     if !line.is_empty() {
         return locked(tx, resource, name, Some(name_of(task)), None, line.len()).map(Some);
     }
-    let lease = tx.grant(&NewLease {
+    let new = NewLease {
         id: world.ids.lease(),
         resource,
         holder: caller.holder.clone(),
@@ -313,9 +314,21 @@ fn take_section(
         ttl,
         expires_at: tx.now().after(ttl),
         claimed_from: None,
-    })?;
+    };
+    let lease = grant(tx, world, new)?;
     tx.append(acquired(&lease, None))?;
     Ok(None)
+}
+
+/// Ids of leases are short, for people to type them, so now and then one is drawn that was drawn before.
+pub(super) fn grant(tx: &mut dyn Tx, world: &World<'_>, mut lease: NewLease) -> Result<Lease> {
+    for _ in 0..100 {
+        if let Some(granted) = tx.grant(&lease)? {
+            return Ok(granted);
+        }
+        lease.id = world.ids.lease();
+    }
+    Err(Error::store("no id was found for a lease that no other has"))
 }
 
 pub(super) fn own_number(terms: &Terms, resource: &Resource) -> Option<i64> {
@@ -360,5 +373,5 @@ fn register_agent(tx: &mut dyn Tx, caller: &Caller) -> Result<()> {
         left_at: None,
         active_claims: 0,
     })?;
-    tx.append(NewEvent::new(EventKind::AgentJoined, &caller.holder.id)).map(drop)
+    tx.append(NewEvent::new(EventKind::AgentJoined, &caller.holder.id))
 }

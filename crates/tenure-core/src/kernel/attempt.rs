@@ -172,5 +172,5 @@ fn say(tx: &mut dyn Tx, attempt: &Attempt, kind: EventKind, actor: &str) -> Resu
         "reason": attempt.reason, "charged": attempt.charged,
     }));
     event.task = task.as_ref();
-    tx.append(event).map(drop)
+    tx.append(event)
 }

@@ -233,7 +233,7 @@ fn save(tx: &mut dyn Tx, item: &Item, next: &Item, actor: &str, lease: Option<&L
         "failures": next.failures, "message": next.error,
     }));
     event.fence = lease.map(|lease| lease.fence);
-    tx.append(event).map(drop)
+    tx.append(event)
 }
 
 /// Ends the job if nothing of it is left.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::acquire::{acquired, name_of};
+use super::acquire::{acquired, grant, name_of};
 use super::line::ahead;
 use super::standing::{claim_of, section_stands};
 use crate::error::{Error, Result, TaskName};
@@ -190,7 +190,7 @@ fn bring_section_back(
             _ => {}
         }
     }
-    let lease = tx.grant(&NewLease {
+    let new = NewLease {
         id: world.ids.lease(),
         resource,
         holder: task.holder.clone(),
@@ -199,6 +199,7 @@ fn bring_section_back(
         ttl,
         expires_at: tx.now().after(ttl),
         claimed_from: None,
-    })?;
-    tx.append(acquired(&lease, None)).map(drop)
+    };
+    let lease = grant(tx, world, new)?;
+    tx.append(acquired(&lease, None))
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::acquire::{Terms, acquired, leave_own_line, own_number};
+use super::acquire::{Terms, acquired, grant, leave_own_line, own_number};
 use super::end::{bury, bury_with_section, close, force};
 use super::line::ahead;
 use super::refusal::locked;
@@ -40,7 +40,7 @@ pub fn acquire_resource(
     if !line.is_empty() {
         return Ok(Err(Box::new(locked(tx, resource.clone(), name, None, None, line.len())?)));
     }
-    let lease = tx.grant(&NewLease {
+    let new = NewLease {
         id: world.ids.lease(),
         resource: resource.clone(),
         holder: caller.holder.clone(),
@@ -49,7 +49,8 @@ pub fn acquire_resource(
         ttl: terms.ttl,
         expires_at: tx.now().after(terms.ttl),
         claimed_from: None,
-    })?;
+    };
+    let lease = grant(tx, world, new)?;
     tx.append(acquired(&lease, None))?;
     leave_own_line(tx, &eyes, terms)?;
     Ok(Ok(lease))

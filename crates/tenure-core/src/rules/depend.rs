@@ -45,7 +45,7 @@ pub fn undepend(tx: &mut dyn Tx, world: &World<'_>, caller: &Caller, task: &str,
 fn say(tx: &mut dyn Tx, caller: &Caller, task: &Task, what: &str, key: &str) -> Result<()> {
     let event =
         NewEvent::new(EventKind::TaskUpdated, &caller.holder.id).task(&task.id).detail(json!({what: key}));
-    tx.append(event).map(drop)
+    tx.append(event)
 }
 
 /// The keys on a way from `from` to `to` along `edges`, both ends included. Walks with a stack of its own: a chain of

@@ -177,7 +177,7 @@ fn say_dependency(
 ) -> Result<()> {
     let event = NewEvent::new(EventKind::SectionUpdated, &caller.holder.id)
         .detail(json!({"section": section.name, what: on.name}));
-    tx.append(event).map(drop)
+    tx.append(event)
 }
 
 fn path_between(sections: &[Section], from: &str, to: &str) -> Option<Vec<String>> {

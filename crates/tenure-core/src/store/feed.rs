@@ -61,7 +61,8 @@ pub trait ReadFeed {
 
 pub trait WriteFeed {
     fn save_agent(&mut self, agent: &Agent) -> Result<()>;
-    /// The agent is here, now. False if there is none of that id.
+    /// The agent is here, now. False if there is none of that id. A store may leave out a moment that comes less than a
+    /// second after another.
     fn see_agent(&mut self, id: &str) -> Result<bool>;
     fn insert_message(
         &mut self,
@@ -72,5 +73,5 @@ pub trait WriteFeed {
     ) -> Result<i64>;
     /// False if there is no such message or it was acknowledged before.
     fn acknowledge(&mut self, message: i64, by: &str) -> Result<bool>;
-    fn append(&mut self, event: NewEvent<'_>) -> Result<i64>;
+    fn append(&mut self, event: NewEvent<'_>) -> Result<()>;
 }

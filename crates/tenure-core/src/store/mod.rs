@@ -9,6 +9,7 @@ use std::time::Duration;
 use crate::clock::Timestamp;
 use crate::error::Result;
 use crate::holder::{Holder, Incarnation, Judge, Liveness};
+use crate::id::SectionId;
 
 mod copying;
 mod feed;
@@ -48,8 +49,12 @@ pub trait Store: Send + fmt::Debug {
     ) -> Result<()>;
 
     /// A transaction that takes whatever is next ([`crate::kernel::acquire_next`]) and does nothing else. A store may run
-    /// several of them at once, as long as each decides as if it were alone.
-    fn claim_with(&self, body: &mut dyn FnMut(&mut dyn Tx) -> Result<()>) -> Result<()> {
+    /// several of them at once, as long as each decides as if it were alone, and look for it before it is asked.
+    fn claim_with(
+        &self,
+        _claimant: Claimant<'_>,
+        body: &mut dyn FnMut(&mut dyn Tx) -> Result<()>,
+    ) -> Result<()> {
         self.write_with(Durability::Power, body)
     }
 
@@ -57,6 +62,13 @@ pub trait Store: Send + fmt::Debug {
     fn check(&self, _mend: bool) -> Result<Vec<Defect>> {
         Ok(Vec::new())
     }
+}
+
+/// Who takes what is next, and of which section, if not of any.
+#[derive(Debug, Clone, Copy)]
+pub struct Claimant<'a> {
+    pub holder: &'a Holder,
+    pub section: Option<&'a SectionId>,
 }
 
 /// Something wrong with a store that no rule could have brought about.
@@ -93,9 +105,13 @@ impl dyn Store + '_ {
     }
 
     /// One transaction that only takes what is next.
-    pub fn claim<T>(&self, mut body: impl FnMut(&mut dyn Tx) -> Result<T>) -> Result<T> {
+    pub fn claim<T>(
+        &self,
+        claimant: Claimant<'_>,
+        mut body: impl FnMut(&mut dyn Tx) -> Result<T>,
+    ) -> Result<T> {
         let mut answer = None;
-        self.claim_with(&mut |tx| {
+        self.claim_with(claimant, &mut |tx| {
             answer = Some(body(tx)?);
             Ok(())
         })?;

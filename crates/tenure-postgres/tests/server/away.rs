@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use tenure_core::ErrorCode;
-use tenure_core::store::Store;
+use tenure_core::store::{Durability, Store};
 use tenure_postgres::{OpenOptions, PostgresStore};
 use tenure_testkit::fixture::fresh_project;
 use tenure_testkit::postgres::Cluster;
@@ -68,7 +68,7 @@ fn a_client_that_stops_in_the_middle_does_not_keep_others_waiting_for_ever() {
         let paused = scope.spawn(move || {
             let mut runs = 0;
             let stopped: &dyn Store = &stopped;
-            let outcome = stopped.write(tenure_core::store::Durability::Power, |tx| {
+            let outcome = stopped.write(Durability::Power, |tx| {
                 runs += 1;
                 if runs == 1 {
                     begun.send(()).unwrap();
@@ -97,4 +97,22 @@ fn reads_go_on_through_a_cut_connection() {
     proxy.close();
     proxy.open();
     store.read(|view| view.count_tasks()).unwrap();
+}
+
+#[test]
+fn who_waited_in_vain_for_a_turn_can_go_on_when_it_is_free() {
+    let cluster = Cluster::shared();
+    let (first, project) = create(&cluster.url());
+    add_tasks(&first, 1);
+    let second = open_with(&cluster.url(), &project, Duration::from_millis(200));
+    let first: &dyn Store = &first;
+    let refusals = first.write(Durability::Process, |_| {
+        let second: &dyn Store = &second;
+        let write = second.write(Durability::Process, |tx| Ok(tx.now())).unwrap_err();
+        Ok([write, claim_next(second, "a").unwrap_err()])
+    });
+    for refusal in refusals.unwrap() {
+        assert!(refusal.to_string().contains("keeps the project locked"), "{refusal}");
+    }
+    assert!(claim_next(&second, "a").unwrap().is_some());
 }

@@ -47,8 +47,7 @@ fn claims_at_once_take_every_task_once_and_the_feed_tells_them_in_order() {
     let filter = EventFilter { limit: 100_000, ..EventFilter::default() };
     let feed = store.read(|view| view.events(&filter)).unwrap();
     let numbers: Vec<i64> = feed.iter().map(|event| event.seq).collect();
-    assert_eq!(numbers, (1..=i64::try_from(feed.len()).unwrap()).collect::<Vec<_>>());
-    assert!(feed.iter().map(|event| event.at).is_sorted(), "the feed tells one time");
+    assert!(numbers.is_sorted_by(|one, next| one < next));
     let acquired = feed.iter().filter(|event| event.kind == EventKind::LeaseAcquired).count();
     assert_eq!(acquired, TASKS);
     let joined = feed.iter().filter(|event| event.kind == EventKind::AgentJoined).count();
@@ -56,7 +55,7 @@ fn claims_at_once_take_every_task_once_and_the_feed_tells_them_in_order() {
 }
 
 #[test]
-fn a_claim_is_three_ways_to_the_server_and_back() {
+fn a_claim_is_two_ways_to_the_server_and_back() {
     let cluster = Cluster::shared();
     let (direct, project) = create(&cluster.url());
     add_tasks(&direct, 60);
@@ -71,5 +70,5 @@ fn a_claim_is_three_ways_to_the_server_and_back() {
         claim_next(&store, "a").unwrap().unwrap();
     }
     let ways = proxy.asks() - before;
-    assert!(ways <= 33, "{ways} ways for 10 claims");
+    assert!(ways <= 23, "{ways} ways for 10 claims");
 }

@@ -14,8 +14,10 @@ fn every_grant_is_answered_once(cut: Cut, every: u64) {
     proxy.cut(cut, every);
     let mut told: Vec<i64> = Vec::new();
     for n in 0..30 {
-        let grant = claim_next(&store, &format!("a{n}")).unwrap().unwrap();
-        assert_eq!(grant.lease.holder.id, format!("a{n}"));
+        // Whoever is known shares its turn, and leaves another trace.
+        let name = format!("a{}", n / 3);
+        let grant = claim_next(&store, &name).unwrap().unwrap();
+        assert_eq!(grant.lease.holder.id, name);
         told.push(grant.lease.fence.number());
     }
     assert!(proxy.cuts() >= 10, "only {} commits were cut", proxy.cuts());

@@ -5,6 +5,7 @@
 mod away;
 mod claims;
 mod durable;
+mod following;
 mod listening;
 mod lost_answers;
 mod opening;

@@ -6,7 +6,7 @@ use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::holder::{Caller, Holder};
 use tenure_core::id::{RandomIds, TaskId};
 use tenure_core::kernel::{self, Finish, Grant, Terms};
-use tenure_core::store::{Durability, LeaseFilter, Store};
+use tenure_core::store::{Claimant, Durability, LeaseFilter, Store};
 use tenure_core::{Policy, Result, World};
 use tenure_postgres::{Address, OpenOptions, PostgresStore, Surroundings};
 use tenure_testkit::FakeWorld;
@@ -52,7 +52,9 @@ pub(crate) fn claim_next(store: &dyn Store, name: &str) -> Result<Option<Grant>>
     let judge = FakeWorld::default();
     let world = World { judge: &judge, ids: &RandomIds, policy: POLICY };
     let caller = Caller::new(Holder::agent(name));
-    store.claim(|tx| kernel::acquire_next(tx, &world, &caller, None, &Terms::new(TTL)))
+    store.claim(Claimant { holder: &caller.holder, section: None }, |tx| {
+        kernel::acquire_next(tx, &world, &caller, None, &Terms::new(TTL))
+    })
 }
 
 /// The holder says that its task is done.

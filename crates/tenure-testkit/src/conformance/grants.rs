@@ -1,13 +1,17 @@
 //! Acquiring: L1 to L6.
 
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use tenure_core::holder::{Caller, Holder};
-use tenure_core::kernel::{Terms, same_holder};
+use tenure_core::id::{Ids, RandomIds};
+use tenure_core::kernel::{self, Terms, same_holder};
 use tenure_core::lease::{EndReason, Resource, ResourceKind, Standing};
-use tenure_core::store::NewLease;
+use tenure_core::section::SectionMode;
+use tenure_core::store::{Claimant, LeaseFilter, NewLease};
 use tenure_core::task::TaskStatus;
-use tenure_core::{Clock, Error, ErrorCode};
+use tenure_core::{Clock, Error, ErrorCode, World};
 
 use crate::fixture::{Fixture, TTL, refused};
 
@@ -45,7 +49,7 @@ pub(super) fn two_open_leases_on_one_resource_are_impossible_in_the_store_itself
     let resource = Resource::new(ResourceKind::Job, "j");
     let grant = |name: &str| {
         let lease = NewLease {
-            id: tenure_core::id::Ids::lease(&f.ids),
+            id: f.ids.lease(),
             resource: resource.clone(),
             holder: Holder::agent(name),
             process: None,
@@ -59,7 +63,7 @@ pub(super) fn two_open_leases_on_one_resource_are_impossible_in_the_store_itself
             tx.grant(&lease)
         })
     };
-    let first = grant("ann").unwrap();
+    let first = grant("ann").unwrap().unwrap();
     // Not even a lapsed one makes room: whoever takes over must close it (L4).
     f.clock.advance(TTL * 2);
     assert_eq!(refused(grant("bob")), ErrorCode::Store);
@@ -68,7 +72,7 @@ pub(super) fn two_open_leases_on_one_resource_are_impossible_in_the_store_itself
         tx.end_lease(first.fence, EndReason::Expired)
     })
     .unwrap();
-    assert!(grant("bob").unwrap().fence > first.fence);
+    assert!(grant("bob").unwrap().unwrap().fence > first.fence);
 }
 
 pub(super) fn fences_rise_with_every_grant_and_are_unique_in_the_store(fresh: &dyn Fn() -> Fixture) {
@@ -299,7 +303,46 @@ pub(super) fn a_slot_is_held_by_one_and_taken_over_from_the_dead(fresh: &dyn Fn(
 pub(super) fn an_unknown_task_cannot_be_claimed(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     let id = tenure_core::id::TaskId::new("nobody");
-    let answer = f
-        .write(|tx| tenure_core::kernel::acquire_task(tx, &f.world(), &f.bare("ann"), &id, &Terms::new(TTL)));
+    let answer = f.write(|tx| kernel::acquire_task(tx, &f.world(), &f.bare("ann"), &id, &Terms::new(TTL)));
     assert_eq!(refused(answer), ErrorCode::TaskNotFound);
+}
+
+/// Says the same thing a few times before it goes on.
+#[derive(Debug)]
+struct Stutter(AtomicU32);
+
+impl Ids for Stutter {
+    fn uuid(&self) -> String {
+        RandomIds.uuid()
+    }
+
+    fn hex8(&self) -> String {
+        format!("{:08X}", self.0.fetch_add(1, Ordering::Relaxed) / 3)
+    }
+}
+
+pub(super) fn an_id_that_was_drawn_before_is_drawn_again(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    let s = f.add_section("S", SectionMode::Serial);
+    for key in ["A", "B", "C", "D"] {
+        f.add_task(key);
+    }
+    f.add_task_in("X", Some(&s));
+    let ids = Stutter(AtomicU32::new(0));
+    let world = World { ids: &ids, ..f.world() };
+    let ann = f.bare("ann");
+    for key in ["A", "X"] {
+        let id = f.id(key);
+        let claimed = f.write(|tx| kernel::acquire_task(tx, &world, &ann, &id, &Terms::new(TTL)));
+        claimed.unwrap().granted().unwrap();
+    }
+    for key in ["B", "C", "D"] {
+        let claimant = Claimant { holder: &ann.holder, section: None };
+        let next =
+            f.store.claim(claimant, |tx| kernel::acquire_next(tx, &world, &ann, None, &Terms::new(TTL)));
+        assert_eq!(next.unwrap().unwrap().task.key, key);
+    }
+    let all = f.read(|view| view.leases(&LeaseFilter::default()));
+    let ids: BTreeSet<_> = all.iter().map(|lease| lease.id.clone()).collect();
+    assert_eq!((all.len(), ids.len()), (6, 6), "four tasks, and one in a section, which has a lease too");
 }

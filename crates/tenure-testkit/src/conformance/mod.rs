@@ -36,6 +36,7 @@ pub fn cases() -> Vec<(&'static str, Case)> {
             a_claim_gives_a_lease_and_sets_in_progress,
             a_second_holder_is_refused_and_told_who_and_until_when,
             two_open_leases_on_one_resource_are_impossible_in_the_store_itself,
+            an_id_that_was_drawn_before_is_drawn_again,
             fences_rise_with_every_grant_and_are_unique_in_the_store,
             a_lease_blocks_until_the_last_millisecond_and_not_at_its_expiry,
             a_task_left_in_progress_by_an_expired_lease_is_offered_by_next,
@@ -157,6 +158,7 @@ pub fn cases() -> Vec<(&'static str, Case)> {
             the_dead_block_nobody_and_the_unknown_do,
             next_hands_out_every_task_once,
             what_was_left_in_progress_goes_back_to_pending_when_its_new_holder_lets_go,
+            next_takes_what_the_listing_has_first_however_busy_the_project_is,
         }
         attempts {
             an_attempt_is_recorded_and_its_pid_noted,

@@ -5,7 +5,7 @@ use tenure_core::id::TaskId;
 use tenure_core::kernel::Terms;
 use tenure_core::lease::Resource;
 use tenure_core::section::SectionMode;
-use tenure_core::store::{SectionEdit, TaskEdit, TaskFilter};
+use tenure_core::store::{Claimant, SectionEdit, TaskEdit, TaskFilter};
 use tenure_core::task::TaskStatus;
 
 use crate::fixture::{Fixture, TICKET_LIFE, TTL, refused};
@@ -228,4 +228,71 @@ pub(super) fn what_was_left_in_progress_goes_back_to_pending_when_its_new_holder
     f.claim(&f.bare("ann"), "A").unwrap();
     f.release(&f.bare("ann"), "A").unwrap();
     assert_eq!(f.status("A"), TaskStatus::Pending);
+}
+
+pub(super) fn next_takes_what_the_listing_has_first_however_busy_the_project_is(fresh: &dyn Fn() -> Fixture) {
+    type Scene = fn(&Fixture);
+    let scenes: [(&str, Scene); 7] = [
+        ("quiet", |_| ()),
+        ("a lapsed lease", |f| {
+            f.claim(&f.bare("ann"), "A").unwrap();
+            f.clock.advance(TTL);
+        }),
+        ("a dead holder", |f| {
+            f.claim(&f.worker("ann", 7), "A").unwrap();
+            f.world.kill(7);
+        }),
+        ("a line before a task", |f| {
+            drop(f.wait_for(&f.worker("ann", 7), &Resource::task(&f.id("A")), "no"));
+        }),
+        ("a section that is held", |f| {
+            f.edit("A", &TaskEdit { section: Some(Some(f.section("S").id)), ..TaskEdit::default() });
+            f.edit("B", &TaskEdit { section: Some(Some(f.section("T").id)), ..TaskEdit::default() });
+            f.claim(&f.bare("ann"), "X").unwrap();
+        }),
+        ("a section after another", |f| {
+            f.edit("A", &TaskEdit { section: Some(Some(f.section("S").id)), ..TaskEdit::default() });
+            f.edit("B", &TaskEdit { section: Some(Some(f.section("T").id)), ..TaskEdit::default() });
+            let (later, sooner) = (f.section("S").id, f.section("T").id);
+            f.write(|tx| tx.add_section_dependency(&later, &sooner)).unwrap();
+        }),
+        ("a task after others", |f| {
+            f.depend("A", "B");
+            f.claim(&f.bare("ann"), "B").unwrap();
+            f.done(&f.bare("ann"), "B").unwrap();
+        }),
+    ];
+    // A store may have learned from the first who asks.
+    for ((scene, make), asks) in scenes.into_iter().flat_map(|scene| [(scene, true), (scene, false)]) {
+        let f = fresh();
+        let s = f.add_section("S", SectionMode::Serial);
+        f.add_section("T", SectionMode::Serial);
+        for key in ["A", "B"] {
+            f.add_task(key);
+        }
+        f.add_task_in("X", Some(&s));
+        let bob = f.bare("bob");
+        // Whoever has been here before goes the short way, if there is one.
+        f.add_task("first");
+        f.edit("first", &TaskEdit { priority: Some(1), ..TaskEdit::default() });
+        assert_eq!(f.next(&bob).unwrap().task.key, "first");
+        f.done(&bob, "first").unwrap();
+        make(&f);
+        for _ in 0..2 {
+            let listed = ready_for(&f, Some("bob")).into_iter().next();
+            if asks {
+                let claimant = Claimant { holder: &bob.holder, section: None };
+                let found = f
+                    .store
+                    .claim(claimant, |tx| tx.next_ready(None, &f.world().eyes(tx, Some(&bob.holder))?));
+                assert_eq!(found.unwrap(), listed.as_deref().map(|key| f.id(key)), "{scene}");
+            }
+            let taken = f.next(&bob).map(|grant| grant.task);
+            assert_eq!(taken.as_ref().map(|task| task.key.clone()), listed, "{scene}");
+            if let Some(task) = taken {
+                assert_eq!(task.depends_on, f.task(&task.key).depends_on, "{scene}");
+                f.done(&bob, &task.key).unwrap();
+            }
+        }
+    }
 }

@@ -257,6 +257,7 @@ pub(super) fn a_lease_is_read_as_it_was_granted_moved_and_ended(fresh: &dyn Fn()
             tx.lock(&resource)?;
             tx.grant(&new)
         })
+        .unwrap()
         .unwrap();
     assert_eq!((&lease.id, &lease.process, &lease.doorbell), (&new.id, &new.process, &new.doorbell));
     assert_eq!((lease.acquired_at, lease.heartbeat_at, lease.ended), (f.clock.now(), f.clock.now(), None));

@@ -123,7 +123,7 @@ impl WriteFeed for MemoryTx {
         Ok(true)
     }
 
-    fn append(&mut self, event: NewEvent<'_>) -> Result<i64> {
+    fn append(&mut self, event: NewEvent<'_>) -> Result<()> {
         self.state.last_event += 1;
         self.state.events.push(Event {
             seq: self.state.last_event,
@@ -136,6 +136,6 @@ impl WriteFeed for MemoryTx {
             fence: event.fence,
             detail: event.detail,
         });
-        Ok(self.state.last_event)
+        Ok(())
     }
 }

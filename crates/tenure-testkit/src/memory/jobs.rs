@@ -130,7 +130,7 @@ impl WriteJobs for MemoryTx {
             job.state = to;
             job.updated_at = self.now;
         }
-        self.append(event).map(drop)
+        self.append(event)
     }
 
     fn set_definition(&mut self, id: &str, definition: &Definition) -> Result<()> {

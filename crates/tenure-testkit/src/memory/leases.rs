@@ -97,7 +97,7 @@ impl WriteLeases for MemoryTx {
         Ok(())
     }
 
-    fn grant(&mut self, new: &NewLease) -> Result<Lease> {
+    fn grant(&mut self, new: &NewLease) -> Result<Option<Lease>> {
         self.must_be_locked(&new.resource)?;
         if new.resource.kind == ResourceKind::Ready {
             return Err(Error::store("nobody holds the line of those who wait for anything"));
@@ -106,10 +106,13 @@ impl WriteLeases for MemoryTx {
         if self.state.open_lease(&new.resource).is_some() {
             return Err(Error::store(format!("{} has an open lease", new.resource)));
         }
+        if self.state.leases.values().any(|lease| lease.id == new.id) {
+            return Ok(None);
+        }
         self.state.last_fence += 1;
         let lease = new.granted(Fence::new(self.state.last_fence), self.now);
         self.state.leases.insert(lease.fence, lease.clone());
-        Ok(lease)
+        Ok(Some(lease))
     }
 
     fn beat(&mut self, fence: Fence, beat: &LeaseBeat) -> Result<()> {

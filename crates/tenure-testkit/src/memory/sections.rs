@@ -72,7 +72,7 @@ impl WriteSections for MemoryTx {
             updated_at: self.now,
         };
         self.state.sections.insert(new.id.clone(), row);
-        self.append(event).map(drop)
+        self.append(event)
     }
 
     fn edit_section(&mut self, id: &SectionId, edit: &SectionEdit, event: NewEvent<'_>) -> Result<()> {
@@ -83,7 +83,7 @@ impl WriteSections for MemoryTx {
             row.position = edit.position.unwrap_or(row.position);
             row.updated_at = self.now;
         }
-        self.append(event).map(drop)
+        self.append(event)
     }
 
     fn delete_section(&mut self, id: &SectionId, event: NewEvent<'_>) -> Result<()> {
@@ -92,7 +92,7 @@ impl WriteSections for MemoryTx {
         }
         self.state.section_deps.retain(|(section, on)| section != id && on != id);
         self.state.sections.remove(id);
-        self.append(event).map(drop)
+        self.append(event)
     }
 
     fn add_section_dependency(&mut self, section: &SectionId, on: &SectionId) -> Result<bool> {

@@ -199,7 +199,7 @@ impl WriteTasks for MemoryTx {
             updated_at: self.now,
         };
         self.state.tasks.insert(new.id.clone(), row);
-        self.append(event).map(drop)
+        self.append(event)
     }
 
     fn edit_task(&mut self, id: &TaskId, edit: &TaskEdit, event: Option<NewEvent<'_>>) -> Result<()> {
@@ -217,7 +217,7 @@ impl WriteTasks for MemoryTx {
         row.rejections = edit.rejections.unwrap_or(row.rejections);
         row.updated_at = now;
         match event {
-            Some(event) => self.append(event).map(drop),
+            Some(event) => self.append(event),
             None => Ok(()),
         }
     }
@@ -227,14 +227,14 @@ impl WriteTasks for MemoryTx {
         let row = self.row(id)?;
         row.status = to;
         row.updated_at = now;
-        self.append(event).map(drop)
+        self.append(event)
     }
 
     fn delete_task(&mut self, id: &TaskId, event: NewEvent<'_>) -> Result<()> {
         self.state.task_deps.retain(|(task, on)| task != id && on != id);
         self.state.messages.retain(|_, message| message.task.as_ref() != Some(id));
         self.state.tasks.remove(id);
-        self.append(event).map(drop)
+        self.append(event)
     }
 
     fn add_dependency(&mut self, task: &TaskId, on: &TaskId) -> Result<bool> {

@@ -1,0 +1,134 @@
+//! Whoever follows the feed asks for what comes after the last that it saw, and must not miss one that comes late.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use postgres::{Client, NoTls};
+use tenure_core::event::{EventKind, NewEvent};
+use tenure_core::store::{Durability, EventFilter, Store};
+use tenure_testkit::postgres::Cluster;
+use uuid::Uuid;
+
+use crate::scene::{add_tasks, claim_next, create, finish, open};
+
+/// What is new since `since`.
+fn news(store: &dyn Store, since: i64) -> Vec<i64> {
+    let filter = EventFilter { since, limit: 1000, ..EventFilter::default() };
+    store.read(|view| view.events(&filter)).unwrap().iter().map(|event| event.seq).collect()
+}
+
+#[test]
+fn a_follower_sees_every_event_once_while_many_claim_and_write() {
+    const CLAIMANTS: usize = 4;
+    let cluster = Cluster::shared();
+    let (store, project) = create(&cluster.url());
+    add_tasks(&store, 120);
+    let (url, over) = (cluster.url(), AtomicBool::new(false));
+    let seen: Vec<i64> = std::thread::scope(|scope| {
+        let follower = scope.spawn(|| {
+            let store = open(&url, &project);
+            let mut seen: Vec<i64> = Vec::new();
+            loop {
+                let last = over.load(Ordering::Relaxed);
+                let more = news(&store, seen.last().copied().unwrap_or(0));
+                if last && more.is_empty() {
+                    return seen;
+                }
+                seen.extend(more);
+            }
+        });
+        let workers: Vec<_> = (0..CLAIMANTS)
+            .map(|n| {
+                let (url, project) = (&url, &project);
+                scope.spawn(move || {
+                    let store = open(url, project);
+                    let mut count = 0;
+                    while let Some(grant) = claim_next(&store, &format!("a{n}")).unwrap() {
+                        count += 1;
+                        if count % 5 == 0 {
+                            finish(&store, &grant).unwrap();
+                        }
+                    }
+                })
+            })
+            .collect();
+        for worker in workers {
+            worker.join().unwrap();
+        }
+        over.store(true, Ordering::Relaxed);
+        follower.join().unwrap()
+    });
+    assert_eq!(seen, news(&store, 0));
+}
+
+#[test]
+fn who_draws_a_number_first_and_commits_last_is_waited_for() {
+    let cluster = Cluster::shared();
+    let (store, project) = create(&cluster.url());
+    let since = news(&store, 0).last().copied().unwrap_or(0);
+    // As a claim does, but slowly.
+    let (high, low) = Uuid::parse_str(&project).unwrap().as_u64_pair();
+    let turn = i64::from_ne_bytes((high ^ low).to_ne_bytes());
+    let mut slow = Client::connect(&cluster.url(), NoTls).unwrap();
+    slow.batch_execute(&format!(
+        "BEGIN; SELECT pg_advisory_xact_lock_shared({turn});
+         INSERT INTO tenure.events (project, seq, at, kind, actor)
+         VALUES ('{project}', nextval('tenure.event_numbers'), 0, 'agent.joined', 'slow')"
+    ))
+    .unwrap();
+    // One that has a later number, and is there before.
+    let mut quick = Client::connect(&cluster.url(), NoTls).unwrap();
+    quick
+        .batch_execute(&format!(
+            "BEGIN; SELECT pg_advisory_xact_lock_shared({turn});
+             INSERT INTO tenure.events (project, seq, at, kind, actor)
+             VALUES ('{project}', nextval('tenure.event_numbers'), 0, 'agent.joined', 'quick'); COMMIT"
+        ))
+        .unwrap();
+    let (tell, told) = mpsc::channel();
+    let seen = std::thread::scope(|scope| {
+        let (url, project) = (cluster.url(), &project);
+        scope.spawn(move || tell.send(news(&open(&url, project), since)).unwrap());
+        assert!(told.recv_timeout(Duration::from_millis(300)).is_err(), "the slow one may still come before");
+        slow.batch_execute("COMMIT").unwrap();
+        told.recv_timeout(Duration::from_secs(20)).unwrap()
+    });
+    assert_eq!(seen.len(), 2);
+    // It was only a look: nobody is kept from anything by it.
+    let store: &dyn Store = &store;
+    store.write(Durability::Process, |tx| tx.append(NewEvent::new(EventKind::AgentJoined, "a"))).unwrap();
+    assert_eq!(news(store, seen[1]).len(), 1);
+}
+
+#[test]
+fn a_database_of_the_first_schema_goes_on_counting_where_it_was() {
+    let cluster = Cluster::shared();
+    let name = cluster.new_database();
+    let url = cluster.url_of(&name);
+    let mut client = Client::connect(&url, NoTls).unwrap();
+    client
+        .batch_execute(&format!(
+            "CREATE ROLE \"{name}\"; CREATE SCHEMA tenure; CREATE TABLE tenure.ladder (version bigint NOT NULL);
+             INSERT INTO tenure.ladder VALUES (1); {}
+             GRANT USAGE ON SEQUENCE tenure.fences TO \"{name}\"",
+            include_str!("../../schema/001.sql")
+        ))
+        .unwrap();
+    let project = "0b3e7a52-1111-4222-8333-444455556666";
+    client
+        .batch_execute(&format!(
+            "INSERT INTO tenure.projects (id, name, last_event, created_at) VALUES ('{project}', 'p', 41, 0);
+             INSERT INTO tenure.sections (project, id, name, mode, priority, position, created_at, updated_at)
+             VALUES ('{project}', '', '', 'parallel', 100, 0, 0, 0);
+             INSERT INTO tenure.events (project, seq, at, kind, actor) VALUES ('{project}', 41, 0, 'agent.joined', 'a')"
+        ))
+        .unwrap();
+    let store = open(&url, project);
+    let store: &dyn Store = &store;
+    store.write(Durability::Process, |tx| tx.append(NewEvent::new(EventKind::AgentJoined, "b"))).unwrap();
+    assert_eq!(news(store, 0), [41, 42]);
+    let sql = format!("SELECT has_sequence_privilege('{name}', 'tenure.event_numbers', 'USAGE')");
+    assert!(client.query_one(&sql, &[]).unwrap().get::<_, bool>(0), "whoever worked with it still can");
+    client.batch_execute(&format!("DROP OWNED BY \"{name}\"; DROP ROLE \"{name}\"")).unwrap();
+}
