@@ -8,8 +8,8 @@
     reason = "a measurement prints, and stops where it fails"
 )]
 
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Barrier, mpsc};
 use std::time::{Duration, Instant};
 
 use postgres::{Client, NoTls};
@@ -18,7 +18,7 @@ use tenure_core::holder::{Caller, Holder, Incarnation, ThisMachine};
 use tenure_core::id::{RandomIds, TaskId};
 use tenure_core::kernel::{self, Finish, Grant, Terms, Verdict};
 use tenure_core::lease::Resource;
-use tenure_core::store::{Claimant, Durability, Store, TaskLookup};
+use tenure_core::store::{Claimant, Durability, Store, TaskLookup, Wants};
 use tenure_core::{Policy, World};
 use tenure_postgres::{Address, OpenOptions, PostgresStore, Surroundings};
 use tenure_testkit::fixture::{fresh_project, new_task};
@@ -181,7 +181,7 @@ fn our_claims(cluster: &Cluster, time: Duration) -> (f64, f64) {
 
 fn next(store: &dyn Store, name: &str) -> Option<Grant> {
     let caller = Caller::new(Holder::agent(name));
-    let claimant = Claimant { holder: &caller.holder, section: None };
+    let claimant = Claimant { holder: &caller.holder, wants: Wants::Next(None) };
     store.claim(claimant, |tx| kernel::acquire_next(tx, &world(), &caller, None, &Terms::new(TTL))).unwrap()
 }
 
@@ -228,48 +228,60 @@ fn hand_offs(cluster: &Cluster) -> (Duration, Duration) {
         )
         .unwrap();
     let update = client.prepare("UPDATE raw.one SET n = n + 1").unwrap();
-    let (mut commits, mut hand_offs) = (Vec::new(), Vec::new());
-    let ann = Caller::new(Holder::agent("ann"));
-    let waiting = open(cluster, &project);
-    let bell = waiting.doorbell().unwrap();
-    let waiting: &dyn Store = &waiting;
-    let bob = Caller::new(Holder::agent("bob"));
-    let me = Incarnation::current();
     let name = store.read(|view| view.find_tasks(TaskLookup::Key("K"), 1)).unwrap().remove(0);
-    for _ in 0..300 {
-        let begun = Instant::now();
-        client.execute(&update, &[]).unwrap();
-        commits.push(begun.elapsed());
-        let acquire = |store: &dyn Store, who: &Caller, ticket: Option<(i64, Resource)>| {
-            let terms = Terms { ticket, ..Terms::new(TTL) };
-            store.write(Durability::Power, |tx| kernel::acquire_task(tx, &world(), who, &id, &terms)).unwrap()
-        };
-        acquire(store, &ann, None);
-        let line = Resource::task(&id);
-        let number = waiting
-            .write(Durability::Process, |tx| {
-                let eyes = world().eyes(tx, None)?;
-                kernel::join_line(tx, &eyes, &line, &bob, &me, Some(&bell.address()), None)
-            })
-            .unwrap();
-        bell.silence();
+    let ann = Caller::new(Holder::agent("ann"));
+    let bob = Caller::new(Holder::agent("bob"));
+    let line = Resource::task(&id);
+    let acquire = |store: &dyn Store, who: &Caller, ticket: Option<(i64, Resource)>| {
+        let terms = Terms { ticket, ..Terms::new(TTL) };
+        let claimant = Claimant { holder: &who.holder, wants: Wants::Task(&id) };
+        store.claim(claimant, |tx| kernel::acquire_task(tx, &world(), who, &id, &terms)).unwrap()
+    };
+    let release = |store: &dyn Store, who: &Caller| {
         let word = Finish::Release(None);
-        store.write(Durability::Power, |tx| kernel::finish(tx, &world(), &ann, &name, word, false)).unwrap();
-        let released = Instant::now();
-        let mut byte = [0];
-        while rustix::io::read(&bell, &mut byte).is_err() {
-            let mut fds = [rustix::event::PollFd::new(&bell, rustix::event::PollFlags::IN)];
-            let limit = rustix::event::Timespec { tv_sec: 5, tv_nsec: 0 };
-            assert!(rustix::event::poll(&mut fds, Some(&limit)).unwrap() > 0, "nobody rang");
+        store.write(Durability::Power, |tx| kernel::finish(tx, &world(), who, &name, word, false)).unwrap();
+    };
+    let (mut commits, mut hand_offs) = (Vec::new(), Vec::new());
+    let ((begin, begun), (granted, was_granted)) = (mpsc::channel::<()>(), mpsc::channel::<Instant>());
+    std::thread::scope(|scope| {
+        let waiting = open(cluster, &project);
+        let (acquire, release, line) = (&acquire, &release, &line);
+        let (stand, stands) = mpsc::channel();
+        scope.spawn(move || {
+            let bell = waiting.doorbell().unwrap();
+            let waiting: &dyn Store = &waiting;
+            while begun.recv().is_ok() {
+                bell.silence();
+                let number = waiting.write(Durability::Process, |tx| {
+                    let eyes = world().eyes(tx, None)?;
+                    let me = Incarnation::current();
+                    kernel::join_line(tx, &eyes, line, &bob, &me, Some(&bell.address()), None)
+                });
+                stand.send(()).unwrap();
+                let mut fds = [rustix::event::PollFd::new(&bell, rustix::event::PollFlags::IN)];
+                let limit = rustix::event::Timespec { tv_sec: 5, tv_nsec: 0 };
+                assert!(rustix::event::poll(&mut fds, Some(&limit)).unwrap() > 0, "nobody rang");
+                let verdict = acquire(waiting, &bob, Some((number.unwrap(), line.clone())));
+                granted.send(Instant::now()).unwrap();
+                assert!(matches!(verdict, Verdict::Granted(_)));
+                release(waiting, &bob);
+                stand.send(()).unwrap();
+            }
+        });
+        for _ in 0..300 {
+            let before = Instant::now();
+            client.execute(&update, &[]).unwrap();
+            commits.push(before.elapsed());
+            assert!(matches!(acquire(store, &ann, None), Verdict::Granted(_)));
+            begin.send(()).unwrap();
+            stands.recv().unwrap();
+            release(store, &ann);
+            let released = Instant::now();
+            hand_offs.push(was_granted.recv().unwrap().saturating_duration_since(released));
+            stands.recv().unwrap();
         }
-        let verdict = acquire(waiting, &bob, Some((number, line.clone())));
-        hand_offs.push(released.elapsed());
-        assert!(matches!(verdict, Verdict::Granted(_)));
-        let word = Finish::Release(None);
-        waiting
-            .write(Durability::Power, |tx| kernel::finish(tx, &world(), &bob, &name, word, false))
-            .unwrap();
-    }
+        drop(begin);
+    });
     (median(commits), median(hand_offs))
 }
 
@@ -314,18 +326,14 @@ fn idle_waiters(cluster: &Cluster, count: usize) -> f64 {
                 // Not all at once.
                 std::thread::sleep(Duration::from_millis(u64::try_from(n).unwrap() * 25));
                 while !over.load(Ordering::Relaxed) {
-                    store
-                        .write(Durability::Process, |tx| {
-                            tx.open_lease(&line)?;
-                            kernel::keep_place(tx, POLICY.ticket_life, number)
-                        })
-                        .unwrap();
+                    assert!(store.keep_place(number, POLICY.ticket_life, &line).unwrap().is_some());
                     std::thread::sleep(Duration::from_secs(5));
                 }
             });
         }
         begin.wait();
-        std::thread::sleep(Duration::from_secs(6));
+        // By then everybody has said everything a few times.
+        std::thread::sleep(Duration::from_secs(16));
         let (before, begun) = (server_time(cluster), Instant::now());
         std::thread::sleep(Duration::from_secs(20));
         let used = server_time(cluster).saturating_sub(before);

@@ -25,8 +25,6 @@ pub(crate) enum Failure {
     InRecovery,
     /// It cannot be done while others claim.
     Crowded,
-    /// Events up to this number were seen while others may still come before it.
-    Unsettled(i64),
     /// A value that no tenure wrote.
     Unreadable(String),
     /// Known already in tenure's words.
@@ -70,7 +68,6 @@ impl Failure {
             // A standby may just be being promoted.
             Self::Network(_) | Self::Silent(_) | Self::InRecovery => Remedy::Reconnect,
             Self::Crowded => Remedy::Alone,
-            Self::Unsettled(_) => Remedy::Again,
             Self::Plain | Self::Untrusted(_) | Self::Unreadable(_) | Self::Refused(_) => Remedy::None,
             Self::Server(error) => match error.code() {
                 None if is_of_the_network(error) => Remedy::Reconnect,
@@ -108,8 +105,7 @@ impl Failure {
                     hint: Some("set store.url to the primary".to_owned()),
                 };
             }
-            Self::Crowded => return Error::store("the claim was not done alone"),
-            Self::Unsettled(_) => return Error::store("the events are not yet all there"),
+            Self::Crowded => return Error::store("it was not done alone"),
             Self::Unreadable(what) => {
                 return Error::store(format!("the store answered unexpectedly: {what}"));
             }

@@ -66,10 +66,9 @@ fn read_event(row: &Row) -> Result<Event> {
 }
 
 const EVENTS_WHERE: &str =
-    "FROM tenure.events WHERE project = $1 AND seq > $2 AND seq <= $3 AND ($4::text IS NULL OR task_id = $4)";
+    "FROM tenure.events WHERE project = $1 AND seq > $2 AND ($3::text IS NULL OR task_id = $3)";
 /// With a task it is found by its own index.
-const TASK_EVENTS_WHERE: &str =
-    "FROM tenure.events WHERE project = $1 AND seq > $2 AND seq <= $3 AND task_id = $4";
+const TASK_EVENTS_WHERE: &str = "FROM tenure.events WHERE project = $1 AND seq > $2 AND task_id = $3";
 
 fn events_where(filter: &EventFilter) -> &'static str {
     if filter.task.is_some() { TASK_EVENTS_WHERE } else { EVENTS_WHERE }
@@ -115,28 +114,23 @@ impl ReadFeed for Transaction<'_> {
     }
 
     /// Whoever has read up to a number asks for what comes after it, so there must be nothing before it that is yet to come:
-    /// of those who claim at the same time, one may draw its number first and commit last. So what is found first is given
-    /// only after everybody who was under way then has ended.
+    /// of those who claim at the same time, one may draw its number first and commit last. So what is found is given only
+    /// when nobody is under way.
     fn events(&self, filter: &EventFilter) -> Result<Vec<Event>> {
         self.alone()?;
         self.tell();
-        // What befalls one task is told in its order by itself: each waits for the one before.
-        let settled = self.writer.is_some() || filter.task.is_some() || self.settled.is_some();
         let order = if filter.last { "DESC" } else { "ASC" };
         let sql = format!(
             "SELECT seq, at, kind, actor, task_id, from_status, to_status, fence, detail {}
-             ORDER BY seq {order} LIMIT $5",
+             ORDER BY seq {order} LIMIT $4",
             events_where(filter)
         );
-        let values: [&dyn Value; 4] = [
-            &filter.since,
-            &self.settled.unwrap_or(i64::MAX),
-            &filter.task.as_ref().map(TaskId::as_str),
-            &limit_of(filter.limit),
-        ];
+        let values: [&dyn Value; 3] =
+            [&filter.since, &filter.task.as_ref().map(TaskId::as_str), &limit_of(filter.limit)];
         let mut events = all(self.rows(&sql, &values)?, read_event)?;
-        if !settled && let Some(last) = events.iter().map(|event| event.seq).max() {
-            return Err(self.fail(Failure::Unsettled(last)));
+        // What befalls one task is told in its order by itself: each change waits for the one before.
+        if self.writer.is_none() && filter.task.is_none() && !events.is_empty() {
+            return Err(self.fail(Failure::Crowded));
         }
         if filter.last {
             events.reverse();
@@ -147,8 +141,7 @@ impl ReadFeed for Transaction<'_> {
     fn count_events(&self, filter: &EventFilter) -> Result<u64> {
         self.tell();
         let sql = format!("SELECT count(*) {}", events_where(filter));
-        let task = filter.task.as_ref().map(TaskId::as_str);
-        let row = self.row(&sql, &[&filter.since, &self.settled.unwrap_or(i64::MAX), &task])?;
+        let row = self.row(&sql, &[&filter.since, &filter.task.as_ref().map(TaskId::as_str)])?;
         row.map_or(Ok(0), |row| count(&row, 0))
     }
 }
@@ -178,7 +171,7 @@ impl WriteFeed for Transaction<'_> {
         let Some(seen) = seen else {
             return Ok(!self.change(&format!("{sql} RETURNING 1"), &values)?.is_empty());
         };
-        if !self.shares() || self.now.as_millis() - seen > SEEN_MS {
+        if self.now.as_millis() - seen > SEEN_MS {
             self.keep_shared("agents", sql, &values);
         }
         Ok(true)

@@ -9,7 +9,7 @@ use tenure_core::store::{LeaseBeat, LeaseFilter, NewLease, NewTicket, ReadLeases
 use tenure_core::task::TaskStatus;
 use tenure_core::{Error, Result, Timestamp};
 
-use crate::link::Value;
+use crate::link::{NOW, Value};
 use crate::readiness::Facts;
 use crate::rows::{
     ATTEMPT_COLUMNS, LEASE_COLUMNS, TICKET_COLUMNS, all, attempt, columns_of, count, get, json, lease,
@@ -33,6 +33,21 @@ pub(crate) fn line_query() -> String {
     format!(
         "SELECT {TICKET_COLUMNS} FROM tenure.tickets
          WHERE project = $1 AND resource_kind = $2 AND resource_id = $3 ORDER BY number"
+    )
+}
+
+/// Keeps the ticket `$2` if it was not silent for `$3`, and finds the open lease of the resource `$4`, `$5`. It need not outlast
+/// a power failure.
+pub(crate) fn keep_place_query() -> String {
+    format!(
+        "WITH moment AS MATERIALIZED (
+           SELECT set_config('synchronous_commit', 'off', true), coalesce($6, {NOW}) AS now)
+         UPDATE tenure.tickets SET refreshed_at = moment.now
+         FROM moment LEFT JOIN tenure.leases o
+           ON o.project = $1 AND o.resource_kind = $4 AND o.resource_id = $5 AND o.ended_at IS NULL
+         WHERE tickets.project = $1 AND tickets.number = $2 AND tickets.refreshed_at > moment.now - $3
+         RETURNING moment.now, {}",
+        columns_of("o", LEASE_COLUMNS)
     )
 }
 

@@ -30,6 +30,8 @@ pub(crate) struct Facts {
 pub(crate) enum Wanted {
     None,
     Lines,
+    /// For whoever claims a task by its name: nothing about other tasks.
+    Lasting,
     All,
 }
 
@@ -48,16 +50,18 @@ impl Facts {
         let lines = "ARRAY(SELECT process FROM tenure.leases
                    WHERE project = $1 AND ended_at IS NULL AND process IS NOT NULL),
              ARRAY(SELECT process FROM tenure.tickets WHERE project = $1)";
+        let lasting = "EXISTS (SELECT 1 FROM tenure.section_deps WHERE project = $1),
+             EXISTS (SELECT 1 FROM tenure.task_deps WHERE project = $1)";
         let unknown = format!("({})::bigint, true, true, true", i64::MIN);
         let open = "FROM tenure.leases WHERE project = $1 AND ended_at IS NULL AND resource_kind";
         match of {
             Wanted::None => format!("NULL::text[], NULL::text[], {unknown}"),
             Wanted::Lines => format!("{lines}, {unknown}"),
+            Wanted::Lasting => format!("{lines}, ({})::bigint, true, {lasting}", i64::MIN),
             Wanted::All => format!(
                 "{lines},
                  (SELECT expires_at {open} = 'task' AND expires_at > 0 ORDER BY expires_at LIMIT 1),
-                 EXISTS (SELECT 1 {open} = 'section'), EXISTS (SELECT 1 FROM tenure.section_deps WHERE project = $1),
-                 EXISTS (SELECT 1 FROM tenure.task_deps WHERE project = $1)"
+                 EXISTS (SELECT 1 {open} = 'section'), {lasting}"
             ),
         }
     }
@@ -79,8 +83,12 @@ impl Facts {
     /// Was a look that took this for granted right, where things are as `found`? [`quiet`] asks about nothing that passes.
     /// Whoever finds that a lease has lapsed goes on alone anyway.
     pub(crate) fn covers(self, found: Self) -> bool {
-        let passing = found.lines || found.held;
-        !passing && (self.ordered || !found.ordered) && (self.linked || !found.linked)
+        !found.lines && !found.held && self.knows(found)
+    }
+
+    /// Was everything asked about that lasts?
+    pub(crate) fn knows(self, found: Self) -> bool {
+        (self.ordered || !found.ordered) && (self.linked || !found.linked)
     }
 }
 

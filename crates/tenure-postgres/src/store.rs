@@ -5,8 +5,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tenure_core::store::{Claimant, Defect, Durability, Store, Tx, View};
-use tenure_core::{Clock, Error, Result};
+use tenure_core::lease::{Lease, Resource};
+use tenure_core::store::{Claimant, Defect, Durability, Store, Tx, View, Wants};
+use tenure_core::{Clock, Error, Result, Timestamp};
 use tokio::runtime::{Builder, Runtime};
 use uuid::Uuid;
 
@@ -15,7 +16,9 @@ use crate::clock::ServerClock;
 use crate::commit::flush;
 use crate::doorbell::{Bell, CHANNEL, Doorbell};
 use crate::error::{Failure, Remedy};
-use crate::link::{Link, NOW, Sql};
+use crate::leases::keep_place_query;
+use crate::link::{Link, NOW, Sql, Value};
+use crate::rows::{get, millis, optional_lease};
 use crate::transaction::{Trace, Transaction, Writer};
 use crate::{integrity, migrate};
 
@@ -221,15 +224,13 @@ impl Turns {
 impl Store for PostgresStore {
     fn read_with(&self, body: &mut dyn FnMut(&dyn View) -> Result<()>) -> Result<()> {
         let mut turns = Turns::new(self.options.patience);
-        let mut settled = None;
+        let mut alone = false;
         loop {
-            let failure = match self.with_link(|link| self.read_once(link, settled, body)) {
+            let failure = match self.with_link(|link| self.read_once(link, alone, body)) {
                 Ok(outcome) => return outcome,
                 Err(failure) => failure,
             };
-            if let Failure::Unsettled(seen) = failure {
-                settled = Some(seen);
-            }
+            alone |= failure.remedy() == Remedy::Alone;
             turns.next(failure).map_err(|failure| failure.told(&self.address))?;
         }
     }
@@ -239,7 +240,7 @@ impl Store for PostgresStore {
         durability: Durability,
         body: &mut dyn FnMut(&mut dyn Tx) -> Result<()>,
     ) -> Result<()> {
-        self.write_until_known(durability, None, body)
+        self.write_until_known(durability, None, false, body)
     }
 
     fn claim_with(
@@ -247,7 +248,28 @@ impl Store for PostgresStore {
         claimant: Claimant<'_>,
         body: &mut dyn FnMut(&mut dyn Tx) -> Result<()>,
     ) -> Result<()> {
-        self.write_until_known(Durability::Power, Some(claimant), body)
+        let sharing = matches!(claimant.wants, Wants::Next(_));
+        self.write_until_known(Durability::Power, Some(claimant), sharing, body)
+    }
+
+    /// In one statement, and whoever's turn it is: a place that is kept was not lost before, so nobody sees a difference.
+    fn keep_place(
+        &self,
+        ticket: i64,
+        life: Duration,
+        resource: &Resource,
+    ) -> Result<Option<(Timestamp, Option<Lease>)>> {
+        if self.options.dry_run {
+            return Ok(None);
+        }
+        let test = self.options.clock.as_ref().map(|clock| clock.now().as_millis());
+        let values: [&dyn Value; 6] =
+            [&self.project, &ticket, &millis(life), &resource.kind.as_str(), &resource.id, &test];
+        let row = self.keep_trying(|link| Ok(link.rows(&keep_place_query(), &values)?.pop()))?;
+        let Some(row) = row else { return Ok(None) };
+        let now = Timestamp::from_millis(get(&row, 0)?);
+        self.clock.set(now);
+        Ok(Some((now, optional_lease(&row, 1)?)))
     }
 
     fn check(&self, mend: bool) -> Result<Vec<Defect>> {
@@ -271,12 +293,16 @@ impl PostgresStore {
     fn read_once(
         &self,
         link: &mut Link,
-        settled: Option<i64>,
+        alone: bool,
         body: &mut dyn FnMut(&dyn View) -> Result<()>,
     ) -> Sql<Result<()>> {
-        let clock = self.options.clock.as_deref();
-        let tx = Transaction::reading(link, &self.address, self.project, clock, settled)?
-            .ok_or_else(|| Failure::Refused(unknown_project()))?;
+        let (clock, writer) = (self.options.clock.as_deref(), self.writer(Durability::Power));
+        let begun = if alone {
+            Transaction::writing(link, &self.address, self.project, writer, clock, None)?
+        } else {
+            Transaction::reading(link, &self.address, self.project, clock)?
+        };
+        let tx = begun.ok_or_else(|| Failure::Refused(unknown_project()))?;
         self.clock.set(tx.now);
         let outcome = body(&tx);
         tx.undo(outcome)
@@ -296,7 +322,8 @@ impl PostgresStore {
     fn write_until_known(
         &self,
         durability: Durability,
-        mut sharing: Option<Claimant<'_>>,
+        claimant: Option<Claimant<'_>>,
+        mut shares: bool,
         body: &mut dyn FnMut(&mut dyn Tx) -> Result<()>,
     ) -> Result<()> {
         let first = self.writer(durability);
@@ -304,15 +331,15 @@ impl PostgresStore {
         // Once a commit was sent, it may have happened although nobody said so.
         let mut sent = None;
         loop {
-            let writer = Writer { again: sent, shares: sharing.is_some(), ..first };
+            let writer = Writer { again: sent, shares, ..first };
             let attempt =
-                self.with_link(|link| self.write_once(link, writer, sharing, &mut sent, &mut |tx| body(tx)));
+                self.with_link(|link| self.write_once(link, writer, claimant, &mut sent, &mut |tx| body(tx)));
             let failure = match attempt {
                 Ok(outcome) => return outcome,
                 Err(failure) => failure,
             };
             // Only when the turn is nobody else's is it settled what became of an earlier try.
-            sharing = None;
+            shares = false;
             if let Err(failure) = turns.next(failure) {
                 let error = failure.told(&self.address);
                 return Err(if sent.is_some() { uncertain(&error) } else { error });
@@ -324,16 +351,16 @@ impl PostgresStore {
         &self,
         link: &mut Link,
         writer: Writer,
-        sharing: Option<Claimant<'_>>,
+        claimant: Option<Claimant<'_>>,
         sent: &mut Option<Trace>,
         body: &mut dyn FnMut(&mut Transaction<'_>) -> Result<()>,
     ) -> Sql<Result<()>> {
         let clock = self.options.clock.as_deref();
-        let mut tx = match sharing {
-            Some(claimant) => {
-                Transaction::claiming(link, &self.address, self.project, writer, clock, claimant)?
+        let mut tx = match claimant {
+            Some(Claimant { holder, wants: Wants::Next(section) }) if writer.shares => {
+                Transaction::claiming(link, &self.address, self.project, writer, clock, holder, section)?
             }
-            None => Transaction::writing(link, &self.address, self.project, writer, clock)?
+            _ => Transaction::writing(link, &self.address, self.project, writer, clock, claimant)?
                 .ok_or_else(|| Failure::Refused(unknown_project()))?,
         };
         self.clock.set(tx.now);

@@ -40,7 +40,22 @@ fn ready_columns(linked: bool) -> String {
 }
 
 /// Of tasks `t` in sections `s`, joined as `from` says.
-pub(crate) fn task_query(from: &str, rest: &str, facts: Facts, extra: &str) -> String {
+pub(crate) fn task_query(from: &str, rest: &str, facts: Facts) -> String {
+    judged_query(from, rest, facts, &format!("({})", ready(facts)), "")
+}
+
+/// The order of a join is the order in which it is made: here the one task comes first.
+pub(crate) const ONE_TASK: &str =
+    "tenure.tasks t JOIN tenure.sections s ON t.project = $1 AND t.section_id = s.id";
+
+/// The task `$3`, without saying whether it is ready; and what is needed if `$2` is going to claim it.
+pub(crate) fn sought_query(facts: Facts, taking: bool) -> String {
+    let extra =
+        if taking { for_a_claim("t.status = 'pending' AND o.fence IS NULL", "$2") } else { String::new() };
+    judged_query(ONE_TASK, "AND t.id = $3", facts, "false", &extra)
+}
+
+fn judged_query(from: &str, rest: &str, facts: Facts, ready: &str, extra: &str) -> String {
     let blocked_by = "ARRAY(SELECT u.key FROM tenure.task_deps d
            JOIN tenure.tasks u ON u.project = $1 AND u.id = d.depends_on
            WHERE t.open_deps > 0 AND d.project = $1 AND d.task_id = t.id
@@ -53,15 +68,13 @@ pub(crate) fn task_query(from: &str, rest: &str, facts: Facts, extra: &str) -> S
     );
     let by_sections = if facts.ordered { &by_sections } else { NO_KEYS };
     let blocked_by = if facts.linked { blocked_by } else { NO_KEYS };
-    let ready = format!("({})", ready(facts));
-    let columns =
-        task_columns(facts.linked, blocked_by, by_sections, &ready, &columns_of("o", LEASE_COLUMNS));
+    let columns = task_columns(facts.linked, blocked_by, by_sections, ready, &columns_of("o", LEASE_COLUMNS));
     format!("SELECT {columns}{extra} FROM {from} {OPEN_LEASE} WHERE s.project = $1 {rest}")
 }
 
-/// What goes with a task that is likely to be claimed: a fence, and when the agent `$6` was seen.
-pub(crate) fn for_a_claim(condition: &str) -> String {
-    format!(", CASE WHEN {condition} THEN nextval('tenure.fences') END, {}", seen("$6"))
+/// What goes with a task that is likely to be claimed: a fence, and when the claimant was seen.
+fn for_a_claim(condition: &str, who: &str) -> String {
+    format!(", CASE WHEN {condition} THEN nextval('tenure.fences') END, {}", seen(who))
 }
 
 fn seen(who: &str) -> String {
@@ -71,7 +84,7 @@ fn seen(who: &str) -> String {
 /// The first ready task, whole.
 pub(crate) fn found_query(in_section: bool, facts: Facts, taking: bool, shared: bool) -> String {
     let only = if in_section { "AND s.id = $7" } else { "" };
-    let extra = if taking { for_a_claim("true") } else { String::new() };
+    let extra = if taking { for_a_claim("true", "$6") } else { String::new() };
     if !facts.lapsed {
         // All leases that are open are live, and a task that is ready has no live one.
         return first_ready(&format!("{}{extra}", ready_columns(facts.linked)), facts, only, shared);

@@ -3,10 +3,9 @@
 use tenure_core::Result;
 use tenure_core::error::TaskName;
 use tenure_core::event::NewEvent;
+use tenure_core::holder::Holder;
 use tenure_core::id::{SectionId, TaskId};
-use tenure_core::store::{
-    Claimant, Eyes, NewTask, ReadTasks, TaskEdit, TaskFilter, TaskLookup, WriteFeed, WriteTasks,
-};
+use tenure_core::store::{Eyes, NewTask, ReadTasks, TaskEdit, TaskFilter, TaskLookup, WriteFeed, WriteTasks};
 use tenure_core::task::{Task, TaskStatus};
 use tokio_postgres::Row;
 
@@ -14,7 +13,7 @@ use crate::leases::line_query;
 use crate::link::Value;
 use crate::readiness::{Facts, ready};
 use crate::rows::{all, count, get, limit_of, millis, status, ticket, to_json};
-use crate::task_query::{GUESSED, for_a_claim, found_query, read_task, task_query};
+use crate::task_query::{GUESSED, ONE_TASK, found_query, read_task, sought_query, task_query};
 use crate::transaction::Transaction;
 
 /// What was found by looking for it before anybody asked.
@@ -24,10 +23,24 @@ pub(crate) struct Guess {
     section: Option<String>,
 }
 
+/// A task that was looked for by its id before anybody asked, and the line before it.
+pub(crate) struct Sought {
+    holder: String,
+    task: String,
+    found: Vec<Row>,
+    line: Vec<Row>,
+}
+
+impl Sought {
+    pub(crate) fn new(holder: &str, task: &str, found: Vec<Row>, line: Vec<Row>) -> Self {
+        Self { holder: holder.to_owned(), task: task.to_owned(), found, line }
+    }
+}
+
 impl Guess {
-    pub(crate) fn new(row: Row, claimant: Claimant<'_>) -> Self {
-        let section = claimant.section.map(|section| section.as_str().to_owned());
-        Self { row, holder: claimant.holder.id.clone(), section }
+    pub(crate) fn new(row: Row, holder: &Holder, section: Option<&SectionId>) -> Self {
+        let section = section.map(|section| section.as_str().to_owned());
+        Self { row, holder: holder.id.clone(), section }
     }
 
     /// Is it what is asked for now? The row of a task, or one without.
@@ -108,36 +121,45 @@ fn section_column(section: Option<&SectionId>) -> &str {
 impl ReadTasks for Transaction<'_> {
     fn task(&self, id: &TaskId, eyes: &Eyes) -> Result<Option<Task>> {
         let bound = self.bind(eyes)?;
-        match self.found.take() {
-            Some(found) if found.task.id == *id && found.seen_by == bound => return Ok(Some(found.task)),
-            _ => {}
-        }
         let mut values = bound.values();
         let name = id.as_str();
         values.push(&name);
-        // The order of a join is the order in which it is made: here the one task comes first.
-        let from = "tenure.tasks t JOIN tenure.sections s ON t.project = $1 AND t.section_id = s.id";
-        let taking = self.writer.is_some() && !bound.me_id.is_empty();
-        let extra =
-            if taking { for_a_claim("t.status = 'pending' AND o.fence IS NULL") } else { String::new() };
-        let sql = task_query(from, "AND t.id = $7", self.facts(eyes), &extra);
-        let rows = if taking && self.facts.get().lines {
-            let line: [&dyn Value; 2] = [&"task", &name];
-            let (rows, tickets) = self.two((&sql, &values), (&line_query(), &line))?;
-            *self.line.borrow_mut() = Some((name.to_owned(), all(tickets, ticket)?));
-            rows
-        } else {
-            self.rows(&sql, &values)?
-        };
-        let Some(row) = rows.first() else { return Ok(None) };
-        if taking {
-            self.prepare_claim(row, row.len() - 2, &bound.me_id)?;
-        }
-        read_task(row).map(Some)
+        let row = self.row(&task_query(ONE_TASK, "AND t.id = $7", self.facts(eyes)), &values)?;
+        row.map(|row| read_task(&row)).transpose()
     }
 
     fn unjudged_task(&self, id: &TaskId, eyes: &Eyes) -> Result<Option<Task>> {
-        Ok(self.task(id, eyes)?.map(|task| Task { ready: false, ..task }))
+        let bound = self.bind(eyes)?;
+        match self.found.take() {
+            Some(found) if found.task.id == *id && found.seen_by == bound => {
+                return Ok(Some(Task { ready: false, ..found.task }));
+            }
+            _ => {}
+        }
+        let (me, name) = (bound.me_id.as_str(), id.as_str());
+        let taking = self.writer.is_some() && !me.is_empty();
+        let sought = self.sought.take().filter(|sought| sought.holder == me && sought.task == name);
+        let (rows, line) = match sought {
+            Some(sought) => (sought.found, Some(sought.line)),
+            None => {
+                let task = sought_query(self.facts(eyes), taking);
+                let values: [&dyn Value; 2] = [&me, &name];
+                if taking && self.facts.get().lines {
+                    let (rows, line) = self.two((&task, &values), (&line_query(), &[&"task", &name]))?;
+                    (rows, Some(line))
+                } else {
+                    (self.rows(&task, &values)?, None)
+                }
+            }
+        };
+        if let Some(line) = line {
+            *self.line.borrow_mut() = Some((name.to_owned(), all(line, ticket)?));
+        }
+        let Some(row) = rows.first() else { return Ok(None) };
+        if taking {
+            self.prepare_claim(row, row.len() - 2, me)?;
+        }
+        read_task(row).map(Some)
     }
 
     fn find_tasks(&self, lookup: TaskLookup<'_>, limit: usize) -> Result<Vec<TaskName>> {
@@ -215,7 +237,7 @@ impl ReadTasks for Transaction<'_> {
             values.len() + 1
         );
         let from = "tenure.sections s JOIN tenure.tasks t ON t.project = $1 AND t.section_id = s.id";
-        let listing = task_query(from, &rest, facts, "");
+        let listing = task_query(from, &rest, facts);
         Ok((all(self.rows(&listing, &values)?, read_task)?, total))
     }
 

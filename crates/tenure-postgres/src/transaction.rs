@@ -6,9 +6,10 @@
 
 use std::cell::{Cell, RefCell};
 
+use tenure_core::holder::Holder;
 use tenure_core::id::SectionId;
 use tenure_core::lease::{Lease, Ticket};
-use tenure_core::store::{Claimant, Durability, Tx, View};
+use tenure_core::store::{Claimant, Durability, Tx, View, Wants};
 use tenure_core::{Clock, Error, Result, Timestamp};
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -17,10 +18,11 @@ use crate::address::Address;
 use crate::commit::told;
 use crate::error::{Failure, Remedy};
 use crate::kept::{Change, Together};
+use crate::leases::line_query;
 use crate::link::{Line, Link, NOW, Sql, Value};
 use crate::readiness::{Facts, Wanted};
-use crate::task_query::{GUESSED, guess_query};
-use crate::tasks::{Found, Guess};
+use crate::task_query::{GUESSED, guess_query, sought_query};
+use crate::tasks::{Found, Guess, Sought};
 
 pub(crate) struct Transaction<'a> {
     pub(crate) link: RefCell<&'a mut Link>,
@@ -29,17 +31,19 @@ pub(crate) struct Transaction<'a> {
     /// None if it only reads.
     pub(crate) writer: Option<Writer>,
     pub(crate) now: Timestamp,
+    /// Others were there first, so others may come after.
+    pub(crate) waited: bool,
     /// What an earlier try has sent was committed.
     pub(crate) made: bool,
     pub(crate) next_task: i64,
     pub(crate) counted: i64,
-    /// Events up to this number are all there that will ever be; none if nobody has made sure.
-    pub(crate) settled: Option<i64>,
     /// Processes recorded in open leases and tickets; none once a change may have made them others.
     pub(crate) processes: RefCell<Option<Vec<String>>>,
     pub(crate) facts: Cell<Facts>,
     /// What is next, looked for before anybody asked.
     pub(crate) guess: RefCell<Option<Guess>>,
+    /// The task that a claim names, looked for in the same way.
+    pub(crate) sought: RefCell<Option<Sought>>,
     /// The next ready task as it was found, for whoever asks for it right after.
     pub(crate) found: RefCell<Option<Found>>,
     /// The line before a task, asked for with the task.
@@ -92,29 +96,20 @@ pub(crate) struct Told {
 }
 
 impl<'a> Transaction<'a> {
-    /// None if the database does not have the project. With `settled`, everybody who was about to tell something is awaited
-    /// first.
+    /// None if the database does not have the project.
     pub(crate) fn reading(
         link: &'a mut Link,
         address: &'a Address,
         project: Uuid,
         clock: Option<&dyn Clock>,
-        settled: Option<i64>,
     ) -> Sql<Option<Self>> {
         let begin = format!("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {}", link.settings());
-        let sql = format!(
-            "SELECT {NOW}, {}, next_task FROM tenure.projects WHERE id = $1",
-            Facts::query(Wanted::Lines)
-        );
-        let values: [&dyn Value; 2] = [&turn_of(project), &project];
-        let (turn, project_id) = values.split_at(1);
-        let lines = [Line::Ask(TURN, turn), Line::Run(&begin), Line::Ask(&sql, project_id)];
-        let lines = if settled.is_some() { &lines } else { &lines[1..] };
-        let Some(row) = first_words(link, lines)? else { return nobody_there(link) };
-        let mut tx = Self::begun(link, address, project, &row, 0, clock)?;
-        tx.next_task = row.try_get(1 + Facts::COLUMNS)?;
-        tx.settled = settled;
-        Ok(Some(tx))
+        let facts = Facts::query(Wanted::Lines);
+        let sql = format!("SELECT {NOW}, {facts} FROM tenure.projects WHERE id = $1");
+        let lines = [Line::Run(&begin), Line::Ask(&sql, &[&project])];
+        let row = first_words(link, &lines)?.pop().and_then(|mut rows| rows.pop());
+        let Some(row) = row else { return nobody_there(link) };
+        Ok(Some(Self::begun(link, address, project, &row, 0, clock)?))
     }
 
     pub(crate) fn writing(
@@ -123,11 +118,9 @@ impl<'a> Transaction<'a> {
         project: Uuid,
         writer: Writer,
         clock: Option<&dyn Clock>,
+        claimant: Option<Claimant<'_>>,
     ) -> Sql<Option<Self>> {
-        let begin = format!(
-            "BEGIN ISOLATION LEVEL READ COMMITTED; {} SET LOCAL synchronous_commit = off",
-            link.settings()
-        );
+        let begin = format!("BEGIN ISOLATION LEVEL READ COMMITTED; {}", link.settings());
         let mut values: Vec<&dyn Value> = vec![&project];
         let made = match &writer.again {
             None => "false",
@@ -140,19 +133,46 @@ impl<'a> Transaction<'a> {
                 "EXISTS (SELECT 1 FROM tenure.leases WHERE project = $1 AND fence = $2)"
             }
         };
-        // A heartbeat, or a place in line that is kept, decides nothing; there may be hundreds of them.
-        let wanted = if writer.durability == Durability::Power { Wanted::All } else { Wanted::None };
+        let named = match claimant {
+            Some(Claimant { holder, wants: Wants::Task(id) }) => Some((holder.id.as_str(), id.as_str())),
+            _ => None,
+        };
+        // A heartbeat decides nothing; there may be hundreds of them.
+        let wanted = match writer.durability {
+            Durability::Power if named.is_some() => Wanted::Lasting,
+            Durability::Power => Wanted::All,
+            Durability::Process => Wanted::None,
+        };
         let sql = format!(
             "SELECT {NOW}, {}, next_task, {made} FROM tenure.projects WHERE id = $1",
             Facts::query(wanted)
         );
-        let lines = [Line::Run(&begin), Line::Ask(TURN, &[&turn_of(project)]), Line::Ask(&sql, &values)];
-        let Some(row) = first_words(link, &lines)? else { return nobody_there(link) };
+        let turn: [&dyn Value; 1] = [&turn_of(project)];
+        let mut lines = vec![Line::Run(&begin), Line::Ask(TURN, &turn), Line::Ask(&sql, &values)];
+        let assumed = link.assumed.get();
+        let (seek, line) = (sought_query(assumed, true), line_query());
+        let (me, id) = named.unwrap_or_default();
+        let (task_values, line_values): ([&dyn Value; 3], [&dyn Value; 3]) =
+            ([&project, &me, &id], [&project, &"task", &id]);
+        if named.is_some() {
+            lines.extend([Line::Ask(&seek, &task_values), Line::Ask(&line, &line_values)]);
+        }
+        let mut answers = first_words(link, &lines)?.into_iter();
+        let turn = answers.next().and_then(|mut rows| rows.pop());
+        let Some(row) = answers.next().and_then(|mut rows| rows.pop()) else { return nobody_there(link) };
         let mut tx = Self::begun(link, address, project, &row, 0, clock)?;
         tx.next_task = row.try_get(1 + Facts::COLUMNS)?;
         tx.counted = tx.next_task;
         tx.made = row.try_get(2 + Facts::COLUMNS)?;
+        tx.waited = turn.is_some_and(|turn| turn.get(1));
         tx.writer = Some(writer);
+        let found = tx.facts.get();
+        if let (Some((me, id)), Some(task), Some(line)) = (named, answers.next(), answers.next()) {
+            tx.link.get_mut().assumed.set(found);
+            if assumed.knows(found) {
+                tx.sought = RefCell::new(Some(Sought::new(me, id, task, line)));
+            }
+        }
         Ok(Some(tx))
     }
 
@@ -163,26 +183,27 @@ impl<'a> Transaction<'a> {
         project: Uuid,
         writer: Writer,
         clock: Option<&dyn Clock>,
-        claimant: Claimant<'_>,
+        holder: &Holder,
+        section: Option<&SectionId>,
     ) -> Sql<Self> {
-        let begin = format!("BEGIN ISOLATION LEVEL READ COMMITTED; {}{}", link.settings(), link.lasting());
+        let begin = format!("BEGIN ISOLATION LEVEL READ COMMITTED; {}", link.settings());
         let assumed = link.assumed.get();
-        let section = claimant.section.map(SectionId::as_str);
-        let sql = guess_query(section.is_some(), assumed);
-        let mut values: Vec<&dyn Value> = vec![&project, &claimant.holder.id];
-        if section.is_some() {
-            values.push(&section);
+        let only = section.map(SectionId::as_str);
+        let sql = guess_query(only.is_some(), assumed);
+        let mut values: Vec<&dyn Value> = vec![&project, &holder.id];
+        if only.is_some() {
+            values.push(&only);
         }
         let lines =
             [Line::Run(&begin), Line::Ask(SHARED_TURN, &[&turn_of(project)]), Line::Ask(&sql, &values)];
-        let row = first_words(link, &lines)?;
+        let row = first_words(link, &lines)?.pop().and_then(|mut rows| rows.pop());
         let row = row.ok_or_else(|| Failure::Unreadable("no row where one must be".to_owned()))?;
         let mut tx = Self::begun(link, address, project, &row, GUESSED, clock)?;
         let found = tx.facts.get();
         tx.link.get_mut().assumed.set(found);
         tx.writer = Some(writer);
         if assumed.covers(found) {
-            tx.guess = RefCell::new(Some(Guess::new(row, claimant)));
+            tx.guess = RefCell::new(Some(Guess::new(row, holder, section)));
         }
         Ok(tx)
     }
@@ -204,13 +225,14 @@ impl<'a> Transaction<'a> {
             project,
             writer: None,
             now,
+            waited: false,
             made: false,
             next_task: 0,
             counted: 0,
-            settled: None,
             processes: RefCell::new(processes),
             facts: Cell::new(facts),
             guess: RefCell::default(),
+            sought: RefCell::default(),
             found: RefCell::default(),
             line: RefCell::default(),
             granted: RefCell::default(),
@@ -293,6 +315,7 @@ impl<'a> Transaction<'a> {
     fn forget(&self) {
         self.facts.set(Facts { lines: self.facts.get().lines, ..Facts::UNKNOWN });
         self.guess.take();
+        self.sought.take();
         self.found.take();
     }
 
@@ -347,12 +370,12 @@ impl<'a> Transaction<'a> {
 }
 
 /// The first words of a transaction. If they come to nothing, it is over: the next one has the connection as it was.
-fn first_words(link: &mut Link, lines: &[Line<'_>]) -> Sql<Option<Row>> {
-    let begun = link.talk(lines);
+fn first_words(link: &mut Link, lines: &[Line<'_>]) -> Sql<Vec<Vec<Row>>> {
+    let begun = link.answers(lines);
     if begun.is_err() {
         drop(link.run("ROLLBACK"));
     }
-    Ok(begun?.pop())
+    begun
 }
 
 fn nobody_there<T>(link: &mut Link) -> Sql<Option<T>> {
@@ -360,7 +383,9 @@ fn nobody_there<T>(link: &mut Link) -> Sql<Option<T>> {
     Ok(None)
 }
 
-const TURN: &str = "SELECT pg_advisory_xact_lock($1)";
+/// And whether it had to be waited for.
+const TURN: &str =
+    "SELECT pg_advisory_xact_lock($1), clock_timestamp() > statement_timestamp() + interval '100 us'";
 const SHARED_TURN: &str = "SELECT pg_advisory_xact_lock_shared($1)";
 
 /// The number by which a project's changes take turns. Two projects with the same one only wait for each other.

@@ -18,7 +18,7 @@ use tenure_core::lease::{Attempt, Lease, Resource, Standing};
 use tenure_core::section::{Section, SectionMode};
 use tenure_core::store::{
     Claimant, Durability, EventFilter, Eyes, LeaseFilter, NewSection, NewTask, Store, TaskEdit, TaskLookup,
-    Tx, View,
+    Tx, View, Wants,
 };
 use tenure_core::task::{DEFAULT_PRIORITY, Task, TaskStatus};
 use tenure_core::{Clock, ErrorCode, Policy, Result, World};
@@ -289,7 +289,10 @@ impl Fixture {
 
     pub fn claim_on(&self, caller: &Caller, key: &str, terms: &Terms) -> Result<Grant> {
         let id = self.id(key);
-        self.write(|tx| kernel::acquire_task(tx, &self.world(), caller, &id, terms))?.granted()
+        let claimant = Claimant { holder: &caller.holder, wants: Wants::Task(&id) };
+        self.store
+            .claim(claimant, |tx| kernel::acquire_task(tx, &self.world(), caller, &id, terms))?
+            .granted()
     }
 
     pub fn next(&self, caller: &Caller) -> Option<Grant> {
@@ -297,7 +300,7 @@ impl Fixture {
     }
 
     pub fn next_on(&self, caller: &Caller, terms: &Terms) -> Option<Grant> {
-        let claimant = Claimant { holder: &caller.holder, section: None };
+        let claimant = Claimant { holder: &caller.holder, wants: Wants::Next(None) };
         self.store.claim(claimant, |tx| kernel::acquire_next(tx, &self.world(), caller, None, terms)).unwrap()
     }
 

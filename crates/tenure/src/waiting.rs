@@ -13,7 +13,7 @@ use tenure_core::holder::{Caller, Incarnation, Judge, Liveness};
 use tenure_core::id::{SectionId, TaskId};
 use tenure_core::kernel::{self, Grant, Terms, Verdict};
 use tenure_core::lease::{Resource, ResourceKind, Standing};
-use tenure_core::store::{Claimant, Durability, LeaseFilter, Tx};
+use tenure_core::store::{Claimant, LeaseFilter, Tx, Wants};
 use tenure_core::{Error, Timestamp, World};
 
 use crate::app::{App, Open};
@@ -86,8 +86,16 @@ fn stand_in_line(
         if let Some(bell) = &doorbell {
             bell.silence();
         }
-        let outcome = open
-            .write(|tx| try_and_queue(tx, open, caller, want, &terms, &me, doorbell.as_ref(), &mut before));
+        let mut attempt = |tx: &mut dyn Tx| {
+            try_and_queue(tx, open, caller, want, &terms, &me, doorbell.as_ref(), &mut before)
+        };
+        let outcome = match want {
+            Want::Task { id, .. } => {
+                open.store.claim(Claimant { holder: &caller.holder, wants: Wants::Task(id) }, attempt)
+            }
+            // It may end up in line.
+            Want::Next(_) => open.write(&mut attempt),
+        };
         let (locked, ticket, until, watch) = match outcome {
             Ok(Try::Granted(grant)) => {
                 bar.end(app);
@@ -155,19 +163,15 @@ fn still_held(
         return Ok(None);
     }
     let world = open.world();
-    open.store.write(Durability::Process, |tx| {
-        let same = tx.open_lease(resource)?.filter(|found| {
+    let seen = open.store.keep_place(*number, world.policy.ticket_life, resource)?;
+    let same = seen.and_then(|(now, found)| {
+        found.filter(|found| {
             found.fence == lease.fence
                 && found.process == lease.process
-                && found.standing(tx.now(), world.judge) == Standing::Live
-        });
-        match same {
-            Some(lease) if kernel::keep_place(tx, world.policy.ticket_life, *number)? => {
-                Ok(Some(lease.expires_at))
-            }
-            _ => Ok(None),
-        }
-    })
+                && found.standing(now, world.judge) == Standing::Live
+        })
+    });
+    Ok(same.map(|lease| lease.expires_at))
 }
 
 pub(crate) fn try_once(
@@ -180,10 +184,11 @@ pub(crate) fn try_once(
     match want {
         Want::Task { id, .. } => {
             // A refusal is an answer: burying a lapsed lease on the way is kept.
-            open.write(|tx| kernel::acquire_task(tx, &world, caller, id, terms))?.granted()
+            let claimant = Claimant { holder: &caller.holder, wants: Wants::Task(id) };
+            open.store.claim(claimant, |tx| kernel::acquire_task(tx, &world, caller, id, terms))?.granted()
         }
         Want::Next(section) => {
-            let claimant = Claimant { holder: &caller.holder, section: section.as_ref() };
+            let claimant = Claimant { holder: &caller.holder, wants: Wants::Next(section.as_ref()) };
             open.store
                 .claim(claimant, |tx| kernel::acquire_next(tx, &world, caller, section.as_ref(), terms))?
                 .ok_or_else(nothing_ready)

@@ -9,7 +9,8 @@ use std::time::Duration;
 use crate::clock::Timestamp;
 use crate::error::Result;
 use crate::holder::{Holder, Incarnation, Judge, Liveness};
-use crate::id::SectionId;
+use crate::id::{SectionId, TaskId};
+use crate::lease::{Lease, Resource};
 
 mod copying;
 mod feed;
@@ -48,8 +49,9 @@ pub trait Store: Send + fmt::Debug {
         body: &mut dyn FnMut(&mut dyn Tx) -> Result<()>,
     ) -> Result<()>;
 
-    /// A transaction that takes whatever is next ([`crate::kernel::acquire_next`]) and does nothing else. A store may run
-    /// several of them at once, as long as each decides as if it were alone, and look for it before it is asked.
+    /// A transaction that begins by taking a task, so that a store may look for it before it is asked. One that wants whatever
+    /// is next ([`crate::kernel::acquire_next`]) does nothing else, and a store may run several of these at once, as long as
+    /// each decides as if it were alone.
     fn claim_with(
         &self,
         _claimant: Claimant<'_>,
@@ -58,17 +60,41 @@ pub trait Store: Send + fmt::Debug {
         self.write_with(Durability::Power, body)
     }
 
+    /// Is seen in line again ([`crate::kernel::keep_place`]), and looks at what stands before it: the time, and the open lease
+    /// on `resource`. None if the place was lost. Hundreds may do so every few seconds, and none of them decides anything.
+    fn keep_place(
+        &self,
+        ticket: i64,
+        life: Duration,
+        resource: &Resource,
+    ) -> Result<Option<(Timestamp, Option<Lease>)>> {
+        let mut seen = None;
+        self.write_with(Durability::Process, &mut |tx| {
+            let kept = crate::kernel::keep_place(tx, life, ticket)?;
+            seen = if kept { Some((tx.now(), tx.open_lease(resource)?)) } else { None };
+            Ok(())
+        })?;
+        Ok(seen)
+    }
+
     /// What the store itself finds wrong below the rows. With `mend` it puts right what it can.
     fn check(&self, _mend: bool) -> Result<Vec<Defect>> {
         Ok(Vec::new())
     }
 }
 
-/// Who takes what is next, and of which section, if not of any.
+/// Who takes a task, and which.
 #[derive(Debug, Clone, Copy)]
 pub struct Claimant<'a> {
     pub holder: &'a Holder,
-    pub section: Option<&'a SectionId>,
+    pub wants: Wants<'a>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wants<'a> {
+    /// Whatever is next, in this section or in any.
+    Next(Option<&'a SectionId>),
+    Task(&'a TaskId),
 }
 
 /// Something wrong with a store that no rule could have brought about.
@@ -104,7 +130,7 @@ impl dyn Store + '_ {
         answer.ok_or_else(unanswered)
     }
 
-    /// One transaction that only takes what is next.
+    /// One transaction that takes a task. See [`Store::claim_with`].
     pub fn claim<T>(
         &self,
         claimant: Claimant<'_>,

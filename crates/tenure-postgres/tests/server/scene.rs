@@ -6,7 +6,7 @@ use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::holder::{Caller, Holder};
 use tenure_core::id::{RandomIds, TaskId};
 use tenure_core::kernel::{self, Finish, Grant, Terms};
-use tenure_core::store::{Claimant, Durability, LeaseFilter, Store};
+use tenure_core::store::{Claimant, Durability, LeaseFilter, Store, Wants};
 use tenure_core::{Policy, Result, World};
 use tenure_postgres::{Address, OpenOptions, PostgresStore, Surroundings};
 use tenure_testkit::FakeWorld;
@@ -52,7 +52,7 @@ pub(crate) fn claim_next(store: &dyn Store, name: &str) -> Result<Option<Grant>>
     let judge = FakeWorld::default();
     let world = World { judge: &judge, ids: &RandomIds, policy: POLICY };
     let caller = Caller::new(Holder::agent(name));
-    store.claim(Claimant { holder: &caller.holder, section: None }, |tx| {
+    store.claim(Claimant { holder: &caller.holder, wants: Wants::Next(None) }, |tx| {
         kernel::acquire_next(tx, &world, &caller, None, &Terms::new(TTL))
     })
 }

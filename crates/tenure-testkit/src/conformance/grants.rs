@@ -9,7 +9,7 @@ use tenure_core::id::{Ids, RandomIds};
 use tenure_core::kernel::{self, Terms, same_holder};
 use tenure_core::lease::{EndReason, Resource, ResourceKind, Standing};
 use tenure_core::section::SectionMode;
-use tenure_core::store::{Claimant, LeaseFilter, NewLease};
+use tenure_core::store::{Claimant, LeaseFilter, NewLease, Wants};
 use tenure_core::task::TaskStatus;
 use tenure_core::{Clock, Error, ErrorCode, World};
 
@@ -337,7 +337,7 @@ pub(super) fn an_id_that_was_drawn_before_is_drawn_again(fresh: &dyn Fn() -> Fix
         claimed.unwrap().granted().unwrap();
     }
     for key in ["B", "C", "D"] {
-        let claimant = Claimant { holder: &ann.holder, section: None };
+        let claimant = Claimant { holder: &ann.holder, wants: Wants::Next(None) };
         let next =
             f.store.claim(claimant, |tx| kernel::acquire_next(tx, &world, &ann, None, &Terms::new(TTL)));
         assert_eq!(next.unwrap().unwrap().task.key, key);

@@ -127,6 +127,7 @@ pub fn cases() -> Vec<(&'static str, Case)> {
             sections_wait_for_the_sections_they_depend_on,
         }
         waiting {
+            whoever_keeps_its_place_sees_who_is_before_it,
             a_refusal_says_how_many_wait_before_the_caller,
             a_release_rings_the_next_waiter_and_nobody_else,
             every_way_to_free_a_resource_rings_the_next_waiter,

@@ -5,7 +5,7 @@ use tenure_core::id::TaskId;
 use tenure_core::kernel::Terms;
 use tenure_core::lease::Resource;
 use tenure_core::section::SectionMode;
-use tenure_core::store::{Claimant, SectionEdit, TaskEdit, TaskFilter};
+use tenure_core::store::{Claimant, SectionEdit, TaskEdit, TaskFilter, Wants};
 use tenure_core::task::TaskStatus;
 
 use crate::fixture::{Fixture, TICKET_LIFE, TTL, refused};
@@ -281,7 +281,7 @@ pub(super) fn next_takes_what_the_listing_has_first_however_busy_the_project_is(
         for _ in 0..2 {
             let listed = ready_for(&f, Some("bob")).into_iter().next();
             if asks {
-                let claimant = Claimant { holder: &bob.holder, section: None };
+                let claimant = Claimant { holder: &bob.holder, wants: Wants::Next(None) };
                 let found = f
                     .store
                     .claim(claimant, |tx| tx.next_ready(None, &f.world().eyes(tx, Some(&bob.holder))?));

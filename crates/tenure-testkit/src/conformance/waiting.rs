@@ -7,7 +7,7 @@ use tenure_core::kernel::{self, Terms};
 use tenure_core::lease::{EndReason, Resource, ResourceKind};
 use tenure_core::section::SectionMode;
 use tenure_core::task::TaskStatus;
-use tenure_core::{Error, ErrorCode, Timestamp};
+use tenure_core::{Clock, Error, ErrorCode, Timestamp};
 
 use crate::fixture::{Fixture, TICKET_LIFE, TTL, refused, with_ticket};
 
@@ -337,4 +337,29 @@ pub(super) fn a_freed_slot_rings_who_waits_for_it(fresh: &dyn Fn() -> Fixture) {
     assert!(f.take(&f.worker("dan", 4), &slot, &Terms::new(TTL)).is_none(), "it is promised to bob");
     assert!(f.take(&bob, &slot, &with_ticket(&ticket)).is_some());
     assert_eq!(f.read(|view| view.count_tickets()), 0);
+}
+
+pub(super) fn whoever_keeps_its_place_sees_who_is_before_it(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    let line = Resource::task(&f.add_task("A"));
+    let held = f.claim(&f.bare("ann"), "A").unwrap().lease;
+    let (ticket, _) = f.wait_for(&f.worker("bob", 2), &line, "no-bell");
+    let keep = |ticket| f.store.keep_place(ticket, TICKET_LIFE, &line).unwrap();
+    let refreshed = || f.read(|view| view.all_tickets())[0].refreshed_at;
+    for _ in 0..3 {
+        f.clock.advance(TICKET_LIFE / 2);
+        assert_eq!(keep(ticket), Some((f.clock.now(), Some(held.clone()))));
+        assert_eq!(refreshed(), f.clock.now(), "it was seen");
+    }
+    f.write(|tx| {
+        tx.lock(&line)?;
+        tx.end_lease(held.fence, EndReason::Expired)
+    })
+    .unwrap();
+    assert_eq!(keep(ticket), Some((f.clock.now(), None)));
+    let last = refreshed();
+    f.clock.advance(TICKET_LIFE);
+    assert_eq!(keep(ticket), None, "silent for too long");
+    assert_eq!(refreshed(), last);
+    assert_eq!(keep(ticket + 1), None, "nobody has that one");
 }
