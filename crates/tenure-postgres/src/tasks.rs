@@ -136,6 +136,8 @@ impl ReadTasks for Transaction<'_> {
             }
             _ => {}
         }
+        // Only what was found as the next one is locked while others claim.
+        self.alone()?;
         let (me, name) = (bound.me_id.as_str(), id.as_str());
         let taking = self.writer.is_some() && !me.is_empty();
         let sought = self.sought.take().filter(|sought| sought.holder == me && sought.task == name);

@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use tenure_core::holder::{Caller, Holder};
-use tenure_core::id::{Ids, RandomIds};
+use tenure_core::id::{Ids, RandomIds, TaskId};
 use tenure_core::kernel::{self, Terms, same_holder};
 use tenure_core::lease::{EndReason, Resource, ResourceKind, Standing};
 use tenure_core::section::SectionMode;
-use tenure_core::store::{Claimant, LeaseFilter, NewLease, Wants};
+use tenure_core::store::{Claimant, LeaseFilter, NewLease, Tx, Wants};
 use tenure_core::task::TaskStatus;
 use tenure_core::{Clock, Error, ErrorCode, World};
 
@@ -302,7 +302,7 @@ pub(super) fn a_slot_is_held_by_one_and_taken_over_from_the_dead(fresh: &dyn Fn(
 
 pub(super) fn an_unknown_task_cannot_be_claimed(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
-    let id = tenure_core::id::TaskId::new("nobody");
+    let id = TaskId::new("nobody");
     let answer = f.write(|tx| kernel::acquire_task(tx, &f.world(), &f.bare("ann"), &id, &Terms::new(TTL)));
     assert_eq!(refused(answer), ErrorCode::TaskNotFound);
 }
@@ -345,4 +345,21 @@ pub(super) fn an_id_that_was_drawn_before_is_drawn_again(fresh: &dyn Fn() -> Fix
     let all = f.read(|view| view.leases(&LeaseFilter::default()));
     let ids: BTreeSet<_> = all.iter().map(|lease| lease.id.clone()).collect();
     assert_eq!((all.len(), ids.len()), (6, 6), "four tasks, and one in a section, which has a lease too");
+}
+
+pub(super) fn what_a_claim_says_that_it_wants_is_only_a_hint(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    let (a, b) = (f.add_task("A"), f.add_task("B"));
+    let (ann, bob) = (f.bare("ann"), f.bare("bob"));
+    let take = |holder, wants, who: &Caller, id: &TaskId| {
+        let claimant = Claimant { holder, wants };
+        let claim = |tx: &mut dyn Tx| kernel::acquire_task(tx, &f.world(), who, id, &Terms::new(TTL));
+        f.store.claim(claimant, claim).unwrap().granted().unwrap()
+    };
+    let grant = take(&bob.holder, Wants::Task(&b), &ann, &a);
+    assert_eq!((grant.task.key.as_str(), &grant.lease.holder), ("A", &ann.holder));
+    f.release(&ann, "A").unwrap();
+    let grant = take(&ann.holder, Wants::Next(None), &ann, &b);
+    assert_eq!((grant.task.key.as_str(), &grant.lease.holder), ("B", &ann.holder));
+    assert!(f.lease("A").is_none());
 }

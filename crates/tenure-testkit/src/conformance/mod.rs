@@ -37,6 +37,7 @@ pub fn cases() -> Vec<(&'static str, Case)> {
             a_second_holder_is_refused_and_told_who_and_until_when,
             two_open_leases_on_one_resource_are_impossible_in_the_store_itself,
             an_id_that_was_drawn_before_is_drawn_again,
+            what_a_claim_says_that_it_wants_is_only_a_hint,
             fences_rise_with_every_grant_and_are_unique_in_the_store,
             a_lease_blocks_until_the_last_millisecond_and_not_at_its_expiry,
             a_task_left_in_progress_by_an_expired_lease_is_offered_by_next,
