@@ -1,6 +1,7 @@
 //! One connection to one server: socket, encryption, protocol.
 
 use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -29,6 +30,8 @@ pub(crate) type Connection = tokio_postgres::Connection<Wire, NoTlsStream>;
 pub(crate) struct Connected {
     pub(crate) client: Client,
     pub(crate) connection: Connection,
+    /// For whoever only waits until something comes.
+    pub(crate) socket: OwnedFd,
     pub(crate) given_pid: i32,
 }
 
@@ -40,17 +43,23 @@ pub(crate) async fn connect(address: &Address, host: &Host, port: u16) -> Result
 }
 
 async fn open(address: &Address, host: &Host, port: u16) -> Result<Connected, Failure> {
-    let socket: Box<dyn Socket> = match host {
-        Host::Tcp(name) => encrypted(address, name, tcp(name, port).await?).await?,
+    let (stream, socket): (Box<dyn Socket>, OwnedFd) = match host {
+        Host::Tcp(name) => {
+            let stream = tcp(name, port).await?;
+            let socket = stream.as_fd().try_clone_to_owned()?;
+            (encrypted(address, name, stream).await?, socket)
+        }
         #[cfg(unix)]
         Host::Unix(folder) => {
-            Box::new(tokio::net::UnixStream::connect(folder.join(format!(".s.PGSQL.{port}"))).await?)
+            let stream = tokio::net::UnixStream::connect(folder.join(format!(".s.PGSQL.{port}"))).await?;
+            let socket = stream.as_fd().try_clone_to_owned()?;
+            (Box::new(stream), socket)
         }
     };
     let pid = Arc::new(AtomicI32::new(0));
-    let wire = Wire { socket, greeting: Some(Vec::new()), pid: Arc::clone(&pid) };
+    let wire = Wire { socket: stream, greeting: Some(Vec::new()), pid: Arc::clone(&pid) };
     let (client, connection) = address.config.connect_raw(wire, NoTls).await?;
-    Ok(Connected { client, connection, given_pid: pid.load(Ordering::Relaxed) })
+    Ok(Connected { client, connection, socket, given_pid: pid.load(Ordering::Relaxed) })
 }
 
 async fn tcp(name: &str, port: u16) -> io::Result<TcpStream> {

@@ -30,6 +30,7 @@ mod link;
 mod migrate;
 mod passwords;
 mod readiness;
+mod reading;
 mod rows;
 mod runners;
 mod sections;

@@ -1,12 +1,12 @@
 //! A live connection: statements go out, answers come back, on the calling thread.
 //!
-//! Nothing runs in the background, except that the connection of somebody who listens is read by a thread of its own, so
-//! that a ring is heard while everybody sleeps.
+//! Nothing runs in the background, except that a thread waits for rings while nobody talks, if somebody listens.
 
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::fmt;
 use std::future::poll_fn;
+use std::os::fd::OwnedFd;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
@@ -15,14 +15,15 @@ use std::time::Duration;
 use tenure_core::Timestamp;
 use tokio::runtime::Runtime;
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{AsyncMessage, Client, Row, Statement};
+use tokio_postgres::{Client, Row, Statement};
 use uuid::Uuid;
 
 use crate::address::Address;
-use crate::connect::{self, Connected, Connection};
+use crate::connect::{self, Connected};
 use crate::doorbell::Bell;
 use crate::error::Failure;
 use crate::readiness::Facts;
+use crate::reading::{Ear, Reading, Talk};
 
 /// A client that was stopped in the middle of a transaction keeps others waiting no longer than this.
 const PAUSE: Duration = Duration::from_secs(5);
@@ -65,8 +66,8 @@ struct Known {
 pub(crate) struct Link {
     runtime: Arc<Runtime>,
     client: Client,
-    /// None while a thread has it.
-    connection: Option<Connection>,
+    reading: Arc<Reading>,
+    socket: OwnedFd,
     known: HashMap<String, Known>,
     limit: Duration,
     /// Behind a pooler that gives every transaction another server process.
@@ -121,12 +122,13 @@ impl Link {
             }
             other => (other?, false),
         };
-        let Connected { client, connection, given_pid } = found;
+        let Connected { client, connection, socket, given_pid } = found;
         let local: Vec<String> = settings.iter().map(|(n, v)| format!("SET LOCAL {n} = {v};")).collect();
         let mut link = Self {
             runtime: Arc::clone(runtime),
             client,
-            connection: Some(connection),
+            reading: Reading::of(connection),
+            socket,
             known: HashMap::new(),
             limit: patience.saturating_add(PAUSE),
             pooled: refused_options,
@@ -186,7 +188,7 @@ impl Link {
                 Line::Ask(sql, values) => self.known(sql, values)?,
             });
         }
-        let Self { client, connection, runtime, limit, .. } = self;
+        let Self { client, reading, runtime, limit, .. } = self;
         let client = &*client;
         let said = lines.iter().zip(&known).map(|(line, known)| -> Answer<'_> {
             match line {
@@ -198,7 +200,7 @@ impl Link {
         });
         let said = in_order(said.collect());
         let mut answers = Vec::new();
-        for outcome in drive(runtime, connection, *limit, async { Ok(said.await) })? {
+        for outcome in drive(runtime, reading, *limit, async { Ok(said.await) })? {
             answers.extend(outcome?);
         }
         Ok(answers)
@@ -215,7 +217,7 @@ impl Link {
         if self.pooled {
             return Ok(None);
         }
-        let Self { client, connection, runtime, limit, known, .. } = self;
+        let Self { client, reading, runtime, limit, known, .. } = self;
         let found = match known.get_mut(sql) {
             Some(found) => found,
             None => known.entry(sql.to_owned()).or_default(),
@@ -224,37 +226,31 @@ impl Link {
         // The 2nd, 16th, 128th time, and so on.
         if found.uses.is_power_of_two() && found.uses.trailing_zeros() % 3 == 1 {
             let types: Vec<Type> = values.iter().map(|value| value.kind()).collect();
-            let statement = drive(runtime, connection, *limit, client.prepare_typed(sql, &types))?;
+            let statement = drive(runtime, reading, *limit, client.prepare_typed(sql, &types))?;
             found.statement = Some(statement);
         }
         Ok(found.statement.clone())
     }
 
-    /// From now on a thread reads this connection, and rings `bell` for what comes on `channel` and for its end.
+    /// While this lives, only answers are read from the connection, by who waits for them.
+    pub(crate) fn talk_alone(&self) -> Talk {
+        self.reading.talk()
+    }
+
+    /// From now on `bell` is rung for what comes on `channel`, and for the end of the connection.
     pub(crate) fn listen(&mut self, channel: &str, bell: Bell) -> Sql<()> {
         self.run(&format!("LISTEN \"{channel}\""))?;
-        let Some(mut connection) = self.connection.take() else { return Ok(()) };
-        let runtime = Arc::clone(&self.runtime);
-        let channel = channel.to_owned();
-        let read = move || {
-            runtime.block_on(poll_fn(|cx| {
-                loop {
-                    match connection.poll_message(cx) {
-                        Poll::Ready(Some(Ok(AsyncMessage::Notification(note)))) => {
-                            if note.channel() == channel {
-                                bell.ring();
-                            }
-                        }
-                        Poll::Ready(Some(Ok(_))) => {}
-                        Poll::Ready(Some(Err(_)) | None) => return Poll::Ready(()),
-                        Poll::Pending => return Poll::Pending,
-                    }
-                }
-            }));
-            bell.ring();
-        };
-        std::thread::Builder::new().name("postgres".into()).spawn(read)?;
+        let ear = Ear { channel: channel.to_owned(), bell };
+        self.reading.listen(ear, self.socket.try_clone()?, Arc::clone(&self.runtime))?;
         Ok(())
+    }
+}
+
+impl Drop for Link {
+    /// Whoever listens is told that nothing more will come.
+    fn drop(&mut self) {
+        self.reading.end();
+        let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
     }
 }
 
@@ -289,25 +285,19 @@ async fn ask(
 /// Runs a future and the connection behind it until the future is done.
 fn drive<T>(
     runtime: &Runtime,
-    connection: &mut Option<Connection>,
+    reading: &Reading,
     limit: Duration,
     future: impl Future<Output = Result<T, tokio_postgres::Error>>,
 ) -> Sql<T> {
-    let work = async move {
+    let mut state = reading.lock();
+    let work = async {
         let mut future = pin!(future);
         poll_fn(|cx| {
             let first = future.as_mut().poll(cx);
             if first.is_ready() {
                 return first;
             }
-            // Notices and the like are nobody's business here; the end of the connection reaches the future by itself.
-            while let Some(open) = connection {
-                match open.poll_message(cx) {
-                    Poll::Ready(Some(Ok(_))) => {}
-                    Poll::Ready(Some(Err(_)) | None) => *connection = None,
-                    Poll::Pending => break,
-                }
-            }
+            state.read(cx);
             future.as_mut().poll(cx)
         })
         .await

@@ -168,7 +168,9 @@ impl PostgresStore {
                 none.insert(link)
             }
         };
+        let talk = link.talk_alone();
         let outcome = work(link);
+        drop(talk);
         if outcome.as_ref().is_err_and(|failure| failure.remedy() == Remedy::Reconnect) {
             *place = None;
         }
