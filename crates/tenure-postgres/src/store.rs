@@ -288,7 +288,6 @@ fn uncertain(error: &Error) -> Error {
 
 impl PostgresStore {
     fn writer(&self, durability: Durability) -> Writer {
-        self.request.set(self.request.get() + 1);
         Writer { client: self.client, durability, request: self.request.get(), again: None, shares: false }
     }
 
@@ -316,6 +315,7 @@ impl PostgresStore {
         durability: Durability,
         body: &mut dyn FnMut(&mut Transaction<'_>) -> Result<()>,
     ) -> Result<()> {
+        self.request.set(self.request.get() + 1);
         let writer = self.writer(durability);
         let outcome = self.with_link(|link| self.write_once(link, writer, None, &mut None, body));
         outcome.unwrap_or_else(|failure| Err(failure.told(&self.address)))
@@ -328,6 +328,7 @@ impl PostgresStore {
         mut shares: bool,
         body: &mut dyn FnMut(&mut dyn Tx) -> Result<()>,
     ) -> Result<()> {
+        self.request.set(self.request.get() + 1);
         let first = self.writer(durability);
         let mut turns = Turns::new(self.options.patience);
         // Once a commit was sent, it may have happened although nobody said so.

@@ -150,12 +150,12 @@ impl<'a> Transaction<'a> {
         let turn: [&dyn Value; 1] = [&turn_of(project)];
         let mut lines = vec![Line::Run(&begin), Line::Ask(TURN, &turn), Line::Ask(&sql, &values)];
         let assumed = link.assumed.get();
-        let (seek, line) = (sought_query(assumed, true), line_query());
         let (me, id) = named.unwrap_or_default();
-        let (task_values, line_values): ([&dyn Value; 3], [&dyn Value; 3]) =
+        let (seeking, lining): ([&dyn Value; 3], [&dyn Value; 3]) =
             ([&project, &me, &id], [&project, &"task", &id]);
-        if named.is_some() {
-            lines.extend([Line::Ask(&seek, &task_values), Line::Ask(&line, &line_values)]);
+        let ahead = named.map(|_| (sought_query(assumed, true), line_query()));
+        if let Some((seek, line)) = &ahead {
+            lines.extend([Line::Ask(seek, &seeking), Line::Ask(line, &lining)]);
         }
         let mut answers = first_words(link, &lines)?.into_iter();
         let turn = answers.next().and_then(|mut rows| rows.pop());
@@ -164,7 +164,7 @@ impl<'a> Transaction<'a> {
         tx.next_task = row.try_get(1 + Facts::COLUMNS)?;
         tx.counted = tx.next_task;
         tx.made = row.try_get(2 + Facts::COLUMNS)?;
-        tx.waited = turn.is_some_and(|turn| turn.get(1));
+        tx.waited = turn.map_or(Ok(false), |turn| turn.try_get(1))?;
         tx.writer = Some(writer);
         let found = tx.facts.get();
         if let (Some((me, id)), Some(task), Some(line)) = (named, answers.next(), answers.next()) {

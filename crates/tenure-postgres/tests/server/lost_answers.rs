@@ -1,5 +1,8 @@
 //! A connection that breaks in the middle of a commit: the change is made once, and the answer is the one it had.
 
+use postgres::{Client, NoTls};
+use tenure_core::event::{EventKind, NewEvent};
+use tenure_core::store::{Durability, Store};
 use tenure_testkit::postgres::Cluster;
 use tenure_testkit::proxy::{Cut, Proxy};
 
@@ -56,4 +59,26 @@ fn whoever_cannot_ask_again_is_told_that_nobody_knows() {
     });
     let error = begun.unwrap_err().to_string();
     assert!(error.contains("whether it was made is not known"), "{error}");
+}
+
+#[test]
+fn notes_of_long_ago_are_forgotten() {
+    let cluster = Cluster::shared();
+    let (_, project) = create(&cluster.url());
+    let mut client = Client::connect(&cluster.url(), NoTls).unwrap();
+    let old = format!("INSERT INTO tenure.requests VALUES ('{project}', '{project}', 1, 0)");
+    client.batch_execute(&old).unwrap();
+    let left = format!("SELECT count(*) FROM tenure.requests WHERE project = '{project}' AND at = 0");
+    // One in sixteen tidies up, with its first change.
+    for _ in 0..400 {
+        let store = open(&cluster.url(), &project);
+        let store: &dyn Store = &store;
+        store.read(|view| view.count_tasks()).unwrap();
+        let event = || NewEvent::new(EventKind::AgentJoined, "a");
+        store.write(Durability::Process, |tx| tx.append(event())).unwrap();
+        if client.query_one(&left, &[]).unwrap().get::<_, i64>(0) == 0 {
+            return;
+        }
+    }
+    panic!("nobody has tidied up");
 }
