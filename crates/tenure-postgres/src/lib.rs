@@ -15,6 +15,7 @@
 //! ```
 
 mod address;
+mod begin;
 mod clock;
 mod commit;
 mod connect;
@@ -36,6 +37,7 @@ mod runners;
 mod sections;
 mod sessions;
 mod store;
+mod task_changes;
 mod task_query;
 mod tasks;
 mod tls;

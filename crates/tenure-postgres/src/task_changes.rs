@@ -1,0 +1,135 @@
+//! Every change of a task's row and of its dependencies.
+
+use tenure_core::Result;
+use tenure_core::event::NewEvent;
+use tenure_core::id::{SectionId, TaskId};
+use tenure_core::store::{NewTask, TaskEdit, WriteFeed, WriteTasks};
+use tenure_core::task::TaskStatus;
+
+use crate::rows::to_json;
+use crate::tasks::section_column;
+use crate::transaction::Transaction;
+
+impl WriteTasks for Transaction<'_> {
+    /// It is this transaction's turn, so nobody else edits anything in the project.
+    fn lock_graph(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    fn take_task_number(&mut self) -> Result<i64> {
+        self.next_task += 1;
+        Ok(self.next_task - 1)
+    }
+
+    fn insert_task(&mut self, task: &NewTask, event: NewEvent<'_>) -> Result<()> {
+        self.change(
+            "INSERT INTO tenure.tasks (project, id, key, title, description, status, section_id, source_file, priority,
+                                       position, labels, created_at, updated_at)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $12)",
+            &[
+                &task.id.as_str(),
+                &task.key,
+                &task.title,
+                &task.description,
+                &task.status.as_str(),
+                &section_column(task.section.as_ref()),
+                &task.source_file,
+                &task.priority,
+                &task.position,
+                &to_json(&task.labels)?,
+                &self.now.as_millis(),
+            ],
+        )?;
+        self.append(event)
+    }
+
+    fn edit_task(&mut self, id: &TaskId, edit: &TaskEdit, event: Option<NewEvent<'_>>) -> Result<()> {
+        self.keep(
+            "tasks",
+            "UPDATE tenure.tasks SET updated_at = $3, title = coalesce($4, title),
+               description = coalesce($5, description), section_id = coalesce($6, section_id),
+               source_file = CASE WHEN $7 = 1 THEN $8 ELSE source_file END, priority = coalesce($9, priority),
+               position = coalesce($10, position), labels = coalesce($11, labels),
+               attempts = coalesce($12, attempts), rejections = coalesce($13, rejections)
+             WHERE project = $1 AND id = $2",
+            &[
+                &id.as_str(),
+                &self.now.as_millis(),
+                &edit.title,
+                &edit.description,
+                &edit.section.as_ref().map(|section| section_column(section.as_ref())),
+                &i64::from(edit.source_file.is_some()),
+                &edit.source_file.clone().flatten(),
+                &edit.priority,
+                &edit.position,
+                &edit.labels.as_ref().map(to_json).transpose()?,
+                &edit.attempts.map(i64::from),
+                &edit.rejections.map(i64::from),
+            ],
+        )?;
+        match event {
+            Some(event) => self.append(event),
+            None => Ok(()),
+        }
+    }
+
+    fn set_status(&mut self, id: &TaskId, to: TaskStatus, event: NewEvent<'_>) -> Result<()> {
+        // It was read in this turn, so it is there.
+        self.changed.set(true);
+        let was_finished = event.from.is_some_and(TaskStatus::is_finished);
+        if was_finished != to.is_finished() {
+            let by: i64 = if to.is_finished() { -1 } else { 1 };
+            self.keep(
+                "tasks",
+                "UPDATE tenure.tasks SET open_deps = open_deps + $3 WHERE project = $1
+                 AND id IN (SELECT task_id FROM tenure.task_deps WHERE project = $1 AND depends_on = $2)",
+                &[&id.as_str(), &by],
+            )?;
+        }
+        self.keep_shared(
+            "tasks",
+            "UPDATE tenure.tasks SET status = $3, updated_at = $4 WHERE project = $1 AND id = $2",
+            &[&id.as_str(), &to.as_str(), &self.now.as_millis()],
+        );
+        self.append(event)
+    }
+
+    fn delete_task(&mut self, id: &TaskId, event: NewEvent<'_>) -> Result<()> {
+        for sql in [
+            "DELETE FROM tenure.task_deps WHERE project = $1 AND task_id = $2",
+            "DELETE FROM tenure.task_deps WHERE project = $1 AND depends_on = $2",
+            "DELETE FROM tenure.tasks WHERE project = $1 AND id = $2",
+        ] {
+            self.change(sql, &[&id.as_str()])?;
+        }
+        self.append(event)
+    }
+
+    fn add_dependency(&mut self, task: &TaskId, on: &TaskId) -> Result<bool> {
+        let changed = self.change(
+            "INSERT INTO tenure.task_deps (project, task_id, depends_on) SELECT $1, $2, $3 WHERE $2 <> $3
+             ON CONFLICT DO NOTHING RETURNING 1",
+            &[&task.as_str(), &on.as_str()],
+        )?;
+        Ok(!changed.is_empty())
+    }
+
+    fn remove_dependency(&mut self, task: &TaskId, on: &TaskId) -> Result<bool> {
+        let changed = self.change(
+            "DELETE FROM tenure.task_deps WHERE project = $1 AND task_id = $2 AND depends_on = $3 RETURNING 1",
+            &[&task.as_str(), &on.as_str()],
+        )?;
+        Ok(!changed.is_empty())
+    }
+
+    fn spread_positions(&mut self, section: Option<&SectionId>) -> Result<()> {
+        self.change(
+            "UPDATE tenure.tasks SET position = fresh.place * 1048576
+             FROM (SELECT id, row_number() OVER (ORDER BY position, id) AS place
+                   FROM tenure.tasks WHERE project = $1 AND section_id = $2) AS fresh
+             WHERE tasks.project = $1 AND tasks.id = fresh.id",
+            &[&section_column(section)],
+        )
+        .map(drop)
+    }
+}
