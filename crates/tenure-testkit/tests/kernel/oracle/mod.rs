@@ -30,7 +30,7 @@ fn the_kernel_on_sqlite_does_what_the_naive_model_does() {
 
 #[test]
 fn the_kernel_on_postgresql_does_what_the_naive_model_does() {
-    compare(Fixture::postgres(), 5_000, Duration::from_secs(15));
+    compare(Fixture::postgres(), 500, Duration::from_secs(15));
 }
 
 #[expect(clippy::panic, reason = "a test stops where it fails")]
