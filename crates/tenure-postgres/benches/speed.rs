@@ -8,8 +8,10 @@
     reason = "a measurement prints, and stops where it fails"
 )]
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Barrier, mpsc};
+
 use std::time::{Duration, Instant};
 
 use postgres::{Client, NoTls};
@@ -334,28 +336,34 @@ fn idle_waiters(cluster: &Cluster, count: usize) -> f64 {
         begin.wait();
         // By then everybody has said everything a few times.
         std::thread::sleep(Duration::from_secs(16));
-        let (before, begun) = (server_time(cluster), Instant::now());
+        let (before, begun) = (server_times(cluster), Instant::now());
         std::thread::sleep(Duration::from_secs(20));
-        let used = server_time(cluster).saturating_sub(before);
+        // What came or went meanwhile, as the server's own tidying does, is no waiter's.
+        let used: u64 = server_times(cluster)
+            .iter()
+            .filter_map(|(pid, after)| Some(after.saturating_sub(*before.get(pid)?)))
+            .sum();
+        let used = Duration::from_nanos(used);
         let share = used.as_secs_f64() / begun.elapsed().as_secs_f64();
         over.store(true, Ordering::Relaxed);
         share
     })
 }
 
-/// What all processes of the server have used so far.
-fn server_time(cluster: &Cluster) -> Duration {
+/// What each process of the server has used so far, in nanoseconds.
+fn server_times(cluster: &Cluster) -> HashMap<u32, u64> {
     let first = cluster.postmaster();
-    let mut nanos = 0_u64;
+    let mut times = HashMap::new();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
         let Ok(stat) = std::fs::read_to_string(entry.path().join("stat")) else { continue };
         let Some((_, rest)) = stat.rsplit_once(')') else { continue };
         let parent: u32 = rest.split_whitespace().nth(1).and_then(|text| text.parse().ok()).unwrap_or(0);
-        let itself = entry.file_name().to_string_lossy().parse::<u32>().is_ok_and(|pid| pid == first);
-        if parent == first || itself {
+        let Ok(pid) = entry.file_name().to_string_lossy().parse::<u32>() else { continue };
+        if parent == first || pid == first {
             let used = std::fs::read_to_string(entry.path().join("schedstat")).unwrap_or_default();
-            nanos += used.split_whitespace().next().and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
+            let nanos = used.split_whitespace().next().and_then(|text| text.parse().ok()).unwrap_or(0);
+            times.insert(pid, nanos);
         }
     }
-    Duration::from_nanos(nanos)
+    times
 }
