@@ -10,7 +10,7 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 use crate::address::Address;
-use crate::error::Failure;
+use crate::error::{Failure, Remedy};
 use crate::leases::line_query;
 use crate::link::{Line, Link, NOW, Sql, Value};
 use crate::readiness::{Facts, Wanted};
@@ -72,7 +72,7 @@ impl<'a> Transaction<'a> {
         );
         let turn: [&dyn Value; 1] = [&turn_of(project)];
         let mut lines = vec![Line::Run(&begin), Line::Ask(TURN, &turn), Line::Ask(&sql, &values)];
-        let assumed = link.assumed.get();
+        let assumed = link.assumed;
         let (me, id) = named.unwrap_or_default();
         let (seeking, lining): ([&dyn Value; 3], [&dyn Value; 3]) =
             ([&project, &me, &id], [&project, &"task", &id]);
@@ -91,7 +91,7 @@ impl<'a> Transaction<'a> {
         tx.writer = Some(writer);
         let found = tx.facts.get();
         if let (Some((me, id)), Some(task), Some(line)) = (named, answers.next(), answers.next()) {
-            tx.link.get_mut().assumed.set(found);
+            tx.link.get_mut().assumed = found;
             if assumed.knows(found) {
                 tx.sought = RefCell::new(Some(Sought::new(me, id, task, line)));
             }
@@ -110,7 +110,7 @@ impl<'a> Transaction<'a> {
         section: Option<&SectionId>,
     ) -> Sql<Self> {
         let begin = format!("BEGIN ISOLATION LEVEL READ COMMITTED; {}", link.settings());
-        let assumed = link.assumed.get();
+        let assumed = link.assumed;
         let only = section.map(SectionId::as_str);
         let sql = guess_query(only.is_some(), assumed);
         let mut values: Vec<&dyn Value> = vec![&project, &holder.id];
@@ -123,7 +123,7 @@ impl<'a> Transaction<'a> {
         let row = row.ok_or_else(|| Failure::Unreadable("no row where one must be".to_owned()))?;
         let mut tx = Self::begun(link, address, project, &row, GUESSED, clock)?;
         let found = tx.facts.get();
-        tx.link.get_mut().assumed.set(found);
+        tx.link.get_mut().assumed = found;
         tx.writer = Some(writer);
         if assumed.covers(found) {
             tx.guess = RefCell::new(Some(Guess::new(row, holder, section)));
@@ -173,7 +173,7 @@ impl<'a> Transaction<'a> {
 /// The first words of a transaction. If they come to nothing, it is over: the next one has the connection as it was.
 fn first_words(link: &mut Link, lines: &[Line<'_>]) -> Sql<Vec<Vec<Row>>> {
     let begun = link.answers(lines);
-    if begun.is_err() {
+    if begun.as_ref().is_err_and(|failure| failure.remedy() != Remedy::Reconnect) {
         drop(link.run("ROLLBACK"));
     }
     begun

@@ -28,13 +28,14 @@ impl Transaction<'_> {
     }
 
     /// Where several take turns, or somebody is waiting to be rung, a turn ends without waiting for the disk: else the changes
-    /// of a project would wait for it one by one, rather than together. Nobody is told of a change before the disk has it, and whoever has seen it earlier
-    /// and builds on it is flushed after it. So is the answer of who changed nothing: it may rest on what others did.
-    fn last_words(&mut self, writer: Writer, changed: bool, rings: bool) -> String {
+    /// of a project would wait for it one by one, rather than together. Nobody is told of a change before the disk has it,
+    /// and whoever has seen it earlier and builds on it is flushed after it. So is the answer of who may have written
+    /// nothing: it may rest on what others did, and a commit of nothing waits for nothing.
+    fn last_words(&mut self, writer: Writer, written: bool, rings: bool) -> String {
         let link = self.link.get_mut();
         match writer.durability {
             Durability::Process => "SET LOCAL synchronous_commit = off; COMMIT".to_owned(),
-            Durability::Power if !changed => format!("COMMIT; {}", flush(link)),
+            Durability::Power if !written => format!("COMMIT; {}", flush(link)),
             Durability::Power if self.waited || rings => {
                 format!("SET LOCAL synchronous_commit = off; COMMIT; {}", flush(link))
             }
@@ -52,7 +53,7 @@ impl Transaction<'_> {
         let granted = self.granted.take().map(|lease| Trace::Grant(lease.fence.number()));
         let mut changes = self.kept.take();
         // Who only looked, or was seen to be there, may do so again if the answer is lost.
-        let noted = self.changed.get() || !self.events.borrow().is_empty();
+        let noted = self.changed.get();
         changes.extend(told(self.now, &self.events.take()));
         if self.next_task != self.counted {
             changes.push(Change::new("projects", COUNT, &[&self.next_task]));
@@ -83,7 +84,7 @@ impl Transaction<'_> {
         let values: Vec<Vec<&dyn Value>> = statements.iter().map(Together::values).collect();
         let mut lines: Vec<Line<'_>> =
             said.iter().zip(&values).map(|(sql, values)| Line::Ask(sql, values)).collect();
-        let last = self.last_words(writer, !lines.is_empty(), !rings.is_empty());
+        let last = self.last_words(writer, noted, !rings.is_empty());
         lines.push(Line::Run(&last));
         *sent = Some(trace);
         let outcome = self.link.into_inner().talk(&lines);

@@ -203,6 +203,7 @@ impl WriteFeed for Transaction<'_> {
 
     /// Kept back until the commit.
     fn append(&mut self, event: NewEvent<'_>) -> Result<()> {
+        self.changed.set(true);
         let detail = if event.detail.is_null() { None } else { Some(to_json(&event.detail)?) };
         self.events.get_mut().push(Told {
             kind: event.kind.as_str(),

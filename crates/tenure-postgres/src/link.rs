@@ -2,7 +2,6 @@
 //!
 //! Nothing runs in the background, except that a thread waits for rings while nobody talks, if somebody listens.
 
-use std::cell::Cell;
 use std::collections::HashMap;
 use std::fmt;
 use std::future::poll_fn;
@@ -76,7 +75,7 @@ pub(crate) struct Link {
     /// The server would not wait for the disk unless it is told to.
     lazy: bool,
     /// What the last claim found out about the project.
-    pub(crate) assumed: Cell<Facts>,
+    pub(crate) assumed: Facts,
     /// The server's time when it began.
     pub(crate) begun_at: Timestamp,
 }
@@ -134,7 +133,7 @@ impl Link {
             pooled: refused_options,
             settings: local.concat(),
             lazy: false,
-            assumed: Cell::new(Facts::QUIET),
+            assumed: Facts::QUIET,
             begun_at: Timestamp::from_millis(0),
         };
         let sql = format!(

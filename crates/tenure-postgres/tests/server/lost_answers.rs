@@ -2,7 +2,7 @@
 
 use postgres::{Client, NoTls};
 use tenure_core::event::{EventKind, NewEvent};
-use tenure_core::store::{Durability, Store};
+use tenure_core::store::{Durability, EventFilter, Store};
 use tenure_testkit::postgres::Cluster;
 use tenure_testkit::proxy::{Cut, Proxy};
 
@@ -81,4 +81,26 @@ fn notes_of_long_ago_are_forgotten() {
         }
     }
     panic!("nobody has tidied up");
+}
+
+#[test]
+fn an_event_is_told_once_although_it_was_written_before_the_end() {
+    let cluster = Cluster::shared();
+    let (direct, project) = create(&cluster.url());
+    let proxy = Proxy::to(cluster.port());
+    let store = open(&cluster.tcp_url("tenure", proxy.port()), &project);
+    proxy.cut(Cut::After, 2);
+    let all = EventFilter { limit: 100, ..EventFilter::default() };
+    for _ in 0..10 {
+        let store: &dyn Store = &store;
+        // To read the feed, what was told so far has to be there.
+        let told = store.write(Durability::Power, |tx| {
+            tx.append(NewEvent::new(EventKind::AgentJoined, "a"))?;
+            tx.events(&all)
+        });
+        assert!(!told.unwrap().is_empty());
+    }
+    assert!(proxy.cuts() >= 3, "only {} commits were cut", proxy.cuts());
+    let direct: &dyn Store = &direct;
+    assert_eq!(direct.read(|view| view.events(&all)).unwrap().len(), 10);
 }

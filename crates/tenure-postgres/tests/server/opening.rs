@@ -1,11 +1,13 @@
 //! Opening a database for the first time, and one from another tenure.
 
+use postgres::{Client, NoTls};
 use tenure_core::ErrorCode;
+use tenure_core::store::Store;
 use tenure_postgres::{OpenOptions, PostgresStore};
 use tenure_testkit::fixture::fresh_project;
 use tenure_testkit::postgres::Cluster;
 
-use crate::scene::address;
+use crate::scene::{add_tasks, address, create};
 
 #[test]
 fn forty_first_opens_at_once_all_succeed() {
@@ -63,4 +65,19 @@ fn a_database_that_cannot_hold_every_text_is_refused() {
     let error =
         PostgresStore::create(address(&url), &fresh_project(), "p", OpenOptions::default()).unwrap_err();
     assert!(error.to_string().contains("LATIN1"), "{error}");
+}
+
+#[test]
+fn what_is_counted_wrong_is_found_and_mended() {
+    let cluster = Cluster::shared();
+    let (store, project) = create(&cluster.url());
+    add_tasks(&store, 3);
+    assert_eq!(store.check(false).unwrap(), []);
+    let mut client = Client::connect(&cluster.url(), NoTls).unwrap();
+    let spoil = format!("UPDATE tenure.tasks SET open_deps = 2 WHERE project = '{project}' AND key = 'K1'");
+    client.batch_execute(&spoil).unwrap();
+    let found = store.check(false).unwrap();
+    assert!(found.len() == 1 && found[0].mendable && found[0].what.contains("K1"), "{found:?}");
+    assert_eq!(store.check(true).unwrap(), found, "it says what it has mended");
+    assert_eq!(store.check(false).unwrap(), []);
 }
