@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::id::Fence;
-use crate::lease::{Lease, Resource, ResourceKind, Standing};
+use crate::lease::{Lease, LeaseState, Resource, ResourceKind};
 use crate::task::TaskStatus;
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -96,7 +96,7 @@ pub struct Lost {
     pub task: TaskName,
     /// The lease that the caller meant, if it ever had one.
     pub meant: Option<Lease>,
-    pub standing: Option<Standing>,
+    pub state: Option<LeaseState>,
     /// Who has it now.
     pub current: Option<Lease>,
     pub shown: Option<Fence>,
@@ -261,13 +261,13 @@ fn runner_message(lease: &Lease) -> String {
 
 fn lost_message(lost: &Lost) -> String {
     let key = &lost.task.key;
-    match (&lost.current, lost.standing) {
+    match (&lost.current, lost.state) {
         (Some(current), _) => format!("you no longer hold {key}: {} has it now", current.holder),
-        (None, Some(Standing::Over(reason))) => {
+        (None, Some(LeaseState::Ended(reason))) => {
             format!("you no longer hold {key}: the lease was {}", reason.as_str().replace('_', " "))
         }
-        (None, Some(Standing::Expired)) => format!("you no longer hold {key}: the lease has expired"),
-        (None, Some(Standing::Dead)) => {
+        (None, Some(LeaseState::Expired)) => format!("you no longer hold {key}: the lease has expired"),
+        (None, Some(LeaseState::HolderDead)) => {
             format!("you no longer hold {key}: the process behind the lease has died")
         }
         (None, _) => format!("you no longer hold {key}"),

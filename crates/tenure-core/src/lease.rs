@@ -126,26 +126,26 @@ pub struct Lease {
 
 /// How a lease stands at a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum LeaseState {
     /// Blocks everybody else.
     Live,
     /// Its time is up, and nothing but time has ended it.
     Expired,
     /// Its recorded process is proven dead.
-    Dead,
+    HolderDead,
     /// Given up, finished or taken away.
-    Over(EndReason),
+    Ended(EndReason),
 }
 
 impl Lease {
-    pub fn standing(&self, now: Timestamp, judge: &dyn Judge) -> Standing {
+    pub fn state(&self, now: Timestamp, judge: &dyn Judge) -> LeaseState {
         match self.ended {
-            Some((_, EndReason::Expired)) => Standing::Expired,
-            Some((_, EndReason::HolderDied)) => Standing::Dead,
-            Some((_, reason)) => Standing::Over(reason),
-            None if self.liveness(judge) == Some(Liveness::Dead) => Standing::Dead,
-            None if self.expires_at <= now => Standing::Expired,
-            None => Standing::Live,
+            Some((_, EndReason::Expired)) => LeaseState::Expired,
+            Some((_, EndReason::HolderDied)) => LeaseState::HolderDead,
+            Some((_, reason)) => LeaseState::Ended(reason),
+            None if self.liveness(judge) == Some(Liveness::Dead) => LeaseState::HolderDead,
+            None if self.expires_at <= now => LeaseState::Expired,
+            None => LeaseState::Live,
         }
     }
 

@@ -19,6 +19,7 @@
 
 pub mod clock;
 pub mod config;
+pub mod context;
 pub mod duration;
 pub mod error;
 pub mod event;
@@ -37,9 +38,8 @@ pub mod store;
 pub mod task;
 pub mod text;
 pub mod wire;
-pub mod world;
 mod yaml;
 
 pub use clock::{Clock, SystemClock, Timestamp};
+pub use context::{Context, Policy};
 pub use error::{Error, ErrorCode, Result};
-pub use world::{Policy, World};

@@ -7,7 +7,7 @@ use crate::error::{Error, Locked, Lost, TaskName};
 use crate::event::Event;
 use crate::holder::{Judge, Liveness};
 use crate::job::{Item, ItemState, Job, JobStatus};
-use crate::lease::{Attempt, Lease, Standing};
+use crate::lease::{Attempt, Lease, LeaseState};
 use crate::section::Section;
 use crate::session::{DoneTask, Session};
 use crate::store::{Agent, Message};
@@ -66,7 +66,7 @@ pub fn lease(lease: &Lease, now: Timestamp, judge: &dyn Judge) -> Value {
         "heartbeatAt": lease.heartbeat_at,
         "expiresAt": lease.expires_at,
         "ttlMs": millis(lease.ttl),
-        "expired": lease.expires_at <= now || matches!(lease.standing(now, judge), Standing::Expired),
+        "expired": lease.expires_at <= now || matches!(lease.state(now, judge), LeaseState::Expired),
         "alive": alive(lease, judge),
     });
     if let (Some((at, reason)), Some(fields)) = (lease.ended, object.as_object_mut()) {

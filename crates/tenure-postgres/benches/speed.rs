@@ -20,8 +20,8 @@ use tenure_core::holder::{Caller, Holder, Incarnation, ThisMachine};
 use tenure_core::id::{RandomIds, TaskId};
 use tenure_core::kernel::{self, Finish, Grant, Terms, Verdict};
 use tenure_core::lease::Resource;
-use tenure_core::store::{Claimant, Durability, Store, TaskLookup, Wants};
-use tenure_core::{Policy, World};
+use tenure_core::store::{ClaimHint, ClaimTarget, Durability, Store, TaskLookup};
+use tenure_core::{Context, Policy};
 use tenure_postgres::{Address, OpenOptions, PostgresStore, Surroundings};
 use tenure_testkit::fixture::{fresh_project, new_task};
 use tenure_testkit::postgres::Cluster;
@@ -83,8 +83,8 @@ fn connect(cluster: &Cluster) -> Client {
     Client::connect(&cluster.url(), NoTls).unwrap()
 }
 
-fn world() -> World<'static> {
-    World { judge: &ThisMachine, ids: &RandomIds, policy: POLICY }
+fn context() -> Context<'static> {
+    Context { judge: &ThisMachine, ids: &RandomIds, policy: POLICY }
 }
 
 /// Runs `work` in as many threads as there are clients until the time is over: how often it succeeded, per second, and
@@ -183,8 +183,8 @@ fn our_claims(cluster: &Cluster, time: Duration) -> (f64, f64) {
 
 fn next(store: &dyn Store, name: &str) -> Option<Grant> {
     let caller = Caller::new(Holder::agent(name));
-    let claimant = Claimant { holder: &caller.holder, wants: Wants::Next(None) };
-    store.claim(claimant, |tx| kernel::acquire_next(tx, &world(), &caller, None, &Terms::new(TTL))).unwrap()
+    let hint = ClaimHint { holder: &caller.holder, wants: ClaimTarget::Next(None) };
+    store.claim(hint, |tx| kernel::acquire_next(tx, &context(), &caller, None, &Terms::new(TTL))).unwrap()
 }
 
 /// Tasks in bulk, as an import of many would leave them.
@@ -236,12 +236,12 @@ fn hand_offs(cluster: &Cluster) -> (Duration, Duration) {
     let line = Resource::task(&id);
     let acquire = |store: &dyn Store, who: &Caller, ticket: Option<(i64, Resource)>| {
         let terms = Terms { ticket, ..Terms::new(TTL) };
-        let claimant = Claimant { holder: &who.holder, wants: Wants::Task(&id) };
-        store.claim(claimant, |tx| kernel::acquire_task(tx, &world(), who, &id, &terms)).unwrap()
+        let hint = ClaimHint { holder: &who.holder, wants: ClaimTarget::Task(&id) };
+        store.claim(hint, |tx| kernel::acquire_task(tx, &context(), who, &id, &terms)).unwrap()
     };
     let release = |store: &dyn Store, who: &Caller| {
         let word = Finish::Release(None);
-        store.write(Durability::Power, |tx| kernel::finish(tx, &world(), who, &name, word, false)).unwrap();
+        store.write(Durability::Power, |tx| kernel::finish(tx, &context(), who, &name, word, false)).unwrap();
     };
     let (mut commits, mut hand_offs) = (Vec::new(), Vec::new());
     let ((begin, begun), (granted, was_granted)) = (mpsc::channel::<()>(), mpsc::channel::<Instant>());
@@ -255,9 +255,9 @@ fn hand_offs(cluster: &Cluster) -> (Duration, Duration) {
             while begun.recv().is_ok() {
                 bell.silence();
                 let number = waiting.write(Durability::Process, |tx| {
-                    let eyes = world().eyes(tx, None)?;
+                    let viewer = context().viewer(tx, None)?;
                     let me = Incarnation::current();
-                    kernel::join_line(tx, &eyes, line, &bob, &me, Some(&bell.address()), None)
+                    kernel::enqueue(tx, &viewer, line, &bob, &me, Some(&bell.address()), None)
                 });
                 stand.send(()).unwrap();
                 let mut fds = [rustix::event::PollFd::new(&bell, rustix::event::PollFlags::IN)];
@@ -320,15 +320,15 @@ fn idle_waiters(cluster: &Cluster, count: usize) -> f64 {
                 let me = Incarnation::current();
                 let number = store
                     .write(Durability::Process, |tx| {
-                        let eyes = world().eyes(tx, None)?;
-                        kernel::join_line(tx, &eyes, &line, &who, &me, Some(&bell.address()), None)
+                        let viewer = context().viewer(tx, None)?;
+                        kernel::enqueue(tx, &viewer, &line, &who, &me, Some(&bell.address()), None)
                     })
                     .unwrap();
                 begin.wait();
                 // Not all at once.
                 std::thread::sleep(Duration::from_millis(u64::try_from(n).unwrap() * 25));
                 while !over.load(Ordering::Relaxed) {
-                    assert!(store.keep_place(number, POLICY.ticket_life, &line).unwrap().is_some());
+                    assert!(store.refresh_ticket(number, POLICY.ticket_life, &line).unwrap().is_some());
                     std::thread::sleep(Duration::from_secs(5));
                 }
             });

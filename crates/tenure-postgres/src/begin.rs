@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 
 use tenure_core::holder::Holder;
 use tenure_core::id::SectionId;
-use tenure_core::store::{Claimant, Durability, Wants};
+use tenure_core::store::{ClaimHint, ClaimTarget, Durability};
 use tenure_core::{Clock, Timestamp};
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -41,7 +41,7 @@ impl<'a> Transaction<'a> {
         project: Uuid,
         writer: Writer,
         clock: Option<&dyn Clock>,
-        claimant: Option<Claimant<'_>>,
+        hint: Option<ClaimHint<'_>>,
     ) -> Sql<Option<Self>> {
         let begin = format!("BEGIN ISOLATION LEVEL READ COMMITTED; {}", link.settings());
         let mut values: Vec<&dyn Value> = vec![&project];
@@ -56,8 +56,10 @@ impl<'a> Transaction<'a> {
                 "EXISTS (SELECT 1 FROM tenure.leases WHERE project = $1 AND fence = $2)"
             }
         };
-        let named = match claimant {
-            Some(Claimant { holder, wants: Wants::Task(id) }) => Some((holder.id.as_str(), id.as_str())),
+        let named = match hint {
+            Some(ClaimHint { holder, wants: ClaimTarget::Task(id) }) => {
+                Some((holder.id.as_str(), id.as_str()))
+            }
             _ => None,
         };
         // A heartbeat decides nothing; there may be hundreds of them.

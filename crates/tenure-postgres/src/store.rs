@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tenure_core::lease::{Lease, Resource};
-use tenure_core::store::{Claimant, Defect, Durability, Store, Tx, View, Wants};
+use tenure_core::store::{ClaimHint, ClaimTarget, Defect, Durability, Store, Tx, View};
 use tenure_core::{Clock, Error, Result, Timestamp};
 use tokio::runtime::{Builder, Runtime};
 use uuid::Uuid;
@@ -245,17 +245,13 @@ impl Store for PostgresStore {
         self.write_until_known(durability, None, false, body)
     }
 
-    fn claim_with(
-        &self,
-        claimant: Claimant<'_>,
-        body: &mut dyn FnMut(&mut dyn Tx) -> Result<()>,
-    ) -> Result<()> {
-        let sharing = matches!(claimant.wants, Wants::Next(_));
-        self.write_until_known(Durability::Power, Some(claimant), sharing, body)
+    fn claim_with(&self, hint: ClaimHint<'_>, body: &mut dyn FnMut(&mut dyn Tx) -> Result<()>) -> Result<()> {
+        let sharing = matches!(hint.wants, ClaimTarget::Next(_));
+        self.write_until_known(Durability::Power, Some(hint), sharing, body)
     }
 
     /// In one statement, and whoever's turn it is: a place that is kept was not lost before, so nobody sees a difference.
-    fn keep_place(
+    fn refresh_ticket(
         &self,
         ticket: i64,
         life: Duration,
@@ -324,7 +320,7 @@ impl PostgresStore {
     fn write_until_known(
         &self,
         durability: Durability,
-        claimant: Option<Claimant<'_>>,
+        hint: Option<ClaimHint<'_>>,
         mut shares: bool,
         body: &mut dyn FnMut(&mut dyn Tx) -> Result<()>,
     ) -> Result<()> {
@@ -336,7 +332,7 @@ impl PostgresStore {
         loop {
             let writer = Writer { again: sent, shares, ..first };
             let attempt =
-                self.with_link(|link| self.write_once(link, writer, claimant, &mut sent, &mut |tx| body(tx)));
+                self.with_link(|link| self.write_once(link, writer, hint, &mut sent, &mut |tx| body(tx)));
             let failure = match attempt {
                 Ok(outcome) => return outcome,
                 Err(failure) => failure,
@@ -354,16 +350,16 @@ impl PostgresStore {
         &self,
         link: &mut Link,
         writer: Writer,
-        claimant: Option<Claimant<'_>>,
+        hint: Option<ClaimHint<'_>>,
         sent: &mut Option<Trace>,
         body: &mut dyn FnMut(&mut Transaction<'_>) -> Result<()>,
     ) -> Sql<Result<()>> {
         let clock = self.options.clock.as_deref();
-        let mut tx = match claimant {
-            Some(Claimant { holder, wants: Wants::Next(section) }) if writer.shares => {
+        let mut tx = match hint {
+            Some(ClaimHint { holder, wants: ClaimTarget::Next(section) }) if writer.shares => {
                 Transaction::claiming(link, &self.address, self.project, writer, clock, holder, section)?
             }
-            _ => Transaction::writing(link, &self.address, self.project, writer, clock, claimant)?
+            _ => Transaction::writing(link, &self.address, self.project, writer, clock, hint)?
                 .ok_or_else(|| Failure::Refused(unknown_project()))?,
         };
         self.clock.set(tx.now);

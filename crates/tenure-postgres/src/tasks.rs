@@ -4,7 +4,7 @@ use tenure_core::Result;
 use tenure_core::error::TaskName;
 use tenure_core::holder::Holder;
 use tenure_core::id::{SectionId, TaskId};
-use tenure_core::store::{Eyes, ReadTasks, TaskFilter, TaskLookup};
+use tenure_core::store::{ReadTasks, TaskFilter, TaskLookup, Viewer};
 use tenure_core::task::{Task, TaskStatus};
 use tokio_postgres::Row;
 
@@ -43,8 +43,8 @@ impl Guess {
     }
 
     /// Is it what is asked for now? The row of a task, or one without.
-    fn fits(&self, section: Option<&SectionId>, eyes: &Eyes) -> bool {
-        eyes.me.as_ref().is_some_and(|me| me.id == self.holder)
+    fn fits(&self, section: Option<&SectionId>, viewer: &Viewer) -> bool {
+        viewer.me.as_ref().is_some_and(|me| me.id == self.holder)
             && section.map(SectionId::as_str) == self.section.as_deref()
     }
 }
@@ -85,9 +85,9 @@ impl Bound {
 }
 
 impl Transaction<'_> {
-    fn facts(&self, eyes: &Eyes) -> Facts {
+    fn facts(&self, viewer: &Viewer) -> Facts {
         let facts = self.facts.get();
-        Facts { lapsed: facts.lapsed || !eyes.dead.is_empty(), ..facts }
+        Facts { lapsed: facts.lapsed || !viewer.dead.is_empty(), ..facts }
     }
 
     /// A fence and when the agent was seen, from column `at` on.
@@ -99,13 +99,13 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    fn bind(&self, eyes: &Eyes) -> Result<Bound> {
+    fn bind(&self, viewer: &Viewer) -> Result<Bound> {
         let (me_kind, me_id) =
-            eyes.me.as_ref().map_or(("", String::new()), |me| (me.kind.as_str(), me.id.clone()));
+            viewer.me.as_ref().map_or(("", String::new()), |me| (me.kind.as_str(), me.id.clone()));
         Ok(Bound {
             now: self.now.as_millis(),
-            dead: eyes.dead.iter().map(to_json).collect::<Result<_>>()?,
-            fresh: self.now.as_millis().saturating_sub(millis(eyes.ticket_life)),
+            dead: viewer.dead.iter().map(to_json).collect::<Result<_>>()?,
+            fresh: self.now.as_millis().saturating_sub(millis(viewer.ticket_life)),
             me_kind,
             me_id,
         })
@@ -118,17 +118,17 @@ pub(crate) fn section_column(section: Option<&SectionId>) -> &str {
 }
 
 impl ReadTasks for Transaction<'_> {
-    fn task(&self, id: &TaskId, eyes: &Eyes) -> Result<Option<Task>> {
-        let bound = self.bind(eyes)?;
+    fn task(&self, id: &TaskId, viewer: &Viewer) -> Result<Option<Task>> {
+        let bound = self.bind(viewer)?;
         let mut values = bound.values();
         let name = id.as_str();
         values.push(&name);
-        let row = self.row(&task_query(ONE_TASK, "AND t.id = $7", self.facts(eyes)), &values)?;
+        let row = self.row(&task_query(ONE_TASK, "AND t.id = $7", self.facts(viewer)), &values)?;
         row.map(|row| read_task(&row)).transpose()
     }
 
-    fn unjudged_task(&self, id: &TaskId, eyes: &Eyes) -> Result<Option<Task>> {
-        let bound = self.bind(eyes)?;
+    fn task_row(&self, id: &TaskId, viewer: &Viewer) -> Result<Option<Task>> {
+        let bound = self.bind(viewer)?;
         match self.found.take() {
             Some(found) if found.task.id == *id && found.seen_by == bound => {
                 return Ok(Some(Task { ready: false, ..found.task }));
@@ -143,7 +143,7 @@ impl ReadTasks for Transaction<'_> {
         let (rows, line) = match sought {
             Some(sought) => (sought.found, Some(sought.line)),
             None => {
-                let task = sought_query(self.facts(eyes), taking);
+                let task = sought_query(self.facts(viewer), taking);
                 let values: [&dyn Value; 2] = [&me, &name];
                 if taking && self.facts.get().lines {
                     let (rows, line) = self.two((&task, &values), (&line_query(), &[&"task", &name]))?;
@@ -180,8 +180,8 @@ impl ReadTasks for Transaction<'_> {
         all(self.rows(&sql, &[&value, &limit])?, read_name)
     }
 
-    fn list_tasks(&self, filter: &TaskFilter, eyes: &Eyes) -> Result<(Vec<Task>, u64)> {
-        let bound = self.bind(eyes)?;
+    fn list_tasks(&self, filter: &TaskFilter, viewer: &Viewer) -> Result<(Vec<Task>, u64)> {
+        let bound = self.bind(viewer)?;
         let mut values = bound.values();
         let statuses: Option<Vec<&str>> =
             filter.statuses.as_ref().map(|all| all.iter().map(|status| status.as_str()).collect());
@@ -220,7 +220,7 @@ impl ReadTasks for Transaction<'_> {
                 values.len() + 1
             ));
         }
-        let facts = self.facts(eyes);
+        let facts = self.facts(viewer);
         if filter.ready {
             terms.push(format!(" AND ({})", ready(facts)));
         }
@@ -242,19 +242,19 @@ impl ReadTasks for Transaction<'_> {
         Ok((all(self.rows(&listing, &values)?, read_task)?, total))
     }
 
-    fn next_ready(&self, section: Option<&SectionId>, eyes: &Eyes) -> Result<Option<TaskId>> {
-        let bound = self.bind(eyes)?;
+    fn next_ready(&self, section: Option<&SectionId>, viewer: &Viewer) -> Result<Option<TaskId>> {
+        let bound = self.bind(viewer)?;
         let mut values = bound.values();
         let only = section.map(SectionId::as_str);
         if only.is_some() {
             values.push(&only);
         }
-        let facts = self.facts(eyes);
+        let facts = self.facts(viewer);
         if facts.lapsed {
             self.alone()?;
         }
         let taking = self.writer.is_some();
-        let guess = self.guess.take().filter(|guess| guess.fits(section, eyes));
+        let guess = self.guess.take().filter(|guess| guess.fits(section, viewer));
         let (row, extra) = match guess {
             Some(guess) => (get::<Option<&str>>(&guess.row, 0)?.is_some().then_some(guess.row), GUESSED - 2),
             None => {

@@ -15,7 +15,7 @@ use tenure_core::id::Fence;
 use tenure_core::kernel::{self, Beat};
 use tenure_core::lease::EndReason;
 use tenure_core::store::{Durability, Store, View};
-use tenure_core::{Error, Result, World};
+use tenure_core::{Context, Error, Result};
 
 use crate::database::DatabaseFile;
 use crate::wait::until_any;
@@ -82,7 +82,7 @@ pub enum Renewal {
 /// Who renews what.
 #[derive(Debug, Clone, Copy)]
 pub struct Tenant<'a> {
-    pub world: World<'a>,
+    pub ctx: Context<'a>,
     pub task: &'a TaskName,
     pub caller: &'a Caller,
     pub fence: Fence,
@@ -159,8 +159,8 @@ impl Tenant<'_> {
     /// Renews the lease, also one of its own that has expired if nothing was granted since.
     pub fn renew(&self, store: &dyn Store, section_ttl: Option<Duration>) -> Renewal {
         let beat = Beat { revive: true, section_ttl, ..Beat::default() };
-        let renewed = store
-            .write(Durability::Process, |tx| kernel::renew(tx, &self.world, self.caller, self.task, beat));
+        let renewed =
+            store.write(Durability::Process, |tx| kernel::renew(tx, &self.ctx, self.caller, self.task, beat));
         match renewed {
             Ok(_) => Renewal::Held,
             Err(error @ (Error::LeaseLost(_) | Error::NotHolder(_) | Error::TaskNotFound { .. })) => {

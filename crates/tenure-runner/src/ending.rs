@@ -9,7 +9,7 @@ use tenure_core::id::AttemptId;
 use tenure_core::kernel::{self, Outcome};
 use tenure_core::lease::{Attempt, AttemptState, EndReason, Resource};
 use tenure_core::store::{Durability, Store, View};
-use tenure_core::{Error, Result, World};
+use tenure_core::{Context, Error, Result};
 use tenure_lock::Host;
 
 use crate::processes::{self, Bond, Manner, Survivor};
@@ -55,9 +55,9 @@ enum Whereabouts {
     Elsewhere,
 }
 
-pub fn finish_ending(store: &dyn Store, world: &World<'_>, scope: Scope<'_>, actor: &str) -> Result<Cleared> {
+pub fn finish_ending(store: &dyn Store, ctx: &Context<'_>, scope: Scope<'_>, actor: &str) -> Result<Cleared> {
     let mut cleared = Cleared::default();
-    for (attempt, place) in store.read(|view| due(view, world, scope))? {
+    for (attempt, place) in store.read(|view| due(view, ctx, scope))? {
         if place == Whereabouts::Here {
             let bond = Bond { mark: attempt.id.as_str(), group: None };
             let left = processes::end(bond, Manner::AtOnce).map_err(|e| {
@@ -83,14 +83,14 @@ pub fn finish_ending(store: &dyn Store, world: &World<'_>, scope: Scope<'_>, act
 /// something there is what is left of them.
 pub(crate) fn is_in_the_way(
     view: &dyn View,
-    world: &World<'_>,
+    ctx: &Context<'_>,
     resource: &Resource,
     around_us: &[AttemptId],
 ) -> Result<bool> {
-    Ok(due(view, world, Scope::Of(resource))?.iter().any(|(attempt, _)| !around_us.contains(&attempt.id)))
+    Ok(due(view, ctx, Scope::Of(resource))?.iter().any(|(attempt, _)| !around_us.contains(&attempt.id)))
 }
 
-fn due(view: &dyn View, world: &World<'_>, scope: Scope<'_>) -> Result<Vec<(Attempt, Whereabouts)>> {
+fn due(view: &dyn View, ctx: &Context<'_>, scope: Scope<'_>) -> Result<Vec<(Attempt, Whereabouts)>> {
     let attempts = match scope {
         Scope::Of(resource) => view.attempts(resource)?,
         Scope::Abandoned => view.open_attempts()?,
@@ -102,7 +102,7 @@ fn due(view: &dyn View, world: &World<'_>, scope: Scope<'_>) -> Result<Vec<(Atte
     let here = Host::here();
     let mut due = Vec::new();
     for attempt in ending {
-        let dead = world.judge.liveness(&attempt.owner) == Liveness::Dead;
+        let dead = ctx.judge.liveness(&attempt.owner) == Liveness::Dead;
         let place = whereabouts(&attempt.owner, &here, dead);
         let wanted = match scope {
             Scope::Of(_) => dead || is_beyond_revival(view, &attempt)?,

@@ -112,16 +112,16 @@ fn say(
         kernel::end_attempt(tx, attempt, &outcome, &caller.holder.id)?;
     }
     if has_spoken(tx, s.lease.fence)? {
-        let eyes = s.world.eyes(tx, Some(&caller.holder))?;
+        let viewer = s.ctx.viewer(tx, Some(&caller.holder))?;
         if let Some(id) = s.lease.resource.task_id()
-            && let Some(task) = tx.task(&id, &eyes)?
+            && let Some(task) = tx.task(&id, &viewer)?
         {
             note_end(tx, s, &task)?;
             return Ok(Said::Itself(Box::new(task)));
         }
     }
     let finished = if broken {
-        kernel::break_off(tx, &s.world, caller, s.task, &reason)
+        kernel::abort_attempt(tx, &s.ctx, caller, s.task, &reason)
     } else {
         let reason = last_words.map_or(reason.clone(), |words| format!("{reason}: {words}"));
         let finish = match word {
@@ -130,7 +130,7 @@ fn say(
             Word::Exited(_) | Word::Overdue(_) => Finish::Fail(&reason),
             _ => Finish::Release(Some(&reason)),
         };
-        kernel::finish(tx, &s.world, caller, s.task, finish, s.keep_section)
+        kernel::finish(tx, &s.ctx, caller, s.task, finish, s.keep_section)
     };
     match finished {
         Ok(finished) => {

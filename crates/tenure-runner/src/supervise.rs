@@ -18,7 +18,7 @@ use tenure_core::kernel::{self, Beat};
 use tenure_core::lease::{Attempt, Lease};
 use tenure_core::store::{Durability, Store, Tx};
 use tenure_core::task::Task;
-use tenure_core::{Error, Result, World};
+use tenure_core::{Context, Error, Result};
 
 use crate::beat::{Loss, OpenStore, Pulse, Tenant, rhythm};
 use crate::database::DatabaseFile;
@@ -40,7 +40,7 @@ pub struct Supervision<'a> {
     pub store: &'a dyn Store,
     /// For the heartbeat, which has a handle of its own.
     pub open: OpenStore<'a>,
-    pub world: World<'a>,
+    pub ctx: Context<'a>,
     pub task: &'a TaskName,
     pub lease: &'a Lease,
     /// This process, which the lease records.
@@ -153,7 +153,7 @@ pub fn supervise(s: &Supervision<'_>, command: &mut Command) -> Result<Supervise
     let (stop, stopped) = UnixStream::pair().map_err(|e| broken(&e))?;
     let (news, tell) = UnixStream::pair().map_err(|e| broken(&e))?;
     let pulse = Pulse {
-        tenant: Tenant { world: s.world, task: s.task, caller: &caller, fence: s.lease.fence },
+        tenant: Tenant { ctx: s.ctx, task: s.task, caller: &caller, fence: s.lease.fence },
         open: s.open,
         every: rhythm(s.interval, s.lease.ttl),
         ttl: s.lease.ttl,
@@ -182,11 +182,11 @@ fn begin(s: &Supervision<'_>, caller: &Caller) -> Result<Attempt> {
     for _ in 0..100 {
         let begun = s.store.write(Durability::Power, |tx| {
             let beat = Beat { revive: true, ..Beat::default() };
-            let lease = kernel::renew(tx, &s.world, caller, s.task, beat)?;
-            if ending::is_in_the_way(tx, &s.world, &lease.resource, &around_us)? {
+            let lease = kernel::renew(tx, &s.ctx, caller, s.task, beat)?;
+            if ending::is_in_the_way(tx, &s.ctx, &lease.resource, &around_us)? {
                 return Ok(None);
             }
-            let attempt = kernel::begin_attempt(tx, &s.world, &lease, s.me, s.log_path.clone())?;
+            let attempt = kernel::begin_attempt(tx, &s.ctx, &lease, s.me, s.log_path.clone())?;
             if let Some(steps) = s.steps {
                 steps.begun(tx, &attempt)?;
             }
@@ -196,7 +196,7 @@ fn begin(s: &Supervision<'_>, caller: &Caller) -> Result<Attempt> {
             return Ok(attempt);
         }
         let scope = Scope::Of(&s.lease.resource);
-        let cleared = ending::finish_ending(s.store, &s.world, scope, &caller.holder.id)?.or_survivors()?;
+        let cleared = ending::finish_ending(s.store, &s.ctx, scope, &caller.holder.id)?.or_survivors()?;
         around_us = cleared.around_us;
     }
     Err(Error::General("earlier attempts at this task do not stop ending".to_owned()))

@@ -29,7 +29,7 @@ fn an_attempt_of_an_earlier_boot_is_ended_without_looking_for_processes() {
         f.cleanup();
         assert_eq!(state(&f, &attempt), AttemptState::Ending);
         let scope = if scope_of_resource { Scope::Of(&attempt.resource) } else { Scope::Abandoned };
-        let cleared = finish_ending(f.store.as_ref(), &f.world(), scope, TESTER).unwrap();
+        let cleared = finish_ending(f.store.as_ref(), &f.context(), scope, TESTER).unwrap();
         assert_eq!(cleared.ended.len(), 1);
         assert_eq!(state(&f, &attempt), AttemptState::Ended);
     }
@@ -43,7 +43,7 @@ fn an_attempt_of_another_machine_is_left_to_it_and_does_not_block_here() {
     f.claim(&f.bare("bob"), "A").unwrap();
     assert_eq!(state(&f, &attempt), AttemptState::Ending);
     let scope = Scope::Of(&attempt.resource);
-    let cleared = finish_ending(f.store.as_ref(), &f.world(), scope, TESTER).unwrap();
+    let cleared = finish_ending(f.store.as_ref(), &f.context(), scope, TESTER).unwrap();
     assert!(cleared.ended.is_empty() && cleared.survivors.is_empty());
     assert_eq!(state(&f, &attempt), AttemptState::Ending);
 }
@@ -55,7 +55,7 @@ fn finishing_twice_is_as_good_as_once() {
     f.world.reboot();
     f.cleanup();
     for ended in [1, 0] {
-        let cleared = finish_ending(f.store.as_ref(), &f.world(), Scope::Abandoned, TESTER).unwrap();
+        let cleared = finish_ending(f.store.as_ref(), &f.context(), Scope::Abandoned, TESTER).unwrap();
         assert_eq!(cleared.ended.len(), ended);
     }
     assert_eq!(state(&f, &attempt), AttemptState::Ended);

@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use tenure_core::World;
+use tenure_core::Context;
 use tenure_core::error::TaskName;
 use tenure_core::holder::Caller;
 use tenure_core::id::Fence;
@@ -27,7 +27,7 @@ const RETRY: Duration = Duration::from_secs(1);
 /// What the keeper's thread works with.
 #[derive(Clone, Copy)]
 pub struct Care<'a> {
-    pub world: World<'a>,
+    pub ctx: Context<'a>,
     pub open: OpenStore<'a>,
     /// `runners.heartbeatInterval`.
     pub interval: Duration,
@@ -197,7 +197,7 @@ fn renew(store: &mut Option<Box<dyn Store>>, care: &Care<'_>, holding: &Holding)
     let lease = &holding.lease;
     let mut caller = Caller::new(lease.holder.clone()).with_fence(Some(lease.fence));
     caller.process.clone_from(&lease.process);
-    let tenant = Tenant { world: care.world, task: &holding.task, caller: &caller, fence: lease.fence };
+    let tenant = Tenant { ctx: care.ctx, task: &holding.task, caller: &caller, fence: lease.fence };
     tenant.renew(store.as_ref(), None)
 }
 

@@ -2,7 +2,7 @@
 
 use rusqlite::{OptionalExtension, ToSql};
 use tenure_core::id::{SectionId, TaskId};
-use tenure_core::store::Eyes;
+use tenure_core::store::Viewer;
 
 use crate::connection::Transaction;
 use crate::rows::{Sql, millis, to_json};
@@ -88,21 +88,21 @@ impl Bound {
 }
 
 impl Transaction<'_> {
-    pub(crate) fn bind(&self, eyes: &Eyes) -> Sql<Bound> {
-        let dead = eyes.dead.iter().map(to_json).collect::<Sql<Vec<_>>>()?;
+    pub(crate) fn bind(&self, viewer: &Viewer) -> Sql<Bound> {
+        let dead = viewer.dead.iter().map(to_json).collect::<Sql<Vec<_>>>()?;
         let (me_kind, me_id) =
-            eyes.me.as_ref().map_or(("", String::new()), |me| (me.kind.as_str(), me.id.clone()));
+            viewer.me.as_ref().map_or(("", String::new()), |me| (me.kind.as_str(), me.id.clone()));
         Ok(Bound {
             now: self.now.as_millis(),
             dead: to_json(&dead)?,
-            fresh: self.now.as_millis().saturating_sub(millis(eyes.ticket_life)),
+            fresh: self.now.as_millis().saturating_sub(millis(viewer.ticket_life)),
             me_kind,
             me_id,
         })
     }
 
-    pub(crate) fn first_ready(&self, section: Option<&SectionId>, eyes: &Eyes) -> Sql<Option<TaskId>> {
-        let b = self.bind(eyes)?;
+    pub(crate) fn first_ready(&self, section: Option<&SectionId>, viewer: &Viewer) -> Sql<Option<TaskId>> {
+        let b = self.bind(viewer)?;
         let only = if section.is_some() { "AND s.id = :section" } else { "" };
         let order = "ORDER BY s.priority, s.position, s.id, t.priority, t.position, t.id LIMIT 1";
         let columns =

@@ -6,7 +6,7 @@ use rusqlite::{Row, ToSql, params};
 use tenure_core::Result;
 use tenure_core::error::TaskName;
 use tenure_core::id::{SectionId, TaskId};
-use tenure_core::store::{Eyes, ReadTasks, TaskFilter, TaskLookup};
+use tenure_core::store::{ReadTasks, TaskFilter, TaskLookup, Viewer};
 use tenure_core::task::{SectionRef, Task, TaskStatus};
 
 use crate::connection::Transaction;
@@ -75,15 +75,15 @@ pub(crate) fn name_at(row: &Row<'_>, at: usize) -> Sql<TaskName> {
 
 impl Transaction<'_> {
     /// `eyes` are for who asks whether it is ready.
-    fn one_task(&self, id: &TaskId, eyes: Option<&Eyes>) -> Sql<Option<Task>> {
+    fn one_task(&self, id: &TaskId, viewer: Option<&Viewer>) -> Sql<Option<Task>> {
         // The planner must start from the one task, so the join order of the listing is turned round here.
-        let ready = if eyes.is_some() { ready_but_for_section() } else { "0".to_owned() };
+        let ready = if viewer.is_some() { ready_but_for_section() } else { "0".to_owned() };
         let sql = task_query(&ready, "WHERE t.id = :id").replace(
             "FROM sections s CROSS JOIN tasks t ON t.section_id = s.id",
             "FROM tasks t CROSS JOIN sections s ON s.id = t.section_id",
         );
         let mut values =
-            eyes.map(|eyes| self.bind(eyes)).transpose()?.map_or_else(Vec::new, Bound::into_values);
+            viewer.map(|viewer| self.bind(viewer)).transpose()?.map_or_else(Vec::new, Bound::into_values);
         values.push((":id", Box::new(id.as_str().to_owned())));
         let mut statement = self.conn.prepare_cached(&sql)?;
         bind_known(&mut statement, &values)?;
@@ -150,9 +150,9 @@ impl Transaction<'_> {
         rows.next()?.map_or(Ok(false), |row| row.get(0))
     }
 
-    fn page(&self, filter: &TaskFilter, eyes: &Eyes) -> Sql<(Vec<Task>, u64)> {
+    fn page(&self, filter: &TaskFilter, viewer: &Viewer) -> Sql<(Vec<Task>, u64)> {
         let mut terms = Vec::new();
-        let mut values = self.bind(eyes)?.into_values();
+        let mut values = self.bind(viewer)?.into_values();
         if let Some(statuses) = &filter.statuses {
             let list = statuses.iter().map(|s| format!("'{s}'")).collect::<Vec<_>>().join(", ");
             terms.push(format!("t.status IN ({list})"));
@@ -272,11 +272,11 @@ pub(crate) fn section_column(section: Option<&SectionId>) -> &str {
 }
 
 impl ReadTasks for Transaction<'_> {
-    fn task(&self, id: &TaskId, eyes: &Eyes) -> Result<Option<Task>> {
-        self.one_task(id, Some(eyes)).map_err(|e| sql_error(&e))
+    fn task(&self, id: &TaskId, viewer: &Viewer) -> Result<Option<Task>> {
+        self.one_task(id, Some(viewer)).map_err(|e| sql_error(&e))
     }
 
-    fn unjudged_task(&self, id: &TaskId, _: &Eyes) -> Result<Option<Task>> {
+    fn task_row(&self, id: &TaskId, _: &Viewer) -> Result<Option<Task>> {
         self.one_task(id, None).map_err(|e| sql_error(&e))
     }
 
@@ -284,12 +284,12 @@ impl ReadTasks for Transaction<'_> {
         self.named(lookup, limit).map_err(|e| sql_error(&e))
     }
 
-    fn list_tasks(&self, filter: &TaskFilter, eyes: &Eyes) -> Result<(Vec<Task>, u64)> {
-        self.page(filter, eyes).map_err(|e| sql_error(&e))
+    fn list_tasks(&self, filter: &TaskFilter, viewer: &Viewer) -> Result<(Vec<Task>, u64)> {
+        self.page(filter, viewer).map_err(|e| sql_error(&e))
     }
 
-    fn next_ready(&self, section: Option<&SectionId>, eyes: &Eyes) -> Result<Option<TaskId>> {
-        self.first_ready(section, eyes).map_err(|e| sql_error(&e))
+    fn next_ready(&self, section: Option<&SectionId>, viewer: &Viewer) -> Result<Option<TaskId>> {
+        self.first_ready(section, viewer).map_err(|e| sql_error(&e))
     }
 
     fn count_tasks(&self) -> Result<Vec<(TaskStatus, u64)>> {

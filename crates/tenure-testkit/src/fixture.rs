@@ -13,15 +13,15 @@ use tenure_core::error::TaskName;
 use tenure_core::event::{Event, EventKind, NewEvent};
 use tenure_core::holder::{Caller, Holder};
 use tenure_core::id::{Ids, SectionId, TaskId};
-use tenure_core::kernel::{self, Beat, Finish, Finished, Forced, Grant, Terms};
-use tenure_core::lease::{Attempt, Lease, Resource, Standing};
+use tenure_core::kernel::{self, Beat, Evicted, Finish, Finished, Grant, Terms};
+use tenure_core::lease::{Attempt, Lease, LeaseState, Resource};
 use tenure_core::section::{Section, SectionMode};
 use tenure_core::store::{
-    Claimant, Durability, EventFilter, Eyes, LeaseFilter, NewSection, NewTask, Store, TaskEdit, TaskLookup,
-    Tx, View, Wants,
+    ClaimHint, ClaimTarget, Durability, EventFilter, LeaseFilter, NewSection, NewTask, Store, TaskEdit,
+    TaskLookup, Tx, View, Viewer,
 };
 use tenure_core::task::{DEFAULT_PRIORITY, Task, TaskStatus};
-use tenure_core::{Clock, ErrorCode, Policy, Result, World};
+use tenure_core::{Clock, Context, ErrorCode, Policy, Result};
 use tenure_postgres::{Address, Doorbell, PostgresStore, Surroundings};
 use tenure_sqlite::{OpenOptions, SqliteStore};
 
@@ -111,8 +111,8 @@ impl Fixture {
         Self { store, clock, world, ids, policy, bells, folder }
     }
 
-    pub fn world(&self) -> World<'_> {
-        World { judge: &self.world, ids: &self.ids, policy: self.policy }
+    pub fn context(&self) -> Context<'_> {
+        Context { judge: &self.world, ids: &self.ids, policy: self.policy }
     }
 
     /// Renewals and the like need not survive a power cut, and neither does a test.
@@ -124,8 +124,8 @@ impl Fixture {
         self.store.read(body).unwrap()
     }
 
-    pub fn eyes(&self, view: &dyn View, me: Option<&Caller>) -> Eyes {
-        self.world().eyes(view, me.map(|caller| &caller.holder)).unwrap()
+    pub fn viewer(&self, view: &dyn View, me: Option<&Caller>) -> Viewer {
+        self.context().viewer(view, me.map(|caller| &caller.holder)).unwrap()
     }
 
     /// Somebody without a process: only time ends what it holds.
@@ -253,7 +253,7 @@ impl Fixture {
 
     pub fn task(&self, key: &str) -> Task {
         let id = self.id(key);
-        self.read(|view| view.task(&id, &self.eyes(view, None))).unwrap()
+        self.read(|view| view.task(&id, &self.viewer(view, None))).unwrap()
     }
 
     pub fn status(&self, key: &str) -> TaskStatus {
@@ -289,10 +289,8 @@ impl Fixture {
 
     pub fn claim_on(&self, caller: &Caller, key: &str, terms: &Terms) -> Result<Grant> {
         let id = self.id(key);
-        let claimant = Claimant { holder: &caller.holder, wants: Wants::Task(&id) };
-        self.store
-            .claim(claimant, |tx| kernel::acquire_task(tx, &self.world(), caller, &id, terms))?
-            .granted()
+        let hint = ClaimHint { holder: &caller.holder, wants: ClaimTarget::Task(&id) };
+        self.store.claim(hint, |tx| kernel::acquire_task(tx, &self.context(), caller, &id, terms))?.granted()
     }
 
     pub fn next(&self, caller: &Caller) -> Option<Grant> {
@@ -300,12 +298,12 @@ impl Fixture {
     }
 
     pub fn next_on(&self, caller: &Caller, terms: &Terms) -> Option<Grant> {
-        let claimant = Claimant { holder: &caller.holder, wants: Wants::Next(None) };
-        self.store.claim(claimant, |tx| kernel::acquire_next(tx, &self.world(), caller, None, terms)).unwrap()
+        let hint = ClaimHint { holder: &caller.holder, wants: ClaimTarget::Next(None) };
+        self.store.claim(hint, |tx| kernel::acquire_next(tx, &self.context(), caller, None, terms)).unwrap()
     }
 
     pub fn take(&self, caller: &Caller, resource: &Resource, terms: &Terms) -> Option<Lease> {
-        self.write(|tx| kernel::acquire_resource(tx, &self.world(), caller, resource, &resource.id, terms))
+        self.write(|tx| kernel::acquire_resource(tx, &self.context(), caller, resource, &resource.id, terms))
             .unwrap()
             .ok()
     }
@@ -320,12 +318,12 @@ impl Fixture {
 
     pub fn beat(&self, caller: &Caller, key: &str, beat: Beat) -> Result<Lease> {
         let name = self.name(key);
-        self.write(|tx| kernel::renew(tx, &self.world(), caller, &name, beat))
+        self.write(|tx| kernel::renew(tx, &self.context(), caller, &name, beat))
     }
 
     pub fn check(&self, caller: &Caller, key: &str) -> Result<Lease> {
         let name = self.name(key);
-        self.store.read(|view| kernel::check(view, &self.world(), caller, &name))
+        self.store.read(|view| kernel::check(view, &self.context(), caller, &name))
     }
 
     pub fn finish(&self, caller: &Caller, key: &str, word: Finish<'_>) -> Result<Finished> {
@@ -340,7 +338,7 @@ impl Fixture {
         keep_section: bool,
     ) -> Result<Finished> {
         let name = self.name(key);
-        self.write(|tx| kernel::finish(tx, &self.world(), caller, &name, word, keep_section))
+        self.write(|tx| kernel::finish(tx, &self.context(), caller, &name, word, keep_section))
     }
 
     pub fn done(&self, caller: &Caller, key: &str) -> Result<Finished> {
@@ -353,20 +351,20 @@ impl Fixture {
 
     pub fn settle(&self, caller: &Caller, key: &str, to: TaskStatus, force: bool) -> Result<Option<Lease>> {
         let id = self.id(key);
-        self.write(|tx| kernel::settle(tx, &self.world(), caller, &id, to, None, force))
+        self.write(|tx| kernel::override_status(tx, &self.context(), caller, &id, to, None, force))
     }
 
-    pub fn force(&self, shown: &Lease) -> Result<Forced> {
-        self.write(|tx| kernel::force(tx, &self.world(), TESTER, shown))
+    pub fn force(&self, shown: &Lease) -> Result<Evicted> {
+        self.write(|tx| kernel::evict(tx, &self.context(), TESTER, shown))
     }
 
-    pub fn cleanup(&self) -> Vec<(Lease, Standing)> {
-        self.write(|tx| kernel::bury_lapsed(tx, &self.world(), TESTER)).unwrap()
+    pub fn cleanup(&self) -> Vec<(Lease, LeaseState)> {
+        self.write(|tx| kernel::close_all_lapsed(tx, &self.context(), TESTER)).unwrap()
     }
 
     pub fn begin_attempt(&self, lease: &Lease, owner: &Caller) -> Attempt {
         let owner = owner.process.clone().unwrap();
-        self.write(|tx| kernel::begin_attempt(tx, &self.world(), lease, &owner, None)).unwrap()
+        self.write(|tx| kernel::begin_attempt(tx, &self.context(), lease, &owner, None)).unwrap()
     }
 
     /// Takes a place in the line. The caller must have a process, as everybody who waits has.
@@ -374,8 +372,8 @@ impl Fixture {
         let process = caller.process.clone().unwrap();
         let number = self
             .write(|tx| {
-                let eyes = self.eyes(tx, None);
-                kernel::join_line(tx, &eyes, resource, caller, &process, Some(bell), None)
+                let viewer = self.viewer(tx, None);
+                kernel::enqueue(tx, &viewer, resource, caller, &process, Some(bell), None)
             })
             .unwrap();
         (number, resource.clone())

@@ -9,8 +9,8 @@ use tenure_core::config::{Config, Document, Layer, Layers, Override};
 use tenure_core::duration;
 use tenure_core::error::TaskName;
 use tenure_core::holder::AcrossMachines;
-use tenure_core::store::{Durability, Eyes, Tx, View};
-use tenure_core::{Error, Policy, Result, World};
+use tenure_core::store::{Durability, Tx, View, Viewer};
+use tenure_core::{Context, Error, Policy, Result};
 use tenure_sqlite::{Directory, OpenOptions};
 
 use crate::cli::Global;
@@ -252,8 +252,8 @@ pub(crate) fn read_document(path: Option<&Path>) -> Outcome<Option<Document>> {
 }
 
 impl Open<'_> {
-    pub(crate) fn world(&self) -> World<'_> {
-        World {
+    pub(crate) fn context(&self) -> Context<'_> {
+        Context {
             judge: self.env.judge.as_ref(),
             ids: self.env.ids.as_ref(),
             policy: Policy {
@@ -274,9 +274,9 @@ impl Open<'_> {
         self.store.write(Durability::Power, body)
     }
 
-    pub(crate) fn eyes(&self, view: &dyn View, identity: &Identity) -> Result<Eyes> {
+    pub(crate) fn viewer(&self, view: &dyn View, identity: &Identity) -> Result<Viewer> {
         let me = identity.is_named().then_some(&identity.holder);
-        self.world().eyes(view, me)
+        self.context().viewer(view, me)
     }
 
     pub(crate) fn resolve(&self, reference: &str) -> Result<TaskName> {

@@ -15,7 +15,7 @@ pub(crate) fn before(app: &App<'_>, open: &Open<'_>, mut grant: Grant) -> Outcom
         return Ok(grant);
     }
     let scope = Scope::Of(&grant.lease.resource);
-    let cleared = finish_ending(open.store.as_ref(), &open.world(), scope, &grant.lease.holder.id)
+    let cleared = finish_ending(open.store.as_ref(), &open.context(), scope, &grant.lease.holder.id)
         .and_then(Cleared::or_survivors);
     match cleared {
         Ok(cleared) if cleared.ended.is_empty() => {}
@@ -36,7 +36,7 @@ pub(crate) fn after(app: &mut App<'_>, open: &Open<'_>, scope: Scope<'_>, actor:
     if app.global.dry_run {
         return Ok(());
     }
-    let cleared = finish_ending(open.store.as_ref(), &open.world(), scope, actor)?;
+    let cleared = finish_ending(open.store.as_ref(), &open.context(), scope, actor)?;
     for survivor in &cleared.survivors {
         app.printer.warn(&format!("a process of an ended attempt does not die: {survivor}"));
     }
@@ -51,14 +51,14 @@ fn holder_of(grant: &Grant) -> Caller {
 fn renew(open: &Open<'_>, grant: &Grant) -> Result<tenure_core::lease::Lease> {
     let name = kernel::name_of(&grant.task);
     let beat = Beat { revive: true, ..Beat::default() };
-    let world = open.world();
-    open.store.write(Durability::Process, |tx| kernel::renew(tx, &world, &holder_of(grant), &name, beat))
+    let ctx = open.context();
+    open.store.write(Durability::Process, |tx| kernel::renew(tx, &ctx, &holder_of(grant), &name, beat))
 }
 
 /// As well as it goes: a lease that cannot be given back ends by itself.
 pub(crate) fn give_back(open: &Open<'_>, grant: &Grant, why: &str) {
     let name = kernel::name_of(&grant.task);
-    let world = open.world();
+    let ctx = open.context();
     let word = Finish::Release(Some(why));
-    let _ = open.write(|tx| kernel::finish(tx, &world, &holder_of(grant), &name, word, false));
+    let _ = open.write(|tx| kernel::finish(tx, &ctx, &holder_of(grant), &name, word, false));
 }

@@ -38,13 +38,13 @@ impl Listener {
     }
 
     fn stand(&mut self, open: &Open<'_>) -> Outcome<()> {
-        let line = kernel::message_line();
+        let line = kernel::message_listeners();
         let address = self.doorbell.as_ref().map(Doorbell::address);
         let held = self.ticket.map(|number| (number, &line));
-        let world = open.world();
+        let ctx = open.context();
         let number = open.store.write(Durability::Process, |tx| {
-            let eyes = world.eyes(tx, None)?;
-            kernel::join_line(tx, &eyes, &line, &self.caller, &self.me, address.as_deref(), held)
+            let viewer = ctx.viewer(tx, None)?;
+            kernel::enqueue(tx, &viewer, &line, &self.caller, &self.me, address.as_deref(), held)
         })?;
         self.ticket = Some(number);
         Ok(())

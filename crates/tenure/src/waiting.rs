@@ -12,9 +12,9 @@ use tenure_core::error::Locked;
 use tenure_core::holder::{Caller, Incarnation, Judge, Liveness};
 use tenure_core::id::{SectionId, TaskId};
 use tenure_core::kernel::{self, Grant, Terms, Verdict};
-use tenure_core::lease::{Resource, ResourceKind, Standing};
-use tenure_core::store::{Claimant, LeaseFilter, Tx, Wants};
-use tenure_core::{Error, Timestamp, World};
+use tenure_core::lease::{LeaseState, Resource, ResourceKind};
+use tenure_core::store::{ClaimHint, ClaimTarget, LeaseFilter, Tx};
+use tenure_core::{Context, Error, Timestamp};
 
 use crate::app::{App, Open};
 use crate::clearing;
@@ -91,7 +91,7 @@ fn stand_in_line(
         };
         let outcome = match want {
             Want::Task { id, .. } => {
-                open.store.claim(Claimant { holder: &caller.holder, wants: Wants::Task(id) }, attempt)
+                open.store.claim(ClaimHint { holder: &caller.holder, wants: ClaimTarget::Task(id) }, attempt)
             }
             // It may end up in line.
             Want::Next(_) => open.write(&mut attempt),
@@ -162,13 +162,13 @@ fn still_held(
     if resource.kind != ResourceKind::Task {
         return Ok(None);
     }
-    let world = open.world();
-    let seen = open.store.keep_place(*number, world.policy.ticket_life, resource)?;
+    let ctx = open.context();
+    let seen = open.store.refresh_ticket(*number, ctx.policy.ticket_life, resource)?;
     let same = seen.and_then(|(now, found)| {
         found.filter(|found| {
             found.fence == lease.fence
                 && found.process == lease.process
-                && found.standing(now, world.judge) == Standing::Live
+                && found.state(now, ctx.judge) == LeaseState::Live
         })
     });
     Ok(same.map(|lease| lease.expires_at))
@@ -180,17 +180,17 @@ pub(crate) fn try_once(
     want: &Want,
     terms: &Terms,
 ) -> tenure_core::Result<Grant> {
-    let world = open.world();
+    let ctx = open.context();
     match want {
         Want::Task { id, .. } => {
             // A refusal is an answer: burying a lapsed lease on the way is kept.
-            let claimant = Claimant { holder: &caller.holder, wants: Wants::Task(id) };
-            open.store.claim(claimant, |tx| kernel::acquire_task(tx, &world, caller, id, terms))?.granted()
+            let hint = ClaimHint { holder: &caller.holder, wants: ClaimTarget::Task(id) };
+            open.store.claim(hint, |tx| kernel::acquire_task(tx, &ctx, caller, id, terms))?.granted()
         }
         Want::Next(section) => {
-            let claimant = Claimant { holder: &caller.holder, wants: Wants::Next(section.as_ref()) };
+            let hint = ClaimHint { holder: &caller.holder, wants: ClaimTarget::Next(section.as_ref()) };
             open.store
-                .claim(claimant, |tx| kernel::acquire_next(tx, &world, caller, section.as_ref(), terms))?
+                .claim(hint, |tx| kernel::acquire_next(tx, &ctx, caller, section.as_ref(), terms))?
                 .ok_or_else(nothing_ready)
         }
     }
@@ -228,10 +228,10 @@ pub(crate) fn try_and_queue(
     doorbell: Option<&Doorbell>,
     before: &mut Option<(Resource, Incarnation)>,
 ) -> tenure_core::Result<Try> {
-    let judge = Knowing { me, judge: open.world().judge };
-    let world = World { judge: &judge, ..open.world() };
+    let judge = Knowing { me, judge: open.context().judge };
+    let ctx = Context { judge: &judge, ..open.context() };
     let (resource, locked) = match want {
-        Want::Task { id, .. } => match kernel::acquire_task(tx, &world, caller, id, terms)? {
+        Want::Task { id, .. } => match kernel::acquire_task(tx, &ctx, caller, id, terms)? {
             Verdict::Granted(grant) => return Ok(Try::Granted(grant)),
             Verdict::Refused(locked) => (locked.resource.clone(), Some(locked)),
             barred @ Verdict::Barred { .. } => {
@@ -240,15 +240,15 @@ pub(crate) fn try_and_queue(
                     .map_or_else(Try::Hopeless, |grant| Try::Granted(Box::new(grant))));
             }
         },
-        Want::Next(section) => match kernel::acquire_next(tx, &world, caller, section.as_ref(), terms)? {
+        Want::Next(section) => match kernel::acquire_next(tx, &ctx, caller, section.as_ref(), terms)? {
             Some(grant) => return Ok(Try::Granted(Box::new(grant))),
             None => (Resource::new(ResourceKind::Ready, ""), None),
         },
     };
     let address = doorbell.map(Doorbell::address);
     let held = terms.ticket.as_ref().map(|(number, of)| (*number, of));
-    let eyes = world.eyes(tx, None)?;
-    let number = kernel::join_line(tx, &eyes, &resource, caller, me, address.as_deref(), held)?;
+    let viewer = ctx.viewer(tx, None)?;
+    let number = kernel::enqueue(tx, &viewer, &resource, caller, me, address.as_deref(), held)?;
     let (until, mut watch) = match &locked {
         Some(locked) => match &locked.lease {
             Some(lease) => (Some(lease.expires_at), lease.process.iter().cloned().collect()),
@@ -261,7 +261,7 @@ pub(crate) fn try_and_queue(
             (until, leases.into_iter().filter_map(|l| l.process).take(64).collect())
         }
     };
-    let lives = |who: &Incarnation| world.judge.liveness(who) == Liveness::Alive;
+    let lives = |who: &Incarnation| ctx.judge.liveness(who) == Liveness::Alive;
     if !before.as_ref().is_some_and(|(line, who)| *line == resource && lives(who)) {
         let line = tx.tickets(&resource)?.into_iter().filter(|ticket| ticket.number < number);
         *before = line.map(|ticket| (resource.clone(), ticket.process)).rev().find(|(_, who)| lives(who));
@@ -272,10 +272,10 @@ pub(crate) fn try_and_queue(
 
 pub(crate) fn leave(open: &Open<'_>, terms: &Terms) -> Outcome<()> {
     let Some((number, resource)) = &terms.ticket else { return Ok(()) };
-    let world = open.world();
+    let ctx = open.context();
     Ok(open.write(|tx| {
-        let eyes = world.eyes(tx, None)?;
-        kernel::leave_line(tx, &eyes, *number, resource)
+        let viewer = ctx.viewer(tx, None)?;
+        kernel::dequeue(tx, &viewer, *number, resource)
     })?)
 }
 

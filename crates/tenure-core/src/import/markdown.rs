@@ -13,11 +13,11 @@
 //!
 //! Guarantees: one pass over the lines, no recursion whatever the nesting.
 
-mod anchor;
 mod family;
 mod item;
 mod lines;
 mod outline;
+mod slug;
 
 pub use outline::{Heading as OutlineHeading, outline, section};
 
@@ -25,12 +25,12 @@ use std::collections::HashMap;
 
 use super::collect::Collector;
 use super::{Import, ImportError, ImportedStatus, ImportedTask};
-use anchor::{Anchors, plain};
 use family::{Draft, link};
 use item::{Mark, after_check_box, after_marker, dependency_line, split_dependencies, split_key};
 use lines::{
     Fence, Heading, comment_at_start, dedent, front_matter, heading, indent, is_break, without_comments,
 };
+use slug::{Anchors, plain};
 
 /// Whether a line is an item with a check box.
 pub(super) fn is_check_item(line: &str) -> bool {

@@ -4,19 +4,19 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::end::bury;
-use super::line::ahead;
+use super::end::close_lapsed;
+use super::lease_state::{same_holder, section_state};
+use super::queue::live_before;
 use super::refusal::locked;
-use super::standing::{same_holder, section_stands};
 use super::{attempt, wake};
+use crate::context::Context;
 use crate::error::{Error, Locked, Result, TaskName};
 use crate::event::{EventKind, NewEvent};
 use crate::holder::{Caller, HolderKind};
 use crate::id::{SectionId, TaskId};
-use crate::lease::{Lease, Resource, ResourceKind, Standing};
-use crate::store::{Agent, Eyes, LeaseBeat, LeaseFilter, NewLease, Tx};
+use crate::lease::{Lease, LeaseState, Resource, ResourceKind};
+use crate::store::{Agent, LeaseBeat, LeaseFilter, NewLease, Tx, Viewer};
 use crate::task::{Task, TaskStatus};
-use crate::world::World;
 
 const CLAIMED: &str = "claimed";
 
@@ -46,7 +46,7 @@ pub struct Grant {
     /// It was the caller's already.
     pub reacquired: bool,
     /// Whose lease was taken over, and why that was possible.
-    pub taken_over: Option<(Lease, Standing)>,
+    pub taken_over: Option<(Lease, LeaseState)>,
 }
 
 #[derive(Debug, Clone)]
@@ -83,14 +83,14 @@ pub fn name_of(task: &Task) -> TaskName {
 /// Acquires one task, and its section with it where that is serial.
 pub fn acquire_task(
     tx: &mut dyn Tx,
-    world: &World<'_>,
+    ctx: &Context<'_>,
     caller: &Caller,
     id: &TaskId,
     terms: &Terms,
 ) -> Result<Verdict> {
-    let eyes = world.eyes(tx, Some(&caller.holder))?;
+    let viewer = ctx.viewer(tx, Some(&caller.holder))?;
     let missing = || Error::TaskNotFound { reference: id.to_string() };
-    let mut task = tx.unjudged_task(id, &eyes)?.ok_or_else(missing)?;
+    let mut task = tx.task_row(id, &viewer)?.ok_or_else(missing)?;
     // Section before task, everywhere, so that two acquirers never wait for each other.
     let section = task.section.clone().filter(|s| s.serial);
     if let Some(section) = &section {
@@ -101,20 +101,20 @@ pub fn acquire_task(
 
     let mut taken_over = None;
     if let Some(lease) = task.lease.clone() {
-        match lease.standing(tx.now(), world.judge) {
-            Standing::Live => {
+        match lease.state(tx.now(), ctx.judge) {
+            LeaseState::Live => {
                 let running = attempt::is_running(tx, &lease)?;
                 if same_holder(&lease, caller, running) {
-                    return reacquire(tx, world, &eyes, caller, task, lease, terms);
+                    return reacquire(tx, ctx, &viewer, caller, task, lease, terms);
                 }
-                let queue = ahead(tx, &eyes, &resource, own_number(terms, &resource))?.len();
+                let queue = live_before(tx, &viewer, &resource, own_ticket(terms, &resource))?.len();
                 let refused = locked(tx, resource, &task.title, Some(name_of(&task)), Some(lease), queue)?;
                 return Ok(Verdict::Refused(Box::new(refused)));
             }
-            standing => {
-                bury(tx, world, &lease, standing, &caller.holder.id)?;
-                taken_over = Some((lease, standing));
-                task = tx.unjudged_task(id, &eyes)?.ok_or_else(missing)?;
+            state => {
+                close_lapsed(tx, ctx, &lease, state, &caller.holder.id)?;
+                taken_over = Some((lease, state));
+                task = tx.task_row(id, &viewer)?.ok_or_else(missing)?;
             }
         }
     }
@@ -125,20 +125,20 @@ pub fn acquire_task(
         other => other?,
     }
 
-    let line = ahead(tx, &eyes, &resource, own_number(terms, &resource))?;
+    let line = live_before(tx, &viewer, &resource, own_ticket(terms, &resource))?;
     if !line.is_empty() {
         let refused = locked(tx, resource, &task.title, Some(name_of(&task)), None, line.len())?;
         return Ok(Verdict::Refused(Box::new(refused)));
     }
     if let Some(section) = &section
         && let Some(refused) =
-            take_section(tx, world, &eyes, caller, &section.id, &section.name, terms, &task)?
+            take_section(tx, ctx, &viewer, caller, &section.id, &section.name, terms, &task)?
     {
         return Ok(Verdict::Refused(Box::new(refused)));
     }
 
     let new = NewLease {
-        id: world.ids.lease(),
+        id: ctx.ids.lease(),
         resource,
         holder: caller.holder.clone(),
         process: caller.process.clone(),
@@ -151,7 +151,7 @@ pub fn acquire_task(
             status => status,
         }),
     };
-    let lease = grant(tx, world, new)?;
+    let lease = grant(tx, ctx, new)?;
     tx.append(acquired(&lease, taken_over.as_ref()).task(&task.id))?;
     let event = NewEvent::new(EventKind::TaskStatus, &caller.holder.id)
         .task(&task.id)
@@ -159,7 +159,7 @@ pub fn acquire_task(
         .fence(lease.fence);
     tx.set_status(&task.id, TaskStatus::InProgress, event)?;
     register_agent(tx, caller)?;
-    leave_own_line(tx, &eyes, terms)?;
+    remove_own_ticket(tx, &viewer, terms)?;
     let (status, updated_at) = (TaskStatus::InProgress, tx.now());
     let task = Task { status, ready: false, lease: Some(lease.clone()), updated_at, ..task };
     Ok(Verdict::Granted(Box::new(Grant { task, lease, reacquired: false, taken_over })))
@@ -168,26 +168,26 @@ pub fn acquire_task(
 /// Acquires the first ready task in working order, and tells the next waiter if there may be more.
 pub fn acquire_next(
     tx: &mut dyn Tx,
-    world: &World<'_>,
+    ctx: &Context<'_>,
     caller: &Caller,
     section: Option<&SectionId>,
     terms: &Terms,
 ) -> Result<Option<Grant>> {
-    let mut eyes = world.eyes(tx, Some(&caller.holder))?;
-    let line = ahead(tx, &eyes, &wake::ready_line(), own_number(terms, &wake::ready_line()))?;
+    let mut viewer = ctx.viewer(tx, Some(&caller.holder))?;
+    let line = live_before(tx, &viewer, &wake::ready_queue(), own_ticket(terms, &wake::ready_queue()))?;
     if !line.is_empty() {
-        return go_on_in_own_section(tx, world, caller, section, terms);
+        return continue_in_own_section(tx, ctx, caller, section, terms);
     }
     // Each round takes a task or makes one unready, so this ends; the bound is for a store that lies.
     for _ in 0..1000 {
-        let Some(id) = tx.next_ready(section, &eyes)? else { return Ok(None) };
-        match acquire_task(tx, world, caller, &id, terms)? {
+        let Some(id) = tx.next_ready(section, &viewer)? else { return Ok(None) };
+        match acquire_task(tx, ctx, caller, &id, terms)? {
             Verdict::Granted(grant) => {
-                wake::first_in_line(tx, &eyes, &wake::ready_line())?;
+                wake::wake_first(tx, &viewer, &wake::ready_queue())?;
                 return Ok(Some(*grant));
             }
             // A serial section held under the caller's own name by another process: not the caller's after all.
-            Verdict::Refused(_) if eyes.me.is_some() => eyes.me = None,
+            Verdict::Refused(_) if viewer.me.is_some() => viewer.me = None,
             Verdict::Refused(_) => return Ok(None),
             Verdict::Barred { .. } => {}
         }
@@ -196,24 +196,24 @@ pub fn acquire_next(
 }
 
 /// Those who wait for anything come first, but not in a section that the caller holds: nobody else may work there.
-fn go_on_in_own_section(
+fn continue_in_own_section(
     tx: &mut dyn Tx,
-    world: &World<'_>,
+    ctx: &Context<'_>,
     caller: &Caller,
     section: Option<&SectionId>,
     terms: &Terms,
 ) -> Result<Option<Grant>> {
-    let eyes = world.eyes(tx, Some(&caller.holder))?;
+    let viewer = ctx.viewer(tx, Some(&caller.holder))?;
     let held = tx.leases(&LeaseFilter {
         kinds: Some(vec![ResourceKind::Section]),
         holder: Some(caller.holder.clone()),
         ..LeaseFilter::default()
     })?;
-    let live = held.into_iter().filter(|lease| lease.standing(tx.now(), world.judge) == Standing::Live);
+    let live = held.into_iter().filter(|lease| lease.state(tx.now(), ctx.judge) == LeaseState::Live);
     let own: Vec<SectionId> = live.filter_map(|lease| lease.resource.section_id()).collect();
     for id in own.iter().filter(|id| section.is_none_or(|wanted| wanted == *id)) {
-        if let Some(task) = tx.next_ready(Some(id), &eyes)?
-            && let Verdict::Granted(grant) = acquire_task(tx, world, caller, &task, terms)?
+        if let Some(task) = tx.next_ready(Some(id), &viewer)?
+            && let Verdict::Granted(grant) = acquire_task(tx, ctx, caller, &task, terms)?
         {
             return Ok(Some(*grant));
         }
@@ -241,8 +241,8 @@ fn may_start(task: &Task, review: bool) -> Result<()> {
 
 fn reacquire(
     tx: &mut dyn Tx,
-    world: &World<'_>,
-    eyes: &Eyes,
+    ctx: &Context<'_>,
+    viewer: &Viewer,
     caller: &Caller,
     task: Task,
     mut lease: Lease,
@@ -266,10 +266,10 @@ fn reacquire(
             },
         )?;
         if let Some(section) = task.section.as_ref().filter(|s| s.serial) {
-            super::renew::renew_section(tx, world, &section.id, &lease, terms.section_ttl)?;
+            super::renew::renew_section(tx, ctx, &section.id, &lease, terms.section_ttl)?;
         }
     }
-    leave_own_line(tx, eyes, terms)?;
+    remove_own_ticket(tx, viewer, terms)?;
     Ok(Verdict::Granted(Box::new(Grant { task, lease, reacquired: true, taken_over: None })))
 }
 
@@ -277,8 +277,8 @@ fn reacquire(
 #[expect(clippy::too_many_arguments, reason = "one private step of acquire_task, with its whole context")]
 fn take_section(
     tx: &mut dyn Tx,
-    world: &World<'_>,
-    eyes: &Eyes,
+    ctx: &Context<'_>,
+    viewer: &Viewer,
     caller: &Caller,
     id: &SectionId,
     name: &str,
@@ -289,24 +289,24 @@ fn take_section(
     let ttl = terms.section_ttl.max(terms.ttl);
     if let Some(lease) = tx.open_lease(&resource)? {
         let own = same_holder(&lease, caller, lease.process != caller.process);
-        if own && lease.standing(tx.now(), world.judge) == Standing::Live {
-            super::renew::renew_section(tx, world, id, &lease, ttl)?;
+        if own && lease.state(tx.now(), ctx.judge) == LeaseState::Live {
+            super::renew::renew_section(tx, ctx, id, &lease, ttl)?;
             return Ok(None);
         }
-        match section_stands(tx, world, &lease)? {
-            Standing::Live => {
-                let queue = ahead(tx, eyes, &resource, own_number(terms, &resource))?.len();
+        match section_state(tx, ctx, &lease)? {
+            LeaseState::Live => {
+                let queue = live_before(tx, viewer, &resource, own_ticket(terms, &resource))?.len();
                 return locked(tx, resource, name, Some(name_of(task)), Some(lease), queue).map(Some);
             }
-            standing => bury(tx, world, &lease, standing, &caller.holder.id)?,
+            state => close_lapsed(tx, ctx, &lease, state, &caller.holder.id)?,
         }
     }
-    let line = ahead(tx, eyes, &resource, own_number(terms, &resource))?;
+    let line = live_before(tx, viewer, &resource, own_ticket(terms, &resource))?;
     if !line.is_empty() {
         return locked(tx, resource, name, Some(name_of(task)), None, line.len()).map(Some);
     }
     let new = NewLease {
-        id: world.ids.lease(),
+        id: ctx.ids.lease(),
         resource,
         holder: caller.holder.clone(),
         process: caller.process.clone(),
@@ -315,37 +315,37 @@ fn take_section(
         expires_at: tx.now().after(ttl),
         claimed_from: None,
     };
-    let lease = grant(tx, world, new)?;
+    let lease = grant(tx, ctx, new)?;
     tx.append(acquired(&lease, None))?;
     Ok(None)
 }
 
 /// Ids of leases are short, for people to type them, so now and then one is drawn that was drawn before.
-pub(super) fn grant(tx: &mut dyn Tx, world: &World<'_>, mut lease: NewLease) -> Result<Lease> {
+pub(super) fn grant(tx: &mut dyn Tx, ctx: &Context<'_>, mut lease: NewLease) -> Result<Lease> {
     for _ in 0..100 {
         if let Some(granted) = tx.grant(&lease)? {
             return Ok(granted);
         }
-        lease.id = world.ids.lease();
+        lease.id = ctx.ids.lease();
     }
     Err(Error::store("no id was found for a lease that no other has"))
 }
 
-pub(super) fn own_number(terms: &Terms, resource: &Resource) -> Option<i64> {
+pub(super) fn own_ticket(terms: &Terms, resource: &Resource) -> Option<i64> {
     terms.ticket.as_ref().filter(|(_, of)| of == resource).map(|(number, _)| *number)
 }
 
 /// Who got what it wanted gives its place up, and if that was before something else, tells the next there.
-pub(super) fn leave_own_line(tx: &mut dyn Tx, eyes: &Eyes, terms: &Terms) -> Result<()> {
+pub(super) fn remove_own_ticket(tx: &mut dyn Tx, viewer: &Viewer, terms: &Terms) -> Result<()> {
     let Some((number, resource)) = &terms.ticket else { return Ok(()) };
     tx.delete_ticket(*number)?;
     match tx.open_lease(resource)? {
-        None => wake::first_in_line(tx, eyes, resource),
+        None => wake::wake_first(tx, viewer, resource),
         Some(_) => Ok(()),
     }
 }
 
-pub(super) fn acquired<'a>(lease: &'a Lease, taken_over: Option<&(Lease, Standing)>) -> NewEvent<'a> {
+pub(super) fn acquired<'a>(lease: &'a Lease, taken_over: Option<&(Lease, LeaseState)>) -> NewEvent<'a> {
     NewEvent::new(EventKind::LeaseAcquired, &lease.holder.id).fence(lease.fence).detail(json!({
         "lease": lease.id,
         "resource": lease.resource.to_string(),

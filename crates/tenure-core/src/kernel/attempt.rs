@@ -5,13 +5,13 @@
 
 use serde_json::json;
 
+use crate::context::Context;
 use crate::error::Result;
 use crate::event::{EventKind, NewEvent};
 use crate::holder::Incarnation;
 use crate::id::{AttemptId, TaskId};
 use crate::lease::{Attempt, AttemptState, Lease};
 use crate::store::{Tx, View};
-use crate::world::World;
 
 /// How an attempt went, for its row.
 #[derive(Debug, Clone, Default)]
@@ -24,13 +24,13 @@ pub struct Outcome {
 /// Commits the attempt's row and its mark; only then may its process be started.
 pub fn begin_attempt(
     tx: &mut dyn Tx,
-    world: &World<'_>,
+    ctx: &Context<'_>,
     lease: &Lease,
     owner: &Incarnation,
     log_path: Option<String>,
 ) -> Result<Attempt> {
     let attempt = Attempt {
-        id: world.ids.attempt(),
+        id: ctx.ids.attempt(),
         resource: lease.resource.clone(),
         fence: lease.fence,
         state: AttemptState::Running,

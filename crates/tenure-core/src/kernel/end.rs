@@ -3,17 +3,17 @@
 use serde_json::json;
 
 use super::acquire::name_of;
-use super::standing::{claim_of, of_one_life};
-use super::word::Finish;
+use super::finish::Finish;
+use super::lease_state::{claim_of, of_one_life};
 use super::{attempt, item, wake};
+use crate::context::Context;
 use crate::error::{Error, Result, TaskName};
 use crate::event::{EventKind, NewEvent};
 use crate::holder::{Caller, HolderKind};
 use crate::id::{SectionId, TaskId};
-use crate::lease::{EndReason, Lease, Resource, Standing};
-use crate::store::{EventFilter, Eyes, LeaseFilter, TaskEdit, Tx};
+use crate::lease::{EndReason, Lease, LeaseState, Resource};
+use crate::store::{EventFilter, LeaseFilter, TaskEdit, Tx, Viewer};
 use crate::task::{Task, TaskStatus};
-use crate::world::World;
 
 /// How far back a repeated word is looked for: far more than happens to a task that nobody was given since.
 const RECENT: u64 = 100;
@@ -31,24 +31,24 @@ pub struct Finished {
 /// `keep_section` is for a runner that goes on to the section's next task.
 pub fn finish(
     tx: &mut dyn Tx,
-    world: &World<'_>,
+    ctx: &Context<'_>,
     caller: &Caller,
     task: &TaskName,
-    word: Finish<'_>,
+    finish: Finish<'_>,
     keep_section: bool,
 ) -> Result<Finished> {
     let id = TaskId::new(&task.id);
     lock_task(tx, &id)?;
-    let claim = claim_of(tx, world, caller, task)?;
-    let eyes = world.eyes(tx, Some(&caller.holder))?;
-    let found = read(tx, &id, &eyes)?;
+    let claim = claim_of(tx, ctx, caller, task)?;
+    let viewer = ctx.viewer(tx, Some(&caller.holder))?;
+    let found = read(tx, &id, &viewer)?;
     let lease = &claim.lease;
-    let expected = word.end_reason();
-    match claim.standing {
-        Standing::Live => {}
+    let expected = finish.end_reason();
+    match claim.state {
+        LeaseState::Live => {}
         // Late, but nobody has been given it and nobody has moved it since.
-        Standing::Expired if still_where_left(lease, found.status) => {}
-        Standing::Over(reason) if reason == expected && was_said(tx, word, lease, found.status)? => {
+        LeaseState::Expired if still_where_left(lease, found.status) => {}
+        LeaseState::Ended(reason) if reason == expected && was_said(tx, finish, lease, found.status)? => {
             return Ok(Finished { task: found, lease: claim.lease, changed: false });
         }
         _ => return Err(claim.lost(name_of(&found), None, caller)),
@@ -57,24 +57,24 @@ pub fn finish(
         // Time had closed it; the holder's word is the better reason.
         tx.reopen_lease(lease.fence)?;
     }
-    let mut reason = word.message().map(str::to_owned);
+    let mut reason = finish.message().map(str::to_owned);
     // What a runner's agent says about its task: not the runner itself, which shows its process.
     let by_the_agent = lease.holder.kind == HolderKind::Runner && caller.process.is_none();
-    let given_back = by_the_agent && matches!(word, Finish::Release(_));
+    let given_back = by_the_agent && matches!(finish, Finish::Release(_));
     close(tx, lease, expected, reason.as_deref(), &caller.holder.id, given_back)?;
-    let mut to = word.target(world, lease, &found);
+    let mut to = finish.target(ctx, lease, &found);
     if given_back {
         // The runner would offer it to the next agent at once, and that one give it back, for ever.
         let attempts = found.attempts.saturating_add(1);
         tx.edit_task(&id, &TaskEdit { attempts: Some(attempts), ..TaskEdit::default() }, None)?;
-        if attempts >= world.policy.max_attempts {
+        if attempts >= ctx.policy.max_attempts {
             to = TaskStatus::Failed;
             let last = reason.as_deref().unwrap_or("no reason was given");
             reason =
                 Some(format!("{attempts} attempts came to nothing; the last agent gave it back: {last}"));
         }
     }
-    let rejected = word.rejects(lease);
+    let rejected = finish.rejects(lease);
     if rejected {
         let rejections = Some(found.rejections.saturating_add(1));
         tx.edit_task(&id, &TaskEdit { rejections, ..TaskEdit::default() }, None)?;
@@ -83,84 +83,84 @@ pub fn finish(
     acknowledge_messages(tx, &id, to, &caller.holder.id)?;
     // An agent's word does not end its runner's stay in the section.
     if !keep_section && !by_the_agent {
-        drop_section(tx, world, &eyes, &found, lease, expected)?;
+        drop_section(tx, ctx, &viewer, &found, lease, expected)?;
     }
-    wake::first_in_line(tx, &eyes, &lease.resource)?;
-    wake::work_appeared(tx, &eyes)?;
-    let task = tx.task(&id, &eyes)?.ok_or_else(|| missing(&id))?;
+    wake::wake_first(tx, &viewer, &lease.resource)?;
+    wake::work_appeared(tx, &viewer)?;
+    let task = tx.task(&id, &viewer)?.ok_or_else(|| missing(&id))?;
     Ok(Finished { task, lease: claim.lease, changed: true })
 }
 
 /// The execution broke off by no decision of its holder: a command that could not be started, or was killed by a signal
 /// that was not ours. The task goes back, charged, and fails for good once that has happened often enough.
-pub fn break_off(
+pub fn abort_attempt(
     tx: &mut dyn Tx,
-    world: &World<'_>,
+    ctx: &Context<'_>,
     caller: &Caller,
     task: &TaskName,
     why: &str,
 ) -> Result<Finished> {
     let id = TaskId::new(&task.id);
     lock_task(tx, &id)?;
-    let claim = claim_of(tx, world, caller, task)?;
-    let eyes = world.eyes(tx, Some(&caller.holder))?;
-    let found = read(tx, &id, &eyes)?;
+    let claim = claim_of(tx, ctx, caller, task)?;
+    let viewer = ctx.viewer(tx, Some(&caller.holder))?;
+    let found = read(tx, &id, &viewer)?;
     let lease = &claim.lease;
-    match claim.standing {
-        Standing::Live => {}
-        Standing::Expired if still_where_left(lease, found.status) => {}
+    match claim.state {
+        LeaseState::Live => {}
+        LeaseState::Expired if still_where_left(lease, found.status) => {}
         _ => return Err(claim.lost(name_of(&found), None, caller)),
     }
     if lease.ended.is_some() {
         tx.reopen_lease(lease.fence)?;
     }
     close(tx, lease, EndReason::Released, Some(why), &caller.holder.id, true)?;
-    give_back(tx, world, &eyes, lease, (EndReason::Released, why), &caller.holder.id, true)?;
-    let task = tx.task(&id, &eyes)?.ok_or_else(|| missing(&id))?;
+    return_task(tx, ctx, &viewer, lease, (EndReason::Released, why), &caller.holder.id, true)?;
+    let task = tx.task(&id, &viewer)?.ok_or_else(|| missing(&id))?;
     Ok(Finished { task, lease: claim.lease, changed: true })
 }
 
 /// Has the holder said this before? A person may have moved the task on since; the feed still knows.
-fn was_said(tx: &dyn Tx, word: Finish<'_>, lease: &Lease, status: TaskStatus) -> Result<bool> {
-    if word.already(lease, status) {
+fn was_said(tx: &dyn Tx, finish: Finish<'_>, lease: &Lease, status: TaskStatus) -> Result<bool> {
+    if finish.already(lease, status) {
         return Ok(true);
     }
     let filter =
         EventFilter { task: lease.resource.task_id(), last: true, limit: RECENT, ..Default::default() };
     let events = tx.events(&filter)?;
     let said = events.iter().rfind(|e| e.kind == EventKind::TaskStatus && e.fence == Some(lease.fence));
-    Ok(said.and_then(|event| event.to).is_some_and(|to| word.already(lease, to)))
+    Ok(said.and_then(|event| event.to).is_some_and(|to| finish.already(lease, to)))
 }
 
 #[derive(Debug, Clone)]
-pub struct Forced {
+pub struct Evicted {
     /// The lease that was shown, and those of its holder's tasks that went with a section.
     pub ended: Vec<Lease>,
 }
 
 /// Takes a lease away from its holder. Refused if it is no longer the one that was `shown`.
-pub fn force(tx: &mut dyn Tx, world: &World<'_>, actor: &str, shown: &Lease) -> Result<Forced> {
-    end_shown(tx, world, actor, shown, EndReason::Forced)
+pub fn evict(tx: &mut dyn Tx, ctx: &Context<'_>, actor: &str, shown: &Lease) -> Result<Evicted> {
+    end_shown(tx, ctx, actor, shown, EndReason::Forced)
 }
 
 /// The holder gives a lease up, whatever it is for.
-pub fn let_go(tx: &mut dyn Tx, world: &World<'_>, actor: &str, own: &Lease) -> Result<Forced> {
-    end_shown(tx, world, actor, own, EndReason::Released)
+pub fn release(tx: &mut dyn Tx, ctx: &Context<'_>, actor: &str, own: &Lease) -> Result<Evicted> {
+    end_shown(tx, ctx, actor, own, EndReason::Released)
 }
 
 fn end_shown(
     tx: &mut dyn Tx,
-    world: &World<'_>,
+    ctx: &Context<'_>,
     actor: &str,
     shown: &Lease,
     reason: EndReason,
-) -> Result<Forced> {
+) -> Result<Evicted> {
     lock_with_section(tx, &shown.resource)?;
     let current = tx.open_lease(&shown.resource)?;
     let Some(lease) = current.filter(|lease| lease.fence == shown.fence) else {
         return Err(Error::LockNotFound { reference: shown.id.to_string() });
     };
-    let eyes = world.eyes(tx, None)?;
+    let viewer = ctx.viewer(tx, None)?;
     let mut ended = vec![lease.clone()];
     if let Some(section) = lease.resource.section_id() {
         ended.extend(tx.task_leases_in_section(&section, &lease.holder)?);
@@ -168,86 +168,86 @@ fn end_shown(
     // The section first: with the last of its tasks it would be released, which is not what happened to it.
     for lease in &ended {
         tx.lock(&lease.resource)?;
-        let standing = lease.standing(tx.now(), world.judge);
-        let reason = if standing == Standing::Live { reason } else { reason_of(standing) };
+        let state = lease.state(tx.now(), ctx.judge);
+        let reason = if state == LeaseState::Live { reason } else { reason_of(state) };
         close(tx, lease, reason, None, actor, false)?;
-        give_back(tx, world, &eyes, lease, (reason, reason.as_str()), actor, false)?;
+        return_task(tx, ctx, &viewer, lease, (reason, reason.as_str()), actor, false)?;
         if reason == EndReason::Forced {
             wake::holder(tx, lease);
         }
     }
-    Ok(Forced { ended })
+    Ok(Evicted { ended })
 }
 
 /// Closes every lease that time or death has ended and puts its task back. Says which.
-pub fn bury_lapsed(tx: &mut dyn Tx, world: &World<'_>, actor: &str) -> Result<Vec<(Lease, Standing)>> {
+pub fn close_all_lapsed(tx: &mut dyn Tx, ctx: &Context<'_>, actor: &str) -> Result<Vec<(Lease, LeaseState)>> {
     let mut buried = Vec::new();
     for lease in tx.leases(&LeaseFilter::default())? {
-        if lease.standing(tx.now(), world.judge) == Standing::Live {
+        if lease.state(tx.now(), ctx.judge) == LeaseState::Live {
             continue;
         }
         lock_with_section(tx, &lease.resource)?;
         // Nobody else decides about it any more; the one before may have taken it along.
         let open = tx.open_lease(&lease.resource)?.filter(|open| open.fence == lease.fence);
-        let standing = open.as_ref().unwrap_or(&lease).standing(tx.now(), world.judge);
-        if standing == Standing::Live {
+        let state = open.as_ref().unwrap_or(&lease).state(tx.now(), ctx.judge);
+        if state == LeaseState::Live {
             continue;
         }
         if let Some(lease) = open {
-            bury(tx, world, &lease, standing, actor)?;
+            close_lapsed(tx, ctx, &lease, state, actor)?;
         }
-        buried.push((lease, standing));
+        buried.push((lease, state));
     }
     Ok(buried)
 }
 
 /// Closes one lapsed lease, marks what ran under it as ending, and puts its task back where it was claimed from.
-pub(crate) fn bury(
+pub(crate) fn close_lapsed(
     tx: &mut dyn Tx,
-    world: &World<'_>,
+    ctx: &Context<'_>,
     lease: &Lease,
-    standing: Standing,
+    state: LeaseState,
     actor: &str,
 ) -> Result<()> {
-    let reason = reason_of(standing);
+    let reason = reason_of(state);
     // A supervisor that died while the machine ran on may have been killed by its task; a reboot or a pause was not.
-    let charge = standing == Standing::Dead
-        && lease.process.as_ref().is_some_and(|process| world.judge.is_this_boot(process));
+    let charge = state == LeaseState::HolderDead
+        && lease.process.as_ref().is_some_and(|process| ctx.judge.is_this_boot(process));
     let charged = close(tx, lease, reason, None, actor, charge)?;
-    let eyes = world.eyes(tx, None)?;
+    let viewer = ctx.viewer(tx, None)?;
     let why = if charged { "the supervisor died" } else { reason.as_str() };
-    give_back(tx, world, &eyes, lease, (reason, why), actor, charged)?;
+    return_task(tx, ctx, &viewer, lease, (reason, why), actor, charged)?;
     match lease.resource.section_id() {
-        Some(section) => bury_with_section(tx, world, &section, lease, actor),
+        Some(section) => close_lapsed_in_section(tx, ctx, &section, lease, actor),
         None => Ok(()),
     }
 }
 
 /// Closes the lapsed leases that were held under a section whose lease is over. Left open, they would be valid again
 /// after a step back of the clock, beside whoever works in the section by then.
-pub(super) fn bury_with_section(
+pub(super) fn close_lapsed_in_section(
     tx: &mut dyn Tx,
-    world: &World<'_>,
+    ctx: &Context<'_>,
     section: &SectionId,
     over: &Lease,
     actor: &str,
 ) -> Result<()> {
     for task in tx.task_leases_in_section(section, &over.holder)? {
-        let standing = task.standing(tx.now(), world.judge);
-        if standing != Standing::Live && of_one_life(over, &task) {
+        let state = task.state(tx.now(), ctx.judge);
+        if state != LeaseState::Live && of_one_life(over, &task) {
             tx.lock(&task.resource)?;
-            bury(tx, world, &task, standing, actor)?;
+            close_lapsed(tx, ctx, &task, state, actor)?;
         }
     }
     Ok(())
 }
 
-pub(super) fn reason_of(standing: Standing) -> EndReason {
-    match standing {
-        Standing::Live => EndReason::Forced,
-        Standing::Expired => EndReason::Expired,
-        Standing::Dead => EndReason::HolderDied,
-        Standing::Over(reason) => reason,
+pub(super) fn reason_of(state: LeaseState) -> EndReason {
+    match state {
+        LeaseState::Live => EndReason::Forced,
+        LeaseState::Expired => EndReason::Expired,
+        LeaseState::HolderDead => EndReason::HolderDied,
+        LeaseState::Ended(reason) => reason,
     }
 }
 
@@ -272,24 +272,24 @@ pub(super) fn close(
 }
 
 /// Puts the task of an ended lease back, or fails it if it has been tried often enough; wakes who may go on.
-fn give_back(
+fn return_task(
     tx: &mut dyn Tx,
-    world: &World<'_>,
-    eyes: &Eyes,
+    ctx: &Context<'_>,
+    viewer: &Viewer,
     lease: &Lease,
     (reason, why): (EndReason, &str),
     actor: &str,
     charged: bool,
 ) -> Result<()> {
     if let Some(id) = lease.resource.task_id()
-        && let Some(task) = tx.unjudged_task(&id, eyes)?
+        && let Some(task) = tx.task_row(&id, viewer)?
     {
         let mut to = lease.claimed_from.unwrap_or(TaskStatus::Pending);
         let mut why = why.to_owned();
         if charged {
             let attempts = task.attempts.saturating_add(1);
             tx.edit_task(&id, &TaskEdit { attempts: Some(attempts), ..TaskEdit::default() }, None)?;
-            if attempts >= world.policy.max_attempts {
+            if attempts >= ctx.policy.max_attempts {
                 to = TaskStatus::Failed;
                 why = format!("{attempts} attempts broke off, the last one: {why}");
             }
@@ -297,19 +297,19 @@ fn give_back(
         if still_where_left(lease, task.status) {
             move_task(tx, &task, to, actor, lease, Some(&why), false)?;
         }
-        drop_section(tx, world, eyes, &task, lease, reason)?;
+        drop_section(tx, ctx, viewer, &task, lease, reason)?;
     }
     item::give_item_back(tx, lease, why, actor)?;
-    wake::first_in_line(tx, eyes, &lease.resource)?;
-    wake::work_appeared(tx, eyes)
+    wake::wake_first(tx, viewer, &lease.resource)?;
+    wake::work_appeared(tx, viewer)
 }
 
 /// A section's lease ends with the last of its holder's tasks, and for the same reason where time or death was it: what
 /// time has ended can be taken up again (L7).
 pub(super) fn drop_section(
     tx: &mut dyn Tx,
-    world: &World<'_>,
-    eyes: &Eyes,
+    ctx: &Context<'_>,
+    viewer: &Viewer,
     task: &Task,
     ended: &Lease,
     reason: EndReason,
@@ -317,7 +317,7 @@ pub(super) fn drop_section(
     let Some(section) = task.section.as_ref().filter(|s| s.serial) else { return Ok(()) };
     let now = tx.now();
     // Those that have lapsed do not count: they block nobody (L3), so they must not block through the section either.
-    let at_work = |lease: &Lease| lease.standing(now, world.judge) == Standing::Live;
+    let at_work = |lease: &Lease| lease.state(now, ctx.judge) == LeaseState::Live;
     let others = tx.task_leases_in_section(&section.id, &ended.holder)?;
     if others.iter().any(|lease| lease.fence != ended.fence && at_work(lease)) {
         return Ok(());
@@ -330,8 +330,8 @@ pub(super) fn drop_section(
         EndReason::Released | EndReason::Completed | EndReason::Forced => EndReason::Released,
     };
     close(tx, &lease, reason, None, &ended.holder.id, false)?;
-    bury_with_section(tx, world, &section.id, &lease, &ended.holder.id)?;
-    wake::first_in_line(tx, eyes, &resource)
+    close_lapsed_in_section(tx, ctx, &section.id, &lease, &ended.holder.id)?;
+    wake::wake_first(tx, viewer, &resource)
 }
 
 fn move_task(
@@ -381,20 +381,20 @@ fn acknowledge_messages(tx: &mut dyn Tx, id: &TaskId, to: TaskStatus, by: &str) 
 /// Ending a task's lease may end its section's, so that is locked too, and first.
 fn lock_with_section(tx: &mut dyn Tx, resource: &Resource) -> Result<()> {
     match resource.task_id() {
-        Some(id) if tx.unjudged_task(&id, &Eyes::default())?.is_some() => lock_task(tx, &id),
+        Some(id) if tx.task_row(&id, &Viewer::default())?.is_some() => lock_task(tx, &id),
         _ => tx.lock(resource),
     }
 }
 
 pub(crate) fn lock_task(tx: &mut dyn Tx, id: &TaskId) -> Result<()> {
-    if let Some(section) = read(tx, id, &Eyes::default())?.section.filter(|s| s.serial) {
+    if let Some(section) = read(tx, id, &Viewer::default())?.section.filter(|s| s.serial) {
         tx.lock(&Resource::section(&section.id))?;
     }
     tx.lock(&Resource::task(id))
 }
 
-pub(super) fn read(tx: &dyn Tx, id: &TaskId, eyes: &Eyes) -> Result<Task> {
-    tx.unjudged_task(id, eyes)?.ok_or_else(|| missing(id))
+pub(super) fn read(tx: &dyn Tx, id: &TaskId, viewer: &Viewer) -> Result<Task> {
+    tx.task_row(id, viewer)?.ok_or_else(|| missing(id))
 }
 
 fn missing(id: &TaskId) -> Error {

@@ -7,17 +7,17 @@ use serde_json::json;
 
 use super::acquire::Terms;
 use super::attempt;
-use super::end::{bury, close};
+use super::end::{close, close_lapsed};
+use super::lease_state::state_for_holder;
 use super::resource::{acquire_resource, renew_resource};
-use super::standing::stands;
 use crate::clock::Timestamp;
+use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::event::{EventKind, NewEvent};
 use crate::holder::Caller;
 use crate::job::{Item, ItemState, Job, JobState, OnFailure, item_of};
-use crate::lease::{EndReason, Lease, Standing};
+use crate::lease::{EndReason, Lease, LeaseState};
 use crate::store::{ItemFilter, Tx};
-use crate::world::World;
 
 #[derive(Debug, Clone)]
 pub struct ItemGrant {
@@ -62,7 +62,7 @@ pub struct FinishedItem {
 /// Gives the caller the next item of a job that is due, be it one whose holder has vanished.
 pub fn take_item(
     tx: &mut dyn Tx,
-    world: &World<'_>,
+    ctx: &Context<'_>,
     caller: &Caller,
     job: &str,
     terms: &Terms,
@@ -73,19 +73,19 @@ pub fn take_item(
     }
     let pending = tx.first_pending(&job.id)?;
     let later = match pending {
-        Some(item) if item.due_at <= tx.now() => return grant(tx, world, caller, item, terms),
+        Some(item) if item.due_at <= tx.now() => return grant(tx, ctx, caller, item, terms),
         Some(item) => Some(item.due_at),
         None => None,
     };
     for item in tx.items(&ItemFilter::running(Some(&job.id)))? {
         let resource = item.resource();
         let Some(lease) = tx.open_lease(&resource)? else { continue };
-        let standing = lease.standing(tx.now(), world.judge);
-        if standing != Standing::Live {
+        let state = lease.state(tx.now(), ctx.judge);
+        if state != LeaseState::Live {
             tx.lock(&resource)?;
-            bury(tx, world, &lease, standing, &caller.holder.id)?;
+            close_lapsed(tx, ctx, &lease, state, &caller.holder.id)?;
             return match tx.item(&item.job, item.number)? {
-                Some(item) => grant(tx, world, caller, item, terms),
+                Some(item) => grant(tx, ctx, caller, item, terms),
                 None => Ok(NextItem::Busy),
             };
         }
@@ -99,9 +99,9 @@ pub fn take_item(
     })
 }
 
-fn grant(tx: &mut dyn Tx, world: &World<'_>, caller: &Caller, item: Item, terms: &Terms) -> Result<NextItem> {
+fn grant(tx: &mut dyn Tx, ctx: &Context<'_>, caller: &Caller, item: Item, terms: &Terms) -> Result<NextItem> {
     let name = format!("{} of job {}", item.number, item.job);
-    match acquire_resource(tx, world, caller, &item.resource(), &name, terms)? {
+    match acquire_resource(tx, ctx, caller, &item.resource(), &name, terms)? {
         Ok(lease) => {
             let item = Item { state: ItemState::Running, updated_at: tx.now(), ..item };
             tx.save_item(&item)?;
@@ -113,12 +113,12 @@ fn grant(tx: &mut dyn Tx, world: &World<'_>, caller: &Caller, item: Item, terms:
 }
 
 /// Keeps the item, or takes it up again if nothing but time has ended its lease. False if it is no longer the holder's.
-pub fn renew_item(tx: &mut dyn Tx, world: &World<'_>, held: &Lease) -> Result<bool> {
+pub fn renew_item(tx: &mut dyn Tx, ctx: &Context<'_>, held: &Lease) -> Result<bool> {
     let Some((job, number)) = item_of(held) else { return Ok(false) };
     tx.lock(&held.resource)?;
     let latest = tx.latest_lease(&held.resource)?.filter(|latest| latest.fence == held.fence);
     if let Some(lease) = latest.filter(|lease| lease.ended.is_some())
-        && stands(&lease, tx.now(), world.judge) == Standing::Expired
+        && state_for_holder(&lease, tx.now(), ctx.judge) == LeaseState::Expired
     {
         // A clean-up had put it back. Nobody was given it since, or there would be a later grant.
         let Some(item) = tx.item(job, number)?.filter(|item| item.state == ItemState::Pending) else {
@@ -128,13 +128,13 @@ pub fn renew_item(tx: &mut dyn Tx, world: &World<'_>, held: &Lease) -> Result<bo
         save(tx, &item, &running, &held.holder.id, Some(held))?;
         attempt::mark_running(tx, held)?;
     }
-    Ok(renew_resource(tx, world, held, None)?.is_some())
+    Ok(renew_resource(tx, ctx, held, None)?.is_some())
 }
 
 /// The holder's word on its item, accepted only under the latest grant (L8) and applied once.
 pub fn finish_item(
     tx: &mut dyn Tx,
-    world: &World<'_>,
+    ctx: &Context<'_>,
     held: &Lease,
     outcome: ItemOutcome<'_>,
 ) -> Result<FinishedItem> {
@@ -149,9 +149,9 @@ pub fn finish_item(
         ItemOutcome::Succeeded | ItemOutcome::Failed { .. } => EndReason::Completed,
         ItemOutcome::Interrupted { .. } => EndReason::Released,
     };
-    match stands(&lease, tx.now(), world.judge) {
-        Standing::Live | Standing::Expired => {}
-        Standing::Over(ended) if ended == reason && item.state != ItemState::Running => {
+    match state_for_holder(&lease, tx.now(), ctx.judge) {
+        LeaseState::Live | LeaseState::Expired => {}
+        LeaseState::Ended(ended) if ended == reason && item.state != ItemState::Running => {
             return Ok(FinishedItem { item, job, changed: false });
         }
         _ => return Err(lost()),

@@ -10,39 +10,39 @@
 mod acquire;
 mod attempt;
 mod end;
-mod examine;
+mod finish;
+mod invariants;
 mod item;
-mod line;
+mod lease_state;
+mod override_status;
+mod queue;
 mod reconcile;
 mod refusal;
 mod renew;
 mod resource;
-mod settle;
-mod standing;
 mod wake;
-mod word;
 
 pub use acquire::{Grant, Terms, Verdict, acquire_next, acquire_task, name_of};
 pub use attempt::{
     Outcome, begin_attempt, end_attempt, ending_attempts, failed_start, note_failed_start, note_pid,
     unfinished_attempts,
 };
-pub use end::{Finished, Forced, break_off, bury_lapsed, finish, force, let_go};
-pub(crate) use end::{bury, lock_task};
-pub use examine::{Flaw, examine, mend};
+pub use end::{Evicted, Finished, abort_attempt, close_all_lapsed, evict, finish, release};
+pub(crate) use end::{close_lapsed, lock_task};
+pub use finish::Finish;
+pub use invariants::{Violation, check_invariants, repair};
 pub use item::{FinishedItem, ItemGrant, ItemOutcome, NextItem, finish_item, renew_item, take_item};
 pub(crate) use item::{lock_job, move_job, settle_job};
-pub use line::{join_line, keep_place, leave_line, waiting_before};
+pub use lease_state::{Claim, claim_of, same_holder};
+pub(crate) use override_status::held_error;
+pub use override_status::override_status;
+pub use queue::{count_before, dequeue, enqueue, refresh_ticket};
 pub use reconcile::{Repairs, reconcile};
 pub use refusal::locked;
 pub use renew::{Beat, check, renew};
-pub(crate) use resource::close_lapsed;
+pub(crate) use resource::close_if_lapsed;
 pub use resource::{
-    acquire_resource, force_unless_alive, is_live, must_hold, release_resource, renew_resource,
+    acquire_resource, evict_unless_alive, is_live, must_hold, release_resource, renew_resource,
 };
-pub(crate) use settle::held_error;
-pub use settle::settle;
-pub use standing::{Claim, claim_of, same_holder};
-pub use wake::message_line;
+pub use wake::message_listeners;
 pub(crate) use wake::{message_arrived, work_appeared};
-pub use word::Finish;

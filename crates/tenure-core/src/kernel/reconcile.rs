@@ -6,22 +6,22 @@
 use serde_json::json;
 
 use super::attempt::{self, mark_orphan};
-use super::end::bury_lapsed;
+use super::end::close_all_lapsed;
 use super::item::return_item;
+use crate::context::Context;
 use crate::error::{Result, TaskName};
 use crate::event::{EventKind, NewEvent};
 use crate::holder::Liveness;
-use crate::lease::{Attempt, Lease, Resource, Standing};
+use crate::lease::{Attempt, Lease, LeaseState, Resource};
 use crate::runner::{Runner, RunnerStatus};
 use crate::store::{ItemFilter, TaskFilter, Tx};
 use crate::task::TaskStatus;
-use crate::world::World;
 
 /// What was put right.
 #[derive(Debug, Clone, Default)]
 pub struct Repairs {
     /// Leases that time or death had ended.
-    pub leases: Vec<(Lease, Standing)>,
+    pub leases: Vec<(Lease, LeaseState)>,
     /// Tasks in progress under no lease, put back.
     pub tasks: Vec<TaskName>,
     /// Attempts whose processes have to be ended now.
@@ -48,13 +48,13 @@ impl Repairs {
     }
 }
 
-pub fn reconcile(tx: &mut dyn Tx, world: &World<'_>, actor: &str) -> Result<Repairs> {
-    let leases = bury_lapsed(tx, world, actor)?;
-    let runners = close_dead_runners(tx, world, actor)?;
-    let tasks = return_unheld_tasks(tx, world, actor)?;
+pub fn reconcile(tx: &mut dyn Tx, ctx: &Context<'_>, actor: &str) -> Result<Repairs> {
+    let leases = close_all_lapsed(tx, ctx, actor)?;
+    let runners = close_dead_runners(tx, ctx, actor)?;
+    let tasks = return_unheld_tasks(tx, ctx, actor)?;
     let items = return_unheld_items(tx, actor)?;
     let unborn = remove_unborn_jobs(tx)?;
-    let tickets = tear_dead_tickets(tx, world)?;
+    let tickets = delete_dead_tickets(tx, ctx)?;
     for attempt in tx.open_attempts()? {
         let open = tx.open_lease(&attempt.resource)?;
         if open.is_none_or(|lease| lease.fence != attempt.fence) {
@@ -65,10 +65,10 @@ pub fn reconcile(tx: &mut dyn Tx, world: &World<'_>, actor: &str) -> Result<Repa
     Ok(Repairs { leases, tasks, attempts, runners, items, unborn, tickets })
 }
 
-fn close_dead_runners(tx: &mut dyn Tx, world: &World<'_>, actor: &str) -> Result<Vec<Runner>> {
+fn close_dead_runners(tx: &mut dyn Tx, ctx: &Context<'_>, actor: &str) -> Result<Vec<Runner>> {
     let mut closed = Vec::new();
     for runner in tx.runners(0)? {
-        if world.judge.liveness(&runner.process) != Liveness::Dead {
+        if ctx.judge.liveness(&runner.process) != Liveness::Dead {
             continue;
         }
         let error = "its process is gone".to_owned();
@@ -88,15 +88,15 @@ fn close_dead_runners(tx: &mut dyn Tx, world: &World<'_>, actor: &str) -> Result
 }
 
 /// Only a grant leads to `in_progress`, and every end leads out of it; this is for what no tenure has written.
-fn return_unheld_tasks(tx: &mut dyn Tx, world: &World<'_>, actor: &str) -> Result<Vec<TaskName>> {
-    let eyes = world.eyes(tx, None)?;
+fn return_unheld_tasks(tx: &mut dyn Tx, ctx: &Context<'_>, actor: &str) -> Result<Vec<TaskName>> {
+    let viewer = ctx.viewer(tx, None)?;
     let filter = TaskFilter {
         statuses: Some(vec![TaskStatus::InProgress]),
         limit: u64::from(u32::MAX),
         ..TaskFilter::default()
     };
     let mut returned = Vec::new();
-    for task in tx.list_tasks(&filter, &eyes)?.0 {
+    for task in tx.list_tasks(&filter, &viewer)?.0 {
         if task.lease.is_some() {
             continue;
         }
@@ -137,10 +137,10 @@ fn remove_unborn_jobs(tx: &mut dyn Tx) -> Result<Vec<String>> {
     Ok(removed)
 }
 
-fn tear_dead_tickets(tx: &mut dyn Tx, world: &World<'_>) -> Result<usize> {
+fn delete_dead_tickets(tx: &mut dyn Tx, ctx: &Context<'_>) -> Result<usize> {
     let mut torn = 0;
     for ticket in tx.all_tickets()? {
-        if world.judge.liveness(&ticket.process) == Liveness::Dead {
+        if ctx.judge.liveness(&ticket.process) == Liveness::Dead {
             tx.delete_ticket(ticket.number)?;
             torn += 1;
         }

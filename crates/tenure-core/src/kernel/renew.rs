@@ -5,16 +5,16 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::acquire::{acquired, grant, name_of};
-use super::line::ahead;
-use super::standing::{claim_of, section_stands};
+use super::lease_state::{claim_of, section_state};
+use super::queue::live_before;
+use crate::context::Context;
 use crate::error::{Error, Result, TaskName};
 use crate::event::{EventKind, NewEvent};
 use crate::holder::Caller;
 use crate::id::{SectionId, TaskId};
-use crate::lease::{Lease, Resource, ResourceKind, Standing};
-use crate::store::{Eyes, LeaseBeat, NewLease, Tx, View};
+use crate::lease::{Lease, LeaseState, Resource, ResourceKind};
+use crate::store::{LeaseBeat, NewLease, Tx, View, Viewer};
 use crate::task::TaskStatus;
-use crate::world::World;
 
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Beat {
@@ -28,30 +28,30 @@ pub struct Beat {
 
 pub fn renew(
     tx: &mut dyn Tx,
-    world: &World<'_>,
+    ctx: &Context<'_>,
     caller: &Caller,
     task: &TaskName,
     beat: Beat,
 ) -> Result<Lease> {
     let id = TaskId::new(&task.id);
-    let eyes = world.eyes(tx, Some(&caller.holder))?;
+    let viewer = ctx.viewer(tx, Some(&caller.holder))?;
     let found =
-        tx.unjudged_task(&id, &eyes)?.ok_or_else(|| Error::TaskNotFound { reference: task.key.clone() })?;
+        tx.task_row(&id, &viewer)?.ok_or_else(|| Error::TaskNotFound { reference: task.key.clone() })?;
     let section = found.section.clone().filter(|s| s.serial);
     if let Some(section) = &section {
         tx.lock(&Resource::section(&section.id))?;
     }
     tx.lock(&Resource::task(&id))?;
-    let claim = claim_of(tx, world, caller, task)?;
+    let claim = claim_of(tx, ctx, caller, task)?;
     let mut lease = claim.lease.clone();
     let lost = || claim.lost(name_of(&found), None, caller);
-    match claim.standing {
-        Standing::Live => {}
-        Standing::Expired if beat.revive => {
+    match claim.state {
+        LeaseState::Live => {}
+        LeaseState::Expired if beat.revive => {
             let untouched =
                 found.status == TaskStatus::InProgress || Some(found.status) == lease.claimed_from;
             let taken = match &section {
-                Some(section) => section_taken(tx, world, &eyes, &section.id, &lease)?,
+                Some(section) => section_taken(tx, ctx, &viewer, &section.id, &lease)?,
                 None => false,
             };
             if !untouched || taken {
@@ -68,17 +68,17 @@ pub fn renew(
     tx.beat(lease.fence, &beat_of(&lease))?;
     if let Some(section) = &section {
         let ttl = beat.section_ttl.unwrap_or(lease.ttl).max(lease.ttl);
-        if !renew_section(tx, world, &section.id, &lease, ttl)? {
-            bring_section_back(tx, world, &section.id, &lease, ttl)?;
+        if !renew_section(tx, ctx, &section.id, &lease, ttl)? {
+            bring_section_back(tx, ctx, &section.id, &lease, ttl)?;
         }
     }
     Ok(lease)
 }
 
 /// Does the caller still hold the task?
-pub fn check(view: &dyn View, world: &World<'_>, caller: &Caller, task: &TaskName) -> Result<Lease> {
-    let claim = claim_of(view, world, caller, task)?;
-    if claim.standing == Standing::Live {
+pub fn check(view: &dyn View, ctx: &Context<'_>, caller: &Caller, task: &TaskName) -> Result<Lease> {
+    let claim = claim_of(view, ctx, caller, task)?;
+    if claim.state == LeaseState::Live {
         Ok(claim.lease)
     } else {
         Err(claim.lost(task.clone(), None, caller))
@@ -88,7 +88,7 @@ pub fn check(view: &dyn View, world: &World<'_>, caller: &Caller, task: &TaskNam
 /// Moves the section's expiry with its task's. False if the holder does not have the section.
 pub(super) fn renew_section(
     tx: &mut dyn Tx,
-    world: &World<'_>,
+    ctx: &Context<'_>,
     id: &SectionId,
     task: &Lease,
     ttl: Duration,
@@ -98,7 +98,7 @@ pub(super) fn renew_section(
     if task.resource.kind == ResourceKind::Task {
         // The death of a process frees the section only if every task at work in it dies with that process.
         let mut tasks = tx.task_leases_in_section(id, &task.holder)?;
-        tasks.retain(|other| other.standing(tx.now(), world.judge) == Standing::Live);
+        tasks.retain(|other| other.state(tx.now(), ctx.judge) == LeaseState::Live);
         if tasks.iter().all(|other| other.process == task.process) {
             section.process.clone_from(&task.process);
             section.doorbell.clone_from(&task.doorbell);
@@ -149,8 +149,8 @@ fn covers(section: &Lease, task: &Lease) -> bool {
 /// the next stands in line? Then this task's holder would come into the section as a newcomer.
 fn section_taken(
     tx: &mut dyn Tx,
-    world: &World<'_>,
-    eyes: &Eyes,
+    ctx: &Context<'_>,
+    viewer: &Viewer,
     id: &SectionId,
     task: &Lease,
 ) -> Result<bool> {
@@ -158,40 +158,40 @@ fn section_taken(
     let Some(latest) = tx.latest_lease(&resource)?.filter(|latest| !covers(latest, task)) else {
         return Ok(false);
     };
-    if section_stands(tx, world, &latest)? == Standing::Live {
+    if section_state(tx, ctx, &latest)? == LeaseState::Live {
         return Ok(true);
     }
-    let line = ahead(tx, eyes, &resource, None)?;
+    let line = live_before(tx, viewer, &resource, None)?;
     Ok(line.iter().any(|ticket| Some(&ticket.process) != task.process.as_ref()))
 }
 
 /// The clean-up had let the section go with the task; both come back together.
 fn bring_section_back(
     tx: &mut dyn Tx,
-    world: &World<'_>,
+    ctx: &Context<'_>,
     id: &SectionId,
     task: &Lease,
     ttl: Duration,
 ) -> Result<()> {
     let resource = Resource::section(id);
     if let Some(latest) = tx.latest_lease(&resource)? {
-        let standing = section_stands(tx, world, &latest)?;
-        match standing {
+        let state = section_state(tx, ctx, &latest)?;
+        match state {
             // Somebody has it under whom this task does not work; it is not ours to take.
-            Standing::Live => return Ok(()),
+            LeaseState::Live => return Ok(()),
             // The same grant, so that whoever beats for the section by its fence still can.
-            Standing::Expired if !latest.is_open() && covers(&latest, task) => {
+            LeaseState::Expired if !latest.is_open() && covers(&latest, task) => {
                 tx.reopen_lease(latest.fence)?;
-                return renew_section(tx, world, id, task, ttl).map(drop);
+                return renew_section(tx, ctx, id, task, ttl).map(drop);
             }
-            standing if latest.is_open() => {
-                super::end::bury(tx, world, &latest, standing, &task.holder.id)?;
+            state if latest.is_open() => {
+                super::end::close_lapsed(tx, ctx, &latest, state, &task.holder.id)?;
             }
             _ => {}
         }
     }
     let new = NewLease {
-        id: world.ids.lease(),
+        id: ctx.ids.lease(),
         resource,
         holder: task.holder.clone(),
         process: task.process.clone(),
@@ -200,6 +200,6 @@ fn bring_section_back(
         expires_at: tx.now().after(ttl),
         claimed_from: None,
     };
-    let lease = grant(tx, world, new)?;
+    let lease = grant(tx, ctx, new)?;
     tx.append(acquired(&lease, None))
 }

@@ -2,46 +2,46 @@
 
 use std::time::Duration;
 
-use super::acquire::{Terms, acquired, grant, leave_own_line, own_number};
-use super::end::{bury, bury_with_section, close, force};
-use super::line::ahead;
+use super::acquire::{Terms, acquired, grant, own_ticket, remove_own_ticket};
+use super::end::{close, close_lapsed, close_lapsed_in_section, evict};
+use super::lease_state::{same_holder, state_for_holder};
+use super::queue::live_before;
 use super::refusal::locked;
 use super::renew::beat_of;
-use super::standing::{same_holder, stands};
 use super::wake;
+use crate::context::Context;
 use crate::error::{Error, Locked, Result};
 use crate::holder::{Caller, Liveness};
-use crate::lease::{EndReason, Lease, Resource, Standing};
+use crate::lease::{EndReason, Lease, LeaseState, Resource};
 use crate::store::{NewLease, Tx, View};
-use crate::world::World;
 
 /// Acquires something that is not a task: a runner's slot, a session, a job, an item.
 pub fn acquire_resource(
     tx: &mut dyn Tx,
-    world: &World<'_>,
+    ctx: &Context<'_>,
     caller: &Caller,
     resource: &Resource,
     name: &str,
     terms: &Terms,
 ) -> Result<std::result::Result<Lease, Box<Locked>>> {
     tx.lock(resource)?;
-    let eyes = world.eyes(tx, Some(&caller.holder))?;
+    let viewer = ctx.viewer(tx, Some(&caller.holder))?;
     if let Some(lease) = tx.open_lease(resource)? {
-        match lease.standing(tx.now(), world.judge) {
-            Standing::Live if same_holder(&lease, caller, false) => return Ok(Ok(lease)),
-            Standing::Live => {
-                let queue = ahead(tx, &eyes, resource, own_number(terms, resource))?.len();
+        match lease.state(tx.now(), ctx.judge) {
+            LeaseState::Live if same_holder(&lease, caller, false) => return Ok(Ok(lease)),
+            LeaseState::Live => {
+                let queue = live_before(tx, &viewer, resource, own_ticket(terms, resource))?.len();
                 return Ok(Err(Box::new(locked(tx, resource.clone(), name, None, Some(lease), queue)?)));
             }
-            standing => bury(tx, world, &lease, standing, &caller.holder.id)?,
+            state => close_lapsed(tx, ctx, &lease, state, &caller.holder.id)?,
         }
     }
-    let line = ahead(tx, &eyes, resource, own_number(terms, resource))?;
+    let line = live_before(tx, &viewer, resource, own_ticket(terms, resource))?;
     if !line.is_empty() {
         return Ok(Err(Box::new(locked(tx, resource.clone(), name, None, None, line.len())?)));
     }
     let new = NewLease {
-        id: world.ids.lease(),
+        id: ctx.ids.lease(),
         resource: resource.clone(),
         holder: caller.holder.clone(),
         process: caller.process.clone(),
@@ -50,25 +50,25 @@ pub fn acquire_resource(
         expires_at: tx.now().after(terms.ttl),
         claimed_from: None,
     };
-    let lease = grant(tx, world, new)?;
+    let lease = grant(tx, ctx, new)?;
     tx.append(acquired(&lease, None))?;
-    leave_own_line(tx, &eyes, terms)?;
+    remove_own_ticket(tx, &viewer, terms)?;
     Ok(Ok(lease))
 }
 
 /// Renews something that is not a task. `None` if it is no longer the caller's.
 pub fn renew_resource(
     tx: &mut dyn Tx,
-    world: &World<'_>,
+    ctx: &Context<'_>,
     held: &Lease,
     ttl: Option<Duration>,
 ) -> Result<Option<Lease>> {
     tx.lock(&held.resource)?;
     let latest = tx.latest_lease(&held.resource)?;
     let Some(mut lease) = latest.filter(|l| l.fence == held.fence) else { return Ok(None) };
-    match stands(&lease, tx.now(), world.judge) {
-        Standing::Expired if lease.ended.is_some() => tx.reopen_lease(lease.fence)?,
-        Standing::Live | Standing::Expired => {}
+    match state_for_holder(&lease, tx.now(), ctx.judge) {
+        LeaseState::Expired if lease.ended.is_some() => tx.reopen_lease(lease.fence)?,
+        LeaseState::Live | LeaseState::Expired => {}
         _ => return Ok(None),
     }
     lease.ttl = ttl.unwrap_or(lease.ttl);
@@ -80,61 +80,61 @@ pub fn renew_resource(
 }
 
 /// Refuses a write in the name of a lease that is not the latest grant, or that more than time has ended (L8).
-pub fn must_hold(view: &dyn View, world: &World<'_>, held: &Lease) -> Result<()> {
+pub fn must_hold(view: &dyn View, ctx: &Context<'_>, held: &Lease) -> Result<()> {
     let latest = view.latest_lease(&held.resource)?.filter(|latest| latest.fence == held.fence);
-    match latest.map(|lease| stands(&lease, view.now(), world.judge)) {
-        Some(Standing::Live | Standing::Expired) => Ok(()),
+    match latest.map(|lease| state_for_holder(&lease, view.now(), ctx.judge)) {
+        Some(LeaseState::Live | LeaseState::Expired) => Ok(()),
         _ => Err(Error::WorkLost { what: held.resource.to_string() }),
     }
 }
 
 /// Does it keep everybody else out?
-pub fn is_live(view: &dyn View, world: &World<'_>, lease: &Lease) -> bool {
-    lease.standing(view.now(), world.judge) == Standing::Live
+pub fn is_live(view: &dyn View, ctx: &Context<'_>, lease: &Lease) -> bool {
+    lease.state(view.now(), ctx.judge) == LeaseState::Live
 }
 
 /// Ends the lease of a holder that cannot be judged: one on another machine, or one of which nothing is recorded. Whoever
 /// is certainly at work is never robbed.
-pub fn force_unless_alive(
+pub fn evict_unless_alive(
     tx: &mut dyn Tx,
-    world: &World<'_>,
+    ctx: &Context<'_>,
     resource: &Resource,
     actor: &str,
 ) -> Result<()> {
     match tx.open_lease(resource)? {
-        Some(lease) if lease.liveness(world.judge) != Some(Liveness::Alive) => {
-            force(tx, world, actor, &lease).map(drop)
+        Some(lease) if lease.liveness(ctx.judge) != Some(Liveness::Alive) => {
+            evict(tx, ctx, actor, &lease).map(drop)
         }
         _ => Ok(()),
     }
 }
 
 /// Closes what time or death has ended, if it is open still.
-pub(crate) fn close_lapsed(
+pub(crate) fn close_if_lapsed(
     tx: &mut dyn Tx,
-    world: &World<'_>,
+    ctx: &Context<'_>,
     resource: &Resource,
     actor: &str,
 ) -> Result<()> {
     let Some(lease) = tx.open_lease(resource)? else { return Ok(()) };
-    match lease.standing(tx.now(), world.judge) {
-        Standing::Live => Ok(()),
-        standing => bury(tx, world, &lease, standing, actor),
+    match lease.state(tx.now(), ctx.judge) {
+        LeaseState::Live => Ok(()),
+        state => close_lapsed(tx, ctx, &lease, state, actor),
     }
 }
 
 /// The holder gives up something that is not a task.
-pub fn release_resource(tx: &mut dyn Tx, world: &World<'_>, lease: &Lease, reason: EndReason) -> Result<()> {
+pub fn release_resource(tx: &mut dyn Tx, ctx: &Context<'_>, lease: &Lease, reason: EndReason) -> Result<()> {
     tx.lock(&lease.resource)?;
     let Some(open) = tx.open_lease(&lease.resource)?.filter(|l| l.fence == lease.fence) else {
         return Ok(());
     };
     close(tx, &open, reason, None, &open.holder.id, false)?;
-    let eyes = world.eyes(tx, None)?;
-    wake::first_in_line(tx, &eyes, &open.resource)?;
+    let viewer = ctx.viewer(tx, None)?;
+    wake::wake_first(tx, &viewer, &open.resource)?;
     if let Some(section) = open.resource.section_id() {
-        bury_with_section(tx, world, &section, &open, &open.holder.id)?;
-        wake::work_appeared(tx, &eyes)?;
+        close_lapsed_in_section(tx, ctx, &section, &open, &open.holder.id)?;
+        wake::work_appeared(tx, &viewer)?;
     }
     Ok(())
 }

@@ -2,16 +2,16 @@
 
 use crate::error::Result;
 use crate::lease::{Lease, Resource, ResourceKind};
-use crate::store::{Eyes, LeaseFilter, Tx};
+use crate::store::{LeaseFilter, Tx, Viewer};
 
 /// The first live waiter for `resource`. Places of the dead are taken away on the way there.
-pub(super) fn first_in_line(tx: &mut dyn Tx, eyes: &Eyes, resource: &Resource) -> Result<()> {
+pub(super) fn wake_first(tx: &mut dyn Tx, viewer: &Viewer, resource: &Resource) -> Result<()> {
     let (dead, mut line): (Vec<_>, Vec<_>) =
-        tx.tickets(resource)?.into_iter().partition(|ticket| eyes.is_dead(&ticket.process));
+        tx.tickets(resource)?.into_iter().partition(|ticket| viewer.is_dead(&ticket.process));
     for ticket in dead {
         tx.delete_ticket(ticket.number)?;
     }
-    line.retain(|ticket| super::line::is_live(tx, eyes, ticket));
+    line.retain(|ticket| super::queue::is_live(tx, viewer, ticket));
     let first = line.into_iter().find_map(|ticket| ticket.doorbell);
     if let Some(doorbell) = first {
         tx.ring(&doorbell);
@@ -20,8 +20,8 @@ pub(super) fn first_in_line(tx: &mut dyn Tx, eyes: &Eyes, resource: &Resource) -
 }
 
 /// Something may have become ready: the first who waits for anything, and every idle runner.
-pub(crate) fn work_appeared(tx: &mut dyn Tx, eyes: &Eyes) -> Result<()> {
-    first_in_line(tx, eyes, &ready_line())?;
+pub(crate) fn work_appeared(tx: &mut dyn Tx, viewer: &Viewer) -> Result<()> {
+    wake_first(tx, viewer, &ready_queue())?;
     let slots =
         tx.leases(&LeaseFilter { kinds: Some(vec![ResourceKind::Runner]), ..LeaseFilter::default() })?;
     for doorbell in slots.into_iter().filter_map(|slot| slot.doorbell) {
@@ -31,13 +31,13 @@ pub(crate) fn work_appeared(tx: &mut dyn Tx, eyes: &Eyes) -> Result<()> {
 }
 
 /// The line of those who want any ready task.
-pub(super) fn ready_line() -> Resource {
+pub(super) fn ready_queue() -> Resource {
     Resource::new(ResourceKind::Ready, "")
 }
 
 /// Somebody was written to: those of that name who listen for messages.
-pub(crate) fn message_arrived(tx: &mut dyn Tx, eyes: &Eyes, to: Option<&str>) -> Result<()> {
-    for ticket in super::line::ahead(tx, eyes, &message_line(), None)? {
+pub(crate) fn message_arrived(tx: &mut dyn Tx, viewer: &Viewer, to: Option<&str>) -> Result<()> {
+    for ticket in super::queue::live_before(tx, viewer, &message_listeners(), None)? {
         if to.is_none_or(|to| to == ticket.holder.id)
             && let Some(doorbell) = ticket.doorbell
         {
@@ -48,7 +48,7 @@ pub(crate) fn message_arrived(tx: &mut dyn Tx, eyes: &Eyes, to: Option<&str>) ->
 }
 
 /// Those who wait for messages. It is no queue: all of them are told.
-pub fn message_line() -> Resource {
+pub fn message_listeners() -> Resource {
     Resource::new(ResourceKind::Ready, "messages")
 }
 

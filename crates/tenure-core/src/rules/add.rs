@@ -3,16 +3,16 @@
 use serde_json::json;
 
 use super::check_priority;
+use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::event::{EventKind, NewEvent};
 use crate::holder::Caller;
 use crate::id::{SectionId, TaskId};
 use crate::kernel;
 use crate::reference;
-use crate::store::{Eyes, NewTask, TaskLookup, Tx};
+use crate::store::{NewTask, TaskLookup, Tx, Viewer};
 use crate::task::{DEFAULT_PRIORITY, Task, TaskStatus};
 use crate::text;
-use crate::world::World;
 
 #[derive(Debug, Clone, Default)]
 pub struct AddTask {
@@ -28,7 +28,7 @@ pub struct AddTask {
     pub after: Option<String>,
 }
 
-pub fn add_task(tx: &mut dyn Tx, world: &World<'_>, caller: &Caller, request: &AddTask) -> Result<Task> {
+pub fn add_task(tx: &mut dyn Tx, ctx: &Context<'_>, caller: &Caller, request: &AddTask) -> Result<Task> {
     text::check_title(&request.title)?;
     text::check_description(&request.description)?;
     for label in &request.labels {
@@ -38,7 +38,7 @@ pub fn add_task(tx: &mut dyn Tx, world: &World<'_>, caller: &Caller, request: &A
         text::check_source_file(source)?;
     }
     request.priority.map_or(Ok(()), check_priority)?;
-    let eyes = world.eyes(tx, Some(&caller.holder))?;
+    let viewer = ctx.viewer(tx, Some(&caller.holder))?;
     let mut section = match &request.section {
         Some(name) => Some(reference::section(tx, name)?.id),
         None => None,
@@ -46,14 +46,14 @@ pub fn add_task(tx: &mut dyn Tx, world: &World<'_>, caller: &Caller, request: &A
     let mut priority = request.priority.unwrap_or(DEFAULT_PRIORITY);
     let position = match &request.after {
         Some(other) => {
-            let before = named(tx, other, &eyes)?;
+            let before = named(tx, other, &viewer)?;
             let its = before.section.as_ref().map(|s| s.id.clone());
             if section.is_some() && section != its {
                 return Err(Error::invalid(format!("{} is in another section", before.key)));
             }
             section = its;
             priority = request.priority.unwrap_or(before.priority);
-            place_after(tx, section.as_ref(), &before, &eyes)?
+            place_after(tx, section.as_ref(), &before, &viewer)?
         }
         None => last_place(tx, section.as_ref())?,
     };
@@ -62,7 +62,7 @@ pub fn add_task(tx: &mut dyn Tx, world: &World<'_>, caller: &Caller, request: &A
         None => next_key(tx)?,
     };
     let task = NewTask {
-        id: world.ids.task(),
+        id: ctx.ids.task(),
         key,
         title: request.title.clone(),
         description: request.description.clone(),
@@ -84,8 +84,8 @@ pub fn add_task(tx: &mut dyn Tx, world: &World<'_>, caller: &Caller, request: &A
         }
         tx.add_dependency(&task.id, &on)?;
     }
-    kernel::work_appeared(tx, &eyes)?;
-    tx.task(&task.id, &eyes)?.ok_or(Error::TaskNotFound { reference: task.key })
+    kernel::work_appeared(tx, &viewer)?;
+    tx.task(&task.id, &viewer)?.ok_or(Error::TaskNotFound { reference: task.key })
 }
 
 /// The row and its event.
@@ -130,14 +130,14 @@ pub(super) fn place_after(
     tx: &mut dyn Tx,
     section: Option<&SectionId>,
     before: &Task,
-    eyes: &Eyes,
+    viewer: &Viewer,
 ) -> Result<i64> {
     if let Some(place) = between(tx, section, before.position)? {
         return Ok(place);
     }
     tx.spread_positions(section)?;
     let before =
-        tx.task(&before.id, eyes)?.ok_or_else(|| Error::TaskNotFound { reference: before.key.clone() })?;
+        tx.task(&before.id, viewer)?.ok_or_else(|| Error::TaskNotFound { reference: before.key.clone() })?;
     between(tx, section, before.position)?.ok_or_else(|| Error::store("no room was found behind that task"))
 }
 
@@ -149,9 +149,9 @@ fn between(tx: &dyn Tx, section: Option<&SectionId>, before: i64) -> Result<Opti
     })
 }
 
-pub(super) fn named(tx: &dyn Tx, reference: &str, eyes: &Eyes) -> Result<Task> {
+pub(super) fn named(tx: &dyn Tx, reference: &str, viewer: &Viewer) -> Result<Task> {
     let name = reference::task(tx, reference)?;
-    tx.task(&TaskId::new(&name.id), eyes)?.ok_or(Error::TaskNotFound { reference: name.key })
+    tx.task(&TaskId::new(&name.id), viewer)?.ok_or(Error::TaskNotFound { reference: name.key })
 }
 
 pub(super) fn unique(labels: &[String]) -> Vec<String> {

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::event::{EventKind, NewEvent};
 use crate::holder::Holder;
@@ -9,7 +10,6 @@ use crate::kernel;
 use crate::lease::{Lease, ResourceKind};
 use crate::store::{Agent, LeaseFilter, Tx};
 use crate::text;
-use crate::world::World;
 
 /// Of a program's own name; an id has room for 64 characters.
 const LONGEST_CLIENT: usize = 40;
@@ -17,7 +17,7 @@ const LONGEST_CLIENT: usize = 40;
 /// A new agent with an id of its own.
 pub fn join_agent(
     tx: &mut dyn Tx,
-    world: &World<'_>,
+    ctx: &Context<'_>,
     name: Option<&str>,
     capabilities: &[String],
 ) -> Result<Agent> {
@@ -25,18 +25,18 @@ pub fn join_agent(
     for capability in capabilities {
         text::check_capability(capability)?;
     }
-    join_as(tx, || world.ids.agent(), name, capabilities)
+    join_as(tx, || ctx.ids.agent(), name, capabilities)
 }
 
 /// A new agent for a program that has connected: its id begins with the program's name, so that a refusal tells a
 /// person which window to look at.
-pub fn join_client(tx: &mut dyn Tx, world: &World<'_>, client: &str) -> Result<Agent> {
-    let word: String = client.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
-    let word: String = word.trim_matches('-').chars().take(LONGEST_CLIENT).collect();
-    let word = if word.is_empty() { "client" } else { word.trim_end_matches('-') };
+pub fn join_client(tx: &mut dyn Tx, ctx: &Context<'_>, client: &str) -> Result<Agent> {
+    let finish: String = client.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    let finish: String = finish.trim_matches('-').chars().take(LONGEST_CLIENT).collect();
+    let finish = if finish.is_empty() { "client" } else { finish.trim_end_matches('-') };
     let name: String = client.chars().filter(|c| !c.is_control()).take(LONGEST_CLIENT).collect();
     let name = Some(name.trim()).filter(|name| !name.is_empty());
-    join_as(tx, || format!("{word}-{}", world.ids.hex8()), name, &[])
+    join_as(tx, || format!("{finish}-{}", ctx.ids.hex8()), name, &[])
 }
 
 fn join_as(
@@ -68,7 +68,7 @@ fn join_as(
 }
 
 /// The agent goes, and what it holds goes back.
-pub fn leave_agent(tx: &mut dyn Tx, world: &World<'_>, id: &str) -> Result<(Agent, Vec<Lease>)> {
+pub fn leave_agent(tx: &mut dyn Tx, ctx: &Context<'_>, id: &str) -> Result<(Agent, Vec<Lease>)> {
     let found = tx.agent(id)?.ok_or_else(|| Error::AgentNotFound { id: id.to_owned() })?;
     let filter = LeaseFilter {
         kinds: Some(vec![ResourceKind::Task]),
@@ -77,7 +77,7 @@ pub fn leave_agent(tx: &mut dyn Tx, world: &World<'_>, id: &str) -> Result<(Agen
     };
     let held = tx.leases(&filter)?;
     for lease in &held {
-        kernel::let_go(tx, world, id, lease)?;
+        kernel::release(tx, ctx, id, lease)?;
     }
     let agent = Agent { left_at: Some(tx.now()), last_seen_at: tx.now(), active_claims: 0, ..found };
     tx.save_agent(&agent)?;

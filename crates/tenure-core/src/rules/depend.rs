@@ -5,20 +5,20 @@ use std::collections::HashMap;
 use serde_json::json;
 
 use super::add::named;
+use crate::context::Context;
 use crate::error::{Error, Result, TaskName};
 use crate::event::{EventKind, NewEvent};
 use crate::holder::Caller;
 use crate::kernel;
 use crate::store::Tx;
 use crate::task::Task;
-use crate::world::World;
 
 /// `task` waits for `on` from now on. Saying it twice changes nothing.
-pub fn depend(tx: &mut dyn Tx, world: &World<'_>, caller: &Caller, task: &str, on: &str) -> Result<Task> {
+pub fn depend(tx: &mut dyn Tx, ctx: &Context<'_>, caller: &Caller, task: &str, on: &str) -> Result<Task> {
     tx.lock_graph()?;
-    let eyes = world.eyes(tx, Some(&caller.holder))?;
-    let task = named(tx, task, &eyes)?;
-    let on = named(tx, on, &eyes)?;
+    let viewer = ctx.viewer(tx, Some(&caller.holder))?;
+    let task = named(tx, task, &viewer)?;
+    let on = named(tx, on, &viewer)?;
     if let Some(mut path) = path_between(tx.edges_from(&on.id)?, on.id.as_str(), task.id.as_str(), &on.key) {
         path.insert(0, task.key.clone());
         return Err(Error::DependencyCycle { path });
@@ -26,20 +26,20 @@ pub fn depend(tx: &mut dyn Tx, world: &World<'_>, caller: &Caller, task: &str, o
     if tx.add_dependency(&task.id, &on.id)? {
         say(tx, caller, &task, "dependsOn", &on.key)?;
     }
-    tx.task(&task.id, &eyes)?.ok_or(Error::TaskNotFound { reference: task.key })
+    tx.task(&task.id, &viewer)?.ok_or(Error::TaskNotFound { reference: task.key })
 }
 
 /// `task` no longer waits for `on`.
-pub fn undepend(tx: &mut dyn Tx, world: &World<'_>, caller: &Caller, task: &str, on: &str) -> Result<Task> {
+pub fn undepend(tx: &mut dyn Tx, ctx: &Context<'_>, caller: &Caller, task: &str, on: &str) -> Result<Task> {
     tx.lock_graph()?;
-    let eyes = world.eyes(tx, Some(&caller.holder))?;
-    let task = named(tx, task, &eyes)?;
-    let on = named(tx, on, &eyes)?;
+    let viewer = ctx.viewer(tx, Some(&caller.holder))?;
+    let task = named(tx, task, &viewer)?;
+    let on = named(tx, on, &viewer)?;
     if tx.remove_dependency(&task.id, &on.id)? {
         say(tx, caller, &task, "notOn", &on.key)?;
-        kernel::work_appeared(tx, &eyes)?;
+        kernel::work_appeared(tx, &viewer)?;
     }
-    tx.task(&task.id, &eyes)?.ok_or(Error::TaskNotFound { reference: task.key })
+    tx.task(&task.id, &viewer)?.ok_or(Error::TaskNotFound { reference: task.key })
 }
 
 fn say(tx: &mut dyn Tx, caller: &Caller, task: &Task, what: &str, key: &str) -> Result<()> {

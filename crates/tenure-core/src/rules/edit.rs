@@ -4,16 +4,16 @@ use serde_json::{Map, Value, json};
 
 use super::add::{last_place, named, place_after, unique};
 use super::check_priority;
+use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::event::{EventKind, NewEvent};
 use crate::holder::Caller;
 use crate::kernel;
-use crate::lease::{Resource, Standing};
+use crate::lease::{LeaseState, Resource};
 use crate::reference;
 use crate::store::{TaskEdit, Tx};
 use crate::task::Task;
 use crate::text;
-use crate::world::World;
 
 /// What a user wants changed; `None` leaves it as it is.
 #[derive(Debug, Clone, Default)]
@@ -44,13 +44,13 @@ impl EditTask {
 
 pub fn edit_task(
     tx: &mut dyn Tx,
-    world: &World<'_>,
+    ctx: &Context<'_>,
     caller: &Caller,
     reference: &str,
     request: &EditTask,
 ) -> Result<Task> {
-    let eyes = world.eyes(tx, Some(&caller.holder))?;
-    let task = named(tx, reference, &eyes)?;
+    let viewer = ctx.viewer(tx, Some(&caller.holder))?;
+    let task = named(tx, reference, &viewer)?;
     let mut edit = TaskEdit::default();
     let mut said = Map::new();
     if let Some(title) = &request.title {
@@ -92,7 +92,7 @@ pub fn edit_task(
             None => None,
         };
         if target != home {
-            free_to_move(tx, world, caller, &task)?;
+            free_to_move(tx, ctx, caller, &task)?;
             said.insert(
                 "section".into(),
                 json!({"from": task.section.as_ref().map(|s| &s.name), "to": section}),
@@ -102,14 +102,14 @@ pub fn edit_task(
         }
     }
     if let Some(other) = &request.after {
-        let before = named(tx, other, &eyes)?;
+        let before = named(tx, other, &viewer)?;
         if before.id == task.id {
             return Err(Error::invalid("a task cannot come after itself"));
         }
         if before.section.as_ref().map(|s| s.id.clone()) != target {
             return Err(Error::invalid(format!("{} is in another section", before.key)));
         }
-        edit.position = Some(place_after(tx, target.as_ref(), &before, &eyes)?);
+        edit.position = Some(place_after(tx, target.as_ref(), &before, &viewer)?);
         if request.priority.is_none() {
             edit.priority = Some(before.priority);
         }
@@ -120,39 +120,39 @@ pub fn edit_task(
             .task(&task.id)
             .detail(Value::Object(said));
         tx.edit_task(&task.id, &edit, Some(event))?;
-        kernel::work_appeared(tx, &eyes)?;
+        kernel::work_appeared(tx, &viewer)?;
     }
-    tx.task(&task.id, &eyes)?.ok_or(Error::TaskNotFound { reference: task.key })
+    tx.task(&task.id, &viewer)?.ok_or(Error::TaskNotFound { reference: task.key })
 }
 
 /// Moving a held task would take its section's lock from under it.
 /// A held task stays where it is. A lapsed lease is closed first: its holder worked under the old section's lease, and
 /// must not come back to life in the new one.
-fn free_to_move(tx: &mut dyn Tx, world: &World<'_>, caller: &Caller, task: &Task) -> Result<()> {
+fn free_to_move(tx: &mut dyn Tx, ctx: &Context<'_>, caller: &Caller, task: &Task) -> Result<()> {
     kernel::lock_task(tx, &task.id)?;
     let Some(lease) = tx.open_lease(&Resource::task(&task.id))? else { return Ok(()) };
-    match lease.standing(tx.now(), world.judge) {
-        Standing::Live => Err(kernel::held_error(tx, world, task, &lease)?),
-        standing => kernel::bury(tx, world, &lease, standing, &caller.holder.id),
+    match lease.state(tx.now(), ctx.judge) {
+        LeaseState::Live => Err(kernel::held_error(tx, ctx, task, &lease)?),
+        state => kernel::close_lapsed(tx, ctx, &lease, state, &caller.holder.id),
     }
 }
 
 /// Deletes a task that nobody else holds and nothing depends on.
 pub fn delete_task(
     tx: &mut dyn Tx,
-    world: &World<'_>,
+    ctx: &Context<'_>,
     caller: &Caller,
     reference: &str,
     force: bool,
 ) -> Result<Task> {
-    let eyes = world.eyes(tx, Some(&caller.holder))?;
-    let task = named(tx, reference, &eyes)?;
+    let viewer = ctx.viewer(tx, Some(&caller.holder))?;
+    let task = named(tx, reference, &viewer)?;
     if let Some(lease) = task.lease.clone() {
-        let live = lease.standing(tx.now(), world.judge) == Standing::Live;
+        let live = lease.state(tx.now(), ctx.judge) == LeaseState::Live;
         if live && !force && !kernel::same_holder(&lease, caller, false) {
-            return Err(kernel::held_error(tx, world, &task, &lease)?);
+            return Err(kernel::held_error(tx, ctx, &task, &lease)?);
         }
-        kernel::force(tx, world, &caller.holder.id, &lease)?;
+        kernel::evict(tx, ctx, &caller.holder.id, &lease)?;
     }
     let dependents = tx.dependents(&task.id)?;
     if !dependents.is_empty() {
@@ -169,6 +169,6 @@ pub fn delete_task(
         .detail(json!({"key": task.key, "title": task.title}));
     event.from = Some(task.status);
     tx.delete_task(&task.id, event)?;
-    kernel::work_appeared(tx, &eyes)?;
+    kernel::work_appeared(tx, &viewer)?;
     Ok(task)
 }

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use crate::context::Context;
 use crate::error::{Error, Locked, Result};
 use crate::event::{EventKind, NewEvent};
 use crate::holder::Caller;
@@ -10,12 +11,11 @@ use crate::kernel::{self, Terms, lock_job, move_job, settle_job};
 use crate::lease::{EndReason, Lease, Resource, ResourceKind};
 use crate::store::{ItemFilter, JobLookup, NewJob, Tx};
 use crate::text;
-use crate::world::World;
 
 /// Begins a job: its row in state `loading`, and its lease. It is no job to anybody else before [`publish_job`].
 pub fn begin_job(
     tx: &mut dyn Tx,
-    world: &World<'_>,
+    ctx: &Context<'_>,
     caller: &Caller,
     id: &str,
     name: &str,
@@ -24,29 +24,29 @@ pub fn begin_job(
 ) -> Result<(Job, Lease)> {
     text::check_job_name(name)?;
     for job in tx.loading_jobs()? {
-        remove_unborn(tx, world, &job, &caller.holder.id)?;
+        remove_unborn(tx, ctx, &job, &caller.holder.id)?;
     }
-    refuse_a_second(tx, world, name, definition)?;
+    refuse_a_second(tx, ctx, name, definition)?;
     let new = NewJob { id: id.to_owned(), name: name.to_owned(), definition: definition.clone() };
     tx.insert_job(&new)?;
     let job = lock_job(tx, id)?;
-    match kernel::acquire_resource(tx, world, caller, &job.resource(), name, terms)? {
+    match kernel::acquire_resource(tx, ctx, caller, &job.resource(), name, terms)? {
         Ok(lease) => Ok((job, lease)),
         Err(locked) => Err(Error::Locked(locked)),
     }
 }
 
 /// An unfinished job has its name to itself: which of two is meant by it must never be a question.
-fn refuse_a_second(tx: &mut dyn Tx, world: &World<'_>, name: &str, definition: &Definition) -> Result<()> {
+fn refuse_a_second(tx: &mut dyn Tx, ctx: &Context<'_>, name: &str, definition: &Definition) -> Result<()> {
     let Some(job) = tx.find_jobs(JobLookup::Name(name), 1)?.pop().filter(|job| job.state == JobState::Open)
     else {
         return match tx.loading_jobs()?.into_iter().find(|job| job.name == name) {
-            Some(job) => Err(held(tx, world, &job)?),
+            Some(job) => Err(held(tx, ctx, &job)?),
             None => Ok(()),
         };
     };
-    if tx.open_lease(&job.resource())?.is_some_and(|lease| kernel::is_live(tx, world, &lease)) {
-        return Err(held(tx, world, &job)?);
+    if tx.open_lease(&job.resource())?.is_some_and(|lease| kernel::is_live(tx, ctx, &lease)) {
+        return Err(held(tx, ctx, &job)?);
     }
     let changes = job.definition.changes_to(definition);
     if changes.is_empty() {
@@ -58,30 +58,30 @@ fn refuse_a_second(tx: &mut dyn Tx, world: &World<'_>, name: &str, definition: &
     Err(Error::DefinitionChanged { what: format!("job {name}"), changes })
 }
 
-fn held(tx: &dyn Tx, world: &World<'_>, job: &Job) -> Result<Error> {
+fn held(tx: &dyn Tx, ctx: &Context<'_>, job: &Job) -> Result<Error> {
     let resource = job.resource();
     let lease = tx.open_lease(&resource)?;
-    let eyes = world.eyes(tx, None)?;
-    let queue = kernel::waiting_before(tx, &eyes, &resource, None)?;
+    let viewer = ctx.viewer(tx, None)?;
+    let queue = kernel::count_before(tx, &viewer, &resource, None)?;
     Ok(Error::Locked(Box::new(kernel::locked(tx, resource, &job.name, None, lease, queue)?)))
 }
 
 /// Writes some of the items of a job that is being loaded, or that is to have more.
 pub fn load_items(
     tx: &mut dyn Tx,
-    world: &World<'_>,
+    ctx: &Context<'_>,
     lease: &Lease,
     first: u64,
     payloads: &[String],
 ) -> Result<()> {
-    kernel::must_hold(tx, world, lease)?;
+    kernel::must_hold(tx, ctx, lease)?;
     tx.insert_items(&lease.resource.id, first, payloads)
 }
 
 /// All of its items are there: from now on it is a job.
-pub fn publish_job(tx: &mut dyn Tx, world: &World<'_>, lease: &Lease) -> Result<Job> {
+pub fn publish_job(tx: &mut dyn Tx, ctx: &Context<'_>, lease: &Lease) -> Result<Job> {
     let job = lock_job(tx, &lease.resource.id)?;
-    kernel::must_hold(tx, world, lease)?;
+    kernel::must_hold(tx, ctx, lease)?;
     let event = NewEvent::new(EventKind::JobCreated, &lease.holder.id)
         .fence(lease.fence)
         .detail(json!({"job": job.id, "name": job.name, "items": job.counts.total}));
@@ -90,23 +90,23 @@ pub fn publish_job(tx: &mut dyn Tx, world: &World<'_>, lease: &Lease) -> Result<
 }
 
 /// Its items could not all be had: there never was such a job.
-pub fn drop_job(tx: &mut dyn Tx, world: &World<'_>, lease: &Lease) -> Result<()> {
+pub fn drop_job(tx: &mut dyn Tx, ctx: &Context<'_>, lease: &Lease) -> Result<()> {
     let job = lock_job(tx, &lease.resource.id)?;
-    kernel::must_hold(tx, world, lease)?;
+    kernel::must_hold(tx, ctx, lease)?;
     if job.state == JobState::Loading {
         tx.delete_job(&job.id)?;
     }
-    kernel::release_resource(tx, world, lease, EndReason::Released)
+    kernel::release_resource(tx, ctx, lease, EndReason::Released)
 }
 
 /// What a starter has left that died before its job was one.
-fn remove_unborn(tx: &mut dyn Tx, world: &World<'_>, job: &Job, actor: &str) -> Result<()> {
+fn remove_unborn(tx: &mut dyn Tx, ctx: &Context<'_>, job: &Job, actor: &str) -> Result<()> {
     let resource = job.resource();
     tx.lock(&resource)?;
-    if tx.open_lease(&resource)?.is_some_and(|lease| kernel::is_live(tx, world, &lease)) {
+    if tx.open_lease(&resource)?.is_some_and(|lease| kernel::is_live(tx, ctx, &lease)) {
         return Ok(());
     }
-    kernel::close_lapsed(tx, world, &resource, actor)?;
+    kernel::close_if_lapsed(tx, ctx, &resource, actor)?;
     tx.delete_job(&job.id)
 }
 
@@ -129,14 +129,14 @@ pub enum TakenUp {
 /// Makes the caller the one who coordinates the job.
 pub fn take_up_job(
     tx: &mut dyn Tx,
-    world: &World<'_>,
+    ctx: &Context<'_>,
     caller: &Caller,
     id: &str,
     terms: &Terms,
     how: TakeUp,
 ) -> Result<TakenUp> {
     let job = lock_job(tx, id)?;
-    let lease = match kernel::acquire_resource(tx, world, caller, &job.resource(), &job.name, terms)? {
+    let lease = match kernel::acquire_resource(tx, ctx, caller, &job.resource(), &job.name, terms)? {
         Ok(lease) => lease,
         Err(locked) => return Ok(TakenUp::Refused(locked)),
     };
@@ -154,20 +154,20 @@ pub fn take_up_job(
     if job.state == JobState::Open {
         return Ok(TakenUp::Yours(Box::new(job), Box::new(lease)));
     }
-    kernel::release_resource(tx, world, &lease, EndReason::Released)?;
+    kernel::release_resource(tx, ctx, &lease, EndReason::Released)?;
     Ok(TakenUp::Finished(Box::new(job)))
 }
 
 /// A change of the definition was accepted: what is new is added, what is gone and was not finished is dropped.
 pub fn change_definition(
     tx: &mut dyn Tx,
-    world: &World<'_>,
+    ctx: &Context<'_>,
     lease: &Lease,
     definition: &Definition,
     changes: &[String],
 ) -> Result<Job> {
     let job = lock_job(tx, &lease.resource.id)?;
-    kernel::must_hold(tx, world, lease)?;
+    kernel::must_hold(tx, ctx, lease)?;
     tx.set_definition(&job.id, definition)?;
     let event = NewEvent::new(EventKind::JobChanged, &lease.holder.id)
         .fence(lease.fence)
@@ -177,30 +177,30 @@ pub fn change_definition(
 }
 
 /// Drops items that are not being worked on and were not finished.
-pub fn drop_items(tx: &mut dyn Tx, world: &World<'_>, lease: &Lease, numbers: &[u64]) -> Result<()> {
-    kernel::must_hold(tx, world, lease)?;
+pub fn drop_items(tx: &mut dyn Tx, ctx: &Context<'_>, lease: &Lease, numbers: &[u64]) -> Result<()> {
+    kernel::must_hold(tx, ctx, lease)?;
     tx.delete_items(&lease.resource.id, numbers)
 }
 
 /// Gives the job up for good. What workers have of it is taken away from them.
-pub fn cancel_job(tx: &mut dyn Tx, world: &World<'_>, lease: &Lease) -> Result<Job> {
+pub fn cancel_job(tx: &mut dyn Tx, ctx: &Context<'_>, lease: &Lease) -> Result<Job> {
     let job = lock_job(tx, &lease.resource.id)?;
-    kernel::must_hold(tx, world, lease)?;
+    kernel::must_hold(tx, ctx, lease)?;
     let actor = &lease.holder.id;
     for item in tx.items(&ItemFilter::running(Some(&job.id)))? {
         if let Some(held) = tx.open_lease(&item.resource())? {
-            kernel::force(tx, world, actor, &held)?;
+            kernel::evict(tx, ctx, actor, &held)?;
         }
     }
     move_job(tx, &job, JobState::Cancelled, actor, None)?;
-    kernel::release_resource(tx, world, lease, EndReason::Released)?;
+    kernel::release_resource(tx, ctx, lease, EndReason::Released)?;
     lock_job(tx, &job.id)
 }
 
 /// Is anybody at work on it: whoever coordinates it, or a worker with one of its items?
-pub fn is_at_work(view: &dyn crate::store::View, world: &World<'_>, job: &Job) -> Result<bool> {
+pub fn is_at_work(view: &dyn crate::store::View, ctx: &Context<'_>, job: &Job) -> Result<bool> {
     let live = |resource: &Resource| -> Result<bool> {
-        Ok(view.open_lease(resource)?.is_some_and(|lease| kernel::is_live(view, world, &lease)))
+        Ok(view.open_lease(resource)?.is_some_and(|lease| kernel::is_live(view, ctx, &lease)))
     };
     if live(&Resource::new(ResourceKind::Job, &job.id))? {
         return Ok(true);

@@ -1,13 +1,13 @@
 //! Releasing a lock by its name: one's own, a lapsed one, or, with force, anybody's.
 
+use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::holder::Caller;
 use crate::id::TaskId;
-use crate::kernel::{self, Forced};
-use crate::lease::{Lease, Resource, Standing};
+use crate::kernel::{self, Evicted};
+use crate::lease::{Lease, LeaseState, Resource};
 use crate::reference;
 use crate::store::{Tx, View};
-use crate::world::World;
 
 /// What a lock reference means: a task, `section:NAME`, or a lease id.
 #[derive(Debug, Clone)]
@@ -51,7 +51,7 @@ fn name_of(view: &dyn View, resource: &Resource) -> Result<String> {
 pub struct Release {
     pub name: String,
     pub lease: Lease,
-    pub standing: Standing,
+    pub state: LeaseState,
     /// It was somebody else's and alive.
     pub forced: bool,
     /// Leases that went with it.
@@ -60,7 +60,7 @@ pub struct Release {
 
 pub fn release_lock(
     tx: &mut dyn Tx,
-    world: &World<'_>,
+    ctx: &Context<'_>,
     caller: &Caller,
     reference: &str,
     force: bool,
@@ -69,19 +69,19 @@ pub fn release_lock(
     let Some(lease) = found.lease else {
         return Err(Error::LockNotFound { reference: reference.to_owned() });
     };
-    let standing = lease.standing(tx.now(), world.judge);
+    let state = lease.state(tx.now(), ctx.judge);
     let own = kernel::same_holder(&lease, caller, false);
-    if standing == Standing::Live && !own && !force {
+    if state == LeaseState::Live && !own && !force {
         return Err(Error::StillHeld {
             message: format!("{} belongs to {} as long as the lease lasts", found.name, lease.holder),
             lease: Box::new(lease),
         });
     }
-    let forced = standing == Standing::Live && !own;
-    let Forced { ended } = if forced || standing != Standing::Live {
-        kernel::force(tx, world, &caller.holder.id, &lease)?
+    let forced = state == LeaseState::Live && !own;
+    let Evicted { ended } = if forced || state != LeaseState::Live {
+        kernel::evict(tx, ctx, &caller.holder.id, &lease)?
     } else {
-        kernel::let_go(tx, world, &caller.holder.id, &lease)?
+        kernel::release(tx, ctx, &caller.holder.id, &lease)?
     };
-    Ok(Release { name: found.name, lease, standing, forced, ended })
+    Ok(Release { name: found.name, lease, state, forced, ended })
 }

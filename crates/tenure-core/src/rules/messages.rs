@@ -2,17 +2,17 @@
 
 use serde_json::json;
 
+use crate::context::Context;
 use crate::error::{Error, Result, TaskName};
 use crate::event::{EventKind, NewEvent};
 use crate::id::TaskId;
 use crate::kernel;
 use crate::store::{Message, Tx};
 use crate::text;
-use crate::world::World;
 
 pub fn send_message(
     tx: &mut dyn Tx,
-    world: &World<'_>,
+    ctx: &Context<'_>,
     task: Option<&TaskName>,
     from: &str,
     to: Option<&str>,
@@ -34,8 +34,8 @@ pub fn send_message(
     let mut event = NewEvent::new(EventKind::MessageSent, from).detail(json!({"message": number, "to": to}));
     event.task = id.as_ref();
     tx.append(event)?;
-    let eyes = world.eyes(tx, None)?;
-    kernel::message_arrived(tx, &eyes, to)?;
+    let viewer = ctx.viewer(tx, None)?;
+    kernel::message_arrived(tx, &viewer, to)?;
     Ok(Message {
         id: number,
         task: task.cloned(),

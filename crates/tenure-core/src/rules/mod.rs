@@ -4,18 +4,19 @@ mod add;
 mod agents;
 mod depend;
 mod edit;
+mod import;
 mod jobs;
 mod locks;
 mod messages;
 mod sections;
 mod sessions;
 mod status;
-mod take_in;
 
 pub use add::{AddTask, add_task};
 pub use agents::{join_agent, join_client, leave_agent};
 pub use depend::{depend, undepend};
 pub use edit::{EditTask, delete_task, edit_task};
+pub use import::{Imported, import};
 pub use jobs::{
     TakeUp, TakenUp, begin_job, cancel_job, change_definition, drop_items, drop_job, is_at_work, load_items,
     publish_job, take_up_job,
@@ -27,7 +28,6 @@ pub use sections::{
 };
 pub use sessions::{Step, checkpoint, close_session, open_session};
 pub use status::{Change, Changed, change_status};
-pub use take_in::{TakenIn, take_in};
 
 use crate::error::{Error, Result};
 use crate::task::MAX_PRIORITY;

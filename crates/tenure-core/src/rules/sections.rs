@@ -3,17 +3,17 @@
 use serde_json::{Map, Value, json};
 
 use super::check_priority;
+use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::event::{EventKind, NewEvent};
 use crate::holder::Caller;
 use crate::kernel;
-use crate::lease::{Resource, Standing};
+use crate::lease::{LeaseState, Resource};
 use crate::reference;
 use crate::section::{Section, SectionMode};
 use crate::store::{NewSection, SectionEdit, TaskFilter, Tx, View};
 use crate::task::DEFAULT_PRIORITY;
 use crate::text;
-use crate::world::World;
 
 #[derive(Debug, Clone)]
 pub struct AddSection {
@@ -24,7 +24,7 @@ pub struct AddSection {
 
 pub fn add_section(
     tx: &mut dyn Tx,
-    world: &World<'_>,
+    ctx: &Context<'_>,
     caller: &Caller,
     request: &AddSection,
 ) -> Result<Section> {
@@ -32,7 +32,7 @@ pub fn add_section(
     request.priority.map_or(Ok(()), check_priority)?;
     let last = tx.sections()?.iter().map(|s| s.position).max().unwrap_or(0);
     let section = NewSection {
-        id: world.ids.section(),
+        id: ctx.ids.section(),
         name: request.name.clone(),
         mode: request.mode,
         priority: request.priority.unwrap_or(DEFAULT_PRIORITY),
@@ -55,7 +55,7 @@ pub struct EditSection {
 
 pub fn edit_section(
     tx: &mut dyn Tx,
-    world: &World<'_>,
+    ctx: &Context<'_>,
     caller: &Caller,
     reference: &str,
     request: &EditSection,
@@ -69,7 +69,7 @@ pub fn edit_section(
         edit.name = Some(name.clone());
     }
     if let Some(mode) = request.mode.filter(|mode| *mode != section.mode) {
-        refuse_if_in_use(tx, world, &section)?;
+        refuse_if_in_use(tx, ctx, &section)?;
         said.insert("mode".into(), json!({"from": section.mode.as_str(), "to": mode.as_str()}));
         edit.mode = Some(mode);
     }
@@ -91,8 +91,8 @@ pub fn edit_section(
         said.insert("section".into(), json!(section.name));
         let event = NewEvent::new(EventKind::SectionUpdated, &caller.holder.id).detail(Value::Object(said));
         tx.edit_section(&section.id, &edit, event)?;
-        let eyes = world.eyes(tx, None)?;
-        kernel::work_appeared(tx, &eyes)?;
+        let viewer = ctx.viewer(tx, None)?;
+        kernel::work_appeared(tx, &viewer)?;
     }
     tx.section(&section.id)?.ok_or_else(|| gone(&section.name))
 }
@@ -113,12 +113,12 @@ fn make_room(tx: &mut dyn Tx, caller: &Caller, before: &Section, moved: &Section
 /// Deletes an empty section, or one whose tasks `release` lets fall out of it.
 pub fn delete_section(
     tx: &mut dyn Tx,
-    world: &World<'_>,
+    ctx: &Context<'_>,
     caller: &Caller,
     reference: &str,
 ) -> Result<Section> {
     let section = reference::section(tx, reference)?;
-    refuse_if_in_use(tx, world, &section)?;
+    refuse_if_in_use(tx, ctx, &section)?;
     if section.tasks > 0 {
         return Err(Error::Invalid {
             message: format!(
@@ -152,7 +152,7 @@ pub fn depend_section(tx: &mut dyn Tx, caller: &Caller, section: &str, on: &str)
 
 pub fn undepend_section(
     tx: &mut dyn Tx,
-    world: &World<'_>,
+    ctx: &Context<'_>,
     caller: &Caller,
     section: &str,
     on: &str,
@@ -162,8 +162,8 @@ pub fn undepend_section(
     let on = reference::section(tx, on)?;
     if tx.remove_section_dependency(&section.id, &on.id)? {
         say_dependency(tx, caller, &section, "notOn", &on)?;
-        let eyes = world.eyes(tx, None)?;
-        kernel::work_appeared(tx, &eyes)?;
+        let viewer = ctx.viewer(tx, None)?;
+        kernel::work_appeared(tx, &viewer)?;
     }
     tx.section(&section.id)?.ok_or_else(|| gone(&section.name))
 }
@@ -208,8 +208,8 @@ fn check_free_name(view: &dyn View, name: &str) -> Result<()> {
 }
 
 /// A live lease on the section or on any of its tasks.
-fn refuse_if_in_use(tx: &mut dyn Tx, world: &World<'_>, section: &Section) -> Result<()> {
-    let eyes = world.eyes(tx, None)?;
+fn refuse_if_in_use(tx: &mut dyn Tx, ctx: &Context<'_>, section: &Section) -> Result<()> {
+    let viewer = ctx.viewer(tx, None)?;
     let resource = Resource::section(&section.id);
     tx.lock(&resource)?;
     let mut leases: Vec<_> = section.lease.iter().cloned().collect();
@@ -219,12 +219,12 @@ fn refuse_if_in_use(tx: &mut dyn Tx, world: &World<'_>, section: &Section) -> Re
         limit: u64::from(u32::MAX),
         ..TaskFilter::default()
     };
-    leases.extend(tx.list_tasks(&filter, &eyes)?.0.into_iter().filter_map(|task| task.lease));
-    let live = leases.into_iter().find(|lease| lease.standing(tx.now(), world.judge) == Standing::Live);
+    leases.extend(tx.list_tasks(&filter, &viewer)?.0.into_iter().filter_map(|task| task.lease));
+    let live = leases.into_iter().find(|lease| lease.state(tx.now(), ctx.judge) == LeaseState::Live);
     match live {
         None => Ok(()),
         Some(lease) => {
-            let queue = kernel::waiting_before(tx, &eyes, &resource, None)?;
+            let queue = kernel::count_before(tx, &viewer, &resource, None)?;
             let locked = kernel::locked(tx, resource, &section.name, None, Some(lease), queue)?;
             Err(Error::Locked(Box::new(locked)))
         }

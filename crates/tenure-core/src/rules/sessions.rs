@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use crate::context::Context;
 use crate::error::{Locked, Result};
 use crate::event::{EventKind, NewEvent};
 use crate::holder::Caller;
@@ -11,19 +12,18 @@ use crate::lease::{Attempt, EndReason, Lease};
 use crate::session::{Current, DoneTask, Session, SessionOptions, SessionState, session_resource};
 use crate::store::Tx;
 use crate::task::{Task, TaskStatus};
-use crate::world::World;
 
 /// Begins a session, or takes one up that is there, for the caller's run.
 pub fn open_session(
     tx: &mut dyn Tx,
-    world: &World<'_>,
+    ctx: &Context<'_>,
     caller: &Caller,
     id: &str,
     options: &SessionOptions,
     terms: &Terms,
 ) -> Result<Result<(Session, Lease), Box<Locked>>> {
     let resource = session_resource(id);
-    let lease = match kernel::acquire_resource(tx, world, caller, &resource, id, terms)? {
+    let lease = match kernel::acquire_resource(tx, ctx, caller, &resource, id, terms)? {
         Ok(lease) => lease,
         Err(locked) => return Ok(Err(locked)),
     };
@@ -65,9 +65,9 @@ pub enum Step<'a> {
 }
 
 /// Writes the checkpoint. False, and nothing is written, if the session is no longer the caller's (L8).
-pub fn checkpoint(tx: &mut dyn Tx, world: &World<'_>, lease: &Lease, step: Step<'_>) -> Result<bool> {
+pub fn checkpoint(tx: &mut dyn Tx, ctx: &Context<'_>, lease: &Lease, step: Step<'_>) -> Result<bool> {
     tx.lock(&lease.resource)?;
-    if kernel::must_hold(tx, world, lease).is_err() {
+    if kernel::must_hold(tx, ctx, lease).is_err() {
         return Ok(false);
     }
     let Some(mut session) = tx.session(&lease.resource.id)? else { return Ok(false) };
@@ -116,13 +116,13 @@ pub fn checkpoint(tx: &mut dyn Tx, world: &World<'_>, lease: &Lease, step: Step<
 /// The run is over. An interrupted one stays open, so that it can be resumed.
 pub fn close_session(
     tx: &mut dyn Tx,
-    world: &World<'_>,
+    ctx: &Context<'_>,
     lease: &Lease,
     state: SessionState,
     error: Option<&str>,
 ) -> Result<()> {
     tx.lock(&lease.resource)?;
-    if kernel::must_hold(tx, world, lease).is_ok()
+    if kernel::must_hold(tx, ctx, lease).is_ok()
         && let Some(session) = tx.session(&lease.resource.id)?
     {
         let current = session.current.clone().filter(|_| state != SessionState::Completed);
@@ -138,5 +138,5 @@ pub fn close_session(
         let detail = json!({"session": lease.resource.id, "state": state.as_str(), "message": error});
         tx.append(NewEvent::new(EventKind::SessionEnded, &lease.holder.id).fence(fence).detail(detail))?;
     }
-    kernel::release_resource(tx, world, lease, EndReason::Released)
+    kernel::release_resource(tx, ctx, lease, EndReason::Released)
 }

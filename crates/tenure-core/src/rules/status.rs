@@ -3,14 +3,14 @@
 //! A task that somebody holds for its review is judged by that holder alone, as its word on the task.
 
 use super::add::named;
+use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::holder::Caller;
 use crate::kernel;
-use crate::lease::{Lease, Standing};
+use crate::lease::{Lease, LeaseState};
 use crate::store::{TaskEdit, Tx};
 use crate::task::{Task, TaskStatus};
 use crate::text;
-use crate::world::World;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
@@ -32,7 +32,7 @@ pub struct Changed {
 
 pub fn change_status(
     tx: &mut dyn Tx,
-    world: &World<'_>,
+    ctx: &Context<'_>,
     caller: &Caller,
     reference: &str,
     change: Change,
@@ -40,19 +40,19 @@ pub fn change_status(
     force: bool,
 ) -> Result<Changed> {
     message.map_or(Ok(()), text::check_message)?;
-    let eyes = world.eyes(tx, Some(&caller.holder))?;
-    let task = named(tx, reference, &eyes)?;
+    let viewer = ctx.viewer(tx, Some(&caller.holder))?;
+    let task = named(tx, reference, &viewer)?;
     let from = task.status;
-    if let Some(word) = verdict(&task, caller, change, message) {
-        let finished = kernel::finish(tx, world, caller, &kernel::name_of(&task), word, false)?;
+    if let Some(finish) = verdict(&task, caller, change, message) {
+        let finished = kernel::finish(tx, ctx, caller, &kernel::name_of(&task), finish, false)?;
         return Ok(Changed { task: finished.task, from, evicted: None });
     }
     let Some(mut to) = target(change, from) else {
         if let Some(lease) = task.lease.as_ref().filter(|_| !force)
-            && lease.standing(tx.now(), world.judge) == Standing::Live
+            && lease.state(tx.now(), ctx.judge) == LeaseState::Live
             && !kernel::same_holder(lease, caller, false)
         {
-            return Err(kernel::held_error(tx, world, &task, lease)?);
+            return Err(kernel::held_error(tx, ctx, &task, lease)?);
         }
         return Err(Error::InvalidTransition {
             task: kernel::name_of(&task),
@@ -65,7 +65,7 @@ pub fn change_status(
         Change::Reject => {
             let rejections = task.rejections.saturating_add(1);
             edit.rejections = Some(rejections);
-            if rejections >= world.policy.max_rejections {
+            if rejections >= ctx.policy.max_rejections {
                 to = TaskStatus::Failed;
             }
         }
@@ -75,11 +75,11 @@ pub fn change_status(
         }
         _ => {}
     }
-    let evicted = kernel::settle(tx, world, caller, &task.id, to, message, force)?;
+    let evicted = kernel::override_status(tx, ctx, caller, &task.id, to, message, force)?;
     if edit.rejections.is_some() || edit.attempts.is_some() {
         tx.edit_task(&task.id, &edit, None)?;
     }
-    let task = tx.task(&task.id, &eyes)?.ok_or(Error::TaskNotFound { reference: task.key })?;
+    let task = tx.task(&task.id, &viewer)?.ok_or(Error::TaskNotFound { reference: task.key })?;
     Ok(Changed { task, from, evicted })
 }
 

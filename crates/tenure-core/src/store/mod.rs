@@ -54,7 +54,7 @@ pub trait Store: Send + fmt::Debug {
     /// each decides as if it were alone.
     fn claim_with(
         &self,
-        _claimant: Claimant<'_>,
+        _claimant: ClaimHint<'_>,
         body: &mut dyn FnMut(&mut dyn Tx) -> Result<()>,
     ) -> Result<()> {
         self.write_with(Durability::Power, body)
@@ -62,7 +62,7 @@ pub trait Store: Send + fmt::Debug {
 
     /// Is seen in line again ([`crate::kernel::keep_place`]), and looks at what stands before it: the time, and the open lease
     /// on `resource`. None if the place was lost. Hundreds may do so every few seconds, and none of them decides anything.
-    fn keep_place(
+    fn refresh_ticket(
         &self,
         ticket: i64,
         life: Duration,
@@ -70,7 +70,7 @@ pub trait Store: Send + fmt::Debug {
     ) -> Result<Option<(Timestamp, Option<Lease>)>> {
         let mut seen = None;
         self.write_with(Durability::Process, &mut |tx| {
-            let kept = crate::kernel::keep_place(tx, life, ticket)?;
+            let kept = crate::kernel::refresh_ticket(tx, life, ticket)?;
             seen = if kept { Some((tx.now(), tx.open_lease(resource)?)) } else { None };
             Ok(())
         })?;
@@ -85,13 +85,13 @@ pub trait Store: Send + fmt::Debug {
 
 /// Who takes a task, and which.
 #[derive(Debug, Clone, Copy)]
-pub struct Claimant<'a> {
+pub struct ClaimHint<'a> {
     pub holder: &'a Holder,
-    pub wants: Wants<'a>,
+    pub wants: ClaimTarget<'a>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wants<'a> {
+pub enum ClaimTarget<'a> {
     /// Whatever is next, in this section or in any.
     Next(Option<&'a SectionId>),
     Task(&'a TaskId),
@@ -131,13 +131,9 @@ impl dyn Store + '_ {
     }
 
     /// One transaction that takes a task. See [`Store::claim_with`].
-    pub fn claim<T>(
-        &self,
-        claimant: Claimant<'_>,
-        mut body: impl FnMut(&mut dyn Tx) -> Result<T>,
-    ) -> Result<T> {
+    pub fn claim<T>(&self, hint: ClaimHint<'_>, mut body: impl FnMut(&mut dyn Tx) -> Result<T>) -> Result<T> {
         let mut answer = None;
-        self.claim_with(claimant, &mut |tx| {
+        self.claim_with(hint, &mut |tx| {
             answer = Some(body(tx)?);
             Ok(())
         })?;
@@ -151,7 +147,7 @@ fn unanswered() -> crate::Error {
 
 /// From whose side, and knowing which processes to be dead, readiness is judged.
 #[derive(Debug, Clone, Default)]
-pub struct Eyes {
+pub struct Viewer {
     pub me: Option<Holder>,
     /// Recorded processes that are proven dead: their leases and tickets block nobody.
     pub dead: Vec<Incarnation>,
@@ -159,7 +155,7 @@ pub struct Eyes {
     pub ticket_life: Duration,
 }
 
-impl Eyes {
+impl Viewer {
     /// Looks at every recorded process once. The number of those is the number of open leases and waiters, not of
     /// tasks.
     pub fn open(

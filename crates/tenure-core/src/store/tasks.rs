@@ -4,7 +4,7 @@ use crate::error::{Result, TaskName};
 use crate::event::NewEvent;
 use crate::holder::Holder;
 use crate::id::{SectionId, TaskId};
-use crate::store::Eyes;
+use crate::store::Viewer;
 use crate::task::{Task, TaskStatus};
 
 /// How a task may be looked up.
@@ -63,13 +63,13 @@ pub struct TaskEdit {
 }
 
 pub trait ReadTasks {
-    fn task(&self, id: &TaskId, eyes: &Eyes) -> Result<Option<Task>>;
+    fn task(&self, id: &TaskId, viewer: &Viewer) -> Result<Option<Task>>;
     /// For who decides by itself whether the task may be taken, or does not ask: `ready` is left false.
-    fn unjudged_task(&self, id: &TaskId, eyes: &Eyes) -> Result<Option<Task>>;
+    fn task_row(&self, id: &TaskId, viewer: &Viewer) -> Result<Option<Task>>;
     fn find_tasks(&self, lookup: TaskLookup<'_>, limit: usize) -> Result<Vec<TaskName>>;
-    fn list_tasks(&self, filter: &TaskFilter, eyes: &Eyes) -> Result<(Vec<Task>, u64)>;
+    fn list_tasks(&self, filter: &TaskFilter, viewer: &Viewer) -> Result<(Vec<Task>, u64)>;
     /// The first ready task in working order. Its cost does not grow with the number of tasks.
-    fn next_ready(&self, section: Option<&SectionId>, eyes: &Eyes) -> Result<Option<TaskId>>;
+    fn next_ready(&self, section: Option<&SectionId>, viewer: &Viewer) -> Result<Option<TaskId>>;
     fn count_tasks(&self) -> Result<Vec<(TaskStatus, u64)>>;
     /// Every edge `task → what it depends on` that can be reached from `task`, with the keys of both ends.
     fn edges_from(&self, task: &TaskId) -> Result<Vec<(TaskName, TaskName)>>;

@@ -6,8 +6,8 @@ use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::holder::{Caller, Holder};
 use tenure_core::id::{RandomIds, TaskId};
 use tenure_core::kernel::{self, Finish, Grant, Terms};
-use tenure_core::store::{Claimant, Durability, LeaseFilter, Store, Wants};
-use tenure_core::{Policy, Result, World};
+use tenure_core::store::{ClaimHint, ClaimTarget, Durability, LeaseFilter, Store};
+use tenure_core::{Context, Policy, Result};
 use tenure_postgres::{Address, OpenOptions, PostgresStore, Surroundings};
 use tenure_testkit::FakeWorld;
 use tenure_testkit::fixture::{fresh_project, new_task};
@@ -50,21 +50,21 @@ pub(crate) fn add_tasks(store: &dyn Store, count: usize) {
 
 pub(crate) fn claim_next(store: &dyn Store, name: &str) -> Result<Option<Grant>> {
     let judge = FakeWorld::default();
-    let world = World { judge: &judge, ids: &RandomIds, policy: POLICY };
+    let ctx = Context { judge: &judge, ids: &RandomIds, policy: POLICY };
     let caller = Caller::new(Holder::agent(name));
-    store.claim(Claimant { holder: &caller.holder, wants: Wants::Next(None) }, |tx| {
-        kernel::acquire_next(tx, &world, &caller, None, &Terms::new(TTL))
+    store.claim(ClaimHint { holder: &caller.holder, wants: ClaimTarget::Next(None) }, |tx| {
+        kernel::acquire_next(tx, &ctx, &caller, None, &Terms::new(TTL))
     })
 }
 
 /// The holder says that its task is done.
 pub(crate) fn finish(store: &dyn Store, grant: &Grant) -> Result<()> {
     let judge = FakeWorld::default();
-    let world = World { judge: &judge, ids: &RandomIds, policy: POLICY };
+    let ctx = Context { judge: &judge, ids: &RandomIds, policy: POLICY };
     let caller = Caller::new(grant.lease.holder.clone());
     let name = kernel::name_of(&grant.task);
-    let finished = store
-        .write(Durability::Power, |tx| kernel::finish(tx, &world, &caller, &name, Finish::Done, false))?;
+    let finished =
+        store.write(Durability::Power, |tx| kernel::finish(tx, &ctx, &caller, &name, Finish::Done, false))?;
     assert!(finished.changed);
     Ok(())
 }

@@ -10,7 +10,7 @@ use tenure_core::lease::{Attempt, Lease};
 use tenure_core::rules::{Step, checkpoint};
 use tenure_core::store::{Durability, Tx};
 use tenure_core::task::Task;
-use tenure_core::{Clock, Error, Result, World};
+use tenure_core::{Clock, Context, Error, Result};
 
 use super::listening::{Ear, listen};
 use super::output::{AttemptLog, LastWord};
@@ -104,12 +104,12 @@ pub(super) fn attempt(
     let begun = Instant::now();
     let supervised = std::thread::scope(|scope| {
         let (log, last, ear) = (&log, &last, &ear);
-        let (open, world, session) = (site.open, site.world, &seat.session);
+        let (open, ctx, session) = (site.open, site.ctx, &seat.session);
         let mut named = None;
         let mut scribe = move |line: &[u8]| {
             if let Some(name) = conversation::name_in(line)
                 && named.as_ref() != Some(&name)
-                && note_conversation(open, &world, session, &name)
+                && note_conversation(open, &ctx, session, &name)
             {
                 named = Some(name);
             }
@@ -118,11 +118,11 @@ pub(super) fn attempt(
             .name("output".into())
             .spawn_scoped(scope, move || listener.run(log, last, &mut scribe))
             .map_err(|e| broken("its output cannot be read", &e))?;
-        let steps = Checkpoints { world: site.world, session: &seat.session, fence: grant.lease.fence };
+        let steps = Checkpoints { ctx: site.ctx, session: &seat.session, fence: grant.lease.fence };
         let supervision = Supervision {
             store: site.store,
             open: site.open,
-            world: site.world,
+            ctx: site.ctx,
             task: &name,
             lease: &grant.lease,
             me: site.me,
@@ -150,7 +150,7 @@ pub(super) fn attempt(
 
 /// The session's checkpoint, written with the steps of the attempt.
 struct Checkpoints<'a> {
-    world: World<'a>,
+    ctx: Context<'a>,
     session: &'a Lease,
     /// Of the task.
     fence: Fence,
@@ -158,7 +158,7 @@ struct Checkpoints<'a> {
 
 impl Steps for Checkpoints<'_> {
     fn begun(&self, tx: &mut dyn Tx, attempt: &Attempt) -> Result<()> {
-        if checkpoint(tx, &self.world, self.session, Step::Begun(attempt))? {
+        if checkpoint(tx, &self.ctx, self.session, Step::Begun(attempt))? {
             return Ok(());
         }
         Err(Error::WorkLost { what: self.session.resource.to_string() })
@@ -166,14 +166,14 @@ impl Steps for Checkpoints<'_> {
 
     /// What was done is done, also when the session is another's by now.
     fn ended(&self, tx: &mut dyn Tx, task: &Task) -> Result<()> {
-        checkpoint(tx, &self.world, self.session, Step::LetGo { task, fence: self.fence }).map(drop)
+        checkpoint(tx, &self.ctx, self.session, Step::LetGo { task, fence: self.fence }).map(drop)
     }
 }
 
 /// With a handle of its own: whoever listens to the agent is a thread of its own. False if it is to be tried again.
-fn note_conversation(open: OpenStore<'_>, world: &World<'_>, session: &Lease, name: &str) -> bool {
+fn note_conversation(open: OpenStore<'_>, ctx: &Context<'_>, session: &Lease, name: &str) -> bool {
     let noted = open().and_then(|store| {
-        store.write(Durability::Power, |tx| checkpoint(tx, world, session, Step::Named(name)))
+        store.write(Durability::Power, |tx| checkpoint(tx, ctx, session, Step::Named(name)))
     });
     noted.is_ok()
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tenure_core::lease::Lease;
 use tenure_core::runner::Runner;
 use tenure_core::store::{Durability, Store};
-use tenure_core::{Error, Result, World, kernel};
+use tenure_core::{Context, Error, Result, kernel};
 
 use super::place::Seat;
 use super::{Orders, Outside, Site};
@@ -61,7 +61,7 @@ pub(super) fn beside<T>(
     let pulse = Pulse { lost: Mutex::default(), heart: own };
     let heart = Heart {
         open: site.open,
-        world: site.world,
+        ctx: site.ctx,
         database: site.database,
         orders: site.orders,
         outside: site.outside,
@@ -84,7 +84,7 @@ pub(super) fn beside<T>(
 /// The part of a site that a thread of its own may have.
 struct Heart<'a> {
     open: OpenStore<'a>,
-    world: World<'a>,
+    ctx: Context<'a>,
     database: Option<&'a DatabaseFile>,
     orders: &'a Orders,
     outside: &'a dyn Outside,
@@ -120,8 +120,8 @@ impl Heart<'_> {
             }
             let Some(store) = &store else { continue };
             let beaten = store.write(Durability::Process, |tx| {
-                let held = kernel::renew_resource(tx, &self.world, &self.slot, None)?
-                    .and(kernel::renew_resource(tx, &self.world, &self.session, None)?);
+                let held = kernel::renew_resource(tx, &self.ctx, &self.slot, None)?
+                    .and(kernel::renew_resource(tx, &self.ctx, &self.session, None)?);
                 let row = match tx.runner(&self.id)? {
                     Some(row) if held.is_some() => Some(Runner { heartbeat_at: tx.now(), ..row }),
                     _ => None,

@@ -3,7 +3,7 @@
 use tenure_core::error::Locked;
 use tenure_core::id::TaskId;
 use tenure_core::kernel::{self, Grant, Terms, Verdict};
-use tenure_core::lease::{EndReason, Lease, Resource, Standing};
+use tenure_core::lease::{EndReason, Lease, LeaseState, Resource};
 use tenure_core::store::{TaskFilter, Tx};
 use tenure_core::task::TaskStatus;
 use tenure_core::{Error, Result};
@@ -47,15 +47,15 @@ pub(super) fn for_work(
         return Ok(Found::Task(Box::new(grant), Purpose::Review));
     }
     if let Some(kept) = section.and_then(|lease| lease.resource.section_id()) {
-        if let Some(grant) = kernel::acquire_next(tx, &site.world, &seat.caller, Some(&kept), terms)? {
+        if let Some(grant) = kernel::acquire_next(tx, &site.ctx, &seat.caller, Some(&kept), terms)? {
             return Ok(Found::Task(Box::new(grant), Purpose::Work));
         }
         if let Some(lease) = section {
-            kernel::release_resource(tx, &site.world, lease, EndReason::Released)?;
+            kernel::release_resource(tx, &site.ctx, lease, EndReason::Released)?;
         }
     }
     let wanted = site.orders.section.as_ref().map(|(id, _)| id);
-    if let Some(grant) = kernel::acquire_next(tx, &site.world, &seat.caller, wanted, terms)? {
+    if let Some(grant) = kernel::acquire_next(tx, &site.ctx, &seat.caller, wanted, terms)? {
         return Ok(Found::Task(Box::new(grant), Purpose::Work));
     }
     // Closing a lapsed lease may have put a task back into review.
@@ -69,7 +69,7 @@ pub(super) fn for_work(
 fn leave_for(tx: &mut dyn Tx, site: &Site<'_>, section: Option<&Lease>, grant: &Grant) -> Result<()> {
     let next = section_of(tx, grant)?.map(|lease| lease.resource);
     match section.filter(|kept| Some(&kept.resource) != next.as_ref()) {
-        Some(kept) => kernel::release_resource(tx, &site.world, kept, EndReason::Released),
+        Some(kept) => kernel::release_resource(tx, &site.ctx, kept, EndReason::Released),
         None => Ok(()),
     }
 }
@@ -83,15 +83,15 @@ fn interrupted_task(
     id: &TaskId,
     terms: &Terms,
 ) -> Result<Found> {
-    let eyes = site.world.eyes(tx, Some(&seat.caller.holder))?;
-    let Some(task) = tx.task(id, &eyes)? else { return Ok(Found::Nothing) };
+    let viewer = site.ctx.viewer(tx, Some(&seat.caller.holder))?;
+    let Some(task) = tx.task(id, &viewer)? else { return Ok(Found::Nothing) };
     let wanted = site.orders.section.as_ref().map(|(id, _)| id);
     let here = wanted.is_none_or(|wanted| task.section.as_ref().is_some_and(|s| s.id == *wanted));
     if here { one_task(tx, site, seat, id, terms) } else { Ok(Found::Nothing) }
 }
 
 fn one_task(tx: &mut dyn Tx, site: &Site<'_>, seat: &Seat, id: &TaskId, terms: &Terms) -> Result<Found> {
-    match kernel::acquire_task(tx, &site.world, &seat.caller, id, terms) {
+    match kernel::acquire_task(tx, &site.ctx, &seat.caller, id, terms) {
         Ok(Verdict::Granted(grant)) => Ok(Found::Task(grant, Purpose::Work)),
         Ok(Verdict::Refused(locked)) => Ok(Found::HeldUp(locked)),
         Err(Error::NotReady { task, blocked_by }) => {
@@ -113,18 +113,18 @@ fn one_task(tx: &mut dyn Tx, site: &Site<'_>, seat: &Seat, id: &TaskId, terms: &
 }
 
 fn a_review(tx: &mut dyn Tx, site: &Site<'_>, seat: &Seat, terms: &Terms) -> Result<Option<Grant>> {
-    let eyes = site.world.eyes(tx, Some(&seat.caller.holder))?;
+    let viewer = site.ctx.viewer(tx, Some(&seat.caller.holder))?;
     let filter = TaskFilter {
         statuses: Some(vec![TaskStatus::Review]),
         section: site.orders.section.as_ref().map(|(id, _)| id.clone()),
         limit: 50,
         ..TaskFilter::default()
     };
-    for task in tx.list_tasks(&filter, &eyes)?.0 {
+    for task in tx.list_tasks(&filter, &viewer)?.0 {
         let mut terms = terms.clone();
         terms.review = true;
         if let Ok(Verdict::Granted(grant)) =
-            kernel::acquire_task(tx, &site.world, &seat.caller, &task.id, &terms)
+            kernel::acquire_task(tx, &site.ctx, &seat.caller, &task.id, &terms)
         {
             return Ok(Some(*grant));
         }
@@ -134,22 +134,21 @@ fn a_review(tx: &mut dyn Tx, site: &Site<'_>, seat: &Seat, terms: &Terms) -> Res
 
 /// Nothing is ready. Is that because of somebody's lease, of a dependency, or because everything is done?
 fn in_the_way(tx: &mut dyn Tx, site: &Site<'_>, seat: &Seat, terms: &Terms) -> Result<Found> {
-    let eyes = site.world.eyes(tx, Some(&seat.caller.holder))?;
+    let viewer = site.ctx.viewer(tx, Some(&seat.caller.holder))?;
     let filter = TaskFilter {
         statuses: Some(vec![TaskStatus::Pending]),
         section: site.orders.section.as_ref().map(|(id, _)| id.clone()),
         limit: 100,
         ..TaskFilter::default()
     };
-    let pending = tx.list_tasks(&filter, &eyes)?.0;
+    let pending = tx.list_tasks(&filter, &viewer)?.0;
     let mut blocked = None;
     for task in pending {
         if let Some(first) = task.blocked_by.first() {
             blocked.get_or_insert_with(|| format!("{} waits for {first}", task.key));
             continue;
         }
-        if let Verdict::Refused(locked) =
-            kernel::acquire_task(tx, &site.world, &seat.caller, &task.id, terms)?
+        if let Verdict::Refused(locked) = kernel::acquire_task(tx, &site.ctx, &seat.caller, &task.id, terms)?
         {
             return Ok(Found::HeldUp(locked));
         }
@@ -166,14 +165,14 @@ fn in_the_way(tx: &mut dyn Tx, site: &Site<'_>, seat: &Seat, terms: &Terms) -> R
 
 /// What is left may be in other hands, perhaps on another machine: then not everything is done, although nothing is to do.
 fn worked_on_elsewhere(tx: &dyn Tx, site: &Site<'_>, seat: &Seat) -> Result<Option<String>> {
-    let eyes = site.world.eyes(tx, Some(&seat.caller.holder))?;
+    let viewer = site.ctx.viewer(tx, Some(&seat.caller.holder))?;
     let filter = TaskFilter {
         statuses: Some(vec![TaskStatus::InProgress]),
         section: site.orders.section.as_ref().map(|(id, _)| id.clone()),
         limit: 1,
         ..TaskFilter::default()
     };
-    let held = tx.list_tasks(&filter, &eyes)?.0.into_iter().find_map(|task| Some((task.key, task.lease?)));
+    let held = tx.list_tasks(&filter, &viewer)?.0.into_iter().find_map(|task| Some((task.key, task.lease?)));
     Ok(held.map(|(key, lease)| {
         let place = lease.process.map(|process| format!(" on {}", process.hostname)).unwrap_or_default();
         format!("{key} is being worked on by {}{place}", lease.holder)
@@ -184,7 +183,7 @@ fn worked_on_elsewhere(tx: &dyn Tx, site: &Site<'_>, seat: &Seat) -> Result<Opti
 fn still_in_line(tx: &mut dyn Tx, site: &Site<'_>, seat: &Seat, terms: &Terms) -> Result<Option<Locked>> {
     let Some((_, resource)) = &terms.ticket else { return Ok(None) };
     let (Some(id), Some(lease)) = (resource.section_id(), tx.open_lease(resource)?) else { return Ok(None) };
-    let live = lease.standing(tx.now(), site.world.judge) == Standing::Live;
+    let live = lease.state(tx.now(), site.ctx.judge) == LeaseState::Live;
     if !live || lease.held_by(&seat.caller.holder) {
         return Ok(None);
     }

@@ -27,7 +27,7 @@ use tenure_core::runner::{Runner, RunnerStatus};
 use tenure_core::session::{Current, SessionOptions, SessionState};
 use tenure_core::store::Store;
 use tenure_core::task::Task;
-use tenure_core::{Clock, Result, World};
+use tenure_core::{Clock, Context, Result};
 
 use crate::beat::OpenStore;
 use crate::database::DatabaseFile;
@@ -119,7 +119,7 @@ pub struct Site<'a> {
     pub store: &'a dyn Store,
     /// For the heartbeats, which have handles of their own.
     pub open: OpenStore<'a>,
-    pub world: World<'a>,
+    pub ctx: Context<'a>,
     pub clock: &'a dyn Clock,
     pub me: &'a Incarnation,
     pub signals: &'a dyn Signals,

@@ -67,8 +67,8 @@ pub(super) fn note(site: &Site<'_>, seat: &Seat, preset: &str, report: &Report) 
 
 /// What an agent that could not work said about a task does not count: it goes back to where it was taken from.
 fn take_back(tx: &mut dyn Tx, site: &Site<'_>, seat: &Seat, id: &TaskId) -> Result<()> {
-    let eyes = site.world.eyes(tx, None)?;
-    let Some(task) = tx.task(id, &eyes)? else { return Ok(()) };
+    let viewer = site.ctx.viewer(tx, None)?;
+    let Some(task) = tx.task(id, &viewer)? else { return Ok(()) };
     let from = tx.latest_lease(&Resource::task(id))?.and_then(|lease| lease.claimed_from);
     let from = from.unwrap_or(TaskStatus::Pending);
     let judged = match (from, task.status) {
@@ -81,7 +81,7 @@ fn take_back(tx: &mut dyn Tx, site: &Site<'_>, seat: &Seat, id: &TaskId) -> Resu
         tx.edit_task(id, &TaskEdit { rejections, ..TaskEdit::default() }, None)?;
     }
     let message = Some("the agent could not work at all");
-    kernel::settle(tx, &site.world, &seat.caller, id, from, message, false).map(drop)
+    kernel::override_status(tx, &site.ctx, &seat.caller, id, from, message, false).map(drop)
 }
 
 /// A person tries again.

@@ -5,7 +5,7 @@ use tenure_core::error::Locked;
 use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::holder::{Caller, Holder};
 use tenure_core::kernel::{self, Terms};
-use tenure_core::lease::{EndReason, Lease, Resource, ResourceKind, Standing};
+use tenure_core::lease::{EndReason, Lease, LeaseState, Resource, ResourceKind};
 use tenure_core::rules::{close_session, open_session};
 use tenure_core::runner::{Runner, RunnerStatus};
 use tenure_core::session::SessionState;
@@ -23,19 +23,19 @@ pub(super) struct Seat {
     /// Of the session.
     pub(super) session: Lease,
     /// What the reconcile before the start has closed.
-    pub(super) lapsed: Vec<(Lease, Standing)>,
+    pub(super) lapsed: Vec<(Lease, LeaseState)>,
 }
 
 /// Puts right what the last one left, then takes the first free place. All taken is a refusal that names who has it.
 pub(super) fn take(site: &Site<'_>) -> Result<Seat> {
-    let id = site.world.ids.uuid();
+    let id = site.ctx.ids.uuid();
     let holder = Holder::runner(&id);
     let caller = Caller::new(holder).with_process(site.me.clone());
-    let repaired = site.store.write(Durability::Power, |tx| kernel::reconcile(tx, &site.world, &id))?;
+    let repaired = site.store.write(Durability::Power, |tx| kernel::reconcile(tx, &site.ctx, &id))?;
     for (lease, _) in &repaired.leases {
         site.log.line(&format!("Closed the lapsed lease {} of {}", lease.id, lease.holder));
     }
-    let cleared = finish_ending(site.store, &site.world, Scope::Abandoned, &id)?;
+    let cleared = finish_ending(site.store, &site.ctx, Scope::Abandoned, &id)?;
     for attempt in &cleared.ended {
         site.log.line(&format!("Ended what was left of attempt {}", attempt.id));
     }
@@ -45,12 +45,12 @@ pub(super) fn take(site: &Site<'_>) -> Result<Seat> {
         let mut refusal: Option<Box<Locked>> = None;
         for number in 0..site.orders.places.max(1) {
             let place = Resource::new(ResourceKind::Runner, number.to_string());
-            match kernel::acquire_resource(tx, &site.world, &caller, &place, "of this project", &terms)? {
+            match kernel::acquire_resource(tx, &site.ctx, &caller, &place, "of this project", &terms)? {
                 Ok(slot) => {
                     let now = tx.now();
                     let plan = &site.orders.session;
-                    let (world, options) = (&site.world, &plan.options);
-                    let session = match open_session(tx, world, &caller, &plan.id, options, &terms)? {
+                    let (ctx, options) = (&site.ctx, &plan.options);
+                    let session = match open_session(tx, ctx, &caller, &plan.id, options, &terms)? {
                         Ok((_, lease)) => lease,
                         // The place goes back with it.
                         Err(locked) => return Err(Error::Locked(locked)),
@@ -133,8 +133,8 @@ pub(super) fn give_up(
         tx.save_runner(&seat.runner)?;
         let detail = json!({"runner": seat.runner.id, "reason": seat.runner.error});
         tx.append(NewEvent::new(kind, &seat.runner.id).detail(detail))?;
-        close_session(tx, &site.world, &seat.session, session, seat.runner.error.as_deref())?;
-        kernel::release_resource(tx, &site.world, &seat.slot, EndReason::Released)
+        close_session(tx, &site.ctx, &seat.session, session, seat.runner.error.as_deref())?;
+        kernel::release_resource(tx, &site.ctx, &seat.slot, EndReason::Released)
     });
     if let Err(error) = said {
         site.log.line(&format!("The end could not be written: {error}"));

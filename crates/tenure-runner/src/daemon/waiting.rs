@@ -44,11 +44,11 @@ impl Loop<'_, '_> {
         let address = self.site.doorbell.map(|bell| bell.address.to_owned());
         let held = self.ticket.clone();
         let number = self.site.store.write(Durability::Process, |tx| {
-            let eyes = self.site.world.eyes(tx, None)?;
+            let viewer = self.site.ctx.viewer(tx, None)?;
             let held = held.as_ref().map(|(number, of)| (*number, of));
-            kernel::join_line(
+            kernel::enqueue(
                 tx,
-                &eyes,
+                &viewer,
                 &locked.resource,
                 &seat.caller,
                 self.site.me,
@@ -99,10 +99,10 @@ impl Loop<'_, '_> {
             return Ok(None);
         };
         self.site.store.read(|view| {
-            let eyes = self.site.world.eyes(view, None)?;
+            let viewer = self.site.ctx.viewer(view, None)?;
             let first = view.task_leases_in_section(&section, &lease.holder)?.into_iter().next();
             let task = first.and_then(|lease| lease.resource.task_id());
-            Ok(task.map(|id| view.task(&id, &eyes)).transpose()?.flatten().map(|task| task.key))
+            Ok(task.map(|id| view.task(&id, &viewer)).transpose()?.flatten().map(|task| task.key))
         })
     }
 
@@ -143,7 +143,7 @@ impl Loop<'_, '_> {
         let pidfd = process.and_then(|who| {
             let pid = Pid::from_raw(i32::try_from(who.process.pid).ok()?)?;
             let fd = pidfd_open(pid, PidfdFlags::empty()).ok()?;
-            (self.site.world.judge.liveness(who) == Liveness::Alive).then_some(fd)
+            (self.site.ctx.judge.liveness(who) == Liveness::Alive).then_some(fd)
         });
         let mut fds = vec![self.site.signals.as_fd()];
         fds.extend(self.site.doorbell.map(|bell| bell.fd));

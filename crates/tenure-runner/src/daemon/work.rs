@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use tenure_core::kernel::{self, Finish, Grant, Terms};
-use tenure_core::lease::{EndReason, Lease, Resource, Standing};
+use tenure_core::lease::{EndReason, Lease, LeaseState, Resource};
 use tenure_core::rules::{Step, checkpoint};
 use tenure_core::runner::RunnerStatus;
 use tenure_core::session::Current;
@@ -152,7 +152,7 @@ impl Loop<'_, '_> {
             let found = look::for_work(tx, self.site, seat, first.as_ref(), section.as_ref(), &terms)?;
             if let Found::Task(grant, _) = &found {
                 let step = Step::Taken { task: &grant.task, fence: grant.lease.fence };
-                if !checkpoint(tx, &self.site.world, &seat.session, step)? {
+                if !checkpoint(tx, &self.site.ctx, &seat.session, step)? {
                     return Err(Error::WorkLost { what: seat.session.resource.to_string() });
                 }
             }
@@ -256,9 +256,9 @@ impl Loop<'_, '_> {
     fn say_what_was_taken_over(&self, seat: &mut Seat, grant: &Grant) {
         let closed = seat.lapsed.iter().position(|(lease, _)| lease.resource == grant.lease.resource);
         let closed = closed.map(|at| seat.lapsed.swap_remove(at));
-        let Some((old, standing)) = grant.taken_over.clone().or(closed) else { return };
-        let why = match standing {
-            Standing::Dead => "its holder is dead".to_owned(),
+        let Some((old, state)) = grant.taken_over.clone().or(closed) else { return };
+        let why = match state {
+            LeaseState::HolderDead => "its holder is dead".to_owned(),
             _ => format!("{} < now", old.expires_at.to_seconds()),
         };
         self.site.log.line(&format!("Lock exists but expired ({why})"));
@@ -279,7 +279,7 @@ impl Loop<'_, '_> {
         let caller = seat.caller.clone().with_fence(Some(grant.lease.fence));
         let name = kernel::name_of(&grant.task);
         self.site.store.write(Durability::Power, |tx| {
-            kernel::finish(tx, &self.site.world, &caller, &name, Finish::Release(Some(why)), false)
+            kernel::finish(tx, &self.site.ctx, &caller, &name, Finish::Release(Some(why)), false)
         })?;
         Ok(())
     }
@@ -287,7 +287,7 @@ impl Loop<'_, '_> {
     pub(super) fn release_section(&mut self) -> Result<()> {
         if let Some(section) = self.section.take() {
             self.site.store.write(Durability::Power, |tx| {
-                kernel::release_resource(tx, &self.site.world, &section, EndReason::Released)
+                kernel::release_resource(tx, &self.site.ctx, &section, EndReason::Released)
             })?;
         }
         Ok(())
@@ -300,8 +300,8 @@ impl Loop<'_, '_> {
         }
         if let Some((number, resource)) = self.ticket.take() {
             let _ = self.site.store.write(Durability::Process, |tx| {
-                let eyes = self.site.world.eyes(tx, None)?;
-                kernel::leave_line(tx, &eyes, number, &resource)
+                let viewer = self.site.ctx.viewer(tx, None)?;
+                kernel::dequeue(tx, &viewer, number, &resource)
             });
         }
     }

@@ -10,7 +10,7 @@ use tenure_core::config::{Hook, HookEvent};
 use tenure_core::holder::Judge;
 use tenure_core::kernel::Grant;
 use tenure_core::lease::Lease;
-use tenure_core::store::{Eyes, View};
+use tenure_core::store::{View, Viewer};
 use tenure_core::task::{Task, TaskStatus};
 use tenure_core::{Result, Timestamp, wire};
 
@@ -91,8 +91,8 @@ impl<'a> Ears<'a> {
     /// the transaction that ended it.
     pub fn abandoned(&self, view: &dyn View, lease: &Lease) -> Result<Vec<Happening>> {
         let Some(id) = lease.resource.task_id().filter(|_| !self.is_empty()) else { return Ok(Vec::new()) };
-        let eyes = Eyes { me: None, dead: Vec::new(), ticket_life: Duration::ZERO };
-        let Some(task) = view.task(&id, &eyes)? else { return Ok(Vec::new()) };
+        let viewer = Viewer { me: None, dead: Vec::new(), ticket_life: Duration::ZERO };
+        let Some(task) = view.task(&id, &viewer)? else { return Ok(Vec::new()) };
         let mut news = self.lost(view.now(), &task, lease);
         news.extend(self.changed(view, TaskStatus::InProgress, &task)?);
         Ok(news)

@@ -40,7 +40,7 @@ enum Word {
 impl Shared<'_> {
     pub(super) fn begin(&self, tx: &mut dyn Tx, grant: &ItemGrant) -> Result<Attempt> {
         let log = self.log(grant).path().to_string_lossy().into_owned();
-        kernel::begin_attempt(tx, &self.world, &grant.lease, self.me, Some(log))
+        kernel::begin_attempt(tx, &self.ctx, &grant.lease, self.me, Some(log))
     }
 
     fn log(&self, grant: &ItemGrant) -> AttemptLog {
@@ -127,7 +127,7 @@ impl Shared<'_> {
         let resource = &grant.lease.resource;
         for _ in 0..100 {
             let scope = Scope::Of(resource);
-            let cleared = ending::finish_ending(store, &self.world, scope, &self.caller.holder.id)
+            let cleared = ending::finish_ending(store, &self.ctx, scope, &self.caller.holder.id)
                 .and_then(ending::Cleared::or_survivors);
             let around_us = match cleared {
                 Ok(cleared) => cleared.around_us,
@@ -138,10 +138,10 @@ impl Shared<'_> {
                 }
             };
             let begun = store.write(Durability::Power, |tx| {
-                if !kernel::renew_item(tx, &self.world, &grant.lease)? {
+                if !kernel::renew_item(tx, &self.ctx, &grant.lease)? {
                     return Ok(Err(()));
                 }
-                if ending::is_in_the_way(tx, &self.world, resource, &around_us)? {
+                if ending::is_in_the_way(tx, &self.ctx, resource, &around_us)? {
                     return Ok(Ok(None));
                 }
                 self.begin(tx, grant).map(|attempt| Ok(Some(attempt)))
@@ -260,7 +260,7 @@ impl Shared<'_> {
                     let ended = Outcome { exit_code, reason: reason.to_owned(), charged: false };
                     kernel::end_attempt(tx, attempt, &ended, &self.caller.holder.id)?;
                 }
-                match kernel::finish_item(tx, &self.world, &grant.lease, outcome) {
+                match kernel::finish_item(tx, &self.ctx, &grant.lease, outcome) {
                     // Found out before anything of it was written, so the end of the attempt stands.
                     Err(Error::WorkLost { .. }) => Ok(false),
                     finished => finished.map(|_| true),

@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use tenure_core::store::{Durability, Store};
-use tenure_core::{Error, Result, World, kernel};
+use tenure_core::{Context, Error, Result, kernel};
 
 use super::crew::Crew;
 use crate::beat::{OpenStore, silence};
@@ -14,7 +14,7 @@ use crate::wait::until_any;
 
 pub(super) struct Heart<'a> {
     pub(super) open: OpenStore<'a>,
-    pub(super) world: World<'a>,
+    pub(super) ctx: Context<'a>,
     pub(super) database: Option<&'a DatabaseFile>,
     pub(super) every: Duration,
     pub(super) ttl: Duration,
@@ -60,12 +60,12 @@ impl Heart<'_> {
         let (job, items) = self.crew.leases();
         let (lost_job, lost) = store.write(Durability::Process, |tx| {
             let lost_job = match &job {
-                Some(lease) => kernel::renew_resource(tx, &self.world, lease, None)?.is_none(),
+                Some(lease) => kernel::renew_resource(tx, &self.ctx, lease, None)?.is_none(),
                 None => false,
             };
             let mut lost = Vec::new();
             for lease in &items {
-                if !kernel::renew_item(tx, &self.world, lease)? {
+                if !kernel::renew_item(tx, &self.ctx, lease)? {
                     lost.push(lease.fence);
                 }
             }

@@ -22,7 +22,7 @@ use tenure_core::holder::{Caller, Incarnation};
 use tenure_core::job::Job;
 use tenure_core::lease::{EndReason, Lease};
 use tenure_core::store::{Durability, Store};
-use tenure_core::{Clock, Error, Result, World, kernel};
+use tenure_core::{Clock, Context, Error, Result, kernel};
 
 use crate::beat::OpenStore;
 use crate::daemon::Bell;
@@ -57,7 +57,7 @@ pub struct Site<'a> {
     pub store: &'a dyn Store,
     /// For the workers and the heartbeat, which have handles of their own.
     pub open: OpenStore<'a>,
-    pub world: World<'a>,
+    pub ctx: Context<'a>,
     pub clock: &'a (dyn Clock + 'a),
     pub me: &'a Incarnation,
     pub caller: &'a Caller,
@@ -101,7 +101,7 @@ pub fn run(site: &Site<'_>, work: &Work<'_>, progress: &mut dyn FnMut(&Job)) -> 
     let crew = Crew::new(work.held.cloned()).map_err(broken)?;
     let shared = worker::Shared {
         open: site.open,
-        world: site.world,
+        ctx: site.ctx,
         clock: site.clock,
         me: site.me,
         caller: site.caller,
@@ -118,7 +118,7 @@ pub fn run(site: &Site<'_>, work: &Work<'_>, progress: &mut dyn FnMut(&Job)) -> 
         let (heart_stop, heart_stopped) = UnixStream::pair().map_err(broken)?;
         let heart = heart::Heart {
             open: site.open,
-            world: site.world,
+            ctx: site.ctx,
             database: site.database,
             every: crate::beat::rhythm(site.timing.heartbeat, site.timing.ttl),
             ttl: site.timing.ttl,
@@ -174,7 +174,7 @@ fn let_go(site: &Site<'_>, work: &Work<'_>) -> Result<Job> {
     let id = &work.job.id;
     site.store.write(Durability::Power, |tx| {
         if let Some(lease) = work.held {
-            kernel::release_resource(tx, &site.world, lease, EndReason::Released)?;
+            kernel::release_resource(tx, &site.ctx, lease, EndReason::Released)?;
         }
         tx.job(id)?.ok_or_else(|| Error::JobNotFound { reference: id.clone() })
     })

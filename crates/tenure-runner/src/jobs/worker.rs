@@ -8,7 +8,7 @@ use tenure_core::holder::{Caller, Incarnation};
 use tenure_core::kernel::{self, ItemGrant, NextItem, Terms};
 use tenure_core::lease::Attempt;
 use tenure_core::store::{Durability, Store};
-use tenure_core::{Clock, Error, Result, World};
+use tenure_core::{Clock, Context, Error, Result};
 
 use super::crew::Crew;
 use super::{Outside, Timing, Work, fill};
@@ -27,7 +27,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 /// What every worker of a job works with.
 pub(super) struct Shared<'a> {
     pub(super) open: OpenStore<'a>,
-    pub(super) world: World<'a>,
+    pub(super) ctx: Context<'a>,
     pub(super) clock: &'a (dyn Clock + 'a),
     pub(super) me: &'a Incarnation,
     pub(super) caller: &'a Caller,
@@ -97,10 +97,10 @@ impl Shared<'_> {
         terms.doorbell = self.doorbell.map(str::to_owned);
         let job = self.work.job;
         let next = store.write(Durability::Power, |tx| {
-            let next = kernel::take_item(tx, &self.world, self.caller, &job.id, &terms)?;
+            let next = kernel::take_item(tx, &self.ctx, self.caller, &job.id, &terms)?;
             let NextItem::Granted(grant) = next else { return Ok(Err(next)) };
             let words = fill(&job.definition.command, &grant.item.payload);
-            let free = words.is_ok() && !ending::is_in_the_way(tx, &self.world, &grant.lease.resource, &[])?;
+            let free = words.is_ok() && !ending::is_in_the_way(tx, &self.ctx, &grant.lease.resource, &[])?;
             let attempt = if free { Some(self.begin(tx, &grant)?) } else { None };
             Ok(Ok(Taken { grant: *grant, words, attempt }))
         })?;

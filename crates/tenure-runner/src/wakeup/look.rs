@@ -1,10 +1,10 @@
 //! Looking at a project: who is at work in it, who is dead, and what there is to do. Reads only.
 
 use tenure_core::holder::{Holder, Liveness};
-use tenure_core::lease::{Lease, Resource, Standing};
+use tenure_core::lease::{Lease, LeaseState, Resource};
 use tenure_core::reference;
 use tenure_core::runner::Runner;
-use tenure_core::store::{Eyes, LeaseFilter, TaskFilter, View};
+use tenure_core::store::{LeaseFilter, TaskFilter, View, Viewer};
 use tenure_core::task::TaskStatus;
 use tenure_core::{Result, Timestamp};
 
@@ -34,16 +34,16 @@ pub(super) fn look(view: &dyn View, ward: &Ward<'_>, locked: Option<String>) -> 
     } else {
         Rest::Until(leases.iter().map(|lease| lease.expires_at).min())
     };
-    let eyes = match rest {
-        Rest::Unknown => ward.world.eyes(view, None)?,
-        Rest::Until(_) => Eyes { me: None, dead: Vec::new(), ticket_life: ward.world.policy.ticket_life },
+    let viewer = match rest {
+        Rest::Unknown => ward.ctx.viewer(view, None)?,
+        Rest::Until(_) => Viewer { me: None, dead: Vec::new(), ticket_life: ward.ctx.policy.ticket_life },
     };
     let runners =
         runners.into_iter().map(|runner| seen_runner(view, ward, runner)).collect::<Result<Vec<_>>>()?;
-    let litter = !eyes.dead.is_empty()
+    let litter = !viewer.dead.is_empty()
         || runners.iter().any(|r| r.liveness == Liveness::Dead)
-        || attempts.iter().any(|a| ward.world.judge.liveness(&a.owner) == Liveness::Dead);
-    let work = work(view, ward, &eyes)?;
+        || attempts.iter().any(|a| ward.ctx.judge.liveness(&a.owner) == Liveness::Dead);
+    let work = work(view, ward, &viewer)?;
     let mut parked = Vec::new();
     if litter || matches!(work, Work::Ready(_)) {
         parked = view.parked_presets()?;
@@ -63,7 +63,7 @@ pub(super) fn seen_runner(view: &dyn View, ward: &Ward<'_>, runner: Runner) -> R
     let last_beat = leases.iter().map(|lease| lease.heartbeat_at).fold(runner.heartbeat_at, Timestamp::max);
     let own = |lease: &&Lease| lease.doorbell.is_some();
     Ok(SeenRunner {
-        liveness: ward.world.judge.liveness(&runner.process),
+        liveness: ward.ctx.judge.liveness(&runner.process),
         stale: view.now().since(last_beat) >= ward.stale_after,
         doorbell: leases.iter().find(own).and_then(|lease| lease.doorbell.clone()),
         last_beat,
@@ -71,21 +71,21 @@ pub(super) fn seen_runner(view: &dyn View, ward: &Ward<'_>, runner: Runner) -> R
     })
 }
 
-fn work(view: &dyn View, ward: &Ward<'_>, eyes: &Eyes) -> Result<Work> {
+fn work(view: &dyn View, ward: &Ward<'_>, viewer: &Viewer) -> Result<Work> {
     let counts = view.count_tasks()?;
     let count = |status: TaskStatus| counts.iter().find(|(s, _)| *s == status).map_or(0, |(_, n)| *n);
     let (pending, held) = (count(TaskStatus::Pending), count(TaskStatus::InProgress));
     if pending + held > 0
-        && let Some(id) = view.next_ready(None, eyes)?
+        && let Some(id) = view.next_ready(None, viewer)?
     {
         return Ok(Work::Ready(reference::task(view, id.as_str())?.key));
     }
     if ward.reviewing && count(TaskStatus::Review) > 0 {
         let filter =
             TaskFilter { statuses: Some(vec![TaskStatus::Review]), limit: 50, ..TaskFilter::default() };
-        for task in view.list_tasks(&filter, eyes)?.0 {
+        for task in view.list_tasks(&filter, viewer)?.0 {
             let lease = view.open_lease(&Resource::task(&task.id))?;
-            if lease.is_none_or(|lease| lease.standing(view.now(), ward.world.judge) != Standing::Live) {
+            if lease.is_none_or(|lease| lease.state(view.now(), ward.ctx.judge) != LeaseState::Live) {
                 return Ok(Work::Ready(task.key));
             }
         }

@@ -18,7 +18,7 @@ use rustix::process::Signal;
 use tenure_core::holder::Liveness;
 use tenure_core::runner::Runner;
 use tenure_core::store::{Durability, Store};
-use tenure_core::{Error, ErrorCode, Result, World, kernel};
+use tenure_core::{Context, Error, ErrorCode, Result, kernel};
 
 use crate::ending::{Scope, finish_ending};
 use crate::{exclusion, processes};
@@ -43,7 +43,7 @@ const TURNS: usize = 8;
 pub struct Ward<'a> {
     pub root: &'a Path,
     pub store: &'a dyn Store,
-    pub world: World<'a>,
+    pub ctx: Context<'a>,
     pub actor: &'a str,
     /// `runners.wakeup.enabled`.
     pub enabled: bool,
@@ -192,7 +192,7 @@ fn rouse(ward: &Ward<'_>, silent: &SeenRunner) -> Result<Answer> {
         }
     }
     (ward.say)(&format!("Runner {short} (pid {pid}) does not answer; killing it"));
-    let gone = processes::signal_one(&silent.runner.process, ward.world.judge, Signal::KILL, DYING)
+    let gone = processes::signal_one(&silent.runner.process, ward.ctx.judge, Signal::KILL, DYING)
         .map_err(|e| Error::General(format!("runner {short} (pid {pid}) hangs and cannot be killed: {e}")))?;
     if !gone {
         return Err(Error::General(format!("runner {short} (pid {pid}) hangs and does not die")));
@@ -202,11 +202,11 @@ fn rouse(ward: &Ward<'_>, silent: &SeenRunner) -> Result<Answer> {
 
 /// After a crash anywhere: leases, rows, and what is left of processes.
 fn repair(ward: &Ward<'_>) -> Result<()> {
-    let repairs = ward.store.write(Durability::Power, |tx| kernel::reconcile(tx, &ward.world, ward.actor))?;
+    let repairs = ward.store.write(Durability::Power, |tx| kernel::reconcile(tx, &ward.ctx, ward.actor))?;
     for (lease, _) in &repairs.leases {
         (ward.say)(&format!("Closed the lapsed lease {} of {}", lease.id, lease.holder));
     }
-    let cleared = finish_ending(ward.store, &ward.world, Scope::Abandoned, ward.actor)?.or_survivors()?;
+    let cleared = finish_ending(ward.store, &ward.ctx, Scope::Abandoned, ward.actor)?.or_survivors()?;
     for attempt in &cleared.ended {
         (ward.say)(&format!("Ended what was left of attempt {}", attempt.id));
     }

@@ -189,7 +189,7 @@ pub(super) fn what_broke_off_goes_back_charged_and_fails_at_the_limit(fresh: &dy
             f.cleanup();
         }
         let name = f.name("A");
-        f.write(|tx| kernel::break_off(tx, &f.world(), &ann, &name, "killed by SIGSEGV")).unwrap();
+        f.write(|tx| kernel::abort_attempt(tx, &f.context(), &ann, &name, "killed by SIGSEGV")).unwrap();
         assert_eq!(f.lease("A"), None);
         let now = stored(&f, &attempt);
         assert_eq!(now.state, AttemptState::Ending);
@@ -209,7 +209,7 @@ pub(super) fn what_broke_off_after_a_takeover_is_refused(fresh: &dyn Fn() -> Fix
     f.claim(&f.bare("bob"), "A").unwrap();
     let ann = f.worker("ann", 7).with_fence(Some(fence));
     let name = f.name("A");
-    let word = f.write(|tx| kernel::break_off(tx, &f.world(), &ann, &name, "killed"));
+    let word = f.write(|tx| kernel::abort_attempt(tx, &f.context(), &ann, &name, "killed"));
     assert_eq!(refused(word), ErrorCode::LeaseLost);
     assert_eq!((f.status("A"), f.task("A").attempts), (TaskStatus::InProgress, 0));
 }

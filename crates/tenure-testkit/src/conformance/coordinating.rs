@@ -11,7 +11,7 @@ use super::jobs::{BROKEN, definition, finish, job, next, start, stopping, succee
 use crate::fixture::{Fixture, TESTER, TTL, refused};
 
 fn take_up(f: &Fixture, who: &Caller, job: &Job, how: TakeUp) -> TakenUp {
-    f.write(|tx| rules::take_up_job(tx, &f.world(), who, &job.id, &Terms::new(TTL), how)).unwrap()
+    f.write(|tx| rules::take_up_job(tx, &f.context(), who, &job.id, &Terms::new(TTL), how)).unwrap()
 }
 
 pub(super) fn one_at_a_time_coordinates_a_job_and_the_dead_do_not(fresh: &dyn Fn() -> Fixture) {
@@ -30,9 +30,9 @@ pub(super) fn one_at_a_time_coordinates_a_job_and_the_dead_do_not(fresh: &dyn Fn
         message.contains(" (acquired ")
             && message.ends_with("Please wait for the other process to complete.")
     );
-    assert!(f.read(|view| rules::is_at_work(view, &f.world(), &made)));
+    assert!(f.read(|view| rules::is_at_work(view, &f.context(), &made)));
     f.world.kill(7);
-    assert!(!f.read(|view| rules::is_at_work(view, &f.world(), &made)));
+    assert!(!f.read(|view| rules::is_at_work(view, &f.context(), &made)));
     assert!(matches!(take_up(&f, &bob, &made, TakeUp::default()), TakenUp::Yours(..)));
     assert!(matches!(take_up(&f, &cid, &made, TakeUp::default()), TakenUp::Refused(_)));
 }
@@ -43,7 +43,7 @@ pub(super) fn force_takes_it_from_a_holder_that_cannot_be_judged_and_never_from_
     let f = fresh();
     let (made, _) = start(&f, &definition(1));
     let force =
-        || f.write(|tx| kernel::force_unless_alive(tx, &f.world(), &made.resource(), TESTER)).unwrap();
+        || f.write(|tx| kernel::evict_unless_alive(tx, &f.context(), &made.resource(), TESTER)).unwrap();
     let bob = f.worker("bob", 8);
     force();
     assert!(matches!(take_up(&f, &bob, &made, TakeUp::default()), TakenUp::Refused(_)), "ann lives");
@@ -64,7 +64,7 @@ pub(super) fn finished_work_is_not_taken_up_and_the_dead_letters_are_when_asked_
     let (first, second) = (take(&f, &ann, &made), take(&f, &ann, &made));
     succeed(&f, &first);
     assert_eq!(finish(&f, &second, BROKEN).unwrap().job.state, JobState::Failed);
-    f.write(|tx| kernel::release_resource(tx, &f.world(), &lease, EndReason::Released)).unwrap();
+    f.write(|tx| kernel::release_resource(tx, &f.context(), &lease, EndReason::Released)).unwrap();
     let bob = f.worker("bob", 8);
     let TakenUp::Finished(over) = take_up(&f, &bob, &made, TakeUp::default()) else { panic!("it is over") };
     assert_eq!(over.state, JobState::Failed);
@@ -75,7 +75,7 @@ pub(super) fn finished_work_is_not_taken_up_and_the_dead_letters_are_when_asked_
     let retried = take(&f, &bob, &made);
     assert_eq!((retried.item.number, retried.item.failures), (2, 0));
     assert_eq!(succeed(&f, &retried).job.state, JobState::Completed);
-    f.write(|tx| kernel::release_resource(tx, &f.world(), &lease, EndReason::Released)).unwrap();
+    f.write(|tx| kernel::release_resource(tx, &f.context(), &lease, EndReason::Released)).unwrap();
     assert!(matches!(take_up(&f, &bob, &made, again), TakenUp::Finished(_)));
 }
 
@@ -85,7 +85,7 @@ pub(super) fn a_stopped_job_goes_on_with_what_it_had_left(fresh: &dyn Fn() -> Fi
     let ann = f.worker("ann", 7);
     let grant = take(&f, &ann, &made);
     assert_eq!(finish(&f, &grant, BROKEN).unwrap().job.state, JobState::Failed);
-    f.write(|tx| kernel::release_resource(tx, &f.world(), &lease, EndReason::Released)).unwrap();
+    f.write(|tx| kernel::release_resource(tx, &f.context(), &lease, EndReason::Released)).unwrap();
     let TakenUp::Yours(open, _) = take_up(&f, &ann, &made, TakeUp::default()) else { panic!("one is left") };
     assert_eq!((open.counts.pending, open.counts.failed), (1, 1), "the dead letter stays one");
 }
@@ -95,7 +95,7 @@ pub(super) fn a_cancelled_job_takes_its_items_from_the_workers(fresh: &dyn Fn() 
     let (made, lease) = start(&f, &definition(2));
     let bob = f.worker("bob", 8);
     let grant = take(&f, &bob, &made);
-    let cancelled = f.write(|tx| rules::cancel_job(tx, &f.world(), &lease)).unwrap();
+    let cancelled = f.write(|tx| rules::cancel_job(tx, &f.context(), &lease)).unwrap();
     assert_eq!((cancelled.state, cancelled.counts.pending), (JobState::Cancelled, 2));
     assert_eq!(refused(finish(&f, &grant, ItemOutcome::Succeeded)), ErrorCode::LeaseLost);
     assert!(matches!(next(&f, &bob, &made), NextItem::Over(JobState::Cancelled)));
@@ -108,10 +108,10 @@ pub(super) fn whoever_lost_the_job_writes_nothing_in_its_name(fresh: &dyn Fn() -
     let (made, lease) = start(&f, &definition(1));
     f.clock.advance(TTL);
     assert!(matches!(take_up(&f, &f.worker("bob", 8), &made, TakeUp::default()), TakenUp::Yours(..)));
-    let more = f.write(|tx| rules::load_items(tx, &f.world(), &lease, 2, &["2".to_owned()]));
+    let more = f.write(|tx| rules::load_items(tx, &f.context(), &lease, 2, &["2".to_owned()]));
     assert_eq!(refused(more), ErrorCode::LeaseLost);
-    let changed = f.write(|tx| rules::change_definition(tx, &f.world(), &lease, &definition(9), &[]));
+    let changed = f.write(|tx| rules::change_definition(tx, &f.context(), &lease, &definition(9), &[]));
     assert_eq!(refused(changed), ErrorCode::LeaseLost);
-    assert_eq!(refused(f.write(|tx| rules::cancel_job(tx, &f.world(), &lease))), ErrorCode::LeaseLost);
+    assert_eq!(refused(f.write(|tx| rules::cancel_job(tx, &f.context(), &lease))), ErrorCode::LeaseLost);
     assert_eq!(job(&f, &made.id).definition, definition(1));
 }

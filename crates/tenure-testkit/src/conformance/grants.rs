@@ -7,11 +7,11 @@ use std::time::Duration;
 use tenure_core::holder::{Caller, Holder};
 use tenure_core::id::{Ids, RandomIds, TaskId};
 use tenure_core::kernel::{self, Terms, same_holder};
-use tenure_core::lease::{EndReason, Resource, ResourceKind, Standing};
+use tenure_core::lease::{EndReason, LeaseState, Resource, ResourceKind};
 use tenure_core::section::SectionMode;
-use tenure_core::store::{Claimant, LeaseFilter, NewLease, Tx, Wants};
+use tenure_core::store::{ClaimHint, ClaimTarget, LeaseFilter, NewLease, Tx};
 use tenure_core::task::TaskStatus;
-use tenure_core::{Clock, Error, ErrorCode, World};
+use tenure_core::{Clock, Context, Error, ErrorCode};
 
 use crate::fixture::{Fixture, TTL, refused};
 
@@ -109,7 +109,10 @@ pub(super) fn a_lease_blocks_until_the_last_millisecond_and_not_at_its_expiry(fr
     f.clock.set(old.expires_at);
     assert!(f.task("A").ready, "expires_at == now is expired");
     let grant = f.claim(&f.bare("bob"), "A").unwrap();
-    assert_eq!(grant.taken_over.map(|(lease, how)| (lease.fence, how)), Some((old.fence, Standing::Expired)));
+    assert_eq!(
+        grant.taken_over.map(|(lease, how)| (lease.fence, how)),
+        Some((old.fence, LeaseState::Expired))
+    );
 }
 
 pub(super) fn a_task_left_in_progress_by_an_expired_lease_is_offered_by_next(fresh: &dyn Fn() -> Fixture) {
@@ -152,7 +155,7 @@ pub(super) fn a_dead_holder_is_replaced_at_once_and_a_living_one_is_not(fresh: &
     assert_eq!(refused(f.claim(&f.bare("bob"), "A")), ErrorCode::TaskLocked);
     f.world.kill(7);
     let grant = f.claim(&f.bare("bob"), "A").unwrap();
-    assert_eq!(grant.taken_over.unwrap().1, Standing::Dead);
+    assert_eq!(grant.taken_over.unwrap().1, LeaseState::HolderDead);
 }
 
 pub(super) fn a_reboot_is_a_death(fresh: &dyn Fn() -> Fixture) {
@@ -160,7 +163,7 @@ pub(super) fn a_reboot_is_a_death(fresh: &dyn Fn() -> Fixture) {
     f.add_task("A");
     f.claim(&f.worker("ann", 7), "A").unwrap();
     f.world.reboot();
-    assert_eq!(f.next(&f.bare("bob")).unwrap().taken_over.unwrap().1, Standing::Dead);
+    assert_eq!(f.next(&f.bare("bob")).unwrap().taken_over.unwrap().1, LeaseState::HolderDead);
 }
 
 pub(super) fn a_process_about_which_nothing_is_known_counts_as_alive_until_expiry(
@@ -175,7 +178,7 @@ pub(super) fn a_process_about_which_nothing_is_known_counts_as_alive_until_expir
     assert_eq!(refused(f.claim(&f.bare("bob"), "A")), ErrorCode::TaskLocked);
     assert!(!f.task("A").ready);
     f.clock.advance(TTL);
-    assert_eq!(f.claim(&f.bare("bob"), "A").unwrap().taken_over.unwrap().1, Standing::Expired);
+    assert_eq!(f.claim(&f.bare("bob"), "A").unwrap().taken_over.unwrap().1, LeaseState::Expired);
 }
 
 pub(super) fn acquiring_again_gives_the_same_lease_and_the_same_fence(fresh: &dyn Fn() -> Fixture) {
@@ -303,7 +306,7 @@ pub(super) fn a_slot_is_held_by_one_and_taken_over_from_the_dead(fresh: &dyn Fn(
 pub(super) fn an_unknown_task_cannot_be_claimed(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     let id = TaskId::new("nobody");
-    let answer = f.write(|tx| kernel::acquire_task(tx, &f.world(), &f.bare("ann"), &id, &Terms::new(TTL)));
+    let answer = f.write(|tx| kernel::acquire_task(tx, &f.context(), &f.bare("ann"), &id, &Terms::new(TTL)));
     assert_eq!(refused(answer), ErrorCode::TaskNotFound);
 }
 
@@ -329,17 +332,16 @@ pub(super) fn an_id_that_was_drawn_before_is_drawn_again(fresh: &dyn Fn() -> Fix
     }
     f.add_task_in("X", Some(&s));
     let ids = Stutter(AtomicU32::new(0));
-    let world = World { ids: &ids, ..f.world() };
+    let ctx = Context { ids: &ids, ..f.context() };
     let ann = f.bare("ann");
     for key in ["A", "X"] {
         let id = f.id(key);
-        let claimed = f.write(|tx| kernel::acquire_task(tx, &world, &ann, &id, &Terms::new(TTL)));
+        let claimed = f.write(|tx| kernel::acquire_task(tx, &ctx, &ann, &id, &Terms::new(TTL)));
         claimed.unwrap().granted().unwrap();
     }
     for key in ["B", "C", "D"] {
-        let claimant = Claimant { holder: &ann.holder, wants: Wants::Next(None) };
-        let next =
-            f.store.claim(claimant, |tx| kernel::acquire_next(tx, &world, &ann, None, &Terms::new(TTL)));
+        let hint = ClaimHint { holder: &ann.holder, wants: ClaimTarget::Next(None) };
+        let next = f.store.claim(hint, |tx| kernel::acquire_next(tx, &ctx, &ann, None, &Terms::new(TTL)));
         assert_eq!(next.unwrap().unwrap().task.key, key);
     }
     let all = f.read(|view| view.leases(&LeaseFilter::default()));
@@ -352,14 +354,14 @@ pub(super) fn what_a_claim_says_that_it_wants_is_only_a_hint(fresh: &dyn Fn() ->
     let (a, b) = (f.add_task("A"), f.add_task("B"));
     let (ann, bob) = (f.bare("ann"), f.bare("bob"));
     let take = |holder, wants, who: &Caller, id: &TaskId| {
-        let claimant = Claimant { holder, wants };
-        let claim = |tx: &mut dyn Tx| kernel::acquire_task(tx, &f.world(), who, id, &Terms::new(TTL));
-        f.store.claim(claimant, claim).unwrap().granted().unwrap()
+        let hint = ClaimHint { holder, wants };
+        let claim = |tx: &mut dyn Tx| kernel::acquire_task(tx, &f.context(), who, id, &Terms::new(TTL));
+        f.store.claim(hint, claim).unwrap().granted().unwrap()
     };
-    let grant = take(&bob.holder, Wants::Task(&b), &ann, &a);
+    let grant = take(&bob.holder, ClaimTarget::Task(&b), &ann, &a);
     assert_eq!((grant.task.key.as_str(), &grant.lease.holder), ("A", &ann.holder));
     f.release(&ann, "A").unwrap();
-    let grant = take(&ann.holder, Wants::Next(None), &ann, &b);
+    let grant = take(&ann.holder, ClaimTarget::Next(None), &ann, &b);
     assert_eq!((grant.task.key.as_str(), &grant.lease.holder), ("B", &ann.holder));
     assert!(f.lease("A").is_none());
 }

@@ -43,11 +43,11 @@ pub(super) fn start(f: &Fixture, definition: &Definition) -> (Job, Lease) {
     let ann = f.worker("ann", 7);
     let id = f.ids.uuid();
     let (_, lease) = f
-        .write(|tx| rules::begin_job(tx, &f.world(), &ann, &id, "nightly", definition, &Terms::new(TTL)))
+        .write(|tx| rules::begin_job(tx, &f.context(), &ann, &id, "nightly", definition, &Terms::new(TTL)))
         .unwrap();
     let payloads: Vec<_> = (1..=definition.items).map(|n| format!("\"item {n}\"")).collect();
-    f.write(|tx| rules::load_items(tx, &f.world(), &lease, 1, &payloads)).unwrap();
-    (f.write(|tx| rules::publish_job(tx, &f.world(), &lease)).unwrap(), lease)
+    f.write(|tx| rules::load_items(tx, &f.context(), &lease, 1, &payloads)).unwrap();
+    (f.write(|tx| rules::publish_job(tx, &f.context(), &lease)).unwrap(), lease)
 }
 
 pub(super) fn job(f: &Fixture, id: &str) -> Job {
@@ -55,7 +55,7 @@ pub(super) fn job(f: &Fixture, id: &str) -> Job {
 }
 
 pub(super) fn next(f: &Fixture, caller: &Caller, job: &Job) -> NextItem {
-    f.write(|tx| kernel::take_item(tx, &f.world(), caller, &job.id, &Terms::new(TTL))).unwrap()
+    f.write(|tx| kernel::take_item(tx, &f.context(), caller, &job.id, &Terms::new(TTL))).unwrap()
 }
 
 pub(super) fn take(f: &Fixture, caller: &Caller, job: &Job) -> ItemGrant {
@@ -70,7 +70,7 @@ pub(super) fn finish(
     grant: &ItemGrant,
     outcome: ItemOutcome<'_>,
 ) -> Result<kernel::FinishedItem> {
-    f.write(|tx| kernel::finish_item(tx, &f.world(), &grant.lease, outcome))
+    f.write(|tx| kernel::finish_item(tx, &f.context(), &grant.lease, outcome))
 }
 
 pub(super) fn succeed(f: &Fixture, grant: &ItemGrant) -> kernel::FinishedItem {
@@ -127,7 +127,7 @@ pub(super) fn jobs_are_found_by_name_and_by_the_beginning_of_their_id(fresh: &dy
     let f = fresh();
     let (old, lease) = start(&f, &definition(0));
     assert_eq!(old.state, JobState::Completed, "nothing to do is done");
-    f.write(|tx| kernel::release_resource(tx, &f.world(), &lease, EndReason::Released)).unwrap();
+    f.write(|tx| kernel::release_resource(tx, &f.context(), &lease, EndReason::Released)).unwrap();
     f.clock.advance(TTL);
     let (new, _) = start(&f, &definition(1));
     let found = |lookup| -> Vec<String> {
@@ -144,10 +144,10 @@ pub(super) fn a_job_is_none_before_all_of_its_items_are_there(fresh: &dyn Fn() -
     let f = fresh();
     let ann = f.worker("ann", 7);
     let begin = |id: &str, who: &Caller| {
-        f.write(|tx| rules::begin_job(tx, &f.world(), who, id, "nightly", &definition(2), &Terms::new(TTL)))
+        f.write(|tx| rules::begin_job(tx, &f.context(), who, id, "nightly", &definition(2), &Terms::new(TTL)))
     };
     let (half, lease) = begin("aaaa-1", &ann).unwrap();
-    f.write(|tx| rules::load_items(tx, &f.world(), &lease, 1, &["1".to_owned()])).unwrap();
+    f.write(|tx| rules::load_items(tx, &f.context(), &lease, 1, &["1".to_owned()])).unwrap();
     assert!(f.read(|view| view.find_jobs(JobLookup::Name("nightly"), 10)).is_empty());
     assert_eq!(f.read(|view| view.jobs(10)).1, 0);
     assert_eq!(f.read(|view| view.loading_jobs()).len(), 1);
@@ -158,10 +158,10 @@ pub(super) fn a_job_is_none_before_all_of_its_items_are_there(fresh: &dyn Fn() -
     let (_, lease) = begin("bbbb-1", &bob).unwrap();
     assert_eq!(f.read(|view| view.job("aaaa-1")), None, "the starter died before it was one");
     f.world.kill(8);
-    let repairs = f.write(|tx| kernel::reconcile(tx, &f.world(), TESTER)).unwrap();
+    let repairs = f.write(|tx| kernel::reconcile(tx, &f.context(), TESTER)).unwrap();
     assert_eq!(repairs.unborn, ["bbbb-1"]);
     assert_eq!(
-        refused(f.write(|tx| rules::load_items(tx, &f.world(), &lease, 1, &[]))),
+        refused(f.write(|tx| rules::load_items(tx, &f.context(), &lease, 1, &[]))),
         ErrorCode::LeaseLost
     );
 }
@@ -172,7 +172,7 @@ pub(super) fn an_unfinished_job_has_its_name_to_itself(fresh: &dyn Fn() -> Fixtu
     let bob = f.worker("bob", 8);
     let again = |definition: &Definition| {
         let id = f.ids.uuid();
-        f.write(|tx| rules::begin_job(tx, &f.world(), &bob, &id, "nightly", definition, &Terms::new(TTL)))
+        f.write(|tx| rules::begin_job(tx, &f.context(), &bob, &id, "nightly", definition, &Terms::new(TTL)))
     };
     assert_eq!(refused(again(&definition(2))), ErrorCode::ResumeLocked);
     f.world.kill(7);
@@ -241,7 +241,7 @@ pub(super) fn a_worker_that_slept_takes_its_item_up_again_unless_another_has_it(
     let (ann, bob) = (f.worker("ann", 7), f.worker("bob", 8));
     let grant = take(&f, &ann, &made);
     f.begin_attempt(&grant.lease, &ann);
-    let renew = || f.write(|tx| kernel::renew_item(tx, &f.world(), &grant.lease)).unwrap();
+    let renew = || f.write(|tx| kernel::renew_item(tx, &f.context(), &grant.lease)).unwrap();
     f.clock.advance(TTL);
     f.cleanup();
     assert!(renew());
@@ -265,7 +265,7 @@ pub(super) fn the_items_of_a_dead_worker_are_pending_again_and_its_attempt_is_en
     f.begin_attempt(&grant.lease, &ann);
     assert!(matches!(next(&f, &bob, &made), NextItem::Busy));
     f.world.kill(7);
-    let repairs = f.write(|tx| kernel::reconcile(tx, &f.world(), TESTER)).unwrap();
+    let repairs = f.write(|tx| kernel::reconcile(tx, &f.context(), TESTER)).unwrap();
     assert_eq!(repairs.attempts.len(), 1, "its processes are to be ended");
     let back = item(&f, &made, 1);
     assert_eq!((back.state, back.failures), (ItemState::Pending, 0), "and nobody is charged for it");

@@ -10,7 +10,7 @@ use tenure_core::store::EventFilter;
 use tenure_core::task::TaskStatus;
 use tenure_core::{Clock, ErrorCode};
 
-use super::telling::check_the_feed;
+use super::events::check_the_feed;
 use crate::fixture::{Fixture, TESTER, TTL, refused};
 
 pub(super) fn changing_the_mode_of_a_section_is_refused_while_anything_in_it_is_leased(
@@ -25,7 +25,7 @@ pub(super) fn changing_the_mode_of_a_section_is_refused_while_anything_in_it_is_
         let ann = f.bare("ann");
         f.claim(&ann, "A").unwrap();
         let edit = EditSection { mode: Some(to), ..EditSection::default() };
-        let change = || f.write(|tx| rules::edit_section(tx, &f.world(), &ann, "S", &edit));
+        let change = || f.write(|tx| rules::edit_section(tx, &f.context(), &ann, "S", &edit));
         assert_eq!(refused(change()).exit_code(), 6, "{from:?} to {to:?}");
         f.clock.advance(TTL);
         assert_eq!(change().unwrap().mode, to, "a lapsed lease is none");
@@ -41,7 +41,7 @@ pub(super) fn a_held_task_is_not_moved_not_even_by_its_holder(fresh: &dyn Fn() -
     let edit = EditTask { section: Some(Some("T".to_owned())), ..EditTask::default() };
     for name in ["ann", "bob"] {
         let caller = f.bare(name);
-        let answer = f.write(|tx| rules::edit_task(tx, &f.world(), &caller, "A", &edit));
+        let answer = f.write(|tx| rules::edit_task(tx, &f.context(), &caller, "A", &edit));
         assert_eq!(refused(answer), ErrorCode::TaskLocked, "{name}");
     }
     assert_eq!(f.task("A").section.unwrap().name, "S");
@@ -56,7 +56,7 @@ pub(super) fn moving_a_task_ends_the_lease_that_has_lapsed_on_it(fresh: &dyn Fn(
     let fence = f.claim(&ann, "A").unwrap().lease.fence;
     f.clock.advance(TTL);
     let edit = EditTask { section: Some(Some("T".to_owned())), ..EditTask::default() };
-    let moved = f.write(|tx| rules::edit_task(tx, &f.world(), &f.bare("bob"), "A", &edit)).unwrap();
+    let moved = f.write(|tx| rules::edit_task(tx, &f.context(), &f.bare("bob"), "A", &edit)).unwrap();
     assert_eq!((moved.section.unwrap().name.as_str(), moved.status), ("T", TaskStatus::Pending));
     assert_eq!(moved.lease, None);
     // Neither a step back of the clock nor a late word brings it back.
@@ -72,9 +72,9 @@ pub(super) fn a_held_task_and_a_held_section_are_not_deleted(fresh: &dyn Fn() ->
     f.add_task_in("A", Some(&section));
     f.claim(&f.bare("ann"), "A").unwrap();
     let bob = f.bare("bob");
-    let task = f.write(|tx| rules::delete_task(tx, &f.world(), &bob, "A", false));
+    let task = f.write(|tx| rules::delete_task(tx, &f.context(), &bob, "A", false));
     assert_eq!(refused(task), ErrorCode::TaskLocked);
-    let section = f.write(|tx| rules::delete_section(tx, &f.world(), &bob, "S"));
+    let section = f.write(|tx| rules::delete_section(tx, &f.context(), &bob, "S"));
     assert_eq!(refused(section).exit_code(), 6);
 }
 
@@ -84,7 +84,7 @@ pub(super) fn letting_go_of_a_section_gives_its_tasks_back(fresh: &dyn Fn() -> F
     f.add_task_in("A", Some(&section));
     f.claim(&f.bare("ann"), "A").unwrap();
     let own = f.section("S").lease.unwrap();
-    let gone = f.write(|tx| kernel::let_go(tx, &f.world(), "ann", &own)).unwrap();
+    let gone = f.write(|tx| kernel::release(tx, &f.context(), "ann", &own)).unwrap();
     assert_eq!(gone.ended.len(), 2);
     assert_eq!((f.status("A"), f.section("S").lease), (TaskStatus::Pending, None));
     let reason = f.history(&Resource::section(&section))[0].ended.unwrap().1;
@@ -110,7 +110,7 @@ pub(super) fn one_reconcile_restores_what_a_crash_has_left(fresh: &dyn Fn() -> F
     f.write(|tx| tx.save_runner(&runner(&f, 7))).unwrap();
     f.world.kill(7);
     f.world.kill(8);
-    let repairs = f.write(|tx| kernel::reconcile(tx, &f.world(), TESTER)).unwrap();
+    let repairs = f.write(|tx| kernel::reconcile(tx, &f.context(), TESTER)).unwrap();
     assert_eq!((repairs.leases.len(), repairs.tasks.len(), repairs.runners.len()), (1, 1, 1));
     assert_eq!(repairs.attempts.len(), 1, "its processes are to be ended");
     assert_eq!(repairs.attempts[0].state, AttemptState::Ending);
@@ -118,7 +118,7 @@ pub(super) fn one_reconcile_restores_what_a_crash_has_left(fresh: &dyn Fn() -> F
     assert_eq!(f.read(|view| view.count_tickets()), 0);
     let attempt = &repairs.attempts[0];
     f.write(|tx| kernel::end_attempt(tx, attempt, &kernel::Outcome::default(), TESTER)).unwrap();
-    let again = f.write(|tx| kernel::reconcile(tx, &f.world(), TESTER)).unwrap();
+    let again = f.write(|tx| kernel::reconcile(tx, &f.context(), TESTER)).unwrap();
     assert!(again.is_empty(), "{again:?}");
     check_the_feed(&f);
 }

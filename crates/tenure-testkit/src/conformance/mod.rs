@@ -3,10 +3,11 @@
 mod attempts;
 mod coordinating;
 mod counters;
-mod examining;
+mod events;
+mod evicting;
 mod finishing;
-mod forcing;
 mod grants;
+mod invariants;
 mod jobs;
 mod keeping;
 mod readiness;
@@ -14,10 +15,9 @@ mod renewing;
 mod rows;
 mod sections;
 mod sessions;
-mod telling;
 mod waiting;
 
-pub use telling::{check_the_feed, statuses_told};
+pub use events::{check_the_feed, statuses_told};
 
 use crate::fixture::Fixture;
 
@@ -90,7 +90,7 @@ pub fn cases() -> Vec<(&'static str, Case)> {
             an_interrupted_attempt_puts_the_task_back_where_it_was_claimed_from,
             finishing_acknowledges_what_was_left_for_the_holder,
         }
-        forcing {
+        evicting {
             force_ends_the_lease_that_was_shown_and_says_who_did_it,
             force_is_refused_if_the_lease_has_changed_since_it_was_shown,
             force_rings_the_old_holder,
@@ -215,7 +215,7 @@ pub fn cases() -> Vec<(&'static str, Case)> {
             a_checkpoint_under_a_stale_fence_is_refused,
             a_refused_session_says_who_has_it_and_since_when,
         }
-        telling {
+        events {
             every_change_of_status_has_exactly_one_event,
             a_status_event_says_who_when_from_to_why_and_under_which_fence,
             what_is_refused_tells_nothing,
@@ -235,7 +235,7 @@ pub fn cases() -> Vec<(&'static str, Case)> {
             leases_are_listed_by_kind_resource_holder_and_age,
             agents_and_messages_are_read_as_they_were_written,
         }
-        examining {
+        invariants {
             what_only_rules_have_written_is_sound_at_every_step,
             what_a_crash_leaves_is_found_and_gone_after_one_reconcile,
             what_no_rule_could_have_written_is_found_and_mended,

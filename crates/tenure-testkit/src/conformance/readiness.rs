@@ -5,7 +5,7 @@ use tenure_core::id::TaskId;
 use tenure_core::kernel::Terms;
 use tenure_core::lease::Resource;
 use tenure_core::section::SectionMode;
-use tenure_core::store::{Claimant, SectionEdit, TaskEdit, TaskFilter, Wants};
+use tenure_core::store::{ClaimHint, ClaimTarget, SectionEdit, TaskEdit, TaskFilter};
 use tenure_core::task::TaskStatus;
 
 use crate::fixture::{Fixture, TICKET_LIFE, TTL, refused};
@@ -15,19 +15,19 @@ pub(super) fn ready_for(f: &Fixture, name: Option<&str>) -> Vec<String> {
     let me = name.map(|name| f.bare(name));
     let filter = TaskFilter { ready: true, limit: u64::from(u32::MAX), ..TaskFilter::default() };
     f.read(|view| {
-        let eyes = f.eyes(view, me.as_ref());
-        let (tasks, total) = view.list_tasks(&filter, &eyes)?;
+        let viewer = f.viewer(view, me.as_ref());
+        let (tasks, total) = view.list_tasks(&filter, &viewer)?;
         assert_eq!(total, tasks.len() as u64);
         let keys: Vec<_> = tasks.iter().map(|task| task.key.clone()).collect();
         // The listing, the single task and `next` are three ways to ask one question.
         for task in &tasks {
-            assert!(task.ready && view.task(&task.id, &eyes)?.is_some_and(|t| t.ready), "{}", task.key);
+            assert!(task.ready && view.task(&task.id, &viewer)?.is_some_and(|t| t.ready), "{}", task.key);
         }
-        assert_eq!(view.next_ready(None, &eyes)?, tasks.first().map(|task| task.id.clone()));
+        assert_eq!(view.next_ready(None, &viewer)?, tasks.first().map(|task| task.id.clone()));
         for section in view.sections()? {
             let inside = |id: &TaskId| tasks.iter().any(|t| t.id == *id);
             let first = tasks.iter().find(|t| t.section.as_ref().is_some_and(|s| s.id == section.id));
-            let next = view.next_ready(Some(&section.id), &eyes)?;
+            let next = view.next_ready(Some(&section.id), &viewer)?;
             assert!(next.as_ref().is_none_or(inside));
             assert_eq!(next, first.map(|task| task.id.clone()), "in {}", section.name);
         }
@@ -281,10 +281,10 @@ pub(super) fn next_takes_what_the_listing_has_first_however_busy_the_project_is(
         for _ in 0..2 {
             let listed = ready_for(&f, Some("bob")).into_iter().next();
             if asks {
-                let claimant = Claimant { holder: &bob.holder, wants: Wants::Next(None) };
+                let hint = ClaimHint { holder: &bob.holder, wants: ClaimTarget::Next(None) };
                 let found = f
                     .store
-                    .claim(claimant, |tx| tx.next_ready(None, &f.world().eyes(tx, Some(&bob.holder))?));
+                    .claim(hint, |tx| tx.next_ready(None, &f.context().viewer(tx, Some(&bob.holder))?));
                 assert_eq!(found.unwrap(), listed.as_deref().map(|key| f.id(key)), "{scene}");
             }
             let taken = f.next(&bob).map(|grant| grant.task);

@@ -153,7 +153,7 @@ pub(super) fn a_slot_is_renewed_revived_and_lost_like_a_task(fresh: &dyn Fn() ->
     let slot = Resource::new(ResourceKind::Runner, "0");
     let (ann, bob) = (f.worker("ann", 7), f.worker("bob", 8));
     let renew = |held: &tenure_core::lease::Lease| {
-        f.write(|tx| kernel::renew_resource(tx, &f.world(), held, None)).unwrap()
+        f.write(|tx| kernel::renew_resource(tx, &f.context(), held, None)).unwrap()
     };
     let first = f.take(&ann, &slot, &Terms::new(TTL)).unwrap();
     f.clock.advance(TTL);
@@ -166,6 +166,6 @@ pub(super) fn a_slot_is_renewed_revived_and_lost_like_a_task(fresh: &dyn Fn() ->
     f.take(&bob, &slot, &Terms::new(TTL)).unwrap();
     assert!(renew(&first).is_none());
     let second = f.history(&slot).pop().unwrap();
-    f.write(|tx| kernel::release_resource(tx, &f.world(), &second, EndReason::Released)).unwrap();
+    f.write(|tx| kernel::release_resource(tx, &f.context(), &second, EndReason::Released)).unwrap();
     assert!(renew(&second).is_none());
 }

@@ -131,7 +131,7 @@ pub(super) fn listings_filter_count_and_page(fresh: &dyn Fn() -> Fixture) {
     f.edit("X4", &TaskEdit { description: Some("Mind the ÜBERGANG".to_owned()), ..TaskEdit::default() });
     let all = TaskFilter { limit: 100, ..TaskFilter::default() };
     let list = |filter: &TaskFilter| {
-        let (tasks, total) = f.read(|view| view.list_tasks(filter, &f.eyes(view, None)));
+        let (tasks, total) = f.read(|view| view.list_tasks(filter, &f.viewer(view, None)));
         (tasks.into_iter().map(|task| task.key).collect::<Vec<_>>(), total)
     };
     let only = |filter: TaskFilter, expected: &[&str]| {

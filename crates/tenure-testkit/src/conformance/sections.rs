@@ -54,11 +54,11 @@ pub(super) fn one_holder_works_in_a_serial_section_at_a_time(fresh: &dyn Fn() ->
     let b = f.id("B");
     for (who, ready) in [("ann", true), ("bob", false)] {
         f.read(|view| {
-            let eyes = f.eyes(view, Some(&f.bare(who)));
-            let (tasks, _) = view.list_tasks(&TaskFilter { limit: 10, ..TaskFilter::default() }, &eyes)?;
+            let viewer = f.viewer(view, Some(&f.bare(who)));
+            let (tasks, _) = view.list_tasks(&TaskFilter { limit: 10, ..TaskFilter::default() }, &viewer)?;
             let shown: Vec<bool> = tasks.iter().map(|task| task.ready).collect();
             assert_eq!(shown, [false, ready, ready], "A, B and C as {who} sees them");
-            assert_eq!(view.task(&b, &eyes)?.map(|task| task.ready), Some(ready), "{who}");
+            assert_eq!(view.task(&b, &viewer)?.map(|task| task.ready), Some(ready), "{who}");
             Ok(())
         });
     }
@@ -167,7 +167,7 @@ pub(super) fn a_runner_keeps_the_section_from_task_to_task(fresh: &dyn Fn() -> F
     assert_eq!(held(&f).unwrap().fence, first.fence);
     f.finish_keeping(&ann, "B", Finish::Done, true).unwrap();
     let section = held(&f).unwrap();
-    f.write(|tx| kernel::release_resource(tx, &f.world(), &section, EndReason::Released)).unwrap();
+    f.write(|tx| kernel::release_resource(tx, &f.context(), &section, EndReason::Released)).unwrap();
     assert_eq!(f.next(&f.bare("bob")).unwrap().task.key, "C");
 }
 

@@ -23,7 +23,7 @@ fn options() -> SessionOptions {
 }
 
 fn open(f: &Fixture, who: &Caller) -> Option<(Session, Lease)> {
-    f.write(|tx| rules::open_session(tx, &f.world(), who, "abcd-1", &options(), &Terms::new(TTL)))
+    f.write(|tx| rules::open_session(tx, &f.context(), who, "abcd-1", &options(), &Terms::new(TTL)))
         .unwrap()
         .ok()
 }
@@ -33,7 +33,7 @@ fn stored(f: &Fixture) -> Session {
 }
 
 fn step(f: &Fixture, lease: &Lease, step: Step<'_>) -> bool {
-    f.write(|tx| rules::checkpoint(tx, &f.world(), lease, step)).unwrap()
+    f.write(|tx| rules::checkpoint(tx, &f.context(), lease, step)).unwrap()
 }
 
 pub(super) fn a_session_is_read_as_its_checkpoints_were_written(fresh: &dyn Fn() -> Fixture) {
@@ -59,7 +59,7 @@ pub(super) fn a_session_is_read_as_its_checkpoints_were_written(fresh: &dyn Fn()
     assert_eq!(stored(&f).current, None);
     let list = f.read(|view| view.done_tasks("abcd-1"));
     assert_eq!((list.len(), list[0].key.as_str(), list[0].status), (1, "A", TaskStatus::Completed));
-    f.write(|tx| rules::close_session(tx, &f.world(), &lease, SessionState::Completed, None)).unwrap();
+    f.write(|tx| rules::close_session(tx, &f.context(), &lease, SessionState::Completed, None)).unwrap();
     assert_eq!(stored(&f).state, SessionState::Completed);
     assert_eq!(f.read(|view| view.open_lease(&lease.resource)), None);
     assert_eq!(f.read(|view| view.find_sessions("abcd", 5)).len(), 1);
@@ -77,7 +77,7 @@ pub(super) fn an_interrupted_task_stays_the_one_to_go_on_with(fresh: &dyn Fn() -
     step(&f, &lease, Step::Named("conversation-1"));
     let back = f.release(&runner, "A").unwrap().task;
     assert!(step(&f, &lease, Step::LetGo { task: &back, fence: grant.lease.fence }));
-    f.write(|tx| rules::close_session(tx, &f.world(), &lease, SessionState::Open, None)).unwrap();
+    f.write(|tx| rules::close_session(tx, &f.context(), &lease, SessionState::Open, None)).unwrap();
     assert!(f.read(|view| view.done_tasks("abcd-1")).is_empty());
     let other = f.worker("other", 8);
     let (resumed, lease) = open(&f, &other).unwrap();
@@ -106,7 +106,7 @@ pub(super) fn a_checkpoint_under_a_stale_fence_is_refused(fresh: &dyn Fn() -> Fi
     assert!(lease.fence > late.fence);
     let before = stored(&f);
     assert!(!step(&f, &late, Step::Taken { task: &task, fence: late.fence }));
-    f.write(|tx| rules::close_session(tx, &f.world(), &late, SessionState::Failed, Some("no"))).unwrap();
+    f.write(|tx| rules::close_session(tx, &f.context(), &late, SessionState::Failed, Some("no"))).unwrap();
     assert_eq!(stored(&f), before);
     assert_eq!(stored(&f).fence, lease.fence);
 }
@@ -117,7 +117,7 @@ pub(super) fn a_refused_session_says_who_has_it_and_since_when(fresh: &dyn Fn() 
     let refused = f
         .write(|tx| {
             let bob = f.worker("bob", 8);
-            rules::open_session(tx, &f.world(), &bob, "abcd-1", &options(), &Terms::new(TTL))
+            rules::open_session(tx, &f.context(), &bob, "abcd-1", &options(), &Terms::new(TTL))
         })
         .unwrap()
         .unwrap_err();

@@ -82,7 +82,7 @@ pub(super) fn nothing_is_rung_for_a_transaction_that_failed(fresh: &dyn Fn() -> 
     let Line { f, bob, ann, .. } = line(fresh);
     let name = f.name("A");
     let answer: tenure_core::Result<()> = f.write(|tx| {
-        kernel::finish(tx, &f.world(), &ann, &name, kernel::Finish::Done, false)?;
+        kernel::finish(tx, &f.context(), &ann, &name, kernel::Finish::Done, false)?;
         Err(Error::General("no".to_owned()))
     });
     assert_eq!(refused(answer), ErrorCode::General);
@@ -140,13 +140,13 @@ pub(super) fn a_waiter_that_has_lost_its_place_is_a_newcomer(fresh: &dyn Fn() ->
         ErrorCode::TaskLocked,
         "bob was silent"
     );
-    assert!(!f.write(|tx| kernel::keep_place(tx, TICKET_LIFE, bob.1.0)).unwrap());
-    assert!(f.write(|tx| kernel::keep_place(tx, TICKET_LIFE, cid.1.0)).unwrap());
+    assert!(!f.write(|tx| kernel::refresh_ticket(tx, TICKET_LIFE, bob.1.0)).unwrap());
+    assert!(f.write(|tx| kernel::refresh_ticket(tx, TICKET_LIFE, cid.1.0)).unwrap());
     let process = bob.0.process.clone().unwrap();
     let again = f
         .write(|tx| {
-            let eyes = f.eyes(tx, None);
-            kernel::join_line(tx, &eyes, &resource, &bob.0, &process, None, Some((bob.1.0, &resource)))
+            let viewer = f.viewer(tx, None);
+            kernel::enqueue(tx, &viewer, &resource, &bob.0, &process, None, Some((bob.1.0, &resource)))
         })
         .unwrap();
     assert!(again > cid.1.0, "who comes back stands at the end");
@@ -174,8 +174,8 @@ pub(super) fn whoever_leaves_the_line_wakes_the_next(fresh: &dyn Fn() -> Fixture
     let Line { f, resource, ann, bob, cid } = line(fresh);
     f.release(&ann, "A").unwrap();
     f.write(|tx| {
-        let eyes = f.eyes(tx, None);
-        kernel::leave_line(tx, &eyes, bob.1.0, &resource)
+        let viewer = f.viewer(tx, None);
+        kernel::dequeue(tx, &viewer, bob.1.0, &resource)
     })
     .unwrap();
     assert!(f.heard(&cid.2));
@@ -188,8 +188,8 @@ pub(super) fn a_waiter_holds_one_ticket_and_keeps_its_place_by_asking_again(fres
     let process = bob.0.process.clone().unwrap();
     let join = |to: &Resource, ticket: (i64, &Resource)| {
         f.write(|tx| {
-            let eyes = f.eyes(tx, None);
-            kernel::join_line(tx, &eyes, to, &bob.0, &process, Some(&bob.2), Some(ticket))
+            let viewer = f.viewer(tx, None);
+            kernel::enqueue(tx, &viewer, to, &bob.0, &process, Some(&bob.2), Some(ticket))
         })
         .unwrap()
     };
@@ -201,7 +201,7 @@ pub(super) fn a_waiter_holds_one_ticket_and_keeps_its_place_by_asking_again(fres
     assert!(f.heard(&cid.2), "who changes lines leaves one, and wakes the next there");
     let back = join(&resource, (moved, &other));
     assert!(back > cid.1.0, "a place given up is given up");
-    assert!(!f.write(|tx| kernel::keep_place(tx, TICKET_LIFE, moved)).unwrap());
+    assert!(!f.write(|tx| kernel::refresh_ticket(tx, TICKET_LIFE, moved)).unwrap());
 }
 
 pub(super) fn who_gets_something_else_leaves_its_line_and_wakes_the_next(fresh: &dyn Fn() -> Fixture) {
@@ -216,7 +216,7 @@ pub(super) fn who_gets_something_else_leaves_its_line_and_wakes_the_next(fresh: 
 
 pub(super) fn waiting_before_counts_live_tickets_only(fresh: &dyn Fn() -> Fixture) {
     let Line { f, resource, cid, .. } = line(fresh);
-    let count = |mine| f.read(|view| kernel::waiting_before(view, &f.eyes(view, None), &resource, mine));
+    let count = |mine| f.read(|view| kernel::count_before(view, &f.viewer(view, None), &resource, mine));
     assert_eq!((count(None), count(Some(cid.1.0))), (2, 1));
     f.world.kill(2);
     assert_eq!((count(None), count(Some(cid.1.0))), (1, 0));
@@ -262,8 +262,8 @@ pub(super) fn two_waiters_in_two_lines_for_one_task_do_not_block_each_other(fres
                     let held = (ticket.0, &ticket.1);
                     let number = f
                         .write(|tx| {
-                            let eyes = f.eyes(tx, None);
-                            kernel::join_line(tx, &eyes, &locked.resource, caller, &process, None, Some(held))
+                            let viewer = f.viewer(tx, None);
+                            kernel::enqueue(tx, &viewer, &locked.resource, caller, &process, None, Some(held))
                         })
                         .unwrap();
                     *ticket = (number, locked.resource);
@@ -332,7 +332,7 @@ pub(super) fn a_freed_slot_rings_who_waits_for_it(fresh: &dyn Fn() -> Fixture) {
     let lease = f.take(&f.worker("ann", 1), &slot, &Terms::new(TTL)).unwrap();
     let (bob, bell) = (f.worker("bob", 2), f.bell("bob"));
     let ticket = f.wait_for(&bob, &slot, &bell);
-    f.write(|tx| kernel::release_resource(tx, &f.world(), &lease, EndReason::Released)).unwrap();
+    f.write(|tx| kernel::release_resource(tx, &f.context(), &lease, EndReason::Released)).unwrap();
     assert!(f.heard(&bell));
     assert!(f.take(&f.worker("dan", 4), &slot, &Terms::new(TTL)).is_none(), "it is promised to bob");
     assert!(f.take(&bob, &slot, &with_ticket(&ticket)).is_some());
@@ -344,7 +344,7 @@ pub(super) fn whoever_keeps_its_place_sees_who_is_before_it(fresh: &dyn Fn() -> 
     let line = Resource::task(&f.add_task("A"));
     let held = f.claim(&f.bare("ann"), "A").unwrap().lease;
     let (ticket, _) = f.wait_for(&f.worker("bob", 2), &line, "no-bell");
-    let keep = |ticket| f.store.keep_place(ticket, TICKET_LIFE, &line).unwrap();
+    let keep = |ticket| f.store.refresh_ticket(ticket, TICKET_LIFE, &line).unwrap();
     let refreshed = || f.read(|view| view.all_tickets())[0].refreshed_at;
     for _ in 0..3 {
         f.clock.advance(TICKET_LIFE / 2);

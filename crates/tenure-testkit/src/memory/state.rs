@@ -11,7 +11,7 @@ use tenure_core::lease::{Attempt, Lease, Resource, Ticket};
 use tenure_core::runner::{PresetHealth, Runner};
 use tenure_core::section::SectionMode;
 use tenure_core::session::{DoneTask, Session};
-use tenure_core::store::{Agent, Eyes};
+use tenure_core::store::{Agent, Viewer};
 use tenure_core::task::{DEFAULT_PRIORITY, TaskStatus};
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -126,7 +126,7 @@ impl State {
     }
 
     /// Ready, sentence by sentence as the semantics have it.
-    pub(super) fn is_ready(&self, id: &TaskId, task: &TaskRow, now: Timestamp, eyes: &Eyes) -> bool {
+    pub(super) fn is_ready(&self, id: &TaskId, task: &TaskRow, now: Timestamp, viewer: &Viewer) -> bool {
         let resource = Resource::task(id);
         let lease = self.open_lease(&resource);
         let pending = match task.status {
@@ -136,15 +136,15 @@ impl State {
             _ => false,
         };
         let unblocked = self.unfinished_dependencies(id).next().is_none();
-        let unleased = lease.is_none_or(|lease| !blocks(lease, now, eyes));
+        let unleased = lease.is_none_or(|lease| !blocks(lease, now, viewer));
         pending
             && unblocked
             && unleased
-            && !self.others_wait(&resource, now, eyes)
-            && task.section.as_ref().is_none_or(|section| self.section_is_open(section, now, eyes))
+            && !self.others_wait(&resource, now, viewer)
+            && task.section.as_ref().is_none_or(|section| self.section_is_open(section, now, viewer))
     }
 
-    fn section_is_open(&self, id: &SectionId, now: Timestamp, eyes: &Eyes) -> bool {
+    fn section_is_open(&self, id: &SectionId, now: Timestamp, viewer: &Viewer) -> bool {
         if self.unfinished_sections_before(id).next().is_some() {
             return false;
         }
@@ -152,15 +152,15 @@ impl State {
             return true;
         }
         let resource = Resource::section(id);
-        match self.open_lease(&resource).filter(|lease| blocks(lease, now, eyes)) {
-            Some(lease) if is_me(&lease.holder, eyes) => true,
-            Some(lease) if self.is_at_work(id, lease, now, eyes) => false,
-            Some(_) | None => !self.others_wait(&resource, now, eyes),
+        match self.open_lease(&resource).filter(|lease| blocks(lease, now, viewer)) {
+            Some(lease) if is_me(&lease.holder, viewer) => true,
+            Some(lease) if self.is_at_work(id, lease, now, viewer) => false,
+            Some(_) | None => !self.others_wait(&resource, now, viewer),
         }
     }
 
     /// A section ends with the last of its holder's tasks; one between two tasks has none.
-    fn is_at_work(&self, id: &SectionId, section: &Lease, now: Timestamp, eyes: &Eyes) -> bool {
+    fn is_at_work(&self, id: &SectionId, section: &Lease, now: Timestamp, viewer: &Viewer) -> bool {
         let inside = |lease: &&Lease| {
             let task = lease.resource.task_id().and_then(|id| self.tasks.get(&id));
             let one_life =
@@ -171,15 +171,15 @@ impl State {
                 && task.is_some_and(|task| task.section.as_ref() == Some(id))
         };
         let mut tasks = self.leases.values().filter(inside).peekable();
-        tasks.peek().is_none() || tasks.any(|lease| blocks(lease, now, eyes))
+        tasks.peek().is_none() || tasks.any(|lease| blocks(lease, now, viewer))
     }
 
-    fn others_wait(&self, resource: &Resource, now: Timestamp, eyes: &Eyes) -> bool {
+    fn others_wait(&self, resource: &Resource, now: Timestamp, viewer: &Viewer) -> bool {
         self.tickets.values().any(|ticket| {
             ticket.resource == *resource
-                && ticket.refreshed_at > now.before(eyes.ticket_life)
-                && !eyes.is_dead(&ticket.process)
-                && !is_me(&ticket.holder, eyes)
+                && ticket.refreshed_at > now.before(viewer.ticket_life)
+                && !viewer.is_dead(&ticket.process)
+                && !is_me(&ticket.holder, viewer)
         })
     }
 
@@ -196,10 +196,10 @@ impl State {
     }
 }
 
-fn blocks(lease: &Lease, now: Timestamp, eyes: &Eyes) -> bool {
-    lease.expires_at > now && lease.process.as_ref().is_none_or(|process| !eyes.is_dead(process))
+fn blocks(lease: &Lease, now: Timestamp, viewer: &Viewer) -> bool {
+    lease.expires_at > now && lease.process.as_ref().is_none_or(|process| !viewer.is_dead(process))
 }
 
-fn is_me(holder: &Holder, eyes: &Eyes) -> bool {
-    eyes.me.as_ref() == Some(holder)
+fn is_me(holder: &Holder, viewer: &Viewer) -> bool {
+    viewer.me.as_ref() == Some(holder)
 }

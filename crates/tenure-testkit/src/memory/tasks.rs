@@ -5,7 +5,9 @@ use tenure_core::event::NewEvent;
 use tenure_core::id::{SectionId, TaskId};
 use tenure_core::lease::Resource;
 use tenure_core::section::SectionMode;
-use tenure_core::store::{Eyes, NewTask, ReadTasks, TaskEdit, TaskFilter, TaskLookup, WriteFeed, WriteTasks};
+use tenure_core::store::{
+    NewTask, ReadTasks, TaskEdit, TaskFilter, TaskLookup, Viewer, WriteFeed, WriteTasks,
+};
 use tenure_core::task::{SectionRef, Task, TaskStatus};
 use tenure_core::{Error, Result};
 
@@ -13,7 +15,7 @@ use super::MemoryTx;
 use super::state::{State, TaskRow};
 
 impl MemoryTx {
-    fn whole_task(&self, id: &TaskId, row: &TaskRow, eyes: &Eyes) -> Task {
+    fn whole_task(&self, id: &TaskId, row: &TaskRow, viewer: &Viewer) -> Task {
         let state = &self.state;
         let mut depends_on: Vec<String> = state
             .task_deps
@@ -53,7 +55,7 @@ impl MemoryTx {
             rejections: row.rejections,
             created_at: row.created_at,
             updated_at: row.updated_at,
-            ready: state.is_ready(id, row, self.now, eyes),
+            ready: state.is_ready(id, row, self.now, viewer),
             blocked_by,
             lease: state.open_lease(&Resource::task(id)).cloned(),
         }
@@ -84,12 +86,12 @@ fn matches(state: &State, id: &TaskId, task: &TaskRow, filter: &TaskFilter) -> b
 }
 
 impl ReadTasks for MemoryTx {
-    fn task(&self, id: &TaskId, eyes: &Eyes) -> Result<Option<Task>> {
-        Ok(self.state.tasks.get(id).map(|row| self.whole_task(id, row, eyes)))
+    fn task(&self, id: &TaskId, viewer: &Viewer) -> Result<Option<Task>> {
+        Ok(self.state.tasks.get(id).map(|row| self.whole_task(id, row, viewer)))
     }
 
-    fn unjudged_task(&self, id: &TaskId, eyes: &Eyes) -> Result<Option<Task>> {
-        Ok(self.task(id, eyes)?.map(|task| Task { ready: false, ..task }))
+    fn task_row(&self, id: &TaskId, viewer: &Viewer) -> Result<Option<Task>> {
+        Ok(self.task(id, viewer)?.map(|task| Task { ready: false, ..task }))
     }
 
     fn find_tasks(&self, lookup: TaskLookup<'_>, limit: usize) -> Result<Vec<TaskName>> {
@@ -104,23 +106,23 @@ impl ReadTasks for MemoryTx {
         Ok(found.map(|(id, task)| name(id, task)).take(limit).collect())
     }
 
-    fn list_tasks(&self, filter: &TaskFilter, eyes: &Eyes) -> Result<(Vec<Task>, u64)> {
+    fn list_tasks(&self, filter: &TaskFilter, viewer: &Viewer) -> Result<(Vec<Task>, u64)> {
         let fits = |(id, row): &(&TaskId, &TaskRow)| {
             matches(&self.state, id, row, filter)
-                && (!filter.ready || self.state.is_ready(id, row, self.now, eyes))
+                && (!filter.ready || self.state.is_ready(id, row, self.now, viewer))
         };
         let found: Vec<_> = self.state.in_order().into_iter().filter(fits).collect();
         let total = found.len() as u64;
         let skip = usize::try_from(filter.offset).unwrap_or(usize::MAX);
         let take = usize::try_from(filter.limit).unwrap_or(usize::MAX);
         let page = found.into_iter().skip(skip).take(take);
-        Ok((page.map(|(id, row)| self.whole_task(id, row, eyes)).collect(), total))
+        Ok((page.map(|(id, row)| self.whole_task(id, row, viewer)).collect(), total))
     }
 
-    fn next_ready(&self, section: Option<&SectionId>, eyes: &Eyes) -> Result<Option<TaskId>> {
+    fn next_ready(&self, section: Option<&SectionId>, viewer: &Viewer) -> Result<Option<TaskId>> {
         let wanted = |task: &TaskRow| section.is_none() || task.section.as_ref() == section;
         let mut tasks = self.state.in_order().into_iter();
-        let first = tasks.find(|(id, task)| wanted(task) && self.state.is_ready(id, task, self.now, eyes));
+        let first = tasks.find(|(id, task)| wanted(task) && self.state.is_ready(id, task, self.now, viewer));
         Ok(first.map(|(id, _)| id.clone()))
     }
 

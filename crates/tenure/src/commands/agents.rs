@@ -60,10 +60,10 @@ impl Args {
 
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let open = app.open()?;
-    let world = open.world();
+    let ctx = open.context();
     match args.verb.unwrap_or(Verb::List) {
         Verb::Join { name, capability } => {
-            let agent = open.write(|tx| join_agent(tx, &world, name.as_deref(), &capability))?;
+            let agent = open.write(|tx| join_agent(tx, &ctx, name.as_deref(), &capability))?;
             let mut text = Text::new();
             if app.global.dry_run {
                 text.line("Would join as a new agent");
@@ -107,7 +107,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
                     return Err(Report::usage("say which agent leaves").hint("see all", "tenure agents list"));
                 }
             };
-            let (agent, released) = open.write(|tx| leave_agent(tx, &world, &id))?;
+            let (agent, released) = open.write(|tx| leave_agent(tx, &ctx, &id))?;
             let mut text = Text::new();
             text.line(format!("{} {}", agent.id, app.past("left", "would leave")));
             let answer_data = json!({"agent": wire::agent(&agent), "released": released.len()});

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tenure_core::error::TaskName;
 use tenure_core::holder::{Caller, Holder};
 use tenure_core::kernel::{self, Beat, Finish};
-use tenure_core::lease::{Lease, ResourceKind, Standing};
+use tenure_core::lease::{Lease, LeaseState, ResourceKind};
 use tenure_core::rules::leave_agent;
 use tenure_core::store::{Durability, LeaseFilter};
 use tenure_core::task::TaskStatus;
@@ -175,16 +175,16 @@ fn held(
         let now = view.now();
         let mut leases = view.leases(&filter)?;
         leases.retain(|lease| {
-            let is_live = lease.standing(now, app.env.judge.as_ref()) == Standing::Live;
+            let is_live = lease.state(now, app.env.judge.as_ref()) == LeaseState::Live;
             is_live && lease.process.is_none() && is_due(lease, now)
         });
         if leases.is_empty() {
             return Ok(Vec::new());
         }
-        let eyes = open.world().eyes(view, Some(&holder))?;
+        let viewer = open.context().viewer(view, Some(&holder))?;
         let mut names = Vec::new();
         for id in leases.iter().filter_map(|lease| lease.resource.task_id()) {
-            names.extend(view.task(&id, &eyes)?.as_ref().map(kernel::name_of));
+            names.extend(view.task(&id, &viewer)?.as_ref().map(kernel::name_of));
         }
         Ok(names)
     })?)
@@ -192,12 +192,12 @@ fn held(
 
 /// At most once per half of its time, however many tools are used.
 fn renew(app: &App<'_>, open: &Open<'_>, session: &Session) -> Outcome<()> {
-    let world = open.world();
+    let ctx = open.context();
     let caller = Caller::new(Holder::agent(&session.agent));
     for name in held(app, open, session, |lease, now| lease.expires_at.since(now) <= lease.ttl / 2)? {
         // One that was lost meanwhile does not keep the others from being renewed.
         let _ = open.store.write(Durability::Process, |tx| {
-            kernel::renew(tx, &world, &caller, &name, Beat::default()).map(drop)
+            kernel::renew(tx, &ctx, &caller, &name, Beat::default()).map(drop)
         });
     }
     Ok(())
@@ -206,7 +206,7 @@ fn renew(app: &App<'_>, open: &Open<'_>, session: &Session) -> Outcome<()> {
 /// Also when the session is left for another or its conversation is cleared: nobody goes on with its work then. One
 /// that is resumed may take it again.
 fn release(app: &mut App<'_>, open: &Open<'_>, session: &Session, why: &str) -> Outcome<()> {
-    let world = open.world();
+    let ctx = open.context();
     let caller = Caller::new(Holder::agent(&session.agent));
     let is_word =
         !why.is_empty() && why.len() <= 64 && why.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
@@ -215,8 +215,7 @@ fn release(app: &mut App<'_>, open: &Open<'_>, session: &Session, why: &str) -> 
     for name in held(app, open, session, |_, _| true)? {
         let ears = hooks::ears(app, open);
         let news = open.write(|tx| {
-            let finished =
-                kernel::finish(tx, &world, &caller, &name, Finish::Release(Some(&message)), false)?;
+            let finished = kernel::finish(tx, &ctx, &caller, &name, Finish::Release(Some(&message)), false)?;
             ears.changed(tx, TaskStatus::InProgress, &finished.task)
         })?;
         hooks::tell_meanwhile(app, open, &news);
@@ -224,7 +223,7 @@ fn release(app: &mut App<'_>, open: &Open<'_>, session: &Session, why: &str) -> 
     // Nobody has this name any more, unless something that it has started still runs.
     let filter = LeaseFilter { holder: Some(Holder::agent(&session.agent)), ..LeaseFilter::default() };
     if open.read(|view| view.leases(&filter))?.is_empty() {
-        open.write(|tx| leave_agent(tx, &world, &session.agent).map(drop))?;
+        open.write(|tx| leave_agent(tx, &ctx, &session.agent).map(drop))?;
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use tenure_core::Error;
 use tenure_core::id::Fence;
 use tenure_core::kernel::{self, Grant};
-use tenure_core::store::Eyes;
+use tenure_core::store::Viewer;
 
 use crate::answer::Answer;
 use crate::app::{App, Open};
@@ -38,17 +38,17 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
     tenure_runner::detach();
     let open = app.open()?;
     let fence = Fence::new(args.fence);
-    let world = open.world();
+    let ctx = open.context();
     let (lease, task) = open.read(|view| {
         let missing = || Error::LockNotFound { reference: fence.to_string() };
         let lease = view.lease_by_fence(fence)?.ok_or_else(missing)?;
         let id = lease.resource.task_id().ok_or_else(missing)?;
-        let eyes = Eyes { me: None, dead: Vec::new(), ticket_life: world.policy.ticket_life };
-        let task = view.task(&id, &eyes)?.ok_or_else(missing)?;
+        let viewer = Viewer { me: None, dead: Vec::new(), ticket_life: ctx.policy.ticket_life };
+        let task = view.task(&id, &viewer)?.ok_or_else(missing)?;
         Ok((lease, kernel::name_of(&task)))
     })?;
     let database = open.store.file()?;
     let interval = open.config.runners.heartbeat_interval;
-    tenure_runner::keep(open.store.as_ref(), world, &task, &lease, interval, database.as_ref())?;
+    tenure_runner::keep(open.store.as_ref(), ctx, &task, &lease, interval, database.as_ref())?;
     Ok(None)
 }

@@ -3,16 +3,16 @@
 use tenure_core::Timestamp;
 use tenure_core::duration::format_rounded;
 use tenure_core::holder::Judge;
-use tenure_core::lease::{Lease, Resource, Standing};
+use tenure_core::lease::{Lease, LeaseState, Resource};
 use tenure_core::store::View;
 
 /// `10m remaining`, `expired 5m ago`, or what else became of it.
 pub(crate) fn remaining(lease: &Lease, now: Timestamp, judge: &dyn Judge) -> String {
-    match lease.standing(now, judge) {
-        Standing::Live => format!("{} remaining", format_rounded(lease.expires_at.since(now))),
-        Standing::Expired => format!("expired {} ago", format_rounded(now.since(lease.expires_at))),
-        Standing::Dead => "its process is dead".to_owned(),
-        Standing::Over(reason) => reason.as_str().replace('_', " "),
+    match lease.state(now, judge) {
+        LeaseState::Live => format!("{} remaining", format_rounded(lease.expires_at.since(now))),
+        LeaseState::Expired => format!("expired {} ago", format_rounded(now.since(lease.expires_at))),
+        LeaseState::HolderDead => "its process is dead".to_owned(),
+        LeaseState::Ended(reason) => reason.as_str().replace('_', " "),
     }
 }
 

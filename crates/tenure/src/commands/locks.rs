@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tenure_core::duration::format_rounded;
 use tenure_core::kernel;
-use tenure_core::lease::{Lease, ResourceKind, Standing};
+use tenure_core::lease::{Lease, LeaseState, ResourceKind};
 use tenure_core::rules::{find_lock, release_lock};
 use tenure_core::store::LeaseFilter;
 use tenure_core::wire;
@@ -115,7 +115,7 @@ fn list(app: &mut App<'_>, kind: &str) -> Outcome<Answer> {
     } else {
         let mut table = Table::new(&["LOCK", "HOLDER", "FENCE", "SINCE", "EXPIRES", "LEASE"]);
         for (lease, name) in leases.iter().zip(&names) {
-            let style = if lease.standing(now, judge) == Standing::Live { Style::Plain } else { Style::Warn };
+            let style = if lease.state(now, judge) == LeaseState::Live { Style::Plain } else { Style::Warn };
             table.styled_row(vec![
                 (Style::Bold, name.clone()),
                 (Style::Plain, lease_view::holder(lease)),
@@ -143,12 +143,12 @@ fn list(app: &mut App<'_>, kind: &str) -> Outcome<Answer> {
 
 fn show(app: &mut App<'_>, reference: &str, history: bool) -> Outcome<Answer> {
     let open = app.open()?;
-    let world = open.world();
+    let ctx = open.context();
     let (found, name, queue, past, now) = open.read(|view| {
         let found = find_lock(view, reference)?;
         let name = lease_view::resource_name(view, &found.resource)?;
-        let eyes = world.eyes(view, None)?;
-        let queue = kernel::waiting_before(view, &eyes, &found.resource, None)?;
+        let viewer = ctx.viewer(view, None)?;
+        let queue = kernel::count_before(view, &viewer, &found.resource, None)?;
         let past = if history {
             view.leases(&LeaseFilter {
                 resource: Some(found.resource.clone()),
@@ -169,7 +169,7 @@ fn show(app: &mut App<'_>, reference: &str, history: bool) -> Outcome<Answer> {
             text.line(format!("{name} is free."));
         }
         Some(lease) => {
-            let is = if lease.standing(now, judge) == Standing::Live { "is" } else { "was" };
+            let is = if lease.state(now, judge) == LeaseState::Live { "is" } else { "was" };
             text.line(format!("{name} {is} held by {}", lease_view::holder(lease)));
             text.line(format!("  Lease: {}   Fence: {}", lease.id, lease.fence));
             text.line(format!("  Since: {}", lease.acquired_at.to_seconds()));
@@ -213,13 +213,13 @@ fn show(app: &mut App<'_>, reference: &str, history: bool) -> Outcome<Answer> {
 fn release(app: &mut App<'_>, reference: &str, force: bool, who: &Who) -> Outcome<Answer> {
     let open = app.open()?;
     let identity = app.identity(who)?;
-    let world = open.world();
+    let ctx = open.context();
     let ears = hooks::ears(app, &open);
     let (released, name, others, news) = open.write(|tx| {
         let found = find_lock(tx, reference)?;
         let task = found.resource.task_id();
         let caller = identity.actor(task.as_ref().map(tenure_core::id::TaskId::as_str));
-        let released = release_lock(tx, &world, &caller, reference, force)?;
+        let released = release_lock(tx, &ctx, &caller, reference, force)?;
         let others = released.ended.iter().filter(|lease| lease.id != released.lease.id);
         let others = others
             .map(|lease| lease_view::resource_name(tx, &lease.resource))
@@ -254,10 +254,10 @@ fn release(app: &mut App<'_>, reference: &str, force: bool, who: &Who) -> Outcom
 fn cleanup(app: &mut App<'_>, who: &Who) -> Outcome<Answer> {
     let open = app.open()?;
     let actor = app.identity(who)?.holder.id;
-    let world = open.world();
+    let ctx = open.context();
     let ears = hooks::ears(app, &open);
     let (buried, names, news) = open.write(|tx| {
-        let buried = kernel::bury_lapsed(tx, &world, &actor)?;
+        let buried = kernel::close_all_lapsed(tx, &ctx, &actor)?;
         let mut news = Vec::new();
         for (lease, _) in &buried {
             news.extend(ears.abandoned(tx, lease)?);
@@ -276,8 +276,8 @@ fn cleanup(app: &mut App<'_>, who: &Who) -> Outcome<Answer> {
     if buried.is_empty() {
         text.line("Nothing to clean up.");
     }
-    for ((lease, standing), name) in buried.iter().zip(&names) {
-        let why = if *standing == Standing::Dead { "its holder is dead" } else { "expired" };
+    for ((lease, state), name) in buried.iter().zip(&names) {
+        let why = if *state == LeaseState::HolderDead { "its holder is dead" } else { "expired" };
         text.line(format!("{} {name} ({why}), held by {}", app.past("Closed", "Would close"), lease.holder));
     }
     let rows: Vec<_> = buried.iter().map(|(lease, _)| wire::lease(lease, now, judge)).collect();

@@ -139,8 +139,8 @@ fn send(
     let task: Option<TaskName> = task.map(|t| open.resolve(t)).transpose()?;
     let from = from.unwrap_or_else(|| identity.holder.id.clone());
     tenure_core::text::check_agent_id(&from).map_err(Error::from)?;
-    let world = open.world();
-    let sent = open.write(|tx| send_message(tx, &world, task.as_ref(), &from, to, &body))?;
+    let ctx = open.context();
+    let sent = open.write(|tx| send_message(tx, &ctx, task.as_ref(), &from, to, &body))?;
     let mut text = Text::new();
     let target = match (&sent.task, &sent.to) {
         (Some(task), Some(to)) => format!("on {} for {to}", task.key),

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde_json::json;
 use tenure_core::duration::format_short;
-use tenure_core::lease::Standing;
+use tenure_core::lease::LeaseState;
 use tenure_core::store::{MessageFilter, TaskFilter};
 use tenure_core::task::{Task, TaskStatus};
 use tenure_core::text::escape_line;
@@ -42,8 +42,8 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
 pub(super) fn now(app: &App<'_>, open: &Open<'_>, who: &Who) -> Outcome<String> {
     let identity = app.identity(who)?;
     let seen = open.read(|view| {
-        let eyes = open.eyes(view, &identity)?;
-        let list = |filter: TaskFilter| view.list_tasks(&filter, &eyes);
+        let viewer = open.viewer(view, &identity)?;
+        let list = |filter: TaskFilter| view.list_tasks(&filter, &viewer);
         let page = TaskFilter { limit: SHOWN, ..TaskFilter::default() };
         let mine = identity.is_named().then(|| identity.holder.clone());
         let messages = match &mine {
@@ -64,9 +64,8 @@ pub(super) fn now(app: &App<'_>, open: &Open<'_>, who: &Who) -> Outcome<String> 
             held: held
                 .into_iter()
                 .filter(|task| {
-                    let standing =
-                        task.lease.as_ref().map(|l| l.standing(view.now(), app.env.judge.as_ref()));
-                    standing == Some(Standing::Live)
+                    let state = task.lease.as_ref().map(|l| l.state(view.now(), app.env.judge.as_ref()));
+                    state == Some(LeaseState::Live)
                 })
                 .collect(),
             messages,

@@ -5,7 +5,7 @@ use tenure_core::Result;
 use tenure_core::duration::format_rounded;
 use tenure_core::holder::{Judge, Liveness};
 use tenure_core::runner::{PresetHealth, Runner};
-use tenure_core::store::{Eyes, View};
+use tenure_core::store::{View, Viewer};
 
 use super::runners::runner_object;
 
@@ -19,7 +19,7 @@ pub(super) struct Seen {
     alive: Option<bool>,
 }
 
-pub(super) fn runners(view: &dyn View, judge: &dyn Judge, eyes: &Eyes) -> Result<Vec<Seen>> {
+pub(super) fn runners(view: &dyn View, judge: &dyn Judge, viewer: &Viewer) -> Result<Vec<Seen>> {
     let mut seen = Vec::new();
     for runner in view.runners(0)? {
         let alive = match judge.liveness(&runner.process) {
@@ -28,7 +28,7 @@ pub(super) fn runners(view: &dyn View, judge: &dyn Judge, eyes: &Eyes) -> Result
             Liveness::Unknown => None,
         };
         let section = runner.section.as_ref().map(|id| view.section(id)).transpose()?.flatten();
-        let task = runner.current_task.as_ref().map(|id| view.task(id, eyes)).transpose()?.flatten();
+        let task = runner.current_task.as_ref().map(|id| view.task(id, viewer)).transpose()?.flatten();
         seen.push(Seen { runner, section: section.map(|s| s.name), task: task.map(|t| t.key), alive });
     }
     Ok(seen)

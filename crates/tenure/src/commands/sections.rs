@@ -117,17 +117,17 @@ impl Args {
 
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let open = app.open()?;
-    let world = open.world();
+    let ctx = open.context();
     match args.verb.unwrap_or(Verb::List) {
         Verb::List => Ok(list(app, &open.read(|view| view.sections())?)),
         Verb::Show { name } => {
             let identity = app.identity(&Who::default())?;
             let (section, (tasks, total)) = open.read(|view| {
                 let section = reference::section(view, &name)?;
-                let eyes = open.eyes(view, &identity)?;
+                let viewer = open.viewer(view, &identity)?;
                 let filter =
                     TaskFilter { section: Some(section.id.clone()), limit: 100, ..TaskFilter::default() };
-                let page = view.list_tasks(&filter, &eyes)?;
+                let page = view.list_tasks(&filter, &viewer)?;
                 Ok((section, page))
             })?;
             let mut text = describe(app, &section);
@@ -143,7 +143,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
             let caller = app.identity(&who)?.actor(None);
             let mode = if parallel { SectionMode::Parallel } else { SectionMode::Serial };
             let request = AddSection { name, mode, priority };
-            let section = open.write(|tx| add_section(tx, &world, &caller, &request))?;
+            let section = open.write(|tx| add_section(tx, &ctx, &caller, &request))?;
             Ok(done(app, &section, app.past("Added", "Would add")))
         }
         Verb::Update { name, rename, parallel, serial, priority, after, who } => {
@@ -157,7 +157,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
                 return Err(Report::usage("nothing to change: say what, for example --parallel"));
             }
             let caller = app.identity(&who)?.actor(None);
-            let section = open.write(|tx| edit_section(tx, &world, &caller, &name, &request))?;
+            let section = open.write(|tx| edit_section(tx, &ctx, &caller, &name, &request))?;
             Ok(done(app, &section, app.past("Updated", "Would update")))
         }
         Verb::Depend { name, on, not_on, who } => {
@@ -168,7 +168,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
             let section = open.write(|tx| {
                 let mut section = reference::section(tx, &name)?;
                 for other in &not_on {
-                    section = undepend_section(tx, &world, &caller, &name, other)?;
+                    section = undepend_section(tx, &ctx, &caller, &name, other)?;
                 }
                 for other in &on {
                     section = depend_section(tx, &caller, &name, other)?;
@@ -187,7 +187,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         }
         Verb::Delete { name, who } => {
             let caller = app.identity(&who)?.actor(None);
-            let section = open.write(|tx| delete_section(tx, &world, &caller, &name))?;
+            let section = open.write(|tx| delete_section(tx, &ctx, &caller, &name))?;
             Ok(done(app, &section, app.past("Deleted", "Would delete")))
         }
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, json};
 use tenure_core::ErrorCode;
-use tenure_core::lease::{ResourceKind, Standing};
+use tenure_core::lease::{LeaseState, ResourceKind};
 use tenure_core::store::LeaseFilter;
 use tenure_core::task::TaskStatus;
 
@@ -54,15 +54,15 @@ pub(crate) fn show(app: &App<'_>, open: &Open<'_>, who: &Who) -> Outcome<Answer>
     let identity = app.identity(who)?;
     let judge = app.env.judge.as_ref();
     let (counts, agents, leases, waiting, ready, runners, parked, now) = open.read(|view| {
-        let eyes = open.eyes(view, &identity)?;
+        let viewer = open.viewer(view, &identity)?;
         let filter = LeaseFilter { kinds: Some(vec![ResourceKind::Task]), ..LeaseFilter::default() };
         Ok((
             view.count_tasks()?,
             view.agents()?,
             view.leases(&filter)?,
             view.count_tickets()?,
-            view.next_ready(None, &eyes)?,
-            runner_view::runners(view, judge, &eyes)?,
+            view.next_ready(None, &viewer)?,
+            runner_view::runners(view, judge, &viewer)?,
             view.parked_presets()?,
             view.now(),
         ))
@@ -71,7 +71,7 @@ pub(crate) fn show(app: &App<'_>, open: &Open<'_>, who: &Who) -> Outcome<Answer>
         Some(id) => Some(open.resolve(id.as_str())?),
         None => None,
     };
-    let active = leases.iter().filter(|l| l.standing(now, judge) == Standing::Live).count();
+    let active = leases.iter().filter(|l| l.state(now, judge) == LeaseState::Live).count();
     let lapsed = leases.len() - active;
     let registered = agents.iter().filter(|a| a.left_at.is_none()).count();
     let count = |status: TaskStatus| counts.iter().find(|(s, _)| *s == status).map_or(0, |(_, n)| *n);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value, json};
 use tenure_core::kernel;
-use tenure_core::lease::{Lease, Standing};
+use tenure_core::lease::{Lease, LeaseState};
 use tenure_core::store::{Cell, LeaseFilter, Movable, Table};
 use tenure_core::{Error, ErrorCode};
 
@@ -111,10 +111,10 @@ fn target(app: &App<'_>, open: &Open<'_>, to: &str) -> Outcome<Source> {
 
 /// What is open although nobody holds it any more. Anybody who does is in the way.
 fn lapsed_leases(open: &Open<'_>) -> Outcome<BTreeSet<i64>> {
-    let world = open.world();
+    let ctx = open.context();
     let lapsed = open.read(|view| {
         let open = view.leases(&LeaseFilter::default())?;
-        let live = |lease: &&Lease| lease.standing(view.now(), world.judge) == Standing::Live;
+        let live = |lease: &&Lease| lease.state(view.now(), ctx.judge) == LeaseState::Live;
         if let Some(held) = open.iter().find(live) {
             let name = held.resource.id.clone();
             let locked = kernel::locked(view, held.resource.clone(), &name, None, Some(held.clone()), 0)?;

@@ -5,7 +5,7 @@ use tenure_core::duration::format_rounded;
 use tenure_core::error::TaskName;
 use tenure_core::id::TaskId;
 use tenure_core::kernel;
-use tenure_core::lease::{Lease, Resource, Standing};
+use tenure_core::lease::{Lease, LeaseState, Resource};
 use tenure_core::store::{LeaseFilter, TaskFilter, View};
 use tenure_core::task::{Task, TaskStatus};
 use tenure_core::{Error, Timestamp, reference};
@@ -94,10 +94,10 @@ fn about_task(
     identity: &Identity,
     reference: &str,
 ) -> tenure_core::Result<(TaskName, Vec<Reason>)> {
-    let eyes = open.eyes(view, identity)?;
+    let viewer = open.viewer(view, identity)?;
     let name = reference::task(view, reference)?;
     let id = TaskId::new(&name.id);
-    let task = view.task(&id, &eyes)?.ok_or_else(|| Error::TaskNotFound { reference: name.key.clone() })?;
+    let task = view.task(&id, &viewer)?.ok_or_else(|| Error::TaskNotFound { reference: name.key.clone() })?;
     let key = &task.key;
     let mut reasons = Vec::new();
     let settled = match task.status {
@@ -124,7 +124,7 @@ fn about_task(
         return Ok((name, reasons));
     }
     if let Some(lease) = &task.lease {
-        let waiting = kernel::waiting_before(view, &eyes, &Resource::task(&id), None)?;
+        let waiting = kernel::count_before(view, &viewer, &Resource::task(&id), None)?;
         reasons.push(held(app, lease, "It", view.now(), waiting, key));
     }
     for blocker in &task.blocked_by {
@@ -146,7 +146,7 @@ fn about_task(
     }
     reasons.extend(section_in_the_way(view, app, identity, &task)?);
     if reasons.is_empty() {
-        let line = kernel::waiting_before(view, &eyes, &Resource::task(&id), None)?;
+        let line = kernel::count_before(view, &viewer, &Resource::task(&id), None)?;
         reasons.push(if line > 0 {
             Reason {
                 kind: "promised",
@@ -174,7 +174,7 @@ fn section_in_the_way(
     let Some(lease) = view.open_lease(&Resource::section(&section.id))? else { return Ok(None) };
     let mine =
         lease.held_by(&identity.holder) || task.lease.as_ref().is_some_and(|l| l.holder == lease.holder);
-    if mine || lease.standing(view.now(), app.env.judge.as_ref()) != Standing::Live {
+    if mine || lease.state(view.now(), app.env.judge.as_ref()) != LeaseState::Live {
         return Ok(None);
     }
     let rest = format_rounded(lease.expires_at.since(view.now()));
@@ -191,8 +191,8 @@ fn section_in_the_way(
 
 fn held(app: &App<'_>, lease: &Lease, what: &str, now: Timestamp, waiting: usize, key: &str) -> Reason {
     let who = lease_view::holder(lease);
-    match lease.standing(now, app.env.judge.as_ref()) {
-        Standing::Live => Reason {
+    match lease.state(now, app.env.judge.as_ref()) {
+        LeaseState::Live => Reason {
             kind: "held",
             sentence: format!(
                 "{what} is held by {who} since {}, for another {} at most{}.",
@@ -219,12 +219,12 @@ fn about_project(
     open: &Open<'_>,
     identity: &Identity,
 ) -> tenure_core::Result<Vec<Reason>> {
-    let eyes = open.eyes(view, identity)?;
+    let viewer = open.viewer(view, identity)?;
     let counts = view.count_tasks()?;
     let count = |status: TaskStatus| counts.iter().find(|(s, _)| *s == status).map_or(0, |(_, n)| *n);
     let open_tasks = count(TaskStatus::Pending) + count(TaskStatus::InProgress);
     let mut reasons = Vec::new();
-    if let Some(id) = view.next_ready(None, &eyes)? {
+    if let Some(id) = view.next_ready(None, &viewer)? {
         let name = reference::task(view, id.as_str())?;
         reasons.push(Reason {
             kind: "ready",
@@ -237,18 +237,18 @@ fn about_project(
         ..LeaseFilter::default()
     })?;
     if reasons.is_empty() && open_tasks > 0 {
-        let held = leases.iter().filter(|l| l.standing(view.now(), app.env.judge.as_ref()) == Standing::Live);
+        let held = leases.iter().filter(|l| l.state(view.now(), app.env.judge.as_ref()) == LeaseState::Live);
         reasons.push(nothing_ready(open_tasks, u64::try_from(held.count()).unwrap_or(0)));
     }
     for lease in leases.iter().take(20) {
         let key = lease_view::resource_name(view, &lease.resource)?;
-        let waiting = kernel::waiting_before(view, &eyes, &lease.resource, None)?;
+        let waiting = kernel::count_before(view, &viewer, &lease.resource, None)?;
         reasons.push(held(app, lease, &key, view.now(), waiting, &key));
     }
     if leases.is_empty() && reasons.iter().any(|r| r.kind == "nothing_ready") {
         let filter =
             TaskFilter { statuses: Some(vec![TaskStatus::Pending]), limit: 10, ..TaskFilter::default() };
-        for task in view.list_tasks(&filter, &eyes)?.0 {
+        for task in view.list_tasks(&filter, &viewer)?.0 {
             reasons.push(Reason {
                 kind: "blocked",
                 sentence: format!("{} waits for {}.", task.key, task.blocked_by.join(", ")),
@@ -259,7 +259,7 @@ fn about_project(
     for (status, verb) in [(TaskStatus::Review, "approve"), (TaskStatus::Failed, "retry")] {
         if count(status) > 0 {
             let filter = TaskFilter { statuses: Some(vec![status]), limit: 1, ..TaskFilter::default() };
-            let first = view.list_tasks(&filter, &eyes)?.0.into_iter().next();
+            let first = view.list_tasks(&filter, &viewer)?.0.into_iter().next();
             reasons.push(Reason {
                 kind: if status == TaskStatus::Review { "review" } else { "failed" },
                 sentence: match (status, count(status)) {
@@ -361,7 +361,7 @@ fn nobody_takes_it(
     open: &Open<'_>,
     identity: &Identity,
 ) -> tenure_core::Result<Vec<Reason>> {
-    let eyes = open.eyes(view, identity)?;
+    let viewer = open.viewer(view, identity)?;
     let mut reasons: Vec<Reason> = Vec::new();
     for health in view.parked_presets()? {
         reasons.push(Reason {
@@ -370,7 +370,7 @@ fn nobody_takes_it(
             hint: Some(Hint::new("once that is put right, try again", "tenure runners start")),
         });
     }
-    if reasons.is_empty() && runner_view::runners(view, app.env.judge.as_ref(), &eyes)?.is_empty() {
+    if reasons.is_empty() && runner_view::runners(view, app.env.judge.as_ref(), &viewer)?.is_empty() {
         reasons.push(Reason {
             kind: "no_runner",
             sentence: "No runner is at work here.".to_owned(),

@@ -11,7 +11,7 @@ use tenure_core::rules;
 use tenure_core::session::{Current, DoneTask, Session, SessionOptions, SessionState};
 use tenure_core::store::{Durability, Store};
 use tenure_core::task::TaskStatus;
-use tenure_core::{Policy, World};
+use tenure_core::{Context, Policy};
 use tenure_sqlite::{OpenOptions, SqliteStore};
 
 use crate::support::TestEnv;
@@ -23,10 +23,10 @@ fn store(env: &TestEnv) -> Box<dyn Store> {
     Box::new(SqliteStore::open(&env.path("work/.tenure/tenure.db"), options).unwrap())
 }
 
-fn world(env: &TestEnv) -> World<'_> {
+fn world(env: &TestEnv) -> Context<'_> {
     let policy =
         Policy { ticket_life: Duration::from_secs(15), max_attempts: 3, max_rejections: 5, review: false };
-    World { judge: env.env.judge.as_ref(), ids: env.env.ids.as_ref(), policy }
+    Context { judge: env.env.judge.as_ref(), ids: env.env.ids.as_ref(), policy }
 }
 
 /// A job of three items that nobody coordinates; the outcomes are those of the first of them.

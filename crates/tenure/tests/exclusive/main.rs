@@ -267,7 +267,7 @@ fn draining_waits_until_no_attempt_runs_and_lets_go_if_that_takes_too_long() {
     use tenure_core::id::{RandomIds, TaskId};
     use tenure_core::kernel::{self, Outcome, Terms};
     use tenure_core::store::{Durability, Store};
-    use tenure_core::{Policy, SystemClock, World};
+    use tenure_core::{Context, Policy, SystemClock};
 
     let project = Project::new();
     let (_, added) = project.json(&["tasks", "add", "long work"]);
@@ -277,7 +277,7 @@ fn draining_waits_until_no_attempt_runs_and_lets_go_if_that_takes_too_long() {
     let store: Box<dyn Store> = Box::new(tenure_sqlite::SqliteStore::open(database, options).unwrap());
     let policy =
         Policy { ticket_life: Duration::from_secs(15), max_attempts: 3, max_rejections: 5, review: false };
-    let world = World { judge: &ThisMachine, ids: &RandomIds, policy };
+    let world = Context { judge: &ThisMachine, ids: &RandomIds, policy };
     let me = Incarnation::current();
     let caller = Caller::new(Holder::agent("worker")).with_process(me.clone());
     let attempt = store

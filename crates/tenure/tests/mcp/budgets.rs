@@ -12,12 +12,12 @@ use tenure_core::{Policy, SystemClock, reference};
 use tenure_sqlite::{OpenOptions, SqliteStore};
 
 use crate::client::Client;
-use crate::world::{World, memory};
+use crate::world::{Context, memory};
 
 #[test]
 fn a_claim_over_the_wire_takes_little_more_than_its_transaction() {
     const CLAIMS: usize = 150;
-    let world = World::with_tasks(2 * CLAIMS);
+    let world = Context::with_tasks(2 * CLAIMS);
     let mut client = Client::new(&world, "quick");
     client.ok("get_status", json!({}));
     let database = world.path("work/.tenure/tenure.db");
@@ -25,7 +25,7 @@ fn a_claim_over_the_wire_takes_little_more_than_its_transaction() {
         Box::new(SqliteStore::open(&database, OpenOptions::new(Arc::new(SystemClock))).unwrap());
     let policy =
         Policy { ticket_life: Duration::from_secs(15), max_attempts: 3, max_rejections: 5, review: false };
-    let rules = tenure_core::World { judge: &ThisMachine, ids: &RandomIds, policy };
+    let rules = tenure_core::Context { judge: &ThisMachine, ids: &RandomIds, policy };
     let caller = Caller::new(Holder::agent("here")).with_process(Incarnation::current());
     let (mut wire, mut here) = (Vec::new(), Vec::new());
     for number in 0..CLAIMS {
@@ -53,7 +53,7 @@ fn a_claim_over_the_wire_takes_little_more_than_its_transaction() {
 
 #[test]
 fn commands_that_need_no_server_start_no_runtime() {
-    let world = World::with_tasks(1);
+    let world = Context::with_tasks(1);
     // An executor polls; none of these makes anything to poll with.
     for words in [&["tasks", "list"][..], &["task", "claim", "T1", "--agent", "a"]] {
         let trace = world.path("trace");

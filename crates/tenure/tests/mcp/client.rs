@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, channel};
 
 use serde_json::{Value, json};
 
-use crate::world::{LIMIT, World, until};
+use crate::world::{Context, LIMIT, until};
 
 #[derive(Debug)]
 pub(crate) struct Client {
@@ -18,7 +18,7 @@ pub(crate) struct Client {
 
 impl Client {
     /// Started and introduced.
-    pub(crate) fn new(world: &World, name: &str) -> Self {
+    pub(crate) fn new(world: &Context, name: &str) -> Self {
         Self::of(world.command(&["mcp"]), name)
     }
 

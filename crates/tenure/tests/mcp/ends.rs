@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::client::Client;
-use crate::world::{World, is_there, kill, until};
+use crate::world::{Context, is_there, kill, until};
 
 #[test]
 fn a_client_that_hangs_up_leaves_nothing_held_and_no_server() {
-    let world = World::with_tasks(2);
+    let world = Context::with_tasks(2);
     let mut client = Client::new(&world, "shy");
     client.ok("claim_next", json!({}));
     client.ok("claim_next", json!({}));
@@ -29,7 +29,7 @@ fn a_client_that_hangs_up_leaves_nothing_held_and_no_server() {
 #[test]
 fn a_server_that_is_asked_to_stop_lets_go_and_ends_at_once() {
     for signal in ["TERM", "INT"] {
-        let world = World::with_tasks(1);
+        let world = Context::with_tasks(1);
         let mut client = Client::new(&world, "busy");
         client.ok("claim_next", json!({}));
         // Also while somebody waits.
@@ -47,7 +47,7 @@ fn a_server_that_is_asked_to_stop_lets_go_and_ends_at_once() {
 
 #[test]
 fn what_a_killed_server_held_can_be_claimed_at_once() {
-    let world = World::with_tasks(1);
+    let world = Context::with_tasks(1);
     let mut client = Client::new(&world, "doomed");
     let grant = client.ok("claim_task", json!({"task": "T1", "ttl": "1h"}));
     assert_eq!(grant["lease"]["holder"]["pid"], client.pid());
@@ -62,7 +62,7 @@ fn what_a_killed_server_held_can_be_claimed_at_once() {
 
 #[test]
 fn a_server_whose_client_was_killed_ends_although_somebody_keeps_the_pipes_open() {
-    let world = World::with_tasks(1);
+    let world = Context::with_tasks(1);
     // The shell stands for the client. We hold the other ends of its pipes, as a client's other child might.
     let mut shell = std::process::Command::new("sh");
     shell.args(["-c", r#""$0" mcp; true"#, env!("CARGO_BIN_EXE_tenure")]);
@@ -82,7 +82,7 @@ fn a_server_whose_client_was_killed_ends_although_somebody_keeps_the_pipes_open(
 
 #[test]
 fn a_server_ends_with_a_client_that_was_killed_and_its_tasks_are_free() {
-    let world = World::with_tasks(1);
+    let world = Context::with_tasks(1);
     // A client whose pipes die with it: the lines come from a process in between.
     let script = r#"
 import subprocess, sys, json, os, time
@@ -113,7 +113,7 @@ time.sleep(600)
 
 #[test]
 fn leases_expire_instead_where_that_is_configured_and_the_same_name_takes_them_up_again() {
-    let world = World::with_tasks(1);
+    let world = Context::with_tasks(1);
     world.configure("mcp: {releaseOnDisconnect: false}");
     let named = || {
         let mut command = world.command(&["mcp"]);
@@ -137,7 +137,7 @@ fn leases_expire_instead_where_that_is_configured_and_the_same_name_takes_them_u
 
 #[test]
 fn an_agent_of_a_supervisor_speaks_for_its_lease_and_never_lets_it_go_by_hanging_up() {
-    let world = World::with_tasks(1);
+    let world = Context::with_tasks(1);
     let grant = world.cli(&["tasks", "claim", "T1", "--agent", "boss", "--ttl", "1h"]);
     let (fence, id) = (grant["lease"]["fence"].to_string(), grant["task"]["id"].as_str().unwrap().to_owned());
     let helper = || {
@@ -160,7 +160,7 @@ fn an_agent_of_a_supervisor_speaks_for_its_lease_and_never_lets_it_go_by_hanging
 
 #[test]
 fn an_empty_conversation_is_no_failure() {
-    let world = World::new();
+    let world = Context::new();
     let output = world.command(&["mcp"]).output().unwrap();
     assert!(output.status.success() && output.stdout.is_empty() && output.stderr.is_empty(), "{output:?}");
     assert_eq!(world.cli(&["agents", "list"])["total"], 0, "who never called never joined");

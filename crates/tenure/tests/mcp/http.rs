@@ -7,7 +7,7 @@ use std::process::{Child, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::world::{LIMIT, World, kill, memory, until};
+use crate::world::{Context, LIMIT, kill, memory, until};
 
 pub(crate) struct Server {
     pub(crate) child: Child,
@@ -23,7 +23,7 @@ impl Drop for Server {
 }
 
 impl Server {
-    pub(crate) fn start(world: &World) -> Self {
+    pub(crate) fn start(world: &Context) -> Self {
         let child = world.command(&["mcp", "--http", "127.0.0.1:0"]).stderr(Stdio::null()).spawn().unwrap();
         let note = world.path("work/.tenure/mcp.json");
         until("it listens", || note.is_file());
@@ -101,7 +101,7 @@ fn hello(name: &str) -> String {
 
 #[test]
 fn only_who_has_the_token_and_is_no_foreign_page_is_let_in() {
-    let world = World::new();
+    let world = Context::new();
     let server = Server::start(&world);
     let body = hello("somebody");
     let wrong = format!("Bearer {}x", &server.token[1..]);
@@ -131,7 +131,7 @@ fn only_who_has_the_token_and_is_no_foreign_page_is_let_in() {
 
 #[test]
 fn a_server_that_others_could_reach_is_not_started() {
-    let world = World::new();
+    let world = Context::new();
     for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:80"] {
         let output = world.command(&["mcp", "--http", address]).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{address}");
@@ -142,7 +142,7 @@ fn a_server_that_others_could_reach_is_not_started() {
 
 #[test]
 fn each_session_is_a_holder_and_what_it_held_goes_back_when_it_is_over() {
-    let world = World::with_tasks(2);
+    let world = Context::with_tasks(2);
     let server = Server::start(&world);
     let (ann, bob) = (server.join("ann"), server.join("bob"));
     let grant = server.call(&ann, "claim_task", json!({"task": "T1"}));
@@ -162,7 +162,7 @@ fn each_session_is_a_holder_and_what_it_held_goes_back_when_it_is_over() {
 
 #[test]
 fn a_client_whose_stream_is_gone_is_gone_and_one_whose_stream_is_open_stays() {
-    let world = World::with_tasks(2);
+    let world = Context::with_tasks(2);
     // How long one may be silent, and how long one whose stream broke may take to come back.
     world.configure("locking: {leaseTtl: 3s}");
     let server = Server::start(&world);
@@ -188,7 +188,7 @@ fn a_client_whose_stream_is_gone_is_gone_and_one_whose_stream_is_open_stays() {
 
 #[test]
 fn a_server_has_sixty_four_sessions_and_room_again_when_one_has_left() {
-    let world = World::new();
+    let world = Context::new();
     let server = Server::start(&world);
     let sessions: Vec<String> = (0..64).map(|n| server.join(&format!("s{n}"))).collect();
     assert_eq!(server.status("POST", &[], &hello("one-more")), 503);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::http::Server;
-use crate::world::World;
+use crate::world::Context;
 
 /// As it was when these tests were written; another one is another test.
 const PACKAGE: &str = "mcp==2.3.0";
@@ -41,7 +41,7 @@ fn python() -> PathBuf {
     python
 }
 
-fn live(world: &World, way: &str, more: &[&str]) {
+fn live(world: &Context, way: &str, more: &[&str]) {
     let mut command = Command::new(python());
     command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mcp/life.py"));
     command.arg(env!("CARGO_BIN_EXE_tenure")).arg(world.path("work")).arg(way).args(more);
@@ -54,17 +54,17 @@ fn live(world: &World, way: &str, more: &[&str]) {
 
 #[test]
 fn the_whole_life_of_a_task_over_stdio_in_the_newest_protocol() {
-    live(&World::new(), "stdio-modern", &[]);
+    live(&Context::new(), "stdio-modern", &[]);
 }
 
 #[test]
 fn the_whole_life_of_a_task_over_stdio_with_a_handshake() {
-    live(&World::new(), "stdio-legacy", &[]);
+    live(&Context::new(), "stdio-legacy", &[]);
 }
 
 #[test]
 fn the_whole_life_of_a_task_over_http() {
-    let world = World::new();
+    let world = Context::new();
     let mut server = Server::start(&world);
     live(&world, "http", &[&format!("http://{}/mcp", server.address), &server.token]);
     crate::world::kill(server.child.id(), "TERM");

@@ -5,11 +5,11 @@ use std::os::unix::fs::PermissionsExt;
 use serde_json::{Value, json};
 
 use crate::client::Client;
-use crate::world::{World, until};
+use crate::world::{Context, until};
 
 #[test]
 fn a_client_stands_in_sixteen_lines_and_is_told_when_it_wants_one_more() {
-    let world = World::with_tasks(1);
+    let world = Context::with_tasks(1);
     world.cli(&["task", "claim", "T1", "--agent", "holder"]);
     let wait = json!({"name": "claim_task", "arguments": {"task": "T1", "waitSeconds": 120}});
     let mut greedy = Client::new(&world, "greedy");
@@ -52,7 +52,7 @@ fn read(client: &mut Client, uri: &str) -> Value {
 
 #[test]
 fn the_end_of_the_latest_attempts_log_can_be_read() {
-    let world = World::with_tasks(2);
+    let world = Context::with_tasks(2);
     world.configure("runners: {preset: mine}\npresets: {mine: {command: [./agent.sh]}}");
     let agent = world.path("work/agent.sh");
     // One says a little, the other more than is given out.

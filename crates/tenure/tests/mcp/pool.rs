@@ -6,13 +6,13 @@ use std::sync::Mutex;
 use serde_json::json;
 
 use crate::client::Client;
-use crate::world::World;
+use crate::world::Context;
 
 #[test]
 fn sixteen_clients_share_two_hundred_tasks_and_each_is_done_exactly_once() {
     const CLIENTS: usize = 16;
     const TASKS: usize = 200;
-    let world = World::with_tasks(TASKS);
+    let world = Context::with_tasks(TASKS);
     let done = Mutex::new(BTreeMap::<String, Vec<(usize, u64)>>::new());
     std::thread::scope(|scope| {
         for number in 0..CLIENTS {

@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::client::Client;
-use crate::world::{World, memory};
+use crate::world::{Context, memory};
 
 #[test]
 fn what_is_wrong_is_answered_clearly_and_the_server_lives() {
-    let world = World::with_tasks(1);
+    let world = Context::with_tasks(1);
     let mut client = Client::new(&world, "odd");
     let answers = [
         ("{nonsense", -32700),
@@ -61,7 +61,7 @@ fn what_is_wrong_is_answered_clearly_and_the_server_lives() {
 
 #[test]
 fn ten_megabytes_of_arguments_are_refused_by_their_id_and_leave_no_trace() {
-    let world = World::new();
+    let world = Context::new();
     let mut client = Client::new(&world, "big");
     client.ok("get_status", json!({}));
     let before = memory(client.pid(), "VmRSS");
@@ -95,7 +95,7 @@ fn ten_megabytes_of_arguments_are_refused_by_their_id_and_leave_no_trace() {
 #[test]
 fn a_flood_of_requests_is_held_back_answered_in_full_and_costs_no_memory() {
     let count = if std::env::var_os("TENURE_TEST_FULL").is_some() { 100_000 } else { 10_000 };
-    let world = World::with_tasks(3);
+    let world = Context::with_tasks(3);
     let mut calm = Client::new(&world, "calm");
     calm.ok("list_tasks", json!({}));
     let before = memory(calm.pid(), "VmRSS");

@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use tenure_core::Timestamp;
 
 use crate::client::Client;
-use crate::world::{World, kill, until};
+use crate::world::{Context, kill, until};
 
 #[test]
 fn a_silent_client_keeps_its_task_far_beyond_the_ttl() {
-    let world = World::with_tasks(1);
+    let world = Context::with_tasks(1);
     let mut client = Client::new(&world, "silent");
     let grant = client.ok("claim_task", json!({"task": "T1", "ttl": "2s"}));
     let times = |lease: &Value, field: &str| Timestamp::parse(lease[field].as_str().unwrap()).unwrap();
@@ -29,7 +29,7 @@ fn a_silent_client_keeps_its_task_far_beyond_the_ttl() {
 
 #[test]
 fn what_is_finished_elsewhere_with_the_fence_is_no_loss() {
-    let world = World::with_tasks(1);
+    let world = Context::with_tasks(1);
     let mut client = Client::new(&world, "calm");
     let grant = client.ok("claim_task", json!({"task": "T1", "ttl": "3s"}));
     world.cli(&["tasks", "done", "T1", "--fence", &grant["lease"]["fence"].to_string()]);
@@ -39,7 +39,7 @@ fn what_is_finished_elsewhere_with_the_fence_is_no_loss() {
 
 #[test]
 fn a_client_is_told_of_a_forced_loss_at_once_and_its_late_word_bounces() {
-    let world = World::with_tasks(2);
+    let world = Context::with_tasks(2);
     let mut client = Client::new(&world, "late");
     let grant = client.ok("claim_task", json!({"task": "T1"}));
     let kept = client.ok("claim_task", json!({"task": "T2"}));
@@ -71,7 +71,7 @@ fn a_client_is_told_of_a_forced_loss_at_once_and_its_late_word_bounces() {
 
 #[test]
 fn a_server_that_slept_past_its_expiry_says_what_it_has_lost() {
-    let world = World::with_tasks(1);
+    let world = Context::with_tasks(1);
     let mut client = Client::new(&world, "sleeper");
     let grant = client.ok("claim_task", json!({"task": "T1", "ttl": "1s"}));
     kill(client.pid(), "STOP");
@@ -87,7 +87,7 @@ fn a_server_that_slept_past_its_expiry_says_what_it_has_lost() {
 
 #[test]
 fn a_waiting_call_is_served_first_come_first_served_and_a_cancelled_one_leaves_the_line() {
-    let world = World::with_tasks(1);
+    let world = Context::with_tasks(1);
     let mut holder = Client::new(&world, "holder");
     let grant = holder.ok("claim_task", json!({"task": "T1"}));
     let wait = json!({"name": "claim_task", "arguments": {"task": "T1", "waitSeconds": 120}, "_meta": {"progressToken": 9}});
@@ -118,7 +118,7 @@ fn a_waiting_call_is_served_first_come_first_served_and_a_cancelled_one_leaves_t
 
 #[test]
 fn somebody_who_waits_for_anything_gets_what_is_added() {
-    let world = World::new();
+    let world = Context::new();
     let mut client = Client::new(&world, "eager");
     let waiting = client.ask("tools/call", json!({"name": "claim_next", "arguments": {"waitSeconds": 120}}));
     until("it stands in line", || world.cli(&["status"])["waiting"] == 1);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::world::World;
+use crate::world::Context;
 
 #[test]
 fn every_client_is_set_up_checked_set_up_again_and_removed() {
@@ -12,7 +12,7 @@ fn every_client_is_set_up_checked_set_up_again_and_removed() {
         ("vscode", "work/.vscode/mcp.json"),
         ("codex", "home/.codex/config.toml"),
     ] {
-        let world = World::new();
+        let world = Context::new();
         let run = |more: &[&str]| {
             let mut words = vec!["setup", client, "--mcp"];
             words.extend(more);
@@ -36,7 +36,7 @@ fn every_client_is_set_up_checked_set_up_again_and_removed() {
 
 #[test]
 fn everything_else_in_the_file_stays() {
-    let world = World::new();
+    let world = Context::new();
     let path = world.path("work/.mcp.json");
     let before = "{\n\t\"mcpServers\": {\n\t\t\"zoo\": {\n\t\t\t\"command\": \"zoo\"\n\t\t}\n\t},\n\t\"aardvark\": true\n}\n";
     std::fs::write(&path, before).unwrap();
@@ -57,7 +57,7 @@ fn everything_else_in_the_file_stays() {
 
 #[test]
 fn a_check_fails_for_a_server_that_does_not_serve() {
-    let world = World::new();
+    let world = Context::new();
     for command in ["/no/such/program", "true", "cat", "false"] {
         let file = json!({"mcpServers": {"tenure": {"command": command, "args": ["mcp"]}}});
         std::fs::write(world.path("work/.mcp.json"), file.to_string()).unwrap();

@@ -10,11 +10,11 @@ use serde_json::Value;
 pub(crate) const LIMIT: Duration = Duration::from_mins(1);
 
 #[derive(Debug)]
-pub(crate) struct World {
+pub(crate) struct Context {
     folder: tempfile::TempDir,
 }
 
-impl World {
+impl Context {
     pub(crate) fn new() -> Self {
         let mut builder = tempfile::Builder::new();
         builder.prefix("tenure-mcp-");

@@ -8,7 +8,7 @@ use tenure_core::holder::{Caller, Holder, Incarnation, ThisMachine};
 use tenure_core::id::{RandomIds, TaskId};
 use tenure_core::kernel::{self, Terms, Verdict};
 use tenure_core::store::Durability;
-use tenure_core::{Policy, World, reference};
+use tenure_core::{Context, Policy, reference};
 use tenure_lock::ProcessIdentity;
 
 use crate::harness::{Answer, Project, Running, contest, rounds};
@@ -168,7 +168,7 @@ fn hold_by_the_dead(project: &Project, tasks: &[String]) {
     let process = ProcessIdentity::of(holder.pid()).unwrap();
     let caller = Caller::new(Holder::agent("deceased"))
         .with_process(Incarnation { process, hostname: tenure_lock::hostname() });
-    let world = World {
+    let world = Context {
         judge: &ThisMachine,
         ids: &RandomIds,
         policy: Policy {

@@ -9,7 +9,7 @@ use tenure_core::holder::{Caller, Holder, Incarnation, ThisMachine};
 use tenure_core::id::RandomIds;
 use tenure_core::kernel::{self, ItemOutcome, NextItem, Terms};
 use tenure_core::store::{Durability, Store};
-use tenure_core::{Policy, SystemClock, World};
+use tenure_core::{Context, Policy, SystemClock};
 use tenure_sqlite::{OpenOptions, SqliteStore};
 
 use crate::processes;
@@ -66,7 +66,7 @@ fn a_hundred_thousand_items_are_stored_and_resumed_in_linear_time_and_flat_memor
 fn cost(store: &dyn Store, job: &str, count: u32) -> Duration {
     let policy =
         Policy { ticket_life: Duration::from_secs(15), max_attempts: 3, max_rejections: 5, review: false };
-    let world = World { judge: &ThisMachine, ids: &RandomIds, policy };
+    let world = Context { judge: &ThisMachine, ids: &RandomIds, policy };
     let me = Incarnation::current();
     let caller = Caller::new(Holder::runner("bench")).with_process(me.clone());
     let begun = processes::cpu(std::process::id());

@@ -4,7 +4,7 @@ use tenure_core::error::TaskName;
 use tenure_core::holder::{Caller, Holder};
 use tenure_core::kernel::{self, Beat, Finish, Verdict};
 use tenure_core::lease::Resource;
-use tenure_core::store::{Eyes, Tx, View};
+use tenure_core::store::{Tx, View, Viewer};
 use tenure_core::task::TaskStatus;
 use tenure_core::{Error, Result};
 
@@ -130,7 +130,7 @@ pub(crate) fn perform(kernel: &Kernel, last: &Snapshot, action: Action) -> Snaps
         Action::Acquire { who, task } => acquire(kernel, last, &mut next, (who, task), true),
         Action::AcquireUnheard { who, task } => acquire(kernel, last, &mut next, (who, task), false),
         Action::AcquireOrWait { who, task } => acquire_or_wait(kernel, last, &mut next, who, task),
-        Action::LeaveLine { who } => leave_line(kernel, last, &mut next, who),
+        Action::LeaveLine { who } => dequeue(kernel, last, &mut next, who),
         Action::Renew { who, task, revive } => renew(kernel, last, &mut next, (who, task), revive),
         Action::Done { who, task } => finish(kernel, last, &mut next, (who, task), Finish::Done),
         Action::Release { who, task } => finish(kernel, last, &mut next, (who, task), Finish::Release(None)),
@@ -142,14 +142,14 @@ pub(crate) fn perform(kernel: &Kernel, last: &Snapshot, action: Action) -> Snaps
         }
         Action::Reopen { task } => {
             let person = Caller::new(Holder::person("boss"));
-            let done = last.transact(|tx, world| {
+            let done = last.transact(|tx, ctx| {
                 let id = &kernel.scene.tasks[task];
-                kernel::settle(tx, world, &person, id, TaskStatus::Pending, None, false)
+                kernel::override_status(tx, ctx, &person, id, TaskStatus::Pending, None, false)
             });
             settle(kernel, last, &mut next, done);
         }
         Action::Cleanup => {
-            let done = last.transact(|tx, world| kernel::bury_lapsed(tx, world, "janitor"));
+            let done = last.transact(|tx, ctx| kernel::close_all_lapsed(tx, ctx, "janitor"));
             settle(kernel, last, &mut next, done);
         }
     }
@@ -166,17 +166,17 @@ fn settle<T>(kernel: &Kernel, last: &Snapshot, next: &mut Snapshot, done: Done<T
 
 pub(crate) fn try_acquire(
     tx: &mut dyn Tx,
-    world: &tenure_core::World<'_>,
+    ctx: &tenure_core::Context<'_>,
     kernel: &Kernel,
     state: &Snapshot,
     (who, task): (usize, usize),
 ) -> Result<Verdict> {
     let (caller, id) = (&kernel.scene.callers[who], &kernel.scene.tasks[task]);
-    kernel::acquire_task(tx, world, caller, id, &state.terms(who))
+    kernel::acquire_task(tx, ctx, caller, id, &state.terms(who))
 }
 
 fn acquire(kernel: &Kernel, last: &Snapshot, next: &mut Snapshot, (who, task): (usize, usize), heard: bool) {
-    let done = last.transact(|tx, world| try_acquire(tx, world, kernel, last, (who, task)));
+    let done = last.transact(|tx, ctx| try_acquire(tx, ctx, kernel, last, (who, task)));
     if let Some(Verdict::Granted(grant)) = settle(kernel, last, next, done) {
         if heard {
             next.beliefs[who].fences[task] = Some(grant.lease.fence);
@@ -191,12 +191,12 @@ fn acquire_or_wait(kernel: &Kernel, last: &Snapshot, next: &mut Snapshot, who: u
     let caller = &kernel.scene.callers[who];
     let process = caller.process.clone().unwrap();
     let bell = super::Scene::bell(who);
-    let done = last.transact(|tx, world| {
-        let verdict = try_acquire(tx, world, kernel, last, (who, task))?;
+    let done = last.transact(|tx, ctx| {
+        let verdict = try_acquire(tx, ctx, kernel, last, (who, task))?;
         let Verdict::Refused(locked) = &verdict else { return Ok((verdict, None)) };
         let ticket = last.beliefs[who].ticket.as_ref().map(|(number, of)| (*number, of));
-        let eyes = world.eyes(tx, None)?;
-        let number = kernel::join_line(tx, &eyes, &locked.resource, caller, &process, Some(&bell), ticket)?;
+        let viewer = ctx.viewer(tx, None)?;
+        let number = kernel::enqueue(tx, &viewer, &locked.resource, caller, &process, Some(&bell), ticket)?;
         let ticket = (number, locked.resource.clone());
         Ok((verdict, Some(ticket)))
     });
@@ -216,11 +216,11 @@ fn acquire_or_wait(kernel: &Kernel, last: &Snapshot, next: &mut Snapshot, who: u
     }
 }
 
-fn leave_line(kernel: &Kernel, last: &Snapshot, next: &mut Snapshot, who: usize) {
+fn dequeue(kernel: &Kernel, last: &Snapshot, next: &mut Snapshot, who: usize) {
     let Some((number, resource)) = last.beliefs[who].ticket.clone() else { return };
-    let done = last.transact(|tx, world| {
-        let eyes = world.eyes(tx, None)?;
-        kernel::leave_line(tx, &eyes, number, &resource)
+    let done = last.transact(|tx, ctx| {
+        let viewer = ctx.viewer(tx, None)?;
+        kernel::dequeue(tx, &viewer, number, &resource)
     });
     settle(kernel, last, next, done);
     next.beliefs[who].ticket = None;
@@ -229,9 +229,9 @@ fn leave_line(kernel: &Kernel, last: &Snapshot, next: &mut Snapshot, who: usize)
 fn renew(kernel: &Kernel, last: &Snapshot, next: &mut Snapshot, (who, task): (usize, usize), revive: bool) {
     let caller = credential(kernel, last, who, task);
     let beat = Beat { revive, ..Beat::default() };
-    let done = last.transact(|tx, world| {
+    let done = last.transact(|tx, ctx| {
         let name = name(tx, kernel, task)?;
-        kernel::renew(tx, world, &caller, &name, beat)
+        kernel::renew(tx, ctx, &caller, &name, beat)
     });
     let fault = checks::fault_in_renewal(kernel, last, &done, (who, task), revive);
     next.fault = next.fault.or(fault);
@@ -258,9 +258,9 @@ fn finish(
         let latest = last.rows.leases.values().rfind(|lease| lease.resource == resource);
         caller.fence = latest.map(|lease| lease.fence);
     }
-    let done = last.transact(|tx, world| {
+    let done = last.transact(|tx, ctx| {
         let name = name(tx, kernel, task)?;
-        kernel::finish(tx, world, &caller, &name, word, false)
+        kernel::finish(tx, ctx, &caller, &name, word, false)
     });
     if matches!(&done.answer, Err(Error::LeaseLost(_))) {
         kernel.seen.late();
@@ -272,7 +272,7 @@ fn finish(
 
 fn force(kernel: &Kernel, last: &Snapshot, next: &mut Snapshot, resource: &Resource) {
     let Some(shown) = last.rows.open_lease(resource).cloned() else { return };
-    let done = last.transact(|tx, world| kernel::force(tx, world, "boss", &shown));
+    let done = last.transact(|tx, ctx| kernel::evict(tx, ctx, "boss", &shown));
     settle(kernel, last, next, done);
 }
 
@@ -285,9 +285,9 @@ fn credential(kernel: &Kernel, state: &Snapshot, who: usize, task: usize) -> Cal
 
 fn name(tx: &dyn Tx, kernel: &Kernel, task: usize) -> Result<TaskName> {
     let id = &kernel.scene.tasks[task];
-    let eyes = Eyes { me: None, dead: Vec::new(), ticket_life: std::time::Duration::ZERO };
+    let viewer = Viewer { me: None, dead: Vec::new(), ticket_life: std::time::Duration::ZERO };
     let view: &dyn View = tx;
-    let found = view.task(id, &eyes)?;
+    let found = view.task(id, &viewer)?;
     Ok(found.map_or_else(
         || TaskName {
             id: id.to_string(),

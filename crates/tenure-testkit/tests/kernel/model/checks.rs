@@ -146,7 +146,7 @@ pub(crate) fn fault_in_grant(
         return Some("L6");
     }
     for other in (0..kernel.scene.callers.len()).filter(|other| *other != who) {
-        let answer = next.transact(|tx, world| try_acquire(tx, world, kernel, next, (other, task))).answer;
+        let answer = next.transact(|tx, ctx| try_acquire(tx, ctx, kernel, next, (other, task))).answer;
         if !matches!(answer, Ok(Verdict::Refused(_))) {
             return Some("L4");
         }
@@ -234,7 +234,7 @@ pub(crate) fn no_waiter_is_lost(kernel: &Kernel, state: &Snapshot) -> bool {
             let elsewhere = others_stand_elsewhere(kernel, state, who, id);
             !wanted || !startable || !task_free || elsewhere || {
                 let answer =
-                    state.transact(|tx, world| try_acquire(tx, world, kernel, state, (who, task))).answer;
+                    state.transact(|tx, ctx| try_acquire(tx, ctx, kernel, state, (who, task))).answer;
                 matches!(answer, Ok(Verdict::Granted(_)))
             }
         })

@@ -11,7 +11,7 @@ use tenure_core::kernel::Terms;
 use tenure_core::lease::Resource;
 use tenure_core::section::SectionMode;
 use tenure_core::store::{NewSection, Tx};
-use tenure_core::{Policy, Result, World};
+use tenure_core::{Context, Policy, Result};
 use tenure_testkit::fixture::new_task;
 use tenure_testkit::memory::State;
 use tenure_testkit::{CountingIds, FakeWorld, MemoryStore};
@@ -133,13 +133,16 @@ impl Snapshot {
     }
 
     /// Runs one transaction of the real kernel on a copy of the rows.
-    pub(crate) fn transact<T>(&self, mut body: impl FnMut(&mut dyn Tx, &World<'_>) -> Result<T>) -> Done<T> {
+    pub(crate) fn transact<T>(
+        &self,
+        mut body: impl FnMut(&mut dyn Tx, &Context<'_>) -> Result<T>,
+    ) -> Done<T> {
         let judge = self.judge();
         // The only ids that the kernel takes here are those of leases, of which there are as many as fences.
         let ids = CountingIds::after(u64::try_from(self.rows.last_fence).unwrap());
         let policy = Policy { ticket_life: TICKET_LIFE, max_attempts: 3, max_rejections: 5, review: false };
-        let world = World { judge: &judge, ids: &ids, policy };
-        let (answer, rows, rings) = MemoryStore::on_copy(&self.rows, now(), |tx| body(tx, &world));
+        let ctx = Context { judge: &judge, ids: &ids, policy };
+        let (answer, rows, rings) = MemoryStore::on_copy(&self.rows, now(), |tx| body(tx, &ctx));
         Done { answer, rows, rings }
     }
 

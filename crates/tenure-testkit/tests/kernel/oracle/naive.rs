@@ -216,7 +216,7 @@ impl Naive {
                 self.shown[who][task] = Some(fence);
                 return Ok(Answer::Fence { fence, reacquired: true });
             }
-            self.bury(at);
+            self.close_lapsed(at);
         }
         if self.jobs[task].status != TaskStatus::Pending {
             return Err(ErrorCode::InvalidTransition);
@@ -248,7 +248,7 @@ impl Naive {
             if self.works_there(at) {
                 return false;
             }
-            self.bury(at);
+            self.close_lapsed(at);
         }
         self.grant(What::Section(section), CALLERS[who].0, self.pid(who));
         true

@@ -99,7 +99,7 @@ impl Naive {
                 return if was_live { Ok(()) } else { Err(ErrorCode::LeaseLost) };
             }
             if held.ended.is_none() {
-                self.bury(at);
+                self.close_lapsed(at);
             }
         }
         self.grant(What::Section(section), name, pid);
@@ -138,7 +138,7 @@ impl Naive {
     }
 
     /// Closes what has lapsed; its task is pending again.
-    pub(crate) fn bury(&mut self, at: usize) {
+    pub(crate) fn close_lapsed(&mut self, at: usize) {
         self.end(at, self.reason(&self.leases[at].clone()));
     }
 
@@ -151,12 +151,12 @@ impl Naive {
             self.leave_section(at, task);
         }
         if let What::Section(section) = self.leases[at].what {
-            self.bury_with_section(at, section);
+            self.close_lapsed_in_section(at, section);
         }
     }
 
     /// What was held under it and has lapsed does not outlive it.
-    fn bury_with_section(&mut self, over: usize, section: usize) {
+    fn close_lapsed_in_section(&mut self, over: usize, section: usize) {
         let over = self.leases[over].clone();
         for at in 0..self.leases.len() {
             let held = &self.leases[at];
@@ -167,7 +167,7 @@ impl Naive {
                 && held.pid == over.pid
                 && !self.live(held)
             {
-                self.bury(at);
+                self.close_lapsed(at);
             }
         }
     }
@@ -194,7 +194,7 @@ impl Naive {
                     Some(why @ (Why::Expired | Why::Died)) => why,
                     _ => Why::Released,
                 });
-                self.bury_with_section(open, section);
+                self.close_lapsed_in_section(open, section);
             }
         }
     }
@@ -225,7 +225,7 @@ impl Naive {
             .collect();
         for at in &lapsed {
             if self.leases[*at].ended.is_none() {
-                self.bury(*at);
+                self.close_lapsed(*at);
             }
         }
         lapsed.len()

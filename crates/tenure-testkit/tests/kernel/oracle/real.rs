@@ -146,7 +146,7 @@ impl Real {
             Command::Renew { who, task, shown, revive } => {
                 let beat = Beat { revive, ..Beat::default() };
                 let (caller, name) = (self.showing(who, task, shown), self.name(task));
-                let answer = f.write(|tx| kernel::renew(tx, &f.world(), &caller, &name, beat));
+                let answer = f.write(|tx| kernel::renew(tx, &f.context(), &caller, &name, beat));
                 told(answer, |lease| Answer::of(self.place(lease.fence)))
             }
             Command::Finish { who, task, shown, word } => {
@@ -156,17 +156,18 @@ impl Real {
                     Word::Release => Finish::Release(None),
                 };
                 let (caller, name) = (self.showing(who, task, shown), self.name(task));
-                let answer = f.write(|tx| kernel::finish(tx, &f.world(), &caller, &name, word, false));
+                let answer = f.write(|tx| kernel::finish(tx, &f.context(), &caller, &name, word, false));
                 told(answer, |finished| Answer::Changed(finished.changed))
             }
             Command::Check { who, task, shown } => {
                 let (caller, name) = (self.showing(who, task, shown), self.name(task));
-                let answer = f.store.read(|view| kernel::check(view, &f.world(), &caller, &name));
+                let answer = f.store.read(|view| kernel::check(view, &f.context(), &caller, &name));
                 told(answer, |lease| Answer::of(self.place(lease.fence)))
             }
             Command::Settle { who, task, to, force } => {
                 let (caller, id) = (self.caller(who), &self.tasks[task]);
-                let answer = f.write(|tx| kernel::settle(tx, &f.world(), &caller, id, to, None, force));
+                let answer =
+                    f.write(|tx| kernel::override_status(tx, &f.context(), &caller, id, to, None, force));
                 told(answer, |_| Answer::Nothing)
             }
             Command::Force { task } => self.force(&Resource::task(&self.tasks[task])),
@@ -202,7 +203,7 @@ impl Real {
     fn claim(&mut self, who: usize, task: usize) -> Answer {
         let (caller, id) = (self.caller(who), &self.tasks[task]);
         let f = &self.f;
-        match f.write(|tx| kernel::acquire_task(tx, &f.world(), &caller, id, &Terms::new(TTL))) {
+        match f.write(|tx| kernel::acquire_task(tx, &f.context(), &caller, id, &Terms::new(TTL))) {
             Ok(Verdict::Granted(grant)) => {
                 self.shown[who][task] = Some(grant.lease.fence);
                 Answer::Fence { fence: self.place(grant.lease.fence), reacquired: grant.reacquired }
@@ -241,8 +242,8 @@ impl Real {
     pub(crate) fn look(&self) -> Look {
         let filter = TaskFilter { limit: 100, ..TaskFilter::default() };
         let (tasks, sections) = self.f.read(|view| {
-            let eyes = self.f.eyes(view, None);
-            Ok((view.list_tasks(&filter, &eyes)?.0, view.sections()?))
+            let viewer = self.f.viewer(view, None);
+            Ok((view.list_tasks(&filter, &viewer)?.0, view.sections()?))
         });
         let find = |id: &TaskId| -> &Task { tasks.iter().find(|task| task.id == *id).unwrap() };
         let seen = |lease: &Lease| SeenLease {

@@ -10,7 +10,7 @@ use tenure_core::holder::{Caller, Holder, ThisMachine};
 use tenure_core::id::{RandomIds, TaskId};
 use tenure_core::kernel::{self, Finish, Terms, Verdict};
 use tenure_core::store::{Durability, Store};
-use tenure_core::{Policy, World, reference};
+use tenure_core::{Context, Policy, reference};
 use tenure_sqlite::OpenOptions;
 
 use super::failed;
@@ -75,8 +75,8 @@ pub(super) fn tasks_for(claims: usize) -> usize {
     2 * claims + 10
 }
 
-fn world() -> World<'static> {
-    World {
+fn context() -> Context<'static> {
+    Context {
         judge: &ThisMachine,
         ids: &RandomIds,
         policy: Policy {
@@ -95,7 +95,7 @@ pub(super) fn agent(name: &str) -> Caller {
 pub(super) fn claim(store: &dyn Store, caller: &Caller, key: &str) -> Outcome<()> {
     let verdict = store.write(Durability::Power, |tx| {
         let id = TaskId::new(reference::task(tx, key)?.id);
-        kernel::acquire_task(tx, &world(), caller, &id, &Terms::new(Duration::from_mins(15)))
+        kernel::acquire_task(tx, &context(), caller, &id, &Terms::new(Duration::from_mins(15)))
     })?;
     match verdict {
         Verdict::Granted(_) => Ok(()),
@@ -106,7 +106,7 @@ pub(super) fn claim(store: &dyn Store, caller: &Caller, key: &str) -> Outcome<()
 pub(super) fn release(store: &dyn Store, caller: &Caller, key: &str) -> Outcome<()> {
     store.write(Durability::Power, |tx| {
         let name = reference::task(tx, key)?;
-        kernel::finish(tx, &world(), caller, &name, Finish::Release(None), false)
+        kernel::finish(tx, &context(), caller, &name, Finish::Release(None), false)
     })?;
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! The project's store: its file, its invariants, and what the dead have left in it.
 
 use tenure_core::duration::format_rounded;
-use tenure_core::kernel::{self, Flaw};
-use tenure_core::lease::{Attempt, Standing};
+use tenure_core::kernel::{self, Violation};
+use tenure_core::lease::{Attempt, LeaseState};
 use tenure_core::store::View;
 use tenure_core::{Error, Timestamp};
 use tenure_runner::processes::{self, Bond};
@@ -42,10 +42,10 @@ pub(super) fn examine(app: &mut App<'_>, place: &Place, found: &mut Examination)
             };
             findings.push(finding);
         }
-        let world = open.world();
+        let ctx = open.context();
         findings.extend(open.read(|view| {
-            let flaws = kernel::examine(view, &world)?;
-            flaws.into_iter().map(|flaw| tell(view, app, flaw)).collect::<Result<Vec<_>, _>>()
+            let violations = kernel::check_invariants(view, &ctx)?;
+            violations.into_iter().map(|violation| tell(view, app, violation)).collect::<Result<Vec<_>, _>>()
         })?);
         findings.extend(open.read(|view| parked(view))?);
         Ok(findings)
@@ -80,9 +80,9 @@ fn set_aside(place: &Place) -> String {
     )
 }
 
-fn tell(view: &dyn View, app: &App<'_>, flaw: Flaw) -> Result<Finding, Error> {
-    Ok(match flaw {
-        Flaw::Shared(leases) => {
+fn tell(view: &dyn View, app: &App<'_>, violation: Violation) -> Result<Finding, Error> {
+    Ok(match violation {
+        Violation::Shared(leases) => {
             let name = leases
                 .first()
                 .map(|l| lease_view::resource_name(view, &l.resource))
@@ -97,23 +97,23 @@ fn tell(view: &dyn View, app: &App<'_>, flaw: Flaw) -> Result<Finding, Error> {
                 command,
             )
         }
-        Flaw::Untold { task, told } => {
+        Violation::MissingEvent { task, told } => {
             let told =
                 told.map_or_else(|| "nothing of it".to_owned(), |status| format!("that it is {status}"));
             let sentence = format!("{} is {}, and the feed knows {told}", task.key, task.status);
             Finding::problem("tasks", sentence, FIX).fixable()
         }
-        Flaw::Unheld(task) => {
+        Violation::Unheld(task) => {
             Finding::problem("tasks", format!("{} is in progress and nobody holds it", task.key), FIX)
                 .fixable()
         }
-        Flaw::Adrift(lease) => {
+        Violation::DanglingLease(lease) => {
             let sentence = format!("lease {} is on {}, which does not exist", lease.id, lease.resource);
             Finding::problem("leases", sentence, FIX).fixable()
         }
-        Flaw::Lapsed(lease, standing) => {
+        Violation::Lapsed(lease, state) => {
             let name = lease_view::resource_name(view, &lease.resource)?;
-            let why = if standing == Standing::Dead {
+            let why = if state == LeaseState::HolderDead {
                 "whose process is dead".to_owned()
             } else {
                 format!("whose lease ran out {} ago", ago(view.now(), lease.expires_at))
@@ -121,13 +121,13 @@ fn tell(view: &dyn View, app: &App<'_>, flaw: Flaw) -> Result<Finding, Error> {
             let sentence = format!("{name} was held by {}, {why}", lease_view::holder(&lease));
             Finding::problem("leases", sentence, "tenure locks cleanup").fixable()
         }
-        Flaw::DeadRunner(runner) => {
+        Violation::DeadRunner(runner) => {
             let short: String = runner.id.chars().take(8).collect();
             let sentence = format!("runner {short} (pid {}) died without a word", runner.process.process.pid);
             Finding::problem("runners", sentence, "tenure runners wakeup").fixable()
         }
-        Flaw::Abandoned(attempt) => abandoned(app, &attempt),
-        Flaw::DeadTickets(count) => {
+        Violation::Abandoned(attempt) => abandoned(app, &attempt),
+        Violation::DeadTickets(count) => {
             let sentence = format!("{count} places in line belong to dead processes");
             Finding::warning("leases", sentence, FIX).fixable()
         }
@@ -176,7 +176,7 @@ pub(super) fn fix(app: &mut App<'_>, place: &Place) -> Outcome<()> {
 
 fn mend(open: &Open<'_>, actor: &str) -> Result<(), Error> {
     open.store.check(true)?;
-    let world = open.world();
-    open.write(|tx| kernel::reconcile(tx, &world, actor))?;
-    open.write(|tx| kernel::mend(tx, &world, actor))
+    let ctx = open.context();
+    open.write(|tx| kernel::reconcile(tx, &ctx, actor))?;
+    open.write(|tx| kernel::repair(tx, &ctx, actor))
 }

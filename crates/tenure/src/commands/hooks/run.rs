@@ -77,9 +77,9 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
 fn read_task(app: &App<'_>, open: &Open<'_>, reference: &str, who: &Who) -> Outcome<Task> {
     let identity = app.identity(who)?;
     Ok(open.read(|view| {
-        let eyes = open.eyes(view, &identity)?;
+        let viewer = open.viewer(view, &identity)?;
         let name = tenure_core::reference::task(view, reference)?;
-        view.task(&TaskId::new(&name.id), &eyes)?.ok_or(Error::TaskNotFound { reference: name.key })
+        view.task(&TaskId::new(&name.id), &viewer)?.ok_or(Error::TaskNotFound { reference: name.key })
     })?)
 }
 

@@ -38,10 +38,10 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let _gate = gate::take(app, &job.id, false)?;
     let cancelled = match take_up::take(&open, &desk, &job, Wish::default())? {
         Ok((_, lease)) => {
-            let world = open.world();
-            let cancelled = open.write(|tx| rules::cancel_job(tx, &world, &lease))?;
+            let ctx = open.context();
+            let cancelled = open.write(|tx| rules::cancel_job(tx, &ctx, &lease))?;
             let actor = &desk.caller.holder.id;
-            let cleared = finish_ending(open.store.as_ref(), &world, Scope::Abandoned, actor)?;
+            let cleared = finish_ending(open.store.as_ref(), &ctx, Scope::Abandoned, actor)?;
             for survivor in &cleared.survivors {
                 app.printer.warn(&format!("a process of an ended attempt does not die: {survivor}"));
             }

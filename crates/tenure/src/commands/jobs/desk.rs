@@ -76,7 +76,7 @@ impl Desk {
         let site = Site {
             store: open.store.as_ref(),
             open: &another,
-            world: open.world(),
+            ctx: open.context(),
             clock: app.env.clock.as_ref(),
             me: &self.me,
             caller: &self.caller,

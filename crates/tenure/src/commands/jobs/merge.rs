@@ -27,12 +27,12 @@ pub(super) fn apply(
         *wanted.entry(digest(&payload)).or_default() += 1;
         Ok(())
     })?;
-    let world = open.world();
+    let ctx = open.context();
     let last = drop_unwanted(open, lease, job, &mut wanted)?;
     let mut batch = Vec::new();
     let mut first = last + 1;
     let mut store = |batch: &mut Vec<String>| -> Result<()> {
-        open.write(|tx| rules::load_items(tx, &world, lease, first, batch))?;
+        open.write(|tx| rules::load_items(tx, &ctx, lease, first, batch))?;
         first += batch.len() as u64;
         batch.clear();
         Ok(())
@@ -47,7 +47,7 @@ pub(super) fn apply(
     })?;
     store(&mut batch)?;
     let changes = job.definition.changes_to(definition);
-    Ok(open.write(|tx| rules::change_definition(tx, &world, lease, definition, &changes))?)
+    Ok(open.write(|tx| rules::change_definition(tx, &ctx, lease, definition, &changes))?)
 }
 
 /// Takes from `wanted` what the job has, and from the job what is not wanted. Says the greatest number there is.
@@ -57,7 +57,7 @@ fn drop_unwanted(
     job: &Job,
     wanted: &mut HashMap<[u8; 16], u64>,
 ) -> Result<u64> {
-    let world = open.world();
+    let ctx = open.context();
     let mut after = 0;
     loop {
         let filter = ItemFilter { job: Some(job.id.clone()), state: None, after, limit: PAGE };
@@ -75,7 +75,7 @@ fn drop_unwanted(
             }
         }
         if !gone.is_empty() {
-            open.write(|tx| rules::drop_items(tx, &world, lease, &gone))?;
+            open.write(|tx| rules::drop_items(tx, &ctx, lease, &gone))?;
         }
     }
 }

@@ -90,16 +90,16 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let desk = Desk::new(app, &open)?;
     let id = app.env.ids.uuid();
     let _gate = gate::take(app, &id, false)?;
-    let world = open.world();
+    let ctx = open.context();
     let terms = desk.terms(&open);
     let begun =
-        open.write(|tx| rules::begin_job(tx, &world, &desk.caller, &id, &args.name, &definition, &terms));
+        open.write(|tx| rules::begin_job(tx, &ctx, &desk.caller, &id, &args.name, &definition, &terms));
     let (_, lease) = begun.map_err(|error| refused(error, &args.name))?;
     let job = match load(&open, &desk, &lease, &mut items, &survey) {
         Ok(job) => job,
         Err(report) => {
             // What cannot be undone now, the next start or reconcile does: to everybody else there is no such job.
-            let _ = open.write(|tx| rules::drop_job(tx, &world, &lease));
+            let _ = open.write(|tx| rules::drop_job(tx, &ctx, &lease));
             return Err(report);
         }
     };
@@ -157,15 +157,15 @@ fn refused(error: Error, name: &str) -> Report {
 
 /// Stores the items batch by batch. Nobody sees the job before the last of them is there.
 fn load(open: &Open<'_>, desk: &Desk, lease: &Lease, items: &mut Items, survey: &Survey) -> Outcome<Job> {
-    let world = open.world();
+    let ctx = open.context();
     let mut batch: Vec<String> = Vec::new();
     let mut bytes = 0;
     let mut first = 1;
     let mut interrupted = None;
     let store = |batch: &mut Vec<String>, first: &mut u64| -> tenure_core::Result<()> {
         open.write(|tx| {
-            kernel::renew_resource(tx, &world, lease, None)?;
-            rules::load_items(tx, &world, lease, *first, batch)
+            kernel::renew_resource(tx, &ctx, lease, None)?;
+            rules::load_items(tx, &ctx, lease, *first, batch)
         })?;
         *first += batch.len() as u64;
         batch.clear();
@@ -192,5 +192,5 @@ fn load(open: &Open<'_>, desk: &Desk, lease: &Lease, items: &mut Items, survey: 
         return Err(Report::new(ErrorCode::InvalidArguments, "the items changed while they were read"));
     }
     store(&mut batch, &mut first)?;
-    Ok(open.write(|tx| rules::publish_job(tx, &world, lease))?)
+    Ok(open.write(|tx| rules::publish_job(tx, &ctx, lease))?)
 }

@@ -64,9 +64,9 @@ pub(in crate::commands) fn resume(
 
 /// What the last one has left: its leases, and the processes of its items.
 fn clear_up(app: &mut App<'_>, open: &Open<'_>, desk: &Desk) -> Outcome<()> {
-    let (world, actor) = (open.world(), &desk.caller.holder.id);
-    open.write(|tx| kernel::reconcile(tx, &world, actor))?;
-    let cleared = finish_ending(open.store.as_ref(), &world, Scope::Abandoned, actor)?;
+    let (ctx, actor) = (open.context(), &desk.caller.holder.id);
+    open.write(|tx| kernel::reconcile(tx, &ctx, actor))?;
+    let cleared = finish_ending(open.store.as_ref(), &ctx, Scope::Abandoned, actor)?;
     for survivor in &cleared.survivors {
         app.printer.warn(&format!("a process of an ended attempt does not die: {survivor}"));
     }
@@ -80,13 +80,13 @@ pub(super) fn take(
     job: &Job,
     wish: Wish,
 ) -> Outcome<Result<(Job, Lease), Job>> {
-    let (world, terms) = (open.world(), desk.terms(open));
+    let (ctx, terms) = (open.context(), desk.terms(open));
     let how = TakeUp { retry_failed: wish.retry_failed };
     let taken = open.write(|tx| {
         if wish.force {
-            kernel::force_unless_alive(tx, &world, &job.resource(), &desk.caller.holder.id)?;
+            kernel::evict_unless_alive(tx, &ctx, &job.resource(), &desk.caller.holder.id)?;
         }
-        rules::take_up_job(tx, &world, &desk.caller, &job.id, &terms, how)
+        rules::take_up_job(tx, &ctx, &desk.caller, &job.id, &terms, how)
     })?;
     match taken {
         TakenUp::Yours(job, lease) => Ok(Ok((*job, *lease))),

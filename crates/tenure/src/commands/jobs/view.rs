@@ -17,7 +17,7 @@ pub(super) fn short(id: &str) -> &str {
 }
 
 fn status(view: &dyn View, open: &Open<'_>, job: &Job) -> Result<JobStatus> {
-    Ok(job.status(rules::is_at_work(view, &open.world(), job)?))
+    Ok(job.status(rules::is_at_work(view, &open.context(), job)?))
 }
 
 pub(super) fn style(status: JobStatus) -> Style {

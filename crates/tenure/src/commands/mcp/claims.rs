@@ -82,7 +82,7 @@ impl Counter<'_, '_> {
     }
 
     /// Gives the place up: what to say to somebody who has waited this long.
-    pub(super) fn leave_line(&mut self, place: u64, waited: Duration) -> Report {
+    pub(super) fn dequeue(&mut self, place: u64, waited: Duration) -> Report {
         let Some(stands) = self.places.remove(&place) else { return waiting::nothing_ready().into() };
         match waiting::leave(self.open, &stands.terms) {
             Ok(()) => waiting::timed_out(&stands.want, waited, stands.locked).into(),

@@ -69,7 +69,7 @@ impl<'a, 'o> Counter<'a, 'o> {
         let identity = self.app.identity(&Self::who(session, None, None))?;
         let statuses = list::statuses(&args.status)?;
         let (tasks, total) = self.open.read(|view| {
-            let eyes = self.open.eyes(view, &identity)?;
+            let viewer = self.open.viewer(view, &identity)?;
             let section = args.section.as_deref().map(|name| reference::section(view, name)).transpose()?;
             let filter = TaskFilter {
                 statuses: statuses.clone(),
@@ -81,7 +81,7 @@ impl<'a, 'o> Counter<'a, 'o> {
                 limit: args.limit.unwrap_or(FEW).clamp(1, MOST),
                 offset: args.offset,
             };
-            view.list_tasks(&filter, &eyes)
+            view.list_tasks(&filter, &viewer)
         })?;
         let mut text = Text::new();
         if tasks.is_empty() {
@@ -134,10 +134,10 @@ impl<'a, 'o> Counter<'a, 'o> {
     fn send(&self, session: &Session, args: &SendMessage) -> Outcome<Answer> {
         let task = args.task.as_deref().map(|task| self.open.resolve(task)).transpose()?;
         let from = self.app.identity(&Self::who(session, None, None))?.holder.id;
-        let world = self.open.world();
+        let ctx = self.open.context();
         let sent = self
             .open
-            .write(|tx| send_message(tx, &world, task.as_ref(), &from, args.to.as_deref(), &args.message))?;
+            .write(|tx| send_message(tx, &ctx, task.as_ref(), &from, args.to.as_deref(), &args.message))?;
         let mut text = Text::new();
         text.line(format!("Left message #{}", sent.id));
         Ok(Answer::new(json!({"message": wire::message(&sent)}), text))
@@ -238,14 +238,14 @@ impl<'a, 'o> Counter<'a, 'o> {
         if !self.open.config.mcp.release_on_disconnect {
             return Ok(());
         }
-        let world = self.open.world();
+        let ctx = self.open.context();
         if self.named.is_none() {
             // The agent was this connection's alone, so it goes with everything it has.
-            self.open.write(|tx| leave_agent(tx, &world, agent))?;
+            self.open.write(|tx| leave_agent(tx, &ctx, agent))?;
             return Ok(());
         }
         for lease in held {
-            match self.open.write(|tx| kernel::let_go(tx, &world, agent, lease)) {
+            match self.open.write(|tx| kernel::release(tx, &ctx, agent, lease)) {
                 Ok(_) | Err(Error::LockNotFound { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -259,8 +259,8 @@ impl Desk for Counter<'_, '_> {
         if let Some(id) = &self.named {
             return Ok(id.clone());
         }
-        let world = self.open.world();
-        let agent = self.open.write(|tx| join_client(tx, &world, client)).map_err(Report::from);
+        let ctx = self.open.context();
+        let agent = self.open.write(|tx| join_client(tx, &ctx, client)).map_err(Report::from);
         agent.map(|agent| agent.id).map_err(refusal)
     }
 
@@ -273,15 +273,15 @@ impl Desk for Counter<'_, '_> {
     }
 
     fn give_up(&mut self, place: u64, waited: Duration) -> Refusal {
-        refusal(self.leave_line(place, waited))
+        refusal(self.dequeue(place, waited))
     }
 
     fn give_back(&mut self, lease: &Lease, task: &TaskName) {
         let caller = Caller::new(lease.holder.clone()).with_fence(Some(lease.fence));
-        let world = self.open.world();
+        let ctx = self.open.context();
         let word = Finish::Release(Some("the call was cancelled"));
         // As well as it goes: nobody renews it any more.
-        let _ = self.open.write(|tx| kernel::finish(tx, &world, &caller, task, word, false));
+        let _ = self.open.write(|tx| kernel::finish(tx, &ctx, &caller, task, word, false));
     }
 
     fn read(&mut self, session: &Session, page: &Page) -> Result<String, Refusal> {

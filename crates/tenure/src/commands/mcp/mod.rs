@@ -61,7 +61,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
     let another = move || source.open_for_beats(ttl);
     let database = open.store.file()?;
     let care = Care {
-        world: open.world(),
+        ctx: open.context(),
         open: &another,
         interval: open.config.runners.heartbeat_interval,
         database: database.as_ref(),

@@ -37,8 +37,8 @@ impl Counter<'_, '_> {
         let open = TaskStatus::ALL.into_iter().filter(|s| *s != TaskStatus::Completed).collect();
         let filter = TaskFilter { statuses: Some(open), limit: BOARD_TASKS, ..TaskFilter::default() };
         let (tasks, total) = self.open.read(|view| {
-            let eyes = self.open.eyes(view, &identity)?;
-            view.list_tasks(&filter, &eyes)
+            let viewer = self.open.viewer(view, &identity)?;
+            view.list_tasks(&filter, &viewer)
         })?;
         let rows: Vec<_> = tasks.into_iter().map(|task| brief(self.app, task)).collect();
         let status = status::show(self.app, self.open, who)?.data;

@@ -68,9 +68,9 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
 fn reconcile_at(app: &mut App<'_>, path: &str) -> Outcome<()> {
     let open = app.open_at(Place { root: path.into() })?;
     let actor = app.identity(&crate::identity::Who::default())?.holder.id;
-    let world = open.world();
-    open.write(|tx| kernel::reconcile(tx, &world, &actor))?;
-    let cleared = finish_ending(open.store.as_ref(), &world, Scope::Abandoned, &actor)?;
+    let ctx = open.context();
+    open.write(|tx| kernel::reconcile(tx, &ctx, &actor))?;
+    let cleared = finish_ending(open.store.as_ref(), &ctx, Scope::Abandoned, &actor)?;
     for survivor in &cleared.survivors {
         app.printer.warn(&format!("a process of an ended attempt does not die: {survivor}"));
     }

@@ -51,8 +51,8 @@ pub(in crate::commands) fn resume(
         return Ok(Some(say(format!("Would resume session {short} with {}", orders.preset))));
     }
     if wish.force {
-        let (world, actor) = (open.world(), app.identity(&Who::default())?.holder.id);
-        open.write(|tx| kernel::force_unless_alive(tx, &world, &session.resource(), &actor))?;
+        let (ctx, actor) = (open.context(), app.identity(&Who::default())?.holder.id);
+        open.write(|tx| kernel::evict_unless_alive(tx, &ctx, &session.resource(), &actor))?;
     }
     let how = Serving { echo: wish.detached.is_none(), first: wish.detached, force: wish.force };
     let mut served = start::serve(app, open, &orders, how)?;

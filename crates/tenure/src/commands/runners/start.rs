@@ -329,7 +329,7 @@ pub(super) fn serve(
         },
         log: &log,
     };
-    let world = open.world();
+    let ctx = open.context();
     let actor = app.identity(&crate::identity::Who::default())?.holder.id;
     // Whoever starts a runner by hand wants it to try again.
     open.write(|tx| {
@@ -341,7 +341,7 @@ pub(super) fn serve(
     let site = Site {
         store: open.store.as_ref(),
         open: &another,
-        world,
+        ctx,
         clock: app.env.clock.as_ref(),
         me: &me,
         signals: &interrupts,

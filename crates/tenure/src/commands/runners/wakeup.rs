@@ -237,7 +237,7 @@ fn look_after(app: &mut App<'_>, log: Option<&DaemonLog>, job: &Job) -> Outcome<
     let ward = Ward {
         root: &job.root,
         store: open.store.as_ref(),
-        world: open.world(),
+        ctx: open.context(),
         actor: &actor,
         enabled: runners.wakeup.enabled,
         stale_after: runners.stale_timeout,

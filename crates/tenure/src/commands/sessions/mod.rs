@@ -50,7 +50,7 @@ fn status(view: &dyn View, open: &Open<'_>, session: &Session) -> Result<&'stati
         return Ok(session.state.as_str());
     }
     let lease = view.open_lease(&session.resource())?;
-    let live = lease.is_some_and(|lease| kernel::is_live(view, &open.world(), &lease));
+    let live = lease.is_some_and(|lease| kernel::is_live(view, &open.context(), &lease));
     Ok(if live { "running" } else { "interrupted" })
 }
 

@@ -63,10 +63,10 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
 
 pub(crate) fn add(app: &mut App<'_>, open: &Open<'_>, who: &Who, request: &AddTask) -> Outcome<Answer> {
     let caller = app.identity(who)?.actor(None);
-    let world = open.world();
+    let ctx = open.context();
     let ears = hooks::ears(app, open);
     let (task, news) = open.write(|tx| {
-        let task = add_task(tx, &world, &caller, request)?;
+        let task = add_task(tx, &ctx, &caller, request)?;
         let news = ears.created(tx.now(), &task);
         Ok((task, news))
     })?;

@@ -114,10 +114,10 @@ fn change(
     let identity = app.identity(&common.who)?;
     let name = open.resolve(&common.task)?;
     let caller = identity.actor(Some(&name.id));
-    let world = open.world();
+    let ctx = open.context();
     let ears = hooks::ears(app, &open);
     let (changed, news) = open.write(|tx| {
-        let changed = change_status(tx, &world, &caller, &name.id, change, message.as_deref(), common.force)?;
+        let changed = change_status(tx, &ctx, &caller, &name.id, change, message.as_deref(), common.force)?;
         let news = news(&ears, tx, &changed)?;
         Ok((changed, news))
     })?;

@@ -25,8 +25,8 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let open = app.open()?;
     let name = open.resolve(&args.task)?;
     let caller = app.identity(&args.who)?.for_task(&name.id, &name.key, "check")?;
-    let world = open.world();
-    let lease = open.read(|view| kernel::check(view, &world, &caller, &name))?;
+    let ctx = open.context();
+    let lease = open.read(|view| kernel::check(view, &ctx, &caller, &name))?;
     let now = app.env.clock.now();
     let mut text = Text::new();
     text.line(format!("You hold {} for another {}", name.key, format_rounded(lease.expires_at.since(now))));

@@ -29,10 +29,10 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let identity = app.identity(&args.who)?;
     let name = open.resolve(&args.task)?;
     let caller = identity.actor(Some(&name.id));
-    let world = open.world();
+    let ctx = open.context();
     let ears = hooks::ears(app, &open);
     let (task, news) = open.write(|tx| {
-        let task = delete_task(tx, &world, &caller, &name.id, args.force)?;
+        let task = delete_task(tx, &ctx, &caller, &name.id, args.force)?;
         let news = ears.deleted(tx, &task)?;
         Ok((task, news))
     })?;

@@ -33,15 +33,15 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     }
     let open = app.open()?;
     let caller = app.identity(&args.who)?.actor(None);
-    let world = open.world();
+    let ctx = open.context();
     let ears = hooks::ears(app, &open);
     let (task, news) = open.write(|tx| {
         let mut task = None;
         for on in &args.not_on {
-            task = Some(undepend(tx, &world, &caller, &args.task, on)?);
+            task = Some(undepend(tx, &ctx, &caller, &args.task, on)?);
         }
         for on in &args.on {
-            task = Some(depend(tx, &world, &caller, &args.task, on)?);
+            task = Some(depend(tx, &ctx, &caller, &args.task, on)?);
         }
         let task = task.ok_or_else(|| tenure_core::Error::invalid("nothing to change"))?;
         let news = ears.edited(tx.now(), &task);

@@ -95,10 +95,10 @@ pub(crate) fn say(
     verb: &str,
 ) -> Outcome<Finished> {
     let caller = app.identity(who)?.for_task(&name.id, &name.key, verb)?;
-    let world = open.world();
+    let ctx = open.context();
     let ears = hooks::ears(app, open);
     let (finished, news) = open.write(|tx| {
-        let finished = kernel::finish(tx, &world, &caller, name, word, false)?;
+        let finished = kernel::finish(tx, &ctx, &caller, name, word, false)?;
         // Only who holds it finishes it, so it was in progress, whatever a clean-up made of it meanwhile.
         let was = if finished.changed { TaskStatus::InProgress } else { finished.task.status };
         let news = ears.changed(tx, was, &finished.task)?;

@@ -9,7 +9,7 @@ use tenure_core::config::HookEvent;
 use tenure_core::id::TaskId;
 use tenure_core::import::{self, Format};
 use tenure_core::reference;
-use tenure_core::rules::take_in;
+use tenure_core::rules;
 
 use crate::answer::Answer;
 use crate::app::{App, read_text};
@@ -67,16 +67,16 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     };
     let import = import::parse(args.format.map(Format::from), &name, &content)
         .map_err(|e| Report::usage(format!("{name}: {e}")))?;
-    let world = open.world();
+    let ctx = open.context();
     let ears = hooks::ears(app, &open);
     let (taken, news) = open.write(|tx| {
-        let taken = take_in(tx, &world, &caller, &import)?;
+        let taken = rules::import(tx, &ctx, &caller, &import)?;
         let mut news = Vec::new();
         if ears.listen_for(HookEvent::TaskCreated) {
-            let eyes = world.eyes(tx, None)?;
+            let viewer = ctx.viewer(tx, None)?;
             for key in &taken.tasks {
                 let id = TaskId::new(reference::task(tx, key)?.id);
-                news.extend(tx.task(&id, &eyes)?.iter().flat_map(|task| ears.created(tx.now(), task)));
+                news.extend(tx.task(&id, &viewer)?.iter().flat_map(|task| ears.created(tx.now(), task)));
             }
         }
         Ok((taken, news))

@@ -117,7 +117,7 @@ fn page(
     statuses: Option<Vec<TaskStatus>>,
 ) -> tenure_core::Result<(Vec<tenure_core::task::Task>, u64)> {
     open.read(|view| {
-        let eyes = open.eyes(view, identity)?;
+        let viewer = open.viewer(view, identity)?;
         let section = match &args.section {
             Some(name) => Some(reference::section(view, name)?.id),
             None => None,
@@ -132,7 +132,7 @@ fn page(
             limit: args.limit.0,
             offset: args.offset,
         };
-        view.list_tasks(&filter, &eyes)
+        view.list_tasks(&filter, &viewer)
     })
 }
 

@@ -48,9 +48,9 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     };
     if !args.claim {
         let task = open.read(|view| {
-            let eyes = open.eyes(view, &identity)?;
-            let id = view.next_ready(section.as_ref(), &eyes)?.ok_or_else(nothing_ready)?;
-            view.task(&id, &eyes)?.ok_or(Error::TaskNotFound { reference: id.to_string() })
+            let viewer = open.viewer(view, &identity)?;
+            let id = view.next_ready(section.as_ref(), &viewer)?.ok_or_else(nothing_ready)?;
+            view.task(&id, &viewer)?.ok_or(Error::TaskNotFound { reference: id.to_string() })
         })?;
         let mut text = Text::new();
         text.styled(Style::Bold, task.key.clone()).and(Style::Plain, format!("  {}", task.title));

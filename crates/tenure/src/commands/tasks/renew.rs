@@ -45,9 +45,9 @@ pub(crate) fn renew(
     ttl: Option<Duration>,
 ) -> Outcome<Lease> {
     let caller = app.identity(who)?.for_task(&name.id, &name.key, "renew")?;
-    let world = open.world();
+    let ctx = open.context();
     let beat = Beat { ttl, ..Beat::default() };
-    Ok(open.store.write(Durability::Process, |tx| kernel::renew(tx, &world, &caller, name, beat))?)
+    Ok(open.store.write(Durability::Process, |tx| kernel::renew(tx, &ctx, &caller, name, beat))?)
 }
 
 pub(crate) fn answer(app: &App<'_>, name: &TaskName, lease: &Lease) -> Answer {

@@ -87,7 +87,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let supervision = Supervision {
         store: open.store.as_ref(),
         open: &another,
-        world: open.world(),
+        ctx: open.context(),
         task: &kernel::name_of(&granted.task),
         lease: &granted.lease,
         me: &me,

@@ -7,7 +7,7 @@ use tenure_core::event::Event;
 use tenure_core::holder::Judge;
 use tenure_core::id::TaskId;
 use tenure_core::kernel;
-use tenure_core::lease::{Resource, Standing};
+use tenure_core::lease::{LeaseState, Resource};
 use tenure_core::store::{EventFilter, MessageFilter};
 use tenure_core::task::Task;
 use tenure_core::{Error, Timestamp, reference, wire};
@@ -48,11 +48,11 @@ pub(crate) fn show(
 ) -> Outcome<Answer> {
     let identity = app.identity(who)?;
     let (task, queue, events, messages, now) = open.read(|view| {
-        let eyes = open.eyes(view, &identity)?;
+        let viewer = open.viewer(view, &identity)?;
         let name = reference::task(view, reference)?;
         let id = TaskId::new(&name.id);
-        let task = view.task(&id, &eyes)?.ok_or(Error::TaskNotFound { reference: name.key })?;
-        let queue = kernel::waiting_before(view, &eyes, &Resource::task(&id), None)?;
+        let task = view.task(&id, &viewer)?.ok_or(Error::TaskNotFound { reference: name.key })?;
+        let queue = kernel::count_before(view, &viewer, &Resource::task(&id), None)?;
         let events = if history {
             let filter = EventFilter { task: Some(id.clone()), limit: 10_000, ..EventFilter::default() };
             view.events(&filter)?
@@ -97,7 +97,7 @@ fn describe(task: &Task, now: Timestamp, judge: &dyn Judge) -> Text {
     text.line(format!("Status: {}", task.status));
     match &task.lease {
         Some(lease) => {
-            let live = lease.standing(now, judge) == Standing::Live;
+            let live = lease.state(now, judge) == LeaseState::Live;
             let (who, until) =
                 if live { ("Claimed by", "Lease expires") } else { ("Last claimed by", "Lease") };
             text.line(format!("{who}: {}", lease_view::holder(lease)));

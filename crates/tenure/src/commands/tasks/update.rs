@@ -89,7 +89,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let open = app.open()?;
     let mut identity = app.identity(&args.who)?;
     let name = open.resolve(&args.task)?;
-    let world = open.world();
+    let ctx = open.context();
     if args.status == Some(TaskStatus::InProgress) {
         if args.force {
             return Err(Report::usage("--force does not go with --status in_progress"));
@@ -101,7 +101,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         let patience = app.default_patience(&open);
         let mut taken = waiting::acquire(app, &open, &caller, &want, terms, patience)?;
         if !edit.is_empty() {
-            taken.task = open.write(|tx| edit_task(tx, &world, &caller, &name.id, &edit))?;
+            taken.task = open.write(|tx| edit_task(tx, &ctx, &caller, &name.id, &edit))?;
         }
         let news = hooks::ears(app, &open).granted(app.env.clock.now(), &taken);
         hooks::tell(app, &open, &news);
@@ -129,13 +129,13 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let (task, changed, news) = open.write(|tx| {
         let mut task = None;
         if !edit.is_empty() {
-            task = Some(edit_task(tx, &world, &caller, &name.id, &edit)?);
+            task = Some(edit_task(tx, &ctx, &caller, &name.id, &edit)?);
         }
         let changed = match args.status {
             Some(to) => {
                 let changed = change_status(
                     tx,
-                    &world,
+                    &ctx,
                     &caller,
                     &name.id,
                     Change::To(to),

@@ -1,7 +1,7 @@
 //! How tasks are shown, as JSON and as rows.
 
 use serde_json::{Value, json};
-use tenure_core::lease::Standing;
+use tenure_core::lease::LeaseState;
 use tenure_core::task::{Task, TaskStatus};
 use tenure_core::wire;
 
@@ -33,7 +33,7 @@ pub(crate) fn table(app: &App<'_>, tasks: &[Task]) -> Table {
 
 fn holder_cell(app: &App<'_>, task: &Task) -> String {
     match &task.lease {
-        Some(lease) if lease.standing(app.env.clock.now(), app.env.judge.as_ref()) == Standing::Live => {
+        Some(lease) if lease.state(app.env.clock.now(), app.env.judge.as_ref()) == LeaseState::Live => {
             lease.holder.id.clone()
         }
         _ => "-".to_owned(),
@@ -50,7 +50,7 @@ fn status_cell(app: &App<'_>, task: &Task) -> (Style, String) {
     let lapsed = task
         .lease
         .as_ref()
-        .is_some_and(|l| l.standing(app.env.clock.now(), app.env.judge.as_ref()) != Standing::Live);
+        .is_some_and(|l| l.state(app.env.clock.now(), app.env.judge.as_ref()) != LeaseState::Live);
     let word = match task.status {
         TaskStatus::Pending if !task.blocked_by.is_empty() => "blocked".to_owned(),
         TaskStatus::InProgress if lapsed => "lapsed".to_owned(),

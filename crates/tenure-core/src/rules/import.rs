@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::add::{free_key, insert, last_place, next_key, unique};
 use super::sections::{AddSection, add_section};
+use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::holder::Caller;
 use crate::id::{SectionId, TaskId};
@@ -13,17 +14,16 @@ use crate::reference;
 use crate::section::SectionMode;
 use crate::store::{NewTask, Tx};
 use crate::task::{DEFAULT_PRIORITY, TaskStatus};
-use crate::world::World;
 
 #[derive(Debug, Clone)]
-pub struct TakenIn {
+pub struct Imported {
     /// Keys in the order of the file.
     pub tasks: Vec<String>,
     pub new_sections: Vec<String>,
 }
 
-pub fn take_in(tx: &mut dyn Tx, world: &World<'_>, caller: &Caller, import: &Import) -> Result<TakenIn> {
-    let mut taken = TakenIn { tasks: Vec::new(), new_sections: Vec::new() };
+pub fn import(tx: &mut dyn Tx, ctx: &Context<'_>, caller: &Caller, import: &Import) -> Result<Imported> {
+    let mut taken = Imported { tasks: Vec::new(), new_sections: Vec::new() };
     let mut sections: HashMap<&str, SectionId> = HashMap::new();
     for section in &import.sections {
         let found = match tx.section_by_name(&section.name)? {
@@ -32,7 +32,7 @@ pub fn take_in(tx: &mut dyn Tx, world: &World<'_>, caller: &Caller, import: &Imp
                 taken.new_sections.push(section.name.clone());
                 let mode = if section.parallel { SectionMode::Parallel } else { SectionMode::Serial };
                 let request = AddSection { name: section.name.clone(), mode, priority: section.priority };
-                add_section(tx, world, caller, &request)?
+                add_section(tx, ctx, caller, &request)?
             }
         };
         sections.insert(&section.name, found.id);
@@ -54,7 +54,7 @@ pub fn take_in(tx: &mut dyn Tx, world: &World<'_>, caller: &Caller, import: &Imp
         };
         places.insert(task.section.as_deref(), place);
         let new = NewTask {
-            id: world.ids.task(),
+            id: ctx.ids.task(),
             key: key.clone(),
             title: task.title.clone(),
             description: task.description.clone(),
@@ -87,8 +87,8 @@ pub fn take_in(tx: &mut dyn Tx, world: &World<'_>, caller: &Caller, import: &Imp
             tx.add_dependency(id, &on)?;
         }
     }
-    let eyes = world.eyes(tx, Some(&caller.holder))?;
-    kernel::work_appeared(tx, &eyes)?;
+    let viewer = ctx.viewer(tx, Some(&caller.holder))?;
+    kernel::work_appeared(tx, &viewer)?;
     Ok(taken)
 }
 

@@ -5,10 +5,10 @@ use std::time::Duration;
 use crate::error::Result;
 use crate::holder::{Holder, Judge};
 use crate::id::Ids;
-use crate::store::{Eyes, View};
+use crate::store::{View, Viewer};
 
 #[derive(Debug, Clone, Copy)]
-pub struct World<'a> {
+pub struct Context<'a> {
     pub judge: &'a dyn Judge,
     pub ids: &'a dyn Ids,
     pub policy: Policy,
@@ -24,8 +24,8 @@ pub struct Policy {
     pub review: bool,
 }
 
-impl World<'_> {
-    pub fn eyes(&self, view: &dyn View, me: Option<&Holder>) -> Result<Eyes> {
-        Eyes::open(view, self.judge, me, self.policy.ticket_life)
+impl Context<'_> {
+    pub fn viewer(&self, view: &dyn View, me: Option<&Holder>) -> Result<Viewer> {
+        Viewer::open(view, self.judge, me, self.policy.ticket_life)
     }
 }

@@ -6,29 +6,29 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::json;
 
+use crate::context::Context;
 use crate::error::{Result, TaskName};
 use crate::event::{EventKind, NewEvent};
 use crate::holder::Liveness;
 use crate::id::TaskId;
-use crate::lease::{Attempt, AttemptState, EndReason, Lease, Resource, Standing};
+use crate::lease::{Attempt, AttemptState, EndReason, Lease, LeaseState, Resource};
 use crate::runner::Runner;
 use crate::store::{EventFilter, LeaseFilter, TaskFilter, Tx, View};
 use crate::task::{Task, TaskStatus};
-use crate::world::World;
 
 /// Something that should not be.
 #[derive(Debug, Clone)]
-pub enum Flaw {
+pub enum Violation {
     /// L1: several open leases on one resource.
     Shared(Vec<Lease>),
     /// T1: the feed knows of another status than the row, or of none.
-    Untold { task: TaskName, told: Option<TaskStatus> },
+    MissingEvent { task: TaskName, told: Option<TaskStatus> },
     /// A task in progress that nobody holds.
     Unheld(TaskName),
     /// An open lease on a task or section that does not exist.
-    Adrift(Lease),
+    DanglingLease(Lease),
     /// An open lease whose time is up, or whose process is dead.
-    Lapsed(Lease, Standing),
+    Lapsed(Lease, LeaseState),
     /// It has not said goodbye, and its process is gone.
     DeadRunner(Runner),
     /// An attempt that nobody supervises, or that is under no lease.
@@ -37,38 +37,43 @@ pub enum Flaw {
     DeadTickets(usize),
 }
 
-pub fn examine(view: &dyn View, world: &World<'_>) -> Result<Vec<Flaw>> {
-    let mut flaws = Vec::new();
-    let tasks = all_tasks(view, world)?;
-    about_leases(view, world, &tasks, &mut flaws)?;
-    about_statuses(view, &tasks, &mut flaws)?;
+pub fn check_invariants(view: &dyn View, ctx: &Context<'_>) -> Result<Vec<Violation>> {
+    let mut violations = Vec::new();
+    let tasks = all_tasks(view, ctx)?;
+    about_leases(view, ctx, &tasks, &mut violations)?;
+    about_statuses(view, &tasks, &mut violations)?;
     for runner in view.runners(0)? {
-        if world.judge.liveness(&runner.process) == Liveness::Dead {
-            flaws.push(Flaw::DeadRunner(runner));
+        if ctx.judge.liveness(&runner.process) == Liveness::Dead {
+            violations.push(Violation::DeadRunner(runner));
         }
     }
     for attempt in view.open_attempts()? {
         let held = view.open_lease(&attempt.resource)?.is_some_and(|lease| lease.fence == attempt.fence);
-        let supervised = world.judge.liveness(&attempt.owner) != Liveness::Dead;
+        let supervised = ctx.judge.liveness(&attempt.owner) != Liveness::Dead;
         if !supervised || (!held && attempt.state == AttemptState::Running) {
-            flaws.push(Flaw::Abandoned(attempt));
+            violations.push(Violation::Abandoned(attempt));
         }
     }
-    let dead = |process| world.judge.liveness(process) == Liveness::Dead;
+    let dead = |process| ctx.judge.liveness(process) == Liveness::Dead;
     let tickets = view.all_tickets()?.iter().filter(|ticket| dead(&ticket.process)).count();
     if tickets > 0 {
-        flaws.push(Flaw::DeadTickets(tickets));
+        violations.push(Violation::DeadTickets(tickets));
     }
-    Ok(flaws)
+    Ok(violations)
 }
 
-fn all_tasks(view: &dyn View, world: &World<'_>) -> Result<Vec<Task>> {
-    let eyes = world.eyes(view, None)?;
+fn all_tasks(view: &dyn View, ctx: &Context<'_>) -> Result<Vec<Task>> {
+    let viewer = ctx.viewer(view, None)?;
     let filter = TaskFilter { limit: u64::from(u32::MAX), ..TaskFilter::default() };
-    Ok(view.list_tasks(&filter, &eyes)?.0)
+    Ok(view.list_tasks(&filter, &viewer)?.0)
 }
 
-fn about_leases(view: &dyn View, world: &World<'_>, tasks: &[Task], flaws: &mut Vec<Flaw>) -> Result<()> {
+fn about_leases(
+    view: &dyn View,
+    ctx: &Context<'_>,
+    tasks: &[Task],
+    violations: &mut Vec<Violation>,
+) -> Result<()> {
     let known: HashSet<&TaskId> = tasks.iter().map(|task| &task.id).collect();
     let mut by_resource: HashMap<Resource, Vec<Lease>> = HashMap::new();
     for lease in view.leases(&LeaseFilter::default())? {
@@ -77,23 +82,23 @@ fn about_leases(view: &dyn View, world: &World<'_>, tasks: &[Task], flaws: &mut 
             (None, Some(section)) => view.section(&section)?.is_some(),
             (None, None) => true,
         };
-        match lease.standing(view.now(), world.judge) {
-            _ if !there => flaws.push(Flaw::Adrift(lease.clone())),
-            Standing::Live => {}
-            standing => flaws.push(Flaw::Lapsed(lease.clone(), standing)),
+        match lease.state(view.now(), ctx.judge) {
+            _ if !there => violations.push(Violation::DanglingLease(lease.clone())),
+            LeaseState::Live => {}
+            state => violations.push(Violation::Lapsed(lease.clone(), state)),
         }
         by_resource.entry(lease.resource.clone()).or_default().push(lease);
     }
-    flaws.extend(by_resource.into_values().filter(|leases| leases.len() > 1).map(Flaw::Shared));
+    violations.extend(by_resource.into_values().filter(|leases| leases.len() > 1).map(Violation::Shared));
     let unheld = tasks.iter().filter(|task| task.status == TaskStatus::InProgress && task.lease.is_none());
-    flaws.extend(unheld.map(|task| Flaw::Unheld(super::name_of(task))));
+    violations.extend(unheld.map(|task| Violation::Unheld(super::name_of(task))));
     Ok(())
 }
 
 /// Events are read in pieces: of a long history only the last word on each task is kept.
 const PIECE: u64 = 10_000;
 
-fn about_statuses(view: &dyn View, tasks: &[Task], flaws: &mut Vec<Flaw>) -> Result<()> {
+fn about_statuses(view: &dyn View, tasks: &[Task], violations: &mut Vec<Violation>) -> Result<()> {
     let mut told: HashMap<TaskId, TaskStatus> = HashMap::new();
     let mut since = 0;
     loop {
@@ -108,24 +113,24 @@ fn about_statuses(view: &dyn View, tasks: &[Task], flaws: &mut Vec<Flaw>) -> Res
     for task in tasks {
         let told = told.get(&task.id).copied();
         if told != Some(task.status) {
-            flaws.push(Flaw::Untold { task: super::name_of(task), told });
+            violations.push(Violation::MissingEvent { task: super::name_of(task), told });
         }
     }
     Ok(())
 }
 
 /// Puts right what no reconcile looks for: leases of nothing are closed, and what the feed does not know is told to it.
-pub fn mend(tx: &mut dyn Tx, world: &World<'_>, actor: &str) -> Result<()> {
-    for flaw in examine(tx, world)? {
-        match flaw {
-            Flaw::Adrift(lease) => {
+pub fn repair(tx: &mut dyn Tx, ctx: &Context<'_>, actor: &str) -> Result<()> {
+    for violation in check_invariants(tx, ctx)? {
+        match violation {
+            Violation::DanglingLease(lease) => {
                 tx.lock(&lease.resource)?;
                 tx.end_lease(lease.fence, EndReason::Forced)?;
                 let detail =
                     json!({"lease": lease.id, "resource": lease.resource.to_string(), "reason": "forced"});
                 tx.append(NewEvent::new(EventKind::LeaseEnded, actor).fence(lease.fence).detail(detail))?;
             }
-            Flaw::Untold { task, told } => {
+            Violation::MissingEvent { task, told } => {
                 let id = TaskId::new(&task.id);
                 let mut event = NewEvent::new(EventKind::TaskStatus, actor)
                     .task(&id)

@@ -2,32 +2,32 @@
 
 use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::holder::Caller;
-use tenure_core::kernel::{self, Flaw, Terms};
+use tenure_core::kernel::{self, Terms, Violation};
 use tenure_core::lease::{Resource, ResourceKind};
 use tenure_core::runner::{Runner, RunnerStatus};
 use tenure_core::section::SectionMode;
 use tenure_core::task::TaskStatus;
-use tenure_core::{Clock, World};
+use tenure_core::{Clock, Context};
 
 use crate::fixture::{Fixture, TTL};
 
-fn found(f: &Fixture) -> Vec<Flaw> {
-    let world: World<'_> = f.world();
-    f.read(|view| kernel::examine(view, &world))
+fn found(f: &Fixture) -> Vec<Violation> {
+    let ctx: Context<'_> = f.context();
+    f.read(|view| kernel::check_invariants(view, &ctx))
 }
 
 fn names(f: &Fixture) -> Vec<&'static str> {
     let mut names: Vec<_> = found(f)
         .iter()
-        .map(|flaw| match flaw {
-            Flaw::Shared(_) => "shared",
-            Flaw::Untold { .. } => "untold",
-            Flaw::Unheld(_) => "unheld",
-            Flaw::Adrift(_) => "adrift",
-            Flaw::Lapsed(..) => "lapsed",
-            Flaw::DeadRunner(_) => "dead runner",
-            Flaw::Abandoned(_) => "abandoned",
-            Flaw::DeadTickets(_) => "dead tickets",
+        .map(|violation| match violation {
+            Violation::Shared(_) => "shared",
+            Violation::MissingEvent { .. } => "untold",
+            Violation::Unheld(_) => "unheld",
+            Violation::DanglingLease(_) => "adrift",
+            Violation::Lapsed(..) => "lapsed",
+            Violation::DeadRunner(_) => "dead runner",
+            Violation::Abandoned(_) => "abandoned",
+            Violation::DeadTickets(_) => "dead tickets",
         })
         .collect();
     names.sort_unstable();
@@ -92,7 +92,7 @@ pub(super) fn what_a_crash_leaves_is_found_and_gone_after_one_reconcile(fresh: &
         names(&f),
         ["abandoned", "dead runner", "dead tickets", "lapsed", "lapsed", "lapsed", "lapsed"]
     );
-    f.write(|tx| kernel::reconcile(tx, &f.world(), "doctor")).unwrap();
+    f.write(|tx| kernel::reconcile(tx, &f.context(), "doctor")).unwrap();
     // The processes of the attempt are the caller's to end, and until then it is to be found.
     assert_eq!(names(&f), ["abandoned"]);
     let outcome = kernel::Outcome { reason: "gone".to_owned(), ..kernel::Outcome::default() };
@@ -120,8 +120,8 @@ pub(super) fn what_no_rule_could_have_written_is_found_and_mended(fresh: &dyn Fn
     let ghost = Resource::new(ResourceKind::Task, "no-such-task");
     f.take(&f.bare("ann"), &ghost, &Terms::new(TTL)).unwrap();
     assert_eq!(names(&f), ["adrift", "unheld", "untold"]);
-    f.write(|tx| kernel::reconcile(tx, &f.world(), "doctor")).unwrap();
-    f.write(|tx| kernel::mend(tx, &f.world(), "doctor")).unwrap();
+    f.write(|tx| kernel::reconcile(tx, &f.context(), "doctor")).unwrap();
+    f.write(|tx| kernel::repair(tx, &f.context(), "doctor")).unwrap();
     assert!(names(&f).is_empty(), "{:?}", found(&f));
     assert_eq!(f.status("A"), TaskStatus::Pending);
 }

@@ -3,7 +3,7 @@
 use tenure_core::ErrorCode;
 use tenure_core::event::EventKind;
 use tenure_core::kernel::Terms;
-use tenure_core::lease::{EndReason, Resource, Standing};
+use tenure_core::lease::{EndReason, LeaseState, Resource};
 use tenure_core::task::TaskStatus;
 
 use crate::fixture::{Fixture, TESTER, TTL, refused};
@@ -64,7 +64,7 @@ pub(super) fn cleanup_closes_what_has_lapsed_and_nothing_else(fresh: &dyn Fn() -
     f.clock.advance(TTL / 2);
     let buried = f.cleanup();
     let seen: Vec<_> = buried.iter().map(|(lease, how)| (lease.holder.id.as_str(), *how)).collect();
-    assert_eq!(seen, [("ann", Standing::Expired), ("bob", Standing::Dead)]);
+    assert_eq!(seen, [("ann", LeaseState::Expired), ("bob", LeaseState::HolderDead)]);
     assert_eq!((f.status("A"), f.status("B")), (TaskStatus::Pending, TaskStatus::Pending));
     assert_eq!((f.status("C"), f.lease("C").is_some()), (TaskStatus::InProgress, true));
     assert!(f.cleanup().is_empty());

@@ -35,7 +35,7 @@ pub fn statuses_told(events: &[Event]) -> BTreeMap<TaskId, TaskStatus> {
 /// The feed tells the statuses that the tasks have; every task in progress has its lease; and every lease was told.
 pub fn check_the_feed(f: &Fixture) {
     let filter = TaskFilter { limit: u64::from(u32::MAX), ..TaskFilter::default() };
-    let (tasks, _) = f.read(|view| view.list_tasks(&filter, &f.eyes(view, None)));
+    let (tasks, _) = f.read(|view| view.list_tasks(&filter, &f.viewer(view, None)));
     let events = f.events();
     let stored: BTreeMap<_, _> = tasks.iter().map(|task| (task.id.clone(), task.status)).collect();
     assert_eq!(statuses_told(&events), stored);

@@ -4,23 +4,23 @@ use serde_json::json;
 
 use super::acquire::name_of;
 use super::end::{close, drop_section, lock_task, read, reason_of};
-use super::standing::same_holder;
+use super::lease_state::same_holder;
 use super::wake;
+use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::event::{EventKind, NewEvent};
 use crate::holder::Caller;
 use crate::id::TaskId;
-use crate::lease::{EndReason, Lease, Resource, Standing};
+use crate::lease::{EndReason, Lease, LeaseState, Resource};
 use crate::store::Tx;
 use crate::task::{Task, TaskStatus};
-use crate::world::World;
 
 /// A change of status by somebody who need not hold the task: approve, reject, skip, retry, `update --status`.
 ///
 /// Another's live lease refuses it, unless `force`: then that lease ends, and is returned.
-pub fn settle(
+pub fn override_status(
     tx: &mut dyn Tx,
-    world: &World<'_>,
+    ctx: &Context<'_>,
     caller: &Caller,
     id: &TaskId,
     to: TaskStatus,
@@ -28,8 +28,8 @@ pub fn settle(
     force_it: bool,
 ) -> Result<Option<Lease>> {
     lock_task(tx, id)?;
-    let eyes = world.eyes(tx, Some(&caller.holder))?;
-    let task = read(tx, id, &eyes)?;
+    let viewer = ctx.viewer(tx, Some(&caller.holder))?;
+    let task = read(tx, id, &viewer)?;
     if to == TaskStatus::InProgress {
         // Only a grant leads there: in progress under no lease, a task is offered to nobody and ended by nothing.
         let hint = Some(format!("tenure tasks claim {}", task.key));
@@ -42,25 +42,25 @@ pub fn settle(
     let mut evicted = None;
     if let Some(lease) = &task.lease {
         let actor = &caller.holder.id;
-        match lease.standing(tx.now(), world.judge) {
-            Standing::Live if same_holder(lease, caller, false) => {
+        match lease.state(tx.now(), ctx.judge) {
+            LeaseState::Live if same_holder(lease, caller, false) => {
                 let reason = match to {
                     TaskStatus::Completed | TaskStatus::Review | TaskStatus::Failed => EndReason::Completed,
                     _ => EndReason::Released,
                 };
                 close(tx, lease, reason, message, actor, false)?;
-                drop_section(tx, world, &eyes, &task, lease, reason)?;
+                drop_section(tx, ctx, &viewer, &task, lease, reason)?;
             }
-            Standing::Live if force_it => {
+            LeaseState::Live if force_it => {
                 close(tx, lease, EndReason::Forced, message, actor, false)?;
-                drop_section(tx, world, &eyes, &task, lease, EndReason::Forced)?;
+                drop_section(tx, ctx, &viewer, &task, lease, EndReason::Forced)?;
                 wake::holder(tx, lease);
                 evicted = Some(lease.clone());
             }
-            Standing::Live => return Err(held_error(tx, world, &task, lease)?),
-            standing => {
-                close(tx, lease, reason_of(standing), message, actor, false)?;
-                drop_section(tx, world, &eyes, &task, lease, reason_of(standing))?;
+            LeaseState::Live => return Err(held_error(tx, ctx, &task, lease)?),
+            state => {
+                close(tx, lease, reason_of(state), message, actor, false)?;
+                drop_section(tx, ctx, &viewer, &task, lease, reason_of(state))?;
             }
         }
     }
@@ -72,16 +72,16 @@ pub fn settle(
     if to != task.status {
         tx.set_status(id, to, event)?;
     }
-    wake::first_in_line(tx, &eyes, &Resource::task(id))?;
-    wake::work_appeared(tx, &eyes)?;
+    wake::wake_first(tx, &viewer, &Resource::task(id))?;
+    wake::work_appeared(tx, &viewer)?;
     Ok(evicted)
 }
 
 /// The refusal of a change to a task that somebody holds.
-pub(crate) fn held_error(tx: &dyn Tx, world: &World<'_>, task: &Task, lease: &Lease) -> Result<Error> {
-    let eyes = world.eyes(tx, None)?;
+pub(crate) fn held_error(tx: &dyn Tx, ctx: &Context<'_>, task: &Task, lease: &Lease) -> Result<Error> {
+    let viewer = ctx.viewer(tx, None)?;
     let resource = lease.resource.clone();
-    let queue = super::line::waiting_before(tx, &eyes, &resource, None)?;
+    let queue = super::queue::count_before(tx, &viewer, &resource, None)?;
     let locked =
         super::refusal::locked(tx, resource, &task.title, Some(name_of(task)), Some(lease.clone()), queue)?;
     Ok(Error::Locked(Box::new(locked)))

@@ -5,40 +5,45 @@ use std::time::Duration;
 use crate::error::Result;
 use crate::holder::{Caller, Incarnation};
 use crate::lease::{Resource, Ticket};
-use crate::store::{Eyes, NewTicket, Tx, View};
+use crate::store::{NewTicket, Tx, View, Viewer};
 
 /// The live tickets of others that stand before `mine`, or before everybody who has none.
 ///
 /// A ticket that is gone, or was silent for too long, has lost its place: who shows it is a newcomer.
-pub(super) fn ahead(
+pub(super) fn live_before(
     view: &dyn View,
-    eyes: &Eyes,
+    viewer: &Viewer,
     resource: &Resource,
     mine: Option<i64>,
 ) -> Result<Vec<Ticket>> {
     let mut line = view.tickets(resource)?;
-    line.retain(|ticket| is_live(view, eyes, ticket));
+    line.retain(|ticket| is_live(view, viewer, ticket));
     if let Some(place) = line.iter().position(|ticket| Some(ticket.number) == mine) {
         line.truncate(place);
     }
     Ok(line)
 }
 
-pub(super) fn is_live(view: &dyn View, eyes: &Eyes, ticket: &Ticket) -> bool {
-    ticket.refreshed_at > view.now().before(eyes.ticket_life) && !eyes.is_dead(&ticket.process)
+pub(super) fn is_live(view: &dyn View, viewer: &Viewer, ticket: &Ticket) -> bool {
+    ticket.refreshed_at > view.now().before(viewer.ticket_life) && !viewer.is_dead(&ticket.process)
 }
 
 /// How many live waiters stand before a newcomer, or before the ticket `mine`.
-pub fn waiting_before(view: &dyn View, eyes: &Eyes, resource: &Resource, mine: Option<i64>) -> Result<usize> {
-    Ok(ahead(view, eyes, resource, mine)?.len())
+pub fn count_before(
+    view: &dyn View,
+    viewer: &Viewer,
+    resource: &Resource,
+    mine: Option<i64>,
+) -> Result<usize> {
+    Ok(live_before(view, viewer, resource, mine)?.len())
 }
 
 /// Takes a place in the line, or keeps the one that `ticket` is if it is for this resource.
 ///
 /// A waiter holds one ticket at a time: a place in another line is given up, and whoever now stands first there is told.
-pub fn join_line(
+pub fn enqueue(
     tx: &mut dyn Tx,
-    eyes: &Eyes,
+    viewer: &Viewer,
     resource: &Resource,
     caller: &Caller,
     process: &Incarnation,
@@ -46,10 +51,10 @@ pub fn join_line(
     ticket: Option<(i64, &Resource)>,
 ) -> Result<i64> {
     if let Some((number, of)) = ticket {
-        if of == resource && keep_place(tx, eyes.ticket_life, number)? {
+        if of == resource && refresh_ticket(tx, viewer.ticket_life, number)? {
             return Ok(number);
         }
-        leave_line(tx, eyes, number, of)?;
+        dequeue(tx, viewer, number, of)?;
     }
     tx.insert_ticket(&NewTicket {
         resource: resource.clone(),
@@ -60,13 +65,13 @@ pub fn join_line(
 }
 
 /// Is seen in line again. False if the place was lost meanwhile, by being silent for too long.
-pub fn keep_place(tx: &mut dyn Tx, life: Duration, number: i64) -> Result<bool> {
+pub fn refresh_ticket(tx: &mut dyn Tx, life: Duration, number: i64) -> Result<bool> {
     let silent_since = tx.now().before(life);
     tx.refresh_ticket(number, silent_since)
 }
 
 /// Gives a place up and tells whoever now stands first, who may have been waiting for just that.
-pub fn leave_line(tx: &mut dyn Tx, eyes: &Eyes, number: i64, resource: &Resource) -> Result<()> {
+pub fn dequeue(tx: &mut dyn Tx, viewer: &Viewer, number: i64, resource: &Resource) -> Result<()> {
     tx.delete_ticket(number)?;
-    super::wake::first_in_line(tx, eyes, resource)
+    super::wake::wake_first(tx, viewer, resource)
 }

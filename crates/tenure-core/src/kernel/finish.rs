@@ -1,8 +1,8 @@
 //! A holder's word on its task: what it says, where that leads, and whether it was said before.
 
+use crate::context::Context;
 use crate::lease::{EndReason, Lease};
 use crate::task::{Task, TaskStatus};
-use crate::world::World;
 
 /// What the holder says about its task.
 #[derive(Debug, Clone, Copy)]
@@ -36,16 +36,16 @@ impl Finish<'_> {
         }
     }
 
-    pub(super) fn target(self, world: &World<'_>, lease: &Lease, task: &Task) -> TaskStatus {
+    pub(super) fn target(self, ctx: &Context<'_>, lease: &Lease, task: &Task) -> TaskStatus {
         match self {
             // Whoever was given a task to review and says "done" has approved it.
-            Self::Done if world.policy.review && lease.claimed_from != Some(TaskStatus::Review) => {
+            Self::Done if ctx.policy.review && lease.claimed_from != Some(TaskStatus::Review) => {
                 TaskStatus::Review
             }
             Self::Done => TaskStatus::Completed,
             Self::Review => TaskStatus::Review,
             Self::Reject(_)
-                if self.rejects(lease) && task.rejections.saturating_add(1) < world.policy.max_rejections =>
+                if self.rejects(lease) && task.rejections.saturating_add(1) < ctx.policy.max_rejections =>
             {
                 TaskStatus::Pending
             }

@@ -1,11 +1,11 @@
 //! Whose lease is it, and does its holder's word still count?
 
 use crate::clock::Timestamp;
+use crate::context::Context;
 use crate::error::{Error, Lost, Result, TaskName};
 use crate::holder::{Caller, Judge, Liveness};
-use crate::lease::{Lease, Resource, Standing};
+use crate::lease::{Lease, LeaseState, Resource};
 use crate::store::View;
-use crate::world::World;
 
 /// Does `caller` mean, by credential or by name, the life that holds `lease`? (L6)
 ///
@@ -29,25 +29,25 @@ pub fn same_holder(lease: &Lease, caller: &Caller, running: bool) -> bool {
 ///
 /// A clean-up between the expiry and the death of a holder must not make a difference (L8), so the death counts also
 /// when the lease was closed as expired before it.
-pub(super) fn stands(lease: &Lease, now: Timestamp, judge: &dyn Judge) -> Standing {
-    match lease.standing(now, judge) {
-        Standing::Expired if lease.liveness(judge) == Some(Liveness::Dead) => Standing::Dead,
-        standing => standing,
+pub(super) fn state_for_holder(lease: &Lease, now: Timestamp, judge: &dyn Judge) -> LeaseState {
+    match lease.state(now, judge) {
+        LeaseState::Expired if lease.liveness(judge) == Some(Liveness::Dead) => LeaseState::HolderDead,
+        state => state,
     }
 }
 
 /// How a section's lease stands. It ends with the last of its holder's tasks, so when those have lapsed it blocks nobody
 /// either, however long it was granted for (L3). A holder that is between two tasks still has it.
-pub(super) fn section_stands(view: &dyn View, world: &World<'_>, section: &Lease) -> Result<Standing> {
-    let standing = section.standing(view.now(), world.judge);
-    let (Standing::Live, Some(id)) = (standing, section.resource.section_id()) else { return Ok(standing) };
+pub(super) fn section_state(view: &dyn View, ctx: &Context<'_>, section: &Lease) -> Result<LeaseState> {
+    let state = section.state(view.now(), ctx.judge);
+    let (LeaseState::Live, Some(id)) = (state, section.resource.section_id()) else { return Ok(state) };
     let mut tasks = view.task_leases_in_section(&id, &section.holder)?;
     tasks.retain(|task| of_one_life(section, task));
-    let mut standings = tasks.iter().map(|task| task.standing(view.now(), world.judge));
-    let Some(first) = standings.next() else { return Ok(standing) };
+    let mut standings = tasks.iter().map(|task| task.state(view.now(), ctx.judge));
+    let Some(first) = standings.next() else { return Ok(state) };
     Ok(standings.fold(first, |so_far, next| match (so_far, next) {
-        (Standing::Live, _) | (_, Standing::Live) => Standing::Live,
-        (Standing::Expired, _) => so_far,
+        (LeaseState::Live, _) | (_, LeaseState::Live) => LeaseState::Live,
+        (LeaseState::Expired, _) => so_far,
         _ => next,
     }))
 }
@@ -64,13 +64,13 @@ pub(super) fn of_one_life(section: &Lease, task: &Lease) -> bool {
 #[derive(Debug, Clone)]
 pub struct Claim {
     pub lease: Lease,
-    pub standing: Standing,
+    pub state: LeaseState,
 }
 
 /// Finds the lease that the caller means: the one of its fence, or the resource's latest if it is the same holder (L6).
 ///
 /// Refused if that lease is not the latest grant of its resource: somebody has been given it since.
-pub fn claim_of(view: &dyn View, world: &World<'_>, caller: &Caller, task: &TaskName) -> Result<Claim> {
+pub fn claim_of(view: &dyn View, ctx: &Context<'_>, caller: &Caller, task: &TaskName) -> Result<Claim> {
     let resource = Resource::new(crate::lease::ResourceKind::Task, &task.id);
     let latest = view.latest_lease(&resource)?;
     let current = latest.clone().filter(Lease::is_open);
@@ -82,13 +82,13 @@ pub fn claim_of(view: &dyn View, world: &World<'_>, caller: &Caller, task: &Task
         return Err(Error::NotHolder(Box::new(Lost {
             task: task.clone(),
             meant: None,
-            standing: None,
+            state: None,
             current,
             shown: caller.fence,
         })));
     };
-    let standing = stands(&lease, view.now(), world.judge);
-    let claim = Claim { lease, standing };
+    let state = state_for_holder(&lease, view.now(), ctx.judge);
+    let claim = Claim { lease, state };
     if latest.is_some_and(|l| l.fence != claim.lease.fence) {
         return Err(claim.lost(task.clone(), current, caller));
     }
@@ -101,7 +101,7 @@ impl Claim {
         Error::LeaseLost(Box::new(Lost {
             task,
             meant: Some(self.lease.clone()),
-            standing: Some(self.standing),
+            state: Some(self.state),
             current,
             shown: caller.fence,
         }))
