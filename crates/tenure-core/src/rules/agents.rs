@@ -31,12 +31,12 @@ pub fn join_agent(
 /// A new agent for a program that has connected: its id begins with the program's name, so that a refusal tells a
 /// person which window to look at.
 pub fn join_client(tx: &mut dyn Tx, ctx: &Context<'_>, client: &str) -> Result<Agent> {
-    let finish: String = client.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
-    let finish: String = finish.trim_matches('-').chars().take(LONGEST_CLIENT).collect();
-    let finish = if finish.is_empty() { "client" } else { finish.trim_end_matches('-') };
+    let prefix: String = client.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    let prefix: String = prefix.trim_matches('-').chars().take(LONGEST_CLIENT).collect();
+    let prefix = if prefix.is_empty() { "client" } else { prefix.trim_end_matches('-') };
     let name: String = client.chars().filter(|c| !c.is_control()).take(LONGEST_CLIENT).collect();
     let name = Some(name.trim()).filter(|name| !name.is_empty());
-    join_as(tx, || format!("{finish}-{}", ctx.ids.hex8()), name, &[])
+    join_as(tx, || format!("{prefix}-{}", ctx.ids.hex8()), name, &[])
 }
 
 fn join_as(
