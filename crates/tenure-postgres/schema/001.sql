@@ -7,7 +7,7 @@ CREATE DOMAIN tenure.task_status AS text COLLATE "C"
     CHECK (VALUE IN ('pending', 'in_progress', 'review', 'completed', 'failed', 'skipped'));
 CREATE DOMAIN tenure.resource_kind AS text COLLATE "C"
     CHECK (VALUE IN ('task', 'section', 'runner', 'session', 'job', 'item'));
-CREATE DOMAIN tenure.line_kind AS text COLLATE "C"
+CREATE DOMAIN tenure.queue_kind AS text COLLATE "C"
     CHECK (VALUE IN ('task', 'section', 'runner', 'session', 'job', 'item', 'ready'));
 CREATE DOMAIN tenure.holder_kind AS text COLLATE "C" CHECK (VALUE IN ('runner', 'agent', 'person'));
 CREATE DOMAIN tenure.end_reason AS text COLLATE "C"
@@ -28,12 +28,10 @@ CREATE TABLE tenure.projects (
     id          uuid PRIMARY KEY,
     name        text NOT NULL COLLATE "C",
     next_task   bigint NOT NULL DEFAULT 1,
-    -- The number of the last event. It is moved under the project's turn, so that numbers are seen in their order.
-    last_event  bigint NOT NULL DEFAULT 0,
     created_at  bigint NOT NULL
 ) WITH (fillfactor = 50);
 
--- The last change that each client has committed. Who lost the answer to a commit looks here before trying again.
+-- The last change that each client has committed. A client that lost the answer to a commit reads this before it retries.
 CREATE TABLE tenure.requests (
     project uuid NOT NULL,
     client  uuid NOT NULL,
@@ -84,7 +82,8 @@ CREATE TABLE tenure.tasks (
     labels      text NOT NULL COLLATE "C" DEFAULT '[]',
     attempts    tenure.count NOT NULL DEFAULT 0,
     rejections  tenure.count NOT NULL DEFAULT 0,
-    -- Dependencies that are neither completed nor skipped; kept by the triggers below.
+    -- Dependencies that are neither completed nor skipped: counted by the store when a status changes, and by the trigger
+    -- below when a dependency is added or removed.
     open_deps   tenure.count NOT NULL DEFAULT 0,
     created_at  bigint NOT NULL,
     updated_at  bigint NOT NULL,
@@ -95,11 +94,10 @@ CREATE TABLE tenure.tasks (
 
 CREATE INDEX tasks_order ON tenure.tasks (project, section_id, priority, position, id);
 CREATE INDEX tasks_position ON tenure.tasks (project, section_id, position);
-CREATE INDEX tasks_status ON tenure.tasks (project, status);
+-- Counts the tasks of a status, and answers whether a section has anything left to do.
+CREATE INDEX tasks_status ON tenure.tasks (project, status, section_id);
 -- By hash: a title may be longer than an ordinary index takes.
 CREATE INDEX tasks_title ON tenure.tasks USING hash (title);
--- Is there anything left to do in a section? A counter would be one row that every task of a long import changes.
-CREATE INDEX tasks_open ON tenure.tasks (project, section_id) WHERE status NOT IN ('completed', 'skipped');
 -- What `next` walks: its first entry per section is the answer, however many tasks there are.
 CREATE INDEX tasks_ready ON tenure.tasks (project, section_id, priority, position, id)
     WHERE status = 'pending' AND open_deps = 0;
@@ -115,20 +113,6 @@ CREATE TABLE tenure.task_deps (
 );
 
 CREATE INDEX task_deps_back ON tenure.task_deps (project, depends_on);
-
-CREATE FUNCTION tenure.count_task() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    UPDATE tenure.tasks
-    SET open_deps = open_deps + CASE WHEN NEW.status IN ('completed', 'skipped') THEN -1 ELSE 1 END
-    WHERE project = NEW.project
-      AND id IN (SELECT task_id FROM tenure.task_deps WHERE project = NEW.project AND depends_on = NEW.id);
-    RETURN NULL;
-END $$;
-
--- Only where something is to be counted: a claim changes nothing for others.
-CREATE TRIGGER task_counted AFTER UPDATE OF status ON tenure.tasks FOR EACH ROW
-    WHEN ((OLD.status IN ('completed', 'skipped')) <> (NEW.status IN ('completed', 'skipped')))
-    EXECUTE FUNCTION tenure.count_task();
 
 CREATE FUNCTION tenure.count_dependency() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
@@ -147,6 +131,8 @@ CREATE TRIGGER dependency_counted AFTER INSERT OR DELETE ON tenure.task_deps
 -- One sequence for all projects: a number is never given twice, and every grant's is greater than all before it.
 CREATE SEQUENCE tenure.fences AS bigint CACHE 1;
 CREATE SEQUENCE tenure.numbers AS bigint CACHE 1;
+-- Events have a sequence too, so that no transaction waits for another one's number.
+CREATE SEQUENCE tenure.event_numbers AS bigint CACHE 1;
 
 CREATE TABLE tenure.leases (
     project       uuid NOT NULL,
@@ -165,25 +151,26 @@ CREATE TABLE tenure.leases (
     claimed_from  tenure.task_status,
     ended_at      bigint,
     end_reason    tenure.end_reason,
-    PRIMARY KEY (project, fence),
-    UNIQUE (project, lease_id),
+    -- An index that began with the project could serve any question about a project's leases, and the planner would choose
+    -- it while the table is small and keep that plan when it has grown.
+    PRIMARY KEY (fence, project),
+    UNIQUE (lease_id, project),
     CHECK ((ended_at IS NULL) = (end_reason IS NULL))
 );
 
 -- L1: one holder, by construction.
 CREATE UNIQUE INDEX leases_open ON tenure.leases (project, resource_kind, resource_id) WHERE ended_at IS NULL;
--- Each of these serves one question, and names itself in it: an index is used only by a query that repeats its condition. Of
--- several that begin with the project the planner would take any, as long as the table is small.
-CREATE INDEX leases_history ON tenure.leases (project, resource_kind, resource_id, fence) WHERE fence > 0;
+CREATE INDEX leases_history ON tenure.leases (resource_id, resource_kind, project, fence);
+-- The conditions of the next two keep other queries from using them: a query has to repeat an index's condition.
 CREATE INDEX leases_expiry ON tenure.leases (project, resource_kind, expires_at)
     WHERE ended_at IS NULL AND expires_at > 0;
-CREATE INDEX leases_holder ON tenure.leases (project, holder_id) WHERE ended_at IS NULL AND holder_id <> '';
+CREATE INDEX leases_holder ON tenure.leases (holder_id, project, ended_at);
 CREATE INDEX leases_process ON tenure.leases (project, process) WHERE ended_at IS NULL AND process IS NOT NULL;
 
 CREATE TABLE tenure.tickets (
     project       uuid NOT NULL,
     number        bigint NOT NULL DEFAULT nextval('tenure.numbers'),
-    resource_kind tenure.line_kind NOT NULL,
+    resource_kind tenure.queue_kind NOT NULL,
     resource_id   text NOT NULL COLLATE "C",
     holder_kind   tenure.holder_kind NOT NULL,
     holder_id     text NOT NULL COLLATE "C",
@@ -194,7 +181,7 @@ CREATE TABLE tenure.tickets (
     PRIMARY KEY (project, number)
 ) WITH (fillfactor = 50);
 
-CREATE INDEX tickets_line ON tenure.tickets (project, resource_kind, resource_id, number);
+CREATE INDEX tickets_queue ON tenure.tickets (project, resource_kind, resource_id, number);
 
 CREATE TABLE tenure.attempts (
     project       uuid NOT NULL REFERENCES tenure.projects (id),
@@ -309,7 +296,7 @@ CREATE TABLE tenure.jobs (
     state      text NOT NULL COLLATE "C"
                CHECK (state IN ('loading', 'open', 'completed', 'failed', 'cancelled')),
     definition text NOT NULL COLLATE "C",
-    -- Kept by the triggers below, so that no step counts the items.
+    -- Items by state, counted by the triggers below, so that no step has to count the items.
     total      bigint NOT NULL DEFAULT 0 CHECK (total >= 0),
     pending    bigint NOT NULL DEFAULT 0 CHECK (pending >= 0),
     running    bigint NOT NULL DEFAULT 0 CHECK (running >= 0),

@@ -1,4 +1,8 @@
-//! The schema ladder: one rung per released schema, climbed under an advisory lock, so that many may open at once.
+//! Schema migrations, one SQL file per released schema, applied under an advisory lock, so that many clients may open the
+//! database at once.
+//!
+//! Until the first release the first file is edited in place. `tenure-testkit/tests/released_schemas.rs` opens a stored
+//! database of every schema.
 
 use tenure_core::Error;
 use tokio_postgres::error::SqlState;
@@ -8,14 +12,14 @@ use uuid::Uuid;
 use crate::error::Failure;
 use crate::link::{Link, Sql};
 
-const RUNGS: [&str; 2] = [include_str!("../schema/001.sql"), include_str!("../schema/002.sql")];
+const MIGRATIONS: [&str; 1] = [include_str!("../schema/001.sql")];
 
-const LATEST: i64 = 2;
+const LATEST: i64 = 1;
 
-/// Held while climbing, whoever climbs and for whatever project: `tenu`, `ladd`.
+/// The lock that every migrating client takes, whatever its project: `tenu`, `ladd`.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(1952804469, 1818322020)";
 
-/// The schema that the database has, zero if it has none, and whether it has the project.
+/// The schema version of the database, zero if it has none, and whether the project exists in it.
 pub(crate) fn version(link: &mut Link, project: Uuid) -> Sql<(i64, bool)> {
     let sql = "SELECT max(version), EXISTS (SELECT 1 FROM tenure.projects WHERE id = $1) FROM tenure.ladder";
     match link.one(sql, &[&project]) {
@@ -39,8 +43,8 @@ pub(crate) fn is_latest(version: i64) -> bool {
     version == LATEST
 }
 
-/// Brings the database to the latest schema.
-pub(crate) fn climb(link: &mut Link) -> Sql<()> {
+/// Migrates the database to the latest schema.
+pub(crate) fn migrate(link: &mut Link) -> Sql<()> {
     let encoding: String = link.one("SELECT current_setting('server_encoding')", &[])?.try_get(0)?;
     if encoding != "UTF8" {
         return Err(Failure::Refused(Error::Store {
@@ -50,21 +54,21 @@ pub(crate) fn climb(link: &mut Link) -> Sql<()> {
     }
     let settings = link.settings().to_owned();
     link.run(&format!("BEGIN; {settings} {LOCK}"))?;
-    let outcome = climb_inside(link);
+    let outcome = migrate_inside(link);
     let end = if outcome.is_ok() { "COMMIT" } else { "ROLLBACK" };
     let ended = link.run(end);
     outcome.and(ended)
 }
 
-fn climb_inside(link: &mut Link) -> Sql<()> {
+fn migrate_inside(link: &mut Link) -> Sql<()> {
     let there: bool = link.one("SELECT to_regclass('tenure.ladder') IS NOT NULL", &[])?.try_get(0)?;
     if !there {
         link.run("CREATE SCHEMA IF NOT EXISTS tenure; CREATE TABLE tenure.ladder (version bigint NOT NULL)")?;
     }
     let found: Option<i64> = link.one("SELECT max(version) FROM tenure.ladder", &[])?.try_get(0)?;
     let from = usize::try_from(found.unwrap_or(0)).unwrap_or(0);
-    for rung in RUNGS.iter().skip(from) {
-        link.run(rung)?;
+    for migration in MIGRATIONS.iter().skip(from) {
+        link.run(migration)?;
     }
     link.run(&format!("DELETE FROM tenure.ladder; INSERT INTO tenure.ladder VALUES ({LATEST})"))
 }

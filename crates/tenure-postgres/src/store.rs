@@ -72,7 +72,7 @@ impl PostgresStore {
         store.known = store.keep_trying(|link| {
             let (version, known) = migrate::version(link, store.project)?;
             if known && !migrate::is_latest(version) {
-                migrate::climb(link)?;
+                migrate::migrate(link)?;
             }
             Ok(known)
         })?;
@@ -88,7 +88,7 @@ impl PostgresStore {
                 return Ok(());
             }
             if !migrate::is_latest(version) {
-                migrate::climb(link)?;
+                migrate::migrate(link)?;
             }
             let sql = format!(
                 "WITH made AS (

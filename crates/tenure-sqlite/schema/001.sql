@@ -21,7 +21,7 @@ CREATE TABLE sections (
 
 CREATE UNIQUE INDEX sections_order ON sections (priority, position, id);
 
--- The home of tasks without a section. It is never shown, and every join works for every task.
+-- Tasks without a section belong to this one, which is never shown, so that a join with sections works for every task.
 INSERT INTO sections (id, name, mode, priority, position, created_at, updated_at)
 VALUES ('', '', 'parallel', 100, 0, 0, 0);
 
@@ -48,14 +48,14 @@ CREATE TABLE tasks (
     labels      TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(labels)),
     attempts    INTEGER NOT NULL DEFAULT 0 CHECK (attempts >= 0),
     rejections  INTEGER NOT NULL DEFAULT 0 CHECK (rejections >= 0),
-    -- Dependencies that are neither completed nor skipped; kept by the triggers below.
+    -- Dependencies that are neither completed nor skipped; counted by the store as it changes either.
     open_deps   INTEGER NOT NULL DEFAULT 0 CHECK (open_deps >= 0),
     created_at  INTEGER NOT NULL,
     updated_at  INTEGER NOT NULL
 ) STRICT;
 
 CREATE INDEX tasks_order ON tasks (section_id, priority, position, id, status);
--- Where a section's last task stands, without a look at the others.
+-- Finds the last position in a section without reading its tasks.
 CREATE INDEX tasks_position ON tasks (section_id, position);
 CREATE INDEX tasks_status ON tasks (status);
 CREATE INDEX tasks_title ON tasks (title);
@@ -71,53 +71,6 @@ CREATE TABLE task_deps (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX task_deps_back ON task_deps (depends_on);
-
-CREATE TRIGGER task_added AFTER INSERT ON tasks
-WHEN NEW.status NOT IN ('completed', 'skipped')
-BEGIN
-    UPDATE sections SET open_tasks = open_tasks + 1 WHERE id = NEW.section_id;
-END;
-
-CREATE TRIGGER task_removed AFTER DELETE ON tasks
-WHEN OLD.status NOT IN ('completed', 'skipped')
-BEGIN
-    UPDATE sections SET open_tasks = open_tasks - 1 WHERE id = OLD.section_id;
-END;
-
-CREATE TRIGGER task_moved AFTER UPDATE OF section_id ON tasks
-WHEN OLD.section_id <> NEW.section_id AND NEW.status NOT IN ('completed', 'skipped')
-BEGIN
-    UPDATE sections SET open_tasks = open_tasks - 1 WHERE id = OLD.section_id;
-    UPDATE sections SET open_tasks = open_tasks + 1 WHERE id = NEW.section_id;
-END;
-
-CREATE TRIGGER task_finished AFTER UPDATE OF status ON tasks
-WHEN OLD.status NOT IN ('completed', 'skipped') AND NEW.status IN ('completed', 'skipped')
-BEGIN
-    UPDATE sections SET open_tasks = open_tasks - 1 WHERE id = NEW.section_id;
-    UPDATE tasks SET open_deps = open_deps - 1
-    WHERE id IN (SELECT task_id FROM task_deps WHERE depends_on = NEW.id);
-END;
-
-CREATE TRIGGER task_reopened AFTER UPDATE OF status ON tasks
-WHEN OLD.status IN ('completed', 'skipped') AND NEW.status NOT IN ('completed', 'skipped')
-BEGIN
-    UPDATE sections SET open_tasks = open_tasks + 1 WHERE id = NEW.section_id;
-    UPDATE tasks SET open_deps = open_deps + 1
-    WHERE id IN (SELECT task_id FROM task_deps WHERE depends_on = NEW.id);
-END;
-
-CREATE TRIGGER dependency_added AFTER INSERT ON task_deps
-WHEN (SELECT status FROM tasks WHERE id = NEW.depends_on) NOT IN ('completed', 'skipped')
-BEGIN
-    UPDATE tasks SET open_deps = open_deps + 1 WHERE id = NEW.task_id;
-END;
-
-CREATE TRIGGER dependency_removed AFTER DELETE ON task_deps
-WHEN (SELECT status FROM tasks WHERE id = OLD.depends_on) NOT IN ('completed', 'skipped')
-BEGIN
-    UPDATE tasks SET open_deps = open_deps - 1 WHERE id = OLD.task_id;
-END;
 
 CREATE TABLE leases (
     -- AUTOINCREMENT: a number is never given twice, not even after old leases were pruned.
@@ -162,7 +115,7 @@ CREATE TABLE tickets (
     refreshed_at  INTEGER NOT NULL
 ) STRICT;
 
-CREATE INDEX tickets_line ON tickets (resource_kind, resource_id, number);
+CREATE INDEX tickets_queue ON tickets (resource_kind, resource_id, number);
 
 CREATE TABLE attempts (
     id            TEXT PRIMARY KEY,
@@ -263,7 +216,7 @@ CREATE TABLE jobs (
     name       TEXT NOT NULL,
     state      TEXT NOT NULL CHECK (state IN ('loading', 'open', 'completed', 'failed', 'cancelled')),
     definition TEXT NOT NULL CHECK (json_valid(definition)),
-    -- Kept by the triggers below, so that no step counts the items.
+    -- Items by state, counted by the store as it changes them, so that no step has to count the items.
     total      INTEGER NOT NULL DEFAULT 0 CHECK (total >= 0),
     pending    INTEGER NOT NULL DEFAULT 0 CHECK (pending >= 0),
     running    INTEGER NOT NULL DEFAULT 0 CHECK (running >= 0),
@@ -295,37 +248,6 @@ CREATE TABLE job_items (
 CREATE INDEX job_items_pending ON job_items (job_id, due_at, number) WHERE state = 'pending';
 CREATE INDEX job_items_running ON job_items (job_id, number) WHERE state = 'running';
 CREATE INDEX job_items_failed ON job_items (job_id, number) WHERE state = 'failed';
-
-CREATE TRIGGER item_added AFTER INSERT ON job_items
-BEGIN
-    UPDATE jobs SET total = total + 1,
-        pending = pending + (NEW.state = 'pending'), running = running + (NEW.state = 'running'),
-        succeeded = succeeded + (NEW.state = 'succeeded'), failed = failed + (NEW.state = 'failed'),
-        skipped = skipped + (NEW.state = 'skipped')
-    WHERE id = NEW.job_id;
-END;
-
-CREATE TRIGGER item_moved AFTER UPDATE OF state ON job_items
-WHEN OLD.state <> NEW.state
-BEGIN
-    UPDATE jobs SET
-        pending = pending - (OLD.state = 'pending') + (NEW.state = 'pending'),
-        running = running - (OLD.state = 'running') + (NEW.state = 'running'),
-        succeeded = succeeded - (OLD.state = 'succeeded') + (NEW.state = 'succeeded'),
-        failed = failed - (OLD.state = 'failed') + (NEW.state = 'failed'),
-        skipped = skipped - (OLD.state = 'skipped') + (NEW.state = 'skipped'),
-        updated_at = NEW.updated_at
-    WHERE id = NEW.job_id;
-END;
-
-CREATE TRIGGER item_removed AFTER DELETE ON job_items
-BEGIN
-    UPDATE jobs SET total = total - 1,
-        pending = pending - (OLD.state = 'pending'), running = running - (OLD.state = 'running'),
-        succeeded = succeeded - (OLD.state = 'succeeded'), failed = failed - (OLD.state = 'failed'),
-        skipped = skipped - (OLD.state = 'skipped')
-    WHERE id = OLD.job_id;
-END;
 
 CREATE TABLE messages (
     id              INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -5,7 +5,9 @@ CREATE TABLE known_projects (
     name          TEXT,
     registered_at INTEGER NOT NULL,
     last_seen_at  INTEGER NOT NULL,
-    enabled       INTEGER NOT NULL DEFAULT 1 CHECK (enabled IN (0, 1))
+    enabled       INTEGER NOT NULL DEFAULT 1 CHECK (enabled IN (0, 1)),
+    -- The project's own id, which recognises one that has moved.
+    project_id    TEXT
 ) STRICT;
 
 -- Under the name and columns that the queries of older tools use.
@@ -17,7 +19,7 @@ SELECT path,
        enabled
 FROM known_projects;
 
--- Runners of all projects on this machine, as they last said. The truth is the lease in each project's own store.
+-- Runners of all projects on this machine, as they last reported. The lease in each project's own store is authoritative.
 CREATE TABLE known_runners (
     id              TEXT PRIMARY KEY,
     status          TEXT NOT NULL CHECK (status IN ('idle', 'running', 'completed', 'failed')),
@@ -45,3 +47,19 @@ SELECT id,
        datetime(started_at / 1000, 'unixepoch') AS started_at,
        datetime(heartbeat_at / 1000, 'unixepoch') AS heartbeat_at
 FROM known_runners;
+
+-- Projects that had nothing to do at the last wake-up, with a fingerprint of their files then. Only saves work: a project
+-- without a row is inspected.
+CREATE TABLE idle_projects (
+    path   TEXT PRIMARY KEY,
+    mark   TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    -- When a lease there expires, which makes a task ready without a write.
+    until  INTEGER
+) STRICT, WITHOUT ROWID;
+
+-- When a timer of each kind last called wake-up.
+CREATE TABLE timers (
+    kind     TEXT PRIMARY KEY CHECK (kind IN ('cron', 'systemd', 'launchd')),
+    fired_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;

@@ -111,7 +111,7 @@ impl SqliteStore {
         }
         if version < migrate::LATEST {
             let _pass = gate.enter(options.patience)?;
-            migrate::climb(&conn)?;
+            migrate::migrate(&conn)?;
         }
         let conn = Handle { conn: Some(conn), ends_with_process: Cell::new(false) };
         Ok(Self { conn, path: path.to_owned(), gate, options, synchronous: RefCell::new(None), kind })

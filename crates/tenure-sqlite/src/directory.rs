@@ -16,9 +16,8 @@ use crate::error::{io_error, sql_error};
 use crate::gate::Gate;
 use crate::rows::{json, parsed, to_json};
 
-const RUNGS: [&str; 2] =
-    [include_str!("../schema/directory-001.sql"), include_str!("../schema/directory-002.sql")];
-const LATEST: i64 = 2;
+const MIGRATIONS: [&str; 1] = [include_str!("../schema/directory-001.sql")];
+const LATEST: i64 = 1;
 
 #[derive(Debug)]
 pub struct Directory {
@@ -60,7 +59,7 @@ impl Directory {
         conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(|e| sql_error(&e))?;
         let gate = Gate::beside(&path);
         let directory = Self { conn, gate, clock };
-        directory.climb()?;
+        directory.migrate()?;
         Ok(directory)
     }
 
@@ -75,22 +74,22 @@ impl Directory {
         if found > LATEST { Err(Error::StoreTooNew { found, known: LATEST }) } else { Ok(found) }
     }
 
-    fn climb(&self) -> Result<()> {
+    fn migrate(&self) -> Result<()> {
         if self.version()? == LATEST {
             return Ok(());
         }
         let _pass = self.gate.enter(PATIENCE)?;
         let from = usize::try_from(self.version()?).unwrap_or(0);
-        let rest = RUNGS.iter().skip(from).copied().collect::<String>();
+        let rest = MIGRATIONS.iter().skip(from).copied().collect::<String>();
         if rest.is_empty() {
             return Ok(());
         }
-        let climb = || -> rusqlite::Result<()> {
+        let migrate = || -> rusqlite::Result<()> {
             self.conn.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
             self.conn
                 .execute_batch(&format!("BEGIN IMMEDIATE; {rest} PRAGMA user_version = {LATEST}; COMMIT;"))
         };
-        climb().map_err(|e| sql_error(&e))
+        migrate().map_err(|e| sql_error(&e))
     }
 
     pub(crate) fn now(&self) -> i64 {

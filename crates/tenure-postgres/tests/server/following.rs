@@ -100,35 +100,3 @@ fn who_draws_a_number_first_and_commits_last_is_waited_for() {
     store.write(Durability::Process, |tx| tx.append(NewEvent::new(EventKind::AgentJoined, "a"))).unwrap();
     assert_eq!(news(store, seen[1]).len(), 1);
 }
-
-#[test]
-fn a_database_of_the_first_schema_goes_on_counting_where_it_was() {
-    let cluster = Cluster::shared();
-    let name = cluster.new_database();
-    let url = cluster.url_of(&name);
-    let mut client = Client::connect(&url, NoTls).unwrap();
-    client
-        .batch_execute(&format!(
-            "CREATE ROLE \"{name}\"; CREATE SCHEMA tenure; CREATE TABLE tenure.ladder (version bigint NOT NULL);
-             INSERT INTO tenure.ladder VALUES (1); {}
-             GRANT USAGE ON SEQUENCE tenure.fences TO \"{name}\"",
-            include_str!("../../schema/001.sql")
-        ))
-        .unwrap();
-    let project = "0b3e7a52-1111-4222-8333-444455556666";
-    client
-        .batch_execute(&format!(
-            "INSERT INTO tenure.projects (id, name, last_event, created_at) VALUES ('{project}', 'p', 41, 0);
-             INSERT INTO tenure.sections (project, id, name, mode, priority, position, created_at, updated_at)
-             VALUES ('{project}', '', '', 'parallel', 100, 0, 0, 0);
-             INSERT INTO tenure.events (project, seq, at, kind, actor) VALUES ('{project}', 41, 0, 'agent.joined', 'a')"
-        ))
-        .unwrap();
-    let store = open(&url, project);
-    let store: &dyn Store = &store;
-    store.write(Durability::Process, |tx| tx.append(NewEvent::new(EventKind::AgentJoined, "b"))).unwrap();
-    assert_eq!(news(store, 0), [41, 42]);
-    let sql = format!("SELECT has_sequence_privilege('{name}', 'tenure.event_numbers', 'USAGE')");
-    assert!(client.query_one(&sql, &[]).unwrap().get::<_, bool>(0), "whoever worked with it still can");
-    client.batch_execute(&format!("DROP OWNED BY \"{name}\"; DROP ROLE \"{name}\"")).unwrap();
-}
