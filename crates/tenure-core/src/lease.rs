@@ -24,7 +24,7 @@ pub enum ResourceKind {
     Session,
     Job,
     Item,
-    /// The line of those who want any ready task. Nobody holds it.
+    /// The queue for ready work: any of it, or that of one section. It has waiters, and never a holder.
     Ready,
 }
 
@@ -49,6 +49,9 @@ impl ResourceKind {
     }
 }
 
+/// No section has this id.
+const MESSAGES: &str = "messages";
+
 impl Resource {
     pub fn new(kind: ResourceKind, id: impl Into<String>) -> Self {
         Self { kind, id: id.into() }
@@ -60,6 +63,26 @@ impl Resource {
 
     pub fn section(id: &SectionId) -> Self {
         Self::new(ResourceKind::Section, id.as_str())
+    }
+
+    /// What a waiter for the next ready task queues for, in one section or in any.
+    pub fn ready(section: Option<&SectionId>) -> Self {
+        Self::new(ResourceKind::Ready, section.map_or("", SectionId::as_str))
+    }
+
+    /// The queue of the processes that listen for messages.
+    pub fn messages() -> Self {
+        Self::new(ResourceKind::Ready, MESSAGES)
+    }
+
+    /// Is this the queue for ready work?
+    pub fn is_ready_work(&self) -> bool {
+        self.kind == ResourceKind::Ready && self.id != MESSAGES
+    }
+
+    /// The section to which a waiter for ready work is limited, if it is.
+    pub fn ready_section(&self) -> Option<SectionId> {
+        (self.is_ready_work() && !self.id.is_empty()).then(|| SectionId::new(self.id.clone()))
     }
 
     pub fn task_id(&self) -> Option<TaskId> {
@@ -164,7 +187,7 @@ impl Lease {
     }
 }
 
-/// A place in the line for a resource.
+/// A place in the queue for a resource. Numbers rise in the order of arrival, across all queues of a project.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ticket {
     pub number: i64,

@@ -156,6 +156,23 @@ impl ReadLeases for Transaction<'_> {
         all(self.rows(&line_query(), &[&resource.kind.as_str(), &resource.id])?, ticket)
     }
 
+    fn ready_tickets(&self) -> Result<Vec<Ticket>> {
+        if !self.facts.get().lines {
+            return Ok(Vec::new());
+        }
+        let messages = Resource::messages();
+        let sql = format!(
+            "SELECT {TICKET_COLUMNS} FROM tenure.tickets
+             WHERE project = $1 AND resource_kind = $2 AND resource_id <> $3 ORDER BY number"
+        );
+        let queue = all(self.rows(&sql, &[&messages.kind.as_str(), &messages.id])?, ticket)?;
+        if !queue.is_empty() {
+            // Which task each waiter gets is decided over several tasks, and a shared turn locks only the one it takes.
+            self.alone()?;
+        }
+        Ok(queue)
+    }
+
     fn all_tickets(&self) -> Result<Vec<Ticket>> {
         let sql = format!("SELECT {TICKET_COLUMNS} FROM tenure.tickets WHERE project = $1 ORDER BY number");
         all(self.rows(&sql, &[])?, ticket)

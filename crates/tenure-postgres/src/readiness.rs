@@ -216,17 +216,18 @@ pub(crate) fn quiet(columns: &str, ordered: bool, only: &str) -> String {
     first_pending(columns, &format!("AND {free}"), &format!("{open} {only}"), true)
 }
 
-/// The first ready task while no lease has lapsed.
-pub(crate) fn first_ready(columns: &str, facts: Facts, only: &str, shared: bool) -> String {
+/// The first ready task while no lease has lapsed. `besides` is a condition on the task, `only` one on its section.
+pub(crate) fn first_ready(columns: &str, facts: Facts, besides: &str, only: &str, shared: bool) -> String {
+    let free = format!("{} {besides}", and(&[task_free(facts)]));
     let open = format!("{} {only}", and(&[section_open(facts)]));
-    first_pending(columns, &and(&[task_free(facts)]), &open, shared)
+    first_pending(columns, &free, &open, shared)
 }
 
 /// The first ready task, which may be one that a lapsed lease has left behind. That is found by the lease.
-pub(crate) fn first_ready_or_left(facts: Facts, only: &str) -> String {
+pub(crate) fn first_ready_or_left(facts: Facts, besides: &str, only: &str) -> String {
     let columns = "t.id AS id, s.priority AS a, s.position AS b, s.id AS c, t.priority AS d, t.position AS e";
-    let waiting = first_ready(columns, facts, only, false);
-    let free = and(&[task_free(facts)]);
+    let waiting = first_ready(columns, facts, besides, only, false);
+    let free = format!("{} {besides}", and(&[task_free(facts)]));
     let open = and(&[section_open(facts)]);
     let lapsed = "SELECT fence, resource_id, claimed_from FROM tenure.leases
          WHERE project = $1 AND ended_at IS NULL AND resource_kind = 'task'";

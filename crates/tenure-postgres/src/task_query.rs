@@ -81,20 +81,30 @@ fn seen(who: &str) -> String {
     format!("(SELECT last_seen_at FROM tenure.agents WHERE project = $1 AND id = {who} AND left_at IS NULL)")
 }
 
-/// The first ready task, whole.
-pub(crate) fn found_query(in_section: bool, facts: Facts, taking: bool, shared: bool) -> String {
+/// The first ready task, whole; of section `$7` if `in_section`. The tasks behind parameter `passed_over`, and the sections
+/// behind the next one, are reserved.
+pub(crate) fn found_query(
+    in_section: bool,
+    passed_over: Option<usize>,
+    facts: Facts,
+    taking: bool,
+    shared: bool,
+) -> String {
     let only = if in_section { "AND s.id = $7" } else { "" };
+    let unreserved = passed_over
+        .map(|at| (format!("AND t.id <> ALL (${at})"), format!("{only} AND s.id <> ALL (${})", at + 1)));
+    let (besides, only) = unreserved.as_ref().map_or(("", only), |(tasks, only)| (tasks, only));
     let extra = if taking { for_a_claim("true", "$6") } else { String::new() };
     if !facts.lapsed {
         // All leases that are open are live, and a task that is ready has no live one.
-        return first_ready(&format!("{}{extra}", ready_columns(facts.linked)), facts, only, shared);
+        return first_ready(&format!("{}{extra}", ready_columns(facts.linked)), facts, besides, only, shared);
     }
     let lease = columns_of("o", LEASE_COLUMNS);
     format!(
         "SELECT {}{extra} FROM ({}) f JOIN tenure.tasks t ON t.project = $1 AND t.id = f.id
          JOIN tenure.sections s ON s.project = $1 AND s.id = t.section_id {OPEN_LEASE}",
         task_columns(facts.linked, NO_KEYS, NO_KEYS, "true", &lease),
-        first_ready_or_left(facts, only)
+        first_ready_or_left(facts, besides, only)
     )
 }
 

@@ -4,7 +4,7 @@ use tenure_core::Result;
 use tenure_core::error::TaskName;
 use tenure_core::holder::Holder;
 use tenure_core::id::{SectionId, TaskId};
-use tenure_core::store::{ReadTasks, TaskFilter, TaskLookup, Viewer};
+use tenure_core::store::{ReadTasks, Reserved, TaskFilter, TaskLookup, Viewer};
 use tenure_core::task::{Task, TaskStatus};
 use tokio_postgres::Row;
 
@@ -242,7 +242,12 @@ impl ReadTasks for Transaction<'_> {
         Ok((all(self.rows(&listing, &values)?, read_task)?, total))
     }
 
-    fn next_ready(&self, section: Option<&SectionId>, viewer: &Viewer) -> Result<Option<TaskId>> {
+    fn next_unreserved(
+        &self,
+        section: Option<&SectionId>,
+        reserved: &Reserved,
+        viewer: &Viewer,
+    ) -> Result<Option<TaskId>> {
         let bound = self.bind(viewer)?;
         let mut values = bound.values();
         let only = section.map(SectionId::as_str);
@@ -253,12 +258,22 @@ impl ReadTasks for Transaction<'_> {
         if facts.lapsed {
             self.alone()?;
         }
-        let taking = self.writer.is_some();
-        let guess = self.guess.take().filter(|guess| guess.fits(section, viewer));
+        // With nobody's eyes it is asked what others would take.
+        let taking = self.writer.is_some() && viewer.me.is_some();
+        let (tasks, sections): (Vec<&str>, Vec<&str>) = (
+            reserved.tasks.iter().map(TaskId::as_str).collect(),
+            reserved.sections.iter().map(SectionId::as_str).collect(),
+        );
+        let mut passed_over = None;
+        if !reserved.is_empty() {
+            values.extend([&tasks as &dyn Value, &sections]);
+            passed_over = Some(values.len());
+        }
+        let guess = self.guess.take().filter(|guess| reserved.is_empty() && guess.fits(section, viewer));
         let (row, extra) = match guess {
             Some(guess) => (get::<Option<&str>>(&guess.row, 0)?.is_some().then_some(guess.row), GUESSED - 2),
             None => {
-                let sql = found_query(only.is_some(), facts, taking, self.shares());
+                let sql = found_query(only.is_some(), passed_over, facts, taking, self.shares());
                 let row = self.row(&sql, &values)?;
                 let extra = row.as_ref().map_or(0, |row| row.len() - 2);
                 (row, extra)

@@ -155,6 +155,20 @@ impl ReadLeases for Transaction<'_> {
         read().map_err(|e| sql_error(&e))
     }
 
+    fn ready_tickets(&self) -> Result<Vec<Ticket>> {
+        let messages = Resource::messages();
+        let read = || -> Sql<Vec<_>> {
+            self.conn
+                .prepare_cached(&format!(
+                    "SELECT {TICKET_COLUMNS} FROM tickets WHERE resource_kind = ?1 AND resource_id <> ?2
+                     ORDER BY number"
+                ))?
+                .query_map(params![messages.kind.as_str(), messages.id], ticket)?
+                .collect()
+        };
+        read().map_err(|e| sql_error(&e))
+    }
+
     fn all_tickets(&self) -> Result<Vec<Ticket>> {
         let read = || -> Sql<Vec<_>> {
             self.conn

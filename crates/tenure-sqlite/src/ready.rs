@@ -2,7 +2,7 @@
 
 use rusqlite::{OptionalExtension, ToSql};
 use tenure_core::id::{SectionId, TaskId};
-use tenure_core::store::Viewer;
+use tenure_core::store::{Reserved, Viewer};
 
 use crate::connection::Transaction;
 use crate::rows::{Sql, millis, to_json};
@@ -101,12 +101,22 @@ impl Transaction<'_> {
         })
     }
 
-    pub(crate) fn first_ready(&self, section: Option<&SectionId>, viewer: &Viewer) -> Sql<Option<TaskId>> {
+    pub(crate) fn first_ready(
+        &self,
+        section: Option<&SectionId>,
+        reserved: &Reserved,
+        viewer: &Viewer,
+    ) -> Sql<Option<TaskId>> {
         let b = self.bind(viewer)?;
         let only = if section.is_some() { "AND s.id = :section" } else { "" };
         let order = "ORDER BY s.priority, s.position, s.id, t.priority, t.position, t.id LIMIT 1";
         let columns =
             "t.id AS id, s.priority AS a, s.position AS b, s.id AS c, t.priority AS d, t.position AS e";
+        let (mut free, mut open) = (task_free(), section_open());
+        if !reserved.is_empty() {
+            free.push_str(" AND t.id NOT IN (SELECT value FROM json_each(:tasks))");
+            open.push_str(" AND s.id NOT IN (SELECT value FROM json_each(:sections))");
+        }
         let sql = format!(
             "SELECT id FROM (
                SELECT * FROM (
@@ -129,8 +139,6 @@ impl Transaction<'_> {
                    AND old.claimed_from = 'pending' AND t.status = 'in_progress' AND t.open_deps = 0
                    AND {free} AND {open} {only} {order})
              ) ORDER BY a, b, c, d, e, id LIMIT 1",
-            free = task_free(),
-            open = section_open(),
         );
         let mut statement = self.conn.prepare_cached(&sql)?;
         let mut values: Vec<(&str, &dyn ToSql)> = vec![
@@ -143,6 +151,11 @@ impl Transaction<'_> {
         let section = section.map(SectionId::as_str);
         if section.is_some() {
             values.push((":section", &section));
+        }
+        let tasks = to_json(&reserved.tasks)?;
+        let sections = to_json(&reserved.sections)?;
+        if !reserved.is_empty() {
+            values.extend([(":tasks", &tasks as &dyn ToSql), (":sections", &sections)]);
         }
         statement.query_row(values.as_slice(), |row| row.get::<_, String>(0).map(TaskId::new)).optional()
     }

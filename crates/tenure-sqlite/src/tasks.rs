@@ -6,7 +6,7 @@ use rusqlite::{Row, ToSql, params};
 use tenure_core::Result;
 use tenure_core::error::TaskName;
 use tenure_core::id::{SectionId, TaskId};
-use tenure_core::store::{ReadTasks, TaskFilter, TaskLookup, Viewer};
+use tenure_core::store::{ReadTasks, Reserved, TaskFilter, TaskLookup, Viewer};
 use tenure_core::task::{SectionRef, Task, TaskStatus};
 
 use crate::connection::Transaction;
@@ -288,8 +288,13 @@ impl ReadTasks for Transaction<'_> {
         self.page(filter, viewer).map_err(|e| sql_error(&e))
     }
 
-    fn next_ready(&self, section: Option<&SectionId>, viewer: &Viewer) -> Result<Option<TaskId>> {
-        self.first_ready(section, viewer).map_err(|e| sql_error(&e))
+    fn next_unreserved(
+        &self,
+        section: Option<&SectionId>,
+        reserved: &Reserved,
+        viewer: &Viewer,
+    ) -> Result<Option<TaskId>> {
+        self.first_ready(section, reserved, viewer).map_err(|e| sql_error(&e))
     }
 
     fn count_tasks(&self) -> Result<Vec<(TaskStatus, u64)>> {

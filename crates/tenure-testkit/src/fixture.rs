@@ -36,6 +36,22 @@ pub const TICKET_LIFE: Duration = Duration::from_secs(15);
 /// The actor of what the test itself does.
 pub const TESTER: &str = "tester";
 
+/// What a test was granted. Unlike a [`Grant`] it may be dropped: a test often claims only so that a task is held.
+#[derive(Debug, Clone)]
+pub struct Granted {
+    pub task: Task,
+    pub lease: Lease,
+    pub reacquired: bool,
+    pub taken_over: Option<(Lease, LeaseState)>,
+}
+
+impl From<Grant> for Granted {
+    fn from(grant: Grant) -> Self {
+        let Grant { task, lease, reacquired, taken_over } = grant;
+        Self { task, lease, reacquired, taken_over }
+    }
+}
+
 #[derive(Debug)]
 pub struct Fixture {
     pub store: Box<dyn Store>,
@@ -283,23 +299,33 @@ impl Fixture {
 
 /// Verbs.
 impl Fixture {
-    pub fn claim(&self, caller: &Caller, key: &str) -> Result<Grant> {
+    pub fn claim(&self, caller: &Caller, key: &str) -> Result<Granted> {
         self.claim_on(caller, key, &Terms::new(TTL))
     }
 
-    pub fn claim_on(&self, caller: &Caller, key: &str, terms: &Terms) -> Result<Grant> {
+    pub fn claim_on(&self, caller: &Caller, key: &str, terms: &Terms) -> Result<Granted> {
         let id = self.id(key);
         let hint = ClaimHint { holder: &caller.holder, wants: ClaimTarget::Task(&id) };
-        self.store.claim(hint, |tx| kernel::acquire_task(tx, &self.context(), caller, &id, terms))?.granted()
+        self.store
+            .claim(hint, |tx| kernel::acquire_task(tx, &self.context(), caller, &id, terms))?
+            .granted()
+            .map(Granted::from)
     }
 
-    pub fn next(&self, caller: &Caller) -> Option<Grant> {
+    pub fn next(&self, caller: &Caller) -> Option<Granted> {
         self.next_on(caller, &Terms::new(TTL))
     }
 
-    pub fn next_on(&self, caller: &Caller, terms: &Terms) -> Option<Grant> {
-        let hint = ClaimHint { holder: &caller.holder, wants: ClaimTarget::Next(None) };
-        self.store.claim(hint, |tx| kernel::acquire_next(tx, &self.context(), caller, None, terms)).unwrap()
+    pub fn next_on(&self, caller: &Caller, terms: &Terms) -> Option<Granted> {
+        self.next_in(caller, None, terms)
+    }
+
+    pub fn next_in(&self, caller: &Caller, section: Option<&SectionId>, terms: &Terms) -> Option<Granted> {
+        let hint = ClaimHint { holder: &caller.holder, wants: ClaimTarget::Next(section) };
+        self.store
+            .claim(hint, |tx| kernel::acquire_next(tx, &self.context(), caller, section, terms))
+            .unwrap()
+            .map(Granted::from)
     }
 
     pub fn take(&self, caller: &Caller, resource: &Resource, terms: &Terms) -> Option<Lease> {

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use tenure_core::holder::{Caller, Incarnation};
 use tenure_core::kernel;
+use tenure_core::lease::Resource;
 use tenure_core::store::Durability;
 
 use crate::app::{App, Open};
@@ -38,7 +39,7 @@ impl Listener {
     }
 
     fn stand(&mut self, open: &Open<'_>) -> Outcome<()> {
-        let line = kernel::message_listeners();
+        let line = Resource::messages();
         let address = self.doorbell.as_ref().map(Doorbell::address);
         let held = self.ticket.map(|number| (number, &line));
         let ctx = open.context();

@@ -242,7 +242,7 @@ pub(crate) fn try_and_queue(
         },
         Want::Next(section) => match kernel::acquire_next(tx, &ctx, caller, section.as_ref(), terms)? {
             Some(grant) => return Ok(Try::Granted(Box::new(grant))),
-            None => (Resource::new(ResourceKind::Ready, ""), None),
+            None => (Resource::ready(section.as_ref()), None),
         },
     };
     let address = doorbell.map(Doorbell::address);
@@ -262,7 +262,11 @@ pub(crate) fn try_and_queue(
         }
     };
     let lives = |who: &Incarnation| ctx.judge.liveness(who) == Liveness::Alive;
-    if !before.as_ref().is_some_and(|(line, who)| *line == resource && lives(who)) {
+    if resource.is_ready_work() {
+        // The death of any earlier waiter may leave its task to us, and rings nobody.
+        let earlier = tx.ready_tickets()?.into_iter().filter(|ticket| ticket.number < number);
+        watch.extend(earlier.map(|ticket| ticket.process).filter(lives).take(32));
+    } else if !before.as_ref().is_some_and(|(line, who)| *line == resource && lives(who)) {
         let line = tx.tickets(&resource)?.into_iter().filter(|ticket| ticket.number < number);
         *before = line.map(|ticket| (resource.clone(), ticket.process)).rev().find(|(_, who)| lives(who));
     }

@@ -1,21 +1,22 @@
-//! Acquiring: a grant, or a refusal that says who, until when, and how long the line is.
+//! Acquiring: a grant, or a refusal that names the holder, until when, and how many wait.
 
 use std::time::Duration;
 
 use serde_json::json;
 
+use super::attempt;
 use super::end::close_lapsed;
 use super::lease_state::{same_holder, section_state};
-use super::queue::live_before;
-use super::refusal::locked;
-use super::{attempt, wake};
+use super::queue::dequeue;
+use super::ready_queue::reserved_before;
+use super::refusal::{Part, goes_on};
 use crate::context::Context;
 use crate::error::{Error, Locked, Result, TaskName};
 use crate::event::{EventKind, NewEvent};
 use crate::holder::{Caller, HolderKind};
 use crate::id::{SectionId, TaskId};
-use crate::lease::{Lease, LeaseState, Resource, ResourceKind};
-use crate::store::{Agent, LeaseBeat, LeaseFilter, NewLease, Tx, Viewer};
+use crate::lease::{Lease, LeaseState, Resource};
+use crate::store::{Agent, LeaseBeat, NewLease, Tx, Viewer};
 use crate::task::{Task, TaskStatus};
 
 const CLAIMED: &str = "claimed";
@@ -27,7 +28,7 @@ pub struct Terms {
     /// How long the section is kept after the last beat. At least `ttl` counts.
     pub section_ttl: Duration,
     pub doorbell: Option<String>,
-    /// The caller's place in line, if it stands in one.
+    /// The caller's ticket, if it has one, and what it queues for.
     pub ticket: Option<(i64, Resource)>,
     /// The task is wanted for its review, so it may be in review, and goes back there if nothing comes of it.
     pub review: bool,
@@ -39,6 +40,8 @@ impl Terms {
     }
 }
 
+/// A lease that the caller now holds. Dropped, it stays open until it expires.
+#[must_use = "the task is held from now on: work on it, or give it back"]
 #[derive(Debug, Clone)]
 pub struct Grant {
     pub task: Task,
@@ -49,6 +52,7 @@ pub struct Grant {
     pub taken_over: Option<(Lease, LeaseState)>,
 }
 
+#[must_use = "a granted task is held from now on: work on it, or give it back"]
 #[derive(Debug, Clone)]
 pub enum Verdict {
     Granted(Box<Grant>),
@@ -107,9 +111,8 @@ pub fn acquire_task(
                 if same_holder(&lease, caller, running) {
                     return reacquire(tx, ctx, &viewer, caller, task, lease, terms);
                 }
-                let queue = live_before(tx, &viewer, &resource, own_ticket(terms, &resource))?.len();
-                let refused = locked(tx, resource, &task.title, Some(name_of(&task)), Some(lease), queue)?;
-                return Ok(Verdict::Refused(Box::new(refused)));
+                let part = Part { resource: &resource, name: &task.title, task: &task };
+                return Ok(Verdict::Refused(Box::new(part.held(tx, &viewer, lease, terms)?)));
             }
             state => {
                 close_lapsed(tx, ctx, &lease, state, &caller.holder.id)?;
@@ -125,9 +128,8 @@ pub fn acquire_task(
         other => other?,
     }
 
-    let line = live_before(tx, &viewer, &resource, own_ticket(terms, &resource))?;
-    if !line.is_empty() {
-        let refused = locked(tx, resource, &task.title, Some(name_of(&task)), None, line.len())?;
+    let part = Part { resource: &resource, name: &task.title, task: &task };
+    if let Some(refused) = part.queued(tx, &viewer, terms)? {
         return Ok(Verdict::Refused(Box::new(refused)));
     }
     if let Some(section) = &section
@@ -165,7 +167,7 @@ pub fn acquire_task(
     Ok(Verdict::Granted(Box::new(Grant { task, lease, reacquired: false, taken_over })))
 }
 
-/// Acquires the first ready task in working order, and tells the next waiter if there may be more.
+/// Acquires the first ready task in working order that no earlier waiter gets (Q1).
 pub fn acquire_next(
     tx: &mut dyn Tx,
     ctx: &Context<'_>,
@@ -174,48 +176,17 @@ pub fn acquire_next(
     terms: &Terms,
 ) -> Result<Option<Grant>> {
     let mut viewer = ctx.viewer(tx, Some(&caller.holder))?;
-    let line = live_before(tx, &viewer, &wake::ready_queue(), own_ticket(terms, &wake::ready_queue()))?;
-    if !line.is_empty() {
-        return continue_in_own_section(tx, ctx, caller, section, terms);
-    }
+    let mine = terms.ticket.as_ref().filter(|(_, of)| of.is_ready_work()).map(|(number, _)| *number);
+    let reserved = reserved_before(tx, &viewer, mine)?;
     // Each round takes a task or makes one unready, so this ends; the bound is for a store that lies.
     for _ in 0..1000 {
-        let Some(id) = tx.next_ready(section, &viewer)? else { return Ok(None) };
+        let Some(id) = tx.next_unreserved(section, &reserved, &viewer)? else { return Ok(None) };
         match acquire_task(tx, ctx, caller, &id, terms)? {
-            Verdict::Granted(grant) => {
-                wake::wake_first(tx, &viewer, &wake::ready_queue())?;
-                return Ok(Some(*grant));
-            }
+            Verdict::Granted(grant) => return Ok(Some(*grant)),
             // A serial section held under the caller's own name by another process: not the caller's after all.
             Verdict::Refused(_) if viewer.me.is_some() => viewer.me = None,
             Verdict::Refused(_) => return Ok(None),
             Verdict::Barred { .. } => {}
-        }
-    }
-    Ok(None)
-}
-
-/// Those who wait for anything come first, but not in a section that the caller holds: nobody else may work there.
-fn continue_in_own_section(
-    tx: &mut dyn Tx,
-    ctx: &Context<'_>,
-    caller: &Caller,
-    section: Option<&SectionId>,
-    terms: &Terms,
-) -> Result<Option<Grant>> {
-    let viewer = ctx.viewer(tx, Some(&caller.holder))?;
-    let held = tx.leases(&LeaseFilter {
-        kinds: Some(vec![ResourceKind::Section]),
-        holder: Some(caller.holder.clone()),
-        ..LeaseFilter::default()
-    })?;
-    let live = held.into_iter().filter(|lease| lease.state(tx.now(), ctx.judge) == LeaseState::Live);
-    let own: Vec<SectionId> = live.filter_map(|lease| lease.resource.section_id()).collect();
-    for id in own.iter().filter(|id| section.is_none_or(|wanted| wanted == *id)) {
-        if let Some(task) = tx.next_ready(Some(id), &viewer)?
-            && let Verdict::Granted(grant) = acquire_task(tx, ctx, caller, &task, terms)?
-        {
-            return Ok(Some(*grant));
         }
     }
     Ok(None)
@@ -286,24 +257,20 @@ fn take_section(
     task: &Task,
 ) -> Result<Option<Locked>> {
     let resource = Resource::section(id);
+    let part = Part { resource: &resource, name, task };
     let ttl = terms.section_ttl.max(terms.ttl);
     if let Some(lease) = tx.open_lease(&resource)? {
-        let own = same_holder(&lease, caller, lease.process != caller.process);
-        if own && lease.state(tx.now(), ctx.judge) == LeaseState::Live {
+        if goes_on(tx, ctx, caller, &lease) {
             super::renew::renew_section(tx, ctx, id, &lease, ttl)?;
             return Ok(None);
         }
         match section_state(tx, ctx, &lease)? {
-            LeaseState::Live => {
-                let queue = live_before(tx, viewer, &resource, own_ticket(terms, &resource))?.len();
-                return locked(tx, resource, name, Some(name_of(task)), Some(lease), queue).map(Some);
-            }
+            LeaseState::Live => return part.held(tx, viewer, lease, terms).map(Some),
             state => close_lapsed(tx, ctx, &lease, state, &caller.holder.id)?,
         }
     }
-    let line = live_before(tx, viewer, &resource, own_ticket(terms, &resource))?;
-    if !line.is_empty() {
-        return locked(tx, resource, name, Some(name_of(task)), None, line.len()).map(Some);
+    if let Some(refused) = part.queued(tx, viewer, terms)? {
+        return Ok(Some(refused));
     }
     let new = NewLease {
         id: ctx.ids.lease(),
@@ -335,14 +302,13 @@ pub(super) fn own_ticket(terms: &Terms, resource: &Resource) -> Option<i64> {
     terms.ticket.as_ref().filter(|(_, of)| of == resource).map(|(number, _)| *number)
 }
 
-/// Who got what it wanted gives its place up, and if that was before something else, tells the next there.
+/// Removes the ticket of a caller that was granted something. If what it queued for is free, wakes the next waiter there.
 pub(super) fn remove_own_ticket(tx: &mut dyn Tx, viewer: &Viewer, terms: &Terms) -> Result<()> {
     let Some((number, resource)) = &terms.ticket else { return Ok(()) };
-    tx.delete_ticket(*number)?;
-    match tx.open_lease(resource)? {
-        None => wake::wake_first(tx, viewer, resource),
-        Some(_) => Ok(()),
+    if tx.open_lease(resource)?.is_some() {
+        return tx.delete_ticket(*number);
     }
+    dequeue(tx, viewer, *number, resource)
 }
 
 pub(super) fn acquired<'a>(lease: &'a Lease, taken_over: Option<&(Lease, LeaseState)>) -> NewEvent<'a> {

@@ -16,6 +16,7 @@ mod item;
 mod lease_state;
 mod override_status;
 mod queue;
+mod ready_queue;
 mod reconcile;
 mod refusal;
 mod renew;
@@ -37,12 +38,12 @@ pub use lease_state::{Claim, claim_of, same_holder};
 pub(crate) use override_status::held_error;
 pub use override_status::override_status;
 pub use queue::{count_before, dequeue, enqueue, refresh_ticket};
+pub use ready_queue::waiting_for_ready_work;
 pub use reconcile::{Repairs, reconcile};
-pub use refusal::locked;
+pub use refusal::{in_the_way, locked};
 pub use renew::{Beat, check, renew};
 pub(crate) use resource::close_if_lapsed;
 pub use resource::{
     acquire_resource, evict_unless_alive, is_live, must_hold, release_resource, renew_resource,
 };
-pub use wake::message_listeners;
 pub(crate) use wake::{message_arrived, work_appeared};

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::ready_queue::waiters_with_work;
 use crate::error::Result;
 use crate::holder::{Caller, Incarnation};
 use crate::lease::{Resource, Ticket};
@@ -70,8 +71,21 @@ pub fn refresh_ticket(tx: &mut dyn Tx, life: Duration, number: i64) -> Result<bo
     tx.refresh_ticket(number, silent_since)
 }
 
-/// Gives a place up and tells whoever now stands first, who may have been waiting for just that.
+/// Removes a ticket and wakes the waiters that this lets in: the next one for `resource`, or those to which ready work falls
+/// only now.
 pub fn dequeue(tx: &mut dyn Tx, viewer: &Viewer, number: i64, resource: &Resource) -> Result<()> {
+    if !resource.is_ready_work() {
+        tx.delete_ticket(number)?;
+        return super::wake::wake_first(tx, viewer, resource);
+    }
+    let before = waiters_with_work(tx, viewer)?;
     tx.delete_ticket(number)?;
-    super::wake::wake_first(tx, viewer, resource)
+    for ticket in waiters_with_work(tx, viewer)? {
+        if before.iter().all(|known| known.number != ticket.number)
+            && let Some(doorbell) = &ticket.doorbell
+        {
+            tx.ring(doorbell);
+        }
+    }
+    Ok(())
 }

@@ -1,8 +1,14 @@
-//! A refusal names who holds it, since when, until when, and how many stand before the caller.
+//! A refusal names the holder, since when, until when, and how many waiters are before the caller.
 
+use super::acquire::{Terms, name_of, own_ticket};
+use super::lease_state::{same_holder, section_state};
+use super::queue::live_before;
+use crate::context::Context;
 use crate::error::{Locked, Result, TaskName};
-use crate::lease::{Lease, Resource};
-use crate::store::View;
+use crate::holder::Caller;
+use crate::lease::{Lease, LeaseState, Resource};
+use crate::store::{View, Viewer};
+use crate::task::Task;
 
 pub fn locked(
     view: &dyn View,
@@ -14,4 +20,77 @@ pub fn locked(
 ) -> Result<Locked> {
     let age = lease.as_ref().map(|l| view.now().since(l.acquired_at)).unwrap_or_default();
     Ok(Locked { resource, name: name.to_owned(), task, lease, queue, age })
+}
+
+/// What `task` is acquired with: the task itself, or the serial section that it is in.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Part<'a> {
+    pub(super) resource: &'a Resource,
+    pub(super) name: &'a str,
+    pub(super) task: &'a Task,
+}
+
+impl Part<'_> {
+    /// Another's live lease is in the way.
+    pub(super) fn held(
+        self,
+        view: &dyn View,
+        viewer: &Viewer,
+        lease: Lease,
+        terms: &Terms,
+    ) -> Result<Locked> {
+        let queue = live_before(view, viewer, self.resource, own_ticket(terms, self.resource))?.len();
+        locked(view, self.resource.clone(), self.name, Some(name_of(self.task)), Some(lease), queue)
+    }
+
+    /// Nobody holds it. Are there waiters before the caller?
+    pub(super) fn queued(self, view: &dyn View, viewer: &Viewer, terms: &Terms) -> Result<Option<Locked>> {
+        let queue = live_before(view, viewer, self.resource, own_ticket(terms, self.resource))?.len();
+        if queue == 0 {
+            return Ok(None);
+        }
+        locked(view, self.resource.clone(), self.name, Some(name_of(self.task)), None, queue).map(Some)
+    }
+}
+
+/// What keeps `caller` from acquiring `task`, which waits for no other task: a live lease on it or on its serial section, or
+/// waiters before the caller. Only reads: asking never acquires (R4).
+pub fn in_the_way(
+    view: &dyn View,
+    ctx: &Context<'_>,
+    viewer: &Viewer,
+    caller: &Caller,
+    task: &Task,
+    terms: &Terms,
+) -> Result<Option<Locked>> {
+    let resource = Resource::task(&task.id);
+    let part = Part { resource: &resource, name: &task.title, task };
+    if let Some(lease) = &task.lease
+        && lease.state(view.now(), ctx.judge) == LeaseState::Live
+    {
+        let running = super::attempt::is_running(view, lease)?;
+        let own = same_holder(lease, caller, running);
+        return if own { Ok(None) } else { part.held(view, viewer, lease.clone(), terms).map(Some) };
+    }
+    if let Some(locked) = part.queued(view, viewer, terms)? {
+        return Ok(Some(locked));
+    }
+    let Some(section) = task.section.as_ref().filter(|section| section.serial) else { return Ok(None) };
+    let resource = Resource::section(&section.id);
+    let part = Part { resource: &resource, name: &section.name, task };
+    if let Some(lease) = view.open_lease(&resource)? {
+        if goes_on(view, ctx, caller, &lease) {
+            return Ok(None);
+        }
+        if section_state(view, ctx, &lease)? == LeaseState::Live {
+            return part.held(view, viewer, lease, terms).map(Some);
+        }
+    }
+    part.queued(view, viewer, terms)
+}
+
+/// Is this section the caller's, so that it may go on in it?
+pub(super) fn goes_on(view: &dyn View, ctx: &Context<'_>, caller: &Caller, section: &Lease) -> bool {
+    same_holder(section, caller, section.process != caller.process)
+        && section.state(view.now(), ctx.judge) == LeaseState::Live
 }

@@ -1,5 +1,6 @@
 //! Who is to be woken after the commit. A ring is a hint; the woken run their transaction again.
 
+use super::ready_queue::waiters_with_work;
 use crate::error::Result;
 use crate::lease::{Lease, Resource, ResourceKind};
 use crate::store::{LeaseFilter, Tx, Viewer};
@@ -19,9 +20,16 @@ pub(super) fn wake_first(tx: &mut dyn Tx, viewer: &Viewer, resource: &Resource) 
     Ok(())
 }
 
-/// Something may have become ready: the first who waits for anything, and every idle runner.
+/// Something may have become ready: wakes the waiters to which ready work falls, and every idle runner.
 pub(crate) fn work_appeared(tx: &mut dyn Tx, viewer: &Viewer) -> Result<()> {
-    wake_first(tx, viewer, &ready_queue())?;
+    for ticket in tx.ready_tickets()? {
+        if viewer.is_dead(&ticket.process) {
+            tx.delete_ticket(ticket.number)?;
+        }
+    }
+    for doorbell in waiters_with_work(tx, viewer)?.into_iter().filter_map(|ticket| ticket.doorbell) {
+        tx.ring(&doorbell);
+    }
     let slots =
         tx.leases(&LeaseFilter { kinds: Some(vec![ResourceKind::Runner]), ..LeaseFilter::default() })?;
     for doorbell in slots.into_iter().filter_map(|slot| slot.doorbell) {
@@ -30,14 +38,9 @@ pub(crate) fn work_appeared(tx: &mut dyn Tx, viewer: &Viewer) -> Result<()> {
     Ok(())
 }
 
-/// The line of those who want any ready task.
-pub(super) fn ready_queue() -> Resource {
-    Resource::new(ResourceKind::Ready, "")
-}
-
 /// Somebody was written to: those of that name who listen for messages.
 pub(crate) fn message_arrived(tx: &mut dyn Tx, viewer: &Viewer, to: Option<&str>) -> Result<()> {
-    for ticket in super::queue::live_before(tx, viewer, &message_listeners(), None)? {
+    for ticket in super::queue::live_before(tx, viewer, &Resource::messages(), None)? {
         if to.is_none_or(|to| to == ticket.holder.id)
             && let Some(doorbell) = ticket.doorbell
         {
@@ -45,11 +48,6 @@ pub(crate) fn message_arrived(tx: &mut dyn Tx, viewer: &Viewer, to: Option<&str>
         }
     }
     Ok(())
-}
-
-/// Those who wait for messages. It is no queue: all of them are told.
-pub fn message_listeners() -> Resource {
-    Resource::new(ResourceKind::Ready, "messages")
 }
 
 /// Whoever supervises a lease that was taken away, so that it stops at once rather than at its next heartbeat.

@@ -82,6 +82,8 @@ pub trait ReadLeases {
     fn task_leases_in_section(&self, section: &SectionId, holder: &Holder) -> Result<Vec<Lease>>;
     /// In the order in which they came.
     fn tickets(&self, resource: &Resource) -> Result<Vec<Ticket>>;
+    /// The queue for ready work, whatever the section ([`Resource::is_ready_work`]), in the order of arrival.
+    fn ready_tickets(&self) -> Result<Vec<Ticket>>;
     fn count_tickets(&self) -> Result<u64>;
     fn all_tickets(&self) -> Result<Vec<Ticket>>;
     /// Newest first.

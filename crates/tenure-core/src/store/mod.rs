@@ -28,7 +28,7 @@ pub use leases::{LeaseBeat, LeaseFilter, NewLease, NewTicket, ReadLeases, WriteL
 pub use runners::{ReadRunners, WriteRunners};
 pub use sections::{NewSection, ReadSections, SectionEdit, WriteSections};
 pub use sessions::{ReadSessions, WriteSessions};
-pub use tasks::{NewTask, ReadTasks, TaskEdit, TaskFilter, TaskLookup, WriteTasks};
+pub use tasks::{NewTask, ReadTasks, Reserved, TaskEdit, TaskFilter, TaskLookup, WriteTasks};
 
 /// What a commit must survive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -62,6 +62,20 @@ pub struct TaskEdit {
     pub rejections: Option<u32>,
 }
 
+/// Ready work that earlier waiters are about to take (Q1).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Reserved {
+    pub tasks: Vec<TaskId>,
+    /// Serial sections: with the first of its tasks, all of such a section goes to one holder.
+    pub sections: Vec<SectionId>,
+}
+
+impl Reserved {
+    pub fn is_empty(&self) -> bool {
+        self.tasks.is_empty()
+    }
+}
+
 pub trait ReadTasks {
     fn task(&self, id: &TaskId, viewer: &Viewer) -> Result<Option<Task>>;
     /// For who decides by itself whether the task may be taken, or does not ask: `ready` is left false.
@@ -69,7 +83,16 @@ pub trait ReadTasks {
     fn find_tasks(&self, lookup: TaskLookup<'_>, limit: usize) -> Result<Vec<TaskName>>;
     fn list_tasks(&self, filter: &TaskFilter, viewer: &Viewer) -> Result<(Vec<Task>, u64)>;
     /// The first ready task in working order. Its cost does not grow with the number of tasks.
-    fn next_ready(&self, section: Option<&SectionId>, viewer: &Viewer) -> Result<Option<TaskId>>;
+    fn next_ready(&self, section: Option<&SectionId>, viewer: &Viewer) -> Result<Option<TaskId>> {
+        self.next_unreserved(section, &Reserved::default(), viewer)
+    }
+    /// The first ready task in working order that is not reserved.
+    fn next_unreserved(
+        &self,
+        section: Option<&SectionId>,
+        reserved: &Reserved,
+        viewer: &Viewer,
+    ) -> Result<Option<TaskId>>;
     fn count_tasks(&self) -> Result<Vec<(TaskStatus, u64)>>;
     /// Every edge `task → what it depends on` that can be reached from `task`, with the keys of both ends.
     fn edges_from(&self, task: &TaskId) -> Result<Vec<(TaskName, TaskName)>>;

@@ -16,6 +16,8 @@ pub(super) enum Found {
     Task(Box<Grant>, Purpose),
     /// Work that only another's lease keeps away.
     HeldUp(Box<Locked>),
+    /// Work is ready, but reserved for waiters that came before: this many.
+    Queued(usize),
     /// Pending work that waits for something else; the sentence says for what.
     Blocked(String),
     /// Everything is finished, or there is nothing at all.
@@ -120,37 +122,43 @@ fn a_review(tx: &mut dyn Tx, site: &Site<'_>, seat: &Seat, terms: &Terms) -> Res
         limit: 50,
         ..TaskFilter::default()
     };
+    let terms = Terms { review: true, ..terms.clone() };
     for task in tx.list_tasks(&filter, &viewer)?.0 {
-        let mut terms = terms.clone();
-        terms.review = true;
-        if let Ok(Verdict::Granted(grant)) =
-            kernel::acquire_task(tx, &site.ctx, &seat.caller, &task.id, &terms)
-        {
-            return Ok(Some(*grant));
+        match kernel::acquire_task(tx, &site.ctx, &seat.caller, &task.id, &terms) {
+            Ok(Verdict::Granted(grant)) => return Ok(Some(*grant)),
+            // Held, or no longer in review because its lapsed lease was closed just now.
+            Ok(Verdict::Refused(_) | Verdict::Barred { .. }) => {}
+            Err(Error::NotReady { .. } | Error::InvalidTransition { .. }) => {}
+            Err(error) => return Err(error),
         }
     }
     Ok(None)
 }
 
-/// Nothing is ready. Is that because of somebody's lease, of a dependency, or because everything is done?
-fn in_the_way(tx: &mut dyn Tx, site: &Site<'_>, seat: &Seat, terms: &Terms) -> Result<Found> {
+/// The runner was granted nothing. Is that because of waiters that came before, of a lease, of a dependency, or because
+/// everything is done? Only reads, so that asking never leaves the runner with a task (R4).
+fn in_the_way(tx: &dyn Tx, site: &Site<'_>, seat: &Seat, terms: &Terms) -> Result<Found> {
+    let wanted = site.orders.section.as_ref().map(|(id, _)| id);
+    // What is ready for everybody was not granted, so it is reserved.
+    let everybody = site.ctx.viewer(tx, None)?;
+    if tx.next_ready(wanted, &everybody)?.is_some() {
+        let mine = terms.ticket.as_ref().map(|(number, _)| *number);
+        let before = kernel::waiting_for_ready_work(tx, &everybody, mine)?;
+        return Ok(Found::Queued(before));
+    }
     let viewer = site.ctx.viewer(tx, Some(&seat.caller.holder))?;
     let filter = TaskFilter {
         statuses: Some(vec![TaskStatus::Pending]),
-        section: site.orders.section.as_ref().map(|(id, _)| id.clone()),
+        section: wanted.cloned(),
         limit: 100,
         ..TaskFilter::default()
     };
-    let pending = tx.list_tasks(&filter, &viewer)?.0;
     let mut blocked = None;
-    for task in pending {
+    for task in tx.list_tasks(&filter, &viewer)?.0 {
         if let Some(first) = task.blocked_by.first() {
             blocked.get_or_insert_with(|| format!("{} waits for {first}", task.key));
-            continue;
-        }
-        if let Verdict::Refused(locked) = kernel::acquire_task(tx, &site.ctx, &seat.caller, &task.id, terms)?
-        {
-            return Ok(Found::HeldUp(locked));
+        } else if let Some(locked) = kernel::in_the_way(tx, &site.ctx, &viewer, &seat.caller, &task, terms)? {
+            return Ok(Found::HeldUp(Box::new(locked)));
         }
     }
     if let Some(locked) = still_in_line(tx, site, seat, terms)? {
@@ -179,8 +187,8 @@ fn worked_on_elsewhere(tx: &dyn Tx, site: &Site<'_>, seat: &Seat) -> Result<Opti
     }))
 }
 
-/// Whoever stands in line for a section stays there while its holder works on the last of it: that may come back.
-fn still_in_line(tx: &mut dyn Tx, site: &Site<'_>, seat: &Seat, terms: &Terms) -> Result<Option<Locked>> {
+/// A runner that queues for a section stays in the queue while the holder works on the last of it: that may come back.
+fn still_in_line(tx: &dyn Tx, site: &Site<'_>, seat: &Seat, terms: &Terms) -> Result<Option<Locked>> {
     let Some((_, resource)) = &terms.ticket else { return Ok(None) };
     let (Some(id), Some(lease)) = (resource.section_id(), tx.open_lease(resource)?) else { return Ok(None) };
     let live = lease.state(tx.now(), site.ctx.judge) == LeaseState::Live;

@@ -1,4 +1,4 @@
-//! What a runner does while there is nothing to do: it holds nothing, stands in line or naps, and says so once.
+//! What a runner does while there is nothing to do: it holds nothing, queues or naps, and says so once.
 
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
@@ -41,28 +41,43 @@ impl Loop<'_, '_> {
             return Ok(Next::End);
         }
         note(self.site, seat, RunnerStatus::Idle, None);
-        let address = self.site.doorbell.map(|bell| bell.address.to_owned());
-        let held = self.ticket.clone();
-        let number = self.site.store.write(Durability::Process, |tx| {
-            let viewer = self.site.ctx.viewer(tx, None)?;
-            let held = held.as_ref().map(|(number, of)| (*number, of));
-            kernel::enqueue(
-                tx,
-                &viewer,
-                &locked.resource,
-                &seat.caller,
-                self.site.me,
-                address.as_deref(),
-                held,
-            )
-        })?;
-        self.ticket = Some((number, locked.resource.clone()));
+        self.join_queue(seat, &locked.resource)?;
         let expiry = locked
             .lease
             .as_ref()
             .map(|l| l.expires_at.since(self.site.clock.now()) + Duration::from_millis(1));
         let nap = self.site.orders.timing.poll.min(expiry.unwrap_or(Duration::MAX));
         Ok(self.nap(nap, locked.lease.as_ref()))
+    }
+
+    /// Holding nothing, waits in the queue for ready work: what there is goes to the `before` waiters that came earlier.
+    pub(super) fn wait_for_turn(&mut self, seat: &mut Seat, before: usize) -> Result<Next> {
+        let resource = Resource::ready(self.site.orders.section.as_ref().map(|(id, _)| id));
+        if self.waiting.as_ref().is_none_or(|wait| wait.resource != resource) {
+            self.stop_waiting();
+        }
+        let wait = Wait { since: Instant::now(), resource: resource.clone(), at_work: None };
+        let since = self.waiting.get_or_insert(wait).since;
+        self.say(format!("What is ready goes to earlier waiters ({before})\nWaiting for the next turn..."));
+        if since.elapsed() >= self.site.orders.timing.wait {
+            self.site.log.line("Waited long enough for ready work");
+            return Ok(Next::End);
+        }
+        note(self.site, seat, RunnerStatus::Idle, None);
+        self.join_queue(seat, &resource)?;
+        Ok(self.nap(self.site.orders.timing.poll, None))
+    }
+
+    /// Takes a ticket for `resource`, or keeps it.
+    fn join_queue(&mut self, seat: &Seat, resource: &Resource) -> Result<()> {
+        let address = self.site.doorbell.map(|bell| bell.address);
+        let held = self.ticket.as_ref().map(|(number, of)| (*number, of));
+        let number = self.site.store.write(Durability::Process, |tx| {
+            let viewer = self.site.ctx.viewer(tx, None)?;
+            kernel::enqueue(tx, &viewer, resource, &seat.caller, self.site.me, address, held)
+        })?;
+        self.ticket = Some((number, resource.clone()));
+        Ok(())
     }
 
     fn say_who_is_in_the_way(&mut self, locked: &Locked, since: Instant) -> Result<()> {
@@ -110,13 +125,16 @@ impl Loop<'_, '_> {
     pub(super) fn stop_waiting(&mut self) {
         match self.waiting.take().map(|wait| wait.resource.kind) {
             Some(ResourceKind::Section) => self.site.log.line("Section lock released!"),
+            Some(ResourceKind::Ready) | None => {}
             Some(_) => self.site.log.line("Task lock released!"),
-            None => {}
         }
     }
 
     pub(super) fn idle(&mut self, seat: &mut Seat) -> Result<Next> {
         self.release_section()?;
+        if self.ticket.as_ref().is_some_and(|(_, of)| of.is_ready_work()) {
+            self.leave_queue();
+        }
         let since = *self.idle_since.get_or_insert_with(Instant::now);
         let left = self.site.orders.timing.idle.saturating_sub(since.elapsed());
         if left.is_zero() || self.site.orders.once || self.site.orders.task.is_some() {

@@ -44,7 +44,7 @@ pub(super) struct Loop<'a, 's> {
     pub(super) ticket: Option<(i64, Resource)>,
     /// Since when nothing was found.
     pub(super) idle_since: Option<Instant>,
-    /// What another has, and this runner stands in line for.
+    /// What this runner queues for.
     pub(super) waiting: Option<Wait>,
     pub(super) unanswered_since: Option<Instant>,
     /// The task at which the session was interrupted, until it was asked for.
@@ -103,7 +103,7 @@ impl Loop<'_, '_> {
             found => found?,
         };
         self.unanswered_since = None;
-        if !matches!(found, Found::HeldUp(_)) {
+        if !matches!(found, Found::HeldUp(_) | Found::Queued(_)) {
             self.stop_waiting();
         }
         match found {
@@ -114,6 +114,7 @@ impl Loop<'_, '_> {
                 self.work_on(seat, &grant, purpose)
             }
             Found::HeldUp(locked) => self.stand_in_line(seat, &locked),
+            Found::Queued(before) => self.wait_for_turn(seat, before),
             Found::Blocked(why) => {
                 self.say(format!("Nothing is ready: {why}"));
                 self.idle(seat)
@@ -293,11 +294,16 @@ impl Loop<'_, '_> {
         Ok(())
     }
 
-    /// The end: nothing is held and no place in line is kept.
+    /// The end: nothing is held and no ticket is kept.
     fn let_go(&mut self) {
         if let Err(error) = self.release_section() {
             self.site.log.line(&format!("The section could not be released: {error}"));
         }
+        self.leave_queue();
+    }
+
+    /// Gives up the ticket. If the store does not answer, the ticket goes silent and then blocks nobody.
+    pub(super) fn leave_queue(&mut self) {
         if let Some((number, resource)) = self.ticket.take() {
             let _ = self.site.store.write(Durability::Process, |tx| {
                 let viewer = self.site.ctx.viewer(tx, None)?;

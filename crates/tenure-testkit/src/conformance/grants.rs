@@ -337,7 +337,7 @@ pub(super) fn an_id_that_was_drawn_before_is_drawn_again(fresh: &dyn Fn() -> Fix
     for key in ["A", "X"] {
         let id = f.id(key);
         let claimed = f.write(|tx| kernel::acquire_task(tx, &ctx, &ann, &id, &Terms::new(TTL)));
-        claimed.unwrap().granted().unwrap();
+        drop(claimed.unwrap().granted().unwrap());
     }
     for key in ["B", "C", "D"] {
         let hint = ClaimHint { holder: &ann.holder, wants: ClaimTarget::Next(None) };

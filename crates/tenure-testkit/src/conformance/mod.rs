@@ -11,6 +11,7 @@ mod invariants;
 mod jobs;
 mod keeping;
 mod readiness;
+mod ready_queue;
 mod renewing;
 mod rows;
 mod sections;
@@ -148,6 +149,17 @@ pub fn cases() -> Vec<(&'static str, Case)> {
             who_holds_a_section_goes_on_in_it_past_those_who_want_anything,
             runners_hear_of_new_work,
             a_freed_slot_rings_who_waits_for_it,
+        }
+        ready_queue {
+            a_waiter_for_an_empty_section_keeps_nothing_from_anybody,
+            each_waiter_gets_the_first_task_that_no_earlier_one_gets,
+            an_earlier_waiter_for_a_section_comes_before_a_later_one_for_anything,
+            the_first_task_of_a_serial_section_reserves_all_of_it,
+            work_that_is_left_over_wakes_the_waiter_that_gets_it_now,
+            a_waiter_that_takes_something_else_leaves_its_task_to_the_next,
+            nothing_is_reserved_for_a_dead_or_silent_waiter,
+            the_holder_of_a_serial_section_that_waits_hears_of_work_in_it,
+            asking_what_is_in_the_way_changes_nothing,
         }
         readiness {
             pending_tasks_with_finished_dependencies_are_ready,

@@ -68,6 +68,11 @@ impl ReadLeases for MemoryTx {
         Ok(self.state.tickets.values().filter(|ticket| ticket.resource == *resource).cloned().collect())
     }
 
+    fn ready_tickets(&self) -> Result<Vec<Ticket>> {
+        let ready = self.state.tickets.values().filter(|ticket| ticket.resource.is_ready_work());
+        Ok(ready.cloned().collect())
+    }
+
     fn all_tickets(&self) -> Result<Vec<Ticket>> {
         Ok(self.state.tickets.values().cloned().collect())
     }

@@ -6,7 +6,7 @@ use tenure_core::id::{SectionId, TaskId};
 use tenure_core::lease::Resource;
 use tenure_core::section::SectionMode;
 use tenure_core::store::{
-    NewTask, ReadTasks, TaskEdit, TaskFilter, TaskLookup, Viewer, WriteFeed, WriteTasks,
+    NewTask, ReadTasks, Reserved, TaskEdit, TaskFilter, TaskLookup, Viewer, WriteFeed, WriteTasks,
 };
 use tenure_core::task::{SectionRef, Task, TaskStatus};
 use tenure_core::{Error, Result};
@@ -119,10 +119,21 @@ impl ReadTasks for MemoryTx {
         Ok((page.map(|(id, row)| self.whole_task(id, row, viewer)).collect(), total))
     }
 
-    fn next_ready(&self, section: Option<&SectionId>, viewer: &Viewer) -> Result<Option<TaskId>> {
+    fn next_unreserved(
+        &self,
+        section: Option<&SectionId>,
+        reserved: &Reserved,
+        viewer: &Viewer,
+    ) -> Result<Option<TaskId>> {
         let wanted = |task: &TaskRow| section.is_none() || task.section.as_ref() == section;
+        let free = |id: &TaskId, task: &TaskRow| {
+            !reserved.tasks.contains(id)
+                && task.section.as_ref().is_none_or(|section| !reserved.sections.contains(section))
+        };
         let mut tasks = self.state.in_order().into_iter();
-        let first = tasks.find(|(id, task)| wanted(task) && self.state.is_ready(id, task, self.now, viewer));
+        let first = tasks.find(|(id, task)| {
+            wanted(task) && free(id, task) && self.state.is_ready(id, task, self.now, viewer)
+        });
         Ok(first.map(|(id, _)| id.clone()))
     }
 

@@ -206,6 +206,32 @@ fn whoever_stands_behind_a_killed_waiter_need_not_poll() {
 }
 
 #[test]
+fn the_task_of_a_killed_waiter_for_anything_goes_to_the_next_without_a_poll() {
+    let project = Project::with_config("locking: {pollInterval: 10m}");
+    project.ok(&["sections", "add", "Empty"]);
+    let wait = |name: &str, more: &[&str], count: u64| {
+        let args = ["tasks", "next", "--claim", "--wait", "30m", "--agent", name, "--json"];
+        let waiter = project.spawn(&[&args[..], more].concat());
+        crate::harness::until("it waits", || {
+            project.store().read(|view| view.count_tickets()).unwrap() == count
+        });
+        waiter
+    };
+    let first = wait("first", &[], 1);
+    let mut other = wait("other", &["--section", "Empty"], 2);
+    let second = wait("second", &[], 3);
+    first.signal(Signal::STOP);
+    project.add("F", 1);
+    first.signal(Signal::KILL);
+    first.end();
+    let answer = second.end();
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    assert!(other.is_running());
+    other.signal(Signal::TERM);
+    other.end();
+}
+
+#[test]
 fn a_hundred_waiters_cost_less_than_a_thousandth_of_a_processor_each() {
     let time = Duration::from_secs(full_or(60, 10));
     let project = Project::new();

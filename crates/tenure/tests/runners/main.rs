@@ -22,6 +22,7 @@ mod output;
 mod parked;
 mod paused;
 mod processes;
+mod queue;
 mod review;
 mod scenarios;
 mod secrets;
