@@ -129,7 +129,7 @@ fn talk(agent: AgentKind) -> Vec<Value> {
 }
 
 fn lines(values: &[Value]) -> String {
-    values.iter().map(|value| format!("{value}\n")).collect()
+    values.iter().map(Value::to_string).collect::<Vec<_>>().join("\n")
 }
 
 #[test]
