@@ -53,7 +53,8 @@ pub struct Runner {
     pub error: Option<String>,
 }
 
-/// How a preset fares. After three attempts in a row that failed at once it is parked.
+/// Whether a preset's agent can work. It is parked when the agent reports that it cannot, or after three quick failures in
+/// a row.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PresetHealth {
     pub preset: String,

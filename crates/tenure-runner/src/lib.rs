@@ -21,6 +21,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod agents;
 pub mod anchor;
 mod beat;
 pub mod daemon;
@@ -53,6 +54,8 @@ pub use ending::{Cleared, Scope, finish_ending};
 pub use keeper::{Kept, keep};
 pub use processes::Survivor;
 pub use program::ProgramError;
-pub use supervise::{Ended, Exit, Limits, Look, Signals, Steps, Supervised, Supervision, supervise};
+pub use supervise::{
+    Ended, Exit, Explanation, Limits, Look, Signals, Steps, Supervised, Supervision, supervise,
+};
 pub use threshold::{NotStarted, cross};
 pub use wait::until_any;

@@ -10,7 +10,7 @@ use tenure_core::{Error, Result};
 
 use crate::beat::{Loss, has_spoken};
 use crate::database::DatabaseFile;
-use crate::supervise::{Ended, Exit, Limits, Look, Supervision};
+use crate::supervise::{Ended, Exit, Explanation, Look, Supervision};
 
 /// What the supervisor has to say.
 pub(crate) enum Word {
@@ -43,14 +43,16 @@ pub(crate) fn conclude(
         (Word::Lost(loss), _) | (_, Some(loss)) => return Ok(lost(s, caller, attempt, loss, all_gone)),
         (word, None) => word,
     };
-    // Asked for before the transaction: it may have to wait for the rest of the output.
-    let last_words = match &word {
-        Word::Exited(Exit::Code(1..)) => s.limits.and_then(Limits::last_words),
+    // Asked before the transaction, because it may have to wait for the rest of the output.
+    let explain = |exit| s.limits.and_then(|limits| limits.explain(exit));
+    let explanation = match &word {
+        Word::Exited(Exit::Code(code)) => explain(Some(*code)),
+        Word::Overdue(_) => explain(None),
         _ => None,
     };
     let said = s
         .store
-        .write(Durability::Power, |tx| say(tx, s, caller, attempt, &word, last_words.as_deref(), all_gone))?;
+        .write(Durability::Power, |tx| say(tx, s, caller, attempt, &word, explanation.as_ref(), all_gone))?;
     Ok(match (said, word) {
         (Said::Nobody(error), _) => Ended::Lost(Loss::Refused(error)),
         (Said::Itself(task) | Said::ByItsEnd(task), Word::Interrupted(signal)) => {
@@ -87,17 +89,22 @@ fn say(
     caller: &Caller,
     attempt: &Attempt,
     word: &Word,
-    last_words: Option<&str>,
+    explanation: Option<&Explanation>,
     all_gone: bool,
 ) -> Result<Said> {
     let not_started = match word {
         Word::NotStarted { why, .. } => Some(why.clone()),
         _ => kernel::failed_start(tx, attempt)?,
     };
-    let reason = not_started.clone().unwrap_or_else(|| reason(word));
+    let obstacle = match explanation {
+        Some(Explanation::Obstacle(why)) if not_started.is_none() => Some(why.clone()),
+        _ => None,
+    };
+    let reason = not_started.clone().or_else(|| obstacle.clone()).unwrap_or_else(|| reason(word));
     let review = s.lease.claimed_from == Some(TaskStatus::Review);
     let broken = not_started.is_some()
         || match word {
+            _ if obstacle.is_some() => false,
             Word::Exited(Exit::Signal(_)) | Word::Overdue(Look::Hung(_)) => true,
             // A review that takes too long says nothing about the work.
             Word::Overdue(_) => review,
@@ -123,8 +130,12 @@ fn say(
     let finished = if broken {
         kernel::abort_attempt(tx, &s.ctx, caller, s.task, &reason)
     } else {
-        let reason = last_words.map_or(reason.clone(), |words| format!("{reason}: {words}"));
+        let reason = match (word, explanation) {
+            (Word::Exited(Exit::Code(1..)), Some(Explanation::LastLine(line))) => format!("{reason}: {line}"),
+            _ => reason,
+        };
         let finish = match word {
+            _ if obstacle.is_some() => Finish::Release(Some(&reason)),
             Word::Exited(Exit::Code(0)) => Finish::Done,
             Word::Exited(_) if review => Finish::Reject(&reason),
             Word::Exited(_) | Word::Overdue(_) => Finish::Fail(&reason),

@@ -76,10 +76,21 @@ pub trait Steps {
 pub trait Limits: Sync {
     fn look(&self) -> Look;
 
-    /// What the work printed last, once it has ended: it often says why.
-    fn last_words(&self) -> Option<String> {
+    /// Why the work ended as it did, as far as its output says. Asked once it has ended.
+    ///
+    /// `exit` is None for work that did not end by itself.
+    fn explain(&self, exit: Option<i32>) -> Option<Explanation> {
+        let _ = exit;
         None
     }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Explanation {
+    /// What the work printed last, which often says why.
+    LastLine(String),
+    /// Why no task could have been worked on. The task goes back to where it was claimed from, not charged.
+    Obstacle(String),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! One attempt by an agent: its prompt on standard input, its output into a log, its time bounded.
 
 use std::process::Stdio;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use tenure_core::id::Fence;
@@ -10,15 +10,16 @@ use tenure_core::lease::{Attempt, Lease};
 use tenure_core::rules::{Step, checkpoint};
 use tenure_core::store::{Durability, Tx};
 use tenure_core::task::Task;
-use tenure_core::{Clock, Context, Error, Result};
+use tenure_core::{Clock, Context, Error, Result, Timestamp};
 
 use super::listening::{Ear, listen};
 use super::output::{AttemptLog, LastWord};
 use super::place::Seat;
-use super::{Purpose, Site, conversation};
+use super::{AgentStart, Purpose, Site, conversation, parking};
+use crate::agents::{AgentKind, Observed};
 use crate::beat::OpenStore;
 use crate::input::private_input;
-use crate::supervise::{Ended, Exit, Limits, Look, Steps, Supervision, supervise};
+use crate::supervise::{Ended, Exit, Explanation, Limits, Look, Steps, Supervision, supervise};
 
 /// How an attempt went, for the log and for the health of its preset.
 pub(super) struct Report {
@@ -26,11 +27,19 @@ pub(super) struct Report {
     pub(super) took: Duration,
     /// The last thing that the agent printed.
     pub(super) said: Option<String>,
+    /// Why no task could have been worked on. The preset is parked for it already.
+    pub(super) obstacle: Option<String>,
 }
 
 impl Report {
     pub(super) fn sentence(&self) -> String {
         match &self.ended {
+            Ended::Exited { spoken: false, task, .. } | Ended::Overdue { task, .. }
+                if self.obstacle.is_some() =>
+            {
+                let why = self.obstacle.as_deref().unwrap_or_default();
+                format!("{why}; the task is {} again", task.status)
+            }
             Ended::Exited { exit: Exit::Code(code), spoken, task } => {
                 let whose = if *spoken { "as it said itself" } else { "by its exit code" };
                 format!("{} {whose} (exit {code})", task.status)
@@ -74,7 +83,8 @@ pub(super) fn attempt(
     let input = private_input(&folder, &prompt).map_err(|e| broken("its prompt cannot be written", &e))?;
     let (reader, writer) = std::io::pipe().map_err(|e| broken("no pipe for its output", &e))?;
     let errors = writer.try_clone().map_err(|e| broken("no pipe for its output", &e))?;
-    let mut command = site.outside.agent(&preset_for(site, purpose), conversation)?;
+    let preset = preset_for(site, purpose);
+    let AgentStart { mut command, kind } = site.outside.agent(&preset, conversation)?;
     command
         .current_dir(&site.orders.workdir)
         .stdin(Stdio::from(input))
@@ -93,8 +103,10 @@ pub(super) fn attempt(
     let (ear, listener) = listen(reader).map_err(|e| broken("its output cannot be read", &e))?;
     let log = Mutex::new(log);
     let last = LastWord::default();
+    let diagnosis = Diagnosis { kind, clock: site.clock, observed: Mutex::default(), found: OnceLock::new() };
     let limits = Bounds {
         begun: Instant::now(),
+        diagnosis: &diagnosis,
         last: &last,
         log: &log,
         ear: &ear,
@@ -103,10 +115,11 @@ pub(super) fn attempt(
     };
     let begun = Instant::now();
     let supervised = std::thread::scope(|scope| {
-        let (log, last, ear) = (&log, &last, &ear);
+        let (log, last, ear, diagnosis) = (&log, &last, &ear, &diagnosis);
         let (open, ctx, session) = (site.open, site.ctx, &seat.session);
         let mut named = None;
         let mut scribe = move |line: &[u8]| {
+            diagnosis.hear(line);
             if let Some(name) = conversation::name_in(line)
                 && named.as_ref() != Some(&name)
                 && note_conversation(open, &ctx, session, &name)
@@ -118,7 +131,14 @@ pub(super) fn attempt(
             .name("output".into())
             .spawn_scoped(scope, move || listener.run(log, last, &mut scribe))
             .map_err(|e| broken("its output cannot be read", &e))?;
-        let steps = Checkpoints { ctx: site.ctx, session: &seat.session, fence: grant.lease.fence };
+        let steps = Checkpoints {
+            ctx: site.ctx,
+            session: &seat.session,
+            fence: grant.lease.fence,
+            preset: &preset,
+            runner: &seat.runner.id,
+            diagnosis,
+        };
         let supervision = Supervision {
             store: site.store,
             open: site.open,
@@ -145,15 +165,64 @@ pub(super) fn attempt(
         site.log.line(&format!("Could not be ended: process {} ({})", survivor.pid, survivor.command));
     }
     let said = log.lock().ok().and_then(|log| log.last_words());
-    Ok(Report { ended: supervised.ended, took: begun.elapsed(), said })
+    let obstacle = match &supervised.ended {
+        Ended::Exited { .. } | Ended::Overdue { .. } => {
+            diagnosis.obstacle().map(|found| found.reason.clone())
+        }
+        Ended::NotStarted { .. } | Ended::Interrupted { .. } | Ended::Lost(_) => None,
+    };
+    Ok(Report { ended: supervised.ended, took: begun.elapsed(), said, obstacle })
 }
 
-/// The session's checkpoint, written with the steps of the attempt.
+/// Finds out from an agent's output whether something kept it from working on any task.
+struct Diagnosis<'a> {
+    /// None for a program whose output is not understood.
+    kind: Option<AgentKind>,
+    clock: &'a dyn Clock,
+    observed: Mutex<Observed>,
+    /// Set once the agent has ended.
+    found: OnceLock<Option<Obstacle>>,
+}
+
+struct Obstacle {
+    reason: String,
+    resets_at: Option<Timestamp>,
+}
+
+impl Diagnosis<'_> {
+    fn hear(&self, line: &[u8]) {
+        if let (Some(kind), Ok(line), Ok(mut observed)) =
+            (self.kind, str::from_utf8(line), self.observed.lock())
+        {
+            observed.add(kind.parse(line));
+        }
+    }
+
+    /// To be called when all of the output has been heard.
+    fn conclude(&self, exit: Option<i32>) -> Option<&Obstacle> {
+        let found = self.found.get_or_init(|| {
+            let kind = self.kind?;
+            let observed = *self.observed.lock().ok()?;
+            let ending = kind.conclude(exit, &observed).with_plausible_reset(self.clock.now());
+            Some(Obstacle { reason: ending.obstacle(kind)?, resets_at: ending.resets_at() })
+        });
+        found.as_ref()
+    }
+
+    fn obstacle(&self) -> Option<&Obstacle> {
+        self.found.get()?.as_ref()
+    }
+}
+
+/// What is written with the steps of the attempt: the session's checkpoint, and the parking of the preset.
 struct Checkpoints<'a> {
     ctx: Context<'a>,
     session: &'a Lease,
     /// Of the task.
     fence: Fence,
+    preset: &'a str,
+    runner: &'a str,
+    diagnosis: &'a Diagnosis<'a>,
 }
 
 impl Steps for Checkpoints<'_> {
@@ -166,6 +235,9 @@ impl Steps for Checkpoints<'_> {
 
     /// What was done is done, also when the session is another's by now.
     fn ended(&self, tx: &mut dyn Tx, task: &Task) -> Result<()> {
+        if let Some(found) = self.diagnosis.obstacle() {
+            parking::park(tx, self.preset, self.runner, &found.reason, found.resets_at)?;
+        }
         checkpoint(tx, &self.ctx, self.session, Step::LetGo { task, fence: self.fence }).map(drop)
     }
 }
@@ -181,6 +253,7 @@ fn note_conversation(open: OpenStore<'_>, ctx: &Context<'_>, session: &Lease, na
 /// Silence and the whole duration, both bounded.
 struct Bounds<'a> {
     begun: Instant,
+    diagnosis: &'a Diagnosis<'a>,
     last: &'a LastWord,
     log: &'a Mutex<AttemptLog>,
     ear: &'a Ear,
@@ -201,9 +274,12 @@ impl Limits for Bounds<'_> {
         Look::GoOn(self.hang.saturating_sub(silence).min(self.agent.saturating_sub(whole)))
     }
 
-    fn last_words(&self) -> Option<String> {
+    fn explain(&self, exit: Option<i32>) -> Option<Explanation> {
         self.ear.close();
-        self.log.lock().ok()?.last_words()
+        if let Some(found) = self.diagnosis.conclude(exit) {
+            return Some(Explanation::Obstacle(found.reason.clone()));
+        }
+        self.log.lock().ok()?.last_words().map(Explanation::LastLine)
     }
 }
 

@@ -29,6 +29,7 @@ use tenure_core::store::Store;
 use tenure_core::task::Task;
 use tenure_core::{Clock, Context, Result};
 
+use crate::agents::AgentKind;
 use crate::beat::OpenStore;
 use crate::database::DatabaseFile;
 use crate::supervise::Signals;
@@ -95,14 +96,22 @@ pub enum Purpose {
 
 /// What the program around the runner does for it.
 pub trait Outside: Sync {
-    /// The agent of that preset, as a command that crosses the threshold, with its environment but no input yet.
-    /// With a conversation's name, it goes on with that, if it is one that can.
-    fn agent(&self, preset: &str, conversation: Option<&str>) -> Result<Command>;
+    /// The agent of that preset. With the name of a conversation it continues that one, if its program can.
+    fn agent(&self, preset: &str, conversation: Option<&str>) -> Result<AgentStart>;
     fn prompt(&self, task: &Task, purpose: Purpose) -> Result<String>;
     /// The runner's row has changed: the directory wants to know. Never in the way.
     fn announce(&self, runner: &Runner, section: Option<&str>);
     /// Something that hooks may want to know.
     fn happened(&self, what: Happening<'_>);
+}
+
+/// An agent that is about to be started.
+#[derive(Debug)]
+pub struct AgentStart {
+    /// Crosses the threshold; has its environment, but no input yet.
+    pub command: Command,
+    /// The program, if its output is understood.
+    pub kind: Option<AgentKind>,
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -126,9 +126,9 @@ impl LastWord {
     }
 }
 
-/// Reads until everybody who could write has let go of the pipe, or `more` says that nothing more is to be expected.
+/// Reads until every writer has closed the pipe, or `more` says that nothing more is to be expected.
 ///
-/// `heard` gets every line as it was printed.
+/// `heard` gets every line as it was printed, including a last one without an end.
 pub fn pump(
     mut from: impl Read,
     mut more: impl FnMut() -> bool,
@@ -166,6 +166,7 @@ pub fn pump(
         }
     }
     if let (false, Ok(mut log)) = (line.is_empty(), log.lock()) {
+        heard(&line);
         log.line(&line);
     }
 }
@@ -190,6 +191,15 @@ mod tests {
         assert!(!text.contains('\x1b'));
         assert!(text.lines().all(|line| line.starts_with('[')));
         assert!(text.ends_with("no end\n"));
+    }
+
+    #[test]
+    fn every_line_is_heard_also_a_last_one_without_an_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = Mutex::new(AttemptLog::create(folder.path(), "a", Arc::new(SystemClock)));
+        let mut lines = Vec::new();
+        pump(&b"one\ntwo"[..], || true, &log, &LastWord::default(), &mut |line| lines.push(line.to_vec()));
+        assert_eq!(lines, [b"one", b"two"]);
     }
 
     #[test]

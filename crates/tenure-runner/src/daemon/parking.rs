@@ -1,7 +1,9 @@
-//! Parking: an agent that fails at once, three times in a row, is not let loose on the rest of the backlog.
+//! Parking: a preset whose agent cannot work on any task is not tried on the rest of the backlog.
 //!
-//! An expired login or a missing network ends every attempt within seconds. The tasks of those attempts go back to
-//! where they were taken from, and wake-up leaves the preset alone for a minute, then two, up to an hour.
+//! An agent that reports why, for example a usage limit or an expired login, parks its preset at its first ending, in the
+//! transaction that returns the task. An agent whose output says nothing parks it with three quick failures in a row, and
+//! the tasks of those go back to where they were claimed from. Wake-up does not try a parked preset before the limit's
+//! reset where that is known, else for a minute, then two, up to an hour.
 
 use std::time::Duration;
 
@@ -12,7 +14,7 @@ use tenure_core::lease::Resource;
 use tenure_core::runner::PresetHealth;
 use tenure_core::store::{Durability, TaskEdit, Tx};
 use tenure_core::task::TaskStatus;
-use tenure_core::{Result, kernel};
+use tenure_core::{Result, Timestamp, kernel};
 
 use super::Site;
 use super::agent::Report;
@@ -23,8 +25,10 @@ const QUICK: Duration = Duration::from_secs(30);
 const IN_A_ROW: u32 = 3;
 const FIRST_PAUSE: Duration = Duration::from_mins(1);
 const LONGEST_PAUSE: Duration = Duration::from_hours(1);
+/// Projects that wait for the same reset are spread over this time after it.
+const SPREAD_MILLIS: i64 = 60_000;
 
-/// Remembers how an attempt went. The reason if that has parked the preset.
+/// Records how an attempt ended whose agent reported no obstacle. Returns the reason if that has parked the preset.
 pub(super) fn note(site: &Site<'_>, seat: &Seat, preset: &str, report: &Report) -> Result<Option<String>> {
     let (quick, task) = match &report.ended {
         Ended::Exited { exit: Exit::Code(code), spoken: false, task } if *code != 0 => {
@@ -49,23 +53,38 @@ pub(super) fn note(site: &Site<'_>, seat: &Seat, preset: &str, report: &Report) 
             tx.save_preset_health(&health)?;
             return Ok(None);
         }
-        for id in std::mem::take(&mut health.tasks) {
-            take_back(tx, site, seat, &id)?;
+        for id in &health.tasks {
+            take_back(tx, site, seat, id)?;
         }
-        let pause = FIRST_PAUSE.saturating_mul(1 << health.times_parked.min(6)).min(LONGEST_PAUSE);
-        health.parked_at = Some(tx.now());
-        health.next_try_at = Some(tx.now().after(pause));
-        health.times_parked += 1;
-        health.quick_failures = 0;
-        health.reason = Some(why.clone());
-        tx.save_preset_health(&health)?;
-        let detail = json!({"preset": preset, "reason": why});
-        tx.append(NewEvent::new(EventKind::PresetParked, &seat.runner.id).detail(detail))?;
+        park(tx, preset, &seat.runner.id, &why, None)?;
         Ok(Some(why.clone()))
     })
 }
 
-/// What an agent that could not work said about a task does not count: it goes back to where it was taken from.
+/// Parks the preset, until shortly after `resets_at` if that is known. Quick failures are counted anew after it.
+pub(super) fn park(
+    tx: &mut dyn Tx,
+    preset: &str,
+    actor: &str,
+    reason: &str,
+    resets_at: Option<Timestamp>,
+) -> Result<()> {
+    let now = tx.now();
+    let before = tx.preset_health(preset)?.map_or(0, |health| health.times_parked);
+    let pause = FIRST_PAUSE.saturating_mul(1 << before.min(6)).min(LONGEST_PAUSE);
+    let spread = Duration::from_millis(now.as_millis().rem_euclid(SPREAD_MILLIS).unsigned_abs());
+    tx.save_preset_health(&PresetHealth {
+        parked_at: Some(now),
+        next_try_at: Some(resets_at.map_or(now.after(pause), |at| at.after(spread))),
+        times_parked: before.saturating_add(1),
+        reason: Some(reason.to_owned()),
+        ..healthy(preset)
+    })?;
+    let detail = json!({"preset": preset, "reason": reason});
+    tx.append(NewEvent::new(EventKind::PresetParked, actor).detail(detail)).map(drop)
+}
+
+/// Returns a task that an agent failed although it could not work at all to where it was claimed from.
 fn take_back(tx: &mut dyn Tx, site: &Site<'_>, seat: &Seat, id: &TaskId) -> Result<()> {
     let viewer = site.ctx.viewer(tx, None)?;
     let Some(task) = tx.task(id, &viewer)? else { return Ok(()) };
@@ -84,11 +103,11 @@ fn take_back(tx: &mut dyn Tx, site: &Site<'_>, seat: &Seat, id: &TaskId) -> Resu
     kernel::override_status(tx, &site.ctx, &seat.caller, id, from, message, false).map(drop)
 }
 
-/// A person tries again.
+/// Lets a parked preset be tried again, at the request of a person.
 pub fn unpark(tx: &mut dyn Tx, preset: &str, actor: &str) -> Result<bool> {
     match tx.preset_health(preset)? {
         Some(health) if health.parked_at.is_some() => {
-            // How often it was parked stays, until an attempt of it works.
+            // How often it was parked is kept until an attempt of it works.
             let tried = PresetHealth { times_parked: health.times_parked, ..healthy(preset) };
             tx.save_preset_health(&tried)?;
             tx.append(NewEvent::new(EventKind::PresetUnparked, actor).detail(json!({"preset": preset})))?;

@@ -245,7 +245,11 @@ impl Loop<'_, '_> {
             }
         }
         let preset = agent::preset_for(self.site, purpose);
-        if let Some(why) = parking::note(self.site, seat, &preset, &report)? {
+        let parked = match &report.obstacle {
+            Some(why) => Some(why.clone()),
+            None => parking::note(self.site, seat, &preset, &report)?,
+        };
+        if let Some(why) = parked {
             log.line(&format!("Preset {preset} is parked: {why}"));
             return Err(Error::General(format!("preset {preset} is parked: {why}")));
         }

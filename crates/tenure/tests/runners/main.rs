@@ -17,6 +17,7 @@ mod crash;
 mod database;
 mod hooks;
 mod idle;
+mod limited;
 mod locks;
 mod output;
 mod parked;

@@ -27,6 +27,8 @@ step() {
     escape) (env -i PATH="$PATH" setsid sleep 60 &) ;;
     hang) linger ;;
     flood) yes "$(printf '%01000d' 7)" | head -c "$rest" ;;
+    # Fails as recorded for as long as the test leaves that recording there.
+    replay) if [ -e "$PRETEND/$rest" ]; then cat "$PRETEND/$rest"; exit 1; fi ;;
     line) head -c "$rest" /dev/zero | tr '\0' x; echo ;;
     bytes) printf 'before\377\376\033[2J\033]0;title\007\rafter\n' ;;
     stream) n=0; while [ $n -lt "$rest" ]; do echo "line $n"; n=$((n + 1)); sleep 0.05; done ;;

@@ -46,16 +46,20 @@ impl Project {
         for name in ["p", "h", "r", "agent", "out"] {
             std::fs::create_dir(at.join(name)).unwrap();
         }
-        let script = at.join("agent/pretend-agent.sh");
-        std::fs::write(&script, include_str!("pretend-agent.sh")).unwrap();
-        std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let [script, claude] = ["agent/pretend-agent.sh", "agent/claude"].map(|name| at.join(name));
+        for path in [&script, &claude] {
+            std::fs::write(path, include_str!("pretend-agent.sh")).unwrap();
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        }
         let project = Self { folder, root: at.join("p") };
         project.ok(&["init", "--name", "shop"]);
-        let (script, shared) = (script.display(), at.join("agent"));
+        let (script, claude, shared) = (script.display(), claude.display(), at.join("agent"));
         let shared = shared.display();
         let presets = format!(
             "presets:\n  pretend: {{command: ['{script}'], env: {{PRETEND: '{shared}'}}}}\n  \
-             judge: {{command: ['{script}'], env: {{PRETEND: '{shared}', WORD: review}}}}\n",
+             judge: {{command: ['{script}'], env: {{PRETEND: '{shared}', WORD: review}}}}\n  \
+             claude: {{command: ['{claude}'], env: {{PRETEND: '{shared}'}}}}\n  \
+             claude-judge: {{command: ['{claude}'], env: {{PRETEND: '{shared}', WORD: review}}}}\n",
         );
         project.configure(&format!("{presets}{config}\n"));
         project

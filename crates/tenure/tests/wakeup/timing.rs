@@ -90,3 +90,44 @@ fn a_parked_preset_is_tried_again_after_its_pause_which_doubles() {
         until("its runner has ended", || project.runners().is_empty());
     }
 }
+
+#[test]
+fn after_a_usage_limit_wake_up_waits_for_the_reset_then_tries_one_task_and_does_the_rest_when_it_works() {
+    let machine = Machine::new();
+    let project = machine.project("p");
+    let (claude, limit) = (machine.path("agent/claude"), machine.path("agent/limit"));
+    std::fs::copy(machine.path("agent/pretend-agent.sh"), &claude).unwrap();
+    let shared = machine.path("agent");
+    let config = project.root.join(".tenure/config.yaml");
+    let before = std::fs::read_to_string(&config).unwrap();
+    let (program, folder) = (claude.display(), shared.display());
+    let preset = format!("presets: {{claude: {{command: ['{program}'], env: {{PRETEND: '{folder}'}}}}}}");
+    std::fs::write(&config, format!("{before}{preset}\nrunners: {{preset: claude}}\n")).unwrap();
+    let keys = ["A", "B", "C", "D"];
+    for key in keys {
+        project.task(key, &["mark tried", "replay limit", "mark worked"]);
+    }
+    let reset = tenure_core::Clock::now(&tenure_core::SystemClock).as_millis() / 1000 + 3600;
+    let recorded = include_str!("../../../tenure-runner/tests/agent-recordings/claude-usage-5h.out");
+    std::fs::write(&limit, recorded.replace("1794824450", &reset.to_string())).unwrap();
+    let lines = |name: &str| std::fs::read_to_string(shared.join(name)).unwrap_or_default().lines().count();
+    let parked = || project.ok(&["status"])["parked"][0].clone();
+
+    for round in 1..=2_u32 {
+        assert_eq!(machine.wake_up(&[])["p"].0, "started");
+        until("it is parked", || parked()["timesParked"] == round);
+        until("its runner has ended", || project.runners().is_empty());
+        assert_eq!(lines("tried"), usize::try_from(round).unwrap(), "one try each time");
+        let (decision, reason) = machine.wake_up(&[])["p"].clone();
+        assert_eq!(decision, "parked");
+        assert!(reason.contains("claude reports a usage limit until "), "{reason}");
+        // The time of the reset comes.
+        project.sql("UPDATE preset_health SET next_try_at = parked_at");
+    }
+    std::fs::remove_file(&limit).unwrap();
+    assert_eq!(machine.wake_up(&[])["p"].0, "started");
+    for key in keys {
+        project.wait_until(key, "completed");
+    }
+    assert_eq!(lines("worked"), keys.len());
+}

@@ -11,9 +11,10 @@ use tenure_core::runner::Runner;
 use tenure_core::store::{EventFilter, LeaseFilter, MessageFilter, Store};
 use tenure_core::task::{Task, TaskStatus};
 use tenure_core::{Error, Result, wire};
+use tenure_runner::agents::AgentKind;
 use tenure_runner::anchor::spec_text;
 use tenure_runner::daemon::log::DaemonLog;
-use tenure_runner::daemon::{Happening, Outside, Purpose};
+use tenure_runner::daemon::{AgentStart, Happening, Outside, Purpose};
 use tenure_runner::hooks::{Ears, Happening as News, fire};
 use tenure_runner::preset::{self, SESSION_MARKERS};
 use tenure_runner::prompt::{self, Brief, Role};
@@ -103,7 +104,7 @@ impl Program<'_> {
 }
 
 impl Outside for Program<'_> {
-    fn agent(&self, name: &str, conversation: Option<&str>) -> Result<Command> {
+    fn agent(&self, name: &str, conversation: Option<&str>) -> Result<AgentStart> {
         let path = self.env.vars.get(&OsString::from("PATH")).map(OsString::as_os_str);
         let agent = preset::resolve(name, &self.config.presets, &self.root, path)
             .map_err(|e| Error::Config(e.to_string()))?;
@@ -125,7 +126,7 @@ impl Outside for Program<'_> {
             command.env("PATH", path);
         }
         command.envs(&agent.env);
-        Ok(command)
+        Ok(AgentStart { command, kind: AgentKind::of_program(&agent.program) })
     }
 
     fn prompt(&self, task: &Task, purpose: Purpose) -> Result<String> {
