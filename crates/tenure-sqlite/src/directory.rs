@@ -47,7 +47,7 @@ impl Directory {
         let mut builder = std::fs::DirBuilder::new();
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
         builder.recursive(true).create(home).map_err(|e| io_error(&e, "create", home))?;
-        let path = home.join("tenure.db");
+        let path = Self::file(home);
         crate::connection::make_private(&path)?;
         let conn = Connection::open_with_flags(
             &path,
@@ -63,9 +63,14 @@ impl Directory {
         Ok(directory)
     }
 
+    /// The file of the directory in `home`.
+    pub fn file(home: &Path) -> PathBuf {
+        home.join("tenure.db")
+    }
+
     /// Opens the directory only if there is one.
     pub fn open_existing(home: &Path, clock: Arc<dyn Clock>) -> Result<Option<Self>> {
-        if home.join("tenure.db").exists() { Self::open(home, clock).map(Some) } else { Ok(None) }
+        if Self::file(home).exists() { Self::open(home, clock).map(Some) } else { Ok(None) }
     }
 
     fn version(&self) -> Result<i64> {

@@ -18,7 +18,7 @@ use crate::env::Env;
 use crate::identity::{Identity, Who};
 use crate::interrupt::Interrupts;
 use crate::printer::Printer;
-use crate::project::{self, Place};
+use crate::project::{self, Located, Project, ProjectPaths};
 use crate::report::{Outcome, Report};
 use crate::store::{Backend, Doorbell, Source};
 
@@ -36,7 +36,7 @@ pub(crate) struct App<'a> {
 /// A project that was found, with its configuration and its store.
 #[derive(Debug)]
 pub(crate) struct Open<'a> {
-    pub(crate) place: Place,
+    pub(crate) paths: ProjectPaths,
     pub(crate) config: Config,
     pub(crate) store: Backend,
     pub(crate) source: Source,
@@ -59,48 +59,55 @@ impl<'a> App<'a> {
         Ok(path)
     }
 
-    pub(crate) fn find(&self) -> Outcome<Place> {
+    pub(crate) fn find(&self) -> Outcome<Project> {
         self.find_from(&self.start()?)
     }
 
-    pub(crate) fn find_from(&self, start: &Path) -> Outcome<Place> {
-        project::find(start, self.env.home().as_deref(), &|root| self.is_elsewhere(root)).map_err(|error| {
-            let root = match &error {
-                Error::NotInitialized { clone_at: Some(clone), .. } => clone.clone(),
-                _ => start.to_owned(),
-            };
-            let mut report = Report::from(error);
-            // `init` works where it is called, so a hint for another place names it.
-            if root != self.env.cwd {
-                for hint in report.hints.iter_mut().filter(|hint| hint.command == "tenure init") {
-                    hint.command = format!("tenure init -C {}", crate::shell::quote(&root.to_string_lossy()));
-                }
+    pub(crate) fn find_from(&self, start: &Path) -> Outcome<Project> {
+        let clone_at = match self.locate(start) {
+            Located::Project(project) => return Ok(project),
+            Located::Clone(clone) => Some(clone.paths.root),
+            Located::Nothing => None,
+        };
+        let root = clone_at.clone().unwrap_or_else(|| start.to_owned());
+        let mut report = Report::from(Error::NotInitialized { start: start.to_owned(), clone_at });
+        // `init` makes a project in the current folder, so a hint for another one names it.
+        if root != self.env.cwd {
+            for hint in report.hints.iter_mut().filter(|hint| hint.command == "tenure init") {
+                hint.command = format!("tenure init -C {}", crate::shell::quote(&root.to_string_lossy()));
             }
-            report
-        })
+        }
+        Err(report)
     }
 
-    /// Is the store of this configured folder on a server? Then there is no database to look for. A configuration that
-    /// cannot be read is one that has to be told about.
-    pub(crate) fn is_elsewhere(&self, root: &Path) -> bool {
-        let place = Place { root: root.to_owned() };
-        self.config(Some(&place)).map_or(true, |config| config.store_url.is_some())
+    /// The nearest project at or above `start`.
+    pub(crate) fn locate(&self, start: &Path) -> Located {
+        project::locate(start, self.env.home().as_deref(), &|paths| self.config(Some(paths)))
+    }
+
+    /// The project in exactly this folder.
+    pub(crate) fn project_at(&self, root: &Path) -> Option<Project> {
+        match project::locate_at(root, self.env.home().as_deref(), &|paths| self.config(Some(paths))) {
+            Located::Project(project) => Some(project),
+            Located::Clone(_) | Located::Nothing => None,
+        }
     }
 
     pub(crate) fn open(&mut self) -> Outcome<Open<'a>> {
-        let place = self.find()?;
-        let open = self.open_at(place)?;
+        let project = self.find()?;
+        let open = self.open_at(project)?;
         if let Backend::Sqlite(store) = &open.store {
             store.leave_open();
         }
         Ok(open)
     }
 
-    pub(crate) fn open_at(&mut self, place: Place) -> Outcome<Open<'a>> {
-        self.say_what_is_used(&place);
-        crate::ownership::check(&place, self.env)?;
-        let config = self.config(Some(&place))?;
-        let source = self.source(&place, &config)?;
+    pub(crate) fn open_at(&mut self, project: Project) -> Outcome<Open<'a>> {
+        let Project { paths, config } = project;
+        self.say_what_is_used(&paths);
+        crate::ownership::check(&paths, self.env)?;
+        let config = config?;
+        let source = self.source(&paths, &config)?;
         self.printer.detail(1, || format!("store    {}", source.shown()));
         let store = source.open()?;
         match &store {
@@ -116,17 +123,17 @@ impl<'a> App<'a> {
                 });
             }
         }
-        Ok(Open { place, config, store, source, env: self.env })
+        Ok(Open { paths, config, store, source, env: self.env })
     }
 
-    pub(crate) fn source(&self, place: &Place, config: &Config) -> Outcome<Source> {
-        Ok(Source::of(place, config, self.env, self.store_options())?)
+    pub(crate) fn source(&self, paths: &ProjectPaths, config: &Config) -> Outcome<Source> {
+        Ok(Source::of(paths, config, self.env, self.store_options())?)
     }
 
-    /// For `-v`: with several projects, files and homes about, the first question is which of them counted.
-    fn say_what_is_used(&mut self, place: &Place) {
-        self.printer.detail(1, || format!("project  {}", place.root.display()));
-        for path in [Some(place.config()), self.user_config()].into_iter().flatten() {
+    /// For `-v`: which project and which files were used.
+    fn say_what_is_used(&mut self, paths: &ProjectPaths) {
+        self.printer.detail(1, || format!("project  {}", paths.root.display()));
+        for path in [Some(paths.config()), self.user_config()].into_iter().flatten() {
             let missing = if path.is_file() { "" } else { " (not there)" };
             self.printer.detail(1, || format!("config   {}{missing}", path.display()));
         }
@@ -150,14 +157,14 @@ impl<'a> App<'a> {
     }
 
     /// Flags over environment over project over user over defaults.
-    pub(crate) fn config(&self, place: Option<&Place>) -> Outcome<Config> {
-        self.config_with(place, None)
+    pub(crate) fn config(&self, paths: Option<&ProjectPaths>) -> Outcome<Config> {
+        self.config_with(paths, None)
     }
 
     /// [`App::config`], with a text that is about to become the project's file (or the user's) in its stead.
     pub(crate) fn config_with(
         &self,
-        place: Option<&Place>,
+        paths: Option<&ProjectPaths>,
         instead: Option<(bool, &Document)>,
     ) -> Outcome<Config> {
         let user_path = self.user_config();
@@ -169,7 +176,7 @@ impl<'a> App<'a> {
                 format!("there is no configuration file {}", path.display()),
             ));
         }
-        let project_path = place.map(Place::config);
+        let project_path = paths.map(ProjectPaths::config);
         let (user, project) = match instead {
             None => (read_document(user_path.as_deref())?, read_document(project_path.as_deref())?),
             Some((true, new)) => (read_document(user_path.as_deref())?, Some(new.clone())),

@@ -14,6 +14,7 @@ use tenure_runner::hooks::{Ears, Happening, Helper, HookLog, Setting, fire};
 use crate::app::{App, Open};
 use crate::env::Env;
 use crate::interrupt::Interrupts;
+use crate::project::ProjectPaths;
 
 /// What a command asks about its change, inside of its transaction.
 pub(crate) fn ears<'o>(app: &App<'o>, open: &'o Open<'_>) -> Ears<'o> {
@@ -64,7 +65,7 @@ pub(crate) struct Around {
 
 impl Around {
     pub(crate) fn of(open: &Open<'_>) -> Self {
-        Self::at(&open.place.root, &open.config.project)
+        Self::at(&open.paths.root, &open.config.project)
     }
 
     pub(crate) fn at(root: &Path, project: &Project) -> Self {
@@ -74,7 +75,7 @@ impl Around {
                 "name": project.name,
                 "path": root.to_string_lossy(),
             }),
-            log: HookLog::in_folder(root.join(crate::project::FOLDER).join("logs")),
+            log: HookLog::in_folder(ProjectPaths::new(root).folder().join("logs")),
         }
     }
 
@@ -96,6 +97,6 @@ impl Around {
         open: &'s Open<'_>,
         interrupts: Option<&'s Interrupts>,
     ) -> Setting<'s> {
-        Setting { stop: interrupts.map(AsFd::as_fd), ..self.setting_for(&open.place.root, app.env) }
+        Setting { stop: interrupts.map(AsFd::as_fd), ..self.setting_for(&open.paths.root, app.env) }
     }
 }

@@ -21,6 +21,7 @@ use clap::{CommandFactory, FromArgMatches};
 mod answer;
 mod app;
 mod atomic;
+mod candidates;
 mod clearing;
 mod cli;
 mod commands;

@@ -6,11 +6,11 @@ use std::os::unix::fs::MetadataExt;
 use tenure_core::ErrorCode;
 
 use crate::env::Env;
-use crate::project::Place;
+use crate::project::ProjectPaths;
 use crate::report::{Outcome, Report};
 
-pub(crate) fn check(place: &Place, env: &Env) -> Outcome<()> {
-    let folder = place.folder();
+pub(crate) fn check(paths: &ProjectPaths, env: &Env) -> Outcome<()> {
+    let folder = paths.folder();
     let Ok(found) = std::fs::metadata(&folder) else { return Ok(()) };
     let me = rustix::process::geteuid().as_raw();
     if found.uid() == me || env.flag("TENURE_TRUST_OWNER") {

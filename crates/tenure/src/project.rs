@@ -1,21 +1,32 @@
-//! Finding the project: out of a linked git worktree first, then up to the nearest `.tenure/` with a database.
+//! Whether a folder is a project, and which store it uses. Nothing else answers that, and nothing else knows where a project
+//! keeps its files.
+//!
+//! A project has `.tenure/tenure.db`, or `.tenure/config.yaml` and a `store.url` that applies to it. A folder with a
+//! configuration alone is a clone that `tenure init` has not seen yet.
 
 use std::path::{Path, PathBuf};
 
 use tenure_core::Error;
+use tenure_core::config::Config;
 
-pub(crate) const FOLDER: &str = ".tenure";
-pub(crate) const DATABASE: &str = "tenure.db";
+use crate::report::Outcome;
+
+const FOLDER: &str = ".tenure";
+const DATABASE: &str = "tenure.db";
 pub(crate) const CONFIG: &str = "config.yaml";
 
-/// A project's place on disk.
+/// The paths of a project's files, whether or not they exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct ProjectPaths {
     /// The folder that has `.tenure/`.
     pub(crate) root: PathBuf,
 }
 
-impl Place {
+impl ProjectPaths {
+    pub(crate) fn new(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
     pub(crate) fn folder(&self) -> PathBuf {
         self.root.join(FOLDER)
     }
@@ -27,55 +38,126 @@ impl Place {
     pub(crate) fn config(&self) -> PathBuf {
         self.folder().join(CONFIG)
     }
+
+    /// Every commit to a database file, and every change of the project's settings, changes one of these files.
+    pub(crate) fn changing_files(&self) -> [PathBuf; 3] {
+        [self.database(), self.folder().join(format!("{DATABASE}-wal")), self.config()]
+    }
+
+    /// The store that the project uses with this configuration.
+    pub(crate) fn store<'c>(&self, config: &'c Config) -> StoreLocation<'c> {
+        config
+            .store_url
+            .as_deref()
+            .map_or_else(|| StoreLocation::File(self.database()), StoreLocation::Server)
+    }
 }
 
-/// The nearest project at or above `start`: one with a database, or with a configuration by which its store is elsewhere.
-/// `home` (`TENURE_HOME`) is never one.
-pub(crate) fn find(
-    start: &Path,
-    home: Option<&Path>,
-    is_elsewhere: &dyn Fn(&Path) -> bool,
-) -> Result<Place, Error> {
-    let begin = leave_worktree(start);
-    let home = home.and_then(|h| h.canonicalize().ok());
-    let mut clone_at = None;
-    for root in begin.ancestors() {
-        let folder = root.join(FOLDER);
-        if !folder.is_dir() || is_home(&folder, home.as_deref()) {
-            continue;
-        }
-        if folder.join(DATABASE).symlink_metadata().is_ok() {
-            return Ok(Place { root: root.to_owned() });
-        }
-        if clone_at.is_none() && folder.join(CONFIG).is_file() {
-            if is_elsewhere(root) {
-                return Ok(Place { root: root.to_owned() });
-            }
-            clone_at = Some(root.to_owned());
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum StoreLocation<'c> {
+    File(PathBuf),
+    /// The URL of a PostgreSQL server.
+    Server(&'c str),
+}
+
+/// A located project.
+#[derive(Debug, Clone)]
+pub(crate) struct Project {
+    pub(crate) paths: ProjectPaths,
+    /// Read once, while locating. A project whose configuration has a mistake is still a project.
+    pub(crate) config: Outcome<Config>,
+}
+
+#[derive(Debug)]
+pub(crate) enum Located {
+    Project(Project),
+    /// A configuration without a store: `tenure init` makes the project.
+    Clone(Project),
+    Nothing,
+}
+
+/// Reads the configuration that applies to a project.
+type ReadConfig<'a> = &'a dyn Fn(&ProjectPaths) -> Outcome<Config>;
+
+/// The nearest project at or above `start`, or else the nearest clone. A linked git worktree shares the project of the main
+/// checkout. `home` (`TENURE_HOME`) is never a project.
+pub(crate) fn locate(start: &Path, home: Option<&Path>, read_config: ReadConfig<'_>) -> Located {
+    let mut nearest = Located::Nothing;
+    for root in leave_worktree(start).ancestors() {
+        match locate_at(root, home, read_config) {
+            Located::Project(project) => return Located::Project(project),
+            Located::Clone(clone) if matches!(nearest, Located::Nothing) => nearest = Located::Clone(clone),
+            Located::Clone(_) | Located::Nothing => {}
         }
     }
-    Err(Error::NotInitialized { start: start.to_owned(), clone_at })
+    nearest
+}
+
+/// What exactly this folder is.
+pub(crate) fn locate_at(root: &Path, home: Option<&Path>, read_config: ReadConfig<'_>) -> Located {
+    let paths = ProjectPaths::new(root);
+    let folder = paths.folder();
+    if !folder.is_dir() || is_home(&folder, home) {
+        return Located::Nothing;
+    }
+    let has_database = has_database(&paths);
+    if !has_database && !paths.config().is_file() {
+        return Located::Nothing;
+    }
+    let config = read_config(&paths);
+    // A configuration with a mistake may be meant to name a server, and the mistake has to be reported.
+    let has_server =
+        config.as_ref().map_or(true, |config| matches!(paths.store(config), StoreLocation::Server(_)));
+    let project = Project { paths, config };
+    if has_database || has_server { Located::Project(project) } else { Located::Clone(project) }
+}
+
+/// A link that leads nowhere counts: opening the store reports it.
+fn has_database(paths: &ProjectPaths) -> bool {
+    paths.database().symlink_metadata().is_ok()
+}
+
+/// What a folder looks like from the names of its files. None of them is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Candidate {
+    /// It has a database.
+    Project,
+    /// It has a configuration alone: a project on a server, or one that `tenure init` has to make.
+    Configured,
+}
+
+/// Whether the folder may be a project. A linked git worktree is not: its project is that of the main checkout.
+pub(crate) fn candidate_at(root: &Path, home: Option<&Path>) -> Option<Candidate> {
+    let paths = ProjectPaths::new(root);
+    let candidate = if has_database(&paths) {
+        Candidate::Project
+    } else if paths.config().is_file() {
+        Candidate::Configured
+    } else {
+        return None;
+    };
+    (!is_home(&paths.folder(), home) && leave_worktree(root) == root).then_some(candidate)
 }
 
 /// Where `init` makes a project.
-pub(crate) fn place_for_init(start: &Path, home: Option<&Path>) -> Result<Place, Error> {
-    let root = leave_worktree(start);
-    let home = home.and_then(|h| h.canonicalize().ok().or_else(|| Some(h.to_owned())));
-    if is_home(&root.join(FOLDER), home.as_deref()) {
+pub(crate) fn paths_for_init(start: &Path, home: Option<&Path>) -> Result<ProjectPaths, Error> {
+    let paths = ProjectPaths::new(leave_worktree(start));
+    if is_home(&paths.folder(), home) {
         return Err(Error::Config(
             "this folder's .tenure is tenure's own home, so it cannot be a project; use a folder below it"
                 .to_owned(),
         ));
     }
-    Ok(Place { root })
+    Ok(paths)
 }
 
-pub(crate) fn is_home(folder: &Path, home: Option<&Path>) -> bool {
+fn is_home(folder: &Path, home: Option<&Path>) -> bool {
     let Some(home) = home else { return false };
-    folder == home || folder.canonicalize().is_ok_and(|real| real == home)
+    let real = |path: &Path| path.canonicalize().ok();
+    folder == home || real(folder).is_some_and(|folder| real(home) == Some(folder))
 }
 
-/// In a linked git worktree, the same place in the main checkout: all worktrees share one store.
+/// In a linked git worktree, the same folder in the main checkout: all worktrees share one store.
 fn leave_worktree(start: &Path) -> PathBuf {
     let start = start.canonicalize().unwrap_or_else(|_| start.to_owned());
     for top in start.ancestors() {
@@ -88,7 +170,7 @@ fn leave_worktree(start: &Path) -> PathBuf {
         }
         let Some(main) = main_checkout(&dot_git) else { return start };
         let below = start.strip_prefix(top).unwrap_or(Path::new(""));
-        // Joining nothing would still add a slash, and make it another path to whoever compares.
+        // Joining an empty path would add a slash, and the result would no longer compare equal.
         if below.as_os_str().is_empty() {
             return main;
         }
@@ -98,8 +180,8 @@ fn leave_worktree(start: &Path) -> PathBuf {
     start
 }
 
-/// A linked worktree's `.git` file names a folder that has `commondir`, the way to the repository's own `.git`. A
-/// submodule's does not, and a bare repository has no checkout to go to.
+/// A linked worktree's `.git` file names a folder whose `commondir` file leads to the repository's `.git`. A submodule's
+/// does not, and a bare repository has no checkout.
 fn main_checkout(dot_git: &Path) -> Option<PathBuf> {
     let text = std::fs::read_to_string(dot_git).ok()?;
     let named = Path::new(text.strip_prefix("gitdir:")?.trim());

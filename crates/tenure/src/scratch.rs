@@ -13,7 +13,7 @@ use tenure_core::ErrorCode;
 use tenure_sqlite::{OpenOptions, SqliteStore};
 
 use crate::env::Env;
-use crate::project;
+use crate::project::ProjectPaths;
 use crate::report::{Outcome, Report};
 
 #[derive(Debug)]
@@ -63,7 +63,7 @@ impl Scratch {
     }
 
     pub(crate) fn database(&self) -> PathBuf {
-        self.root().join(project::FOLDER).join(project::DATABASE)
+        ProjectPaths::new(self.root()).database()
     }
 
     pub(crate) fn store(&self, options: OpenOptions) -> Outcome<SqliteStore> {
@@ -72,7 +72,7 @@ impl Scratch {
 
     /// Adds lines to the project's configuration.
     pub(crate) fn configure(&self, lines: &str) -> Outcome<()> {
-        let path = self.root().join(project::FOLDER).join(project::CONFIG);
+        let path = ProjectPaths::new(self.root()).config();
         let written = std::fs::read_to_string(&path).and_then(|old| std::fs::write(&path, old + lines));
         written.map_err(|e| Report::io(&e, ErrorCode::General, "write", &path))
     }

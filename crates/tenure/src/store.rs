@@ -13,7 +13,7 @@ use tenure_runner::DatabaseFile;
 use tenure_sqlite::SqliteStore;
 
 use crate::env::Env;
-use crate::project::Place;
+use crate::project::{ProjectPaths, StoreLocation};
 
 /// How long a heartbeat waits for a server that is away, at least and at most. It comes again soon, and must notice before
 /// it is too late.
@@ -36,18 +36,19 @@ pub(crate) enum Source {
 
 impl Source {
     pub(crate) fn of(
-        place: &Place,
+        paths: &ProjectPaths,
         config: &Config,
         env: &Env,
         options: tenure_sqlite::OpenOptions,
     ) -> Result<Self> {
-        let Some(url) = &config.store_url else {
-            return Ok(Self::Sqlite { path: place.database(), options });
+        let url = match paths.store(config) {
+            StoreLocation::File(path) => return Ok(Self::Sqlite { path, options }),
+            StoreLocation::Server(url) => url,
         };
         Ok(Self::Postgres {
             address: Box::new(Address::parse(url, &surroundings(env))?),
             project: config.project.id.map(|id| id.to_string()),
-            root: place.root.clone(),
+            root: paths.root.clone(),
             options: tenure_postgres::OpenOptions {
                 patience: options.patience,
                 dry_run: options.dry_run,
@@ -101,6 +102,19 @@ impl Source {
             options.patience = options.patience.min((ttl / 6).clamp(BEAT_PATIENCE.0, BEAT_PATIENCE.1));
         }
         source.open().map(Backend::boxed)
+    }
+
+    /// Whether other machines may use the store too, and it changes without a file of the project changing.
+    pub(crate) fn is_on_server(&self) -> bool {
+        matches!(self, Self::Postgres { .. })
+    }
+
+    /// The process that keeps others from writing now, if that is known.
+    pub(crate) fn writer(&self) -> Option<u32> {
+        match self {
+            Self::Sqlite { path, .. } => tenure_sqlite::writer_of(path),
+            Self::Postgres { .. } => None,
+        }
     }
 
     /// For people. Never with a password.

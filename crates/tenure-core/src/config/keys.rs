@@ -107,7 +107,12 @@ pub const KEYS: &[Key] = &[
     key("runners.logRetention", Kind::Duration, "7d", "How long logs are kept"),
     key("runners.wakeup.enabled", Kind::Flag, "true", "Whether wake-up starts runners"),
     key("runners.wakeup.checkInterval", Kind::Duration, "1m", "How often wake-up looks for work"),
-    key("runners.wakeup.projectPaths", Kind::List, "[]", "Folders that wake-up searches for projects"),
+    key(
+        "runners.wakeup.projectPaths",
+        Kind::List,
+        "[]",
+        "Folders that wake-up searches for unregistered projects",
+    ),
     key(
         "mcp.releaseOnDisconnect",
         Kind::Flag,

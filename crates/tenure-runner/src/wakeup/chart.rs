@@ -21,6 +21,8 @@ pub enum Decision {
     /// Its agent fails at once; tried again later.
     Parked,
     Disabled,
+    /// Found below `runners.wakeup.projectPaths` and not registered: nothing of it is read or run.
+    Unregistered,
     Missing,
     Error,
 }
@@ -35,6 +37,7 @@ impl Decision {
             Self::Locked => "locked",
             Self::Parked => "parked",
             Self::Disabled => "disabled",
+            Self::Unregistered => "unregistered",
             Self::Missing => "missing",
             Self::Error => "error",
         }

@@ -15,18 +15,15 @@ use tenure_core::Timestamp;
 /// Some file systems count in seconds. A file that was written just now may be written again under the same time.
 const TOO_YOUNG: Duration = Duration::from_secs(3);
 
-/// The state of the files on which a decision rests; to be taken before they are read. None if they cannot vouch for it.
-pub fn mark(root: &Path, user_config: Option<&Path>, now: Timestamp) -> Option<String> {
+/// The state of `files`, on which the decision about the project at `root` rests; to be taken before they are read. None if
+/// it does not tell whether they will change.
+pub fn mark(root: &Path, files: &[PathBuf], now: Timestamp) -> Option<String> {
     if crate::exclusion::folders(root).iter().any(|f| f.join(tenure_lock::EXCLUSIVE_LOCK_FILE).exists()) {
         return None;
     }
-    let folder = root.join(".tenure");
-    let mut files: Vec<PathBuf> =
-        ["tenure.db", "tenure.db-wal", "config.yaml"].iter().map(|f| folder.join(f)).collect();
-    files.extend(user_config.map(Path::to_owned));
     let mut text = concat!(env!("CARGO_PKG_VERSION")).to_owned();
     for path in files {
-        match std::fs::metadata(&path) {
+        match std::fs::metadata(path) {
             // An empty log is as good as none, and comes and goes with readers.
             Ok(found) if found.len() == 0 => text.push_str(" -"),
             Ok(found) if is_young(&found, now) => return None,
@@ -64,20 +61,20 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let folder = root.path().join(".tenure");
         std::fs::create_dir(&folder).unwrap();
-        std::fs::write(folder.join("tenure.db"), "rows").unwrap();
-        let user = root.path().join("user.yaml");
+        let [database, log, config, user] =
+            ["tenure.db", "tenure.db-wal", "config.yaml", "user.yaml"].map(|name| folder.join(name));
+        let files = [database.clone(), log.clone(), config.clone(), user.clone()];
+        std::fs::write(&database, "rows").unwrap();
         let later = || SystemClock.now().after(Duration::from_mins(1));
-        let take = |now| mark(root.path(), Some(&user), now);
+        let take = |now| mark(root.path(), &files, now);
         assert_eq!(take(SystemClock.now()), None, "just written");
         let first = take(later());
         assert!(first.is_some());
         assert_eq!(take(later()), first, "nothing has changed");
-        std::fs::write(folder.join("tenure.db-wal"), "").unwrap();
+        std::fs::write(&log, "").unwrap();
         assert_eq!(take(later()), first, "an empty log is no change");
         let mut seen = vec![first];
-        for path in
-            [folder.join("tenure.db"), folder.join("tenure.db-wal"), folder.join("config.yaml"), user.clone()]
-        {
+        for path in [database, log, config, user] {
             std::fs::write(path, "more than before").unwrap();
             let next = take(later());
             assert!(next.is_some() && !seen.contains(&next), "{next:?}");

@@ -74,21 +74,21 @@ fn handle(app: &mut App<'_>, event: Event) -> Outcome<()> {
     }
     let told = read_event()?;
     let session = session(app, &told)?;
-    let place = app.find_from(&start(app)?)?;
+    let project = app.find_from(&start(app)?)?;
     match event {
         Event::SessionStart => {
             if session.is_own && !app.global.dry_run {
                 export(app, &session.agent)?;
             }
-            let open = app.open_at(place)?;
+            let open = app.open_at(project)?;
             tell(app, &open, &session)
         }
         Event::PostToolUse => {
-            let open = app.open_at(place)?;
+            let open = app.open_at(project)?;
             renew(app, &open, &session)
         }
         Event::SessionEnd if session.is_own => {
-            let open = app.open_at(place)?;
+            let open = app.open_at(project)?;
             let why = told.get("reason").and_then(Value::as_str).unwrap_or_default();
             release(app, &open, &session, why)
         }

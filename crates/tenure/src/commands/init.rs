@@ -14,9 +14,10 @@ use tenure_sqlite::Directory;
 use crate::answer::Answer;
 use crate::app::App;
 use crate::atomic;
-use crate::project::{self, Place};
+use crate::project::{self, ProjectPaths};
 use crate::report::{Outcome, Report};
 use crate::shell::quote;
+use crate::store::Source;
 use crate::text::{Style, Text};
 
 /// Make a project here: `.tenure/` with its database and configuration
@@ -35,38 +36,38 @@ pub(crate) struct Args {
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let start = app.start()?;
     let home = app.env.home();
-    let place = project::place_for_init(&start, home.as_deref())?;
+    let paths = project::paths_for_init(&start, home.as_deref())?;
     if let Some(name) = &args.name {
         tenure_core::text::check_display_name(name).map_err(Error::from)?;
     }
-    crate::ownership::check(&place, app.env)?;
+    crate::ownership::check(&paths, app.env)?;
     // A clone brings its configuration. If that is wrong, nothing is made beside it.
-    let tracked = app.config(Some(&place))?;
-    let existed = is_complete(app, &place, &tracked)?;
+    let tracked = app.config(Some(&paths))?;
+    let existed = is_complete(&app.source(&paths, &tracked)?)?;
     let given = args.name.clone().unwrap_or_else(|| {
-        place.root.file_name().map_or_else(|| "project".to_owned(), |n| n.to_string_lossy().into_owned())
+        paths.root.file_name().map_or_else(|| "project".to_owned(), |n| n.to_string_lossy().into_owned())
     });
     let mut text = Text::new();
     if app.global.dry_run {
         let verb = if existed { "register" } else { "make" };
-        text.line(format!("Would {verb} {}", place.folder().display()));
+        text.line(format!("Would {verb} {}", paths.folder().display()));
         let name = tracked.project.name.unwrap_or(given);
-        return Ok(Answer::new(json!({"path": place.root, "name": name, "created": !existed}), text));
+        return Ok(Answer::new(json!({"path": paths.root, "name": name, "created": !existed}), text));
     }
-    let config = make(&place, &given, app)?;
+    let config = make(&paths, &given, app)?;
     let name = config.project.name.clone().unwrap_or(given);
     let id = config.project.id.map(|id| id.to_string());
-    if let Err(report) = register(app, &place, &name, id.as_deref()) {
+    if let Err(report) = register(app, &paths, &name, id.as_deref()) {
         app.printer.warn(&format!("the project was not registered: {}", report.message));
     }
     if existed {
-        text.line(format!("{} is a project already; nothing was changed.", place.root.display()));
+        text.line(format!("{} is a project already; nothing was changed.", paths.root.display()));
     } else {
-        text.styled(Style::Good, "Made").and(Style::Plain, format!(" {}", place.folder().display()));
+        text.styled(Style::Good, "Made").and(Style::Plain, format!(" {}", paths.folder().display()));
     }
     let mut answer = Answer::new(
         json!({
-            "path": place.root,
+            "path": paths.root,
             "name": name,
             "projectId": id,
             "created": !existed,
@@ -82,15 +83,15 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         .hint("take the next one", "tenure tasks next --claim"))
 }
 
-/// An `init` that was killed leaves at most an empty database, made last; the next one goes on. A server says itself
-/// whether it knows the project.
-fn is_complete(app: &App<'_>, place: &Place, config: &Config) -> Outcome<bool> {
-    match &config.store_url {
-        // Not opened: a database that is there and broken is for `init` to leave alone.
-        None => {
-            Ok(place.database().symlink_metadata().is_ok_and(|found| !found.is_file() || found.len() > 0))
+/// An `init` that was killed leaves at most an empty database file, which is made last; the next `init` continues. A
+/// server knows whether it has the project.
+fn is_complete(source: &Source) -> Outcome<bool> {
+    match source {
+        // Not opened: `init` leaves a damaged database alone.
+        Source::Sqlite { path, .. } => {
+            Ok(path.symlink_metadata().is_ok_and(|found| !found.is_file() || found.len() > 0))
         }
-        Some(_) => Ok(app.source(place, config)?.find()?.is_some()),
+        Source::Postgres { .. } => Ok(source.find()?.is_some()),
     }
 }
 
@@ -98,8 +99,8 @@ fn is_complete(app: &App<'_>, place: &Place, config: &Config) -> Outcome<bool> {
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Everything below `.tenure/`. Many may do this at once: the first one makes it, under a lock.
-fn make(place: &Place, name: &str, app: &App<'_>) -> Outcome<Config> {
-    let folder = place.folder();
+fn make(paths: &ProjectPaths, name: &str, app: &App<'_>) -> Outcome<Config> {
+    let folder = paths.folder();
     match fs::DirBuilder::new().mode(0o700).create(&folder) {
         Ok(()) => {}
         Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists && folder.is_dir() => {}
@@ -113,37 +114,38 @@ fn make(place: &Place, name: &str, app: &App<'_>) -> Outcome<Config> {
     }
     let patience = app.global.timeout.map_or(PATIENCE, |limit| limit.min(PATIENCE));
     let _lock = atomic::lock(&folder, patience).map_err(|e| io(&e, "lock", &folder))?;
-    let before = app.config(Some(place))?;
-    if !is_complete(app, place, &before)? {
-        if !place.config().exists() {
+    let before = app.config(Some(paths))?;
+    let source = app.source(paths, &before)?;
+    if !is_complete(&source)? {
+        if !paths.config().exists() {
             let text = format!(
                 "# tenure: this file is yours to commit. `tenure config show` lists every setting.\n\
                  project:\n  id: {}\n  name: {}\n",
                 app.env.ids.uuid(),
                 serde_json::to_string(name).unwrap_or_default(),
             );
-            write_config(app, place, &text)?;
-        } else if before.project.id.is_none() && before.store_url.is_some() {
-            give_id(app, place)?;
+            write_config(app, paths, &text)?;
+        } else if before.project.id.is_none() && source.is_on_server() {
+            give_id(app, paths)?;
         }
-        ignore_runtime_files(&place.root)?;
+        ignore_runtime_files(&paths.root)?;
     }
-    let config = app.config(Some(place))?;
-    app.source(place, &config)?.create(config.project.name.as_deref().unwrap_or(name))?;
+    let config = app.config(Some(paths))?;
+    app.source(paths, &config)?.create(config.project.name.as_deref().unwrap_or(name))?;
     Ok(config)
 }
 
 /// A database that many projects share knows each by its id, whatever folder a clone of it is in.
-fn give_id(app: &App<'_>, place: &Place) -> Outcome<()> {
-    let path = place.config();
+fn give_id(app: &App<'_>, paths: &ProjectPaths) -> Outcome<()> {
+    let path = paths.config();
     let text = fs::read_to_string(&path).map_err(|e| io(&e, "read", &path))?;
     let with_id = config::set(&text, "project.id", &app.env.ids.uuid())
         .map_err(|e| Report::config(&e, Some(&path.to_string_lossy())))?;
-    write_config(app, place, &with_id)
+    write_config(app, paths, &with_id)
 }
 
-fn write_config(app: &App<'_>, place: &Place, text: &str) -> Outcome<()> {
-    let path = place.config();
+fn write_config(app: &App<'_>, paths: &ProjectPaths, text: &str) -> Outcome<()> {
+    let path = paths.config();
     atomic::write(&path, text, &app.env.ids.hex8()).map_err(|e| io(&e, "write", &path))
 }
 
@@ -174,7 +176,7 @@ fn io(error: &std::io::Error, verb: &str, path: &Path) -> Report {
     Report::io(error, ErrorCode::General, verb, path)
 }
 
-fn register(app: &App<'_>, place: &Place, name: &str, id: Option<&str>) -> Outcome<()> {
+fn register(app: &App<'_>, paths: &ProjectPaths, name: &str, id: Option<&str>) -> Outcome<()> {
     let directory: Directory = app.directory()?;
-    Ok(directory.register(&place.root, Some(name), id)?)
+    Ok(directory.register(&paths.root, Some(name), id)?)
 }

@@ -23,7 +23,7 @@ pub(crate) struct Args {
 pub(crate) fn start(app: &App<'_>, open: &Open<'_>, grant: &Grant) -> Outcome<()> {
     let failed = |e: std::io::Error| Report::from(Error::General(format!("cannot start the keeper: {e}")));
     let mut keeper = Command::new(crate::own_binary().map_err(failed)?);
-    keeper.arg("-C").arg(&open.place.root);
+    keeper.arg("-C").arg(&open.paths.root);
     if let Some(config) = &app.global.config {
         keeper.arg("--config").arg(app.env.cwd.join(config));
     }

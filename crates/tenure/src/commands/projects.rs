@@ -1,5 +1,6 @@
 //! `tenure projects`: the global registry, a directory of paths.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -8,7 +9,7 @@ use tenure_sqlite::{Directory, KnownProject};
 
 use crate::answer::Answer;
 use crate::app::App;
-use crate::project;
+use crate::candidates::unregistered;
 use crate::report::{Outcome, Report};
 use crate::text::{Style, Table, Text};
 
@@ -79,23 +80,23 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     }
 }
 
-fn is_there(project: &KnownProject) -> bool {
-    project.path.join(project::FOLDER).join(project::DATABASE).exists()
-}
-
-/// Where the project that was at `path` is now, as far as the registry knows: by its id, which a clone shares.
-pub(super) fn moved_to<'a>(path: &Path, known: &[&'a KnownProject]) -> Option<&'a Path> {
+/// Where the project that was at `path` is now, according to the registry: by its id, which a clone shares.
+pub(super) fn moved_to<'a>(app: &App<'_>, path: &Path, known: &'a [KnownProject]) -> Option<&'a Path> {
     let id = known.iter().find(|project| project.path == path)?.project_id.as_ref()?;
-    let same = |other: &&&KnownProject| {
-        other.path != path && other.project_id.as_ref() == Some(id) && is_there(other)
+    let same = |other: &&KnownProject| {
+        other.path != path && other.project_id.as_ref() == Some(id) && app.project_at(&other.path).is_some()
     };
     known.iter().find(same).map(|other| other.path.as_path())
 }
 
-/// Whether the project is still where it was registered.
-fn state(project: &KnownProject) -> &'static str {
-    if !is_there(project) {
-        "missing"
+const MISSING: &str = "missing";
+/// Wake-up's decision has the same name.
+const UNREGISTERED: &str = "unregistered";
+
+/// Whether the project is still where it was registered, and wake-up serves it.
+fn state(app: &App<'_>, project: &KnownProject) -> &'static str {
+    if app.project_at(&project.path).is_none() {
+        MISSING
     } else if project.enabled {
         "enabled"
     } else {
@@ -103,12 +104,12 @@ fn state(project: &KnownProject) -> &'static str {
     }
 }
 
-fn object(project: &KnownProject) -> Value {
+fn object(project: &KnownProject, state: &str) -> Value {
     json!({
         "path": project.path,
         "name": project.name,
         "enabled": project.enabled,
-        "state": state(project),
+        "state": state,
         "registeredAt": project.registered_at,
         "lastSeenAt": project.last_seen_at,
     })
@@ -120,42 +121,61 @@ fn list(app: &mut App<'_>) -> Outcome<Answer> {
         Some(directory) => directory.projects()?,
         None => Vec::new(),
     };
-    let all: Vec<&KnownProject> = projects.iter().collect();
-    let gone_to =
-        |project: &KnownProject| if is_there(project) { None } else { moved_to(&project.path, &all) };
-    let mut text = Text::new();
-    if projects.is_empty() {
-        text.line("No projects yet.");
-    } else {
-        let mut table = Table::new(&["NAME", "STATE", "PATH"]);
-        for project in &projects {
-            let style = if state(project) == "missing" { Style::Warn } else { Style::Plain };
-            let path = project.path.to_string_lossy();
-            let moved = gone_to(project).map(|to| format!(" (now at {})", to.display())).unwrap_or_default();
-            table.styled_row(vec![
-                (Style::Plain, project.name.clone().unwrap_or_default()),
-                (style, state(project).to_owned()),
-                (Style::Plain, format!("{path}{moved}")),
-            ]);
-        }
-        text.table(&table, app.printer.look());
-    }
-    let rows: Vec<_> = projects
-        .iter()
-        .map(|project| {
-            let mut row = object(project);
-            if let (Some(to), Some(fields)) = (gone_to(project), row.as_object_mut()) {
+    // The registry can be read without a valid configuration.
+    let candidates = unregistered(app, &projects).unwrap_or_else(|report| {
+        app.printer.warn(&format!("projects that are not registered are not listed: {}", report.message));
+        BTreeMap::new()
+    });
+    let mut table = Table::new(&["NAME", "STATE", "PATH"]);
+    let mut rows = Vec::new();
+    let mut missing = None;
+    for project in &projects {
+        let state = state(app, project);
+        let mut row = object(project, state);
+        let mut shown = project.path.to_string_lossy().into_owned();
+        if state == MISSING {
+            missing = missing.or(Some(&project.path));
+            if let (Some(to), Some(fields)) = (moved_to(app, &project.path, &projects), row.as_object_mut()) {
+                shown.push_str(&format!(" (now at {})", to.display()));
                 fields.insert("movedTo".into(), json!(to));
             }
-            row
-        })
-        .collect();
+        }
+        let style = if state == MISSING { Style::Warn } else { Style::Plain };
+        table.styled_row(vec![
+            (Style::Plain, project.name.clone().unwrap_or_default()),
+            (style, state.to_owned()),
+            (Style::Plain, shown),
+        ]);
+        rows.push(row);
+    }
+    for path in candidates.keys() {
+        table.styled_row(vec![
+            (Style::Plain, String::new()),
+            (Style::Warn, UNREGISTERED.to_owned()),
+            (Style::Plain, path.to_string_lossy().into_owned()),
+        ]);
+        rows.push(json!({
+            "path": path,
+            "name": null,
+            "enabled": false,
+            "state": UNREGISTERED,
+            "registeredAt": null,
+            "lastSeenAt": null,
+        }));
+    }
+    let mut text = Text::new();
+    if rows.is_empty() {
+        text.line("No projects yet.");
+    } else {
+        text.table(&table, app.printer.look());
+    }
     let mut answer = Answer::new(json!({"projects": rows, "total": rows.len()}), text);
-    if let Some(gone) = projects.iter().find(|project| !is_there(project)) {
-        let path = crate::shell::last(&gone.path.to_string_lossy());
+    if let Some(path) = missing {
+        let path = crate::shell::last(&path.to_string_lossy());
         answer = answer.hint("forget one that is gone", format!("tenure projects remove {path}"));
     }
-    Ok(if projects.is_empty() { answer.hint("make one here", "tenure init") } else { answer })
+    answer.hints.extend(candidates.into_values());
+    Ok(if rows.is_empty() { answer.hint("make one here", "tenure init") } else { answer })
 }
 
 fn add(app: &mut App<'_>, path: Option<PathBuf>) -> Outcome<Answer> {
@@ -163,17 +183,19 @@ fn add(app: &mut App<'_>, path: Option<PathBuf>) -> Outcome<Answer> {
         Some(path) => app.folder(&path)?,
         None => app.start()?,
     };
-    let place = app.find_from(&start)?;
-    let tenure_core::config::Project { name, id } = app.config(Some(&place))?.project;
+    let project = app.find_from(&start)?;
+    let root = project.paths.root;
+    let tenure_core::config::Project { name, id } = project.config?.project;
     let mut text = Text::new();
-    text.line(format!("{} {}", app.past("Registered", "Would register"), place.root.display()));
+    text.line(format!("{} {}", app.past("Registered", "Would register"), root.display()));
     if app.global.dry_run {
-        return Ok(Answer::new(json!({"project": {"path": place.root, "name": name}}), text));
+        return Ok(Answer::new(json!({"project": {"path": root, "name": name}}), text));
     }
     let directory = app.directory()?;
-    directory.register(&place.root, name.as_deref(), id.map(|id| id.to_string()).as_deref())?;
-    let project = directory.project(&place.root)?;
-    Ok(Answer::new(json!({"project": project.as_ref().map(object)}), text))
+    directory.register(&root, name.as_deref(), id.map(|id| id.to_string()).as_deref())?;
+    let project = directory.project(&root)?;
+    let object = project.map(|project| object(&project, state(app, &project)));
+    Ok(Answer::new(json!({"project": object}), text))
 }
 
 fn change(
@@ -185,7 +207,7 @@ fn change(
 ) -> Outcome<Answer> {
     let path = match path {
         Some(path) => app.env.cwd.join(path),
-        None => app.find().map_or_else(|_| app.env.cwd.clone(), |place| place.root),
+        None => app.find().map_or_else(|_| app.env.cwd.clone(), |project| project.paths.root),
     };
     let path = path.canonicalize().unwrap_or(path);
     let not_registered = || {
@@ -202,5 +224,5 @@ fn change(
     let would = format!("Would {verb}");
     text.line(format!("{} {}", if app.global.dry_run { &would } else { done }, path.display()));
     let after = directory.project(&path)?.unwrap_or(project);
-    Ok(Answer::new(json!({"project": object(&after)}), text))
+    Ok(Answer::new(json!({"project": object(&after, state(app, &after))}), text))
 }

@@ -76,12 +76,12 @@ pub(crate) fn show(app: &App<'_>, open: &Open<'_>, who: &Who) -> Outcome<Answer>
     let registered = agents.iter().filter(|a| a.left_at.is_none()).count();
     let count = |status: TaskStatus| counts.iter().find(|(s, _)| *s == status).map_or(0, |(_, n)| *n);
     let total: u64 = counts.iter().map(|(_, n)| n).sum();
-    let exclusive = exclusive::seen(&open.place.root);
+    let exclusive = exclusive::seen(&open.paths.root);
 
     let name = open.config.project.name.clone();
     let mut text = Text::new();
     text.styled(Style::Bold, name.clone().unwrap_or_default())
-        .and(Style::Dim, format!("  {}", open.place.root.display()));
+        .and(Style::Dim, format!("  {}", open.paths.root.display()));
     text.blank();
     text.styled(Style::Bold, "Tasks");
     for status in TaskStatus::ALL {
@@ -117,7 +117,7 @@ pub(crate) fn show(app: &App<'_>, open: &Open<'_>, who: &Who) -> Outcome<Answer>
         by_status.insert(status.as_str().to_owned(), json!(count(status)));
     }
     let data = json!({
-        "project": {"path": open.place.root, "name": name, "id": open.config.project.id.map(|id| id.to_string())},
+        "project": {"path": open.paths.root, "name": name, "id": open.config.project.id.map(|id| id.to_string())},
         "tasks": by_status,
         "total": total,
         "nextReady": next.as_ref().map(|t| &t.key),

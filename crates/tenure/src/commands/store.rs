@@ -99,12 +99,12 @@ fn target(app: &App<'_>, open: &Open<'_>, to: &str) -> Outcome<Source> {
     match to.strip_prefix("sqlite:") {
         Some(path) => {
             let path =
-                if path.is_empty() { open.place.database() } else { app.env.cwd.join(PathBuf::from(path)) };
+                if path.is_empty() { open.paths.database() } else { app.env.cwd.join(PathBuf::from(path)) };
             Ok(Source::Sqlite { path, options })
         }
         None => {
             config.store_url = Some(to.to_owned());
-            Ok(Source::of(&open.place, &config, app.env, options)?)
+            Ok(Source::of(&open.paths, &config, app.env, options)?)
         }
     }
 }

@@ -23,7 +23,7 @@ pub(crate) struct Args {
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let identity = app.identity(&args.who)?;
     let open = match app.find() {
-        Ok(place) => Some(app.open_at(place)?),
+        Ok(project) => Some(app.open_at(project)?),
         Err(_) => None,
     };
     let mut held = Vec::new();
@@ -75,7 +75,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         },
         "leases": held.iter().map(|lease| wire::lease(lease, now, judge)).collect::<Vec<_>>(),
         "total": held.len(),
-        "project": open.map(|open| open.place.root),
+        "project": open.map(|open| open.paths.root),
     });
     Ok(Answer::new(data, text))
 }

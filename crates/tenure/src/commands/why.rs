@@ -308,7 +308,7 @@ fn nothing_ready(open: u64, held: u64) -> Reason {
 
 /// No runner is at work: will anybody start one?
 fn nobody_starts_one(app: &App<'_>, open: &Open<'_>) -> Option<Reason> {
-    let path = crate::shell::last(&open.place.root.to_string_lossy());
+    let path = crate::shell::last(&open.paths.root.to_string_lossy());
     let reason = |kind, sentence: &str, why: &str, command: String| {
         Some(Reason { kind, sentence: sentence.to_owned(), hint: Some(Hint::new(why, command)) })
     };
@@ -324,7 +324,7 @@ fn nobody_starts_one(app: &App<'_>, open: &Open<'_>) -> Option<Reason> {
     }
     let home = app.env.home()?;
     let directory = tenure_sqlite::Directory::open_existing(&home, app.env.clock.clone()).ok()?;
-    let known = directory.as_ref().and_then(|directory| directory.project(&open.place.root).ok().flatten());
+    let known = directory.as_ref().and_then(|directory| directory.project(&open.paths.root).ok().flatten());
     match known {
         None => {
             let command = format!("tenure projects add {path}");
@@ -382,7 +382,7 @@ fn nobody_takes_it(
 
 /// Runners step aside for it, whatever else is ready.
 fn exclusive(open: &Open<'_>) -> Option<Reason> {
-    let seen = super::exclusive::seen(&open.place.root)?;
+    let seen = super::exclusive::seen(&open.paths.root)?;
     Some(Reason {
         kind: "exclusive",
         sentence: format!("The project is locked exclusively: {}; runners stand aside.", seen.sentence),

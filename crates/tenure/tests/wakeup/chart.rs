@@ -175,24 +175,6 @@ fn quiet_says_nothing_unless_something_is_wrong() {
 }
 
 #[test]
-fn projects_below_the_configured_paths_need_not_be_registered() {
-    let machine = Machine::with(&crate::machine::USUAL.replace(
-        "runners: {preset: pretend,",
-        "runners: {preset: pretend, wakeup: {projectPaths: ['~/src', '~', /nowhere/at/all]},",
-    ));
-    let project = machine.project("far");
-    project.task("A", &["mark begun-A"]);
-    let moved = machine.path("h/src/deep");
-    std::fs::create_dir_all(&moved).unwrap();
-    project.ok(&["projects", "remove"]);
-    std::fs::rename(&project.root, moved.join("far")).unwrap();
-    let decided = machine.wake_up(&[]);
-    assert_eq!(decided.len(), 1, "the home itself is no project: {decided:?}");
-    assert_eq!(decided["far"].0, "started", "{decided:?}");
-    machine.wait_for("begun-A");
-}
-
-#[test]
 fn a_project_that_has_moved_is_reported_with_where_it_is() {
     let machine = Machine::new();
     let project = machine.project("old");

@@ -28,5 +28,7 @@ mod identity;
 mod machine;
 mod many;
 mod overlap;
+mod postgres;
 mod soak;
 mod timing;
+mod unregistered;

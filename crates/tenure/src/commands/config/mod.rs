@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
+use tenure_core::ErrorCode;
 use tenure_core::config::{Config, Entry, Origin};
-use tenure_core::{Error, ErrorCode};
 
 use crate::answer::Answer;
 use crate::app::App;
-use crate::project::{self, Place};
+use crate::project::{Located, Project};
 use crate::report::{Outcome, Report};
 
 mod edit;
@@ -65,16 +65,15 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
 }
 
 /// The project whose file counts. Unlike elsewhere a fresh clone, which has the file but no database, is one too.
-fn place(app: &App<'_>) -> Outcome<Option<Place>> {
-    match project::find(&app.start()?, app.env.home().as_deref(), &|root| app.is_elsewhere(root)) {
-        Ok(place) => Ok(Some(place)),
-        Err(Error::NotInitialized { clone_at, .. }) => Ok(clone_at.map(|root| Place { root })),
-        Err(error) => Err(error.into()),
-    }
+fn project(app: &App<'_>) -> Outcome<Option<Project>> {
+    Ok(match app.locate(&app.start()?) {
+        Located::Project(project) | Located::Clone(project) => Some(project),
+        Located::Nothing => None,
+    })
 }
 
 fn resolved(app: &App<'_>) -> Outcome<Config> {
-    app.config(place(app)?.as_ref())
+    project(app)?.map_or_else(|| app.config(None), |project| project.config)
 }
 
 /// Which file a change goes to.
@@ -95,9 +94,9 @@ impl Layer {
 
 /// The project's file inside a project, unless the user's was asked for; the user's elsewhere.
 fn target(app: &App<'_>, user: bool) -> Outcome<(Layer, PathBuf)> {
-    if let (false, Some(place)) = (user, place(app)?) {
-        crate::ownership::check(&place, app.env)?;
-        return Ok((Layer::Project, place.config()));
+    if let (false, Some(project)) = (user, project(app)?) {
+        crate::ownership::check(&project.paths, app.env)?;
+        return Ok((Layer::Project, project.paths.config()));
     }
     match app.user_config() {
         Some(path) => Ok((Layer::User, path)),

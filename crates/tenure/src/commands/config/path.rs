@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Layer, place};
+use super::{Layer, project};
 use crate::answer::Answer;
 use crate::app::App;
 use crate::report::Outcome;
@@ -15,7 +15,7 @@ use crate::text::{Style, Table, Text};
 pub(crate) struct Args {}
 
 pub(super) fn run(app: &mut App<'_>, _args: Args) -> Outcome<Answer> {
-    let project = place(app)?.map(|place| (Layer::Project, place.config()));
+    let project = project(app)?.map(|project| (Layer::Project, project.paths.config()));
     let user = app.user_config().map(|path| (Layer::User, path));
     let mut table = Table::new(&["LAYER", "EXISTS", "FILE"]);
     let mut rows: Vec<Value> = Vec::new();

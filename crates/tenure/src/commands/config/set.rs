@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 use tenure_core::config::{self, Config, Document, Found, Origin};
 
-use super::{Layer, failed, object, place, read, target};
+use super::{Layer, failed, object, project, read, target};
 use crate::answer::Answer;
 use crate::app::App;
 use crate::atomic;
@@ -51,7 +51,8 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let file = path.to_string_lossy();
     let after = config::set(&before, &args.key, &args.value).map_err(|e| Report::config(&e, Some(&file)))?;
     let document = Document::parse(&after).map_err(|e| Report::config(&e, Some(&file)))?;
-    let effective = app.config_with(place(app)?.as_ref(), Some((layer == Layer::Project, &document)))?;
+    let paths = project(app)?.map(|project| project.paths);
+    let effective = app.config_with(paths.as_ref(), Some((layer == Layer::Project, &document)))?;
     let changed = after != before;
     if changed && !app.global.dry_run {
         atomic::write(&path, &after, &app.env.ids.hex8()).map_err(|e| failed(&e, "write", &path))?;

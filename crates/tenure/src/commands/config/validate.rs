@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tenure_core::ErrorCode;
 use tenure_core::config::{Config, Document, Layer, Layers};
 
-use super::{place, resolved};
+use super::{project, resolved};
 use crate::answer::Answer;
 use crate::app::App;
 use crate::report::{Outcome, Report};
@@ -30,8 +30,8 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         }
         None => {
             resolved(app)?;
-            let project = place(app)?.map(|place| place.config());
-            project.into_iter().chain(app.user_config()).filter(|path| path.is_file()).collect()
+            let file = project(app)?.map(|project| project.paths.config());
+            file.into_iter().chain(app.user_config()).filter(|path| path.is_file()).collect()
         }
     };
     let mut text = Text::new();

@@ -12,13 +12,14 @@ use tenure_runner::preset::{self, BUILT_IN};
 use super::Examination;
 use super::finding::{Finding, Severity};
 use crate::app::App;
-use crate::project::Place;
+use crate::project::Project;
 
 const PATIENCE: Duration = Duration::from_secs(5);
 
-pub(super) fn examine(app: &App<'_>, place: Option<&Place>, found: &mut Examination) {
-    let Ok(config) = app.config(place) else { return };
-    let root = place.map_or_else(|| app.env.cwd.clone(), |place| place.root.clone());
+pub(super) fn examine(app: &App<'_>, project: Option<&Project>, found: &mut Examination) {
+    let config = project.map_or_else(|| app.config(None), |project| project.config.clone());
+    let Ok(config) = config else { return };
+    let root = project.map_or_else(|| app.env.cwd.clone(), |project| project.paths.root.clone());
     let path = app.env.vars.get(&OsString::from("PATH")).map(OsString::as_os_str);
     let reviewer = config.review.preset.clone().filter(|_| config.review.enabled);
     let wanted: Vec<String> = std::iter::once(config.runners.preset.clone()).chain(reviewer).collect();

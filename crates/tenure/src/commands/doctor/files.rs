@@ -4,10 +4,12 @@ use std::fs::Permissions;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use tenure_sqlite::Directory;
+
 use super::Examination;
 use super::finding::{FIX, Finding};
 use crate::app::App;
-use crate::project::Place;
+use crate::project::ProjectPaths;
 use crate::shell::quote;
 use crate::store;
 
@@ -17,16 +19,24 @@ const LITTLE: u64 = 100 * 1024 * 1024;
 const NOTHING: u64 = 5 * 1024 * 1024;
 
 /// What is ours alone: the folders, and all of a database. The configuration is the user's to share.
-fn private(app: &App<'_>, place: Option<&Place>) -> Vec<PathBuf> {
-    let folders = place.map(Place::folder).into_iter().chain(app.env.home());
-    let names = ["tenure.db", "tenure.db-wal", "tenure.db-shm", "tenure.gate.lock", "tenure.queue.lock"];
-    let with_files = |folder: PathBuf| names.map(|name| folder.join(name)).into_iter().chain([folder]);
-    folders.flat_map(with_files).filter(|path| path.exists()).collect()
+fn private(app: &App<'_>, paths: Option<&ProjectPaths>) -> Vec<PathBuf> {
+    let project = paths.map(|paths| (paths.folder(), paths.database()));
+    let home = app.env.home().map(|home| (home.clone(), Directory::file(&home)));
+    let all = |(folder, database): (PathBuf, PathBuf)| {
+        let beside = |ending: &str| {
+            let mut path = database.clone().into_os_string();
+            path.push(ending);
+            PathBuf::from(path)
+        };
+        let locks = ["gate.lock", "queue.lock"].map(|ending| database.with_extension(ending));
+        ["", "-wal", "-shm"].map(beside).into_iter().chain(locks).chain([folder])
+    };
+    project.into_iter().chain(home).flat_map(all).filter(|path| path.exists()).collect()
 }
 
-pub(super) fn examine(app: &App<'_>, place: Option<&Place>, found: &mut Examination) {
+pub(super) fn examine(app: &App<'_>, paths: Option<&ProjectPaths>, found: &mut Examination) {
     let before = found.findings.len();
-    for path in private(app, place) {
+    for path in private(app, paths) {
         let Ok(meta) = path.metadata() else { continue };
         let shown = quote(&path.to_string_lossy());
         if meta.uid() != rustix::process::geteuid().as_raw() {
@@ -50,7 +60,8 @@ pub(super) fn examine(app: &App<'_>, place: Option<&Place>, found: &mut Examinat
     if found.findings.len() == before {
         found.checks.push(("permissions", "nobody else can read or write what is yours".to_owned()));
     }
-    for folder in place.map(Place::folder).into_iter().chain(app.env.home()).filter(|folder| folder.exists())
+    for folder in
+        paths.map(ProjectPaths::folder).into_iter().chain(app.env.home()).filter(|folder| folder.exists())
     {
         disk(&folder, found);
     }
@@ -73,8 +84,8 @@ fn disk(folder: &Path, found: &mut Examination) {
     }
 }
 
-pub(super) fn fix(app: &App<'_>, place: Option<&Place>) {
-    for path in private(app, place) {
+pub(super) fn fix(app: &App<'_>, paths: Option<&ProjectPaths>) {
+    for path in private(app, paths) {
         // What cannot be changed is found again, and told.
         if let Ok(meta) = path.metadata()
             && meta.mode() & 0o077 != 0

@@ -54,27 +54,28 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
 
 fn examine(app: &mut App<'_>) -> Outcome<Examination> {
     let mut examination = Examination::default();
-    let place = match app.find() {
-        Ok(place) => Some(place),
+    let project = match app.find() {
+        Ok(project) => Some(project),
         Err(report) if report.code == ErrorCode::NotInitialized => None,
         Err(report) => return Err(report),
     };
-    if let Some(place) = &place {
-        store::examine(app, place, &mut examination);
+    let paths = project.as_ref().map(|project| &project.paths);
+    if let Some(project) = &project {
+        store::examine(app, project, &mut examination);
     }
-    files::examine(app, place.as_ref(), &mut examination);
-    unattended::examine(app, place.as_ref(), &mut examination)?;
-    agents::examine(app, place.as_ref(), &mut examination);
+    files::examine(app, paths, &mut examination);
+    unattended::examine(app, paths, &mut examination)?;
+    agents::examine(app, project.as_ref(), &mut examination);
     examination.findings.sort_by_key(|finding| finding.severity);
     Ok(examination)
 }
 
 fn fix(app: &mut App<'_>) -> Outcome<()> {
-    let place = app.find().ok();
-    if let Some(place) = &place {
-        store::fix(app, place)?;
+    let project = app.find().ok();
+    if let Some(project) = &project {
+        store::fix(app, project)?;
     }
-    files::fix(app, place.as_ref());
+    files::fix(app, project.as_ref().map(|project| &project.paths));
     Ok(())
 }
 

@@ -13,20 +13,21 @@ use super::finding::{FIX, Finding};
 use crate::app::{App, Open};
 use crate::commands::{lease_view, runner_view};
 use crate::identity::Who;
-use crate::project::Place;
+use crate::project::{Project, ProjectPaths};
 use crate::report::Outcome;
 use crate::shell::quote;
 
-pub(super) fn examine(app: &mut App<'_>, place: &Place, found: &mut Examination) {
-    let open = match app.open_at(place.clone()) {
+pub(super) fn examine(app: &mut App<'_>, project: &Project, found: &mut Examination) {
+    let paths = &project.paths;
+    let open = match app.open_at(project.clone()) {
         Ok(open) => open,
         Err(report) => {
             let command = match report.code {
                 tenure_core::ErrorCode::Config => "tenure config validate".to_owned(),
                 tenure_core::ErrorCode::PermissionDenied => {
-                    format!("ls -ld {}", quote(&place.folder().to_string_lossy()))
+                    format!("ls -ld {}", quote(&paths.folder().to_string_lossy()))
                 }
-                _ => set_aside(place),
+                _ => set_aside(paths),
             };
             found.findings.push(Finding::problem("store", report.message, command));
             return;
@@ -38,7 +39,7 @@ pub(super) fn examine(app: &mut App<'_>, place: &Place, found: &mut Examination)
             let finding = if defect.mendable {
                 Finding::problem("store", defect.what, FIX).fixable()
             } else {
-                Finding::problem("store", defect.what, set_aside(place))
+                Finding::problem("store", defect.what, set_aside(paths))
             };
             findings.push(finding);
         }
@@ -56,9 +57,9 @@ pub(super) fn examine(app: &mut App<'_>, place: &Place, found: &mut Examination)
             found.checks.push(("store", said));
         }
         Ok(findings) => found.findings.extend(findings),
-        Err(error) => found.findings.push(Finding::problem("store", error.to_string(), set_aside(place))),
+        Err(error) => found.findings.push(Finding::problem("store", error.to_string(), set_aside(paths))),
     }
-    for lock in exclusion::peek(&place.root) {
+    for lock in exclusion::peek(&paths.root) {
         let sentence = if lock.skip {
             format!("runners stand aside: {lock}")
         } else {
@@ -69,14 +70,14 @@ pub(super) fn examine(app: &mut App<'_>, place: &Place, found: &mut Examination)
     }
 }
 
-fn set_aside(place: &Place) -> String {
-    let database = place.database();
+fn set_aside(paths: &ProjectPaths) -> String {
+    let database = paths.database();
     let database = database.to_string_lossy();
     format!(
         "mv {} {} && tenure init -C {}",
         quote(&database),
         quote(&format!("{database}.damaged")),
-        quote(&place.root.to_string_lossy())
+        quote(&paths.root.to_string_lossy())
     )
 }
 
@@ -163,8 +164,8 @@ fn parked(view: &dyn View) -> Result<Vec<Finding>, Error> {
 }
 
 /// One reconcile, what it does not look for, and the processes of what is over.
-pub(super) fn fix(app: &mut App<'_>, place: &Place) -> Outcome<()> {
-    let Ok(open) = app.open_at(place.clone()) else { return Ok(()) };
+pub(super) fn fix(app: &mut App<'_>, project: &Project) -> Outcome<()> {
+    let Ok(open) = app.open_at(project.clone()) else { return Ok(()) };
     let actor = app.identity(&Who::default())?.holder.id;
     if let Err(error) = mend(&open, &actor) {
         // The rest is found again, and told.

@@ -7,12 +7,13 @@ use tenure_sqlite::Directory;
 use super::Examination;
 use super::finding::Finding;
 use crate::app::App;
+use crate::candidates::unregistered;
 use crate::commands::runners::cron;
-use crate::project::{self, Place};
+use crate::project::ProjectPaths;
 use crate::report::Outcome;
 use crate::shell;
 
-pub(super) fn examine(app: &App<'_>, place: Option<&Place>, found: &mut Examination) -> Outcome<()> {
+pub(super) fn examine(app: &App<'_>, paths: Option<&ProjectPaths>, found: &mut Examination) -> Outcome<()> {
     let Ok(home) = app.home() else {
         let sentence = "neither HOME nor TENURE_HOME is set, so no project is registered";
         found.findings.push(Finding::problem(
@@ -23,9 +24,9 @@ pub(super) fn examine(app: &App<'_>, place: Option<&Place>, found: &mut Examinat
         return Ok(());
     };
     match Directory::open_existing(&home, app.env.clock.clone()) {
-        Ok(directory) => registry(place, directory.as_ref(), found)?,
+        Ok(directory) => registry(app, paths, directory.as_ref(), found)?,
         Err(error) => {
-            let path = home.join("tenure.db");
+            let path = Directory::file(&home);
             let shown = shell::quote(&path.to_string_lossy());
             let sentence = format!("the registry {} cannot be read: {error}", path.display());
             found.findings.push(Finding::problem(
@@ -40,18 +41,31 @@ pub(super) fn examine(app: &App<'_>, place: Option<&Place>, found: &mut Examinat
     Ok(())
 }
 
-fn registry(place: Option<&Place>, directory: Option<&Directory>, found: &mut Examination) -> Outcome<()> {
+fn registry(
+    app: &App<'_>,
+    paths: Option<&ProjectPaths>,
+    directory: Option<&Directory>,
+    found: &mut Examination,
+) -> Outcome<()> {
     let projects = directory.map(Directory::projects).transpose()?.unwrap_or_default();
     for project in &projects {
-        if !project.path.join(project::FOLDER).join(project::DATABASE).exists() {
+        if app.project_at(&project.path).is_none() {
             let sentence = format!("{} is registered and no longer there", project.path.display());
             let command = format!("tenure projects remove {}", shell::last(&project.path.to_string_lossy()));
             found.findings.push(Finding::warning("registry", sentence, command));
         }
     }
-    let Some(place) = place else { return Ok(()) };
-    let path = shell::last(&place.root.to_string_lossy());
-    match projects.iter().find(|project| project.path == place.root) {
+    // A mistake in the user's configuration is reported with the timer.
+    for (path, hint) in unregistered(app, &projects).unwrap_or_default() {
+        // The project at hand has a finding below.
+        if paths.is_none_or(|paths| paths.root != path) {
+            let sentence = format!("{} is not registered, so wake-up leaves it alone", path.display());
+            found.findings.push(Finding::warning("registry", sentence, hint.command));
+        }
+    }
+    let Some(paths) = paths else { return Ok(()) };
+    let path = shell::last(&paths.root.to_string_lossy());
+    match projects.iter().find(|project| project.path == paths.root) {
         None => {
             let sentence = "this project is not registered, so wake-up does not know it";
             found.findings.push(Finding::warning(

@@ -55,9 +55,9 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
 }
 
 fn folder(app: &App<'_>) -> Outcome<PathBuf> {
-    let place = app.find()?;
-    crate::ownership::check(&place, app.env)?;
-    Ok(place.folder())
+    let paths = app.find()?.paths;
+    crate::ownership::check(&paths, app.env)?;
+    Ok(paths.folder())
 }
 
 fn object(lock: &ExclusiveLock, liveness: Liveness) -> Value {

@@ -69,7 +69,7 @@ impl Desk {
         let another = || source.open().map(Backend::boxed);
         let runners = &open.config.runners;
         let program =
-            Program { env: app.env, root: open.place.root.clone(), workdir, said: Mutex::new(Vec::new()) };
+            Program { env: app.env, root: open.paths.root.clone(), workdir, said: Mutex::new(Vec::new()) };
         let address = self.doorbell.as_ref().map(Doorbell::address);
         let bell = self.doorbell.as_ref().zip(address.as_deref());
         let mut progress = Progress::begin(app, job, parallel, held.is_some());
@@ -83,7 +83,7 @@ impl Desk {
             signals: &self.interrupts,
             doorbell: bell.map(|(bell, address)| Bell { address, fd: bell.as_fd() }),
             database: self.database.as_ref(),
-            root: &open.place.root,
+            root: &open.paths.root,
             timing: Timing {
                 ttl: runners.stale_timeout,
                 heartbeat: runners.heartbeat_interval,

@@ -133,7 +133,7 @@ fn listen(app: &mut App<'_>, open: &Open<'_>, address: SocketAddr) -> Outcome<(H
         None => format!("{}{}", app.env.ids.uuid(), app.env.ids.uuid()).replace('-', ""),
     };
     let url = format!("http://{address}/mcp");
-    let path = open.place.folder().join("mcp.json");
+    let path = open.paths.folder().join("mcp.json");
     let told = serde_json::json!({"url": url, "token": token, "pid": std::process::id()});
     let told = format!("{told:#}\n");
     crate::atomic::write(&path, &told, &app.env.ids.uuid())

@@ -27,7 +27,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         Some(directory) => known(app, &directory)?,
         None => Vec::new(),
     };
-    let others = elsewhere(app, &all)?;
+    let others = on_other_machines(app, &all)?;
     all.extend(others);
     let (running, ended): (Vec<_>, Vec<_>) = all.into_iter().partition(|k| !k.runner.status.is_over());
     let shown: Vec<KnownRunner> = running.into_iter().chain(ended.into_iter().take(args.ended)).collect();
@@ -66,13 +66,13 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     Ok(Answer::new(json!({"runners": rows, "total": rows.len()}), text))
 }
 
-/// This project's runners on other machines, where its store is one that they share.
-fn elsewhere(app: &mut App<'_>, here: &[KnownRunner]) -> Outcome<Vec<KnownRunner>> {
-    let Ok(place) = app.find() else { return Ok(Vec::new()) };
-    if app.config(Some(&place))?.store_url.is_none() {
+/// This project's runners on other machines, if they share its store.
+fn on_other_machines(app: &mut App<'_>, here: &[KnownRunner]) -> Outcome<Vec<KnownRunner>> {
+    let Ok(project) = app.find() else { return Ok(Vec::new()) };
+    if !app.source(&project.paths, project.config.as_ref().map_err(Clone::clone)?)?.is_on_server() {
         return Ok(Vec::new());
     }
-    let open = app.open_at(place)?;
+    let open = app.open_at(project)?;
     let others = open.read(|view| {
         let mut others = Vec::new();
         for runner in view.runners(0)? {
@@ -131,8 +131,8 @@ fn warn_of_other_projects(app: &App<'_>, shown: &[KnownRunner], text: &mut Text)
         Style::Warn,
         format!("⚠️  MULTI-PROJECT WARNING: {} different projects have runners.", projects.len()),
     );
-    if let Ok(place) = app.find() {
-        text.line(format!("   Your current project: {}", place.root.display()));
+    if let Ok(project) = app.find() {
+        text.line(format!("   Your current project: {}", project.paths.root.display()));
     }
     text.line("   DO NOT modify files in other projects.");
 }

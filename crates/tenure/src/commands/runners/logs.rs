@@ -128,7 +128,7 @@ fn choose(app: &App<'_>, args: &Args) -> Outcome<Vec<KnownRunner>> {
     let mut fitting = match &args.id {
         Some(id) => all.into_iter().filter(|k| k.runner.id.starts_with(id.as_str())).collect::<Vec<_>>(),
         None => {
-            let here = app.find()?.root.to_string_lossy().into_owned();
+            let here = app.find()?.paths.root.to_string_lossy().into_owned();
             all.into_iter().filter(|k| k.runner.project_path == here).collect()
         }
     };

@@ -1,11 +1,12 @@
 //! `tenure runners`: daemons that work through the backlog with agents.
 
-use tenure_core::kernel;
+use std::path::Path;
+
+use tenure_core::{Error, kernel};
 use tenure_runner::{Scope, finish_ending};
 
 use crate::answer::Answer;
 use crate::app::App;
-use crate::project::Place;
 use crate::report::Outcome;
 
 pub(super) mod cron;
@@ -66,7 +67,10 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
 
 /// After a runner was killed: its leases, its rows, and what is left of its agent.
 fn reconcile_at(app: &mut App<'_>, path: &str) -> Outcome<()> {
-    let open = app.open_at(Place { root: path.into() })?;
+    let root = Path::new(path);
+    let project = app.project_at(root);
+    let project = project.ok_or_else(|| Error::NotInitialized { start: root.to_owned(), clone_at: None })?;
+    let open = app.open_at(project)?;
     let actor = app.identity(&crate::identity::Who::default())?.holder.id;
     let ctx = open.context();
     open.write(|tx| kernel::reconcile(tx, &ctx, &actor))?;

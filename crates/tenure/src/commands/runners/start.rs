@@ -104,7 +104,7 @@ pub(super) struct Serving {
 
 pub(super) fn refuse_locked_out(app: &App<'_>, open: &Open<'_>) -> Outcome<()> {
     let look = if app.global.dry_run { exclusion::peek } else { exclusion::check };
-    let locks = look(&open.place.root);
+    let locks = look(&open.paths.root);
     if let Some(skip) = locks.iter().find(|lock| lock.skip) {
         let who = skip.holder.clone().unwrap_or_else(|| "a malformed lock file".to_owned());
         let mut report =
@@ -124,7 +124,7 @@ fn unusable(
     path: Option<&std::ffi::OsStr>,
 ) -> Report {
     let report = Report::new(ErrorCode::Config, error.to_string());
-    let Some(other) = preset::any_runnable(&open.config.presets, &open.place.root, path) else {
+    let Some(other) = preset::any_runnable(&open.config.presets, &open.paths.root, path) else {
         return report.hint("describe one under presets", "tenure config edit");
     };
     let command = match (works, &args.preset) {
@@ -154,7 +154,7 @@ pub(super) fn orders(app: &App<'_>, open: &Open<'_>, args: &Args, session: Strin
     // Found out now, by whoever starts it, rather than later, by nobody.
     let reviewer = open.config.review.preset.clone().filter(|_| open.config.review.enabled);
     let words = |name: &str| -> Outcome<Vec<String>> {
-        let agent = preset::resolve(name, &open.config.presets, &open.place.root, path)
+        let agent = preset::resolve(name, &open.config.presets, &open.paths.root, path)
             .map_err(|e| unusable(&e, open, args, name == preset, path))?;
         let program = agent.program.to_string_lossy().into_owned();
         Ok(std::iter::once(program).chain(agent.args).collect())
@@ -176,7 +176,7 @@ pub(super) fn orders(app: &App<'_>, open: &Open<'_>, args: &Args, session: Strin
     };
     Ok(Orders {
         session: SessionOrders { id: session, options, interrupted: None },
-        root: open.place.root.clone(),
+        root: open.paths.root.clone(),
         workdir,
         section,
         task,
@@ -201,15 +201,15 @@ pub(super) fn orders(app: &App<'_>, open: &Open<'_>, args: &Args, session: Strin
 
 /// A runner that was started in a linked worktree has its agents work there; any other in the project's root.
 fn workdir(app: &App<'_>, open: &Open<'_>) -> PathBuf {
-    let start = app.start().unwrap_or_else(|_| open.place.root.clone());
+    let start = app.start().unwrap_or_else(|_| open.paths.root.clone());
     let start = start.canonicalize().unwrap_or(start);
-    if start.starts_with(&open.place.root) {
-        return open.place.root.clone();
+    if start.starts_with(&open.paths.root) {
+        return open.paths.root.clone();
     }
     start
         .ancestors()
         .find(|top| top.join(".git").is_file())
-        .map_or_else(|| open.place.root.clone(), PathBuf::from)
+        .map_or_else(|| open.paths.root.clone(), PathBuf::from)
 }
 
 /// Starts ourselves as a process of its own, and waits only until it has its place or says why not.
@@ -299,10 +299,10 @@ pub(super) fn serve(
 ) -> Outcome<Option<Answer>> {
     // Before anything is held, and let go after it.
     let _gate = gate::take(app, &orders.session.id, how.force)?;
-    let logs = app.env.home().unwrap_or_else(|| open.place.folder()).join("runners").join("logs");
+    let logs = app.env.home().unwrap_or_else(|| open.paths.folder()).join("runners").join("logs");
     let (kept, now) = (open.config.runners.log_retention, app.env.clock.now());
     sweep(&logs, kept, now);
-    sweep(&open.place.folder().join("logs"), kept, now);
+    sweep(&open.paths.folder().join("logs"), kept, now);
     if let Ok(directory) = app.directory() {
         let _ = directory.forget_runners(now.before(kept));
     }

@@ -1,5 +1,6 @@
 //! `tenure runners stop`.
 
+use std::path::Path;
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -12,7 +13,6 @@ use tenure_sqlite::{Directory, KnownRunner};
 use super::list::known;
 use crate::answer::Answer;
 use crate::app::App;
-use crate::project::Place;
 use crate::report::{Outcome, Report};
 use crate::text::Text;
 
@@ -78,12 +78,12 @@ fn end(app: &App<'_>, runner: &Runner, force: bool) -> bool {
 }
 
 fn grace(app: &App<'_>, runner: &Runner) -> Duration {
-    let place = Place { root: runner.project_path.clone().into() };
-    app.config(Some(&place)).map_or(SLACK, |config| config.runners.kill_grace) + SLACK
+    let config = app.project_at(Path::new(&runner.project_path)).and_then(|project| project.config.ok());
+    config.map_or(SLACK, |config| config.runners.kill_grace) + SLACK
 }
 
 fn targets(app: &App<'_>, args: &Args) -> Outcome<Vec<KnownRunner>> {
-    let place = if args.id.is_none() && !args.all { Some(app.find()?) } else { None };
+    let here = if args.id.is_none() && !args.all { Some(app.find()?) } else { None };
     let home = app.home()?;
     let Some(directory) = Directory::open_existing(&home, app.env.clock.clone())? else {
         return match &args.id {
@@ -105,8 +105,8 @@ fn targets(app: &App<'_>, args: &Args) -> Outcome<Vec<KnownRunner>> {
         };
     }
     all.retain(|k| !k.runner.status.is_over());
-    if let Some(place) = place {
-        let here = place.root.to_string_lossy().into_owned();
+    if let Some(here) = here {
+        let here = here.paths.root.to_string_lossy().into_owned();
         all.retain(|k| k.runner.project_path == here);
     }
     Ok(all)

@@ -16,13 +16,14 @@ use tenure_runner::wakeup::{self, Decision, NotStarted, Rest, Verdict, Ward};
 use tenure_sqlite::{Directory, IdleProject, KnownProject};
 
 use super::start;
-use crate::answer::Answer;
+use crate::answer::{Answer, Hint};
 use crate::app::App;
+use crate::candidates::unregistered;
 use crate::cli::Global;
 use crate::env::{Env, Output};
 use crate::identity::Who;
 use crate::printer::Printer;
-use crate::project::{self, Place};
+use crate::project::{Project, ProjectPaths};
 use crate::report::{Outcome, Report};
 use crate::text::{Style, Table, Text};
 
@@ -45,9 +46,12 @@ const DEADLINE: Duration = Duration::from_secs(50);
 /// How long a project's store may keep its wake-up waiting. The next one comes soon.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A project to look at, and the state of its files before that.
+/// A registered project to serve.
 struct Job {
     root: PathBuf,
+    /// Wake-up may start a runner there.
+    enabled: bool,
+    /// The state of its files before they are read.
     mark: Option<String>,
 }
 
@@ -57,7 +61,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let home = app.home()?;
     if let (Some(timer), false) = (args.timer, app.global.dry_run) {
         let noted = app.directory().and_then(|directory| Ok(directory.note_fired(timer.as_str())?));
-        // Whoever keeps the directory from being written does not keep the projects from being served.
+        // The projects are served even if the directory cannot be written.
         if let Err(report) = noted {
             app.printer.warn(&format!("it cannot be noted that the timer has called: {}", report.message));
         }
@@ -67,34 +71,32 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         Turn::Anothers => return Ok(overlapping(app.global.quiet)),
     };
     let directory = Directory::open_existing(&home, app.env.clock.clone())?;
-    let candidates = candidates(app, &home, directory.as_ref())?;
+    let registered = directory.as_ref().map(Directory::projects).transpose()?.unwrap_or_default();
+    let candidates = unregistered(app, &registered)?;
     let known = match &directory {
         Some(directory) if !app.global.dry_run => directory.idle_projects()?,
         _ => HashMap::new(),
     };
     let mut verdicts: BTreeMap<PathBuf, Verdict> = BTreeMap::new();
+    for path in candidates.keys() {
+        let reason = "it is not registered, so nothing of it is read or run";
+        verdicts.insert(path.clone(), Verdict::new(Decision::Unregistered, reason));
+    }
     let mut jobs = Vec::new();
     let now = app.env.clock.now();
     let user_config = app.user_config();
-    for (path, candidate) in &candidates {
-        let decided = match candidate {
-            _ if !is_project(path, &home) => {
-                Some(Verdict::new(Decision::Missing, whereabouts(path, &candidates)))
-            }
-            Some(project) if !project.enabled => {
-                Some(Verdict::new(Decision::Disabled, "it was switched off with `tenure projects disable`"))
-            }
-            _ => None,
-        };
-        let mark = decided.is_none().then(|| wakeup::mark(path, user_config.as_deref(), now)).flatten();
+    for project in &registered {
+        let mut files = ProjectPaths::new(&project.path).changing_files().to_vec();
+        files.extend(user_config.clone());
+        let mark = if project.enabled { wakeup::mark(&project.path, &files, now) } else { None };
         let unchanged = known
-            .get(path)
-            .filter(|idle| Some(&idle.mark) == mark.as_ref() && idle.until.is_none_or(|until| until > now));
-        let decided =
-            decided.or_else(|| unchanged.map(|idle| Verdict::new(Decision::Idle, idle.reason.clone())));
-        match decided {
-            Some(verdict) => drop(verdicts.insert(path.clone(), verdict)),
-            None => jobs.push(Job { root: path.clone(), mark }),
+            .get(&project.path)
+            .filter(|idle| mark.as_ref() == Some(&idle.mark) && idle.until.is_none_or(|until| until > now));
+        match unchanged {
+            Some(idle) => {
+                verdicts.insert(project.path.clone(), Verdict::new(Decision::Idle, idle.reason.clone()));
+            }
+            None => jobs.push(Job { root: project.path.clone(), enabled: project.enabled, mark }),
         }
     }
     let roots: Vec<PathBuf> = jobs.iter().map(|job| job.root.clone()).collect();
@@ -103,7 +105,8 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let log = (!app.global.dry_run).then(|| {
         Arc::new(DaemonLog::shared(&home.join("runners").join("logs"), "wakeup.log", app.env.clock.clone()))
     });
-    let answers = wakeup::each(jobs, deadline, move |job| serve(&env, &global, log.as_deref(), job));
+    let answers =
+        wakeup::each(jobs, deadline, move |job| serve(&env, &global, log.as_deref(), &registered, job));
     let mut idle = Vec::new();
     for (root, answer) in roots.iter().zip(answers) {
         let late = || {
@@ -124,7 +127,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         }
         tenure_sqlite::sweep_doorbells(&crate::store::doorbells(app.env), true);
     }
-    Ok(answer(app, &verdicts))
+    Ok(answer(app, &verdicts, candidates.into_values().collect()))
 }
 
 enum Turn {
@@ -160,46 +163,34 @@ fn overlapping(quiet: bool) -> Answer {
     Answer::new(json!({"results": [], "total": 0, "overlapping": true}), text)
 }
 
-/// Those of the registry, and those below `runners.wakeup.projectPaths`, which need not be in it.
-fn candidates(
-    app: &App<'_>,
-    home: &Path,
-    directory: Option<&Directory>,
-) -> Outcome<BTreeMap<PathBuf, Option<KnownProject>>> {
-    let mut found = BTreeMap::new();
-    let user = app.env.var("HOME").map(Path::new);
-    for path in &app.config(None)?.runners.wakeup.project_paths {
-        let Some(base) = wakeup::expand(path, user) else { continue };
-        found.extend(
-            wakeup::below(&base, &|folder| is_project(folder, home)).into_iter().map(|root| (root, None)),
-        );
-    }
-    let registered = directory.map(Directory::projects).transpose()?.unwrap_or_default();
-    found.extend(registered.into_iter().map(|project| (project.path.clone(), Some(project))));
-    Ok(found)
-}
-
-fn is_project(root: &Path, home: &Path) -> bool {
-    let folder = root.join(project::FOLDER);
-    folder.join(project::DATABASE).exists() && !project::is_home(&folder, home.canonicalize().ok().as_deref())
-}
-
 /// Where a project that is gone may be now.
-fn whereabouts(path: &Path, candidates: &BTreeMap<PathBuf, Option<KnownProject>>) -> String {
-    let known: Vec<&KnownProject> = candidates.values().flatten().collect();
-    match super::super::projects::moved_to(path, &known) {
+fn whereabouts(app: &App<'_>, path: &Path, registered: &[KnownProject]) -> String {
+    match super::super::projects::moved_to(app, path, registered) {
         Some(other) => format!("it is no longer there; the same project is at {}", other.display()),
         None => "it is no longer there".to_owned(),
     }
 }
 
-/// One project, in a thread of its own, which may be left behind.
-fn serve(env: &Env, global: &Global, log: Option<&DaemonLog>, job: Job) -> (Verdict, Option<IdleProject>) {
+/// Serves one project, on a thread that is abandoned if it does not answer in time.
+fn serve(
+    env: &Env,
+    global: &Global,
+    log: Option<&DaemonLog>,
+    registered: &[KnownProject],
+    job: Job,
+) -> (Verdict, Option<IdleProject>) {
     let mut nowhere = Output::nowhere();
     let shared = std::cell::OnceCell::new();
     let printer = Printer::new(&mut nowhere, global, false);
     let mut app = App { env, shared: &shared, global, printer, ears: Vec::new() };
-    match look_after(&mut app, log, &job) {
+    let Some(project) = app.project_at(&job.root) else {
+        return (Verdict::new(Decision::Missing, whereabouts(&app, &job.root, registered)), None);
+    };
+    if !job.enabled {
+        let reason = "it was switched off with `tenure projects disable`";
+        return (Verdict::new(Decision::Disabled, reason), None);
+    }
+    match look_after(&mut app, log, project) {
         Ok((verdict, rest)) => {
             let memory = match (rest, job.mark) {
                 (Rest::Until(until), Some(mark)) => {
@@ -213,29 +204,30 @@ fn serve(env: &Env, global: &Global, log: Option<&DaemonLog>, job: Job) -> (Verd
     }
 }
 
-fn look_after(app: &mut App<'_>, log: Option<&DaemonLog>, job: &Job) -> Outcome<(Verdict, Rest)> {
-    let open = app.open_at(Place { root: job.root.clone() })?;
+fn look_after(app: &mut App<'_>, log: Option<&DaemonLog>, project: Project) -> Outcome<(Verdict, Rest)> {
+    let open = app.open_at(project)?;
+    let root = &open.paths.root;
     let actor = app.identity(&Who::default())?.holder.id;
     let (runners, review) = (&open.config.runners, &open.config.review);
     let reviewer = review.preset.clone().filter(|_| review.enabled);
     let say = |line: &str| {
         if let Some(log) = log {
-            log.line(&format!("{}: {line}", job.root.display()));
+            log.line(&format!("{}: {line}", root.display()));
         }
     };
     let start = |lost: Option<&Runner>| {
-        // Whoever started it chose where it works and with what; that still holds.
+        // The replacement keeps the section and the preset of the lost runner.
         let section = lost.and_then(|runner| runner.section.as_ref());
         let section = section.and_then(|id| open.read(|view| view.section(id)).ok().flatten());
         let preset = lost.map(|runner| runner.preset.clone());
         let args = start::Args::instead_of(section.map(|section| section.name), preset);
-        match start::launch(app, &job.root, &args) {
+        match start::launch(app, root, &args) {
             Ok(data) => Ok(data["runner"]["id"].as_str().unwrap_or_default().to_owned()),
             Err(report) => Err(NotStarted { code: report.code, message: report.message }),
         }
     };
     let ward = Ward {
-        root: &job.root,
+        root,
         store: open.store.as_ref(),
         ctx: open.context(),
         actor: &actor,
@@ -244,7 +236,7 @@ fn look_after(app: &mut App<'_>, log: Option<&DaemonLog>, job: &Job) -> Outcome<
         presets: std::iter::once(runners.preset.clone()).chain(reviewer.clone()).collect(),
         reviewing: reviewer.is_some(),
         dry_run: app.global.dry_run,
-        writer: &|| tenure_sqlite::writer_of(&open.place.database()),
+        writer: &|| open.source.writer(),
         say: &say,
         start: &start,
     };
@@ -252,12 +244,12 @@ fn look_after(app: &mut App<'_>, log: Option<&DaemonLog>, job: &Job) -> Outcome<
     if verdict.decision == Decision::Error {
         say(&verdict.reason);
     }
-    // A store elsewhere changes without a file here.
-    let rest = if open.config.store_url.is_some() { Rest::Unknown } else { rest };
+    // A server's rows change without a file here.
+    let rest = if open.source.is_on_server() { Rest::Unknown } else { rest };
     Ok((verdict, rest))
 }
 
-fn answer(app: &App<'_>, verdicts: &BTreeMap<PathBuf, Verdict>) -> Answer {
+fn answer(app: &App<'_>, verdicts: &BTreeMap<PathBuf, Verdict>, hints: Vec<Hint>) -> Answer {
     let failed = verdicts.values().any(|verdict| verdict.decision == Decision::Error);
     let shown = |verdict: &Verdict| !app.global.quiet || verdict.decision == Decision::Error;
     let mut table = Table::new(&["PROJECT", "DECISION", "RUNNER", "REASON"]);
@@ -290,14 +282,16 @@ fn answer(app: &App<'_>, verdicts: &BTreeMap<PathBuf, Verdict>) -> Answer {
             })
         })
         .collect();
-    Answer::new(json!({"results": results, "total": results.len()}), text).exit(u8::from(failed))
+    let mut answer = Answer::new(json!({"results": results, "total": results.len()}), text);
+    answer.hints = hints;
+    answer.exit(u8::from(failed))
 }
 
 fn style(decision: Decision) -> Style {
     match decision {
         Decision::Started | Decision::Restarted | Decision::Running => Style::Good,
         Decision::Idle | Decision::Disabled => Style::Plain,
-        Decision::Locked | Decision::Parked | Decision::Missing => Style::Warn,
+        Decision::Locked | Decision::Parked | Decision::Unregistered | Decision::Missing => Style::Warn,
         Decision::Error => Style::Bad,
     }
 }

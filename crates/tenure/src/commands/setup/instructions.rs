@@ -30,7 +30,7 @@ pub(super) fn run(app: &App<'_>, args: &Args, file: &str) -> Outcome<Answer> {
     if args.check {
         return check(app, args.client, file);
     }
-    let root = app.find()?.root;
+    let root = app.find()?.paths.root;
     let body = prime::for_any_time();
     // Everything is decided before anything is written.
     let mut plans = vec![(
@@ -85,7 +85,7 @@ pub(super) fn run(app: &App<'_>, args: &Args, file: &str) -> Outcome<Answer> {
 }
 
 fn check(app: &App<'_>, client: Client, file: &str) -> Outcome<Answer> {
-    let root = app.find()?.root;
+    let root = app.find()?.paths.root;
     let path = root.join(file);
     let there = text_of(&path)?.unwrap_or_default();
     let state =

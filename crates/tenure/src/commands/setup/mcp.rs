@@ -19,7 +19,7 @@ const BY_HAND: &str = "add the server by hand: command `tenure`, argument `mcp`"
 
 /// Where the client keeps its servers.
 fn file(app: &App<'_>, client: Client) -> Outcome<PathBuf> {
-    let in_project = |below: &str| Ok(app.find()?.root.join(below));
+    let in_project = |below: &str| Ok(app.find()?.paths.root.join(below));
     match client {
         Client::Claude => in_project(".mcp.json"),
         Client::Gemini => in_project(".gemini/settings.json"),
@@ -62,7 +62,7 @@ pub(super) fn run(app: &App<'_>, args: &Args) -> Outcome<Answer> {
     let wanted = if args.remove { None } else { Some(Entry::ours(app)) };
     let plan =
         Plan::of(app, path, BY_HAND, |text| edit(args.client, text.unwrap_or_default(), wanted.as_ref()))?;
-    let root = app.find().map_or_else(|_| app.env.cwd.clone(), |place| place.root);
+    let root = app.find().map_or_else(|_| app.env.cwd.clone(), |project| project.paths.root);
     plan.carry_out(app, &root)?;
     let name = args.client.name();
     let shown = plan.path.display();
@@ -93,7 +93,7 @@ fn check(app: &App<'_>, client: Client, path: &Path) -> Outcome<Answer> {
         let setup = format!("tenure setup {name} --mcp");
         return Err(failed(format!("{name} is not set up in {}", path.display())).hint("do so", setup));
     };
-    let root = app.find().map_or_else(|_| app.env.cwd.clone(), |place| place.root);
+    let root = app.find().map_or_else(|_| app.env.cwd.clone(), |project| project.paths.root);
     let worked = try_out(app, &entry, &root);
     let line = std::iter::once(&entry.command).chain(&entry.args).map(|word| quote(word)).collect::<Vec<_>>();
     let line = line.join(" ");

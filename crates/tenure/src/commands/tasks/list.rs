@@ -10,8 +10,8 @@ use super::view;
 use crate::answer::Answer;
 use crate::app::{App, Open};
 use crate::identity::{Identity, Who};
-use crate::project::{self, Place};
 use crate::report::{Outcome, Report};
+use crate::shell;
 use crate::text::{Style, Text};
 
 /// List tasks in working order (default: everything but completed)
@@ -152,15 +152,13 @@ fn global(
     let mut rows = Vec::new();
     let mut total = 0;
     for project in projects {
-        if !project.path.join(project::FOLDER).join(project::DATABASE).exists() {
+        let Some(located) = app.project_at(&project.path) else {
+            let remove = format!("tenure projects remove {}", shell::last(&project.path.to_string_lossy()));
             let path = project.path.display();
-            app.printer
-                .warn(&format!("{path} is no longer there; `tenure projects remove {path}` forgets it"));
+            app.printer.warn(&format!("{path} is no longer there; `{remove}` forgets it"));
             continue;
-        }
-        let found = app
-            .open_at(Place { root: project.path.clone() })
-            .and_then(|open| Ok(page(&open, args, identity, statuses.clone())?));
+        };
+        let found = app.open_at(located).and_then(|open| Ok(page(&open, args, identity, statuses.clone())?));
         let (tasks, count) = match found {
             Ok(found) => found,
             Err(report) => {

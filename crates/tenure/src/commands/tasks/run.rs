@@ -154,7 +154,7 @@ fn command(app: &App<'_>, open: &Open<'_>, granted: &Grant, words: &[OsString]) 
     command.arg("start-attempt").arg("--").args(words);
     command.env_clear().envs(&app.env.vars).current_dir(&app.env.cwd);
     command
-        .env("TENURE_PROJECT", &open.place.root)
+        .env("TENURE_PROJECT", &open.paths.root)
         .env("TENURE_TASK_ID", granted.task.id.as_str())
         .env("TENURE_AGENT", &granted.lease.holder.id)
         .env("TENURE_LEASE", granted.lease.id.as_str())

@@ -1,0 +1,50 @@
+//! Projects below `runners.wakeup.projectPaths` that are not registered.
+//!
+//! Guaranteed: only the names of files are looked at. Nothing of a candidate is read, opened or run, because it may have
+//! come with a clone.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use tenure_runner::wakeup;
+use tenure_sqlite::KnownProject;
+
+use crate::answer::Hint;
+use crate::app::App;
+use crate::project::{Candidate, candidate_at};
+use crate::report::Outcome;
+use crate::shell;
+
+/// The candidates, each with the command that registers it.
+pub(crate) fn unregistered(app: &App<'_>, registered: &[KnownProject]) -> Outcome<BTreeMap<PathBuf, Hint>> {
+    let user = app.env.var("HOME").map(Path::new);
+    let home = app.env.home();
+    let kind = |root: &Path| candidate_at(root, home.as_deref());
+    let mut found = BTreeMap::new();
+    for path in &app.config(None)?.runners.wakeup.project_paths {
+        let Some(base) = wakeup::expand(path, user) else { continue };
+        for root in wakeup::below(&base, &|folder| kind(folder).is_some()) {
+            if registered.iter().any(|project| project.path == root) {
+                continue;
+            }
+            if let Some(candidate) = kind(&root) {
+                let hint = how_to_register(&root, candidate);
+                found.insert(root, hint);
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn how_to_register(root: &Path, candidate: Candidate) -> Hint {
+    let path = root.to_string_lossy();
+    match candidate {
+        Candidate::Project => {
+            Hint::new("let wake-up serve it", format!("tenure projects add {}", shell::last(&path)))
+        }
+        // `projects add` refuses a clone that has no store yet; `init` makes the store and registers.
+        Candidate::Configured => {
+            Hint::new("let wake-up serve it", format!("tenure init -C {}", shell::quote(&path)))
+        }
+    }
+}
