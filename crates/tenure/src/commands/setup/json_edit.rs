@@ -19,20 +19,6 @@ use serde_json::{Map, Value};
 
 use super::file::newline_of;
 
-/// Comments are the only extension: the clients agree on none of the others.
-const SYNTAX: ParseOptions = ParseOptions {
-    allow_comments: true,
-    allow_loose_object_property_names: false,
-    allow_trailing_commas: false,
-    allow_missing_commas: false,
-    allow_single_quoted_strings: false,
-    allow_hexadecimal_numbers: false,
-    allow_unary_plus_numbers: false,
-    allow_bare_decimal_point_numbers: false,
-    allow_non_finite_numbers: false,
-    allow_extended_string_escapes: false,
-};
-
 const COLLECT: CollectOptions =
     CollectOptions { comments: CommentCollectionStrategy::AsTokens, tokens: true };
 
@@ -103,13 +89,13 @@ impl JsonDocument {
             }
             (at, follows_line_comment) = (range.end, matches!(token, Token::CommentLine(_)));
         }
-        let gap = &self.text[syntax.end_before(last.range.start)..last.range.start];
-        let gap = match gap.rfind('\n') {
-            _ if follows_line_comment && !gap.contains('\n') => {
-                format!("{}{}", newline_of(&self.text), syntax.indent_at(last.range.start))
-            }
-            None if entries.len() == 1 && gap.is_empty() => " ".to_owned(),
-            _ => gap.to_owned(),
+        let gap = &self.text[syntax.end_before(last.range.start).0..last.range.start];
+        let gap = if follows_line_comment && !gap.contains('\n') {
+            format!("{}{}", newline_of(&self.text), syntax.indent_at(last.range.start))
+        } else if entries.len() == 1 && gap.is_empty() {
+            " ".to_owned()
+        } else {
+            gap.to_owned()
         };
         let indent = gap.rfind('\n').map_or(syntax.indent_at(at), |newline| &gap[newline + 1..]);
         let entry = format!("{gap}{key}{}", syntax.format(value, indent));
@@ -139,12 +125,12 @@ impl JsonDocument {
         let Some(index) = position(&entries, *last) else { return Remaining::Something };
         let gone = entries[index].range.clone();
         // The removed ranges, the later one first.
-        let ranges = if let Some(next) = entries.get(index + 1) {
-            let comma = syntax.comma_between(gone.end, next.range.start);
+        let ranges = if index + 1 < entries.len() {
+            let comma = syntax.comma_after(gone.end);
             let next = syntax.tokens_from(comma.end).next().map_or(comma.end, |(_, range)| range.start);
             vec![comma.start..next, gone]
         } else if index > 0 {
-            let comma = syntax.comma_between(entries[index - 1].range.end, gone.start);
+            let comma = syntax.comma_after(entries[index - 1].range.end);
             vec![syntax.with_space_before(gone), comma]
         } else if !self.text[container.start()..gone.start].contains('\n') {
             vec![gone]
@@ -172,7 +158,7 @@ struct Syntax<'a> {
 
 impl<'a> Syntax<'a> {
     fn of(text: &'a str) -> Option<Self> {
-        let parsed = parse_to_ast(text, &COLLECT, &SYNTAX).ok()?;
+        let parsed = parse_to_ast(text, &COLLECT, &ParseOptions::default()).ok()?;
         Some(Self { text, root: parsed.value?, tokens: parsed.tokens? })
     }
 
@@ -188,28 +174,24 @@ impl<'a> Syntax<'a> {
         self.tokens[first..].iter().map(|token| (&token.token, token.start()..token.end()))
     }
 
-    fn token_before(&self, start: usize) -> Option<&TokenAndRange<'a>> {
+    /// Where the last token before `start` ends, and whether it is a line comment.
+    fn end_before(&self, start: usize) -> (usize, bool) {
         let first = self.tokens.partition_point(|token| token.start() < start);
-        self.tokens[..first].last()
-    }
-
-    /// Where the last token before `start` ends, and the white space after it begins.
-    fn end_before(&self, start: usize) -> usize {
-        self.token_before(start).map_or(0, Ranged::end)
+        let is_line_comment = |token: &TokenAndRange<'_>| matches!(token.token, Token::CommentLine(_));
+        self.tokens[..first].last().map_or((0, false), |token| (token.end(), is_line_comment(token)))
     }
 
     /// An entry with the white space before it, unless a line comment would swallow what follows the entry.
     fn with_space_before(&self, entry: Range<usize>) -> Range<usize> {
-        let before = self.token_before(entry.start);
-        let is_line_comment = before.is_some_and(|token| matches!(token.token, Token::CommentLine(_)));
-        let rest = self.text[entry.end..].trim_start_matches([' ', '\t']);
-        let ends_line = rest.starts_with(['\r', '\n']);
-        if is_line_comment && !ends_line { entry } else { self.end_before(entry.start)..entry.end }
+        let (end, is_line_comment) = self.end_before(entry.start);
+        let ends_line = self.text[entry.end..].trim_start_matches([' ', '\t']).starts_with(['\r', '\n']);
+        if is_line_comment && !ends_line { entry } else { end..entry.end }
     }
 
-    fn comma_between(&self, start: usize, end: usize) -> Range<usize> {
-        let mut tokens = self.tokens_from(start).take_while(|(_, range)| range.start < end);
-        tokens.find(|(token, _)| **token == Token::Comma).map_or(start..start, |(_, range)| range)
+    /// The comma that follows an entry that ends at `end`.
+    fn comma_after(&self, end: usize) -> Range<usize> {
+        let mut tokens = self.tokens_from(end);
+        tokens.find(|(token, _)| **token == Token::Comma).map_or(end..end, |(_, range)| range)
     }
 
     fn has_comment(&self, within: Range<usize>) -> bool {
@@ -249,7 +231,7 @@ impl<'a> Syntax<'a> {
 
 /// An entry of an object or list: the range that includes its key, and its value.
 struct Entry<'s, 'a> {
-    key: Option<&'s str>,
+    key: Option<String>,
     range: Range<usize>,
     value: &'s ast::Value<'a>,
 }
@@ -258,7 +240,7 @@ fn entries<'s, 'a>(value: &'s ast::Value<'a>) -> Vec<Entry<'s, 'a>> {
     match value {
         ast::Value::Object(object) => {
             let entry = |property: &'s ast::ObjectProp<'a>| Entry {
-                key: key_of(&property.name),
+                key: Some(property.name.clone().into_string()),
                 range: property.start()..property.end(),
                 value: &property.value,
             };
@@ -273,18 +255,11 @@ fn entries<'s, 'a>(value: &'s ast::Value<'a>) -> Vec<Entry<'s, 'a>> {
     }
 }
 
-fn key_of<'s>(name: &'s ast::ObjectPropName<'_>) -> Option<&'s str> {
-    match name {
-        ast::ObjectPropName::String(key) => Some(&key.value),
-        ast::ObjectPropName::Word(_) => None,
-    }
-}
-
 fn position(entries: &[Entry<'_, '_>], step: Step<'_>) -> Option<usize> {
     match step {
         Step::Index(index) => (index < entries.len()).then_some(index),
         // JSON readers take the last of several entries with the same key.
-        Step::Key(key) => entries.iter().rposition(|entry| entry.key == Some(key)),
+        Step::Key(key) => entries.iter().rposition(|entry| entry.key.as_deref() == Some(key)),
     }
 }
 
@@ -292,10 +267,11 @@ fn is_comment(token: &Token<'_>) -> bool {
     matches!(token, Token::CommentLine(_) | Token::CommentBlock(_))
 }
 
-/// `jsonc-parser` accepts line breaks in strings and white space that is not JSON's, so `serde_json` reads the values,
-/// with every comment blanked out.
+/// Comments are the only extension of JSON that is accepted, because clients differ in the others. `jsonc-parser` is more
+/// lenient than that, so it only finds the comments; `serde_json` reads the text with the comments blanked out.
 fn object_of(text: &str) -> Result<Map<String, Value>, String> {
-    let parsed = parse_to_ast(text, &COLLECT, &SYNTAX).map_err(|e| format!("this is not JSON: {e}"))?;
+    let parsed = parse_to_ast(text, &COLLECT, &ParseOptions::default())
+        .map_err(|e| format!("this is not JSON: {e}"))?;
     let mut plain = text.to_owned();
     for token in parsed.tokens.iter().flatten().filter(|token| is_comment(&token.token)) {
         let blank =
