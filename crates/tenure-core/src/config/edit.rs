@@ -1,8 +1,11 @@
-//! Changing one value in a YAML text.
+//! Changes one value in a YAML text.
 //!
 //! Guarantees that the result reads back with exactly the wanted value, that every other value, comment and note is
-//! still there, and that no byte changed but those of the value (or of the lines added for it). A text where
-//! this would not hold is refused, not attempted: the plan below may be naive, the proof after it is not.
+//! unchanged, and that no bytes changed except those of the value (or the lines added for it). Only settings in block
+//! style are edited; a key inside a flow mapping, an alias or a block scalar is refused. [`set`] parses the edited text
+//! again and compares everything, so a wrong splice is refused as well, never returned.
+
+use std::ops::Range;
 
 use granit_parser::ScalarStyle;
 
@@ -10,14 +13,13 @@ use super::document::Document;
 use super::error::{ConfigError, Place};
 use super::keys::{self, Kind, Known};
 use super::nearest::nearest;
-use super::splice::{Splices, insert_into, line_end};
 use super::tree;
 use super::value::Value;
 use super::wrapper::{NOTES, Unwrapped, unwrap};
 use super::write;
 use crate::yaml::{Content, Entry, Node};
 
-/// The text with `key` set to `value`, as given on a command line and typed by the key.
+/// The text with `key` set to `value`, which is parsed according to the type of the key.
 pub fn set(text: &str, key: &str, value: &str) -> Result<String, ConfigError> {
     let kind = match keys::find(key) {
         Some(Known::Key(known)) => known.kind,
@@ -32,27 +34,24 @@ pub fn set(text: &str, key: &str, value: &str) -> Result<String, ConfigError> {
     if before.document.setting(key).is_some_and(|setting| setting.value == wanted) {
         return Ok(text.to_owned());
     }
-    let written = Written::new(kind, &wanted, value)?;
+    let cannot = |reason: &str| ConfigError::CannotEdit { key: key.to_owned(), reason: reason.to_owned() };
+    let new = NewValue::of(kind, &wanted, value)?;
     let path: Vec<&str> = key.split('.').collect();
-    let edited = plan(text, before.root.as_ref(), &path, &written)
-        .and_then(|splices| splices.apply(text))
-        .ok_or_else(|| cannot(key, "it is written in a form that cannot be changed in place"))?;
-    let after = Reading::of(&edited)
-        .map_err(|_| cannot(key, "it is written in a form that cannot be changed in place"))?;
+    let (range, with) = plan(text, before.root.as_ref(), &path, kind, &new).map_err(cannot)?;
+    let parts = text.get(..range.start).zip(text.get(range.end..));
+    let edited =
+        parts.map(|(start, end)| format!("{start}{with}{end}")).ok_or_else(|| cannot(UNSUPPORTED))?;
+    let after = Reading::of(&edited).map_err(|_| cannot(UNSUPPORTED))?;
     if before.comments != after.comments || before.notes() != after.notes() {
-        return Err(cannot(key, "a comment would be lost"));
+        return Err(cannot("a comment would be lost"));
     }
     if !before.document.differs_only_in(key, &wanted, &after.document) {
-        return Err(cannot(key, "other values depend on it"));
+        return Err(cannot("other values depend on it"));
     }
     Ok(edited)
 }
 
-fn cannot(key: &str, reason: &str) -> ConfigError {
-    ConfigError::CannotEdit { key: key.to_owned(), reason: reason.to_owned() }
-}
-
-/// A text with everything that an edit must keep.
+/// Everything in a text that an edit must preserve.
 struct Reading<'a> {
     root: Option<Node<'a>>,
     document: Document,
@@ -87,10 +86,8 @@ impl<'a> Reading<'a> {
 impl Document {
     fn differs_only_in(&self, key: &str, wanted: &Value, after: &Self) -> bool {
         let others = |document: &Self| {
-            let mut others: Vec<(String, Value)> = Vec::new();
-            for setting in document.settings.iter().filter(|setting| setting.key != key) {
-                others.push((setting.key.clone(), setting.value.clone()));
-            }
+            let others = document.settings.iter().filter(|setting| setting.key != key);
+            let mut others: Vec<_> = others.map(|other| (other.key.clone(), other.value.clone())).collect();
             others.sort_by(|a, b| a.0.cmp(&b.0));
             others
         };
@@ -98,107 +95,152 @@ impl Document {
     }
 }
 
-/// The new value as YAML.
-pub(super) struct Written {
-    /// For texts, which are quoted as their place needs it.
-    text: Option<String>,
-    other: String,
+/// The new value as YAML on one line.
+enum NewValue<'v> {
+    /// Quoted like the value it replaces.
+    Text(&'v str),
+    Other(String),
 }
 
-impl Written {
-    fn new(kind: Kind, wanted: &Value, given: &str) -> Result<Self, ConfigError> {
+impl<'v> NewValue<'v> {
+    fn of(kind: Kind, wanted: &'v Value, given: &str) -> Result<Self, ConfigError> {
         Ok(match (kind, wanted) {
-            (_, Value::Text(text) | Value::Duration(text, _)) => {
-                Self { text: Some(text.clone()), other: String::new() }
-            }
-            // Written as given: what a hook leaves out stays left out.
+            (_, Value::Text(text) | Value::Duration(text, _)) => Self::Text(text),
+            // Written as given, so that the defaults of a hook are not written out.
             (Kind::Hooks, _) => {
                 let json = tree::parse(given)?.as_ref().map(write::json_of).unwrap_or_default();
-                Self { text: None, other: write::flow_json(&json) }
+                Self::Other(write::flow_json(&json))
             }
-            (_, other) => Self { text: None, other: other.to_string() },
+            (_, other) => Self::Other(other.to_string()),
         })
     }
 
-    pub(super) fn fresh(&self, flow: bool) -> String {
-        self.like(ScalarStyle::Plain, flow)
-    }
-
-    fn like(&self, style: ScalarStyle, flow: bool) -> String {
-        self.text.as_ref().map_or_else(|| self.other.clone(), |text| write::text_like(text, style, flow))
+    fn in_style(&self, style: ScalarStyle) -> String {
+        match self {
+            Self::Text(text) => write::text_like(text, style),
+            Self::Other(yaml) => yaml.clone(),
+        }
     }
 }
 
-fn plan(text: &str, root: Option<&Node<'_>>, path: &[&str], written: &Written) -> Option<Splices> {
-    let Some(mut node) = root else {
-        return Some(Splices::append_lines(text, path, written));
-    };
+const FLOW: &str = "it is inside a flow mapping `{…}`";
+const ALIAS: &str = "it is an alias `*…` of another value";
+const BLOCK_SCALAR: &str = "it is a block scalar `|` or `>`";
+const UNSUPPORTED: &str = "the file writes it in an unusual form";
+
+/// A byte range of the text and its replacement.
+type Splice = (Range<usize>, String);
+
+fn plan(
+    text: &str,
+    root: Option<&Node<'_>>,
+    path: &[&str],
+    kind: Kind,
+    new: &NewValue<'_>,
+) -> Result<Splice, &'static str> {
+    let Some(mut node) = root else { return Ok(lines_at(text, text.len(), 0, path, new)) };
     let mut holder: Option<&Entry<'_>> = None;
-    let mut flow = false;
     for (index, segment) in path.iter().enumerate() {
         if let Unwrapped::Value(entry) = unwrap(node, false) {
-            flow |= is_flow(node);
+            block_entries(node)?;
             (holder, node) = (Some(entry), &entry.value);
         }
-        if node.aliased {
-            return None;
+        if node.is_null() && node.span.is_empty() && !node.aliased {
+            let Some(holder) = holder else { return Ok(lines_at(text, text.len(), 0, path, new)) };
+            let colon = colon_end(text, holder).ok_or(UNSUPPORTED)?;
+            return Ok(lines_below(text, colon, holder.key_at.column + 1, &path[index..], new));
         }
-        if node.is_null() {
-            return match holder {
-                Some(holder) => Splices::fill(text, holder, flow, &path[index..], written),
-                None if node.span.is_empty() => Some(Splices::append_lines(text, path, written)),
-                None => None,
-            };
-        }
-        flow |= is_flow(node);
-        match node.entry(segment) {
-            Some(entry) => (holder, node) = (Some(entry), &entry.value),
-            None => return insert_into(text, node, flow, &path[index..], written),
-        }
+        let entries = block_entries(node)?;
+        let Some(entry) = node.entry(segment) else { return append(text, entries, &path[index..], new) };
+        (holder, node) = (Some(entry), &entry.value);
     }
-    match unwrap(node, !matches!(keys::find(&path.join(".")), Some(Known::Key(key)) if key.kind == Kind::Map))
-    {
+    match unwrap(node, kind != Kind::Map) {
         Unwrapped::Itself => {}
         Unwrapped::Value(entry) => {
-            flow |= is_flow(node);
+            block_entries(node)?;
             (holder, node) = (Some(entry), &entry.value);
         }
-        Unwrapped::Nothing => return insert_into(text, node, flow || is_flow(node), &["value"], written),
+        Unwrapped::Nothing => return append(text, block_entries(node)?, &["value"], new),
     }
-    if node.aliased { None } else { replace(text, holder?, node, flow, written) }
+    replace(text, holder.ok_or(UNSUPPORTED)?, node, new)
 }
 
-fn is_flow(node: &Node<'_>) -> bool {
-    matches!(node.content, Content::Map { flow: true, .. } | Content::List { flow: true, .. })
+/// The entries of a mapping in block style.
+fn block_entries<'n, 'a>(node: &'n Node<'a>) -> Result<&'n [Entry<'a>], &'static str> {
+    match &node.content {
+        _ if node.aliased => Err(ALIAS),
+        Content::Map { flow: true, .. } => Err(FLOW),
+        Content::Map { entries, .. } => Ok(entries),
+        _ => Err(UNSUPPORTED),
+    }
 }
 
 fn replace(
     text: &str,
     holder: &Entry<'_>,
     node: &Node<'_>,
-    flow: bool,
-    written: &Written,
-) -> Option<Splices> {
+    new: &NewValue<'_>,
+) -> Result<Splice, &'static str> {
+    let plain = || new.in_style(ScalarStyle::Plain);
     match &node.content {
-        Content::Scalar { style: ScalarStyle::Literal | ScalarStyle::Folded, .. } => {
-            let colon = super::splice::colon_end(text, holder)?;
-            Some(Splices::one(colon..node.span.end, format!(" {}", written.fresh(flow))))
+        _ if node.aliased => Err(ALIAS),
+        Content::Scalar { style: ScalarStyle::Literal | ScalarStyle::Folded, .. } => Err(BLOCK_SCALAR),
+        Content::Scalar { .. } if node.span.is_empty() => {
+            let colon = colon_end(text, holder).ok_or(UNSUPPORTED)?;
+            Ok((colon..colon, format!(" {}", plain())))
         }
-        Content::Scalar { .. } if node.span.is_empty() => Splices::fill(text, holder, flow, &[], written),
-        Content::Scalar { style, .. } => Some(Splices::one(node.span.clone(), written.like(*style, flow))),
-        _ if is_flow(node) => Some(Splices::one(node.span.clone(), written.fresh(flow))),
-        // The items go; a comment beside the key stays where it is.
-        _ => {
-            let colon = super::splice::colon_end(text, holder)?;
-            let first_line_end = line_end(text, colon);
-            if first_line_end > node.span.start {
-                return None;
+        Content::Scalar { style, .. } => Ok((node.span.clone(), new.in_style(*style))),
+        Content::List { flow: true, .. } | Content::Map { flow: true, .. } => {
+            Ok((node.span.clone(), plain()))
+        }
+        // The lines of the items are removed; a comment on the line of the key stays there.
+        Content::List { .. } | Content::Map { .. } => {
+            let colon = colon_end(text, holder).ok_or(UNSUPPORTED)?;
+            let line = text[colon..].split('\n').next().unwrap_or_default();
+            let line = line.strip_suffix('\r').unwrap_or(line);
+            if colon + line.len() > node.span.start {
+                return Err(UNSUPPORTED);
             }
-            let mut splices = Splices::one(colon..colon, format!(" {}", written.fresh(flow)));
-            splices.add(first_line_end..node.span.end, String::new());
-            Some(splices)
+            Ok((colon..node.span.end, format!(" {}{line}", plain())))
         }
     }
+}
+
+/// A new entry after the last one of a block mapping.
+fn append(
+    text: &str,
+    entries: &[Entry<'_>],
+    path: &[&str],
+    new: &NewValue<'_>,
+) -> Result<Splice, &'static str> {
+    let (Some(first), Some(last)) = (entries.first(), entries.last()) else { return Err(UNSUPPORTED) };
+    let end = last.value.span.end.max(last.key_span.end);
+    Ok(lines_below(text, end, first.key_at.column - 1, path, new))
+}
+
+/// New lines below the line that contains the byte `after`.
+fn lines_below(text: &str, after: usize, indent: usize, path: &[&str], new: &NewValue<'_>) -> Splice {
+    let rest = text.get(after..).unwrap_or_default();
+    let next = rest.find('\n').map_or(text.len(), |newline| after + newline + 1);
+    lines_at(text, next, indent, path, new)
+}
+
+fn lines_at(text: &str, at: usize, indent: usize, path: &[&str], new: &NewValue<'_>) -> Splice {
+    let newline = if text.contains("\r\n") { "\r\n" } else { "\n" };
+    let lines =
+        path.iter().enumerate().map(|(depth, key)| format!("{}{key}:", " ".repeat(indent + 2 * depth)));
+    let lines = lines.collect::<Vec<_>>().join(newline);
+    let lines = format!("{lines} {}", new.in_style(ScalarStyle::Plain));
+    let starts_line = matches!(&text[..at], "" | "\u{feff}") || text[..at].ends_with('\n');
+    // A file without a line break at its end keeps it that way.
+    (at..at, if starts_line { format!("{lines}{newline}") } else { format!("{newline}{lines}") })
+}
+
+/// The byte after the colon that follows a key.
+fn colon_end(text: &str, entry: &Entry<'_>) -> Option<usize> {
+    let after = text.get(entry.key_span.end..)?;
+    let rest = after.trim_start_matches([' ', '\t']);
+    rest.starts_with(':').then_some(entry.key_span.end + after.len() - rest.len() + 1)
 }
 
 #[cfg(test)]

@@ -79,9 +79,7 @@ pub enum ConfigError {
     #[error("{key} is a group of settings; name one of its keys.")]
     NotAValue { key: String },
 
-    #[error(
-        "Cannot set {key} without touching something else in the file: {reason}. Use `tenure config edit`."
-    )]
+    #[error("Cannot set {key} in place: {reason}. Edit the file by hand: `tenure config edit`.")]
     CannotEdit { key: String, reason: String },
 }
 

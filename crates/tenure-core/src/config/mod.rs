@@ -14,7 +14,6 @@ mod nearest;
 mod origin;
 mod resolve;
 mod show;
-mod splice;
 mod tree;
 mod types;
 mod value;

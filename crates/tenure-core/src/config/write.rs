@@ -1,25 +1,23 @@
-//! Writing single values as YAML on one line, quoted only where YAML needs it.
-
-use std::fmt::Write as _;
+//! Writes single values as YAML on one line, quoted only where YAML requires it.
 
 use granit_parser::ScalarStyle;
 use serde_json::Value as Json;
 
 use crate::yaml::{Content, Node};
 
-/// A text as a YAML scalar. Inside `[]` and `{}` (`flow`) fewer texts may go without quotes.
-pub(super) fn text(text: &str, flow: bool) -> String {
+/// A text as a YAML scalar. Inside `[]` and `{}` (`flow`) more texts need quotes.
+fn text(text: &str, flow: bool) -> String {
     if is_plain(text, flow) { text.to_owned() } else { double_quoted(text) }
 }
 
-/// A text in the quotes that the value had before, so that an edit changes no more than it must.
-pub(super) fn text_like(text: &str, style: ScalarStyle, flow: bool) -> String {
+/// A text outside of flow collections, in the quotes of the value that it replaces.
+pub(super) fn text_like(text: &str, style: ScalarStyle) -> String {
     match style {
         ScalarStyle::DoubleQuoted => double_quoted(text),
         ScalarStyle::SingleQuoted if text.chars().all(is_printable) => {
             format!("'{}'", text.replace('\'', "''"))
         }
-        _ => self::text(text, flow),
+        _ => self::text(text, false),
     }
 }
 
@@ -37,7 +35,7 @@ pub(super) fn flow_json(value: &Json) -> String {
     }
 }
 
-/// What a node says, with only those scalars as numbers and booleans that are written back the same.
+/// A node as JSON. A plain scalar becomes a number or boolean only if writing it back gives the same text.
 pub(super) fn json_of(node: &Node<'_>) -> Json {
     match &node.content {
         _ if node.is_null() => Json::Null,
@@ -55,8 +53,8 @@ pub(super) fn json_of(node: &Node<'_>) -> Json {
     }
 }
 
-/// Whether any YAML reader takes this for the same text without quotes. Narrower than YAML's own rule, so that nobody
-/// has to know that rule to trust it.
+/// Whether every YAML reader reads the unquoted text as the same string. Deliberately narrower than YAML's own rule,
+/// which is hard to verify.
 fn is_plain(text: &str, flow: bool) -> bool {
     let starts_well = text.starts_with(|c: char| c.is_alphanumeric() || matches!(c, '/' | '_'))
         || text.starts_with("./")
@@ -71,7 +69,7 @@ fn is_plain(text: &str, flow: bool) -> bool {
         && !means_something_else(text)
 }
 
-/// Texts that some YAML version reads as a number, a date, a boolean or nothing.
+/// Whether some YAML version reads the text as a number, a date, a boolean or null.
 fn means_something_else(text: &str) -> bool {
     let words = ["true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan", "inf"];
     let numeric = |c: char| {
@@ -85,28 +83,14 @@ fn is_uuid(text: &str) -> bool {
     text.len() == 36 && text.matches('-').count() == 4
 }
 
+/// JSON's escapes are YAML's, too.
 fn double_quoted(text: &str) -> String {
-    let mut quoted = String::with_capacity(text.len() + 2);
-    quoted.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => quoted.push_str("\\\""),
-            '\\' => quoted.push_str("\\\\"),
-            '\n' => quoted.push_str("\\n"),
-            '\t' => quoted.push_str("\\t"),
-            '\r' => quoted.push_str("\\r"),
-            c if is_printable(c) => quoted.push(c),
-            c => {
-                // Writing to a String cannot fail.
-                let _ = write!(quoted, "\\U{:08x}", u32::from(c));
-            }
-        }
-    }
-    quoted.push('"');
-    quoted
+    let escape = |c: char| if is_printable(c) { c.to_string() } else { format!("\\U{:08x}", u32::from(c)) };
+    Json::from(text).to_string().chars().map(escape).collect()
 }
 
-/// Control characters, separators and invisible marks are escaped: the file stays readable and on one line.
+/// False for control characters, line separators and invisible characters, which are escaped so that the value stays
+/// readable and on one line.
 fn is_printable(c: char) -> bool {
     !c.is_control()
         && !matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
@@ -114,51 +98,4 @@ fn is_printable(c: char) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config::tree;
-    use proptest::prelude::*;
-
-    #[test]
-    fn texts_are_quoted_only_where_needed() {
-        for plain in
-            ["claude", "./agent.sh", "~/Projects", "two words", "018f3b1e-0000-7000-8000-000000000000", "30s"]
-        {
-            assert_eq!(text(plain, true), plain);
-        }
-        for odd in [
-            "",
-            "true",
-            "No",
-            "12",
-            "1e3",
-            "0x1f",
-            "2024-01-01",
-            "- a",
-            "a: b",
-            "a #b",
-            " a",
-            "a ",
-            "a,b",
-            "{a}",
-            "*x",
-        ] {
-            assert_eq!(text(odd, true), format!("\"{odd}\""));
-        }
-        assert_eq!(text("https://host/x", false), "https://host/x");
-        assert_eq!(text("https://host/x", true), "\"https://host/x\"");
-        assert_eq!(text("a\u{202e}\n\"\\", false), "\"a\\U0000202e\\n\\\"\\\\\"");
-    }
-
-    proptest! {
-        #[test]
-        fn every_text_reads_back_as_itself(given in any::<String>(), flow: bool, quotes in 0..3usize) {
-            let style = [ScalarStyle::Plain, ScalarStyle::SingleQuoted, ScalarStyle::DoubleQuoted][quotes];
-            let written = text_like(&given, style, flow);
-            let yaml = if flow { format!("k: [{written}, x]") } else { format!("k: [\n  ]\nv: {written} # c\n") };
-            let root = tree::parse(&yaml).unwrap().unwrap();
-            let read = if flow { json_of(&root)["k"][0].clone() } else { json_of(&root)["v"].clone() };
-            prop_assert_eq!(read.as_str(), Some(given.as_str()), "{}", yaml);
-        }
-    }
-}
+mod tests;

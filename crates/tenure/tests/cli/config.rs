@@ -72,6 +72,23 @@ fn set_refuses_what_does_not_fit_and_writes_nothing() {
 }
 
 #[test]
+fn set_refuses_yaml_it_cannot_edit_and_leaves_the_file_unchanged() {
+    for (text, key) in [
+        ("runners: {preset: codex} # mine\n", "runners.preset"),
+        ("{}\n", "runners.preset"),
+        ("runners:\n  preset: &p codex\nreview:\n  preset: *p\n", "review.preset"),
+        ("runners:\n  promptTemplate: |\n    one\n    two\n", "runners.promptTemplate"),
+    ] {
+        let env = TestEnv::project();
+        env.write("work/.tenure/config.yaml", text);
+        let before = env.snapshot();
+        let ran = env.run(&["config", "set", key, "claude"]).exits(3);
+        assert!(ran.err.contains("Edit the file by hand: `tenure config edit`"), "{ran}");
+        assert_eq!(env.snapshot(), before, "{ran}");
+    }
+}
+
+#[test]
 fn set_keeps_comments_the_mode_and_a_symbolic_link() {
     let env = TestEnv::new();
     let real = env.write("dotfiles/tenure.yaml", "# mine\nlocking:\n  leaseTtl: 20m  # long\n");

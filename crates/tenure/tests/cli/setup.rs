@@ -69,6 +69,7 @@ fn every_file_and_folder_is_afterwards_as_it_was_before() {
             (Some("# Mine\r\n\r\ntext\r\n"), Some("{\"permissions\": {\"allow\": [\"Read\"]}}")),
             (Some("\u{feff}# Mine\n"), None),
             (Some(""), Some("{\n\t\"hooks\": {\n\t\t\"Stop\": []\n\t}\n}")),
+            (None, Some("// mine\n{\n  \"model\": \"opus\" // the large one\n}\n")),
         ] {
             let env = installed();
             if let Some(text) = text {
@@ -149,7 +150,7 @@ fn what_cannot_be_changed_safely_is_refused_and_nothing_is_written() {
     for (file, text, exit) in [
         ("CLAUDE.md", cut.as_bytes(), 3),
         ("CLAUDE.md", b"caf\xe9\n", 3),
-        (".claude/settings.json", b"{\n  // mine\n}\n", 3),
+        (".claude/settings.json", b"{\n  # mine\n}\n", 3),
         (".claude/settings.json", b"{\"hooks\": [}", 3),
         (".claude/settings.json", b"", 3),
         (".claude/settings.json", b"{\"hooks\": []}", 3),
@@ -172,7 +173,7 @@ fn what_cannot_be_changed_safely_is_refused_and_nothing_is_written() {
     env.write("work/CLAUDE.md", cut);
     assert_snapshot!(env.run(&["setup", "claude"]).exits(3));
     env.write("work/CLAUDE.md", "# Mine\n");
-    env.write("work/.claude/settings.json", "// mine\n{}\n");
+    env.write("work/.claude/settings.json", "# mine\n{}\n");
     assert_snapshot!(env.json(&["setup", "claude"]).exits(3));
     assert_eq!(std::fs::read_to_string(env.path("work/CLAUDE.md")).unwrap(), "# Mine\n");
     // Its owner has locked it. That a folder may be written to is no reason to replace it.
@@ -220,7 +221,7 @@ fn setup_says_where_it_wrote_and_how_to_see_it_work() {
 #[test]
 fn setup_refuses_what_it_cannot_keep_and_says_what_is_not_set_up() {
     let env = TestEnv::project();
-    env.write("work/.vscode/mcp.json", "// mine\n{}\n");
+    env.write("work/.vscode/mcp.json", "# mine\n{}\n");
     assert_snapshot!(env.run(&["setup", "vscode", "--mcp"]).exits(3));
     assert_snapshot!(env.json(&["setup", "gemini", "--mcp", "--check"]).exits(7));
     assert_snapshot!(env.run(&["setup", "emacs", "--mcp"]).exits(2));

@@ -1,4 +1,5 @@
-//! `tenure setup NAME --mcp`: a client's own file, everything else in it kept, and a check that really starts the server.
+//! `tenure setup NAME --mcp`: edits a client's configuration file, keeps everything else in it, and checks the server by
+//! starting it.
 
 use serde_json::{Value, json};
 
@@ -48,11 +49,20 @@ fn everything_else_in_the_file_stays() {
     assert_eq!(after["mcpServers"]["tenure"], json!({"command": "tenure", "args": ["mcp"]}));
     world.cli(&["setup", "claude", "--mcp", "--remove"]);
     assert_eq!(std::fs::read_to_string(&path).unwrap(), before);
-    // What cannot be read is left alone.
-    std::fs::write(&path, "{ // mine\n}").unwrap();
+    // Comments stay where they are.
+    let commented = "{ // mine\n  \"mcpServers\": {\n    \"zoo\": {} // animals\n  }\n}";
+    std::fs::write(&path, commented).unwrap();
+    world.cli(&["setup", "claude", "--mcp"]);
+    let after = std::fs::read_to_string(&path).unwrap();
+    assert!(after.starts_with("{ // mine\n") && after.contains("\"zoo\": {}, // animals\n"), "{after}");
+    assert!(after.contains("\"tenure\": {"), "{after}");
+    world.cli(&["setup", "claude", "--mcp", "--remove"]);
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), commented);
+    // A file that cannot be read is left alone.
+    std::fs::write(&path, "{ # mine\n}").unwrap();
     let refused = world.try_cli(&["setup", "claude", "--mcp"]);
     assert_eq!(refused["error"]["code"], "CONFIG_ERROR", "{refused}");
-    assert_eq!(std::fs::read_to_string(&path).unwrap(), "{ // mine\n}");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "{ # mine\n}");
 }
 
 #[test]
@@ -64,7 +74,7 @@ fn a_check_fails_for_a_server_that_does_not_serve() {
         let checked = world.try_cli(&["setup", "claude", "--mcp", "--check", "--timeout", "5s"]);
         assert_eq!(checked["error"]["code"], "CHECK_FAILED", "{command}: {checked}");
     }
-    // Where there is no project, the server says so, and so does the check.
+    // Outside a project the server reports that, and the check passes it on.
     let file = json!({"mcpServers": {"tenure": {"command": env!("CARGO_BIN_EXE_tenure"), "args": ["mcp", "-C", "/"]}}});
     std::fs::write(world.path("work/.mcp.json"), file.to_string()).unwrap();
     let checked = world.try_cli(&["setup", "claude", "--mcp", "--check"]);

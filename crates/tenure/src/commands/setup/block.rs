@@ -1,15 +1,14 @@
 //! A marked block in a Markdown file.
 //!
-//! Guarantees: everything outside of the markers stays byte for byte; putting the block in again changes nothing; taking it
-//! out gives the text from before, or no file where there was none. For that, a file that did not end with a line break
-//! does not after it either. A file whose markers do not fit together is refused.
+//! Guarantees: every byte outside the markers is preserved; putting the block in again changes nothing; taking it out
+//! restores the original text, or deletes the file if it was created for the block. To make that possible, a file that
+//! did not end with a line break does not end with one afterwards either. A file with unbalanced markers is refused.
 
 use std::ops::Range;
 
 use tenure_core::text::fingerprint;
 
-use super::file::Change;
-use super::json_text::newline_of;
+use super::file::{Change, newline_of};
 
 const BEGIN: &str = "<!-- tenure:begin ";
 const END: &str = "<!-- tenure:end -->";

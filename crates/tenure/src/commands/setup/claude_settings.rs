@@ -1,19 +1,21 @@
-//! Our hooks in Claude Code's settings, among everybody else's.
+//! Our hooks in Claude Code's settings, next to the hooks of other tools.
 
 use serde_json::{Map, Value, json};
 
 use super::NAME;
 use super::file::Change;
-use super::json_text::{JsonText, Left, Step};
+use super::json_edit::{JsonDocument, Remaining, Step};
 use crate::shell::quote;
 
 pub(super) const FILE: &str = ".claude/settings.json";
 
-/// An event of Claude Code's, what we call it, and after how many seconds it goes on without us.
+/// An event of Claude Code that runs `tenure claude-hook`.
 struct Event {
     name: &'static str,
+    /// The argument of `tenure claude-hook`.
     word: &'static str,
-    /// Said for each, because without it Claude Code gives the last one but 1.5 seconds, and the others minutes.
+    /// In seconds. Set for each event, because Claude Code's default is 1.5 seconds for SessionEnd and minutes for the
+    /// others.
     timeout: u64,
 }
 
@@ -23,7 +25,8 @@ const EVENTS: [Event; 3] = [
     Event { name: "SessionEnd", word: "session-end", timeout: 10 },
 ];
 
-/// What one event runs. Whoever has the project and no tenure, or an old one, is not bothered by it.
+/// The shell command of one event. It succeeds silently where tenure is missing or too old to know the hook, because the
+/// settings are shared with everybody who works on the project.
 fn command(program: &str, event: &Event) -> String {
     format!("{} claude-hook {} 2>/dev/null || true", quote(program), event.word)
 }
@@ -33,9 +36,9 @@ pub(super) fn put(text: Option<&str>, program: &str) -> Result<Change, String> {
     let Some(text) = text else {
         let all: Map<_, _> =
             EVENTS.iter().map(|event| (event.name.to_owned(), json!([entry(event)]))).collect();
-        return Ok(Change::Write(JsonText::new("hooks", all.into()).into_text()));
+        return Ok(Change::Write(JsonDocument::new("hooks", all.into()).into_text()));
     };
-    let mut json = JsonText::parse(text)?;
+    let mut json = JsonDocument::parse(text)?;
     for event in missing_in(&json.root(), program)? {
         let root = json.root();
         match root.get("hooks") {
@@ -49,7 +52,7 @@ pub(super) fn put(text: Option<&str>, program: &str) -> Result<Change, String> {
     Ok(if json.text() == text { Change::Nothing } else { Change::Write(json.into_text()) })
 }
 
-/// Which command each event gets, for people.
+/// The command of each event, one per line, for display.
 pub(super) fn shown(program: &str) -> String {
     let lines = EVENTS.iter().map(|event| format!("{}: {}", event.name, command(program, event)));
     lines.collect::<Vec<_>>().join("\n")
@@ -57,8 +60,8 @@ pub(super) fn shown(program: &str) -> String {
 
 pub(super) fn take_out(text: Option<&str>, program: &str) -> Result<Change, String> {
     let Some(text) = text else { return Ok(Change::Nothing) };
-    let mut json = JsonText::parse(text)?;
-    // From the last to the first, as they were put in, and so that no place moves before its turn.
+    let mut json = JsonDocument::parse(text)?;
+    // Last to first, so that no removal shifts the index of a hook that is still to be removed.
     for event in EVENTS.iter().rev() {
         for (group, hook, alone) in ours(&json.root(), event, program)?.into_iter().rev() {
             let at = [
@@ -68,7 +71,7 @@ pub(super) fn take_out(text: Option<&str>, program: &str) -> Result<Change, Stri
                 Step::Key("hooks"),
                 Step::Index(hook),
             ];
-            if json.cut(if alone { &at[..3] } else { &at }) == Left::Nothing {
+            if json.remove(if alone { &at[..3] } else { &at }) == Remaining::Nothing {
                 return Ok(Change::Delete);
             }
         }
@@ -76,20 +79,20 @@ pub(super) fn take_out(text: Option<&str>, program: &str) -> Result<Change, Stri
     Ok(if json.text() == text { Change::Nothing } else { Change::Write(json.into_text()) })
 }
 
-/// The events that have no hook of ours.
+/// The events without a hook of ours.
 pub(super) fn missing(text: &str, program: &str) -> Result<Vec<&'static str>, String> {
-    let root = JsonText::parse(text)?.root();
+    let root = JsonDocument::parse(text)?.root();
     Ok(missing_in(&root, program)?.into_iter().map(|event| event.name).collect())
 }
 
-/// Every event that is ours to hear.
+/// All events that get a hook.
 pub(super) fn events() -> Vec<&'static str> {
     EVENTS.iter().map(|event| event.name).collect()
 }
 
-/// No hook of anybody's runs.
+/// Whether the settings disable all hooks.
 pub(super) fn are_off(text: &str) -> Result<bool, String> {
-    Ok(JsonText::parse(text)?.root().get("disableAllHooks") == Some(&json!(true)))
+    Ok(JsonDocument::parse(text)?.root().get("disableAllHooks") == Some(&json!(true)))
 }
 
 fn missing_in(root: &Map<String, Value>, program: &str) -> Result<Vec<&'static Event>, String> {
@@ -102,16 +105,17 @@ fn missing_in(root: &Map<String, Value>, program: &str) -> Result<Vec<&'static E
     Ok(found)
 }
 
-/// Which group, which hook in it, and whether it is alone there. A hook that its owner has adapted is still ours.
+/// Our hooks of an event: the index of the group, the index in the group, and whether the group has only ours. A hook
+/// counts as ours even if its owner has adapted the command.
 fn ours(
     root: &Map<String, Value>,
     event: &Event,
     program: &str,
 ) -> Result<Vec<(usize, usize, bool)>, String> {
     let Some(hooks) = root.get("hooks") else { return Ok(Vec::new()) };
-    let hooks = hooks.as_object().ok_or("hooks is no JSON object")?;
+    let hooks = hooks.as_object().ok_or("hooks is not a JSON object")?;
     let Some(groups) = hooks.get(event.name) else { return Ok(Vec::new()) };
-    let groups = groups.as_array().ok_or_else(|| format!("hooks.{} is no list", event.name))?;
+    let groups = groups.as_array().ok_or_else(|| format!("hooks.{} is not a list", event.name))?;
     let call = format!("claude-hook {}", event.word);
     let calls = |hook: &Value| {
         let line = hook.get("command").and_then(Value::as_str).unwrap_or_default();
@@ -122,7 +126,7 @@ fn ours(
         let hooks = entry.get("hooks").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         let alone = hooks.iter().all(calls);
         let places = hooks.iter().enumerate().filter(|(_, hook)| calls(hook));
-        // All of a group go with it at once.
+        // A group that has only our hooks is removed whole, so it is listed once.
         found.extend(places.take(if alone { 1 } else { hooks.len() }).map(|(hook, _)| (group, hook, alone)));
     }
     Ok(found)

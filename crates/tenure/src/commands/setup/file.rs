@@ -1,4 +1,4 @@
-//! A file of somebody else's that is changed: read, judged, and written whole or not at all.
+//! Changes a file that belongs to another program: it is read, checked, and replaced atomically or left untouched.
 
 use std::fs::File;
 use std::io;
@@ -11,31 +11,31 @@ use crate::app::App;
 use crate::atomic;
 use crate::report::{Outcome, Report};
 
-/// Another process that changes the same file is waited for this long.
+/// How long to wait for another process that changes the same file.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Change {
     Nothing,
     Write(String),
-    /// Nothing is left of a file that was made by us.
+    /// The file was created by us and nothing else is in it.
     Delete,
 }
 
-/// A change that is decided and not made yet, with other writers kept away meanwhile.
+/// A decided change that is not carried out yet. Holds the lock that keeps other writers out.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) path: PathBuf,
-    /// Where its symbolic links lead.
+    /// The file that `path` resolves to through symbolic links.
     real: PathBuf,
     change: Change,
-    /// Somebody was killed while writing it.
+    /// Whether temporary files of a killed process were removed.
     swept: bool,
     _lock: Option<File>,
 }
 
 impl Plan {
-    /// What `edit` makes of the file's text, which is none if there is no file.
+    /// Decides the change by calling `edit` with the file's text, or with `None` if there is no file.
     pub(super) fn of(
         app: &App<'_>,
         path: PathBuf,
@@ -44,7 +44,7 @@ impl Plan {
     ) -> Outcome<Self> {
         let real = atomic::follow(&path).map_err(|e| Report::io(&e, ErrorCode::Config, "read", &path))?;
         let folder = folder_of(&real);
-        // Where nobody can be kept away, the last one wins.
+        // If the folder cannot be locked, the last writer wins.
         let lock = if app.global.dry_run { None } else { atomic::lock(folder, PATIENCE).ok() };
         let swept = lock.is_some() && atomic::sweep(&real);
         let text = text_of(&path)?;
@@ -61,7 +61,7 @@ impl Plan {
         self.change != Change::Nothing
     }
 
-    /// Makes the change, unless this is a dry run. A folder at `root` or above it is never ours to remove.
+    /// Makes the change, unless this is a dry run. Never removes `root` or a folder above it.
     pub(super) fn carry_out(&self, app: &App<'_>, root: &Path) -> Outcome<()> {
         if app.global.dry_run {
             return Ok(());
@@ -79,7 +79,7 @@ impl Plan {
         }
         let is_gone = self.change == Change::Delete || (self.swept && !self.real.exists());
         if is_gone && folder != root && folder.starts_with(root) {
-            // It goes if it is empty, as it was made with the file.
+            // The folder was created with the file; this fails, as it should, if something else is in it.
             let _ = std::fs::remove_dir(folder);
         }
         Ok(())
@@ -98,8 +98,16 @@ pub(super) fn text_of(path: &Path) -> Outcome<Option<String>> {
     }
 }
 
-/// What cannot be read is never written over.
+/// The error for a file that was not understood and therefore not changed.
 pub(super) fn unreadable(path: &Path, why: &str, by_hand: &str) -> Report {
     Report::new(ErrorCode::Config, format!("{}: {why}", path.display()))
         .note(format!("nothing was changed; {by_hand}"))
+}
+
+/// The line ending of the first line.
+pub(super) fn newline_of(text: &str) -> &'static str {
+    match text.find('\n') {
+        Some(at) if text[..at].ends_with('\r') => "\r\n",
+        _ => "\n",
+    }
 }

@@ -1,20 +1,21 @@
-//! Clients that keep their servers in JSON.
+//! MCP servers of clients that configure them in JSON.
 
 use serde_json::{Map, Value, json};
 
 use super::NAME;
 use super::file::Change;
-use super::json_text::{JsonText, Left, Step};
+use super::json_edit::{JsonDocument, Remaining, Step};
 use super::mcp_entry::Entry;
 
+/// Adds our server to `group`, repairs it there, or removes it if `entry` is `None`.
 pub(super) fn edit(text: &str, group: &str, entry: Option<&Entry>, typed: bool) -> Result<Change, String> {
     let Some(mut json) = parse(text)? else {
-        let made = |wanted| JsonText::new(group, json!({NAME: server(Map::new(), wanted, typed)}));
+        let made = |wanted| JsonDocument::new(group, json!({NAME: server(wanted, typed)}));
         return Ok(entry.map_or(Change::Nothing, |wanted| Change::Write(made(wanted).into_text())));
     };
     let root = json.root();
     let servers = match root.get(group) {
-        Some(found) => Some(found.as_object().ok_or_else(|| format!("{group} is no JSON object"))?),
+        Some(found) => Some(found.as_object().ok_or_else(|| format!("{group} is not a JSON object"))?),
         None => None,
     };
     let found = servers.and_then(|servers| servers.get(NAME));
@@ -23,18 +24,24 @@ pub(super) fn edit(text: &str, group: &str, entry: Option<&Entry>, typed: bool) 
             if entry_of(found).is_some_and(|found| found.serves(wanted)) {
                 return Ok(Change::Nothing);
             }
-            let there = found.as_object().ok_or_else(|| format!("{NAME} is no JSON object"))?;
-            json.replace(&[Step::Key(group), Step::Key(NAME)], &server(there.clone(), wanted, typed));
+            if !found.is_object() {
+                return Err(format!("{NAME} is not a JSON object"));
+            }
+            for (key, value) in server(wanted, typed) {
+                if found.get(&key) != Some(&value) {
+                    json.set(&[Step::Key(group), Step::Key(NAME)], &key, &value);
+                }
+            }
         }
         (Some(wanted), Some(_), None) => {
-            json.append(&[Step::Key(group)], Some(NAME), &server(Map::new(), wanted, typed));
+            json.append(&[Step::Key(group)], Some(NAME), &server(wanted, typed).into());
         }
         (Some(wanted), None, _) => {
-            json.append(&[], Some(group), &json!({NAME: server(Map::new(), wanted, typed)}));
+            json.append(&[], Some(group), &json!({NAME: server(wanted, typed)}));
         }
         (None, _, None) => return Ok(Change::Nothing),
         (None, _, Some(_)) => {
-            if json.cut(&[Step::Key(group), Step::Key(NAME)]) == Left::Nothing {
+            if json.remove(&[Step::Key(group), Step::Key(NAME)]) == Remaining::Nothing {
                 return Ok(Change::Delete);
             }
         }
@@ -47,18 +54,20 @@ pub(super) fn read(text: &str, group: &str) -> Result<Option<Entry>, String> {
     Ok(root.get(group).and_then(|servers| servers.get(NAME)).and_then(entry_of))
 }
 
-/// A file with nothing in it is as good as none.
-fn parse(text: &str) -> Result<Option<JsonText>, String> {
-    if text.trim().is_empty() { Ok(None) } else { JsonText::parse(text).map(Some) }
+/// `None` for an empty file, which is treated like a missing one.
+fn parse(text: &str) -> Result<Option<JsonDocument>, String> {
+    if text.trim().is_empty() { Ok(None) } else { JsonDocument::parse(text).map(Some) }
 }
 
-fn server(mut there: Map<String, Value>, wanted: &Entry, typed: bool) -> Value {
+/// The settings of our server; `typed` for clients that require its transport as well.
+fn server(wanted: &Entry, typed: bool) -> Map<String, Value> {
+    let mut server = Map::new();
     if typed {
-        there.insert("type".to_owned(), json!("stdio"));
+        server.insert("type".to_owned(), json!("stdio"));
     }
-    there.insert("command".to_owned(), json!(wanted.command));
-    there.insert("args".to_owned(), json!(wanted.args));
-    Value::Object(there)
+    server.insert("command".to_owned(), json!(wanted.command));
+    server.insert("args".to_owned(), json!(wanted.args));
+    server
 }
 
 fn entry_of(value: &Value) -> Option<Entry> {
@@ -90,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_is_put_beside_everything_else_and_taken_out_again() {
+    fn an_entry_is_added_beside_everything_else_and_removed_again() {
         let before = "{\n    \"zebra\": 1,\n    \"mcpServers\": {\n        \"other\": {\n            \"command\": \"x\"\n        }\n    },\n    \"apple\": [\n        true\n    ]\n}\n";
         let after = put(before).unwrap();
         assert!(
@@ -103,10 +112,10 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_our_own_goes_as_it_came() {
+    fn a_file_created_for_the_entry_is_deleted_with_it() {
         let made = put("").unwrap();
         assert_eq!(edit(&made, "mcpServers", None, false).unwrap(), Change::Delete);
-        for before in ["{}", "{}\n", r#"{"mcpServers":{}}"#, r#"{"a": [1, 2]}"#] {
+        for before in ["{}", "{}\n", r#"{"mcpServers":{}}"#, r#"{"a": [1, 2]}"#, "// mine\n{}\n"] {
             assert_eq!(edit(before, "mcpServers", None, false).unwrap(), Change::Nothing);
             let after = put(before).unwrap();
             assert_eq!(edit(&after, "mcpServers", None, false).unwrap(), Change::Write(before.to_owned()));
@@ -114,17 +123,24 @@ mod tests {
     }
 
     #[test]
-    fn what_its_owner_has_changed_stays_and_what_does_not_serve_is_put_right() {
+    fn an_adapted_entry_stays_and_one_that_does_not_serve_is_repaired() {
         let own = r#"{"mcpServers":{"tenure":{"command":"/opt/tenure","args":["mcp","-C","/shop"],"env":{"A":"b"}}}}"#;
         assert_eq!(put(own), None);
         let wrong = r#"{"mcpServers":{"tenure":{"command":"false","env":{"A":"b"}}}}"#;
         let right = read(&put(wrong).unwrap(), "mcpServers").unwrap().unwrap();
         assert_eq!((right.command.as_str(), right.env), ("tenure", vec![("A".to_owned(), "b".to_owned())]));
+        let commented = "{\n  \"mcpServers\": {\n    \"tenure\": {\n      // mine\n      \"command\": \"false\", // not yet\n      \"env\": {}\n    }\n  }\n}\n";
+        let repaired = commented
+            .replace("false", "tenure")
+            .replace("{}\n", "{},\n      \"args\": [\n        \"mcp\"\n      ]\n");
+        assert_eq!(put(commented), Some(repaired));
     }
 
     #[test]
-    fn what_cannot_be_kept_is_not_touched() {
-        for text in ["// mine\n{}", "[]", "{", r#"{"mcpServers": 3}"#] {
+    fn a_file_that_cannot_be_read_is_refused() {
+        for text in
+            ["# mine\n{}", "// mine", "[]", "{", r#"{"mcpServers": 3}"#, r#"{"mcpServers": {"tenure": 3}}"#]
+        {
             assert!(edit(text, "mcpServers", Some(&ours()), false).is_err(), "{text}");
         }
     }

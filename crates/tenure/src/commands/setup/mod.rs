@@ -8,7 +8,7 @@ mod block;
 mod claude_settings;
 mod file;
 mod instructions;
-mod json_text;
+mod json_edit;
 #[cfg(feature = "serve")]
 mod mcp;
 #[cfg(feature = "serve")]
