@@ -11,6 +11,7 @@ use tenure_core::error::TaskName;
 use tenure_core::holder::AcrossMachines;
 use tenure_core::store::{Durability, Tx, View, Viewer};
 use tenure_core::{Context, Error, Policy, Result};
+use tenure_demo::Program;
 use tenure_sqlite::{Directory, OpenOptions};
 
 use crate::cli::Global;
@@ -146,6 +147,19 @@ impl<'a> App<'a> {
             options.patience = options.patience.min(timeout);
         }
         options
+    }
+
+    /// This program, for the demo and the bench to run.
+    pub(crate) fn own_program(&self) -> Outcome<Program> {
+        let folder = Path::new(project::FOLDER);
+        Ok(Program {
+            binary: crate::own_binary().map_err(tenure_demo::Error::Spawn)?,
+            vars: self.env.vars.clone().into_iter().collect(),
+            database: folder.join(project::DATABASE),
+            config: folder.join(project::CONFIG),
+            store_options: self.store_options(),
+            ids: Arc::clone(&self.env.ids),
+        })
     }
 
     /// The file that stands in for `~/.tenure/config.yaml`.

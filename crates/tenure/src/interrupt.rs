@@ -78,6 +78,16 @@ impl tenure_runner::Signals for Interrupts {
     }
 }
 
+impl tenure_demo::Interrupts for Interrupts {
+    fn caught(&self) -> Option<u8> {
+        Self::caught(self)
+    }
+
+    fn wait(&self, time: std::time::Duration) {
+        Self::wait(self, time);
+    }
+}
+
 impl AsFd for Interrupts {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.pipe.as_fd()

@@ -36,7 +36,6 @@ mod ownership;
 mod printer;
 mod project;
 mod report;
-mod scratch;
 mod shell;
 mod store;
 mod terminal;

@@ -188,6 +188,22 @@ impl From<Error> for Report {
     }
 }
 
+impl From<tenure_demo::Error> for Report {
+    fn from(error: tenure_demo::Error) -> Self {
+        use tenure_demo::Error as DemoError;
+        match error {
+            DemoError::Core(error) => error.into(),
+            DemoError::File { verb, path, source } => Self::io(&source, ErrorCode::General, verb, &path),
+            DemoError::TempFolder { command, path, source } => {
+                Self::io(&source, ErrorCode::General, "make", &path)
+                    .hint("use another place", format!("TMPDIR=/var/tmp tenure {command}"))
+            }
+            DemoError::Interrupted(code) => Self::interrupted(code),
+            DemoError::Spawn(_) | DemoError::Bench(_) => Self::new(ErrorCode::General, error.to_string()),
+        }
+    }
+}
+
 /// Who, since when, until when, and how many wait. Never a word of taking it away: agents follow such hints.
 fn locked_context(locked: &Locked) -> Vec<String> {
     let mut lines = Vec::new();

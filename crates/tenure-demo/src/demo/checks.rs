@@ -1,33 +1,32 @@
-//! What must be true of any feed, whoever was killed while it was written.
+//! What must hold for every event feed, whichever processes were killed while it was written.
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
 use tenure_core::event::{Event, EventKind};
 use tenure_core::task::TaskStatus;
 
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Check {
-    pub(super) what: String,
-    pub(super) holds: bool,
-    /// What was seen instead.
-    pub(super) why: Option<String>,
+/// A promise, and whether it was kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Check {
+    pub what: String,
+    /// What was seen instead, if the promise was broken.
+    pub fault: Option<String>,
 }
 
 impl Check {
     pub(super) fn new(what: impl Into<String>, fault: Option<String>) -> Self {
-        Self { what: what.into(), holds: fault.is_none(), why: fault }
+        Self { what: what.into(), fault }
     }
 
-    pub(super) fn to_json(&self) -> Value {
-        json!({"check": self.what, "ok": self.holds, "why": self.why})
+    pub fn holds(&self) -> bool {
+        self.fault.is_none()
     }
 }
 
-pub(super) fn of_the_feed(feed: &[Event]) -> Vec<Check> {
+pub(super) fn check_feed(feed: &[Event]) -> Vec<Check> {
     let tasks = feed.iter().filter(|e| e.kind == EventKind::TaskCreated).count();
     vec![
-        Check::new(format!("all {tasks} tasks are completed, each exactly once"), not_once(feed)),
+        Check::new(format!("all {tasks} tasks are completed, each exactly once"), not_completed_once(feed)),
         Check::new("no two attempts of one task overlap", overlap(feed, "task:", ATTEMPTS)),
         Check::new("a serial section has one holder at a time", overlap(feed, "section:", LEASES)),
         Check::new("fences only rise", falling_fence(feed)),
@@ -43,7 +42,7 @@ fn resource(event: &Event) -> &str {
     event.detail["resource"].as_str().unwrap_or_default()
 }
 
-fn not_once(feed: &[Event]) -> Option<String> {
+fn not_completed_once(feed: &[Event]) -> Option<String> {
     feed.iter().filter(|e| e.kind == EventKind::TaskCreated).find_map(|created| {
         let times =
             feed.iter().filter(|e| e.task == created.task && e.to == Some(TaskStatus::Completed)).count();
@@ -52,18 +51,19 @@ fn not_once(feed: &[Event]) -> Option<String> {
     })
 }
 
-fn overlap(feed: &[Event], of: &str, (begins, ends): Bounds) -> Option<String> {
-    let mut under_way: BTreeMap<&str, i64> = BTreeMap::new();
-    for event in feed.iter().filter(|e| resource(e).starts_with(of)) {
+/// Of the resources with this prefix, one whose intervals overlap or do not end.
+fn overlap(feed: &[Event], prefix: &str, (begins, ends): Bounds) -> Option<String> {
+    let mut open: BTreeMap<&str, i64> = BTreeMap::new();
+    for event in feed.iter().filter(|e| resource(e).starts_with(prefix)) {
         if event.kind == begins {
-            if let Some(before) = under_way.insert(resource(event), event.seq) {
+            if let Some(before) = open.insert(resource(event), event.seq) {
                 return Some(format!("events {before} and {} began it twice", event.seq));
             }
         } else if event.kind == ends {
-            under_way.remove(resource(event));
+            open.remove(resource(event));
         }
     }
-    under_way.into_values().next().map(|seq| format!("what event {seq} began never ended"))
+    open.into_values().next().map(|seq| format!("what event {seq} began never ended"))
 }
 
 fn falling_fence(feed: &[Event]) -> Option<String> {
@@ -80,6 +80,7 @@ fn falling_fence(feed: &[Event]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
     use tenure_core::Timestamp;
     use tenure_core::id::{Fence, TaskId};
 
@@ -99,15 +100,15 @@ mod tests {
         }
     }
 
-    fn faults(kinds: &[(EventKind, &str, i64)]) -> Vec<bool> {
+    fn outcomes(kinds: &[(EventKind, &str, i64)]) -> Vec<bool> {
         let numbered = (1..).zip(kinds);
         let feed: Vec<Event> =
             numbered.map(|(seq, (kind, of, fence))| event(seq, *kind, of, *fence)).collect();
-        of_the_feed(&feed).into_iter().map(|check| check.holds).collect()
+        check_feed(&feed).iter().map(Check::holds).collect()
     }
 
     #[test]
-    fn each_check_finds_what_it_is_for() {
+    fn each_check_finds_its_kind_of_fault() {
         use EventKind::{AttemptEnded, AttemptStarted, LeaseAcquired, LeaseEnded, TaskCreated, TaskStatus};
         let good = [
             (TaskCreated, "", 0),
@@ -119,11 +120,11 @@ mod tests {
             (LeaseAcquired, "section:s", 3),
             (LeaseEnded, "section:s", 3),
         ];
-        assert_eq!(faults(&good), [true, true, true, true]);
+        assert_eq!(outcomes(&good), [true, true, true, true]);
         let with = |place: usize, what: (EventKind, &'static str, i64)| {
             let mut feed = good.to_vec();
             feed.insert(place, what);
-            faults(&feed)
+            outcomes(&feed)
         };
         assert_eq!(with(5, (TaskStatus, "", 2)), [false, true, true, true], "completed twice");
         assert_eq!(with(3, (AttemptStarted, "task:t", 2)), [true, false, true, true], "two at once");

@@ -1,0 +1,188 @@
+//! `tenure bench`: runs `tenure_demo::bench` and prints its results.
+
+use std::path::Path;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use serde_json::{Value, json};
+use tenure_demo::bench::{Bench, Bound, Measurement, Results, Verdict, claim_and_release};
+
+use crate::answer::Answer;
+use crate::app::App;
+use crate::interrupt::Interrupts;
+use crate::report::{Outcome, Report};
+use crate::text::{Look, Style, Table, Text};
+
+/// Measure the speed budgets on this machine, each against the raw limit in the same run
+///
+/// It takes a minute or two, in a temporary folder. Wall times are judged only where nothing else runs, and nothing is judged in
+/// a build for debugging. Exits 1 if a budget is missed by more than twice.
+///
+/// Example: tenure bench --quick
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Only these
+    #[arg(value_enum, value_name = "THEMES")]
+    topics: Vec<Topic>,
+    /// Fewer rounds and fewer tasks: an impression in some seconds
+    #[arg(long)]
+    quick: bool,
+    /// Be one of the processes that write at once
+    #[arg(long, hide = true, num_args = 3, value_names = ["DATABASE", "KEY", "MS"])]
+    writer: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Topic {
+    /// A command, from start to end, against /bin/true
+    Processes,
+    /// Claims per second, against the same rows written with SQLite alone
+    Claims,
+    /// Many processes that write at once: the slowest against the fastest
+    Writers,
+    /// From a release, and from the death of a holder, to the next in line
+    Waiting,
+    /// A million tasks against a hundred
+    Tasks,
+    /// File locks, against a bare flock
+    Locks,
+    /// What a runner uses that has nothing to do
+    Runner,
+    /// A claim over MCP, against the same transaction
+    #[cfg(feature = "serve")]
+    Mcp,
+    /// The size of this program
+    Binary,
+}
+
+impl Topic {
+    fn measure(self, bench: &mut Bench<'_>) -> tenure_demo::Result<()> {
+        match self {
+            Self::Processes => bench.processes(),
+            Self::Claims => bench.claims(),
+            Self::Writers => bench.writers(),
+            Self::Waiting => bench.waiting(),
+            Self::Tasks => bench.tasks(),
+            Self::Locks => bench.locks(),
+            Self::Runner => bench.idle_runner(),
+            #[cfg(feature = "serve")]
+            Self::Mcp => bench.mcp(),
+            Self::Binary => bench.binary_size(cfg!(feature = "serve")),
+        }
+    }
+
+    /// Its line in the help.
+    fn about(self) -> String {
+        let value = self.to_possible_value();
+        value.and_then(|value| value.get_help().map(ToString::to_string)).unwrap_or_default()
+    }
+}
+
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+    if app.global.dry_run {
+        return Err(Report::usage(
+            "the bench writes, if only to a temporary folder; it goes without --dry-run",
+        )
+        .hint("get an impression", "tenure bench --quick"));
+    }
+    if let [database, key, millis] = args.writer.as_slice() {
+        return write(app, database, key, millis);
+    }
+    let has_progress = app.printer.err_is_terminal() && !app.printer.quiet && !app.env.flag("CI");
+    let program = app.own_program()?;
+    let interrupts = Interrupts::listen()?;
+    let mut bench = Bench::new(&program, &interrupts, args.quick);
+    let is_wanted = |topic: &&Topic| args.topics.is_empty() || args.topics.contains(topic);
+    let measured = Topic::value_variants().iter().filter(is_wanted).try_for_each(|topic| {
+        if has_progress {
+            app.printer.draw(&format!("\r\x1b[K{} …", topic.about()));
+        }
+        topic.measure(&mut bench)
+    });
+    if has_progress {
+        app.printer.draw("\r\x1b[K");
+    }
+    // First: a signal also ends the children, and then the measurement fails because of it.
+    let results = bench.finish()?;
+    measured?;
+    let mut text = to_text(&results, app.printer.look());
+    if args.topics.is_empty() {
+        let elsewhere = "The same on a PostgreSQL server, from the source: cargo bench -p tenure-postgres";
+        text.blank().styled(Style::Dim, elsewhere);
+    }
+    Ok(Answer::new(to_json(&results), text).exit(u8::from(results.is_broken())))
+}
+
+/// One of the writers that `bench.writers()` starts.
+fn write(app: &App<'_>, database: &str, key: &str, millis: &str) -> Outcome<Answer> {
+    let time = Duration::from_millis(millis.parse().map_err(tenure_demo::Error::bench)?);
+    let rounds = claim_and_release(Path::new(database), app.store_options(), key, time)?;
+    let mut text = Text::new();
+    text.line(rounds.to_string());
+    Ok(Answer::new(json!({"rounds": rounds}), text))
+}
+
+fn to_json(results: &Results) -> Value {
+    let row = |measurement: &Measurement| {
+        let budget = measurement.budget;
+        json!({
+            "what": measurement.what,
+            "value": measurement.value,
+            "unit": measurement.unit,
+            "budget": budget.map(|budget| budget.limit),
+            "is": budget.map(|budget| if budget.bound == Bound::AtLeast { "atLeast" } else { "atMost" }),
+            "verdict": results.verdict(measurement).map(Verdict::as_str),
+        })
+    };
+    let rows: Vec<Value> = results.measurements.iter().map(row).collect();
+    json!({"release": results.is_release, "load": results.load, "total": rows.len(), "budgets": rows})
+}
+
+fn to_text(results: &Results, look: Look) -> Text {
+    let mut table = Table::new(&["WHAT", "MEASURED", "BUDGET", "VERDICT"]);
+    for measurement in &results.measurements {
+        let unit = measurement.unit;
+        let budget = measurement.budget.map(|budget| {
+            let sign = if budget.bound == Bound::AtLeast { "≥" } else { "≤" };
+            format!("{sign} {} {unit}", budget.limit)
+        });
+        let verdict = results.verdict(measurement);
+        table.styled_row(vec![
+            (Style::Plain, measurement.what.clone()),
+            (Style::Plain, format!("{:>8} {unit}", rounded(measurement.value))),
+            (Style::Plain, budget.unwrap_or_default()),
+            (
+                verdict.map_or(Style::Plain, verdict_style),
+                verdict.map(Verdict::as_str).unwrap_or_default().to_owned(),
+            ),
+        ]);
+    }
+    let mut text = Text::new();
+    text.table(&table, look);
+    if !results.is_release {
+        text.styled(Style::Warn, "A build for debugging: nothing is judged. cargo build --release");
+    } else if results.is_busy() {
+        let line = format!("Load {:.1} per processor: wall times are shown and not judged.", results.load);
+        text.styled(Style::Warn, line);
+    }
+    text
+}
+
+fn verdict_style(verdict: Verdict) -> Style {
+    match verdict {
+        Verdict::Ok => Style::Good,
+        Verdict::Over => Style::Warn,
+        Verdict::Broken => Style::Bad,
+        Verdict::NotJudged => Style::Dim,
+    }
+}
+
+/// About three significant digits.
+fn rounded(value: f64) -> String {
+    match value {
+        v if v >= 100.0 => format!("{v:.0}"),
+        v if v >= 10.0 => format!("{v:.1}"),
+        v if v >= 0.1 => format!("{v:.2}"),
+        v => format!("{v:.4}"),
+    }
+}
