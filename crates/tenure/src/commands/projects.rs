@@ -57,8 +57,14 @@ enum Verb {
     },
 }
 
-impl Args {
-    pub(crate) fn subcommand(&self) -> &'static str {
+impl crate::verbs::Group for Args {
+    const VERBS: &'static [crate::fast_parser::Definition] = &[];
+
+    fn without_verb(command: clap::Command) -> clap::Command {
+        <Self as clap::Args>::augment_args(command)
+    }
+
+    fn verb_name(&self) -> &'static str {
         match self.verb {
             None | Some(Verb::List) => "list",
             Some(Verb::Add { .. }) => "add",
