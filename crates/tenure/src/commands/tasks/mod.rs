@@ -13,6 +13,7 @@ mod approve;
 mod audit;
 mod check;
 mod claim;
+mod claim_args;
 mod delete;
 mod depend;
 mod done;
