@@ -151,12 +151,12 @@ impl<'a> App<'a> {
 
     /// This program, for the demo and the bench to run.
     pub(crate) fn own_program(&self) -> Outcome<Program> {
-        let folder = Path::new(project::FOLDER);
+        let relative = ProjectPaths::new("");
         Ok(Program {
             binary: crate::own_binary().map_err(tenure_demo::Error::Spawn)?,
             vars: self.env.vars.clone().into_iter().collect(),
-            database: folder.join(project::DATABASE),
-            config: folder.join(project::CONFIG),
+            database: relative.database(),
+            config: relative.config(),
             store_options: self.store_options(),
             ids: Arc::clone(&self.env.ids),
         })

@@ -1,6 +1,6 @@
 //! The command-line tool: arguments in, one decision in the core, one answer out.
 //!
-//! [`run`] is the whole program. It takes its surroundings as values, so a test can call it in a world of its own.
+//! [`run`] is the whole program. It takes its environment as values, so a test can call it with another one.
 //!
 //! ```
 //! use tenure::{Env, Output, run_with};
@@ -26,11 +26,11 @@ mod clearing;
 mod cli;
 mod commands;
 mod env;
+mod fast_parser;
 mod gate;
 mod hooks;
 mod identity;
 mod interrupt;
-mod lazy;
 mod listening;
 mod ownership;
 mod printer;
@@ -41,6 +41,7 @@ mod store;
 mod terminal;
 mod text;
 mod usage;
+mod verbs;
 mod wait_bar;
 mod waiting;
 
@@ -48,24 +49,28 @@ pub use env::{Env, Output};
 
 use app::App;
 use cli::{Cli, Global};
+use commands::Command;
 use printer::{CommandName, Printer};
+use verbs::Commands;
 
 /// Columns of help text; longer lines are hard to read.
 const WIDEST_HELP: usize = 100;
 
-/// Runs one command line and says how it ended.
+/// Runs one command line and returns its exit code.
 pub fn run(args: impl IntoIterator<Item = OsString>, env: Env, output: &mut Output) -> ExitCode {
     let args: Vec<OsString> = args.into_iter().collect();
     ExitCode::from(run_with(&args, &env, output))
 }
 
-/// [`run`], for tests that look at the number.
+/// [`run`], with the exit code as a number.
 pub fn run_with(args: &[OsString], env: &Env, output: &mut Output) -> u8 {
     let color = !env.vars.contains_key(&OsString::from("NO_COLOR")) && !env.flag("CI");
     let width = if output.out_is_terminal { output.width.min(WIDEST_HELP) } else { WIDEST_HELP };
-    let whole = || command().term_width(width).try_get_matches_from(args);
-    let parsed = lazy::matches(args).or_else(|_| whole()).and_then(|m| Cli::from_arg_matches(&m));
-    let cli = match parsed {
+    let whole = || {
+        let matches = command().term_width(width).try_get_matches_from(args)?;
+        Cli::from_arg_matches(&matches)
+    };
+    let cli = match fast_parser::parse(args).or_else(|_| whole()) {
         Ok(cli) => cli,
         Err(error) => {
             let global = Global { json: usage::wants_json(args, env), ..Global::default() };
@@ -74,7 +79,7 @@ pub fn run_with(args: &[OsString], env: &Env, output: &mut Output) -> u8 {
     };
     let global = Global {
         json: cli.global.json || env.flag("TENURE_JSON"),
-        timeout: cli.global.timeout.or_else(|| cli.command.as_ref().and_then(cli::Command::patience)),
+        timeout: cli.global.timeout.or_else(|| cli.command.as_ref().and_then(Command::patience)),
         no_hooks: cli.global.no_hooks || env.flag("TENURE_NO_HOOKS"),
         ..cli.global
     };
@@ -82,7 +87,7 @@ pub fn run_with(args: &[OsString], env: &Env, output: &mut Output) -> u8 {
     let shared = std::cell::OnceCell::new();
     let mut app = App { env, shared: &shared, global: &global, printer, ears: Vec::new() };
     let name =
-        cli.command.as_ref().map_or(CommandName { command: "status", subcommand: None }, cli::Command::name);
+        cli.command.as_ref().map_or(CommandName { command: "status", subcommand: None }, Command::name);
     let begun = std::time::Instant::now();
     let code = match commands::dispatch(&mut app, cli.command) {
         Ok(Some(answer)) => {

@@ -61,7 +61,7 @@ struct Session {
     is_own: bool,
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: &Args) {
+pub(crate) fn run(app: &mut App<'_>, args: Args) {
     if let Err(report) = handle(app, args.event) {
         app.printer.detail(1, || report.message);
     }

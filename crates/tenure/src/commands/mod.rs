@@ -1,87 +1,97 @@
-//! One file per verb: its arguments, whose doc comment is the help, and what it does.
+//! The commands. A command or verb is one file: its `Args`, whose doc comment is the help, and its `run`.
+
+use std::time::Duration;
 
 use crate::answer::Answer;
 use crate::app::App;
-use crate::cli::Command;
 use crate::report::Outcome;
+use crate::verbs::{Commands, verbs};
 
-pub(crate) mod agents;
-pub(crate) mod bench;
-pub(crate) mod claude_hook;
-pub(crate) mod completions;
-pub(crate) mod config;
-pub(crate) mod demo;
-pub(crate) mod doctor;
+mod agents;
+mod bench;
+mod claude_hook;
+mod completions;
+mod config;
+mod demo;
+mod doctor;
 mod event_view;
-pub(crate) mod events;
-pub(crate) mod exclusive;
-pub(crate) mod hooks;
-pub(crate) mod init;
-pub(crate) mod jobs;
-pub(crate) mod keep_lease;
+mod events;
+mod exclusive;
+mod hooks;
+mod init;
+mod jobs;
+mod keep_lease;
 mod lease_view;
-pub(crate) mod locks;
-pub(crate) mod man;
+mod locks;
+mod man;
 #[cfg(feature = "serve")]
-pub(crate) mod mcp;
-pub(crate) mod msg;
+mod mcp;
+mod msg;
 mod newest;
-pub(crate) mod prime;
-pub(crate) mod projects;
-pub(crate) mod resume;
+mod prime;
+mod projects;
+mod resume;
 mod runner_view;
-pub(crate) mod runners;
-pub(crate) mod sections;
-pub(crate) mod sessions;
-pub(crate) mod setup;
-pub(crate) mod start_attempt;
-pub(crate) mod status;
-pub(crate) mod store;
-pub(crate) mod tasks;
-pub(crate) mod whoami;
-pub(crate) mod why;
+mod runners;
+mod sections;
+mod sessions;
+mod setup;
+mod start_attempt;
+mod status;
+mod store;
+mod tasks;
+mod whoami;
+mod why;
 
-/// Runs the command; none is `status`, or a welcome where there is no project.
+verbs! {
+    enum Command;
+    "init" => Init(init),
+    "demo" => Demo(demo),
+    "status" => Status(status),
+    "whoami" => Whoami(whoami),
+    "why" => Why(why),
+    "tasks" | "task" => Tasks(tasks) with verbs,
+    "sections" | "section" => Sections(sections) with verbs,
+    "locks" | "lock" => Locks(locks) with verbs,
+    "agents" | "agent" => Agents(agents) with verbs,
+    "msg" | "messages" => Msg(msg) with verbs,
+    "events" => Events(events),
+    "runners" | "runner" => Runners(runners) with verbs,
+    "jobs" | "job" => Jobs(jobs) with verbs,
+    "sessions" | "session" => Sessions(sessions) with verbs,
+    "resume" => Resume(resume),
+    "projects" => Projects(projects) with verbs,
+    "exclusive" => Exclusive(exclusive) with verbs,
+    "hooks" => Hooks(hooks) with verbs,
+    "config" => Config(config) with verbs,
+    "prime" => Prime(prime),
+    "doctor" => Doctor(doctor),
+    #[cfg(feature = "serve")]
+    "mcp" => Mcp(mcp),
+    "setup" => Setup(setup),
+    "store" => Store(store) with verbs,
+    "bench" => Bench(bench),
+    "completions" => Completions(completions),
+    "man" => Man(man),
+    #[command(hide = true)]
+    "start-attempt" => StartAttempt(start_attempt),
+    #[command(hide = true)]
+    "claude-hook" => ClaudeHook(claude_hook),
+    #[command(hide = true)]
+    "keep-lease" => KeepLease(keep_lease),
+}
+
+impl Command {
+    /// How long the command waits for a busy store when no `--timeout` is given; `None` is the usual time.
+    pub(crate) fn patience(&self) -> Option<Duration> {
+        matches!(self, Self::ClaudeHook(_)).then_some(claude_hook::PATIENCE)
+    }
+}
+
+/// Runs the command. Without one it is `status`, or a welcome where there is no project.
 pub(crate) fn dispatch(app: &mut App<'_>, command: Option<Command>) -> Outcome<Option<Answer>> {
-    let answer = match command {
-        None => status::bare(app)?,
-        Some(Command::Init(args)) => init::run(app, args)?,
-        Some(Command::Demo(args)) => return demo::run(app, args),
-        Some(Command::Status(args)) => status::run(app, args)?,
-        Some(Command::Whoami(args)) => whoami::run(app, args)?,
-        Some(Command::Why(args)) => why::run(app, args)?,
-        Some(Command::Tasks(args)) => return tasks::run(app, *args),
-        Some(Command::Sections(args)) => sections::run(app, args)?,
-        Some(Command::Locks(args)) => locks::run(app, args)?,
-        Some(Command::Agents(args)) => agents::run(app, args)?,
-        Some(Command::Msg(args)) => msg::run(app, args)?,
-        Some(Command::Events(args)) => return events::run(app, args),
-        Some(Command::Runners(args)) => return runners::run(app, args),
-        Some(Command::Jobs(args)) => return jobs::run(app, *args),
-        Some(Command::Sessions(args)) => sessions::run(app, args)?,
-        Some(Command::Resume(args)) => return resume::run(app, args),
-        Some(Command::Projects(args)) => projects::run(app, args)?,
-        Some(Command::Exclusive(args)) => return exclusive::run(app, args),
-        Some(Command::Hooks(args)) => return hooks::run(app, args),
-        Some(Command::Config(args)) => config::run(app, args)?,
-        Some(Command::Prime(args)) => prime::run(app, args)?,
-        Some(Command::Doctor(args)) => doctor::run(app, args)?,
-        #[cfg(feature = "serve")]
-        Some(Command::Mcp(args)) => return mcp::run(app, args),
-        Some(Command::Setup(args)) => setup::run(app, args)?,
-        Some(Command::Store(args)) => store::run(app, args)?,
-        Some(Command::Bench(args)) => bench::run(app, args)?,
-        Some(Command::Completions(args)) => {
-            completions::run(app, args);
-            return Ok(None);
-        }
-        Some(Command::Man(args)) => return man::run(app, args),
-        Some(Command::StartAttempt(args)) => return start_attempt::run(app, args),
-        Some(Command::ClaudeHook(args)) => {
-            claude_hook::run(app, &args);
-            return Ok(None);
-        }
-        Some(Command::KeepLease(args)) => return keep_lease::run(app, args),
-    };
-    Ok(Some(answer))
+    match command {
+        None => status::bare(app).map(Some),
+        Some(command) => command.run(app),
+    }
 }

@@ -1,4 +1,4 @@
-//! `tenure config`: what is set, where it came from, and changing it. One file per verb.
+//! `tenure config`: settings, where each comes from, and changing them.
 
 use std::path::{Path, PathBuf};
 
@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use tenure_core::ErrorCode;
 use tenure_core::config::{Config, Entry, Origin};
 
-use crate::answer::Answer;
 use crate::app::App;
 use crate::project::{Located, Project};
 use crate::report::{Outcome, Report};
+use crate::verbs::verbs;
 
 mod edit;
 mod get;
@@ -30,41 +30,17 @@ pub(crate) struct Args {
     verb: Option<Verb>,
 }
 
-#[derive(Debug, clap::Subcommand)]
-enum Verb {
-    Show(show::Args),
-    Get(get::Args),
-    Set(set::Args),
-    Path(path::Args),
-    Validate(validate::Args),
-    Edit(edit::Args),
+verbs! {
+    enum Verb, default Show;
+    "show" => Show(show),
+    "get" => Get(get),
+    "set" => Set(set),
+    "path" => Path(path),
+    "validate" => Validate(validate),
+    "edit" => Edit(edit),
 }
 
-impl Args {
-    pub(crate) fn subcommand(&self) -> &'static str {
-        match self.verb {
-            None | Some(Verb::Show(_)) => "show",
-            Some(Verb::Get(_)) => "get",
-            Some(Verb::Set(_)) => "set",
-            Some(Verb::Path(_)) => "path",
-            Some(Verb::Validate(_)) => "validate",
-            Some(Verb::Edit(_)) => "edit",
-        }
-    }
-}
-
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
-    match args.verb.unwrap_or(Verb::Show(show::Args {})) {
-        Verb::Show(args) => show::run(app, args),
-        Verb::Get(args) => get::run(app, args),
-        Verb::Set(args) => set::run(app, args),
-        Verb::Path(args) => path::run(app, args),
-        Verb::Validate(args) => validate::run(app, args),
-        Verb::Edit(args) => edit::run(app, args),
-    }
-}
-
-/// The project whose file counts. Unlike elsewhere a fresh clone, which has the file but no database, is one too.
+/// The project whose configuration file applies. Here a fresh clone, which has the file but no database, is a project too.
 fn project(app: &App<'_>) -> Outcome<Option<Project>> {
     Ok(match app.locate(&app.start()?) {
         Located::Project(project) | Located::Clone(project) => Some(project),

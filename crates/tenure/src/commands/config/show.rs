@@ -12,7 +12,7 @@ use crate::text::{Style, Table, Text};
 /// Show every setting, its value, and where that came from
 ///
 /// Example: tenure config show
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(crate) struct Args {}
 
 pub(super) fn run(app: &mut App<'_>, _args: Args) -> Outcome<Answer> {

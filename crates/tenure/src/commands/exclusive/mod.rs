@@ -1,4 +1,4 @@
-//! `tenure exclusive`: one tool has the whole project to itself, and runners step aside.
+//! `tenure exclusive`: the lock that gives one tool the whole project and pauses its runners.
 
 use std::path::{Path, PathBuf};
 
@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 use tenure_core::{ErrorCode, Timestamp};
 use tenure_lock::{ExclusiveError, ExclusiveLock, ExclusiveStatus, Liveness};
 
-use crate::answer::Answer;
 use crate::app::App;
 use crate::report::{Outcome, Report};
+use crate::verbs::verbs;
 
 mod acquire;
 mod release;
@@ -26,32 +26,12 @@ pub(crate) struct Args {
     verb: Option<Verb>,
 }
 
-#[derive(Debug, clap::Subcommand)]
-enum Verb {
-    Acquire(acquire::Args),
-    Release(release::Args),
-    Status(status::Args),
-    Run(run::Args),
-}
-
-impl Args {
-    pub(crate) fn subcommand(&self) -> &'static str {
-        match self.verb {
-            Some(Verb::Acquire(_)) => "acquire",
-            Some(Verb::Release(_)) => "release",
-            None | Some(Verb::Status(_)) => "status",
-            Some(Verb::Run(_)) => "run",
-        }
-    }
-}
-
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
-    match args.verb.unwrap_or(Verb::Status(status::Args {})) {
-        Verb::Acquire(args) => acquire::run(app, args).map(Some),
-        Verb::Release(args) => release::run(app, args).map(Some),
-        Verb::Status(args) => status::run(app, args).map(Some),
-        Verb::Run(args) => run::run(app, args).map(Some),
-    }
+verbs! {
+    enum Verb, default Status;
+    "acquire" => Acquire(acquire),
+    "release" => Release(release),
+    "status" => Status(status),
+    "run" => Run(run),
 }
 
 fn folder(app: &App<'_>) -> Outcome<PathBuf> {
@@ -124,13 +104,13 @@ fn look(folder: &Path) -> Outcome<ExclusiveStatus> {
     ExclusiveLock::status(folder).map_err(failed)
 }
 
-/// A lock that is in the way, for those who only report it.
+/// A lock that pauses runners, as `status` and `why` report it.
 pub(super) struct Seen {
     pub(super) sentence: String,
     pub(super) object: Value,
 }
 
-/// The first lock of a project, our own or that of beads, that keeps runners away. Free and stale are in nobody's way.
+/// The first lock of the project, tenure's or that of beads, that pauses runners. A free or stale lock does not.
 pub(super) fn seen(root: &Path) -> Option<Seen> {
     tenure_runner::exclusion::folders(root).iter().find_map(|folder| seen_in(folder))
 }

@@ -12,7 +12,7 @@ use crate::text::Text;
 /// Say who has the project to itself
 ///
 /// Example: tenure exclusive status
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(crate) struct Args {}
 
 pub(super) fn run(app: &mut App<'_>, _args: Args) -> Outcome<Answer> {

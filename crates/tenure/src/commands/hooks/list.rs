@@ -13,7 +13,7 @@ use crate::text::{Style, Table, Text};
 /// List the hooks, yours and the project's, and how each went last
 ///
 /// Example: tenure hooks list
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(crate) struct Args {}
 
 pub(super) fn run(app: &mut App<'_>, _: Args) -> Outcome<Answer> {

@@ -1,15 +1,15 @@
-//! `tenure hooks`: what runs when something happens. One file per verb.
+//! `tenure hooks`: scripts and webhooks that run on events.
 
 use serde_json::Value;
 use tenure_core::config::{Hook, HookEvent};
 use tenure_runner::hooks::{Happening, Outcome as HookOutcome, Setting};
 
-use crate::answer::Answer;
 use crate::app::{App, Open};
 use crate::hooks::Around;
 use crate::interrupt::Interrupts;
 use crate::report::{Outcome, Report};
 use crate::text::{Style, Text};
+use crate::verbs::verbs;
 
 mod deliver;
 mod list;
@@ -28,33 +28,13 @@ pub(crate) struct Args {
     verb: Option<Verb>,
 }
 
-#[derive(Debug, clap::Subcommand)]
-enum Verb {
-    List(list::Args),
-    Test(test::Args),
-    Run(run::Args),
+verbs! {
+    enum Verb, default List;
+    "list" => List(list),
+    "test" => Test(test),
+    "run" => Run(run),
     #[command(hide = true)]
-    Deliver(deliver::Args),
-}
-
-impl Args {
-    pub(crate) fn subcommand(&self) -> &'static str {
-        match self.verb {
-            None | Some(Verb::List(_)) => "list",
-            Some(Verb::Test(_)) => "test",
-            Some(Verb::Run(_)) => "run",
-            Some(Verb::Deliver(_)) => "deliver",
-        }
-    }
-}
-
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
-    match args.verb.unwrap_or(Verb::List(list::Args {})) {
-        Verb::List(args) => list::run(app, args).map(Some),
-        Verb::Test(args) => test::run(app, args).map(Some),
-        Verb::Run(args) => run::run(app, args).map(Some),
-        Verb::Deliver(args) => deliver::run(app, args).map(|()| None),
-    }
+    "deliver" => Deliver(deliver),
 }
 
 fn parse_event(text: &str) -> Result<HookEvent, String> {
@@ -71,7 +51,7 @@ fn refuse_if_off(app: &App<'_>) -> Outcome<()> {
     Ok(())
 }
 
-/// Does something with each hook, in order, until Ctrl+C.
+/// Calls `body` with each hook, in order, and a setting that knows of Ctrl+C.
 fn each<T>(
     app: &App<'_>,
     open: &Open<'_>,
@@ -85,7 +65,7 @@ fn each<T>(
     hooks.iter().map(|hook| body(hook, happening, &setting)).collect()
 }
 
-/// What would run, from its preview.
+/// The sentence for `--dry-run`, from a hook's preview.
 fn would_run(shown: &Value) -> String {
     let text = |field: &str| shown[field].as_str().unwrap_or_default().to_owned();
     let what = match shown["type"].as_str() {

@@ -1,8 +1,6 @@
 //! `tenure jobs`: one command over many items.
 
-use crate::answer::Answer;
-use crate::app::App;
-use crate::report::Outcome;
+use crate::verbs::verbs;
 
 mod cancel;
 mod desk;
@@ -25,36 +23,12 @@ pub(crate) struct Args {
     verb: Option<Verb>,
 }
 
-#[derive(Debug, clap::Subcommand)]
-enum Verb {
-    Start(Box<start::Args>),
-    Work(work::Args),
-    List(list::Args),
-    Show(show::Args),
-    Cancel(cancel::Args),
-    Retry(retry::Args),
-}
-
-impl Args {
-    pub(crate) fn subcommand(&self) -> &'static str {
-        match self.verb {
-            Some(Verb::Start(_)) => "start",
-            Some(Verb::Work(_)) => "work",
-            None | Some(Verb::List(_)) => "list",
-            Some(Verb::Show(_)) => "show",
-            Some(Verb::Cancel(_)) => "cancel",
-            Some(Verb::Retry(_)) => "retry",
-        }
-    }
-}
-
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
-    match args.verb.unwrap_or(Verb::List(list::Args::default())) {
-        Verb::Start(args) => start::run(app, *args).map(Some),
-        Verb::Work(args) => work::run(app, args).map(Some),
-        Verb::List(args) => list::run(app, args).map(Some),
-        Verb::Show(args) => show::run(app, args).map(Some),
-        Verb::Cancel(args) => cancel::run(app, args).map(Some),
-        Verb::Retry(args) => retry::run(app, args),
-    }
+verbs! {
+    enum Verb, default List;
+    "start" => Start(start),
+    "work" => Work(work),
+    "list" => List(list),
+    "show" => Show(show),
+    "cancel" => Cancel(cancel),
+    "retry" => Retry(retry),
 }

@@ -126,7 +126,7 @@ impl<'a, 'o> Counter<'a, 'o> {
         }
         let name = self.open.resolve(task)?;
         let who = Self::who(session, Some(&name), fence);
-        let finished = finish::say(self.app, self.open, &name, &who, word, "finish")?;
+        let finished = finish::finish(self.app, self.open, &name, &who, word, "finish")?;
         let effect = Effect::Ended(finished.lease.fence);
         Ok(reply(finish::answer(self.app, &finished, word, said), effect))
     }
@@ -147,7 +147,7 @@ impl<'a, 'o> Counter<'a, 'o> {
     fn inbox(&self, session: &Session, args: &ReadInbox) -> Outcome<Answer> {
         let me = self.app.identity(&Self::who(session, None, None))?.holder.id;
         let task = args.task.as_deref().map(|task| self.open.resolve(task)).transpose()?;
-        let acknowledged = msg::acknowledge_all(self.open, &args.acknowledge, &me)?;
+        let acknowledged = msg::ack::acknowledge_all(self.open, &args.acknowledge, &me)?;
         let mut messages: Vec<Message> = self.open.read(|view| {
             let all = MessageFilter { limit: MOST_MESSAGES, ..MessageFilter::default() };
             if let Some(task) = &task {

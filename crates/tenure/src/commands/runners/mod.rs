@@ -5,9 +5,9 @@ use std::path::Path;
 use tenure_core::{Error, kernel};
 use tenure_runner::{Scope, finish_ending};
 
-use crate::answer::Answer;
 use crate::app::App;
 use crate::report::Outcome;
+use crate::verbs::verbs;
 
 pub(super) mod cron;
 mod list;
@@ -31,41 +31,17 @@ pub(crate) struct Args {
     verb: Option<Verb>,
 }
 
-#[derive(Debug, clap::Subcommand)]
-enum Verb {
-    Start(Box<start::Args>),
-    List(list::Args),
-    Stop(stop::Args),
-    Logs(logs::Args),
-    Wakeup(wakeup::Args),
-    Cron(cron::Args),
+verbs! {
+    enum Verb, default List;
+    "start" => Start(start),
+    "list" => List(list),
+    "stop" => Stop(stop),
+    "logs" => Logs(logs),
+    "wakeup" => Wakeup(wakeup),
+    "cron" => Cron(cron) with verbs,
 }
 
-impl Args {
-    pub(crate) fn subcommand(&self) -> &'static str {
-        match self.verb {
-            Some(Verb::Start(_)) => "start",
-            None | Some(Verb::List(_)) => "list",
-            Some(Verb::Stop(_)) => "stop",
-            Some(Verb::Logs(_)) => "logs",
-            Some(Verb::Wakeup(_)) => "wakeup",
-            Some(Verb::Cron(_)) => "cron",
-        }
-    }
-}
-
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
-    match args.verb.unwrap_or(Verb::List(list::Args::default())) {
-        Verb::Start(args) => start::run(app, *args),
-        Verb::List(args) => list::run(app, args).map(Some),
-        Verb::Stop(args) => stop::run(app, args).map(Some),
-        Verb::Logs(args) => logs::run(app, args),
-        Verb::Wakeup(args) => wakeup::run(app, args).map(Some),
-        Verb::Cron(args) => cron::run(app, args).map(Some),
-    }
-}
-
-/// After a runner was killed: its leases, its rows, and what is left of its agent.
+/// Cleans up after a runner that was killed: closes its leases and rows, and ends the processes that its agent left.
 fn reconcile_at(app: &mut App<'_>, path: &str) -> Outcome<()> {
     let root = Path::new(path);
     let project = app.project_at(root);

@@ -1,14 +1,13 @@
-//! `tenure sessions`: runs of runners, and where they are.
+//! `tenure sessions`: runs of runners, and how far they got.
 
 use serde_json::Value;
 use tenure_core::session::{Session, SessionState};
 use tenure_core::store::View;
 use tenure_core::{Result, kernel, wire};
 
-use crate::answer::Answer;
-use crate::app::{App, Open};
-use crate::report::Outcome;
+use crate::app::Open;
 use crate::text::Style;
+use crate::verbs::verbs;
 
 mod list;
 mod show;
@@ -22,29 +21,13 @@ pub(crate) struct Args {
     verb: Option<Verb>,
 }
 
-#[derive(Debug, clap::Subcommand)]
-enum Verb {
-    List(list::Args),
-    Show(show::Args),
+verbs! {
+    enum Verb, default List;
+    "list" => List(list),
+    "show" => Show(show),
 }
 
-impl Args {
-    pub(crate) fn subcommand(&self) -> &'static str {
-        match self.verb {
-            None | Some(Verb::List(_)) => "list",
-            Some(Verb::Show(_)) => "show",
-        }
-    }
-}
-
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
-    match args.verb.unwrap_or(Verb::List(list::Args::default())) {
-        Verb::List(args) => list::run(app, args),
-        Verb::Show(args) => show::run(app, args),
-    }
-}
-
-/// An open one is running while somebody holds it, and interrupted otherwise.
+/// An open session is running while its lease is live, and interrupted otherwise.
 fn status(view: &dyn View, open: &Open<'_>, session: &Session) -> Result<&'static str> {
     if session.state != SessionState::Open {
         return Ok(session.state.as_str());

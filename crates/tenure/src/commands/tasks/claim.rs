@@ -1,14 +1,12 @@
 //! `tenure tasks claim`.
 
-use std::time::Duration;
-
 use tenure_core::holder::{Incarnation, ProcessIdentity};
 use tenure_core::id::TaskId;
-use tenure_core::kernel::Terms;
 
+use super::claim_args::ClaimArgs;
 use super::grant;
 use crate::answer::Answer;
-use crate::app::{App, parse_duration, parse_ttl};
+use crate::app::App;
 use crate::clearing;
 use crate::commands::keep_lease;
 use crate::hooks;
@@ -23,14 +21,8 @@ use crate::waiting::{self, Want};
 /// Example: tenure tasks claim F001 --agent A1234ABCD --ttl 30m
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The task
-    task: String,
-    /// How long it is yours without renewing (default: locking.leaseTtl)
-    #[arg(long, value_name = "DUR", value_parser = parse_ttl)]
-    ttl: Option<Duration>,
-    /// Stand in line for it, at most this long (default: locking.waitTimeout)
-    #[arg(long, value_name = "DUR", num_args = 0..=1, value_parser = parse_duration)]
-    wait: Option<Option<Duration>>,
+    #[command(flatten)]
+    claim: ClaimArgs,
     /// Renew it while this process lives, and let it go when it dies
     #[arg(long, value_name = "PID")]
     while_pid: Option<u32>,
@@ -41,12 +33,11 @@ pub(crate) struct Args {
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let open = app.open()?;
     let mut identity = app.identity(&args.who)?;
-    let name = open.resolve(&args.task)?;
+    let name = open.resolve(&args.claim.task)?;
     let joined = join_if_nobody(app, &mut identity);
     let mut caller = identity.actor(Some(&name.id));
     caller.process = args.while_pid.map(living).transpose()?;
-    let terms = Terms::new(args.ttl.unwrap_or(open.config.locking.lease_ttl));
-    let patience = app.asked_patience(&open, args.wait);
+    let (terms, patience) = (args.claim.terms(&open), args.claim.patience(app, &open));
     let want = Want::Task { id: TaskId::new(&name.id), title: name.title };
     let grant = waiting::acquire(app, &open, &caller, &want, terms, patience)?;
     if let Some(process) = &caller.process
@@ -68,8 +59,8 @@ fn living(pid: u32) -> Outcome<Incarnation> {
     Ok(Incarnation { process, hostname: tenure_lock::hostname() })
 }
 
-/// Nobody shares a default name: a caller that cannot be told from another becomes an agent of its own, registered
-/// with its first grant. A fence does not tell who it is: where it opens no lease, it is nobody's.
+/// Makes a caller without a name a new agent, so that two callers never share a default name. The agent is registered with
+/// its first grant. A fence is not a name: one that matches no open lease identifies nobody.
 pub(super) fn join_if_nobody(app: &App<'_>, identity: &mut Identity) -> bool {
     if identity.is_named() {
         return false;

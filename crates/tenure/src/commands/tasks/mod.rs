@@ -1,27 +1,37 @@
-//! `tenure tasks`: everything about tasks, one file per verb.
+//! `tenure tasks`: everything about tasks.
 
 use clap::Args as _;
 
 use crate::answer::Answer;
 use crate::app::App;
-use crate::lazy::Entry;
+use crate::fast_parser::Definition;
 use crate::report::{Outcome, Report};
+use crate::verbs::{Commands, Group, verbs};
 
 pub(crate) mod add;
+mod approve;
 mod audit;
-mod change;
 mod check;
 mod claim;
+mod claim_args;
 mod delete;
 mod depend;
+mod done;
+mod fail;
 pub(crate) mod finish;
 pub(crate) mod grant;
 mod import;
 pub(crate) mod list;
 mod next;
+mod reject;
+mod release;
+mod remark;
 pub(crate) mod renew;
+mod retry;
 mod run;
 pub(crate) mod show;
+mod skip;
+mod status_change;
 mod update;
 pub(crate) mod view;
 
@@ -38,78 +48,39 @@ pub(crate) struct Args {
     list: list::Args,
 }
 
-#[derive(Debug, clap::Subcommand)]
-enum Verb {
-    Add(add::Args),
-    Import(import::Args),
-    List(list::Args),
-    Show(show::Args),
-    Audit(audit::Args),
-    Update(Box<update::Args>),
-    Next(next::Args),
-    Claim(claim::Args),
-    Renew(renew::Args),
-    Release(finish::ReleaseArgs),
-    Done(finish::DoneArgs),
-    Fail(finish::FailArgs),
-    Run(run::Args),
-    Check(check::Args),
-    #[command(visible_alias = "verify")]
-    Approve(change::ApproveArgs),
-    Reject(change::RejectArgs),
-    Skip(change::SkipArgs),
-    Retry(change::RetryArgs),
-    Delete(delete::Args),
-    Depend(depend::Args),
+verbs! {
+    enum Verb;
+    "add" => Add(add),
+    "import" => Import(import),
+    "list" => List(list),
+    "show" => Show(show),
+    "audit" => Audit(audit),
+    "update" => Update(update),
+    "next" => Next(next),
+    "claim" => Claim(claim),
+    "renew" => Renew(renew),
+    "release" => Release(release),
+    "done" => Done(done),
+    "fail" => Fail(fail),
+    "run" => Run(run),
+    "check" => Check(check),
+    "approve" | "verify" => Approve(approve),
+    "reject" => Reject(reject),
+    "skip" => Skip(skip),
+    "retry" => Retry(retry),
+    "delete" => Delete(delete),
+    "depend" => Depend(depend),
 }
 
-pub(crate) const VERBS: &[Entry] = &[
-    ("add", None, add::Args::augment_args),
-    ("import", None, import::Args::augment_args),
-    ("list", None, list::Args::augment_args),
-    ("show", None, show::Args::augment_args),
-    ("audit", None, audit::Args::augment_args),
-    ("update", None, update::Args::augment_args),
-    ("next", None, next::Args::augment_args),
-    ("claim", None, claim::Args::augment_args),
-    ("renew", None, renew::Args::augment_args),
-    ("release", None, finish::ReleaseArgs::augment_args),
-    ("done", None, finish::DoneArgs::augment_args),
-    ("fail", None, finish::FailArgs::augment_args),
-    ("run", None, run::Args::augment_args),
-    ("check", None, check::Args::augment_args),
-    ("approve", Some("verify"), change::ApproveArgs::augment_args),
-    ("reject", None, change::RejectArgs::augment_args),
-    ("skip", None, change::SkipArgs::augment_args),
-    ("retry", None, change::RetryArgs::augment_args),
-    ("delete", None, delete::Args::augment_args),
-    ("depend", None, depend::Args::augment_args),
-];
+impl Group for Args {
+    const VERBS: &'static [Definition] = Verb::DEFINITIONS;
 
-impl Args {
-    pub(crate) fn subcommand(&self) -> &'static str {
-        match &self.verb {
-            None | Some(Verb::List(_)) => "list",
-            Some(Verb::Add(_)) => "add",
-            Some(Verb::Import(_)) => "import",
-            Some(Verb::Show(_)) => "show",
-            Some(Verb::Audit(_)) => "audit",
-            Some(Verb::Update(_)) => "update",
-            Some(Verb::Next(_)) => "next",
-            Some(Verb::Claim(_)) => "claim",
-            Some(Verb::Renew(_)) => "renew",
-            Some(Verb::Release(_)) => "release",
-            Some(Verb::Done(_)) => "done",
-            Some(Verb::Fail(_)) => "fail",
-            Some(Verb::Run(_)) => "run",
-            Some(Verb::Check(_)) => "check",
-            Some(Verb::Approve(_)) => "approve",
-            Some(Verb::Reject(_)) => "reject",
-            Some(Verb::Skip(_)) => "skip",
-            Some(Verb::Retry(_)) => "retry",
-            Some(Verb::Delete(_)) => "delete",
-            Some(Verb::Depend(_)) => "depend",
-        }
+    fn verb_name(&self) -> &'static str {
+        self.verb.as_ref().map_or("list", |verb| verb.name().command)
+    }
+
+    fn without_verb(command: clap::Command) -> clap::Command {
+        list::Args::augment_args(command)
     }
 }
 
@@ -118,27 +89,5 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
     if args.list != list::Args::default() {
         return Err(Report::usage("the flags before the subcommand belong to `tenure tasks list`"));
     }
-    let answer = match verb {
-        Verb::Add(args) => add::run(app, args)?,
-        Verb::Import(args) => import::run(app, args)?,
-        Verb::List(args) => list::run(app, args)?,
-        Verb::Show(args) => show::run(app, args)?,
-        Verb::Audit(args) => audit::run(app, args)?,
-        Verb::Update(args) => update::run(app, *args)?,
-        Verb::Next(args) => next::run(app, args)?,
-        Verb::Claim(args) => claim::run(app, args)?,
-        Verb::Renew(args) => renew::run(app, args)?,
-        Verb::Release(args) => finish::release(app, args)?,
-        Verb::Done(args) => finish::done(app, args)?,
-        Verb::Fail(args) => finish::fail(app, args)?,
-        Verb::Run(args) => run::run(app, args)?,
-        Verb::Check(args) => check::run(app, args)?,
-        Verb::Approve(args) => change::approve(app, args)?,
-        Verb::Reject(args) => change::reject(app, args)?,
-        Verb::Skip(args) => change::skip(app, args)?,
-        Verb::Retry(args) => change::retry(app, args)?,
-        Verb::Delete(args) => delete::run(app, args)?,
-        Verb::Depend(args) => depend::run(app, args)?,
-    };
-    Ok(Some(answer))
+    verb.run(app)
 }

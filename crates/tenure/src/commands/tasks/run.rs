@@ -3,20 +3,20 @@
 use std::ffi::OsString;
 use std::os::fd::AsFd;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use tenure_core::ErrorCode;
 use tenure_core::holder::Incarnation;
 use tenure_core::id::TaskId;
-use tenure_core::kernel::{self, Grant, Terms};
+use tenure_core::kernel::{self, Grant};
 use tenure_core::task::{Task, TaskStatus};
 use tenure_runner::hooks::Happening;
 use tenure_runner::{Ended, Exit, Loss, Supervision, supervise};
 
+use super::claim_args::ClaimArgs;
 use super::{claim, grant, view};
 use crate::answer::Answer;
-use crate::app::{App, Open, parse_duration, parse_ttl};
+use crate::app::{App, Open};
 use crate::clearing;
 use crate::hooks;
 use crate::identity::Who;
@@ -26,6 +26,9 @@ use crate::store::Doorbell;
 use crate::text::{Style, Text};
 use crate::waiting::{self, Want};
 
+/// How `--ttl` is explained here: the heartbeat renews the lease, not the caller.
+const TTL_HELP: &str = "How long it stays yours after the last heartbeat (default: locking.leaseTtl)";
+
 /// Claim a task, run a command under the lease, and mark it done or failed
 ///
 /// The command finds the lease in its environment (TENURE_TASK_ID, TENURE_AGENT, TENURE_FENCE …), and may say itself
@@ -34,15 +37,10 @@ use crate::waiting::{self, Want};
 ///
 /// Example: tenure tasks run F001 --ttl 30m -- make check
 #[derive(Debug, clap::Args)]
+#[command(mut_args(|arg| if arg.get_id() == "ttl" { arg.help(TTL_HELP) } else { arg }))]
 pub(crate) struct Args {
-    /// The task
-    task: String,
-    /// How long it stays yours after the last heartbeat (default: locking.leaseTtl)
-    #[arg(long, value_name = "DUR", value_parser = parse_ttl)]
-    ttl: Option<Duration>,
-    /// Stand in line for it, at most this long (default: locking.waitTimeout)
-    #[arg(long, value_name = "DUR", num_args = 0..=1, value_parser = parse_duration)]
-    wait: Option<Option<Duration>>,
+    #[command(flatten)]
+    claim: ClaimArgs,
     #[command(flatten)]
     who: Who,
     /// The command and its arguments
@@ -54,21 +52,21 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     if app.global.dry_run {
         return Err(Report::usage("a command cannot be run dry; --dry-run goes with `tasks claim`").hint(
             "see if you would get it",
-            format!("tenure tasks claim --dry-run {}", crate::shell::last(&args.task)),
+            format!("tenure tasks claim --dry-run {}", crate::shell::last(&args.claim.task)),
         ));
     }
     let open = app.open()?;
     let mut identity = app.identity(&args.who)?;
-    let name = open.resolve(&args.task)?;
+    let name = open.resolve(&args.claim.task)?;
     claim::join_if_nobody(app, &mut identity);
     let me = Incarnation::current();
     let caller = identity.actor(Some(&name.id)).with_process(me.clone());
-    // Before the grant, so that no signal finds us holding it and deaf.
+    // Before the grant, so that no signal is missed while the task is held.
     let interrupts = Interrupts::listen().map_err(Report::from)?;
     let doorbell = open.store.doorbell(app.env);
-    let mut terms = Terms::new(args.ttl.unwrap_or(open.config.locking.lease_ttl));
+    let mut terms = args.claim.terms(&open);
     terms.doorbell = doorbell.as_ref().map(Doorbell::address);
-    let patience = app.asked_patience(&open, args.wait);
+    let patience = args.claim.patience(app, &open);
     let want = Want::Task { id: TaskId::new(&name.id), title: name.title.clone() };
     let granted = waiting::acquire(app, &open, &caller, &want, terms, patience)?;
     grant::refuse_another_life(&open, &granted, &me)?;
@@ -117,7 +115,8 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     tell(app, &granted, &supervised.attempt.id.to_string(), supervised.ended)
 }
 
-/// What the command said itself, it has told hooks itself; a lost lease is told by whoever took it.
+/// The hook events of how the attempt ended. If the command finished the task itself, that command has delivered them; a lost
+/// lease is reported by the process that ended it.
 fn ending_news(app: &App<'_>, open: &Open<'_>, ended: &Ended) -> Vec<Happening> {
     let task = match ended {
         Ended::Exited { spoken: false, task, .. }
@@ -130,7 +129,7 @@ fn ending_news(app: &App<'_>, open: &Open<'_>, ended: &Ended) -> Vec<Happening> 
     if ears.is_empty() {
         return Vec::new();
     }
-    // Nothing about hooks may hide how the command ended.
+    // A failure to read the events must not hide how the command ended.
     open.read(|view| ears.changed(view, TaskStatus::InProgress, task)).unwrap_or_default()
 }
 
@@ -146,7 +145,7 @@ fn announce(app: &mut App<'_>, granted: &Grant) {
     app.printer.notice(&text);
 }
 
-/// Our own binary first, which looks once more and becomes the command.
+/// The command line of `tenure start-attempt`, which checks the lease once more and then execs the command.
 fn command(app: &App<'_>, open: &Open<'_>, granted: &Grant, words: &[OsString]) -> Outcome<Command> {
     let failed = |what: &str, e: std::io::Error| Report::new(ErrorCode::General, format!("{what}: {e}"));
     let mut command =
@@ -160,7 +159,7 @@ fn command(app: &App<'_>, open: &Open<'_>, granted: &Grant, words: &[OsString]) 
         .env("TENURE_LEASE", granted.lease.id.as_str())
         .env("TENURE_FENCE", granted.lease.fence.to_string());
     if app.global.json {
-        // Our one object must stand alone on standard output.
+        // Standard output is for the one JSON object.
         let stderr = std::io::stderr().as_fd().try_clone_to_owned();
         command.stdout(Stdio::from(stderr.map_err(|e| failed("standard error is closed", e))?));
     }
@@ -235,7 +234,7 @@ fn lost(loss: Loss, granted: &Grant) -> Report {
     report
 }
 
-/// As a shell says it: the code, or 128 and the signal.
+/// The exit code as shells report it: the command's own, or 128 plus the signal.
 fn code_of(exit: Exit) -> u8 {
     let number = match exit {
         Exit::Code(code) => code,

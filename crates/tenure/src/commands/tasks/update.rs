@@ -7,8 +7,8 @@ use tenure_core::kernel::Terms;
 use tenure_core::rules::{Change, EditTask, change_status, edit_task};
 use tenure_core::task::TaskStatus;
 
-use super::change::OptionalRemark;
-use super::{change, claim, grant, view};
+use super::remark::OptionalRemark;
+use super::{claim, grant, status_change, view};
 use crate::answer::Answer;
 use crate::app::{App, read_text};
 use crate::hooks;
@@ -149,7 +149,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         };
         let task = task.ok_or_else(|| Error::invalid("nothing to change"))?;
         let news = match &changed {
-            Some(changed) if changed.from != task.status => change::news(&ears, tx, changed)?,
+            Some(changed) if changed.from != task.status => status_change::news(&ears, tx, changed)?,
             _ if edit.is_empty() => Vec::new(),
             _ => ears.edited(tx.now(), &task),
         };
@@ -157,7 +157,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     })?;
     hooks::tell(app, &open, &news);
     if let Some(changed) = changed {
-        return Ok(change::answer(app, &changed, app.past("Updated", "Would update")));
+        return Ok(status_change::answer(app, &changed, app.past("Updated", "Would update")));
     }
     let mut text = Text::new();
     text.line(format!("{} ", app.past("Updated", "Would update"))).and(Style::Bold, task.key.clone());

@@ -1,4 +1,4 @@
-//! `tenure store copy`: take all rows to another place.
+//! `tenure store copy`: copies all rows to another store.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -16,42 +16,22 @@ use crate::shell::quote;
 use crate::store::Source;
 use crate::text::Text;
 
-/// Where the project's rows are kept
+/// Copy everything to another store: tasks, leases, events, messages, sessions and jobs
 ///
-/// Example: tenure store copy --to postgres://ann@db.example/work --dry-run
+/// All or nothing, and only while nobody holds anything. The copy keeps every id, fence and number. Which store counts
+/// is said by store.url, which is not changed.
+///
+/// Example: tenure store copy --to postgres://ann@db.example/work
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    #[command(subcommand)]
-    verb: Verb,
+    /// A PostgreSQL URL, `sqlite:` for this project's own file, or `sqlite:PATH`
+    #[arg(long, value_name = "URL")]
+    to: String,
 }
 
-#[derive(Debug, clap::Subcommand)]
-enum Verb {
-    /// Copy everything to another store: tasks, leases, events, messages, sessions and jobs
-    ///
-    /// All or nothing, and only while nobody holds anything. The copy keeps every id, fence and number. Which store counts
-    /// is said by store.url, which is not changed.
-    ///
-    /// Example: tenure store copy --to postgres://ann@db.example/work
-    Copy {
-        /// A PostgreSQL URL, `sqlite:` for this project's own file, or `sqlite:PATH`
-        #[arg(long, value_name = "URL")]
-        to: String,
-    },
-}
-
-impl Args {
-    pub(crate) fn subcommand(&self) -> &'static str {
-        match self.verb {
-            Verb::Copy { .. } => "copy",
-        }
-    }
-}
-
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
-    let Verb::Copy { to } = args.verb;
+pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let open = app.open()?;
-    let target = target(app, &open, &to)?;
+    let target = target(app, &open, &args.to)?;
     if target.shown() == open.source.shown() {
         return Err(Report::usage(format!("the rows are in {} already", target.shown()))
             .hint("see what says so", "tenure config show"));
@@ -109,7 +89,7 @@ fn target(app: &App<'_>, open: &Open<'_>, to: &str) -> Outcome<Source> {
     }
 }
 
-/// What is open although nobody holds it any more. Anybody who does is in the way.
+/// The fences of open leases that have lapsed. A lease that is live is an error, because its holder would keep writing here.
 fn lapsed_leases(open: &Open<'_>) -> Outcome<BTreeSet<i64>> {
     let ctx = open.context();
     let lapsed = open.read(|view| {
@@ -125,7 +105,7 @@ fn lapsed_leases(open: &Open<'_>) -> Outcome<BTreeSet<i64>> {
     Ok(lapsed)
 }
 
-/// Between the look and the copying somebody may have been quick.
+/// Refuses a lease that was granted after [`lapsed_leases`] read them and before the copy began.
 fn refuse_new_leases(table: &Table, rows: &[Vec<Cell>], lapsed: &BTreeSet<i64>) -> tenure_core::Result<()> {
     if table.name != "leases" {
         return Ok(());

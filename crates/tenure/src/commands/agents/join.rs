@@ -1,0 +1,37 @@
+//! `tenure agents join`.
+
+use serde_json::json;
+use tenure_core::rules::join_agent;
+use tenure_core::wire;
+
+use crate::answer::Answer;
+use crate::app::App;
+use crate::report::Outcome;
+use crate::text::Text;
+
+/// Become an agent: prints the id that --agent takes
+///
+/// Example: export TENURE_AGENT=$(tenure agents join --quiet)
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// A name for people
+    #[arg(long, value_name = "N")]
+    name: Option<String>,
+    /// Something it can do (repeat for more)
+    #[arg(long, value_name = "C")]
+    capability: Vec<String>,
+}
+
+pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+    let open = app.open()?;
+    let ctx = open.context();
+    let agent = open.write(|tx| join_agent(tx, &ctx, args.name.as_deref(), &args.capability))?;
+    let mut text = Text::new();
+    if app.global.dry_run {
+        text.line("Would join as a new agent");
+    } else {
+        text.line(agent.id.clone());
+    }
+    let answer = Answer::new(json!({"agent": wire::agent(&agent)}), text);
+    Ok(answer.hint("use it", format!("export TENURE_AGENT={}", agent.id)))
+}

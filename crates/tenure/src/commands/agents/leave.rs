@@ -1,0 +1,46 @@
+//! `tenure agents leave`.
+
+use serde_json::json;
+use tenure_core::rules::leave_agent;
+use tenure_core::wire;
+
+use crate::answer::Answer;
+use crate::app::App;
+use crate::identity::Who;
+use crate::report::{Outcome, Report};
+use crate::text::Text;
+
+/// Leave: what the agent holds goes back
+///
+/// Example: tenure agents leave A1234ABCD
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Its id (default: yours)
+    id: Option<String>,
+    #[command(flatten)]
+    who: Who,
+}
+
+pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+    let open = app.open()?;
+    let ctx = open.context();
+    let identity = app.identity(&args.who)?;
+    let id = match args.id {
+        Some(id) => id,
+        None if args.who.agent.is_some() || app.env.var("TENURE_AGENT").is_some() => identity.holder.id,
+        None => {
+            return Err(Report::usage("say which agent leaves").hint("see all", "tenure agents list"));
+        }
+    };
+    let (agent, released) = open.write(|tx| leave_agent(tx, &ctx, &id))?;
+    let mut text = Text::new();
+    text.line(format!("{} {}", agent.id, app.past("left", "would leave")));
+    let answer_data = json!({"agent": wire::agent(&agent), "released": released.len()});
+    if released.is_empty() {
+        return Ok(Answer::new(answer_data, text));
+    }
+    let tasks = if released.len() == 1 { "task" } else { "tasks" };
+    let back = app.past("given back", "would be given back");
+    text.line(format!("  {} {tasks} {back}", released.len()));
+    Ok(Answer::new(answer_data, text).hint("see what can be taken", "tenure tasks list --ready"))
+}

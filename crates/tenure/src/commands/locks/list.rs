@@ -1,0 +1,80 @@
+//! `tenure locks list`.
+
+use serde_json::{Value, json};
+use tenure_core::duration::format_rounded;
+use tenure_core::lease::{LeaseState, ResourceKind};
+use tenure_core::store::LeaseFilter;
+use tenure_core::wire;
+
+use crate::answer::Answer;
+use crate::app::App;
+use crate::commands::lease_view;
+use crate::report::Outcome;
+use crate::text::{Style, Table, Text};
+
+/// List open locks, expired ones marked until they are cleaned up
+///
+/// Example: tenure locks list --type task
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct Args {
+    /// task, section or all
+    #[arg(long = "type", value_name = "TYPE", value_enum, default_value_t)]
+    kind: Kind,
+}
+
+#[derive(Debug, Default, Clone, Copy, clap::ValueEnum)]
+enum Kind {
+    Task,
+    Section,
+    #[default]
+    All,
+}
+
+pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+    let open = app.open()?;
+    let kinds = match args.kind {
+        Kind::Task => vec![ResourceKind::Task],
+        Kind::Section => vec![ResourceKind::Section],
+        Kind::All => ResourceKind::ALL.to_vec(),
+    };
+    let filter = LeaseFilter { kinds: Some(kinds), ..LeaseFilter::default() };
+    let (leases, names, now) = open.read(|view| {
+        let leases = view.leases(&filter)?;
+        let names = leases
+            .iter()
+            .map(|l| lease_view::resource_name(view, &l.resource))
+            .collect::<tenure_core::Result<Vec<_>>>()?;
+        Ok((leases, names, view.now()))
+    })?;
+    let judge = app.env.judge.as_ref();
+    let mut text = Text::new();
+    if leases.is_empty() {
+        text.line("Nothing is held.");
+    } else {
+        let mut table = Table::new(&["LOCK", "HOLDER", "FENCE", "SINCE", "EXPIRES", "LEASE"]);
+        for (lease, name) in leases.iter().zip(&names) {
+            let style = if lease.state(now, judge) == LeaseState::Live { Style::Plain } else { Style::Warn };
+            table.styled_row(vec![
+                (Style::Bold, name.clone()),
+                (Style::Plain, lease_view::holder(lease)),
+                (Style::Plain, lease.fence.to_string()),
+                (Style::Plain, format!("{} ago", format_rounded(now.since(lease.acquired_at)))),
+                (style, lease_view::remaining(lease, now, judge)),
+                (Style::Plain, lease.id.to_string()),
+            ]);
+        }
+        text.table(&table, app.printer.look());
+    }
+    let rows: Vec<Value> = leases
+        .iter()
+        .zip(&names)
+        .map(|(lease, name)| {
+            let mut row = wire::lease(lease, now, judge);
+            if let Some(fields) = row.as_object_mut() {
+                fields.insert("name".into(), json!(name));
+            }
+            row
+        })
+        .collect();
+    Ok(Answer::new(json!({"locks": rows, "total": rows.len()}), text))
+}

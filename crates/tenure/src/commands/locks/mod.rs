@@ -1,0 +1,27 @@
+//! `tenure locks`: which resources are held, and by whom.
+
+use crate::verbs::verbs;
+
+mod cleanup;
+mod list;
+mod release;
+mod show;
+
+/// Locks: see who holds what, release, clean up
+///
+/// REF is a task, `section:NAME`, or a lease id.
+///
+/// Example: tenure locks list
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    verb: Option<Verb>,
+}
+
+verbs! {
+    enum Verb, default List;
+    "list" => List(list),
+    "show" => Show(show),
+    "release" => Release(release),
+    "cleanup" => Cleanup(cleanup),
+}

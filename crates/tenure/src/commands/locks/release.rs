@@ -1,0 +1,72 @@
+//! `tenure locks release`.
+
+use serde_json::json;
+use tenure_core::id::TaskId;
+use tenure_core::rules::{find_lock, release_lock};
+use tenure_core::wire;
+use tenure_runner::Scope;
+
+use crate::answer::Answer;
+use crate::app::App;
+use crate::clearing;
+use crate::commands::lease_view;
+use crate::hooks;
+use crate::identity::Who;
+use crate::report::Outcome;
+use crate::text::{Style, Text};
+
+/// Release your own lock, or one that has expired or whose holder is dead
+///
+/// Example: tenure locks release F001
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// A task, `section:NAME`, or a lease id
+    #[arg(value_name = "REF")]
+    reference: String,
+    /// Also if its holder is alive and somebody else
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    who: Who,
+}
+
+pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+    let open = app.open()?;
+    let identity = app.identity(&args.who)?;
+    let ctx = open.context();
+    let ears = hooks::ears(app, &open);
+    let (released, name, others, news) = open.write(|tx| {
+        let found = find_lock(tx, &args.reference)?;
+        let task = found.resource.task_id();
+        let caller = identity.actor(task.as_ref().map(TaskId::as_str));
+        let released = release_lock(tx, &ctx, &caller, &args.reference, args.force)?;
+        let others = released.ended.iter().filter(|lease| lease.id != released.lease.id);
+        let others = others
+            .map(|lease| lease_view::resource_name(tx, &lease.resource))
+            .collect::<tenure_core::Result<Vec<_>>>()?;
+        let name = lease_view::resource_name(tx, &found.resource)?;
+        let mut news = Vec::new();
+        for lease in released.ended.iter().filter(|_| released.forced) {
+            news.extend(ears.abandoned(tx, lease)?);
+        }
+        Ok((released, name, others, news))
+    })?;
+    for lease in &released.ended {
+        clearing::after(app, &open, Scope::Of(&lease.resource), &identity.holder.id)?;
+    }
+    hooks::tell(app, &open, &news);
+    let now = app.env.clock.now();
+    let judge = app.env.judge.as_ref();
+    let mut text = Text::new();
+    let word = app.past("Released", "Would release");
+    text.line(format!("{word} {name}, held by {}", lease_view::holder(&released.lease)));
+    for other in others {
+        text.styled(Style::Warn, format!("  and with it {other}"));
+    }
+    let data = json!({
+        "lock": wire::lease(&released.lease, now, judge),
+        "forced": released.forced,
+        "ended": released.ended.iter().map(|l| wire::lease(l, now, judge)).collect::<Vec<_>>(),
+    });
+    Ok(Answer::new(data, text))
+}

@@ -1,0 +1,57 @@
+//! Which messages `list` and `wait` show.
+
+use tenure_core::id::TaskId;
+use tenure_core::store::MessageFilter;
+
+use crate::app::{App, Open};
+use crate::identity::Who;
+use crate::report::{Outcome, Report};
+
+/// As many as are listed when no `--limit` is given.
+const LIMIT: u64 = 100;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Filter {
+    /// Only this task's
+    #[arg(long, value_name = "T")]
+    task: Option<String>,
+    /// Only those for this agent
+    #[arg(long, value_name = "A")]
+    to: Option<String>,
+    /// Only those for you
+    #[arg(long)]
+    mine: bool,
+    /// Also acknowledged ones
+    #[arg(long)]
+    all: bool,
+    /// How many at most
+    #[arg(long, value_name = "N", default_value_t = LIMIT)]
+    limit: u64,
+    #[command(flatten)]
+    pub(super) who: Who,
+}
+
+impl Default for Filter {
+    fn default() -> Self {
+        Self { task: None, to: None, mine: false, all: false, limit: LIMIT, who: Who::default() }
+    }
+}
+
+impl Filter {
+    pub(super) fn resolve(&self, app: &App<'_>, open: &Open<'_>) -> Outcome<MessageFilter> {
+        let identity = app.identity(&self.who)?;
+        if self.mine && !identity.is_named() {
+            return Err(Report::usage(
+                "--mine needs to know who you are: give --agent ID, or set TENURE_AGENT",
+            )
+            .hint("become somebody", "tenure agents join"));
+        }
+        let task = self.task.as_deref().map(|t| open.resolve(t)).transpose()?;
+        Ok(MessageFilter {
+            task: task.map(|t| TaskId::new(t.id)),
+            to: self.to.clone().or_else(|| self.mine.then(|| identity.holder.id.clone())),
+            include_acknowledged: self.all,
+            limit: self.limit,
+        })
+    }
+}

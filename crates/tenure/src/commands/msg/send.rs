@@ -1,0 +1,56 @@
+//! `tenure msg send`.
+
+use serde_json::json;
+use tenure_core::error::TaskName;
+use tenure_core::rules::send_message;
+use tenure_core::{Error, wire};
+
+use crate::answer::Answer;
+use crate::app::{App, read_text};
+use crate::identity::Who;
+use crate::report::Outcome;
+use crate::text::Text;
+
+/// Leave a message on a task, or for an agent
+///
+/// Example: tenure msg send --task F001 -m 'Blocked on API credentials'
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The task
+    #[arg(long, value_name = "T")]
+    task: Option<String>,
+    /// Who sends it (default: you)
+    #[arg(long, value_name = "A")]
+    from: Option<String>,
+    /// The agent it is for
+    #[arg(long, value_name = "A")]
+    to: Option<String>,
+    /// The text; `-` reads standard input
+    #[arg(short, long, value_name = "TEXT", visible_aliases = ["text", "notes", "reason"], allow_hyphen_values = true)]
+    message: String,
+    #[command(flatten)]
+    who: Who,
+}
+
+pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+    let open = app.open()?;
+    let identity = app.identity(&args.who)?;
+    let body = read_text(&args.message)?;
+    let task: Option<TaskName> = args.task.map(|t| open.resolve(&t)).transpose()?;
+    let from = args.from.unwrap_or(identity.holder.id);
+    tenure_core::text::check_agent_id(&from).map_err(Error::from)?;
+    let ctx = open.context();
+    let sent = open.write(|tx| send_message(tx, &ctx, task.as_ref(), &from, args.to.as_deref(), &body))?;
+    let mut text = Text::new();
+    let target = match (&sent.task, &sent.to) {
+        (Some(task), Some(to)) => format!("on {} for {to}", task.key),
+        (Some(task), None) => format!("on {}", task.key),
+        (None, to) => format!("for {}", to.as_deref().unwrap_or_default()),
+    };
+    if app.global.dry_run {
+        text.line(format!("Would leave a message {target}"));
+    } else {
+        text.line(format!("Left message #{} {target}", sent.id));
+    }
+    Ok(Answer::new(json!({"message": wire::message(&sent)}), text))
+}

@@ -1,0 +1,21 @@
+//! `tenure projects disable`.
+
+use std::path::PathBuf;
+
+use super::registry::change;
+use crate::answer::Answer;
+use crate::app::App;
+use crate::report::Outcome;
+
+/// Keep wake-up away from a project
+///
+/// Example: tenure projects disable ~/src/shop
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Its folder (default: this one)
+    path: Option<PathBuf>,
+}
+
+pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+    change(app, args.path, "Disabled", "disable", |d, p| d.set_enabled(p, false))
+}

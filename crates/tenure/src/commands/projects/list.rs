@@ -1,0 +1,82 @@
+//! `tenure projects list`.
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+use tenure_sqlite::Directory;
+
+use super::registry::{MISSING, UNREGISTERED, moved_to, object, state};
+use crate::answer::Answer;
+use crate::app::App;
+use crate::candidates::unregistered;
+use crate::report::Outcome;
+use crate::text::{Style, Table, Text};
+
+/// List them
+///
+/// Example: tenure projects list
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct Args {}
+
+pub(super) fn run(app: &mut App<'_>, _: Args) -> Outcome<Answer> {
+    let home = app.home()?;
+    let projects = match Directory::open_existing(&home, app.env.clock.clone())? {
+        Some(directory) => directory.projects()?,
+        None => Vec::new(),
+    };
+    // The registry can be read without a valid configuration.
+    let candidates = unregistered(app, &projects).unwrap_or_else(|report| {
+        app.printer.warn(&format!("projects that are not registered are not listed: {}", report.message));
+        BTreeMap::new()
+    });
+    let mut table = Table::new(&["NAME", "STATE", "PATH"]);
+    let mut rows = Vec::new();
+    let mut missing = None;
+    for project in &projects {
+        let state = state(app, project);
+        let mut row = object(project, state);
+        let mut shown = project.path.to_string_lossy().into_owned();
+        if state == MISSING {
+            missing = missing.or(Some(&project.path));
+            if let (Some(to), Some(fields)) = (moved_to(app, &project.path, &projects), row.as_object_mut()) {
+                shown.push_str(&format!(" (now at {})", to.display()));
+                fields.insert("movedTo".into(), json!(to));
+            }
+        }
+        let style = if state == MISSING { Style::Warn } else { Style::Plain };
+        table.styled_row(vec![
+            (Style::Plain, project.name.clone().unwrap_or_default()),
+            (style, state.to_owned()),
+            (Style::Plain, shown),
+        ]);
+        rows.push(row);
+    }
+    for path in candidates.keys() {
+        table.styled_row(vec![
+            (Style::Plain, String::new()),
+            (Style::Warn, UNREGISTERED.to_owned()),
+            (Style::Plain, path.to_string_lossy().into_owned()),
+        ]);
+        rows.push(json!({
+            "path": path,
+            "name": null,
+            "enabled": false,
+            "state": UNREGISTERED,
+            "registeredAt": null,
+            "lastSeenAt": null,
+        }));
+    }
+    let mut text = Text::new();
+    if rows.is_empty() {
+        text.line("No projects yet.");
+    } else {
+        text.table(&table, app.printer.look());
+    }
+    let mut answer = Answer::new(json!({"projects": rows, "total": rows.len()}), text);
+    if let Some(path) = missing {
+        let path = crate::shell::last(&path.to_string_lossy());
+        answer = answer.hint("forget one that is gone", format!("tenure projects remove {path}"));
+    }
+    answer.hints.extend(candidates.into_values());
+    Ok(if rows.is_empty() { answer.hint("make one here", "tenure init") } else { answer })
+}

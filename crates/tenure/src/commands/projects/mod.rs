@@ -1,0 +1,30 @@
+//! `tenure projects`: the registry of this machine's projects, a directory of paths.
+
+use crate::verbs::verbs;
+
+mod add;
+mod disable;
+mod enable;
+mod list;
+mod registry;
+mod remove;
+
+pub(super) use registry::moved_to;
+
+/// The projects on this machine that tenure looks after
+///
+/// Example: tenure projects list
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    verb: Option<Verb>,
+}
+
+verbs! {
+    enum Verb, default List;
+    "list" => List(list),
+    "add" => Add(add),
+    "remove" => Remove(remove),
+    "enable" => Enable(enable),
+    "disable" => Disable(disable),
+}

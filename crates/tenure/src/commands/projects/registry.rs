@@ -1,0 +1,81 @@
+//! A registered project: where it is now, how it is shown, and changing its entry.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use tenure_core::ErrorCode;
+use tenure_sqlite::{Directory, KnownProject};
+
+use crate::answer::Answer;
+use crate::app::App;
+use crate::report::{Outcome, Report};
+use crate::text::Text;
+
+/// Where the project that was at `path` is now, according to the registry: by its id, which a clone shares.
+pub(in crate::commands) fn moved_to<'a>(
+    app: &App<'_>,
+    path: &Path,
+    known: &'a [KnownProject],
+) -> Option<&'a Path> {
+    let id = known.iter().find(|project| project.path == path)?.project_id.as_ref()?;
+    let same = |other: &&KnownProject| {
+        other.path != path && other.project_id.as_ref() == Some(id) && app.project_at(&other.path).is_some()
+    };
+    known.iter().find(same).map(|other| other.path.as_path())
+}
+
+pub(super) const MISSING: &str = "missing";
+/// Wake-up's decision has the same name.
+pub(super) const UNREGISTERED: &str = "unregistered";
+
+/// Whether the project is still where it was registered, and wake-up serves it.
+pub(super) fn state(app: &App<'_>, project: &KnownProject) -> &'static str {
+    if app.project_at(&project.path).is_none() {
+        MISSING
+    } else if project.enabled {
+        "enabled"
+    } else {
+        "disabled"
+    }
+}
+
+pub(super) fn object(project: &KnownProject, state: &str) -> Value {
+    json!({
+        "path": project.path,
+        "name": project.name,
+        "enabled": project.enabled,
+        "state": state,
+        "registeredAt": project.registered_at,
+        "lastSeenAt": project.last_seen_at,
+    })
+}
+
+/// Changes the entry of the project at `path` with `act`.
+pub(super) fn change(
+    app: &mut App<'_>,
+    path: Option<PathBuf>,
+    done: &str,
+    verb: &str,
+    act: impl Fn(&Directory, &Path) -> tenure_core::Result<bool>,
+) -> Outcome<Answer> {
+    let path = match path {
+        Some(path) => app.env.cwd.join(path),
+        None => app.find().map_or_else(|_| app.env.cwd.clone(), |project| project.paths.root),
+    };
+    let path = path.canonicalize().unwrap_or(path);
+    let not_registered = || {
+        Report::new(ErrorCode::General, format!("{} is not registered", path.display()))
+            .hint("see which are", "tenure projects list")
+    };
+    let directory =
+        Directory::open_existing(&app.home()?, app.env.clock.clone())?.ok_or_else(not_registered)?;
+    let project = directory.project(&path)?.ok_or_else(not_registered)?;
+    if !app.global.dry_run {
+        act(&directory, &path)?;
+    }
+    let mut text = Text::new();
+    let would = format!("Would {verb}");
+    text.line(format!("{} {}", if app.global.dry_run { &would } else { done }, path.display()));
+    let after = directory.project(&path)?.unwrap_or(project);
+    Ok(Answer::new(json!({"project": object(&after, state(app, &after))}), text))
+}

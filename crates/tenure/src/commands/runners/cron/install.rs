@@ -1,0 +1,82 @@
+//! `tenure runners cron install`.
+
+use std::path::Path;
+
+use serde_json::json;
+use tenure_core::ErrorCode;
+use tenure_runner::timer::{self, Call, Kind, TimerError};
+
+use super::timers::{self, With};
+use crate::answer::Answer;
+use crate::app::App;
+use crate::report::{Outcome, Report};
+use crate::text::{Style, Text};
+
+/// Have wake-up called every runners.wakeup.checkInterval
+///
+/// The path of this binary, PATH and a TENURE_HOME of your own are written down with it.
+///
+/// Example: tenure runners cron install --with systemd
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    with: With,
+}
+
+pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+    let machine = timers::machine(app);
+    let kind = args.with.with.or_else(|| timer::usual(&machine)).ok_or_else(|| {
+        Report::new(ErrorCode::General, "this machine has neither crontab nor a running systemd")
+            .note("Have whatever it has instead call `tenure runners wakeup --quiet` every minute.")
+    })?;
+    let binary = std::env::current_exe()
+        .map_err(|e| Report::new(ErrorCode::General, format!("cannot find the tenure binary: {e}")))?;
+    let binary = binary
+        .to_str()
+        .ok_or_else(|| Report::usage("the path of the tenure binary is not UTF-8"))?
+        .to_owned();
+    let every = app.config(None)?.runners.wakeup.check_interval;
+    let call = Call { binary, path: path(app), home: machine.home.clone(), every };
+    let mut text = Text::new();
+    if app.global.dry_run {
+        let entry = preview(kind, &call).map_err(timers::failed)?;
+        text.line(format!("Would install with {}:", kind.as_str())).block(2, &entry);
+        return Ok(Answer::new(json!({"timer": {"kind": kind.as_str(), "entry": entry}}), text));
+    }
+    let installed = timer::install(kind, &call, &machine).map_err(timers::failed)?;
+    text.styled(Style::Good, "Installed").and(Style::Plain, format!(" with {}:", kind.as_str()));
+    text.block(2, &installed.entry.shown);
+    let data = json!({"timer": {
+        "kind": kind.as_str(), "entry": installed.entry.shown, "enabled": installed.enable.is_none(),
+    }});
+    if let Some(command) = &installed.enable {
+        app.printer.warn(&format!("{} did not enable it", kind.as_str()));
+        return Ok(Answer::new(data, text).hint("enable it", command));
+    }
+    let answer = Answer::new(data, text).hint("see whether it really calls", "tenure runners cron status");
+    Ok(if kind == Kind::Systemd {
+        answer.hint("keep it going when you are logged out", "loginctl enable-linger")
+    } else {
+        answer
+    })
+}
+
+/// The folders in `PATH` that exist, each once, in their order.
+fn path(app: &App<'_>) -> Option<String> {
+    let all = app.env.var("PATH")?;
+    let mut kept: Vec<&str> = Vec::new();
+    for folder in all.split(':').filter(|folder| folder.starts_with('/')) {
+        if !kept.contains(&folder) && Path::new(folder).is_dir() {
+            kept.push(folder);
+        }
+    }
+    Some(kept.join(":"))
+}
+
+fn preview(kind: Kind, call: &Call) -> Result<String, TimerError> {
+    match kind {
+        Kind::Cron => timer::cron::line(call),
+        Kind::Systemd => timer::systemd::units(call).map(|(service, timer)| format!("{service}\n{timer}")),
+        Kind::Launchd => timer::launchd::plist("tenure-wakeup", call),
+    }
+}

@@ -1,0 +1,26 @@
+//! `tenure runners cron`: the machine's timer that calls wake-up.
+
+use crate::verbs::verbs;
+
+mod install;
+mod status;
+mod timers;
+mod uninstall;
+
+pub(in crate::commands) use timers::{fired, look, parse_kind, patience};
+
+/// The timer that calls wake-up: install, uninstall, status
+///
+/// Example: tenure runners cron install
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    verb: Option<Verb>,
+}
+
+verbs! {
+    enum Verb, default Status;
+    "install" => Install(install),
+    "uninstall" => Uninstall(uninstall),
+    "status" => Status(status),
+}

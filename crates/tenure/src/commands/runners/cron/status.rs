@@ -1,0 +1,62 @@
+//! `tenure runners cron status`.
+
+use serde_json::{Value, json};
+use tenure_core::duration::format_rounded;
+
+use super::timers::{self, With};
+use crate::answer::Answer;
+use crate::app::App;
+use crate::report::Outcome;
+use crate::text::{Style, Text};
+
+/// Say what is installed and when it last really called
+///
+/// Example: tenure runners cron status
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    with: With,
+}
+
+pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+    let found = timers::look(app, &args.with.kinds())?;
+    let now = app.env.clock.now();
+    let mut text = Text::new();
+    let mut rows: Vec<Value> = Vec::new();
+    for timer in &found {
+        rows.push(json!({
+            "kind": timer.kind.as_str(),
+            "installed": timer.entry.is_some(),
+            "entry": timer.entry.as_ref().map(|entry| &entry.shown),
+            "binary": timer.entry.as_ref().and_then(|entry| entry.binary.as_ref()),
+            "lastFiredAt": timer.fired_at,
+            "firing": timer.entry.is_some() && !timer.overdue,
+            "trouble": timer.trouble,
+        }));
+        let kind = timer.kind.as_str();
+        if let Some(trouble) = &timer.trouble {
+            text.styled(Style::Warn, kind).and(Style::Plain, format!(": {trouble}"));
+        }
+        let Some(entry) = &timer.entry else { continue };
+        let when = timer.fired_at.map_or_else(
+            || "it has never called yet".to_owned(),
+            |at| format!("it last called {} ago, at {}", format_rounded(now.since(at)), at.to_seconds()),
+        );
+        let style = if timer.overdue { Style::Warn } else { Style::Good };
+        text.styled(style, format!("Installed with {kind}")).and(Style::Plain, format!("; {when}"));
+        text.block(2, &entry.shown);
+        if let Some(binary) = timer.missing_binary() {
+            text.styled(Style::Bad, format!("  {} is not there any more", binary.display()));
+        }
+    }
+    let none = found.iter().all(|timer| timer.entry.is_none());
+    if none {
+        text.line("No timer is installed: nothing is started by itself.");
+    }
+    let answer = Answer::new(json!({"timers": rows, "total": rows.len()}), text);
+    Ok(if none || found.iter().any(|timer| timer.missing_binary().is_some()) {
+        answer.hint("have wake-up called every minute", "tenure runners cron install")
+    } else {
+        answer
+    })
+}

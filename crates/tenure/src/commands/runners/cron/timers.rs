@@ -1,0 +1,112 @@
+//! Timers: which kinds there are to choose from, which are installed, and when they last called.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tenure_core::{ErrorCode, Timestamp};
+use tenure_runner::timer::{self, Entry, Kind, Machine, TimerError};
+use tenure_sqlite::Directory;
+
+use crate::app::App;
+use crate::report::{Outcome, Report};
+
+/// The kind of timer, which every verb of `cron` takes.
+#[derive(Debug, Default, Clone, Copy, clap::Args)]
+pub(super) struct With {
+    /// cron, systemd or launchd (default: install: this machine's way; else: all of them)
+    #[arg(long, value_name = "KIND", value_parser = parse_kind)]
+    pub(super) with: Option<Kind>,
+}
+
+impl With {
+    /// The given kind, or all kinds.
+    pub(super) fn kinds(self) -> Vec<Kind> {
+        self.with.map_or_else(|| Kind::ALL.to_vec(), |kind| vec![kind])
+    }
+}
+
+pub(in crate::commands) fn parse_kind(text: &str) -> Result<Kind, String> {
+    Kind::parse(text).ok_or_else(|| "cron, systemd or launchd".to_owned())
+}
+
+/// This user's machine, as timers see it.
+pub(in crate::commands) fn machine(app: &App<'_>) -> Machine {
+    Machine {
+        vars: app.env.vars.clone(),
+        user_home: app.env.var("HOME").map(PathBuf::from),
+        home: own_home(app),
+    }
+}
+
+/// `TENURE_HOME`, unless it is the default.
+fn own_home(app: &App<'_>) -> Option<String> {
+    let usual = app.env.var("HOME").map(|home| Path::new(home).join(".tenure"));
+    let home = app.env.home().filter(|home| Some(home) != usual.as_ref())?;
+    Some(home.to_string_lossy().into_owned())
+}
+
+pub(super) fn failed(error: TimerError) -> Report {
+    let report = Report::new(ErrorCode::General, error.to_string());
+    match error {
+        TimerError::NoProgram("crontab") => {
+            report.hint("use systemd instead", "tenure runners cron install --with systemd")
+        }
+        TimerError::TooLong(_) => Report { code: ErrorCode::InvalidArguments, ..report }.hint(
+            "write down a shorter one",
+            "PATH=/usr/local/bin:/usr/bin:/bin tenure runners cron install",
+        ),
+        TimerError::Impossible(_) => Report { code: ErrorCode::InvalidArguments, ..report },
+        _ => report,
+    }
+}
+
+/// A kind of timer, and whether it is installed.
+#[derive(Debug)]
+pub(in crate::commands) struct Timer {
+    pub(in crate::commands) kind: Kind,
+    pub(in crate::commands) entry: Option<Entry>,
+    /// Why the machine could not be asked about it.
+    pub(in crate::commands) trouble: Option<String>,
+    pub(in crate::commands) fired_at: Option<Timestamp>,
+    /// Whether it is installed and has not called for longer than it should take.
+    pub(in crate::commands) overdue: bool,
+}
+
+impl Timer {
+    /// The program that the timer calls, if there is no such file.
+    pub(in crate::commands) fn missing_binary(&self) -> Option<&Path> {
+        let binary = self.entry.as_ref()?.binary.as_deref()?;
+        (!binary.is_file()).then_some(binary)
+    }
+}
+
+/// The state of each of `kinds`.
+pub(in crate::commands) fn look(app: &App<'_>, kinds: &[Kind]) -> Outcome<Vec<Timer>> {
+    let machine = machine(app);
+    let fired = fired(app)?;
+    let patience = patience(app.config(None)?.runners.wakeup.check_interval);
+    let now = app.env.clock.now();
+    Ok(kinds
+        .iter()
+        .map(|&kind| {
+            let (entry, trouble) = match timer::find(kind, &machine) {
+                Ok(entry) => (entry, None),
+                Err(error) => (None, Some(error.to_string())),
+            };
+            let fired_at = fired.iter().find(|(of, _)| of == kind.as_str()).map(|(_, at)| *at);
+            let overdue = entry.is_some() && fired_at.is_none_or(|at| now.since(at) > patience);
+            Timer { kind, entry, trouble, fired_at, overdue }
+        })
+        .collect())
+}
+
+/// How long after its last call a timer counts as running: one call may be missed, two may not.
+pub(in crate::commands) fn patience(every: Duration) -> Duration {
+    every * 2 + Duration::from_secs(30)
+}
+
+/// When each kind of timer last called.
+pub(in crate::commands) fn fired(app: &App<'_>) -> Outcome<Vec<(String, Timestamp)>> {
+    let directory = Directory::open_existing(&app.home()?, app.env.clock.clone())?;
+    Ok(directory.map(|directory| directory.timers()).transpose()?.unwrap_or_default())
+}

@@ -1,0 +1,37 @@
+//! `tenure sections add`.
+
+use tenure_core::rules::{AddSection, add_section};
+use tenure_core::section::SectionMode;
+
+use super::view;
+use crate::answer::Answer;
+use crate::app::App;
+use crate::identity::Who;
+use crate::report::Outcome;
+
+/// Add a section
+///
+/// Example: tenure sections add Docs --parallel
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Its name
+    name: String,
+    /// Many may work in it at a time
+    #[arg(long)]
+    parallel: bool,
+    /// Lower comes first (default 100)
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    priority: Option<i64>,
+    #[command(flatten)]
+    who: Who,
+}
+
+pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+    let open = app.open()?;
+    let ctx = open.context();
+    let caller = app.identity(&args.who)?.actor(None);
+    let mode = if args.parallel { SectionMode::Parallel } else { SectionMode::Serial };
+    let request = AddSection { name: args.name, mode, priority: args.priority };
+    let section = open.write(|tx| add_section(tx, &ctx, &caller, &request))?;
+    Ok(view::changed(app, &section, app.past("Added", "Would add")))
+}

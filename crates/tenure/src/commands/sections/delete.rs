@@ -1,0 +1,28 @@
+//! `tenure sections delete`.
+
+use tenure_core::rules::delete_section;
+
+use super::view;
+use crate::answer::Answer;
+use crate::app::App;
+use crate::identity::Who;
+use crate::report::Outcome;
+
+/// Delete an empty section
+///
+/// Example: tenure sections delete Docs
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The section
+    name: String,
+    #[command(flatten)]
+    who: Who,
+}
+
+pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+    let open = app.open()?;
+    let ctx = open.context();
+    let caller = app.identity(&args.who)?.actor(None);
+    let section = open.write(|tx| delete_section(tx, &ctx, &caller, &args.name))?;
+    Ok(view::changed(app, &section, app.past("Deleted", "Would delete")))
+}

@@ -1,0 +1,52 @@
+//! `tenure sections depend`.
+
+use tenure_core::reference;
+use tenure_core::rules::{depend_section, undepend_section};
+
+use super::view;
+use crate::answer::Answer;
+use crate::app::App;
+use crate::identity::Who;
+use crate::report::{Outcome, Report};
+use crate::text::Text;
+
+/// Make a section wait for another, or no longer
+///
+/// Example: tenure sections depend Frontend --on Backend
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The section that waits
+    name: String,
+    /// A section that must be finished first (repeat for more)
+    #[arg(long, value_name = "NAME")]
+    on: Vec<String>,
+    /// A section that it no longer waits for (repeat for more)
+    #[arg(long, value_name = "NAME")]
+    not_on: Vec<String>,
+    #[command(flatten)]
+    who: Who,
+}
+
+pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+    let open = app.open()?;
+    let ctx = open.context();
+    if args.on.is_empty() && args.not_on.is_empty() {
+        return Err(Report::usage("say --on or --not-on, and which section"));
+    }
+    let caller = app.identity(&args.who)?.actor(None);
+    let section = open.write(|tx| {
+        let mut section = reference::section(tx, &args.name)?;
+        for other in &args.not_on {
+            section = undepend_section(tx, &ctx, &caller, &args.name, other)?;
+        }
+        for other in &args.on {
+            section = depend_section(tx, &caller, &args.name, other)?;
+        }
+        Ok(section)
+    })?;
+    let mut text = Text::new();
+    let depends = app.past("depends", "would depend");
+    let on = if section.depends_on.is_empty() { "nothing".to_owned() } else { section.depends_on.join(", ") };
+    text.line(format!("Section {} {depends} on {on}", section.name));
+    Ok(Answer::new(view::data(app, &section), text))
+}

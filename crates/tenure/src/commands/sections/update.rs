@@ -1,0 +1,53 @@
+//! `tenure sections update`.
+
+use tenure_core::rules::{EditSection, edit_section};
+use tenure_core::section::SectionMode;
+
+use super::view;
+use crate::answer::Answer;
+use crate::app::App;
+use crate::identity::Who;
+use crate::report::{Outcome, Report};
+
+/// Change a section
+///
+/// Example: tenure sections update Docs --serial --priority 10
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The section
+    name: String,
+    /// A new name
+    #[arg(long, value_name = "NAME")]
+    rename: Option<String>,
+    /// Many may work in it at a time
+    #[arg(long, conflicts_with = "serial")]
+    parallel: bool,
+    /// One holder at a time
+    #[arg(long)]
+    serial: bool,
+    /// Lower comes first
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    priority: Option<i64>,
+    /// Place it directly behind this section
+    #[arg(long, value_name = "NAME")]
+    after: Option<String>,
+    #[command(flatten)]
+    who: Who,
+}
+
+pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+    let open = app.open()?;
+    let ctx = open.context();
+    let mode = match (args.parallel, args.serial) {
+        (true, _) => Some(SectionMode::Parallel),
+        (_, true) => Some(SectionMode::Serial),
+        _ => None,
+    };
+    let request = EditSection { name: args.rename, mode, priority: args.priority, after: args.after };
+    if request.name.is_none() && mode.is_none() && request.priority.is_none() && request.after.is_none() {
+        return Err(Report::usage("nothing to change: say what, for example --parallel"));
+    }
+    let caller = app.identity(&args.who)?.actor(None);
+    let section = open.write(|tx| edit_section(tx, &ctx, &caller, &args.name, &request))?;
+    Ok(view::changed(app, &section, app.past("Updated", "Would update")))
+}

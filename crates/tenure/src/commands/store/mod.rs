@@ -1,0 +1,36 @@
+//! `tenure store`: where a project's rows are kept.
+
+use crate::answer::Answer;
+use crate::app::App;
+use crate::fast_parser::Definition;
+use crate::report::Outcome;
+use crate::verbs::{Commands, Group, verbs};
+
+mod copy;
+
+/// Where the project's rows are kept
+///
+/// Example: tenure store copy --to postgres://ann@db.example/work --dry-run
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    // Required: none of the verbs is harmless enough to run when none is given.
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+verbs! {
+    enum Verb;
+    "copy" => Copy(copy),
+}
+
+impl Group for Args {
+    const VERBS: &'static [Definition] = Verb::DEFINITIONS;
+
+    fn verb_name(&self) -> &'static str {
+        self.verb.name().command
+    }
+}
+
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
+    args.verb.run(app)
+}

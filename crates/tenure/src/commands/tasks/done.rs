@@ -1,0 +1,24 @@
+//! `tenure tasks done`.
+
+use tenure_core::kernel::Finish;
+
+use super::finish;
+use crate::answer::Answer;
+use crate::app::App;
+use crate::identity::Who;
+use crate::report::Outcome;
+
+/// Say that your task is done
+///
+/// Example: tenure tasks done F001 --agent A1234ABCD
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The task
+    task: String,
+    #[command(flatten)]
+    who: Who,
+}
+
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+    finish::resolve_and_finish(app, &args.task, &args.who, Finish::Done, "done", "done")
+}

@@ -1,0 +1,38 @@
+//! `tenure tasks release`.
+
+use tenure_core::kernel::Finish;
+
+use super::finish;
+use super::remark::OptionalRemark;
+use crate::answer::Answer;
+use crate::app::{App, read_text};
+use crate::identity::Who;
+use crate::report::Outcome;
+
+/// Give your task back, for somebody else to take
+///
+/// Example: tenure tasks release F001 --agent A1234ABCD -m 'Blocked on credentials'
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The task
+    task: String,
+    #[command(flatten)]
+    remark: OptionalRemark,
+    #[command(flatten)]
+    who: Who,
+}
+
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+    let message = args.remark.message.as_deref().map(read_text).transpose()?;
+    if let Some(text) = &message {
+        tenure_core::text::check_message(text).map_err(tenure_core::Error::from)?;
+    }
+    finish::resolve_and_finish(
+        app,
+        &args.task,
+        &args.who,
+        Finish::Release(message.as_deref()),
+        "release",
+        "released",
+    )
+}

@@ -1,0 +1,24 @@
+//! `tenure tasks retry`.
+
+use tenure_core::rules::Change;
+
+use super::remark::OptionalRemark;
+use super::status_change::{ChangeArgs, change};
+use crate::answer::Answer;
+use crate::app::App;
+use crate::report::Outcome;
+
+/// Open a failed or skipped task again
+///
+/// Example: tenure tasks retry F001
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    change: ChangeArgs,
+    #[command(flatten)]
+    remark: OptionalRemark,
+}
+
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+    change(app, &args.change, Change::Retry, args.remark.message, "Reopened", "Would reopen")
+}

@@ -1,0 +1,82 @@
+//! Changes of a task's status that need no lease: what `approve`, `reject`, `skip` and `retry` share.
+
+use serde_json::json;
+use tenure_core::rules::{Change, Changed, change_status};
+use tenure_core::store::View;
+use tenure_core::{Result, wire};
+use tenure_runner::hooks::{Ears, Happening};
+
+use super::view;
+use crate::answer::Answer;
+use crate::app::{App, read_text};
+use crate::hooks;
+use crate::identity::Who;
+use crate::report::Outcome;
+use crate::text::{Style, Text};
+
+#[derive(Debug, clap::Args)]
+pub(super) struct ChangeArgs {
+    /// The task
+    task: String,
+    /// Also if somebody else holds it: that lease ends
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    who: Who,
+}
+
+/// Changes the status and delivers the hooks. `done` and `would` are the verbs of the answer, without and with `--dry-run`.
+pub(super) fn change(
+    app: &mut App<'_>,
+    args: &ChangeArgs,
+    change: Change,
+    message: Option<String>,
+    done: &str,
+    would: &str,
+) -> Outcome<Answer> {
+    let open = app.open()?;
+    let message = message.as_deref().map(read_text).transpose()?;
+    let identity = app.identity(&args.who)?;
+    let name = open.resolve(&args.task)?;
+    let caller = identity.actor(Some(&name.id));
+    let ctx = open.context();
+    let ears = hooks::ears(app, &open);
+    let (changed, news) = open.write(|tx| {
+        let changed = change_status(tx, &ctx, &caller, &name.id, change, message.as_deref(), args.force)?;
+        let news = news(&ears, tx, &changed)?;
+        Ok((changed, news))
+    })?;
+    hooks::tell(app, &open, &news);
+    Ok(answer(app, &changed, app.past(done, would)))
+}
+
+/// The hook events of a status change: the change itself, and the lease that it ended.
+pub(super) fn news(ears: &Ears<'_>, view: &dyn View, changed: &Changed) -> Result<Vec<Happening>> {
+    let mut news = ears.changed(view, changed.from, &changed.task)?;
+    if let Some(lease) = &changed.evicted {
+        news.extend(ears.lost(view.now(), &changed.task, lease));
+    }
+    Ok(news)
+}
+
+/// `verb` says what happened to the task, in the past tense.
+pub(super) fn answer(app: &App<'_>, changed: &Changed, verb: &str) -> Answer {
+    let task = &changed.task;
+    let mut text = Text::new();
+    text.line(format!("{verb} "))
+        .and(Style::Bold, task.key.clone())
+        .and(Style::Plain, format!(": {} → {}", changed.from, task.status));
+    if let Some(lease) = &changed.evicted {
+        text.styled(
+            Style::Warn,
+            format!("  this {} the lease of {}", app.past("ended", "would end"), lease.holder),
+        );
+    }
+    let now = app.env.clock.now();
+    let evicted = changed.evicted.as_ref().map(|lease| wire::lease(lease, now, app.env.judge.as_ref()));
+    let mut data = json!({"task": view::object(app, task), "from": changed.from.as_str()});
+    if let (Some(lease), Some(fields)) = (evicted, data.as_object_mut()) {
+        fields.insert("endedLease".into(), lease);
+    }
+    Answer::new(data, text)
+}

@@ -1,0 +1,178 @@
+//! The table of commands: one line per command or verb, from which [`verbs!`] generates everything that has to know them all.
+//!
+//! Guarantees: the parser that writes help and errors, the fast parser, the names in JSON envelopes and the dispatch come from
+//! the same line, so they cannot disagree.
+
+use crate::answer::Answer;
+use crate::app::App;
+use crate::fast_parser::Definition;
+use crate::printer::CommandName;
+use crate::report::Outcome;
+
+/// The commands of one table. Implemented by [`verbs!`].
+pub(crate) trait Commands: Sized {
+    /// What the fast parser needs: the names and arguments of every command.
+    const DEFINITIONS: &'static [Definition];
+
+    /// The command's name, and its verb's if it has verbs.
+    fn name(&self) -> CommandName<'static>;
+
+    fn run(self, app: &mut App<'_>) -> Outcome<Option<Answer>>;
+}
+
+/// The arguments of a command that has verbs, such as `tenure locks`.
+pub(crate) trait Group {
+    const VERBS: &'static [Definition];
+
+    /// The name of the given verb, or of the one that runs when none is given.
+    fn verb_name(&self) -> &'static str;
+
+    /// Adds the arguments that the command takes without a verb. Most take none.
+    fn without_verb(command: clap::Command) -> clap::Command {
+        command
+    }
+}
+
+/// What a verb's `run` may return. A verb without an [`Answer`] has printed its output itself.
+pub(crate) trait VerbResult {
+    fn into_outcome(self) -> Outcome<Option<Answer>>;
+}
+
+impl VerbResult for () {
+    fn into_outcome(self) -> Outcome<Option<Answer>> {
+        Ok(None)
+    }
+}
+
+impl VerbResult for Answer {
+    fn into_outcome(self) -> Outcome<Option<Answer>> {
+        Ok(Some(self))
+    }
+}
+
+impl VerbResult for Option<Answer> {
+    fn into_outcome(self) -> Outcome<Option<Answer>> {
+        Ok(self)
+    }
+}
+
+impl<T: VerbResult> VerbResult for Outcome<T> {
+    fn into_outcome(self) -> Outcome<Option<Answer>> {
+        self.and_then(T::into_outcome)
+    }
+}
+
+/// Declares an enum of commands. Each line names a command, its alias if it has one, the enum's variant, and the module that
+/// holds `Args` and `run`:
+///
+/// ```text
+/// verbs! {
+///     enum Verb, default List;
+///     "list" => List(list),
+///     "approve" | "verify" => Approve(approve),
+///     "cron" => Cron(cron) with verbs,
+///     #[command(hide = true)]
+///     "deliver" => Deliver(deliver),
+/// }
+/// ```
+///
+/// `with verbs` marks a module that has a table of its own. `default List` generates, for an `Args` with the field
+/// `verb: Option<Verb>`, its [`Group`] and the module's `run`; without it both are written by hand.
+macro_rules! verbs {
+    (enum $Enum:ident, default $Default:ident; $($table:tt)+) => {
+        $crate::verbs::verbs! { enum $Enum; $($table)+ }
+
+        impl Default for $Enum {
+            fn default() -> Self {
+                Self::$Default(Box::default())
+            }
+        }
+
+        impl $crate::verbs::Group for Args {
+            const VERBS: &'static [$crate::fast_parser::Definition] =
+                <$Enum as $crate::verbs::Commands>::DEFINITIONS;
+
+            fn verb_name(&self) -> &'static str {
+                let name = $crate::verbs::Commands::name;
+                self.verb.as_ref().map_or_else(|| name(&$Enum::default()), name).command
+            }
+        }
+
+        pub(crate) fn run(
+            app: &mut $crate::app::App<'_>,
+            args: Args,
+        ) -> $crate::report::Outcome<Option<$crate::answer::Answer>> {
+            $crate::verbs::Commands::run(args.verb.unwrap_or_default(), app)
+        }
+    };
+
+    (enum $Enum:ident; $(
+        $(#[cfg($cfg:meta)])?
+        $(#[command($attribute:meta)])?
+        $name:literal $(| $alias:literal)? => $Variant:ident($module:ident) $(with $verbs:ident)?
+    ),+ $(,)?) => {
+        // Boxed, because the verbs' arguments differ in size and a process parses only one of them.
+        #[derive(Debug, clap::Subcommand)]
+        pub(crate) enum $Enum {
+            $(
+                $(#[cfg($cfg)])?
+                #[command(name = $name)]
+                $(#[command(visible_alias = $alias)])?
+                $(#[command($attribute)])?
+                $Variant(Box<$module::Args>),
+            )+
+        }
+
+        impl $crate::verbs::Commands for $Enum {
+            const DEFINITIONS: &'static [$crate::fast_parser::Definition] = &[$(
+                $(#[cfg($cfg)])?
+                $crate::fast_parser::Definition {
+                    name: $name,
+                    alias: $crate::verbs::verbs!(@optional $($alias)?),
+                    add_args: $crate::verbs::verbs!(@add_args $module $($verbs)?),
+                    verbs: $crate::verbs::verbs!(@definitions $module $($verbs)?),
+                },
+            )+];
+
+            fn name(&self) -> $crate::printer::CommandName<'static> {
+                match self {
+                    $(
+                        $(#[cfg($cfg)])?
+                        Self::$Variant(args) => $crate::printer::CommandName {
+                            command: $name,
+                            subcommand: $crate::verbs::verbs!(@verb_name args $($verbs)?),
+                        },
+                    )+
+                }
+            }
+
+            fn run(
+                self,
+                app: &mut $crate::app::App<'_>,
+            ) -> $crate::report::Outcome<Option<$crate::answer::Answer>> {
+                match self {
+                    $(
+                        $(#[cfg($cfg)])?
+                        Self::$Variant(args) => {
+                            $crate::verbs::VerbResult::into_outcome($module::run(app, *args))
+                        }
+                    )+
+                }
+            }
+        }
+    };
+
+    (@optional) => { None };
+    (@optional $value:literal) => { Some($value) };
+    (@add_args $module:ident) => { <$module::Args as clap::Args>::augment_args };
+    (@add_args $module:ident verbs) => { <$module::Args as $crate::verbs::Group>::without_verb };
+    (@definitions $module:ident) => { &[] };
+    (@definitions $module:ident verbs) => { <$module::Args as $crate::verbs::Group>::VERBS };
+    (@verb_name $args:ident) => {{
+        let _ = $args;
+        None
+    }};
+    (@verb_name $args:ident verbs) => { Some($crate::verbs::Group::verb_name(&**$args)) };
+}
+
+pub(crate) use verbs;
