@@ -1,6 +1,7 @@
 //! `tenure projects list`.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use serde_json::json;
 use tenure_sqlite::Directory;
@@ -39,7 +40,7 @@ pub(super) fn run(app: &mut App<'_>, _: Args) -> Outcome<Answer> {
         if state == MISSING {
             missing = missing.or(Some(&project.path));
             if let (Some(to), Some(fields)) = (moved_to(app, &project.path, &projects), row.as_object_mut()) {
-                shown.push_str(&format!(" (now at {})", to.display()));
+                let _ = write!(shown, " (now at {})", to.display());
                 fields.insert("movedTo".into(), json!(to));
             }
         }
