@@ -17,18 +17,18 @@ impl Bench<'_> {
         let count = self.rounds(40) * BLOCK;
         let fixture = self.fixture(tasks_for(count))?;
         let (store, caller) = (fixture.store()?, agent("a"));
-        let mut raw = RawClaims::create(&fixture.project.root().join("raw.db"), count)?;
+        let raw = RawClaims::create(&fixture.project.root().join("raw.db"), tasks_for(count))?;
         let keys: Vec<String> = claimable_keys().take(count).collect();
         let (mut claim_times, mut raw_times) = (Vec::new(), Vec::new());
-        for block in keys.chunks_exact(BLOCK) {
+        for (number, block) in keys.chunks_exact(BLOCK).enumerate() {
             let begun = Instant::now();
             for key in block {
                 claim(store.as_ref(), &caller, key)?;
             }
             claim_times.push(begun.elapsed());
             let begun = Instant::now();
-            for _ in block {
-                raw.claim_next()?;
+            for (index, key) in block.iter().enumerate() {
+                raw.claim(key, number * BLOCK + index)?;
             }
             raw_times.push(begun.elapsed());
             self.check_interrupts()?;

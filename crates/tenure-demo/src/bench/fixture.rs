@@ -16,6 +16,9 @@ use crate::{Error, Program, Result};
 
 /// Tasks that one transaction adds.
 const BATCH: usize = 10_000;
+/// Has no factor in common with `BATCH`, so that multiplying by it permutes the numbers of a batch.
+const SCATTER: usize = 6_197;
+/// Between the positions of neighbours.
 const GAP: i64 = 1 << 20;
 
 pub(super) struct Fixture {
@@ -54,14 +57,14 @@ impl Fixture {
 fn add_task(tx: &mut dyn Tx, number: usize) -> tenure_core::Result<()> {
     let task = NewTask {
         id: task_id(number),
-        key: format!("F{number}"),
-        title: format!("task number {number}"),
+        key: task_key(number),
+        title: task_title(number),
         description: String::new(),
         status: if is_completed(number) { TaskStatus::Completed } else { TaskStatus::Pending },
         section: None,
         source_file: None,
         priority: 100,
-        position: i64::try_from(number).unwrap_or(i64::MAX).saturating_mul(GAP),
+        position: task_position(number),
         labels: Vec::new(),
     };
     let mut event = NewEvent::new(EventKind::TaskCreated, "bench")
@@ -75,9 +78,23 @@ fn add_task(tx: &mut dyn Tx, number: usize) -> tenure_core::Result<()> {
     Ok(())
 }
 
-/// In ascending order, which lets SQLite append to its indexes: a million rows are added in seconds.
-fn task_id(number: usize) -> TaskId {
-    TaskId::new(format!("{number:08x}-0000-4000-8000-{number:012x}"))
+/// Ids are in no order within a batch, like the random ids of real tasks. The batches are in order, so that SQLite finds the
+/// pages it needs for the next rows in its cache, and adds a million tasks in seconds.
+pub(super) fn task_id(number: usize) -> TaskId {
+    let scattered = number / BATCH * BATCH + number % BATCH * SCATTER % BATCH;
+    TaskId::new(format!("{scattered:08x}-0000-4000-8000-{number:012x}"))
+}
+
+pub(super) fn task_key(number: usize) -> String {
+    format!("F{number}")
+}
+
+pub(super) fn task_title(number: usize) -> String {
+    format!("task number {number}")
+}
+
+pub(super) fn task_position(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX).saturating_mul(GAP)
 }
 
 fn is_completed(number: usize) -> bool {
@@ -90,7 +107,7 @@ fn has_dependency(number: usize) -> bool {
 
 /// The keys of the tasks that can be claimed.
 pub(super) fn claimable_keys() -> impl Iterator<Item = String> {
-    (1_usize..).filter(|n| !is_completed(*n) && !has_dependency(*n)).map(|n| format!("F{n}"))
+    (1_usize..).filter(|n| !is_completed(*n) && !has_dependency(*n)).map(task_key)
 }
 
 /// How many tasks to add so that at least `claims` of them can be claimed.

@@ -1,74 +1,120 @@
 //! What SQLite alone needs for the rows of a claim: the limit that claims are compared with.
 //!
-//! The database is separate from any store. Its tables have the indexes that the store's have, so that a commit writes about
-//! as many pages, and nothing else: no constraints, no rules.
+//! The database is separate from any store. Its tables have the columns, checks and indexes of the store's tables, so that a
+//! row costs SQLite the same in both.
 
 use std::path::Path;
 
-use rusqlite::{Connection, ToSql};
+use rusqlite::{Connection, ToSql, params};
 
+use super::fixture::{task_id, task_key, task_position, task_title};
 use crate::{Error, Result};
 
 const TABLES: &str = "
 PRAGMA journal_mode = WAL;
 PRAGMA synchronous = FULL;
+PRAGMA foreign_keys = ON;
 CREATE TABLE tasks (
-    id TEXT PRIMARY KEY, key TEXT UNIQUE, title TEXT, status TEXT, section_id TEXT, priority INTEGER, position INTEGER,
-    open_deps INTEGER, created_at INTEGER, updated_at INTEGER
-);
+    id          TEXT PRIMARY KEY,
+    key         TEXT NOT NULL UNIQUE,
+    title       TEXT NOT NULL CHECK (title <> ''),
+    description TEXT NOT NULL DEFAULT '',
+    status      TEXT NOT NULL CHECK (status IN ('pending', 'in_progress', 'review', 'completed', 'failed', 'skipped')),
+    section_id  TEXT NOT NULL DEFAULT '',
+    priority    INTEGER NOT NULL,
+    position    INTEGER NOT NULL,
+    labels      TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(labels)),
+    open_deps   INTEGER NOT NULL DEFAULT 0 CHECK (open_deps >= 0),
+    created_at  INTEGER NOT NULL,
+    updated_at  INTEGER NOT NULL
+) STRICT;
 CREATE INDEX tasks_order ON tasks (section_id, priority, position, id, status);
 CREATE INDEX tasks_position ON tasks (section_id, position);
 CREATE INDEX tasks_status ON tasks (status);
 CREATE INDEX tasks_title ON tasks (title);
 CREATE INDEX tasks_ready ON tasks (section_id, priority, position, id) WHERE status = 'pending' AND open_deps = 0;
 CREATE TABLE leases (
-    fence INTEGER PRIMARY KEY AUTOINCREMENT, lease_id TEXT UNIQUE, resource_kind TEXT, resource_id TEXT, holder_kind TEXT,
-    holder_id TEXT, process TEXT, ttl_ms INTEGER, acquired_at INTEGER, heartbeat_at INTEGER, expires_at INTEGER,
-    claimed_from TEXT, ended_at INTEGER
-);
+    fence         INTEGER PRIMARY KEY AUTOINCREMENT,
+    lease_id      TEXT NOT NULL UNIQUE,
+    resource_kind TEXT NOT NULL CHECK (resource_kind IN ('task', 'section', 'runner', 'session', 'job', 'item')),
+    resource_id   TEXT NOT NULL,
+    holder_kind   TEXT NOT NULL CHECK (holder_kind IN ('runner', 'agent', 'person')),
+    holder_id     TEXT NOT NULL,
+    process       TEXT CHECK (process IS NULL OR json_valid(process)),
+    ttl_ms        INTEGER NOT NULL CHECK (ttl_ms > 0),
+    acquired_at   INTEGER NOT NULL,
+    heartbeat_at  INTEGER NOT NULL,
+    expires_at    INTEGER NOT NULL,
+    claimed_from  TEXT
+                  CHECK (claimed_from IN ('pending', 'in_progress', 'review', 'completed', 'failed', 'skipped')),
+    ended_at      INTEGER,
+    end_reason    TEXT CHECK (end_reason IN ('released', 'completed', 'expired', 'holder_died', 'forced')),
+    CHECK ((ended_at IS NULL) = (end_reason IS NULL))
+) STRICT;
 CREATE UNIQUE INDEX leases_open ON leases (resource_kind, resource_id) WHERE ended_at IS NULL;
 CREATE INDEX leases_history ON leases (resource_kind, resource_id, fence);
 CREATE INDEX leases_expiry ON leases (resource_kind, expires_at) WHERE ended_at IS NULL;
 CREATE INDEX leases_holder ON leases (holder_id) WHERE ended_at IS NULL;
-CREATE TABLE agents (id TEXT PRIMARY KEY, joined_at INTEGER, last_seen_at INTEGER);
+CREATE INDEX leases_process ON leases (process) WHERE ended_at IS NULL AND process IS NOT NULL;
+CREATE TABLE agents (
+    id           TEXT PRIMARY KEY,
+    capabilities TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(capabilities)),
+    joined_at    INTEGER NOT NULL,
+    last_seen_at INTEGER NOT NULL
+) STRICT;
+CREATE TABLE event_kinds (kind TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
+INSERT INTO event_kinds VALUES ('lease.acquired'), ('task.status');
 CREATE TABLE events (
-    seq INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER, kind TEXT, actor TEXT, task_id TEXT, from_status TEXT, to_status TEXT,
-    fence INTEGER, detail TEXT
-);
+    seq         INTEGER PRIMARY KEY AUTOINCREMENT,
+    at          INTEGER NOT NULL,
+    kind        TEXT NOT NULL REFERENCES event_kinds (kind),
+    actor       TEXT NOT NULL,
+    task_id     TEXT,
+    from_status TEXT CHECK (from_status IN ('pending', 'in_progress', 'review', 'completed', 'failed', 'skipped')),
+    to_status   TEXT CHECK (to_status IN ('pending', 'in_progress', 'review', 'completed', 'failed', 'skipped')),
+    fence       INTEGER,
+    detail      TEXT CHECK (detail IS NULL OR json_valid(detail))
+) STRICT;
 CREATE INDEX events_task ON events (task_id, seq);
 ";
 
 pub(super) struct RawClaims {
     connection: Connection,
-    claimed: usize,
 }
 
 impl RawClaims {
-    /// A new database with this many tasks.
+    /// A new database with the tasks of [`Fixture::add_tasks`](super::fixture::Fixture::add_tasks), all of them pending.
     pub(super) fn create(path: &Path, tasks: usize) -> Result<Self> {
         let create = || -> rusqlite::Result<Connection> {
             let connection = Connection::open(path)?;
             connection.set_prepared_statement_cache_capacity(64);
             connection.execute_batch(TABLES)?;
-            connection.execute(
-                "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
-                 INSERT INTO tasks
-                 SELECT printf('%08x-0000-4000-8000-%012x', i, i), 'F' || i, 'task number ' || i, 'pending', '', 100,
-                        i * 1048576, 0, 0, 0 FROM n",
-                [i64::try_from(tasks).unwrap_or(i64::MAX)],
-            )?;
+            connection.execute_batch("BEGIN")?;
+            for number in 1..=tasks {
+                connection
+                    .prepare_cached(
+                        "INSERT INTO tasks (id, key, title, status, priority, position, created_at, updated_at)
+                         VALUES (?1, ?2, ?3, 'pending', 100, ?4, 0, 0)",
+                    )?
+                    .execute(params![
+                        task_id(number).as_str(),
+                        task_key(number),
+                        task_title(number),
+                        task_position(number)
+                    ])?;
+            }
+            connection.execute_batch("COMMIT")?;
             Ok(connection)
         };
-        Ok(Self { connection: create().map_err(Error::bench)?, claimed: 0 })
+        Ok(Self { connection: create().map_err(Error::bench)? })
     }
 
-    /// Writes what a claim of the next task writes, in one transaction.
-    pub(super) fn claim_next(&mut self) -> Result<()> {
-        self.claimed += 1;
-        self.claim(self.claimed).map_err(Error::bench)
+    /// Writes what a claim of this task writes, in one transaction. `number` makes the lease's id unique.
+    pub(super) fn claim(&self, key: &str, number: usize) -> Result<()> {
+        self.write_claim(key, number).map_err(Error::bench)
     }
 
-    fn claim(&self, number: usize) -> rusqlite::Result<()> {
+    fn write_claim(&self, key: &str, number: usize) -> rusqlite::Result<()> {
         let execute = |sql: &str, values: &[&dyn ToSql]| {
             self.connection.prepare_cached(sql).and_then(|mut statement| statement.execute(values)).map(drop)
         };
@@ -76,7 +122,7 @@ impl RawClaims {
         let id: String = self
             .connection
             .prepare_cached("SELECT id FROM tasks WHERE key = ?1")?
-            .query_row([format!("F{number}")], |row| row.get(0))?;
+            .query_row([key], |row| row.get(0))?;
         execute(
             "INSERT INTO leases (lease_id, resource_kind, resource_id, holder_kind, holder_id, ttl_ms, acquired_at,
                                  heartbeat_at, expires_at, claimed_from)
