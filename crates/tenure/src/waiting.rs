@@ -13,7 +13,7 @@ use tenure_core::holder::{Caller, Incarnation, Judge, Liveness};
 use tenure_core::id::{SectionId, TaskId};
 use tenure_core::kernel::{self, Grant, Terms, Verdict};
 use tenure_core::lease::{LeaseState, Resource, ResourceKind};
-use tenure_core::store::{ClaimHint, ClaimTarget, LeaseFilter, Tx};
+use tenure_core::store::{ClaimHint, ClaimTarget, LeaseFilter, Tx, View, Viewer};
 use tenure_core::{Context, Error, Timestamp};
 
 use crate::app::{App, Open};
@@ -189,11 +189,31 @@ pub(crate) fn try_once(
         }
         Want::Next(section) => {
             let hint = ClaimHint { holder: &caller.holder, wants: ClaimTarget::Next(section.as_ref()) };
-            open.store
-                .claim(hint, |tx| kernel::acquire_next(tx, &ctx, caller, section.as_ref(), terms))?
-                .ok_or_else(nothing_ready)
+            open.store.claim(hint, |tx| {
+                if let Some(grant) = kernel::acquire_next(tx, &ctx, caller, section.as_ref(), terms)? {
+                    return Ok(Ok(grant));
+                }
+                // An answer, not a failure of the transaction: lapsed leases that it closed stay closed.
+                let viewer = ctx.viewer(tx, None)?;
+                nothing_for_newcomer(tx, &viewer, section.as_ref()).map(Err)
+            })?
         }
     }
+}
+
+/// Why a caller without a ticket is granted nothing: nothing is ready, or all of it goes to waiters that came before.
+pub(crate) fn nothing_for_newcomer(
+    view: &dyn View,
+    viewer: &Viewer,
+    section: Option<&SectionId>,
+) -> tenure_core::Result<Error> {
+    Ok(match kernel::waiters_before(view, viewer, section, None)? {
+        None => nothing_ready(),
+        Some(count) => {
+            let waiters = if count == 1 { "a waiter".to_owned() } else { format!("{count} waiters") };
+            Error::NothingReady { message: format!("what is ready goes to {waiters} that came before you") }
+        }
+    })
 }
 
 pub(crate) fn nothing_ready() -> Error {

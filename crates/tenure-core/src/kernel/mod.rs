@@ -38,7 +38,7 @@ pub use lease_state::{Claim, claim_of, same_holder};
 pub(crate) use override_status::held_error;
 pub use override_status::override_status;
 pub use queue::{count_before, dequeue, enqueue, refresh_ticket};
-pub use ready_queue::waiting_for_ready_work;
+pub use ready_queue::{next_for_newcomer, waiters_before};
 pub use reconcile::{Repairs, reconcile};
 pub use refusal::{in_the_way, locked};
 pub use renew::{Beat, check, renew};

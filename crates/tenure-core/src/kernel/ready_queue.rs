@@ -7,7 +7,7 @@
 use super::queue::is_live;
 use crate::error::Result;
 use crate::holder::Holder;
-use crate::id::SectionId;
+use crate::id::{SectionId, TaskId};
 use crate::lease::{ResourceKind, Ticket};
 use crate::store::{LeaseFilter, Reserved, View, Viewer};
 
@@ -36,10 +36,28 @@ pub(super) fn waiters_with_work(view: &dyn View, viewer: &Viewer) -> Result<Vec<
     Ok(with_work)
 }
 
-/// How many live waiters for ready work came before `mine`.
-pub fn waiting_for_ready_work(view: &dyn View, viewer: &Viewer, mine: Option<i64>) -> Result<usize> {
+/// The task that a caller without a ticket would be granted.
+pub fn next_for_newcomer(
+    view: &dyn View,
+    viewer: &Viewer,
+    section: Option<&SectionId>,
+) -> Result<Option<TaskId>> {
+    let reserved = reserved_before(view, viewer, None)?;
+    view.next_unreserved(section, &reserved, viewer)
+}
+
+/// A caller was granted nothing. Is that because all that is ready is reserved? Then, how many waiters came before `mine`.
+pub fn waiters_before(
+    view: &dyn View,
+    viewer: &Viewer,
+    section: Option<&SectionId>,
+    mine: Option<i64>,
+) -> Result<Option<usize>> {
     let queue = live(view, viewer)?;
-    Ok(queue.iter().position(|ticket| Some(ticket.number) == mine).unwrap_or(queue.len()))
+    if queue.is_empty() || view.next_ready(section, &of(None, viewer))?.is_none() {
+        return Ok(None);
+    }
+    Ok(Some(queue.iter().position(|ticket| Some(ticket.number) == mine).unwrap_or(queue.len())))
 }
 
 fn live(view: &dyn View, viewer: &Viewer) -> Result<Vec<Ticket>> {

@@ -139,14 +139,11 @@ fn a_review(tx: &mut dyn Tx, site: &Site<'_>, seat: &Seat, terms: &Terms) -> Res
 /// everything is done? Only reads, so that asking never leaves the runner with a task (R4).
 fn in_the_way(tx: &dyn Tx, site: &Site<'_>, seat: &Seat, terms: &Terms) -> Result<Found> {
     let wanted = site.orders.section.as_ref().map(|(id, _)| id);
-    // What is ready for everybody was not granted, so it is reserved.
-    let everybody = site.ctx.viewer(tx, None)?;
-    if tx.next_ready(wanted, &everybody)?.is_some() {
-        let mine = terms.ticket.as_ref().map(|(number, _)| *number);
-        let before = kernel::waiting_for_ready_work(tx, &everybody, mine)?;
+    let viewer = site.ctx.viewer(tx, Some(&seat.caller.holder))?;
+    let mine = terms.ticket.as_ref().map(|(number, _)| *number);
+    if let Some(before) = kernel::waiters_before(tx, &viewer, wanted, mine)? {
         return Ok(Found::Queued(before));
     }
-    let viewer = site.ctx.viewer(tx, Some(&seat.caller.holder))?;
     let filter = TaskFilter {
         statuses: Some(vec![TaskStatus::Pending]),
         section: wanted.cloned(),

@@ -15,39 +15,38 @@ fn waiter(project: &Project, name: &str, more: &[&str]) -> Running {
     project.spawn(&[&args[..], more].concat())
 }
 
-/// Is the task done, or held by an agent that has waited for it?
-fn is_in_good_hands(project: &Project, key: &str) -> bool {
-    let task = project.show(key);
-    task["status"] == "completed" || task["lease"]["holder"]["kind"] == "agent"
-}
-
 #[test]
-fn an_idle_runner_beside_waiters_leaves_no_task_behind() {
-    let project = Project::with("runners: {preset: pretend}\nlocking: {pollInterval: 1s}");
-    let runner = project.runner(&["--idle-timeout", "10m"]);
+fn an_idle_runner_takes_what_waiters_leave_and_nothing_of_theirs() {
+    let project = Project::with("runners: {preset: pretend}\nlocking: {pollInterval: 10m, waitTimeout: 1h}");
+    let runner = project.runner(&["--idle-timeout", "1h"]);
     project.wait_for_log(runner.pid(), "Going idle");
-    let keys: Vec<String> = (0..8).map(|n| format!("K{n}")).collect();
+    // They are stopped, so that the runner has all the time to take what is theirs.
     let mut waiters = Vec::new();
-    for (n, key) in keys.iter().enumerate() {
-        waiters.push(waiter(&project, &format!("w{n}"), &["--wait", "5s"]));
+    for n in 0..3 {
+        let waiter = waiter(&project, &format!("w{n}"), &["--wait", "30m"]);
+        until("it waits", || tickets(&project) == n + 1);
+        waiter.signal(Signal::STOP);
+        waiters.push(waiter);
+    }
+    let keys: Vec<String> = (0..5).map(|n| format!("K{n}")).collect();
+    for key in &keys {
         project.task(key, &[]);
     }
-    for (n, waiter) in waiters.into_iter().enumerate() {
-        let answer = waiter.end();
-        match answer.code {
-            Some(0) => {
-                let key = answer.data()["task"]["key"].as_str().unwrap().to_owned();
-                assert!(is_in_good_hands(&project, &key), "{key} was granted to w{n}");
-                project.ok(&["tasks", "done", &key, "--agent", &format!("w{n}")]);
-            }
-            // The runner was faster.
-            code => assert_eq!(code, Some(9), "{answer:?}"),
-        }
-    }
-    for key in &keys {
+    let (theirs, others) = keys.split_at(3);
+    for key in others {
         project.wait_until(key, "completed");
     }
+    for key in theirs {
+        assert_eq!(project.status(key), "pending", "{key}");
+    }
     assert_eq!(project.locks(), Vec::<Value>::new(), "the runner holds what it does not work on");
+    for ((n, waiter), key) in waiters.into_iter().enumerate().zip(theirs) {
+        waiter.signal(Signal::CONT);
+        assert_eq!(waiter.end().data()["task"]["key"], *key);
+        project.ok(&["tasks", "done", key, "--agent", &format!("w{n}")]);
+    }
+    project.task("last", &[]);
+    project.wait_until("last", "completed");
     project.ok(&["runners", "stop"]);
     assert_eq!(runner.end().code, Some(0));
 }
@@ -93,6 +92,10 @@ fn what_an_earlier_waiter_leaves_goes_to_the_runner_at_once() {
     assert_eq!(project.locks(), Vec::<Value>::new());
     let newcomer = waiter(&project, "newcomer", &[]).end();
     assert_eq!(newcomer.code, Some(10), "{newcomer:?}");
+    let message = "what is ready goes to 2 waiters that came before you";
+    assert_eq!(newcomer.json()["error"]["message"], message);
+    let shown = project.run(&["--json", "tasks", "next"]);
+    assert_eq!((shown.code, shown.json()["error"]["message"].as_str()), (Some(10), Some(message)));
     first.signal(Signal::INT);
     first.signal(Signal::CONT);
     assert_eq!(first.end().code, Some(130));

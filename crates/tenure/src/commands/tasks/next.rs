@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tenure_core::kernel::Terms;
+use tenure_core::kernel::{self, Terms};
 use tenure_core::{Error, reference};
 
 use super::{claim, grant, view};
@@ -12,7 +12,7 @@ use crate::hooks;
 use crate::identity::Who;
 use crate::report::{Outcome, Report};
 use crate::text::{Style, Text};
-use crate::waiting::{self, Want, nothing_ready};
+use crate::waiting::{self, Want, nothing_for_newcomer};
 
 /// Show the next ready task, or claim it in the same step
 ///
@@ -49,7 +49,9 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     if !args.claim {
         let task = open.read(|view| {
             let viewer = open.viewer(view, &identity)?;
-            let id = view.next_ready(section.as_ref(), &viewer)?.ok_or_else(nothing_ready)?;
+            let Some(id) = kernel::next_for_newcomer(view, &viewer, section.as_ref())? else {
+                return Err(nothing_for_newcomer(view, &viewer, section.as_ref())?);
+            };
             view.task(&id, &viewer)?.ok_or(Error::TaskNotFound { reference: id.to_string() })
         })?;
         let mut text = Text::new();
