@@ -1,4 +1,4 @@
-//! What can be wrong with configuration, as data: the binary picks the exit code and adds the file's name and hints.
+//! Configuration errors as data: the binary chooses the exit code and adds the file name and hints.
 
 use std::fmt;
 
@@ -115,7 +115,7 @@ impl ConfigError {
         }
     }
 
-    /// Structured values given as one text are parsed like a file; their errors belong to where that text came from.
+    /// Structured values given as one text are parsed like a file; this moves their errors to the place of that text.
     pub(super) fn moved_to(self, key: &str, new: &Place) -> Self {
         match self {
             Self::UnknownKey { key, nearest, .. } => Self::UnknownKey { key, place: new.clone(), nearest },

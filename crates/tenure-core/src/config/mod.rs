@@ -1,8 +1,8 @@
-//! Configuration: `config.yaml` of the user and of the project, the environment and flags, into one typed [`Config`].
+//! Configuration: merges `config.yaml` of the user and of the project, the environment and flags into one typed [`Config`].
 //!
-//! Guarantees: every accepted key is in [`KEYS`]; every error in a file has its line and column; no input panics or
-//! costs more than its size deserves; [`set`] changes one value of a text and nothing else, or refuses.
-//! Does no I/O: texts come in and go out, the caller reads files and variables and writes them.
+//! Guarantees: every accepted key is in [`KEYS`]; every error in a file has its line and column; no input causes a
+//! panic or work out of proportion to its size; [`set`] changes one value of a text and nothing else, or refuses.
+//! Does no I/O: the caller reads and writes the files and reads the variables.
 
 mod document;
 mod edit;

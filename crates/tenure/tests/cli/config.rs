@@ -134,11 +134,11 @@ fn sixteen_sets_at_once_are_all_kept() {
 #[test]
 fn a_fresh_clone_has_its_configuration_although_it_has_no_database() {
     let env = TestEnv::new();
-    env.write("work/.tenure/config.yaml", "runners: {preset: codex}\n");
+    env.write("work/.tenure/config.yaml", "runners:\n  preset: codex\n");
     assert_eq!(env.ok(&["config", "get", "runners.preset"]).out, "codex\n");
     env.ok(&["config", "set", "runners.preset", "gemini"]);
     let text = std::fs::read_to_string(env.path("work/.tenure/config.yaml")).unwrap();
-    assert_eq!(text, "runners: {preset: gemini}\n");
+    assert_eq!(text, "runners:\n  preset: gemini\n");
 }
 
 #[test]

@@ -23,7 +23,7 @@ fn an_agent_that_is_not_there_comes_with_a_hint_that_works() {
     env.ok(&["runners", "start", "--dry-run"]);
     env.write(
         "work/.tenure/config.yaml",
-        "runners: {preset: codex}\nreview: {enabled: true, preset: claude}\n",
+        "runners:\n  preset: codex\nreview:\n  enabled: true\n  preset: claude\n",
     );
     assert_snapshot!(env.run(&["runners", "start", "--dry-run"]).exits(3));
     env.ok(&["config", "set", "review.preset", "codex"]);

@@ -1,5 +1,5 @@
-//! `tenure setup` and `tenure mcp`, as far as they say something themselves; tests/mcp has what is served, and
-//! `claude_session` what the hooks do.
+//! The output and the files of `tenure setup`, and the errors of `tenure mcp`. tests/mcp covers the server, and
+//! `claude_session` the hooks.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -7,7 +7,7 @@ use insta::assert_snapshot;
 
 use crate::support::TestEnv;
 
-/// Where the name `tenure` leads to a program, as after an installation.
+/// A project with `tenure` on `PATH`, as after an installation.
 fn installed() -> TestEnv {
     let mut env = TestEnv::project();
     env.write("bin/tenure", "");
@@ -41,7 +41,7 @@ fn a_check_tells_missing_old_and_edited_apart_and_what_to_run() {
     std::fs::write(&path, current.replace("Never use --force", "Always use --force")).unwrap();
     assert_snapshot!(env.run(&["setup", "claude", "--check"]).exits(7));
     assert_snapshot!(env.json(&["setup", "claude", "--check"]).exits(7));
-    // As another version has written it: its mark is that of its text.
+    // Written by another version: the fingerprint matches the text.
     std::fs::write(&path, "<!-- tenure:begin a7a65b54 -->\nold\n<!-- tenure:end -->\n").unwrap();
     let settings = env.path("work/.claude/settings.json");
     let hooks = std::fs::read_to_string(&settings).unwrap();
@@ -118,7 +118,7 @@ fn what_a_killed_setup_has_left_is_swept_by_the_next() {
     }
     env.ok(&["setup", "claude", "--remove"]);
     assert_eq!(env.snapshot(), before);
-    // Nobody else's file is taken for one of them.
+    // A file of another program with a similar name is kept.
     env.write("work/.CLAUDE.md.notes.new", "mine");
     env.ok(&["setup", "claude"]);
     assert!(env.path("work/.CLAUDE.md.notes.new").exists());
@@ -129,7 +129,7 @@ fn a_link_is_followed_and_stays_one() {
     let env = installed();
     env.write("work/AGENTS.md", "# Ours\n");
     std::os::unix::fs::symlink("AGENTS.md", env.path("work/CLAUDE.md")).unwrap();
-    // This one leads to nothing yet.
+    // The target of this link does not exist yet.
     std::os::unix::fs::symlink("docs/GEMINI.md", env.path("work/GEMINI.md")).unwrap();
     std::fs::create_dir(env.path("work/docs")).unwrap();
     env.write("work/docs/other.md", "");
@@ -176,7 +176,7 @@ fn what_cannot_be_changed_safely_is_refused_and_nothing_is_written() {
     env.write("work/.claude/settings.json", "# mine\n{}\n");
     assert_snapshot!(env.json(&["setup", "claude"]).exits(3));
     assert_eq!(std::fs::read_to_string(env.path("work/CLAUDE.md")).unwrap(), "# Mine\n");
-    // Its owner has locked it. That a folder may be written to is no reason to replace it.
+    // A read-only file is not replaced, even though its folder is writable.
     let file = env.write("work/GEMINI.md", "# Mine\n");
     std::fs::set_permissions(&file, PermissionsExt::from_mode(0o444)).unwrap();
     let before = env.snapshot();
@@ -202,7 +202,7 @@ fn the_instructions_hold_nothing_of_this_moment_and_every_command_in_them_is_one
         let parsed = tenure::command().try_get_matches_from(span.split(' '));
         assert!(parsed.is_ok() || span == "tenure setup", "{span}");
     }
-    // What both say is one text.
+    // Both print the same steps.
     let page = env.ok(&["prime"]).out;
     let steps = |text: &str| text[text.find("1. Take one").unwrap()..].lines().next().map(str::to_owned);
     assert_eq!(steps(&text), steps(&page).map(|line| line.replace("F777", "T")));

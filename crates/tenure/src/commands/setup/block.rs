@@ -17,9 +17,9 @@ const END: &str = "<!-- tenure:end -->";
 pub(super) enum State {
     Absent,
     Current,
-    /// As another version of tenure has written it.
+    /// Written by another version of tenure.
     Outdated,
-    /// Not as any tenure has written it.
+    /// Changed since tenure wrote it: the fingerprint does not match.
     Edited,
 }
 
@@ -46,7 +46,7 @@ pub(super) fn state(text: &str, body: &str) -> Result<State, String> {
     Ok(if mark.split(' ').next() == Some(&*mark_of(inside)) { State::Outdated } else { State::Edited })
 }
 
-/// Puts the block where it is, or else last.
+/// Replaces the block, or appends it to the end of the text.
 pub(super) fn put(text: Option<&str>, body: &str) -> Result<Change, String> {
     let block = block(body);
     let Some(text) = text else { return Ok(Change::Write(format!("{block}\n"))) };
@@ -75,7 +75,7 @@ pub(super) fn take_out(text: Option<&str>) -> Result<Change, String> {
     let before = match (after.is_empty(), shorter.ends_with('\n')) {
         (true, true) => without_last_break(shorter),
         (false, true) => shorter,
-        // No empty line of ours is before it.
+        // The empty line that `put` adds before the block is not there.
         (_, false) => before,
     };
     Ok(Change::Write(format!("{before}{rest}")))
@@ -90,19 +90,19 @@ fn mark_of(body: &str) -> String {
     format!("{:08x}", fingerprint(body.as_bytes()))
 }
 
-/// From the beginning of the first marker to the end of the last.
+/// The range from the start of the first marker to the end of the last one.
 fn find(text: &str) -> Result<Option<Range<usize>>, String> {
     let (mut begin, mut whole) = (None, None);
     let mut at = 0;
     for (number, line) in (1..).zip(text.split_inclusive('\n')) {
-        let said = line.trim_end();
+        let trimmed = line.trim_end();
         match (begin, &whole) {
-            (None, None) if said.starts_with(BEGIN) => begin = Some((number, at)),
-            (Some((_, start)), None) if said == END => whole = Some(start..at + said.len()),
-            _ if said == END => {
+            (None, None) if trimmed.starts_with(BEGIN) => begin = Some((number, at)),
+            (Some((_, start)), None) if trimmed == END => whole = Some(start..at + trimmed.len()),
+            _ if trimmed == END => {
                 return Err(format!("line {number} ends a block of tenure's that nothing begins"));
             }
-            _ if said.starts_with(BEGIN) => {
+            _ if trimmed.starts_with(BEGIN) => {
                 return Err(format!("line {number} begins a block of tenure's inside or after another"));
             }
             _ => {}

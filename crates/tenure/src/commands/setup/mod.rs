@@ -1,4 +1,4 @@
-//! `tenure setup`: a client's own files, so that whoever works in the project knows of tenure from the start.
+//! `tenure setup`: writes tenure's instructions, hooks and MCP server into the files of a client.
 
 use crate::answer::Answer;
 use crate::app::App;
@@ -20,7 +20,7 @@ mod mcp_json;
 #[cfg(feature = "serve")]
 mod mcp_toml;
 
-/// What clients call us, and what our program is called.
+/// Our name in clients' files, and the name of the program.
 const NAME: &str = "tenure";
 
 /// Tell a client how to work with tenure, by instructions and hooks, or over MCP
@@ -82,7 +82,8 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     instructions::run(app, &args, file)
 }
 
-/// By name where the name leads to a tenure, because such files are shared; else by the path of this one.
+/// The command that starts tenure: its name if it is on `PATH`, because these files are shared between machines, otherwise
+/// the path of this binary.
 fn program(app: &App<'_>) -> String {
     let path = app.env.var("PATH").unwrap_or_default();
     let on_path = std::env::split_paths(path).any(|folder| folder.join(NAME).is_file());
