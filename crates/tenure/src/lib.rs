@@ -40,6 +40,7 @@ mod shell;
 mod store;
 mod terminal;
 mod text;
+mod trace;
 mod usage;
 mod verbs;
 mod wait_bar;
@@ -83,12 +84,14 @@ pub fn run_with(args: &[OsString], env: &Env, output: &mut Output) -> u8 {
         no_hooks: cli.global.no_hooks || env.flag("TENURE_NO_HOOKS"),
         ..cli.global
     };
+    trace::start(env, global.verbose);
     let printer = Printer::new(output, &global, color);
     let shared = std::cell::OnceCell::new();
     let mut app = App { env, shared: &shared, global: &global, printer, ears: Vec::new() };
     let name =
         cli.command.as_ref().map_or(CommandName { command: "status", subcommand: None }, Command::name);
     let begun = std::time::Instant::now();
+    let span = tracing::debug_span!("command", name = name.command, verb = name.subcommand).entered();
     let code = match commands::dispatch(&mut app, cli.command) {
         Ok(Some(answer)) => {
             app.printer.answer(name, &answer);
@@ -100,6 +103,7 @@ pub fn run_with(args: &[OsString], env: &Env, output: &mut Output) -> u8 {
             report.exit_code()
         }
     };
+    drop(span);
     app.printer.detail(2, || format!("took {:.1} ms, exit {code}", begun.elapsed().as_secs_f64() * 1000.0));
     code
 }
