@@ -12,7 +12,8 @@ use tenure_core::{Policy, SystemClock, reference};
 use tenure_sqlite::{OpenOptions, SqliteStore};
 
 use crate::client::Client;
-use crate::world::{Context, memory};
+use crate::world::Context;
+use tenure_testkit::cli::processes;
 
 #[test]
 fn a_claim_over_the_wire_takes_little_more_than_its_transaction() {
@@ -20,7 +21,7 @@ fn a_claim_over_the_wire_takes_little_more_than_its_transaction() {
     let world = Context::with_tasks(2 * CLAIMS);
     let mut client = Client::new(&world, "quick");
     client.ok("get_status", json!({}));
-    let database = world.path("work/.tenure/tenure.db");
+    let database = world.root().join(".tenure/tenure.db");
     let store: Box<dyn Store> =
         Box::new(SqliteStore::open(&database, OpenOptions::new(Arc::new(SystemClock))).unwrap());
     let policy =
@@ -47,7 +48,7 @@ fn a_claim_over_the_wire_takes_little_more_than_its_transaction() {
     eprintln!("round trip {:?}, transaction {:?}, ratio {ratio:.2}", wire[CLAIMS / 2], here[CLAIMS / 2]);
     // The budget is 3; twice that is no busy machine any more.
     assert!(ratio < 6.0, "{ratio}");
-    let resident = memory(client.pid(), "VmRSS");
+    let resident = processes::memory(client.pid(), "VmRSS");
     eprintln!("resident {resident} kB");
 }
 

@@ -6,7 +6,8 @@ use std::sync::mpsc::{Receiver, channel};
 
 use serde_json::{Value, json};
 
-use crate::world::{Context, LIMIT, until};
+use crate::world::Context;
+use tenure_testkit::cli::{HANG, until};
 
 #[derive(Debug)]
 pub(crate) struct Client {
@@ -56,7 +57,7 @@ impl Client {
     }
 
     pub(crate) fn hear(&self) -> Value {
-        let line = self.lines.recv_timeout(LIMIT).expect("an answer");
+        let line = self.lines.recv_timeout(HANG).expect("an answer");
         serde_json::from_str(&line).unwrap_or_else(|e| panic!("{e}: {line:.200}"))
     }
 

@@ -7,7 +7,9 @@ use std::process::{Child, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::world::{Context, LIMIT, kill, memory, until};
+use crate::world::Context;
+use rustix::process::Signal;
+use tenure_testkit::cli::{HANG, processes, until};
 
 pub(crate) struct Server {
     pub(crate) child: Child,
@@ -25,7 +27,7 @@ impl Drop for Server {
 impl Server {
     pub(crate) fn start(world: &Context) -> Self {
         let child = world.command(&["mcp", "--http", "127.0.0.1:0"]).stderr(Stdio::null()).spawn().unwrap();
-        let note = world.path("work/.tenure/mcp.json");
+        let note = world.root().join(".tenure/mcp.json");
         until("it listens", || note.is_file());
         assert_eq!(std::fs::metadata(&note).unwrap().permissions().mode() & 0o777, 0o600);
         let told: Value = serde_json::from_slice(&std::fs::read(&note).unwrap()).unwrap();
@@ -37,7 +39,7 @@ impl Server {
     /// Sends one request and leaves the connection open.
     fn send(&self, method: &str, headers: &[(&str, &str)], body: &str) -> TcpStream {
         let mut stream = TcpStream::connect(&self.address).unwrap();
-        stream.set_read_timeout(Some(LIMIT)).unwrap();
+        stream.set_read_timeout(Some(HANG)).unwrap();
         let mut head = format!("{method} /mcp HTTP/1.1\r\n");
         let usual = [
             ("Host", self.address.as_str()),
@@ -121,12 +123,12 @@ fn only_who_has_the_token_and_is_no_foreign_page_is_let_in() {
         assert_eq!(server.status("POST", &headers, &body), status, "{headers:?}");
     }
     assert_eq!(server.status("GET", &[("Mcp-Session-Id", "made-up")], ""), 404);
-    let before = memory(server.child.id(), "VmRSS");
+    let before = processes::memory(server.child.id(), "VmRSS");
     assert_eq!(server.status("POST", &[], &"x".repeat(10 * 1024 * 1024)), 413);
     assert!(matches!(server.status("POST", &[], "{nonsense"), 400 | 415 | 422));
-    assert!(memory(server.child.id(), "VmHWM") < before + 24 * 1024);
+    assert!(processes::memory(server.child.id(), "VmHWM") < before + 24 * 1024);
     assert_eq!(server.status("POST", &[], &body), 200, "it lives");
-    assert_eq!(world.cli(&["agents", "list"])["total"], 0, "none of them has called a tool");
+    assert_eq!(world.ok(&["agents", "list"])["total"], 0, "none of them has called a tool");
 }
 
 #[test]
@@ -153,11 +155,11 @@ fn each_session_is_a_holder_and_what_it_held_goes_back_when_it_is_over() {
     assert_eq!(refused["structuredContent"]["error"]["details"]["lockedBy"], holder["id"], "{refused}");
     assert_eq!(server.call(&bob, "claim_next", json!({}))["structuredContent"]["task"]["key"], "T2");
     assert!(matches!(server.status("DELETE", &[("Mcp-Session-Id", &ann)], ""), 200..=204));
-    until("it went back", || world.task("T1")["status"] == "pending");
-    assert_eq!(world.task("T2")["status"], "in_progress", "that is another's");
+    until("it went back", || world.show("T1")["status"] == "pending");
+    assert_eq!(world.show("T2")["status"], "in_progress", "that is another's");
     // The server itself goes: all goes.
-    kill(server.child.id(), "TERM");
-    until("it went back", || world.task("T2")["status"] == "pending");
+    processes::signal(server.child.id(), Signal::TERM);
+    until("it went back", || world.show("T2")["status"] == "pending");
 }
 
 #[test]
@@ -178,8 +180,8 @@ fn a_client_whose_stream_is_gone_is_gone_and_one_whose_stream_is_open_stays() {
     server.call(&mortal, "claim_task", json!({"task": "T1"}));
     let kept = server.call(&lasting, "claim_task", json!({"task": "T2"}));
     drop(dying);
-    until("the dead client's task is free", || world.task("T1")["status"] == "pending");
-    assert_eq!(world.task("T2")["lease"]["fence"], kept["structuredContent"]["lease"]["fence"]);
+    until("the dead client's task is free", || world.show("T1")["status"] == "pending");
+    assert_eq!(world.show("T2")["lease"]["fence"], kept["structuredContent"]["lease"]["fence"]);
     let finish =
         json!({"task": "T2", "fence": kept["structuredContent"]["lease"]["fence"], "outcome": "done"});
     assert_eq!(server.call(&lasting, "finish_task", finish)["isError"], false);

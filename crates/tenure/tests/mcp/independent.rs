@@ -7,6 +7,8 @@ use std::process::{Command, Stdio};
 
 use crate::http::Server;
 use crate::world::Context;
+use rustix::process::Signal;
+use tenure_testkit::cli::processes;
 
 /// As it was when these tests were written; another one is another test.
 const PACKAGE: &str = "mcp==2.3.0";
@@ -44,7 +46,7 @@ fn python() -> PathBuf {
 fn live(world: &Context, way: &str, more: &[&str]) {
     let mut command = Command::new(python());
     command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mcp/life.py"));
-    command.arg(env!("CARGO_BIN_EXE_tenure")).arg(world.path("work")).arg(way).args(more);
+    command.arg(env!("CARGO_BIN_EXE_tenure")).arg(world.root()).arg(way).args(more);
     world.surround(&mut command);
     let output = command.output().unwrap();
     let (said, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -67,7 +69,7 @@ fn the_whole_life_of_a_task_over_http() {
     let world = Context::new();
     let mut server = Server::start(&world);
     live(&world, "http", &[&format!("http://{}/mcp", server.address), &server.token]);
-    crate::world::kill(server.child.id(), "TERM");
+    processes::signal(server.child.id(), Signal::TERM);
     assert!(server.child.wait().unwrap().success());
-    assert!(!world.path("work/.tenure/mcp.json").exists());
+    assert!(!world.root().join(".tenure/mcp.json").exists());
 }

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::client::Client;
-use crate::world::{Context, memory};
+use crate::world::Context;
+use tenure_testkit::cli::processes;
 
 #[test]
 fn what_is_wrong_is_answered_clearly_and_the_server_lives() {
@@ -64,7 +65,7 @@ fn ten_megabytes_of_arguments_are_refused_by_their_id_and_leave_no_trace() {
     let world = Context::new();
     let mut client = Client::new(&world, "big");
     client.ok("get_status", json!({}));
-    let before = memory(client.pid(), "VmRSS");
+    let before = processes::memory(client.pid(), "VmRSS");
     let big = "x".repeat(10 * 1024 * 1024);
     for _ in 0..5 {
         let answer = client.request("tools/call", json!({"name": "add_task", "arguments": {"title": big}}));
@@ -88,7 +89,7 @@ fn ten_megabytes_of_arguments_are_refused_by_their_id_and_leave_no_trace() {
     assert_eq!(added["task"]["description"].as_str().map(str::len), Some(256 * 1024));
     let listed = client.ok("list_tasks", json!({}))["tasks"][0]["description"].as_str().unwrap().to_owned();
     assert!(listed.len() < 600 && listed.ends_with('…'), "a list is short");
-    let grown = memory(client.pid(), "VmHWM").saturating_sub(before);
+    let grown = processes::memory(client.pid(), "VmHWM").saturating_sub(before);
     assert!(grown < 24 * 1024, "grew by {grown} kB");
 }
 
@@ -98,7 +99,7 @@ fn a_flood_of_requests_is_held_back_answered_in_full_and_costs_no_memory() {
     let world = Context::with_tasks(3);
     let mut calm = Client::new(&world, "calm");
     calm.ok("list_tasks", json!({}));
-    let before = memory(calm.pid(), "VmRSS");
+    let before = processes::memory(calm.pid(), "VmRSS");
     drop(calm);
     let mut child = world
         .command(&["mcp"])
@@ -129,7 +130,7 @@ fn a_flood_of_requests_is_held_back_answered_in_full_and_costs_no_memory() {
         std::thread::sleep(Duration::from_millis(50));
     }
     assert!(!writer.is_finished(), "a flood that fits into the pipes is none");
-    let grown = memory(child.id(), "VmHWM").saturating_sub(before);
+    let grown = processes::memory(child.id(), "VmHWM").saturating_sub(before);
     assert!(grown < 12 * 1024, "grew by {grown} kB while nobody listened");
     let mut answered = std::collections::HashSet::new();
     for line in std::io::BufRead::lines(std::io::BufReader::new(output)) {
@@ -143,7 +144,7 @@ fn a_flood_of_requests_is_held_back_answered_in_full_and_costs_no_memory() {
         }
     }
     drop(writer.join().unwrap());
-    let grown = memory(child.id(), "VmHWM").saturating_sub(before);
+    let grown = processes::memory(child.id(), "VmHWM").saturating_sub(before);
     assert!(grown < 12 * 1024, "grew by {grown} kB");
     assert!(child.wait().unwrap().success());
 }

@@ -7,9 +7,9 @@ use crate::world::Context;
 #[test]
 fn every_client_is_set_up_checked_set_up_again_and_removed() {
     for (client, file) in [
-        ("claude", "work/.mcp.json"),
-        ("gemini", "work/.gemini/settings.json"),
-        ("vscode", "work/.vscode/mcp.json"),
+        ("claude", "projects/shop/.mcp.json"),
+        ("gemini", "projects/shop/.gemini/settings.json"),
+        ("vscode", "projects/shop/.vscode/mcp.json"),
         ("codex", "home/.codex/config.toml"),
     ] {
         let world = Context::new();
@@ -37,16 +37,16 @@ fn every_client_is_set_up_checked_set_up_again_and_removed() {
 #[test]
 fn everything_else_in_the_file_stays() {
     let world = Context::new();
-    let path = world.path("work/.mcp.json");
+    let path = world.root().join(".mcp.json");
     let before = "{\n\t\"mcpServers\": {\n\t\t\"zoo\": {\n\t\t\t\"command\": \"zoo\"\n\t\t}\n\t},\n\t\"aardvark\": true\n}\n";
     std::fs::write(&path, before).unwrap();
-    world.cli(&["setup", "claude", "--mcp"]);
+    world.ok(&["setup", "claude", "--mcp"]);
     let after: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
     let keys: Vec<_> = after.as_object().unwrap().keys().collect();
     assert_eq!(keys, ["mcpServers", "aardvark"]);
     assert_eq!(after["mcpServers"]["zoo"]["command"], "zoo");
     assert_eq!(after["mcpServers"]["tenure"], json!({"command": "tenure", "args": ["mcp"]}));
-    world.cli(&["setup", "claude", "--mcp", "--remove"]);
+    world.ok(&["setup", "claude", "--mcp", "--remove"]);
     assert_eq!(std::fs::read_to_string(&path).unwrap(), before);
     // What cannot be read is left alone.
     std::fs::write(&path, "{ // mine\n}").unwrap();
@@ -60,13 +60,13 @@ fn a_check_fails_for_a_server_that_does_not_serve() {
     let world = Context::new();
     for command in ["/no/such/program", "true", "cat", "false"] {
         let file = json!({"mcpServers": {"tenure": {"command": command, "args": ["mcp"]}}});
-        std::fs::write(world.path("work/.mcp.json"), file.to_string()).unwrap();
+        std::fs::write(world.root().join(".mcp.json"), file.to_string()).unwrap();
         let checked = world.try_cli(&["setup", "claude", "--mcp", "--check", "--timeout", "5s"]);
         assert_eq!(checked["error"]["code"], "CHECK_FAILED", "{command}: {checked}");
     }
     // Where there is no project, the server says so, and so does the check.
     let file = json!({"mcpServers": {"tenure": {"command": env!("CARGO_BIN_EXE_tenure"), "args": ["mcp", "-C", "/"]}}});
-    std::fs::write(world.path("work/.mcp.json"), file.to_string()).unwrap();
+    std::fs::write(world.root().join(".mcp.json"), file.to_string()).unwrap();
     let checked = world.try_cli(&["setup", "claude", "--mcp", "--check"]);
     let said = checked["error"]["message"].as_str().unwrap();
     assert!(said.contains("init"), "{said}");
