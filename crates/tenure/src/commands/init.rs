@@ -124,7 +124,7 @@ fn make(place: &Place, name: &str, app: &App<'_>) -> Outcome<Config> {
             );
             write_config(app, place, &text)?;
         } else if before.project.id.is_none() && before.store_url.is_some() {
-            give_id(app, place)?;
+            identify(app, place, before.project.name.is_none().then_some(name))?;
         }
         ignore_runtime_files(&place.root)?;
     }
@@ -133,13 +133,18 @@ fn make(place: &Place, name: &str, app: &App<'_>) -> Outcome<Config> {
     Ok(config)
 }
 
-/// A database that many projects share knows each by its id, whatever folder a clone of it is in.
-fn give_id(app: &App<'_>, place: &Place) -> Outcome<()> {
+/// Adds the project's id, and its name if that is missing, to a configuration that exists. A database that many projects
+/// share knows each by its id, whatever folder a clone of it is in.
+fn identify(app: &App<'_>, place: &Place, name: Option<&str>) -> Outcome<()> {
     let path = place.config();
-    let text = fs::read_to_string(&path).map_err(|e| io(&e, "read", &path))?;
-    let with_id = config::set(&text, "project.id", &app.env.ids.uuid())
-        .map_err(|e| Report::config(&e, Some(&path.to_string_lossy())))?;
-    write_config(app, place, &with_id)
+    let mut text = fs::read_to_string(&path).map_err(|e| io(&e, "read", &path))?;
+    let id = app.env.ids.uuid();
+    for (key, value) in [("project.id", Some(id.as_str())), ("project.name", name)] {
+        let Some(value) = value else { continue };
+        text =
+            config::set(&text, key, value).map_err(|e| Report::config(&e, Some(&path.to_string_lossy())))?;
+    }
+    write_config(app, place, &text)
 }
 
 fn write_config(app: &App<'_>, place: &Place, text: &str) -> Outcome<()> {
