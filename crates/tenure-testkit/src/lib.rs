@@ -1,5 +1,5 @@
-//! What the tests of every crate share: a clock and a world that the test moves by hand, a store too simple to be
-//! wrong, and the suite that every store has to pass.
+//! Shared by the tests of every crate: a clock and a world that the test controls, a store too simple to be wrong, the
+//! conformance suite of all stores, PostgreSQL servers, and a harness ([`cli`]) that runs the `tenure` binary.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -7,6 +7,7 @@
     reason = "this crate is test code: a failed expectation is a failed test"
 )]
 
+pub mod cli;
 pub mod clock;
 pub mod conformance;
 pub mod fixture;

@@ -29,7 +29,9 @@ struct State {
     commits: AtomicU64,
     asks: AtomicU64,
     cuts: AtomicU64,
+    refusals: AtomicU64,
     closed: AtomicBool,
+    held: AtomicBool,
     /// Only while somebody uses them: a long storm makes thousands.
     open: Mutex<Vec<Weak<TcpStream>>>,
 }
@@ -49,10 +51,15 @@ impl Proxy {
         let shared = Arc::clone(&state);
         std::thread::spawn(move || {
             for client in listener.incoming().flatten() {
-                if shared.closed.load(Ordering::SeqCst) {
-                    continue;
+                while shared.held.load(Ordering::SeqCst) {
+                    std::thread::sleep(Duration::from_millis(5));
                 }
-                let Ok(server) = TcpStream::connect(("127.0.0.1", server)) else { continue };
+                let is_open = !shared.closed.load(Ordering::SeqCst);
+                let reached = is_open.then(|| TcpStream::connect(("127.0.0.1", server)).ok()).flatten();
+                let Some(server) = reached else {
+                    shared.refusals.fetch_add(1, Ordering::SeqCst);
+                    continue;
+                };
                 let _ = (client.set_nodelay(true), server.set_nodelay(true));
                 let (client, server) = (Arc::new(client), Arc::new(server));
                 let mut open = shared.open.lock().unwrap();
@@ -87,6 +94,20 @@ impl Proxy {
     /// Commits that were cut.
     pub fn cuts(&self) -> u64 {
         self.state.cuts.load(Ordering::SeqCst)
+    }
+
+    /// New connections are accepted and get no answer until [`Proxy::release`].
+    pub fn hold(&self) {
+        self.state.held.store(true, Ordering::SeqCst);
+    }
+
+    pub fn release(&self) {
+        self.state.held.store(false, Ordering::SeqCst);
+    }
+
+    /// Connections that did not reach the server, because it or the proxy was closed.
+    pub fn refusals(&self) -> u64 {
+        self.state.refusals.load(Ordering::SeqCst)
     }
 
     /// Nothing gets through any more, as if the cable was pulled and the other side said so.
