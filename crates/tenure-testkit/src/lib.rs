@@ -1,5 +1,5 @@
-//! What the tests of every crate share: a clock and a world that the test moves by hand, a store too simple to be
-//! wrong, and the suite that every store has to pass.
+//! What the tests of several crates share: a clock and process liveness that the test sets by hand, a simple in-memory store,
+//! the conformance suite that every store has to pass, PostgreSQL servers, a proxy that cuts connections, and a small disk.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
