@@ -28,7 +28,7 @@ fn documents() -> Vec<PathBuf> {
     found
 }
 
-/// A page that explains, which neither the list of commands nor the README is.
+/// A page of the guide: neither the README nor the generated list of commands.
 fn is_guide(path: &Path) -> bool {
     !["README.md", "commands.md"].contains(&name(path).as_str())
 }
@@ -56,7 +56,7 @@ fn every_command_named_in_the_text_is_one_that_there_is() {
             named += 1;
             let words = page::words(&line);
             let parsed = tenure::command().try_get_matches_from(&words);
-            // `--help` and the like are answers, not mistakes; and a command may be named without its arguments.
+            // `--help` is no error, and a command may be named without its arguments.
             let fault = parsed.err().filter(clap::Error::use_stderr);
             let fault = fault.filter(|e| e.kind() != clap::error::ErrorKind::MissingRequiredArgument);
             assert!(fault.is_none(), "{}: `{line}`: {}", name(&path), fault.unwrap());
