@@ -1,5 +1,6 @@
-//! Shared by the tests of every crate: a clock and a world that the test controls, a store too simple to be wrong, the
-//! conformance suite of all stores, PostgreSQL servers, and a harness ([`cli`]) that runs the `tenure` binary.
+//! What the tests of several crates share: a clock and process liveness that the test sets by hand, a simple in-memory store,
+//! the conformance suite that every store has to pass, PostgreSQL servers, a proxy that cuts connections, a small disk, and a
+//! harness ([`cli`]) that runs the `tenure` binary.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
