@@ -16,7 +16,7 @@ use super::listening::{Ear, listen};
 use super::output::{AttemptLog, LastWord};
 use super::place::Seat;
 use super::{Purpose, Site, conversation};
-use crate::beat::OpenStore;
+use crate::heartbeat::OpenStore;
 use crate::input::private_input;
 use crate::supervise::{Ended, Exit, Limits, Look, Steps, Supervision, supervise};
 

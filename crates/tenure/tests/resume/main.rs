@@ -22,6 +22,7 @@ mod many;
 mod processes;
 mod sessions;
 mod stopping;
+mod store_away;
 #[path = "../runners/world.rs"]
 #[expect(dead_code, reason = "the tests of runners need more of it")]
 mod world;
