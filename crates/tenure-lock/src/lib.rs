@@ -83,6 +83,7 @@
 //! 5. Look for a normal cycle in the log. A tool that was killed instead shows as `Removed stale lock (NAME), proceeding
 //!    with sync`; one whose file is not valid as `Skipping database (lock check failed: malformed lock file: WHY)`.
 
+mod boot_clock;
 mod clock;
 mod exclusive;
 mod host;
@@ -93,6 +94,7 @@ mod resume;
 mod sys;
 mod text;
 
+pub use boot_clock::BootTime;
 pub use exclusive::{
     EXCLUSIVE_LOCK_FILE, ExclusiveError, ExclusiveGuard, ExclusiveLock, ExclusiveStatus, HeldExclusive,
     MalformedLock, Release, SkipDecision, SkipReason, is_process_alive, should_skip_database,

@@ -129,7 +129,7 @@ impl Link {
             reading: Reading::of(connection),
             socket,
             known: HashMap::new(),
-            limit: patience.saturating_add(PAUSE),
+            limit: patience.saturating_add(pause(patience)),
             pooled: refused_options,
             settings: local.concat(),
             lazy: false,
@@ -253,11 +253,17 @@ impl Drop for Link {
     }
 }
 
+/// How much longer than its patience a client waits for an answer. Heartbeats have little patience and must notice a server
+/// that has fallen silent before their lease ends.
+fn pause(patience: Duration) -> Duration {
+    PAUSE.min(patience / 2)
+}
+
 fn settings(patience: Duration) -> Vec<(&'static str, String)> {
     let mut all: Vec<_> = PLANNING.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
     let millis = |d: Duration| d.as_millis().max(1).to_string();
     all.push(("lock_timeout", millis(patience)));
-    all.push(("statement_timeout", millis(patience.saturating_add(PAUSE / 2))));
+    all.push(("statement_timeout", millis(patience.saturating_add(pause(patience) / 2))));
     all.push(("idle_in_transaction_session_timeout", millis(PAUSE)));
     all
 }

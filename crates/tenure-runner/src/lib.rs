@@ -7,10 +7,10 @@
 //!
 //! ```
 //! use std::time::Duration;
-//! use tenure_runner::{anchor::spec_text, rhythm};
+//! use tenure_runner::{anchor::spec_text, renew_every};
 //!
-//! // Whoever supervises renews often enough to miss a beat, and never less often than configured.
-//! assert_eq!(rhythm(Duration::from_secs(30), Duration::from_secs(60)), Duration::from_secs(20));
+//! // A lease is renewed often enough to miss a beat, and never less often than configured.
+//! assert_eq!(renew_every(Duration::from_secs(30), Duration::from_secs(60)), Duration::from_secs(20));
 //!
 //! // An agent is told the part of the specification that its task is about, and no file outside of the project.
 //! # let root = tempfile::tempdir()?;
@@ -23,16 +23,15 @@
 
 pub mod agents;
 pub mod anchor;
-mod beat;
 pub mod daemon;
 mod database;
 mod detach;
 mod ending;
 pub mod exclusion;
+mod heartbeat;
 pub mod hooks;
 mod input;
 pub mod jobs;
-mod keeper;
 mod outcome;
 pub mod preset;
 pub mod processes;
@@ -46,16 +45,20 @@ pub mod timer;
 mod wait;
 pub mod wakeup;
 mod watch;
+mod while_pid;
 
-pub use beat::{Loss, OpenStore, Renewal, Tenant, rhythm, silence};
 pub use database::DatabaseFile;
 pub use detach::detach;
 pub use ending::{Cleared, Scope, finish_ending};
-pub use keeper::{Kept, keep};
+pub use heartbeat::{
+    HeartbeatStore, Loss, OpenStore, Renew, RenewTask, Renewal, Schedule, Step, renew_every,
+    request_patience, silence,
+};
 pub use processes::Survivor;
 pub use program::ProgramError;
 pub use supervise::{
     Ended, Exit, Explanation, Limits, Look, Signals, Steps, Supervised, Supervision, supervise,
 };
 pub use threshold::{NotStarted, cross};
-pub use wait::until_any;
+pub use wait::{Process, limit_for, until_any, until_any_or};
+pub use while_pid::{Kept, keep_while_alive};

@@ -12,12 +12,13 @@ use rmcp::model::{
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
 use serde_json::json;
+use tenure_lock::BootTime;
 use tokio_util::sync::CancellationToken;
 
 use crate::answer;
 use crate::call::{self, Call, Wish};
+use crate::client_leases::ClientLeases;
 use crate::desk::{Desk, Effect, Queue, Refusal, Reply};
-use crate::keeper::Keeper;
 use crate::pages::{self, Page};
 use crate::session::{Roster, Session};
 use crate::tools;
@@ -28,7 +29,7 @@ const INSTRUCTIONS: &str = include_str!("instructions.md");
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) queue: Queue,
-    pub(crate) keeper: Arc<Keeper>,
+    pub(crate) leases: Arc<ClientLeases>,
     pub(crate) roster: Arc<Roster>,
     /// Cancelled when the server ends, so that nobody goes on waiting.
     pub(crate) shutdown: CancellationToken,
@@ -56,35 +57,35 @@ impl Handler {
 }
 
 /// The client is gone: nothing is renewed for it any more, and what it held is dealt with.
-pub(crate) fn end(desk: &mut dyn Desk, keeper: &Keeper, session: &Session) {
+pub(crate) fn end(desk: &mut dyn Desk, leases: &ClientLeases, session: &Session) {
     if session.end() {
-        let held = keeper.take(session);
+        let held = leases.take(session);
         desk.end(session, held);
     }
 }
 
 impl Drop for Handler {
     fn drop(&mut self) {
-        let (keeper, roster) = (Arc::clone(&self.shared.keeper), Arc::clone(&self.shared.roster));
+        let (leases, roster) = (Arc::clone(&self.shared.leases), Arc::clone(&self.shared.roster));
         let session = Arc::clone(&self.session);
         self.shared.queue.post(move |desk| {
-            end(desk, &keeper, &session);
+            end(desk, &leases, &session);
             roster.leave(&session);
         });
     }
 }
 
-/// What an answer means for what is renewed.
-pub(crate) fn settle(keeper: &Keeper, session: &Arc<Session>, effect: &Effect) {
+/// Renews what the answer to a request sent at `asked` has granted, and no longer what it has ended.
+pub(crate) fn settle(leases: &ClientLeases, session: &Arc<Session>, effect: &Effect, asked: BootTime) {
     match effect {
         Effect::Nothing => {}
-        Effect::Holds { task, lease, .. } => {
+        Effect::Holds { task, lease, reacquired } => {
             session.note_grant(lease);
-            keeper.keep(session, task.clone(), lease.as_ref().clone());
+            leases.keep(session, task.clone(), lease.as_ref().clone(), *reacquired, asked);
         }
         Effect::Ended(fence) => {
             session.forget_grant(*fence);
-            keeper.forget(*fence);
+            leases.forget(*fence);
         }
     }
 }
@@ -208,11 +209,12 @@ impl Handler {
     }
 
     async fn answer(&self, call: Call, client: String) -> Option<Result<Reply, Refusal>> {
-        let (keeper, session) = (Arc::clone(&self.shared.keeper), Arc::clone(&self.session));
+        let (leases, session) = (Arc::clone(&self.shared.leases), Arc::clone(&self.session));
         let job = move |desk: &mut dyn Desk| {
             join(desk, &session, &client, only_reads(&call))?;
+            let asked = BootTime::now();
             let reply = desk.answer(&session, &call)?;
-            settle(&keeper, &session, &reply.effect);
+            settle(&leases, &session, &reply.effect, asked);
             Ok(reply)
         };
         self.shared.queue.ask(job).await

@@ -25,10 +25,10 @@ use tokio_util::sync::CancellationToken;
 
 mod answer;
 mod call;
+mod client_leases;
 mod desk;
 mod handler;
 mod http;
-mod keeper;
 mod lines;
 mod pages;
 mod schema;
@@ -42,14 +42,14 @@ pub use call::{
     AddTask, Call, Claim, Explain, FinishTask, GetStatus, GetTask, ListTasks, Outcome, ReadInbox,
     ReleaseTask, RenewLease, SendMessage, ttl,
 };
+pub use client_leases::HeartbeatOptions;
 pub use desk::{Desk, Effect, Refusal, Reply, Step};
 pub use http::Http;
-pub use keeper::Care;
 pub use pages::Page;
 pub use session::Session;
 
+use client_leases::ClientLeases;
 use handler::Shared;
-use keeper::Keeper;
 use session::Roster;
 
 /// How clients reach us.
@@ -62,13 +62,13 @@ pub enum Way {
 }
 
 /// Serves until the client is gone, or somebody ends it. The calling thread is the desk.
-pub fn run(desk: &mut dyn Desk, care: Care<'_>, way: Way) -> io::Result<()> {
-    let (keeper, woken) = Keeper::new(care.interval)?;
+pub fn run(desk: &mut dyn Desk, heartbeat: HeartbeatOptions<'_>, way: Way) -> io::Result<()> {
+    let (leases, woken) = ClientLeases::new(heartbeat.interval)?;
     let roster = Arc::new(Roster::default());
     let (queue, jobs) = desk::queue();
     let shared = Arc::new(Shared {
         queue,
-        keeper: Arc::clone(&keeper),
+        leases: Arc::clone(&leases),
         roster: Arc::clone(&roster),
         shutdown: CancellationToken::new(),
         numbers: AtomicU64::new(1),
@@ -76,8 +76,8 @@ pub fn run(desk: &mut dyn Desk, care: Care<'_>, way: Way) -> io::Result<()> {
     });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     std::thread::scope(|scope| {
-        let heart = Arc::clone(&keeper);
-        scope.spawn(move || heart.run(&woken, care));
+        let kept = Arc::clone(&leases);
+        scope.spawn(move || kept.run(&woken, heartbeat));
         let serving = scope.spawn(move || match way {
             Way::Stdio => runtime.block_on(stdio::serve(shared)),
             Way::Http(http) => runtime.block_on(http::serve(shared, http)),
@@ -85,9 +85,9 @@ pub fn run(desk: &mut dyn Desk, care: Care<'_>, way: Way) -> io::Result<()> {
         // Until the other thread, with all its tasks, has let go of the queue.
         jobs.serve(desk);
         for session in roster.all() {
-            handler::end(desk, &keeper, &session);
+            handler::end(desk, &leases, &session);
         }
-        keeper.stop();
+        leases.stop();
         serving.join().unwrap_or_else(|_| Err(io::Error::other("the server has failed")))
     })
 }

@@ -4,6 +4,7 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use rustix::process::getppid;
+use tenure_runner::Process;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::signal::unix::{SignalKind, signal};
@@ -33,8 +34,8 @@ pub(crate) async fn asked_to_stop() {
 /// The process that started us is gone. One outside of our pid namespace cannot be seen; then the pipes have to tell.
 pub(crate) async fn parent_died() {
     let Some(parent) = getppid() else { return futures::future::pending().await };
-    let watched = u32::try_from(parent.as_raw_nonzero().get()).ok().and_then(tenure_runner::processes::watch);
-    let watched = watched.and_then(watchable);
+    let process = u32::try_from(parent.as_raw_nonzero().get()).ok().and_then(Process::open);
+    let watched = process.and_then(Process::into_fd).and_then(watchable);
     // Asked after the descriptor was opened, so that it is not that of a later process with the same pid.
     while getppid() == Some(parent) {
         match &watched {

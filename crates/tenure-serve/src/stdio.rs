@@ -51,8 +51,8 @@ pub(crate) async fn serve(shared: Arc<Shared>) -> io::Result<()> {
     }
     watch.abort();
     shared.shutdown.cancel();
-    let keeper = Arc::clone(&shared.keeper);
-    shared.queue.ask(move |desk| end(desk, &keeper, &session)).await;
+    let leases = Arc::clone(&shared.leases);
+    shared.queue.ask(move |desk| end(desk, &leases, &session)).await;
     Ok(())
 }
 

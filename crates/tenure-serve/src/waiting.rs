@@ -12,6 +12,7 @@ use rmcp::RoleServer;
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::service::RequestContext;
 use tenure_core::ErrorCode;
+use tenure_lock::BootTime;
 use tokio::io::unix::AsyncFd;
 
 use crate::call::Claim;
@@ -95,13 +96,14 @@ impl Handler {
     }
 
     async fn try_once(&self, claim: &Claim, client: &str, place: u64) -> Option<Result<Step, Refusal>> {
-        let (keeper, session) = (Arc::clone(&self.shared.keeper), Arc::clone(&self.session));
+        let (leases, session) = (Arc::clone(&self.shared.leases), Arc::clone(&self.session));
         let (claim, client) = (claim.clone(), client.to_owned());
         let job = move |desk: &mut dyn Desk| {
             join(desk, &session, &client, false)?;
+            let asked = BootTime::now();
             let step = desk.claim(&session, &claim, place)?;
             if let Step::Granted(reply) = &step {
-                settle(&keeper, &session, &reply.effect);
+                settle(&leases, &session, &reply.effect, asked);
             }
             Ok(step)
         };
@@ -117,9 +119,9 @@ impl Handler {
     /// The call was cancelled in the moment of its success.
     async fn give_back(&self, reply: &Reply) {
         let Effect::Holds { task, lease, reacquired: false } = reply.effect.clone() else { return };
-        let (keeper, session) = (Arc::clone(&self.shared.keeper), Arc::clone(&self.session));
+        let (leases, session) = (Arc::clone(&self.shared.leases), Arc::clone(&self.session));
         let job = move |desk: &mut dyn Desk| {
-            settle(&keeper, &session, &Effect::Ended(lease.fence));
+            settle(&leases, &session, &Effect::Ended(lease.fence), BootTime::now());
             desk.give_back(&lease, &task);
         };
         self.shared.queue.ask(job).await;

@@ -32,6 +32,7 @@ struct State {
     refusals: AtomicU64,
     closed: AtomicBool,
     held: AtomicBool,
+    frozen: AtomicBool,
     /// Only while somebody uses them: a long storm makes thousands.
     open: Mutex<Vec<Weak<TcpStream>>>,
 }
@@ -118,6 +119,11 @@ impl Proxy {
         }
     }
 
+    /// Nothing gets through any more, and nothing says so: packets are lost.
+    pub fn freeze(&self) {
+        self.state.frozen.store(true, Ordering::SeqCst);
+    }
+
     pub fn open(&self) {
         self.state.closed.store(false, Ordering::SeqCst);
     }
@@ -127,6 +133,9 @@ fn ask(mut client: &TcpStream, mut server: &TcpStream, state: &State, silenced: 
     let mut tail: Vec<u8> = Vec::new();
     let mut buffer = [0; 16 * 1024];
     while let Ok(count @ 1..) = client.read(&mut buffer) {
+        if state.frozen.load(Ordering::SeqCst) {
+            continue;
+        }
         let said = &buffer[..count];
         state.asks.fetch_add(1, Ordering::SeqCst);
         tail.extend_from_slice(said);

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use signal_hook::SigId;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use tenure_core::Error;
+use tenure_runner::until_any;
 
 #[derive(Debug)]
 pub(crate) struct Interrupts {
@@ -37,13 +38,7 @@ impl Interrupts {
 
     /// Sleeps, unless a signal comes.
     pub(crate) fn wait(&self, nap: std::time::Duration) {
-        let timeout = rustix::event::Timespec {
-            tv_sec: i64::try_from(nap.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: i64::from(nap.subsec_nanos()),
-        };
-        let mut polled =
-            [rustix::event::PollFd::from_borrowed_fd(self.pipe.as_fd(), rustix::event::PollFlags::IN)];
-        let _ = rustix::event::poll(&mut polled, Some(&timeout));
+        until_any(&[self.pipe.as_fd()], nap);
     }
 
     /// The signal that came, as an exit code: 130 or 143.

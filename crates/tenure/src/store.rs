@@ -9,15 +9,11 @@ use tenure_core::config::Config;
 use tenure_core::store::{Movable, Store};
 use tenure_core::{Error, Result};
 use tenure_postgres::{Address, PostgresStore, Surroundings};
-use tenure_runner::DatabaseFile;
+use tenure_runner::{DatabaseFile, request_patience};
 use tenure_sqlite::SqliteStore;
 
 use crate::env::Env;
 use crate::project::{ProjectPaths, StoreLocation};
-
-/// How long a heartbeat waits for a server that is away, at least and at most. It comes again soon, and must notice before
-/// it is too late.
-const BEAT_PATIENCE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(3));
 
 /// A way to a project's store, as often as one is needed.
 #[derive(Debug, Clone)]
@@ -95,12 +91,14 @@ impl Source {
         }
     }
 
-    /// Another handle, for the heartbeat of leases that last so long.
+    /// Another handle, for the heartbeat of leases that last this long.
     pub(crate) fn open_for_beats(&self, ttl: Duration) -> Result<Box<dyn Store>> {
         let mut source = self.clone();
-        if let Self::Postgres { options, .. } = &mut source {
-            options.patience = options.patience.min((ttl / 6).clamp(BEAT_PATIENCE.0, BEAT_PATIENCE.1));
-        }
+        let patience = match &mut source {
+            Self::Sqlite { options, .. } => &mut options.patience,
+            Self::Postgres { options, .. } => &mut options.patience,
+        };
+        *patience = request_patience(ttl).min(*patience);
         source.open().map(Backend::boxed)
     }
 

@@ -6,8 +6,6 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tenure_core::error::Locked;
 use tenure_core::holder::{Caller, Incarnation, Judge, Liveness};
 use tenure_core::id::{SectionId, TaskId};
@@ -15,10 +13,10 @@ use tenure_core::kernel::{self, Grant, Terms, Verdict};
 use tenure_core::lease::{LeaseState, Resource, ResourceKind};
 use tenure_core::store::{ClaimHint, ClaimTarget, LeaseFilter, Tx, View, Viewer};
 use tenure_core::{Context, Error, Timestamp};
+use tenure_runner::{Process, until_any};
 
 use crate::app::{App, Open};
 use crate::clearing;
-use crate::env::Env;
 use crate::interrupt::Interrupts;
 use crate::report::{Outcome, Report};
 use crate::store::{Backend, Doorbell};
@@ -123,7 +121,8 @@ fn stand_in_line(
         {
             store.rehearse_grant();
         }
-        let watched: Vec<OwnedFd> = watch.iter().filter_map(|who| pidfd(app.env, who)).collect();
+        let watched: Vec<OwnedFd> =
+            watch.iter().filter_map(|who| watch_exit(who, app.env.judge.as_ref())).collect();
         let mut until = until;
         loop {
             let lain_down = Instant::now();
@@ -311,15 +310,13 @@ pub(crate) fn timed_out(want: &Want, waited: Duration, locked: Option<Box<Locked
     Error::WaitTimeout { what, waited, locked }
 }
 
-/// Watches a process on this machine; what cannot be watched is polled.
-pub(crate) fn pidfd(env: &Env, who: &Incarnation) -> Option<OwnedFd> {
-    let pid = Pid::from_raw(i32::try_from(who.process.pid).ok()?)?;
-    let fd = pidfd_open(pid, PidfdFlags::empty()).ok()?;
-    // Asked after opening, so that a recycled pid is not mistaken for the holder.
-    (env.judge.liveness(who) == Liveness::Alive).then_some(fd)
+/// A descriptor that is readable once the process has exited. Where there is none, the poll interval serves.
+pub(crate) fn watch_exit(who: &Incarnation, judge: &dyn Judge) -> Option<OwnedFd> {
+    Process::open_alive(who, judge)?.into_fd()
 }
 
-/// Sleeps until something happens. The code of the signal that interrupted it, if one did.
+/// Sleeps until a signal comes, the doorbell rings, a watched process exits, or `nap` is over. Returns the exit code of the
+/// signal, if one came.
 pub(crate) fn sleep(
     interrupts: &Interrupts,
     doorbell: Option<&Doorbell>,
@@ -337,20 +334,12 @@ pub(crate) fn sleep(
         let mut fds: Vec<BorrowedFd<'_>> = vec![interrupts.as_fd()];
         fds.extend(doorbell.map(AsFd::as_fd));
         fds.extend(watched.iter().map(AsFd::as_fd));
-        let mut polled: Vec<PollFd<'_>> =
-            fds.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
-        let timeout = Timespec {
-            tv_sec: i64::try_from(slice.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: i64::from(slice.subsec_nanos()),
-        };
-        let happened = poll(&mut polled, Some(&timeout));
+        let ready = until_any(&fds, slice);
         if let Some(code) = interrupts.caught() {
             return Some(code);
         }
-        match happened {
-            Ok(0) if Instant::now() < end => {}
-            Err(rustix::io::Errno::INTR) => {}
-            _ => return None,
+        if ready.contains(&true) || Instant::now() >= end {
+            return None;
         }
     }
 }

@@ -4,14 +4,23 @@
 //! mounted, or belongs to another pid namespace than ours.
 //! Does not notice that a pid is the number of a mere thread; such a number counts as running.
 
+use std::time::Duration;
+
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::Pid;
+use rustix::time::ClockId;
 
 use crate::identity::Probe;
 
 /// The inode of the initial time namespace, fixed by the kernel (`PROC_TIME_INIT_INO`).
 const INITIAL_TIME_NS: u64 = 0xEFFF_FFFA;
+
+/// Counts suspend, unlike `CLOCK_MONOTONIC`.
+pub(crate) fn boot_time() -> Duration {
+    let now = rustix::time::clock_gettime(ClockId::Boottime);
+    Duration::try_from(now).unwrap_or_default()
+}
 
 pub(crate) fn hostname() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()

@@ -4,14 +4,22 @@
 
 use std::ffi::CStr;
 use std::mem::{MaybeUninit, size_of};
+use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::process::Pid;
+use rustix::time::ClockId;
 
 use crate::identity::Probe;
 
 /// `SZOMB` of `sys/proc.h`.
 const ZOMBIE: u32 = 5;
+
+/// `CLOCK_MONOTONIC` counts sleep here.
+pub(crate) fn boot_time() -> Duration {
+    let now = rustix::time::clock_gettime(ClockId::Monotonic);
+    Duration::try_from(now).unwrap_or_default()
+}
 
 pub(crate) fn hostname() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()

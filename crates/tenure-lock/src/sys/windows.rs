@@ -4,6 +4,8 @@
 //! across boots, and the boot id only has to keep machines apart. Windows has no pid namespaces.
 
 use std::ptr::null_mut;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 use windows_sys::Win32::Foundation::{
     CloseHandle, ERROR_ACCESS_DENIED, ERROR_INVALID_PARAMETER, ERROR_SUCCESS, FILETIME, GetLastError, HANDLE,
@@ -17,6 +19,12 @@ use windows_sys::Win32::System::Threading::{
 };
 
 use crate::identity::Probe;
+
+/// The performance counter behind `Instant` counts sleep.
+pub(crate) fn boot_time() -> Duration {
+    static START: OnceLock<Instant> = OnceLock::new();
+    START.get_or_init(Instant::now).elapsed()
+}
 
 pub(crate) fn hostname() -> String {
     std::env::var("COMPUTERNAME").unwrap_or_default()

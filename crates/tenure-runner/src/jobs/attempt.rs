@@ -51,8 +51,8 @@ impl Shared<'_> {
 
     /// An error here is one that the whole job ends of; what goes wrong with the item is its outcome.
     pub(super) fn run_item(&self, store: &dyn Store, taken: Taken) -> Result<()> {
-        let Taken { grant, words, attempt } = taken;
-        let line = self.crew.hold(&grant.lease).map_err(|e| broken(&e))?;
+        let Taken { grant, asked, words, attempt } = taken;
+        let line = self.crew.hold(&grant.lease, asked).map_err(|e| broken(&e))?;
         let words = match words {
             Ok(words) => words,
             Err(why) => {
@@ -212,7 +212,7 @@ impl Shared<'_> {
         let grace = self.timing.grace;
         let manner = match &event {
             Event::Signalled(signal_hook::consts::SIGINT) => Manner::Orderly { signal: Signal::INT, grace },
-            Event::Signalled(0) | Event::Lost(_) if !line.is_stopping() => Manner::AtOnce,
+            Event::Signalled(0) | Event::Lost(_) if line.must_end_at_once() => Manner::AtOnce,
             _ => Manner::Orderly { signal: Signal::TERM, grace },
         };
         // Before anything else is done for it: what is not written down is done again after a crash.

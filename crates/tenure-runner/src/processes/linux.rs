@@ -5,9 +5,10 @@ use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
 
-use rustix::process::{Pid, PidfdFlags, Signal, geteuid, pidfd_open, pidfd_send_signal};
+use rustix::process::{Signal, geteuid};
 
 use super::{Bond, Member, Sight};
+use crate::wait::Process;
 
 /// The name of the variable that carries the mark.
 const VARIABLE: &str = "TENURE_ATTEMPT=";
@@ -86,16 +87,16 @@ impl Sight for Eyes {
     }
 
     fn strike(&mut self, member: &Member, signal: Option<Signal>) -> Option<OwnedFd> {
-        let descriptor = watch(member.pid)?;
-        // Opened first, verified second: if the facts are still those, the descriptor is that process's.
+        let process = Process::open(member.pid)?;
+        // Opened first, verified second: if the facts still match, the descriptor belongs to that process.
         let now = facts(member.pid)?;
         if !is_still(member, &now, || self.is_marked(member.pid)) || !self.is_ours(member.pid) {
             return None;
         }
         if let Some(signal) = signal {
-            pidfd_send_signal(&descriptor, signal).ok()?;
+            process.signal(signal).ok()?;
         }
-        Some(descriptor)
+        process.into_fd()
     }
 
     fn name(&self, member: &Member) -> String {
@@ -112,12 +113,6 @@ impl Sight for Eyes {
     fn met_own_line(&self) -> bool {
         self.met_own_line
     }
-}
-
-/// A descriptor that becomes readable when the process ends.
-pub fn watch(pid: u32) -> Option<OwnedFd> {
-    let pid = Pid::from_raw(i32::try_from(pid).ok()?)?;
-    pidfd_open(pid, PidfdFlags::empty()).ok()
 }
 
 /// Is what now has the pid the process that was seen, and still tied to the attempt?

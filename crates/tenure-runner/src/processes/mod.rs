@@ -31,7 +31,6 @@ use linux as sys;
 use other as sys;
 
 pub use single::signal_one;
-pub use sys::watch;
 
 /// How long a process may take to die of SIGKILL before it is called a survivor.
 pub const PATIENCE: Duration = Duration::from_secs(10);

@@ -44,8 +44,3 @@ impl Sight for Eyes {
         false
     }
 }
-
-/// Nothing to poll for; whoever waits looks again after a while.
-pub fn watch(_pid: u32) -> Option<OwnedFd> {
-    None
-}

@@ -49,6 +49,8 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
     })?;
     let database = open.store.file()?;
     let interval = open.config.runners.heartbeat_interval;
-    tenure_runner::keep(open.store.as_ref(), ctx, &task, &lease, interval, database.as_ref())?;
+    let another = || open.source.open_for_beats(lease.ttl);
+    let (store, database) = (open.store.as_ref(), database.as_ref());
+    tenure_runner::keep_while_alive(store, &another, ctx, &task, &lease, interval, database)?;
     Ok(None)
 }

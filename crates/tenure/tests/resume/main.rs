@@ -19,6 +19,7 @@ mod many;
 mod project;
 mod sessions;
 mod stopping;
+mod store_away;
 
 // Only on SQLite: the disk of the database is full, a process is killed at a write to the file, and the processor time of a
 // checkpoint, which on a server is not spent in this process.

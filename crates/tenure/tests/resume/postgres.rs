@@ -16,3 +16,4 @@ mod many;
 mod project;
 mod sessions;
 mod stopping;
+mod store_away;

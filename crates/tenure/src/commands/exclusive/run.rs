@@ -4,12 +4,13 @@ use std::ffi::OsString;
 use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::Signal;
 use serde_json::json;
 use tenure_core::ErrorCode;
 use tenure_lock::{ExclusiveLock, Release};
+use tenure_runner::{Process, limit_for, until_any};
 
 use super::acquire::{Patience, take};
 use super::{failed, folder};
@@ -18,6 +19,9 @@ use crate::app::App;
 use crate::interrupt::Interrupts;
 use crate::report::{Outcome, Report};
 use crate::text::Text;
+
+/// Nothing happens by itself in this time; a poll needs a limit.
+const LONG: Duration = Duration::from_hours(1);
 
 /// Run a command that has the project to itself
 ///
@@ -66,22 +70,16 @@ fn supervise(app: &App<'_>, command: &[OsString]) -> Outcome<ExitStatus> {
     let broken = |e: std::io::Error| Report::new(ErrorCode::General, format!("the command was lost: {e}"));
     let interrupts = Interrupts::listen().map_err(Report::from)?;
     let mut child = spawn(app, command)?;
-    let watch = i32::try_from(child.id())
-        .ok()
-        .and_then(Pid::from_raw)
-        .and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
-    let Some(watch) = watch else { return child.wait().map_err(broken) };
+    // Not collected yet, so the pid is the child's.
+    let Some(process) = Process::open(child.id()) else { return child.wait().map_err(broken) };
+    let fds: Vec<_> = process.fd().into_iter().chain([interrupts.as_fd()]).collect();
     loop {
-        let mut polled = [
-            PollFd::from_borrowed_fd(watch.as_fd(), PollFlags::IN),
-            PollFd::from_borrowed_fd(interrupts.as_fd(), PollFlags::IN),
-        ];
-        let _ = poll(&mut polled, None);
+        until_any(&fds, limit_for(Some(&process), LONG));
         if let Some(code) = interrupts.take()
             && !(code == 130 && terminal_sent_it())
         {
             let signal = if code == 130 { Signal::INT } else { Signal::TERM };
-            let _ = pidfd_send_signal(&watch, signal);
+            let _ = process.signal(signal);
         }
         if let Some(status) = child.try_wait().map_err(broken)? {
             return Ok(status);

@@ -11,6 +11,7 @@ use tenure_core::job::Job;
 use tenure_core::kernel::Terms;
 use tenure_core::lease::Lease;
 use tenure_core::{Error, ErrorCode};
+use tenure_lock::BootTime;
 use tenure_runner::DatabaseFile;
 use tenure_runner::daemon::Bell;
 use tenure_runner::jobs::{self, Outside, Site, Summary, Timing, Work};
@@ -28,6 +29,8 @@ pub(super) struct Desk {
     me: Incarnation,
     doorbell: Option<Doorbell>,
     database: Option<DatabaseFile>,
+    /// When it was made, before anything was asked for.
+    since: BootTime,
 }
 
 impl Desk {
@@ -42,6 +45,7 @@ impl Desk {
             me,
             doorbell: open.store.doorbell(app.env),
             database: open.store.file()?,
+            since: BootTime::now(),
         })
     }
 
@@ -68,6 +72,7 @@ impl Desk {
         let source = &open.source;
         let another = || source.open().map(Backend::boxed);
         let runners = &open.config.runners;
+        let for_heartbeat = || source.open_for_beats(runners.stale_timeout);
         let program =
             Program { env: app.env, root: open.paths.root.clone(), workdir, said: Mutex::new(Vec::new()) };
         let address = self.doorbell.as_ref().map(Doorbell::address);
@@ -76,6 +81,8 @@ impl Desk {
         let site = Site {
             store: open.store.as_ref(),
             open: &another,
+            open_heartbeat: &for_heartbeat,
+            since: self.since,
             ctx: open.context(),
             clock: app.env.clock.as_ref(),
             me: &self.me,

@@ -71,7 +71,7 @@ impl Counter<'_, '_> {
                 stands.locked = locked;
                 let env = self.app.env;
                 let bell = stands.doorbell.as_ref().and_then(|bell| bell.as_fd().try_clone_to_owned().ok());
-                let holders = watch.iter().filter_map(|who| waiting::pidfd(env, who));
+                let holders = watch.iter().filter_map(|who| waiting::watch_exit(who, env.judge.as_ref()));
                 let wake: Vec<OwnedFd> = bell.into_iter().chain(holders).collect();
                 let expiry = until.map(|at| at.since(env.clock.now()) + Duration::from_millis(1));
                 let nap = self.open.config.locking.poll_interval.min(expiry.unwrap_or(Duration::MAX));

@@ -42,7 +42,7 @@ pub(super) struct Counter<'a, 'o> {
     named: Option<String>,
     /// Recorded in leases, so that our death frees them. Where they are to outlive the connection, only time ends them.
     pub(super) process: Option<Incarnation>,
-    /// Where the keeper is told of a lease that was forced away.
+    /// Rung when a client's lease is forced away.
     pub(super) doorbell: Option<String>,
     pub(super) places: HashMap<u64, Place>,
 }

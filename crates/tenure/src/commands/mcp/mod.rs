@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 
 use tenure_core::ErrorCode;
-use tenure_serve::{Care, Http, Way};
+use tenure_serve::{HeartbeatOptions, Http, Way};
 
 use crate::answer::Answer;
 use crate::app::{App, Open};
@@ -60,7 +60,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
     let (source, ttl) = (open.source.clone(), open.config.locking.lease_ttl);
     let another = move || source.open_for_beats(ttl);
     let database = open.store.file()?;
-    let care = Care {
+    let heartbeat = HeartbeatOptions {
         ctx: open.context(),
         open: &another,
         interval: open.config.runners.heartbeat_interval,
@@ -68,7 +68,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
         doorbell: doorbell.as_ref().map(AsFd::as_fd),
     };
     let mut counter = Counter::new(app, &open, named, doorbell.as_ref());
-    tenure_serve::run(&mut counter, care, way).map_err(failed)?;
+    tenure_serve::run(&mut counter, heartbeat, way).map_err(failed)?;
     Ok(None)
 }
 
