@@ -1,6 +1,6 @@
-//! One configuration file, read and checked against the table of keys.
+//! Parses one configuration file and checks it against the table of keys.
 
-use super::error::{ConfigError, Place, Position};
+use super::error::{ConfigError, Location, Position};
 use super::keys::{self, Kind, Known};
 use super::nearest::nearest;
 use super::tree;
@@ -22,7 +22,7 @@ pub(super) struct Setting {
 }
 
 impl Document {
-    /// Reads a file's text. Empty, or only comments, is valid and sets nothing.
+    /// Parses the text of a file. An empty file, or one with only comments, is valid and sets nothing.
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
         if text.is_empty() {
             return Ok(Self::default());
@@ -62,11 +62,11 @@ impl Document {
             if NOTES.contains(&name) {
                 continue;
             }
-            let place = || Place::File(entry.key_at);
+            let location = || Location::File(entry.key_at);
             if group == "presets" && !keys::is_name(name) {
                 return Err(ConfigError::BadValue {
                     key: format!("presets.{name}"),
-                    place: place(),
+                    location: location(),
                     expected: "named with at most 64 letters, digits, `-` and `_`".to_owned(),
                     got: format!("{name:?}"),
                 });
@@ -88,7 +88,7 @@ impl Document {
                     return Err(ConfigError::UnknownKey {
                         nearest: nearest(&path, []),
                         key: path,
-                        place: place(),
+                        location: location(),
                     });
                 }
             }
