@@ -137,7 +137,7 @@ pub enum Error {
     SessionNotFound { reference: String, what: &'static str },
     #[error("{:?} could be {}", shortened(reference), candidates.join(", "))]
     AmbiguousWork { reference: String, candidates: Vec<String> },
-    #[error("{what} has a changed definition: {}", changes.join("; "))]
+    #[error("the definition of {what} has changed: {}", changes.join("; "))]
     DefinitionChanged { what: String, changes: Vec<String> },
     #[error("you no longer hold {what}")]
     WorkLost { what: String },

@@ -7,7 +7,7 @@
 //!
 //! ```
 //! use std::time::Duration;
-//! use tenure_runner::{anchor::spec_text, rhythm};
+//! use tenure_runner::{spec_section::spec_text, rhythm};
 //!
 //! // Whoever supervises renews often enough to miss a beat, and never less often than configured.
 //! assert_eq!(rhythm(Duration::from_secs(30), Duration::from_secs(60)), Duration::from_secs(20));
@@ -22,13 +22,13 @@
 //! ```
 
 pub mod agents;
-pub mod anchor;
 mod beat;
 pub mod daemon;
 mod database;
 mod detach;
 mod ending;
 pub mod exclusion;
+mod exec_gate;
 pub mod hooks;
 mod input;
 pub mod jobs;
@@ -38,10 +38,10 @@ pub mod preset;
 pub mod processes;
 mod program;
 pub mod prompt;
+pub mod spec_section;
 mod supervise;
 mod template;
 mod terminal;
-mod threshold;
 pub mod timer;
 mod wait;
 pub mod wakeup;
@@ -51,11 +51,11 @@ pub use beat::{Loss, OpenStore, Renewal, Tenant, rhythm, silence};
 pub use database::DatabaseFile;
 pub use detach::detach;
 pub use ending::{Cleared, Scope, finish_ending};
+pub use exec_gate::{ExecRefused, exec_if_running};
 pub use keeper::{Kept, keep};
 pub use processes::Survivor;
 pub use program::ProgramError;
 pub use supervise::{
     Ended, Exit, Explanation, Limits, Look, Signals, Steps, Supervised, Supervision, supervise,
 };
-pub use threshold::{NotStarted, cross};
 pub use wait::until_any;

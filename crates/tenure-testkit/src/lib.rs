@@ -1,5 +1,5 @@
-//! What the tests of every crate share: a clock and a world that the test moves by hand, a store too simple to be
-//! wrong, and the suite that every store has to pass.
+//! Shared test support: a controlled clock and machine, a simple reference store, and the conformance suite that
+//! every store has to pass.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,

@@ -1,8 +1,9 @@
-//! A PostgreSQL server of the tests' own: made by `initdb` in a temporary folder, never run as root, stopped when nobody
-//! needs it any more.
+//! A PostgreSQL server for tests: created by `initdb` in a temporary folder, never run as root, stopped after its
+//! last use.
 //!
-//! [`Cluster::shared`] is one per test run, whichever process asks first; a janitor ends it some seconds after the last
-//! process that used it. [`Cluster::private`] belongs to one test, which may stop it as rudely as it likes.
+//! [`Cluster::shared`] exists once per test run and is created by the first process that needs it; a janitor stops it
+//! some seconds after the last process has ended. [`Cluster::private`] belongs to one test, which may stop it in any
+//! manner.
 
 use std::fs::{self, File};
 use std::net::TcpListener;
@@ -13,8 +14,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// Nothing of a test is worth keeping, so nothing waits for the disk.
-const CARELESS: &[&str] = &["fsync=off", "full_page_writes=off", "autovacuum_naptime=10s"];
+/// Test data need not survive a crash, so commits do not wait for the disk.
+const NOT_DURABLE: &[&str] = &["fsync=off", "full_page_writes=off", "autovacuum_naptime=10s"];
 const START_LIMIT: Duration = Duration::from_mins(1);
 const USER: &str = "tenure";
 
@@ -22,19 +23,19 @@ const USER: &str = "tenure";
 pub struct Cluster {
     folder: PathBuf,
     port: u16,
-    /// Shared with whoever else uses it; the janitor waits for all to let go.
+    /// A shared file lock; the janitor waits until no process holds it.
     _users: Option<File>,
     owned: bool,
 }
 
 impl Cluster {
-    /// The one of this test run.
+    /// The cluster shared by this test run.
     pub fn shared() -> &'static Self {
         static SHARED: OnceLock<Cluster> = OnceLock::new();
         SHARED.get_or_init(join)
     }
 
-    /// One of the test's own, with real flushes: what it acknowledges survives `stop -m immediate`.
+    /// A cluster for one test, with real flushes: acknowledged commits survive `stop -m immediate`.
     pub fn private(settings: &[&str]) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let name = format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
@@ -44,7 +45,7 @@ impl Cluster {
         Self::owned(folder)
     }
 
-    /// Stopped when it is dropped, or by the janitor if the test is killed.
+    /// Stopped when dropped, or by the janitor if the test is killed.
     fn owned(folder: PathBuf) -> Self {
         let users = lock_file(&folder, "users");
         users.lock_shared().unwrap();
@@ -54,7 +55,7 @@ impl Cluster {
         cluster
     }
 
-    /// A server that follows `primary` and only reads.
+    /// A read-only standby of `primary`.
     pub fn standby_of(primary: &Self) -> Self {
         let folder = base(&format!("{}-standby", std::process::id()));
         let _ = fs::remove_dir_all(&folder);
@@ -75,7 +76,7 @@ impl Cluster {
         Self::owned(folder)
     }
 
-    /// Lets the server speak TLS with this certificate.
+    /// Enables TLS with this certificate.
     pub fn install_certificate(&self, certificate: &Path, key: &Path) {
         for (from, name) in [(certificate, "server.crt"), (key, "server.key")] {
             let to = self.folder.join("data").join(name);
@@ -89,7 +90,7 @@ impl Cluster {
         self.reload();
     }
 
-    /// A program that refuses to run as root, run by somebody else.
+    /// Runs a program that refuses to run as root as another user.
     pub fn unprivileged(program: &Path) -> Command {
         unprivileged(program)
     }
@@ -102,7 +103,7 @@ impl Cluster {
         &self.folder
     }
 
-    /// Through the socket.
+    /// The URL of the Unix socket.
     pub fn url(&self) -> String {
         self.url_of("postgres")
     }
@@ -116,7 +117,7 @@ impl Cluster {
         format!("postgres://{user}@127.0.0.1:{port}/postgres")
     }
 
-    /// A database of its own name, for tests that change more than one project's rows.
+    /// A new database, for tests that change more than the rows of one project.
     pub fn new_database(&self) -> String {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let name = format!("t{}_{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
@@ -124,15 +125,15 @@ impl Cluster {
         name
     }
 
-    /// Runs statements as the superuser and gives what they print.
+    /// Runs statements as the superuser and returns their output.
     #[track_caller]
     pub fn sql(&self, database: &str, statements: &str) -> String {
         let mut psql = Command::new(program("psql"));
         psql.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-U", USER, "-d", database, "-h"]);
         psql.arg(&self.folder).args(["-p", &self.port.to_string(), "-c", statements]);
         let ran = psql.output().unwrap();
-        let told = String::from_utf8_lossy(&ran.stderr);
-        assert!(ran.status.success(), "{statements}: {told}");
+        let errors = String::from_utf8_lossy(&ran.stderr);
+        assert!(ran.status.success(), "{statements}: {errors}");
         String::from_utf8_lossy(&ran.stdout).trim().to_owned()
     }
 
@@ -140,7 +141,7 @@ impl Cluster {
         start(&self.folder);
     }
 
-    /// As if the power went.
+    /// Simulates a power failure.
     pub fn stop_immediately(&self) {
         pg_ctl(&self.folder, &["stop", "-m", "immediate", "-w"]);
     }
@@ -149,7 +150,7 @@ impl Cluster {
         pg_ctl(&self.folder, &["reload"]);
     }
 
-    /// The pid of the server's first process.
+    /// The pid of the postmaster.
     pub fn postmaster(&self) -> u32 {
         let text = fs::read_to_string(self.folder.join("data/postmaster.pid")).unwrap();
         text.lines().next().unwrap().trim().parse().unwrap()
@@ -172,7 +173,7 @@ fn lock_file(folder: &Path, what: &str) -> File {
     File::options().create(true).append(true).open(folder.with_extension(what)).unwrap()
 }
 
-/// A folder with a short name: a socket's path has at most 107 bytes.
+/// A folder with a short name, because a socket path is limited to 107 bytes.
 fn base(name: &str) -> PathBuf {
     let folder = format!("tenure-pg-{}-{name}", rustix_uid());
     let temp = std::env::temp_dir();
@@ -187,7 +188,7 @@ fn rustix_uid() -> u32 {
     fs::metadata("/proc/self").map_or(0, |found| found.uid())
 }
 
-/// Uses the cluster of this run, making it if nobody has.
+/// Joins the cluster of this run, creating it if necessary.
 fn join() -> Cluster {
     let run = std::env::var("NEXTEST_RUN_ID").map_or_else(
         |_| std::os::unix::process::parent_id().to_string(),
@@ -201,7 +202,7 @@ fn join() -> Cluster {
     users.lock_shared().unwrap();
     if !folder.join("data/postmaster.pid").exists() {
         let _ = fs::remove_dir_all(&folder);
-        make(&folder, CARELESS);
+        make(&folder, NOT_DURABLE);
         start(&folder);
         begin_janitor(&folder);
     }
@@ -216,7 +217,7 @@ fn give_folder(folder: &Path) {
     fs::create_dir_all(folder).unwrap();
     if let Some(user) = server_user() {
         let chown = Command::new("chown").arg(user).arg(folder).status().unwrap();
-        assert!(chown.success(), "the folder cannot be given to {user}");
+        assert!(chown.success(), "cannot change the owner of the folder to {user}");
     }
 }
 
@@ -251,7 +252,7 @@ fn start(folder: &Path) {
     let begun = Instant::now();
     let socket = folder.join(format!(".s.PGSQL.{}", port_of(folder)));
     while !socket.exists() {
-        assert!(begun.elapsed() < START_LIMIT, "the server did not come up");
+        assert!(begun.elapsed() < START_LIMIT, "the server did not start in time");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -267,7 +268,8 @@ fn pg_ctl(folder: &Path, arguments: &[&str]) {
     );
 }
 
-/// Ends the server when nobody has used it for a while. It goes by file locks, which end with their process.
+/// Starts a process that stops the server once it has been unused for a while. It relies on file locks, which end
+/// with their process.
 fn begin_janitor(folder: &Path) {
     let script = r#"
         folder=$1; shift; idle=0
@@ -298,7 +300,7 @@ fn begin_janitor(folder: &Path) {
     assert!(janitor.status().unwrap().success(), "the janitor cannot be started");
 }
 
-/// A program of the server, run by somebody who is not root, on the data in `folder`.
+/// A program of the server, run as an unprivileged user on the data in `folder`.
 fn as_server(folder: &Path, name: &str) -> Command {
     let mut command = unprivileged(&program(name));
     command.env("PGDATA", folder.join("data")).env("LC_ALL", "C").env_remove("PGPORT").current_dir("/");
@@ -312,7 +314,7 @@ fn unprivileged(program: &Path) -> Command {
     command
 }
 
-/// Who runs the server instead of root.
+/// The user that runs the server instead of root.
 fn server_user() -> Option<&'static str> {
     if rustix_uid() != 0 {
         return None;
@@ -322,16 +324,16 @@ fn server_user() -> Option<&'static str> {
     Some(if has("postgres") { "postgres" } else { "nobody" })
 }
 
-/// On PATH, or where Debian keeps it.
+/// Found on PATH or in Debian's directory.
 pub fn program(name: &str) -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut places: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    let mut folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
     let mut versions: Vec<PathBuf> = fs::read_dir("/usr/lib/postgresql")
         .map(|found| found.flatten().map(|entry| entry.path().join("bin")).collect())
         .unwrap_or_default();
     versions.sort();
-    places.extend(versions.into_iter().rev());
-    let found = places.into_iter().map(|place| place.join(name)).find(|program| program.is_file());
+    folders.extend(versions.into_iter().rev());
+    let found = folders.into_iter().map(|folder| folder.join(name)).find(|program| program.is_file());
     found.unwrap_or_else(|| {
         panic!("{name} is missing: these tests need PostgreSQL (Debian: postgresql, pgbouncer); ./test installs it")
     })

@@ -1,4 +1,4 @@
-//! A way to a server that a test may cut: a small proxy in this process.
+//! A proxy to a server whose connections a test can cut.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -6,46 +6,46 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-/// What ends every change, whatever is said after it.
+/// The statements that commit a transaction.
 const COMMITS: [&[u8]; 2] = [b"COMMIT;", b"COMMIT\0"];
 const LENGTH: usize = 7;
 
-/// What happens to a connection that commits.
+/// When a committing connection is cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cut {
     Never,
-    /// The server is never asked to commit.
+    /// Before the server receives the commit.
     Before,
-    /// The server commits, and its answer is lost.
+    /// After the server has committed, so that its answer is lost.
     After,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ProxyState {
     /// 0 never, 1 before, 2 after.
     cut: AtomicUsize,
-    /// Only every so manieth commit; 0 counts as 1.
+    /// Cut only every n-th commit; 0 counts as 1.
     every: AtomicU64,
     commits: AtomicU64,
     asks: AtomicU64,
     cuts: AtomicU64,
     closed: AtomicBool,
-    /// Only while somebody uses them: a long storm makes thousands.
+    /// Only open connections: a long test creates thousands.
     open: Mutex<Vec<Weak<TcpStream>>>,
 }
 
 #[derive(Debug)]
 pub struct Proxy {
     port: u16,
-    state: Arc<State>,
+    state: Arc<ProxyState>,
 }
 
 impl Proxy {
-    /// Before the server on this port of loopback.
+    /// A proxy for the server on this loopback port.
     pub fn to(server: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let state = Arc::new(State::default());
+        let state = Arc::new(ProxyState::default());
         let shared = Arc::clone(&state);
         std::thread::spawn(move || {
             for client in listener.incoming().flatten() {
@@ -73,23 +73,23 @@ impl Proxy {
         self.port
     }
 
-    /// From now on, each `every`th commit.
+    /// From now on, cuts each `every`th commit.
     pub fn cut(&self, how: Cut, every: u64) {
         self.state.every.store(every, Ordering::SeqCst);
         self.state.cut.store(how as usize, Ordering::SeqCst);
     }
 
-    /// How often a client has said something: its ways to the server, where nothing is longer than a packet.
+    /// The number of packets received from clients: the round trips, as long as no request exceeds a packet.
     pub fn asks(&self) -> u64 {
         self.state.asks.load(Ordering::SeqCst)
     }
 
-    /// Commits that were cut.
+    /// The number of commits that were cut.
     pub fn cuts(&self) -> u64 {
         self.state.cuts.load(Ordering::SeqCst)
     }
 
-    /// Nothing gets through any more, as if the cable was pulled and the other side said so.
+    /// Closes all connections and refuses new ones.
     pub fn close(&self) {
         self.state.closed.store(true, Ordering::SeqCst);
         for stream in self.state.open.lock().unwrap().drain(..).filter_map(|stream| stream.upgrade()) {
@@ -102,7 +102,7 @@ impl Proxy {
     }
 }
 
-fn ask(mut client: &TcpStream, mut server: &TcpStream, state: &State, silenced: &AtomicBool) {
+fn ask(mut client: &TcpStream, mut server: &TcpStream, state: &ProxyState, silenced: &AtomicBool) {
     let mut tail: Vec<u8> = Vec::new();
     let mut buffer = [0; 16 * 1024];
     while let Ok(count @ 1..) = client.read(&mut buffer) {
@@ -125,7 +125,8 @@ fn ask(mut client: &TcpStream, mut server: &TcpStream, state: &State, silenced: 
                     state.cuts.fetch_add(1, Ordering::SeqCst);
                     silenced.store(true, Ordering::SeqCst);
                     if server.write_all(said).is_ok() {
-                        // Sometimes before the server has committed, sometimes after.
+                        // Varies the delay, so that the cut happens sometimes before the server has committed and
+                        // sometimes after.
                         std::thread::sleep(Duration::from_millis(number % 4));
                     }
                     break;

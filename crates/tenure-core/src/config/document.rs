@@ -11,11 +11,11 @@ use crate::yaml::{Content, Node};
 /// The settings of one file. Every key in it is known and every value has its key's type.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Document {
-    pub(super) settings: Vec<Setting>,
+    pub(super) settings: Vec<DocumentSetting>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Setting {
+pub(super) struct DocumentSetting {
     pub(super) key: String,
     pub(super) value: Value,
     pub(super) at: Position,
@@ -41,7 +41,7 @@ impl Document {
         Ok(document)
     }
 
-    pub(super) fn setting(&self, key: &str) -> Option<&Setting> {
+    pub(super) fn setting(&self, key: &str) -> Option<&DocumentSetting> {
         self.settings.iter().find(|setting| setting.key == key)
     }
 
@@ -81,7 +81,7 @@ impl Document {
                 Some(Known::Key(key)) => {
                     if let Some(value) = Value::from_node(key.kind, &path, &entry.value)? {
                         let at = if key.kind == Kind::Hooks { entry.key_at } else { entry.value.at };
-                        self.settings.push(Setting { key: path, value, at });
+                        self.settings.push(DocumentSetting { key: path, value, at });
                     }
                 }
                 None => {

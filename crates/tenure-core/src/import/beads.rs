@@ -2,12 +2,12 @@
 //!
 //! Mapping:
 //! - `id` is the key; `design`, `acceptance_criteria` and `notes` are appended to the description; `issue_type` is a
-//! label unless it is the default `task`; `priority` is kept (0 is the most urgent in both).
+//!   label unless it is the default `task`; `priority` is kept (0 is the most urgent in both).
 //! - `blocks` and `waits-for` links are dependencies. A `parent-child` link is reversed: the parent depends on its
-//! children, as with nested items in Markdown, unless it is done or the child depends on it. Other links do not
-//! block.
+//!   children, as with nested items in Markdown, unless it is done or the child depends on it. Other links do not
+//!   block.
 //! - `closed` is completed. All unfinished statuses become pending, with a note: `blocked` is computed from
-//! dependencies, and tenure has no deferred tasks.
+//!   dependencies, and tenure has no deferred tasks.
 //! - Skipped: deleted issues, templates, pinned notes, and beads' records of agents and messages.
 
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use serde_json::{Map, Value};
 
 use super::collect::Collector;
-use super::fields::{Field, append_part, is_empty_value};
+use super::fields::{ImportField, append_part, is_empty_value};
 use super::raw::{Lines, elements, value_of};
 use super::{Format, Import, ImportError, ImportedStatus, ImportedTask, Reason};
 
@@ -97,7 +97,7 @@ fn read_issue(fields: Map<String, Value>, line: usize, families: &mut Vec<Parent
     let mut kind = None;
     let mut parents = Vec::new();
     for (name, value) in fields {
-        let field = Field { name: &name, line };
+        let field = ImportField { name: &name, line };
         match name.as_str() {
             "id" => task.key = field.optional_text(value, into),
             "title" => {

@@ -7,12 +7,12 @@ use super::Reason;
 use super::collect::Collector;
 
 /// A field of the object on `line`.
-pub(super) struct Field<'a> {
+pub(super) struct ImportField<'a> {
     pub(super) name: &'a str,
     pub(super) line: usize,
 }
 
-impl Field<'_> {
+impl ImportField<'_> {
     /// `null` becomes the empty text. A whole number is accepted as text, because YAML allows `title: 42` without
     /// quotes.
     pub(super) fn text(&self, value: Value, into: &mut Collector) -> String {

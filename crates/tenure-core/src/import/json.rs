@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::collect::Collector;
-use super::fields::Field;
+use super::fields::ImportField;
 use super::raw::{Lines, elements, syntax, value_of};
 use super::{Format, Import, ImportError, ImportedSection, ImportedStatus, ImportedTask, Reason};
 
@@ -76,7 +76,7 @@ fn read_sections(value: Value, line: usize, into: &mut Collector) {
             Value::String(name) => read.name = name,
             Value::Object(fields) => {
                 for (name, value) in fields {
-                    let field = Field { name: &name, line };
+                    let field = ImportField { name: &name, line };
                     match name.as_str() {
                         "name" => read.name = field.text(value, into),
                         "parallel" => read.parallel = field.flag(&value, into),
@@ -108,7 +108,7 @@ fn read_task(
     let mut has_title = false;
     let problems_before = into.total_problems();
     for (name, value) in fields {
-        let field = Field { name: &name, line };
+        let field = ImportField { name: &name, line };
         match name.as_str() {
             "key" => task.key = field.optional_text(value, into),
             "id" => id = field.optional_text(value, into),

@@ -2,10 +2,10 @@
 //!
 //! Mapping:
 //! - The name under `tasks` is the key. `acceptance_criteria` and the frozen excerpt of `prd` are appended to the
-//! description; `prd.source` with its first anchor is `sourceFile`; `priority` is kept (lower comes first in both).
+//!   description; `prd.source` with its first anchor is `sourceFile`; `priority` is kept (lower comes first in both).
 //! - `todo`, `ready` and `blocked` become pending, because readiness is computed; `todo` gets a note, since lodestar
-//! would not have offered the task yet. `done` becomes review, because lodestar's dependents wait for `verified`,
-//! which becomes completed. `deleted` entries are skipped.
+//!   would not have offered the task yet. `done` becomes review, because lodestar's dependents wait for `verified`,
+//!   which becomes completed. `deleted` entries are skipped.
 //! - `features` become parallel sections, because a feature only groups tasks and does not exclude other workers.
 //!
 //! Guarantees in addition to those of the module: aliases and nesting are bounded by the limits of the YAML parser,
@@ -16,7 +16,7 @@ use std::collections::HashMap;
 use serde_json::{Map, Value};
 
 use super::collect::Collector;
-use super::fields::{Field, append_part};
+use super::fields::{ImportField, append_part};
 use super::spec::{Spec, SpecEntry};
 use super::{Import, ImportError, ImportedSection, ImportedStatus, ImportedTask, Reason};
 
@@ -31,7 +31,7 @@ pub(super) fn parse(text: &str) -> Result<Import, ImportError> {
         read_entry(entry, &features, &mut into);
     }
     for entry in spec.others {
-        Field { name: &entry.name, line: entry.line }.unmapped(&entry.value, NO_EQUAL, &mut into);
+        ImportField { name: &entry.name, line: entry.line }.unmapped(&entry.value, NO_EQUAL, &mut into);
     }
     let import = into.finish()?;
     duplicate.map_or(Ok(import), Err)
@@ -42,7 +42,7 @@ fn read_features(features: Vec<SpecEntry>, into: &mut Collector) -> HashMap<Stri
     let mut section_of: HashMap<String, String> = HashMap::new();
     for SpecEntry { name, line, value } in features {
         into.add_section(line, ImportedSection { name: name.clone(), parallel: true, priority: None });
-        for key in (Field { name: "features", line }).texts(value, into) {
+        for key in (ImportField { name: "features", line }).texts(value, into) {
             match section_of.get(&key) {
                 None => {
                     section_of.insert(key, name.clone());
@@ -71,7 +71,7 @@ fn read_entry(entry: SpecEntry, features: &HashMap<String, String>, into: &mut C
     let mut has_title = false;
     let problems_before = into.total_problems();
     for (name, value) in fields {
-        let field = Field { name: &name, line };
+        let field = ImportField { name: &name, line };
         match name.as_str() {
             "id" => {
                 if field.text(value, into) != key {
@@ -133,7 +133,7 @@ fn read_prd(value: Value, line: usize, into: &mut Collector) -> (Option<String>,
     let (mut source, mut excerpt, mut anchor) = (None, None, None);
     for (name, value) in fields {
         let path = format!("prd.{name}");
-        let field = Field { name: &path, line };
+        let field = ImportField { name: &path, line };
         match name.as_str() {
             "source" => source = field.optional_text(value, into),
             "excerpt" => excerpt = field.optional_text(value, into),
@@ -150,7 +150,7 @@ fn read_prd(value: Value, line: usize, into: &mut Collector) -> (Option<String>,
 }
 
 /// The first anchor.
-fn read_refs(value: Value, field: &Field<'_>, into: &mut Collector) -> Option<String> {
+fn read_refs(value: Value, field: &ImportField<'_>, into: &mut Collector) -> Option<String> {
     let mut anchor = None;
     let refs = match value {
         Value::Null => return None,
@@ -175,7 +175,7 @@ fn read_refs(value: Value, field: &Field<'_>, into: &mut Collector) -> Option<St
         anchor = take_text(&mut parts, "anchor", field, into);
         for (name, value) in parts {
             let path = format!("prd.refs.{name}");
-            Field { name: &path, line: field.line }.unmapped(&value, NO_EQUAL, into);
+            ImportField { name: &path, line: field.line }.unmapped(&value, NO_EQUAL, into);
         }
     }
     anchor
@@ -184,7 +184,7 @@ fn read_refs(value: Value, field: &Field<'_>, into: &mut Collector) -> Option<St
 fn take_text(
     parts: &mut Map<String, Value>,
     name: &str,
-    field: &Field<'_>,
+    field: &ImportField<'_>,
     into: &mut Collector,
 ) -> Option<String> {
     let value = parts.shift_remove(name)?;

@@ -2,13 +2,13 @@
 //!
 //! Mapping:
 //! - `- [ ]`, `* [x]`, `+ [X]`, `1. [ ]` are tasks. `[-]` is skipped; `[~]`, `[/]` and any other sign in the brackets
-//! become pending, with a note.
+//!   become pending, with a note.
 //! - The nearest `#` or `##` heading above is the section. A deeper heading only makes the anchor in `sourceFile`
-//! more precise, unless there is no other.
+//!   more precise, unless there is no other.
 //! - Nested check items are separate tasks, and the outer task depends on them. If an inner item names the outer one
-//! as its dependency, that dependency is used instead.
+//!   as its dependency, that dependency is used instead.
 //! - Indented text, plain list items and code below an item are its description. Text outside of items is not copied;
-//! `sourceFile` refers to it.
+//!   `sourceFile` refers to it.
 //! - Code blocks, HTML comments, quotations and front matter are not searched for items.
 //!
 //! Guarantees: a single pass over the lines, without recursion for any nesting.
@@ -19,7 +19,7 @@ mod nested;
 mod outline;
 mod slug;
 
-pub use outline::{Heading as OutlineHeading, outline, section};
+pub use outline::{OutlineHeading, outline, section};
 
 use std::collections::HashMap;
 
@@ -27,7 +27,8 @@ use super::collect::Collector;
 use super::{Import, ImportError, ImportedStatus, ImportedTask};
 use item::{Mark, after_check_box, after_marker, dependency_line, split_dependencies, split_key};
 use lines::{
-    Fence, Heading, comment_at_start, dedent, front_matter, heading, indent, is_break, without_comments,
+    CodeFence, HeadingLine, comment_at_start, dedent, front_matter, heading, indent, is_break,
+    without_comments,
 };
 use nested::{Draft, link};
 use slug::{Anchors, plain};
@@ -66,7 +67,7 @@ struct Scan<'a> {
     into: Collector,
     drafts: Vec<Draft>,
     open: Vec<Level>,
-    fence: Option<(usize, Fence)>,
+    fence: Option<(usize, CodeFence)>,
     comment_since: Option<usize>,
     /// A line of text that becomes a heading if an underline follows.
     paragraph: Option<(usize, String)>,
@@ -138,7 +139,7 @@ impl Scan<'_> {
             self.end_paragraph();
             return self.item(number, column, width, rest, line);
         }
-        let fence = Fence::opened_by(text);
+        let fence = CodeFence::opened_by(text);
         if fence.is_some() || !self.goes_on {
             self.close_to(column);
         }
@@ -162,7 +163,7 @@ impl Scan<'_> {
         }
     }
 
-    fn heading_here(&mut self, number: usize, text: &str) -> Option<Heading> {
+    fn heading_here(&mut self, number: usize, text: &str) -> Option<HeadingLine> {
         if let Some(found) = heading(number, text) {
             self.end_paragraph();
             return Some(found);
@@ -173,10 +174,10 @@ impl Scan<'_> {
             _ => return None,
         };
         let (line, text) = self.paragraph.take()?;
-        Some(Heading { line, level, text })
+        Some(HeadingLine { line, level, text })
     }
 
-    fn begin_section(&mut self, Heading { line, level, text }: Heading) {
+    fn begin_section(&mut self, HeadingLine { line, level, text }: HeadingLine) {
         self.open.clear();
         self.goes_on = false;
         let name = plain(&text);

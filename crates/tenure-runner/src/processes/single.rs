@@ -1,4 +1,4 @@
-//! One recorded process: signalled only if it is still that one.
+//! Signals a single recorded process after verifying its identity.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -9,18 +9,18 @@ use tenure_core::holder::{Incarnation, Judge, Liveness};
 
 use crate::wait::until_any;
 
-/// Signals exactly that process and waits for its end. True if it is gone, also if it was before; a recycled pid is never
-/// signalled.
+/// Signals exactly that process and waits for its end. True if it has ended, also if it had before; a recycled pid is
+/// never signalled.
 pub fn signal_one(
-    who: &Incarnation,
+    process: &Incarnation,
     judge: &dyn Judge,
     signal: Signal,
     patience: Duration,
 ) -> io::Result<bool> {
-    let pid = i32::try_from(who.process.pid).ok().and_then(Pid::from_raw);
+    let pid = i32::try_from(process.process.pid).ok().and_then(Pid::from_raw);
     let Some(pidfd) = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) else { return Ok(true) };
-    // Asked after opening: from here on the descriptor means the process that was recorded, or none.
-    if judge.liveness(who) != Liveness::Alive {
+    // Verified after opening: from here on the descriptor refers to the recorded process or to none.
+    if judge.liveness(process) != Liveness::Alive {
         return Ok(true);
     }
     pidfd_send_signal(&pidfd, signal)?;

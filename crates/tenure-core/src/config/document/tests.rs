@@ -106,7 +106,7 @@ fn unknown_keys_are_reported_with_their_position_and_the_nearest_known_key() {
 
 #[test]
 fn values_of_the_wrong_type_are_reported_with_their_position() {
-    for (text, place, words) in [
+    for (text, position, words) in [
         (
             "locking:\n  leaseTtl: 5\n",
             at(2, 13),
@@ -147,14 +147,14 @@ fn values_of_the_wrong_type_are_reported_with_their_position() {
         ),
     ] {
         let error = error(text);
-        assert_eq!(error.position(), Some(place), "{text}: {error}");
+        assert_eq!(error.position(), Some(position), "{text}: {error}");
         assert!(error.to_string().contains(words), "{text}: {error}");
     }
 }
 
 #[test]
 fn a_file_without_settings_is_refused_with_a_position() {
-    for (text, place) in [
+    for (text, position) in [
         ("- a\n- b\n", at(1, 1)),
         ("just text", at(1, 1)),
         ("locking: {", at(1, 10)),
@@ -165,7 +165,7 @@ fn a_file_without_settings_is_refused_with_a_position() {
         ("runners.preset: x", at(1, 1)),
     ] {
         let error = error(text);
-        assert_eq!(error.position(), Some(place), "{text}: {error}");
+        assert_eq!(error.position(), Some(position), "{text}: {error}");
     }
 }
 

@@ -25,14 +25,14 @@ pub(super) fn dedent(line: &str, columns: usize) -> Cow<'_, str> {
     Cow::Owned(" ".repeat(column - columns) + text)
 }
 
-pub(super) struct Heading {
+pub(super) struct HeadingLine {
     pub(super) line: usize,
     pub(super) level: usize,
     pub(super) text: String,
 }
 
 /// `## Text ##`.
-pub(super) fn heading(line: usize, text: &str) -> Option<Heading> {
+pub(super) fn heading(line: usize, text: &str) -> Option<HeadingLine> {
     let level = text.bytes().take_while(|&b| b == b'#').count();
     let rest = text.get(level..)?;
     if !(1..=6).contains(&level) || !(rest.is_empty() || rest.starts_with([' ', '\t'])) {
@@ -42,7 +42,7 @@ pub(super) fn heading(line: usize, text: &str) -> Option<Heading> {
     let bare = rest.trim_end_matches('#');
     let is_closed = bare.is_empty() || bare.ends_with([' ', '\t']);
     let text = if is_closed { bare.trim_end() } else { rest };
-    Some(Heading { line, level, text: text.to_owned() })
+    Some(HeadingLine { line, level, text: text.to_owned() })
 }
 
 /// `---`, `* * *`, `___`.
@@ -57,14 +57,14 @@ pub(super) fn is_break(text: &str) -> bool {
 }
 
 /// An open code block.
-pub(super) struct Fence {
+pub(super) struct CodeFence {
     mark: u8,
     length: usize,
     /// Text left of this column is outside of the list item that contains the block.
     pub(super) column: usize,
 }
 
-impl Fence {
+impl CodeFence {
     pub(super) fn opened_by(text: &str) -> Option<Self> {
         let mark = text.bytes().next().filter(|&b| b == b'`' || b == b'~')?;
         let length = text.bytes().take_while(|&b| b == mark).count();

@@ -8,7 +8,7 @@ use super::lines::front_matter;
 
 /// A heading and its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Heading {
+pub struct OutlineHeading {
     /// Counted from 1.
     pub line: usize,
     /// 1 to 6; 1 is the highest.
@@ -18,7 +18,7 @@ pub struct Heading {
 }
 
 /// All headings, top to bottom. Headings in code, comments and front matter are ignored.
-pub fn outline(text: &str) -> Vec<Heading> {
+pub fn outline(text: &str) -> Vec<OutlineHeading> {
     let mut scan = Scan::default();
     for (number, line) in (1..).zip(text.lines()).skip(front_matter(text)) {
         scan.line(number, line);
