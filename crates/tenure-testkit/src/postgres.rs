@@ -1,20 +1,21 @@
-//! A PostgreSQL server for tests: created by `initdb` in a temporary folder, never run as root, stopped after its
-//! last use.
+//! PostgreSQL servers for tests: made by `initdb` in a temporary folder, and never run as root.
 //!
-//! [`Cluster::shared`] exists once per test run and is created by the first process that needs it; a janitor stops it
-//! some seconds after the last process has ended. [`Cluster::private`] belongs to one test, which may stop it in any
-//! manner.
+//! [`Cluster::shared`] is one per test run (of nextest, or of one `cargo test` process). The first process that needs it starts
+//! it, under a lock file in a folder that all processes of the run know; the others join. A background process stops it some
+//! seconds after the last user has ended. Tests share its database: rows belong to projects, and each test has its own.
+//! [`Cluster::private`] belongs to one test, which may stop it at any moment.
 
 use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// Test data need not survive a crash, so commits do not wait for the disk.
+/// The rows of a test need not survive a crash, so no commit waits for the disk.
 const NOT_DURABLE: &[&str] = &["fsync=off", "full_page_writes=off", "autovacuum_naptime=10s"];
 const START_LIMIT: Duration = Duration::from_mins(1);
 const USER: &str = "tenure";
@@ -23,19 +24,19 @@ const USER: &str = "tenure";
 pub struct Cluster {
     folder: PathBuf,
     port: u16,
-    /// A shared file lock; the janitor waits until no process holds it.
+    /// A shared file lock; the janitor stops the server when no process has it any more.
     _users: Option<File>,
     owned: bool,
 }
 
 impl Cluster {
-    /// The cluster shared by this test run.
+    /// The server of this test run.
     pub fn shared() -> &'static Self {
         static SHARED: OnceLock<Cluster> = OnceLock::new();
         SHARED.get_or_init(join)
     }
 
-    /// A cluster for one test, with real flushes: acknowledged commits survive `stop -m immediate`.
+    /// A server for one test, with real flushes: a commit that it acknowledges survives `stop -m immediate`.
     pub fn private(settings: &[&str]) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let name = format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
@@ -45,7 +46,7 @@ impl Cluster {
         Self::owned(folder)
     }
 
-    /// Stopped when dropped, or by the janitor if the test is killed.
+    /// Stopped when it is dropped, or by the janitor if the test is killed.
     fn owned(folder: PathBuf) -> Self {
         let users = lock_file(&folder, "users");
         users.lock_shared().unwrap();
@@ -55,7 +56,7 @@ impl Cluster {
         cluster
     }
 
-    /// A read-only standby of `primary`.
+    /// A server that follows `primary` and only reads.
     pub fn standby_of(primary: &Self) -> Self {
         let folder = base(&format!("{}-standby", std::process::id()));
         let _ = fs::remove_dir_all(&folder);
@@ -76,7 +77,7 @@ impl Cluster {
         Self::owned(folder)
     }
 
-    /// Enables TLS with this certificate.
+    /// Lets the server speak TLS with this certificate.
     pub fn install_certificate(&self, certificate: &Path, key: &Path) {
         for (from, name) in [(certificate, "server.crt"), (key, "server.key")] {
             let to = self.folder.join("data").join(name);
@@ -90,7 +91,7 @@ impl Cluster {
         self.reload();
     }
 
-    /// Runs a program that refuses to run as root as another user.
+    /// A program that refuses to run as root, run by another user.
     pub fn unprivileged(program: &Path) -> Command {
         unprivileged(program)
     }
@@ -103,7 +104,7 @@ impl Cluster {
         &self.folder
     }
 
-    /// The URL of the Unix socket.
+    /// Through the socket.
     pub fn url(&self) -> String {
         self.url_of("postgres")
     }
@@ -117,7 +118,7 @@ impl Cluster {
         format!("postgres://{user}@127.0.0.1:{port}/postgres")
     }
 
-    /// A new database, for tests that change more than the rows of one project.
+    /// A new database, for tests that change the rows of more than one project.
     pub fn new_database(&self) -> String {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let name = format!("t{}_{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
@@ -125,23 +126,17 @@ impl Cluster {
         name
     }
 
-    /// Runs statements as the superuser and returns their output.
+    /// Runs statements as the superuser and returns what they print.
     #[track_caller]
     pub fn sql(&self, database: &str, statements: &str) -> String {
-        let mut psql = Command::new(program("psql"));
-        psql.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-U", USER, "-d", database, "-h"]);
-        psql.arg(&self.folder).args(["-p", &self.port.to_string(), "-c", statements]);
-        let ran = psql.output().unwrap();
-        let errors = String::from_utf8_lossy(&ran.stderr);
-        assert!(ran.status.success(), "{statements}: {errors}");
-        String::from_utf8_lossy(&ran.stdout).trim().to_owned()
+        sql(&self.url_of(database), statements)
     }
 
     pub fn start(&self) {
         start(&self.folder);
     }
 
-    /// Simulates a power failure.
+    /// As in a power cut.
     pub fn stop_immediately(&self) {
         pg_ctl(&self.folder, &["stop", "-m", "immediate", "-w"]);
     }
@@ -150,7 +145,7 @@ impl Cluster {
         pg_ctl(&self.folder, &["reload"]);
     }
 
-    /// The pid of the postmaster.
+    /// The pid of the server's first process.
     pub fn postmaster(&self) -> u32 {
         let text = fs::read_to_string(self.folder.join("data/postmaster.pid")).unwrap();
         text.lines().next().unwrap().trim().parse().unwrap()
@@ -169,11 +164,47 @@ impl Drop for Cluster {
     }
 }
 
+/// Runs statements on the database at `url` and returns what they print.
+#[track_caller]
+pub fn sql(url: &str, statements: &str) -> String {
+    let mut psql = Command::new(program("psql"));
+    psql.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", url, "-c", statements]);
+    let ran = psql.output().unwrap();
+    let errors = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success(), "{statements}: {errors}");
+    String::from_utf8_lossy(&ran.stdout).trim().to_owned()
+}
+
+/// An open session. Its locks end when it is dropped.
+#[derive(Debug)]
+pub struct Session(Child);
+
+impl Session {
+    /// A session that has run `statement`.
+    pub fn holding(url: &str, statement: &str) -> Self {
+        let mut psql = Command::new(program("psql"));
+        psql.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", url]);
+        let mut child = psql.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        writeln!(child.stdin.as_mut().unwrap(), "{statement} SELECT 'held';").unwrap();
+        let answers = BufReader::new(child.stdout.take().unwrap()).lines();
+        let held = answers.map_while(Result::ok).any(|line| line == "held");
+        assert!(held, "{statement}");
+        Self(child)
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 fn lock_file(folder: &Path, what: &str) -> File {
     File::options().create(true).append(true).open(folder.with_extension(what)).unwrap()
 }
 
-/// A folder with a short name, because a socket path is limited to 107 bytes.
+/// A folder with a short name: a socket's path has at most 107 bytes.
 fn base(name: &str) -> PathBuf {
     let folder = format!("tenure-pg-{}-{name}", rustix_uid());
     let temp = std::env::temp_dir();
@@ -188,7 +219,7 @@ fn rustix_uid() -> u32 {
     fs::metadata("/proc/self").map_or(0, |found| found.uid())
 }
 
-/// Joins the cluster of this run, creating it if necessary.
+/// Uses the cluster of this run, and makes it if this process is the first.
 fn join() -> Cluster {
     let run = std::env::var("NEXTEST_RUN_ID").map_or_else(
         |_| std::os::unix::process::parent_id().to_string(),
@@ -217,7 +248,7 @@ fn give_folder(folder: &Path) {
     fs::create_dir_all(folder).unwrap();
     if let Some(user) = server_user() {
         let chown = Command::new("chown").arg(user).arg(folder).status().unwrap();
-        assert!(chown.success(), "cannot change the owner of the folder to {user}");
+        assert!(chown.success(), "the folder cannot be given to {user}");
     }
 }
 
@@ -252,7 +283,7 @@ fn start(folder: &Path) {
     let begun = Instant::now();
     let socket = folder.join(format!(".s.PGSQL.{}", port_of(folder)));
     while !socket.exists() {
-        assert!(begun.elapsed() < START_LIMIT, "the server did not start in time");
+        assert!(begun.elapsed() < START_LIMIT, "the server did not come up");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -268,8 +299,7 @@ fn pg_ctl(folder: &Path, arguments: &[&str]) {
     );
 }
 
-/// Starts a process that stops the server once it has been unused for a while. It relies on file locks, which end
-/// with their process.
+/// Stops the server when no process has used it for some seconds. File locks tell, because they end with their process.
 fn begin_janitor(folder: &Path) {
     let script = r#"
         folder=$1; shift; idle=0
@@ -300,7 +330,7 @@ fn begin_janitor(folder: &Path) {
     assert!(janitor.status().unwrap().success(), "the janitor cannot be started");
 }
 
-/// A program of the server, run as an unprivileged user on the data in `folder`.
+/// A program of the server, run on the data in `folder` by a user that is not root.
 fn as_server(folder: &Path, name: &str) -> Command {
     let mut command = unprivileged(&program(name));
     command.env("PGDATA", folder.join("data")).env("LC_ALL", "C").env_remove("PGPORT").current_dir("/");
@@ -314,7 +344,7 @@ fn unprivileged(program: &Path) -> Command {
     command
 }
 
-/// The user that runs the server instead of root.
+/// The user that runs the server if this process is root.
 fn server_user() -> Option<&'static str> {
     if rustix_uid() != 0 {
         return None;
@@ -324,16 +354,16 @@ fn server_user() -> Option<&'static str> {
     Some(if has("postgres") { "postgres" } else { "nobody" })
 }
 
-/// Found on PATH or in Debian's directory.
+/// On PATH, or where Debian keeps it.
 pub fn program(name: &str) -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    let mut places: Vec<PathBuf> = std::env::split_paths(&path).collect();
     let mut versions: Vec<PathBuf> = fs::read_dir("/usr/lib/postgresql")
         .map(|found| found.flatten().map(|entry| entry.path().join("bin")).collect())
         .unwrap_or_default();
     versions.sort();
-    folders.extend(versions.into_iter().rev());
-    let found = folders.into_iter().map(|folder| folder.join(name)).find(|program| program.is_file());
+    places.extend(versions.into_iter().rev());
+    let found = places.into_iter().map(|place| place.join(name)).find(|program| program.is_file());
     found.unwrap_or_else(|| {
         panic!("{name} is missing: these tests need PostgreSQL (Debian: postgresql, pgbouncer); ./test installs it")
     })

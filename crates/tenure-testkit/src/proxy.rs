@@ -1,4 +1,4 @@
-//! A proxy to a server whose connections a test can cut.
+//! A way to a server that a test may cut: a small proxy in this process.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -6,17 +6,17 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-/// The statements that commit a transaction.
+/// What ends every change, whatever is said after it.
 const COMMITS: [&[u8]; 2] = [b"COMMIT;", b"COMMIT\0"];
 const LENGTH: usize = 7;
 
-/// When a committing connection is cut.
+/// What happens to a connection that commits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cut {
     Never,
-    /// Before the server receives the commit.
+    /// The server is never asked to commit.
     Before,
-    /// After the server has committed, so that its answer is lost.
+    /// The server commits, and its answer is lost.
     After,
 }
 
@@ -24,13 +24,15 @@ pub enum Cut {
 struct ProxyState {
     /// 0 never, 1 before, 2 after.
     cut: AtomicUsize,
-    /// Cut only every n-th commit; 0 counts as 1.
+    /// Only every so manieth commit; 0 counts as 1.
     every: AtomicU64,
     commits: AtomicU64,
     asks: AtomicU64,
     cuts: AtomicU64,
+    refusals: AtomicU64,
     closed: AtomicBool,
-    /// Only open connections: a long test creates thousands.
+    held: AtomicBool,
+    /// Only while somebody uses them: a long storm makes thousands.
     open: Mutex<Vec<Weak<TcpStream>>>,
 }
 
@@ -41,7 +43,7 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// A proxy for the server on this loopback port.
+    /// Before the server on this port of loopback.
     pub fn to(server: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -49,10 +51,15 @@ impl Proxy {
         let shared = Arc::clone(&state);
         std::thread::spawn(move || {
             for client in listener.incoming().flatten() {
-                if shared.closed.load(Ordering::SeqCst) {
-                    continue;
+                while shared.held.load(Ordering::SeqCst) {
+                    std::thread::sleep(Duration::from_millis(5));
                 }
-                let Ok(server) = TcpStream::connect(("127.0.0.1", server)) else { continue };
+                let is_open = !shared.closed.load(Ordering::SeqCst);
+                let reached = is_open.then(|| TcpStream::connect(("127.0.0.1", server)).ok()).flatten();
+                let Some(server) = reached else {
+                    shared.refusals.fetch_add(1, Ordering::SeqCst);
+                    continue;
+                };
                 let _ = (client.set_nodelay(true), server.set_nodelay(true));
                 let (client, server) = (Arc::new(client), Arc::new(server));
                 let mut open = shared.open.lock().unwrap();
@@ -73,23 +80,37 @@ impl Proxy {
         self.port
     }
 
-    /// From now on, cuts each `every`th commit.
+    /// From now on, each `every`th commit.
     pub fn cut(&self, how: Cut, every: u64) {
         self.state.every.store(every, Ordering::SeqCst);
         self.state.cut.store(how as usize, Ordering::SeqCst);
     }
 
-    /// The number of packets received from clients: the round trips, as long as no request exceeds a packet.
+    /// How often a client has said something: its ways to the server, where nothing is longer than a packet.
     pub fn asks(&self) -> u64 {
         self.state.asks.load(Ordering::SeqCst)
     }
 
-    /// The number of commits that were cut.
+    /// Commits that were cut.
     pub fn cuts(&self) -> u64 {
         self.state.cuts.load(Ordering::SeqCst)
     }
 
-    /// Closes all connections and refuses new ones.
+    /// New connections are accepted and get no answer until [`Proxy::release`].
+    pub fn hold(&self) {
+        self.state.held.store(true, Ordering::SeqCst);
+    }
+
+    pub fn release(&self) {
+        self.state.held.store(false, Ordering::SeqCst);
+    }
+
+    /// Connections that did not reach the server, because it or the proxy was closed.
+    pub fn refusals(&self) -> u64 {
+        self.state.refusals.load(Ordering::SeqCst)
+    }
+
+    /// Nothing gets through any more, as if the cable was pulled and the other side said so.
     pub fn close(&self) {
         self.state.closed.store(true, Ordering::SeqCst);
         for stream in self.state.open.lock().unwrap().drain(..).filter_map(|stream| stream.upgrade()) {
@@ -125,8 +146,7 @@ fn ask(mut client: &TcpStream, mut server: &TcpStream, state: &ProxyState, silen
                     state.cuts.fetch_add(1, Ordering::SeqCst);
                     silenced.store(true, Ordering::SeqCst);
                     if server.write_all(said).is_ok() {
-                        // Varies the delay, so that the cut happens sometimes before the server has committed and
-                        // sometimes after.
+                        // Sometimes before the server has committed, sometimes after.
                         std::thread::sleep(Duration::from_millis(number % 4));
                     }
                     break;

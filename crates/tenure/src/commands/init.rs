@@ -126,7 +126,7 @@ fn make(paths: &ProjectPaths, name: &str, app: &App<'_>) -> Outcome<Config> {
             );
             write_config(app, paths, &text)?;
         } else if before.project.id.is_none() && source.is_on_server() {
-            give_id(app, paths)?;
+            identify(app, paths, before.project.name.is_none().then_some(name))?;
         }
         ignore_runtime_files(&paths.root)?;
     }
@@ -135,13 +135,18 @@ fn make(paths: &ProjectPaths, name: &str, app: &App<'_>) -> Outcome<Config> {
     Ok(config)
 }
 
-/// A database that many projects share knows each by its id, whatever folder a clone of it is in.
-fn give_id(app: &App<'_>, paths: &ProjectPaths) -> Outcome<()> {
+/// Adds the project's id, and its name if that is missing, to a configuration that exists. A database that many projects
+/// share knows each by its id, whatever folder a clone of it is in.
+fn identify(app: &App<'_>, paths: &ProjectPaths, name: Option<&str>) -> Outcome<()> {
     let path = paths.config();
-    let text = fs::read_to_string(&path).map_err(|e| io(&e, "read", &path))?;
-    let with_id = config::set(&text, "project.id", &app.env.ids.uuid())
-        .map_err(|e| Report::config(&e, Some(&path.to_string_lossy())))?;
-    write_config(app, paths, &with_id)
+    let mut text = fs::read_to_string(&path).map_err(|e| io(&e, "read", &path))?;
+    let id = app.env.ids.uuid();
+    for (key, value) in [("project.id", Some(id.as_str())), ("project.name", name)] {
+        let Some(value) = value else { continue };
+        text =
+            config::set(&text, key, value).map_err(|e| Report::config(&e, Some(&path.to_string_lossy())))?;
+    }
+    write_config(app, paths, &text)
 }
 
 fn write_config(app: &App<'_>, paths: &ProjectPaths, text: &str) -> Outcome<()> {

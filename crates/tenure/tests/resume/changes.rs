@@ -2,7 +2,9 @@
 
 use rustix::process::Signal;
 
-use crate::world::{Project, until};
+use tenure_testkit::cli::until;
+
+use crate::project::Project;
 
 /// A job of five items, interrupted after the first two.
 fn interrupted(p: &Project) {

@@ -6,7 +6,9 @@ use std::time::Duration;
 use serde_json::Value;
 use tenure_core::{Clock, SystemClock, Timestamp};
 
-use crate::world::{Project, until};
+use tenure_testkit::cli::until;
+
+use crate::project::Project;
 
 const CONFIG: &str = "runners: {preset: claude, killGrace: 300ms}\nlocking: {pollInterval: 1s}";
 const USAGE_LIMIT: &str = include_str!("../../../tenure-runner/tests/agent-recordings/claude-usage-5h.out");

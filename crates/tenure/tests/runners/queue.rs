@@ -1,14 +1,10 @@
 //! A runner beside waiters for ready work: it overtakes nobody, holds nothing that it does not work on, and gets its turn.
 
-use std::sync::Arc;
-
 use rustix::process::Signal;
 use serde_json::Value;
-use tenure_core::SystemClock;
-use tenure_core::store::Store;
-use tenure_sqlite::{OpenOptions, SqliteStore};
+use tenure_testkit::cli::{Running, until};
 
-use crate::world::{Project, Running, until};
+use crate::project::Project;
 
 fn waiter(project: &Project, name: &str, more: &[&str]) -> Running {
     let args = ["--json", "tasks", "next", "--claim", "--agent", name];
@@ -119,7 +115,5 @@ fn a_waiter_that_is_silent_for_too_long_does_not_keep_the_runner_from_work() {
 }
 
 fn tickets(project: &Project) -> u64 {
-    let store = SqliteStore::open(&project.database(), OpenOptions::new(Arc::new(SystemClock))).unwrap();
-    let store: &dyn Store = &store;
-    store.read(|view| view.count_tickets()).unwrap()
+    project.store().read(|view| view.count_tickets()).unwrap()
 }

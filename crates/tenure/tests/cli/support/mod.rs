@@ -4,7 +4,6 @@
 //! [`TestEnv::run`] calls the program in this process, so that its answers are the same on every run and machine.
 //! [`TestEnv::process`] starts the real binary, for what only a process can show.
 
-mod fixed;
 mod ran;
 
 use std::ffi::OsString;
@@ -17,9 +16,8 @@ use tempfile::TempDir;
 use tenure::{Env, Output};
 use tenure_core::holder::ThisMachine;
 
-pub(crate) use fixed::FixedClock;
 pub(crate) use ran::{Ran, Sink};
-use tenure_testkit::CountingIds;
+use tenure_testkit::{CountingIds, ManualClock};
 
 /// Columns of the pretended terminal.
 const WIDTH: usize = 100;
@@ -30,7 +28,7 @@ pub(crate) struct TestEnv {
     _folder: TempDir,
     /// Without symbolic links, as the program shows it.
     root: PathBuf,
-    pub(crate) clock: Arc<FixedClock>,
+    pub(crate) clock: Arc<ManualClock>,
     pub(crate) env: Env,
     pub(crate) on_terminal: bool,
 }
@@ -43,7 +41,7 @@ impl TestEnv {
         for name in ["home", "work", "run"] {
             std::fs::create_dir(root.join(name)).unwrap();
         }
-        let clock = Arc::new(FixedClock::default());
+        let clock = Arc::new(ManualClock::default());
         let vars = [("HOME", "home"), ("XDG_RUNTIME_DIR", "run")]
             .map(|(name, below)| (OsString::from(name), root.join(below).into_os_string()));
         let env = Env {
@@ -161,11 +159,6 @@ impl TestEnv {
         collect(&self.root, &mut found);
         found
     }
-}
-
-/// Says that something could not be tested here, past the harness, which hides what passing tests say.
-pub(crate) fn skip(why: &str) {
-    let _ = std::io::Write::write_all(&mut std::io::stderr(), format!("SKIPPED: {why}\n").as_bytes());
 }
 
 /// In memory where that is possible: the tests commit thousands of times, and here it is not the disk that is tested.

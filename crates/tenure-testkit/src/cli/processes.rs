@@ -1,9 +1,11 @@
 //! Processes of this machine, found by a variable in their environment.
 
+use std::time::Duration;
+
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 /// Living processes whose environment holds `entry` (`NAME=VALUE`).
-pub(crate) fn with(entry: &str) -> Vec<u32> {
+pub fn with(entry: &str) -> Vec<u32> {
     let mut found = Vec::new();
     for name in std::fs::read_dir("/proc").unwrap().flatten().map(|e| e.file_name()) {
         let Ok(pid) = name.to_string_lossy().parse::<u32>() else { continue };
@@ -15,25 +17,30 @@ pub(crate) fn with(entry: &str) -> Vec<u32> {
     found
 }
 
-/// Neither gone nor a zombie.
-pub(crate) fn is_alive(pid: u32) -> bool {
+/// Exists and is not a zombie.
+pub fn is_alive(pid: u32) -> bool {
     !matches!(state(pid), None | Some('Z' | 'X'))
 }
 
-pub(crate) fn state(pid: u32) -> Option<char> {
+/// The state letter of `/proc/PID/stat`.
+pub fn state(pid: u32) -> Option<char> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit_once(") ")?.1.chars().next()
 }
 
-pub(crate) fn signal(pid: u32, signal: Signal) {
-    let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return };
-    if let Ok(fd) = pidfd_open(pid, PidfdFlags::empty()) {
+/// Sends a signal; does nothing if the process has ended.
+pub fn signal(pid: u32, signal: Signal) {
+    if let Ok(fd) = pidfd_open(os_pid(pid), PidfdFlags::empty()) {
         let _ = pidfd_send_signal(&fd, signal);
     }
 }
 
-/// Kills everything with `entry` in its environment, until nothing is left of it.
-pub(crate) fn end_all(entry: &str) {
+pub fn os_pid(pid: u32) -> Pid {
+    Pid::from_raw(i32::try_from(pid).unwrap()).unwrap()
+}
+
+/// Kills every process with `entry` in its environment, repeatedly, because one of them may be starting another.
+pub fn end_all(entry: &str) {
     for _ in 0..200 {
         let left = with(entry);
         if left.is_empty() {
@@ -42,23 +49,23 @@ pub(crate) fn end_all(entry: &str) {
         for pid in left {
             signal(pid, Signal::KILL);
         }
-        std::thread::sleep(std::time::Duration::from_millis(5));
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 
-/// A figure of `/proc/PID/status`, in kB.
-pub(crate) fn memory(pid: u32, figure: &str) -> u64 {
+/// A figure of `/proc/PID/status` (`VmRSS`, `VmHWM`, `RssAnon`), in kB.
+pub fn memory(pid: u32, figure: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix(&format!("{figure}:"))).unwrap();
     line.trim().trim_end_matches(" kB").trim().parse().unwrap()
 }
 
-/// What a process has used of the processors so far.
-pub(crate) fn cpu(pid: u32) -> std::time::Duration {
+/// The processor time that a process has used; also of one that has ended and is not reaped yet.
+pub fn cpu(pid: u32) -> Duration {
     let mut nanos = 0;
     for task in std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten() {
         let text = std::fs::read_to_string(task.path().join("schedstat")).unwrap_or_default();
         nanos += text.split_whitespace().next().and_then(|n| n.parse::<u64>().ok()).unwrap_or(0);
     }
-    std::time::Duration::from_nanos(nanos)
+    Duration::from_nanos(nanos)
 }
