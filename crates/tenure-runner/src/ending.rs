@@ -12,7 +12,7 @@ use tenure_core::store::{Durability, Store, View};
 use tenure_core::{Context, Error, Result};
 use tenure_lock::Host;
 
-use crate::processes::{self, Bond, Manner, Survivor};
+use crate::processes::{self, EndMode, ProcessFilter, Survivor};
 
 /// Which attempts are to be finished.
 #[derive(Debug, Clone, Copy)]
@@ -59,15 +59,15 @@ pub fn finish_ending(store: &dyn Store, ctx: &Context<'_>, scope: Scope<'_>, act
     let mut cleared = Cleared::default();
     for (attempt, place) in store.read(|view| due(view, ctx, scope))? {
         if place == Whereabouts::Here {
-            let bond = Bond { mark: attempt.id.as_str(), group: None };
-            let left = processes::end(bond, Manner::AtOnce).map_err(|e| {
+            let filter = ProcessFilter { mark: attempt.id.as_str(), group: None };
+            let left = processes::end(filter, EndMode::Kill).map_err(|e| {
                 Error::General(format!("the processes of an earlier attempt cannot be looked for: {e}"))
             })?;
             if !left.survivors.is_empty() {
                 cleared.survivors.extend(left.survivors);
                 continue;
             }
-            if left.own_line {
+            if left.includes_caller {
                 cleared.around_us.push(attempt.id);
                 continue;
             }

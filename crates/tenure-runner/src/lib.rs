@@ -7,7 +7,7 @@
 //!
 //! ```
 //! use std::time::Duration;
-//! use tenure_runner::{anchor::spec_text, renew_every};
+//! use tenure_runner::{renew_every, spec_section::spec_text};
 //!
 //! // A lease is renewed often enough to miss a beat, and never less often than configured.
 //! assert_eq!(renew_every(Duration::from_secs(30), Duration::from_secs(60)), Duration::from_secs(20));
@@ -22,12 +22,12 @@
 //! ```
 
 pub mod agents;
-pub mod anchor;
 pub mod daemon;
 mod database;
 mod detach;
 mod ending;
 pub mod exclusion;
+mod exec_gate;
 mod heartbeat;
 pub mod hooks;
 mod input;
@@ -37,10 +37,10 @@ pub mod preset;
 pub mod processes;
 mod program;
 pub mod prompt;
+pub mod spec_section;
 mod supervise;
 mod template;
 mod terminal;
-mod threshold;
 pub mod timer;
 mod wait;
 pub mod wakeup;
@@ -50,6 +50,7 @@ mod while_pid;
 pub use database::DatabaseFile;
 pub use detach::detach;
 pub use ending::{Cleared, Scope, finish_ending};
+pub use exec_gate::{ExecRefused, exec_if_running};
 pub use heartbeat::{
     HeartbeatStore, Loss, OpenStore, Renew, RenewTask, Renewal, Schedule, Step, renew_every,
     request_patience, silence,
@@ -59,6 +60,5 @@ pub use program::ProgramError;
 pub use supervise::{
     Ended, Exit, Explanation, Limits, Look, Signals, Steps, Supervised, Supervision, supervise,
 };
-pub use threshold::{NotStarted, cross};
 pub use wait::{Process, limit_for, until_any, until_any_or};
 pub use while_pid::{Kept, keep_while_alive};

@@ -23,11 +23,11 @@ use tenure_lock::BootTime;
 
 use crate::database::DatabaseFile;
 use crate::ending::{self, Scope};
+use crate::exec_gate::{cannot_run, exit_code_of};
 use crate::heartbeat::{Heartbeat, Loss, OpenStore, RenewTask};
 use crate::outcome::{Word, conclude};
-use crate::processes::{self, Bond, Manner, Survivor};
+use crate::processes::{self, EndMode, ProcessFilter, Survivor};
 use crate::terminal::Foreground;
-use crate::threshold::{cannot_run, exit_code_of};
 use crate::watch::{Event, HeartbeatThread, pid_of, watch_over};
 
 /// Signals to the supervisor, as something to poll for.
@@ -158,7 +158,7 @@ pub struct Supervised {
     pub survivors: Vec<Survivor>,
 }
 
-/// Runs `command`, which begins by crossing the [threshold](crate::cross), under the lease.
+/// Runs `command`, which passes the [exec gate](crate::exec_if_running), under the lease.
 pub fn supervise(s: &Supervision<'_>, command: &mut Command) -> Result<Supervised> {
     let caller =
         Caller::new(s.lease.holder.clone()).with_process(s.me.clone()).with_fence(Some(s.lease.fence));
@@ -246,12 +246,12 @@ fn run(
         Err(error) => Event::Lost(Loss::Unreachable(Box::new(error))),
     };
     let manner = match &event {
-        Event::Lost(_) => Manner::AtOnce,
+        Event::Lost(_) => EndMode::Kill,
         Event::Signalled(signal_hook::consts::SIGINT) => {
-            Manner::Orderly { signal: Signal::INT, grace: s.grace }
+            EndMode::Graceful { signal: Signal::INT, grace: s.grace }
         }
         Event::Signalled(_) | Event::Exited | Event::Overdue(_) => {
-            Manner::Orderly { signal: Signal::TERM, grace: s.grace }
+            EndMode::Graceful { signal: Signal::TERM, grace: s.grace }
         }
     };
     let (survivors, exit) = end_all(&mut child, &attempt, manner);
@@ -271,10 +271,10 @@ fn run(
 }
 
 /// Ends the command and everything that it has left behind.
-pub(crate) fn end_all(child: &mut Child, attempt: &Attempt, manner: Manner) -> (Vec<Survivor>, Exit) {
+pub(crate) fn end_all(child: &mut Child, attempt: &Attempt, manner: EndMode) -> (Vec<Survivor>, Exit) {
     // The child is not collected yet, so its number is its own, and its group's.
-    let bond = Bond { mark: attempt.id.as_str(), group: Some(child.id()) };
-    let (survivors, stuck) = match processes::end(bond, manner) {
+    let filter = ProcessFilter { mark: attempt.id.as_str(), group: Some(child.id()) };
+    let (survivors, stuck) = match processes::end(filter, manner) {
         Ok(left) => {
             let stuck = left.survivors.iter().any(|s| s.pid == child.id());
             (left.survivors, stuck)

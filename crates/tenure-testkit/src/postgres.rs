@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// The rows of a test need not survive a crash, so no commit waits for the disk.
-const CARELESS: &[&str] = &["fsync=off", "full_page_writes=off", "autovacuum_naptime=10s"];
+const NOT_DURABLE: &[&str] = &["fsync=off", "full_page_writes=off", "autovacuum_naptime=10s"];
 const START_LIMIT: Duration = Duration::from_mins(1);
 const USER: &str = "tenure";
 
@@ -233,7 +233,7 @@ fn join() -> Cluster {
     users.lock_shared().unwrap();
     if !folder.join("data/postmaster.pid").exists() {
         let _ = fs::remove_dir_all(&folder);
-        make(&folder, CARELESS);
+        make(&folder, NOT_DURABLE);
         start(&folder);
         begin_janitor(&folder);
     }

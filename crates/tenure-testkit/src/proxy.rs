@@ -21,7 +21,7 @@ pub enum Cut {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ProxyState {
     /// 0 never, 1 before, 2 after.
     cut: AtomicUsize,
     /// Only every so manieth commit; 0 counts as 1.
@@ -40,7 +40,7 @@ struct State {
 #[derive(Debug)]
 pub struct Proxy {
     port: u16,
-    state: Arc<State>,
+    state: Arc<ProxyState>,
 }
 
 impl Proxy {
@@ -48,7 +48,7 @@ impl Proxy {
     pub fn to(server: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let state = Arc::new(State::default());
+        let state = Arc::new(ProxyState::default());
         let shared = Arc::clone(&state);
         std::thread::spawn(move || {
             for client in listener.incoming().flatten() {
@@ -129,7 +129,7 @@ impl Proxy {
     }
 }
 
-fn ask(mut client: &TcpStream, mut server: &TcpStream, state: &State, silenced: &AtomicBool) {
+fn ask(mut client: &TcpStream, mut server: &TcpStream, state: &ProxyState, silenced: &AtomicBool) {
     let mut tail: Vec<u8> = Vec::new();
     let mut buffer = [0; 16 * 1024];
     while let Ok(count @ 1..) = client.read(&mut buffer) {

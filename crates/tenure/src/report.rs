@@ -146,7 +146,7 @@ impl From<Error> for Report {
             }
             Error::DefinitionChanged { changes, what } => {
                 report.context.extend(changes.iter().map(|change| format!("  {change}")));
-                report.message = format!("{what} is no longer defined as it was");
+                report.message = format!("the definition of {what} has changed");
             }
             Error::LockNotFound { .. } => report.hints.push(Hint::new("see all locks", "tenure locks list")),
             Error::SectionNotFound { similar, .. } => match similar.first() {

@@ -1,4 +1,4 @@
-//! A system we know nothing about: nobody is ever proven dead.
+//! Unsupported systems: no process is ever proven dead.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};

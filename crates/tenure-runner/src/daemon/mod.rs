@@ -108,7 +108,7 @@ pub trait Outside: Sync {
 /// An agent that is about to be started.
 #[derive(Debug)]
 pub struct AgentStart {
-    /// Crosses the threshold; has its environment, but no input yet.
+    /// Passes the exec gate; has its environment, but no input yet.
     pub command: Command,
     /// The program, if its output is understood.
     pub kind: Option<AgentKind>,

@@ -16,10 +16,10 @@ use super::worker::{PATIENCE, Shared, Taken};
 use crate::daemon::listening::listen;
 use crate::daemon::output::{AttemptLog, LastWord};
 use crate::ending::{self, Scope};
+use crate::exec_gate::cannot_run;
 use crate::input::private_input;
-use crate::processes::{Manner, Survivor};
+use crate::processes::{EndMode, Survivor};
 use crate::supervise::{Exit, Limits, Look, end_all};
-use crate::threshold::cannot_run;
 use crate::watch::{Event, exit_of, watch_over};
 
 /// A poll needs a limit.
@@ -211,9 +211,9 @@ impl Shared<'_> {
         let event = watch_over(line, Some(&limit), pid, None, None);
         let grace = self.timing.grace;
         let manner = match &event {
-            Event::Signalled(signal_hook::consts::SIGINT) => Manner::Orderly { signal: Signal::INT, grace },
-            Event::Signalled(0) | Event::Lost(_) if line.must_end_at_once() => Manner::AtOnce,
-            _ => Manner::Orderly { signal: Signal::TERM, grace },
+            Event::Signalled(signal_hook::consts::SIGINT) => EndMode::Graceful { signal: Signal::INT, grace },
+            Event::Signalled(0) | Event::Lost(_) if line.must_end_at_once() => EndMode::Kill,
+            _ => EndMode::Graceful { signal: Signal::TERM, grace },
         };
         // Before anything else is done for it: what is not written down is done again after a crash.
         let written = match &event {

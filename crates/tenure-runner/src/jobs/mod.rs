@@ -36,7 +36,7 @@ pub use fill::fill;
 
 /// What the program around a job does for it.
 pub trait Outside: Sync {
-    /// These words as a command that crosses the threshold, with its environment but no input yet.
+    /// These words as a command that passes the exec gate, with its environment but no input yet.
     fn command(&self, words: &[String]) -> Result<Command>;
     /// Something to know while it runs.
     fn say(&self, line: &str);

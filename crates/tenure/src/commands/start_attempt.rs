@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::process::Command;
 
 use tenure_core::ErrorCode;
-use tenure_runner::NotStarted;
+use tenure_runner::ExecRefused;
 
 use crate::answer::Answer;
 use crate::app::App;
@@ -28,12 +28,12 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
     let open = app.open()?;
     let mut command = Command::new(program);
     command.args(rest);
-    let not = tenure_runner::cross(open.store.as_ref(), app.env.judge.as_ref(), mark, &mut command);
+    let not = tenure_runner::exec_if_running(open.store.as_ref(), app.env.judge.as_ref(), mark, &mut command);
     let mut report = match &not {
-        NotStarted::Over => Report::new(ErrorCode::LeaseLost, "the attempt was over before it began"),
+        ExecRefused::Over => Report::new(ErrorCode::LeaseLost, "the attempt was over before it began"),
         // The supervisor tells it, from the attempt's row.
-        NotStarted::Failed(_) => Report::new(ErrorCode::General, ""),
-        NotStarted::Store(error) => Report::new(error.code(), error.to_string()),
+        ExecRefused::Failed(_) => Report::new(ErrorCode::General, ""),
+        ExecRefused::Store(error) => Report::new(error.code(), error.to_string()),
     };
     report.exit = Some(not.exit_code());
     Err(report)

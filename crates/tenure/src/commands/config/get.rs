@@ -1,7 +1,7 @@
 //! `tenure config get`.
 
 use serde_json::{Value, json};
-use tenure_core::config::Found;
+use tenure_core::config::Lookup;
 
 use super::{object, resolved};
 use crate::answer::Answer;
@@ -27,10 +27,10 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let mut data = json!({"key": args.key, "value": found.value()});
     if let Some(fields) = data.as_object_mut() {
         match &found {
-            Found::Setting(entry) => {
+            Lookup::Setting(entry) => {
                 fields.insert("setting".into(), object(entry));
             }
-            Found::Group { entries, .. } => {
+            Lookup::Group { entries, .. } => {
                 let rows: Vec<Value> = entries.iter().map(object).collect();
                 fields.insert("total".into(), json!(rows.len()));
                 fields.insert("settings".into(), Value::Array(rows));

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use tenure_core::ErrorCode;
-use tenure_core::config::{Config, Entry, Origin};
+use tenure_core::config::{Config, Origin, Setting};
 
 use crate::app::App;
 use crate::project::{Located, Project};
@@ -93,7 +93,7 @@ fn failed(error: &std::io::Error, verb: &str, path: &Path) -> Report {
     Report::io(error, ErrorCode::Config, verb, path)
 }
 
-fn object(entry: &Entry) -> Value {
+fn object(entry: &Setting) -> Value {
     let mut object = json!({
         "key": entry.key,
         "value": entry.value,

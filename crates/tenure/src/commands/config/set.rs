@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::json;
-use tenure_core::config::{self, Config, Document, Found, Origin};
+use tenure_core::config::{self, Config, Document, Lookup, Origin};
 
 use super::{Layer, failed, object, project, read, target};
 use crate::answer::Answer;
@@ -69,7 +69,7 @@ fn answer(
     effective: &Config,
 ) -> Outcome<Answer> {
     let found = effective.get(key).map_err(|e| Report::config(&e, None))?;
-    let Found::Setting(entry) = &found else {
+    let Lookup::Setting(entry) = &found else {
         return Err(Report::usage(format!("{key} is a group of settings; name one of its keys"))
             .hint("see its keys", format!("tenure config get {key}")));
     };

@@ -5,7 +5,7 @@ use tenure_core::kernel::{self, Violation};
 use tenure_core::lease::{Attempt, LeaseState};
 use tenure_core::store::View;
 use tenure_core::{Error, Timestamp};
-use tenure_runner::processes::{self, Bond};
+use tenure_runner::processes::{self, ProcessFilter};
 use tenure_runner::{Scope, exclusion};
 
 use super::Examination;
@@ -137,7 +137,7 @@ fn tell(view: &dyn View, app: &App<'_>, violation: Violation) -> Result<Finding,
 
 fn abandoned(app: &App<'_>, attempt: &Attempt) -> Finding {
     let here = app.env.judge.is_this_boot(&attempt.owner);
-    let left = match processes::find(Bond { mark: attempt.id.as_str(), group: None }) {
+    let left = match processes::find(ProcessFilter { mark: attempt.id.as_str(), group: None }) {
         Ok(left) if here => left,
         _ => Vec::new(),
     };

@@ -12,12 +12,12 @@ use tenure_core::store::{EventFilter, LeaseFilter, MessageFilter, Store};
 use tenure_core::task::{Task, TaskStatus};
 use tenure_core::{Error, Result, wire};
 use tenure_runner::agents::AgentKind;
-use tenure_runner::anchor::spec_text;
 use tenure_runner::daemon::log::DaemonLog;
 use tenure_runner::daemon::{AgentStart, Happening, Outside, Purpose};
 use tenure_runner::hooks::{Ears, Happening as News, fire};
 use tenure_runner::preset::{self, SESSION_MARKERS};
 use tenure_runner::prompt::{self, Brief, Role};
+use tenure_runner::spec_section::spec_text;
 use tenure_sqlite::{Directory, KnownRunner};
 
 use crate::env::Env;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::json;
 use tenure_core::ErrorCode;
-use tenure_runner::timer::{self, Call, Kind, TimerError};
+use tenure_runner::timer::{self, Kind, TimerCall, TimerError};
 
 use super::timers::{self, With};
 use crate::answer::Answer;
@@ -36,7 +36,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         .ok_or_else(|| Report::usage("the path of the tenure binary is not UTF-8"))?
         .to_owned();
     let every = app.config(None)?.runners.wakeup.check_interval;
-    let call = Call { binary, path: path(app), home: machine.home.clone(), every };
+    let call = TimerCall { binary, path: path(app), home: machine.home.clone(), every };
     let mut text = Text::new();
     if app.global.dry_run {
         let entry = preview(kind, &call).map_err(timers::failed)?;
@@ -73,7 +73,7 @@ fn path(app: &App<'_>) -> Option<String> {
     Some(kept.join(":"))
 }
 
-fn preview(kind: Kind, call: &Call) -> Result<String, TimerError> {
+fn preview(kind: Kind, call: &TimerCall) -> Result<String, TimerError> {
     match kind {
         Kind::Cron => timer::cron::line(call),
         Kind::Systemd => timer::systemd::units(call).map(|(service, timer)| format!("{service}\n{timer}")),

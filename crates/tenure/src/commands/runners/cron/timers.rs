@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tenure_core::{ErrorCode, Timestamp};
-use tenure_runner::timer::{self, Entry, Kind, Machine, TimerError};
+use tenure_runner::timer::{self, Kind, Machine, TimerEntry, TimerError};
 use tenure_sqlite::Directory;
 
 use crate::app::App;
@@ -64,7 +64,7 @@ pub(super) fn failed(error: TimerError) -> Report {
 #[derive(Debug)]
 pub(in crate::commands) struct Timer {
     pub(in crate::commands) kind: Kind,
-    pub(in crate::commands) entry: Option<Entry>,
+    pub(in crate::commands) entry: Option<TimerEntry>,
     /// Why the machine could not be asked about it.
     pub(in crate::commands) trouble: Option<String>,
     pub(in crate::commands) fired_at: Option<Timestamp>,

@@ -1,9 +1,9 @@
-//! The one name in the directory, and how it changes.
+//! The lock file in its directory, and how it is created and removed.
 //!
-//! Guarantees: under the guard our processes are alone with the name, so what they do here needs only be safe against
-//! tools that ignore the guard. Those write over the file, replace it, create it or remove it. Removing therefore never
-//! unlinks by name: the name is first moved aside, then what was moved is compared with what was judged, and put back if
-//! it is not the same. A process killed in between leaves the moved file, and the next one under the guard finishes.
+//! Guarantees: the directory guard excludes other tenure processes, so operations here only have to be safe against
+//! tools that ignore the guard and overwrite, replace, create or remove the file. Removal therefore never unlinks by
+//! name: the file is first moved aside, then compared with the one that was evaluated, and put back if it differs. If
+//! a process is killed in between, the next process that takes the guard completes the operation.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,32 +16,32 @@ use crate::identity::Liveness;
 use crate::lock_file::{Content, LockFile};
 use crate::sys::file::FileId;
 
-/// The guard is held for microseconds; who waits this long waits for a stopped process.
+/// The guard is held for microseconds; a longer wait means that its holder is stopped.
 const DEADLINE: Duration = Duration::from_secs(2);
 
-/// What a tool may need between opening the stale file and having written into it, if the two cross our removal.
-const CROSSING: Duration = Duration::from_millis(10);
+/// The time that a tool may need between opening a stale file and writing to it, concurrently with its removal.
+const OVERWRITE_GRACE: Duration = Duration::from_millis(10);
 
-/// A lock file as it was when looked at.
+/// A lock file at the time it was read.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Seen {
     id: Option<FileId>,
     pub(super) content: Content,
 }
 
-/// What a removal found.
+/// The result of a removal.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Removal {
     Removed,
-    /// Something else is there now; it was left.
+    /// The file differs from the expected one and was kept.
     Changed,
-    /// Nothing was there any more.
+    /// The file no longer exists.
     Gone,
 }
 
-/// The directory, with its guard held.
+/// The directory with its guard held.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct GuardedDir {
     pub(super) path: PathBuf,
     aside: PathBuf,
     fresh: PathBuf,
@@ -52,7 +52,7 @@ pub(super) fn lock_path(directory: &Path) -> PathBuf {
     directory.join(EXCLUSIVE_LOCK_FILE)
 }
 
-pub(super) fn look(path: &Path) -> Result<Option<Seen>, ExclusiveError> {
+pub(super) fn read(path: &Path) -> Result<Option<Seen>, ExclusiveError> {
     let file = match LockFile::open_read_only(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -62,20 +62,21 @@ pub(super) fn look(path: &Path) -> Result<Option<Seen>, ExclusiveError> {
     Ok(Some(Seen { id: file.id().map_err(failed("read", path))?, content }))
 }
 
-/// As [`look`], but an absence is believed only under the guard: the file may just be aside.
-pub(super) fn look_settled(directory: &Path) -> Result<Option<Seen>, ExclusiveError> {
+/// Like [`read`], but takes the guard before it reports an absent file, because a removal may have moved the file
+/// aside.
+pub(super) fn read_guarded(directory: &Path) -> Result<Option<Seen>, ExclusiveError> {
     let path = lock_path(directory);
-    if let Some(seen) = look(&path)? {
+    if let Some(seen) = read(&path)? {
         return Ok(Some(seen));
     }
-    match Place::enter(directory) {
-        Ok(place) => look(&place.path),
+    match GuardedDir::enter(directory) {
+        Ok(guarded) => read(&guarded.path),
         Err(ExclusiveError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-impl Place {
+impl GuardedDir {
     pub(super) fn enter(directory: &Path) -> Result<Self, ExclusiveError> {
         let mut guard = LockFile::guard_of(directory).map_err(failed("open", directory))?;
         let mut began = None;
@@ -88,16 +89,17 @@ impl Place {
             pause = (pause * 2).min(Duration::from_millis(2));
         }
         let name = |suffix| directory.join(format!("{EXCLUSIVE_LOCK_FILE}{suffix}"));
-        let place = Self { path: name(""), aside: name(".aside"), fresh: name(".new"), _guard: guard };
-        place.finish_interrupted_removal()?;
-        Ok(place)
+        let guarded = Self { path: name(""), aside: name(".aside"), fresh: name(".new"), _guard: guard };
+        guarded.finish_interrupted_removal()?;
+        Ok(guarded)
     }
 
-    /// Makes the name appear with its text complete. `false` if it is taken.
+    /// Creates the lock file with complete content. `false` if the name exists.
     pub(super) fn create(&self, text: &[u8]) -> Result<bool, ExclusiveError> {
         remove_if_there(&self.fresh)?;
         let file = LockFile::create(&self.fresh).map_err(failed("create", &self.fresh))?;
-        // Unlike a resume lock this file is judged by its text alone. After a power loss an empty one would need a person.
+        // Unlike a resume lock, this file is evaluated by its content alone. An empty file after a power loss would
+        // need manual clean-up, so the content is flushed first.
         let linked = file
             .write_all(text)
             .and_then(|()| file.sync())
@@ -110,20 +112,20 @@ impl Place {
         }
     }
 
-    /// Removes a stale file if it is still exactly what was seen. A tool may be about to write over it, so what was moved
-    /// aside is looked at again after a while.
+    /// Removes a stale file if it is unchanged. Another tool may be about to write to it, so the moved file is
+    /// compared again after a delay.
     pub(super) fn remove_stale(&self, seen: &Seen) -> Result<Removal, ExclusiveError> {
-        self.remove_after(seen, CROSSING)
+        self.remove_after(seen, OVERWRITE_GRACE)
     }
 
-    /// Removes a file of a living holder, which nobody has reason to write over, if it is still exactly what was seen.
+    /// Removes the file of a live holder if it is unchanged. No delay: other tools have no reason to overwrite it.
     pub(super) fn remove_own(&self, seen: &Seen) -> Result<Removal, ExclusiveError> {
         self.remove_after(seen, Duration::ZERO)
     }
 
     fn remove_after(&self, seen: &Seen, crossing: Duration) -> Result<Removal, ExclusiveError> {
-        // Spares the name's short absence where the change is visible already.
-        match look(&self.path)? {
+        // If the change is already visible, the name does not have to disappear for a moment.
+        match read(&self.path)? {
             None => return Ok(Removal::Gone),
             Some(now) if now != *seen => return Ok(Removal::Changed),
             Some(_) => {}
@@ -133,7 +135,7 @@ impl Place {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Removal::Gone),
             Err(error) => return Err(failed("remove", &self.path)(error)),
         }
-        let unchanged = || look(&self.aside).is_ok_and(|moved| moved.as_ref() == Some(seen));
+        let unchanged = || read(&self.aside).is_ok_and(|moved| moved.as_ref() == Some(seen));
         if unchanged()
             && (crossing.is_zero() || {
                 std::thread::sleep(crossing);
@@ -150,17 +152,17 @@ impl Place {
     fn put_back(&self) -> Result<(), ExclusiveError> {
         match std::fs::hard_link(&self.aside, &self.path) {
             Ok(()) => {}
-            // A still later writer has the name, and would have overwritten this text, too.
+            // A later writer has created the file, and would have overwritten this text as well.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            // Not a file that can be linked, so not a lock either; it goes back the way it came.
+            // Not a regular file, so not a lock; it is moved back.
             Err(_) => return std::fs::rename(&self.aside, &self.path).map_err(failed("restore", &self.path)),
         }
         remove_if_there(&self.aside)
     }
 
     fn finish_interrupted_removal(&self) -> Result<(), ExclusiveError> {
-        let Ok(moved) = look(&self.aside) else {
+        let Ok(moved) = read(&self.aside) else {
             return self.put_back();
         };
         let Some(moved) = moved else {
@@ -203,15 +205,15 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_since_it_was_judged_is_not_removed() {
+    fn a_file_that_changed_since_it_was_read_is_not_removed() {
         let dir = tempfile::tempdir().unwrap();
         let path = lock_path(dir.path());
         std::fs::write(&path, text("dead", NO_PID)).unwrap();
-        let seen = look(&path).unwrap().unwrap();
+        let seen = read(&path).unwrap().unwrap();
         let fresh = text("fresh", std::process::id());
         std::fs::write(&path, &fresh).unwrap();
-        let place = Place::enter(dir.path()).unwrap();
-        assert_eq!(place.remove_stale(&seen).unwrap(), Removal::Changed);
+        let guarded = GuardedDir::enter(dir.path()).unwrap();
+        assert_eq!(guarded.remove_stale(&seen).unwrap(), Removal::Changed);
         assert_eq!(std::fs::read_to_string(&path).unwrap(), fresh);
     }
 
@@ -220,11 +222,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = lock_path(dir.path());
         std::fs::write(&path, text("dead", NO_PID)).unwrap();
-        let seen = look(&path).unwrap().unwrap();
+        let seen = read(&path).unwrap().unwrap();
         std::fs::write(dir.path().join("other"), text("dead", NO_PID)).unwrap();
         std::fs::rename(dir.path().join("other"), &path).unwrap();
-        let place = Place::enter(dir.path()).unwrap();
-        assert_eq!(place.remove_stale(&seen).unwrap(), Removal::Changed);
+        let guarded = GuardedDir::enter(dir.path()).unwrap();
+        assert_eq!(guarded.remove_stale(&seen).unwrap(), Removal::Changed);
     }
 
     #[test]
@@ -234,10 +236,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = lock_path(dir.path());
         std::fs::write(&path, text("dead", NO_PID)).unwrap();
-        let seen = look(&path).unwrap().unwrap();
+        let seen = read(&path).unwrap().unwrap();
         let mut late = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
         let fresh = text("fresh", std::process::id());
-        let place = Place::enter(dir.path()).unwrap();
+        let guarded = GuardedDir::enter(dir.path()).unwrap();
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 while path.exists() {
@@ -246,20 +248,20 @@ mod tests {
                 late.set_len(0).unwrap();
                 late.write_all(fresh.as_bytes()).unwrap();
             });
-            assert_eq!(place.remove_stale(&seen).unwrap(), Removal::Changed);
+            assert_eq!(guarded.remove_stale(&seen).unwrap(), Removal::Changed);
         });
         assert_eq!(std::fs::read_to_string(&path).unwrap(), fresh);
         assert_eq!(names(dir.path()), [EXCLUSIVE_LOCK_FILE]);
     }
 
     #[test]
-    fn a_removal_that_was_interrupted_is_finished_or_taken_back() {
+    fn an_interrupted_removal_is_completed_or_undone() {
         let aside = format!("{EXCLUSIVE_LOCK_FILE}.aside");
         let alive = text("fresh", std::process::id());
         for (moved, expected) in [(text("dead", NO_PID), None), (alive.clone(), Some(&alive))] {
             let dir = tempfile::tempdir().unwrap();
             std::fs::write(dir.path().join(&aside), &moved).unwrap();
-            let seen = look_settled(dir.path()).unwrap();
+            let seen = read_guarded(dir.path()).unwrap();
             let bytes = seen.map(|seen| seen.content);
             assert_eq!(bytes, expected.map(|text| Content::Bytes(text.clone().into_bytes())));
             assert!(!dir.path().join(&aside).exists());
@@ -267,16 +269,16 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join(&aside), &alive).unwrap();
         std::fs::write(lock_path(dir.path()), text("later", std::process::id())).unwrap();
-        drop(Place::enter(dir.path()).unwrap());
+        drop(GuardedDir::enter(dir.path()).unwrap());
         assert_eq!(names(dir.path()), [EXCLUSIVE_LOCK_FILE], "the later writer has the name");
     }
 
     #[test]
-    fn one_at_a_time_is_in_the_place() {
+    fn the_guard_admits_one_process_at_a_time() {
         let dir = tempfile::tempdir().unwrap();
-        let place = Place::enter(dir.path()).unwrap();
+        let guarded = GuardedDir::enter(dir.path()).unwrap();
         assert!(!LockFile::guard_of(dir.path()).unwrap().try_lock().unwrap());
-        drop(place);
+        drop(guarded);
         assert!(LockFile::guard_of(dir.path()).unwrap().try_lock().unwrap());
     }
 }

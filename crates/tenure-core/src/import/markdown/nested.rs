@@ -1,28 +1,28 @@
-//! Items within items: the outer one waits for the inner ones.
+//! Nested items: the outer item depends on the inner ones.
 
 use std::collections::HashSet;
 
 use super::super::ImportedTask;
 use super::super::collect::Collector;
 
-/// A task whose description may still grow.
+/// A task whose description may still be extended.
 pub(super) struct Draft {
     pub(super) task: ImportedTask,
-    /// The position of the item around it.
+    /// The index of the enclosing item.
     pub(super) parent: Option<usize>,
-    /// Where its text begins, and its description with it.
+    /// The column of its text, which is also the column of its description.
     pub(super) content: usize,
 }
 
-/// Makes every outer item wait for its direct parts, except for those that wait for it themselves.
+/// Makes every outer item depend on its direct children, except for children that depend on it.
 pub(super) fn link(drafts: &mut [Draft], into: &mut Collector) {
     for at in 0..drafts.len() {
         let Some((child, parent)) = drafts.get(at).and_then(|child| Some((child, child.parent?))) else {
             continue;
         };
         if waits_for_an_outer_item(child, drafts) {
-            let why = "the outer item does not wait for it";
-            into.note(child.task.line, "nested item that waits for an outer one", why);
+            let why = "the outer item does not depend on it";
+            into.note(child.task.line, "nested item that depends on an outer one", why);
             continue;
         }
         let key = child.task.key.clone();
@@ -35,7 +35,7 @@ pub(super) fn link(drafts: &mut [Draft], into: &mut Collector) {
     }
 }
 
-/// Climbs no higher than the item is indented, so the whole stays linear in the text.
+/// The number of steps is bounded by the indentation, so the total stays linear in the text.
 fn waits_for_an_outer_item(child: &Draft, drafts: &[Draft]) -> bool {
     let keys: HashSet<&String> = child.task.depends_on.iter().collect();
     let mut outer = child.parent.filter(|_| !keys.is_empty());

@@ -1,8 +1,8 @@
-//! The specification of a task: the text that `sourceFile#anchor` leads to.
+//! The specification of a task: the section that `sourceFile#heading` refers to.
 //!
-//! Guarantees: only a regular file inside the project is read, whatever `..` and symbolic links say; at most
-//! [`MAX_FILE`] bytes are read and [`MAX_TEXT`] returned, and a cut is told. Not guaranteed: anything against somebody
-//! who swaps folders of the project for links while it is read; they could as well edit the file.
+//! Guarantees: only a regular file inside the project is read, regardless of `..` and symbolic links; at most
+//! [`MAX_FILE`] bytes are read and [`MAX_TEXT`] returned, with a count of the rest. Not guaranteed: protection
+//! against a process that replaces folders of the project by links during the read; it could edit the file as well.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -11,22 +11,22 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags, open};
 use tenure_core::import::markdown::{outline, section};
 
-/// Bytes of text handed on.
+/// The limit for the returned text, in bytes.
 pub const MAX_TEXT: usize = 64 * 1024;
-/// Bytes that are searched for an anchor.
+/// The limit for the searched file, in bytes.
 pub const MAX_FILE: u64 = 8 * 1024 * 1024;
 
-/// What was found.
+/// The text of a specification.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpecText {
     pub text: String,
-    /// How many bytes were left out at the end.
+    /// The number of bytes omitted at the end.
     pub cut: usize,
 }
 
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum AnchorError {
+pub enum SpecError {
     #[error("there is no file {file}")]
     MissingFile { file: String },
     #[error("{file} is not inside the project")]
@@ -41,15 +41,15 @@ pub enum AnchorError {
     Unreadable { file: String, source: io::Error },
 }
 
-/// The section of a Markdown file, or the whole file where no anchor is given.
-pub fn spec_text(root: &Path, source_file: &str) -> Result<SpecText, AnchorError> {
+/// The section of a Markdown file, or the whole file if no anchor is given.
+pub fn spec_text(root: &Path, source_file: &str) -> Result<SpecText, SpecError> {
     let (file, anchor) = split(root, source_file);
     let path = inside(root, file)?;
     let text = read(&path, file)?;
     let Some(anchor) = anchor else { return Ok(cut(&text)) };
     match section(&text, anchor) {
         Some(found) => Ok(cut(found)),
-        None => Err(AnchorError::MissingAnchor {
+        None => Err(SpecError::MissingAnchor {
             file: file.to_owned(),
             anchor: anchor.to_owned(),
             nearest: nearest(&text, anchor),
@@ -57,7 +57,7 @@ pub fn spec_text(root: &Path, source_file: &str) -> Result<SpecText, AnchorError
     }
 }
 
-/// A file may have a `#` in its name; then that file is what was meant.
+/// A file name may contain `#`; an existing file takes precedence.
 fn split<'s>(root: &Path, source_file: &'s str) -> (&'s str, Option<&'s str>) {
     match source_file.rsplit_once('#') {
         Some((file, anchor)) if !root.join(source_file).is_file() => {
@@ -67,30 +67,30 @@ fn split<'s>(root: &Path, source_file: &'s str) -> (&'s str, Option<&'s str>) {
     }
 }
 
-fn inside(root: &Path, file: &str) -> Result<PathBuf, AnchorError> {
+fn inside(root: &Path, file: &str) -> Result<PathBuf, SpecError> {
     let wrong = |source: io::Error| match source.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
-            AnchorError::MissingFile { file: file.to_owned() }
+            SpecError::MissingFile { file: file.to_owned() }
         }
-        _ => AnchorError::Unreadable { file: file.to_owned(), source },
+        _ => SpecError::Unreadable { file: file.to_owned(), source },
     };
     let root = root.canonicalize().map_err(wrong)?;
     let path = root.join(file).canonicalize().map_err(wrong)?;
-    if path.starts_with(&root) { Ok(path) } else { Err(AnchorError::Outside { file: file.to_owned() }) }
+    if path.starts_with(&root) { Ok(path) } else { Err(SpecError::Outside { file: file.to_owned() }) }
 }
 
-fn read(path: &Path, file: &str) -> Result<String, AnchorError> {
-    let unreadable = |source: io::Error| AnchorError::Unreadable { file: file.to_owned(), source };
-    // A pipe in the file's place would otherwise be waited for.
+fn read(path: &Path, file: &str) -> Result<String, SpecError> {
+    let unreadable = |source: io::Error| SpecError::Unreadable { file: file.to_owned(), source };
+    // Otherwise opening a pipe would block.
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let opened = File::from(open(path, flags, Mode::empty()).map_err(|e| unreadable(e.into()))?);
     if !opened.metadata().map_err(unreadable)?.is_file() {
-        return Err(AnchorError::NotAFile { file: file.to_owned() });
+        return Err(SpecError::NotAFile { file: file.to_owned() });
     }
     let mut bytes = Vec::new();
     opened.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > MAX_FILE {
-        return Err(AnchorError::TooLarge { file: file.to_owned() });
+        return Err(SpecError::TooLarge { file: file.to_owned() });
     }
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn an_anchor_leads_to_its_section_and_no_anchor_to_the_whole_file() {
+    fn an_anchor_selects_its_section_and_no_anchor_the_whole_file() {
         let folder = project();
         let root = folder.path().join("project");
         let found = |source| spec_text(&root, source).unwrap().text;
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named_with_what_was_probably_meant() {
+    fn a_missing_heading_is_reported_with_the_nearest_one() {
         let folder = project();
         assert_eq!(message(&folder, "docs/NONE.md#a"), "there is no file docs/NONE.md");
         assert_eq!(
@@ -171,14 +171,14 @@ mod tests {
             outside.to_str().unwrap(),
         ] {
             let error = spec_text(&root, source).unwrap_err();
-            assert!(matches!(error, AnchorError::Outside { .. }), "{source}: {error}");
+            assert!(matches!(error, SpecError::Outside { .. }), "{source}: {error}");
         }
         symlink(root.join("docs/SPEC.md"), root.join("inner.md")).unwrap();
         assert!(spec_text(&root, "inner.md#plan").is_ok());
     }
 
     #[test]
-    fn long_text_is_cut_between_characters_and_told() {
+    fn long_text_is_truncated_between_characters_with_a_count() {
         let folder = project();
         let root = folder.path().join("project");
         std::fs::write(root.join("long.md"), format!("# A\n{}", "ü".repeat(MAX_TEXT))).unwrap();
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_text_do_no_harm() {
+    fn invalid_utf_8_and_pipes_are_handled() {
         let folder = project();
         let root = folder.path().join("project");
         std::fs::write(root.join("odd.md"), b"# A\n\xff\xfe\n").unwrap();
