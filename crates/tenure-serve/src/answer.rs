@@ -119,11 +119,11 @@ pub(crate) fn shortened(text: &str) -> String {
 fn next_step(code: ErrorCode) -> Option<&'static str> {
     Some(match code {
         ErrorCode::TaskLocked | ErrorCode::SectionLocked => {
-            "take other work with claim_next, or call claim_task with waitSeconds to stand in line."
+            "take other work with claim_next, or call claim_task with waitSeconds to wait in the queue."
         }
         ErrorCode::LeaseLost => {
-            "stop working on it and discard what you would have written. get_task shows how it stands; claim_next \
-             takes other work."
+            "stop working on it and discard what you would have written. get_task shows its status; claim_next takes \
+             other work."
         }
         ErrorCode::NotHolder => "claim_task takes it if it is free; get_task shows who holds it.",
         ErrorCode::NothingReady => "explain says what is in the way; add_task adds work.",
@@ -131,7 +131,7 @@ fn next_step(code: ErrorCode) -> Option<&'static str> {
         ErrorCode::NotReady => "claim_next takes something that is ready; explain says what it waits for.",
         ErrorCode::TaskNotFound => "list_tasks shows what there is.",
         ErrorCode::Ambiguous => "name one of the candidates by its key.",
-        ErrorCode::InvalidTransition => "get_task shows how it stands.",
+        ErrorCode::InvalidTransition => "get_task shows its status.",
         ErrorCode::SectionNotFound => "get_status and list_tasks show what there is.",
         _ => return None,
     })

@@ -44,7 +44,7 @@ pub(crate) fn all() -> Vec<Tool> {
             "list_tasks",
             "List tasks",
             "Tasks in working order (default: everything but completed), with their holders. Long descriptions are cut; \
-             get_task has them whole.",
+             get_task shows them in full.",
             ToolKind::ReadOnly,
         ),
         tool::<GetTask, TaskDetailsAnswer<'_>>(
@@ -56,7 +56,7 @@ pub(crate) fn all() -> Vec<Tool> {
         tool::<AddTask, TaskAnswer<'_>>(
             "add_task",
             "Add a task",
-            "Add a task to the backlog. It is nobody's until it is claimed.",
+            "Add a task to the backlog. Nobody holds it until it is claimed.",
             ToolKind::Additive,
         ),
         tool::<ClaimNext, GrantAnswer<'_>>(
@@ -83,7 +83,7 @@ pub(crate) fn all() -> Vec<Tool> {
         tool::<ReleaseTask, FinishAnswer<'_>>(
             "release_task",
             "Give a task back",
-            "Give a task back unfinished, for somebody else to take.",
+            "Release a task unfinished, so that somebody else can take it.",
             ToolKind::Idempotent,
         ),
         tool::<FinishTask, FinishAnswer<'_>>(
