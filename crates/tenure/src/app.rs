@@ -30,8 +30,8 @@ pub(crate) struct App<'a> {
     pub(crate) shared: &'a OnceCell<Env>,
     pub(crate) global: &'a Global,
     pub(crate) printer: Printer<'a>,
-    /// What was waited with. It is taken down only after the answer, which somebody waits for.
-    pub(crate) ears: Vec<(Interrupts, Option<Doorbell>)>,
+    /// Signal handlers and doorbells of finished waits. They are dropped after the answer is printed, to print it sooner.
+    pub(crate) listeners: Vec<(Interrupts, Option<Doorbell>)>,
 }
 
 /// A project that was found, with its configuration and its store.

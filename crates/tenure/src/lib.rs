@@ -87,7 +87,7 @@ pub fn run_with(args: &[OsString], env: &Env, output: &mut Output) -> u8 {
     trace::start(env, global.verbose);
     let printer = Printer::new(output, &global, color);
     let shared = std::cell::OnceCell::new();
-    let mut app = App { env, shared: &shared, global: &global, printer, ears: Vec::new() };
+    let mut app = App { env, shared: &shared, global: &global, printer, listeners: Vec::new() };
     let name =
         cli.command.as_ref().map_or(CommandName { command: "status", subcommand: None }, Command::name);
     let begun = std::time::Instant::now();

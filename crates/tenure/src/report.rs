@@ -112,7 +112,7 @@ impl Report {
 impl From<Error> for Report {
     fn from(error: Error) -> Self {
         let mut report = Self::new(error.code(), error.to_string());
-        report.details = Box::new(wire::details(&error));
+        report.details = Box::new(json!(wire::details(&error)));
         match &error {
             Error::Store { hint: Some(hint), .. } => report.context.push(hint.clone()),
             Error::Invalid { hint: Some(hint), .. } | Error::InvalidTransition { hint: Some(hint), .. } => {

@@ -98,7 +98,7 @@ fn stand_in_line(
             Ok(Try::Granted(grant)) => {
                 bar.end(app);
                 bar.released(app, want);
-                app.ears.push((interrupts, doorbell));
+                app.listeners.push((interrupts, doorbell));
                 return Ok(*grant);
             }
             Ok(Try::Wait { locked, ticket, until, watch }) => (locked, ticket, until, watch),

@@ -1,5 +1,7 @@
 //! Adding a task.
 
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::json;
 
 use super::check_priority;
@@ -14,15 +16,27 @@ use crate::store::{NewTask, TaskLookup, Tx, Viewer};
 use crate::task::{DEFAULT_PRIORITY, Task, TaskStatus};
 use crate::text;
 
-#[derive(Debug, Clone, Default)]
+/// A request to add a task. MCP clients send it as JSON; the comments are the descriptions in its published schema.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AddTask {
+    /// What is to be done, in a line of at most 500 characters.
     pub title: String,
-    pub key: Option<String>,
+    /// More about it, at most 256 KiB.
+    #[serde(default)]
     pub description: String,
+    /// The key to name it by (default: the next of T1, T2 …).
+    pub key: Option<String>,
+    /// The section it belongs to. It must exist.
     pub section: Option<String>,
+    /// The specification: a file, and a heading in it (docs/SPEC.md#login).
     pub source_file: Option<String>,
+    /// Lower comes first (default 100).
     pub priority: Option<i64>,
+    /// Tasks that must be finished first.
+    #[serde(default)]
     pub depends_on: Vec<String>,
+    #[serde(default)]
     pub labels: Vec<String>,
     /// Insert directly after this task, in the same section and with the same priority.
     pub after: Option<String>,

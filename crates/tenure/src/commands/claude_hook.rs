@@ -213,12 +213,12 @@ fn release(app: &mut App<'_>, open: &Open<'_>, session: &Session, why: &str) -> 
     let message =
         format!("its Claude Code session ended{}", if is_word { format!(" ({why})") } else { String::new() });
     for name in held(app, open, session, |_, _| true)? {
-        let ears = hooks::ears(app, open);
-        let news = open.write(|tx| {
+        let hook_filter = hooks::filter(app, open);
+        let hook_contexts = open.write(|tx| {
             let finished = kernel::finish(tx, &ctx, &caller, &name, Finish::Release(Some(&message)), false)?;
-            ears.changed(tx, TaskStatus::InProgress, &finished.task)
+            hook_filter.changed(tx, TaskStatus::InProgress, &finished.task)
         })?;
-        hooks::tell_meanwhile(app, open, &news);
+        hooks::deliver_async(app, open, &hook_contexts);
     }
     // Nobody has this name any more, unless something that it has started still runs.
     let filter = LeaseFilter { holder: Some(Holder::agent(&session.agent)), ..LeaseFilter::default() };

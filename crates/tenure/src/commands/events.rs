@@ -85,7 +85,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
 
 fn tell(app: &mut App<'_>, events: &[Event], lines: &[Text], filter: &mut EventFilter) {
     for (event, line) in events.iter().zip(lines) {
-        app.printer.stream(&wire::event(event), line);
+        app.printer.stream(&json!(wire::event(event)), line);
         filter.since = filter.since.max(event.seq);
     }
 }

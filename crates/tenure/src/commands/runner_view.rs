@@ -1,13 +1,11 @@
 //! The project's runners and parked presets, as `status` and `why` show them: out of the project's own store.
 
-use serde_json::{Value, json};
-use tenure_core::Result;
 use tenure_core::duration::format_rounded;
 use tenure_core::holder::{Judge, Liveness};
 use tenure_core::runner::{PresetHealth, Runner};
 use tenure_core::store::{View, Viewer};
-
-use super::runners::runner_object;
+use tenure_core::wire::RunnerJson;
+use tenure_core::{Result, wire};
 
 /// A runner that is not known to be dead.
 #[derive(Debug)]
@@ -35,12 +33,8 @@ pub(super) fn runners(view: &dyn View, judge: &dyn Judge, viewer: &Viewer) -> Re
 }
 
 impl Seen {
-    pub(super) fn object(&self) -> Value {
-        let mut object = runner_object(&self.runner, self.section.as_deref());
-        if let Some(fields) = object.as_object_mut() {
-            fields.insert("alive".into(), json!(self.alive));
-        }
-        object
+    pub(super) fn object(&self) -> RunnerJson<'_> {
+        RunnerJson { alive: Some(self.alive), ..wire::runner(&self.runner, self.section.as_deref()) }
     }
 
     pub(super) fn line(&self) -> String {
@@ -56,16 +50,6 @@ impl Seen {
         let host = if self.alive.is_none() { format!(" on {}", process.hostname) } else { String::new() };
         format!("{short}  {}{what} (pid {pid}{host}, {preset})", self.runner.status.as_str())
     }
-}
-
-pub(super) fn parked_object(health: &PresetHealth) -> Value {
-    json!({
-        "preset": health.preset,
-        "reason": health.reason,
-        "parkedAt": health.parked_at,
-        "nextTryAt": health.next_try_at,
-        "timesParked": health.times_parked,
-    })
 }
 
 /// `mine is parked: Please log in first; wake-up tries again in 40s`

@@ -1,10 +1,11 @@
 //! `tenure status`: the project on one screen.
 
-use serde_json::{Map, json};
+use serde_json::json;
 use tenure_core::ErrorCode;
 use tenure_core::lease::{LeaseState, ResourceKind};
 use tenure_core::store::LeaseFilter;
 use tenure_core::task::TaskStatus;
+use tenure_core::wire::{self, ProjectJson, StatusJson};
 
 use super::{exclusive, runner_view};
 use crate::answer::Answer;
@@ -112,24 +113,24 @@ pub(crate) fn show(app: &App<'_>, open: &Open<'_>, who: &Who) -> Outcome<Answer>
         text.styled(Style::Warn, format!("  Exclusive lock: {}", seen.sentence));
     }
 
-    let mut by_status = Map::new();
-    for status in TaskStatus::ALL {
-        by_status.insert(status.as_str().to_owned(), json!(count(status)));
-    }
-    let data = json!({
-        "project": {"path": open.paths.root, "name": name, "id": open.config.project.id.map(|id| id.to_string())},
-        "tasks": by_status,
-        "total": total,
-        "nextReady": next.as_ref().map(|t| &t.key),
-        "agentsRegistered": registered,
-        "activeClaims": active,
-        "lapsedClaims": lapsed,
-        "waiting": waiting,
-        "runners": runners.iter().map(runner_view::Seen::object).collect::<Vec<_>>(),
-        "parked": parked.iter().map(runner_view::parked_object).collect::<Vec<_>>(),
-        "exclusiveLock": exclusive.map(|seen| seen.object),
-    });
-    let answer = Answer::new(data, text);
+    let data = StatusJson {
+        project: ProjectJson {
+            path: &open.paths.root,
+            name: name.as_deref(),
+            id: open.config.project.id.map(|id| id.to_string()),
+        },
+        tasks: TaskStatus::ALL.into_iter().map(|status| (status, count(status))).collect(),
+        total,
+        next_ready: next.as_ref().map(|task| task.key.as_str()),
+        agents_registered: registered,
+        active_claims: active,
+        lapsed_claims: lapsed,
+        waiting,
+        runners: runners.iter().map(runner_view::Seen::object).collect(),
+        parked: parked.iter().map(wire::parked).collect(),
+        exclusive_lock: exclusive.map(|seen| seen.object),
+    };
+    let answer = Answer::new(json!(data), text);
     Ok(if total == 0 { answer.hint("add a task", "tenure tasks add 'Fix the login page'") } else { answer })
 }
 

@@ -1,6 +1,6 @@
 //! `tenure why`: what keeps a task, or the project, from moving, and the command that would help.
 
-use serde_json::{Value, json};
+use serde_json::json;
 use tenure_core::duration::format_rounded;
 use tenure_core::error::TaskName;
 use tenure_core::id::TaskId;
@@ -8,7 +8,7 @@ use tenure_core::kernel;
 use tenure_core::lease::{Lease, LeaseState, Resource};
 use tenure_core::store::{LeaseFilter, TaskFilter, View};
 use tenure_core::task::{Task, TaskStatus};
-use tenure_core::{Error, Timestamp, reference};
+use tenure_core::{Error, Timestamp, reference, wire};
 
 use super::{lease_view, runner_view};
 use crate::answer::{Answer, Hint};
@@ -71,18 +71,17 @@ pub(crate) fn explain(app: &App<'_>, open: &Open<'_>, who: &Who, task: Option<&s
     for reason in &reasons {
         text.line(format!("  {}", reason.sentence));
     }
-    let rows: Vec<Value> = reasons.iter().map(|r| json!({"kind": r.kind, "reason": r.sentence})).collect();
+    let rows: Vec<_> =
+        reasons.iter().map(|r| wire::ReasonJson { kind: r.kind, reason: &r.sentence }).collect();
     let moving =
         reasons.iter().all(|r| matches!(r.kind, "ready" | "held" | "finished" | "no_runner" | "no_timer"));
-    let mut answer = Answer::new(
-        json!({
-            "task": subject.as_ref().map(tenure_core::wire::task_name),
-            "moving": moving,
-            "reasons": rows,
-            "total": rows.len(),
-        }),
-        text,
-    );
+    let data = wire::ExplanationJson {
+        task: subject.as_ref().map(wire::task_name),
+        moving,
+        total: rows.len(),
+        reasons: rows,
+    };
+    let mut answer = Answer::new(json!(data), text);
     answer.hints = reasons.into_iter().filter_map(|r| r.hint).collect();
     Ok(answer)
 }

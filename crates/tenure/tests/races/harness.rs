@@ -89,7 +89,7 @@ impl Project {
     pub(crate) fn feed(&self) -> Vec<Value> {
         let filter = EventFilter { limit: u64::from(u32::MAX), ..EventFilter::default() };
         let events = self.store().read(|view| view.events(&filter)).unwrap();
-        events.iter().map(wire::event).collect()
+        events.iter().map(|event| serde_json::json!(wire::event(event))).collect()
     }
 
     /// The length of the queue for `task`.

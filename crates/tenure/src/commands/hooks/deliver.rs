@@ -15,7 +15,7 @@ pub(super) fn run(app: &mut App<'_>, _: Args) -> Outcome<()> {
     match deliver(std::io::stdin(), &app.env.vars, app.env.clock.as_ref()) {
         Ok(_) => Ok(()),
         Err(error) => {
-            Err(Report::new(ErrorCode::General, format!("this is not an errand of tenure's: {error}")))
+            Err(Report::new(ErrorCode::General, format!("stdin is not a hook delivery request: {error}")))
         }
     }
 }

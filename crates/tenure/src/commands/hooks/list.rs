@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 use tenure_core::config::{Hook, HookAction};
-use tenure_runner::hooks::Entry;
+use tenure_runner::hooks::LogEntry;
 
 use crate::answer::Answer;
 use crate::app::App;
-use crate::hooks::Around;
+use crate::hooks::HookProject;
 use crate::report::Outcome;
 use crate::text::{Style, Table, Text};
 
@@ -19,7 +19,7 @@ pub(crate) struct Args {}
 pub(super) fn run(app: &mut App<'_>, _: Args) -> Outcome<Answer> {
     let open = app.open()?;
     let hooks = &open.config.hooks;
-    let entries = Around::of(&open).log.last_entries();
+    let entries = HookProject::of(&open).log.last_entries();
     let last = |hook: &Hook| entries.iter().find(|entry| entry.hook == hook.name);
     let rows: Vec<Value> = hooks.iter().map(|hook| object(hook, last(hook))).collect();
     let mut text = Text::new();
@@ -57,7 +57,7 @@ fn what(hook: &Hook) -> String {
     }
 }
 
-fn outcome(last: Option<&Entry>) -> (Style, String) {
+fn outcome(last: Option<&LogEntry>) -> (Style, String) {
     match last {
         None => (Style::Dim, "never ran".to_owned()),
         Some(entry) => {
@@ -69,7 +69,7 @@ fn outcome(last: Option<&Entry>) -> (Style, String) {
 }
 
 /// Without headers and body, which are nobody's business in a list.
-fn object(hook: &Hook, last: Option<&Entry>) -> Value {
+fn object(hook: &Hook, last: Option<&LogEntry>) -> Value {
     let mut object = hook.to_json();
     if let Some(fields) = object.as_object_mut() {
         fields.remove("headers");

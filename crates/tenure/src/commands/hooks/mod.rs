@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 use tenure_core::config::{Hook, HookEvent};
-use tenure_runner::hooks::{Happening, Outcome as HookOutcome, Setting};
+use tenure_runner::hooks::{HookContext, HookEnvironment, Outcome as HookOutcome};
 
 use crate::app::{App, Open};
-use crate::hooks::Around;
+use crate::hooks::HookProject;
 use crate::interrupt::Interrupts;
 use crate::report::{Outcome, Report};
 use crate::text::{Style, Text};
@@ -51,18 +51,18 @@ fn refuse_if_off(app: &App<'_>) -> Outcome<()> {
     Ok(())
 }
 
-/// Calls `body` with each hook, in order, and a setting that knows of Ctrl+C.
+/// Calls `body` with each hook, in order, and an environment in which Ctrl+C stops it.
 fn each<T>(
     app: &App<'_>,
     open: &Open<'_>,
     hooks: &[&Hook],
-    happening: &Happening,
-    mut body: impl FnMut(&Hook, &Happening, &Setting<'_>) -> T,
+    context: &HookContext,
+    mut body: impl FnMut(&Hook, &HookContext, &HookEnvironment<'_>) -> T,
 ) -> Vec<T> {
     let interrupts = Interrupts::listen().ok();
-    let around = Around::of(open);
-    let setting = around.setting(app, open, interrupts.as_ref());
-    hooks.iter().map(|hook| body(hook, happening, &setting)).collect()
+    let project = HookProject::of(open);
+    let environment = project.environment(app, open, interrupts.as_ref());
+    hooks.iter().map(|hook| body(hook, context, &environment)).collect()
 }
 
 /// The sentence for `--dry-run`, from a hook's preview.

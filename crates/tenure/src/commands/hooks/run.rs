@@ -5,7 +5,7 @@ use tenure_core::config::{Hook, HookEvent};
 use tenure_core::id::TaskId;
 use tenure_core::task::Task;
 use tenure_core::{Error, ErrorCode, wire};
-use tenure_runner::hooks::{Happening, preview, run as run_hook};
+use tenure_runner::hooks::{HookContext, preview, run as run_hook};
 
 use super::{describe, each, parse_event, refuse_if_off, would_run};
 use crate::answer::Answer;
@@ -35,7 +35,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     refuse_if_off(app)?;
     let open = app.open()?;
     let task = args.task.as_deref().map(|task| read_task(app, &open, task, &args.who)).transpose()?;
-    let happening = happened(app, &open, args.event, task.as_ref())?;
+    let context = context_of(app, &open, args.event, task.as_ref())?;
     let hooks: Vec<&Hook> = open.config.hooks.iter().filter(|hook| hook.event == args.event).collect();
     let mut text = Text::new();
     if hooks.is_empty() {
@@ -43,7 +43,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     }
     if app.global.dry_run {
         let mut rows = Vec::new();
-        for (hook, shown) in hooks.iter().zip(each(app, &open, &hooks, &happening, preview)) {
+        for (hook, shown) in hooks.iter().zip(each(app, &open, &hooks, &context, preview)) {
             match shown {
                 Ok(shown) => {
                     text.line(would_run(&shown));
@@ -57,7 +57,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         }
         return Ok(Answer::new(json!({"results": rows, "total": hooks.len()}), text));
     }
-    let outcomes = each(app, &open, &hooks, &happening, run_hook);
+    let outcomes = each(app, &open, &hooks, &context, run_hook);
     let rows: Vec<Value> = outcomes.iter().map(tenure_runner::hooks::Outcome::to_json).collect();
     let data = json!({"results": rows, "total": rows.len()});
     let failed = outcomes.iter().filter(|outcome| outcome.failure().is_some()).count();
@@ -83,15 +83,15 @@ fn read_task(app: &App<'_>, open: &Open<'_>, reference: &str, who: &Who) -> Outc
     })?)
 }
 
-fn happened(app: &App<'_>, open: &Open<'_>, event: HookEvent, task: Option<&Task>) -> Outcome<Happening> {
+fn context_of(app: &App<'_>, open: &Open<'_>, event: HookEvent, task: Option<&Task>) -> Outcome<HookContext> {
     let (now, judge) = (app.env.clock.now(), app.env.judge.as_ref());
-    let happening = Happening::new(event, now);
+    let context = HookContext::new(event, now);
     let missing = || {
         Report::usage(format!("{event} happens to a task: say which with --task"))
             .hint("see all tasks", "tenure tasks list --status all")
     };
     match event {
-        HookEvent::ProjectCompleted => Ok(happening),
+        HookEvent::ProjectCompleted => Ok(context),
         HookEvent::RunnerStarted | HookEvent::RunnerStopped | HookEvent::RunnerFailed => {
             Err(Report::usage(format!("{event} comes from a runner; to try a hook use `tenure hooks test`"))
                 .hint("see all hooks", "tenure hooks list"))
@@ -100,13 +100,13 @@ fn happened(app: &App<'_>, open: &Open<'_>, event: HookEvent, task: Option<&Task
             let section = task.ok_or_else(missing)?.section.as_ref();
             let id = section.ok_or_else(|| Report::usage("that task is in no section"))?.id.clone();
             let section = open.read(|view| view.section(&id))?;
-            Ok(happening.with("section", json!(section.map(|section| wire::section(&section, now, judge)))))
+            Ok(context.with("section", section.as_ref().map(|section| wire::section(section, now, judge))))
         }
         HookEvent::LeaseLost => {
             let task = task.ok_or_else(missing)?;
             let lease = task.lease.as_ref().map(|lease| wire::lease(lease, now, judge));
-            Ok(happening.with("task", wire::task(task, now, judge)).with("lease", json!(lease)))
+            Ok(context.with("task", wire::task(task, now, judge)).with("lease", lease))
         }
-        _ => Ok(happening.with("task", wire::task(task.ok_or_else(missing)?, now, judge))),
+        _ => Ok(context.with("task", wire::task(task.ok_or_else(missing)?, now, judge))),
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::json;
 use tenure_core::ErrorCode;
 use tenure_core::config::{Hook, HookEvent};
-use tenure_runner::hooks::{Happening, preview, run as run_hook};
+use tenure_runner::hooks::{HookContext, preview, run as run_hook};
 
 use super::{describe, each, parse_event, refuse_if_off, would_run};
 use crate::answer::Answer;
@@ -31,16 +31,16 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let open = app.open()?;
     let hook = open.config.hooks.iter().find(|hook| hook.name == args.name);
     let Some(hook) = hook else { return Err(unknown(&args.name, &open.config.hooks)) };
-    let happening = Happening::sample(args.event.unwrap_or(hook.event), app.env.clock.now());
+    let context = HookContext::sample(args.event.unwrap_or(hook.event), app.env.clock.now());
     let mut text = Text::new();
     if app.global.dry_run {
-        let shown = each(app, &open, &[hook], &happening, preview).into_iter().next();
+        let shown = each(app, &open, &[hook], &context, preview).into_iter().next();
         let shown =
             shown.transpose().map_err(|failure| Report::new(ErrorCode::HookFailed, failure.to_string()))?;
         text.line(shown.as_ref().map(would_run).unwrap_or_default());
         return Ok(Answer::new(json!({"result": shown}), text));
     }
-    let Some(outcome) = each(app, &open, &[hook], &happening, run_hook).into_iter().next() else {
+    let Some(outcome) = each(app, &open, &[hook], &context, run_hook).into_iter().next() else {
         return Err(Report::usage("no hook was run"));
     };
     if let Some(warning) = outcome.warning() {

@@ -1,6 +1,6 @@
 //! How a job is shown: its object, and its lines.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tenure_core::job::{Item, ItemState, Job, JobStatus};
 use tenure_core::store::{ItemFilter, View};
 use tenure_core::{Result, rules, wire};
@@ -34,9 +34,10 @@ pub(super) fn whole(view: &dyn View, open: &Open<'_>, job: &Job, limit: u64) -> 
     let status = status(view, open, job)?;
     let mut letters = Vec::new();
     for item in dead_letters(view, job, limit)? {
-        letters.push(wire::item(&item, &view.attempts(&item.resource())?));
+        let attempts = view.attempts(&item.resource())?;
+        letters.push((item, attempts));
     }
-    Ok((status, wire::job(job, status, letters)))
+    Ok((status, json!(wire::job(job, status, &letters))))
 }
 
 fn dead_letters(view: &dyn View, job: &Job, limit: u64) -> Result<Vec<Item>> {

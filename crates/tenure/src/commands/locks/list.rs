@@ -1,6 +1,6 @@
 //! `tenure locks list`.
 
-use serde_json::{Value, json};
+use serde_json::json;
 use tenure_core::duration::format_rounded;
 use tenure_core::lease::{LeaseState, ResourceKind};
 use tenure_core::store::LeaseFilter;
@@ -65,16 +65,10 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         }
         text.table(&table, app.printer.look());
     }
-    let rows: Vec<Value> = leases
+    let rows: Vec<_> = leases
         .iter()
         .zip(&names)
-        .map(|(lease, name)| {
-            let mut row = wire::lease(lease, now, judge);
-            if let Some(fields) = row.as_object_mut() {
-                fields.insert("name".into(), json!(name));
-            }
-            row
-        })
+        .map(|(lease, name)| wire::NamedLeaseJson { lease: wire::lease(lease, now, judge), name })
         .collect();
     Ok(Answer::new(json!({"locks": rows, "total": rows.len()}), text))
 }

@@ -34,8 +34,8 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let open = app.open()?;
     let identity = app.identity(&args.who)?;
     let ctx = open.context();
-    let ears = hooks::ears(app, &open);
-    let (released, name, others, news) = open.write(|tx| {
+    let hook_filter = hooks::filter(app, &open);
+    let (released, name, others, hook_contexts) = open.write(|tx| {
         let found = find_lock(tx, &args.reference)?;
         let task = found.resource.task_id();
         let caller = identity.actor(task.as_ref().map(TaskId::as_str));
@@ -45,16 +45,16 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
             .map(|lease| lease_view::resource_name(tx, &lease.resource))
             .collect::<tenure_core::Result<Vec<_>>>()?;
         let name = lease_view::resource_name(tx, &found.resource)?;
-        let mut news = Vec::new();
+        let mut hook_contexts = Vec::new();
         for lease in released.ended.iter().filter(|_| released.forced) {
-            news.extend(ears.abandoned(tx, lease)?);
+            hook_contexts.extend(hook_filter.abandoned(tx, lease)?);
         }
-        Ok((released, name, others, news))
+        Ok((released, name, others, hook_contexts))
     })?;
     for lease in &released.ended {
         clearing::after(app, &open, Scope::Of(&lease.resource), &identity.holder.id)?;
     }
-    hooks::tell(app, &open, &news);
+    hooks::deliver(app, &open, &hook_contexts);
     let now = app.env.clock.now();
     let judge = app.env.judge.as_ref();
     let mut text = Text::new();

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use tenure_core::kernel;
-use tenure_core::lease::{Lease, LeaseState};
+use tenure_core::lease::LeaseState;
 use tenure_core::rules::find_lock;
 use tenure_core::store::LeaseFilter;
 use tenure_core::wire;
@@ -82,15 +82,17 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         }
         text.blank().table(&table, app.printer.look());
     }
-    let object = |lease: &Lease| wire::lease(lease, now, judge);
     let mut data = json!({
         "resource": found.resource.to_string(),
         "name": name,
-        "lock": found.lease.as_ref().map(object),
+        "lock": found.lease.as_ref().map(|lease| wire::lease(lease, now, judge)),
         "queue": queue,
     });
     if let (true, Some(fields)) = (args.history, data.as_object_mut()) {
-        fields.insert("history".into(), past.iter().map(object).collect());
+        fields.insert(
+            "history".into(),
+            past.iter().map(|lease| json!(wire::lease(lease, now, judge))).collect(),
+        );
     }
     Ok(Answer::new(data, text))
 }

@@ -1,4 +1,4 @@
-//! Claims over MCP: one try at a time, with a place in line that is kept from one try to the next.
+//! Claims over MCP: one try at a time, with a ticket that is kept from one try to the next.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use tenure_core::lease::Resource;
 use tenure_core::reference;
 use tenure_serve::{Claim, Session, Step};
 
-use super::desk::{Counter, holds, reply};
+use super::handler::{McpHandler, holds, reply};
 use crate::answer::Answer;
 use crate::commands::tasks::grant;
 use crate::identity::{Identity, Who};
@@ -22,9 +22,9 @@ use crate::text::Text;
 use crate::waiting::{self, Try, Want};
 use crate::{clearing, hooks};
 
-/// Where somebody stands, and what for.
+/// A claim that waits in the queue.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct QueuedClaim {
     want: Want,
     terms: Terms,
     doorbell: Option<Doorbell>,
@@ -32,7 +32,7 @@ pub(super) struct Place {
     locked: Option<Box<Locked>>,
 }
 
-impl Counter<'_, '_> {
+impl McpHandler<'_, '_> {
     pub(super) fn try_claim(&mut self, session: &Session, claim: &Claim, place: u64) -> Outcome<Step> {
         let who = Who { agent: session.agent().map(str::to_owned), fence: None };
         let identity = self.app.identity(&who)?;
@@ -47,7 +47,7 @@ impl Counter<'_, '_> {
             None => {
                 let (want, terms) = self.want(claim)?;
                 let doorbell = self.open.store.doorbell(self.app.env);
-                Place { want, terms, doorbell, before: None, locked: None }
+                QueuedClaim { want, terms, doorbell, before: None, locked: None }
             }
         };
         if let Some(bell) = &stands.doorbell {
@@ -55,7 +55,7 @@ impl Counter<'_, '_> {
         }
         let caller = self.caller(&identity, &stands.want);
         let me = Incarnation::current();
-        let Place { want, terms, doorbell, before, .. } = &mut stands;
+        let QueuedClaim { want, terms, doorbell, before, .. } = &mut stands;
         let tried = self.open.write(|tx| {
             waiting::try_and_queue(tx, self.open, &caller, want, terms, &me, doorbell.as_ref(), before)
         });
@@ -81,7 +81,7 @@ impl Counter<'_, '_> {
         }
     }
 
-    /// Gives the place up: what to say to somebody who has waited this long.
+    /// Removes the ticket of a claim that has waited for `waited`, and returns the error for its caller.
     pub(super) fn dequeue(&mut self, place: u64, waited: Duration) -> Report {
         let Some(stands) = self.places.remove(&place) else { return waiting::nothing_ready().into() };
         match waiting::leave(self.open, &stands.terms) {
@@ -111,7 +111,7 @@ impl Counter<'_, '_> {
             Want::Task { id, .. } => identity.actor(Some(id.as_str())),
             Want::Next(_) => identity.without_fence(),
         };
-        // Whoever shows another's credential works under that one's supervisor, not under us.
+        // A caller that presents another agent's fence works under that agent's supervisor, not under this process.
         if caller.fence.is_none() {
             caller.process.clone_from(&self.process);
         }
@@ -120,17 +120,17 @@ impl Counter<'_, '_> {
 
     fn granted(&mut self, session: &Session, grant: Grant) -> Outcome<Step> {
         let grant = clearing::before(self.app, self.open, grant)?;
-        let news = hooks::ears(self.app, self.open).granted(self.app.env.clock.now(), &grant);
-        hooks::tell(self.app, self.open, &news);
-        let answer = Answer::new(grant::data(self.app, &grant), told(&grant));
+        let hook_contexts = hooks::filter(self.app, self.open).granted(self.app.env.clock.now(), &grant);
+        hooks::deliver(self.app, self.open, &hook_contexts);
+        let answer = Answer::new(grant::data(self.app, &grant), describe(&grant));
         let name = kernel::name_of(&grant.task);
         let effect = holds(name, grant.lease, session, grant.reacquired);
         Ok(Step::Granted(reply(answer, effect)))
     }
 }
 
-/// For a model that reads only the text: everything it needs to begin.
-fn told(grant: &Grant) -> Text {
+/// The text of a grant, for a model that reads only the text: everything it needs to start the work.
+fn describe(grant: &Grant) -> Text {
     let (task, lease) = (&grant.task, &grant.lease);
     let mut text = Text::new();
     if grant.reacquired {
@@ -160,7 +160,7 @@ fn in_the_way(locked: Option<&Locked>) -> String {
     match locked {
         Some(locked) => {
             let who = locked.lease.as_ref().map_or_else(
-                || "promised to whoever waits before you".to_owned(),
+                || "promised to an earlier waiter".to_owned(),
                 |lease| format!("held by {}", lease.holder),
             );
             format!("waiting: {} is {who}", locked.name)

@@ -1,4 +1,4 @@
-//! Resources over MCP: the board, a task, a lease, the end of a log.
+//! MCP resources: the board, a task, a lease, the end of a log.
 
 use std::fs::File;
 
@@ -10,18 +10,18 @@ use tenure_core::task::TaskStatus;
 use tenure_core::{Error, ErrorCode, wire};
 use tenure_serve::Page;
 
-use super::desk::{Counter, brief};
+use super::handler::{McpHandler, shortened};
 use crate::commands::runners::logs;
 use crate::commands::status;
-use crate::commands::tasks::show;
+use crate::commands::tasks::{show, view};
 use crate::identity::Who;
 use crate::report::{Outcome, Report};
 
 const BOARD_TASKS: u64 = 100;
-/// Of a log.
+/// How many bytes of a log are read, from its end.
 const TAIL: u64 = 64 * 1024;
 
-impl Counter<'_, '_> {
+impl McpHandler<'_, '_> {
     pub(super) fn page(&self, who: &Who, page: &Page) -> Outcome<String> {
         let object = match page {
             Page::Board => self.board(who)?,
@@ -40,7 +40,8 @@ impl Counter<'_, '_> {
             let viewer = self.open.viewer(view, &identity)?;
             view.list_tasks(&filter, &viewer)
         })?;
-        let rows: Vec<_> = tasks.into_iter().map(|task| brief(self.app, task)).collect();
+        let tasks: Vec<_> = tasks.into_iter().map(shortened).collect();
+        let rows: Vec<_> = tasks.iter().map(|task| view::object(self.app, task)).collect();
         let status = status::show(self.app, self.open, who)?.data;
         Ok(json!({"status": status, "tasks": rows, "total": total}))
     }
@@ -51,7 +52,8 @@ impl Counter<'_, '_> {
             Err(_) => view.lease_by_id(reference),
         })?;
         let lease = lease.ok_or_else(|| Error::LockNotFound { reference: reference.to_owned() })?;
-        Ok(json!({"lease": wire::lease(&lease, self.app.env.clock.now(), self.app.env.judge.as_ref())}))
+        let lease = wire::lease(&lease, self.app.env.clock.now(), self.app.env.judge.as_ref());
+        Ok(json!(wire::LeaseAnswer { lease }))
     }
 
     fn log(&self, task: &str) -> Outcome<String> {

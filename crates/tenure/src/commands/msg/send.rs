@@ -1,12 +1,11 @@
 //! `tenure msg send`.
 
 use serde_json::json;
-use tenure_core::error::TaskName;
 use tenure_core::rules::send_message;
 use tenure_core::{Error, wire};
 
 use crate::answer::Answer;
-use crate::app::{App, read_text};
+use crate::app::{App, Open, read_text};
 use crate::identity::Who;
 use crate::report::Outcome;
 use crate::text::Text;
@@ -36,11 +35,23 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let open = app.open()?;
     let identity = app.identity(&args.who)?;
     let body = read_text(&args.message)?;
-    let task: Option<TaskName> = args.task.map(|t| open.resolve(&t)).transpose()?;
     let from = args.from.unwrap_or(identity.holder.id);
-    tenure_core::text::check_agent_id(&from).map_err(Error::from)?;
+    send(app, &open, &from, args.task.as_deref(), args.to.as_deref(), &body)
+}
+
+/// Sends a message. `task` is a reference to a task, `to` the id of an agent.
+pub(crate) fn send(
+    app: &App<'_>,
+    open: &Open<'_>,
+    from: &str,
+    task: Option<&str>,
+    to: Option<&str>,
+    body: &str,
+) -> Outcome<Answer> {
+    let task = task.map(|task| open.resolve(task)).transpose()?;
+    tenure_core::text::check_agent_id(from).map_err(Error::from)?;
     let ctx = open.context();
-    let sent = open.write(|tx| send_message(tx, &ctx, task.as_ref(), &from, args.to.as_deref(), &body))?;
+    let sent = open.write(|tx| send_message(tx, &ctx, task.as_ref(), from, to, body))?;
     let mut text = Text::new();
     let target = match (&sent.task, &sent.to) {
         (Some(task), Some(to)) => format!("on {} for {to}", task.key),
@@ -52,5 +63,5 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     } else {
         text.line(format!("Left message #{} {target}", sent.id));
     }
-    Ok(Answer::new(json!({"message": wire::message(&sent)}), text))
+    Ok(Answer::new(json!(wire::MessageAnswer { message: wire::message(&sent) }), text))
 }

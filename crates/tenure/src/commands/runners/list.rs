@@ -1,9 +1,9 @@
 //! `tenure runners list`.
 
-use serde_json::{Value, json};
-use tenure_core::Timestamp;
+use serde_json::json;
 use tenure_core::holder::Liveness;
-use tenure_core::runner::{Runner, RunnerStatus};
+use tenure_core::runner::RunnerStatus;
+use tenure_core::{Timestamp, wire};
 use tenure_sqlite::{Directory, KnownRunner};
 
 use crate::answer::Answer;
@@ -62,7 +62,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         text.table(&table, app.printer.look());
     }
     warn_of_other_projects(app, &shown, &mut text);
-    let rows: Vec<Value> = shown.iter().map(|known| object(app, known)).collect();
+    let rows: Vec<_> = shown.iter().map(|known| object(app, known)).collect();
     Ok(Answer::new(json!({"runners": rows, "total": rows.len()}), text))
 }
 
@@ -137,32 +137,8 @@ fn warn_of_other_projects(app: &App<'_>, shown: &[KnownRunner], text: &mut Text)
     text.line("   DO NOT modify files in other projects.");
 }
 
-pub(super) fn object(app: &App<'_>, known: &KnownRunner) -> Value {
-    let mut object = runner_object(&known.runner, known.section_name.as_deref());
-    let alive = match app.env.judge.liveness(&known.runner.process) {
-        Liveness::Alive => Some(true),
-        Liveness::Dead => Some(false),
-        Liveness::Unknown => None,
-    };
-    if let Some(fields) = object.as_object_mut() {
-        fields.insert("alive".into(), json!(alive));
-    }
-    object
-}
-
-pub(in crate::commands) fn runner_object(runner: &Runner, section: Option<&str>) -> Value {
-    json!({
-        "id": runner.id,
-        "status": runner.status.as_str(),
-        "pid": runner.process.process.pid,
-        "host": runner.process.hostname,
-        "projectPath": runner.project_path,
-        "section": section,
-        "currentTask": runner.current_task,
-        "startedAt": runner.started_at,
-        "completedAt": runner.completed_at,
-        "lastHeartbeat": runner.heartbeat_at,
-        "error": runner.error,
-        "logPath": runner.log_path,
-    })
+pub(super) fn object<'r>(app: &App<'_>, known: &'r KnownRunner) -> wire::RunnerJson<'r> {
+    let liveness = app.env.judge.liveness(&known.runner.process);
+    let runner = wire::runner(&known.runner, known.section_name.as_deref());
+    wire::RunnerJson { alive: Some(wire::alive(liveness)), ..runner }
 }

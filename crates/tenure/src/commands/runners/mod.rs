@@ -18,7 +18,6 @@ mod start;
 mod stop;
 mod wakeup;
 
-pub(super) use list::runner_object;
 pub(super) use resume::resume;
 pub(super) use start::{first_answer, leave_streams, ourselves};
 

@@ -14,14 +14,14 @@ use tenure_core::{Error, Result, wire};
 use tenure_runner::agents::AgentKind;
 use tenure_runner::daemon::log::DaemonLog;
 use tenure_runner::daemon::{AgentStart, Happening, Outside, Purpose};
-use tenure_runner::hooks::{Ears, Happening as News, fire};
+use tenure_runner::hooks::{HookContext, HookFilter, fire};
 use tenure_runner::preset::{self, SESSION_MARKERS};
 use tenure_runner::prompt::{self, Brief, Role};
 use tenure_runner::spec_section::spec_text;
 use tenure_sqlite::{Directory, KnownRunner};
 
 use crate::env::Env;
-use crate::hooks::{self, Around};
+use crate::hooks::{self, HookProject};
 
 /// A diff that is longer tells a reviewer less, not more.
 const LONGEST_DIFF: usize = 64 * 1024;
@@ -72,23 +72,23 @@ impl Program<'_> {
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    fn news(&self, what: Happening<'_>) -> Vec<News> {
+    fn hook_contexts(&self, what: Happening<'_>) -> Vec<HookContext> {
         let now = self.env.clock.now();
         let judge = self.env.judge.as_ref();
         let of_runner = |event, runner: &Runner| {
-            vec![News::new(event, now).with("runner", super::list::runner_object(runner, None))]
+            vec![HookContext::new(event, now).with("runner", wire::runner(runner, None))]
         };
         match what {
             Happening::RunnerStarted(runner) => of_runner(HookEvent::RunnerStarted, runner),
             Happening::RunnerStopped(runner) => of_runner(HookEvent::RunnerStopped, runner),
             Happening::RunnerFailed(runner) => of_runner(HookEvent::RunnerFailed, runner),
             Happening::LeaseLost(task) => {
-                vec![News::new(HookEvent::LeaseLost, now).with("task", wire::task(task, now, judge))]
+                vec![HookContext::new(HookEvent::LeaseLost, now).with("task", wire::task(task, now, judge))]
             }
             Happening::TaskEnded(task) => {
-                let ears = Ears::new(&self.hooks, judge);
+                let hook_filter = HookFilter::new(&self.hooks, judge);
                 let read = |store: Box<dyn Store>| {
-                    store.read(|view| ears.changed(view, TaskStatus::InProgress, task))
+                    store.read(|view| hook_filter.changed(view, TaskStatus::InProgress, task))
                 };
                 (self.open)().and_then(read).unwrap_or_default()
             }
@@ -176,9 +176,9 @@ impl Outside for Program<'_> {
         if self.hooks.is_empty() {
             return;
         }
-        let around = Around::at(&self.root, &self.config.project);
-        let setting = around.setting_for(&self.root, self.env);
-        for outcome in fire(&self.hooks, &self.news(what), &setting, &hooks::helper()) {
+        let project = HookProject::at(&self.root, &self.config.project);
+        let environment = project.environment_without_stop(&self.root, self.env);
+        for outcome in fire(&self.hooks, &self.hook_contexts(what), &environment, &hooks::helper()) {
             if let Some(warning) = outcome.warning() {
                 self.log.line(&warning);
             }

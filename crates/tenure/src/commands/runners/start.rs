@@ -12,14 +12,13 @@ use tenure_core::holder::Incarnation;
 use tenure_core::id::TaskId;
 use tenure_core::runner::Runner;
 use tenure_core::session::SessionOptions;
-use tenure_core::wire::millis;
+use tenure_core::wire::{self, millis};
 use tenure_core::{ErrorCode, reference};
 use tenure_runner::daemon::log::{DaemonLog, sweep};
 use tenure_runner::daemon::{self, Bell, Orders, SessionOrders, Site, Summary, Timing};
 use tenure_runner::exclusion;
 use tenure_runner::preset::{self, PresetError};
 
-use super::list::runner_object;
 use super::outside::Program;
 use crate::answer::Answer;
 use crate::app::{App, Open, parse_duration, parse_ttl};
@@ -356,7 +355,7 @@ pub(super) fn serve(
     };
     let preset = orders.preset.clone();
     let section = orders.section.as_ref().map(|(_, name)| name.clone());
-    let data = |runner: &Runner| json!({"runner": runner_object(runner, section.as_deref()), "preset": preset, "sessionId": orders.session.id});
+    let data = |runner: &Runner| json!({"runner": wire::runner(runner, section.as_deref()), "preset": preset, "sessionId": orders.session.id});
     let detached = how.first.is_some();
     let printer = &mut app.printer;
     let ran = daemon::run(&site, &mut |runner| {

@@ -182,7 +182,7 @@ fn serve(
     let mut nowhere = Output::nowhere();
     let shared = std::cell::OnceCell::new();
     let printer = Printer::new(&mut nowhere, global, false);
-    let mut app = App { env, shared: &shared, global, printer, ears: Vec::new() };
+    let mut app = App { env, shared: &shared, global, printer, listeners: Vec::new() };
     let Some(project) = app.project_at(&job.root) else {
         return (Verdict::new(Decision::Missing, whereabouts(&app, &job.root, registered)), None);
     };

@@ -37,7 +37,8 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         text.blank().table(&tasks::view::table(app, &tasks), app.printer.look());
     }
     let mut data = view::data(app, &section);
-    data["tasks"] = tasks.iter().map(|task| tasks::view::object(app, task)).collect();
+    let rows: Vec<_> = tasks.iter().map(|task| tasks::view::object(app, task)).collect();
+    data["tasks"] = json!(rows);
     data["total"] = json!(total);
     Ok(Answer::new(data, text))
 }

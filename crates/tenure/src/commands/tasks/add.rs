@@ -64,13 +64,13 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
 pub(crate) fn add(app: &mut App<'_>, open: &Open<'_>, who: &Who, request: &AddTask) -> Outcome<Answer> {
     let caller = app.identity(who)?.actor(None);
     let ctx = open.context();
-    let ears = hooks::ears(app, open);
-    let (task, news) = open.write(|tx| {
+    let hook_filter = hooks::filter(app, open);
+    let (task, hook_contexts) = open.write(|tx| {
         let task = add_task(tx, &ctx, &caller, request)?;
-        let news = ears.created(tx.now(), &task);
-        Ok((task, news))
+        let hook_contexts = hook_filter.created(tx.now(), &task);
+        Ok((task, hook_contexts))
     })?;
-    hooks::tell(app, open, &news);
+    hooks::deliver(app, open, &hook_contexts);
     let mut text = Text::new();
     text.line(format!("{} ", app.past("Added", "Would add")))
         .and(Style::Bold, task.key.clone())

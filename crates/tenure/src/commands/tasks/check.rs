@@ -30,5 +30,6 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let now = app.env.clock.now();
     let mut text = Text::new();
     text.line(format!("You hold {} for another {}", name.key, format_rounded(lease.expires_at.since(now))));
-    Ok(Answer::new(json!({"lease": wire::lease(&lease, now, app.env.judge.as_ref())}), text))
+    let lease = wire::lease(&lease, now, app.env.judge.as_ref());
+    Ok(Answer::new(json!(wire::LeaseAnswer { lease }), text))
 }

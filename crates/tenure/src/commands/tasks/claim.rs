@@ -48,8 +48,8 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
             clearing::give_back(&open, &grant, "its keeper could not be started");
         })?;
     }
-    let news = hooks::ears(app, &open).granted(app.env.clock.now(), &grant);
-    hooks::tell(app, &open, &news);
+    let hook_contexts = hooks::filter(app, &open).granted(app.env.clock.now(), &grant);
+    hooks::deliver(app, &open, &hook_contexts);
     Ok(grant::answer(app, &grant, joined))
 }
 

@@ -30,13 +30,13 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let name = open.resolve(&args.task)?;
     let caller = identity.actor(Some(&name.id));
     let ctx = open.context();
-    let ears = hooks::ears(app, &open);
-    let (task, news) = open.write(|tx| {
+    let hook_filter = hooks::filter(app, &open);
+    let (task, hook_contexts) = open.write(|tx| {
         let task = delete_task(tx, &ctx, &caller, &name.id, args.force)?;
-        let news = ears.deleted(tx, &task)?;
-        Ok((task, news))
+        let hook_contexts = hook_filter.deleted(tx, &task)?;
+        Ok((task, hook_contexts))
     })?;
-    hooks::tell(app, &open, &news);
+    hooks::deliver(app, &open, &hook_contexts);
     let mut text = Text::new();
     text.line(format!("{} {}  {}", app.past("Deleted", "Would delete"), task.key, task.title));
     let mut data = view::data(app, &task);

@@ -34,8 +34,8 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let open = app.open()?;
     let caller = app.identity(&args.who)?.actor(None);
     let ctx = open.context();
-    let ears = hooks::ears(app, &open);
-    let (task, news) = open.write(|tx| {
+    let hook_filter = hooks::filter(app, &open);
+    let (task, hook_contexts) = open.write(|tx| {
         let mut task = None;
         for on in &args.not_on {
             task = Some(undepend(tx, &ctx, &caller, &args.task, on)?);
@@ -44,10 +44,10 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
             task = Some(depend(tx, &ctx, &caller, &args.task, on)?);
         }
         let task = task.ok_or_else(|| tenure_core::Error::invalid("nothing to change"))?;
-        let news = ears.edited(tx.now(), &task);
-        Ok((task, news))
+        let hook_contexts = hook_filter.edited(tx.now(), &task);
+        Ok((task, hook_contexts))
     })?;
-    hooks::tell(app, &open, &news);
+    hooks::deliver(app, &open, &hook_contexts);
     let mut text = Text::new();
     text.line(if task.depends_on.is_empty() {
         format!("{} {} on nothing", task.key, app.past("depends", "would depend"))

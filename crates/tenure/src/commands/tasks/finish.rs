@@ -4,6 +4,7 @@ use serde_json::json;
 use tenure_core::error::TaskName;
 use tenure_core::kernel::{self, Finish, Finished};
 use tenure_core::task::TaskStatus;
+use tenure_core::wire::FinishAnswer;
 
 use super::view;
 use crate::answer::Answer;
@@ -39,15 +40,15 @@ pub(crate) fn finish(
 ) -> Outcome<Finished> {
     let caller = app.identity(who)?.for_task(&name.id, &name.key, verb)?;
     let ctx = open.context();
-    let ears = hooks::ears(app, open);
-    let (finished, news) = open.write(|tx| {
+    let hook_filter = hooks::filter(app, open);
+    let (finished, hook_contexts) = open.write(|tx| {
         let finished = kernel::finish(tx, &ctx, &caller, name, outcome, false)?;
         // Only the holder can finish a task, so it was in progress, even if a clean-up has changed its status since.
         let was = if finished.changed { TaskStatus::InProgress } else { finished.task.status };
-        let news = ears.changed(tx, was, &finished.task)?;
-        Ok((finished, news))
+        let hook_contexts = hook_filter.changed(tx, was, &finished.task)?;
+        Ok((finished, hook_contexts))
     })?;
-    hooks::tell(app, open, &news);
+    hooks::deliver(app, open, &hook_contexts);
     Ok(finished)
 }
 
@@ -64,6 +65,6 @@ pub(crate) fn answer(app: &App<'_>, finished: &Finished, outcome: Finish<'_>, do
     if finished.changed && finished.task.status == TaskStatus::Review {
         text.and(Style::Plain, "; it waits for a review");
     }
-    let data = json!({"task": view::object(app, &finished.task), "changed": finished.changed});
-    Answer::new(data, text)
+    let data = FinishAnswer { task: view::object(app, &finished.task), changed: finished.changed };
+    Answer::new(json!(data), text)
 }

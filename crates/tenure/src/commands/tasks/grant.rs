@@ -70,13 +70,12 @@ pub(super) fn refuse_another_life(open: &Open<'_>, grant: &Grant, process: &Inca
 pub(crate) fn data(app: &App<'_>, grant: &Grant) -> Value {
     let now = app.env.clock.now();
     let judge = app.env.judge.as_ref();
-    let mut lease = wire::lease(&grant.lease, now, judge);
-    if let Some(fields) = lease.as_object_mut() {
-        fields.insert("reacquired".into(), json!(grant.reacquired));
-    }
-    json!({
-        "task": view::object(app, &grant.task),
-        "lease": lease,
-        "takenOver": grant.taken_over.as_ref().map(|(old, _)| wire::lease(old, now, judge)),
+    json!(wire::GrantAnswer {
+        task: view::object(app, &grant.task),
+        lease: wire::GrantedLeaseJson {
+            lease: wire::lease(&grant.lease, now, judge),
+            reacquired: grant.reacquired,
+        },
+        taken_over: grant.taken_over.as_ref().map(|(old, _)| wire::lease(old, now, judge)),
     })
 }

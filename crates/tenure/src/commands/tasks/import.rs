@@ -68,20 +68,22 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let import = import::parse(args.format.map(Format::from), &name, &content)
         .map_err(|e| Report::usage(format!("{name}: {e}")))?;
     let ctx = open.context();
-    let ears = hooks::ears(app, &open);
-    let (taken, news) = open.write(|tx| {
+    let hook_filter = hooks::filter(app, &open);
+    let (taken, hook_contexts) = open.write(|tx| {
         let taken = rules::import(tx, &ctx, &caller, &import)?;
-        let mut news = Vec::new();
-        if ears.listen_for(HookEvent::TaskCreated) {
+        let mut hook_contexts = Vec::new();
+        if hook_filter.listens_to(HookEvent::TaskCreated) {
             let viewer = ctx.viewer(tx, None)?;
             for key in &taken.tasks {
                 let id = TaskId::new(reference::task(tx, key)?.id);
-                news.extend(tx.task(&id, &viewer)?.iter().flat_map(|task| ears.created(tx.now(), task)));
+                hook_contexts.extend(
+                    tx.task(&id, &viewer)?.iter().flat_map(|task| hook_filter.created(tx.now(), task)),
+                );
             }
         }
-        Ok((taken, news))
+        Ok((taken, hook_contexts))
     })?;
-    hooks::tell(app, &open, &news);
+    hooks::deliver(app, &open, &hook_contexts);
 
     let mut text = Text::new();
     let count = taken.tasks.len();

@@ -1,9 +1,9 @@
 //! `tenure tasks list`.
 
 use serde_json::{Value, json};
-use tenure_core::reference;
 use tenure_core::store::TaskFilter;
 use tenure_core::task::TaskStatus;
+use tenure_core::{reference, wire};
 use tenure_sqlite::Directory;
 
 use super::view;
@@ -90,8 +90,8 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let (tasks, total) = page(&open, &args, &identity, statuses)?;
     // Only one of the two is shown, and making the other would cost as much again.
     if app.printer.json {
-        let rows: Vec<_> = tasks.iter().map(|task| view::object(app, task)).collect();
-        return Ok(Answer::new(json!({"tasks": rows, "total": total}), Text::new()));
+        let tasks = tasks.iter().map(|task| view::object(app, task)).collect();
+        return Ok(Answer::new(json!(wire::TasksAnswer { tasks, total }), Text::new()));
     }
     let mut text = Text::new();
     if tasks.is_empty() {
@@ -176,7 +176,7 @@ fn global(
         text.styled(Style::Bold, project.path.to_string_lossy().into_owned());
         text.table(&view::table(app, &tasks), app.printer.look());
         for task in &tasks {
-            let mut row = view::object(app, task);
+            let mut row = json!(view::object(app, task));
             if let Some(fields) = row.as_object_mut() {
                 fields.insert("projectPath".into(), json!(project.path));
             }

@@ -64,7 +64,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let caller = identity.without_fence();
     let terms = Terms::new(args.ttl.unwrap_or(open.config.locking.lease_ttl));
     let grant = waiting::acquire(app, &open, &caller, &Want::Next(section), terms, patience)?;
-    let news = hooks::ears(app, &open).granted(app.env.clock.now(), &grant);
-    hooks::tell(app, &open, &news);
+    let hook_contexts = hooks::filter(app, &open).granted(app.env.clock.now(), &grant);
+    hooks::deliver(app, &open, &hook_contexts);
     Ok(grant::answer(app, &grant, joined))
 }

@@ -55,5 +55,6 @@ pub(crate) fn answer(app: &App<'_>, name: &TaskName, lease: &Lease) -> Answer {
     let mut text = Text::new();
     text.line(format!("{} lease for {}", app.past("Renewed", "Would renew"), name.key));
     text.line(format!("  Expires in: {}", format_rounded(lease.expires_at.since(now))));
-    Answer::new(json!({"lease": wire::lease(lease, now, app.env.judge.as_ref())}), text)
+    let lease = wire::lease(lease, now, app.env.judge.as_ref());
+    Answer::new(json!(wire::LeaseAnswer { lease }), text)
 }

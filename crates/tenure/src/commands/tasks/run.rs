@@ -10,7 +10,7 @@ use tenure_core::holder::Incarnation;
 use tenure_core::id::TaskId;
 use tenure_core::kernel::{self, Grant};
 use tenure_core::task::{Task, TaskStatus};
-use tenure_runner::hooks::Happening;
+use tenure_runner::hooks::HookContext;
 use tenure_runner::{Ended, Exit, Loss, Supervision, supervise};
 
 use super::claim_args::ClaimArgs;
@@ -75,8 +75,8 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         return Err(Report::interrupted(code));
     }
     announce(app, &granted);
-    let news = hooks::ears(app, &open).granted(app.env.clock.now(), &granted);
-    hooks::tell_meanwhile(app, &open, &news);
+    let hook_contexts = hooks::filter(app, &open).granted(app.env.clock.now(), &granted);
+    hooks::deliver_async(app, &open, &hook_contexts);
 
     let database = open.store.file()?;
     let source = &open.source;
@@ -110,14 +110,14 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     for survivor in &supervised.survivors {
         app.printer.warn(&format!("a process of this attempt does not die: {survivor}"));
     }
-    let news = ending_news(app, &open, &supervised.ended);
-    hooks::tell(app, &open, &news);
+    let hook_contexts = ending_contexts(app, &open, &supervised.ended);
+    hooks::deliver(app, &open, &hook_contexts);
     tell(app, &granted, &supervised.attempt.id.to_string(), supervised.ended)
 }
 
 /// The hook events of how the attempt ended. If the command finished the task itself, that command has delivered them; a lost
 /// lease is reported by the process that ended it.
-fn ending_news(app: &App<'_>, open: &Open<'_>, ended: &Ended) -> Vec<Happening> {
+fn ending_contexts(app: &App<'_>, open: &Open<'_>, ended: &Ended) -> Vec<HookContext> {
     let task = match ended {
         Ended::Exited { spoken: false, task, .. }
         | Ended::NotStarted { task, .. }
@@ -125,12 +125,12 @@ fn ending_news(app: &App<'_>, open: &Open<'_>, ended: &Ended) -> Vec<Happening> 
         | Ended::Interrupted { task, .. } => task,
         Ended::Exited { .. } | Ended::Lost(_) => return Vec::new(),
     };
-    let ears = hooks::ears(app, open);
-    if ears.is_empty() {
+    let hook_filter = hooks::filter(app, open);
+    if hook_filter.is_empty() {
         return Vec::new();
     }
     // A failure to read the events must not hide how the command ended.
-    open.read(|view| ears.changed(view, TaskStatus::InProgress, task)).unwrap_or_default()
+    open.read(|view| hook_filter.changed(view, TaskStatus::InProgress, task)).unwrap_or_default()
 }
 
 fn announce(app: &mut App<'_>, granted: &Grant) {
@@ -170,7 +170,7 @@ fn tell(app: &mut App<'_>, granted: &Grant, attempt: &str, ended: Ended) -> Outc
     let data = |app: &App<'_>, task: &Task, code: u8| -> Value {
         let mut data = grant::data(app, granted);
         if let Some(fields) = data.as_object_mut() {
-            fields.insert("task".into(), view::object(app, task));
+            fields.insert("task".into(), json!(view::object(app, task)));
             fields.insert("attempt".into(), json!(attempt));
             fields.insert("exitCode".into(), json!(code));
         }

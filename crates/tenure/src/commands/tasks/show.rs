@@ -78,15 +78,13 @@ pub(crate) fn show(
             text.line(format!("  {}", history_line(event)));
         }
     }
-    let mut data = json!({
-        "task": view::object(app, &task),
-        "queue": queue,
-        "messages": messages.iter().map(wire::message).collect::<Vec<_>>(),
-    });
-    if let (true, Some(fields)) = (history, data.as_object_mut()) {
-        fields.insert("events".into(), events.iter().map(wire::event).collect());
-    }
-    let answer = Answer::new(data, text);
+    let data = wire::TaskDetailsAnswer {
+        task: view::object(app, &task),
+        queue,
+        messages: messages.iter().map(wire::message).collect(),
+        events: history.then(|| events.iter().map(wire::event).collect()),
+    };
+    let answer = Answer::new(json!(data), text);
     Ok(if task.ready { answer.hint("take it", format!("tenure tasks claim {}", task.key)) } else { answer })
 }
 

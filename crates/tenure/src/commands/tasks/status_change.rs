@@ -4,7 +4,7 @@ use serde_json::json;
 use tenure_core::rules::{Change, Changed, change_status};
 use tenure_core::store::View;
 use tenure_core::{Result, wire};
-use tenure_runner::hooks::{Ears, Happening};
+use tenure_runner::hooks::{HookContext, HookFilter};
 
 use super::view;
 use crate::answer::Answer;
@@ -40,23 +40,27 @@ pub(super) fn change(
     let name = open.resolve(&args.task)?;
     let caller = identity.actor(Some(&name.id));
     let ctx = open.context();
-    let ears = hooks::ears(app, &open);
-    let (changed, news) = open.write(|tx| {
+    let hook_filter = hooks::filter(app, &open);
+    let (changed, hook_contexts) = open.write(|tx| {
         let changed = change_status(tx, &ctx, &caller, &name.id, change, message.as_deref(), args.force)?;
-        let news = news(&ears, tx, &changed)?;
-        Ok((changed, news))
+        let hook_contexts = hook_contexts(&hook_filter, tx, &changed)?;
+        Ok((changed, hook_contexts))
     })?;
-    hooks::tell(app, &open, &news);
+    hooks::deliver(app, &open, &hook_contexts);
     Ok(answer(app, &changed, app.past(done, would)))
 }
 
 /// The hook events of a status change: the change itself, and the lease that it ended.
-pub(super) fn news(ears: &Ears<'_>, view: &dyn View, changed: &Changed) -> Result<Vec<Happening>> {
-    let mut news = ears.changed(view, changed.from, &changed.task)?;
+pub(super) fn hook_contexts(
+    hook_filter: &HookFilter<'_>,
+    view: &dyn View,
+    changed: &Changed,
+) -> Result<Vec<HookContext>> {
+    let mut hook_contexts = hook_filter.changed(view, changed.from, &changed.task)?;
     if let Some(lease) = &changed.evicted {
-        news.extend(ears.lost(view.now(), &changed.task, lease));
+        hook_contexts.extend(hook_filter.lost(view.now(), &changed.task, lease));
     }
-    Ok(news)
+    Ok(hook_contexts)
 }
 
 /// `verb` says what happened to the task, in the past tense.
@@ -76,7 +80,7 @@ pub(super) fn answer(app: &App<'_>, changed: &Changed, verb: &str) -> Answer {
     let evicted = changed.evicted.as_ref().map(|lease| wire::lease(lease, now, app.env.judge.as_ref()));
     let mut data = json!({"task": view::object(app, task), "from": changed.from.as_str()});
     if let (Some(lease), Some(fields)) = (evicted, data.as_object_mut()) {
-        fields.insert("endedLease".into(), lease);
+        fields.insert("endedLease".into(), json!(lease));
     }
     Answer::new(data, text)
 }

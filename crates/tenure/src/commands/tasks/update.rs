@@ -103,8 +103,8 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         if !edit.is_empty() {
             taken.task = open.write(|tx| edit_task(tx, &ctx, &caller, &name.id, &edit))?;
         }
-        let news = hooks::ears(app, &open).granted(app.env.clock.now(), &taken);
-        hooks::tell(app, &open, &news);
+        let hook_contexts = hooks::filter(app, &open).granted(app.env.clock.now(), &taken);
+        hooks::deliver(app, &open, &hook_contexts);
         let mut answer = grant::answer(app, &taken, joined);
         let mut text = Text::new();
         if app.global.dry_run {
@@ -125,8 +125,8 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     }
     let message = args.remark.message.as_deref().map(read_text).transpose()?;
     let caller = identity.actor(Some(&name.id));
-    let ears = hooks::ears(app, &open);
-    let (task, changed, news) = open.write(|tx| {
+    let hook_filter = hooks::filter(app, &open);
+    let (task, changed, hook_contexts) = open.write(|tx| {
         let mut task = None;
         if !edit.is_empty() {
             task = Some(edit_task(tx, &ctx, &caller, &name.id, &edit)?);
@@ -148,14 +148,16 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
             None => None,
         };
         let task = task.ok_or_else(|| Error::invalid("nothing to change"))?;
-        let news = match &changed {
-            Some(changed) if changed.from != task.status => status_change::news(&ears, tx, changed)?,
+        let hook_contexts = match &changed {
+            Some(changed) if changed.from != task.status => {
+                status_change::hook_contexts(&hook_filter, tx, changed)?
+            }
             _ if edit.is_empty() => Vec::new(),
-            _ => ears.edited(tx.now(), &task),
+            _ => hook_filter.edited(tx.now(), &task),
         };
-        Ok((task, changed, news))
+        Ok((task, changed, hook_contexts))
     })?;
-    hooks::tell(app, &open, &news);
+    hooks::deliver(app, &open, &hook_contexts);
     if let Some(changed) = changed {
         return Ok(status_change::answer(app, &changed, app.past("Updated", "Would update")));
     }

@@ -1,22 +1,24 @@
-//! The commands' answers, for calls over MCP: the same functions, the same objects.
+//! Executes MCP requests with the same functions and the same JSON as the commands.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use tenure_core::error::TaskName;
 use tenure_core::holder::{Caller, Holder, Incarnation};
 use tenure_core::id::TaskId;
 use tenure_core::kernel::Finish;
 use tenure_core::lease::Lease;
-use tenure_core::rules::{self, join_client, leave_agent, send_message};
+use tenure_core::rules::{join_client, leave_agent};
 use tenure_core::store::{Message, MessageFilter, TaskFilter};
 use tenure_core::task::Task;
 use tenure_core::{Error, kernel, reference, wire};
-use tenure_serve::{Call, Claim, Desk, Effect, FinishTask, ListTasks, Outcome as Word, Page, ReadInbox};
-use tenure_serve::{Refusal, Reply, SendMessage, Session, Step};
+use tenure_serve::{
+    Call, Claim, Effect, ExplainAnswer, FinishOutcome, FinishTask, HintJson, InboxAnswer, ListTasks, Page,
+    ReadInbox, Refusal, Reply, RequestHandler, Session, StatusAnswer, Step,
+};
 
-use super::claims::Place;
+use super::claims::QueuedClaim;
 use crate::answer::Answer;
 use crate::app::{App, Open};
 use crate::commands::tasks::{add, finish, list, renew, show, view};
@@ -26,28 +28,30 @@ use crate::report::{Outcome, Report};
 use crate::store::Doorbell;
 use crate::text::{Look, Text};
 
-/// As programs read it.
+/// Text without colours or a fixed width.
 pub(super) const PLAIN: Look = Look { color: false, width: None };
 
-const FEW: u64 = 50;
-const MOST: u64 = 200;
+const DEFAULT_LIMIT: u64 = 50;
+const MOST_TASKS: u64 = 200;
 const MOST_MESSAGES: u64 = 50;
+/// How many characters of a description a list shows.
 const LONGEST_IN_LIST: usize = 500;
 
 #[derive(Debug)]
-pub(super) struct Counter<'a, 'o> {
+pub(super) struct McpHandler<'a, 'o> {
     pub(super) app: &'o mut App<'a>,
     pub(super) open: &'o Open<'a>,
-    /// The name that the client's environment has for it.
+    /// The agent id from the client's environment, if it sets one.
     named: Option<String>,
-    /// Recorded in leases, so that our death frees them. Where they are to outlive the connection, only time ends them.
+    /// Recorded in leases, so that they lapse when this process dies. `None` if leases are to outlive the connection.
     pub(super) process: Option<Incarnation>,
-    /// Rung when a client's lease is forced away.
+    /// The doorbell that is rung when a client's lease is evicted.
     pub(super) doorbell: Option<String>,
-    pub(super) places: HashMap<u64, Place>,
+    /// Claims that wait, by the number that the server gave them.
+    pub(super) places: HashMap<u64, QueuedClaim>,
 }
 
-impl<'a, 'o> Counter<'a, 'o> {
+impl<'a, 'o> McpHandler<'a, 'o> {
     pub(super) fn new(
         app: &'o mut App<'a>,
         open: &'o Open<'a>,
@@ -59,7 +63,7 @@ impl<'a, 'o> Counter<'a, 'o> {
         Self { app, open, named, process, doorbell, places: HashMap::new() }
     }
 
-    /// The caller as the commands know it, with the fence that it showed or was given last.
+    /// The caller, with the fence that it presents or that this session was granted last for the task.
     fn who(session: &Session, task: Option<&TaskName>, fence: Option<i64>) -> Who {
         let known = || task.and_then(|task| session.fence_of(&task.id)).map(tenure_core::id::Fence::number);
         Who { agent: session.agent().map(str::to_owned), fence: fence.or_else(known) }
@@ -78,7 +82,7 @@ impl<'a, 'o> Counter<'a, 'o> {
                 label: args.label.clone(),
                 ready: args.ready,
                 held_by: args.mine.then(|| identity.holder.clone()),
-                limit: args.limit.unwrap_or(FEW).clamp(1, MOST),
+                limit: args.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MOST_TASKS),
                 offset: args.offset,
             };
             view.list_tasks(&filter, &viewer)
@@ -93,57 +97,47 @@ impl<'a, 'o> Counter<'a, 'o> {
         if args.offset.saturating_add(shown) < total && shown > 0 {
             text.line(format!("{shown} of {total}; go on with offset {}", args.offset + shown));
         }
-        let rows: Vec<_> = tasks.into_iter().map(|task| brief(self.app, task)).collect();
-        Ok(Answer::new(json!({"tasks": rows, "total": total}), text))
+        let tasks: Vec<_> = tasks.into_iter().map(shortened).collect();
+        let tasks = tasks.iter().map(|task| view::object(self.app, task)).collect();
+        Ok(Answer::new(json!(wire::TasksAnswer { tasks, total }), text))
     }
 
     fn finish(&mut self, session: &Session, args: &FinishTask) -> Outcome<Reply> {
         let message = args.message.as_deref().unwrap_or_default();
-        let (word, said) = match args.outcome {
-            Word::Done => (Finish::Done, "done"),
-            Word::Review => (Finish::Review, "done"),
-            Word::Fail if message.is_empty() => {
+        let (outcome, done) = match args.outcome {
+            FinishOutcome::Done => (Finish::Done, "done"),
+            FinishOutcome::Review => (Finish::Review, "done"),
+            FinishOutcome::Fail if message.is_empty() => {
                 return Err(Report::usage("say in `message` why it failed"));
             }
-            Word::Fail => (Finish::Fail(message), "failed"),
+            FinishOutcome::Fail => (Finish::Fail(message), "failed"),
         };
-        if args.outcome != Word::Fail && args.message.is_some() {
-            return Err(Report::usage("`message` goes with `fail`; leave word with send_message instead"));
+        if args.outcome != FinishOutcome::Fail && args.message.is_some() {
+            return Err(Report::usage("`message` goes with `fail`; use send_message for anything else"));
         }
-        self.say(session, &args.task, Some(args.fence), word, said)
+        self.end_lease(session, &args.task, Some(args.fence), outcome, done)
     }
 
-    fn say(
+    /// `done` is what the task is afterwards, for the text.
+    fn end_lease(
         &mut self,
         session: &Session,
         task: &str,
         fence: Option<i64>,
-        word: Finish<'_>,
-        said: &str,
+        outcome: Finish<'_>,
+        done: &str,
     ) -> Outcome<Reply> {
-        if let Finish::Fail(text) | Finish::Release(Some(text)) = word {
+        if let Finish::Fail(text) | Finish::Release(Some(text)) = outcome {
             tenure_core::text::check_message(text).map_err(Error::from)?;
         }
         let name = self.open.resolve(task)?;
         let who = Self::who(session, Some(&name), fence);
-        let finished = finish::finish(self.app, self.open, &name, &who, word, "finish")?;
+        let finished = finish::finish(self.app, self.open, &name, &who, outcome, "finish")?;
         let effect = Effect::Ended(finished.lease.fence);
-        Ok(reply(finish::answer(self.app, &finished, word, said), effect))
+        Ok(reply(finish::answer(self.app, &finished, outcome, done), effect))
     }
 
-    fn send(&self, session: &Session, args: &SendMessage) -> Outcome<Answer> {
-        let task = args.task.as_deref().map(|task| self.open.resolve(task)).transpose()?;
-        let from = self.app.identity(&Self::who(session, None, None))?.holder.id;
-        let ctx = self.open.context();
-        let sent = self
-            .open
-            .write(|tx| send_message(tx, &ctx, task.as_ref(), &from, args.to.as_deref(), &args.message))?;
-        let mut text = Text::new();
-        text.line(format!("Left message #{}", sent.id));
-        Ok(Answer::new(json!({"message": wire::message(&sent)}), text))
-    }
-
-    /// Those for the caller, and those on what it holds; at least once, until they are acknowledged.
+    /// Messages for the caller and on the tasks that it holds. Each is shown until it is acknowledged.
     fn inbox(&self, session: &Session, args: &ReadInbox) -> Outcome<Answer> {
         let me = self.app.identity(&Self::who(session, None, None))?.holder.id;
         let task = args.task.as_deref().map(|task| self.open.resolve(task)).transpose()?;
@@ -171,9 +165,9 @@ impl<'a, 'o> Counter<'a, 'o> {
         if messages.is_empty() {
             text.line("No messages.");
         }
-        let rows: Vec<_> = messages.iter().map(wire::message).collect();
-        let data = json!({"messages": rows, "total": rows.len(), "acknowledged": acknowledged});
-        Ok(Answer::new(data, text))
+        let messages: Vec<_> = messages.iter().map(wire::message).collect();
+        let inbox = InboxAnswer { total: messages.len(), messages, acknowledged };
+        Ok(Answer::new(json!(inbox), text))
     }
 
     fn answer_call(&mut self, session: &Session, call: &Call) -> Outcome<Reply> {
@@ -181,29 +175,16 @@ impl<'a, 'o> Counter<'a, 'o> {
         let answer = match call {
             Call::GetStatus(_) => {
                 let mut answer = status::show(self.app, self.open, &anybody)?;
-                set(&mut answer.data, "you", json!(session.agent()));
-                if let Some(you) = session.agent() {
+                let you = session.agent();
+                answer.data = json!(StatusAnswer { status: answer.data, you: you.map(str::to_owned) });
+                if let Some(you) = you {
                     answer.text.line(format!("You are {you}"));
                 }
                 answer
             }
             Call::ListTasks(args) => self.list(session, args)?,
             Call::GetTask(args) => show::show(self.app, self.open, &anybody, &args.task, args.history)?,
-            Call::AddTask(args) => {
-                let args = args.clone();
-                let request = rules::AddTask {
-                    title: args.title,
-                    key: args.key,
-                    description: args.description,
-                    section: args.section,
-                    source_file: args.source_file,
-                    priority: args.priority,
-                    depends_on: args.depends_on,
-                    labels: args.labels,
-                    after: args.after,
-                };
-                add::add(self.app, self.open, &anybody, &request)?
-            }
+            Call::AddTask(args) => add::add(self.app, self.open, &anybody, args)?,
             Call::RenewLease(args) => {
                 let ttl = tenure_serve::ttl(args.ttl.as_deref()).map_err(Report::usage)?;
                 let name = self.open.resolve(&args.task)?;
@@ -213,20 +194,22 @@ impl<'a, 'o> Counter<'a, 'o> {
                 return Ok(reply(answer, holds(name, lease, session, true)));
             }
             Call::ReleaseTask(args) => {
-                let word = Finish::Release(args.message.as_deref());
-                return self.say(session, &args.task, args.fence, word, "released");
+                let outcome = Finish::Release(args.message.as_deref());
+                return self.end_lease(session, &args.task, args.fence, outcome, "released");
             }
             Call::FinishTask(args) => return self.finish(session, args),
-            Call::SendMessage(args) => self.send(session, args)?,
+            Call::SendMessage(args) => {
+                let from = self.app.identity(&anybody)?.holder.id;
+                let (task, to) = (args.task.as_deref(), args.to.as_deref());
+                msg::send::send(self.app, self.open, &from, task, to, &args.message)?
+            }
             Call::ReadInbox(args) => self.inbox(session, args)?,
             Call::Explain(args) => {
                 let mut answer = why::explain(self.app, self.open, &anybody, args.task.as_deref())?;
-                let hints: Vec<_> = answer
-                    .hints
-                    .iter()
-                    .map(|hint| json!({"why": hint.why, "command": hint.command}))
-                    .collect();
-                set(&mut answer.data, "hints", json!(hints));
+                let hints = answer.hints.iter();
+                let hints =
+                    hints.map(|hint| HintJson { why: hint.why.clone(), command: hint.command.clone() });
+                answer.data = json!(ExplainAnswer { explanation: answer.data, hints: hints.collect() });
                 answer
             }
         };
@@ -240,7 +223,7 @@ impl<'a, 'o> Counter<'a, 'o> {
         }
         let ctx = self.open.context();
         if self.named.is_none() {
-            // The agent was this connection's alone, so it goes with everything it has.
+            // The agent was registered for this connection, so it leaves, which releases its leases.
             self.open.write(|tx| leave_agent(tx, &ctx, agent))?;
             return Ok(());
         }
@@ -254,7 +237,7 @@ impl<'a, 'o> Counter<'a, 'o> {
     }
 }
 
-impl Desk for Counter<'_, '_> {
+impl RequestHandler for McpHandler<'_, '_> {
     fn join(&mut self, client: &str) -> Result<String, Refusal> {
         if let Some(id) = &self.named {
             return Ok(id.clone());
@@ -268,20 +251,20 @@ impl Desk for Counter<'_, '_> {
         self.answer_call(session, call).map_err(refusal)
     }
 
-    fn claim(&mut self, session: &Session, claim: &Claim, place: u64) -> Result<Step, Refusal> {
-        self.try_claim(session, claim, place).map_err(refusal)
+    fn claim(&mut self, session: &Session, claim: &Claim, number: u64) -> Result<Step, Refusal> {
+        self.try_claim(session, claim, number).map_err(refusal)
     }
 
-    fn give_up(&mut self, place: u64, waited: Duration) -> Refusal {
-        refusal(self.dequeue(place, waited))
+    fn cancel_claim(&mut self, number: u64, waited: Duration) -> Refusal {
+        refusal(self.dequeue(number, waited))
     }
 
-    fn give_back(&mut self, lease: &Lease, task: &TaskName) {
+    fn release_grant(&mut self, lease: &Lease, task: &TaskName) {
         let caller = Caller::new(lease.holder.clone()).with_fence(Some(lease.fence));
         let ctx = self.open.context();
-        let word = Finish::Release(Some("the call was cancelled"));
-        // As well as it goes: nobody renews it any more.
-        let _ = self.open.write(|tx| kernel::finish(tx, &ctx, &caller, task, word, false));
+        let outcome = Finish::Release(Some("the call was cancelled"));
+        // If this fails, the lease expires, because it is no longer renewed.
+        let _ = self.open.write(|tx| kernel::finish(tx, &ctx, &caller, task, outcome, false));
     }
 
     fn read(&mut self, session: &Session, page: &Page) -> Result<String, Refusal> {
@@ -295,19 +278,20 @@ impl Desk for Counter<'_, '_> {
     }
 }
 
-/// What the caller holds is renewed by us; what it holds by another's credential is renewed by that one.
+/// The server renews a lease of the session's own agent. A lease that the caller holds through another agent's fence is
+/// renewed by that agent's supervisor.
 pub(super) fn holds(task: TaskName, lease: Lease, session: &Session, reacquired: bool) -> Effect {
-    let its_own = session.agent().is_some_and(|id| lease.held_by(&Holder::agent(id)));
-    if its_own { Effect::Holds { task, lease: Box::new(lease), reacquired } } else { Effect::Nothing }
+    let is_own = session.agent().is_some_and(|id| lease.held_by(&Holder::agent(id)));
+    if is_own { Effect::Holds { task, lease: Box::new(lease), reacquired } } else { Effect::Nothing }
 }
 
-/// A task in a list, for readers with little room.
-pub(super) fn brief(app: &App<'_>, mut task: Task) -> Value {
+/// A task as lists show it, with a shortened description.
+pub(super) fn shortened(mut task: Task) -> Task {
     if let Some((end, _)) = task.description.char_indices().nth(LONGEST_IN_LIST) {
         task.description.truncate(end);
         task.description.push('…');
     }
-    view::object(app, &task)
+    task
 }
 
 pub(super) fn reply(answer: Answer, effect: Effect) -> Reply {
@@ -316,10 +300,4 @@ pub(super) fn reply(answer: Answer, effect: Effect) -> Reply {
 
 fn refusal(report: Report) -> Refusal {
     Refusal { code: report.code, message: report.message, details: report.details, context: report.context }
-}
-
-fn set(data: &mut Value, key: &str, value: Value) {
-    if let Some(fields) = data.as_object_mut() {
-        fields.insert(key.to_owned(), value);
-    }
 }

@@ -1,4 +1,4 @@
-//! One connection's side of the protocol: tools and resources, answered at the desk.
+//! The MCP server of one connection: tools and resources, executed by the request handler.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use tenure_lock::BootTime;
 use tokio_util::sync::CancellationToken;
 
 use crate::answer;
-use crate::call::{self, Call, Wish};
+use crate::call::{self, Call, ToolRequest};
 use crate::client_leases::ClientLeases;
-use crate::desk::{Desk, Effect, Queue, Refusal, Reply};
 use crate::pages::{self, Page};
+use crate::request_handler::{Effect, Refusal, Reply, RequestHandler, RequestQueue};
 use crate::session::{Roster, Session};
 use crate::tools;
 
@@ -28,13 +28,13 @@ const INSTRUCTIONS: &str = include_str!("instructions.md");
 /// What all connections share.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    pub(crate) queue: Queue,
+    pub(crate) queue: RequestQueue,
     pub(crate) leases: Arc<ClientLeases>,
     pub(crate) roster: Arc<Roster>,
-    /// Cancelled when the server ends, so that nobody goes on waiting.
+    /// Cancelled when the server ends, which ends every wait.
     pub(crate) shutdown: CancellationToken,
     pub(crate) numbers: AtomicU64,
-    /// Whether a connection is a session of the protocol's own, which its newest version has not got.
+    /// Whether clients are identified by protocol sessions, which the newest protocol version does not have.
     pub(crate) by_session: bool,
 }
 
@@ -45,38 +45,38 @@ impl Shared {
 }
 
 #[derive(Debug)]
-pub(crate) struct Handler {
+pub(crate) struct Connection {
     pub(crate) shared: Arc<Shared>,
     pub(crate) session: Arc<Session>,
 }
 
-impl Handler {
+impl Connection {
     pub(crate) fn new(shared: &Arc<Shared>) -> Self {
         Self { shared: Arc::clone(shared), session: shared.roster.enter(shared.number()) }
     }
 }
 
-/// The client is gone: nothing is renewed for it any more, and what it held is dealt with.
-pub(crate) fn end(desk: &mut dyn Desk, leases: &ClientLeases, session: &Session) {
+/// The client has disconnected: stops the renewals of its leases and ends its session.
+pub(crate) fn end(handler: &mut dyn RequestHandler, leases: &ClientLeases, session: &Session) {
     if session.end() {
         let held = leases.take(session);
-        desk.end(session, held);
+        handler.end(session, held);
     }
 }
 
-impl Drop for Handler {
+impl Drop for Connection {
     fn drop(&mut self) {
         let (leases, roster) = (Arc::clone(&self.shared.leases), Arc::clone(&self.shared.roster));
         let session = Arc::clone(&self.session);
-        self.shared.queue.post(move |desk| {
-            end(desk, &leases, &session);
+        self.shared.queue.post(move |handler| {
+            end(handler, &leases, &session);
             roster.leave(&session);
         });
     }
 }
 
-/// Renews what the answer to a request sent at `asked` has granted, and no longer what it has ended.
-pub(crate) fn settle(leases: &ClientLeases, session: &Arc<Session>, effect: &Effect, asked: BootTime) {
+/// Starts or stops the renewal of a lease that a request, sent at `asked`, was granted or ended.
+pub(crate) fn apply_effect(leases: &ClientLeases, session: &Arc<Session>, effect: &Effect, asked: BootTime) {
     match effect {
         Effect::Nothing => {}
         Effect::Holds { task, lease, reacquired } => {
@@ -90,13 +90,18 @@ pub(crate) fn settle(leases: &ClientLeases, session: &Arc<Session>, effect: &Eff
     }
 }
 
-/// Joins, unless that is not needed for what is asked.
-pub(crate) fn join(desk: &mut dyn Desk, session: &Session, client: &str, reads: bool) -> Result<(), Refusal> {
+/// Registers the session's agent at its first call. A call that only reads works without one.
+pub(crate) fn join(
+    handler: &mut dyn RequestHandler,
+    session: &Session,
+    client: &str,
+    reads: bool,
+) -> Result<(), Refusal> {
     if session.has_ended() {
         return Err(Refusal::new(tenure_core::ErrorCode::General, "this session is over"));
     }
-    match session.join(desk, client) {
-        // Where nothing can be written, there is still something to read.
+    match session.join(handler, client) {
+        // A project that cannot be written to can still be read.
         Err(_) if reads => Ok(()),
         joined => joined,
     }
@@ -114,7 +119,7 @@ fn closing() -> ErrorData {
     ErrorData::internal_error("the server is shutting down", None)
 }
 
-impl ServerHandler for Handler {
+impl ServerHandler for Connection {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().build();
         let version = self.newest_version();
@@ -145,15 +150,17 @@ impl ServerHandler for Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let Some(wish) = call::read(&request.name, request.arguments) else {
+        let Some(tool_request) = call::read(&request.name, request.arguments) else {
             let name = answer::shortened(&request.name);
             return Err(ErrorData::invalid_params(format!("there is no tool {name:?}"), None));
         };
-        let outcome = match wish {
-            // A model can put its arguments right, so this is an answer and no failure of the protocol.
+        let outcome = match tool_request {
+            // A model can correct its arguments, so this is an answer and not a protocol error.
             Err(wrong) => Err(Refusal::invalid(format!("the arguments do not fit: {wrong}"))),
-            Ok(Wish::Call(call)) => self.answer(call, client_of(&context)).await.ok_or_else(closing)?,
-            Ok(Wish::Claim(claim)) => self.claim(claim, &context).await.ok_or_else(closing)?,
+            Ok(ToolRequest::Call(call)) => {
+                self.answer(call, client_of(&context)).await.ok_or_else(closing)?
+            }
+            Ok(ToolRequest::Claim(claim)) => self.claim(claim, &context).await.ok_or_else(closing)?,
         };
         Ok(answer::result(outcome, self.session.take_losses()).into())
     }
@@ -184,7 +191,8 @@ impl ServerHandler for Handler {
         let Some(page) = Page::of(&uri) else { return Err(missing("there is no such resource")) };
         let mime_type = page.mime_type();
         let session = Arc::clone(&self.session);
-        let read = self.shared.queue.ask(move |desk| desk.read(&session, &page)).await.ok_or_else(closing)?;
+        let read =
+            self.shared.queue.ask(move |handler| handler.read(&session, &page)).await.ok_or_else(closing)?;
         match read {
             Ok(text) => {
                 let contents = ResourceContents::text(text, uri).with_mime_type(mime_type);
@@ -202,22 +210,22 @@ impl ServerHandler for Handler {
     }
 }
 
-impl Handler {
-    /// Over HTTP a client is known by its session, so only versions that have sessions will do.
+impl Connection {
+    /// Over HTTP a client is identified by its session, so only protocol versions with sessions are offered.
     fn newest_version(&self) -> ProtocolVersion {
         if self.shared.by_session { ProtocolVersion::LATEST_WITH_INITIALIZE } else { ProtocolVersion::LATEST }
     }
 
     async fn answer(&self, call: Call, client: String) -> Option<Result<Reply, Refusal>> {
         let (leases, session) = (Arc::clone(&self.shared.leases), Arc::clone(&self.session));
-        let job = move |desk: &mut dyn Desk| {
-            join(desk, &session, &client, only_reads(&call))?;
+        let request = move |handler: &mut dyn RequestHandler| {
+            join(handler, &session, &client, only_reads(&call))?;
             let asked = BootTime::now();
-            let reply = desk.answer(&session, &call)?;
-            settle(&leases, &session, &reply.effect, asked);
+            let reply = handler.answer(&session, &call)?;
+            apply_effect(&leases, &session, &reply.effect, asked);
             Ok(reply)
         };
-        self.shared.queue.ask(job).await
+        self.shared.queue.ask(request).await
     }
 }
 
