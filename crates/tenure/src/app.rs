@@ -16,7 +16,7 @@ use tenure_sqlite::{Directory, OpenOptions};
 
 use crate::cli::Global;
 use crate::env::Env;
-use crate::identity::{Identity, Who};
+use crate::identity::{Identity, IdentityArgs};
 use crate::interrupt::Interrupts;
 use crate::printer::Printer;
 use crate::project::{self, Located, Project, ProjectPaths};
@@ -31,7 +31,7 @@ pub(crate) struct App<'a> {
     pub(crate) global: &'a Global,
     pub(crate) printer: Printer<'a>,
     /// What was waited with. It is taken down only after the answer, which somebody waits for.
-    pub(crate) ears: Vec<(Interrupts, Option<Doorbell>)>,
+    pub(crate) wait_handles: Vec<(Interrupts, Option<Doorbell>)>,
 }
 
 /// A project that was found, with its configuration and its store.
@@ -75,7 +75,8 @@ impl<'a> App<'a> {
         // `init` makes a project in the current folder, so a hint for another one names it.
         if root != self.env.cwd {
             for hint in report.hints.iter_mut().filter(|hint| hint.command == "tenure init") {
-                hint.command = format!("tenure init -C {}", crate::shell::quote(&root.to_string_lossy()));
+                hint.command =
+                    format!("tenure init -C {}", crate::shell_quote::quote(&root.to_string_lossy()));
             }
         }
         Err(report)
@@ -105,7 +106,7 @@ impl<'a> App<'a> {
 
     pub(crate) fn open_at(&mut self, project: Project) -> Outcome<Open<'a>> {
         let Project { paths, config } = project;
-        self.say_what_is_used(&paths);
+        self.print_files_used(&paths);
         crate::ownership::check(&paths, self.env)?;
         let config = config?;
         let source = self.source(&paths, &config)?;
@@ -132,7 +133,7 @@ impl<'a> App<'a> {
     }
 
     /// For `-v`: which project and which files were used.
-    fn say_what_is_used(&mut self, paths: &ProjectPaths) {
+    fn print_files_used(&mut self, paths: &ProjectPaths) {
         self.printer.detail(1, || format!("project  {}", paths.root.display()));
         for path in [Some(paths.config()), self.user_config()].into_iter().flatten() {
             let missing = if path.is_file() { "" } else { " (not there)" };
@@ -226,8 +227,8 @@ impl<'a> App<'a> {
         })
     }
 
-    pub(crate) fn identity(&self, who: &Who) -> Outcome<Identity> {
-        Identity::of(self.env, who)
+    pub(crate) fn identity(&self, args: &IdentityArgs) -> Outcome<Identity> {
+        Identity::of(self.env, args)
     }
 
     /// How long a command that waits unless told otherwise may do so.

@@ -13,7 +13,7 @@ use crate::answer::Hint;
 use crate::app::App;
 use crate::project::{Candidate, candidate_at};
 use crate::report::Outcome;
-use crate::shell;
+use crate::shell_quote;
 
 /// The candidates, each with the command that registers it.
 pub(crate) fn unregistered(app: &App<'_>, registered: &[KnownProject]) -> Outcome<BTreeMap<PathBuf, Hint>> {
@@ -40,11 +40,11 @@ fn how_to_register(root: &Path, candidate: Candidate) -> Hint {
     let path = root.to_string_lossy();
     match candidate {
         Candidate::Project => {
-            Hint::new("let wake-up serve it", format!("tenure projects add {}", shell::last(&path)))
+            Hint::new("let wake-up serve it", format!("tenure projects add {}", shell_quote::last_arg(&path)))
         }
         // `projects add` refuses a clone that has no store yet; `init` makes the store and registers.
         Candidate::Configured => {
-            Hint::new("let wake-up serve it", format!("tenure init -C {}", shell::quote(&path)))
+            Hint::new("let wake-up serve it", format!("tenure init -C {}", shell_quote::quote(&path)))
         }
     }
 }

@@ -80,7 +80,7 @@ impl std::fmt::Debug for Output {
 
 impl Output {
     /// For work whose answer is a value.
-    pub(crate) fn nowhere() -> Self {
+    pub(crate) fn sink() -> Self {
         Self {
             out: Box::new(io::sink()),
             err: Box::new(io::sink()),

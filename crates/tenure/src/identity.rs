@@ -1,4 +1,4 @@
-//! Who is calling: a flag, the environment, the person at the terminal, or nobody that could be named.
+//! IdentityArgs is calling: a flag, the environment, the person at the terminal, or nobody that could be named.
 
 use tenure_core::Error;
 use tenure_core::holder::{Caller, Holder};
@@ -10,7 +10,7 @@ use crate::report::{Outcome, Report};
 
 /// Identity flags, on every verb that acts for somebody.
 #[derive(Debug, Clone, Default, clap::Args)]
-pub(crate) struct Who {
+pub(crate) struct IdentityArgs {
     /// Act as this agent (or set TENURE_AGENT)
     #[arg(long, value_name = "AGENT")]
     pub(crate) agent: Option<String>,
@@ -20,14 +20,14 @@ pub(crate) struct Who {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Source {
+pub(crate) enum IdentitySource {
     Flag,
     Environment,
     Terminal,
     Nobody,
 }
 
-impl Source {
+impl IdentitySource {
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Flag => "flag",
@@ -42,15 +42,15 @@ impl Source {
 pub(crate) struct Identity {
     /// The name, also where it is good for nothing but the record.
     pub(crate) holder: Holder,
-    pub(crate) source: Source,
+    pub(crate) source: IdentitySource,
     pub(crate) fence: Option<Fence>,
     /// The fence came from the environment and counts for this task only.
     fence_of_task: Option<String>,
 }
 
 impl Identity {
-    pub(crate) fn of(env: &Env, who: &Who) -> Outcome<Self> {
-        let (fence, fence_of_task) = match who.fence {
+    pub(crate) fn of(env: &Env, args: &IdentityArgs) -> Outcome<Self> {
+        let (fence, fence_of_task) = match args.fence {
             Some(number) => (Some(Fence::new(number)), None),
             None => match env.var("TENURE_FENCE") {
                 Some(text) => {
@@ -63,14 +63,14 @@ impl Identity {
                 None => (None, None),
             },
         };
-        let (holder, source) = Self::holder(env, who)?;
+        let (holder, source) = Self::holder(env, args)?;
         Ok(Self { holder, source, fence, fence_of_task })
     }
 
-    fn holder(env: &Env, who: &Who) -> Outcome<(Holder, Source)> {
-        let named = match (&who.agent, env.var("TENURE_AGENT")) {
-            (Some(agent), _) => Some((agent.as_str(), Source::Flag)),
-            (None, Some(agent)) => Some((agent, Source::Environment)),
+    fn holder(env: &Env, args: &IdentityArgs) -> Outcome<(Holder, IdentitySource)> {
+        let named = match (&args.agent, env.var("TENURE_AGENT")) {
+            (Some(agent), _) => Some((agent.as_str(), IdentitySource::Flag)),
+            (None, Some(agent)) => Some((agent, IdentitySource::Environment)),
             (None, None) => None,
         };
         if let Some((id, source)) = named {
@@ -78,18 +78,19 @@ impl Identity {
             return Ok((Holder::agent(id), source));
         }
         Ok(match &env.terminal {
-            Some(terminal) => {
-                (Holder::person(format!("{}@{}:{terminal}", env.user, env.hostname)), Source::Terminal)
-            }
+            Some(terminal) => (
+                Holder::person(format!("{}@{}:{terminal}", env.user, env.hostname)),
+                IdentitySource::Terminal,
+            ),
             // Good for the record of who changed something. Nothing is ever held under it.
-            None => (Holder::person(format!("{}@{}", env.user, env.hostname)), Source::Nobody),
+            None => (Holder::person(format!("{}@{}", env.user, env.hostname)), IdentitySource::Nobody),
         })
     }
 
     /// Somebody whose word on a held task can be judged.
     pub(crate) fn for_task(&self, task_id: &str, key: &str, verb: &str) -> Outcome<Caller> {
         let fence = self.fence_for(task_id);
-        if self.source == Source::Nobody && fence.is_none() {
+        if self.source == IdentitySource::Nobody && fence.is_none() {
             let how = "give --agent ID or --fence N, or set TENURE_AGENT";
             return Err(Report::usage(format!("`tasks {verb}` needs to know who is calling: {how}"))
                 .hint("see who holds it", format!("tenure tasks show {key}")));
@@ -110,7 +111,7 @@ impl Identity {
 
     pub(crate) fn become_agent(&mut self, id: String) {
         self.holder = Holder::agent(id);
-        self.source = Source::Environment;
+        self.source = IdentitySource::Environment;
     }
 
     fn fence_for(&self, task_id: &str) -> Option<Fence> {
@@ -121,6 +122,6 @@ impl Identity {
     }
 
     pub(crate) fn is_named(&self) -> bool {
-        self.source != Source::Nobody
+        self.source != IdentitySource::Nobody
     }
 }

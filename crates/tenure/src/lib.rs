@@ -27,16 +27,16 @@ mod cli;
 mod commands;
 mod env;
 mod fast_parser;
-mod gate;
 mod hooks;
 mod identity;
 mod interrupt;
-mod listening;
+mod message_wait;
 mod ownership;
 mod printer;
 mod project;
 mod report;
-mod shell;
+mod resume_lock;
+mod shell_quote;
 mod store;
 mod terminal;
 mod text;
@@ -74,7 +74,7 @@ pub fn run_with(args: &[OsString], env: &Env, output: &mut Output) -> u8 {
         Ok(cli) => cli,
         Err(error) => {
             let global = Global { json: usage::wants_json(args, env), ..Global::default() };
-            return usage::tell(&error, args, &mut Printer::new(output, &global, color));
+            return usage::print(&error, args, &mut Printer::new(output, &global, color));
         }
     };
     let global = Global {
@@ -85,7 +85,7 @@ pub fn run_with(args: &[OsString], env: &Env, output: &mut Output) -> u8 {
     };
     let printer = Printer::new(output, &global, color);
     let shared = std::cell::OnceCell::new();
-    let mut app = App { env, shared: &shared, global: &global, printer, ears: Vec::new() };
+    let mut app = App { env, shared: &shared, global: &global, printer, wait_handles: Vec::new() };
     let name =
         cli.command.as_ref().map_or(CommandName { command: "status", subcommand: None }, Command::name);
     let begun = std::time::Instant::now();

@@ -8,7 +8,7 @@ use crate::answer::{Answer, Hint};
 use crate::cli::Global;
 use crate::env::Output;
 use crate::report::Report;
-use crate::text::{Look, Style, Text};
+use crate::text::{RenderOptions, Style, Text};
 
 #[derive(Debug)]
 pub(crate) struct Printer<'a> {
@@ -40,8 +40,8 @@ impl<'a> Printer<'a> {
         }
     }
 
-    pub(crate) fn look(&self) -> Look {
-        Look {
+    pub(crate) fn render_options(&self) -> RenderOptions {
+        RenderOptions {
             color: self.color && self.output.out_is_terminal,
             width: self.output.out_is_terminal.then_some(self.output.width),
         }
@@ -55,8 +55,8 @@ impl<'a> Printer<'a> {
         self.output.err_is_terminal
     }
 
-    fn err_look(&self) -> Look {
-        Look { color: self.color && self.output.err_is_terminal, width: None }
+    fn err_render_options(&self) -> RenderOptions {
+        RenderOptions { color: self.color && self.output.err_is_terminal, width: None }
     }
 
     /// The result of a command that succeeded. What to do next is left out where nothing was done.
@@ -66,9 +66,9 @@ impl<'a> Printer<'a> {
             self.envelope(name, true, &answer.data, &Value::Null, next);
             return;
         }
-        let mut text = answer.text.render(self.look());
+        let mut text = answer.text.render(self.render_options());
         if !next.is_empty() && !self.quiet {
-            text.push_str(&hints(next).render(self.look()));
+            text.push_str(&hints(next).render(self.render_options()));
         }
         self.write(&text);
     }
@@ -76,7 +76,7 @@ impl<'a> Printer<'a> {
     /// A part of the answer that is shown before the rest is known, or before a failure. A program reads the whole.
     pub(crate) fn show(&mut self, text: &Text) {
         if !self.json {
-            let shown = text.render(self.look());
+            let shown = text.render(self.render_options());
             self.write(&shown);
         }
     }
@@ -102,21 +102,21 @@ impl<'a> Printer<'a> {
         for line in &report.context {
             text.line(line.clone());
         }
-        let mut shown = text.render(self.err_look());
-        shown.push_str(&hints(&report.hints).render(self.err_look()));
+        let mut shown = text.render(self.err_render_options());
+        shown.push_str(&hints(&report.hints).render(self.err_render_options()));
         self.write_err(&shown);
     }
 
     /// A line of a stream: one JSON object, or text.
     pub(crate) fn stream(&mut self, object: &Value, text: &Text) {
-        let line = if self.json { format!("{object}\n") } else { text.render(self.look()) };
+        let line = if self.json { format!("{object}\n") } else { text.render(self.render_options()) };
         self.write(&line);
     }
 
     /// Something to know while the command runs. Never mixed into the answer.
     pub(crate) fn notice(&mut self, text: &Text) {
         if !self.quiet {
-            let shown = text.render(self.err_look());
+            let shown = text.render(self.err_render_options());
             self.write_err(&shown);
         }
     }
@@ -126,7 +126,7 @@ impl<'a> Printer<'a> {
         if self.verbose >= level {
             let mut text = Text::new();
             text.styled(Style::Dim, format!("tenure: {}", line()));
-            let shown = text.render(self.err_look());
+            let shown = text.render(self.err_render_options());
             self.write_err(&shown);
         }
     }

@@ -152,7 +152,7 @@ impl From<Error> for Report {
             Error::SectionNotFound { similar, .. } => match similar.first() {
                 Some(name) => report.hints.push(Hint::new(
                     "did you mean",
-                    format!("tenure sections show {}", crate::shell::last(name)),
+                    format!("tenure sections show {}", crate::shell_quote::last_arg(name)),
                 )),
                 None => report.hints.push(Hint::new("see all sections", "tenure sections list")),
             },
@@ -204,7 +204,7 @@ impl From<tenure_demo::Error> for Report {
     }
 }
 
-/// Who, since when, until when, and how many wait. Never a word of taking it away: agents follow such hints.
+/// IdentityArgs, since when, until when, and how many wait. Never a word of taking it away: agents follow such hints.
 fn locked_context(locked: &Locked) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(lease) = &locked.lease {

@@ -44,7 +44,7 @@ pub(crate) struct Text {
 
 /// How the text will be seen.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Look {
+pub(crate) struct RenderOptions {
     pub(crate) color: bool,
     /// Columns to fit tables into; none where the reader is a program.
     pub(crate) width: Option<usize>,
@@ -91,8 +91,8 @@ impl Text {
         self.lines.extend(other.lines);
     }
 
-    pub(crate) fn table(&mut self, table: &Table, look: Look) -> &mut Self {
-        self.lines.extend(table.lay_out(look));
+    pub(crate) fn table(&mut self, table: &Table, options: RenderOptions) -> &mut Self {
+        self.lines.extend(table.lay_out(options));
         self
     }
 
@@ -100,12 +100,12 @@ impl Text {
         self.lines.is_empty()
     }
 
-    pub(crate) fn render(&self, look: Look) -> String {
+    pub(crate) fn render(&self, options: RenderOptions) -> String {
         let mut out = String::new();
         for line in &self.lines {
             for span in line {
                 let shown = escape_line(&span.text);
-                if look.color && span.style != Style::Plain && !shown.is_empty() {
+                if options.color && span.style != Style::Plain && !shown.is_empty() {
                     let _ = write!(out, "{}{shown}\x1b[0m", span.style.code());
                 } else {
                     out.push_str(&shown);
@@ -140,7 +140,7 @@ impl Table {
         self.rows.push(cells);
     }
 
-    fn lay_out(&self, look: Look) -> Vec<Vec<Span>> {
+    fn lay_out(&self, options: RenderOptions) -> Vec<Vec<Span>> {
         let shown: Vec<Vec<String>> = self
             .rows
             .iter()
@@ -152,7 +152,7 @@ impl Table {
                 *width = (*width).max(cell.width());
             }
         }
-        if let Some(room) = look.width {
+        if let Some(room) = options.width {
             shrink(&mut widths, room);
         }
         let mut lines = Vec::new();
@@ -212,7 +212,7 @@ fn cut(text: &str, width: usize) -> String {
 mod tests {
     use super::*;
 
-    const PLAIN: Look = Look { color: false, width: None };
+    const PLAIN: RenderOptions = RenderOptions { color: false, width: None };
 
     #[test]
     fn what_a_user_stored_cannot_move_the_cursor() {
@@ -226,10 +226,10 @@ mod tests {
         let mut table = Table::new(&["KEY", "TITLE"]);
         table.row(["T1", &"long ".repeat(40)]);
         let mut text = Text::new();
-        let look = Look { color: false, width: Some(40) };
-        text.table(&table, look);
-        assert!(text.render(look).lines().all(|line| line.width() <= 40));
-        assert!(text.render(look).contains('…'));
+        let options = RenderOptions { color: false, width: Some(40) };
+        text.table(&table, options);
+        assert!(text.render(options).lines().all(|line| line.width() <= 40));
+        assert!(text.render(options).contains('…'));
     }
 
     #[test]

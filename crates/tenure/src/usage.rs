@@ -31,7 +31,7 @@ fn is_json_flag(arg: &str) -> bool {
 }
 
 /// Says what is wrong with the words, or prints the help they asked for.
-pub(crate) fn tell(error: &clap::Error, args: &[OsString], printer: &mut Printer<'_>) -> u8 {
+pub(crate) fn print(error: &clap::Error, args: &[OsString], printer: &mut Printer<'_>) -> u8 {
     let mut root = crate::command();
     root.build();
     let name = name(&root, args);
@@ -67,7 +67,7 @@ fn plain(message: &str) -> String {
 
 /// The command that was meant: the first word that is one, and the first after it that is a subcommand of it.
 fn name<'a>(root: &'a clap::Command, args: &[OsString]) -> CommandName<'a> {
-    let mut words = Words { args: args.iter().skip(1), root };
+    let mut words = Positionals { args: args.iter().skip(1), root };
     let Some(command) = words.find_map(|word| root.find_subcommand(&word)) else {
         return CommandName { command: "tenure", subcommand: None };
     };
@@ -75,13 +75,13 @@ fn name<'a>(root: &'a clap::Command, args: &[OsString]) -> CommandName<'a> {
     CommandName { command: command.get_name(), subcommand: subcommand.map(clap::Command::get_name) }
 }
 
-/// Words before `--` that are neither flags nor the values of global flags.
-struct Words<'a, I> {
+/// Positionals before `--` that are neither flags nor the values of global flags.
+struct Positionals<'a, I> {
     args: I,
     root: &'a clap::Command,
 }
 
-impl<'a, I: Iterator<Item = &'a OsString>> Iterator for Words<'a, I> {
+impl<'a, I: Iterator<Item = &'a OsString>> Iterator for Positionals<'a, I> {
     type Item = String;
 
     fn next(&mut self) -> Option<String> {

@@ -100,7 +100,7 @@ fn stand_in_line(
             Ok(Try::Granted(grant)) => {
                 bar.end(app);
                 bar.released(app, want);
-                app.ears.push((interrupts, doorbell));
+                app.wait_handles.push((interrupts, doorbell));
                 return Ok(*grant);
             }
             Ok(Try::Wait { locked, ticket, until, watch }) => (locked, ticket, until, watch),
@@ -158,7 +158,7 @@ fn still_held(
     else {
         return Ok(None);
     };
-    // Who waits for a section wants a task that may be finished, or blocked, meanwhile.
+    // IdentityArgs waits for a section wants a task that may be finished, or blocked, meanwhile.
     if resource.kind != ResourceKind::Task {
         return Ok(None);
     }

@@ -11,7 +11,7 @@ use crate::answer::Answer;
 use crate::app::App;
 use crate::interrupt::Interrupts;
 use crate::report::{Outcome, Report};
-use crate::text::{Look, Style, Table, Text};
+use crate::text::{RenderOptions, Style, Table, Text};
 
 /// Measure the speed budgets on this machine, each against the raw limit in the same run
 ///
@@ -105,7 +105,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     // First: a signal also ends the children, and then the measurement fails because of it.
     let results = bench.finish()?;
     measured?;
-    let mut text = to_text(&results, app.printer.look());
+    let mut text = to_text(&results, app.printer.render_options());
     if args.topics.is_empty() {
         let elsewhere = "The same on a PostgreSQL server, from the source: cargo bench -p tenure-postgres";
         text.blank().styled(Style::Dim, elsewhere);
@@ -138,7 +138,7 @@ fn to_json(results: &Results) -> Value {
     json!({"release": results.is_release, "load": results.load, "total": rows.len(), "budgets": rows})
 }
 
-fn to_text(results: &Results, look: Look) -> Text {
+fn to_text(results: &Results, options: RenderOptions) -> Text {
     let mut table = Table::new(&["WHAT", "MEASURED", "BUDGET", "VERDICT"]);
     for measurement in &results.measurements {
         let unit = measurement.unit;
@@ -158,7 +158,7 @@ fn to_text(results: &Results, look: Look) -> Text {
         ]);
     }
     let mut text = Text::new();
-    text.table(&table, look);
+    text.table(&table, options);
     if !results.is_release {
         text.styled(Style::Warn, "A build for debugging: nothing is judged. cargo build --release");
     } else if results.is_busy() {

@@ -24,9 +24,9 @@ use tenure_core::{Error, Timestamp};
 use super::prime;
 use crate::app::{App, Open};
 use crate::hooks;
-use crate::identity::Who;
+use crate::identity::IdentityArgs;
 use crate::report::{Outcome, Report};
-use crate::shell::quote;
+use crate::shell_quote::quote;
 use crate::text::Text;
 
 /// A store that is busy is waited for this long: Claude Code waits for its hooks.
@@ -41,11 +41,11 @@ const LONGEST_EXPORTS: u64 = 1024 * 1024;
 pub(crate) struct Args {
     /// The event
     #[arg(value_enum)]
-    event: Event,
+    event: SessionEvent,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Event {
+pub(crate) enum SessionEvent {
     /// Give the session a name of its own, and tell it how to work here
     SessionStart,
     /// Renew what it holds, if that is due
@@ -54,7 +54,7 @@ pub(crate) enum Event {
     SessionEnd,
 }
 
-/// Who the session acts for.
+/// IdentityArgs the session acts for.
 struct Session {
     agent: String,
     /// The agent is this session's alone. One that was given to it may be used by others: a runner, another window.
@@ -67,7 +67,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) {
     }
 }
 
-fn handle(app: &mut App<'_>, event: Event) -> Outcome<()> {
+fn handle(app: &mut App<'_>, event: SessionEvent) -> Outcome<()> {
     if app.env.var("TENURE_ATTEMPT").is_some() {
         // Whoever started it for one task has told it everything, and renews and ends the lease.
         return Ok(());
@@ -76,23 +76,23 @@ fn handle(app: &mut App<'_>, event: Event) -> Outcome<()> {
     let session = session(app, &told)?;
     let project = app.find_from(&start(app)?)?;
     match event {
-        Event::SessionStart => {
+        SessionEvent::SessionStart => {
             if session.is_own && !app.global.dry_run {
                 export(app, &session.agent)?;
             }
             let open = app.open_at(project)?;
             tell(app, &open, &session)
         }
-        Event::PostToolUse => {
+        SessionEvent::PostToolUse => {
             let open = app.open_at(project)?;
             renew(app, &open, &session)
         }
-        Event::SessionEnd if session.is_own => {
+        SessionEvent::SessionEnd if session.is_own => {
             let open = app.open_at(project)?;
             let why = told.get("reason").and_then(Value::as_str).unwrap_or_default();
             release(app, &open, &session, why)
         }
-        Event::SessionEnd => Ok(()),
+        SessionEvent::SessionEnd => Ok(()),
     }
 }
 
@@ -149,7 +149,7 @@ fn export(app: &App<'_>, agent: &str) -> Outcome<()> {
 
 /// What Claude Code adds to the session: our text as it is, or in the object that it understands.
 fn tell(app: &mut App<'_>, open: &Open<'_>, session: &Session) -> Outcome<()> {
-    let who = Who { agent: Some(session.agent.clone()), ..Who::default() };
+    let who = IdentityArgs { agent: Some(session.agent.clone()), ..IdentityArgs::default() };
     let page = prime::now(app, open, &who)?;
     let mut text = Text::new();
     text.block(0, &page);

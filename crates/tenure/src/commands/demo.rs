@@ -128,5 +128,5 @@ impl Screen for TerminalScreen<'_, '_> {
 
 /// Flags are shown as they are.
 fn quote(arg: &str) -> String {
-    if arg.starts_with('-') { arg.to_owned() } else { crate::shell::quote(arg) }
+    if arg.starts_with('-') { arg.to_owned() } else { crate::shell_quote::quote(arg) }
 }

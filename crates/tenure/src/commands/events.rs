@@ -35,7 +35,7 @@ pub(crate) struct Args {
 }
 
 /// How often the feed is looked at. A look that finds nothing new costs a few microseconds.
-const PULSE: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
     let open = app.open()?;
@@ -43,7 +43,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
     let mut filter =
         EventFilter { since: args.since.unwrap_or(0), task, last: args.since.is_none(), limit: args.limit };
     let mut names = Names::default();
-    let mut look = |filter: &EventFilter| {
+    let mut read = |filter: &EventFilter| {
         open.read(|view| {
             let events = view.events(filter)?;
             names.learn(view, &events)?;
@@ -51,7 +51,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
             Ok((events, lines))
         })
     };
-    let (events, lines) = look(&filter)?;
+    let (events, lines) = read(&filter)?;
     if !args.follow {
         let total = open.read(|view| view.count_events(&filter))?;
         let mut text = Text::new();
@@ -66,7 +66,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
     }
     let interrupts = Interrupts::listen().map_err(Report::from)?;
     let begun = std::time::Instant::now();
-    tell(app, &events, &lines, &mut filter);
+    print(app, &events, &lines, &mut filter);
     filter.last = false;
     filter.limit = 1000;
     loop {
@@ -74,16 +74,16 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
         if left.is_some_and(|left| left.is_zero()) {
             return Ok(None);
         }
-        interrupts.wait(PULSE.min(left.unwrap_or(PULSE)));
+        interrupts.wait(POLL_INTERVAL.min(left.unwrap_or(POLL_INTERVAL)));
         if let Some(code) = interrupts.caught() {
             return Err(Report::interrupted(code).silent());
         }
-        let (events, lines) = look(&filter)?;
-        tell(app, &events, &lines, &mut filter);
+        let (events, lines) = read(&filter)?;
+        print(app, &events, &lines, &mut filter);
     }
 }
 
-fn tell(app: &mut App<'_>, events: &[Event], lines: &[Text], filter: &mut EventFilter) {
+fn print(app: &mut App<'_>, events: &[Event], lines: &[Text], filter: &mut EventFilter) {
     for (event, line) in events.iter().zip(lines) {
         app.printer.stream(&wire::event(event), line);
         filter.since = filter.since.max(event.seq);

@@ -16,7 +16,7 @@ use crate::app::App;
 use crate::atomic;
 use crate::project::{self, ProjectPaths};
 use crate::report::{Outcome, Report};
-use crate::shell::quote;
+use crate::shell_quote::quote;
 use crate::store::Source;
 use crate::text::{Style, Text};
 

@@ -22,12 +22,12 @@ mod init;
 mod jobs;
 mod keep_lease;
 mod lease_view;
+mod limit;
 mod locks;
 mod man;
 #[cfg(feature = "serve")]
 mod mcp;
 mod msg;
-mod newest;
 mod prime;
 mod projects;
 mod resume;

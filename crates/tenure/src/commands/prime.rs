@@ -11,7 +11,7 @@ use tenure_core::text::escape_line;
 
 use crate::answer::Answer;
 use crate::app::{App, Open};
-use crate::identity::{Identity, Who};
+use crate::identity::{Identity, IdentityArgs};
 use crate::report::Outcome;
 use crate::text::Text;
 
@@ -27,20 +27,20 @@ const SHOWN: u64 = 5;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    who: Who,
+    identity: IdentityArgs,
 }
 
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let open = app.open()?;
-    let page = now(app, &open, &args.who)?;
+    let page = now(app, &open, &args.identity)?;
     let mut text = Text::new();
     text.block(0, &page);
     Ok(Answer::new(json!({"text": page}), text))
 }
 
 /// The page as it is true now, for whoever is named.
-pub(super) fn now(app: &App<'_>, open: &Open<'_>, who: &Who) -> Outcome<String> {
-    let identity = app.identity(who)?;
+pub(super) fn now(app: &App<'_>, open: &Open<'_>, identity_args: &IdentityArgs) -> Outcome<String> {
+    let identity = app.identity(identity_args)?;
     let seen = open.read(|view| {
         let viewer = open.viewer(view, &identity)?;
         let list = |filter: TaskFilter| view.list_tasks(&filter, &viewer);
@@ -58,7 +58,7 @@ pub(super) fn now(app: &App<'_>, open: &Open<'_>, who: &Who) -> Outcome<String> 
             None => Vec::new(),
         };
         let open_statuses = TaskStatus::ALL.into_iter().filter(|status| !status.is_finished()).collect();
-        Ok(Seen {
+        Ok(Snapshot {
             open: list(TaskFilter { statuses: Some(open_statuses), limit: 0, ..page.clone() })?.1,
             ready: list(TaskFilter { ready: true, ..page })?,
             held: held
@@ -86,14 +86,14 @@ pub(super) fn for_any_time() -> String {
     )
 }
 
-struct Seen {
+struct Snapshot {
     open: u64,
     ready: (Vec<Task>, u64),
     held: Vec<Task>,
     messages: u64,
 }
 
-fn page(project: &str, identity: &Identity, seen: &Seen, ttl: &str) -> String {
+fn page(project: &str, identity: &Identity, seen: &Snapshot, ttl: &str) -> String {
     let (me, introduction) = if identity.is_named() {
         let id = identity.holder.id.clone();
         (

@@ -11,7 +11,7 @@ use super::runners::runner_object;
 
 /// A runner that is not known to be dead.
 #[derive(Debug)]
-pub(super) struct Seen {
+pub(super) struct RunnerView {
     runner: Runner,
     section: Option<String>,
     /// The key of what it works on.
@@ -19,7 +19,7 @@ pub(super) struct Seen {
     alive: Option<bool>,
 }
 
-pub(super) fn runners(view: &dyn View, judge: &dyn Judge, viewer: &Viewer) -> Result<Vec<Seen>> {
+pub(super) fn runners(view: &dyn View, judge: &dyn Judge, viewer: &Viewer) -> Result<Vec<RunnerView>> {
     let mut seen = Vec::new();
     for runner in view.runners(0)? {
         let alive = match judge.liveness(&runner.process) {
@@ -29,12 +29,12 @@ pub(super) fn runners(view: &dyn View, judge: &dyn Judge, viewer: &Viewer) -> Re
         };
         let section = runner.section.as_ref().map(|id| view.section(id)).transpose()?.flatten();
         let task = runner.current_task.as_ref().map(|id| view.task(id, viewer)).transpose()?.flatten();
-        seen.push(Seen { runner, section: section.map(|s| s.name), task: task.map(|t| t.key), alive });
+        seen.push(RunnerView { runner, section: section.map(|s| s.name), task: task.map(|t| t.key), alive });
     }
     Ok(seen)
 }
 
-impl Seen {
+impl RunnerView {
     pub(super) fn object(&self) -> Value {
         let mut object = runner_object(&self.runner, self.section.as_deref());
         if let Some(fields) = object.as_object_mut() {

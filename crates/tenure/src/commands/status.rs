@@ -9,7 +9,7 @@ use tenure_core::task::TaskStatus;
 use super::{exclusive, runner_view};
 use crate::answer::Answer;
 use crate::app::{App, Open};
-use crate::identity::Who;
+use crate::identity::IdentityArgs;
 use crate::report::Outcome;
 use crate::text::{Style, Text};
 
@@ -19,18 +19,18 @@ use crate::text::{Style, Text};
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    who: Who,
+    identity: IdentityArgs,
 }
 
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let open = app.open()?;
-    show(app, &open, &args.who)
+    show(app, &open, &args.identity)
 }
 
 /// `tenure` alone.
 pub(crate) fn bare(app: &mut App<'_>) -> Outcome<Answer> {
     match app.open() {
-        Ok(open) => show(app, &open, &Who::default()),
+        Ok(open) => show(app, &open, &IdentityArgs::default()),
         Err(report) if report.code == ErrorCode::NotInitialized => Ok(welcome()),
         Err(report) => Err(report),
     }
@@ -50,8 +50,8 @@ fn welcome() -> Answer {
         .hint("all commands", "tenure --help")
 }
 
-pub(crate) fn show(app: &App<'_>, open: &Open<'_>, who: &Who) -> Outcome<Answer> {
-    let identity = app.identity(who)?;
+pub(crate) fn show(app: &App<'_>, open: &Open<'_>, identity_args: &IdentityArgs) -> Outcome<Answer> {
+    let identity = app.identity(identity_args)?;
     let judge = app.env.judge.as_ref();
     let (counts, agents, leases, waiting, ready, runners, parked, now) = open.read(|view| {
         let viewer = open.viewer(view, &identity)?;
@@ -125,7 +125,7 @@ pub(crate) fn show(app: &App<'_>, open: &Open<'_>, who: &Who) -> Outcome<Answer>
         "activeClaims": active,
         "lapsedClaims": lapsed,
         "waiting": waiting,
-        "runners": runners.iter().map(runner_view::Seen::object).collect::<Vec<_>>(),
+        "runners": runners.iter().map(runner_view::RunnerView::object).collect::<Vec<_>>(),
         "parked": parked.iter().map(runner_view::parked_object).collect::<Vec<_>>(),
         "exclusiveLock": exclusive.map(|seen| seen.object),
     });

@@ -7,7 +7,7 @@ use tenure_core::wire;
 
 use crate::answer::Answer;
 use crate::app::App;
-use crate::identity::{Source, Who};
+use crate::identity::{IdentityArgs, IdentitySource};
 use crate::report::Outcome;
 use crate::text::Text;
 
@@ -17,11 +17,11 @@ use crate::text::Text;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    who: Who,
+    identity: IdentityArgs,
 }
 
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
-    let identity = app.identity(&args.who)?;
+    let identity = app.identity(&args.identity)?;
     let open = match app.find() {
         Ok(project) => Some(app.open_at(project)?),
         Err(_) => None,
@@ -47,14 +47,14 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let judge = app.env.judge.as_ref();
     let mut text = Text::new();
     match identity.source {
-        Source::Nobody => {
+        IdentitySource::Nobody => {
             text.line("Nobody in particular: no --agent, no TENURE_AGENT and no terminal.");
             text.line("A claim will join a new agent and print its id.");
         }
         source => {
             let from = match source {
-                Source::Flag => "--agent",
-                Source::Environment => "TENURE_AGENT",
+                IdentitySource::Flag => "--agent",
+                IdentitySource::Environment => "TENURE_AGENT",
                 _ => "the terminal",
             };
             text.line(format!("{} (from {from})", identity.holder));

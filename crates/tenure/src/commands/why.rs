@@ -13,7 +13,7 @@ use tenure_core::{Error, Timestamp, reference};
 use super::{lease_view, runner_view};
 use crate::answer::{Answer, Hint};
 use crate::app::{App, Open};
-use crate::identity::{Identity, Who};
+use crate::identity::{Identity, IdentityArgs};
 use crate::report::Outcome;
 use crate::text::{Style, Text};
 
@@ -25,7 +25,7 @@ pub(crate) struct Args {
     /// The task (default: the whole project)
     task: Option<String>,
     #[command(flatten)]
-    who: Who,
+    identity: IdentityArgs,
 }
 
 /// One thing in the way.
@@ -38,11 +38,16 @@ struct Reason {
 
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let open = app.open()?;
-    explain(app, &open, &args.who, args.task.as_deref())
+    explain(app, &open, &args.identity, args.task.as_deref())
 }
 
-pub(crate) fn explain(app: &App<'_>, open: &Open<'_>, who: &Who, task: Option<&str>) -> Outcome<Answer> {
-    let identity = app.identity(who)?;
+pub(crate) fn explain(
+    app: &App<'_>,
+    open: &Open<'_>,
+    identity_args: &IdentityArgs,
+    task: Option<&str>,
+) -> Outcome<Answer> {
+    let identity = app.identity(identity_args)?;
     let (subject, mut reasons) = match task {
         Some(task) => {
             let (task, reasons) = open.read(|view| about_task(view, app, open, &identity, task))?;
@@ -134,7 +139,7 @@ fn about_task(
                 sentence: format!("Its section waits for the section {section}."),
                 hint: Some(Hint::new(
                     "see what is left there",
-                    format!("tenure sections show {}", crate::shell::last(section)),
+                    format!("tenure sections show {}", crate::shell_quote::last_arg(section)),
                 )),
             },
             None => Reason {
@@ -308,7 +313,7 @@ fn nothing_ready(open: u64, held: u64) -> Reason {
 
 /// No runner is at work: will anybody start one?
 fn nobody_starts_one(app: &App<'_>, open: &Open<'_>) -> Option<Reason> {
-    let path = crate::shell::last(&open.paths.root.to_string_lossy());
+    let path = crate::shell_quote::last_arg(&open.paths.root.to_string_lossy());
     let reason = |kind, sentence: &str, why: &str, command: String| {
         Some(Reason { kind, sentence: sentence.to_owned(), hint: Some(Hint::new(why, command)) })
     };

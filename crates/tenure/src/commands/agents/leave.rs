@@ -6,7 +6,7 @@ use tenure_core::wire;
 
 use crate::answer::Answer;
 use crate::app::App;
-use crate::identity::Who;
+use crate::identity::IdentityArgs;
 use crate::report::{Outcome, Report};
 use crate::text::Text;
 
@@ -18,16 +18,16 @@ pub(crate) struct Args {
     /// Its id (default: yours)
     id: Option<String>,
     #[command(flatten)]
-    who: Who,
+    identity: IdentityArgs,
 }
 
 pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let open = app.open()?;
     let ctx = open.context();
-    let identity = app.identity(&args.who)?;
+    let identity = app.identity(&args.identity)?;
     let id = match args.id {
         Some(id) => id,
-        None if args.who.agent.is_some() || app.env.var("TENURE_AGENT").is_some() => identity.holder.id,
+        None if args.identity.agent.is_some() || app.env.var("TENURE_AGENT").is_some() => identity.holder.id,
         None => {
             return Err(Report::usage("say which agent leaves").hint("see all", "tenure agents list"));
         }

@@ -36,7 +36,7 @@ pub(super) fn run(app: &mut App<'_>, _: Args) -> Outcome<Answer> {
                 agent.capabilities.join(", "),
             ]);
         }
-        text.table(&table, app.printer.look());
+        text.table(&table, app.printer.render_options());
     }
     let rows: Vec<_> = agents.iter().map(wire::agent).collect();
     Ok(Answer::new(json!({"agents": rows, "total": rows.len()}), text))

@@ -32,7 +32,7 @@ pub(super) fn run(app: &mut App<'_>, _args: Args) -> Outcome<Answer> {
     if rows.is_empty() {
         text.line("No files: there is no project here, and neither HOME nor TENURE_HOME is set.");
     } else {
-        text.table(&table, app.printer.look());
+        text.table(&table, app.printer.render_options());
     }
     Ok(Answer::new(json!({"files": rows, "total": rows.len()}), text))
 }

@@ -32,7 +32,7 @@ pub(super) fn run(app: &mut App<'_>, _args: Args) -> Outcome<Answer> {
         ]);
     }
     let mut text = Text::new();
-    text.table(&table, app.printer.look());
+    text.table(&table, app.printer.render_options());
     let rows: Vec<Value> = entries.iter().map(object).collect();
     Ok(Answer::new(json!({"settings": rows, "total": rows.len()}), text))
 }

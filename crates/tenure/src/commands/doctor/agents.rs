@@ -38,7 +38,7 @@ pub(super) fn examine(app: &App<'_>, project: Option<&Project>, found: &mut Exam
             let other = preset::any_runnable(&config.presets, &root, path);
             let command = other.map_or_else(
                 || "tenure config edit".to_owned(),
-                |other| format!("tenure config set runners.preset {}", crate::shell::quote(other)),
+                |other| format!("tenure config set runners.preset {}", crate::shell_quote::quote(other)),
             );
             found
                 .findings

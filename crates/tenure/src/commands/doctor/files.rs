@@ -10,13 +10,13 @@ use super::Examination;
 use super::finding::{FIX, Finding};
 use crate::app::App;
 use crate::project::ProjectPaths;
-use crate::shell::quote;
+use crate::shell_quote::quote;
 use crate::store;
 
 /// Less than this is soon nothing.
-const LITTLE: u64 = 100 * 1024 * 1024;
+const DISK_LOW: u64 = 100 * 1024 * 1024;
 /// A few commits.
-const NOTHING: u64 = 5 * 1024 * 1024;
+const DISK_ALMOST_FULL: u64 = 5 * 1024 * 1024;
 
 /// What is ours alone: the folders, and all of a database. The configuration is the user's to share.
 fn private(app: &App<'_>, paths: Option<&ProjectPaths>) -> Vec<PathBuf> {
@@ -78,8 +78,12 @@ fn disk(folder: &Path, found: &mut Examination) {
     let shown = quote(&folder.to_string_lossy());
     let sentence = format!("{} MB are free at {}", free / 1024 / 1024, folder.display());
     match free {
-        ..NOTHING => found.findings.push(Finding::problem("disk", sentence, format!("df -h {shown}"))),
-        NOTHING..LITTLE => found.findings.push(Finding::warning("disk", sentence, format!("df -h {shown}"))),
+        ..DISK_ALMOST_FULL => {
+            found.findings.push(Finding::problem("disk", sentence, format!("df -h {shown}")))
+        }
+        DISK_ALMOST_FULL..DISK_LOW => {
+            found.findings.push(Finding::warning("disk", sentence, format!("df -h {shown}")))
+        }
         _ => found.checks.push(("disk", sentence)),
     }
 }

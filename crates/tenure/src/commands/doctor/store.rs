@@ -12,10 +12,10 @@ use super::Examination;
 use super::finding::{FIX, Finding};
 use crate::app::{App, Open};
 use crate::commands::{lease_view, runner_view};
-use crate::identity::Who;
+use crate::identity::IdentityArgs;
 use crate::project::{Project, ProjectPaths};
 use crate::report::Outcome;
-use crate::shell::quote;
+use crate::shell_quote::quote;
 
 pub(super) fn examine(app: &mut App<'_>, project: &Project, found: &mut Examination) {
     let paths = &project.paths;
@@ -166,7 +166,7 @@ fn parked(view: &dyn View) -> Result<Vec<Finding>, Error> {
 /// One reconcile, what it does not look for, and the processes of what is over.
 pub(super) fn fix(app: &mut App<'_>, project: &Project) -> Outcome<()> {
     let Ok(open) = app.open_at(project.clone()) else { return Ok(()) };
-    let actor = app.identity(&Who::default())?.holder.id;
+    let actor = app.identity(&IdentityArgs::default())?.holder.id;
     if let Err(error) = mend(&open, &actor) {
         // The rest is found again, and told.
         app.printer.warn(&format!("not everything could be put right: {error}"));

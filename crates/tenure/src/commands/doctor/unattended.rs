@@ -11,7 +11,7 @@ use crate::candidates::unregistered;
 use crate::commands::runners::cron;
 use crate::project::ProjectPaths;
 use crate::report::Outcome;
-use crate::shell;
+use crate::shell_quote;
 
 pub(super) fn examine(app: &App<'_>, paths: Option<&ProjectPaths>, found: &mut Examination) -> Outcome<()> {
     let Ok(home) = app.home() else {
@@ -27,7 +27,7 @@ pub(super) fn examine(app: &App<'_>, paths: Option<&ProjectPaths>, found: &mut E
         Ok(directory) => registry(app, paths, directory.as_ref(), found)?,
         Err(error) => {
             let path = Directory::file(&home);
-            let shown = shell::quote(&path.to_string_lossy());
+            let shown = shell_quote::quote(&path.to_string_lossy());
             let sentence = format!("the registry {} cannot be read: {error}", path.display());
             found.findings.push(Finding::problem(
                 "registry",
@@ -51,7 +51,8 @@ fn registry(
     for project in &projects {
         if app.project_at(&project.path).is_none() {
             let sentence = format!("{} is registered and no longer there", project.path.display());
-            let command = format!("tenure projects remove {}", shell::last(&project.path.to_string_lossy()));
+            let command =
+                format!("tenure projects remove {}", shell_quote::last_arg(&project.path.to_string_lossy()));
             found.findings.push(Finding::warning("registry", sentence, command));
         }
     }
@@ -64,7 +65,7 @@ fn registry(
         }
     }
     let Some(paths) = paths else { return Ok(()) };
-    let path = shell::last(&paths.root.to_string_lossy());
+    let path = shell_quote::last_arg(&paths.root.to_string_lossy());
     match projects.iter().find(|project| project.path == paths.root) {
         None => {
             let sentence = "this project is not registered, so wake-up does not know it";
@@ -88,7 +89,7 @@ fn registry(
 }
 
 fn timer(app: &App<'_>, found: &mut Examination) {
-    let timers = match cron::look(app, &Kind::ALL) {
+    let timers = match cron::timer_states(app, &Kind::ALL) {
         Ok(timers) => timers,
         // A mistake in the configuration is the store's finding already.
         Err(report) => {

@@ -50,7 +50,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let lock = ExclusiveLock::for_process(&args.holder, env!("CARGO_PKG_VERSION"), pid).map_err(failed)?;
     let mut text = Text::new();
     if app.global.dry_run {
-        match super::look(&folder(app)?)? {
+        match super::lock_status(&folder(app)?)? {
             tenure_lock::ExclusiveStatus::Free | tenure_lock::ExclusiveStatus::Stale { .. } => {}
             _ => lock.place(&folder(app)?).map_err(failed)?,
         }
@@ -106,7 +106,7 @@ fn place(app: &App<'_>, lock: &ExclusiveLock, folder: &Path, wait: Option<Durati
 }
 
 /// How often a foreign file is looked at. Its holder may be any program, so nobody rings.
-const PULSE: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 fn until(
     app: &App<'_>,
@@ -126,7 +126,7 @@ fn until(
             let waited = Duration::from_secs(begun.elapsed().as_secs());
             return Err(Error::WaitTimeout { what: what.to_owned(), waited, locked: None }.into());
         }
-        interrupts.wait(PULSE.min(left));
+        interrupts.wait(POLL_INTERVAL.min(left));
         if let Some(code) = interrupts.caught() {
             return Err(Report::interrupted(code));
         }

@@ -100,28 +100,28 @@ fn is_permission(error: &std::io::Error) -> bool {
     matches!(error.kind(), std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem)
 }
 
-fn look(folder: &Path) -> Outcome<ExclusiveStatus> {
+fn lock_status(folder: &Path) -> Outcome<ExclusiveStatus> {
     ExclusiveLock::status(folder).map_err(failed)
 }
 
 /// A lock that pauses runners, as `status` and `why` report it.
-pub(super) struct Seen {
+pub(super) struct LockView {
     pub(super) sentence: String,
     pub(super) object: Value,
 }
 
 /// The first lock of the project, tenure's or that of beads, that pauses runners. A free or stale lock does not.
-pub(super) fn seen(root: &Path) -> Option<Seen> {
+pub(super) fn seen(root: &Path) -> Option<LockView> {
     tenure_runner::exclusion::folders(root).iter().find_map(|folder| seen_in(folder))
 }
 
-fn seen_in(folder: &Path) -> Option<Seen> {
+fn seen_in(folder: &Path) -> Option<LockView> {
     match ExclusiveLock::status(folder) {
         Ok(ExclusiveStatus::Held { lock, liveness }) => {
-            Some(Seen { sentence: describe(&lock), object: object(&lock, liveness) })
+            Some(LockView { sentence: describe(&lock), object: object(&lock, liveness) })
         }
         Ok(ExclusiveStatus::Malformed(malformed)) => {
-            Some(Seen { sentence: malformed.to_string(), object: json!({"malformed": malformed.why}) })
+            Some(LockView { sentence: malformed.to_string(), object: json!({"malformed": malformed.why}) })
         }
         _ => None,
     }

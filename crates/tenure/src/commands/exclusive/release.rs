@@ -5,7 +5,7 @@ use tenure_core::ErrorCode;
 use tenure_lock::{ExclusiveError, ExclusiveLock, ExclusiveStatus, Liveness, Release};
 
 use super::acquire::parent;
-use super::{describe, failed, folder, look, object};
+use super::{describe, failed, folder, lock_status, object};
 use crate::answer::Answer;
 use crate::app::App;
 use crate::report::{Outcome, Report};
@@ -32,7 +32,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     };
     let mut text = Text::new();
     if app.global.dry_run {
-        let (word, lock) = match look(&folder)? {
+        let (word, lock) = match lock_status(&folder)? {
             ExclusiveStatus::Free => return Err(nothing()),
             ExclusiveStatus::Stale { lock } | ExclusiveStatus::Held { lock, .. } => {
                 ("Would release", Some(lock))

@@ -36,7 +36,7 @@ pub(super) fn run(app: &mut App<'_>, _: Args) -> Outcome<Answer> {
                 outcome(last(hook)),
             ]);
         }
-        text.table(&table, app.printer.look());
+        text.table(&table, app.printer.render_options());
     }
     Ok(Answer::new(json!({"hooks": rows, "total": hooks.len()}), text))
 }

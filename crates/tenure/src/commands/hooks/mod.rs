@@ -72,7 +72,7 @@ fn would_run(shown: &Value) -> String {
         Some("webhook") => format!("{} {}", text("method"), text("url")),
         _ => {
             let args = shown["args"].as_array().into_iter().flatten().filter_map(Value::as_str);
-            let words: Vec<String> = args.map(crate::shell::quote).collect();
+            let words: Vec<String> = args.map(crate::shell_quote::quote).collect();
             format!("{} {}", text("command"), words.join(" ")).trim_end().to_owned()
         }
     };

@@ -10,7 +10,7 @@ use tenure_runner::hooks::{Happening, preview, run as run_hook};
 use super::{describe, each, parse_event, refuse_if_off, would_run};
 use crate::answer::Answer;
 use crate::app::{App, Open};
-use crate::identity::Who;
+use crate::identity::IdentityArgs;
 use crate::report::{Outcome, Report};
 use crate::text::Text;
 
@@ -28,13 +28,13 @@ pub(crate) struct Args {
     #[arg(long, value_name = "T")]
     task: Option<String>,
     #[command(flatten)]
-    who: Who,
+    identity: IdentityArgs,
 }
 
 pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     refuse_if_off(app)?;
     let open = app.open()?;
-    let task = args.task.as_deref().map(|task| read_task(app, &open, task, &args.who)).transpose()?;
+    let task = args.task.as_deref().map(|task| read_task(app, &open, task, &args.identity)).transpose()?;
     let happening = happened(app, &open, args.event, task.as_ref())?;
     let hooks: Vec<&Hook> = open.config.hooks.iter().filter(|hook| hook.event == args.event).collect();
     let mut text = Text::new();
@@ -74,8 +74,8 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     Ok(Answer::new(data, text))
 }
 
-fn read_task(app: &App<'_>, open: &Open<'_>, reference: &str, who: &Who) -> Outcome<Task> {
-    let identity = app.identity(who)?;
+fn read_task(app: &App<'_>, open: &Open<'_>, reference: &str, identity_args: &IdentityArgs) -> Outcome<Task> {
+    let identity = app.identity(identity_args)?;
     Ok(open.read(|view| {
         let viewer = open.viewer(view, &identity)?;
         let name = tenure_core::reference::task(view, reference)?;

@@ -3,14 +3,14 @@
 use crate::verbs::verbs;
 
 mod cancel;
-mod desk;
+mod job_process;
 mod list;
 mod merge;
 mod progress;
+pub(super) mod resume;
 mod retry;
 mod show;
 mod start;
-pub(super) mod take_up;
 mod view;
 mod work;
 

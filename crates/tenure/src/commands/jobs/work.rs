@@ -3,7 +3,7 @@
 use tenure_core::job::JobState;
 use tenure_core::reference;
 
-use super::desk::Desk;
+use super::job_process::JobProcess;
 use super::view;
 use crate::answer::Answer;
 use crate::app::App;
@@ -25,16 +25,18 @@ pub(crate) struct Args {
 
 pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     if app.global.dry_run {
-        return Err(Report::usage("items cannot be run dry; --dry-run goes with `jobs start`")
-            .hint("see what is left to do", format!("tenure jobs show {}", crate::shell::last(&args.job))));
+        return Err(Report::usage("items cannot be run dry; --dry-run goes with `jobs start`").hint(
+            "see what is left to do",
+            format!("tenure jobs show {}", crate::shell_quote::last_arg(&args.job)),
+        ));
     }
     let open = app.open()?;
     let job = open.read(|view| reference::job(view, &args.job))?;
     if job.state != JobState::Open {
         return Ok(view::answer(&open, &job)?);
     }
-    let desk = Desk::new(app, &open)?;
-    let summary = desk.work(app, &open, &job, None, args.parallel)?;
+    let process = JobProcess::new(app, &open)?;
+    let summary = process.work(app, &open, &job, None, args.parallel)?;
     match summary.stopped_by {
         Some(signal) => Err(Report::interrupted(u8::try_from(128 + signal).unwrap_or(1))),
         None => Ok(view::answer(&open, &summary.job)?),

@@ -11,7 +11,7 @@ use crate::app::App;
 use crate::clearing;
 use crate::commands::lease_view;
 use crate::hooks;
-use crate::identity::Who;
+use crate::identity::IdentityArgs;
 use crate::report::Outcome;
 use crate::text::Text;
 
@@ -21,12 +21,12 @@ use crate::text::Text;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    who: Who,
+    identity: IdentityArgs,
 }
 
 pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let open = app.open()?;
-    let actor = app.identity(&args.who)?.holder.id;
+    let actor = app.identity(&args.identity)?.holder.id;
     let ctx = open.context();
     let ears = hooks::ears(app, &open);
     let (closed, names, news) = open.write(|tx| {

@@ -11,7 +11,7 @@ use crate::app::App;
 use crate::clearing;
 use crate::commands::lease_view;
 use crate::hooks;
-use crate::identity::Who;
+use crate::identity::IdentityArgs;
 use crate::report::Outcome;
 use crate::text::{Style, Text};
 
@@ -27,12 +27,12 @@ pub(crate) struct Args {
     #[arg(long)]
     force: bool,
     #[command(flatten)]
-    who: Who,
+    identity: IdentityArgs,
 }
 
 pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let open = app.open()?;
-    let identity = app.identity(&args.who)?;
+    let identity = app.identity(&args.identity)?;
     let ctx = open.context();
     let ears = hooks::ears(app, &open);
     let (released, name, others, news) = open.write(|tx| {

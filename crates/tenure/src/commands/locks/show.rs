@@ -80,7 +80,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
                 lease.ended.map_or_else(|| "open".to_owned(), |(_, why)| why.as_str().to_owned()),
             ]);
         }
-        text.blank().table(&table, app.printer.look());
+        text.blank().table(&table, app.printer.render_options());
     }
     let object = |lease: &Lease| wire::lease(lease, now, judge);
     let mut data = json!({

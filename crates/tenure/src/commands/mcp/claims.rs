@@ -15,7 +15,7 @@ use tenure_serve::{Claim, Session, Step};
 use super::desk::{Counter, holds, reply};
 use crate::answer::Answer;
 use crate::commands::tasks::grant;
-use crate::identity::{Identity, Who};
+use crate::identity::{Identity, IdentityArgs};
 use crate::report::{Outcome, Report};
 use crate::store::Doorbell;
 use crate::text::Text;
@@ -34,7 +34,7 @@ pub(super) struct Place {
 
 impl Counter<'_, '_> {
     pub(super) fn try_claim(&mut self, session: &Session, claim: &Claim, place: u64) -> Outcome<Step> {
-        let who = Who { agent: session.agent().map(str::to_owned), fence: None };
+        let who = IdentityArgs { agent: session.agent().map(str::to_owned), fence: None };
         let identity = self.app.identity(&who)?;
         if claim.wait.is_zero() {
             let (want, terms) = self.want(claim)?;

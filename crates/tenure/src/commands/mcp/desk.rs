@@ -21,13 +21,13 @@ use crate::answer::Answer;
 use crate::app::{App, Open};
 use crate::commands::tasks::{add, finish, list, renew, show, view};
 use crate::commands::{msg, status, why};
-use crate::identity::Who;
+use crate::identity::IdentityArgs;
 use crate::report::{Outcome, Report};
 use crate::store::Doorbell;
-use crate::text::{Look, Text};
+use crate::text::{RenderOptions, Text};
 
 /// As programs read it.
-pub(super) const PLAIN: Look = Look { color: false, width: None };
+pub(super) const PLAIN: RenderOptions = RenderOptions { color: false, width: None };
 
 const FEW: u64 = 50;
 const MOST: u64 = 200;
@@ -60,9 +60,9 @@ impl<'a, 'o> Counter<'a, 'o> {
     }
 
     /// The caller as the commands know it, with the fence that it showed or was given last.
-    fn who(session: &Session, task: Option<&TaskName>, fence: Option<i64>) -> Who {
+    fn who(session: &Session, task: Option<&TaskName>, fence: Option<i64>) -> IdentityArgs {
         let known = || task.and_then(|task| session.fence_of(&task.id)).map(tenure_core::id::Fence::number);
-        Who { agent: session.agent().map(str::to_owned), fence: fence.or_else(known) }
+        IdentityArgs { agent: session.agent().map(str::to_owned), fence: fence.or_else(known) }
     }
 
     fn list(&self, session: &Session, args: &ListTasks) -> Outcome<Answer> {

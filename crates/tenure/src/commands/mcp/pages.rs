@@ -14,7 +14,7 @@ use super::desk::{Counter, brief};
 use crate::commands::runners::logs;
 use crate::commands::status;
 use crate::commands::tasks::show;
-use crate::identity::Who;
+use crate::identity::IdentityArgs;
 use crate::report::{Outcome, Report};
 
 const BOARD_TASKS: u64 = 100;
@@ -22,18 +22,18 @@ const BOARD_TASKS: u64 = 100;
 const TAIL: u64 = 64 * 1024;
 
 impl Counter<'_, '_> {
-    pub(super) fn page(&self, who: &Who, page: &Page) -> Outcome<String> {
+    pub(super) fn page(&self, identity_args: &IdentityArgs, page: &Page) -> Outcome<String> {
         let object = match page {
-            Page::Board => self.board(who)?,
-            Page::Task(task) => show::show(self.app, self.open, who, task, true)?.data,
+            Page::Board => self.board(identity_args)?,
+            Page::Task(task) => show::show(self.app, self.open, identity_args, task, true)?.data,
             Page::Lease(lease) => self.lease(lease)?,
             Page::Log(task) => return self.log(task),
         };
         Ok(format!("{object:#}"))
     }
 
-    fn board(&self, who: &Who) -> Outcome<Value> {
-        let identity = self.app.identity(who)?;
+    fn board(&self, identity_args: &IdentityArgs) -> Outcome<Value> {
+        let identity = self.app.identity(identity_args)?;
         let open = TaskStatus::ALL.into_iter().filter(|s| *s != TaskStatus::Completed).collect();
         let filter = TaskFilter { statuses: Some(open), limit: BOARD_TASKS, ..TaskFilter::default() };
         let (tasks, total) = self.open.read(|view| {
@@ -41,7 +41,7 @@ impl Counter<'_, '_> {
             view.list_tasks(&filter, &viewer)
         })?;
         let rows: Vec<_> = tasks.into_iter().map(|task| brief(self.app, task)).collect();
-        let status = status::show(self.app, self.open, who)?.data;
+        let status = status::show(self.app, self.open, identity_args)?.data;
         Ok(json!({"status": status, "tasks": rows, "total": total}))
     }
 

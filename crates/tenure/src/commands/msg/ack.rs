@@ -5,7 +5,7 @@ use tenure_core::rules::acknowledge;
 
 use crate::answer::Answer;
 use crate::app::{App, Open};
-use crate::identity::Who;
+use crate::identity::IdentityArgs;
 use crate::report::Outcome;
 use crate::text::Text;
 
@@ -18,12 +18,12 @@ pub(crate) struct Args {
     #[arg(required = true)]
     id: Vec<i64>,
     #[command(flatten)]
-    who: Who,
+    identity: IdentityArgs,
 }
 
 pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let open = app.open()?;
-    let identity = app.identity(&args.who)?;
+    let identity = app.identity(&args.identity)?;
     let acknowledged = acknowledge_all(&open, &args.id, &identity.holder.id)?;
     let mut text = Text::new();
     for id in &args.id {

@@ -7,7 +7,7 @@ use tenure_core::{Error, wire};
 
 use crate::answer::Answer;
 use crate::app::{App, read_text};
-use crate::identity::Who;
+use crate::identity::IdentityArgs;
 use crate::report::Outcome;
 use crate::text::Text;
 
@@ -19,7 +19,7 @@ pub(crate) struct Args {
     /// The task
     #[arg(long, value_name = "T")]
     task: Option<String>,
-    /// Who sends it (default: you)
+    /// IdentityArgs sends it (default: you)
     #[arg(long, value_name = "A")]
     from: Option<String>,
     /// The agent it is for
@@ -29,12 +29,12 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "TEXT", visible_aliases = ["text", "notes", "reason"], allow_hyphen_values = true)]
     message: String,
     #[command(flatten)]
-    who: Who,
+    identity: IdentityArgs,
 }
 
 pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let open = app.open()?;
-    let identity = app.identity(&args.who)?;
+    let identity = app.identity(&args.identity)?;
     let body = read_text(&args.message)?;
     let task: Option<TaskName> = args.task.map(|t| open.resolve(&t)).transpose()?;
     let from = args.from.unwrap_or(identity.holder.id);

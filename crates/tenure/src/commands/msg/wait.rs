@@ -8,7 +8,7 @@ use super::filter::Filter;
 use super::list;
 use crate::answer::Answer;
 use crate::app::{App, parse_duration};
-use crate::listening::Listener;
+use crate::message_wait::MessageWaiter;
 use crate::report::Outcome;
 
 /// Wait until there is a message
@@ -31,7 +31,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let patience = app.global.timeout.map_or(patience, |limit| patience.min(limit));
     let patience = if app.never_waits() { Duration::ZERO } else { patience };
     let begun = Instant::now();
-    let mut listener = Listener::new(app, &open, &args.filter.who)?;
+    let mut listener = MessageWaiter::new(app, &open, &args.filter.identity)?;
     loop {
         let (messages, total) = open.read(|view| view.messages(&filter))?;
         if total > 0 {

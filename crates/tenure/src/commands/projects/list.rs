@@ -71,11 +71,11 @@ pub(super) fn run(app: &mut App<'_>, _: Args) -> Outcome<Answer> {
     if rows.is_empty() {
         text.line("No projects yet.");
     } else {
-        text.table(&table, app.printer.look());
+        text.table(&table, app.printer.render_options());
     }
     let mut answer = Answer::new(json!({"projects": rows, "total": rows.len()}), text);
     if let Some(path) = missing {
-        let path = crate::shell::last(&path.to_string_lossy());
+        let path = crate::shell_quote::last_arg(&path.to_string_lossy());
         answer = answer.hint("forget one that is gone", format!("tenure projects remove {path}"));
     }
     answer.hints.extend(candidates.into_values());

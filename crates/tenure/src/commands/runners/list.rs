@@ -59,7 +59,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
             }
             table.styled_row(cells);
         }
-        text.table(&table, app.printer.look());
+        text.table(&table, app.printer.render_options());
     }
     warn_of_other_projects(app, &shown, &mut text);
     let rows: Vec<Value> = shown.iter().map(|known| object(app, known)).collect();

@@ -33,9 +33,9 @@ pub(crate) struct Args {
     limit: usize,
 }
 
-const PULSE: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// Of a large log only the end is read.
-const MOST: u64 = 4 * 1024 * 1024;
+const MAX_LOG_BYTES: u64 = 4 * 1024 * 1024;
 
 pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
     let chosen = choose(app, &args)?;
@@ -43,7 +43,10 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
     for known in &chosen {
         let short: String = known.runner.id.chars().take(8).collect();
         let path = known.runner.log_path.clone().map(PathBuf::from);
-        let text = path.and_then(|path| File::open(path).ok()).map(|f| end_of(f, MOST).0).unwrap_or_default();
+        let text = path
+            .and_then(|path| File::open(path).ok())
+            .map(|f| end_of(f, MAX_LOG_BYTES).0)
+            .unwrap_or_default();
         lines.extend(text.lines().map(|line| (short.clone(), line.to_owned())));
     }
     if args.all {
@@ -61,13 +64,13 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
         return Ok(Some(Answer::new(json!({"lines": rows, "total": rows.len()}), text)));
     }
     for (short, line) in &lines {
-        tell(app, short, line);
+        print_line(app, short, line);
     }
     let Some(known) = chosen.first() else { return Ok(None) };
     follow(app, known)
 }
 
-fn tell(app: &mut App<'_>, short: &str, line: &str) {
+fn print_line(app: &mut App<'_>, short: &str, line: &str) {
     let mut text = Text::new();
     text.line(line);
     app.printer.stream(&json!({"runner": short, "line": line}), &text);
@@ -83,7 +86,7 @@ fn follow(app: &mut App<'_>, known: &KnownRunner) -> Outcome<Option<Answer>> {
         if app.global.timeout.is_some_and(|limit| begun.elapsed() >= limit) {
             return Ok(None);
         }
-        interrupts.wait(PULSE);
+        interrupts.wait(POLL_INTERVAL);
         if let Some(code) = interrupts.caught() {
             return Err(Report::interrupted(code).silent());
         }
@@ -92,14 +95,14 @@ fn follow(app: &mut App<'_>, known: &KnownRunner) -> Outcome<Option<Answer>> {
             continue;
         }
         let mut new = Vec::new();
-        if file.take(MOST).read_to_end(&mut new).is_err() {
+        if file.take(MAX_LOG_BYTES).read_to_end(&mut new).is_err() {
             continue;
         }
         // Whole lines only; the rest comes with the next look.
         let whole = new.iter().rposition(|b| *b == b'\n').map_or(0, |last| last + 1);
         at += whole as u64;
         for line in String::from_utf8_lossy(&new[..whole]).lines() {
-            tell(app, &short, line);
+            print_line(app, &short, line);
         }
     }
 }

@@ -47,7 +47,7 @@ fn reconcile_at(app: &mut App<'_>, path: &str) -> Outcome<()> {
     let project = app.project_at(root);
     let project = project.ok_or_else(|| Error::NotInitialized { start: root.to_owned(), clone_at: None })?;
     let open = app.open_at(project)?;
-    let actor = app.identity(&crate::identity::Who::default())?.holder.id;
+    let actor = app.identity(&crate::identity::IdentityArgs::default())?.holder.id;
     let ctx = open.context();
     open.write(|tx| kernel::reconcile(tx, &ctx, &actor))?;
     let cleared = finish_ending(open.store.as_ref(), &ctx, Scope::Abandoned, &actor)?;

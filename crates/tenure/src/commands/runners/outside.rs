@@ -26,7 +26,7 @@ use crate::hooks::{self, Around};
 /// A diff that is longer tells a reviewer less, not more.
 const LONGEST_DIFF: usize = 64 * 1024;
 
-pub(super) struct Program<'a> {
+pub(super) struct RunnerHost<'a> {
     pub(super) env: &'a Env,
     pub(super) config: &'a Config,
     pub(super) root: PathBuf,
@@ -36,7 +36,7 @@ pub(super) struct Program<'a> {
     pub(super) log: &'a DaemonLog,
 }
 
-impl Program<'_> {
+impl RunnerHost<'_> {
     fn diff_since(&self, task: &Task) -> Option<String> {
         let store = (self.open)().ok()?;
         let first = store
@@ -103,7 +103,7 @@ impl Program<'_> {
     }
 }
 
-impl Outside for Program<'_> {
+impl Outside for RunnerHost<'_> {
     fn agent(&self, name: &str, conversation: Option<&str>) -> Result<AgentStart> {
         let path = self.env.vars.get(&OsString::from("PATH")).map(OsString::as_os_str);
         let agent = preset::resolve(name, &self.config.presets, &self.root, path)

@@ -11,9 +11,9 @@ use tenure_core::{kernel, reference};
 use super::start::{self, Serving};
 use crate::answer::Answer;
 use crate::app::{App, Open};
-use crate::commands::jobs::take_up::Wish;
+use crate::commands::jobs::resume::ResumeOptions;
 use crate::commands::sessions;
-use crate::identity::Who;
+use crate::identity::IdentityArgs;
 use crate::report::{Outcome, Report};
 use crate::text::Text;
 
@@ -21,7 +21,7 @@ pub(in crate::commands) fn resume(
     app: &mut App<'_>,
     open: &Open<'_>,
     session: &Session,
-    wish: Wish,
+    options: ResumeOptions,
 ) -> Outcome<Option<Answer>> {
     let short: String = session.id.chars().take(8).collect();
     let object = open.read(|view| sessions::object(view, open, session))?.1;
@@ -33,7 +33,7 @@ pub(in crate::commands) fn resume(
     if session.state == SessionState::Completed {
         return Ok(Some(say(format!("Session {short} is finished"))));
     }
-    if wish.retry_failed {
+    if options.retry_failed {
         return Err(Report::usage(
             "--retry-failed is for jobs; a task that failed is reopened by `tasks retry`",
         )
@@ -41,7 +41,7 @@ pub(in crate::commands) fn resume(
     }
     let orders = orders(app, open, session)?;
     let changes = session.options.changes_to(&orders.session.options);
-    if !changes.is_empty() && !wish.accept_changes {
+    if !changes.is_empty() && !options.accept_changes {
         let error = Error::DefinitionChanged { what: format!("session {short}"), changes };
         let how = format!("tenure resume {short} --accept-changes");
         return Err(Report::from(error).hint("go on as it is defined now", how));
@@ -50,11 +50,11 @@ pub(in crate::commands) fn resume(
     if app.global.dry_run {
         return Ok(Some(say(format!("Would resume session {short} with {}", orders.preset))));
     }
-    if wish.force {
-        let (ctx, actor) = (open.context(), app.identity(&Who::default())?.holder.id);
+    if options.force {
+        let (ctx, actor) = (open.context(), app.identity(&IdentityArgs::default())?.holder.id);
         open.write(|tx| kernel::evict_unless_alive(tx, &ctx, &session.resource(), &actor))?;
     }
-    let how = Serving { echo: wish.detached.is_none(), first: wish.detached, force: wish.force };
+    let how = Serving { echo: options.detached.is_none(), first: options.detached, force: options.force };
     let mut served = start::serve(app, open, &orders, how)?;
     if let Some(fields) = served.as_mut().and_then(|answer| answer.data.as_object_mut()) {
         let now = open.read(|view| reference::session(view, &session.id))?;

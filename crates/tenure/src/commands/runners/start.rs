@@ -20,14 +20,14 @@ use tenure_runner::exclusion;
 use tenure_runner::preset::{self, PresetError};
 
 use super::list::runner_object;
-use super::outside::Program;
+use super::outside::RunnerHost;
 use crate::answer::Answer;
 use crate::app::{App, Open, parse_duration, parse_ttl};
-use crate::gate;
 use crate::interrupt::Interrupts;
 use crate::printer::CommandName;
 use crate::report::{Outcome, Report};
-use crate::shell::quote;
+use crate::resume_lock;
+use crate::shell_quote::quote;
 use crate::store::Doorbell;
 use crate::text::{Style, Text};
 
@@ -298,7 +298,7 @@ pub(super) fn serve(
     how: Serving,
 ) -> Outcome<Option<Answer>> {
     // Before anything is held, and let go after it.
-    let _gate = gate::take(app, &orders.session.id, how.force)?;
+    let _resume_lock = resume_lock::acquire(app, &orders.session.id, how.force)?;
     let logs = app.env.home().unwrap_or_else(|| open.paths.folder()).join("runners").join("logs");
     let (kept, now) = (open.config.runners.log_retention, app.env.clock.now());
     sweep(&logs, kept, now);
@@ -317,7 +317,7 @@ pub(super) fn serve(
     let doorbell = open.store.doorbell(app.env);
     let address = doorbell.as_ref().map(Doorbell::address);
     let waits_for_none = |hook: &Hook| Hook { run_async: true, ..hook.clone() };
-    let program = Program {
+    let program = RunnerHost {
         env: app.env,
         config: &open.config,
         root: orders.root.clone(),
@@ -330,7 +330,7 @@ pub(super) fn serve(
         log: &log,
     };
     let ctx = open.context();
-    let actor = app.identity(&crate::identity::Who::default())?.holder.id;
+    let actor = app.identity(&crate::identity::IdentityArgs::default())?.holder.id;
     // Whoever starts a runner by hand wants it to try again.
     open.write(|tx| {
         for preset in std::iter::once(&orders.preset).chain(&orders.reviewer) {

@@ -21,13 +21,13 @@ use crate::app::App;
 use crate::candidates::unregistered;
 use crate::cli::Global;
 use crate::env::{Env, Output};
-use crate::identity::Who;
+use crate::identity::IdentityArgs;
 use crate::printer::Printer;
 use crate::project::{Project, ProjectPaths};
 use crate::report::{Outcome, Report};
 use crate::text::{Style, Table, Text};
 
-/// Look at every project once and bring its work going again (a timer calls this)
+/// RenderOptions at every project once and bring its work going again (a timer calls this)
 ///
 /// Nothing is done where a runner works, nothing is ready, or another tool has the project. With --quiet it says
 /// nothing unless something is wrong. Exit 1 only if a project could not be served.
@@ -47,7 +47,7 @@ const DEADLINE: Duration = Duration::from_secs(50);
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A registered project to serve.
-struct Job {
+struct WakeupTarget {
     root: PathBuf,
     /// Wake-up may start a runner there.
     enabled: bool,
@@ -68,7 +68,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     }
     let _turn = match take_turn(app, &home)? {
         Turn::Ours(lock) => lock,
-        Turn::Anothers => return Ok(overlapping(app.global.quiet)),
+        Turn::Busy => return Ok(overlapping(app.global.quiet)),
     };
     let directory = Directory::open_existing(&home, app.env.clock.clone())?;
     let registered = directory.as_ref().map(Directory::projects).transpose()?.unwrap_or_default();
@@ -96,7 +96,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
             Some(idle) => {
                 verdicts.insert(project.path.clone(), Verdict::new(Decision::Idle, idle.reason.clone()));
             }
-            None => jobs.push(Job { root: project.path.clone(), enabled: project.enabled, mark }),
+            None => jobs.push(WakeupTarget { root: project.path.clone(), enabled: project.enabled, mark }),
         }
     }
     let roots: Vec<PathBuf> = jobs.iter().map(|job| job.root.clone()).collect();
@@ -133,7 +133,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
 enum Turn {
     /// Nothing to hold in a dry run, which is in nobody's way.
     Ours(Option<File>),
-    Anothers,
+    Busy,
 }
 
 /// An OS lock, which ends with its process. In the home, because that is what wake-ups of one user share, whoever calls
@@ -150,7 +150,7 @@ fn take_turn(app: &App<'_>, home: &Path) -> Outcome<Turn> {
     let file = file.map_err(|e| failed(&e))?;
     match file.try_lock() {
         Ok(()) => Ok(Turn::Ours(Some(file))),
-        Err(TryLockError::WouldBlock) => Ok(Turn::Anothers),
+        Err(TryLockError::WouldBlock) => Ok(Turn::Busy),
         Err(TryLockError::Error(e)) => Err(failed(&e)),
     }
 }
@@ -164,7 +164,7 @@ fn overlapping(quiet: bool) -> Answer {
 }
 
 /// Where a project that is gone may be now.
-fn whereabouts(app: &App<'_>, path: &Path, registered: &[KnownProject]) -> String {
+fn missing_reason(app: &App<'_>, path: &Path, registered: &[KnownProject]) -> String {
     match super::super::projects::moved_to(app, path, registered) {
         Some(other) => format!("it is no longer there; the same project is at {}", other.display()),
         None => "it is no longer there".to_owned(),
@@ -177,20 +177,20 @@ fn serve(
     global: &Global,
     log: Option<&DaemonLog>,
     registered: &[KnownProject],
-    job: Job,
+    job: WakeupTarget,
 ) -> (Verdict, Option<IdleProject>) {
-    let mut nowhere = Output::nowhere();
+    let mut sink = Output::sink();
     let shared = std::cell::OnceCell::new();
-    let printer = Printer::new(&mut nowhere, global, false);
-    let mut app = App { env, shared: &shared, global, printer, ears: Vec::new() };
+    let printer = Printer::new(&mut sink, global, false);
+    let mut app = App { env, shared: &shared, global, printer, wait_handles: Vec::new() };
     let Some(project) = app.project_at(&job.root) else {
-        return (Verdict::new(Decision::Missing, whereabouts(&app, &job.root, registered)), None);
+        return (Verdict::new(Decision::Missing, missing_reason(&app, &job.root, registered)), None);
     };
     if !job.enabled {
         let reason = "it was switched off with `tenure projects disable`";
         return (Verdict::new(Decision::Disabled, reason), None);
     }
-    match look_after(&mut app, log, project) {
+    match wake_up(&mut app, log, project) {
         Ok((verdict, rest)) => {
             let memory = match (rest, job.mark) {
                 (Rest::Until(until), Some(mark)) => {
@@ -204,10 +204,10 @@ fn serve(
     }
 }
 
-fn look_after(app: &mut App<'_>, log: Option<&DaemonLog>, project: Project) -> Outcome<(Verdict, Rest)> {
+fn wake_up(app: &mut App<'_>, log: Option<&DaemonLog>, project: Project) -> Outcome<(Verdict, Rest)> {
     let open = app.open_at(project)?;
     let root = &open.paths.root;
-    let actor = app.identity(&Who::default())?.holder.id;
+    let actor = app.identity(&IdentityArgs::default())?.holder.id;
     let (runners, review) = (&open.config.runners, &open.config.review);
     let reviewer = review.preset.clone().filter(|_| review.enabled);
     let say = |line: &str| {
@@ -267,7 +267,7 @@ fn answer(app: &App<'_>, verdicts: &BTreeMap<PathBuf, Verdict>, hints: Vec<Hint>
         text.line("What a wake-up would decide now; nothing is done.");
     }
     if !verdicts.is_empty() && (failed || !app.global.quiet) {
-        text.table(&table, app.printer.look());
+        text.table(&table, app.printer.render_options());
     } else if !app.global.quiet {
         text.line("There is no project to look after.");
     }

@@ -6,7 +6,7 @@ use tenure_core::section::SectionMode;
 use super::view;
 use crate::answer::Answer;
 use crate::app::App;
-use crate::identity::Who;
+use crate::identity::IdentityArgs;
 use crate::report::Outcome;
 
 /// Add a section
@@ -23,13 +23,13 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     priority: Option<i64>,
     #[command(flatten)]
-    who: Who,
+    identity: IdentityArgs,
 }
 
 pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let open = app.open()?;
     let ctx = open.context();
-    let caller = app.identity(&args.who)?.actor(None);
+    let caller = app.identity(&args.identity)?.actor(None);
     let mode = if args.parallel { SectionMode::Parallel } else { SectionMode::Serial };
     let request = AddSection { name: args.name, mode, priority: args.priority };
     let section = open.write(|tx| add_section(tx, &ctx, &caller, &request))?;

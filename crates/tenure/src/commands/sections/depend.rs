@@ -6,7 +6,7 @@ use tenure_core::rules::{depend_section, undepend_section};
 use super::view;
 use crate::answer::Answer;
 use crate::app::App;
-use crate::identity::Who;
+use crate::identity::IdentityArgs;
 use crate::report::{Outcome, Report};
 use crate::text::Text;
 
@@ -24,7 +24,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME")]
     not_on: Vec<String>,
     #[command(flatten)]
-    who: Who,
+    identity: IdentityArgs,
 }
 
 pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
@@ -33,7 +33,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     if args.on.is_empty() && args.not_on.is_empty() {
         return Err(Report::usage("say --on or --not-on, and which section"));
     }
-    let caller = app.identity(&args.who)?.actor(None);
+    let caller = app.identity(&args.identity)?.actor(None);
     let section = open.write(|tx| {
         let mut section = reference::section(tx, &args.name)?;
         for other in &args.not_on {

@@ -33,7 +33,7 @@ pub(super) fn run(app: &mut App<'_>, _: Args) -> Outcome<Answer> {
                 section.lease.as_ref().map_or_else(|| "-".to_owned(), |l| l.holder.id.clone()),
             ]);
         }
-        text.table(&table, app.printer.look());
+        text.table(&table, app.printer.render_options());
     }
     let rows: Vec<_> = sections.iter().map(|s| wire::section(s, now, judge)).collect();
     Ok(Answer::new(json!({"sections": rows, "total": rows.len()}), text))

@@ -9,7 +9,7 @@ use super::view;
 use crate::answer::Answer;
 use crate::app::App;
 use crate::commands::{lease_view, tasks};
-use crate::identity::Who;
+use crate::identity::IdentityArgs;
 use crate::report::Outcome;
 use crate::text::{Style, Text};
 
@@ -24,7 +24,7 @@ pub(crate) struct Args {
 
 pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let open = app.open()?;
-    let identity = app.identity(&Who::default())?;
+    let identity = app.identity(&IdentityArgs::default())?;
     let (section, (tasks, total)) = open.read(|store| {
         let section = reference::section(store, &args.name)?;
         let viewer = open.viewer(store, &identity)?;
@@ -34,7 +34,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     })?;
     let mut text = describe(app, &section);
     if !tasks.is_empty() {
-        text.blank().table(&tasks::view::table(app, &tasks), app.printer.look());
+        text.blank().table(&tasks::view::table(app, &tasks), app.printer.render_options());
     }
     let mut data = view::data(app, &section);
     data["tasks"] = tasks.iter().map(|task| tasks::view::object(app, task)).collect();

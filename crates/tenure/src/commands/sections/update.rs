@@ -6,7 +6,7 @@ use tenure_core::section::SectionMode;
 use super::view;
 use crate::answer::Answer;
 use crate::app::App;
-use crate::identity::Who;
+use crate::identity::IdentityArgs;
 use crate::report::{Outcome, Report};
 
 /// Change a section
@@ -32,7 +32,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME")]
     after: Option<String>,
     #[command(flatten)]
-    who: Who,
+    identity: IdentityArgs,
 }
 
 pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
@@ -47,7 +47,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     if request.name.is_none() && mode.is_none() && request.priority.is_none() && request.after.is_none() {
         return Err(Report::usage("nothing to change: say what, for example --parallel"));
     }
-    let caller = app.identity(&args.who)?.actor(None);
+    let caller = app.identity(&args.identity)?.actor(None);
     let section = open.write(|tx| edit_section(tx, &ctx, &caller, &args.name, &request))?;
     Ok(view::changed(app, &section, app.past("Updated", "Would update")))
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{object, style};
 use crate::answer::Answer;
 use crate::app::App;
-use crate::commands::newest::Newest;
+use crate::commands::limit::ListLimit;
 use crate::report::Outcome;
 use crate::text::{Style, Table, Text};
 
@@ -15,13 +15,13 @@ use crate::text::{Style, Table, Text};
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    newest: Newest,
+    list: ListLimit,
 }
 
 pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let open = app.open()?;
     let (rows, total) = open.read(|view| {
-        let (sessions, total) = view.sessions(args.newest.limit)?;
+        let (sessions, total) = view.sessions(args.list.limit)?;
         let mut rows = Vec::new();
         for session in sessions {
             let (status, object) = object(view, &open, &session)?;
@@ -47,7 +47,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
                 (Style::Dim, session.updated_at.to_seconds()),
             ]);
         }
-        text.table(&table, app.printer.look());
+        text.table(&table, app.printer.render_options());
     }
     let rows: Vec<Value> = rows.into_iter().map(|(_, _, object)| object).collect();
     Ok(Answer::new(json!({"sessions": rows, "total": total}), text))

@@ -7,12 +7,12 @@ use tenure_core::ErrorCode;
 
 use super::file::{Change, Plan, text_of, unreadable};
 use super::mcp_check::try_out;
-use super::mcp_entry::Entry;
+use super::mcp_entry::ServerEntry;
 use super::{Args, Client, mcp_json, mcp_toml};
 use crate::answer::Answer;
 use crate::app::App;
 use crate::report::{Outcome, Report};
-use crate::shell::quote;
+use crate::shell_quote::quote;
 use crate::text::{Style, Text};
 
 const BY_HAND: &str = "add the server by hand: command `tenure`, argument `mcp`";
@@ -37,7 +37,7 @@ fn file(app: &App<'_>, client: Client) -> Outcome<PathBuf> {
 }
 
 /// The file's text with our entry put in, or taken out for `None`.
-fn edit(client: Client, text: &str, entry: Option<&Entry>) -> Result<Change, String> {
+fn edit(client: Client, text: &str, entry: Option<&ServerEntry>) -> Result<Change, String> {
     match client {
         Client::Codex => mcp_toml::edit(text, entry),
         Client::Vscode => mcp_json::edit(text, "servers", entry, true),
@@ -46,7 +46,7 @@ fn edit(client: Client, text: &str, entry: Option<&Entry>) -> Result<Change, Str
 }
 
 /// What the file says now.
-fn read(client: Client, text: &str) -> Result<Option<Entry>, String> {
+fn read(client: Client, text: &str) -> Result<Option<ServerEntry>, String> {
     match client {
         Client::Codex => mcp_toml::read(text),
         Client::Vscode => mcp_json::read(text, "servers"),
@@ -59,7 +59,7 @@ pub(super) fn run(app: &App<'_>, args: &Args) -> Outcome<Answer> {
     if args.check {
         return check(app, args.client, &path);
     }
-    let wanted = if args.remove { None } else { Some(Entry::ours(app)) };
+    let wanted = if args.remove { None } else { Some(ServerEntry::ours(app)) };
     let plan =
         Plan::of(app, path, BY_HAND, |text| edit(args.client, text.unwrap_or_default(), wanted.as_ref()))?;
     let root = app.find().map_or_else(|_| app.env.cwd.clone(), |project| project.paths.root);

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::mcp_entry::Entry;
+use super::mcp_entry::ServerEntry;
 use crate::app::App;
 
 /// A server that takes longer would be given up by its client.
@@ -23,7 +23,7 @@ pub(super) struct Found {
     pub(super) server: String,
 }
 
-pub(super) fn try_out(app: &App<'_>, entry: &Entry, root: &Path) -> Result<Found, String> {
+pub(super) fn try_out(app: &App<'_>, entry: &ServerEntry, root: &Path) -> Result<Found, String> {
     let mut command = Command::new(&entry.command);
     command.args(&entry.args).current_dir(root).env_clear().envs(&app.env.vars);
     command.envs(entry.env.iter().map(|(name, value)| (name, value)));

@@ -6,13 +6,13 @@ use super::NAME;
 use crate::app::App;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct ServerEntry {
     pub(super) command: String,
     pub(super) args: Vec<String>,
     pub(super) env: Vec<(String, String)>,
 }
 
-impl Entry {
+impl ServerEntry {
     pub(super) fn ours(app: &App<'_>) -> Self {
         Self { command: super::program(app), args: vec!["mcp".to_owned()], env: Vec::new() }
     }

@@ -4,11 +4,11 @@ use toml_edit::{Array, DocumentMut, Item, Table, TableLike, value};
 
 use super::NAME;
 use super::file::Change;
-use super::mcp_entry::Entry;
+use super::mcp_entry::ServerEntry;
 
 const GROUP: &str = "mcp_servers";
 
-pub(super) fn edit(text: &str, entry: Option<&Entry>) -> Result<Change, String> {
+pub(super) fn edit(text: &str, entry: Option<&ServerEntry>) -> Result<Change, String> {
     let mut root = parse(text)?;
     match entry {
         Some(wanted) => {
@@ -40,7 +40,7 @@ pub(super) fn edit(text: &str, entry: Option<&Entry>) -> Result<Change, String> 
     Ok(if text.trim().is_empty() { Change::Delete } else { Change::Write(text) })
 }
 
-pub(super) fn read(text: &str) -> Result<Option<Entry>, String> {
+pub(super) fn read(text: &str) -> Result<Option<ServerEntry>, String> {
     Ok(parse(text)?.get(GROUP).and_then(|servers| servers.get(NAME)).and_then(entry_of))
 }
 
@@ -48,11 +48,11 @@ fn parse(text: &str) -> Result<DocumentMut, String> {
     text.parse().map_err(|e: toml_edit::TomlError| format!("this is not TOML: {}", e.to_string().trim()))
 }
 
-fn entry_of(item: &Item) -> Option<Entry> {
+fn entry_of(item: &Item) -> Option<ServerEntry> {
     let server = item.as_table_like()?;
     let args = server.get("args").and_then(Item::as_array);
     let env = server.get("env").and_then(Item::as_table_like).map(TableLike::iter);
-    Some(Entry {
+    Some(ServerEntry {
         command: server.get("command")?.as_str()?.to_owned(),
         args: args.into_iter().flatten().filter_map(|word| word.as_str().map(str::to_owned)).collect(),
         env: env
@@ -67,8 +67,8 @@ fn entry_of(item: &Item) -> Option<Entry> {
 mod tests {
     use super::*;
 
-    fn ours() -> Entry {
-        Entry { command: "tenure".into(), args: vec!["mcp".into()], env: Vec::new() }
+    fn ours() -> ServerEntry {
+        ServerEntry { command: "tenure".into(), args: vec!["mcp".into()], env: Vec::new() }
     }
 
     fn written(change: Change) -> String {

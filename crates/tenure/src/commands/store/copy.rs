@@ -12,7 +12,7 @@ use tenure_core::{Error, ErrorCode};
 use crate::answer::Answer;
 use crate::app::{App, Open};
 use crate::report::{Outcome, Report};
-use crate::shell::quote;
+use crate::shell_quote::quote;
 use crate::store::Source;
 use crate::text::Text;
 

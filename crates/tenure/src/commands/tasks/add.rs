@@ -6,7 +6,7 @@ use super::view;
 use crate::answer::Answer;
 use crate::app::{App, Open, read_text};
 use crate::hooks;
-use crate::identity::Who;
+use crate::identity::IdentityArgs;
 use crate::report::Outcome;
 use crate::text::{Style, Text};
 
@@ -42,7 +42,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "T")]
     after: Option<String>,
     #[command(flatten)]
-    who: Who,
+    identity: IdentityArgs,
 }
 
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
@@ -58,11 +58,16 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         labels: args.label,
         after: args.after,
     };
-    add(app, &open, &args.who, &request)
+    add(app, &open, &args.identity, &request)
 }
 
-pub(crate) fn add(app: &mut App<'_>, open: &Open<'_>, who: &Who, request: &AddTask) -> Outcome<Answer> {
-    let caller = app.identity(who)?.actor(None);
+pub(crate) fn add(
+    app: &mut App<'_>,
+    open: &Open<'_>,
+    identity_args: &IdentityArgs,
+    request: &AddTask,
+) -> Outcome<Answer> {
+    let caller = app.identity(identity_args)?.actor(None);
     let ctx = open.context();
     let ears = hooks::ears(app, open);
     let (task, news) = open.write(|tx| {

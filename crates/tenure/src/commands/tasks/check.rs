@@ -6,7 +6,7 @@ use tenure_core::{kernel, wire};
 
 use crate::answer::Answer;
 use crate::app::App;
-use crate::identity::Who;
+use crate::identity::IdentityArgs;
 use crate::report::Outcome;
 use crate::text::Text;
 
@@ -18,13 +18,13 @@ pub(crate) struct Args {
     /// The task
     task: String,
     #[command(flatten)]
-    who: Who,
+    identity: IdentityArgs,
 }
 
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let open = app.open()?;
     let name = open.resolve(&args.task)?;
-    let caller = app.identity(&args.who)?.for_task(&name.id, &name.key, "check")?;
+    let caller = app.identity(&args.identity)?.for_task(&name.id, &name.key, "check")?;
     let ctx = open.context();
     let lease = open.read(|view| kernel::check(view, &ctx, &caller, &name))?;
     let now = app.env.clock.now();

@@ -10,7 +10,7 @@ use crate::app::App;
 use crate::clearing;
 use crate::commands::keep_lease;
 use crate::hooks;
-use crate::identity::{Identity, Who};
+use crate::identity::{Identity, IdentityArgs};
 use crate::report::{Outcome, Report};
 use crate::waiting::{self, Want};
 
@@ -27,12 +27,12 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PID")]
     while_pid: Option<u32>,
     #[command(flatten)]
-    who: Who,
+    identity: IdentityArgs,
 }
 
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let open = app.open()?;
-    let mut identity = app.identity(&args.who)?;
+    let mut identity = app.identity(&args.identity)?;
     let name = open.resolve(&args.claim.task)?;
     let joined = join_if_nobody(app, &mut identity);
     let mut caller = identity.actor(Some(&name.id));

@@ -6,7 +6,7 @@ use super::view;
 use crate::answer::Answer;
 use crate::app::App;
 use crate::hooks;
-use crate::identity::Who;
+use crate::identity::IdentityArgs;
 use crate::report::Outcome;
 use crate::text::{Style, Text};
 
@@ -21,12 +21,12 @@ pub(crate) struct Args {
     #[arg(long)]
     force: bool,
     #[command(flatten)]
-    who: Who,
+    identity: IdentityArgs,
 }
 
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let open = app.open()?;
-    let identity = app.identity(&args.who)?;
+    let identity = app.identity(&args.identity)?;
     let name = open.resolve(&args.task)?;
     let caller = identity.actor(Some(&name.id));
     let ctx = open.context();

@@ -6,7 +6,7 @@ use super::view;
 use crate::answer::Answer;
 use crate::app::App;
 use crate::hooks;
-use crate::identity::Who;
+use crate::identity::IdentityArgs;
 use crate::report::{Outcome, Report};
 use crate::text::Text;
 
@@ -24,7 +24,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "U")]
     not_on: Vec<String>,
     #[command(flatten)]
-    who: Who,
+    identity: IdentityArgs,
 }
 
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
@@ -32,7 +32,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         return Err(Report::usage("say --on or --not-on, and which task"));
     }
     let open = app.open()?;
-    let caller = app.identity(&args.who)?.actor(None);
+    let caller = app.identity(&args.identity)?.actor(None);
     let ctx = open.context();
     let ears = hooks::ears(app, &open);
     let (task, news) = open.write(|tx| {

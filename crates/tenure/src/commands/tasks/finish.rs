@@ -9,7 +9,7 @@ use super::view;
 use crate::answer::Answer;
 use crate::app::{App, Open};
 use crate::hooks;
-use crate::identity::Who;
+use crate::identity::IdentityArgs;
 use crate::report::Outcome;
 use crate::text::{Style, Text};
 
@@ -17,14 +17,14 @@ use crate::text::{Style, Text};
 pub(super) fn resolve_and_finish(
     app: &mut App<'_>,
     task: &str,
-    who: &Who,
+    identity_args: &IdentityArgs,
     outcome: Finish<'_>,
     verb: &str,
     done: &str,
 ) -> Outcome<Answer> {
     let open = app.open()?;
     let name = open.resolve(task)?;
-    let finished = finish(app, &open, &name, who, outcome, verb)?;
+    let finished = finish(app, &open, &name, identity_args, outcome, verb)?;
     Ok(answer(app, &finished, outcome, done))
 }
 
@@ -33,11 +33,11 @@ pub(crate) fn finish(
     app: &mut App<'_>,
     open: &Open<'_>,
     name: &TaskName,
-    who: &Who,
+    identity_args: &IdentityArgs,
     outcome: Finish<'_>,
     verb: &str,
 ) -> Outcome<Finished> {
-    let caller = app.identity(who)?.for_task(&name.id, &name.key, verb)?;
+    let caller = app.identity(identity_args)?.for_task(&name.id, &name.key, verb)?;
     let ctx = open.context();
     let ears = hooks::ears(app, open);
     let (finished, news) = open.write(|tx| {

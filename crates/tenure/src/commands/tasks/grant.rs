@@ -10,7 +10,7 @@ use super::view;
 use crate::answer::Answer;
 use crate::app::{App, Open};
 use crate::report::Outcome;
-use crate::shell::quote;
+use crate::shell_quote::quote;
 use crate::text::{Style, Text};
 
 pub(super) fn answer(app: &App<'_>, grant: &Grant, joined: bool) -> Answer {

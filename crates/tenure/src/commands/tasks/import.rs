@@ -14,7 +14,7 @@ use tenure_core::rules;
 use crate::answer::Answer;
 use crate::app::{App, read_text};
 use crate::hooks;
-use crate::identity::Who;
+use crate::identity::IdentityArgs;
 use crate::report::{Outcome, Report};
 use crate::text::{Style, Text};
 
@@ -31,7 +31,7 @@ pub(crate) struct Args {
     #[arg(long, value_enum)]
     format: Option<FormatArg>,
     #[command(flatten)]
-    who: Who,
+    identity: IdentityArgs,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -55,7 +55,7 @@ impl From<FormatArg> for Format {
 
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let open = app.open()?;
-    let caller = app.identity(&args.who)?.actor(None);
+    let caller = app.identity(&args.identity)?.actor(None);
     let (name, content) = if args.file.as_os_str() == "-" {
         ("stdin".to_owned(), read_text("-")?)
     } else {

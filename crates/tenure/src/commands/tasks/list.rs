@@ -9,9 +9,9 @@ use tenure_sqlite::Directory;
 use super::view;
 use crate::answer::Answer;
 use crate::app::{App, Open};
-use crate::identity::{Identity, Who};
+use crate::identity::{Identity, IdentityArgs};
 use crate::report::{Outcome, Report};
-use crate::shell;
+use crate::shell_quote;
 use crate::text::{Style, Text};
 
 /// List tasks in working order (default: everything but completed)
@@ -43,7 +43,7 @@ pub(crate) struct Args {
     global: bool,
     /// How many at most
     #[arg(long, value_name = "N", default_value_t)]
-    limit: Limit,
+    limit: PageSize,
     /// How many to pass over first
     #[arg(long, value_name = "N", default_value_t = 0)]
     offset: u64,
@@ -54,21 +54,21 @@ pub(crate) struct Args {
 
 /// A page's size, 100 unless said otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Limit(u64);
+struct PageSize(u64);
 
-impl Default for Limit {
+impl Default for PageSize {
     fn default() -> Self {
         Self(100)
     }
 }
 
-impl std::fmt::Display for Limit {
+impl std::fmt::Display for PageSize {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.fmt(f)
     }
 }
 
-impl std::str::FromStr for Limit {
+impl std::str::FromStr for PageSize {
     type Err = std::num::ParseIntError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -78,7 +78,7 @@ impl std::str::FromStr for Limit {
 
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let statuses = statuses(&args.status)?;
-    let identity = app.identity(&Who { agent: args.agent.clone(), fence: None })?;
+    let identity = app.identity(&IdentityArgs { agent: args.agent.clone(), fence: None })?;
     if args.mine && !identity.is_named() {
         return Err(Report::usage("--mine needs to know who you are: give --agent ID, or set TENURE_AGENT")
             .hint("become somebody", "tenure agents join"));
@@ -101,7 +101,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
             _ => "No tasks on this page.",
         });
     } else {
-        text.table(&view::table(app, &tasks), app.printer.look());
+        text.table(&view::table(app, &tasks), app.printer.render_options());
     }
     let shown = u64::try_from(tasks.len()).unwrap_or(u64::MAX);
     if shown > 0 && args.offset + shown < total {
@@ -153,7 +153,8 @@ fn global(
     let mut total = 0;
     for project in projects {
         let Some(located) = app.project_at(&project.path) else {
-            let remove = format!("tenure projects remove {}", shell::last(&project.path.to_string_lossy()));
+            let remove =
+                format!("tenure projects remove {}", shell_quote::last_arg(&project.path.to_string_lossy()));
             let path = project.path.display();
             app.printer.warn(&format!("{path} is no longer there; `{remove}` forgets it"));
             continue;
@@ -174,7 +175,7 @@ fn global(
             text.blank();
         }
         text.styled(Style::Bold, project.path.to_string_lossy().into_owned());
-        text.table(&view::table(app, &tasks), app.printer.look());
+        text.table(&view::table(app, &tasks), app.printer.render_options());
         for task in &tasks {
             let mut row = view::object(app, task);
             if let Some(fields) = row.as_object_mut() {

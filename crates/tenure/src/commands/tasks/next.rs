@@ -9,7 +9,7 @@ use super::{claim, grant, view};
 use crate::answer::Answer;
 use crate::app::{App, parse_duration, parse_ttl};
 use crate::hooks;
-use crate::identity::Who;
+use crate::identity::IdentityArgs;
 use crate::report::{Outcome, Report};
 use crate::text::{Style, Text};
 use crate::waiting::{self, Want, nothing_for_newcomer};
@@ -32,7 +32,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DUR", num_args = 0..=1, value_parser = parse_duration)]
     wait: Option<Option<Duration>>,
     #[command(flatten)]
-    who: Who,
+    identity: IdentityArgs,
 }
 
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
@@ -41,7 +41,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
             .hint("take one", "tenure tasks next --claim --wait"));
     }
     let open = app.open()?;
-    let mut identity = app.identity(&args.who)?;
+    let mut identity = app.identity(&args.identity)?;
     let section = match &args.section {
         Some(name) => Some(open.read(|view| reference::section(view, name))?.id),
         None => None,

@@ -6,7 +6,7 @@ use super::finish;
 use super::remark::OptionalRemark;
 use crate::answer::Answer;
 use crate::app::{App, read_text};
-use crate::identity::Who;
+use crate::identity::IdentityArgs;
 use crate::report::Outcome;
 
 /// Give your task back, for somebody else to take
@@ -19,7 +19,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     remark: OptionalRemark,
     #[command(flatten)]
-    who: Who,
+    identity: IdentityArgs,
 }
 
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
@@ -30,7 +30,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     finish::resolve_and_finish(
         app,
         &args.task,
-        &args.who,
+        &args.identity,
         Finish::Release(message.as_deref()),
         "release",
         "released",

@@ -19,7 +19,7 @@ use crate::answer::Answer;
 use crate::app::{App, Open};
 use crate::clearing;
 use crate::hooks;
-use crate::identity::Who;
+use crate::identity::IdentityArgs;
 use crate::interrupt::Interrupts;
 use crate::report::{Outcome, Report};
 use crate::store::Doorbell;
@@ -42,7 +42,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     claim: ClaimArgs,
     #[command(flatten)]
-    who: Who,
+    identity: IdentityArgs,
     /// The command and its arguments
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,
@@ -52,11 +52,11 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     if app.global.dry_run {
         return Err(Report::usage("a command cannot be run dry; --dry-run goes with `tasks claim`").hint(
             "see if you would get it",
-            format!("tenure tasks claim --dry-run {}", crate::shell::last(&args.claim.task)),
+            format!("tenure tasks claim --dry-run {}", crate::shell_quote::last_arg(&args.claim.task)),
         ));
     }
     let open = app.open()?;
-    let mut identity = app.identity(&args.who)?;
+    let mut identity = app.identity(&args.identity)?;
     let name = open.resolve(&args.claim.task)?;
     claim::join_if_nobody(app, &mut identity);
     let me = Incarnation::current();

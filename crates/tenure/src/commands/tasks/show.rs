@@ -16,7 +16,7 @@ use super::view;
 use crate::answer::Answer;
 use crate::app::{App, Open};
 use crate::commands::{event_view, lease_view};
-use crate::identity::Who;
+use crate::identity::IdentityArgs;
 use crate::report::Outcome;
 use crate::text::{Style, Text};
 
@@ -31,22 +31,22 @@ pub(crate) struct Args {
     #[arg(long)]
     history: bool,
     #[command(flatten)]
-    who: Who,
+    identity: IdentityArgs,
 }
 
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let open = app.open()?;
-    show(app, &open, &args.who, &args.task, args.history)
+    show(app, &open, &args.identity, &args.task, args.history)
 }
 
 pub(crate) fn show(
     app: &App<'_>,
     open: &Open<'_>,
-    who: &Who,
+    identity_args: &IdentityArgs,
     reference: &str,
     history: bool,
 ) -> Outcome<Answer> {
-    let identity = app.identity(who)?;
+    let identity = app.identity(identity_args)?;
     let (task, queue, events, messages, now) = open.read(|view| {
         let viewer = open.viewer(view, &identity)?;
         let name = reference::task(view, reference)?;

@@ -10,7 +10,7 @@ use super::view;
 use crate::answer::Answer;
 use crate::app::{App, read_text};
 use crate::hooks;
-use crate::identity::Who;
+use crate::identity::IdentityArgs;
 use crate::report::Outcome;
 use crate::text::{Style, Text};
 
@@ -22,7 +22,7 @@ pub(super) struct ChangeArgs {
     #[arg(long)]
     force: bool,
     #[command(flatten)]
-    who: Who,
+    identity: IdentityArgs,
 }
 
 /// Changes the status and delivers the hooks. `done` and `would` are the verbs of the answer, without and with `--dry-run`.
@@ -36,7 +36,7 @@ pub(super) fn change(
 ) -> Outcome<Answer> {
     let open = app.open()?;
     let message = message.as_deref().map(read_text).transpose()?;
-    let identity = app.identity(&args.who)?;
+    let identity = app.identity(&args.identity)?;
     let name = open.resolve(&args.task)?;
     let caller = identity.actor(Some(&name.id));
     let ctx = open.context();

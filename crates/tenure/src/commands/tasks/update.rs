@@ -12,7 +12,7 @@ use super::{claim, grant, status_change, view};
 use crate::answer::Answer;
 use crate::app::{App, read_text};
 use crate::hooks;
-use crate::identity::Who;
+use crate::identity::IdentityArgs;
 use crate::report::{Outcome, Report};
 use crate::text::{Style, Text};
 use crate::waiting::{self, Want};
@@ -60,7 +60,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     remark: OptionalRemark,
     #[command(flatten)]
-    who: Who,
+    identity: IdentityArgs,
 }
 
 fn parse_status(text: &str) -> Result<TaskStatus, String> {
@@ -87,7 +87,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         return Err(Report::usage("-m goes with --status"));
     }
     let open = app.open()?;
-    let mut identity = app.identity(&args.who)?;
+    let mut identity = app.identity(&args.identity)?;
     let name = open.resolve(&args.task)?;
     let ctx = open.context();
     if args.status == Some(TaskStatus::InProgress) {

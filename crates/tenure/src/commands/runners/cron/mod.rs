@@ -7,7 +7,7 @@ mod status;
 mod timers;
 mod uninstall;
 
-pub(in crate::commands) use timers::{fired, look, parse_kind, patience};
+pub(in crate::commands) use timers::{fired, parse_kind, patience, timer_states};
 
 /// The timer that calls wake-up: install, uninstall, status
 ///

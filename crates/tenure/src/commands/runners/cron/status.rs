@@ -19,7 +19,7 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
-    let found = timers::look(app, &args.with.kinds())?;
+    let found = timers::timer_states(app, &args.with.kinds())?;
     let now = app.env.clock.now();
     let mut text = Text::new();
     let mut rows: Vec<Value> = Vec::new();

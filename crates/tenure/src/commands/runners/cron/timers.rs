@@ -81,7 +81,7 @@ impl Timer {
 }
 
 /// The state of each of `kinds`.
-pub(in crate::commands) fn look(app: &App<'_>, kinds: &[Kind]) -> Outcome<Vec<Timer>> {
+pub(in crate::commands) fn timer_states(app: &App<'_>, kinds: &[Kind]) -> Outcome<Vec<Timer>> {
     let machine = machine(app);
     let fired = fired(app)?;
     let patience = patience(app.config(None)?.runners.wakeup.check_interval);

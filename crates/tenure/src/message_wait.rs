@@ -8,16 +8,16 @@ use tenure_core::lease::Resource;
 use tenure_core::store::Durability;
 
 use crate::app::{App, Open};
-use crate::identity::Who;
+use crate::identity::IdentityArgs;
 use crate::interrupt::Interrupts;
 use crate::report::{Outcome, Report};
 use crate::store::Doorbell;
 use crate::wait_bar::Bar;
 use crate::waiting::sleep;
 
-/// Listens for messages: a ticket in the line of listeners, so that a sender knows whom to ring.
+/// Listens for messages: a ticket in the queue of listeners, so that a sender knows whom to ring.
 #[derive(Debug)]
-pub(crate) struct Listener {
+pub(crate) struct MessageWaiter {
     interrupts: Interrupts,
     doorbell: Option<Doorbell>,
     caller: Caller,
@@ -25,27 +25,27 @@ pub(crate) struct Listener {
     ticket: Option<i64>,
 }
 
-impl Listener {
-    pub(crate) fn new(app: &App<'_>, open: &Open<'_>, who: &Who) -> Outcome<Self> {
-        let mut listener = Self {
+impl MessageWaiter {
+    pub(crate) fn new(app: &App<'_>, open: &Open<'_>, identity_args: &IdentityArgs) -> Outcome<Self> {
+        let mut waiter = Self {
             interrupts: Interrupts::listen().map_err(Report::from)?,
             doorbell: open.store.doorbell(app.env),
-            caller: app.identity(who)?.without_fence(),
+            caller: app.identity(identity_args)?.without_fence(),
             me: Incarnation::current(),
             ticket: None,
         };
-        listener.stand(open)?;
-        Ok(listener)
+        waiter.enqueue(open)?;
+        Ok(waiter)
     }
 
-    fn stand(&mut self, open: &Open<'_>) -> Outcome<()> {
-        let line = Resource::messages();
+    fn enqueue(&mut self, open: &Open<'_>) -> Outcome<()> {
+        let queue = Resource::messages();
         let address = self.doorbell.as_ref().map(Doorbell::address);
-        let held = self.ticket.map(|number| (number, &line));
+        let held = self.ticket.map(|number| (number, &queue));
         let ctx = open.context();
         let number = open.store.write(Durability::Process, |tx| {
             let viewer = ctx.viewer(tx, None)?;
-            kernel::enqueue(tx, &viewer, &line, &self.caller, &self.me, address.as_deref(), held)
+            kernel::enqueue(tx, &viewer, &queue, &self.caller, &self.me, address.as_deref(), held)
         })?;
         self.ticket = Some(number);
         Ok(())
@@ -63,7 +63,7 @@ impl Listener {
         if let Some(bell) = &self.doorbell {
             bell.silence();
         }
-        self.stand(open)
+        self.enqueue(open)
     }
 
     pub(crate) fn leave(&mut self, open: &Open<'_>) -> Outcome<()> {

@@ -11,7 +11,7 @@ use crate::app::App;
 use crate::report::{Outcome, Report};
 
 /// `id` is the whole id, whatever it was called by, so that one piece of work has one file.
-pub(crate) fn take(app: &mut App<'_>, id: &str, force: bool) -> Outcome<Option<ResumeLock>> {
+pub(crate) fn acquire(app: &mut App<'_>, id: &str, force: bool) -> Outcome<Option<ResumeLock>> {
     let Some(home) = app.env.home() else { return Ok(None) };
     let taken = ResumeLockManager::new(home)
         .and_then(|manager| if force { manager.acquire_forced(id) } else { manager.acquire(id) });
@@ -42,7 +42,7 @@ fn refusal(error: &ResumeLockError) -> Report {
         ResumeLockError::Unreadable { path, .. } => {
             let mut report = Report::new(ErrorCode::ResumeLocked, error.to_string());
             *report.details = json!({"path": path.to_string_lossy()});
-            report.note("Another tool may have written that file. Look at it before you remove it.")
+            report.note("Another tool may have written that file. RenderOptions at it before you remove it.")
         }
         _ => Report::new(ErrorCode::ResumeLocked, error.to_string()),
     }

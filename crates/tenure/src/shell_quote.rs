@@ -8,14 +8,14 @@ pub(crate) fn quote(word: &str) -> String {
 }
 
 /// A word that stands last: behind `--` where it would pass for a flag.
-pub(crate) fn last(word: &str) -> String {
+pub(crate) fn last_arg(word: &str) -> String {
     let dashes = if word.starts_with('-') { "-- " } else { "" };
     format!("{dashes}{}", quote(word))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{last, quote};
+    use super::{last_arg, quote};
 
     #[test]
     fn a_word_is_quoted_only_when_it_must_be() {
@@ -23,6 +23,6 @@ mod tests {
         assert_eq!(quote("two words"), "'two words'");
         assert_eq!(quote("it's"), r"'it'\''s'");
         assert_eq!(quote(""), "''");
-        assert_eq!(last("--flag"), "-- '--flag'");
+        assert_eq!(last_arg("--flag"), "-- '--flag'");
     }
 }

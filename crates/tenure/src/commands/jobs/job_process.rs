@@ -22,7 +22,7 @@ use crate::interrupt::Interrupts;
 use crate::report::{Outcome, Report};
 use crate::store::{Backend, Doorbell};
 
-pub(super) struct Desk {
+pub(super) struct JobProcess {
     pub(super) caller: Caller,
     pub(super) interrupts: Interrupts,
     me: Incarnation,
@@ -30,7 +30,7 @@ pub(super) struct Desk {
     database: Option<DatabaseFile>,
 }
 
-impl Desk {
+impl JobProcess {
     /// Before anything is held, so that no signal finds us holding it and deaf.
     pub(super) fn new(app: &App<'_>, open: &Open<'_>) -> Outcome<Self> {
         let me = Incarnation::current();
@@ -69,7 +69,7 @@ impl Desk {
         let another = || source.open().map(Backend::boxed);
         let runners = &open.config.runners;
         let program =
-            Program { env: app.env, root: open.paths.root.clone(), workdir, said: Mutex::new(Vec::new()) };
+            JobHost { env: app.env, root: open.paths.root.clone(), workdir, said: Mutex::new(Vec::new()) };
         let address = self.doorbell.as_ref().map(Doorbell::address);
         let bell = self.doorbell.as_ref().zip(address.as_deref());
         let mut progress = Progress::begin(app, job, parallel, held.is_some());
@@ -106,7 +106,7 @@ impl Desk {
     }
 }
 
-struct Program<'a> {
+struct JobHost<'a> {
     env: &'a Env,
     root: PathBuf,
     workdir: PathBuf,
@@ -114,13 +114,13 @@ struct Program<'a> {
     said: Mutex<Vec<String>>,
 }
 
-impl Program<'_> {
+impl JobHost<'_> {
     fn take_said(&self) -> Vec<String> {
         self.said.lock().map(|mut said| std::mem::take(&mut *said)).unwrap_or_default()
     }
 }
 
-impl Outside for Program<'_> {
+impl Outside for JobHost<'_> {
     fn command(&self, words: &[String]) -> tenure_core::Result<Command> {
         let own =
             crate::own_binary().map_err(|e| Error::General(format!("cannot find the tenure binary: {e}")))?;
