@@ -1,7 +1,7 @@
 //! Projects below `runners.wakeup.projectPaths` that are not registered.
 //!
-//! Guaranteed: only the names of files are looked at. Nothing of a candidate is read, opened or run, because it may have
-//! come with a clone.
+//! Guarantees: only file names are inspected. Nothing of a candidate is read, opened or run, because it may have come with a
+//! clone.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -39,12 +39,13 @@ pub(crate) fn unregistered(app: &App<'_>, registered: &[KnownProject]) -> Outcom
 fn how_to_register(root: &Path, candidate: Candidate) -> Hint {
     let path = root.to_string_lossy();
     match candidate {
-        Candidate::Project => {
-            Hint::new("let wake-up serve it", format!("tenure projects add {}", shell_quote::last_arg(&path)))
-        }
-        // `projects add` refuses a clone that has no store yet; `init` makes the store and registers.
+        Candidate::Project => Hint::new(
+            "register it for wake-up",
+            format!("tenure projects add {}", shell_quote::last_arg(&path)),
+        ),
+        // `projects add` refuses a clone without a store; `init` creates the store and registers the project.
         Candidate::Configured => {
-            Hint::new("let wake-up serve it", format!("tenure init -C {}", shell_quote::quote(&path)))
+            Hint::new("register it for wake-up", format!("tenure init -C {}", shell_quote::quote(&path)))
         }
     }
 }

@@ -51,7 +51,7 @@ fn tell_to(app: &mut App<'_>, open: &Open<'_>, hooks: &[Hook], news: &[Happening
     }
 }
 
-/// IdentityArgs outlives us and delivers. Without its own binary a hook cannot be handed over, and says so.
+/// Who outlives us and delivers. Without its own binary a hook cannot be handed over, and says so.
 pub(crate) fn helper() -> Helper {
     Helper { program: crate::own_binary().unwrap_or_default(), args: vec!["hooks".into(), "deliver".into()] }
 }

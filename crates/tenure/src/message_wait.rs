@@ -1,4 +1,4 @@
-//! Listening for messages: woken by the doorbell or the poll.
+//! Waiting for messages, woken by the doorbell or by polling.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ use crate::store::Doorbell;
 use crate::wait_bar::Bar;
 use crate::waiting::sleep;
 
-/// Listens for messages: a ticket in the queue of listeners, so that a sender knows whom to ring.
+/// Waits for messages. Its ticket in the queue of message waiters tells a sender which doorbells to ring.
 #[derive(Debug)]
 pub(crate) struct MessageWaiter {
     interrupts: Interrupts,
@@ -51,7 +51,7 @@ impl MessageWaiter {
         Ok(())
     }
 
-    /// Until a ring, the poll, or `left` is over.
+    /// Waits for a ring, for at most the poll interval or `left`.
     pub(crate) fn wait(&mut self, app: &mut App<'_>, open: &Open<'_>, left: Duration) -> Outcome<()> {
         let nap = left.min(open.config.locking.poll_interval);
         let mut bar = Bar::default();

@@ -1,4 +1,4 @@
-//! Words as a shell needs them, for hints that work when pasted.
+//! Quoting for a shell, so that hints work when pasted.
 
 pub(crate) fn quote(word: &str) -> String {
     let plain = !word.is_empty()
@@ -7,7 +7,7 @@ pub(crate) fn quote(word: &str) -> String {
     if plain { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 
-/// A word that stands last: behind `--` where it would pass for a flag.
+/// Quotes the last argument of a command, after `--` if it would be parsed as a flag.
 pub(crate) fn last_arg(word: &str) -> String {
     let dashes = if word.starts_with('-') { "-- " } else { "" };
     format!("{dashes}{}", quote(word))

@@ -1,7 +1,7 @@
 //! Text for people: lines of styled spans, and tables.
 //!
-//! Every span is escaped when it is rendered, so nothing that a user stored can move the cursor, change colours or turn
-//! the writing direction. Styles are ours alone.
+//! Guarantees: every span is escaped when it is rendered, so stored text cannot move the cursor, change colours or reverse the
+//! writing direction. Only styles emit escape sequences.
 
 use std::fmt::Write as _;
 
@@ -42,11 +42,11 @@ pub(crate) struct Text {
     lines: Vec<Vec<Span>>,
 }
 
-/// How the text will be seen.
+/// How text is rendered.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RenderOptions {
     pub(crate) color: bool,
-    /// Columns to fit tables into; none where the reader is a program.
+    /// The width that tables are fitted to; `None` if the output is not a terminal.
     pub(crate) width: Option<usize>,
 }
 
@@ -117,7 +117,7 @@ impl Text {
     }
 }
 
-/// Columns under headings. On a terminal the widest column gives way until a row fits; elsewhere nothing is cut.
+/// Columns under headings. On a terminal the widest column is shortened until a row fits; elsewhere nothing is shortened.
 #[derive(Debug, Clone)]
 pub(crate) struct Table {
     headings: Vec<&'static str>,
@@ -191,7 +191,7 @@ fn spans(cells: impl Iterator<Item = (Style, String)>, widths: &[usize]) -> Vec<
         .collect()
 }
 
-/// At most `width` columns, with an ellipsis where something is missing.
+/// Shortens the text to at most `width` columns, with an ellipsis at the cut.
 fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();

@@ -76,7 +76,7 @@ impl<T: VerbResult> VerbResult for Outcome<T> {
 /// }
 /// ```
 ///
-/// `with verbs` marks a module that has a table of its own. `default List` generates, for an `Args` with the field
+/// `with verbs` marks a module that has its own table. `default List` generates, for an `Args` with the field
 /// `verb: Option<Verb>`, its [`Group`] and the module's `run`; without it both are written by hand.
 macro_rules! verbs {
     (enum $Enum:ident, default $Default:ident; $($table:tt)+) => {

@@ -1,4 +1,4 @@
-//! What a person sees while a command waits.
+//! The notice and the progress bar of a command that waits.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::app::App;
 use crate::text::Text;
 use crate::waiting::Want;
 
-/// What a person sees while waiting: a notice at once, and on a terminal a bar that moves.
+/// A notice when the wait begins and, on a terminal, a moving bar.
 #[derive(Debug, Default)]
 pub(crate) struct Bar {
     begun: bool,
@@ -17,7 +17,7 @@ pub(crate) struct Bar {
 }
 
 impl Bar {
-    /// True the first time.
+    /// Prints the notice. Returns true the first time.
     pub(crate) fn begin(&mut self, app: &mut App<'_>, want: &Want, locked: Option<&Locked>) -> bool {
         if self.begun {
             return false;
@@ -28,7 +28,7 @@ impl Bar {
         match (want, locked) {
             (Want::Task { title, .. }, Some(locked)) => {
                 let who = locked.lease.as_ref().map_or_else(
-                    || "promised to whoever waits before you".to_owned(),
+                    || "reserved for an earlier waiter".to_owned(),
                     |lease| format!("locked by another {}: {}", lease.holder.kind.as_str(), lease.holder.id),
                 );
                 match locked.resource.kind {
@@ -67,7 +67,7 @@ impl Bar {
         }
     }
 
-    /// Whoever was told of the waiting is told of its end.
+    /// Prints the end of the wait, if its beginning was printed.
     pub(crate) fn released(&self, app: &mut App<'_>, want: &Want) {
         if self.begun && matches!(want, Want::Task { .. }) {
             let mut text = Text::new();

@@ -1,7 +1,7 @@
-//! Waiting for a lock: one place in line, woken by the doorbell, the holder's death, the expiry, or the poll.
+//! Waiting for a lock: one ticket in a queue, woken by the doorbell, the holder's death, the expiry, or polling.
 //!
-//! A waiter holds a ticket and nothing else. Whatever wakes it is only a hint; it runs the acquire transaction again.
-//! Interrupted, it leaves the line and says so by its exit code; killed, its ticket dies with it.
+//! A waiter holds a ticket and nothing else. A wake-up is only a hint: the waiter runs the acquire transaction again. When it is
+//! interrupted, it removes its ticket and exits with the signal's code. When it is killed, its ticket is dead.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -24,7 +24,7 @@ use crate::report::{Outcome, Report};
 use crate::store::{Backend, Doorbell};
 use crate::wait_bar::Bar;
 
-/// What is wanted.
+/// What to claim.
 #[derive(Debug, Clone)]
 pub(crate) enum Want {
     Task {
@@ -35,11 +35,11 @@ pub(crate) enum Want {
     Next(Option<SectionId>),
 }
 
-/// One try: granted, or what to wait for.
+/// The result of one try: granted, impossible, or what to wait for.
 #[derive(Debug)]
 pub(crate) enum Try {
     Granted(Box<Grant>),
-    /// No waiting will help, and what was found out is to be kept.
+    /// Waiting cannot help. The transaction commits all the same.
     Hopeless(Error),
     Wait {
         locked: Option<Box<Locked>>,
@@ -49,8 +49,8 @@ pub(crate) enum Try {
     },
 }
 
-/// Acquires `want`, waiting at most `patience` for it; none means never waiting. When this returns a grant, nothing of an
-/// earlier attempt at the task is alive on this host.
+/// Acquires `want`, waiting at most `patience`; `None` is not to wait. When this returns a grant, no process of an earlier attempt at
+/// the task is alive on this host.
 pub(crate) fn acquire(
     app: &mut App<'_>,
     open: &Open<'_>,
@@ -78,8 +78,8 @@ fn stand_in_line(
     let interrupts = Interrupts::listen().map_err(Report::from)?;
     let doorbell = open.store.doorbell(app.env);
     let me = Incarnation::current();
-    // Whoever stands directly before us may be rung and die before it hears that; nobody would ring us then, so it is
-    // watched like the holder. Nobody ever comes between.
+    // The waiter directly ahead may be rung and die before it reacts, and then no process would ring this one. So that waiter is
+    // watched like the holder. No other waiter can ever come in between.
     let mut before = None;
     let mut bar = Bar::default();
     loop {
@@ -93,7 +93,7 @@ fn stand_in_line(
             Want::Task { id, .. } => {
                 open.store.claim(ClaimHint { holder: &caller.holder, wants: ClaimTarget::Task(id) }, attempt)
             }
-            // It may end up in line.
+            // May enqueue a ticket, so it is more than a claim.
             Want::Next(_) => open.write(&mut attempt),
         };
         let (locked, ticket, until, watch) = match outcome {
@@ -105,7 +105,7 @@ fn stand_in_line(
             }
             Ok(Try::Wait { locked, ticket, until, watch }) => (locked, ticket, until, watch),
             Ok(Try::Hopeless(error)) | Err(error) => {
-                // The place in line was not used up, so it is ours to give up.
+                // The ticket was not consumed by a grant, so it has to be removed.
                 leave(open, &terms)?;
                 bar.end(app);
                 return Err(error.into());
@@ -135,7 +135,7 @@ fn stand_in_line(
                 bar.end(app);
                 return Err(Report::interrupted(code));
             }
-            // Rung, or somebody has died: try again. If only time has passed, being seen in line may be enough.
+            // After a ring or a death, try again. If only time has passed, refreshing the ticket may be enough.
             if lain_down.elapsed() < nap || Instant::now() >= deadline {
                 break;
             }
@@ -147,8 +147,8 @@ fn stand_in_line(
     }
 }
 
-/// Keeps our place in line without asking again, if the same life still holds the task under the same lease: when that
-/// ends. With a hundred in line, asking means to look at a hundred processes.
+/// Refreshes the ticket without a new claim, if the same process still holds the task under the same lease, and returns when that
+/// lease expires. A claim would probe every waiter's process, which is slow with a hundred of them.
 fn still_held(
     open: &Open<'_>,
     locked: Option<&Locked>,
@@ -158,7 +158,7 @@ fn still_held(
     else {
         return Ok(None);
     };
-    // IdentityArgs waits for a section wants a task that may be finished, or blocked, meanwhile.
+    // The task of a waiter for a section may be finished or blocked by now, so it has to claim again.
     if resource.kind != ResourceKind::Task {
         return Ok(None);
     }
@@ -183,7 +183,7 @@ pub(crate) fn try_once(
     let ctx = open.context();
     match want {
         Want::Task { id, .. } => {
-            // A refusal is an answer: burying a lapsed lease on the way is kept.
+            // A refusal commits too: a lapsed lease that was closed stays closed.
             let hint = ClaimHint { holder: &caller.holder, wants: ClaimTarget::Task(id) };
             open.store.claim(hint, |tx| kernel::acquire_task(tx, &ctx, caller, id, terms))?.granted()
         }
@@ -211,7 +211,7 @@ pub(crate) fn nothing_for_newcomer(
         None => nothing_ready(),
         Some(count) => {
             let waiters = if count == 1 { "a waiter".to_owned() } else { format!("{count} waiters") };
-            Error::NothingReady { message: format!("what is ready goes to {waiters} that came before you") }
+            Error::NothingReady { message: format!("everything ready goes to {waiters} ahead of you") }
         }
     })
 }
@@ -220,7 +220,7 @@ pub(crate) fn nothing_ready() -> Error {
     Error::NothingReady { message: "nothing is ready".to_owned() }
 }
 
-/// A judge who need not be told that it is alive itself.
+/// A judge that reports this process as alive without probing it.
 #[derive(Debug)]
 struct Knowing<'a> {
     me: &'a Incarnation,
@@ -274,7 +274,7 @@ pub(crate) fn try_and_queue(
             Some(lease) => (Some(lease.expires_at), lease.process.iter().cloned().collect()),
             None => (None, Vec::new()),
         },
-        // Whoever lets go of anything may make something ready.
+        // The end of any lease may make something ready.
         None => {
             let leases = tx.leases(&LeaseFilter { limit: Some(256), ..LeaseFilter::default() })?;
             let until = leases.iter().map(|l| l.expires_at).filter(|at| *at > tx.now()).min();
@@ -283,7 +283,7 @@ pub(crate) fn try_and_queue(
     };
     let lives = |who: &Incarnation| ctx.judge.liveness(who) == Liveness::Alive;
     if resource.is_ready_work() {
-        // The death of any earlier waiter may leave its task to us, and rings nobody.
+        // The death of an earlier waiter may free its task for this one, and rings no doorbell.
         let earlier = tx.ready_tickets()?.into_iter().filter(|ticket| ticket.number < number);
         watch.extend(earlier.map(|ticket| ticket.process).filter(lives).take(32));
     } else if !before.as_ref().is_some_and(|(line, who)| *line == resource && lives(who)) {
@@ -311,15 +311,15 @@ pub(crate) fn timed_out(want: &Want, waited: Duration, locked: Option<Box<Locked
     Error::WaitTimeout { what, waited, locked }
 }
 
-/// Watches a process on this machine; what cannot be watched is polled.
+/// A pidfd of a process on this machine. A process that cannot be watched is polled.
 pub(crate) fn pidfd(env: &Env, who: &Incarnation) -> Option<OwnedFd> {
     let pid = Pid::from_raw(i32::try_from(who.process.pid).ok()?)?;
     let fd = pidfd_open(pid, PidfdFlags::empty()).ok()?;
-    // Asked after opening, so that a recycled pid is not mistaken for the holder.
+    // Checked after opening, so that a recycled pid is not mistaken for the holder.
     (env.judge.liveness(who) == Liveness::Alive).then_some(fd)
 }
 
-/// Sleeps until something happens. The code of the signal that interrupted it, if one did.
+/// Sleeps until a ring, a death, a signal or the end of `nap`. Returns the exit code of the signal, if one arrived.
 pub(crate) fn sleep(
     interrupts: &Interrupts,
     doorbell: Option<&Doorbell>,

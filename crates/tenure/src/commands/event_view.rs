@@ -1,4 +1,4 @@
-//! How events are shown to people.
+//! Events as text.
 
 use std::collections::HashMap;
 
@@ -7,8 +7,7 @@ use tenure_core::event::{Event, EventKind};
 use tenure_core::id::{SectionId, TaskId};
 use tenure_core::store::{TaskLookup, View};
 
-/// What the tasks and sections that events speak of are called. What was deleted since is named by its deletion, or not
-/// at all.
+/// The names of the tasks and sections in events. A deleted one gets its name from its deletion event, if that was read.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     tasks: HashMap<TaskId, String>,
@@ -44,7 +43,7 @@ impl Names {
         Ok(())
     }
 
-    /// A task's key, a section's name, or what else the event is about.
+    /// The event's subject: a task's key, a section's name, or another id.
     pub(crate) fn subject(&self, event: &Event) -> String {
         let named = |known: &str| self.resources.get(known).map_or(known, String::as_str).to_owned();
         match &event.task {
@@ -54,7 +53,7 @@ impl Names {
     }
 }
 
-/// What changed, or which message it was.
+/// The change, or the message.
 pub(crate) fn what(event: &Event) -> Option<String> {
     let detail = event.detail.as_object()?;
     match event.kind {

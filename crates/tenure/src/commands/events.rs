@@ -1,4 +1,4 @@
-//! `tenure events`: the feed of everything that happened.
+//! `tenure events`: the event feed.
 
 use std::time::Duration;
 
@@ -15,26 +15,26 @@ use crate::interrupt::Interrupts;
 use crate::report::{Outcome, Report};
 use crate::text::{Style, Text};
 
-/// Show what happened, and with --follow what happens
+/// Show the event feed, and with --follow new events as they happen
 ///
 /// Example: tenure events --follow --json
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Go on as things happen; with --json one object a line
+    /// Keep printing new events; with --json one object per line
     #[arg(short, long)]
     follow: bool,
     /// Only events after this number
     #[arg(long, value_name = "SEQ")]
     since: Option<i64>,
-    /// Only this task's
+    /// Only events of this task
     #[arg(long, value_name = "T")]
     task: Option<String>,
-    /// How many at most
+    /// Maximum number of events
     #[arg(long, value_name = "N", default_value_t = 100)]
     limit: u64,
 }
 
-/// How often the feed is looked at. A look that finds nothing new costs a few microseconds.
+/// How often the feed is polled. A poll without new events takes a few microseconds.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
@@ -56,7 +56,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
         let total = open.read(|view| view.count_events(&filter))?;
         let mut text = Text::new();
         if events.is_empty() {
-            text.line("Nothing has happened.");
+            text.line("No events.");
         }
         for line in lines {
             text.append(line);

@@ -1,9 +1,8 @@
-//! How much of a list is shown that has the newest first.
+//! The `--limit` option of lists that show the newest rows first.
 
-/// Flattened into the arguments of such a list.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ListLimit {
-    /// At most so many
+    /// Maximum number of rows
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub(crate) limit: u64,
 }

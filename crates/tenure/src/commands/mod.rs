@@ -82,13 +82,13 @@ verbs! {
 }
 
 impl Command {
-    /// How long the command waits for a busy store when no `--timeout` is given; `None` is the usual time.
+    /// How long the command waits for a busy store without `--timeout`; `None` is the default.
     pub(crate) fn patience(&self) -> Option<Duration> {
         matches!(self, Self::ClaudeHook(_)).then_some(claude_hook::PATIENCE)
     }
 }
 
-/// Runs the command. Without one it is `status`, or a welcome where there is no project.
+/// Runs the command. Without one it runs `status`, or prints a welcome outside a project.
 pub(crate) fn dispatch(app: &mut App<'_>, command: Option<Command>) -> Outcome<Option<Answer>> {
     match command {
         None => status::bare(app).map(Some),

@@ -1,4 +1,4 @@
-//! The project's runners and parked presets, as `status` and `why` show them: out of the project's own store.
+//! The runners and parked presets in the project's store, as `status` and `why` show them.
 
 use serde_json::{Value, json};
 use tenure_core::Result;
@@ -14,7 +14,7 @@ use super::runners::runner_object;
 pub(super) struct RunnerView {
     runner: Runner,
     section: Option<String>,
-    /// The key of what it works on.
+    /// The key of the task that it works on.
     task: Option<String>,
     alive: Option<bool>,
 }
@@ -52,7 +52,7 @@ impl RunnerView {
         };
         let (process, preset) = (&self.runner.process, &self.runner.preset);
         let pid = process.process.pid;
-        // One that cannot be seen from here is on another machine, or in another container.
+        // A runner whose liveness is unknown is on another machine or in another container.
         let host = if self.alive.is_none() { format!(" on {}", process.hostname) } else { String::new() };
         format!("{short}  {}{what} (pid {pid}{host}, {preset})", self.runner.status.as_str())
     }
@@ -68,11 +68,11 @@ pub(super) fn parked_object(health: &PresetHealth) -> Value {
     })
 }
 
-/// `mine is parked: Please log in first; wake-up tries again in 40s`
+/// `mine is parked: Please log in first; wake-up retries it in 40s`
 pub(super) fn parked_line(health: &PresetHealth, now: tenure_core::Timestamp) -> String {
-    let why = health.reason.as_deref().unwrap_or("it failed at once, three times in a row");
+    let why = health.reason.as_deref().unwrap_or("it failed immediately, three times in a row");
     let next = match health.next_try_at {
-        Some(at) if at > now => format!("; wake-up tries again in {}", format_rounded(at.since(now))),
+        Some(at) if at > now => format!("; wake-up retries it in {}", format_rounded(at.since(now))),
         _ => String::new(),
     };
     format!("{} is parked: {why}{next}", health.preset)

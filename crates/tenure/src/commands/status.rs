@@ -1,4 +1,4 @@
-//! `tenure status`: the project on one screen.
+//! `tenure status`: an overview of the project.
 
 use serde_json::{Map, json};
 use tenure_core::ErrorCode;
@@ -13,7 +13,7 @@ use crate::identity::IdentityArgs;
 use crate::report::Outcome;
 use crate::text::{Style, Text};
 
-/// Show the project on one screen: tasks by status, agents, claims, who waits
+/// Show an overview of the project: tasks by status, agents, claims, waiters
 ///
 /// Example: tenure status
 #[derive(Debug, clap::Args)]
@@ -27,7 +27,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     show(app, &open, &args.identity)
 }
 
-/// `tenure` alone.
+/// `tenure` without a command.
 pub(crate) fn bare(app: &mut App<'_>) -> Outcome<Answer> {
     match app.open() {
         Ok(open) => show(app, &open, &IdentityArgs::default()),
@@ -45,9 +45,9 @@ fn welcome() -> Answer {
     text.blank();
     text.line("There is no project here yet.");
     Answer::new(json!({"project": null}), text)
-        .hint("make one", "tenure init")
-        .hint("see it work first", "tenure demo")
-        .hint("all commands", "tenure --help")
+        .hint("create one", "tenure init")
+        .hint("watch a demo", "tenure demo")
+        .hint("see all commands", "tenure --help")
 }
 
 pub(crate) fn show(app: &App<'_>, open: &Open<'_>, identity_args: &IdentityArgs) -> Outcome<Answer> {
@@ -76,7 +76,7 @@ pub(crate) fn show(app: &App<'_>, open: &Open<'_>, identity_args: &IdentityArgs)
     let registered = agents.iter().filter(|a| a.left_at.is_none()).count();
     let count = |status: TaskStatus| counts.iter().find(|(s, _)| *s == status).map_or(0, |(_, n)| *n);
     let total: u64 = counts.iter().map(|(_, n)| n).sum();
-    let exclusive = exclusive::seen(&open.paths.root);
+    let exclusive = exclusive::blocking_lock(&open.paths.root);
 
     let name = open.config.project.name.clone();
     let mut text = Text::new();
@@ -100,7 +100,7 @@ pub(crate) fn show(app: &App<'_>, open: &Open<'_>, identity_args: &IdentityArgs)
         text.styled(Style::Warn, format!("  Lapsed claims: {lapsed}"));
     }
     if waiting > 0 {
-        text.line(format!("  Waiting in line: {waiting}"));
+        text.line(format!("  Waiting in queue: {waiting}"));
     }
     for runner in &runners {
         text.line(format!("  Runner {}", runner.line()));

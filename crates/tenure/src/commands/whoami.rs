@@ -1,4 +1,4 @@
-//! `tenure whoami`: who a command would act for, and what that one holds.
+//! `tenure whoami`: the identity that a command would act as, and what it holds.
 
 use serde_json::json;
 use tenure_core::lease::ResourceKind;
@@ -11,7 +11,7 @@ use crate::identity::{IdentityArgs, IdentitySource};
 use crate::report::Outcome;
 use crate::text::Text;
 
-/// Say who you are to tenure, where that comes from, and what you hold
+/// Show your identity, where it comes from, and what you hold
 ///
 /// Example: tenure whoami
 #[derive(Debug, clap::Args)]
@@ -48,8 +48,8 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let mut text = Text::new();
     match identity.source {
         IdentitySource::Nobody => {
-            text.line("Nobody in particular: no --agent, no TENURE_AGENT and no terminal.");
-            text.line("A claim will join a new agent and print its id.");
+            text.line("Anonymous: no --agent, no TENURE_AGENT and no terminal.");
+            text.line("A claim registers a new agent and prints its id.");
         }
         source => {
             let from = match source {
@@ -61,7 +61,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         }
     }
     if let Some(fence) = identity.fence {
-        text.line(format!("  shows the fence {fence}"));
+        text.line(format!("  presents fence {fence}"));
     }
     for (lease, name) in held.iter().zip(&names) {
         text.line(format!("  holds {name}  {}", super::lease_view::remaining(lease, now, judge)));

@@ -11,7 +11,7 @@ use crate::text::Text;
 
 /// Print the value of a setting, or of every setting in a group
 ///
-/// What is not set prints nothing.
+/// Prints nothing for a setting that has no value.
 ///
 /// Example: tenure config get locking.leaseTtl
 #[derive(Debug, clap::Args)]

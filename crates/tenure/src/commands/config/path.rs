@@ -8,7 +8,7 @@ use crate::app::App;
 use crate::report::Outcome;
 use crate::text::{Style, Table, Text};
 
-/// Say which files the settings come from, and which of them exist
+/// Show the paths of the configuration files, and whether each exists
 ///
 /// Example: tenure config path
 #[derive(Debug, clap::Args)]
@@ -30,7 +30,7 @@ pub(super) fn run(app: &mut App<'_>, _args: Args) -> Outcome<Answer> {
     }
     let mut text = Text::new();
     if rows.is_empty() {
-        text.line("No files: there is no project here, and neither HOME nor TENURE_HOME is set.");
+        text.line("No files: this is not a project, and neither HOME nor TENURE_HOME is set.");
     } else {
         text.table(&table, app.printer.render_options());
     }

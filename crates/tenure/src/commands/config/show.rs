@@ -9,7 +9,7 @@ use crate::app::App;
 use crate::report::Outcome;
 use crate::text::{Style, Table, Text};
 
-/// Show every setting, its value, and where that came from
+/// Show every setting, its value, and where the value comes from
 ///
 /// Example: tenure config show
 #[derive(Debug, Default, clap::Args)]

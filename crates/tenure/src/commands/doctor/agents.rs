@@ -1,4 +1,4 @@
-//! Agents: found on PATH, and which version.
+//! Agents: whether each preset's program is on PATH, and its version.
 
 use std::ffi::OsString;
 use std::io::Read;
@@ -30,7 +30,7 @@ pub(super) fn examine(app: &App<'_>, project: Option<&Project>, found: &mut Exam
         let said = version.unwrap_or_else(|| agent.program.display().to_string());
         found.checks.push(("agents", format!("{name}: {said}")));
     }
-    // With a timer, a runner that cannot start its agent fails every minute; without one, nobody may want an agent at all.
+    // With a timer, a runner that cannot start its agent fails every minute. Without one, agents may not be in use at all.
     let unattended = found.checks.iter().any(|(check, _)| *check == "timer");
     for name in wanted {
         if let Err(error) = preset::resolve(&name, &config.presets, &root, path) {
@@ -47,7 +47,7 @@ pub(super) fn examine(app: &App<'_>, project: Option<&Project>, found: &mut Exam
     }
 }
 
-/// Only of programs that are known to understand the question: anything else might begin to work.
+/// Only built-in programs are asked for `--version`: an unknown program might start working instead.
 fn version_of(app: &App<'_>, program: &Path) -> Option<String> {
     let name = program.file_name()?.to_str()?;
     if !BUILT_IN.iter().any(|known| known.command.first() == Some(&name)) {

@@ -1,4 +1,4 @@
-//! `tenure exclusive acquire`, and the waiting that `run` shares with it.
+//! `tenure exclusive acquire`, and the waiting that it shares with `run`.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -15,9 +15,9 @@ use crate::interrupt::Interrupts;
 use crate::report::{Outcome, Report};
 use crate::text::Text;
 
-/// Take the project for a process (default: the one that called tenure)
+/// Lock the project for a process (default: the one that called tenure)
 ///
-/// The lock stays until it is released or that process ends.
+/// The lock lasts until it is released or the process ends.
 ///
 /// Example: tenure exclusive acquire --holder ci-pipeline --wait 5m --drain
 #[derive(Debug, clap::Args)]
@@ -34,10 +34,10 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Patience {
-    /// Wait for it, at most this long (default: locking.waitTimeout)
+    /// Wait for the lock, at most this long (default: locking.waitTimeout)
     #[arg(long, value_name = "DUR", num_args = 0..=1, value_parser = parse_duration)]
     wait: Option<Option<Duration>>,
-    /// Once it is taken, wait until no attempt runs, at most this long (default: locking.waitTimeout)
+    /// After locking, wait until no attempt is running, at most this long (default: locking.waitTimeout)
     #[arg(long, value_name = "DUR", num_args = 0..=1, value_parser = parse_duration)]
     drain: Option<Option<Duration>>,
 }
@@ -66,10 +66,10 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
 pub(super) fn parent() -> Outcome<u32> {
     rustix::process::getppid()
         .and_then(|pid| u32::try_from(pid.as_raw_nonzero().get()).ok())
-        .ok_or_else(|| Report::usage("there is no parent process to hold the lock; name one with --pid"))
+        .ok_or_else(|| Report::usage("there is no parent process to hold the lock; give one with --pid"))
 }
 
-/// Places the lock, waiting as asked; then waits, as asked, until nothing runs.
+/// Acquires the lock and, with `--drain`, waits until no attempt is running.
 pub(super) fn take(app: &mut App<'_>, lock: &ExclusiveLock, patience: &Patience) -> Outcome<()> {
     let folder = folder(app)?;
     let open = app.open()?;
@@ -82,7 +82,7 @@ pub(super) fn take(app: &mut App<'_>, lock: &ExclusiveLock, patience: &Patience)
         Ok(!attempts.iter().any(|a| a.state == AttemptState::Running && alive(&a.owner)))
     });
     if drained.is_err() {
-        // A lock that was asked for together with quiet is no use without it.
+        // Without the drain the lock is not wanted.
         lock.release(&folder).map_err(failed)?;
     }
     drained
@@ -105,7 +105,7 @@ fn place(app: &App<'_>, lock: &ExclusiveLock, folder: &Path, wait: Option<Durati
     })
 }
 
-/// How often a foreign file is looked at. Its holder may be any program, so nobody rings.
+/// How often the lock file is polled. Its holder may be any program, so there is no doorbell.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 fn until(

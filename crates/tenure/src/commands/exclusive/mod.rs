@@ -15,9 +15,9 @@ mod release;
 mod run;
 mod status;
 
-/// Take the whole project for one tool; runners step aside
+/// Lock the whole project for one tool; runners pause
 ///
-/// Cooperative, not security: whoever ignores the lock is not stopped.
+/// The lock is advisory: a program that ignores it is not stopped.
 ///
 /// Example: tenure exclusive run --holder release -- ./release.sh
 #[derive(Debug, clap::Args)]
@@ -76,7 +76,7 @@ fn failed(error: ExclusiveError) -> Report {
             });
             if held.liveness == Liveness::Unknown {
                 report.context.push(
-                    "Its process is on another machine; if that is gone, somebody who knows has to remove the file."
+                    "Its process is on another machine. If that machine is gone, remove the lock file by hand."
                         .into(),
                 );
             }
@@ -85,11 +85,11 @@ fn failed(error: ExclusiveError) -> Report {
         ExclusiveError::Malformed { path, source } => {
             let mut report = Report::new(ErrorCode::ExclusiveLocked, format!("{}: {source}", path.display()));
             *report.details = json!({"path": path, "malformed": source.why});
-            report.context.push("It counts as locked until somebody mends or removes the file.".into());
+            report.context.push("The project counts as locked until the file is repaired or removed.".into());
             report
         }
         ExclusiveError::Io { source, .. } if is_permission(&source) => {
-            Report::new(ErrorCode::PermissionDenied, format!("the lock file: {source}"))
+            Report::new(ErrorCode::PermissionDenied, format!("cannot access the lock file: {source}"))
         }
         ExclusiveError::Invalid(_) | ExclusiveError::NoSuchProcess { .. } => Report::usage(error.to_string()),
         other => Report::new(ErrorCode::General, other.to_string()),
@@ -110,12 +110,12 @@ pub(super) struct LockView {
     pub(super) object: Value,
 }
 
-/// The first lock of the project, tenure's or that of beads, that pauses runners. A free or stale lock does not.
-pub(super) fn seen(root: &Path) -> Option<LockView> {
-    tenure_runner::exclusion::folders(root).iter().find_map(|folder| seen_in(folder))
+/// The first lock of the project, of tenure or of beads, that pauses runners. A stale lock does not.
+pub(super) fn blocking_lock(root: &Path) -> Option<LockView> {
+    tenure_runner::exclusion::folders(root).iter().find_map(|folder| blocking_lock_in(folder))
 }
 
-fn seen_in(folder: &Path) -> Option<LockView> {
+fn blocking_lock_in(folder: &Path) -> Option<LockView> {
     match ExclusiveLock::status(folder) {
         Ok(ExclusiveStatus::Held { lock, liveness }) => {
             Some(LockView { sentence: describe(&lock), object: object(&lock, liveness) })

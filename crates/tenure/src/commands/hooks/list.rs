@@ -10,7 +10,7 @@ use crate::hooks::Around;
 use crate::report::Outcome;
 use crate::text::{Style, Table, Text};
 
-/// List the hooks, yours and the project's, and how each went last
+/// List your hooks and the project's, with the result of each one's last run
 ///
 /// Example: tenure hooks list
 #[derive(Debug, Default, clap::Args)]
@@ -45,7 +45,7 @@ fn kind(hook: &Hook) -> String {
     format!("{}{}", hook.action.kind(), if hook.run_async { ", async" } else { "" })
 }
 
-/// As it is written: variables are not filled in.
+/// The action as configured, without expanding variables.
 fn what(hook: &Hook) -> String {
     match &hook.action {
         HookAction::Script { command, args } => {
@@ -68,7 +68,7 @@ fn outcome(last: Option<&Entry>) -> (Style, String) {
     }
 }
 
-/// Without headers and body, which are nobody's business in a list.
+/// Without headers and body, which may contain secrets.
 fn object(hook: &Hook, last: Option<&Entry>) -> Value {
     let mut object = hook.to_json();
     if let Some(fields) = object.as_object_mut() {

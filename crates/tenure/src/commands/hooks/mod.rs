@@ -16,10 +16,10 @@ mod list;
 mod run;
 mod test;
 
-/// Hooks: list, try, run
+/// List, test and run hooks
 ///
-/// A hook is a script to run or a webhook to call when something happens. They are configured under `hooks` in
-/// config.yaml; --no-hooks leaves them out.
+/// A hook is a script or a webhook that runs on an event. Hooks are configured under `hooks` in config.yaml; --no-hooks disables
+/// them.
 ///
 /// Example: tenure hooks test notify
 #[derive(Debug, clap::Args)]
@@ -40,18 +40,18 @@ verbs! {
 fn parse_event(text: &str) -> Result<HookEvent, String> {
     HookEvent::parse(text).ok_or_else(|| match HookEvent::nearest(text) {
         Some(event) => format!("did you mean {event}?"),
-        None => format!("there are {}", HookEvent::list()),
+        None => format!("the events are {}", HookEvent::list()),
     })
 }
 
 fn refuse_if_off(app: &App<'_>) -> Outcome<()> {
     if app.global.no_hooks {
-        return Err(Report::usage("hooks are switched off by --no-hooks or TENURE_NO_HOOKS"));
+        return Err(Report::usage("hooks are disabled by --no-hooks or TENURE_NO_HOOKS"));
     }
     Ok(())
 }
 
-/// Calls `body` with each hook, in order, and a setting that knows of Ctrl+C.
+/// Calls `body` for each hook in order. The setting stops a hook on Ctrl+C.
 fn each<T>(
     app: &App<'_>,
     open: &Open<'_>,
@@ -65,7 +65,7 @@ fn each<T>(
     hooks.iter().map(|hook| body(hook, happening, &setting)).collect()
 }
 
-/// The sentence for `--dry-run`, from a hook's preview.
+/// The line for `--dry-run`, from a hook's preview.
 fn would_run(shown: &Value) -> String {
     let text = |field: &str| shown[field].as_str().unwrap_or_default().to_owned();
     let what = match shown["type"].as_str() {

@@ -14,17 +14,17 @@ use crate::identity::IdentityArgs;
 use crate::report::{Outcome, Report};
 use crate::text::Text;
 
-/// Run every hook of an event for real, here and now, as if it had just happened
+/// Run all hooks of an event now, as if it had just happened
 ///
-/// Exit 1 if one of them failed. Async hooks are waited for.
+/// Waits for async hooks too. Exits 1 if a hook fails.
 ///
 /// Example: tenure hooks run task.completed --task F001
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// What has happened
+    /// The event
     #[arg(value_name = "EVENT", value_parser = parse_event)]
     event: HookEvent,
-    /// The task that it has happened to, or whose section was completed
+    /// The event's task, or a task of the completed section
     #[arg(long, value_name = "T")]
     task: Option<String>,
     #[command(flatten)]
@@ -39,7 +39,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let hooks: Vec<&Hook> = open.config.hooks.iter().filter(|hook| hook.event == args.event).collect();
     let mut text = Text::new();
     if hooks.is_empty() {
-        text.line(format!("No hook listens for {}.", args.event));
+        text.line(format!("No hooks for {}.", args.event));
     }
     if app.global.dry_run {
         let mut rows = Vec::new();
@@ -87,18 +87,18 @@ fn happened(app: &App<'_>, open: &Open<'_>, event: HookEvent, task: Option<&Task
     let (now, judge) = (app.env.clock.now(), app.env.judge.as_ref());
     let happening = Happening::new(event, now);
     let missing = || {
-        Report::usage(format!("{event} happens to a task: say which with --task"))
+        Report::usage(format!("{event} needs a task: give one with --task"))
             .hint("see all tasks", "tenure tasks list --status all")
     };
     match event {
         HookEvent::ProjectCompleted => Ok(happening),
-        HookEvent::RunnerStarted | HookEvent::RunnerStopped | HookEvent::RunnerFailed => {
-            Err(Report::usage(format!("{event} comes from a runner; to try a hook use `tenure hooks test`"))
-                .hint("see all hooks", "tenure hooks list"))
-        }
+        HookEvent::RunnerStarted | HookEvent::RunnerStopped | HookEvent::RunnerFailed => Err(Report::usage(
+            format!("{event} is an event of runners; use `tenure hooks test` to try a hook"),
+        )
+        .hint("see all hooks", "tenure hooks list")),
         HookEvent::SectionCompleted => {
             let section = task.ok_or_else(missing)?.section.as_ref();
-            let id = section.ok_or_else(|| Report::usage("that task is in no section"))?.id.clone();
+            let id = section.ok_or_else(|| Report::usage("that task has no section"))?.id.clone();
             let section = open.read(|view| view.section(&id))?;
             Ok(happening.with("section", json!(section.map(|section| wire::section(&section, now, judge)))))
         }

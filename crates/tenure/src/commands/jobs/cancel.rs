@@ -14,14 +14,14 @@ use crate::report::{Outcome, Report};
 use crate::resume_lock;
 use crate::text::{Style, Text};
 
-/// Give a job up for good; what workers have of it is ended
+/// Cancel a job permanently, and end its running items
 ///
-/// A job that somebody coordinates is not cancelled under its hands: stop that process first (Ctrl+C).
+/// A job with a running coordinator cannot be cancelled: stop that process first (Ctrl+C).
 ///
 /// Example: tenure jobs cancel thumbnails
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The job: its name, its id, or the beginning of that
+    /// The job: its name, its id, or a prefix of the id
     job: String,
 }
 
@@ -43,13 +43,13 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
             let actor = &process.caller.holder.id;
             let cleared = finish_ending(open.store.as_ref(), &ctx, Scope::Abandoned, actor)?;
             for survivor in &cleared.survivors {
-                app.printer.warn(&format!("a process of an ended attempt does not die: {survivor}"));
+                app.printer.warn(&format!("a process of an ended attempt cannot be killed: {survivor}"));
             }
             cancelled
         }
         Err(finished) if finished.state == JobState::Cancelled => finished,
         Err(finished) => {
-            let message = format!("job {} is over already: it is {}", finished.name, finished.state);
+            let message = format!("job {} is already {}", finished.name, finished.state);
             return Err(Report::usage(message));
         }
     };

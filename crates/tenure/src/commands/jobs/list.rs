@@ -9,10 +9,10 @@ use crate::commands::limit::ListLimit;
 use crate::report::Outcome;
 use crate::text::{Style, Table, Text};
 
-/// With each job of a list come only so many; `jobs show` has the others.
+/// Maximum number of dead letters per job in the list; `jobs show` prints more.
 const DEAD_LETTERS: u64 = 10;
 
-/// List jobs, the newest first
+/// List jobs, newest first
 ///
 /// Example: tenure jobs list --limit 5
 #[derive(Debug, Default, clap::Args)]

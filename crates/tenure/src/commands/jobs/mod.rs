@@ -14,7 +14,7 @@ mod start;
 mod view;
 mod work;
 
-/// Jobs: one command over many items, with retries, a dead-letter list and resume
+/// Run one command over many items, with retries, a dead-letter list and resume
 ///
 /// Example: tenure jobs start thumbnails --items images.txt --parallel 4 -- ./thumbnail.sh {item}
 #[derive(Debug, clap::Args)]

@@ -1,4 +1,4 @@
-//! How a job comes along: a bar on a terminal, a line now and then elsewhere. Always on standard error.
+//! A job's progress on standard error: a bar on a terminal, periodic lines elsewhere.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -10,8 +10,8 @@ use crate::app::App;
 use crate::printer::Printer;
 use crate::text::Text;
 
-/// How often a line is written where there is no bar.
-const PACE: Duration = Duration::from_secs(10);
+/// The shortest time between two lines where there is no bar.
+const LINE_INTERVAL: Duration = Duration::from_secs(10);
 const WIDTH: usize = 30;
 
 #[derive(Debug)]
@@ -29,12 +29,12 @@ impl Progress {
         let verb = if coordinates { "Job" } else { "Working on job" };
         let mut text = Text::new();
         text.line(format!(
-            "{verb} {} ({}): {left} of {} items to do, {parallel} at a time",
+            "{verb} {} ({}): {left} of {} items left, {parallel} at a time",
             job.name,
             short(&job.id),
             job.counts.total
         ));
-        // A program that asked for JSON gets its answer, and hears of what takes long.
+        // With `--json` only the periodic lines are printed.
         if !app.global.json {
             app.printer.notice(&text);
         }
@@ -52,7 +52,7 @@ impl Progress {
         printer.notice(&text);
     }
 
-    pub(super) fn tell(&mut self, printer: &mut Printer<'_>, job: &Job) {
+    pub(super) fn update(&mut self, printer: &mut Printer<'_>, job: &Job) {
         let line = sentence(job);
         if self.live {
             let done = job.counts.succeeded + job.counts.failed + job.counts.skipped;
@@ -60,7 +60,7 @@ impl Progress {
             let bar = format!("{}{}", "=".repeat(filled.min(WIDTH)), " ".repeat(WIDTH - filled.min(WIDTH)));
             printer.draw(&format!("\r[{bar}] {line}\x1b[K"));
             self.drawn = true;
-        } else if self.told.elapsed() >= PACE && self.last != line {
+        } else if self.told.elapsed() >= LINE_INTERVAL && self.last != line {
             self.told = Instant::now();
             self.last.clone_from(&line);
             self.say(printer, &format!("{}: {line}", job.name));

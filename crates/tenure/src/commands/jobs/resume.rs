@@ -1,4 +1,4 @@
-//! Taking a job up again: under its gate and its lease, with the definition it had, from where it was left.
+//! Resumes a job under its resume lock and its lease, with its original definition, from where it was interrupted.
 
 use serde_json::json;
 use tenure_core::job::{Definition, Job, JobState};
@@ -18,13 +18,13 @@ use crate::report::{Outcome, Report};
 use crate::resume_lock;
 use crate::text::Text;
 
-/// How it was asked for.
+/// The flags of `tenure resume`.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in crate::commands) struct ResumeOptions {
     pub(in crate::commands) force: bool,
     pub(in crate::commands) retry_failed: bool,
     pub(in crate::commands) accept_changes: bool,
-    /// This is the process behind `--detach`: it answers once it has the job.
+    /// Set in the background process of `--detach`: it answers under this name as soon as it holds the job.
     pub(in crate::commands) detached: Option<CommandName<'static>>,
 }
 
@@ -43,7 +43,7 @@ pub(in crate::commands) fn resume(
     let process = JobProcess::new(app, open)?;
     let _resume_lock = resume_lock::acquire(app, &job.id, options.force)?;
     let changed = changes(app, job, options)?;
-    clear_up(app, open, &process)?;
+    clean_up(app, open, &process)?;
     let (job, lease) = match take(open, &process, job, options)? {
         Ok(taken) => taken,
         Err(finished) => return finished_already(open, &finished).map(Some),
@@ -56,24 +56,24 @@ pub(in crate::commands) fn resume(
         let object = open.read(|view| view::whole(view, open, &job, 0))?.1;
         app.printer.answer(name, &Answer::new(json!({"job": object}), Text::new()));
         crate::commands::runners::leave_streams();
-        // There is nobody left to tell; the job's rows have it.
+        // Standard output is closed; the result is in the job's rows.
         return carry_out(app, open, &process, &job, &lease).map(|_| None);
     }
     carry_out(app, open, &process, &job, &lease).map(Some)
 }
 
-/// What the last one has left: its leases, and the processes of its items.
-fn clear_up(app: &mut App<'_>, open: &Open<'_>, process: &JobProcess) -> Outcome<()> {
+/// Closes the leases of an earlier coordinator and reaps the processes of its items.
+fn clean_up(app: &mut App<'_>, open: &Open<'_>, process: &JobProcess) -> Outcome<()> {
     let (ctx, actor) = (open.context(), &process.caller.holder.id);
     open.write(|tx| kernel::reconcile(tx, &ctx, actor))?;
     let cleared = finish_ending(open.store.as_ref(), &ctx, Scope::Abandoned, actor)?;
     for survivor in &cleared.survivors {
-        app.printer.warn(&format!("a process of an ended attempt does not die: {survivor}"));
+        app.printer.warn(&format!("a process of an ended attempt cannot be killed: {survivor}"));
     }
     Ok(())
 }
 
-/// Makes this process the one that coordinates the job; or gives the job back if it is finished.
+/// Makes this process the job's coordinator. Returns the job as `Err` if it is finished.
 pub(super) fn take(
     open: &Open<'_>,
     process: &JobProcess,
@@ -95,7 +95,7 @@ pub(super) fn take(
     }
 }
 
-/// Runs what is left, and says how it ended.
+/// Runs the remaining items and returns the result.
 pub(super) fn carry_out(
     app: &mut App<'_>,
     open: &Open<'_>,
@@ -111,7 +111,7 @@ pub(super) fn carry_out(
     let mut report = Report::interrupted(u8::try_from(128 + signal).unwrap_or(1));
     report.message = format!("interrupted; {}", progress::sentence(&summary.job));
     *report.details = answer.data;
-    Err(report.hint("go on", format!("tenure resume {}", short(&job.id))))
+    Err(report.hint("resume it", format!("tenure resume {}", short(&job.id))))
 }
 
 fn finished_already(open: &Open<'_>, job: &Job) -> Outcome<Answer> {
@@ -121,7 +121,7 @@ fn finished_already(open: &Open<'_>, job: &Job) -> Outcome<Answer> {
     Ok(answer)
 }
 
-/// What a change of the list has made of the definition, if that was accepted.
+/// The changed items and definition, if the list of items has changed and `--accept-changes` was given.
 fn changes(app: &mut App<'_>, job: &Job, options: ResumeOptions) -> Outcome<Option<(Items, Definition)>> {
     let left = job.counts.pending + job.counts.running;
     let nothing_to_do = left == 0 && !(options.retry_failed && job.counts.failed > 0);
@@ -130,7 +130,7 @@ fn changes(app: &mut App<'_>, job: &Job, options: ResumeOptions) -> Outcome<Opti
     }
     let list = job.definition.source.file.as_deref().unwrap_or_default();
     if !std::path::Path::new(list).exists() {
-        app.printer.warn(&format!("{list} is gone; the job goes on with the items it has"));
+        app.printer.warn(&format!("{list} no longer exists; continuing with the stored items"));
         return Ok(None);
     }
     let mut items = Items::open(&job.definition.source)?;
@@ -145,8 +145,6 @@ fn changes(app: &mut App<'_>, job: &Job, options: ResumeOptions) -> Outcome<Opti
     }
     let error = Error::DefinitionChanged { what: format!("job {}", job.name), changes };
     let report = Report::from(error).note(format!("The items are in {list}."));
-    Err(report.hint(
-        "go on with the items as they are now",
-        format!("tenure resume {} --accept-changes", short(&job.id)),
-    ))
+    Err(report
+        .hint("resume with the new items", format!("tenure resume {} --accept-changes", short(&job.id))))
 }

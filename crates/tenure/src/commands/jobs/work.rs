@@ -9,24 +9,24 @@ use crate::answer::Answer;
 use crate::app::App;
 use crate::report::{Outcome, Report};
 
-/// Help with a job that somebody has started: take its items until none is left to take
+/// Join a running job as a worker, until no items are left to run
 ///
-/// Any number of processes may work on one job. Each item is given to one of them.
+/// Any number of processes can work on one job. Each item is run by one of them.
 ///
 /// Example: tenure jobs work thumbnails --parallel 2
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The job: its name, its id, or the beginning of that
+    /// The job: its name, its id, or a prefix of the id
     job: String,
-    /// How many items at a time
+    /// How many items run at a time
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
     parallel: u32,
 }
 
 pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     if app.global.dry_run {
-        return Err(Report::usage("items cannot be run dry; --dry-run goes with `jobs start`").hint(
-            "see what is left to do",
+        return Err(Report::usage("`jobs work` does not support --dry-run; use it with `jobs start`").hint(
+            "see the remaining items",
             format!("tenure jobs show {}", crate::shell_quote::last_arg(&args.job)),
         ));
     }

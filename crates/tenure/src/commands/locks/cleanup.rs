@@ -15,7 +15,7 @@ use crate::identity::IdentityArgs;
 use crate::report::Outcome;
 use crate::text::Text;
 
-/// Close every expired or dead lock and put its task back
+/// Close every lock that expired or whose holder is dead, and return its task
 ///
 /// Example: tenure locks cleanup --dry-run
 #[derive(Debug, clap::Args)]

@@ -12,7 +12,7 @@ use crate::commands::lease_view;
 use crate::report::Outcome;
 use crate::text::{Style, Table, Text};
 
-/// List open locks, expired ones marked until they are cleaned up
+/// List open locks; expired ones are marked until they are cleaned up
 ///
 /// Example: tenure locks list --type task
 #[derive(Debug, Default, clap::Args)]
@@ -49,7 +49,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let judge = app.env.judge.as_ref();
     let mut text = Text::new();
     if leases.is_empty() {
-        text.line("Nothing is held.");
+        text.line("No locks.");
     } else {
         let mut table = Table::new(&["LOCK", "HOLDER", "FENCE", "SINCE", "EXPIRES", "LEASE"]);
         for (lease, name) in leases.iter().zip(&names) {

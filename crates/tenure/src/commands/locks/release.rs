@@ -15,7 +15,7 @@ use crate::identity::IdentityArgs;
 use crate::report::Outcome;
 use crate::text::{Style, Text};
 
-/// Release your own lock, or one that has expired or whose holder is dead
+/// Release your lock, or one that has expired or whose holder is dead
 ///
 /// Example: tenure locks release F001
 #[derive(Debug, clap::Args)]
@@ -23,7 +23,7 @@ pub(crate) struct Args {
     /// A task, `section:NAME`, or a lease id
     #[arg(value_name = "REF")]
     reference: String,
-    /// Also if its holder is alive and somebody else
+    /// Also release the lock of another live holder
     #[arg(long)]
     force: bool,
     #[command(flatten)]
@@ -61,7 +61,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let word = app.past("Released", "Would release");
     text.line(format!("{word} {name}, held by {}", lease_view::holder(&released.lease)));
     for other in others {
-        text.styled(Style::Warn, format!("  and with it {other}"));
+        text.styled(Style::Warn, format!("  also released {other}"));
     }
     let data = json!({
         "lock": wire::lease(&released.lease, now, judge),

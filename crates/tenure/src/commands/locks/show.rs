@@ -13,7 +13,7 @@ use crate::commands::lease_view;
 use crate::report::Outcome;
 use crate::text::{Table, Text};
 
-/// Show who holds something, or that it is free
+/// Show the holder of a task or section, or that it is free
 ///
 /// Example: tenure locks show section:Backend --history
 #[derive(Debug, clap::Args)]
@@ -21,7 +21,7 @@ pub(crate) struct Args {
     /// A task, `section:NAME`, or a lease id
     #[arg(value_name = "REF")]
     reference: String,
-    /// Also every earlier lock of it
+    /// Also show earlier locks
     #[arg(long)]
     history: bool,
 }
@@ -67,7 +67,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         }
     }
     if queue > 0 {
-        text.line(format!("  Waiting in line: {queue}"));
+        text.line(format!("  Waiting in queue: {queue}"));
     }
     if args.history {
         let mut table = Table::new(&["FENCE", "HOLDER", "SINCE", "UNTIL", "END"]);

@@ -19,7 +19,7 @@ pub(crate) struct Args {
     /// The task
     #[arg(long, value_name = "T")]
     task: Option<String>,
-    /// IdentityArgs sends it (default: you)
+    /// Who sends it (default: you)
     #[arg(long, value_name = "A")]
     from: Option<String>,
     /// The agent it is for

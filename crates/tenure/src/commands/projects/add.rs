@@ -15,7 +15,7 @@ use crate::text::Text;
 /// Example: tenure projects add ~/src/shop
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Its folder (default: this one)
+    /// The project's folder (default: the current project)
     path: Option<PathBuf>,
 }
 

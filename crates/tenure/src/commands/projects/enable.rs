@@ -7,12 +7,12 @@ use crate::answer::Answer;
 use crate::app::App;
 use crate::report::Outcome;
 
-/// Let wake-up look after a project again
+/// Enable wake-up for a project again
 ///
 /// Example: tenure projects enable ~/src/shop
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Its folder (default: this one)
+    /// The project's folder (default: the current project)
     path: Option<PathBuf>,
 }
 

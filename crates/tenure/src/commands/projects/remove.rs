@@ -9,12 +9,12 @@ use crate::answer::Answer;
 use crate::app::App;
 use crate::report::Outcome;
 
-/// Forget a project; its files stay
+/// Unregister a project; its files are kept
 ///
 /// Example: tenure projects remove ~/src/shop
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Its folder (default: this one)
+    /// The project's folder (default: the current project)
     path: Option<PathBuf>,
 }
 

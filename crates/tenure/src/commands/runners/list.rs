@@ -11,12 +11,12 @@ use crate::app::App;
 use crate::report::Outcome;
 use crate::text::{Style, Table, Text};
 
-/// List runners of all projects on this machine, and of this project on all machines
+/// List the runners of all projects on this machine, and of this project on all machines
 ///
 /// Example: tenure runners list
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Args {
-    /// How many of those that have ended to show as well
+    /// Also show this many ended runners
     #[arg(long, value_name = "N", default_value_t = 0)]
     ended: usize,
 }
@@ -37,7 +37,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         text.line("No runners.");
     } else {
         text.styled(Style::Bold, "RUNNERS");
-        // Where all are on this machine, its name says nothing.
+        // The host is shown only if a runner is on another one.
         let far = shown.iter().any(|known| known.runner.process.hostname != app.env.hostname);
         let mut heads = vec!["ID", "STATUS", "PID", "PROJECT", "SECTION", "HEARTBEAT"];
         if far {
@@ -66,7 +66,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     Ok(Answer::new(json!({"runners": rows, "total": rows.len()}), text))
 }
 
-/// This project's runners on other machines, if they share its store.
+/// The project's runners on other machines, if its store is on a server.
 fn on_other_machines(app: &mut App<'_>, here: &[KnownRunner]) -> Outcome<Vec<KnownRunner>> {
     let Ok(project) = app.find() else { return Ok(Vec::new()) };
     if !app.source(&project.paths, project.config.as_ref().map_err(Clone::clone)?)?.is_on_server() {
@@ -87,7 +87,7 @@ fn on_other_machines(app: &mut App<'_>, here: &[KnownRunner]) -> Outcome<Vec<Kno
     Ok(others)
 }
 
-/// What the directory says, corrected: whoever finds a runner dead says so.
+/// The runners in the directory. A runner that turns out to be dead is marked as failed, there too.
 pub(super) fn known(app: &App<'_>, directory: &Directory) -> Outcome<Vec<KnownRunner>> {
     let mut all = directory.runners()?;
     for known in &mut all {
@@ -96,9 +96,9 @@ pub(super) fn known(app: &App<'_>, directory: &Directory) -> Outcome<Vec<KnownRu
             runner.status = RunnerStatus::Failed;
             runner.current_task = None;
             runner.completed_at = Some(app.env.clock.now());
-            runner.error = Some("its process is gone".to_owned());
+            runner.error = Some("its process has died".to_owned());
             if !app.global.dry_run {
-                // The list is right all the same if the directory cannot be written.
+                // Best effort: the list is correct even if the directory cannot be written.
                 let _ = directory.save_runner(known);
             }
         }

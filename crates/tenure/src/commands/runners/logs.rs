@@ -15,26 +15,26 @@ use crate::interrupt::Interrupts;
 use crate::report::{Outcome, Report};
 use crate::text::Text;
 
-/// Show what a runner has logged
+/// Show a runner's log
 ///
 /// Example: tenure runners logs --follow
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The runner, by its id or a beginning of it (default: this project's latest)
+    /// The runner: its id, or a prefix of the id (default: this project's latest)
     id: Option<String>,
-    /// Go on as it is written
+    /// Keep printing new lines
     #[arg(short, long)]
     follow: bool,
-    /// Of every runner
+    /// Show the logs of all runners
     #[arg(long, conflicts_with_all = ["id", "follow"])]
     all: bool,
-    /// How many lines at most
+    /// Maximum number of lines
     #[arg(long, value_name = "N", default_value_t = 100)]
     limit: usize,
 }
 
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
-/// Of a large log only the end is read.
+/// Maximum number of bytes read from the end of a log.
 const MAX_LOG_BYTES: u64 = 4 * 1024 * 1024;
 
 pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
@@ -50,7 +50,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
         lines.extend(text.lines().map(|line| (short.clone(), line.to_owned())));
     }
     if args.all {
-        // Every line begins with its time, so this is their order.
+        // Every line starts with its time, so this is chronological.
         lines.sort_by(|a, b| a.1.cmp(&b.1));
     }
     let skip = lines.len().saturating_sub(args.limit);
@@ -98,7 +98,7 @@ fn follow(app: &mut App<'_>, known: &KnownRunner) -> Outcome<Option<Answer>> {
         if file.take(MAX_LOG_BYTES).read_to_end(&mut new).is_err() {
             continue;
         }
-        // Whole lines only; the rest comes with the next look.
+        // Only complete lines; the rest is read in the next poll.
         let whole = new.iter().rposition(|b| *b == b'\n').map_or(0, |last| last + 1);
         at += whole as u64;
         for line in String::from_utf8_lossy(&new[..whole]).lines() {
@@ -125,8 +125,8 @@ fn choose(app: &App<'_>, args: &Args) -> Outcome<Vec<KnownRunner>> {
         return Ok(all);
     }
     let nothing = || {
-        Report::new(ErrorCode::RunnerNotFound, "there is no such runner")
-            .hint("see them all", "tenure runners list")
+        Report::new(ErrorCode::RunnerNotFound, "no such runner")
+            .hint("see all runners", "tenure runners list")
     };
     let mut fitting = match &args.id {
         Some(id) => all.into_iter().filter(|k| k.runner.id.starts_with(id.as_str())).collect::<Vec<_>>(),

@@ -1,4 +1,4 @@
-//! `tenure runners`: daemons that work through the backlog with agents.
+//! `tenure runners`: daemons that run agents on ready tasks.
 
 use std::path::Path;
 
@@ -20,9 +20,9 @@ mod wakeup;
 
 pub(super) use list::runner_object;
 pub(super) use resume::resume;
-pub(super) use start::{first_answer, leave_streams, ourselves};
+pub(super) use start::{first_answer, leave_streams, own_command};
 
-/// Runners: start agents on the backlog, list, stop, read logs, wake up
+/// Start, list, stop and wake up runners, and read their logs
 ///
 /// Example: tenure runners start --foreground
 #[derive(Debug, clap::Args)]
@@ -41,7 +41,7 @@ verbs! {
     "cron" => Cron(cron) with verbs,
 }
 
-/// Cleans up after a runner that was killed: closes its leases and rows, and ends the processes that its agent left.
+/// Cleans up after a killed runner: closes its leases and rows, and reaps the processes of its agent.
 fn reconcile_at(app: &mut App<'_>, path: &str) -> Outcome<()> {
     let root = Path::new(path);
     let project = app.project_at(root);
@@ -52,7 +52,7 @@ fn reconcile_at(app: &mut App<'_>, path: &str) -> Outcome<()> {
     open.write(|tx| kernel::reconcile(tx, &ctx, &actor))?;
     let cleared = finish_ending(open.store.as_ref(), &ctx, Scope::Abandoned, &actor)?;
     for survivor in &cleared.survivors {
-        app.printer.warn(&format!("a process of an ended attempt does not die: {survivor}"));
+        app.printer.warn(&format!("a process of an ended attempt cannot be killed: {survivor}"));
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Resuming a session: the runner once more, with the options of its first start, from where it was interrupted.
+//! Resumes a session: starts its runner again with the original options, from where it was interrupted.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -35,7 +35,7 @@ pub(in crate::commands) fn resume(
     }
     if options.retry_failed {
         return Err(Report::usage(
-            "--retry-failed is for jobs; a task that failed is reopened by `tasks retry`",
+            "--retry-failed applies to jobs only; reopen a failed task with `tasks retry`",
         )
         .hint("see the failed tasks", "tenure tasks list --status failed"));
     }
@@ -44,7 +44,7 @@ pub(in crate::commands) fn resume(
     if !changes.is_empty() && !options.accept_changes {
         let error = Error::DefinitionChanged { what: format!("session {short}"), changes };
         let how = format!("tenure resume {short} --accept-changes");
-        return Err(Report::from(error).hint("go on as it is defined now", how));
+        return Err(Report::from(error).hint("resume with the new definition", how));
     }
     start::refuse_locked_out(app, open)?;
     if app.global.dry_run {
@@ -63,7 +63,7 @@ pub(in crate::commands) fn resume(
     Ok(served)
 }
 
-/// As they were given then, for the agents as they are now.
+/// The original options, with the presets as they are configured now.
 fn orders(app: &App<'_>, open: &Open<'_>, session: &Session) -> Outcome<tenure_runner::daemon::Orders> {
     let options = &session.options;
     let args = start::Args {
@@ -78,7 +78,7 @@ fn orders(app: &App<'_>, open: &Open<'_>, session: &Session) -> Outcome<tenure_r
     let mut orders = start::orders(app, open, &args, session.id.clone())?;
     orders.workdir = PathBuf::from(&options.workdir);
     if !orders.workdir.is_dir() {
-        let message = format!("the folder of this session is gone: {}", orders.workdir.display());
+        let message = format!("the folder of this session no longer exists: {}", orders.workdir.display());
         return Err(Report::new(tenure_core::ErrorCode::General, message));
     }
     orders.session.options.workdir.clone_from(&options.workdir);

@@ -16,31 +16,31 @@ use crate::app::App;
 use crate::report::{Outcome, Report};
 use crate::text::Text;
 
-/// Stop a runner: its agent ends, its task goes back
+/// Stop a runner: its agent is ended and its task returned
 ///
-/// Without an id it stops this project's runners only. Nothing running is no error.
+/// Without an id it stops this project's runners. It is not an error if none is running.
 ///
 /// Example: tenure runners stop
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The runner, by its id or a beginning of it
+    /// The runner: its id, or a prefix of the id
     id: Option<String>,
-    /// Every runner on this machine
+    /// Stop every runner on this machine
     #[arg(long, conflicts_with = "id")]
     all: bool,
-    /// Kill it, then put right what it leaves
+    /// Kill it, then clean up after it
     #[arg(long)]
     force: bool,
 }
 
-/// Beyond the grace that the runner itself gives its agent.
+/// How long to wait in addition to the grace period that the runner gives its agent.
 const SLACK: Duration = Duration::from_secs(5);
 
 pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let targets = targets(app, &args)?;
     let mut text = Text::new();
     if targets.is_empty() {
-        text.line("No runner is running here.");
+        text.line("No runner is running.");
     }
     let mut stopped: Vec<Value> = Vec::new();
     let mut stubborn = Vec::new();
@@ -64,14 +64,14 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     if let Some(short) = stubborn.first() {
         return Err(Report::new(
             ErrorCode::General,
-            format!("runner {short} has not ended yet; it was asked to"),
+            format!("runner {short} was asked to stop and is still running"),
         )
-        .hint("see what it does", format!("tenure runners logs {short}")));
+        .hint("see its log", format!("tenure runners logs {short}")));
     }
     Ok(Answer::new(json!({"runners": stopped, "total": stopped.len()}), text))
 }
 
-/// False if it was asked and has not ended yet.
+/// Returns false if it is still running after the grace period.
 fn end(app: &App<'_>, runner: &Runner, force: bool) -> bool {
     let signal = if force { Signal::KILL } else { Signal::TERM };
     signal_one(&runner.process, app.env.judge.as_ref(), signal, grace(app, runner)).unwrap_or(false)
@@ -100,8 +100,8 @@ fn targets(app: &App<'_>, args: &Args) -> Outcome<Vec<KnownRunner>> {
                 fitting.retain(|k| !k.runner.status.is_over());
                 Ok(fitting)
             }
-            _ => Err(Report::new(ErrorCode::Ambiguous, format!("several runners begin with {id}"))
-                .hint("see them all", "tenure runners list")),
+            _ => Err(Report::new(ErrorCode::Ambiguous, format!("several runner ids start with {id}"))
+                .hint("see all runners", "tenure runners list")),
         };
     }
     all.retain(|k| !k.runner.status.is_over());
@@ -114,5 +114,5 @@ fn targets(app: &App<'_>, args: &Args) -> Outcome<Vec<KnownRunner>> {
 
 fn unknown(id: &str) -> Report {
     Report::new(ErrorCode::RunnerNotFound, format!("there is no runner {id}"))
-        .hint("see them all", "tenure runners list")
+        .hint("see all runners", "tenure runners list")
 }

@@ -14,12 +14,12 @@ use crate::report::Outcome;
 /// Example: tenure sections add Docs --parallel
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Its name
+    /// The section's name
     name: String,
-    /// Many may work in it at a time
+    /// Allow many holders at a time
     #[arg(long)]
     parallel: bool,
-    /// Lower comes first (default 100)
+    /// Priority; lower comes first (default 100)
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     priority: Option<i64>,
     #[command(flatten)]

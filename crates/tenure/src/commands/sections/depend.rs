@@ -10,17 +10,17 @@ use crate::identity::IdentityArgs;
 use crate::report::{Outcome, Report};
 use crate::text::Text;
 
-/// Make a section wait for another, or no longer
+/// Add or remove dependencies between sections
 ///
 /// Example: tenure sections depend Frontend --on Backend
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The section that waits
+    /// The dependent section
     name: String,
     /// A section that must be finished first (repeat for more)
     #[arg(long, value_name = "NAME")]
     on: Vec<String>,
-    /// A section that it no longer waits for (repeat for more)
+    /// A section to remove from its dependencies (repeat for more)
     #[arg(long, value_name = "NAME")]
     not_on: Vec<String>,
     #[command(flatten)]
@@ -31,7 +31,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let open = app.open()?;
     let ctx = open.context();
     if args.on.is_empty() && args.not_on.is_empty() {
-        return Err(Report::usage("say --on or --not-on, and which section"));
+        return Err(Report::usage("nothing to change: give --on SECTION or --not-on SECTION"));
     }
     let caller = app.identity(&args.identity)?.actor(None);
     let section = open.write(|tx| {

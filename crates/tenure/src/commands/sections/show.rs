@@ -51,7 +51,7 @@ fn describe(app: &App<'_>, section: &Section) -> Text {
         text.line(format!("Depends on: {}", section.depends_on.join(", ")));
     }
     if !section.blocked_by.is_empty() {
-        text.line(format!("Waits for: {}", section.blocked_by.join(", ")));
+        text.line(format!("Blocked by: {}", section.blocked_by.join(", ")));
     }
     if let Some(lease) = &section.lease {
         let rest = lease_view::remaining(lease, app.env.clock.now(), app.env.judge.as_ref());

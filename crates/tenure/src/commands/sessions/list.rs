@@ -9,7 +9,7 @@ use crate::commands::limit::ListLimit;
 use crate::report::Outcome;
 use crate::text::{Style, Table, Text};
 
-/// List sessions, the newest first
+/// List sessions, newest first
 ///
 /// Example: tenure sessions list --limit 5
 #[derive(Debug, Default, clap::Args)]

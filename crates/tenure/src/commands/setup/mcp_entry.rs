@@ -1,4 +1,4 @@
-//! A server as clients configure it: a command, its arguments, and what is added to its environment.
+//! An MCP server in a client's configuration: its command, arguments and environment variables.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ impl ServerEntry {
         Self { command: super::program(app), args: vec!["mcp".to_owned()], env: Vec::new() }
     }
 
-    /// Is this `wanted`, or any tenure that serves MCP as its owner wants it?
+    /// Whether this entry is `wanted`, or another command that runs `tenure … mcp`, which its owner may have adapted.
     pub(super) fn serves(&self, wanted: &Self) -> bool {
         if (&self.command, &self.args) == (&wanted.command, &wanted.args) {
             return true;

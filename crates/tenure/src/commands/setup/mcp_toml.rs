@@ -1,4 +1,4 @@
-//! Codex keeps its servers in TOML: comments, order and layout of everything else stay as they are.
+//! MCP servers of Codex, which configures them in TOML. Comments, order and layout of everything else are preserved.
 
 use toml_edit::{Array, DocumentMut, Item, Table, TableLike, value};
 
@@ -15,12 +15,13 @@ pub(super) fn edit(text: &str, entry: Option<&ServerEntry>) -> Result<Change, St
             let mut group = Table::new();
             group.set_implicit(true);
             let servers = root.entry(GROUP).or_insert(Item::Table(group));
-            let servers = servers.as_table_like_mut().ok_or_else(|| format!("{GROUP} is no table"))?;
+            let servers = servers.as_table_like_mut().ok_or_else(|| format!("{GROUP} is not a table"))?;
             if servers.get(NAME).and_then(entry_of).is_some_and(|found| found.serves(wanted)) {
                 return Ok(Change::Nothing);
             }
             let server = servers.entry(NAME).or_insert(Item::Table(Table::new()));
-            let server = server.as_table_like_mut().ok_or_else(|| format!("{GROUP}.{NAME} is no table"))?;
+            let server =
+                server.as_table_like_mut().ok_or_else(|| format!("{GROUP}.{NAME} is not a table"))?;
             server.insert("command", value(&wanted.command));
             server.insert("args", value(wanted.args.iter().collect::<Array>()));
         }

@@ -1,4 +1,4 @@
-//! `tenure store`: where a project's rows are kept.
+//! `tenure store`: the project's store.
 
 use crate::answer::Answer;
 use crate::app::App;
@@ -8,12 +8,12 @@ use crate::verbs::{Commands, Group, verbs};
 
 mod copy;
 
-/// Where the project's rows are kept
+/// Manage the project's store
 ///
 /// Example: tenure store copy --to postgres://ann@db.example/work --dry-run
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    // Required: none of the verbs is harmless enough to run when none is given.
+    // Required: no verb is harmless enough to be the default.
     #[command(subcommand)]
     verb: Verb,
 }

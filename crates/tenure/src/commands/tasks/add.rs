@@ -15,9 +15,9 @@ use crate::text::{Style, Text};
 /// Example: tenure tasks add 'Fix the login page' --id F001 --section Backend --depends-on T1
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// What is to be done, in a line
+    /// The title: what to do, in one line
     title: String,
-    /// The key to name it by (default: the next of T1, T2 …)
+    /// The task's key (default: the next of T1, T2 …)
     #[arg(long, value_name = "KEY")]
     id: Option<String>,
     /// The section it belongs to
@@ -26,10 +26,10 @@ pub(crate) struct Args {
     /// The specification: a file, and a heading in it (docs/SPEC.md#login)
     #[arg(long, value_name = "FILE#ANCHOR")]
     source: Option<String>,
-    /// More about it; `-` reads standard input
+    /// The description; `-` reads standard input
     #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true)]
     description: Option<String>,
-    /// Lower comes first (default 100)
+    /// Priority; lower comes first (default 100)
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     priority: Option<i64>,
     /// A task that must be finished first (repeat for more)
@@ -38,7 +38,7 @@ pub(crate) struct Args {
     /// A label (repeat for more)
     #[arg(long, value_name = "L")]
     label: Vec<String>,
-    /// Place it directly behind this task
+    /// Place it directly after this task
     #[arg(long, value_name = "T")]
     after: Option<String>,
     #[command(flatten)]
@@ -81,7 +81,7 @@ pub(crate) fn add(
         .and(Style::Bold, task.key.clone())
         .and(Style::Plain, format!("  {}", task.title));
     if !task.blocked_by.is_empty() {
-        text.line(format!("  waits for {}", task.blocked_by.join(", ")));
+        text.line(format!("  blocked by {}", task.blocked_by.join(", ")));
     }
     Ok(Answer::new(view::data(app, &task), text))
 }

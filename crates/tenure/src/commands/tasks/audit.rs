@@ -1,4 +1,4 @@
-//! `tenure tasks audit`: every change of a task's status, and by whom.
+//! `tenure tasks audit`: a task's events.
 
 use serde_json::json;
 use tenure_core::id::TaskId;
@@ -11,7 +11,7 @@ use crate::app::App;
 use crate::report::Outcome;
 use crate::text::{Style, Text};
 
-/// Show everything that happened to a task: who, when, from what to what, and why
+/// Show a task's history: each change with its time, author and reason
 ///
 /// Example: tenure tasks audit F001
 #[derive(Debug, clap::Args)]

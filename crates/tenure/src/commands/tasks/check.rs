@@ -10,7 +10,7 @@ use crate::identity::IdentityArgs;
 use crate::report::Outcome;
 use crate::text::Text;
 
-/// Exit 0 if you still hold a task, 8 if not: for scripts and git hooks
+/// Exit 0 if you still hold a task, 8 if not; for scripts and git hooks
 ///
 /// Example: tenure tasks check F001 --agent A1234ABCD && git push
 #[derive(Debug, clap::Args)]

@@ -14,16 +14,16 @@ use crate::identity::{Identity, IdentityArgs};
 use crate::report::{Outcome, Report};
 use crate::waiting::{self, Want};
 
-/// Claim a task: it is yours until the lease runs out
+/// Claim a task: you hold it until the lease expires
 ///
-/// Never waits without --wait. Without an identity (no --agent, no TENURE_AGENT, no terminal) a new agent joins.
+/// Waits only with --wait. Without an identity (no --agent, no TENURE_AGENT, no terminal) a new agent is registered.
 ///
 /// Example: tenure tasks claim F001 --agent A1234ABCD --ttl 30m
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     claim: ClaimArgs,
-    /// Renew it while this process lives, and let it go when it dies
+    /// Renew the lease while this process is alive, and release it afterwards
     #[arg(long, value_name = "PID")]
     while_pid: Option<u32>,
     #[command(flatten)]
@@ -43,7 +43,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     if let Some(process) = &caller.process
         && !app.global.dry_run
     {
-        grant::refuse_another_life(&open, &grant, process)?;
+        grant::refuse_other_process(&open, &grant, process)?;
         keep_lease::start(app, &open, &grant).inspect_err(|_| {
             clearing::give_back(&open, &grant, "its keeper could not be started");
         })?;
@@ -59,8 +59,8 @@ fn living(pid: u32) -> Outcome<Incarnation> {
     Ok(Incarnation { process, hostname: tenure_lock::hostname() })
 }
 
-/// Makes a caller without a name a new agent, so that two callers never share a default name. The agent is registered with
-/// its first grant. A fence is not a name: one that matches no open lease identifies nobody.
+/// Makes an anonymous caller a new agent, so that two callers never share a default name. The agent is registered with its first
+/// grant. A fence is not a name: one that matches no open lease identifies no caller.
 pub(super) fn join_if_nobody(app: &App<'_>, identity: &mut Identity) -> bool {
     if identity.is_named() {
         return false;

@@ -10,14 +10,14 @@ use crate::identity::IdentityArgs;
 use crate::report::Outcome;
 use crate::text::{Style, Text};
 
-/// Delete a task; its history stays
+/// Delete a task; its history is kept
 ///
 /// Example: tenure tasks delete F001
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The task
     task: String,
-    /// Also if somebody else holds it: that lease ends
+    /// Also if another holder has it; ends that lease
     #[arg(long)]
     force: bool,
     #[command(flatten)]

@@ -8,7 +8,7 @@ use crate::app::App;
 use crate::identity::IdentityArgs;
 use crate::report::Outcome;
 
-/// Say that your task is done
+/// Mark your task as done
 ///
 /// Example: tenure tasks done F001 --agent A1234ABCD
 #[derive(Debug, clap::Args)]

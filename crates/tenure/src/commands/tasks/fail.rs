@@ -9,7 +9,7 @@ use crate::app::{App, read_text};
 use crate::identity::IdentityArgs;
 use crate::report::Outcome;
 
-/// Say that your task cannot be done, and why
+/// Mark your task as failed, with a reason
 ///
 /// Example: tenure tasks fail F001 --agent A1234ABCD -m 'The API does not exist'
 #[derive(Debug, clap::Args)]

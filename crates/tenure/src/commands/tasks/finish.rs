@@ -1,4 +1,4 @@
-//! The holder ends its work on a task: what `done`, `fail` and `release` share.
+//! Finishing a held task: what `done`, `fail` and `release` share.
 
 use serde_json::json;
 use tenure_core::error::TaskName;
@@ -13,7 +13,7 @@ use crate::identity::IdentityArgs;
 use crate::report::Outcome;
 use crate::text::{Style, Text};
 
-/// Finishes the task that `task` refers to. `verb` is the command's, for errors; `done` is what the task is afterwards.
+/// Finishes the task that `task` refers to. `verb` is the command's name, for errors; `done` describes the task afterwards.
 pub(super) fn resolve_and_finish(
     app: &mut App<'_>,
     task: &str,
@@ -55,14 +55,14 @@ pub(crate) fn answer(app: &App<'_>, finished: &Finished, outcome: Finish<'_>, do
     let key = &finished.task.key;
     let mut text = Text::new();
     if !finished.changed {
-        text.line(format!("{key} was {done} already; nothing changed"));
+        text.line(format!("{key} was already {done}; nothing changed"));
     } else if matches!(outcome, Finish::Release(_)) {
         text.line(format!("{} task {key}", app.past("Released", "Would release")));
     } else {
         text.line(format!("{} {key} {done}", app.past("Marked", "Would mark")));
     }
     if finished.changed && finished.task.status == TaskStatus::Review {
-        text.and(Style::Plain, "; it waits for a review");
+        text.and(Style::Plain, "; waiting for review");
     }
     let data = json!({"task": view::object(app, &finished.task), "changed": finished.changed});
     Answer::new(data, text)

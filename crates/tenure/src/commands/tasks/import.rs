@@ -18,16 +18,16 @@ use crate::identity::IdentityArgs;
 use crate::report::{Outcome, Report};
 use crate::text::{Style, Text};
 
-/// Import tasks from a Markdown check list, JSON, lodestar's spec.yaml or beads' JSONL
+/// Import tasks from a Markdown checklist, JSON, lodestar's spec.yaml or beads' JSONL
 ///
-/// All or nothing: one bad line and nothing is imported. Ids become keys; what has no place in tenure is said.
+/// If one line is invalid, nothing is imported. Ids become keys; fields that tenure does not have are listed.
 ///
 /// Example: tenure tasks import PLAN.md
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The file, or `-` for standard input
     file: PathBuf,
-    /// What it is, where its name and content do not tell
+    /// The format, if its name and content do not show it
     #[arg(long, value_enum)]
     format: Option<FormatArg>,
     #[command(flatten)]

@@ -19,16 +19,16 @@ use crate::waiting::{self, Want, nothing_for_newcomer};
 /// Example: tenure tasks next --claim --wait 10m
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Take it
+    /// Claim it
     #[arg(long)]
     claim: bool,
-    /// Only from this section
+    /// Only a task of this section
     #[arg(long, value_name = "S")]
     section: Option<String>,
-    /// How long it is yours without renewing (default: locking.leaseTtl)
+    /// How long the lease lasts without renewal (default: locking.leaseTtl)
     #[arg(long, value_name = "DUR", requires = "claim", value_parser = parse_ttl)]
     ttl: Option<Duration>,
-    /// If nothing is ready, wait, at most this long (default: locking.waitTimeout)
+    /// If nothing is ready, wait at most this long (default: locking.waitTimeout)
     #[arg(long, value_name = "DUR", num_args = 0..=1, value_parser = parse_duration)]
     wait: Option<Option<Duration>>,
     #[command(flatten)]
@@ -37,8 +37,9 @@ pub(crate) struct Args {
 
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     if args.wait.is_some() && !args.claim {
-        return Err(Report::usage("--wait waits for a task to take, so it needs --claim")
-            .hint("take one", "tenure tasks next --claim --wait"));
+        return Err(
+            Report::usage("--wait needs --claim").hint("claim one", "tenure tasks next --claim --wait")
+        );
     }
     let open = app.open()?;
     let mut identity = app.identity(&args.identity)?;
@@ -57,7 +58,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         let mut text = Text::new();
         text.styled(Style::Bold, task.key.clone()).and(Style::Plain, format!("  {}", task.title));
         let claim = format!("tenure tasks claim {}", task.key);
-        return Ok(Answer::new(view::data(app, &task), text).hint("take it", claim));
+        return Ok(Answer::new(view::data(app, &task), text).hint("claim it", claim));
     }
     let patience = app.asked_patience(&open, args.wait);
     let joined = claim::join_if_nobody(app, &mut identity);

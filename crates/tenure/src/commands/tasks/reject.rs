@@ -8,7 +8,7 @@ use crate::answer::Answer;
 use crate::app::App;
 use crate::report::Outcome;
 
-/// Send a task back with a remark
+/// Reject a task that is in review, with a reason
 ///
 /// Example: tenure tasks reject F001 -m 'The tests are missing'
 #[derive(Debug, clap::Args)]

@@ -9,7 +9,7 @@ use crate::app::{App, read_text};
 use crate::identity::IdentityArgs;
 use crate::report::Outcome;
 
-/// Give your task back, for somebody else to take
+/// Release your task, so that it can be claimed again
 ///
 /// Example: tenure tasks release F001 --agent A1234ABCD -m 'Blocked on credentials'
 #[derive(Debug, clap::Args)]

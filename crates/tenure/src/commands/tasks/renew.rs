@@ -16,14 +16,14 @@ use crate::identity::IdentityArgs;
 use crate::report::Outcome;
 use crate::text::Text;
 
-/// Renew your lease: it runs from now again
+/// Renew your lease, starting now
 ///
 /// Example: tenure tasks renew F001 --agent A1234ABCD
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The task
     task: String,
-    /// How long it is yours from now (default: as before)
+    /// How long the lease lasts from now (default: as before)
     #[arg(long, value_name = "DUR", value_parser = parse_ttl)]
     ttl: Option<Duration>,
     #[command(flatten)]

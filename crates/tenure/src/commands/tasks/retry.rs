@@ -8,7 +8,7 @@ use crate::answer::Answer;
 use crate::app::App;
 use crate::report::Outcome;
 
-/// Open a failed or skipped task again
+/// Reopen a failed or skipped task
 ///
 /// Example: tenure tasks retry F001
 #[derive(Debug, clap::Args)]

@@ -26,14 +26,14 @@ use crate::store::Doorbell;
 use crate::text::{Style, Text};
 use crate::waiting::{self, Want};
 
-/// How `--ttl` is explained here: the heartbeat renews the lease, not the caller.
-const TTL_HELP: &str = "How long it stays yours after the last heartbeat (default: locking.leaseTtl)";
+/// The help of `--ttl` here: a heartbeat renews the lease, not the caller.
+const TTL_HELP: &str = "How long the lease lasts after the last heartbeat (default: locking.leaseTtl)";
 
 /// Claim a task, run a command under the lease, and mark it done or failed
 ///
-/// The command finds the lease in its environment (TENURE_TASK_ID, TENURE_AGENT, TENURE_FENCE …), and may say itself
-/// what becomes of the task. Else exit 0 is done and anything else is failed. If the lease is lost, the command and all
-/// that it started are ended (exit 8). On Ctrl+C or SIGTERM the task goes back to pending.
+/// The command finds the lease in its environment (TENURE_TASK_ID, TENURE_AGENT, TENURE_FENCE …) and may finish the task itself.
+/// Otherwise exit 0 marks the task done, and any other exit code marks it failed. If the lease is lost, the command and all processes
+/// that it started are ended (exit 8). On Ctrl+C or SIGTERM the task is returned to pending.
 ///
 /// Example: tenure tasks run F001 --ttl 30m -- make check
 #[derive(Debug, clap::Args)]
@@ -50,8 +50,8 @@ pub(crate) struct Args {
 
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     if app.global.dry_run {
-        return Err(Report::usage("a command cannot be run dry; --dry-run goes with `tasks claim`").hint(
-            "see if you would get it",
+        return Err(Report::usage("`tasks run` does not support --dry-run; use it with `tasks claim`").hint(
+            "see whether you could claim it",
             format!("tenure tasks claim --dry-run {}", crate::shell_quote::last_arg(&args.claim.task)),
         ));
     }
@@ -69,9 +69,9 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let patience = args.claim.patience(app, &open);
     let want = Want::Task { id: TaskId::new(&name.id), title: name.title.clone() };
     let granted = waiting::acquire(app, &open, &caller, &want, terms, patience)?;
-    grant::refuse_another_life(&open, &granted, &me)?;
+    grant::refuse_other_process(&open, &granted, &me)?;
     if let Some(code) = interrupts.take() {
-        clearing::give_back(&open, &granted, "interrupted before it began");
+        clearing::give_back(&open, &granted, "interrupted before the command started");
         return Err(Report::interrupted(code));
     }
     announce(app, &granted);
@@ -108,7 +108,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         }
     };
     for survivor in &supervised.survivors {
-        app.printer.warn(&format!("a process of this attempt does not die: {survivor}"));
+        app.printer.warn(&format!("a process of this attempt cannot be killed: {survivor}"));
     }
     let news = ending_news(app, &open, &supervised.ended);
     hooks::tell(app, &open, &news);
@@ -230,7 +230,7 @@ fn lost(loss: Loss, granted: &Grant) -> Report {
         }
         loss => gone(loss.to_string()),
     };
-    report.context.insert(0, "The command and all that it started were ended.".to_owned());
+    report.context.insert(0, "The command and all processes that it started were ended.".to_owned());
     report
 }
 

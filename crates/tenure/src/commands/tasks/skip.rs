@@ -8,7 +8,7 @@ use crate::answer::Answer;
 use crate::app::App;
 use crate::report::Outcome;
 
-/// Leave a task out; what depends on it goes on
+/// Skip a task; tasks that depend on it are unblocked
 ///
 /// Example: tenure tasks skip F001 -m 'No longer needed'
 #[derive(Debug, clap::Args)]

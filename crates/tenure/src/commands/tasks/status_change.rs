@@ -1,4 +1,4 @@
-//! Changes of a task's status that need no lease: what `approve`, `reject`, `skip` and `retry` share.
+//! Status changes that need no lease: what `approve`, `reject`, `skip` and `retry` share.
 
 use serde_json::json;
 use tenure_core::rules::{Change, Changed, change_status};
@@ -18,14 +18,14 @@ use crate::text::{Style, Text};
 pub(super) struct ChangeArgs {
     /// The task
     task: String,
-    /// Also if somebody else holds it: that lease ends
+    /// Also if another holder has it; ends that lease
     #[arg(long)]
     force: bool,
     #[command(flatten)]
     identity: IdentityArgs,
 }
 
-/// Changes the status and delivers the hooks. `done` and `would` are the verbs of the answer, without and with `--dry-run`.
+/// Changes the status and delivers the hooks. `done` is the verb of the answer, and `would` that of a dry run.
 pub(super) fn change(
     app: &mut App<'_>,
     args: &ChangeArgs,
@@ -59,7 +59,7 @@ pub(super) fn news(ears: &Ears<'_>, view: &dyn View, changed: &Changed) -> Resul
     Ok(news)
 }
 
-/// `verb` says what happened to the task, in the past tense.
+/// `verb` is the change in the past tense.
 pub(super) fn answer(app: &App<'_>, changed: &Changed, verb: &str) -> Answer {
     let task = &changed.task;
     let mut text = Text::new();
