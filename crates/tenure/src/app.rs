@@ -26,13 +26,13 @@ use crate::store::{Backend, Doorbell, Source};
 #[derive(Debug)]
 pub(crate) struct App<'a> {
     pub(crate) env: &'a Env,
-    /// The environment to use with a store on a server: the server's clock, and a judge that treats processes of other machines
-    /// as unknown.
+    /// The environment to use with a store on a server: the server's clock, and a judge that treats processes of other
+    /// machines as unknown.
     pub(crate) shared: &'a OnceCell<Env>,
     pub(crate) global: &'a Global,
     pub(crate) printer: Printer<'a>,
-    /// The signal handlers and doorbells of finished waits. They are dropped after the answer is printed, so that dropping them
-    /// does not delay it.
+    /// The signal handlers and doorbells of finished waits. They are dropped after the answer is printed, so that
+    /// dropping them does not delay it.
     pub(crate) wait_handles: Vec<(Interrupts, Option<Doorbell>)>,
 }
 
@@ -178,8 +178,8 @@ impl<'a> App<'a> {
         self.config_with(paths, None)
     }
 
-    /// [`App::config`], with `instead` in place of the project's file (`true`) or the user's file (`false`). Used to validate a
-    /// text before it is written.
+    /// [`App::config`], with `instead` in place of the project's file (`true`) or the user's file (`false`). Used to
+    /// validate a text before it is written.
     pub(crate) fn config_with(
         &self,
         paths: Option<&ProjectPaths>,
@@ -244,7 +244,8 @@ impl<'a> App<'a> {
         self.global.no_wait || self.env.flag("TENURE_NO_WAIT") || self.global.dry_run
     }
 
-    /// How long a command with a `--wait` option may wait; `None` is not to wait. The flag takes precedence over `TENURE_NO_WAIT`.
+    /// How long a command with a `--wait` option may wait; `None` is not to wait. The flag takes precedence over
+    /// `TENURE_NO_WAIT`.
     pub(crate) fn asked_patience(&self, open: &Open<'_>, wait: Option<Option<Duration>>) -> Option<Duration> {
         if self.global.no_wait || self.global.dry_run {
             return None;

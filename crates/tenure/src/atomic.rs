@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 /// The limit that the kernel has as well.
 const MAX_LINKS: usize = 40;
 
-/// Writes `text` to `path`, creating the file with mode 0600 if it does not exist. `mark` makes the name of the temporary file unique.
+/// Writes `text` to `path`, creating the file with mode 0600 if it does not exist. `mark` makes the name of the temporary
+/// file unique.
 pub(crate) fn write(path: &Path, text: &str, mark: &str) -> io::Result<()> {
     replace(path, text, mark, 0o600)
 }
@@ -23,8 +24,8 @@ pub(crate) fn write_shared(path: &Path, text: &str, mark: &str) -> io::Result<()
     replace(path, text, mark, 0o666)
 }
 
-/// Removes the temporary files that killed writers of `path` left behind, and returns whether there were any. Only files whose mark is a
-/// UUID are removed. The caller must hold [`lock`], so that no other writer is alive.
+/// Removes the temporary files that killed writers of `path` left behind, and returns whether there were any. Only files
+/// whose mark is a UUID are removed. The caller must hold [`lock`], so that no other writer is alive.
 pub(crate) fn sweep(path: &Path) -> bool {
     let folder = path.parent().unwrap_or(Path::new("."));
     let prefix = format!(".{}.", path.file_name().unwrap_or_default().to_string_lossy());
@@ -82,7 +83,8 @@ pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
-/// Excludes other writers of the folder's files until it is dropped. The folder itself is locked, so no lock file is left behind.
+/// Excludes other writers of the folder's files until it is dropped. The folder itself is locked, so no lock file is left
+/// behind.
 pub(crate) fn lock(folder: &Path, patience: Duration) -> io::Result<File> {
     let file = File::open(folder)?;
     let deadline = Instant::now() + patience;

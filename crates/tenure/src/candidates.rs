@@ -1,7 +1,7 @@
 //! Projects below `runners.wakeup.projectPaths` that are not registered.
 //!
-//! Guarantees: only file names are inspected. Nothing of a candidate is read, opened or run, because it may have come with a
-//! clone.
+//! Guarantees: only file names are inspected. Nothing of a candidate is read, opened or run, because it may have come
+//! with a clone.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

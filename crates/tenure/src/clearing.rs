@@ -9,7 +9,8 @@ use tenure_runner::{Cleared, Scope, finish_ending};
 use crate::app::{App, Open};
 use crate::report::Outcome;
 
-/// Reaps earlier attempts at the task before the grant is returned to the caller. If a process survives, the task is released.
+/// Reaps earlier attempts at the task before the grant is returned to the caller. If a process survives, the task is
+/// released.
 pub(crate) fn before(app: &App<'_>, open: &Open<'_>, mut grant: Grant) -> Outcome<Grant> {
     if app.global.dry_run {
         return Ok(grant);

@@ -1,5 +1,5 @@
-//! Decides whether a folder is a project and which store it uses. This is the only module that does, and the only one that knows
-//! where a project keeps its files.
+//! Decides whether a folder is a project and which store it uses. This is the only module that does, and the only one
+//! that knows where a project keeps its files.
 //!
 //! A project has `.tenure/tenure.db`, or `.tenure/config.yaml` and a `store.url` that applies to it. A folder with only a
 //! configuration is a clone in which `tenure init` has not run yet.
@@ -79,8 +79,8 @@ pub(crate) enum Located {
 /// Reads the configuration that applies to a project.
 type ReadConfig<'a> = &'a dyn Fn(&ProjectPaths) -> Outcome<Config>;
 
-/// The nearest project at or above `start`, or else the nearest clone. A linked git worktree shares the project of the main
-/// checkout. `home` (`TENURE_HOME`) is never a project.
+/// The nearest project at or above `start`, or else the nearest clone. A linked git worktree shares the project of the
+/// main checkout. `home` (`TENURE_HOME`) is never a project.
 pub(crate) fn locate(start: &Path, home: Option<&Path>, read_config: ReadConfig<'_>) -> Located {
     let mut nearest = Located::Nothing;
     for root in leave_worktree(start).ancestors() {

@@ -71,7 +71,8 @@ impl Report {
         self
     }
 
-    /// A file system error. A missing permission is `PermissionDenied`, a timeout `WaitTimeout`, and everything else `otherwise`.
+    /// A file system error. A missing permission is `PermissionDenied`, a timeout `WaitTimeout`, and everything else
+    /// `otherwise`.
     pub(crate) fn io(error: &std::io::Error, otherwise: ErrorCode, verb: &str, path: &Path) -> Self {
         use std::io::ErrorKind;
         let (code, why) = match error.kind() {

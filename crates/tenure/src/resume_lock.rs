@@ -1,7 +1,7 @@
 //! The resume lock of a session or job, `~/.tenure/resume_locks/ID.lock`: acquired before its lease and released after it.
 //!
-//! The lease in the store is authoritative. The file makes the same fact visible to other tools on this machine, so a home that
-//! cannot be written is only a warning.
+//! The lease in the store is authoritative. The file makes the same fact visible to other tools on this machine, so a
+//! home that cannot be written is only a warning.
 
 use serde_json::json;
 use tenure_core::ErrorCode;

@@ -15,8 +15,8 @@ use tenure_sqlite::SqliteStore;
 use crate::env::Env;
 use crate::project::{ProjectPaths, StoreLocation};
 
-/// The shortest and the longest time that a heartbeat waits for an unreachable server. It must fail early enough to try again
-/// before the lease expires.
+/// The shortest and the longest time that a heartbeat waits for an unreachable server. It must fail early enough to try
+/// again before the lease expires.
 const BEAT_PATIENCE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(3));
 
 /// How to open a project's store. It can be opened several times.
@@ -104,7 +104,8 @@ impl Source {
         source.open().map(Backend::boxed)
     }
 
-    /// Whether the store is on a server: other machines may use it, and it changes without any file of the project changing.
+    /// Whether the store is on a server: other machines may use it, and it changes without any file of the project
+    /// changing.
     pub(crate) fn is_on_server(&self) -> bool {
         matches!(self, Self::Postgres { .. })
     }

@@ -1,7 +1,7 @@
 //! Text for people: lines of styled spans, and tables.
 //!
-//! Guarantees: every span is escaped when it is rendered, so stored text cannot move the cursor, change colours or reverse the
-//! writing direction. Only styles emit escape sequences.
+//! Guarantees: every span is escaped when it is rendered, so stored text cannot move the cursor, change colours or
+//! reverse the writing direction. Only styles emit escape sequences.
 
 use std::fmt::Write as _;
 

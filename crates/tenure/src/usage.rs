@@ -1,7 +1,7 @@
 //! Command lines that could not be parsed, and those that ask for help.
 //!
-//! The parser fails before it knows the command. The envelope needs the command's name and whether JSON is wanted, so both are
-//! derived from the arguments here.
+//! The parser fails before it knows the command. The envelope needs the command's name and whether JSON is wanted, so
+//! both are derived from the arguments here.
 
 use std::ffi::OsString;
 

@@ -1,7 +1,8 @@
-//! The table of commands: one line per command or verb, from which [`verbs!`] generates everything that has to know them all.
+//! The table of commands: one line per command or verb, from which [`verbs!`] generates everything that has to know them
+//! all.
 //!
-//! Guarantees: the parser that writes help and errors, the fast parser, the names in JSON envelopes and the dispatch come from
-//! the same line, so they cannot disagree.
+//! Guarantees: the parser that writes help and errors, the fast parser, the names in JSON envelopes and the dispatch come
+//! from the same line, so they cannot disagree.
 
 use crate::answer::Answer;
 use crate::app::App;
@@ -62,8 +63,8 @@ impl<T: VerbResult> VerbResult for Outcome<T> {
     }
 }
 
-/// Declares an enum of commands. Each line names a command, its alias if it has one, the enum's variant, and the module that
-/// holds `Args` and `run`:
+/// Declares an enum of commands. Each line names a command, its alias if it has one, the enum's variant, and the module
+/// that holds `Args` and `run`:
 ///
 /// ```text
 /// verbs! {

@@ -1,7 +1,7 @@
 //! Waiting for a lock: one ticket in a queue, woken by the doorbell, the holder's death, the expiry, or polling.
 //!
-//! A waiter holds a ticket and nothing else. A wake-up is only a hint: the waiter runs the acquire transaction again. When it is
-//! interrupted, it removes its ticket and exits with the signal's code. When it is killed, its ticket is dead.
+//! A waiter holds a ticket and nothing else. A wake-up is only a hint: the waiter runs the acquire transaction again.
+//! When it is interrupted, it removes its ticket and exits with the signal's code. When it is killed, its ticket is dead.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -49,8 +49,8 @@ pub(crate) enum Try {
     },
 }
 
-/// Acquires `want`, waiting at most `patience`; `None` is not to wait. When this returns a grant, no process of an earlier attempt at
-/// the task is alive on this host.
+/// Acquires `want`, waiting at most `patience`; `None` is not to wait. When this returns a grant, no process of an
+/// earlier attempt at the task is alive on this host.
 pub(crate) fn acquire(
     app: &mut App<'_>,
     open: &Open<'_>,
@@ -78,8 +78,8 @@ fn stand_in_line(
     let interrupts = Interrupts::listen().map_err(Report::from)?;
     let doorbell = open.store.doorbell(app.env);
     let me = Incarnation::current();
-    // The waiter directly ahead may be rung and die before it reacts, and then no process would ring this one. So that waiter is
-    // watched like the holder. No other waiter can ever come in between.
+    // The waiter directly ahead may be rung and die before it reacts, and then no process would ring this one. So that
+    // waiter is watched like the holder. No other waiter can ever come in between.
     let mut before = None;
     let mut bar = Bar::default();
     loop {
@@ -147,8 +147,8 @@ fn stand_in_line(
     }
 }
 
-/// Refreshes the ticket without a new claim, if the same process still holds the task under the same lease, and returns when that
-/// lease expires. A claim would probe every waiter's process, which is slow with a hundred of them.
+/// Refreshes the ticket without a new claim, if the same process still holds the task under the same lease, and returns
+/// when that lease expires. A claim would probe every waiter's process, which is slow with a hundred of them.
 fn still_held(
     open: &Open<'_>,
     locked: Option<&Locked>,

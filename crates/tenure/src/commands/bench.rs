@@ -15,8 +15,9 @@ use crate::text::{RenderOptions, Style, Table, Text};
 
 /// Measure tenure's performance on this machine against its budgets
 ///
-/// Takes a minute or two, in a temporary folder. Each figure is compared with a raw limit measured in the same run. Wall times are
-/// judged only on an idle machine, and nothing is judged in a debug build. Exits 1 if a budget is missed by more than a factor of two.
+/// Takes a minute or two, in a temporary folder. Each figure is compared with a raw limit measured in the same run. Wall
+/// times are judged only on an idle machine, and nothing is judged in a debug build. Exits 1 if a budget is missed by
+/// more than a factor of two.
 ///
 /// Example: tenure bench --quick
 #[derive(Debug, clap::Args)]
@@ -100,7 +101,8 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     if has_progress {
         app.printer.draw("\r\x1b[K");
     }
-    // Before `measured?`: a signal also ends the children, which makes the measurement fail, and the signal is the cause to report.
+    // Before `measured?`: a signal also ends the children, which makes the measurement fail, and the signal is the cause
+    // to report.
     let results = bench.finish()?;
     measured?;
     let mut text = to_text(&results, app.printer.render_options());

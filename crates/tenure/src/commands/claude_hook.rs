@@ -1,9 +1,9 @@
 //! `tenure claude-hook`: the command that Claude Code's hooks run, as written by `tenure setup claude`.
 //!
-//! Guarantees: it exits 0 and prints nothing on any error, because a hook must never disturb a session; it changes only the
-//! leases of this session's agent. The agent is named after the session id that Claude Code passes on standard input, so no
-//! state is stored. Not guaranteed: that the name reaches the shell calls of every version of Claude Code. Therefore the
-//! printed page contains it as well.
+//! Guarantees: it exits 0 and prints nothing on any error, because a hook must never disturb a session; it changes only
+//! the leases of this session's agent. The agent is named after the session id that Claude Code passes on standard input,
+//! so no state is stored. Not guaranteed: that the name reaches the shell calls of every version of Claude Code.
+//! Therefore the printed page contains it as well.
 
 use std::fs::File;
 use std::io::{IsTerminal, Read, Write};
@@ -57,7 +57,8 @@ pub(crate) enum SessionEvent {
 /// The agent that the session acts as.
 struct Session {
     agent: String,
-    /// Whether only this session uses the agent. One that the environment names may be shared with a runner or another window.
+    /// Whether only this session uses the agent. One that the environment names may be shared with a runner or another
+    /// window.
     is_own: bool,
 }
 
@@ -130,8 +131,8 @@ fn start(app: &App<'_>) -> Outcome<PathBuf> {
     }
 }
 
-/// Sets `TENURE_AGENT` for every shell call of the session. Claude Code reads the file before each call. The hook runs again when a
-/// session is resumed, cleared or compacted; the last line of the file wins.
+/// Sets `TENURE_AGENT` for every shell call of the session. Claude Code reads the file before each call. The hook runs
+/// again when a session is resumed, cleared or compacted; the last line of the file wins.
 fn export(app: &App<'_>, agent: &str) -> Outcome<()> {
     let Some(path) = app.env.var("CLAUDE_ENV_FILE").map(|path| app.env.cwd.join(path)) else { return Ok(()) };
     let failed = |e: std::io::Error| Report::io(&e, tenure_core::ErrorCode::General, "write", &path);
@@ -205,8 +206,8 @@ fn renew(app: &App<'_>, open: &Open<'_>, session: &Session) -> Outcome<()> {
     Ok(())
 }
 
-/// Also runs when the conversation is cleared or another session is opened, because the work is not continued then. A resumed session
-/// can claim it again.
+/// Also runs when the conversation is cleared or another session is opened, because the work is not continued then. A
+/// resumed session can claim it again.
 fn release(app: &mut App<'_>, open: &Open<'_>, session: &Session, why: &str) -> Outcome<()> {
     let ctx = open.context();
     let caller = Caller::new(Holder::agent(&session.agent));

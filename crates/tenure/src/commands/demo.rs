@@ -11,8 +11,8 @@ use crate::text::{Style, Text};
 
 /// Watch two runners with simulated agents in a temporary folder, and what happens when they are killed
 ///
-/// Only the agents are simulated; processes, leases, fences and the exclusive lock are real. The demo takes about ten seconds,
-/// checks its observations, and exits 1 if a guarantee was violated.
+/// Only the agents are simulated; processes, leases, fences and the exclusive lock are real. The demo takes about ten
+/// seconds, checks its observations, and exits 1 if a guarantee was violated.
 ///
 /// Example: tenure demo
 #[derive(Debug, clap::Args)]

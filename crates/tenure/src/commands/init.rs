@@ -82,8 +82,8 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         .hint("claim the next task", "tenure tasks next --claim"))
 }
 
-/// Whether the store exists. The database file is created last, so an `init` that was killed leaves at most an empty one, and the next
-/// `init` continues.
+/// Whether the store exists. The database file is created last, so an `init` that was killed leaves at most an empty one,
+/// and the next `init` continues.
 fn is_complete(source: &Source) -> Outcome<bool> {
     match source {
         // Not opened: `init` leaves a damaged database alone.

@@ -14,8 +14,8 @@ use crate::text::{Style, Text};
 
 /// Resume an interrupted session or job
 ///
-/// Finished work is skipped, and interrupted work is repeated. Only one process can resume it at a time; the others exit 6 and
-/// print its holder. If everything is finished already, exits 0.
+/// Finished work is skipped, and interrupted work is repeated. Only one process can resume it at a time; the others exit
+/// 6 and print its holder. If everything is finished already, exits 0.
 ///
 /// Example: tenure resume thumbnails --retry-failed
 #[derive(Debug, clap::Args)]

@@ -1,4 +1,5 @@
-//! `tenure start-attempt`: the process that a supervisor starts. It checks the attempt once more and then execs the command.
+//! `tenure start-attempt`: the process that a supervisor starts. It checks the attempt once more and then execs the
+//! command.
 
 use std::ffi::OsString;
 use std::process::Command;

@@ -71,8 +71,8 @@ fn create(app: &App<'_>, path: &Path) -> Outcome<()> {
     atomic::write(path, &template::text(), &app.env.ids.hex8()).map_err(|e| failed(&e, "write", path))
 }
 
-/// The editor may have arguments (`code --wait`), so it is run through a shell, as git does. Unless standard output is a terminal, it
-/// is reserved for the answer.
+/// The editor may have arguments (`code --wait`), so it is run through a shell, as git does. Unless standard output is a
+/// terminal, it is reserved for the answer.
 fn open(app: &App<'_>, editor: &str, path: &Path) -> Outcome<()> {
     let mut command = Command::new("sh");
     command.arg("-c").arg(format!("{editor} \"$@\"")).arg(editor).arg(path);

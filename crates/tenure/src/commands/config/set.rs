@@ -15,7 +15,8 @@ use crate::text::Text;
 
 /// Change one setting; the rest of the file is preserved, including comments
 ///
-/// Writes to the project's file inside a project, otherwise to your user file. An invalid value is refused and nothing is written.
+/// Writes to the project's file inside a project, otherwise to your user file. An invalid value is refused and nothing is
+/// written.
 ///
 /// Example: tenure config set runners.preset codex
 #[derive(Debug, clap::Args)]

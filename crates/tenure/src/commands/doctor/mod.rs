@@ -18,7 +18,8 @@ use finding::{Finding, Severity};
 
 /// Check the store, leases, runners, processes, the timer, agents, permissions and disk space
 ///
-/// Read-only, unless --fix is given. Exits 7 if there is a problem; an incomplete setup, such as a missing timer, is only a warning.
+/// Read-only, unless --fix is given. Exits 7 if there is a problem; an incomplete setup, such as a missing timer, is only
+/// a warning.
 ///
 /// Example: tenure doctor --fix
 #[derive(Debug, clap::Args)]

@@ -18,8 +18,8 @@ mod test;
 
 /// List, test and run hooks
 ///
-/// A hook is a script or a webhook that runs on an event. Hooks are configured under `hooks` in config.yaml; --no-hooks disables
-/// them.
+/// A hook is a script or a webhook that runs on an event. Hooks are configured under `hooks` in config.yaml; --no-hooks
+/// disables them.
 ///
 /// Example: tenure hooks test notify
 #[derive(Debug, clap::Args)]

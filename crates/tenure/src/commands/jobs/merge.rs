@@ -1,5 +1,5 @@
-//! Merges a changed list of items into a job: new items are added, removed items that are pending or failed are dropped, and
-//! all others are kept. The merge can be repeated after an interruption: items that were added are no longer new.
+//! Merges a changed list of items into a job: new items are added, removed items that are pending or failed are dropped,
+//! and all others are kept. The merge can be repeated after an interruption: items that were added are no longer new.
 
 use std::collections::HashMap;
 
@@ -50,7 +50,8 @@ pub(super) fn apply(
     Ok(open.write(|tx| rules::change_definition(tx, &ctx, lease, definition, &changes))?)
 }
 
-/// Subtracts the job's items from `wanted`, and drops unfinished items that are not wanted. Returns the highest item number.
+/// Subtracts the job's items from `wanted`, and drops unfinished items that are not wanted. Returns the highest item
+/// number.
 fn drop_unwanted(
     open: &Open<'_>,
     lease: &Lease,

@@ -19,9 +19,9 @@ use crate::text::Text;
 
 /// Run one command over many items, several at a time
 ///
-/// Items are read from a JSON array, JSON lines or plain lines. {item} and {item.a.b} are replaced in every argument, without a shell;
-/// the item is also passed on standard input. A failed item is retried, and finally goes to the dead-letter list. An interrupted job
-/// can be resumed. Exits 1 if there are dead letters.
+/// Items are read from a JSON array, JSON lines or plain lines. {item} and {item.a.b} are replaced in every argument,
+/// without a shell; the item is also passed on standard input. A failed item is retried, and finally goes to the
+/// dead-letter list. An interrupted job can be resumed. Exits 1 if there are dead letters.
 ///
 /// Example: tenure jobs start thumbnails --items images.txt --parallel 4 -- ./thumbnail.sh {item}
 #[derive(Debug, clap::Args)]
@@ -98,7 +98,8 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let job = match load(&open, &process, &lease, &mut items, &survey) {
         Ok(job) => job,
         Err(report) => {
-            // If this fails, the next start or reconcile drops the job. Until its items are complete it is visible to no other process.
+            // If this fails, the next start or reconcile drops the job. Until its items are complete it is visible to no
+            // other process.
             let _ = open.write(|tx| rules::drop_job(tx, &ctx, &lease));
             return Err(report);
         }

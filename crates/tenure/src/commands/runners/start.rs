@@ -383,7 +383,8 @@ fn result(summary: &Summary, mut data: Value, once: bool) -> Answer {
     Answer::new(data, text).exit(u8::from(once && summary.failed > 0))
 }
 
-/// Redirects the standard streams to `/dev/null`: the caller reads until end of file, and must not wait for the runner to end.
+/// Redirects the standard streams to `/dev/null`: the caller reads until end of file, and must not wait for the runner to
+/// end.
 pub(in crate::commands) fn leave_streams() {
     if let Ok(null) = std::fs::File::options().read(true).write(true).open("/dev/null") {
         let _ = rustix::stdio::dup2_stdin(&null);

@@ -29,8 +29,9 @@ use crate::text::{Style, Table, Text};
 
 /// Restart stalled projects (called by a timer)
 ///
-/// Checks every registered project once, and starts a runner where work is ready. Skips projects with a running runner, without ready
-/// work, or locked by another tool. With --quiet it prints errors only. Exits 1 if a project could not be checked.
+/// Checks every registered project once, and starts a runner where work is ready. Skips projects with a running runner,
+/// without ready work, or locked by another tool. With --quiet it prints errors only. Exits 1 if a project could not be
+/// checked.
 ///
 /// Example: tenure runners wakeup --dry-run
 #[derive(Debug, clap::Args)]
@@ -136,8 +137,8 @@ enum Turn {
     Busy,
 }
 
-/// Allows one wake-up per user at a time. The file lock ends with its process; the file is in the home, which all wake-ups of a user
-/// share. If it cannot be opened, the wake-up fails.
+/// Allows one wake-up per user at a time. The file lock ends with its process; the file is in the home, which all
+/// wake-ups of a user share. If it cannot be opened, the wake-up fails.
 fn take_turn(app: &App<'_>, home: &Path) -> Outcome<Turn> {
     if app.global.dry_run {
         return Ok(Turn::Ours(None));

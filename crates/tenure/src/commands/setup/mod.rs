@@ -25,10 +25,10 @@ const NAME: &str = "tenure";
 
 /// Set up a client to work with tenure, with instructions and hooks or over MCP
 ///
-/// Instructions are written between two markers into CLAUDE.md (claude), GEMINI.md (gemini) or AGENTS.md (codex, agents-md). claude
-/// also gets hooks in .claude/settings.json, which name each session's agent, renew its leases while it works and release them when it
-/// ends. With --mcp the server is added to .mcp.json (claude), .gemini/settings.json, .vscode/mcp.json or ~/.codex/config.toml. The rest
-/// of each file is preserved.
+/// Instructions are written between two markers into CLAUDE.md (claude), GEMINI.md (gemini) or AGENTS.md (codex,
+/// agents-md). claude also gets hooks in .claude/settings.json, which name each session's agent, renew its leases while
+/// it works and release them when it ends. With --mcp the server is added to .mcp.json (claude), .gemini/settings.json,
+/// .vscode/mcp.json or ~/.codex/config.toml. The rest of each file is preserved.
 ///
 /// Example: tenure setup claude
 #[derive(Debug, clap::Args)]

@@ -18,8 +18,8 @@ use crate::text::Text;
 
 /// Copy everything to another store: tasks, leases, events, messages, sessions and jobs
 ///
-/// Copies all or nothing, and only while no lease is held. Every id, fence and number is kept. The project keeps using its current store
-/// until you change store.url.
+/// Copies all or nothing, and only while no lease is held. Every id, fence and number is kept. The project keeps using
+/// its current store until you change store.url.
 ///
 /// Example: tenure store copy --to postgres://ann@db.example/work
 #[derive(Debug, clap::Args)]
@@ -89,7 +89,8 @@ fn target(app: &App<'_>, open: &Open<'_>, to: &str) -> Outcome<Source> {
     }
 }
 
-/// The fences of open leases that have lapsed. A live lease is an error, because its holder would keep writing to this store.
+/// The fences of open leases that have lapsed. A live lease is an error, because its holder would keep writing to this
+/// store.
 fn lapsed_leases(open: &Open<'_>) -> Outcome<BTreeSet<i64>> {
     let ctx = open.context();
     let lapsed = open.read(|view| {

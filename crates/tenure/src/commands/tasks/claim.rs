@@ -59,8 +59,8 @@ fn living(pid: u32) -> Outcome<Incarnation> {
     Ok(Incarnation { process, hostname: tenure_lock::hostname() })
 }
 
-/// Makes an anonymous caller a new agent, so that two callers never share a default name. The agent is registered with its first
-/// grant. A fence is not a name: one that matches no open lease identifies no caller.
+/// Makes an anonymous caller a new agent, so that two callers never share a default name. The agent is registered with
+/// its first grant. A fence is not a name: one that matches no open lease identifies no caller.
 pub(super) fn join_if_nobody(app: &App<'_>, identity: &mut Identity) -> bool {
     if identity.is_named() {
         return false;

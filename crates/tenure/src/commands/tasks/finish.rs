@@ -13,7 +13,8 @@ use crate::identity::IdentityArgs;
 use crate::report::Outcome;
 use crate::text::{Style, Text};
 
-/// Finishes the task that `task` refers to. `verb` is the command's name, for errors; `done` describes the task afterwards.
+/// Finishes the task that `task` refers to. `verb` is the command's name, for errors; `done` describes the task
+/// afterwards.
 pub(super) fn resolve_and_finish(
     app: &mut App<'_>,
     task: &str,

@@ -37,7 +37,8 @@ pub(crate) mod view;
 
 /// Add, list, claim and finish tasks
 ///
-/// Without a subcommand it lists tasks. A task can be given by its key, its id or a prefix of it, or its title or a part of it.
+/// Without a subcommand it lists tasks. A task can be given by its key, its id or a prefix of it, or its title or a part
+/// of it.
 ///
 /// Example: tenure tasks --ready
 #[derive(Debug, clap::Args)]

@@ -31,9 +31,9 @@ const TTL_HELP: &str = "How long the lease lasts after the last heartbeat (defau
 
 /// Claim a task, run a command under the lease, and mark it done or failed
 ///
-/// The command finds the lease in its environment (TENURE_TASK_ID, TENURE_AGENT, TENURE_FENCE …) and may finish the task itself.
-/// Otherwise exit 0 marks the task done, and any other exit code marks it failed. If the lease is lost, the command and all processes
-/// that it started are ended (exit 8). On Ctrl+C or SIGTERM the task is returned to pending.
+/// The command finds the lease in its environment (TENURE_TASK_ID, TENURE_AGENT, TENURE_FENCE …) and may finish the task
+/// itself. Otherwise exit 0 marks the task done, and any other exit code marks it failed. If the lease is lost, the
+/// command and all processes that it started are ended (exit 8). On Ctrl+C or SIGTERM the task is returned to pending.
 ///
 /// Example: tenure tasks run F001 --ttl 30m -- make check
 #[derive(Debug, clap::Args)]
@@ -115,8 +115,8 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     tell(app, &granted, &supervised.attempt.id.to_string(), supervised.ended)
 }
 
-/// The hook events of how the attempt ended. If the command finished the task itself, that command has delivered them; a lost
-/// lease is reported by the process that ended it.
+/// The hook events of how the attempt ended. If the command finished the task itself, that command has delivered them; a
+/// lost lease is reported by the process that ended it.
 fn ending_news(app: &App<'_>, open: &Open<'_>, ended: &Ended) -> Vec<Happening> {
     let task = match ended {
         Ended::Exited { spoken: false, task, .. }

@@ -19,8 +19,8 @@ use crate::waiting::{self, Want};
 
 /// Change a task
 ///
-/// `--status in_progress` claims the task and waits for it, unless --no-wait is given. Any other status is refused while another holder
-/// has the task.
+/// `--status in_progress` claims the task and waits for it, unless --no-wait is given. Any other status is refused while
+/// another holder has the task.
 ///
 /// Example: tenure tasks update F001 --status in_progress
 #[derive(Debug, clap::Args)]
