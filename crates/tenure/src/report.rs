@@ -94,17 +94,17 @@ impl Report {
     /// A configuration error in `file`, in the form `FILE:LINE:COLUMN: MESSAGE` that editors understand.
     pub(crate) fn config(error: &ConfigError, file: Option<&str>) -> Self {
         let code = if error.is_usage() { ErrorCode::InvalidArguments } else { ErrorCode::Config };
-        let said = error.to_string();
+        let text = error.to_string();
         let Some(file) = file.filter(|_| !error.is_usage()) else {
-            let mut report = Self::new(code, said);
+            let mut report = Self::new(code, text);
             if let ConfigError::UnknownKey { key, nearest, .. } = error {
                 report.details = Box::new(json!({"key": key, "nearest": nearest}));
             }
             return report;
         };
-        let Some(at) = error.position() else { return Self::new(code, format!("{file}: {said}")) };
-        let said = said.replacen(&format!(" at {at}"), "", 1);
-        let mut report = Self::new(code, format!("{file}:{}:{}: {said}", at.line, at.column));
+        let Some(at) = error.position() else { return Self::new(code, format!("{file}: {text}")) };
+        let text = text.replacen(&format!(" at {at}"), "", 1);
+        let mut report = Self::new(code, format!("{file}:{}:{}: {text}", at.line, at.column));
         report.details = Box::new(json!({"file": file, "line": at.line, "column": at.column}));
         report
     }
@@ -124,8 +124,8 @@ impl From<Error> for Report {
             }
             Error::NotInitialized { clone_at, .. } => {
                 if let Some(clone) = clone_at {
-                    let said = format!("{} has a configuration but no database yet.", clone.display());
-                    report.context.push(said);
+                    let line = format!("{} has a configuration but no database yet.", clone.display());
+                    report.context.push(line);
                 }
                 report.hints.push(Hint::new("create one", "tenure init"));
             }

@@ -49,8 +49,8 @@ pub(crate) fn print(error: &clap::Error, args: &[OsString], printer: &mut Printe
 }
 
 fn report(text: &str) -> Report {
-    let said = text.strip_prefix("error: ").unwrap_or(text).trim_end();
-    let (message, rest) = said.split_once("\n\n").unwrap_or((said, ""));
+    let body = text.strip_prefix("error: ").unwrap_or(text).trim_end();
+    let (message, rest) = body.split_once("\n\n").unwrap_or((body, ""));
     let mut report = Report::usage(plain(message));
     report.context = rest.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned).collect();
     report

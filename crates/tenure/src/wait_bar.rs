@@ -7,7 +7,7 @@ use tenure_core::lease::ResourceKind;
 
 use crate::app::App;
 use crate::text::Text;
-use crate::waiting::Want;
+use crate::waiting::ClaimRequest;
 
 /// A notice when the wait begins and, on a terminal, a moving bar.
 #[derive(Debug, Default)]
@@ -18,15 +18,20 @@ pub(crate) struct Bar {
 
 impl Bar {
     /// Prints the notice. Returns true the first time.
-    pub(crate) fn begin(&mut self, app: &mut App<'_>, want: &Want, locked: Option<&Locked>) -> bool {
+    pub(crate) fn begin(
+        &mut self,
+        app: &mut App<'_>,
+        request: &ClaimRequest,
+        locked: Option<&Locked>,
+    ) -> bool {
         if self.begun {
             return false;
         }
         self.begun = true;
         self.is_live = app.printer.err_is_terminal() && !app.env.flag("CI") && !app.global.quiet;
         let mut text = Text::new();
-        match (want, locked) {
-            (Want::Task { title, .. }, Some(locked)) => {
+        match (request, locked) {
+            (ClaimRequest::Task { title, .. }, Some(locked)) => {
                 let who = locked.lease.as_ref().map_or_else(
                     || "reserved for an earlier waiter".to_owned(),
                     |lease| format!("locked by another {}: {}", lease.holder.kind.as_str(), lease.holder.id),
@@ -68,8 +73,8 @@ impl Bar {
     }
 
     /// Prints the end of the wait, if its beginning was printed.
-    pub(crate) fn released(&self, app: &mut App<'_>, want: &Want) {
-        if self.begun && matches!(want, Want::Task { .. }) {
+    pub(crate) fn released(&self, app: &mut App<'_>, request: &ClaimRequest) {
+        if self.begun && matches!(request, ClaimRequest::Task { .. }) {
             let mut text = Text::new();
             text.line("Lock released!");
             app.printer.notice(&text);

@@ -26,7 +26,7 @@ use crate::wait_bar::Bar;
 
 /// What to claim.
 #[derive(Debug, Clone)]
-pub(crate) enum Want {
+pub(crate) enum ClaimRequest {
     Task {
         id: TaskId,
         title: String,
@@ -37,10 +37,10 @@ pub(crate) enum Want {
 
 /// The result of one try: granted, impossible, or what to wait for.
 #[derive(Debug)]
-pub(crate) enum Try {
+pub(crate) enum TryResult {
     Granted(Box<Grant>),
     /// Waiting cannot help. The transaction commits all the same.
-    Hopeless(Error),
+    Impossible(Error),
     Wait {
         locked: Option<Box<Locked>>,
         ticket: (i64, Resource),
@@ -49,29 +49,29 @@ pub(crate) enum Try {
     },
 }
 
-/// Acquires `want`, waiting at most `patience`; `None` is not to wait. When this returns a grant, no process of an
+/// Acquires `request`, waiting at most `patience`; `None` is not to wait. When this returns a grant, no process of an
 /// earlier attempt at the task is alive on this host.
 pub(crate) fn acquire(
     app: &mut App<'_>,
     open: &Open<'_>,
     caller: &Caller,
-    want: &Want,
+    request: &ClaimRequest,
     terms: Terms,
     patience: Option<Duration>,
 ) -> Outcome<Grant> {
-    let grant = stand_in_line(app, open, caller, want, terms, patience)?;
+    let grant = acquire_or_wait(app, open, caller, request, terms, patience)?;
     clearing::before(app, open, grant)
 }
 
-fn stand_in_line(
+fn acquire_or_wait(
     app: &mut App<'_>,
     open: &Open<'_>,
     caller: &Caller,
-    want: &Want,
+    request: &ClaimRequest,
     mut terms: Terms,
     patience: Option<Duration>,
 ) -> Outcome<Grant> {
-    let Some(patience) = patience else { return Ok(try_once(open, caller, want, &terms)?) };
+    let Some(patience) = patience else { return Ok(try_once(open, caller, request, &terms)?) };
     let patience = app.global.timeout.map_or(patience, |limit| patience.min(limit));
     let begun = Instant::now();
     let deadline = begun + patience;
@@ -87,24 +87,24 @@ fn stand_in_line(
             bell.silence();
         }
         let mut attempt = |tx: &mut dyn Tx| {
-            try_and_queue(tx, open, caller, want, &terms, &me, doorbell.as_ref(), &mut before)
+            try_and_queue(tx, open, caller, request, &terms, &me, doorbell.as_ref(), &mut before)
         };
-        let outcome = match want {
-            Want::Task { id, .. } => {
+        let outcome = match request {
+            ClaimRequest::Task { id, .. } => {
                 open.store.claim(ClaimHint { holder: &caller.holder, wants: ClaimTarget::Task(id) }, attempt)
             }
             // May enqueue a ticket, so it is more than a claim.
-            Want::Next(_) => open.write(&mut attempt),
+            ClaimRequest::Next(_) => open.write(&mut attempt),
         };
         let (locked, ticket, until, watch) = match outcome {
-            Ok(Try::Granted(grant)) => {
+            Ok(TryResult::Granted(grant)) => {
                 bar.end(app);
-                bar.released(app, want);
+                bar.released(app, request);
                 app.wait_handles.push((interrupts, doorbell));
                 return Ok(*grant);
             }
-            Ok(Try::Wait { locked, ticket, until, watch }) => (locked, ticket, until, watch),
-            Ok(Try::Hopeless(error)) | Err(error) => {
+            Ok(TryResult::Wait { locked, ticket, until, watch }) => (locked, ticket, until, watch),
+            Ok(TryResult::Impossible(error)) | Err(error) => {
                 // The ticket was not consumed by a grant, so it has to be removed.
                 leave(open, &terms)?;
                 bar.end(app);
@@ -116,9 +116,9 @@ fn stand_in_line(
         if now >= deadline {
             leave(open, &terms)?;
             bar.end(app);
-            return Err(timed_out(want, patience, locked).into());
+            return Err(timed_out(request, patience, locked).into());
         }
-        if bar.begin(app, want, locked.as_deref())
+        if bar.begin(app, request, locked.as_deref())
             && let Backend::Sqlite(store) = &open.store
         {
             store.rehearse_grant();
@@ -126,8 +126,8 @@ fn stand_in_line(
         let watched: Vec<OwnedFd> = watch.iter().filter_map(|who| pidfd(app.env, who)).collect();
         let mut until = until;
         loop {
-            let lain_down = Instant::now();
-            let left = deadline.saturating_duration_since(lain_down);
+            let sleep_started = Instant::now();
+            let left = deadline.saturating_duration_since(sleep_started);
             let expiry = until.map(|at| at.since(app.env.clock.now()) + Duration::from_millis(1));
             let nap = left.min(open.config.locking.poll_interval).min(expiry.unwrap_or(Duration::MAX));
             if let Some(code) = sleep(&interrupts, doorbell.as_ref(), &watched, nap, &mut bar, app, begun) {
@@ -136,7 +136,7 @@ fn stand_in_line(
                 return Err(Report::interrupted(code));
             }
             // After a ring or a death, try again. If only time has passed, refreshing the ticket may be enough.
-            if lain_down.elapsed() < nap || Instant::now() >= deadline {
+            if sleep_started.elapsed() < nap || Instant::now() >= deadline {
                 break;
             }
             match still_held(open, locked.as_deref(), &terms)? {
@@ -177,17 +177,17 @@ fn still_held(
 pub(crate) fn try_once(
     open: &Open<'_>,
     caller: &Caller,
-    want: &Want,
+    request: &ClaimRequest,
     terms: &Terms,
 ) -> tenure_core::Result<Grant> {
     let ctx = open.context();
-    match want {
-        Want::Task { id, .. } => {
+    match request {
+        ClaimRequest::Task { id, .. } => {
             // A refusal commits too: a lapsed lease that was closed stays closed.
             let hint = ClaimHint { holder: &caller.holder, wants: ClaimTarget::Task(id) };
             open.store.claim(hint, |tx| kernel::acquire_task(tx, &ctx, caller, id, terms))?.granted()
         }
-        Want::Next(section) => {
+        ClaimRequest::Next(section) => {
             let hint = ClaimHint { holder: &caller.holder, wants: ClaimTarget::Next(section.as_ref()) };
             open.store.claim(hint, |tx| {
                 if let Some(grant) = kernel::acquire_next(tx, &ctx, caller, section.as_ref(), terms)? {
@@ -222,12 +222,12 @@ pub(crate) fn nothing_ready() -> Error {
 
 /// A judge that reports this process as alive without probing it.
 #[derive(Debug)]
-struct Knowing<'a> {
+struct SelfAliveJudge<'a> {
     me: &'a Incarnation,
     judge: &'a dyn Judge,
 }
 
-impl Judge for Knowing<'_> {
+impl Judge for SelfAliveJudge<'_> {
     fn liveness(&self, who: &Incarnation) -> Liveness {
         if who == self.me { Liveness::Alive } else { self.judge.liveness(who) }
     }
@@ -242,26 +242,27 @@ pub(crate) fn try_and_queue(
     tx: &mut dyn Tx,
     open: &Open<'_>,
     caller: &Caller,
-    want: &Want,
+    request: &ClaimRequest,
     terms: &Terms,
     me: &Incarnation,
     doorbell: Option<&Doorbell>,
     before: &mut Option<(Resource, Incarnation)>,
-) -> tenure_core::Result<Try> {
-    let judge = Knowing { me, judge: open.context().judge };
+) -> tenure_core::Result<TryResult> {
+    let judge = SelfAliveJudge { me, judge: open.context().judge };
     let ctx = Context { judge: &judge, ..open.context() };
-    let (resource, locked) = match want {
-        Want::Task { id, .. } => match kernel::acquire_task(tx, &ctx, caller, id, terms)? {
-            Verdict::Granted(grant) => return Ok(Try::Granted(grant)),
+    let (resource, locked) = match request {
+        ClaimRequest::Task { id, .. } => match kernel::acquire_task(tx, &ctx, caller, id, terms)? {
+            Verdict::Granted(grant) => return Ok(TryResult::Granted(grant)),
             Verdict::Refused(locked) => (locked.resource.clone(), Some(locked)),
             barred @ Verdict::Barred { .. } => {
                 return Ok(barred
                     .granted()
-                    .map_or_else(Try::Hopeless, |grant| Try::Granted(Box::new(grant))));
+                    .map_or_else(TryResult::Impossible, |grant| TryResult::Granted(Box::new(grant))));
             }
         },
-        Want::Next(section) => match kernel::acquire_next(tx, &ctx, caller, section.as_ref(), terms)? {
-            Some(grant) => return Ok(Try::Granted(Box::new(grant))),
+        ClaimRequest::Next(section) => match kernel::acquire_next(tx, &ctx, caller, section.as_ref(), terms)?
+        {
+            Some(grant) => return Ok(TryResult::Granted(Box::new(grant))),
             None => (Resource::ready(section.as_ref()), None),
         },
     };
@@ -286,12 +287,12 @@ pub(crate) fn try_and_queue(
         // The death of an earlier waiter may free its task for this one, and rings no doorbell.
         let earlier = tx.ready_tickets()?.into_iter().filter(|ticket| ticket.number < number);
         watch.extend(earlier.map(|ticket| ticket.process).filter(lives).take(32));
-    } else if !before.as_ref().is_some_and(|(line, who)| *line == resource && lives(who)) {
-        let line = tx.tickets(&resource)?.into_iter().filter(|ticket| ticket.number < number);
-        *before = line.map(|ticket| (resource.clone(), ticket.process)).rev().find(|(_, who)| lives(who));
+    } else if !before.as_ref().is_some_and(|(queue, process)| *queue == resource && lives(process)) {
+        let queue = tx.tickets(&resource)?.into_iter().filter(|ticket| ticket.number < number);
+        *before = queue.map(|ticket| (resource.clone(), ticket.process)).rev().find(|(_, who)| lives(who));
     }
     watch.extend(before.iter().map(|(_, who)| who.clone()));
-    Ok(Try::Wait { locked, ticket: (number, resource), until, watch })
+    Ok(TryResult::Wait { locked, ticket: (number, resource), until, watch })
 }
 
 pub(crate) fn leave(open: &Open<'_>, terms: &Terms) -> Outcome<()> {
@@ -303,10 +304,10 @@ pub(crate) fn leave(open: &Open<'_>, terms: &Terms) -> Outcome<()> {
     })?)
 }
 
-pub(crate) fn timed_out(want: &Want, waited: Duration, locked: Option<Box<Locked>>) -> Error {
-    let what = match want {
-        Want::Task { title, .. } => format!("task {title:?}"),
-        Want::Next(_) => "a task to become ready".to_owned(),
+pub(crate) fn timed_out(request: &ClaimRequest, waited: Duration, locked: Option<Box<Locked>>) -> Error {
+    let what = match request {
+        ClaimRequest::Task { title, .. } => format!("task {title:?}"),
+        ClaimRequest::Next(_) => "a task to become ready".to_owned(),
     };
     Error::WaitTimeout { what, waited, locked }
 }

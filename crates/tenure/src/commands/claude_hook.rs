@@ -73,8 +73,8 @@ fn handle(app: &mut App<'_>, event: SessionEvent) -> Outcome<()> {
         // The session was started for one attempt; its supervisor renews and ends the lease.
         return Ok(());
     }
-    let told = read_event()?;
-    let session = session(app, &told)?;
+    let input = read_event()?;
+    let session = session(app, &input)?;
     let project = app.find_from(&start(app)?)?;
     match event {
         SessionEvent::SessionStart => {
@@ -90,7 +90,7 @@ fn handle(app: &mut App<'_>, event: SessionEvent) -> Outcome<()> {
         }
         SessionEvent::SessionEnd if session.is_own => {
             let open = app.open_at(project)?;
-            let why = told.get("reason").and_then(Value::as_str).unwrap_or_default();
+            let why = input.get("reason").and_then(Value::as_str).unwrap_or_default();
             release(app, &open, &session, why)
         }
         SessionEvent::SessionEnd => Ok(()),
@@ -111,11 +111,11 @@ fn read_event() -> Outcome<Value> {
 }
 
 /// The agent that the environment names, or one that is named after the session.
-fn session(app: &App<'_>, told: &Value) -> Outcome<Session> {
+fn session(app: &App<'_>, input: &Value) -> Outcome<Session> {
     if let Some(given) = app.env.var("TENURE_AGENT") {
         return Ok(Session { agent: given.to_owned(), is_own: false });
     }
-    let id = told.get("session_id").and_then(Value::as_str).filter(|id| !id.is_empty());
+    let id = input.get("session_id").and_then(Value::as_str).filter(|id| !id.is_empty());
     let id = id.ok_or_else(|| Report::usage("the event has no session_id"))?;
     let agent = format!("claude-{id}");
     check_agent_id(&agent).map_err(Error::from)?;
@@ -141,8 +141,8 @@ fn export(app: &App<'_>, agent: &str) -> Outcome<()> {
         file.take(MAX_EXPORTS_BYTES).read_to_string(&mut there).map_err(failed)?;
     }
     let line = format!("export TENURE_AGENT={}", quote(agent));
-    let said = there.lines().rfind(|line| line.starts_with("export TENURE_AGENT="));
-    if said == Some(line.as_str()) {
+    let current = there.lines().rfind(|line| line.starts_with("export TENURE_AGENT="));
+    if current == Some(line.as_str()) {
         return Ok(());
     }
     let before = if there.is_empty() || there.ends_with('\n') { "" } else { "\n" };

@@ -24,7 +24,7 @@ impl Names {
             }
             let found = view.find_tasks(TaskLookup::Id(task.as_str()), 1)?;
             let key = found.into_iter().next().map(|name| name.key);
-            if let Some(key) = key.or_else(|| said(event, "key").map(str::to_owned)) {
+            if let Some(key) = key.or_else(|| text_of(event, "key").map(str::to_owned)) {
                 self.tasks.insert(task.clone(), key);
             }
         }
@@ -32,7 +32,7 @@ impl Names {
     }
 
     fn learn_resource(&mut self, view: &dyn View, event: &Event) -> tenure_core::Result<()> {
-        let Some(resource) = said(event, "resource").filter(|r| !self.resources.contains_key(*r)) else {
+        let Some(resource) = text_of(event, "resource").filter(|r| !self.resources.contains_key(*r)) else {
             return Ok(());
         };
         if let Some(id) = resource.strip_prefix("section:")
@@ -48,7 +48,10 @@ impl Names {
         let named = |known: &str| self.resources.get(known).map_or(known, String::as_str).to_owned();
         match &event.task {
             Some(task) => self.tasks.get(task).map_or(task.as_str(), String::as_str).to_owned(),
-            None => said(event, "section").or_else(|| said(event, "resource")).map(named).unwrap_or_default(),
+            None => text_of(event, "section")
+                .or_else(|| text_of(event, "resource"))
+                .map(named)
+                .unwrap_or_default(),
         }
     }
 }
@@ -64,13 +67,13 @@ pub(crate) fn what(event: &Event) -> Option<String> {
         }
         EventKind::MessageSent | EventKind::MessageAcknowledged => {
             let number = detail.get("message").and_then(Value::as_i64)?;
-            let to = said(event, "to").map(|to| format!(" for {to}")).unwrap_or_default();
+            let to = text_of(event, "to").map(|to| format!(" for {to}")).unwrap_or_default();
             Some(format!("#{number}{to}"))
         }
         _ => None,
     }
 }
 
-fn said<'a>(event: &'a Event, key: &str) -> Option<&'a str> {
+fn text_of<'a>(event: &'a Event, key: &str) -> Option<&'a str> {
     event.detail.get(key).and_then(Value::as_str)
 }

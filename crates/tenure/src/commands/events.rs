@@ -109,8 +109,8 @@ fn line(event: &Event, names: &Names) -> Text {
         text.and(Style::Dim, format!("  fence {fence}"));
     }
     for key in ["message", "reason"] {
-        if let Some(said) = event.detail.get(key).and_then(|v| v.as_str()) {
-            text.and(Style::Plain, format!("  {said}"));
+        if let Some(value) = event.detail.get(key).and_then(|v| v.as_str()) {
+            text.and(Style::Plain, format!("  {value}"));
         }
     }
     text

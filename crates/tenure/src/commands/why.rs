@@ -105,7 +105,7 @@ fn about_task(
     let task = view.task(&id, &viewer)?.ok_or_else(|| Error::TaskNotFound { reference: name.key.clone() })?;
     let key = &task.key;
     let mut reasons = Vec::new();
-    let settled = match task.status {
+    let over = match task.status {
         TaskStatus::Completed => Some(("finished", "It is completed.".to_owned(), None)),
         TaskStatus::Skipped => Some((
             "finished",
@@ -124,7 +124,7 @@ fn about_task(
         )),
         TaskStatus::Pending | TaskStatus::InProgress => None,
     };
-    if let Some((kind, sentence, hint)) = settled {
+    if let Some((kind, sentence, hint)) = over {
         reasons.push(Reason { kind, sentence, hint });
         return Ok((name, reasons));
     }

@@ -26,14 +26,14 @@ fn a_project_on_a_server_is_served_and_listed_like_any_other() {
     assert_eq!(listed["projects"][0]["state"], "enabled", "{listed}");
     let all = machine.run(&["--json", "tasks", "list", "--global"]);
     assert_eq!(all.data()["tasks"][0]["key"], "A", "{all:?}");
-    assert!(!all.err.contains("no longer there"), "{all:?}");
+    assert!(!all.err.contains("no longer exists"), "{all:?}");
     let doctor = project.ok(&["doctor"]);
     let registry = |list: &str| -> Vec<Value> {
         let all = doctor[list].as_array().unwrap().iter();
         all.filter(|row| row["check"] == "registry").cloned().collect()
     };
     assert!(registry("findings").is_empty(), "{doctor}");
-    assert_eq!(registry("checks")[0]["result"], "wake-up looks after this project");
+    assert_eq!(registry("checks")[0]["result"], "wake-up is enabled for this project");
 
     let decided = machine.wake_up(&[]);
     assert_eq!(decided["shop"].0, "started", "{decided:?}");

@@ -27,8 +27,8 @@ pub(super) fn examine(app: &App<'_>, project: Option<&Project>, found: &mut Exam
         let Ok(agent) = preset::resolve(name, &config.presets, &root, path) else { continue };
         let version = version_of(app, &agent.program);
         found.agents.push(json!({"preset": name, "program": agent.program, "version": version}));
-        let said = version.unwrap_or_else(|| agent.program.display().to_string());
-        found.checks.push(("agents", format!("{name}: {said}")));
+        let shown = version.unwrap_or_else(|| agent.program.display().to_string());
+        found.checks.push(("agents", format!("{name}: {shown}")));
     }
     // With a timer, a runner that cannot start its agent fails every minute. Without one, agents may not be in use at all.
     let unattended = found.checks.iter().any(|(check, _)| *check == "timer");

@@ -99,12 +99,12 @@ fn answer(app: &mut App<'_>, found: &Examination, fixed: &[Finding]) -> Outcome<
         "total": found.findings.len(),
         "problems": problems,
         "fixed": fixed.iter().map(Finding::object).collect::<Vec<_>>(),
-        "checks": found.checks.iter().map(|(check, said)| json!({"check": check, "result": said})).collect::<Vec<_>>(),
+        "checks": found.checks.iter().map(|(check, result)| json!({"check": check, "result": result})).collect::<Vec<_>>(),
         "agents": found.agents,
     });
     let mut text = Text::new();
-    for (check, said) in &found.checks {
-        text.styled(Style::Good, "ok       ").and(Style::Plain, format!("{check}: {said}"));
+    for (check, result) in &found.checks {
+        text.styled(Style::Good, "ok       ").and(Style::Plain, format!("{check}: {result}"));
     }
     for finding in fixed {
         text.styled(Style::Good, "fixed    ")

@@ -56,8 +56,8 @@ pub(super) fn examine(app: &mut App<'_>, project: &Project, found: &mut Examinat
     })();
     match examined {
         Ok(findings) if findings.is_empty() => {
-            let said = "the file, leases, statuses, runners and attempts are consistent".to_owned();
-            found.checks.push(("store", said));
+            let result = "the file, leases, statuses, runners and attempts are consistent".to_owned();
+            found.checks.push(("store", result));
         }
         Ok(findings) => found.findings.extend(findings),
         Err(error) => found.findings.push(Finding::problem("store", error.to_string(), set_aside(paths))),

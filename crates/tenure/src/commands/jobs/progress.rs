@@ -18,8 +18,8 @@ const WIDTH: usize = 30;
 pub(super) struct Progress {
     live: bool,
     drawn: bool,
-    told: Instant,
-    last: String,
+    printed_at: Instant,
+    last_line: String,
 }
 
 impl Progress {
@@ -38,7 +38,7 @@ impl Progress {
         if !app.global.json {
             app.printer.notice(&text);
         }
-        Self { live, drawn: false, told: Instant::now(), last: String::new() }
+        Self { live, drawn: false, printed_at: Instant::now(), last_line: String::new() }
     }
 
     pub(super) fn is_live(&self) -> bool {
@@ -60,9 +60,9 @@ impl Progress {
             let bar = format!("{}{}", "=".repeat(filled.min(WIDTH)), " ".repeat(WIDTH - filled.min(WIDTH)));
             printer.draw(&format!("\r[{bar}] {line}\x1b[K"));
             self.drawn = true;
-        } else if self.told.elapsed() >= LINE_INTERVAL && self.last != line {
-            self.told = Instant::now();
-            self.last.clone_from(&line);
+        } else if self.printed_at.elapsed() >= LINE_INTERVAL && self.last_line != line {
+            self.printed_at = Instant::now();
+            self.last_line.clone_from(&line);
             self.say(printer, &format!("{}: {line}", job.name));
         }
     }

@@ -19,13 +19,13 @@ use crate::identity::{Identity, IdentityArgs};
 use crate::report::{Outcome, Report};
 use crate::store::Doorbell;
 use crate::text::Text;
-use crate::waiting::{self, Try, Want};
+use crate::waiting::{self, ClaimRequest, TryResult};
 use crate::{clearing, hooks};
 
 /// Where somebody stands, and what for.
 #[derive(Debug)]
 pub(super) struct Place {
-    want: Want,
+    want: ClaimRequest,
     terms: Terms,
     doorbell: Option<Doorbell>,
     before: Option<(Resource, Incarnation)>,
@@ -60,12 +60,12 @@ impl Counter<'_, '_> {
             waiting::try_and_queue(tx, self.open, &caller, want, terms, &me, doorbell.as_ref(), before)
         });
         match tried {
-            Ok(Try::Granted(grant)) => self.granted(session, *grant),
-            Ok(Try::Hopeless(error)) | Err(error) => {
+            Ok(TryResult::Granted(grant)) => self.granted(session, *grant),
+            Ok(TryResult::Impossible(error)) | Err(error) => {
                 waiting::leave(self.open, &stands.terms)?;
                 Err(error.into())
             }
-            Ok(Try::Wait { locked, ticket, until, watch }) => {
+            Ok(TryResult::Wait { locked, ticket, until, watch }) => {
                 stands.terms.ticket = Some(ticket);
                 let why = in_the_way(locked.as_deref());
                 stands.locked = locked;
@@ -90,26 +90,26 @@ impl Counter<'_, '_> {
         }
     }
 
-    fn want(&self, claim: &Claim) -> Outcome<(Want, Terms)> {
+    fn want(&self, claim: &Claim) -> Outcome<(ClaimRequest, Terms)> {
         let want = match (&claim.task, &claim.section) {
             (Some(task), _) => {
                 let name = self.open.resolve(task)?;
-                Want::Task { id: TaskId::new(&name.id), title: name.title }
+                ClaimRequest::Task { id: TaskId::new(&name.id), title: name.title }
             }
             (None, Some(section)) => {
-                Want::Next(Some(self.open.read(|view| reference::section(view, section))?.id))
+                ClaimRequest::Next(Some(self.open.read(|view| reference::section(view, section))?.id))
             }
-            (None, None) => Want::Next(None),
+            (None, None) => ClaimRequest::Next(None),
         };
         let mut terms = Terms::new(claim.ttl.unwrap_or(self.open.config.locking.lease_ttl));
         terms.doorbell.clone_from(&self.doorbell);
         Ok((want, terms))
     }
 
-    fn caller(&self, identity: &Identity, want: &Want) -> Caller {
+    fn caller(&self, identity: &Identity, want: &ClaimRequest) -> Caller {
         let mut caller = match want {
-            Want::Task { id, .. } => identity.actor(Some(id.as_str())),
-            Want::Next(_) => identity.without_fence(),
+            ClaimRequest::Task { id, .. } => identity.actor(Some(id.as_str())),
+            ClaimRequest::Next(_) => identity.without_fence(),
         };
         // Whoever shows another's credential works under that one's supervisor, not under us.
         if caller.fence.is_none() {

@@ -38,12 +38,12 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     } else {
         text.styled(Style::Bold, "RUNNERS");
         // The host is shown only if a runner is on another one.
-        let far = shown.iter().any(|known| known.runner.process.hostname != app.env.hostname);
-        let mut heads = vec!["ID", "STATUS", "PID", "PROJECT", "SECTION", "HEARTBEAT"];
-        if far {
-            heads.insert(3, "HOST");
+        let has_remote = shown.iter().any(|known| known.runner.process.hostname != app.env.hostname);
+        let mut headings = vec!["ID", "STATUS", "PID", "PROJECT", "SECTION", "HEARTBEAT"];
+        if has_remote {
+            headings.insert(3, "HOST");
         }
-        let mut table = Table::new(&heads);
+        let mut table = Table::new(&headings);
         for known in &shown {
             let runner = &known.runner;
             let mut cells = vec![
@@ -54,7 +54,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
                 (Style::Plain, known.section_name.clone().unwrap_or_else(|| "-".to_owned())),
                 (Style::Plain, time_of_day(runner.heartbeat_at)),
             ];
-            if far {
+            if has_remote {
                 cells.insert(3, (Style::Plain, runner.process.hostname.clone()));
             }
             table.styled_row(cells);

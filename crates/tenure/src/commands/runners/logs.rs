@@ -128,16 +128,16 @@ fn choose(app: &App<'_>, args: &Args) -> Outcome<Vec<KnownRunner>> {
         Report::new(ErrorCode::RunnerNotFound, "no such runner")
             .hint("see all runners", "tenure runners list")
     };
-    let mut fitting = match &args.id {
+    let mut matching = match &args.id {
         Some(id) => all.into_iter().filter(|k| k.runner.id.starts_with(id.as_str())).collect::<Vec<_>>(),
         None => {
             let here = app.find()?.paths.root.to_string_lossy().into_owned();
             all.into_iter().filter(|k| k.runner.project_path == here).collect()
         }
     };
-    if fitting.is_empty() {
+    if matching.is_empty() {
         return Err(nothing());
     }
-    fitting.truncate(1);
-    Ok(fitting)
+    matching.truncate(1);
+    Ok(matching)
 }

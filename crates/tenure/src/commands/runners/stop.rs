@@ -43,7 +43,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         text.line("No runner is running.");
     }
     let mut stopped: Vec<Value> = Vec::new();
-    let mut stubborn = Vec::new();
+    let mut still_running = Vec::new();
     for known in &targets {
         let runner = &known.runner;
         let short: String = runner.id.chars().take(8).collect();
@@ -55,13 +55,13 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
             }
             text.line(format!("Stopped runner {short} (pid {})", runner.process.process.pid));
         } else {
-            stubborn.push(short.clone());
+            still_running.push(short.clone());
         }
         stopped.push(
             json!({"id": runner.id, "pid": runner.process.process.pid, "projectPath": runner.project_path}),
         );
     }
-    if let Some(short) = stubborn.first() {
+    if let Some(short) = still_running.first() {
         return Err(Report::new(
             ErrorCode::General,
             format!("runner {short} was asked to stop and is still running"),
@@ -93,12 +93,12 @@ fn targets(app: &App<'_>, args: &Args) -> Outcome<Vec<KnownRunner>> {
     };
     let mut all = known(app, &directory)?;
     if let Some(id) = &args.id {
-        let mut fitting: Vec<_> = all.into_iter().filter(|k| k.runner.id.starts_with(id.as_str())).collect();
-        return match fitting.len() {
+        let mut matching: Vec<_> = all.into_iter().filter(|k| k.runner.id.starts_with(id.as_str())).collect();
+        return match matching.len() {
             0 => Err(unknown(id)),
             1 => {
-                fitting.retain(|k| !k.runner.status.is_over());
-                Ok(fitting)
+                matching.retain(|k| !k.runner.status.is_over());
+                Ok(matching)
             }
             _ => Err(Report::new(ErrorCode::Ambiguous, format!("several runner ids start with {id}"))
                 .hint("see all runners", "tenure runners list")),

@@ -93,14 +93,16 @@ fn check(app: &App<'_>, client: Client, file: &str) -> Outcome<Answer> {
     let mut parts = vec![("instructions", path, state.as_str(), describe(state).to_owned())];
     if client == Client::Claude {
         let path = root.join(claude_settings::FILE);
-        let (state, said) = hooks(app, &path)?;
-        parts.push(("hooks", path, state, said));
+        let (state, description) = hooks(app, &path)?;
+        parts.push(("hooks", path, state, description));
     }
     let data: Vec<_> = parts
         .iter()
         .map(|(part, path, state, _)| json!({"part": part, "path": path, "state": state}))
         .collect();
-    let lines = parts.iter().map(|(part, path, _, said)| format!("the {part} in {} {said}", path.display()));
+    let lines = parts
+        .iter()
+        .map(|(part, path, _, description)| format!("the {part} in {} {description}", path.display()));
     let lines: Vec<String> = lines.collect();
     let name = client.name();
     if parts.iter().any(|(_, _, state, _)| *state != "current") {

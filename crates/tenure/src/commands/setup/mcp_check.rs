@@ -37,8 +37,8 @@ pub(super) fn try_out(app: &App<'_>, entry: &ServerEntry, root: &Path) -> Result
         (Ok(found), true) => Ok(found),
         (Ok(_), false) => Err("it keeps running after its client has disconnected".to_owned()),
         (Err(why), _) => {
-            let said = child.stderr.take().map(last_line).unwrap_or_default();
-            Err(if said.is_empty() { why } else { format!("{why} ({said})") })
+            let stderr = child.stderr.take().map(last_line).unwrap_or_default();
+            Err(if stderr.is_empty() { why } else { format!("{why} ({stderr})") })
         }
     }
 }

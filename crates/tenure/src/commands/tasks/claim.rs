@@ -12,7 +12,7 @@ use crate::commands::keep_lease;
 use crate::hooks;
 use crate::identity::{Identity, IdentityArgs};
 use crate::report::{Outcome, Report};
-use crate::waiting::{self, Want};
+use crate::waiting::{self, ClaimRequest};
 
 /// Claim a task: you hold it until the lease expires
 ///
@@ -38,8 +38,8 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let mut caller = identity.actor(Some(&name.id));
     caller.process = args.while_pid.map(living).transpose()?;
     let (terms, patience) = (args.claim.terms(&open), args.claim.patience(app, &open));
-    let want = Want::Task { id: TaskId::new(&name.id), title: name.title };
-    let grant = waiting::acquire(app, &open, &caller, &want, terms, patience)?;
+    let request = ClaimRequest::Task { id: TaskId::new(&name.id), title: name.title };
+    let grant = waiting::acquire(app, &open, &caller, &request, terms, patience)?;
     if let Some(process) = &caller.process
         && !app.global.dry_run
     {

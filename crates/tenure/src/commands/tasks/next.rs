@@ -12,7 +12,7 @@ use crate::hooks;
 use crate::identity::IdentityArgs;
 use crate::report::{Outcome, Report};
 use crate::text::{Style, Text};
-use crate::waiting::{self, Want, nothing_for_newcomer};
+use crate::waiting::{self, ClaimRequest, nothing_for_newcomer};
 
 /// Show the next ready task, or claim it in the same step
 ///
@@ -64,7 +64,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let joined = claim::join_if_nobody(app, &mut identity);
     let caller = identity.without_fence();
     let terms = Terms::new(args.ttl.unwrap_or(open.config.locking.lease_ttl));
-    let grant = waiting::acquire(app, &open, &caller, &Want::Next(section), terms, patience)?;
+    let grant = waiting::acquire(app, &open, &caller, &ClaimRequest::Next(section), terms, patience)?;
     let news = hooks::ears(app, &open).granted(app.env.clock.now(), &grant);
     hooks::tell(app, &open, &news);
     Ok(grant::answer(app, &grant, joined))

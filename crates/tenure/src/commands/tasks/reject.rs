@@ -8,7 +8,7 @@ use crate::answer::Answer;
 use crate::app::App;
 use crate::report::Outcome;
 
-/// Reject a task that is in review, with a reason
+/// Reject a task in review or completed, with a reason; it becomes pending again
 ///
 /// Example: tenure tasks reject F001 -m 'The tests are missing'
 #[derive(Debug, clap::Args)]

@@ -24,7 +24,7 @@ use crate::interrupt::Interrupts;
 use crate::report::{Outcome, Report};
 use crate::store::Doorbell;
 use crate::text::{Style, Text};
-use crate::waiting::{self, Want};
+use crate::waiting::{self, ClaimRequest};
 
 /// The help of `--ttl` here: a heartbeat renews the lease, not the caller.
 const TTL_HELP: &str = "How long the lease lasts after the last heartbeat (default: locking.leaseTtl)";
@@ -67,8 +67,8 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let mut terms = args.claim.terms(&open);
     terms.doorbell = doorbell.as_ref().map(Doorbell::address);
     let patience = args.claim.patience(app, &open);
-    let want = Want::Task { id: TaskId::new(&name.id), title: name.title.clone() };
-    let granted = waiting::acquire(app, &open, &caller, &want, terms, patience)?;
+    let request = ClaimRequest::Task { id: TaskId::new(&name.id), title: name.title.clone() };
+    let granted = waiting::acquire(app, &open, &caller, &request, terms, patience)?;
     grant::refuse_other_process(&open, &granted, &me)?;
     if let Some(code) = interrupts.take() {
         clearing::give_back(&open, &granted, "interrupted before the command started");

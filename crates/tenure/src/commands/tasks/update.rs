@@ -15,7 +15,7 @@ use crate::hooks;
 use crate::identity::IdentityArgs;
 use crate::report::{Outcome, Report};
 use crate::text::{Style, Text};
-use crate::waiting::{self, Want};
+use crate::waiting::{self, ClaimRequest};
 
 /// Change a task
 ///
@@ -98,9 +98,9 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         let joined = claim::join_if_nobody(app, &mut identity);
         let caller = identity.actor(Some(&name.id));
         let terms = Terms::new(open.config.locking.task_timeout);
-        let want = Want::Task { id: TaskId::new(&name.id), title: name.title.clone() };
+        let request = ClaimRequest::Task { id: TaskId::new(&name.id), title: name.title.clone() };
         let patience = app.default_patience(&open);
-        let mut taken = waiting::acquire(app, &open, &caller, &want, terms, patience)?;
+        let mut taken = waiting::acquire(app, &open, &caller, &request, terms, patience)?;
         if !edit.is_empty() {
             taken.task = open.write(|tx| edit_task(tx, &ctx, &caller, &name.id, &edit))?;
         }
