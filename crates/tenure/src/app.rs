@@ -20,7 +20,7 @@ use crate::identity::{Identity, IdentityArgs};
 use crate::interrupt::Interrupts;
 use crate::printer::Printer;
 use crate::project::{self, Located, Project, ProjectPaths};
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::store::{Backend, Doorbell, Source};
 
 #[derive(Debug)]
@@ -48,13 +48,13 @@ pub(crate) struct Open<'a> {
 
 impl<'a> App<'a> {
     /// The folder to look for the project from: `-C`, else `TENURE_PROJECT`, else the current folder.
-    pub(crate) fn start(&self) -> Outcome<PathBuf> {
+    pub(crate) fn start(&self) -> CommandResult<PathBuf> {
         let named = self.global.project.as_deref().or_else(|| self.env.var("TENURE_PROJECT").map(Path::new));
         let Some(named) = named else { return Ok(self.env.cwd.clone()) };
         self.folder(named)
     }
 
-    pub(crate) fn folder(&self, named: &Path) -> Outcome<PathBuf> {
+    pub(crate) fn folder(&self, named: &Path) -> CommandResult<PathBuf> {
         let path = self.env.cwd.join(named);
         if !path.is_dir() {
             return Err(Report::usage(format!("there is no folder {}", path.display())));
@@ -62,11 +62,11 @@ impl<'a> App<'a> {
         Ok(path)
     }
 
-    pub(crate) fn find(&self) -> Outcome<Project> {
+    pub(crate) fn find(&self) -> CommandResult<Project> {
         self.find_from(&self.start()?)
     }
 
-    pub(crate) fn find_from(&self, start: &Path) -> Outcome<Project> {
+    pub(crate) fn find_from(&self, start: &Path) -> CommandResult<Project> {
         let clone_at = match self.locate(start) {
             Located::Project(project) => return Ok(project),
             Located::Clone(clone) => Some(clone.paths.root),
@@ -97,7 +97,7 @@ impl<'a> App<'a> {
         }
     }
 
-    pub(crate) fn open(&mut self) -> Outcome<Open<'a>> {
+    pub(crate) fn open(&mut self) -> CommandResult<Open<'a>> {
         let project = self.find()?;
         let open = self.open_at(project)?;
         if let Backend::Sqlite(store) = &open.store {
@@ -106,7 +106,7 @@ impl<'a> App<'a> {
         Ok(open)
     }
 
-    pub(crate) fn open_at(&mut self, project: Project) -> Outcome<Open<'a>> {
+    pub(crate) fn open_at(&mut self, project: Project) -> CommandResult<Open<'a>> {
         let Project { paths, config } = project;
         self.print_files_used(&paths);
         crate::ownership::check(&paths, self.env)?;
@@ -130,7 +130,7 @@ impl<'a> App<'a> {
         Ok(Open { paths, config, store, source, env: self.env })
     }
 
-    pub(crate) fn source(&self, paths: &ProjectPaths, config: &Config) -> Outcome<Source> {
+    pub(crate) fn source(&self, paths: &ProjectPaths, config: &Config) -> CommandResult<Source> {
         Ok(Source::of(paths, config, self.env, self.store_options())?)
     }
 
@@ -153,7 +153,7 @@ impl<'a> App<'a> {
     }
 
     /// This program, as the demo and the bench start it.
-    pub(crate) fn own_program(&self) -> Outcome<Program> {
+    pub(crate) fn own_program(&self) -> CommandResult<Program> {
         let relative = ProjectPaths::new("");
         Ok(Program {
             binary: crate::own_binary().map_err(tenure_demo::Error::Spawn)?,
@@ -174,7 +174,7 @@ impl<'a> App<'a> {
     }
 
     /// The resolved configuration. The precedence is: flags, environment, project, user, defaults.
-    pub(crate) fn config(&self, paths: Option<&ProjectPaths>) -> Outcome<Config> {
+    pub(crate) fn config(&self, paths: Option<&ProjectPaths>) -> CommandResult<Config> {
         self.config_with(paths, None)
     }
 
@@ -184,7 +184,7 @@ impl<'a> App<'a> {
         &self,
         paths: Option<&ProjectPaths>,
         instead: Option<(bool, &Document)>,
-    ) -> Outcome<Config> {
+    ) -> CommandResult<Config> {
         let user_path = self.user_config();
         if let Some(path) = self.global.config.as_ref().map(|p| self.env.cwd.join(p))
             && !path.is_file()
@@ -218,19 +218,19 @@ impl<'a> App<'a> {
         .map_err(|e| Report::config(&e, None))
     }
 
-    pub(crate) fn directory(&self) -> Outcome<Directory> {
+    pub(crate) fn directory(&self) -> CommandResult<Directory> {
         let home = self.home()?;
         Ok(Directory::open(&home, self.env.clock.clone())?)
     }
 
-    pub(crate) fn home(&self) -> Outcome<PathBuf> {
+    pub(crate) fn home(&self) -> CommandResult<PathBuf> {
         self.env.home().ok_or_else(|| {
             Report::new(tenure_core::ErrorCode::Config, "neither HOME nor TENURE_HOME is set")
                 .hint("choose a folder", "export TENURE_HOME=/var/lib/tenure")
         })
     }
 
-    pub(crate) fn identity(&self, args: &IdentityArgs) -> Outcome<Identity> {
+    pub(crate) fn identity(&self, args: &IdentityArgs) -> CommandResult<Identity> {
         Identity::of(self.env, args)
     }
 
@@ -259,7 +259,7 @@ impl<'a> App<'a> {
     }
 }
 
-pub(crate) fn read_document(path: Option<&Path>) -> Outcome<Option<Document>> {
+pub(crate) fn read_document(path: Option<&Path>) -> CommandResult<Option<Document>> {
     let Some(path) = path else { return Ok(None) };
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
@@ -319,7 +319,7 @@ pub(crate) fn parse_ttl(text: &str) -> std::result::Result<Duration, String> {
 }
 
 /// The argument itself, or standard input if it is `-`.
-pub(crate) fn read_text(argument: &str) -> Outcome<String> {
+pub(crate) fn read_text(argument: &str) -> CommandResult<String> {
     if argument != "-" {
         return Ok(argument.to_owned());
     }

@@ -12,11 +12,14 @@ use tenure_sqlite::KnownProject;
 use crate::answer::Hint;
 use crate::app::App;
 use crate::project::{Candidate, candidate_at};
-use crate::report::Outcome;
+use crate::report::CommandResult;
 use crate::shell_quote;
 
 /// The candidates, each with the command that registers it.
-pub(crate) fn unregistered(app: &App<'_>, registered: &[KnownProject]) -> Outcome<BTreeMap<PathBuf, Hint>> {
+pub(crate) fn unregistered(
+    app: &App<'_>,
+    registered: &[KnownProject],
+) -> CommandResult<BTreeMap<PathBuf, Hint>> {
     let user = app.env.var("HOME").map(Path::new);
     let home = app.env.home();
     let kind = |root: &Path| candidate_at(root, home.as_deref());

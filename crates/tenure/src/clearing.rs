@@ -7,11 +7,11 @@ use tenure_core::store::Durability;
 use tenure_runner::{Cleared, Scope, finish_ending};
 
 use crate::app::{App, Open};
-use crate::report::Outcome;
+use crate::report::CommandResult;
 
 /// Reaps earlier attempts at the task before the grant is returned to the caller. If a process survives, the task is
 /// released.
-pub(crate) fn before(app: &App<'_>, open: &Open<'_>, mut grant: Grant) -> Outcome<Grant> {
+pub(crate) fn before(app: &App<'_>, open: &Open<'_>, mut grant: Grant) -> CommandResult<Grant> {
     if app.global.dry_run {
         return Ok(grant);
     }
@@ -33,7 +33,7 @@ pub(crate) fn before(app: &App<'_>, open: &Open<'_>, mut grant: Grant) -> Outcom
 }
 
 /// Reaps the attempts of leases that were ended without a new grant.
-pub(crate) fn after(app: &mut App<'_>, open: &Open<'_>, scope: Scope<'_>, actor: &str) -> Outcome<()> {
+pub(crate) fn after(app: &mut App<'_>, open: &Open<'_>, scope: Scope<'_>, actor: &str) -> CommandResult<()> {
     if app.global.dry_run {
         return Ok(());
     }

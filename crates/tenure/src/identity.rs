@@ -6,7 +6,7 @@ use tenure_core::id::Fence;
 use tenure_core::text::check_agent_id;
 
 use crate::env::Env;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 
 /// The flags of every verb that acts on behalf of a holder.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -49,7 +49,7 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
-    pub(crate) fn of(env: &Env, args: &IdentityArgs) -> Outcome<Self> {
+    pub(crate) fn of(env: &Env, args: &IdentityArgs) -> CommandResult<Self> {
         let (fence, fence_of_task) = match args.fence {
             Some(number) => (Some(Fence::new(number)), None),
             None => match env.var("TENURE_FENCE") {
@@ -67,7 +67,7 @@ impl Identity {
         Ok(Self { holder, source, fence, fence_of_task })
     }
 
-    fn holder(env: &Env, args: &IdentityArgs) -> Outcome<(Holder, IdentitySource)> {
+    fn holder(env: &Env, args: &IdentityArgs) -> CommandResult<(Holder, IdentitySource)> {
         let named = match (&args.agent, env.var("TENURE_AGENT")) {
             (Some(agent), _) => Some((agent.as_str(), IdentitySource::Flag)),
             (None, Some(agent)) => Some((agent, IdentitySource::Environment)),
@@ -88,7 +88,7 @@ impl Identity {
     }
 
     /// The caller of a verb that only the task's holder may use.
-    pub(crate) fn for_task(&self, task_id: &str, key: &str, verb: &str) -> Outcome<Caller> {
+    pub(crate) fn for_task(&self, task_id: &str, key: &str, verb: &str) -> CommandResult<Caller> {
         let fence = self.fence_for(task_id);
         if self.source == IdentitySource::Nobody && fence.is_none() {
             let how = "give --agent ID or --fence N, or set TENURE_AGENT";

@@ -10,7 +10,7 @@ use tenure_core::store::Durability;
 use crate::app::{App, Open};
 use crate::identity::IdentityArgs;
 use crate::interrupt::Interrupts;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::store::Doorbell;
 use crate::wait_bar::Bar;
 use crate::waiting::sleep;
@@ -26,7 +26,7 @@ pub(crate) struct MessageWaiter {
 }
 
 impl MessageWaiter {
-    pub(crate) fn new(app: &App<'_>, open: &Open<'_>, identity_args: &IdentityArgs) -> Outcome<Self> {
+    pub(crate) fn new(app: &App<'_>, open: &Open<'_>, identity_args: &IdentityArgs) -> CommandResult<Self> {
         let mut waiter = Self {
             interrupts: Interrupts::listen().map_err(Report::from)?,
             doorbell: open.store.doorbell(app.env),
@@ -38,7 +38,7 @@ impl MessageWaiter {
         Ok(waiter)
     }
 
-    fn enqueue(&mut self, open: &Open<'_>) -> Outcome<()> {
+    fn enqueue(&mut self, open: &Open<'_>) -> CommandResult<()> {
         let queue = Resource::messages();
         let address = self.doorbell.as_ref().map(Doorbell::address);
         let held = self.ticket.map(|number| (number, &queue));
@@ -52,7 +52,7 @@ impl MessageWaiter {
     }
 
     /// Waits for a ring, for at most the poll interval or `left`.
-    pub(crate) fn wait(&mut self, app: &mut App<'_>, open: &Open<'_>, left: Duration) -> Outcome<()> {
+    pub(crate) fn wait(&mut self, app: &mut App<'_>, open: &Open<'_>, left: Duration) -> CommandResult<()> {
         let nap = left.min(open.config.locking.poll_interval);
         let mut bar = Bar::default();
         let code = sleep(&self.interrupts, self.doorbell.as_ref(), &[], nap, &mut bar, app, Instant::now());
@@ -66,7 +66,7 @@ impl MessageWaiter {
         self.enqueue(open)
     }
 
-    pub(crate) fn leave(&mut self, open: &Open<'_>) -> Outcome<()> {
+    pub(crate) fn leave(&mut self, open: &Open<'_>) -> CommandResult<()> {
         let Some(number) = self.ticket.take() else { return Ok(()) };
         Ok(open.store.write(Durability::Process, |tx| tx.delete_ticket(number))?)
     }

@@ -7,9 +7,9 @@ use tenure_core::ErrorCode;
 
 use crate::env::Env;
 use crate::project::ProjectPaths;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 
-pub(crate) fn check(paths: &ProjectPaths, env: &Env) -> Outcome<()> {
+pub(crate) fn check(paths: &ProjectPaths, env: &Env) -> CommandResult<()> {
     let folder = paths.folder();
     let Ok(found) = std::fs::metadata(&folder) else { return Ok(()) };
     let me = rustix::process::geteuid().as_raw();

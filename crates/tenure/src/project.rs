@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use tenure_core::Error;
 use tenure_core::config::Config;
 
-use crate::report::Outcome;
+use crate::report::CommandResult;
 
 const FOLDER: &str = ".tenure";
 const DATABASE: &str = "tenure.db";
@@ -65,7 +65,7 @@ pub(crate) enum StoreLocation<'c> {
 pub(crate) struct Project {
     pub(crate) paths: ProjectPaths,
     /// Read once, while locating. A project with an invalid configuration is still a project.
-    pub(crate) config: Outcome<Config>,
+    pub(crate) config: CommandResult<Config>,
 }
 
 #[derive(Debug)]
@@ -77,7 +77,7 @@ pub(crate) enum Located {
 }
 
 /// Reads the configuration that applies to a project.
-type ReadConfig<'a> = &'a dyn Fn(&ProjectPaths) -> Outcome<Config>;
+type ReadConfig<'a> = &'a dyn Fn(&ProjectPaths) -> CommandResult<Config>;
 
 /// The nearest project at or above `start`, or else the nearest clone. A linked git worktree shares the project of the
 /// main checkout. `home` (`TENURE_HOME`) is never a project.

@@ -24,7 +24,7 @@ pub(crate) struct Report {
     pub(crate) exit: Option<u8>,
 }
 
-pub(crate) type Outcome<T> = Result<T, Report>;
+pub(crate) type CommandResult<T> = Result<T, Report>;
 
 impl Report {
     pub(crate) fn new(code: ErrorCode, message: impl Into<String>) -> Self {

@@ -8,10 +8,10 @@ use tenure_core::ErrorCode;
 use tenure_lock::{ResumeLock, ResumeLockError, ResumeLockManager};
 
 use crate::app::App;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 
 /// `id` is the full id, not an abbreviation or a name, so that each session or job has exactly one file.
-pub(crate) fn acquire(app: &mut App<'_>, id: &str, force: bool) -> Outcome<Option<ResumeLock>> {
+pub(crate) fn acquire(app: &mut App<'_>, id: &str, force: bool) -> CommandResult<Option<ResumeLock>> {
     let Some(home) = app.env.home() else { return Ok(None) };
     let taken = ResumeLockManager::new(home)
         .and_then(|manager| if force { manager.acquire_forced(id) } else { manager.acquire(id) });

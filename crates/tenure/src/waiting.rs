@@ -20,7 +20,7 @@ use crate::app::{App, Open};
 use crate::clearing;
 use crate::env::Env;
 use crate::interrupt::Interrupts;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::store::{Backend, Doorbell};
 use crate::wait_bar::Bar;
 
@@ -58,7 +58,7 @@ pub(crate) fn acquire(
     request: &ClaimRequest,
     terms: Terms,
     patience: Option<Duration>,
-) -> Outcome<Grant> {
+) -> CommandResult<Grant> {
     let grant = acquire_or_wait(app, open, caller, request, terms, patience)?;
     clearing::before(app, open, grant)
 }
@@ -70,7 +70,7 @@ fn acquire_or_wait(
     request: &ClaimRequest,
     mut terms: Terms,
     patience: Option<Duration>,
-) -> Outcome<Grant> {
+) -> CommandResult<Grant> {
     let Some(patience) = patience else { return Ok(try_once(open, caller, request, &terms)?) };
     let patience = app.global.timeout.map_or(patience, |limit| patience.min(limit));
     let begun = Instant::now();
@@ -295,7 +295,7 @@ pub(crate) fn try_and_queue(
     Ok(TryResult::Wait { locked, ticket: (number, resource), until, watch })
 }
 
-pub(crate) fn leave(open: &Open<'_>, terms: &Terms) -> Outcome<()> {
+pub(crate) fn leave(open: &Open<'_>, terms: &Terms) -> CommandResult<()> {
     let Some((number, resource)) = &terms.ticket else { return Ok(()) };
     let ctx = open.context();
     Ok(open.write(|tx| {

@@ -10,7 +10,7 @@ use tenure_demo::bench::{Bench, Bound, Measurement, Results, Verdict, claim_and_
 use crate::answer::Answer;
 use crate::app::App;
 use crate::interrupt::Interrupts;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::text::{RenderOptions, Style, Table, Text};
 
 /// Measure tenure's performance on this machine against its budgets
@@ -79,7 +79,7 @@ impl Topic {
     }
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     if app.global.dry_run {
         return Err(Report::usage("bench does not support --dry-run; it writes only to a temporary folder")
             .hint("get a rough result", "tenure bench --quick"));
@@ -115,7 +115,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
 }
 
 /// One of the writers that `bench.writers()` starts.
-fn write(app: &App<'_>, database: &str, key: &str, millis: &str) -> Outcome<Answer> {
+fn write(app: &App<'_>, database: &str, key: &str, millis: &str) -> CommandResult<Answer> {
     let time = Duration::from_millis(millis.parse().map_err(tenure_demo::Error::bench)?);
     let rounds = claim_and_release(Path::new(database), app.store_options(), key, time)?;
     let mut text = Text::new();

@@ -25,7 +25,7 @@ use super::prime;
 use crate::app::{App, Open};
 use crate::hooks;
 use crate::identity::IdentityArgs;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::shell_quote::quote;
 use crate::text::Text;
 
@@ -68,7 +68,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) {
     }
 }
 
-fn handle(app: &mut App<'_>, event: SessionEvent) -> Outcome<()> {
+fn handle(app: &mut App<'_>, event: SessionEvent) -> CommandResult<()> {
     if app.env.var("TENURE_ATTEMPT").is_some() {
         // The session was started for one attempt; its supervisor renews and ends the lease.
         return Ok(());
@@ -97,7 +97,7 @@ fn handle(app: &mut App<'_>, event: SessionEvent) -> Outcome<()> {
     }
 }
 
-fn read_event() -> Outcome<Value> {
+fn read_event() -> CommandResult<Value> {
     let stdin = std::io::stdin();
     if stdin.is_terminal() {
         return Err(Report::usage(
@@ -111,7 +111,7 @@ fn read_event() -> Outcome<Value> {
 }
 
 /// The agent that the environment names, or one that is named after the session.
-fn session(app: &App<'_>, input: &Value) -> Outcome<Session> {
+fn session(app: &App<'_>, input: &Value) -> CommandResult<Session> {
     if let Some(given) = app.env.var("TENURE_AGENT") {
         return Ok(Session { agent: given.to_owned(), is_own: false });
     }
@@ -123,7 +123,7 @@ fn session(app: &App<'_>, input: &Value) -> Outcome<Session> {
 }
 
 /// The session's folder, whatever the current folder of its shell is.
-fn start(app: &App<'_>) -> Outcome<PathBuf> {
+fn start(app: &App<'_>) -> CommandResult<PathBuf> {
     let is_named = app.global.project.is_some() || app.env.var("TENURE_PROJECT").is_some();
     match app.env.var("CLAUDE_PROJECT_DIR").map(Path::new) {
         Some(folder) if !is_named && folder.is_dir() => Ok(app.env.cwd.join(folder)),
@@ -133,7 +133,7 @@ fn start(app: &App<'_>) -> Outcome<PathBuf> {
 
 /// Sets `TENURE_AGENT` for every shell call of the session. Claude Code reads the file before each call. The hook runs
 /// again when a session is resumed, cleared or compacted; the last line of the file wins.
-fn export(app: &App<'_>, agent: &str) -> Outcome<()> {
+fn export(app: &App<'_>, agent: &str) -> CommandResult<()> {
     let Some(path) = app.env.var("CLAUDE_ENV_FILE").map(|path| app.env.cwd.join(path)) else { return Ok(()) };
     let failed = |e: std::io::Error| Report::io(&e, tenure_core::ErrorCode::General, "write", &path);
     let mut there = String::new();
@@ -151,7 +151,7 @@ fn export(app: &App<'_>, agent: &str) -> Outcome<()> {
 }
 
 /// Prints the page for Claude Code to add to the session: as text, or in the JSON object that hooks may print.
-fn print_page(app: &mut App<'_>, open: &Open<'_>, session: &Session) -> Outcome<()> {
+fn print_page(app: &mut App<'_>, open: &Open<'_>, session: &Session) -> CommandResult<()> {
     let who = IdentityArgs { agent: Some(session.agent.clone()), ..IdentityArgs::default() };
     let page = prime::now(app, open, &who)?;
     let mut text = Text::new();
@@ -167,7 +167,7 @@ fn held(
     open: &Open<'_>,
     session: &Session,
     is_due: fn(&Lease, Timestamp) -> bool,
-) -> Outcome<Vec<TaskName>> {
+) -> CommandResult<Vec<TaskName>> {
     let holder = Holder::agent(&session.agent);
     let filter = LeaseFilter {
         kinds: Some(vec![ResourceKind::Task]),
@@ -194,7 +194,7 @@ fn held(
 }
 
 /// Renews the leases that have passed half of their ttl, so that frequent tool calls cost little.
-fn renew(app: &App<'_>, open: &Open<'_>, session: &Session) -> Outcome<()> {
+fn renew(app: &App<'_>, open: &Open<'_>, session: &Session) -> CommandResult<()> {
     let ctx = open.context();
     let caller = Caller::new(Holder::agent(&session.agent));
     for name in held(app, open, session, |lease, now| lease.expires_at.since(now) <= lease.ttl / 2)? {
@@ -208,7 +208,7 @@ fn renew(app: &App<'_>, open: &Open<'_>, session: &Session) -> Outcome<()> {
 
 /// Also runs when the conversation is cleared or another session is opened, because the work is not continued then. A
 /// resumed session can claim it again.
-fn release(app: &mut App<'_>, open: &Open<'_>, session: &Session, why: &str) -> Outcome<()> {
+fn release(app: &mut App<'_>, open: &Open<'_>, session: &Session, why: &str) -> CommandResult<()> {
     let ctx = open.context();
     let caller = Caller::new(Holder::agent(&session.agent));
     let is_word =

@@ -6,7 +6,7 @@ use tenure_demo::demo::{self, Check, Line, Progress, Screen, Tone};
 use crate::answer::Answer;
 use crate::app::App;
 use crate::interrupt::Interrupts;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::text::{Style, Text};
 
 /// Watch two runners with simulated agents in a temporary folder, and what happens when they are killed
@@ -25,7 +25,7 @@ pub(crate) struct Args {
     pretend: bool,
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>> {
     if args.pretend {
         demo::run_pretend_agent();
         return Ok(None);

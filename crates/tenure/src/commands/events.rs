@@ -12,7 +12,7 @@ use super::event_view::{self, Names};
 use crate::answer::Answer;
 use crate::app::App;
 use crate::interrupt::Interrupts;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::text::{Style, Text};
 
 /// Show the event feed, and with --follow new events as they happen
@@ -37,7 +37,7 @@ pub(crate) struct Args {
 /// How often the feed is polled. A poll without new events takes a few microseconds.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>> {
     let open = app.open()?;
     let task = args.task.as_deref().map(|t| open.resolve(t)).transpose()?.map(|t| TaskId::new(t.id));
     let mut filter =

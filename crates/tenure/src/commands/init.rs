@@ -15,7 +15,7 @@ use crate::answer::Answer;
 use crate::app::App;
 use crate::atomic;
 use crate::project::{self, ProjectPaths};
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::shell_quote::quote;
 use crate::store::Source;
 use crate::text::{Style, Text};
@@ -32,7 +32,7 @@ pub(crate) struct Args {
     name: Option<String>,
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let start = app.start()?;
     let home = app.env.home();
     let paths = project::paths_for_init(&start, home.as_deref())?;
@@ -84,7 +84,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
 
 /// Whether the store exists. The database file is created last, so an `init` that was killed leaves at most an empty one,
 /// and the next `init` continues.
-fn is_complete(source: &Source) -> Outcome<bool> {
+fn is_complete(source: &Source) -> CommandResult<bool> {
     match source {
         // Not opened: `init` leaves a damaged database alone.
         Source::Sqlite { path, .. } => {
@@ -98,7 +98,7 @@ fn is_complete(source: &Source) -> Outcome<bool> {
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Creates everything below `.tenure/`, under a lock: of several concurrent processes the first creates it.
-fn make(paths: &ProjectPaths, name: &str, app: &App<'_>) -> Outcome<Config> {
+fn make(paths: &ProjectPaths, name: &str, app: &App<'_>) -> CommandResult<Config> {
     let folder = paths.folder();
     match fs::DirBuilder::new().mode(0o700).create(&folder) {
         Ok(()) => {}
@@ -135,7 +135,7 @@ fn make(paths: &ProjectPaths, name: &str, app: &App<'_>) -> Outcome<Config> {
 }
 
 /// Writes a `project.id`. A shared database identifies a project by it, whatever folder a clone is in.
-fn give_id(app: &App<'_>, paths: &ProjectPaths) -> Outcome<()> {
+fn give_id(app: &App<'_>, paths: &ProjectPaths) -> CommandResult<()> {
     let path = paths.config();
     let text = fs::read_to_string(&path).map_err(|e| io(&e, "read", &path))?;
     let with_id = config::set(&text, "project.id", &app.env.ids.uuid())
@@ -143,14 +143,14 @@ fn give_id(app: &App<'_>, paths: &ProjectPaths) -> Outcome<()> {
     write_config(app, paths, &with_id)
 }
 
-fn write_config(app: &App<'_>, paths: &ProjectPaths, text: &str) -> Outcome<()> {
+fn write_config(app: &App<'_>, paths: &ProjectPaths, text: &str) -> CommandResult<()> {
     let path = paths.config();
     atomic::write(&path, text, &app.env.ids.hex8()).map_err(|e| io(&e, "write", &path))
 }
 
 const IGNORED: [&str; 2] = [".tenure/*", "!.tenure/config.yaml"];
 
-fn ignore_runtime_files(root: &Path) -> Outcome<()> {
+fn ignore_runtime_files(root: &Path) -> CommandResult<()> {
     let path = root.join(".gitignore");
     let before = match fs::read_to_string(&path) {
         Ok(text) => text,
@@ -175,7 +175,7 @@ fn io(error: &std::io::Error, verb: &str, path: &Path) -> Report {
     Report::io(error, ErrorCode::General, verb, path)
 }
 
-fn register(app: &App<'_>, paths: &ProjectPaths, name: &str, id: Option<&str>) -> Outcome<()> {
+fn register(app: &App<'_>, paths: &ProjectPaths, name: &str, id: Option<&str>) -> CommandResult<()> {
     let directory: Directory = app.directory()?;
     Ok(directory.register(&paths.root, Some(name), id)?)
 }

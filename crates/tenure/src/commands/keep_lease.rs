@@ -9,7 +9,7 @@ use tenure_core::store::Viewer;
 
 use crate::answer::Answer;
 use crate::app::{App, Open};
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 
 /// Renew a lease while its process is alive, then release it (used internally)
 #[derive(Debug, clap::Args)]
@@ -20,7 +20,7 @@ pub(crate) struct Args {
 }
 
 /// Starts a keeper that outlives this process and holds none of the caller's resources: no pipe, folder or terminal.
-pub(crate) fn start(app: &App<'_>, open: &Open<'_>, grant: &Grant) -> Outcome<()> {
+pub(crate) fn start(app: &App<'_>, open: &Open<'_>, grant: &Grant) -> CommandResult<()> {
     let failed = |e: std::io::Error| Report::from(Error::General(format!("cannot start the keeper: {e}")));
     let mut keeper = Command::new(crate::own_binary().map_err(failed)?);
     keeper.arg("-C").arg(&open.paths.root);
@@ -34,7 +34,7 @@ pub(crate) fn start(app: &App<'_>, open: &Open<'_>, grant: &Grant) -> Outcome<()
     keeper.spawn().map(drop).map_err(failed)
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>> {
     tenure_runner::detach();
     let open = app.open()?;
     let fence = Fence::new(args.fence);

@@ -7,7 +7,7 @@ use crate::answer::Answer;
 use crate::app::App;
 use crate::cli::Cli;
 use crate::printer::CommandName;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 
 /// Print the manual page of tenure or of one of its commands
 ///
@@ -18,7 +18,7 @@ pub(crate) struct Args {
     words: Vec<String>,
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>> {
     let mut command = Cli::command();
     command.build();
     let mut name = "tenure".to_owned();

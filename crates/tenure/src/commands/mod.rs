@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::answer::Answer;
 use crate::app::App;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 use crate::verbs::{Commands, verbs};
 
 mod agents;
@@ -89,7 +89,7 @@ impl Command {
 }
 
 /// Runs the command. Without one it runs `status`, or prints a welcome outside a project.
-pub(crate) fn dispatch(app: &mut App<'_>, command: Option<Command>) -> Outcome<Option<Answer>> {
+pub(crate) fn dispatch(app: &mut App<'_>, command: Option<Command>) -> CommandResult<Option<Answer>> {
     match command {
         None => status::bare(app).map(Some),
         Some(command) => command.run(app),

@@ -12,7 +12,7 @@ use tenure_core::text::escape_line;
 use crate::answer::Answer;
 use crate::app::{App, Open};
 use crate::identity::{Identity, IdentityArgs};
-use crate::report::Outcome;
+use crate::report::CommandResult;
 use crate::text::Text;
 
 const JOIN: &str = "get your own id with `tenure agents join`, and pass it to every command: `--agent ID`, \
@@ -30,7 +30,7 @@ pub(crate) struct Args {
     identity: IdentityArgs,
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
     let page = now(app, &open, &args.identity)?;
     let mut text = Text::new();
@@ -39,7 +39,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
 }
 
 /// The page for this caller, with the project's current state.
-pub(super) fn now(app: &App<'_>, open: &Open<'_>, identity_args: &IdentityArgs) -> Outcome<String> {
+pub(super) fn now(app: &App<'_>, open: &Open<'_>, identity_args: &IdentityArgs) -> CommandResult<String> {
     let identity = app.identity(identity_args)?;
     let seen = open.read(|view| {
         let viewer = open.viewer(view, &identity)?;

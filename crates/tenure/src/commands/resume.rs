@@ -9,7 +9,7 @@ use super::runners;
 use crate::answer::Answer;
 use crate::app::App;
 use crate::printer::CommandName;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 use crate::text::{Style, Text};
 
 /// Resume an interrupted session or job
@@ -41,7 +41,7 @@ pub(crate) struct Args {
 
 const NAME: CommandName<'static> = CommandName { command: "resume", subcommand: None };
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>> {
     if args.detached {
         tenure_runner::detach();
     }
@@ -63,7 +63,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
 }
 
 /// Starts a background process of this program, and waits only until it holds the work or has reported why it cannot.
-fn detach(app: &mut App<'_>, args: &Args, work: &Work) -> Outcome<Answer> {
+fn detach(app: &mut App<'_>, args: &Args, work: &Work) -> CommandResult<Answer> {
     let mut command = runners::own_command(app, &app.start()?)?;
     command.args(["resume", work.id(), "--detached"]);
     flags(&mut command, args);

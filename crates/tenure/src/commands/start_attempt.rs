@@ -9,7 +9,7 @@ use tenure_runner::NotStarted;
 
 use crate::answer::Answer;
 use crate::app::App;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 
 /// Exec the command of the attempt in TENURE_ATTEMPT, if that is still running (used internally)
 #[derive(Debug, clap::Args)]
@@ -19,7 +19,7 @@ pub(crate) struct Args {
     command: Vec<OsString>,
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>> {
     let Some(mark) = app.env.var("TENURE_ATTEMPT") else {
         return Err(Report::usage("TENURE_ATTEMPT is not set; this command is for internal use"));
     };

@@ -10,7 +10,7 @@ use super::{exclusive, runner_view};
 use crate::answer::Answer;
 use crate::app::{App, Open};
 use crate::identity::IdentityArgs;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 use crate::text::{Style, Text};
 
 /// Show an overview of the project: tasks by status, agents, claims, waiters
@@ -22,13 +22,13 @@ pub(crate) struct Args {
     identity: IdentityArgs,
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
     show(app, &open, &args.identity)
 }
 
 /// `tenure` without a command.
-pub(crate) fn bare(app: &mut App<'_>) -> Outcome<Answer> {
+pub(crate) fn bare(app: &mut App<'_>) -> CommandResult<Answer> {
     match app.open() {
         Ok(open) => show(app, &open, &IdentityArgs::default()),
         Err(report) if report.code == ErrorCode::NotInitialized => Ok(welcome()),
@@ -50,7 +50,7 @@ fn welcome() -> Answer {
         .hint("see all commands", "tenure --help")
 }
 
-pub(crate) fn show(app: &App<'_>, open: &Open<'_>, identity_args: &IdentityArgs) -> Outcome<Answer> {
+pub(crate) fn show(app: &App<'_>, open: &Open<'_>, identity_args: &IdentityArgs) -> CommandResult<Answer> {
     let identity = app.identity(identity_args)?;
     let judge = app.env.judge.as_ref();
     let (counts, agents, leases, waiting, ready, runners, parked, now) = open.read(|view| {

@@ -8,7 +8,7 @@ use tenure_core::wire;
 use crate::answer::Answer;
 use crate::app::App;
 use crate::identity::{IdentityArgs, IdentitySource};
-use crate::report::Outcome;
+use crate::report::CommandResult;
 use crate::text::Text;
 
 /// Show your identity, where it comes from, and what you hold
@@ -20,7 +20,7 @@ pub(crate) struct Args {
     identity: IdentityArgs,
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let identity = app.identity(&args.identity)?;
     let open = match app.find() {
         Ok(project) => Some(app.open_at(project)?),

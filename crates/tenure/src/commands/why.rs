@@ -14,7 +14,7 @@ use super::{lease_view, runner_view};
 use crate::answer::{Answer, Hint};
 use crate::app::{App, Open};
 use crate::identity::{Identity, IdentityArgs};
-use crate::report::Outcome;
+use crate::report::CommandResult;
 use crate::text::{Style, Text};
 
 /// Explain why a task or the whole project makes no progress, and what helps
@@ -36,7 +36,7 @@ struct Reason {
     hint: Option<Hint>,
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
     explain(app, &open, &args.identity, args.task.as_deref())
 }
@@ -46,7 +46,7 @@ pub(crate) fn explain(
     open: &Open<'_>,
     identity_args: &IdentityArgs,
     task: Option<&str>,
-) -> Outcome<Answer> {
+) -> CommandResult<Answer> {
     let identity = app.identity(identity_args)?;
     let (subject, mut reasons) = match task {
         Some(task) => {

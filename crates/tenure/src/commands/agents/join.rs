@@ -6,7 +6,7 @@ use tenure_core::wire;
 
 use crate::answer::Answer;
 use crate::app::App;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 use crate::text::Text;
 
 /// Register a new agent and print its id, for --agent
@@ -22,7 +22,7 @@ pub(crate) struct Args {
     capability: Vec<String>,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
     let ctx = open.context();
     let agent = open.write(|tx| join_agent(tx, &ctx, args.name.as_deref(), &args.capability))?;

@@ -7,7 +7,7 @@ use tenure_core::wire;
 use crate::answer::Answer;
 use crate::app::App;
 use crate::identity::IdentityArgs;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::text::Text;
 
 /// Remove an agent and release everything it holds
@@ -21,7 +21,7 @@ pub(crate) struct Args {
     identity: IdentityArgs,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
     let ctx = open.context();
     let identity = app.identity(&args.identity)?;

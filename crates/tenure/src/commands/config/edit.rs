@@ -10,7 +10,7 @@ use super::{failed, read, resolved, target, template, validate};
 use crate::answer::Answer;
 use crate::app::App;
 use crate::atomic;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::text::Text;
 
 /// Open a configuration file in your editor ($VISUAL or $EDITOR) and validate it afterwards
@@ -25,7 +25,7 @@ pub(crate) struct Args {
     user: bool,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let (layer, path) = target(app, args.user)?;
     let editor = editor(app)?;
     let before = read(&path)?;
@@ -53,7 +53,7 @@ fn again(user: bool) -> &'static str {
     if user { "tenure config edit --user" } else { "tenure config edit" }
 }
 
-fn editor(app: &App<'_>) -> Outcome<String> {
+fn editor(app: &App<'_>) -> CommandResult<String> {
     let chosen = app.env.var("VISUAL").or_else(|| app.env.var("EDITOR"));
     match (chosen, &app.env.terminal) {
         (Some(editor), _) => Ok(editor.to_owned()),
@@ -63,7 +63,7 @@ fn editor(app: &App<'_>) -> Outcome<String> {
     }
 }
 
-fn create(app: &App<'_>, path: &Path) -> Outcome<()> {
+fn create(app: &App<'_>, path: &Path) -> CommandResult<()> {
     let real = atomic::follow(path).map_err(|e| failed(&e, "write", path))?;
     if let Some(folder) = real.parent() {
         atomic::make_folder(folder).map_err(|e| failed(&e, "make", folder))?;
@@ -73,7 +73,7 @@ fn create(app: &App<'_>, path: &Path) -> Outcome<()> {
 
 /// The editor may have arguments (`code --wait`), so it is run through a shell, as git does. Unless standard output is a
 /// terminal, it is reserved for the answer.
-fn open(app: &App<'_>, editor: &str, path: &Path) -> Outcome<()> {
+fn open(app: &App<'_>, editor: &str, path: &Path) -> CommandResult<()> {
     let mut command = Command::new("sh");
     command.arg("-c").arg(format!("{editor} \"$@\"")).arg(editor).arg(path);
     command.env_clear().envs(&app.env.vars).current_dir(&app.env.cwd);

@@ -6,7 +6,7 @@ use tenure_core::config::Found;
 use super::{object, resolved};
 use crate::answer::Answer;
 use crate::app::App;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::text::Text;
 
 /// Print the value of a setting, or of every setting in a group
@@ -20,7 +20,7 @@ pub(crate) struct Args {
     key: String,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let found = resolved(app)?.get(&args.key).map_err(|e| Report::config(&e, None))?;
     let mut text = Text::new();
     text.block(0, &found.display());

@@ -8,7 +8,7 @@ use tenure_core::config::{Config, Entry, Origin};
 
 use crate::app::App;
 use crate::project::{Located, Project};
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::verbs::verbs;
 
 mod edit;
@@ -41,14 +41,14 @@ verbs! {
 }
 
 /// The project whose configuration applies. A fresh clone, which has the file but no database, counts as well.
-fn project(app: &App<'_>) -> Outcome<Option<Project>> {
+fn project(app: &App<'_>) -> CommandResult<Option<Project>> {
     Ok(match app.locate(&app.start()?) {
         Located::Project(project) | Located::Clone(project) => Some(project),
         Located::Nothing => None,
     })
 }
 
-fn resolved(app: &App<'_>) -> Outcome<Config> {
+fn resolved(app: &App<'_>) -> CommandResult<Config> {
     project(app)?.map_or_else(|| app.config(None), |project| project.config)
 }
 
@@ -69,7 +69,7 @@ impl Layer {
 }
 
 /// The project's file inside a project, unless `user` is set; the user's file elsewhere.
-fn target(app: &App<'_>, user: bool) -> Outcome<(Layer, PathBuf)> {
+fn target(app: &App<'_>, user: bool) -> CommandResult<(Layer, PathBuf)> {
     if let (false, Some(project)) = (user, project(app)?) {
         crate::ownership::check(&project.paths, app.env)?;
         return Ok((Layer::Project, project.paths.config()));
@@ -81,7 +81,7 @@ fn target(app: &App<'_>, user: bool) -> Outcome<(Layer, PathBuf)> {
 }
 
 /// The file's text, or `None` if it does not exist.
-fn read(path: &Path) -> Outcome<Option<String>> {
+fn read(path: &Path) -> CommandResult<Option<String>> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{Layer, project};
 use crate::answer::Answer;
 use crate::app::App;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 use crate::text::{Style, Table, Text};
 
 /// Show the paths of the configuration files, and whether each exists
@@ -14,7 +14,7 @@ use crate::text::{Style, Table, Text};
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {}
 
-pub(super) fn run(app: &mut App<'_>, _args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, _args: Args) -> CommandResult<Answer> {
     let project = project(app)?.map(|project| (Layer::Project, project.paths.config()));
     let user = app.user_config().map(|path| (Layer::User, path));
     let mut table = Table::new(&["LAYER", "EXISTS", "FILE"]);

@@ -10,7 +10,7 @@ use super::{Layer, failed, object, project, read, target};
 use crate::answer::Answer;
 use crate::app::App;
 use crate::atomic;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::text::Text;
 
 /// Change one setting; the rest of the file is preserved, including comments
@@ -34,7 +34,7 @@ pub(crate) struct Args {
 /// How long to wait for another writer of the file, which takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let (layer, path) = target(app, args.user)?;
     let real = atomic::follow(&path).map_err(|e| failed(&e, "write", &path))?;
     let folder = real.parent().unwrap_or(Path::new(".")).to_owned();
@@ -67,7 +67,7 @@ fn answer(
     path: &Path,
     changed: bool,
     effective: &Config,
-) -> Outcome<Answer> {
+) -> CommandResult<Answer> {
     let found = effective.get(key).map_err(|e| Report::config(&e, None))?;
     let Found::Setting(entry) = &found else {
         return Err(Report::usage(format!("{key} is a group of settings; give one of its keys"))

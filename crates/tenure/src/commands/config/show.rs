@@ -6,7 +6,7 @@ use tenure_core::config::Origin;
 use super::{object, resolved};
 use crate::answer::Answer;
 use crate::app::App;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 use crate::text::{Style, Table, Text};
 
 /// Show every setting, its value, and where the value comes from
@@ -15,7 +15,7 @@ use crate::text::{Style, Table, Text};
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Args {}
 
-pub(super) fn run(app: &mut App<'_>, _args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, _args: Args) -> CommandResult<Answer> {
     let entries = resolved(app)?.entries();
     let mut table = Table::new(&["KEY", "VALUE", "FROM", "WHAT IT IS"]);
     for entry in &entries {

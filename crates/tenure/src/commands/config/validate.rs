@@ -9,7 +9,7 @@ use tenure_core::config::{Config, Document, Layer, Layers};
 use super::{project, resolved};
 use crate::answer::Answer;
 use crate::app::App;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::text::{Style, Text};
 
 /// Validate the configuration; exits 3 and prints the file, line and column of the first error
@@ -21,7 +21,7 @@ pub(crate) struct Args {
     file: Option<PathBuf>,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let checked = match args.file {
         Some(file) => {
             let path = app.env.cwd.join(&file);
@@ -46,7 +46,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
 }
 
 /// Validates one file on top of the defaults.
-pub(super) fn alone(path: &std::path::Path, shown: &str) -> Outcome<()> {
+pub(super) fn alone(path: &std::path::Path, shown: &str) -> CommandResult<()> {
     let text = std::fs::read(path).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => Report::usage(format!("there is no file {shown}"))
             .hint("see the configuration files", "tenure config path"),

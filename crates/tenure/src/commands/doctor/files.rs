@@ -79,10 +79,10 @@ fn disk(folder: &Path, found: &mut Examination) {
     let sentence = format!("{} MB free at {}", free / 1024 / 1024, folder.display());
     match free {
         ..DISK_ALMOST_FULL => {
-            found.findings.push(Finding::problem("disk", sentence, format!("df -h {shown}")))
+            found.findings.push(Finding::problem("disk", sentence, format!("df -h {shown}")));
         }
         DISK_ALMOST_FULL..DISK_LOW => {
-            found.findings.push(Finding::warning("disk", sentence, format!("df -h {shown}")))
+            found.findings.push(Finding::warning("disk", sentence, format!("df -h {shown}")));
         }
         _ => found.checks.push(("disk", sentence)),
     }

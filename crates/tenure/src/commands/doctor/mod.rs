@@ -5,7 +5,7 @@ use tenure_core::ErrorCode;
 
 use crate::answer::{Answer, Hint};
 use crate::app::App;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::text::{Style, Text};
 
 mod agents;
@@ -38,7 +38,7 @@ struct Examination {
     agents: Vec<Value>,
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let before = examine(app)?;
     if !args.fix {
         return answer(app, &before, &[]);
@@ -52,7 +52,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     answer(app, &after, &fixed)
 }
 
-fn examine(app: &mut App<'_>) -> Outcome<Examination> {
+fn examine(app: &mut App<'_>) -> CommandResult<Examination> {
     let mut examination = Examination::default();
     let project = match app.find() {
         Ok(project) => Some(project),
@@ -70,7 +70,7 @@ fn examine(app: &mut App<'_>) -> Outcome<Examination> {
     Ok(examination)
 }
 
-fn fix(app: &mut App<'_>) -> Outcome<()> {
+fn fix(app: &mut App<'_>) -> CommandResult<()> {
     let project = app.find().ok();
     if let Some(project) = &project {
         store::fix(app, project)?;
@@ -92,7 +92,7 @@ fn would_fix(found: &Examination) -> Answer {
     Answer::new(json!({"findings": rows, "total": rows.len()}), text)
 }
 
-fn answer(app: &mut App<'_>, found: &Examination, fixed: &[Finding]) -> Outcome<Answer> {
+fn answer(app: &mut App<'_>, found: &Examination, fixed: &[Finding]) -> CommandResult<Answer> {
     let problems = found.findings.iter().filter(|f| f.severity == Severity::Problem).count();
     let data = json!({
         "findings": found.findings.iter().map(Finding::object).collect::<Vec<_>>(),

@@ -14,7 +14,7 @@ use crate::app::{App, Open};
 use crate::commands::{lease_view, runner_view};
 use crate::identity::IdentityArgs;
 use crate::project::{Project, ProjectPaths};
-use crate::report::Outcome;
+use crate::report::CommandResult;
 use crate::shell_quote::quote;
 
 pub(super) fn examine(app: &mut App<'_>, project: &Project, found: &mut Examination) {
@@ -167,7 +167,7 @@ fn parked(view: &dyn View) -> Result<Vec<Finding>, Error> {
 }
 
 /// Reconciles the store, repairs the remaining violations, and reaps the processes of ended attempts.
-pub(super) fn fix(app: &mut App<'_>, project: &Project) -> Outcome<()> {
+pub(super) fn fix(app: &mut App<'_>, project: &Project) -> CommandResult<()> {
     let Ok(open) = app.open_at(project.clone()) else { return Ok(()) };
     let actor = app.identity(&IdentityArgs::default())?.holder.id;
     if let Err(error) = repair(&open, &actor) {

@@ -10,10 +10,14 @@ use crate::app::App;
 use crate::candidates::unregistered;
 use crate::commands::runners::cron;
 use crate::project::ProjectPaths;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 use crate::shell_quote;
 
-pub(super) fn examine(app: &App<'_>, paths: Option<&ProjectPaths>, found: &mut Examination) -> Outcome<()> {
+pub(super) fn examine(
+    app: &App<'_>,
+    paths: Option<&ProjectPaths>,
+    found: &mut Examination,
+) -> CommandResult<()> {
     let Ok(home) = app.home() else {
         let sentence = "neither HOME nor TENURE_HOME is set, so no project is registered";
         found.findings.push(Finding::problem(
@@ -46,7 +50,7 @@ fn registry(
     paths: Option<&ProjectPaths>,
     directory: Option<&Directory>,
     found: &mut Examination,
-) -> Outcome<()> {
+) -> CommandResult<()> {
     let projects = directory.map(Directory::projects).transpose()?.unwrap_or_default();
     for project in &projects {
         if app.project_at(&project.path).is_none() {

@@ -12,7 +12,7 @@ use super::{describe, failed, folder, object};
 use crate::answer::Answer;
 use crate::app::{App, parse_duration};
 use crate::interrupt::Interrupts;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::text::Text;
 
 /// Lock the project for a process (default: the one that called tenure)
@@ -42,7 +42,7 @@ pub(super) struct Patience {
     drain: Option<Option<Duration>>,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let pid = match args.pid {
         Some(pid) => pid,
         None => parent()?,
@@ -63,14 +63,14 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         .hint("when you are done", format!("tenure exclusive release --pid {pid}")))
 }
 
-pub(super) fn parent() -> Outcome<u32> {
+pub(super) fn parent() -> CommandResult<u32> {
     rustix::process::getppid()
         .and_then(|pid| u32::try_from(pid.as_raw_nonzero().get()).ok())
         .ok_or_else(|| Report::usage("there is no parent process to hold the lock; give one with --pid"))
 }
 
 /// Acquires the lock and, with `--drain`, waits until no attempt is running.
-pub(super) fn take(app: &mut App<'_>, lock: &ExclusiveLock, patience: &Patience) -> Outcome<()> {
+pub(super) fn take(app: &mut App<'_>, lock: &ExclusiveLock, patience: &Patience) -> CommandResult<()> {
     let folder = folder(app)?;
     let open = app.open()?;
     let wait = app.asked_patience(&open, patience.wait);
@@ -92,7 +92,7 @@ fn app_judge(app: &App<'_>, owner: &tenure_core::holder::Incarnation) -> Livenes
     app.env.judge.liveness(owner)
 }
 
-fn place(app: &App<'_>, lock: &ExclusiveLock, folder: &Path, wait: Option<Duration>) -> Outcome<()> {
+fn place(app: &App<'_>, lock: &ExclusiveLock, folder: &Path, wait: Option<Duration>) -> CommandResult<()> {
     let first = match lock.place(folder) {
         Ok(()) => return Ok(()),
         Err(error) => error,
@@ -112,8 +112,8 @@ fn until(
     app: &App<'_>,
     patience: Duration,
     what: &str,
-    mut done: impl FnMut() -> Outcome<bool>,
-) -> Outcome<()> {
+    mut done: impl FnMut() -> CommandResult<bool>,
+) -> CommandResult<()> {
     let patience = app.global.timeout.map_or(patience, |limit| patience.min(limit));
     let interrupts = Interrupts::listen().map_err(Report::from)?;
     let begun = Instant::now();

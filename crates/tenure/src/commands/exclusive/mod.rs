@@ -7,7 +7,7 @@ use tenure_core::{ErrorCode, Timestamp};
 use tenure_lock::{ExclusiveError, ExclusiveLock, ExclusiveStatus, Liveness};
 
 use crate::app::App;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::verbs::verbs;
 
 mod acquire;
@@ -34,7 +34,7 @@ verbs! {
     "run" => Run(run),
 }
 
-fn folder(app: &App<'_>) -> Outcome<PathBuf> {
+fn folder(app: &App<'_>) -> CommandResult<PathBuf> {
     let paths = app.find()?.paths;
     crate::ownership::check(&paths, app.env)?;
     Ok(paths.folder())
@@ -100,7 +100,7 @@ fn is_permission(error: &std::io::Error) -> bool {
     matches!(error.kind(), std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem)
 }
 
-fn lock_status(folder: &Path) -> Outcome<ExclusiveStatus> {
+fn lock_status(folder: &Path) -> CommandResult<ExclusiveStatus> {
     ExclusiveLock::status(folder).map_err(failed)
 }
 

@@ -8,7 +8,7 @@ use super::acquire::parent;
 use super::{describe, failed, folder, lock_status, object};
 use crate::answer::Answer;
 use crate::app::App;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::text::Text;
 
 /// Unlock the project, or remove the lock of a dead holder
@@ -24,7 +24,7 @@ pub(crate) struct Args {
     force: bool,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let folder = folder(app)?;
     let pid = match args.pid {
         Some(pid) => pid,

@@ -16,7 +16,7 @@ use super::{failed, folder};
 use crate::answer::Answer;
 use crate::app::App;
 use crate::interrupt::Interrupts;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::text::Text;
 
 /// Run a command while holding the exclusive lock
@@ -36,7 +36,7 @@ pub(crate) struct Args {
     command: Vec<OsString>,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     if app.global.dry_run {
         return Err(Report::usage(
             "`exclusive run` does not support --dry-run; use it with `exclusive acquire`",
@@ -64,7 +64,7 @@ fn code_of(status: ExitStatus) -> u8 {
     u8::try_from(number & 0xff).unwrap_or(1)
 }
 
-fn supervise(app: &App<'_>, command: &[OsString]) -> Outcome<ExitStatus> {
+fn supervise(app: &App<'_>, command: &[OsString]) -> CommandResult<ExitStatus> {
     let broken =
         |e: std::io::Error| Report::new(ErrorCode::General, format!("cannot wait for the command: {e}"));
     let interrupts = Interrupts::listen().map_err(Report::from)?;
@@ -93,7 +93,7 @@ fn supervise(app: &App<'_>, command: &[OsString]) -> Outcome<ExitStatus> {
 }
 
 /// With `--json`, standard output is reserved for the JSON object, so the command's goes to standard error.
-fn spawn(app: &App<'_>, command: &[OsString]) -> Outcome<Child> {
+fn spawn(app: &App<'_>, command: &[OsString]) -> CommandResult<Child> {
     let (program, rest) = command.split_first().ok_or_else(|| Report::usage("no command given"))?;
     let mut spawned = Command::new(program);
     spawned.args(rest).current_dir(&app.env.cwd);

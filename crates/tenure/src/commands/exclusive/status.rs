@@ -6,7 +6,7 @@ use tenure_lock::{ExclusiveStatus, Liveness};
 use super::{describe, folder, lock_status, object};
 use crate::answer::Answer;
 use crate::app::App;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 use crate::text::Text;
 
 /// Show the holder of the exclusive lock
@@ -15,7 +15,7 @@ use crate::text::Text;
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Args {}
 
-pub(super) fn run(app: &mut App<'_>, _args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, _args: Args) -> CommandResult<Answer> {
     let mut text = Text::new();
     let (state, lock, why) = match lock_status(&folder(app)?)? {
         ExclusiveStatus::Free => {

@@ -4,13 +4,13 @@ use tenure_core::ErrorCode;
 use tenure_runner::hooks::deliver;
 
 use crate::app::App;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 
 /// Run the hooks given on standard input (used internally)
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {}
 
-pub(super) fn run(app: &mut App<'_>, _: Args) -> Outcome<()> {
+pub(super) fn run(app: &mut App<'_>, _: Args) -> CommandResult<()> {
     tenure_runner::detach();
     match deliver(std::io::stdin(), &app.env.vars, app.env.clock.as_ref()) {
         Ok(_) => Ok(()),

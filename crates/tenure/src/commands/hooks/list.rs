@@ -7,7 +7,7 @@ use tenure_runner::hooks::Entry;
 use crate::answer::Answer;
 use crate::app::App;
 use crate::hooks::Around;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 use crate::text::{Style, Table, Text};
 
 /// List your hooks and the project's, with the result of each one's last run
@@ -16,7 +16,7 @@ use crate::text::{Style, Table, Text};
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Args {}
 
-pub(super) fn run(app: &mut App<'_>, _: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, _: Args) -> CommandResult<Answer> {
     let open = app.open()?;
     let hooks = &open.config.hooks;
     let entries = Around::of(&open).log.last_entries();

@@ -7,7 +7,7 @@ use tenure_runner::hooks::{Happening, Outcome as HookOutcome, Setting};
 use crate::app::{App, Open};
 use crate::hooks::Around;
 use crate::interrupt::Interrupts;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::text::{Style, Text};
 use crate::verbs::verbs;
 
@@ -44,7 +44,7 @@ fn parse_event(text: &str) -> Result<HookEvent, String> {
     })
 }
 
-fn refuse_if_off(app: &App<'_>) -> Outcome<()> {
+fn refuse_if_off(app: &App<'_>) -> CommandResult<()> {
     if app.global.no_hooks {
         return Err(Report::usage("hooks are disabled by --no-hooks or TENURE_NO_HOOKS"));
     }

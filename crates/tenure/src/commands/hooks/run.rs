@@ -11,7 +11,7 @@ use super::{describe, each, parse_event, refuse_if_off, would_run};
 use crate::answer::Answer;
 use crate::app::{App, Open};
 use crate::identity::IdentityArgs;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::text::Text;
 
 /// Run all hooks of an event now, as if it had just happened
@@ -31,7 +31,7 @@ pub(crate) struct Args {
     identity: IdentityArgs,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     refuse_if_off(app)?;
     let open = app.open()?;
     let task = args.task.as_deref().map(|task| read_task(app, &open, task, &args.identity)).transpose()?;
@@ -74,7 +74,12 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     Ok(Answer::new(data, text))
 }
 
-fn read_task(app: &App<'_>, open: &Open<'_>, reference: &str, identity_args: &IdentityArgs) -> Outcome<Task> {
+fn read_task(
+    app: &App<'_>,
+    open: &Open<'_>,
+    reference: &str,
+    identity_args: &IdentityArgs,
+) -> CommandResult<Task> {
     let identity = app.identity(identity_args)?;
     Ok(open.read(|view| {
         let viewer = open.viewer(view, &identity)?;
@@ -83,7 +88,12 @@ fn read_task(app: &App<'_>, open: &Open<'_>, reference: &str, identity_args: &Id
     })?)
 }
 
-fn happened(app: &App<'_>, open: &Open<'_>, event: HookEvent, task: Option<&Task>) -> Outcome<Happening> {
+fn happened(
+    app: &App<'_>,
+    open: &Open<'_>,
+    event: HookEvent,
+    task: Option<&Task>,
+) -> CommandResult<Happening> {
     let (now, judge) = (app.env.clock.now(), app.env.judge.as_ref());
     let happening = Happening::new(event, now);
     let missing = || {

@@ -8,7 +8,7 @@ use tenure_runner::hooks::{Happening, preview, run as run_hook};
 use super::{describe, each, parse_event, refuse_if_off, would_run};
 use crate::answer::Answer;
 use crate::app::App;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::text::Text;
 
 /// Run one hook with sample data now, and show the result
@@ -26,7 +26,7 @@ pub(crate) struct Args {
     event: Option<HookEvent>,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     refuse_if_off(app)?;
     let open = app.open()?;
     let hook = open.config.hooks.iter().find(|hook| hook.name == args.name);

@@ -10,7 +10,7 @@ use super::resume::{self, ResumeOptions};
 use super::view::{self, short};
 use crate::answer::Answer;
 use crate::app::App;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::resume_lock;
 use crate::text::{Style, Text};
 
@@ -25,7 +25,7 @@ pub(crate) struct Args {
     job: String,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
     let job = open.read(|view| reference::job(view, &args.job))?;
     let mut text = Text::new();

@@ -19,7 +19,7 @@ use super::progress::Progress;
 use crate::app::{App, Open};
 use crate::env::Env;
 use crate::interrupt::Interrupts;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::store::{Backend, Doorbell};
 
 /// A process that works on a job, as its coordinator or as a worker.
@@ -33,7 +33,7 @@ pub(super) struct JobProcess {
 
 impl JobProcess {
     /// Must be created before any lease is acquired, so that no signal is missed while one is held.
-    pub(super) fn new(app: &App<'_>, open: &Open<'_>) -> Outcome<Self> {
+    pub(super) fn new(app: &App<'_>, open: &Open<'_>) -> CommandResult<Self> {
         let me = Incarnation::current();
         // A new name for each process: two processes of one person are two workers.
         let holder = Holder::runner(app.env.ids.uuid());
@@ -60,7 +60,7 @@ impl JobProcess {
         job: &Job,
         held: Option<&Lease>,
         parallel: u32,
-    ) -> Outcome<Summary> {
+    ) -> CommandResult<Summary> {
         let workdir = PathBuf::from(&job.definition.workdir);
         if !workdir.is_dir() {
             let message = format!("the folder of job {} no longer exists: {}", job.name, workdir.display());

@@ -6,7 +6,7 @@ use super::view::{self, short, style};
 use crate::answer::Answer;
 use crate::app::App;
 use crate::commands::limit::ListLimit;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 use crate::text::{Style, Table, Text};
 
 /// Maximum number of dead letters per job in the list; `jobs show` prints more.
@@ -21,7 +21,7 @@ pub(crate) struct Args {
     list: ListLimit,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
     let (found, total) = open.read(|view| {
         let (jobs, total) = view.jobs(args.list.limit)?;

@@ -10,7 +10,7 @@ use tenure_core::{Result, rules};
 use tenure_runner::jobs::source::{Items, digest};
 
 use crate::app::Open;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 
 const PAGE: u64 = 1_000;
 
@@ -20,7 +20,7 @@ pub(super) fn apply(
     job: &Job,
     items: &mut Items,
     definition: &Definition,
-) -> Outcome<Job> {
+) -> CommandResult<Job> {
     // How often each item occurs in the new list. Equal items are distinct.
     let mut wanted: HashMap<[u8; 16], u64> = HashMap::new();
     items.each(&mut |payload| {

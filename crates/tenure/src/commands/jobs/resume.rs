@@ -14,7 +14,7 @@ use super::{merge, progress};
 use crate::answer::Answer;
 use crate::app::{App, Open};
 use crate::printer::CommandName;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::resume_lock;
 use crate::text::Text;
 
@@ -33,7 +33,7 @@ pub(in crate::commands) fn resume(
     open: &Open<'_>,
     job: &Job,
     options: ResumeOptions,
-) -> Outcome<Option<Answer>> {
+) -> CommandResult<Option<Answer>> {
     if app.global.dry_run {
         let mut text = Text::new();
         text.line(format!("Would resume job {} ({}): {}", job.name, short(&job.id), progress::sentence(job)));
@@ -63,7 +63,7 @@ pub(in crate::commands) fn resume(
 }
 
 /// Closes the leases of an earlier coordinator and reaps the processes of its items.
-fn clean_up(app: &mut App<'_>, open: &Open<'_>, process: &JobProcess) -> Outcome<()> {
+fn clean_up(app: &mut App<'_>, open: &Open<'_>, process: &JobProcess) -> CommandResult<()> {
     let (ctx, actor) = (open.context(), &process.caller.holder.id);
     open.write(|tx| kernel::reconcile(tx, &ctx, actor))?;
     let cleared = finish_ending(open.store.as_ref(), &ctx, Scope::Abandoned, actor)?;
@@ -79,7 +79,7 @@ pub(super) fn take(
     process: &JobProcess,
     job: &Job,
     options: ResumeOptions,
-) -> Outcome<Result<(Job, Lease), Job>> {
+) -> CommandResult<Result<(Job, Lease), Job>> {
     let (ctx, terms) = (open.context(), process.terms(open));
     let how = TakeUp { retry_failed: options.retry_failed };
     let taken = open.write(|tx| {
@@ -102,7 +102,7 @@ pub(super) fn carry_out(
     process: &JobProcess,
     job: &Job,
     lease: &Lease,
-) -> Outcome<Answer> {
+) -> CommandResult<Answer> {
     let summary = process.work(app, open, job, Some(lease), job.definition.options.parallel)?;
     let answer = view::answer(open, &summary.job)?;
     let Some(signal) = summary.stopped_by.filter(|_| summary.job.state == JobState::Open) else {
@@ -114,7 +114,7 @@ pub(super) fn carry_out(
     Err(report.hint("resume it", format!("tenure resume {}", short(&job.id))))
 }
 
-fn finished_already(open: &Open<'_>, job: &Job) -> Outcome<Answer> {
+fn finished_already(open: &Open<'_>, job: &Job) -> CommandResult<Answer> {
     let mut answer = view::answer(open, job)?;
     // Nothing was run, so nothing failed.
     answer.exit = 0;
@@ -122,7 +122,11 @@ fn finished_already(open: &Open<'_>, job: &Job) -> Outcome<Answer> {
 }
 
 /// The changed items and definition, if the list of items has changed and `--accept-changes` was given.
-fn changes(app: &mut App<'_>, job: &Job, options: ResumeOptions) -> Outcome<Option<(Items, Definition)>> {
+fn changes(
+    app: &mut App<'_>,
+    job: &Job,
+    options: ResumeOptions,
+) -> CommandResult<Option<(Items, Definition)>> {
     let left = job.counts.pending + job.counts.running;
     let nothing_to_do = left == 0 && !(options.retry_failed && job.counts.failed > 0);
     if job.definition.source.file.is_none() || nothing_to_do || job.state == JobState::Cancelled {

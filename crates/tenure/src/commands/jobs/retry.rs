@@ -7,7 +7,7 @@ use super::resume::{self, ResumeOptions};
 use super::view::short;
 use crate::answer::Answer;
 use crate::app::App;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 
 /// Retry a job's dead letters, and run its remaining items
 ///
@@ -21,7 +21,7 @@ pub(crate) struct Args {
     accept_changes: bool,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>> {
     let open = app.open()?;
     let job = open.read(|view| reference::job(view, &args.job))?;
     if job.state == JobState::Cancelled {

@@ -7,7 +7,7 @@ use super::progress::sentence;
 use super::view::{self, short, style};
 use crate::answer::Answer;
 use crate::app::App;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::text::{Style, Text};
 
 /// Show a job with its dead letters, or one of its items with all attempts
@@ -25,7 +25,7 @@ pub(crate) struct Args {
     limit: u64,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
     let job = open.read(|view| reference::job(view, &args.job))?;
     if let Some(number) = args.item {

@@ -13,7 +13,7 @@ use super::job_process::JobProcess;
 use super::resume;
 use crate::answer::Answer;
 use crate::app::{App, Open, parse_duration};
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::resume_lock;
 use crate::text::Text;
 
@@ -71,7 +71,7 @@ fn parse_filter(text: &str) -> Result<(String, String), String> {
     }
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
     let source = source(app, &args)?;
     let mut items = Items::open(&source)?;
@@ -108,7 +108,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     resume::carry_out(app, &open, &process, &job, &lease)
 }
 
-fn source(app: &App<'_>, args: &Args) -> Outcome<ItemSource> {
+fn source(app: &App<'_>, args: &Args) -> CommandResult<ItemSource> {
     let file = match args.items.as_str() {
         "-" => None,
         path => Some(text_of(&app.env.cwd.join(path), "the path of the items file")?),
@@ -117,12 +117,12 @@ fn source(app: &App<'_>, args: &Args) -> Outcome<ItemSource> {
 }
 
 /// The path as UTF-8, because it is stored and shown as JSON.
-fn text_of(path: &Path, what: &str) -> Outcome<String> {
+fn text_of(path: &Path, what: &str) -> CommandResult<String> {
     let text = path.to_str().ok_or_else(|| Report::usage(format!("{what} is not UTF-8 text")))?;
     Ok(text.to_owned())
 }
 
-fn definition(app: &App<'_>, args: &Args, source: ItemSource, survey: &Survey) -> Outcome<Definition> {
+fn definition(app: &App<'_>, args: &Args, source: ItemSource, survey: &Survey) -> CommandResult<Definition> {
     let unknown = |what: &str| Report::usage(format!("{what} is not a known value"));
     if args.item_timeout == Some(Duration::ZERO) {
         return Err(Report::usage("an item timeout of 0s would end every item at once"));
@@ -163,7 +163,7 @@ fn load(
     lease: &Lease,
     items: &mut Items,
     survey: &Survey,
-) -> Outcome<Job> {
+) -> CommandResult<Job> {
     let ctx = open.context();
     let mut batch: Vec<String> = Vec::new();
     let mut bytes = 0;

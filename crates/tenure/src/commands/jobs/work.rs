@@ -7,7 +7,7 @@ use super::job_process::JobProcess;
 use super::view;
 use crate::answer::Answer;
 use crate::app::App;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 
 /// Join a running job as a worker, until no items are left to run
 ///
@@ -23,7 +23,7 @@ pub(crate) struct Args {
     parallel: u32,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     if app.global.dry_run {
         return Err(Report::usage("`jobs work` does not support --dry-run; use it with `jobs start`").hint(
             "see the remaining items",

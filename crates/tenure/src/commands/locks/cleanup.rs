@@ -12,7 +12,7 @@ use crate::clearing;
 use crate::commands::lease_view;
 use crate::hooks;
 use crate::identity::IdentityArgs;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 use crate::text::Text;
 
 /// Close every lock that expired or whose holder is dead, and return its task
@@ -24,7 +24,7 @@ pub(crate) struct Args {
     identity: IdentityArgs,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
     let actor = app.identity(&args.identity)?.holder.id;
     let ctx = open.context();

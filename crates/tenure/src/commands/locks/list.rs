@@ -9,7 +9,7 @@ use tenure_core::wire;
 use crate::answer::Answer;
 use crate::app::App;
 use crate::commands::lease_view;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 use crate::text::{Style, Table, Text};
 
 /// List open locks; expired ones are marked until they are cleaned up
@@ -30,7 +30,7 @@ enum Kind {
     All,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
     let kinds = match args.kind {
         Kind::Task => vec![ResourceKind::Task],

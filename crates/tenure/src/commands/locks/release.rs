@@ -12,7 +12,7 @@ use crate::clearing;
 use crate::commands::lease_view;
 use crate::hooks;
 use crate::identity::IdentityArgs;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 use crate::text::{Style, Text};
 
 /// Release your lock, or one that has expired or whose holder is dead
@@ -30,7 +30,7 @@ pub(crate) struct Args {
     identity: IdentityArgs,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
     let identity = app.identity(&args.identity)?;
     let ctx = open.context();

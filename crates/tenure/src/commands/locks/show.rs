@@ -10,7 +10,7 @@ use tenure_core::wire;
 use crate::answer::Answer;
 use crate::app::App;
 use crate::commands::lease_view;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 use crate::text::{Table, Text};
 
 /// Show the holder of a task or section, or that it is free
@@ -26,7 +26,7 @@ pub(crate) struct Args {
     history: bool,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
     let ctx = open.context();
     let (found, name, queue, past, now) = open.read(|view| {

@@ -16,7 +16,7 @@ use super::desk::{Counter, holds, reply};
 use crate::answer::Answer;
 use crate::commands::tasks::grant;
 use crate::identity::{Identity, IdentityArgs};
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::store::Doorbell;
 use crate::text::Text;
 use crate::waiting::{self, ClaimRequest, TryResult};
@@ -33,7 +33,7 @@ pub(super) struct Place {
 }
 
 impl Counter<'_, '_> {
-    pub(super) fn try_claim(&mut self, session: &Session, claim: &Claim, place: u64) -> Outcome<Step> {
+    pub(super) fn try_claim(&mut self, session: &Session, claim: &Claim, place: u64) -> CommandResult<Step> {
         let who = IdentityArgs { agent: session.agent().map(str::to_owned), fence: None };
         let identity = self.app.identity(&who)?;
         if claim.wait.is_zero() {
@@ -90,7 +90,7 @@ impl Counter<'_, '_> {
         }
     }
 
-    fn want(&self, claim: &Claim) -> Outcome<(ClaimRequest, Terms)> {
+    fn want(&self, claim: &Claim) -> CommandResult<(ClaimRequest, Terms)> {
         let want = match (&claim.task, &claim.section) {
             (Some(task), _) => {
                 let name = self.open.resolve(task)?;
@@ -118,7 +118,7 @@ impl Counter<'_, '_> {
         caller
     }
 
-    fn granted(&mut self, session: &Session, grant: Grant) -> Outcome<Step> {
+    fn granted(&mut self, session: &Session, grant: Grant) -> CommandResult<Step> {
         let grant = clearing::before(self.app, self.open, grant)?;
         let news = hooks::ears(self.app, self.open).granted(self.app.env.clock.now(), &grant);
         hooks::tell(self.app, self.open, &news);

@@ -22,7 +22,7 @@ use crate::app::{App, Open};
 use crate::commands::tasks::{add, finish, list, renew, show, view};
 use crate::commands::{msg, status, why};
 use crate::identity::IdentityArgs;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::store::Doorbell;
 use crate::text::{RenderOptions, Text};
 
@@ -65,7 +65,7 @@ impl<'a, 'o> Counter<'a, 'o> {
         IdentityArgs { agent: session.agent().map(str::to_owned), fence: fence.or_else(known) }
     }
 
-    fn list(&self, session: &Session, args: &ListTasks) -> Outcome<Answer> {
+    fn list(&self, session: &Session, args: &ListTasks) -> CommandResult<Answer> {
         let identity = self.app.identity(&Self::who(session, None, None))?;
         let statuses = list::statuses(&args.status)?;
         let (tasks, total) = self.open.read(|view| {
@@ -97,7 +97,7 @@ impl<'a, 'o> Counter<'a, 'o> {
         Ok(Answer::new(json!({"tasks": rows, "total": total}), text))
     }
 
-    fn finish(&mut self, session: &Session, args: &FinishTask) -> Outcome<Reply> {
+    fn finish(&mut self, session: &Session, args: &FinishTask) -> CommandResult<Reply> {
         let message = args.message.as_deref().unwrap_or_default();
         let (word, said) = match args.outcome {
             Word::Done => (Finish::Done, "done"),
@@ -120,7 +120,7 @@ impl<'a, 'o> Counter<'a, 'o> {
         fence: Option<i64>,
         word: Finish<'_>,
         said: &str,
-    ) -> Outcome<Reply> {
+    ) -> CommandResult<Reply> {
         if let Finish::Fail(text) | Finish::Release(Some(text)) = word {
             tenure_core::text::check_message(text).map_err(Error::from)?;
         }
@@ -131,7 +131,7 @@ impl<'a, 'o> Counter<'a, 'o> {
         Ok(reply(finish::answer(self.app, &finished, word, said), effect))
     }
 
-    fn send(&self, session: &Session, args: &SendMessage) -> Outcome<Answer> {
+    fn send(&self, session: &Session, args: &SendMessage) -> CommandResult<Answer> {
         let task = args.task.as_deref().map(|task| self.open.resolve(task)).transpose()?;
         let from = self.app.identity(&Self::who(session, None, None))?.holder.id;
         let ctx = self.open.context();
@@ -144,7 +144,7 @@ impl<'a, 'o> Counter<'a, 'o> {
     }
 
     /// Those for the caller, and those on what it holds; at least once, until they are acknowledged.
-    fn inbox(&self, session: &Session, args: &ReadInbox) -> Outcome<Answer> {
+    fn inbox(&self, session: &Session, args: &ReadInbox) -> CommandResult<Answer> {
         let me = self.app.identity(&Self::who(session, None, None))?.holder.id;
         let task = args.task.as_deref().map(|task| self.open.resolve(task)).transpose()?;
         let acknowledged = msg::ack::acknowledge_all(self.open, &args.acknowledge, &me)?;
@@ -176,7 +176,7 @@ impl<'a, 'o> Counter<'a, 'o> {
         Ok(Answer::new(data, text))
     }
 
-    fn answer_call(&mut self, session: &Session, call: &Call) -> Outcome<Reply> {
+    fn answer_call(&mut self, session: &Session, call: &Call) -> CommandResult<Reply> {
         let anybody = Self::who(session, None, None);
         let answer = match call {
             Call::GetStatus(_) => {
@@ -233,7 +233,7 @@ impl<'a, 'o> Counter<'a, 'o> {
         Ok(reply(answer, Effect::Nothing))
     }
 
-    fn end_session(&mut self, session: &Session, held: &[Lease]) -> Outcome<()> {
+    fn end_session(&mut self, session: &Session, held: &[Lease]) -> CommandResult<()> {
         let Some(agent) = session.agent() else { return Ok(()) };
         if !self.open.config.mcp.release_on_disconnect {
             return Ok(());

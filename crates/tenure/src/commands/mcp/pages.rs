@@ -15,14 +15,14 @@ use crate::commands::runners::logs;
 use crate::commands::status;
 use crate::commands::tasks::show;
 use crate::identity::IdentityArgs;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 
 const BOARD_TASKS: u64 = 100;
 /// Of a log.
 const TAIL: u64 = 64 * 1024;
 
 impl Counter<'_, '_> {
-    pub(super) fn page(&self, identity_args: &IdentityArgs, page: &Page) -> Outcome<String> {
+    pub(super) fn page(&self, identity_args: &IdentityArgs, page: &Page) -> CommandResult<String> {
         let object = match page {
             Page::Board => self.board(identity_args)?,
             Page::Task(task) => show::show(self.app, self.open, identity_args, task, true)?.data,
@@ -32,7 +32,7 @@ impl Counter<'_, '_> {
         Ok(format!("{object:#}"))
     }
 
-    fn board(&self, identity_args: &IdentityArgs) -> Outcome<Value> {
+    fn board(&self, identity_args: &IdentityArgs) -> CommandResult<Value> {
         let identity = self.app.identity(identity_args)?;
         let open = TaskStatus::ALL.into_iter().filter(|s| *s != TaskStatus::Completed).collect();
         let filter = TaskFilter { statuses: Some(open), limit: BOARD_TASKS, ..TaskFilter::default() };
@@ -45,7 +45,7 @@ impl Counter<'_, '_> {
         Ok(json!({"status": status, "tasks": rows, "total": total}))
     }
 
-    fn lease(&self, reference: &str) -> Outcome<Value> {
+    fn lease(&self, reference: &str) -> CommandResult<Value> {
         let lease = self.open.read(|view| match reference.parse().map(Fence::new) {
             Ok(fence) => view.lease_by_fence(fence),
             Err(_) => view.lease_by_id(reference),
@@ -54,7 +54,7 @@ impl Counter<'_, '_> {
         Ok(json!({"lease": wire::lease(&lease, self.app.env.clock.now(), self.app.env.judge.as_ref())}))
     }
 
-    fn log(&self, task: &str) -> Outcome<String> {
+    fn log(&self, task: &str) -> CommandResult<String> {
         let name = self.open.resolve(task)?;
         let attempts = self.open.read(|view| view.attempts(&Resource::new(ResourceKind::Task, &name.id)))?;
         let Some(path) = attempts.into_iter().find_map(|attempt| attempt.log_path) else {

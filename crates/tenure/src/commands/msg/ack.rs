@@ -6,7 +6,7 @@ use tenure_core::rules::acknowledge;
 use crate::answer::Answer;
 use crate::app::{App, Open};
 use crate::identity::IdentityArgs;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 use crate::text::Text;
 
 /// Say that a message has reached you
@@ -21,7 +21,7 @@ pub(crate) struct Args {
     identity: IdentityArgs,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
     let identity = app.identity(&args.identity)?;
     let acknowledged = acknowledge_all(&open, &args.id, &identity.holder.id)?;

@@ -5,7 +5,7 @@ use tenure_core::store::MessageFilter;
 
 use crate::app::{App, Open};
 use crate::identity::IdentityArgs;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 
 /// As many as are listed when no `--limit` is given.
 const LIMIT: u64 = 100;
@@ -45,7 +45,7 @@ impl Default for Filter {
 }
 
 impl Filter {
-    pub(super) fn resolve(&self, app: &App<'_>, open: &Open<'_>) -> Outcome<MessageFilter> {
+    pub(super) fn resolve(&self, app: &App<'_>, open: &Open<'_>) -> CommandResult<MessageFilter> {
         let identity = app.identity(&self.identity)?;
         if self.mine && !identity.is_named() {
             return Err(Report::usage(

@@ -8,7 +8,7 @@ use tenure_core::{Error, wire};
 use crate::answer::Answer;
 use crate::app::{App, read_text};
 use crate::identity::IdentityArgs;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 use crate::text::Text;
 
 /// Leave a message on a task, or for an agent
@@ -32,7 +32,7 @@ pub(crate) struct Args {
     identity: IdentityArgs,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
     let identity = app.identity(&args.identity)?;
     let body = read_text(&args.message)?;

@@ -9,7 +9,7 @@ use super::list;
 use crate::answer::Answer;
 use crate::app::{App, parse_duration};
 use crate::message_wait::MessageWaiter;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 
 /// Wait until there is a message
 ///
@@ -24,7 +24,7 @@ pub(crate) struct Args {
 }
 
 /// Reads the messages, and reads them again each time the doorbell rings.
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
     let filter = args.filter.resolve(app, &open)?;
     let patience = args.at_most.unwrap_or(open.config.locking.wait_timeout);

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::registry::{object, state};
 use crate::answer::Answer;
 use crate::app::App;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 use crate::text::Text;
 
 /// Register a project
@@ -19,7 +19,7 @@ pub(crate) struct Args {
     path: Option<PathBuf>,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let start = match args.path {
         Some(path) => app.folder(&path)?,
         None => app.start()?,

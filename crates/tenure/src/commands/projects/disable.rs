@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::registry::change;
 use crate::answer::Answer;
 use crate::app::App;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 
 /// Disable wake-up for a project
 ///
@@ -16,6 +16,6 @@ pub(crate) struct Args {
     path: Option<PathBuf>,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     change(app, args.path, "Disabled", "disable", |d, p| d.set_enabled(p, false))
 }

@@ -10,7 +10,7 @@ use super::registry::{MISSING, UNREGISTERED, moved_to, object, state};
 use crate::answer::Answer;
 use crate::app::App;
 use crate::candidates::unregistered;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 use crate::text::{Style, Table, Text};
 
 /// List registered projects, and unregistered ones in runners.wakeup.projectPaths
@@ -19,7 +19,7 @@ use crate::text::{Style, Table, Text};
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Args {}
 
-pub(super) fn run(app: &mut App<'_>, _: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, _: Args) -> CommandResult<Answer> {
     let home = app.home()?;
     let projects = match Directory::open_existing(&home, app.env.clock.clone())? {
         Some(directory) => directory.projects()?,

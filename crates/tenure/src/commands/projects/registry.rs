@@ -8,7 +8,7 @@ use tenure_sqlite::{Directory, KnownProject};
 
 use crate::answer::Answer;
 use crate::app::App;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::text::Text;
 
 /// The registered path of the project that was at `path`. It is found by its id, which a clone shares.
@@ -57,7 +57,7 @@ pub(super) fn change(
     done: &str,
     verb: &str,
     act: impl Fn(&Directory, &Path) -> tenure_core::Result<bool>,
-) -> Outcome<Answer> {
+) -> CommandResult<Answer> {
     let path = match path {
         Some(path) => app.env.cwd.join(path),
         None => app.find().map_or_else(|_| app.env.cwd.clone(), |project| project.paths.root),

@@ -7,7 +7,7 @@ use tenure_sqlite::Directory;
 use super::registry::change;
 use crate::answer::Answer;
 use crate::app::App;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 
 /// Unregister a project; its files are kept
 ///
@@ -18,6 +18,6 @@ pub(crate) struct Args {
     path: Option<PathBuf>,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     change(app, args.path, "Removed", "remove", Directory::remove)
 }

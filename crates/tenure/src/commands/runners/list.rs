@@ -8,7 +8,7 @@ use tenure_sqlite::{Directory, KnownRunner};
 
 use crate::answer::Answer;
 use crate::app::App;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 use crate::text::{Style, Table, Text};
 
 /// List the runners of all projects on this machine, and of this project on all machines
@@ -21,7 +21,7 @@ pub(crate) struct Args {
     ended: usize,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let home = app.home()?;
     let mut all = match Directory::open_existing(&home, app.env.clock.clone())? {
         Some(directory) => known(app, &directory)?,
@@ -67,7 +67,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
 }
 
 /// The project's runners on other machines, if its store is on a server.
-fn on_other_machines(app: &mut App<'_>, here: &[KnownRunner]) -> Outcome<Vec<KnownRunner>> {
+fn on_other_machines(app: &mut App<'_>, here: &[KnownRunner]) -> CommandResult<Vec<KnownRunner>> {
     let Ok(project) = app.find() else { return Ok(Vec::new()) };
     if !app.source(&project.paths, project.config.as_ref().map_err(Clone::clone)?)?.is_on_server() {
         return Ok(Vec::new());
@@ -88,7 +88,7 @@ fn on_other_machines(app: &mut App<'_>, here: &[KnownRunner]) -> Outcome<Vec<Kno
 }
 
 /// The runners in the directory. A runner that turns out to be dead is marked as failed, there too.
-pub(super) fn known(app: &App<'_>, directory: &Directory) -> Outcome<Vec<KnownRunner>> {
+pub(super) fn known(app: &App<'_>, directory: &Directory) -> CommandResult<Vec<KnownRunner>> {
     let mut all = directory.runners()?;
     for known in &mut all {
         let runner = &mut known.runner;

@@ -12,7 +12,7 @@ use tenure_sqlite::{Directory, KnownRunner};
 use crate::answer::Answer;
 use crate::app::App;
 use crate::interrupt::Interrupts;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::text::Text;
 
 /// Show a runner's log
@@ -37,7 +37,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// Maximum number of bytes read from the end of a log.
 const MAX_LOG_BYTES: u64 = 4 * 1024 * 1024;
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>> {
     let chosen = choose(app, &args)?;
     let mut lines: Vec<(String, String)> = Vec::new();
     for known in &chosen {
@@ -76,7 +76,7 @@ fn print_line(app: &mut App<'_>, short: &str, line: &str) {
     app.printer.stream(&json!({"runner": short, "line": line}), &text);
 }
 
-fn follow(app: &mut App<'_>, known: &KnownRunner) -> Outcome<Option<Answer>> {
+fn follow(app: &mut App<'_>, known: &KnownRunner) -> CommandResult<Option<Answer>> {
     let short: String = known.runner.id.chars().take(8).collect();
     let path = PathBuf::from(known.runner.log_path.clone().unwrap_or_default());
     let interrupts = Interrupts::listen().map_err(Report::from)?;
@@ -115,7 +115,7 @@ pub(crate) fn end_of(mut file: File, most: u64) -> (String, u64) {
     (String::from_utf8_lossy(&bytes).into_owned(), size)
 }
 
-fn choose(app: &App<'_>, args: &Args) -> Outcome<Vec<KnownRunner>> {
+fn choose(app: &App<'_>, args: &Args) -> CommandResult<Vec<KnownRunner>> {
     let home = app.home()?;
     let all = match Directory::open_existing(&home, app.env.clock.clone())? {
         Some(directory) => super::list::known(app, &directory)?,

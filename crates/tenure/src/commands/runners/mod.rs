@@ -6,7 +6,7 @@ use tenure_core::{Error, kernel};
 use tenure_runner::{Scope, finish_ending};
 
 use crate::app::App;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 use crate::verbs::verbs;
 
 pub(super) mod cron;
@@ -42,7 +42,7 @@ verbs! {
 }
 
 /// Cleans up after a killed runner: closes its leases and rows, and reaps the processes of its agent.
-fn reconcile_at(app: &mut App<'_>, path: &str) -> Outcome<()> {
+fn reconcile_at(app: &mut App<'_>, path: &str) -> CommandResult<()> {
     let root = Path::new(path);
     let project = app.project_at(root);
     let project = project.ok_or_else(|| Error::NotInitialized { start: root.to_owned(), clone_at: None })?;

@@ -14,7 +14,7 @@ use crate::app::{App, Open};
 use crate::commands::jobs::resume::ResumeOptions;
 use crate::commands::sessions;
 use crate::identity::IdentityArgs;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::text::Text;
 
 pub(in crate::commands) fn resume(
@@ -22,7 +22,7 @@ pub(in crate::commands) fn resume(
     open: &Open<'_>,
     session: &Session,
     options: ResumeOptions,
-) -> Outcome<Option<Answer>> {
+) -> CommandResult<Option<Answer>> {
     let short: String = session.id.chars().take(8).collect();
     let object = open.read(|view| sessions::object(view, open, session))?.1;
     let say = |line: String| {
@@ -64,7 +64,7 @@ pub(in crate::commands) fn resume(
 }
 
 /// The original options, with the presets as they are configured now.
-fn orders(app: &App<'_>, open: &Open<'_>, session: &Session) -> Outcome<tenure_runner::daemon::Orders> {
+fn orders(app: &App<'_>, open: &Open<'_>, session: &Session) -> CommandResult<tenure_runner::daemon::Orders> {
     let options = &session.options;
     let args = start::Args {
         task: options.task.as_ref().map(ToString::to_string),

@@ -25,7 +25,7 @@ use crate::answer::Answer;
 use crate::app::{App, Open, parse_duration, parse_ttl};
 use crate::interrupt::Interrupts;
 use crate::printer::CommandName;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::resume_lock;
 use crate::shell_quote::quote;
 use crate::store::Doorbell;
@@ -73,7 +73,7 @@ impl Args {
 
 const NAME: CommandName = CommandName { command: "runners", subcommand: Some("start") };
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>> {
     if args.detached {
         tenure_runner::detach();
     }
@@ -102,7 +102,7 @@ pub(super) struct Serving {
     pub(super) force: bool,
 }
 
-pub(super) fn refuse_locked_out(app: &App<'_>, open: &Open<'_>) -> Outcome<()> {
+pub(super) fn refuse_locked_out(app: &App<'_>, open: &Open<'_>) -> CommandResult<()> {
     let check = if app.global.dry_run { exclusion::peek } else { exclusion::check };
     let locks = check(&open.paths.root);
     if let Some(skip) = locks.iter().find(|lock| lock.skip) {
@@ -135,7 +135,7 @@ fn unusable(
     report.hint("choose an available one", command)
 }
 
-pub(super) fn orders(app: &App<'_>, open: &Open<'_>, args: &Args, session: String) -> Outcome<Orders> {
+pub(super) fn orders(app: &App<'_>, open: &Open<'_>, args: &Args, session: String) -> CommandResult<Orders> {
     let runners = &open.config.runners;
     let section = match &args.section {
         Some(name) => {
@@ -153,7 +153,7 @@ pub(super) fn orders(app: &App<'_>, open: &Open<'_>, args: &Args, session: Strin
     let path = app.env.vars.get(&std::ffi::OsString::from("PATH")).map(std::ffi::OsString::as_os_str);
     // Resolved now, so that an error is reported to the caller and not only to the log.
     let reviewer = open.config.review.preset.clone().filter(|_| open.config.review.enabled);
-    let words = |name: &str| -> Outcome<Vec<String>> {
+    let words = |name: &str| -> CommandResult<Vec<String>> {
         let agent = preset::resolve(name, &open.config.presets, &open.paths.root, path)
             .map_err(|e| unusable(&e, open, args, name == preset, path))?;
         let program = agent.program.to_string_lossy().into_owned();
@@ -213,7 +213,7 @@ fn workdir(app: &App<'_>, open: &Open<'_>) -> PathBuf {
 }
 
 /// Starts the runner as a background process, and waits only until it has its slot or has reported why not.
-pub(super) fn launch(app: &App<'_>, start: &Path, args: &Args) -> Outcome<Value> {
+pub(super) fn launch(app: &App<'_>, start: &Path, args: &Args) -> CommandResult<Value> {
     let mut command = own_command(app, start)?;
     command.args(["runners", "start", "--detached"]);
     for (flag, value) in [("--task", &args.task), ("--section", &args.section), ("--preset", &args.preset)] {
@@ -250,7 +250,7 @@ fn launched(data: Value) -> Answer {
 }
 
 /// A command that runs this program again in the same environment, for the project at `start`, with JSON output.
-pub(in crate::commands) fn own_command(app: &App<'_>, start: &Path) -> Outcome<Command> {
+pub(in crate::commands) fn own_command(app: &App<'_>, start: &Path) -> CommandResult<Command> {
     let failed =
         |e: std::io::Error| Report::new(ErrorCode::General, format!("cannot find the tenure binary: {e}"));
     let mut command = Command::new(crate::own_binary().map_err(failed)?);
@@ -266,7 +266,7 @@ pub(in crate::commands) fn own_command(app: &App<'_>, start: &Path) -> Outcome<C
 }
 
 /// Starts the command and waits for the first line of its output: the answer or the error.
-pub(in crate::commands) fn first_answer(command: &mut Command) -> Outcome<Value> {
+pub(in crate::commands) fn first_answer(command: &mut Command) -> CommandResult<Value> {
     let failed =
         |e: std::io::Error| Report::new(ErrorCode::General, format!("cannot start the process: {e}"));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -297,7 +297,7 @@ pub(super) fn serve(
     open: &Open<'_>,
     orders: &Orders,
     how: Serving,
-) -> Outcome<Option<Answer>> {
+) -> CommandResult<Option<Answer>> {
     // Acquired before any lease and released after it.
     let _resume_lock = resume_lock::acquire(app, &orders.session.id, how.force)?;
     let logs = app.env.home().unwrap_or_else(|| open.paths.folder()).join("runners").join("logs");

@@ -13,7 +13,7 @@ use tenure_sqlite::{Directory, KnownRunner};
 use super::list::known;
 use crate::answer::Answer;
 use crate::app::App;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::text::Text;
 
 /// Stop a runner: its agent is ended and its task returned
@@ -36,7 +36,7 @@ pub(crate) struct Args {
 /// How long to wait in addition to the grace period that the runner gives its agent.
 const SLACK: Duration = Duration::from_secs(5);
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let targets = targets(app, &args)?;
     let mut text = Text::new();
     if targets.is_empty() {
@@ -82,7 +82,7 @@ fn grace(app: &App<'_>, runner: &Runner) -> Duration {
     config.map_or(SLACK, |config| config.runners.kill_grace) + SLACK
 }
 
-fn targets(app: &App<'_>, args: &Args) -> Outcome<Vec<KnownRunner>> {
+fn targets(app: &App<'_>, args: &Args) -> CommandResult<Vec<KnownRunner>> {
     let here = if args.id.is_none() && !args.all { Some(app.find()?) } else { None };
     let home = app.home()?;
     let Some(directory) = Directory::open_existing(&home, app.env.clock.clone())? else {

@@ -24,7 +24,7 @@ use crate::env::{Env, Output};
 use crate::identity::IdentityArgs;
 use crate::printer::Printer;
 use crate::project::{Project, ProjectPaths};
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::text::{Style, Table, Text};
 
 /// Restart stalled projects (called by a timer)
@@ -56,7 +56,7 @@ struct WakeupTarget {
     mark: Option<String>,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let limit = app.global.timeout.map_or(DEADLINE, |limit| limit.min(DEADLINE));
     let deadline = Instant::now() + limit;
     let home = app.home()?;
@@ -139,7 +139,7 @@ enum Turn {
 
 /// Allows one wake-up per user at a time. The file lock ends with its process; the file is in the home, which all
 /// wake-ups of a user share. If it cannot be opened, the wake-up fails.
-fn take_turn(app: &App<'_>, home: &Path) -> Outcome<Turn> {
+fn take_turn(app: &App<'_>, home: &Path) -> CommandResult<Turn> {
     if app.global.dry_run {
         return Ok(Turn::Ours(None));
     }
@@ -205,7 +205,7 @@ fn serve(
     }
 }
 
-fn wake_up(app: &mut App<'_>, log: Option<&DaemonLog>, project: Project) -> Outcome<(Verdict, Rest)> {
+fn wake_up(app: &mut App<'_>, log: Option<&DaemonLog>, project: Project) -> CommandResult<(Verdict, Rest)> {
     let open = app.open_at(project)?;
     let root = &open.paths.root;
     let actor = app.identity(&IdentityArgs::default())?.holder.id;

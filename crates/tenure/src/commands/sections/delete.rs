@@ -6,7 +6,7 @@ use super::view;
 use crate::answer::Answer;
 use crate::app::App;
 use crate::identity::IdentityArgs;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 
 /// Delete an empty section
 ///
@@ -19,7 +19,7 @@ pub(crate) struct Args {
     identity: IdentityArgs,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
     let ctx = open.context();
     let caller = app.identity(&args.identity)?.actor(None);

@@ -7,7 +7,7 @@ use super::view;
 use crate::answer::Answer;
 use crate::app::App;
 use crate::identity::IdentityArgs;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::text::Text;
 
 /// Add or remove dependencies between sections
@@ -27,7 +27,7 @@ pub(crate) struct Args {
     identity: IdentityArgs,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
     let ctx = open.context();
     if args.on.is_empty() && args.not_on.is_empty() {

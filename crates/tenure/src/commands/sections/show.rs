@@ -10,7 +10,7 @@ use crate::answer::Answer;
 use crate::app::App;
 use crate::commands::{lease_view, tasks};
 use crate::identity::IdentityArgs;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 use crate::text::{Style, Text};
 
 /// Show a section and its tasks
@@ -22,7 +22,7 @@ pub(crate) struct Args {
     name: String,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
     let identity = app.identity(&IdentityArgs::default())?;
     let (section, (tasks, total)) = open.read(|store| {

@@ -7,7 +7,7 @@ use super::view;
 use crate::answer::Answer;
 use crate::app::App;
 use crate::identity::IdentityArgs;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 
 /// Change a section
 ///
@@ -35,7 +35,7 @@ pub(crate) struct Args {
     identity: IdentityArgs,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
     let ctx = open.context();
     let mode = match (args.parallel, args.serial) {

@@ -6,7 +6,7 @@ use super::{object, style};
 use crate::answer::Answer;
 use crate::app::App;
 use crate::commands::limit::ListLimit;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 use crate::text::{Style, Table, Text};
 
 /// List sessions, newest first
@@ -18,7 +18,7 @@ pub(crate) struct Args {
     list: ListLimit,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
     let (rows, total) = open.read(|view| {
         let (sessions, total) = view.sessions(args.list.limit)?;

@@ -6,7 +6,7 @@ use tenure_core::reference;
 use super::{object, style};
 use crate::answer::Answer;
 use crate::app::App;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 use crate::text::{Style, Text};
 
 /// Show a session: its finished tasks and its current one
@@ -18,7 +18,7 @@ pub(crate) struct Args {
     session: String,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
     let (session, status, object) = open.read(|view| {
         let session = reference::session(view, &args.session)?;

@@ -10,7 +10,7 @@ use super::{Args, Client, block, claude_settings, program};
 use crate::answer::Answer;
 use crate::app::App;
 use crate::commands::prime;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::text::{Style, Text};
 
 const BLOCK_BY_HAND: &str = "repair or remove the markers, and try again";
@@ -26,7 +26,7 @@ pub(super) fn file_of(client: Client) -> Option<&'static str> {
     }
 }
 
-pub(super) fn run(app: &App<'_>, args: &Args, file: &str) -> Outcome<Answer> {
+pub(super) fn run(app: &App<'_>, args: &Args, file: &str) -> CommandResult<Answer> {
     if args.check {
         return check(app, args.client, file);
     }
@@ -84,7 +84,7 @@ pub(super) fn run(app: &App<'_>, args: &Args, file: &str) -> Outcome<Answer> {
     })
 }
 
-fn check(app: &App<'_>, client: Client, file: &str) -> Outcome<Answer> {
+fn check(app: &App<'_>, client: Client, file: &str) -> CommandResult<Answer> {
     let root = app.find()?.paths.root;
     let path = root.join(file);
     let there = text_of(&path)?.unwrap_or_default();
@@ -129,7 +129,7 @@ fn describe(state: block::State) -> &'static str {
     }
 }
 
-fn hooks(app: &App<'_>, path: &Path) -> Outcome<(&'static str, String)> {
+fn hooks(app: &App<'_>, path: &Path) -> CommandResult<(&'static str, String)> {
     let bad = |why: String| unreadable(path, &why, HOOKS_BY_HAND);
     let Some(text) = text_of(path)? else { return Ok(("absent", "are missing".to_owned())) };
     let missing = claude_settings::missing(&text, &program(app)).map_err(bad)?;

@@ -11,14 +11,14 @@ use super::mcp_entry::ServerEntry;
 use super::{Args, Client, mcp_json, mcp_toml};
 use crate::answer::Answer;
 use crate::app::App;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::shell_quote::quote;
 use crate::text::{Style, Text};
 
 const BY_HAND: &str = "add the server by hand: command `tenure`, argument `mcp`";
 
 /// The file in which the client configures MCP servers.
-fn file(app: &App<'_>, client: Client) -> Outcome<PathBuf> {
+fn file(app: &App<'_>, client: Client) -> CommandResult<PathBuf> {
     let in_project = |below: &str| Ok(app.find()?.paths.root.join(below));
     match client {
         Client::Claude => in_project(".mcp.json"),
@@ -54,7 +54,7 @@ fn read(client: Client, text: &str) -> Result<Option<ServerEntry>, String> {
     }
 }
 
-pub(super) fn run(app: &App<'_>, args: &Args) -> Outcome<Answer> {
+pub(super) fn run(app: &App<'_>, args: &Args) -> CommandResult<Answer> {
     let path = file(app, args.client)?;
     if args.check {
         return check(app, args.client, &path);
@@ -84,7 +84,7 @@ pub(super) fn run(app: &App<'_>, args: &Args) -> Outcome<Answer> {
     })
 }
 
-fn check(app: &App<'_>, client: Client, path: &Path) -> Outcome<Answer> {
+fn check(app: &App<'_>, client: Client, path: &Path) -> CommandResult<Answer> {
     let failed = |why: String| Report::new(ErrorCode::CheckFailed, why);
     let name = client.name();
     let text = text_of(path)?.unwrap_or_default();

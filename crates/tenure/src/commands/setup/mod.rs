@@ -2,7 +2,7 @@
 
 use crate::answer::Answer;
 use crate::app::App;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 
 mod block;
 mod claude_settings;
@@ -69,7 +69,7 @@ impl Client {
     }
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     #[cfg(feature = "serve")]
     if args.mcp {
         return mcp::run(app, &args);

@@ -11,7 +11,7 @@ use tenure_core::{Error, ErrorCode};
 
 use crate::answer::Answer;
 use crate::app::{App, Open};
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::shell_quote::quote;
 use crate::store::Source;
 use crate::text::Text;
@@ -29,7 +29,7 @@ pub(crate) struct Args {
     to: String,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
     let target = target(app, &open, &args.to)?;
     if target.shown() == open.source.shown() {
@@ -72,7 +72,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     })
 }
 
-fn target(app: &App<'_>, open: &Open<'_>, to: &str) -> Outcome<Source> {
+fn target(app: &App<'_>, open: &Open<'_>, to: &str) -> CommandResult<Source> {
     let mut config = open.config.clone();
     let mut options = app.store_options();
     options.dry_run = false;
@@ -91,7 +91,7 @@ fn target(app: &App<'_>, open: &Open<'_>, to: &str) -> Outcome<Source> {
 
 /// The fences of open leases that have lapsed. A live lease is an error, because its holder would keep writing to this
 /// store.
-fn lapsed_leases(open: &Open<'_>) -> Outcome<BTreeSet<i64>> {
+fn lapsed_leases(open: &Open<'_>) -> CommandResult<BTreeSet<i64>> {
     let ctx = open.context();
     let lapsed = open.read(|view| {
         let open = view.leases(&LeaseFilter::default())?;

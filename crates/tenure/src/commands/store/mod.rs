@@ -3,7 +3,7 @@
 use crate::answer::Answer;
 use crate::app::App;
 use crate::fast_parser::Definition;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 use crate::verbs::{Commands, Group, verbs};
 
 mod copy;
@@ -31,6 +31,6 @@ impl Group for Args {
     }
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>> {
     args.verb.run(app)
 }

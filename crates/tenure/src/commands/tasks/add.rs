@@ -7,7 +7,7 @@ use crate::answer::Answer;
 use crate::app::{App, Open, read_text};
 use crate::hooks;
 use crate::identity::IdentityArgs;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 use crate::text::{Style, Text};
 
 /// Add a task
@@ -45,7 +45,7 @@ pub(crate) struct Args {
     identity: IdentityArgs,
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
     let request = AddTask {
         title: args.title,
@@ -66,7 +66,7 @@ pub(crate) fn add(
     open: &Open<'_>,
     identity_args: &IdentityArgs,
     request: &AddTask,
-) -> Outcome<Answer> {
+) -> CommandResult<Answer> {
     let caller = app.identity(identity_args)?.actor(None);
     let ctx = open.context();
     let ears = hooks::ears(app, open);

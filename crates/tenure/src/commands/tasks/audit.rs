@@ -8,7 +8,7 @@ use tenure_core::{reference, wire};
 use super::show::history_line;
 use crate::answer::Answer;
 use crate::app::App;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 use crate::text::{Style, Text};
 
 /// Show a task's history: each change with its time, author and reason
@@ -20,7 +20,7 @@ pub(crate) struct Args {
     task: String,
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
     let (name, events) = open.read(|view| {
         let name = reference::task(view, &args.task)?;

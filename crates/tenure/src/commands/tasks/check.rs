@@ -7,7 +7,7 @@ use tenure_core::{kernel, wire};
 use crate::answer::Answer;
 use crate::app::App;
 use crate::identity::IdentityArgs;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 use crate::text::Text;
 
 /// Exit 0 if you still hold a task, 8 if not; for scripts and git hooks
@@ -21,7 +21,7 @@ pub(crate) struct Args {
     identity: IdentityArgs,
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
     let name = open.resolve(&args.task)?;
     let caller = app.identity(&args.identity)?.for_task(&name.id, &name.key, "check")?;

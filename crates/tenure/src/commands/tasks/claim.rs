@@ -11,7 +11,7 @@ use crate::clearing;
 use crate::commands::keep_lease;
 use crate::hooks;
 use crate::identity::{Identity, IdentityArgs};
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::waiting::{self, ClaimRequest};
 
 /// Claim a task: you hold it until the lease expires
@@ -30,7 +30,7 @@ pub(crate) struct Args {
     identity: IdentityArgs,
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
     let mut identity = app.identity(&args.identity)?;
     let name = open.resolve(&args.claim.task)?;
@@ -53,7 +53,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     Ok(grant::answer(app, &grant, joined))
 }
 
-fn living(pid: u32) -> Outcome<Incarnation> {
+fn living(pid: u32) -> CommandResult<Incarnation> {
     let process = ProcessIdentity::of(pid)
         .ok_or_else(|| Report::usage(format!("--while-pid: there is no process {pid}")))?;
     Ok(Incarnation { process, hostname: tenure_lock::hostname() })

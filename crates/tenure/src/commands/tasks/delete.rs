@@ -7,7 +7,7 @@ use crate::answer::Answer;
 use crate::app::App;
 use crate::hooks;
 use crate::identity::IdentityArgs;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 use crate::text::{Style, Text};
 
 /// Delete a task; its history is kept
@@ -24,7 +24,7 @@ pub(crate) struct Args {
     identity: IdentityArgs,
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
     let identity = app.identity(&args.identity)?;
     let name = open.resolve(&args.task)?;

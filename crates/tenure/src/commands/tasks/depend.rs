@@ -7,7 +7,7 @@ use crate::answer::Answer;
 use crate::app::App;
 use crate::hooks;
 use crate::identity::IdentityArgs;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::text::Text;
 
 /// Add or remove dependencies of a task
@@ -27,7 +27,7 @@ pub(crate) struct Args {
     identity: IdentityArgs,
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     if args.on.is_empty() && args.not_on.is_empty() {
         return Err(Report::usage("nothing to change: give --on TASK or --not-on TASK"));
     }

@@ -6,7 +6,7 @@ use super::finish;
 use crate::answer::Answer;
 use crate::app::App;
 use crate::identity::IdentityArgs;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 
 /// Mark your task as done
 ///
@@ -19,6 +19,6 @@ pub(crate) struct Args {
     identity: IdentityArgs,
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     finish::resolve_and_finish(app, &args.task, &args.identity, Finish::Done, "done", "done")
 }

@@ -7,7 +7,7 @@ use super::remark::Remark;
 use crate::answer::Answer;
 use crate::app::{App, read_text};
 use crate::identity::IdentityArgs;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 
 /// Mark your task as failed, with a reason
 ///
@@ -22,7 +22,7 @@ pub(crate) struct Args {
     identity: IdentityArgs,
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let message = read_text(&args.remark.message)?;
     tenure_core::text::check_message(&message).map_err(tenure_core::Error::from)?;
     finish::resolve_and_finish(app, &args.task, &args.identity, Finish::Fail(&message), "fail", "failed")

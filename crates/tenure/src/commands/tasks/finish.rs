@@ -10,7 +10,7 @@ use crate::answer::Answer;
 use crate::app::{App, Open};
 use crate::hooks;
 use crate::identity::IdentityArgs;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 use crate::text::{Style, Text};
 
 /// Finishes the task that `task` refers to. `verb` is the command's name, for errors; `done` describes the task
@@ -22,7 +22,7 @@ pub(super) fn resolve_and_finish(
     outcome: Finish<'_>,
     verb: &str,
     done: &str,
-) -> Outcome<Answer> {
+) -> CommandResult<Answer> {
     let open = app.open()?;
     let name = open.resolve(task)?;
     let finished = finish(app, &open, &name, identity_args, outcome, verb)?;
@@ -37,7 +37,7 @@ pub(crate) fn finish(
     identity_args: &IdentityArgs,
     outcome: Finish<'_>,
     verb: &str,
-) -> Outcome<Finished> {
+) -> CommandResult<Finished> {
     let caller = app.identity(identity_args)?.for_task(&name.id, &name.key, verb)?;
     let ctx = open.context();
     let ears = hooks::ears(app, open);

@@ -9,7 +9,7 @@ use tenure_core::{Error, wire};
 use super::view;
 use crate::answer::Answer;
 use crate::app::{App, Open};
-use crate::report::Outcome;
+use crate::report::CommandResult;
 use crate::shell_quote::quote;
 use crate::text::{Style, Text};
 
@@ -55,7 +55,11 @@ pub(super) fn answer(app: &App<'_>, grant: &Grant, joined: bool) -> Answer {
 }
 
 /// Refuses a second process under the same lease (L6): a fence proves the lease, but does not replace its process.
-pub(super) fn refuse_other_process(open: &Open<'_>, grant: &Grant, process: &Incarnation) -> Outcome<()> {
+pub(super) fn refuse_other_process(
+    open: &Open<'_>,
+    grant: &Grant,
+    process: &Incarnation,
+) -> CommandResult<()> {
     if grant.lease.process.as_ref().is_some_and(|theirs| theirs.process == process.process) {
         return Ok(());
     }

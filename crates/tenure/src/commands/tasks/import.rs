@@ -15,7 +15,7 @@ use crate::answer::Answer;
 use crate::app::{App, read_text};
 use crate::hooks;
 use crate::identity::IdentityArgs;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::text::{Style, Text};
 
 /// Import tasks from a Markdown checklist, JSON, lodestar's spec.yaml or beads' JSONL
@@ -53,7 +53,7 @@ impl From<FormatArg> for Format {
     }
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
     let caller = app.identity(&args.identity)?.actor(None);
     let (name, content) = if args.file.as_os_str() == "-" {

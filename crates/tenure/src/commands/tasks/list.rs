@@ -10,7 +10,7 @@ use super::view;
 use crate::answer::Answer;
 use crate::app::{App, Open};
 use crate::identity::{Identity, IdentityArgs};
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::shell_quote;
 use crate::text::{Style, Text};
 
@@ -76,7 +76,7 @@ impl std::str::FromStr for PageSize {
     }
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let statuses = statuses(&args.status)?;
     let identity = app.identity(&IdentityArgs { agent: args.agent.clone(), fence: None })?;
     if args.mine && !identity.is_named() {
@@ -142,7 +142,7 @@ fn global(
     args: &Args,
     identity: &Identity,
     statuses: Option<Vec<TaskStatus>>,
-) -> Outcome<Answer> {
+) -> CommandResult<Answer> {
     let home = app.home()?;
     let projects = match Directory::open_existing(&home, app.env.clock.clone())? {
         Some(directory) => directory.projects()?,
@@ -190,7 +190,7 @@ fn global(
     Ok(Answer::new(json!({"tasks": rows, "total": total}), text))
 }
 
-pub(crate) fn statuses(words: &[String]) -> Outcome<Option<Vec<TaskStatus>>> {
+pub(crate) fn statuses(words: &[String]) -> CommandResult<Option<Vec<TaskStatus>>> {
     if words.is_empty() {
         return Ok(Some(TaskStatus::ALL.into_iter().filter(|s| *s != TaskStatus::Completed).collect()));
     }

@@ -5,7 +5,7 @@ use clap::Args as _;
 use crate::answer::Answer;
 use crate::app::App;
 use crate::fast_parser::Definition;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::verbs::{Commands, Group, verbs};
 
 pub(crate) mod add;
@@ -85,7 +85,7 @@ impl Group for Args {
     }
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>> {
     let Some(verb) = args.verb else { return list::run(app, args.list).map(Some) };
     if args.list != list::Args::default() {
         return Err(Report::usage("the options before the subcommand belong to `tenure tasks list`"));

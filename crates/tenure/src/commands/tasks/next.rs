@@ -10,7 +10,7 @@ use crate::answer::Answer;
 use crate::app::{App, parse_duration, parse_ttl};
 use crate::hooks;
 use crate::identity::IdentityArgs;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::text::{Style, Text};
 use crate::waiting::{self, ClaimRequest, nothing_for_newcomer};
 
@@ -35,7 +35,7 @@ pub(crate) struct Args {
     identity: IdentityArgs,
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     if args.wait.is_some() && !args.claim {
         return Err(
             Report::usage("--wait needs --claim").hint("claim one", "tenure tasks next --claim --wait")

@@ -7,7 +7,7 @@ use super::remark::OptionalRemark;
 use crate::answer::Answer;
 use crate::app::{App, read_text};
 use crate::identity::IdentityArgs;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 
 /// Release your task, so that it can be claimed again
 ///
@@ -22,7 +22,7 @@ pub(crate) struct Args {
     identity: IdentityArgs,
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let message = args.remark.message.as_deref().map(read_text).transpose()?;
     if let Some(text) = &message {
         tenure_core::text::check_message(text).map_err(tenure_core::Error::from)?;

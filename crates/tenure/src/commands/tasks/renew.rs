@@ -13,7 +13,7 @@ use tenure_core::wire;
 use crate::answer::Answer;
 use crate::app::{App, Open, parse_ttl};
 use crate::identity::IdentityArgs;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 use crate::text::Text;
 
 /// Renew your lease, starting now
@@ -30,7 +30,7 @@ pub(crate) struct Args {
     identity: IdentityArgs,
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
     let name = open.resolve(&args.task)?;
     let lease = renew(app, &open, &name, &args.identity, args.ttl)?;
@@ -43,7 +43,7 @@ pub(crate) fn renew(
     name: &TaskName,
     identity_args: &IdentityArgs,
     ttl: Option<Duration>,
-) -> Outcome<Lease> {
+) -> CommandResult<Lease> {
     let caller = app.identity(identity_args)?.for_task(&name.id, &name.key, "renew")?;
     let ctx = open.context();
     let beat = Beat { ttl, ..Beat::default() };

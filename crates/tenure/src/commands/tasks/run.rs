@@ -21,7 +21,7 @@ use crate::clearing;
 use crate::hooks;
 use crate::identity::IdentityArgs;
 use crate::interrupt::Interrupts;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::store::Doorbell;
 use crate::text::{Style, Text};
 use crate::waiting::{self, ClaimRequest};
@@ -48,7 +48,7 @@ pub(crate) struct Args {
     command: Vec<OsString>,
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     if app.global.dry_run {
         return Err(Report::usage("`tasks run` does not support --dry-run; use it with `tasks claim`").hint(
             "see whether you could claim it",
@@ -146,7 +146,7 @@ fn announce(app: &mut App<'_>, granted: &Grant) {
 }
 
 /// The command line of `tenure start-attempt`, which checks the lease once more and then execs the command.
-fn command(app: &App<'_>, open: &Open<'_>, granted: &Grant, words: &[OsString]) -> Outcome<Command> {
+fn command(app: &App<'_>, open: &Open<'_>, granted: &Grant, words: &[OsString]) -> CommandResult<Command> {
     let failed = |what: &str, e: std::io::Error| Report::new(ErrorCode::General, format!("{what}: {e}"));
     let mut command =
         Command::new(crate::own_binary().map_err(|e| failed("cannot find the tenure binary", e))?);
@@ -166,7 +166,7 @@ fn command(app: &App<'_>, open: &Open<'_>, granted: &Grant, words: &[OsString]) 
     Ok(command)
 }
 
-fn tell(app: &mut App<'_>, granted: &Grant, attempt: &str, ended: Ended) -> Outcome<Answer> {
+fn tell(app: &mut App<'_>, granted: &Grant, attempt: &str, ended: Ended) -> CommandResult<Answer> {
     let data = |app: &App<'_>, task: &Task, code: u8| -> Value {
         let mut data = grant::data(app, granted);
         if let Some(fields) = data.as_object_mut() {

@@ -17,7 +17,7 @@ use crate::answer::Answer;
 use crate::app::{App, Open};
 use crate::commands::{event_view, lease_view};
 use crate::identity::IdentityArgs;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 use crate::text::{Style, Text};
 
 /// Show a task: its status, its holder and expiry, or that it can be claimed
@@ -34,7 +34,7 @@ pub(crate) struct Args {
     identity: IdentityArgs,
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
     show(app, &open, &args.identity, &args.task, args.history)
 }
@@ -45,7 +45,7 @@ pub(crate) fn show(
     identity_args: &IdentityArgs,
     reference: &str,
     history: bool,
-) -> Outcome<Answer> {
+) -> CommandResult<Answer> {
     let identity = app.identity(identity_args)?;
     let (task, queue, events, messages, now) = open.read(|view| {
         let viewer = open.viewer(view, &identity)?;

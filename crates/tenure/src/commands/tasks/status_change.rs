@@ -11,7 +11,7 @@ use crate::answer::Answer;
 use crate::app::{App, read_text};
 use crate::hooks;
 use crate::identity::IdentityArgs;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 use crate::text::{Style, Text};
 
 #[derive(Debug, clap::Args)]
@@ -33,7 +33,7 @@ pub(super) fn change(
     message: Option<String>,
     done: &str,
     would: &str,
-) -> Outcome<Answer> {
+) -> CommandResult<Answer> {
     let open = app.open()?;
     let message = message.as_deref().map(read_text).transpose()?;
     let identity = app.identity(&args.identity)?;

@@ -13,7 +13,7 @@ use crate::answer::Answer;
 use crate::app::{App, read_text};
 use crate::hooks;
 use crate::identity::IdentityArgs;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::text::{Style, Text};
 use crate::waiting::{self, ClaimRequest};
 
@@ -69,7 +69,7 @@ fn parse_status(text: &str) -> Result<TaskStatus, String> {
     })
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let empty_is_none = |text: &String| (!text.is_empty()).then(|| text.clone());
     let edit = EditTask {
         title: args.title.clone(),

@@ -9,7 +9,7 @@ use tenure_runner::timer::{self, Call, Kind, TimerError};
 use super::timers::{self, With};
 use crate::answer::Answer;
 use crate::app::App;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::text::{Style, Text};
 
 /// Install a timer that calls wake-up every runners.wakeup.checkInterval
@@ -23,7 +23,7 @@ pub(crate) struct Args {
     with: With,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let machine = timers::machine(app);
     let kind = args.with.with.or_else(|| timer::usual(&machine)).ok_or_else(|| {
         Report::new(ErrorCode::General, "this machine has neither crontab nor a running systemd")

@@ -6,7 +6,7 @@ use tenure_core::duration::format_rounded;
 use super::timers::{self, With};
 use crate::answer::Answer;
 use crate::app::App;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 use crate::text::{Style, Text};
 
 /// Show which timers are installed and when each last fired
@@ -18,7 +18,7 @@ pub(crate) struct Args {
     with: With,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let found = timers::timer_states(app, &args.with.kinds())?;
     let now = app.env.clock.now();
     let mut text = Text::new();

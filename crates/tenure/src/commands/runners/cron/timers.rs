@@ -8,7 +8,7 @@ use tenure_runner::timer::{self, Entry, Kind, Machine, TimerError};
 use tenure_sqlite::Directory;
 
 use crate::app::App;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 
 /// The kind of timer, which every verb of `cron` takes.
 #[derive(Debug, Default, Clone, Copy, clap::Args)]
@@ -79,7 +79,7 @@ impl Timer {
 }
 
 /// The state of each of `kinds`.
-pub(in crate::commands) fn timer_states(app: &App<'_>, kinds: &[Kind]) -> Outcome<Vec<Timer>> {
+pub(in crate::commands) fn timer_states(app: &App<'_>, kinds: &[Kind]) -> CommandResult<Vec<Timer>> {
     let machine = machine(app);
     let fired = fired(app)?;
     let patience = patience(app.config(None)?.runners.wakeup.check_interval);
@@ -104,7 +104,7 @@ pub(in crate::commands) fn patience(every: Duration) -> Duration {
 }
 
 /// When each kind of timer last fired.
-pub(in crate::commands) fn fired(app: &App<'_>) -> Outcome<Vec<(String, Timestamp)>> {
+pub(in crate::commands) fn fired(app: &App<'_>) -> CommandResult<Vec<(String, Timestamp)>> {
     let directory = Directory::open_existing(&app.home()?, app.env.clock.clone())?;
     Ok(directory.map(|directory| directory.timers()).transpose()?.unwrap_or_default())
 }

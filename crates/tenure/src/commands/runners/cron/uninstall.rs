@@ -6,7 +6,7 @@ use tenure_runner::timer;
 use super::timers::{self, With};
 use crate::answer::Answer;
 use crate::app::App;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 use crate::text::Text;
 
 /// Remove the timer of every kind
@@ -18,7 +18,7 @@ pub(crate) struct Args {
     with: With,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let machine = timers::machine(app);
     let mut removed = Vec::new();
     for kind in args.with.kinds() {
