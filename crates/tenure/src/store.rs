@@ -1,4 +1,4 @@
-//! Where a project's rows are: in `.tenure/tenure.db`, or on the PostgreSQL server that `store.url` names.
+//! A project's store: `.tenure/tenure.db`, or the PostgreSQL server that `store.url` names.
 
 use std::ops::Deref;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -15,7 +15,7 @@ use tenure_sqlite::SqliteStore;
 use crate::env::Env;
 use crate::project::{ProjectPaths, StoreLocation};
 
-/// A way to a project's store, as often as one is needed.
+/// How to open a project's store. It can be opened several times.
 #[derive(Debug, Clone)]
 pub(crate) enum Source {
     Sqlite {
@@ -65,7 +65,7 @@ impl Source {
         }
     }
 
-    /// The store, if its place has one of this project.
+    /// The store, if it exists and contains this project.
     pub(crate) fn find(&self) -> Result<Option<Backend>> {
         match self {
             Self::Sqlite { .. } => self.open().map(Some),
@@ -77,7 +77,7 @@ impl Source {
         }
     }
 
-    /// Opens it, making what is missing.
+    /// Opens the store, creating what is missing.
     pub(crate) fn create(&self, name: &str) -> Result<Backend> {
         match self {
             Self::Sqlite { path, options } => {
@@ -91,7 +91,7 @@ impl Source {
         }
     }
 
-    /// Another handle, for the heartbeat of leases that last this long.
+    /// Another handle, for the heartbeat of leases with this ttl.
     pub(crate) fn open_for_beats(&self, ttl: Duration) -> Result<Box<dyn Store>> {
         let mut source = self.clone();
         let patience = match &mut source {
@@ -102,12 +102,13 @@ impl Source {
         source.open().map(Backend::boxed)
     }
 
-    /// Whether other machines may use the store too, and it changes without a file of the project changing.
+    /// Whether the store is on a server: other machines may use it, and it changes without any file of the project
+    /// changing.
     pub(crate) fn is_on_server(&self) -> bool {
         matches!(self, Self::Postgres { .. })
     }
 
-    /// The process that keeps others from writing now, if that is known.
+    /// The process that blocks other writers now, if known.
     pub(crate) fn writer(&self) -> Option<u32> {
         match self {
             Self::Sqlite { path, .. } => tenure_sqlite::writer_of(path),
@@ -115,7 +116,7 @@ impl Source {
         }
     }
 
-    /// For people. Never with a password.
+    /// For display; never contains a password.
     pub(crate) fn shown(&self) -> String {
         match self {
             Self::Sqlite { path, .. } => path.display().to_string(),
@@ -126,11 +127,11 @@ impl Source {
 
 fn no_project_id() -> Error {
     Error::Config(
-        "the project has no project.id, so a shared database cannot know it; `tenure init` writes one".into(),
+        "the project has no project.id, which a shared database needs to tell projects apart; run `tenure init` to add one".into(),
     )
 }
 
-/// What libpq would look at too.
+/// The environment variables and files that libpq uses.
 fn surroundings(env: &Env) -> Surroundings {
     let home = env.var("HOME").map(PathBuf::from);
     let in_home = |name: &str| home.as_ref().map(|home| home.join(name));
@@ -141,7 +142,7 @@ fn surroundings(env: &Env) -> Surroundings {
     }
 }
 
-/// A project's store, open.
+/// An open store.
 #[derive(Debug)]
 pub(crate) enum Backend {
     Sqlite(Box<SqliteStore>),
@@ -170,7 +171,7 @@ impl Backend {
         }
     }
 
-    /// Our doorbell. Without one, the poll serves.
+    /// This process's doorbell. Without one, waiters poll.
     pub(crate) fn doorbell(&self, env: &Env) -> Option<Doorbell> {
         let bound = match self {
             Self::Postgres(store) => return store.doorbell().map(Doorbell::Channel),
@@ -182,12 +183,12 @@ impl Backend {
         bound.ok().map(Doorbell::Socket)
     }
 
-    /// The file to keep an eye on, where the store is one.
+    /// The database file to watch for replacement, if the store is a file.
     pub(crate) fn file(&self) -> Result<Option<DatabaseFile>> {
         let Self::Sqlite(store) = self else { return Ok(None) };
         let path = store.path();
         let found = DatabaseFile::at(path)
-            .map_err(|e| Error::store(format!("cannot look at {}: {e}", path.display())))?;
+            .map_err(|e| Error::store(format!("cannot inspect {}: {e}", path.display())))?;
         Ok(Some(found))
     }
 }
@@ -200,7 +201,7 @@ impl Deref for Backend {
     }
 }
 
-/// Where the sockets of this user's waiting processes are.
+/// The folder with the doorbell sockets of this user's waiting processes.
 pub(crate) fn doorbells(env: &Env) -> PathBuf {
     match env.var("XDG_RUNTIME_DIR") {
         Some(runtime) => PathBuf::from(runtime).join("tenure"),
@@ -208,7 +209,7 @@ pub(crate) fn doorbells(env: &Env) -> PathBuf {
     }
 }
 
-/// What others ring to wake us.
+/// A doorbell, by which other processes wake this one.
 #[derive(Debug)]
 pub(crate) enum Doorbell {
     Socket(tenure_sqlite::Doorbell),

@@ -1,7 +1,7 @@
-//! Waiting for a lock: one place in line, woken by the doorbell, the holder's death, the expiry, or the poll.
+//! Waiting for a lock: one ticket in a queue, woken by the doorbell, the holder's death, the expiry, or polling.
 //!
-//! A waiter holds a ticket and nothing else. Whatever wakes it is only a hint; it runs the acquire transaction again.
-//! Interrupted, it leaves the line and says so by its exit code; killed, its ticket dies with it.
+//! A waiter holds a ticket and nothing else. A wake-up is only a hint: the waiter runs the acquire transaction again.
+//! When it is interrupted, it removes its ticket and exits with the signal's code. When it is killed, its ticket is dead.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -18,13 +18,13 @@ use tenure_runner::{Process, until_any};
 use crate::app::{App, Open};
 use crate::clearing;
 use crate::interrupt::Interrupts;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::store::{Backend, Doorbell};
 use crate::wait_bar::Bar;
 
-/// What is wanted.
+/// What to claim.
 #[derive(Debug, Clone)]
-pub(crate) enum Want {
+pub(crate) enum ClaimRequest {
     Task {
         id: TaskId,
         title: String,
@@ -33,12 +33,12 @@ pub(crate) enum Want {
     Next(Option<SectionId>),
 }
 
-/// One try: granted, or what to wait for.
+/// The result of one try: granted, impossible, or what to wait for.
 #[derive(Debug)]
-pub(crate) enum Try {
+pub(crate) enum TryResult {
     Granted(Box<Grant>),
-    /// No waiting will help, and what was found out is to be kept.
-    Hopeless(Error),
+    /// Waiting cannot help. The transaction commits all the same.
+    Impossible(Error),
     Wait {
         locked: Option<Box<Locked>>,
         ticket: (i64, Resource),
@@ -47,37 +47,37 @@ pub(crate) enum Try {
     },
 }
 
-/// Acquires `want`, waiting at most `patience` for it; none means never waiting. When this returns a grant, nothing of an
+/// Acquires `request`, waiting at most `patience`; `None` is not to wait. When this returns a grant, no process of an
 /// earlier attempt at the task is alive on this host.
 pub(crate) fn acquire(
     app: &mut App<'_>,
     open: &Open<'_>,
     caller: &Caller,
-    want: &Want,
+    request: &ClaimRequest,
     terms: Terms,
     patience: Option<Duration>,
-) -> Outcome<Grant> {
-    let grant = stand_in_line(app, open, caller, want, terms, patience)?;
+) -> CommandResult<Grant> {
+    let grant = acquire_or_wait(app, open, caller, request, terms, patience)?;
     clearing::before(app, open, grant)
 }
 
-fn stand_in_line(
+fn acquire_or_wait(
     app: &mut App<'_>,
     open: &Open<'_>,
     caller: &Caller,
-    want: &Want,
+    request: &ClaimRequest,
     mut terms: Terms,
     patience: Option<Duration>,
-) -> Outcome<Grant> {
-    let Some(patience) = patience else { return Ok(try_once(open, caller, want, &terms)?) };
+) -> CommandResult<Grant> {
+    let Some(patience) = patience else { return Ok(try_once(open, caller, request, &terms)?) };
     let patience = app.global.timeout.map_or(patience, |limit| patience.min(limit));
     let begun = Instant::now();
     let deadline = begun + patience;
     let interrupts = Interrupts::listen().map_err(Report::from)?;
     let doorbell = open.store.doorbell(app.env);
     let me = Incarnation::current();
-    // Whoever stands directly before us may be rung and die before it hears that; nobody would ring us then, so it is
-    // watched like the holder. Nobody ever comes between.
+    // The waiter directly ahead may be rung and die before it reacts, and then no process would ring this one. So that
+    // waiter is watched like the holder. No other waiter can ever come in between.
     let mut before = None;
     let mut bar = Bar::default();
     loop {
@@ -85,25 +85,25 @@ fn stand_in_line(
             bell.silence();
         }
         let mut attempt = |tx: &mut dyn Tx| {
-            try_and_queue(tx, open, caller, want, &terms, &me, doorbell.as_ref(), &mut before)
+            try_and_queue(tx, open, caller, request, &terms, &me, doorbell.as_ref(), &mut before)
         };
-        let outcome = match want {
-            Want::Task { id, .. } => {
+        let outcome = match request {
+            ClaimRequest::Task { id, .. } => {
                 open.store.claim(ClaimHint { holder: &caller.holder, wants: ClaimTarget::Task(id) }, attempt)
             }
-            // It may end up in line.
-            Want::Next(_) => open.write(&mut attempt),
+            // May enqueue a ticket, so it is more than a claim.
+            ClaimRequest::Next(_) => open.write(&mut attempt),
         };
         let (locked, ticket, until, watch) = match outcome {
-            Ok(Try::Granted(grant)) => {
+            Ok(TryResult::Granted(grant)) => {
                 bar.end(app);
-                bar.released(app, want);
-                app.listeners.push((interrupts, doorbell));
+                bar.released(app, request);
+                app.wait_handles.push((interrupts, doorbell));
                 return Ok(*grant);
             }
-            Ok(Try::Wait { locked, ticket, until, watch }) => (locked, ticket, until, watch),
-            Ok(Try::Hopeless(error)) | Err(error) => {
-                // The place in line was not used up, so it is ours to give up.
+            Ok(TryResult::Wait { locked, ticket, until, watch }) => (locked, ticket, until, watch),
+            Ok(TryResult::Impossible(error)) | Err(error) => {
+                // The ticket was not consumed by a grant, so it has to be removed.
                 leave(open, &terms)?;
                 bar.end(app);
                 return Err(error.into());
@@ -114,9 +114,9 @@ fn stand_in_line(
         if now >= deadline {
             leave(open, &terms)?;
             bar.end(app);
-            return Err(timed_out(want, patience, locked).into());
+            return Err(timed_out(request, patience, locked).into());
         }
-        if bar.begin(app, want, locked.as_deref())
+        if bar.begin(app, request, locked.as_deref())
             && let Backend::Sqlite(store) = &open.store
         {
             store.rehearse_grant();
@@ -125,8 +125,8 @@ fn stand_in_line(
             watch.iter().filter_map(|who| watch_exit(who, app.env.judge.as_ref())).collect();
         let mut until = until;
         loop {
-            let lain_down = Instant::now();
-            let left = deadline.saturating_duration_since(lain_down);
+            let sleep_started = Instant::now();
+            let left = deadline.saturating_duration_since(sleep_started);
             let expiry = until.map(|at| at.since(app.env.clock.now()) + Duration::from_millis(1));
             let nap = left.min(open.config.locking.poll_interval).min(expiry.unwrap_or(Duration::MAX));
             if let Some(code) = sleep(&interrupts, doorbell.as_ref(), &watched, nap, &mut bar, app, begun) {
@@ -134,8 +134,8 @@ fn stand_in_line(
                 bar.end(app);
                 return Err(Report::interrupted(code));
             }
-            // Rung, or somebody has died: try again. If only time has passed, being seen in line may be enough.
-            if lain_down.elapsed() < nap || Instant::now() >= deadline {
+            // After a ring or a death, try again. If only time has passed, refreshing the ticket may be enough.
+            if sleep_started.elapsed() < nap || Instant::now() >= deadline {
                 break;
             }
             match still_held(open, locked.as_deref(), &terms)? {
@@ -146,8 +146,8 @@ fn stand_in_line(
     }
 }
 
-/// Keeps our place in line without asking again, if the same life still holds the task under the same lease: when that
-/// ends. With a hundred in line, asking means to look at a hundred processes.
+/// Refreshes the ticket without a new claim, if the same process still holds the task under the same lease, and returns
+/// when that lease expires. A claim would probe every waiter's process, which is slow with a hundred of them.
 fn still_held(
     open: &Open<'_>,
     locked: Option<&Locked>,
@@ -157,7 +157,7 @@ fn still_held(
     else {
         return Ok(None);
     };
-    // Who waits for a section wants a task that may be finished, or blocked, meanwhile.
+    // The task of a waiter for a section may be finished or blocked by now, so it has to claim again.
     if resource.kind != ResourceKind::Task {
         return Ok(None);
     }
@@ -176,17 +176,17 @@ fn still_held(
 pub(crate) fn try_once(
     open: &Open<'_>,
     caller: &Caller,
-    want: &Want,
+    request: &ClaimRequest,
     terms: &Terms,
 ) -> tenure_core::Result<Grant> {
     let ctx = open.context();
-    match want {
-        Want::Task { id, .. } => {
-            // A refusal is an answer: burying a lapsed lease on the way is kept.
+    match request {
+        ClaimRequest::Task { id, .. } => {
+            // A refusal commits too: a lapsed lease that was closed stays closed.
             let hint = ClaimHint { holder: &caller.holder, wants: ClaimTarget::Task(id) };
             open.store.claim(hint, |tx| kernel::acquire_task(tx, &ctx, caller, id, terms))?.granted()
         }
-        Want::Next(section) => {
+        ClaimRequest::Next(section) => {
             let hint = ClaimHint { holder: &caller.holder, wants: ClaimTarget::Next(section.as_ref()) };
             open.store.claim(hint, |tx| {
                 if let Some(grant) = kernel::acquire_next(tx, &ctx, caller, section.as_ref(), terms)? {
@@ -210,7 +210,7 @@ pub(crate) fn nothing_for_newcomer(
         None => nothing_ready(),
         Some(count) => {
             let waiters = if count == 1 { "a waiter".to_owned() } else { format!("{count} waiters") };
-            Error::NothingReady { message: format!("what is ready goes to {waiters} that came before you") }
+            Error::NothingReady { message: format!("everything ready goes to {waiters} ahead of you") }
         }
     })
 }
@@ -219,14 +219,14 @@ pub(crate) fn nothing_ready() -> Error {
     Error::NothingReady { message: "nothing is ready".to_owned() }
 }
 
-/// A judge who need not be told that it is alive itself.
+/// A judge that reports this process as alive without probing it.
 #[derive(Debug)]
-struct Knowing<'a> {
+struct SelfAliveJudge<'a> {
     me: &'a Incarnation,
     judge: &'a dyn Judge,
 }
 
-impl Judge for Knowing<'_> {
+impl Judge for SelfAliveJudge<'_> {
     fn liveness(&self, who: &Incarnation) -> Liveness {
         if who == self.me { Liveness::Alive } else { self.judge.liveness(who) }
     }
@@ -241,26 +241,27 @@ pub(crate) fn try_and_queue(
     tx: &mut dyn Tx,
     open: &Open<'_>,
     caller: &Caller,
-    want: &Want,
+    request: &ClaimRequest,
     terms: &Terms,
     me: &Incarnation,
     doorbell: Option<&Doorbell>,
     before: &mut Option<(Resource, Incarnation)>,
-) -> tenure_core::Result<Try> {
-    let judge = Knowing { me, judge: open.context().judge };
+) -> tenure_core::Result<TryResult> {
+    let judge = SelfAliveJudge { me, judge: open.context().judge };
     let ctx = Context { judge: &judge, ..open.context() };
-    let (resource, locked) = match want {
-        Want::Task { id, .. } => match kernel::acquire_task(tx, &ctx, caller, id, terms)? {
-            Verdict::Granted(grant) => return Ok(Try::Granted(grant)),
+    let (resource, locked) = match request {
+        ClaimRequest::Task { id, .. } => match kernel::acquire_task(tx, &ctx, caller, id, terms)? {
+            Verdict::Granted(grant) => return Ok(TryResult::Granted(grant)),
             Verdict::Refused(locked) => (locked.resource.clone(), Some(locked)),
             barred @ Verdict::Barred { .. } => {
                 return Ok(barred
                     .granted()
-                    .map_or_else(Try::Hopeless, |grant| Try::Granted(Box::new(grant))));
+                    .map_or_else(TryResult::Impossible, |grant| TryResult::Granted(Box::new(grant))));
             }
         },
-        Want::Next(section) => match kernel::acquire_next(tx, &ctx, caller, section.as_ref(), terms)? {
-            Some(grant) => return Ok(Try::Granted(Box::new(grant))),
+        ClaimRequest::Next(section) => match kernel::acquire_next(tx, &ctx, caller, section.as_ref(), terms)?
+        {
+            Some(grant) => return Ok(TryResult::Granted(Box::new(grant))),
             None => (Resource::ready(section.as_ref()), None),
         },
     };
@@ -273,7 +274,7 @@ pub(crate) fn try_and_queue(
             Some(lease) => (Some(lease.expires_at), lease.process.iter().cloned().collect()),
             None => (None, Vec::new()),
         },
-        // Whoever lets go of anything may make something ready.
+        // The end of any lease may make something ready.
         None => {
             let leases = tx.leases(&LeaseFilter { limit: Some(256), ..LeaseFilter::default() })?;
             let until = leases.iter().map(|l| l.expires_at).filter(|at| *at > tx.now()).min();
@@ -282,18 +283,18 @@ pub(crate) fn try_and_queue(
     };
     let lives = |who: &Incarnation| ctx.judge.liveness(who) == Liveness::Alive;
     if resource.is_ready_work() {
-        // The death of any earlier waiter may leave its task to us, and rings nobody.
+        // The death of an earlier waiter may free its task for this one, and rings no doorbell.
         let earlier = tx.ready_tickets()?.into_iter().filter(|ticket| ticket.number < number);
         watch.extend(earlier.map(|ticket| ticket.process).filter(lives).take(32));
-    } else if !before.as_ref().is_some_and(|(line, who)| *line == resource && lives(who)) {
-        let line = tx.tickets(&resource)?.into_iter().filter(|ticket| ticket.number < number);
-        *before = line.map(|ticket| (resource.clone(), ticket.process)).rev().find(|(_, who)| lives(who));
+    } else if !before.as_ref().is_some_and(|(queue, process)| *queue == resource && lives(process)) {
+        let queue = tx.tickets(&resource)?.into_iter().filter(|ticket| ticket.number < number);
+        *before = queue.map(|ticket| (resource.clone(), ticket.process)).rev().find(|(_, who)| lives(who));
     }
     watch.extend(before.iter().map(|(_, who)| who.clone()));
-    Ok(Try::Wait { locked, ticket: (number, resource), until, watch })
+    Ok(TryResult::Wait { locked, ticket: (number, resource), until, watch })
 }
 
-pub(crate) fn leave(open: &Open<'_>, terms: &Terms) -> Outcome<()> {
+pub(crate) fn leave(open: &Open<'_>, terms: &Terms) -> CommandResult<()> {
     let Some((number, resource)) = &terms.ticket else { return Ok(()) };
     let ctx = open.context();
     Ok(open.write(|tx| {
@@ -302,10 +303,10 @@ pub(crate) fn leave(open: &Open<'_>, terms: &Terms) -> Outcome<()> {
     })?)
 }
 
-pub(crate) fn timed_out(want: &Want, waited: Duration, locked: Option<Box<Locked>>) -> Error {
-    let what = match want {
-        Want::Task { title, .. } => format!("task {title:?}"),
-        Want::Next(_) => "a task to become ready".to_owned(),
+pub(crate) fn timed_out(request: &ClaimRequest, waited: Duration, locked: Option<Box<Locked>>) -> Error {
+    let what = match request {
+        ClaimRequest::Task { title, .. } => format!("task {title:?}"),
+        ClaimRequest::Next(_) => "a task to become ready".to_owned(),
     };
     Error::WaitTimeout { what, waited, locked }
 }

@@ -66,7 +66,7 @@ fn one_theme_can_be_asked_for_alone() {
     assert_eq!(rows.iter().filter(|line| line.starts_with("file lock: ")).count(), 6, "{ran}");
     assert_eq!(rows.iter().filter(|line| line.starts_with("this program")).count(), 1, "{ran}");
     assert_eq!(rows.len(), 7, "{ran}");
-    assert!(lines[lines.len() - 1].starts_with("A build for debugging: nothing is judged."), "{ran}");
+    assert!(lines[lines.len() - 1].starts_with("This is a debug build, so nothing is judged."), "{ran}");
 }
 
 #[test]

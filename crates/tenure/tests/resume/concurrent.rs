@@ -200,7 +200,7 @@ fn a_home_that_cannot_be_written_is_a_warning_and_the_job_runs() {
     let mut command = p.command(&["jobs", "start", "a", "--items", "items.txt", "--", "true"]);
     let ran = command.env("TENURE_HOME", p.root().join("file")).output().unwrap();
     assert!(ran.status.success(), "{ran:?}");
-    assert!(String::from_utf8_lossy(&ran.stderr).contains("no resume file"), "{ran:?}");
+    assert!(String::from_utf8_lossy(&ran.stderr).contains("resume lock file"), "{ran:?}");
     assert_eq!(p.successes(), [1, 2]);
 }
 

@@ -74,7 +74,7 @@ fn a_usage_limit_against_a_backlog_of(count: usize) {
     assert!(next >= reset && next <= reset.after(Duration::from_mins(1)), "{parked}");
     for args in [&["status"][..], &["why"], &["doctor"]] {
         let shown = project.run(args).out;
-        let sentence = format!("claude is parked: {reason}; wake-up tries again in ");
+        let sentence = format!("claude is parked: {reason}; wake-up retries it in ");
         assert!(shown.contains(&sentence), "{args:?}: {shown}");
     }
 

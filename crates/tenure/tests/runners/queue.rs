@@ -88,7 +88,7 @@ fn what_an_earlier_waiter_leaves_goes_to_the_runner_at_once() {
     assert_eq!(project.locks(), Vec::<Value>::new());
     let newcomer = waiter(&project, "newcomer", &[]).end();
     assert_eq!(newcomer.code, Some(10), "{newcomer:?}");
-    let message = "what is ready goes to 2 waiters that came before you";
+    let message = "everything ready goes to 2 waiters ahead of you";
     assert_eq!(newcomer.json()["error"]["message"], message);
     let shown = project.run(&["--json", "tasks", "next"]);
     assert_eq!((shown.code, shown.json()["error"]["message"].as_str()), (Some(10), Some(message)));

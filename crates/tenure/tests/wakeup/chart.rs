@@ -117,7 +117,7 @@ fn every_path_of_the_decision_table_on_real_processes() {
         ("parked", "parked", "pretend is parked for another"),
         ("off", "disabled", "tenure projects disable"),
         ("unwanted", "disabled", "runners.wakeup.enabled is false"),
-        ("gone", "missing", "it is no longer there"),
+        ("gone", "missing", "it no longer exists"),
         (
             "broken",
             "error",
@@ -186,7 +186,7 @@ fn a_project_that_has_moved_is_reported_with_where_it_is() {
     let new = machine.path("projects/new");
     std::fs::rename(project.root(), &new).unwrap();
     let decided = machine.wake_up(&[]);
-    assert_eq!(decided["old"], ("missing".to_owned(), "it is no longer there".to_owned()));
+    assert_eq!(decided["old"], ("missing".to_owned(), "it no longer exists".to_owned()));
     machine.ok(&["-C", new.to_str().unwrap(), "projects", "add"]);
     let decided = machine.wake_up(&[]);
     assert_eq!((decided["old"].0.as_str(), decided["new"].0.as_str()), ("missing", "idle"));

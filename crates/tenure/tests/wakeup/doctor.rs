@@ -32,9 +32,9 @@ fn what_a_killed_runner_leaves_is_found_and_fixed_and_the_living_are_left_alone(
         let of: Vec<_> = findings.iter().filter(|f| f["check"] == check).collect();
         of.iter().map(|f| f["sentence"].as_str().unwrap()).collect::<Vec<_>>().join("; ")
     };
-    assert!(told("runners").contains(&format!("(pid {pid}) died without a word")), "{findings:?}");
+    assert!(told("runners").contains(&format!("(pid {pid}) is dead but still registered")), "{findings:?}");
     assert!(told("leases").contains("A was held by runner"), "{findings:?}");
-    assert!(told("processes").contains("these processes of it still run: "), "{findings:?}");
+    assert!(told("processes").contains("its processes are still running: "), "{findings:?}");
     assert!(!machine.agents().is_empty(), "finding is not ending");
 
     let fixed = project.run(&["--json", "doctor", "--fix"]);

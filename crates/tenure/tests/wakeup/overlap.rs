@@ -168,6 +168,6 @@ fn a_locked_directory_does_not_keep_the_projects_from_being_served() {
     let answer = machine.run(&["--json", "runners", "wakeup", "--timer", "cron"]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
     assert_eq!(decisions(&answer.json()["data"])["p"].0, "started", "{answer:?}");
-    assert!(answer.err.contains("cannot be noted that the timer has called"), "{answer:?}");
+    assert!(answer.err.contains("cannot record the timer's call"), "{answer:?}");
     machine.wait_for("begun");
 }

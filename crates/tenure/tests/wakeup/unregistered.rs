@@ -84,7 +84,7 @@ fn nothing_of_a_clone_is_run_or_opened_before_its_user_registers_it() {
 
     let woken = machine.run(&["--json", "runners", "wakeup"]);
     assert_eq!(woken.code, Some(0), "a candidate is no error: {woken:?}");
-    let reason = "it is not registered, so nothing of it is read or run".to_owned();
+    let reason = "it is not registered, so none of its files is read or run".to_owned();
     let expected = [("it's a shop".to_owned(), ("unregistered".to_owned(), reason))];
     assert_eq!(decisions(&woken.json()["data"]), BTreeMap::from(expected));
     let quiet = machine.run(&["runners", "wakeup", "--quiet"]);

@@ -6,12 +6,12 @@ use tenure_core::config::Lookup;
 use super::{object, resolved};
 use crate::answer::Answer;
 use crate::app::App;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::text::Text;
 
 /// Print the value of a setting, or of every setting in a group
 ///
-/// What is not set prints nothing.
+/// Prints nothing for a setting that has no value.
 ///
 /// Example: tenure config get locking.leaseTtl
 #[derive(Debug, clap::Args)]
@@ -20,7 +20,7 @@ pub(crate) struct Args {
     key: String,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let found = resolved(app)?.get(&args.key).map_err(|e| Report::config(&e, None))?;
     let mut text = Text::new();
     text.block(0, &found.display());

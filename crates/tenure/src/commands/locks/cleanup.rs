@@ -11,22 +11,22 @@ use crate::app::App;
 use crate::clearing;
 use crate::commands::lease_view;
 use crate::hooks;
-use crate::identity::Who;
-use crate::report::Outcome;
+use crate::identity::IdentityArgs;
+use crate::report::CommandResult;
 use crate::text::Text;
 
-/// Close every expired or dead lock and put its task back
+/// Close every lock that expired or whose holder is dead, and return its task
 ///
 /// Example: tenure locks cleanup --dry-run
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    who: Who,
+    identity: IdentityArgs,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
-    let actor = app.identity(&args.who)?.holder.id;
+    let actor = app.identity(&args.identity)?.holder.id;
     let ctx = open.context();
     let hook_filter = hooks::filter(app, &open);
     let (closed, names, hook_contexts) = open.write(|tx| {

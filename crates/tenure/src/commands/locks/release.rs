@@ -11,11 +11,11 @@ use crate::app::App;
 use crate::clearing;
 use crate::commands::lease_view;
 use crate::hooks;
-use crate::identity::Who;
-use crate::report::Outcome;
+use crate::identity::IdentityArgs;
+use crate::report::CommandResult;
 use crate::text::{Style, Text};
 
-/// Release your own lock, or one that has expired or whose holder is dead
+/// Release your lock, or one that has expired or whose holder is dead
 ///
 /// Example: tenure locks release F001
 #[derive(Debug, clap::Args)]
@@ -23,16 +23,16 @@ pub(crate) struct Args {
     /// A task, `section:NAME`, or a lease id
     #[arg(value_name = "REF")]
     reference: String,
-    /// Also if its holder is alive and somebody else
+    /// Also release the lock of another live holder
     #[arg(long)]
     force: bool,
     #[command(flatten)]
-    who: Who,
+    identity: IdentityArgs,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
-    let identity = app.identity(&args.who)?;
+    let identity = app.identity(&args.identity)?;
     let ctx = open.context();
     let hook_filter = hooks::filter(app, &open);
     let (released, name, others, hook_contexts) = open.write(|tx| {
@@ -61,7 +61,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let word = app.past("Released", "Would release");
     text.line(format!("{word} {name}, held by {}", lease_view::holder(&released.lease)));
     for other in others {
-        text.styled(Style::Warn, format!("  and with it {other}"));
+        text.styled(Style::Warn, format!("  also released {other}"));
     }
     let data = json!({
         "lock": wire::lease(&released.lease, now, judge),

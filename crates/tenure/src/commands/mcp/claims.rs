@@ -15,17 +15,17 @@ use tenure_serve::{Claim, Session, Step};
 use super::handler::{McpHandler, holds, reply};
 use crate::answer::Answer;
 use crate::commands::tasks::grant;
-use crate::identity::{Identity, Who};
-use crate::report::{Outcome, Report};
+use crate::identity::{Identity, IdentityArgs};
+use crate::report::{CommandResult, Report};
 use crate::store::Doorbell;
 use crate::text::Text;
-use crate::waiting::{self, Try, Want};
+use crate::waiting::{self, ClaimRequest, TryResult};
 use crate::{clearing, hooks};
 
 /// A claim that waits in the queue.
 #[derive(Debug)]
 pub(super) struct QueuedClaim {
-    want: Want,
+    want: ClaimRequest,
     terms: Terms,
     doorbell: Option<Doorbell>,
     before: Option<(Resource, Incarnation)>,
@@ -33,8 +33,8 @@ pub(super) struct QueuedClaim {
 }
 
 impl McpHandler<'_, '_> {
-    pub(super) fn try_claim(&mut self, session: &Session, claim: &Claim, place: u64) -> Outcome<Step> {
-        let who = Who { agent: session.agent().map(str::to_owned), fence: None };
+    pub(super) fn try_claim(&mut self, session: &Session, claim: &Claim, place: u64) -> CommandResult<Step> {
+        let who = IdentityArgs { agent: session.agent().map(str::to_owned), fence: None };
         let identity = self.app.identity(&who)?;
         if claim.wait.is_zero() {
             let (want, terms) = self.want(claim)?;
@@ -60,12 +60,12 @@ impl McpHandler<'_, '_> {
             waiting::try_and_queue(tx, self.open, &caller, want, terms, &me, doorbell.as_ref(), before)
         });
         match tried {
-            Ok(Try::Granted(grant)) => self.granted(session, *grant),
-            Ok(Try::Hopeless(error)) | Err(error) => {
+            Ok(TryResult::Granted(grant)) => self.granted(session, *grant),
+            Ok(TryResult::Impossible(error)) | Err(error) => {
                 waiting::leave(self.open, &stands.terms)?;
                 Err(error.into())
             }
-            Ok(Try::Wait { locked, ticket, until, watch }) => {
+            Ok(TryResult::Wait { locked, ticket, until, watch }) => {
                 stands.terms.ticket = Some(ticket);
                 let why = in_the_way(locked.as_deref());
                 stands.locked = locked;
@@ -90,26 +90,26 @@ impl McpHandler<'_, '_> {
         }
     }
 
-    fn want(&self, claim: &Claim) -> Outcome<(Want, Terms)> {
+    fn want(&self, claim: &Claim) -> CommandResult<(ClaimRequest, Terms)> {
         let want = match (&claim.task, &claim.section) {
             (Some(task), _) => {
                 let name = self.open.resolve(task)?;
-                Want::Task { id: TaskId::new(&name.id), title: name.title }
+                ClaimRequest::Task { id: TaskId::new(&name.id), title: name.title }
             }
             (None, Some(section)) => {
-                Want::Next(Some(self.open.read(|view| reference::section(view, section))?.id))
+                ClaimRequest::Next(Some(self.open.read(|view| reference::section(view, section))?.id))
             }
-            (None, None) => Want::Next(None),
+            (None, None) => ClaimRequest::Next(None),
         };
         let mut terms = Terms::new(claim.ttl.unwrap_or(self.open.config.locking.lease_ttl));
         terms.doorbell.clone_from(&self.doorbell);
         Ok((want, terms))
     }
 
-    fn caller(&self, identity: &Identity, want: &Want) -> Caller {
+    fn caller(&self, identity: &Identity, want: &ClaimRequest) -> Caller {
         let mut caller = match want {
-            Want::Task { id, .. } => identity.actor(Some(id.as_str())),
-            Want::Next(_) => identity.without_fence(),
+            ClaimRequest::Task { id, .. } => identity.actor(Some(id.as_str())),
+            ClaimRequest::Next(_) => identity.without_fence(),
         };
         // A caller that presents another agent's fence works under that agent's supervisor, not under this process.
         if caller.fence.is_none() {
@@ -118,7 +118,7 @@ impl McpHandler<'_, '_> {
         caller
     }
 
-    fn granted(&mut self, session: &Session, grant: Grant) -> Outcome<Step> {
+    fn granted(&mut self, session: &Session, grant: Grant) -> CommandResult<Step> {
         let grant = clearing::before(self.app, self.open, grant)?;
         let hook_contexts = hooks::filter(self.app, self.open).granted(self.app.env.clock.now(), &grant);
         hooks::deliver(self.app, self.open, &hook_contexts);

@@ -23,13 +23,13 @@ use crate::answer::Answer;
 use crate::app::{App, Open};
 use crate::commands::tasks::{add, finish, list, renew, show, view};
 use crate::commands::{msg, status, why};
-use crate::identity::Who;
-use crate::report::{Outcome, Report};
+use crate::identity::IdentityArgs;
+use crate::report::{CommandResult, Report};
 use crate::store::Doorbell;
-use crate::text::{Look, Text};
+use crate::text::{RenderOptions, Text};
 
 /// Text without colours or a fixed width.
-pub(super) const PLAIN: Look = Look { color: false, width: None };
+pub(super) const PLAIN: RenderOptions = RenderOptions { color: false, width: None };
 
 const DEFAULT_LIMIT: u64 = 50;
 const MOST_TASKS: u64 = 200;
@@ -64,12 +64,12 @@ impl<'a, 'o> McpHandler<'a, 'o> {
     }
 
     /// The caller, with the fence that it presents or that this session was granted last for the task.
-    fn who(session: &Session, task: Option<&TaskName>, fence: Option<i64>) -> Who {
+    fn who(session: &Session, task: Option<&TaskName>, fence: Option<i64>) -> IdentityArgs {
         let known = || task.and_then(|task| session.fence_of(&task.id)).map(tenure_core::id::Fence::number);
-        Who { agent: session.agent().map(str::to_owned), fence: fence.or_else(known) }
+        IdentityArgs { agent: session.agent().map(str::to_owned), fence: fence.or_else(known) }
     }
 
-    fn list(&self, session: &Session, args: &ListTasks) -> Outcome<Answer> {
+    fn list(&self, session: &Session, args: &ListTasks) -> CommandResult<Answer> {
         let identity = self.app.identity(&Self::who(session, None, None))?;
         let statuses = list::statuses(&args.status)?;
         let (tasks, total) = self.open.read(|view| {
@@ -102,7 +102,7 @@ impl<'a, 'o> McpHandler<'a, 'o> {
         Ok(Answer::new(json!(wire::TasksAnswer { tasks, total }), text))
     }
 
-    fn finish(&mut self, session: &Session, args: &FinishTask) -> Outcome<Reply> {
+    fn finish(&mut self, session: &Session, args: &FinishTask) -> CommandResult<Reply> {
         let message = args.message.as_deref().unwrap_or_default();
         let (outcome, done) = match args.outcome {
             FinishOutcome::Done => (Finish::Done, "done"),
@@ -126,7 +126,7 @@ impl<'a, 'o> McpHandler<'a, 'o> {
         fence: Option<i64>,
         outcome: Finish<'_>,
         done: &str,
-    ) -> Outcome<Reply> {
+    ) -> CommandResult<Reply> {
         if let Finish::Fail(text) | Finish::Release(Some(text)) = outcome {
             tenure_core::text::check_message(text).map_err(Error::from)?;
         }
@@ -138,7 +138,7 @@ impl<'a, 'o> McpHandler<'a, 'o> {
     }
 
     /// Messages for the caller and on the tasks that it holds. Each is shown until it is acknowledged.
-    fn inbox(&self, session: &Session, args: &ReadInbox) -> Outcome<Answer> {
+    fn inbox(&self, session: &Session, args: &ReadInbox) -> CommandResult<Answer> {
         let me = self.app.identity(&Self::who(session, None, None))?.holder.id;
         let task = args.task.as_deref().map(|task| self.open.resolve(task)).transpose()?;
         let acknowledged = msg::ack::acknowledge_all(self.open, &args.acknowledge, &me)?;
@@ -170,7 +170,7 @@ impl<'a, 'o> McpHandler<'a, 'o> {
         Ok(Answer::new(json!(inbox), text))
     }
 
-    fn answer_call(&mut self, session: &Session, call: &Call) -> Outcome<Reply> {
+    fn answer_call(&mut self, session: &Session, call: &Call) -> CommandResult<Reply> {
         let anybody = Self::who(session, None, None);
         let answer = match call {
             Call::GetStatus(_) => {
@@ -216,7 +216,7 @@ impl<'a, 'o> McpHandler<'a, 'o> {
         Ok(reply(answer, Effect::Nothing))
     }
 
-    fn end_session(&mut self, session: &Session, held: &[Lease]) -> Outcome<()> {
+    fn end_session(&mut self, session: &Session, held: &[Lease]) -> CommandResult<()> {
         let Some(agent) = session.agent() else { return Ok(()) };
         if !self.open.config.mcp.release_on_disconnect {
             return Ok(());

@@ -10,7 +10,7 @@ use tenure_serve::{HeartbeatOptions, Http, Transport};
 
 use crate::answer::Answer;
 use crate::app::{App, Open};
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::text::Text;
 
 mod claims;
@@ -34,7 +34,7 @@ pub(crate) struct Args {
 /// A shorter token could be guessed.
 const SHORTEST_TOKEN: usize = 16;
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>> {
     if app.global.dry_run {
         return Err(Report::usage("--dry-run does not go with `mcp`"));
     }
@@ -116,7 +116,7 @@ impl Drop for AddressFile {
     }
 }
 
-fn listen(app: &mut App<'_>, open: &Open<'_>, address: SocketAddr) -> Outcome<(Http, AddressFile)> {
+fn listen(app: &mut App<'_>, open: &Open<'_>, address: SocketAddr) -> CommandResult<(Http, AddressFile)> {
     let cannot = |e: std::io::Error| {
         Report::new(ErrorCode::General, format!("cannot listen on {address}: {e}"))
             .hint("let the system choose a port", "tenure mcp --http 0")

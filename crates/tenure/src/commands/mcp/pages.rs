@@ -14,26 +14,26 @@ use super::handler::{McpHandler, shortened};
 use crate::commands::runners::logs;
 use crate::commands::status;
 use crate::commands::tasks::{show, view};
-use crate::identity::Who;
-use crate::report::{Outcome, Report};
+use crate::identity::IdentityArgs;
+use crate::report::{CommandResult, Report};
 
 const BOARD_TASKS: u64 = 100;
 /// How many bytes of a log are read, from its end.
 const TAIL: u64 = 64 * 1024;
 
 impl McpHandler<'_, '_> {
-    pub(super) fn page(&self, who: &Who, page: &Page) -> Outcome<String> {
+    pub(super) fn page(&self, identity_args: &IdentityArgs, page: &Page) -> CommandResult<String> {
         let object = match page {
-            Page::Board => self.board(who)?,
-            Page::Task(task) => show::show(self.app, self.open, who, task, true)?.data,
+            Page::Board => self.board(identity_args)?,
+            Page::Task(task) => show::show(self.app, self.open, identity_args, task, true)?.data,
             Page::Lease(lease) => self.lease(lease)?,
             Page::Log(task) => return self.log(task),
         };
         Ok(format!("{object:#}"))
     }
 
-    fn board(&self, who: &Who) -> Outcome<Value> {
-        let identity = self.app.identity(who)?;
+    fn board(&self, identity_args: &IdentityArgs) -> CommandResult<Value> {
+        let identity = self.app.identity(identity_args)?;
         let open = TaskStatus::ALL.into_iter().filter(|s| *s != TaskStatus::Completed).collect();
         let filter = TaskFilter { statuses: Some(open), limit: BOARD_TASKS, ..TaskFilter::default() };
         let (tasks, total) = self.open.read(|view| {
@@ -42,11 +42,11 @@ impl McpHandler<'_, '_> {
         })?;
         let tasks: Vec<_> = tasks.into_iter().map(shortened).collect();
         let rows: Vec<_> = tasks.iter().map(|task| view::object(self.app, task)).collect();
-        let status = status::show(self.app, self.open, who)?.data;
+        let status = status::show(self.app, self.open, identity_args)?.data;
         Ok(json!({"status": status, "tasks": rows, "total": total}))
     }
 
-    fn lease(&self, reference: &str) -> Outcome<Value> {
+    fn lease(&self, reference: &str) -> CommandResult<Value> {
         let lease = self.open.read(|view| match reference.parse().map(Fence::new) {
             Ok(fence) => view.lease_by_fence(fence),
             Err(_) => view.lease_by_id(reference),
@@ -56,7 +56,7 @@ impl McpHandler<'_, '_> {
         Ok(json!(wire::LeaseAnswer { lease }))
     }
 
-    fn log(&self, task: &str) -> Outcome<String> {
+    fn log(&self, task: &str) -> CommandResult<String> {
         let name = self.open.resolve(task)?;
         let attempts = self.open.read(|view| view.attempts(&Resource::new(ResourceKind::Task, &name.id)))?;
         let Some(path) = attempts.into_iter().find_map(|attempt| attempt.log_path) else {

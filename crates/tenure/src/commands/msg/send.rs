@@ -6,8 +6,8 @@ use tenure_core::{Error, wire};
 
 use crate::answer::Answer;
 use crate::app::{App, Open, read_text};
-use crate::identity::Who;
-use crate::report::Outcome;
+use crate::identity::IdentityArgs;
+use crate::report::CommandResult;
 use crate::text::Text;
 
 /// Leave a message on a task, or for an agent
@@ -28,12 +28,12 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "TEXT", visible_aliases = ["text", "notes", "reason"], allow_hyphen_values = true)]
     message: String,
     #[command(flatten)]
-    who: Who,
+    identity: IdentityArgs,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
-    let identity = app.identity(&args.who)?;
+    let identity = app.identity(&args.identity)?;
     let body = read_text(&args.message)?;
     let from = args.from.unwrap_or(identity.holder.id);
     send(app, &open, &from, args.task.as_deref(), args.to.as_deref(), &body)
@@ -47,7 +47,7 @@ pub(crate) fn send(
     task: Option<&str>,
     to: Option<&str>,
     body: &str,
-) -> Outcome<Answer> {
+) -> CommandResult<Answer> {
     let task = task.map(|task| open.resolve(task)).transpose()?;
     tenure_core::text::check_agent_id(from).map_err(Error::from)?;
     let ctx = open.context();

@@ -1,4 +1,4 @@
-//! What the program does for its runner: the agent's command and environment, its prompt, and telling the directory.
+//! What the runner needs from the program: the agent's command and environment, the prompt, the directory and hooks.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -23,20 +23,20 @@ use tenure_sqlite::{Directory, KnownRunner};
 use crate::env::Env;
 use crate::hooks::{self, HookProject};
 
-/// A diff that is longer tells a reviewer less, not more.
-const LONGEST_DIFF: usize = 64 * 1024;
+/// Maximum number of bytes of a diff in a review prompt.
+const MAX_DIFF_BYTES: usize = 64 * 1024;
 
-pub(super) struct Program<'a> {
+pub(super) struct RunnerHost<'a> {
     pub(super) env: &'a Env,
     pub(super) config: &'a Config,
     pub(super) root: PathBuf,
     pub(super) open: &'a (dyn Fn() -> Result<Box<dyn Store>> + Sync),
-    /// None with `--no-hooks`.
+    /// Empty with `--no-hooks`.
     pub(super) hooks: Vec<Hook>,
     pub(super) log: &'a DaemonLog,
 }
 
-impl Program<'_> {
+impl RunnerHost<'_> {
     fn diff_since(&self, task: &Task) -> Option<String> {
         let store = (self.open)().ok()?;
         let first = store
@@ -56,13 +56,13 @@ impl Program<'_> {
         let base = base.trim();
         let mut diff =
             self.git(&["diff", "--no-color", "--no-ext-diff", if base.is_empty() { "HEAD" } else { base }])?;
-        if diff.len() > LONGEST_DIFF {
-            let mut end = LONGEST_DIFF;
+        if diff.len() > MAX_DIFF_BYTES {
+            let mut end = MAX_DIFF_BYTES;
             while !diff.is_char_boundary(end) {
                 end -= 1;
             }
             diff.truncate(end);
-            diff.push_str("\n[the rest was left out]\n");
+            diff.push_str("\n[the rest is omitted]\n");
         }
         Some(diff)
     }
@@ -95,7 +95,7 @@ impl Program<'_> {
         }
     }
 
-    /// Our own folder first, so that the agent finds the tenure that started it.
+    /// `PATH` with the folder of this binary first, so that the agent runs the same tenure.
     fn path(&self) -> Option<OsString> {
         let own = crate::own_binary().ok()?.parent()?.to_owned();
         let rest = self.env.vars.get(&OsString::from("PATH")).cloned().unwrap_or_default();
@@ -103,7 +103,7 @@ impl Program<'_> {
     }
 }
 
-impl Outside for Program<'_> {
+impl Outside for RunnerHost<'_> {
     fn agent(&self, name: &str, conversation: Option<&str>) -> Result<AgentStart> {
         let path = self.env.vars.get(&OsString::from("PATH")).map(OsString::as_os_str);
         let agent = preset::resolve(name, &self.config.presets, &self.root, path)
@@ -162,7 +162,7 @@ impl Outside for Program<'_> {
         prompt::render(&template, &brief).map_err(|e| Error::Config(e.to_string()))
     }
 
-    /// The directory is a courtesy: a home that cannot be written is never in the way.
+    /// Best effort: a home that cannot be written does not stop the runner.
     fn announce(&self, runner: &Runner, section: Option<&str>) {
         let Some(home) = self.env.home() else { return };
         if let Ok(directory) = Directory::open(&home, self.env.clock.clone()) {
@@ -171,7 +171,7 @@ impl Outside for Program<'_> {
         }
     }
 
-    /// No hook is waited for: one that hangs must not keep the runner from its next task.
+    /// Does not wait for hooks: one that hangs must not delay the runner.
     fn happened(&self, what: Happening<'_>) {
         if self.hooks.is_empty() {
             return;

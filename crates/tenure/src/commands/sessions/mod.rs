@@ -1,4 +1,4 @@
-//! `tenure sessions`: runs of runners, and how far they got.
+//! `tenure sessions`: the runs of runners and their progress.
 
 use serde_json::{Value, json};
 use tenure_core::session::{Session, SessionState};
@@ -12,7 +12,7 @@ use crate::verbs::verbs;
 mod list;
 mod show;
 
-/// Sessions: what runners were at, and which of them can be resumed
+/// List and show sessions: runs of runners, which can be resumed
 ///
 /// Example: tenure sessions list
 #[derive(Debug, clap::Args)]

@@ -19,21 +19,21 @@ use crate::answer::Answer;
 use crate::app::{App, Open};
 use crate::clearing;
 use crate::hooks;
-use crate::identity::Who;
+use crate::identity::IdentityArgs;
 use crate::interrupt::Interrupts;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::store::Doorbell;
 use crate::text::{Style, Text};
-use crate::waiting::{self, Want};
+use crate::waiting::{self, ClaimRequest};
 
-/// How `--ttl` is explained here: the heartbeat renews the lease, not the caller.
-const TTL_HELP: &str = "How long it stays yours after the last heartbeat (default: locking.leaseTtl)";
+/// The help of `--ttl` here: a heartbeat renews the lease, not the caller.
+const TTL_HELP: &str = "How long the lease lasts after the last heartbeat (default: locking.leaseTtl)";
 
 /// Claim a task, run a command under the lease, and mark it done or failed
 ///
-/// The command finds the lease in its environment (TENURE_TASK_ID, TENURE_AGENT, TENURE_FENCE …), and may say itself
-/// what becomes of the task. Else exit 0 is done and anything else is failed. If the lease is lost, the command and all
-/// that it started are ended (exit 8). On Ctrl+C or SIGTERM the task goes back to pending.
+/// The command finds the lease in its environment (TENURE_TASK_ID, TENURE_AGENT, TENURE_FENCE …) and may finish the task
+/// itself. Otherwise exit 0 marks the task done, and any other exit code marks it failed. If the lease is lost, the
+/// command and all processes that it started are ended (exit 8). On Ctrl+C or SIGTERM the task is returned to pending.
 ///
 /// Example: tenure tasks run F001 --ttl 30m -- make check
 #[derive(Debug, clap::Args)]
@@ -42,21 +42,21 @@ pub(crate) struct Args {
     #[command(flatten)]
     claim: ClaimArgs,
     #[command(flatten)]
-    who: Who,
+    identity: IdentityArgs,
     /// The command and its arguments
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     if app.global.dry_run {
-        return Err(Report::usage("a command cannot be run dry; --dry-run goes with `tasks claim`").hint(
-            "see if you would get it",
-            format!("tenure tasks claim --dry-run {}", crate::shell::last(&args.claim.task)),
+        return Err(Report::usage("`tasks run` does not support --dry-run; use it with `tasks claim`").hint(
+            "see whether you could claim it",
+            format!("tenure tasks claim --dry-run {}", crate::shell_quote::last_arg(&args.claim.task)),
         ));
     }
     let open = app.open()?;
-    let mut identity = app.identity(&args.who)?;
+    let mut identity = app.identity(&args.identity)?;
     let name = open.resolve(&args.claim.task)?;
     claim::join_if_nobody(app, &mut identity);
     let me = Incarnation::current();
@@ -67,11 +67,11 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let mut terms = args.claim.terms(&open);
     terms.doorbell = doorbell.as_ref().map(Doorbell::address);
     let patience = args.claim.patience(app, &open);
-    let want = Want::Task { id: TaskId::new(&name.id), title: name.title.clone() };
-    let granted = waiting::acquire(app, &open, &caller, &want, terms, patience)?;
-    grant::refuse_another_life(&open, &granted, &me)?;
+    let request = ClaimRequest::Task { id: TaskId::new(&name.id), title: name.title.clone() };
+    let granted = waiting::acquire(app, &open, &caller, &request, terms, patience)?;
+    grant::refuse_other_process(&open, &granted, &me)?;
     if let Some(code) = interrupts.take() {
-        clearing::give_back(&open, &granted, "interrupted before it began");
+        clearing::give_back(&open, &granted, "interrupted before the command started");
         return Err(Report::interrupted(code));
     }
     announce(app, &granted);
@@ -108,7 +108,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         }
     };
     for survivor in &supervised.survivors {
-        app.printer.warn(&format!("a process of this attempt does not die: {survivor}"));
+        app.printer.warn(&format!("a process of this attempt cannot be killed: {survivor}"));
     }
     let hook_contexts = ending_contexts(app, &open, &supervised.ended);
     hooks::deliver(app, &open, &hook_contexts);
@@ -146,7 +146,7 @@ fn announce(app: &mut App<'_>, granted: &Grant) {
 }
 
 /// The command line of `tenure start-attempt`, which checks the lease once more and then execs the command.
-fn command(app: &App<'_>, open: &Open<'_>, granted: &Grant, words: &[OsString]) -> Outcome<Command> {
+fn command(app: &App<'_>, open: &Open<'_>, granted: &Grant, words: &[OsString]) -> CommandResult<Command> {
     let failed = |what: &str, e: std::io::Error| Report::new(ErrorCode::General, format!("{what}: {e}"));
     let mut command =
         Command::new(crate::own_binary().map_err(|e| failed("cannot find the tenure binary", e))?);
@@ -166,7 +166,7 @@ fn command(app: &App<'_>, open: &Open<'_>, granted: &Grant, words: &[OsString]) 
     Ok(command)
 }
 
-fn tell(app: &mut App<'_>, granted: &Grant, attempt: &str, ended: Ended) -> Outcome<Answer> {
+fn tell(app: &mut App<'_>, granted: &Grant, attempt: &str, ended: Ended) -> CommandResult<Answer> {
     let data = |app: &App<'_>, task: &Task, code: u8| -> Value {
         let mut data = grant::data(app, granted);
         if let Some(fields) = data.as_object_mut() {
@@ -230,7 +230,7 @@ fn lost(loss: Loss, granted: &Grant) -> Report {
         }
         loss => gone(loss.to_string()),
     };
-    report.context.insert(0, "The command and all that it started were ended.".to_owned());
+    report.context.insert(0, "The command and all processes that it started were ended.".to_owned());
     report
 }
 

@@ -1,4 +1,4 @@
-//! Changes of a task's status that need no lease: what `approve`, `reject`, `skip` and `retry` share.
+//! Status changes that need no lease: what `approve`, `reject`, `skip` and `retry` share.
 
 use serde_json::json;
 use tenure_core::rules::{Change, Changed, change_status};
@@ -10,22 +10,22 @@ use super::view;
 use crate::answer::Answer;
 use crate::app::{App, read_text};
 use crate::hooks;
-use crate::identity::Who;
-use crate::report::Outcome;
+use crate::identity::IdentityArgs;
+use crate::report::CommandResult;
 use crate::text::{Style, Text};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ChangeArgs {
     /// The task
     task: String,
-    /// Also if somebody else holds it: that lease ends
+    /// Also if another holder has it; ends that lease
     #[arg(long)]
     force: bool,
     #[command(flatten)]
-    who: Who,
+    identity: IdentityArgs,
 }
 
-/// Changes the status and delivers the hooks. `done` and `would` are the verbs of the answer, without and with `--dry-run`.
+/// Changes the status and delivers the hooks. `done` is the verb of the answer, and `would` that of a dry run.
 pub(super) fn change(
     app: &mut App<'_>,
     args: &ChangeArgs,
@@ -33,10 +33,10 @@ pub(super) fn change(
     message: Option<String>,
     done: &str,
     would: &str,
-) -> Outcome<Answer> {
+) -> CommandResult<Answer> {
     let open = app.open()?;
     let message = message.as_deref().map(read_text).transpose()?;
-    let identity = app.identity(&args.who)?;
+    let identity = app.identity(&args.identity)?;
     let name = open.resolve(&args.task)?;
     let caller = identity.actor(Some(&name.id));
     let ctx = open.context();
@@ -63,7 +63,7 @@ pub(super) fn hook_contexts(
     Ok(hook_contexts)
 }
 
-/// `verb` says what happened to the task, in the past tense.
+/// `verb` is the change in the past tense.
 pub(super) fn answer(app: &App<'_>, changed: &Changed, verb: &str) -> Answer {
     let task = &changed.task;
     let mut text = Text::new();

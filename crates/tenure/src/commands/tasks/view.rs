@@ -1,4 +1,4 @@
-//! How tasks are shown, as JSON and as rows.
+//! Tasks as JSON and as table rows.
 
 use serde_json::{Value, json};
 use tenure_core::lease::LeaseState;

@@ -1,4 +1,4 @@
-//! Listening for messages: woken by the doorbell or the poll.
+//! Waiting for messages, woken by the doorbell or by polling.
 
 use std::time::{Duration, Instant};
 
@@ -8,16 +8,16 @@ use tenure_core::lease::Resource;
 use tenure_core::store::Durability;
 
 use crate::app::{App, Open};
-use crate::identity::Who;
+use crate::identity::IdentityArgs;
 use crate::interrupt::Interrupts;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::store::Doorbell;
 use crate::wait_bar::Bar;
 use crate::waiting::sleep;
 
-/// Listens for messages: a ticket in the line of listeners, so that a sender knows whom to ring.
+/// Waits for messages. Its ticket in the queue of message waiters tells a sender which doorbells to ring.
 #[derive(Debug)]
-pub(crate) struct Listener {
+pub(crate) struct MessageWaiter {
     interrupts: Interrupts,
     doorbell: Option<Doorbell>,
     caller: Caller,
@@ -25,34 +25,34 @@ pub(crate) struct Listener {
     ticket: Option<i64>,
 }
 
-impl Listener {
-    pub(crate) fn new(app: &App<'_>, open: &Open<'_>, who: &Who) -> Outcome<Self> {
-        let mut listener = Self {
+impl MessageWaiter {
+    pub(crate) fn new(app: &App<'_>, open: &Open<'_>, identity_args: &IdentityArgs) -> CommandResult<Self> {
+        let mut waiter = Self {
             interrupts: Interrupts::listen().map_err(Report::from)?,
             doorbell: open.store.doorbell(app.env),
-            caller: app.identity(who)?.without_fence(),
+            caller: app.identity(identity_args)?.without_fence(),
             me: Incarnation::current(),
             ticket: None,
         };
-        listener.stand(open)?;
-        Ok(listener)
+        waiter.enqueue(open)?;
+        Ok(waiter)
     }
 
-    fn stand(&mut self, open: &Open<'_>) -> Outcome<()> {
-        let line = Resource::messages();
+    fn enqueue(&mut self, open: &Open<'_>) -> CommandResult<()> {
+        let queue = Resource::messages();
         let address = self.doorbell.as_ref().map(Doorbell::address);
-        let held = self.ticket.map(|number| (number, &line));
+        let held = self.ticket.map(|number| (number, &queue));
         let ctx = open.context();
         let number = open.store.write(Durability::Process, |tx| {
             let viewer = ctx.viewer(tx, None)?;
-            kernel::enqueue(tx, &viewer, &line, &self.caller, &self.me, address.as_deref(), held)
+            kernel::enqueue(tx, &viewer, &queue, &self.caller, &self.me, address.as_deref(), held)
         })?;
         self.ticket = Some(number);
         Ok(())
     }
 
-    /// Until a ring, the poll, or `left` is over.
-    pub(crate) fn wait(&mut self, app: &mut App<'_>, open: &Open<'_>, left: Duration) -> Outcome<()> {
+    /// Waits for a ring, for at most the poll interval or `left`.
+    pub(crate) fn wait(&mut self, app: &mut App<'_>, open: &Open<'_>, left: Duration) -> CommandResult<()> {
         let nap = left.min(open.config.locking.poll_interval);
         let mut bar = Bar::default();
         let code = sleep(&self.interrupts, self.doorbell.as_ref(), &[], nap, &mut bar, app, Instant::now());
@@ -63,10 +63,10 @@ impl Listener {
         if let Some(bell) = &self.doorbell {
             bell.silence();
         }
-        self.stand(open)
+        self.enqueue(open)
     }
 
-    pub(crate) fn leave(&mut self, open: &Open<'_>) -> Outcome<()> {
+    pub(crate) fn leave(&mut self, open: &Open<'_>) -> CommandResult<()> {
         let Some(number) = self.ticket.take() else { return Ok(()) };
         Ok(open.store.write(Durability::Process, |tx| tx.delete_ticket(number))?)
     }

@@ -1,4 +1,4 @@
-//! Where this process works on a job: its name, its ears, and the running of items.
+//! This process as one of those that work on a job: its identity, signals and doorbell, and running items.
 
 use std::os::fd::AsFd;
 use std::path::PathBuf;
@@ -20,10 +20,11 @@ use super::progress::Progress;
 use crate::app::{App, Open};
 use crate::env::Env;
 use crate::interrupt::Interrupts;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::store::{Backend, Doorbell};
 
-pub(super) struct Desk {
+/// A process that works on a job, as its coordinator or as a worker.
+pub(super) struct JobProcess {
     pub(super) caller: Caller,
     pub(super) interrupts: Interrupts,
     me: Incarnation,
@@ -33,11 +34,11 @@ pub(super) struct Desk {
     since: BootTime,
 }
 
-impl Desk {
-    /// Before anything is held, so that no signal finds us holding it and deaf.
-    pub(super) fn new(app: &App<'_>, open: &Open<'_>) -> Outcome<Self> {
+impl JobProcess {
+    /// Must be created before any lease is acquired, so that no signal is missed while one is held.
+    pub(super) fn new(app: &App<'_>, open: &Open<'_>) -> CommandResult<Self> {
         let me = Incarnation::current();
-        // Two windows of one person are two workers, so each has a name of its own.
+        // A new name for each process: two processes of one person are two workers.
         let holder = Holder::runner(app.env.ids.uuid());
         Ok(Self {
             caller: Caller::new(holder).with_process(me.clone()),
@@ -55,7 +56,7 @@ impl Desk {
         terms
     }
 
-    /// Works through the job; `held` is its lease if this process coordinates it.
+    /// Runs items until none is left to take. `held` is the job's lease if this process is its coordinator.
     pub(super) fn work(
         &self,
         app: &mut App<'_>,
@@ -63,10 +64,10 @@ impl Desk {
         job: &Job,
         held: Option<&Lease>,
         parallel: u32,
-    ) -> Outcome<Summary> {
+    ) -> CommandResult<Summary> {
         let workdir = PathBuf::from(&job.definition.workdir);
         if !workdir.is_dir() {
-            let message = format!("the folder of job {} is gone: {}", job.name, workdir.display());
+            let message = format!("the folder of job {} no longer exists: {}", job.name, workdir.display());
             return Err(Report::new(ErrorCode::General, message));
         }
         let source = &open.source;
@@ -74,7 +75,7 @@ impl Desk {
         let runners = &open.config.runners;
         let for_heartbeat = || source.open_for_beats(runners.stale_timeout);
         let program =
-            Program { env: app.env, root: open.paths.root.clone(), workdir, said: Mutex::new(Vec::new()) };
+            JobHost { env: app.env, root: open.paths.root.clone(), workdir, lines: Mutex::new(Vec::new()) };
         let address = self.doorbell.as_ref().map(Doorbell::address);
         let bell = self.doorbell.as_ref().zip(address.as_deref());
         let mut progress = Progress::begin(app, job, parallel, held.is_some());
@@ -103,31 +104,32 @@ impl Desk {
         let work = Work { job, held, parallel };
         let printer = &mut app.printer;
         let ran = jobs::run(&site, &work, &mut |job| {
-            for line in program.take_said() {
+            for line in program.take_lines() {
                 progress.say(printer, &line);
             }
-            progress.tell(printer, job);
+            progress.update(printer, job);
         });
         progress.end(&mut app.printer);
         Ok(ran?)
     }
 }
 
-struct Program<'a> {
+/// Starts the commands of items and collects their log lines.
+struct JobHost<'a> {
     env: &'a Env,
     root: PathBuf,
     workdir: PathBuf,
-    /// What the workers' threads have to say; only one thread speaks.
-    said: Mutex<Vec<String>>,
+    /// Lines of the worker threads. Only the main thread prints.
+    lines: Mutex<Vec<String>>,
 }
 
-impl Program<'_> {
-    fn take_said(&self) -> Vec<String> {
-        self.said.lock().map(|mut said| std::mem::take(&mut *said)).unwrap_or_default()
+impl JobHost<'_> {
+    fn take_lines(&self) -> Vec<String> {
+        self.lines.lock().map(|mut lines| std::mem::take(&mut *lines)).unwrap_or_default()
     }
 }
 
-impl Outside for Program<'_> {
+impl Outside for JobHost<'_> {
     fn command(&self, words: &[String]) -> tenure_core::Result<Command> {
         let own =
             crate::own_binary().map_err(|e| Error::General(format!("cannot find the tenure binary: {e}")))?;
@@ -139,8 +141,8 @@ impl Outside for Program<'_> {
     }
 
     fn say(&self, line: &str) {
-        if let Ok(mut said) = self.said.lock() {
-            said.push(line.to_owned());
+        if let Ok(mut lines) = self.lines.lock() {
+            lines.push(line.to_owned());
         }
     }
 }

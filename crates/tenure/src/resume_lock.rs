@@ -1,24 +1,24 @@
-//! The resume file of a session or job, `~/.tenure/resume_locks/ID.lock`: taken before its lease, let go after it.
+//! The resume lock of a session or job, `~/.tenure/resume_locks/ID.lock`: acquired before its lease and released after it.
 //!
-//! The lease in the store is the truth. The file is the gate on this machine that other tools can see, so a home that
-//! cannot be written is a warning and no more.
+//! The lease in the store is authoritative. The file makes the same fact visible to other tools on this machine, so a
+//! home that cannot be written is only a warning.
 
 use serde_json::json;
 use tenure_core::ErrorCode;
 use tenure_lock::{ResumeLock, ResumeLockError, ResumeLockManager};
 
 use crate::app::App;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 
-/// `id` is the whole id, whatever it was called by, so that one piece of work has one file.
-pub(crate) fn take(app: &mut App<'_>, id: &str, force: bool) -> Outcome<Option<ResumeLock>> {
+/// `id` is the full id, not an abbreviation or a name, so that each session or job has exactly one file.
+pub(crate) fn acquire(app: &mut App<'_>, id: &str, force: bool) -> CommandResult<Option<ResumeLock>> {
     let Some(home) = app.env.home() else { return Ok(None) };
     let taken = ResumeLockManager::new(home)
         .and_then(|manager| if force { manager.acquire_forced(id) } else { manager.acquire(id) });
     match taken {
         Ok(lock) => Ok(Some(lock)),
         Err(error @ ResumeLockError::Io { .. }) => {
-            app.printer.warn(&format!("there is no resume file for this run: {error}"));
+            app.printer.warn(&format!("cannot write the resume lock file; continuing without it: {error}"));
             Ok(None)
         }
         Err(error) => Err(refusal(&error)),
@@ -42,7 +42,7 @@ fn refusal(error: &ResumeLockError) -> Report {
         ResumeLockError::Unreadable { path, .. } => {
             let mut report = Report::new(ErrorCode::ResumeLocked, error.to_string());
             *report.details = json!({"path": path.to_string_lossy()});
-            report.note("Another tool may have written that file. Look at it before you remove it.")
+            report.note("Another tool may have written that file. Check it before you remove it.")
         }
         _ => Report::new(ErrorCode::ResumeLocked, error.to_string()),
     }

@@ -1,4 +1,4 @@
-//! Words as a shell needs them, for hints that work when pasted.
+//! Quoting for a shell, so that hints work when pasted.
 
 pub(crate) fn quote(word: &str) -> String {
     let plain = !word.is_empty()
@@ -7,15 +7,15 @@ pub(crate) fn quote(word: &str) -> String {
     if plain { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 
-/// A word that stands last: behind `--` where it would pass for a flag.
-pub(crate) fn last(word: &str) -> String {
+/// Quotes the last argument of a command, after `--` if it would be parsed as a flag.
+pub(crate) fn last_arg(word: &str) -> String {
     let dashes = if word.starts_with('-') { "-- " } else { "" };
     format!("{dashes}{}", quote(word))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{last, quote};
+    use super::{last_arg, quote};
 
     #[test]
     fn a_word_is_quoted_only_when_it_must_be() {
@@ -23,6 +23,6 @@ mod tests {
         assert_eq!(quote("two words"), "'two words'");
         assert_eq!(quote("it's"), r"'it'\''s'");
         assert_eq!(quote(""), "''");
-        assert_eq!(last("--flag"), "-- '--flag'");
+        assert_eq!(last_arg("--flag"), "-- '--flag'");
     }
 }
