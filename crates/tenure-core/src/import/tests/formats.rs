@@ -102,7 +102,7 @@ fn values_of_the_wrong_type_are_named_once() {
     let error = refused("a.json", "[{\"title\":\"a\",\"dependsOn\":\"F1\"}]");
     assert_eq!(error, "line 1: `dependsOn` must be a list of texts");
     let error = refused("a.json", "[{\"title\":\"a\",\"status\":\"dnoe\\u001b\"}]");
-    assert_eq!(error, "line 1: no task status is called `dnoe\\x1b`");
+    assert_eq!(error, "line 1: there is no task status `dnoe\\x1b`");
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn a_lodestar_spec_keeps_its_order_and_reports_what_it_loses() {
         [ImportedSection { name: "harbour".to_owned(), parallel: true, priority: None }]
     );
     for what in
-        ["locks", "`todo`", "prd.refs", "prd_hash", "deleted task", "left out", "`project`", "`verified_at`"]
+        ["locks", "`todo`", "prd.refs", "prd_hash", "deleted task", "skipped", "`project`", "`verified_at`"]
     {
         said(&import, what);
     }
@@ -229,9 +229,15 @@ fn beads_issues_keep_ids_and_parents_depend_on_children() {
     );
     assert_eq!(task(&import, "Benchmark the disk").status, ImportedStatus::Completed);
     assert_eq!(said(&import, "`created_at`").count, 4);
-    for what in
-        ["discovered-from", "parent-child", "in_progress", "blocked", "deleted issue", "no issue", "assignee"]
-    {
+    for what in [
+        "discovered-from",
+        "parent-child",
+        "in_progress",
+        "blocked",
+        "deleted issue",
+        "not an issue",
+        "assignee",
+    ] {
         said(&import, what);
     }
 }
