@@ -1,5 +1,5 @@
-//! The documents cannot rot: every command line in them is run, every command named in them is one that the parser knows,
-//! and the list of commands is the parser's own.
+//! Keeps the documents up to date: every command line in them is run, every command that they name exists, and the list of
+//! commands is generated from the parser.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a failed expectation is a failed test")]
 
@@ -14,7 +14,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// README and the guide, in order.
+/// The README and the guide, in order.
 fn documents() -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = std::fs::read_dir(root().join("docs"))
         .unwrap()
@@ -26,7 +26,7 @@ fn documents() -> Vec<PathBuf> {
     found
 }
 
-/// A page that explains, which neither the list of commands nor the README is.
+/// Whether it is a page of the guide: neither the list of commands nor the README.
 fn is_guide(path: &Path) -> bool {
     !["README.md", "commands.md"].contains(&name(path).as_str())
 }
@@ -36,7 +36,7 @@ fn name(path: &Path) -> String {
 }
 
 #[test]
-fn every_command_line_in_the_documents_does_what_is_shown() {
+fn every_command_line_in_the_documents_prints_what_is_shown() {
     let mut lines = 0;
     for path in documents() {
         let steps = page::steps(&std::fs::read_to_string(&path).unwrap());
@@ -47,14 +47,14 @@ fn every_command_line_in_the_documents_does_what_is_shown() {
 }
 
 #[test]
-fn every_command_named_in_the_text_is_one_that_there_is() {
+fn every_command_named_in_the_documents_exists() {
     let mut named = 0;
     for path in documents() {
         for line in page::named_commands(&std::fs::read_to_string(&path).unwrap()) {
             named += 1;
             let words = page::words(&line);
             let parsed = tenure::command().try_get_matches_from(&words);
-            // `--help` and the like are answers, not mistakes; and a command may be named without its arguments.
+            // `--help` and the like are not mistakes, and a command may be named without its arguments.
             let fault = parsed.err().filter(clap::Error::use_stderr);
             let fault = fault.filter(|e| e.kind() != clap::error::ErrorKind::MissingRequiredArgument);
             assert!(fault.is_none(), "{}: `{line}`: {}", name(&path), fault.unwrap());
@@ -64,7 +64,7 @@ fn every_command_named_in_the_text_is_one_that_there_is() {
 }
 
 #[test]
-fn links_between_the_documents_lead_somewhere() {
+fn every_link_between_the_documents_has_a_target() {
     for path in documents() {
         let text = std::fs::read_to_string(&path).unwrap();
         for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
@@ -78,7 +78,7 @@ fn links_between_the_documents_lead_somewhere() {
 }
 
 #[test]
-fn the_list_of_commands_is_the_parsers_own() {
+fn the_list_of_commands_matches_the_parser() {
     let path = root().join("docs/commands.md");
     let made = commands::page(&tenure::command());
     if std::env::var_os("UPDATE_DOCS").is_some() {

@@ -1,7 +1,7 @@
-//! What a document asks to be run.
+//! Reads the command lines of a document.
 //!
-//! A `console` block is a session: lines that begin with `$ ` are typed, what follows is what is seen, if anything is shown
-//! at all. A line `$ echo $?` with a number tells how the command before it ends. `<!-- given: … -->` is run and not shown.
+//! A `console` block is a session: lines that begin with `$ ` are typed, and what follows is the expected output, if any is
+//! shown. A line `$ echo $?` with a number gives the exit code of the previous command. `<!-- given: … -->` is run, not shown.
 
 #[derive(Debug, PartialEq)]
 pub(crate) struct Step {
@@ -42,7 +42,7 @@ pub(crate) fn steps(text: &str) -> Vec<Step> {
     steps
 }
 
-/// Everything that is shown as code: inline, and line by line in blocks that are typed into a shell.
+/// Everything that is shown as code: inline, and line by line in shell blocks.
 pub(crate) fn code(text: &str) -> Vec<String> {
     let typed = steps(text).into_iter().filter(|step| step.shown).map(|step| step.command);
     typed.chain(spans(text)).collect()
@@ -68,12 +68,12 @@ fn spans(text: &str) -> Vec<String> {
     prose.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
-/// Words of the first command, as a shell would split them.
-pub(crate) fn words(line: &str) -> Vec<String> {
+/// The words of the first command, as a shell would split them.
+pub(crate) fn words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut quote = None;
-    for c in line.chars() {
+    for c in text.chars() {
         match (quote, c) {
             (Some(q), c) if c == q => quote = None,
             (None, '\'' | '"') => {
@@ -91,7 +91,7 @@ pub(crate) fn words(line: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_session_is_read_as_typed_and_seen() {
+fn a_session_is_split_into_commands_and_their_output() {
     let text = "Text with `tenure status` in it.\n\n<!-- given: tenure init -->\n```console\n$ tenure tasks\nNo open tasks.\n\n\
                 $ tenure task done 'a b'\n$ echo $?\n2\n```\n```yaml\n$ not this\n```\n";
     let step = |command: &str, seen: &[&str], exit, shown| Step {

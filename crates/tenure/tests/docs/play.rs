@@ -1,4 +1,4 @@
-//! Types a document's command lines into a shell, in an empty folder with an empty home.
+//! Runs a document's command lines in a shell, in an empty folder with an empty home.
 
 use std::io::Read;
 use std::os::unix::process::CommandExt;
@@ -11,9 +11,9 @@ use tenure_testkit::postgres::Cluster;
 
 use crate::page::Step;
 
-/// What has not ended by then hangs.
+/// The time limit of a command.
 const HANG: Duration = Duration::from_mins(1);
-/// A crontab in the page's own home.
+/// A crontab that is kept in the page's home.
 const CRONTAB: &str = r#"#!/bin/sh
 case $1 in
 -l) [ -e "$HOME/crontab" ] || { echo "no crontab for $LOGNAME" >&2; exit 1; }; cat "$HOME/crontab" ;;
@@ -21,10 +21,10 @@ case $1 in
 *) cat "$@" > "$HOME/crontab" ;;
 esac
 "#;
-/// Stands for a server of the tests' own.
+/// Replaced by the URL of a test server.
 const SERVER: &str = "postgres://tenure@db.example/tenure";
-/// How long something that follows is followed.
-const WHILE: Duration = Duration::from_secs(2);
+/// How long a command with `--follow` runs.
+const FOLLOW_TIME: Duration = Duration::from_secs(2);
 
 pub(crate) fn play(page: &str, steps: &[Step]) {
     let folder = tempfile::Builder::new().prefix("tdoc").tempdir().unwrap();
@@ -32,7 +32,7 @@ pub(crate) fn play(page: &str, steps: &[Step]) {
     for name in ["work", "home", "run", "bin"] {
         std::fs::create_dir(at.join(name)).unwrap();
     }
-    // A page must not change the timers of whoever runs the tests.
+    // A page must not change the timers of the user that runs the tests.
     for (name, script) in [("crontab", CRONTAB), ("systemctl", "#!/bin/sh\nexit 1\n")] {
         std::fs::write(at.join("bin").join(name), script).unwrap();
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
@@ -53,16 +53,16 @@ pub(crate) fn play(page: &str, steps: &[Step]) {
         }
         assert_eq!(code, Some(step.exit), "{page}: $ {}\n{seen}", step.command);
         if !step.seen.is_empty() {
-            let seen: Vec<String> = seen.trim_end().lines().map(alike).collect();
-            let shown: Vec<String> = step.seen.iter().map(|line| alike(line)).collect();
+            let seen: Vec<String> = seen.trim_end().lines().map(normalised).collect();
+            let shown: Vec<String> = step.seen.iter().map(|line| normalised(line)).collect();
             assert_eq!(seen, shown, "{page}: $ {}", step.command);
         }
     }
-    // Whatever a page has started and not stopped.
+    // Stops what a page has started and not stopped.
     run(&at, "tenure runners stop --all", false);
 }
 
-/// The exit code, none if it had to be ended, and everything that it printed.
+/// The exit code, or none if it had to be killed, and everything that it printed.
 fn run(at: &Path, line: &str, follows: bool) -> (Option<i32>, String) {
     let binary = Path::new(env!("CARGO_BIN_EXE_tenure"));
     let (own, others) = (at.join("bin"), std::env::var("PATH").unwrap());
@@ -84,7 +84,7 @@ fn run(at: &Path, line: &str, follows: bool) -> (Option<i32>, String) {
         .process_group(0)
         .spawn()
         .unwrap();
-    let code = wait(&mut child, if follows { WHILE } else { HANG });
+    let code = wait(&mut child, if follows { FOLLOW_TIME } else { HANG });
     let mut printed = String::new();
     std::fs::File::open(&log).unwrap().read_to_string(&mut printed).unwrap();
     (code, printed)
@@ -104,8 +104,8 @@ fn wait(child: &mut Child, limit: Duration) -> Option<i32> {
     None
 }
 
-/// A line without what differs from run to run: ids, times, durations, counts of milliseconds, and how columns are spaced.
-fn alike(line: &str) -> String {
+/// A line without what differs between runs: ids, times, durations, counts of milliseconds, and the spacing of columns.
+fn normalised(line: &str) -> String {
     let words = line.split_whitespace().map(|word| {
         let core = word.trim_matches(|c: char| ",.;:()".contains(c));
         let hex = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_hexdigit());
@@ -131,10 +131,10 @@ fn alike(line: &str) -> String {
 }
 
 #[test]
-fn what_differs_from_run_to_run_does_not_count() {
+fn differences_between_runs_are_ignored() {
     let one = "  Lease: L3F2D7C4A   Fence: 1, since 2026-01-15T11:30:00Z (2m ago)";
     let two = "Lease: LFFB91B30 Fence: 1, since 2027-11-15T23:32:24Z (14m59s ago)";
-    assert_eq!(alike(one), alike(two));
-    assert_ne!(alike("Fence: 1"), alike("Fence: 2"));
-    assert_ne!(alike("claimed"), alike("done"));
+    assert_eq!(normalised(one), normalised(two));
+    assert_ne!(normalised("Fence: 1"), normalised("Fence: 2"));
+    assert_ne!(normalised("claimed"), normalised("done"));
 }
