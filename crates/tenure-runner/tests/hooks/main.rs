@@ -20,7 +20,7 @@ use tenure_runner::hooks::{Happening, HookLog, Outcome, Setting, run};
 /// A project with scripts, and the environment that its hooks see.
 struct Project {
     folder: tempfile::TempDir,
-    told: Value,
+    project_json: Value,
     vars: BTreeMap<OsString, OsString>,
 }
 
@@ -29,7 +29,7 @@ impl Project {
         let path = std::env::var_os("PATH").unwrap();
         Self {
             folder: tempfile::tempdir().unwrap(),
-            told: json!({"name": "sample"}),
+            project_json: json!({"name": "sample"}),
             vars: BTreeMap::from([("PATH".into(), path)]),
         }
     }
@@ -67,7 +67,7 @@ impl Project {
     fn setting<'a>(&'a self, log: &'a HookLog) -> Setting<'a> {
         Setting {
             root: self.folder.path(),
-            project: &self.told,
+            project: &self.project_json,
             vars: &self.vars,
             clock: &SystemClock,
             log,
@@ -96,9 +96,9 @@ fn titled(title: &str) -> Happening {
         .with("task", json!({"key": "F001", "title": title, "section": null}))
 }
 
-fn wait_for(what: &str, mut happened: impl FnMut() -> bool) {
+fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
     let end = Instant::now() + Duration::from_secs(20);
-    while !happened() {
+    while !condition() {
         assert!(Instant::now() < end, "waited too long for {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
