@@ -20,7 +20,7 @@ use tenure_runner::hooks::{Happening, HookLog, Outcome, Setting, run};
 /// A project with scripts, and the environment that its hooks see.
 struct Project {
     folder: tempfile::TempDir,
-    project_json: Value,
+    description: Value,
     vars: BTreeMap<OsString, OsString>,
 }
 
@@ -29,7 +29,7 @@ impl Project {
         let path = std::env::var_os("PATH").unwrap();
         Self {
             folder: tempfile::tempdir().unwrap(),
-            project_json: json!({"name": "sample"}),
+            description: json!({"name": "sample"}),
             vars: BTreeMap::from([("PATH".into(), path)]),
         }
     }
@@ -67,7 +67,7 @@ impl Project {
     fn setting<'a>(&'a self, log: &'a HookLog) -> Setting<'a> {
         Setting {
             root: self.folder.path(),
-            project: &self.project_json,
+            project: &self.description,
             vars: &self.vars,
             clock: &SystemClock,
             log,
