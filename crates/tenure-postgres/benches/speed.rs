@@ -1,6 +1,7 @@
-//! What the rules cost on PostgreSQL, as ratios against the same server measured in the same run.
+//! The cost of the rules on PostgreSQL, as ratios to bare statements on the same server in the same run.
 //!
-//! `cargo bench -p tenure-postgres`, or with the names of parts behind `--`: `claims`, `hand-off`, `growth`, `idle`. Each line says what it measured and whether that is within its budget.
+//! Run `cargo bench -p tenure-postgres`, with the names of parts after `--` to select some: `claims`, `hand-off`, `growth`,
+//! `idle`. Each line of the output names a measurement and whether it is within its budget.
 
 #![expect(
     clippy::unwrap_used,
@@ -40,11 +41,12 @@ fn main() {
         let bound = if smaller_is_better { "at most" } else { "at least" };
         println!("  {what}: {found:.2} ({bound} {budget}) {}", if good { "ok" } else { "MISSED" });
     };
-    let parts: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    let parts: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
     let wanted = |part: &str| parts.is_empty() || parts.iter().any(|wanted| wanted == part);
     if wanted("claims") {
         let time = Duration::from_secs(5);
-        // Twice each, in turn, and the better of two: other work on the machine only ever slows.
+        // Each is measured twice, alternating, and the better result counts: other work on the machine only slows it
+        // down.
         let (mut raw, mut ours, mut fair) = (0.0_f64, 0.0_f64, 1.0_f64);
         for _ in 0..2 {
             raw = raw.max(raw_claims(&cluster, time).0);
@@ -87,9 +89,9 @@ fn context() -> Context<'static> {
     Context { judge: &ThisMachine, ids: &RandomIds, policy: POLICY }
 }
 
-/// Runs `work` in as many threads as there are clients until the time is over: how often it succeeded, per second, and
-/// what share the slowest has of the fastest.
-#[expect(clippy::cast_precision_loss, reason = "rates for people")]
+/// Runs `work` in as many threads as there are clients until the time is over. Returns the successes per second, and the
+/// slowest client's share of the fastest one's.
+#[expect(clippy::cast_precision_loss, reason = "approximate rates")]
 fn rate<T>(
     time: Duration,
     open: impl Fn() -> T + Sync,
@@ -127,7 +129,7 @@ fn rate<T>(
     (rate, share)
 }
 
-/// The loop that everybody writes: the same rows as a claim of ours (task, lease, two events), and nothing else.
+/// The usual loop: it writes the same rows as a claim of tenure (task, lease, two events), and does nothing else.
 fn raw_claims(cluster: &Cluster, time: Duration) -> (f64, f64) {
     connect(cluster)
         .batch_execute(
@@ -144,7 +146,7 @@ fn raw_claims(cluster: &Cluster, time: Duration) -> (f64, f64) {
              FROM generate_series(1, 100000) AS n; ANALYZE raw.tasks;",
         )
         .unwrap();
-    settle();
+    sync_disk();
     rate(
         time,
         || {
@@ -177,7 +179,7 @@ fn raw_claims(cluster: &Cluster, time: Duration) -> (f64, f64) {
 fn our_claims(cluster: &Cluster, time: Duration) -> (f64, f64) {
     let project = fresh_project();
     fill(cluster, &project, 100_000);
-    settle();
+    sync_disk();
     rate(time, || open(cluster, &project), |store, n| next(store, &format!("a{n}")).is_some())
 }
 
@@ -187,7 +189,7 @@ fn next(store: &dyn Store, name: &str) -> Option<Grant> {
     store.claim(hint, |tx| kernel::acquire_next(tx, &context(), &caller, None, &Terms::new(TTL))).unwrap()
 }
 
-/// Tasks in bulk, as an import of many would leave them.
+/// Inserts tasks in bulk, as a large import would.
 fn fill(cluster: &Cluster, project: &str, count: i64) {
     drop(open(cluster, project));
     let mut client = connect(cluster);
@@ -200,8 +202,8 @@ fn fill(cluster: &Cluster, project: &str, count: i64) {
         .unwrap();
 }
 
-/// What the preparations have left to be written is written before anything is measured.
-fn settle() {
+/// Writes pending data to the disk before anything is measured.
+fn sync_disk() {
     assert!(std::process::Command::new("sync").status().unwrap().success());
 }
 
@@ -233,22 +235,24 @@ fn hand_offs(cluster: &Cluster) -> (Duration, Duration) {
     let name = store.read(|view| view.find_tasks(TaskLookup::Key("K"), 1)).unwrap().remove(0);
     let ann = Caller::new(Holder::agent("ann"));
     let bob = Caller::new(Holder::agent("bob"));
-    let line = Resource::task(&id);
-    let acquire = |store: &dyn Store, who: &Caller, ticket: Option<(i64, Resource)>| {
+    let resource = Resource::task(&id);
+    let acquire = |store: &dyn Store, caller: &Caller, ticket: Option<(i64, Resource)>| {
         let terms = Terms { ticket, ..Terms::new(TTL) };
-        let hint = ClaimHint { holder: &who.holder, wants: ClaimTarget::Task(&id) };
-        store.claim(hint, |tx| kernel::acquire_task(tx, &context(), who, &id, &terms)).unwrap()
+        let hint = ClaimHint { holder: &caller.holder, wants: ClaimTarget::Task(&id) };
+        store.claim(hint, |tx| kernel::acquire_task(tx, &context(), caller, &id, &terms)).unwrap()
     };
-    let release = |store: &dyn Store, who: &Caller| {
-        let word = Finish::Release(None);
-        store.write(Durability::Power, |tx| kernel::finish(tx, &context(), who, &name, word, false)).unwrap();
+    let release = |store: &dyn Store, caller: &Caller| {
+        let finish = Finish::Release(None);
+        store
+            .write(Durability::Power, |tx| kernel::finish(tx, &context(), caller, &name, finish, false))
+            .unwrap();
     };
     let (mut commits, mut hand_offs) = (Vec::new(), Vec::new());
     let ((begin, begun), (granted, was_granted)) = (mpsc::channel::<()>(), mpsc::channel::<Instant>());
     std::thread::scope(|scope| {
         let waiting = open(cluster, &project);
-        let (acquire, release, line) = (&acquire, &release, &line);
-        let (stand, stands) = mpsc::channel();
+        let (acquire, release, resource) = (&acquire, &release, &resource);
+        let (progress, progressed) = mpsc::channel();
         scope.spawn(move || {
             let bell = waiting.doorbell().unwrap();
             let waiting: &dyn Store = &waiting;
@@ -257,17 +261,20 @@ fn hand_offs(cluster: &Cluster) -> (Duration, Duration) {
                 let number = waiting.write(Durability::Process, |tx| {
                     let viewer = context().viewer(tx, None)?;
                     let me = Incarnation::current();
-                    kernel::enqueue(tx, &viewer, line, &bob, &me, Some(&bell.address()), None)
+                    kernel::enqueue(tx, &viewer, resource, &bob, &me, Some(&bell.address()), None)
                 });
-                stand.send(()).unwrap();
+                progress.send(()).unwrap();
                 let mut fds = [rustix::event::PollFd::new(&bell, rustix::event::PollFlags::IN)];
                 let limit = rustix::event::Timespec { tv_sec: 5, tv_nsec: 0 };
-                assert!(rustix::event::poll(&mut fds, Some(&limit)).unwrap() > 0, "nobody rang");
-                let verdict = acquire(waiting, &bob, Some((number.unwrap(), line.clone())));
+                assert!(
+                    rustix::event::poll(&mut fds, Some(&limit)).unwrap() > 0,
+                    "the doorbell did not ring"
+                );
+                let verdict = acquire(waiting, &bob, Some((number.unwrap(), resource.clone())));
                 granted.send(Instant::now()).unwrap();
                 assert!(matches!(verdict, Verdict::Granted(_)));
                 release(waiting, &bob);
-                stand.send(()).unwrap();
+                progress.send(()).unwrap();
             }
         });
         for _ in 0..300 {
@@ -276,11 +283,11 @@ fn hand_offs(cluster: &Cluster) -> (Duration, Duration) {
             commits.push(before.elapsed());
             assert!(matches!(acquire(store, &ann, None), Verdict::Granted(_)));
             begin.send(()).unwrap();
-            stands.recv().unwrap();
+            progressed.recv().unwrap();
             release(store, &ann);
             let released = Instant::now();
             hand_offs.push(was_granted.recv().unwrap().saturating_duration_since(released));
-            stands.recv().unwrap();
+            progressed.recv().unwrap();
         }
         drop(begin);
     });
@@ -297,11 +304,11 @@ fn next_at(cluster: &Cluster, count: i64) -> Duration {
         assert!(next(&store, &format!("a{n}")).is_some());
         times.push(begun.elapsed());
     }
-    // The first few find out what the rest know.
+    // The first few are slower, because they prepare statements.
     median(times.split_off(10))
 }
 
-/// Waiters as the command line has them: a place in line, a bell, and a look every five seconds.
+/// Waiters as on the command line: each has a ticket and a doorbell, and refreshes its ticket every five seconds.
 fn idle_waiters(cluster: &Cluster, count: usize) -> f64 {
     let project = fresh_project();
     let store = open(cluster, &project);
@@ -315,30 +322,30 @@ fn idle_waiters(cluster: &Cluster, count: usize) -> f64 {
                 let store = open(cluster, project);
                 let bell = store.doorbell().unwrap();
                 let store: &dyn Store = &store;
-                let line = Resource::task(&TaskId::new("00000000000000000000000000000001"));
-                let who = Caller::new(Holder::agent(format!("w{n}")));
+                let resource = Resource::task(&TaskId::new("00000000000000000000000000000001"));
+                let caller = Caller::new(Holder::agent(format!("w{n}")));
                 let me = Incarnation::current();
                 let number = store
                     .write(Durability::Process, |tx| {
                         let viewer = context().viewer(tx, None)?;
-                        kernel::enqueue(tx, &viewer, &line, &who, &me, Some(&bell.address()), None)
+                        kernel::enqueue(tx, &viewer, &resource, &caller, &me, Some(&bell.address()), None)
                     })
                     .unwrap();
                 begin.wait();
-                // Not all at once.
+                // Spread over time.
                 std::thread::sleep(Duration::from_millis(u64::try_from(n).unwrap() * 25));
                 while !over.load(Ordering::Relaxed) {
-                    assert!(store.refresh_ticket(number, POLICY.ticket_life, &line).unwrap().is_some());
+                    assert!(store.refresh_ticket(number, POLICY.ticket_life, &resource).unwrap().is_some());
                     std::thread::sleep(Duration::from_secs(5));
                 }
             });
         }
         begin.wait();
-        // By then everybody has said everything a few times.
+        // By then every waiter has run each of its statements a few times.
         std::thread::sleep(Duration::from_secs(16));
         let (before, begun) = (server_times(cluster), Instant::now());
         std::thread::sleep(Duration::from_secs(20));
-        // What came or went meanwhile, as the server's own tidying does, is no waiter's.
+        // Processes that came or went meanwhile, like the server's own maintenance, are not counted.
         let used: u64 = server_times(cluster)
             .iter()
             .filter_map(|(pid, after)| Some(after.saturating_sub(*before.get(pid)?)))
@@ -350,7 +357,7 @@ fn idle_waiters(cluster: &Cluster, count: usize) -> f64 {
     })
 }
 
-/// What each process of the server has used so far, in nanoseconds.
+/// The processor time of each process of the server so far, in nanoseconds.
 fn server_times(cluster: &Cluster) -> HashMap<u32, u64> {
     let first = cluster.postmaster();
     let mut times = HashMap::new();

@@ -1,4 +1,4 @@
-//! Endings of real agents, as recorded, and normal runs that only talk about errors.
+//! Endings of real agents, as recorded, and normal runs in which error messages are only quoted.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a failed expectation is a failed test")]
 
@@ -17,7 +17,7 @@ fn concluded(agent: AgentKind, output: &str, exit: Option<i32>) -> Ending {
     agent.conclude(exit, &observed)
 }
 
-fn word_for(ending: Ending) -> &'static str {
+fn name_of(ending: Ending) -> &'static str {
     match ending {
         Ending::Done => "done",
         Ending::Limited { .. } => "limited",
@@ -41,7 +41,7 @@ fn recording(name: &str) -> String {
 }
 
 #[test]
-fn every_recorded_ending_is_classified_as_it_is_expected() {
+fn every_recorded_ending_is_classified_as_expected() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/agent-recordings");
     let mut wrong = Vec::new();
     let mut seen = 0;
@@ -53,7 +53,7 @@ fn every_recorded_ending_is_classified_as_it_is_expected() {
         let about: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
         let output = fs::read_to_string(path.with_extension("out")).unwrap();
         let exit = about["exit"].as_i64().map(|code| i32::try_from(code).unwrap());
-        let found = word_for(concluded(agent_named(about["agent"].as_str().unwrap()), &output, exit));
+        let found = name_of(concluded(agent_named(about["agent"].as_str().unwrap()), &output, exit));
         seen += 1;
         if found != about["expect"] {
             wrong.push(format!("{}: {found}, expected {}", path.display(), about["expect"]));
@@ -64,7 +64,7 @@ fn every_recorded_ending_is_classified_as_it_is_expected() {
 }
 
 #[test]
-fn a_limit_has_the_reset_that_was_printed() {
+fn a_limit_has_the_reset_time_that_was_printed() {
     let ending = concluded(AgentKind::Claude, &recording("claude-usage-5h.out"), Some(1));
     let reset = Timestamp::from_millis(1_794_824_450_000);
     assert_eq!(ending, Ending::Limited { resets_at: Some(reset) });
@@ -76,7 +76,7 @@ fn a_limit_has_the_reset_that_was_printed() {
 }
 
 #[test]
-fn a_reset_that_is_over_or_years_away_is_not_believed() {
+fn a_reset_time_in_the_past_or_years_away_is_ignored() {
     let now = Timestamp::from_millis(1_794_824_450_000);
     for (seconds, believed) in [(-1, false), (0, false), (1, true), (7 * 86_400, true), (400 * 86_400, false)]
     {
@@ -86,7 +86,7 @@ fn a_reset_that_is_over_or_years_away_is_not_believed() {
     }
 }
 
-/// Words that would mean an obstacle if a program said them as an error.
+/// Text that would mean an obstacle if a program printed it as an error.
 const ALARMING: &str = "You've hit your usage limit. API Error: 429 rate_limit, 401 Unauthorized, 529 overloaded. \
      Not logged in · Please run /login. Credit balance is too low. Cannot connect to API. fetch failed\n\
      {\"type\":\"result\",\"is_error\":true,\"api_error_status\":429}\n\
@@ -94,8 +94,8 @@ const ALARMING: &str = "You've hit your usage limit. API Error: 429 rate_limit, 
      {\"type\":\"error\",\"error\":{\"data\":{\"statusCode\":429,\"message\":\"Rate limit\"}}}\n\
      Error: Rate limit reached for requests\nAttempt 1 failed with status 429. Retrying with backoff...";
 
-/// A run in which the model and its tools say those words, up to its last line.
-fn talk(agent: AgentKind) -> Vec<Value> {
+/// A run in which the model and its tools print that text, up to its last line.
+fn alarming_run(agent: AgentKind) -> Vec<Value> {
     match agent {
         AgentKind::Claude => vec![
             json!({"type": "system", "subtype": "init", "session_id": "s"}),
@@ -133,9 +133,9 @@ fn lines(values: &[Value]) -> String {
 }
 
 #[test]
-fn a_normal_run_that_talks_about_limits_logins_and_errors_is_done() {
+fn a_successful_run_that_mentions_limits_logins_and_errors_is_done() {
     for agent in AgentKind::ALL {
-        let mut run = talk(agent);
+        let mut run = alarming_run(agent);
         run.push(match agent {
             AgentKind::Claude => json!({"type": "result", "subtype": "success", "is_error": false,
                 "api_error_status": null, "result": ALARMING, "terminal_reason": "completed"}),
@@ -148,24 +148,24 @@ fn a_normal_run_that_talks_about_limits_logins_and_errors_is_done() {
 }
 
 #[test]
-fn a_failure_after_such_talk_is_not_taken_for_an_obstacle() {
+fn a_failure_after_such_mentions_is_unclassified() {
     for agent in AgentKind::ALL {
         for exit in [Some(1), Some(2), Some(101), Some(173), None] {
-            let ending = concluded(agent, &lines(&talk(agent)), exit);
+            let ending = concluded(agent, &lines(&alarming_run(agent)), exit);
             assert_eq!(ending, Ending::Unclassified, "{agent:?} {exit:?}");
         }
     }
 }
 
 #[test]
-fn the_plain_words_of_opencode_are_not_taken_for_its_errors() {
+fn plain_text_of_opencode_is_not_taken_for_an_error() {
     let said = format!("> build · model\n{ALARMING}\n");
     assert_eq!(concluded(AgentKind::Opencode, &said, Some(0)), Ending::Done);
     assert_eq!(concluded(AgentKind::Opencode, &said, Some(1)), Ending::Unclassified);
 }
 
 #[test]
-fn a_retry_that_was_overcome_explains_no_later_failure() {
+fn a_retry_that_succeeded_does_not_explain_a_later_failure() {
     let retry = r#"{"type":"system","subtype":"api_retry","error_status":529,"error":"overloaded"}"#;
     let answer = r#"{"type":"assistant","message":{"content":[]}}"#;
     let while_retrying = format!("{answer}\n{retry}\n");
@@ -176,7 +176,7 @@ fn a_retry_that_was_overcome_explains_no_later_failure() {
 }
 
 #[test]
-fn lines_that_are_not_understood_change_nothing() {
+fn lines_that_cannot_be_parsed_are_ignored() {
     let strange = [
         "",
         "{",
@@ -198,7 +198,7 @@ fn lines_that_are_not_understood_change_nothing() {
 }
 
 #[test]
-fn only_the_programs_own_names_are_known() {
+fn an_agent_is_recognised_only_by_its_exact_program_name() {
     assert_eq!(AgentKind::of_program(Path::new("/usr/bin/claude")), Some(AgentKind::Claude));
     for other in ["claude.sh", "my-codex", "sh", "/"] {
         assert_eq!(AgentKind::of_program(Path::new(other)), None, "{other}");

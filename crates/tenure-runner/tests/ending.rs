@@ -1,4 +1,4 @@
-//! Whose attempts are finished by whom, on a machine that the test may restart.
+//! Which attempts are reaped on this machine, also after a reboot.
 
 #![expect(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 
@@ -21,7 +21,7 @@ fn state(f: &Fixture, attempt: &Attempt) -> AttemptState {
 }
 
 #[test]
-fn an_attempt_of_an_earlier_boot_is_ended_without_looking_for_processes() {
+fn an_attempt_of_an_earlier_boot_is_ended_without_searching_for_processes() {
     for scope_of_resource in [true, false] {
         let f = Fixture::memory();
         let attempt = attempt(&f, false);
@@ -36,7 +36,7 @@ fn an_attempt_of_an_earlier_boot_is_ended_without_looking_for_processes() {
 }
 
 #[test]
-fn an_attempt_of_another_machine_is_left_to_it_and_does_not_block_here() {
+fn an_attempt_of_another_machine_is_left_to_it_and_blocks_nothing_here() {
     let f = Fixture::memory();
     let attempt = attempt(&f, true);
     f.clock.advance(TTL);
@@ -49,7 +49,7 @@ fn an_attempt_of_another_machine_is_left_to_it_and_does_not_block_here() {
 }
 
 #[test]
-fn finishing_twice_is_as_good_as_once() {
+fn reaping_twice_has_the_same_effect_as_once() {
     let f = Fixture::memory();
     let attempt = attempt(&f, false);
     f.world.reboot();

@@ -1,9 +1,10 @@
-//! A server that is away, and comes back.
+//! A server that is unavailable for a while.
 
 use std::time::{Duration, Instant};
 
 use tenure_core::ErrorCode;
 use tenure_core::store::{Durability, Store};
+use tenure_core::task::TaskStatus;
 use tenure_postgres::{OpenOptions, PostgresStore};
 use tenure_testkit::fixture::fresh_project;
 use tenure_testkit::postgres::Cluster;
@@ -12,7 +13,7 @@ use tenure_testkit::proxy::Proxy;
 use crate::scene::{add_tasks, address, claim_next, create, granted, open, open_with};
 
 #[test]
-fn a_server_that_is_not_there_is_named_without_the_password_and_not_waited_for_long() {
+fn an_unreachable_server_is_reported_soon_and_without_the_password() {
     let begun = Instant::now();
     let options = OpenOptions { patience: Duration::from_secs(1), ..OpenOptions::default() };
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -27,10 +28,10 @@ fn a_server_that_is_not_there_is_named_without_the_password_and_not_waited_for_l
 
 #[test]
 fn a_server_that_never_answers_is_given_up() {
-    let deaf = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!(
         "postgres://ann@127.0.0.1:{}/work?sslmode=disable&connect_timeout=1",
-        deaf.local_addr().unwrap().port()
+        silent.local_addr().unwrap().port()
     );
     let options = OpenOptions { patience: Duration::from_secs(1), ..OpenOptions::default() };
     let error = PostgresStore::open(address(&url), &fresh_project(), options).unwrap_err();
@@ -38,7 +39,7 @@ fn a_server_that_never_answers_is_given_up() {
 }
 
 #[test]
-fn whoever_has_patience_goes_on_after_a_restart() {
+fn a_patient_client_continues_after_a_restart() {
     let cluster = Cluster::private(&[]);
     let (store, _) = create(&cluster.url());
     add_tasks(&store, 3);
@@ -50,14 +51,14 @@ fn whoever_has_patience_goes_on_after_a_restart() {
             cluster.start();
         });
         let second = claim_next(&store, "b").unwrap().unwrap();
-        assert_ne!(first.task.id, second.task.id, "what was acknowledged has survived");
+        assert_ne!(first.task.id, second.task.id, "an acknowledged grant survives the restart");
         assert!(first.lease.fence < second.lease.fence);
     });
     assert_eq!(granted(&store).len(), 2);
 }
 
 #[test]
-fn a_client_that_stops_in_the_middle_does_not_keep_others_waiting_for_ever() {
+fn a_client_that_stops_in_a_transaction_does_not_block_others_for_ever() {
     let cluster = Cluster::shared();
     let (stopped, project) = create(&cluster.url());
     add_tasks(&stopped, 2);
@@ -81,22 +82,28 @@ fn a_client_that_stops_in_the_middle_does_not_keep_others_waiting_for_ever() {
         has_begun.recv().unwrap();
         assert!(claim_next(&other, "b").unwrap().is_some());
         go_on.send(()).unwrap();
-        // Its connection was ended meanwhile; it does its work again, from the beginning.
+        // Its connection was ended meanwhile, so it repeats its work from the beginning.
         assert_eq!(paused.join().unwrap(), (true, 2));
     });
 }
 
 #[test]
-fn reads_go_on_through_a_cut_connection() {
+fn a_read_reconnects_after_its_connection_was_cut() {
     let cluster = Cluster::shared();
-    let (_, project) = create(&cluster.url());
+    let (direct, project) = create(&cluster.url());
+    add_tasks(&direct, 3);
     let proxy = Proxy::to(cluster.port());
-    let store = open(&cluster.tcp_url("tenure", proxy.port()), &project);
-    let store: &dyn Store = &store;
-    store.read(|view| view.count_tasks()).unwrap();
+    let url = cluster.tcp_url("tenure", proxy.port());
+    let (store, impatient) = (open(&url, &project), open_with(&url, &project, Duration::from_secs(1)));
+    let (store, impatient): (&dyn Store, &dyn Store) = (&store, &impatient);
+    let expected = [(TaskStatus::Pending, 3)];
+    for connected in [store, impatient] {
+        assert_eq!(connected.read(|view| view.count_tasks()).unwrap(), expected);
+    }
     proxy.close();
+    assert!(impatient.read(|view| view.count_tasks()).is_err(), "no connection survives");
     proxy.open();
-    store.read(|view| view.count_tasks()).unwrap();
+    assert_eq!(store.read(|view| view.count_tasks()).unwrap(), expected);
 }
 
 #[test]
@@ -117,7 +124,7 @@ fn a_connection_that_falls_silent_is_given_up_soon_by_a_client_with_little_patie
 }
 
 #[test]
-fn who_waited_in_vain_for_a_turn_can_go_on_when_it_is_free() {
+fn a_client_that_timed_out_waiting_for_a_turn_can_continue_later() {
     let cluster = Cluster::shared();
     let (first, project) = create(&cluster.url());
     add_tasks(&first, 1);

@@ -1,4 +1,4 @@
-//! Claims of what is next share a turn, and each decides as if it were alone.
+//! Claims of the next task share a turn, and each decides as if it had the turn to itself.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ const CLIENTS: usize = 8;
 const TASKS: usize = 200;
 
 #[test]
-fn claims_at_once_take_every_task_once_and_the_feed_tells_them_in_order() {
+fn concurrent_claims_take_every_task_once_and_their_events_are_in_order() {
     let cluster = Cluster::shared();
     let (store, project) = create(&cluster.url());
     add_tasks(&store, TASKS);
@@ -26,7 +26,7 @@ fn claims_at_once_take_every_task_once_and_the_feed_tells_them_in_order() {
                     let store = open(url, project);
                     let mut grants = Vec::new();
                     while let Some(grant) = claim_next(&store, &format!("a{n}")).unwrap() {
-                        // Between claims, changes that have the turn to themselves.
+                        // Between the claims, changes that need the exclusive turn.
                         if grants.len() % 3 == n % 3 {
                             finish(&store, &grant).unwrap();
                         }
@@ -55,13 +55,13 @@ fn claims_at_once_take_every_task_once_and_the_feed_tells_them_in_order() {
 }
 
 #[test]
-fn a_claim_is_two_ways_to_the_server_and_back() {
+fn a_claim_takes_two_round_trips() {
     let cluster = Cluster::shared();
     let (direct, project) = create(&cluster.url());
     add_tasks(&direct, 60);
     let proxy = Proxy::to(cluster.port());
     let store = open(&cluster.tcp_url("tenure", proxy.port()), &project);
-    // Statements are prepared when they come a second time, and anew now and then.
+    // Statements are prepared when they are used a second time, and again from time to time.
     for _ in 0..3 {
         drop(claim_next(&store, "a").unwrap().unwrap());
     }
@@ -69,6 +69,6 @@ fn a_claim_is_two_ways_to_the_server_and_back() {
     for _ in 0..10 {
         drop(claim_next(&store, "a").unwrap().unwrap());
     }
-    let ways = proxy.asks() - before;
-    assert!(ways <= 23, "{ways} ways for 10 claims");
+    let round_trips = proxy.asks() - before;
+    assert!(round_trips <= 23, "{round_trips} round trips for 10 claims");
 }

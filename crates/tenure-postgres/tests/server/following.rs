@@ -1,4 +1,4 @@
-//! Whoever follows the feed asks for what comes after the last that it saw, and must not miss one that comes late.
+//! A follower of the feed asks for what comes after the last event that it saw, and must not miss one that commits late.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
@@ -12,8 +12,8 @@ use uuid::Uuid;
 
 use crate::scene::{add_tasks, claim_next, create, finish, open};
 
-/// What is new since `since`.
-fn news(store: &dyn Store, since: i64) -> Vec<i64> {
+/// The numbers of the events after `since`.
+fn events_since(store: &dyn Store, since: i64) -> Vec<i64> {
     let filter = EventFilter { since, limit: 1000, ..EventFilter::default() };
     store.read(|view| view.events(&filter)).unwrap().iter().map(|event| event.seq).collect()
 }
@@ -31,7 +31,7 @@ fn a_follower_sees_every_event_once_while_many_claim_and_write() {
             let mut seen: Vec<i64> = Vec::new();
             loop {
                 let last = over.load(Ordering::Relaxed);
-                let more = news(&store, seen.last().copied().unwrap_or(0));
+                let more = events_since(&store, seen.last().copied().unwrap_or(0));
                 if last && more.is_empty() {
                     return seen;
                 }
@@ -59,15 +59,15 @@ fn a_follower_sees_every_event_once_while_many_claim_and_write() {
         over.store(true, Ordering::Relaxed);
         follower.join().unwrap()
     });
-    assert_eq!(seen, news(&store, 0));
+    assert_eq!(seen, events_since(&store, 0));
 }
 
 #[test]
-fn who_draws_a_number_first_and_commits_last_is_waited_for() {
+fn a_follower_waits_for_an_event_with_a_lower_number_that_commits_later() {
     let cluster = Cluster::shared();
     let (store, project) = create(&cluster.url());
-    let since = news(&store, 0).last().copied().unwrap_or(0);
-    // As a claim does, but slowly.
+    let since = events_since(&store, 0).last().copied().unwrap_or(0);
+    // What a claim does, but slowly.
     let (high, low) = Uuid::parse_str(&project).unwrap().as_u64_pair();
     let turn = i64::from_ne_bytes((high ^ low).to_ne_bytes());
     let mut slow = Client::connect(&cluster.url(), NoTls).unwrap();
@@ -77,7 +77,7 @@ fn who_draws_a_number_first_and_commits_last_is_waited_for() {
          VALUES ('{project}', nextval('tenure.event_numbers'), 0, 'agent.joined', 'slow')"
     ))
     .unwrap();
-    // One that has a later number, and is there before.
+    // An event with a higher number that commits earlier.
     let mut quick = Client::connect(&cluster.url(), NoTls).unwrap();
     quick
         .batch_execute(&format!(
@@ -86,17 +86,20 @@ fn who_draws_a_number_first_and_commits_last_is_waited_for() {
              VALUES ('{project}', nextval('tenure.event_numbers'), 0, 'agent.joined', 'quick'); COMMIT"
         ))
         .unwrap();
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let seen = std::thread::scope(|scope| {
         let (url, project) = (cluster.url(), &project);
-        scope.spawn(move || tell.send(news(&open(&url, project), since)).unwrap());
-        assert!(told.recv_timeout(Duration::from_millis(300)).is_err(), "the slow one may still come before");
+        scope.spawn(move || sender.send(events_since(&open(&url, project), since)).unwrap());
+        assert!(
+            receiver.recv_timeout(Duration::from_millis(300)).is_err(),
+            "the slow event may still commit"
+        );
         slow.batch_execute("COMMIT").unwrap();
-        told.recv_timeout(Duration::from_secs(20)).unwrap()
+        receiver.recv_timeout(Duration::from_secs(20)).unwrap()
     });
     assert_eq!(seen.len(), 2);
-    // It was only a look: nobody is kept from anything by it.
+    // The follower only reads, so it blocks no writer.
     let store: &dyn Store = &store;
     store.write(Durability::Process, |tx| tx.append(NewEvent::new(EventKind::AgentJoined, "a"))).unwrap();
-    assert_eq!(news(store, seen[1]).len(), 1);
+    assert_eq!(events_since(store, seen[1]).len(), 1);
 }

@@ -1,4 +1,4 @@
-//! Doorbells.
+//! Doorbells on PostgreSQL.
 
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use tenure_testkit::postgres::Cluster;
 
 use crate::scene::{create, open};
 
-/// How long it took to ring.
+/// How long it took until the bell rang.
 fn heard(bell: &Doorbell) -> Option<Duration> {
     let begun = Instant::now();
     let mut byte = [0];
@@ -45,13 +45,16 @@ fn a_ring_is_heard_while_the_waiter_sleeps_and_only_after_the_commit() {
     assert!(failed.is_err());
     std::thread::sleep(Duration::from_millis(100));
     let mut byte = [0];
-    assert!(rustix::io::read(bell.as_fd(), &mut byte).is_err(), "what was undone rings nobody");
+    assert!(
+        rustix::io::read(bell.as_fd(), &mut byte).is_err(),
+        "a transaction that is rolled back does not ring"
+    );
     ring(other, &bell);
     assert!(heard(&bell).is_some());
 }
 
 #[test]
-fn whoever_listens_can_also_ask_and_write() {
+fn a_store_with_a_doorbell_can_still_read_and_write() {
     let cluster = Cluster::shared();
     let (waiter, _) = create(&cluster.url());
     let bell = waiter.doorbell().unwrap();
@@ -64,13 +67,13 @@ fn whoever_listens_can_also_ask_and_write() {
 }
 
 #[test]
-fn a_server_that_goes_wakes_its_waiters_and_they_hear_the_next_one() {
+fn a_server_that_stops_wakes_its_waiters_and_rings_arrive_after_a_restart() {
     let cluster = Cluster::private(&["fsync=off"]);
     let (waiter, project) = create(&cluster.url());
     let bell = waiter.doorbell().unwrap();
     let other = open(&cluster.url(), &project);
     cluster.stop_immediately();
-    assert!(heard(&bell).is_some(), "the end of the connection is a reason to look");
+    assert!(heard(&bell).is_some(), "the end of the connection wakes the waiter");
     cluster.start();
     let store: &dyn Store = &waiter;
     store.read(|view| view.count_tasks()).unwrap();

@@ -1,4 +1,4 @@
-//! A connection that breaks in the middle of a commit: the change is made once, and the answer is the one it had.
+//! A connection that breaks during a commit: the change is made once, and the retry returns the original answer.
 
 use postgres::{Client, NoTls};
 use tenure_core::event::{EventKind, NewEvent};
@@ -15,21 +15,21 @@ fn every_grant_is_answered_once(cut: Cut, every: u64) {
     let proxy = Proxy::to(cluster.port());
     let store = open(&cluster.tcp_url("tenure", proxy.port()), &project);
     proxy.cut(cut, every);
-    let mut told: Vec<i64> = Vec::new();
+    let mut answered: Vec<i64> = Vec::new();
     for n in 0..30 {
-        // Whoever is known shares its turn, and leaves another trace.
+        // A known agent shares its turn, which takes another path.
         let name = format!("a{}", n / 3);
         let grant = claim_next(&store, &name).unwrap().unwrap();
         assert_eq!(grant.lease.holder.id, name);
-        told.push(grant.lease.fence.number());
+        answered.push(grant.lease.fence.number());
     }
     assert!(proxy.cuts() >= 10, "only {} commits were cut", proxy.cuts());
-    assert_eq!(granted(&direct), told, "what was granted is what was answered");
+    assert_eq!(granted(&direct), answered, "the grants match the answers");
 }
 
 #[test]
 fn a_claim_whose_answer_is_lost_is_made_once() {
-    // The retry is cut as well if it commits again, so only every other commit is.
+    // Only every second commit is cut, because the retry commits as well.
     every_grant_is_answered_once(Cut::After, 2);
 }
 
@@ -39,7 +39,7 @@ fn a_claim_that_never_reached_the_server_is_made_once() {
 }
 
 #[test]
-fn whoever_cannot_ask_again_is_told_that_nobody_knows() {
+fn a_client_that_cannot_reconnect_gets_an_error_that_the_outcome_is_unknown() {
     let cluster = Cluster::shared();
     let (direct, project) = create(&cluster.url());
     add_tasks(&direct, 1);
@@ -48,7 +48,7 @@ fn whoever_cannot_ask_again_is_told_that_nobody_knows() {
     let store = crate::scene::open_with(&url, &project, std::time::Duration::from_secs(1));
     proxy.cut(Cut::After, 1);
     let begun = std::thread::scope(|scope| {
-        // The way is closed for good as soon as the commit was cut.
+        // The connection is closed for good as soon as the commit was cut.
         scope.spawn(|| {
             while proxy.cuts() == 0 {
                 std::thread::sleep(std::time::Duration::from_millis(1));
@@ -62,14 +62,14 @@ fn whoever_cannot_ask_again_is_told_that_nobody_knows() {
 }
 
 #[test]
-fn notes_of_long_ago_are_forgotten() {
+fn old_request_records_are_deleted() {
     let cluster = Cluster::shared();
     let (_, project) = create(&cluster.url());
     let mut client = Client::connect(&cluster.url(), NoTls).unwrap();
     let old = format!("INSERT INTO tenure.requests VALUES ('{project}', '{project}', 1, 0)");
     client.batch_execute(&old).unwrap();
     let left = format!("SELECT count(*) FROM tenure.requests WHERE project = '{project}' AND at = 0");
-    // One in sixteen tidies up, with its first change.
+    // One in sixteen clients removes old rows with its first change.
     for _ in 0..400 {
         let store = open(&cluster.url(), &project);
         let store: &dyn Store = &store;
@@ -80,11 +80,11 @@ fn notes_of_long_ago_are_forgotten() {
             return;
         }
     }
-    panic!("nobody has tidied up");
+    panic!("the old row was not removed");
 }
 
 #[test]
-fn an_event_is_told_once_although_it_was_written_before_the_end() {
+fn an_event_that_is_flushed_before_the_commit_is_recorded_once() {
     let cluster = Cluster::shared();
     let (direct, project) = create(&cluster.url());
     let proxy = Proxy::to(cluster.port());
@@ -93,12 +93,12 @@ fn an_event_is_told_once_although_it_was_written_before_the_end() {
     let all = EventFilter { limit: 100, ..EventFilter::default() };
     for _ in 0..10 {
         let store: &dyn Store = &store;
-        // To read the feed, what was told so far has to be there.
-        let told = store.write(Durability::Power, |tx| {
+        // To read the feed, the transaction must first write its own events.
+        let answered = store.write(Durability::Power, |tx| {
             tx.append(NewEvent::new(EventKind::AgentJoined, "a"))?;
             tx.events(&all)
         });
-        assert!(!told.unwrap().is_empty());
+        assert!(!answered.unwrap().is_empty());
     }
     assert!(proxy.cuts() >= 3, "only {} commits were cut", proxy.cuts());
     let direct: &dyn Store = &direct;

@@ -1,4 +1,4 @@
-//! The store against a real server: lost answers, restarts, encryption, passwords, missing rights, poolers, standbys.
+//! The store on a real server: lost answers, restarts, encryption, passwords, missing rights, poolers, standbys.
 
 #![expect(clippy::unwrap_used, reason = "a test stops where it fails")]
 

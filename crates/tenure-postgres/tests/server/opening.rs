@@ -1,4 +1,4 @@
-//! Opening a database for the first time, and one from another tenure.
+//! Opening a database for the first time, and one of another version of tenure.
 
 use postgres::{Client, NoTls};
 use tenure_core::ErrorCode;
@@ -10,7 +10,7 @@ use tenure_testkit::postgres::Cluster;
 use crate::scene::{add_tasks, address, create};
 
 #[test]
-fn forty_first_opens_at_once_all_succeed() {
+fn forty_concurrent_first_opens_all_succeed() {
     let cluster = Cluster::shared();
     let database = cluster.new_database();
     let url = cluster.url_of(&database);
@@ -32,7 +32,7 @@ fn forty_first_opens_at_once_all_succeed() {
 }
 
 #[test]
-fn a_database_from_the_future_is_refused_and_not_touched() {
+fn a_database_of_a_newer_version_is_refused_and_not_changed() {
     let cluster = Cluster::shared();
     let database = cluster.new_database();
     let url = cluster.url_of(&database);
@@ -48,7 +48,7 @@ fn a_database_from_the_future_is_refused_and_not_touched() {
 }
 
 #[test]
-fn a_database_that_does_not_know_the_project_says_so() {
+fn a_database_without_the_project_can_be_opened_and_reports_that() {
     let cluster = Cluster::shared();
     let empty = cluster.url_of(&cluster.new_database());
     let store = PostgresStore::open(address(&empty), &fresh_project(), OpenOptions::default()).unwrap();
@@ -56,7 +56,7 @@ fn a_database_that_does_not_know_the_project_says_so() {
 }
 
 #[test]
-fn a_database_that_cannot_hold_every_text_is_refused() {
+fn a_database_that_is_not_in_utf8_is_refused() {
     let cluster = Cluster::shared();
     let name = format!("latin{}", std::process::id());
     cluster
@@ -68,16 +68,16 @@ fn a_database_that_cannot_hold_every_text_is_refused() {
 }
 
 #[test]
-fn what_is_counted_wrong_is_found_and_mended() {
+fn a_wrong_counter_is_found_and_repaired() {
     let cluster = Cluster::shared();
     let (store, project) = create(&cluster.url());
     add_tasks(&store, 3);
     assert_eq!(store.check(false).unwrap(), []);
     let mut client = Client::connect(&cluster.url(), NoTls).unwrap();
-    let spoil = format!("UPDATE tenure.tasks SET open_deps = 2 WHERE project = '{project}' AND key = 'K1'");
-    client.batch_execute(&spoil).unwrap();
+    let corrupt = format!("UPDATE tenure.tasks SET open_deps = 2 WHERE project = '{project}' AND key = 'K1'");
+    client.batch_execute(&corrupt).unwrap();
     let found = store.check(false).unwrap();
     assert!(found.len() == 1 && found[0].mendable && found[0].what.contains("K1"), "{found:?}");
-    assert_eq!(store.check(true).unwrap(), found, "it says what it has mended");
+    assert_eq!(store.check(true).unwrap(), found, "it reports what it has repaired");
     assert_eq!(store.check(false).unwrap(), []);
 }

@@ -1,4 +1,4 @@
-//! Passwords: where they come from, and that no message has them.
+//! Passwords: where they come from, and that no message contains them.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -8,7 +8,7 @@ use tenure_testkit::fixture::fresh_project;
 use tenure_testkit::postgres::Cluster;
 
 #[test]
-fn a_password_comes_from_the_url_the_environment_or_the_file_and_is_never_told() {
+fn a_password_comes_from_the_url_the_environment_or_a_file_and_is_never_printed() {
     let cluster = Cluster::private(&["fsync=off"]);
     cluster.sql("postgres", "CREATE ROLE ann LOGIN SUPERUSER PASSWORD 'right-s3cret:\\'");
     let data = cluster.folder().join("data/pg_hba.conf");

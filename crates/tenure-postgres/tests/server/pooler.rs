@@ -1,4 +1,4 @@
-//! Behind PgBouncer in transaction mode: everything works, and nobody listens.
+//! Behind PgBouncer in transaction mode everything works except doorbells.
 
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -42,7 +42,7 @@ impl Pooler {
 
 impl Drop for Pooler {
     fn drop(&mut self) {
-        // Through setpriv the pid is the pooler's own: it only changes users and becomes it.
+        // `setpriv` changes the user and then execs the pooler, so this is the pooler's pid.
         let _ = Command::new("kill").arg(self.child.id().to_string()).status();
         let _ = self.child.wait();
         assert!(self.folder.path().exists());
@@ -50,14 +50,14 @@ impl Drop for Pooler {
 }
 
 #[test]
-fn transactions_work_and_listening_is_left_to_polling() {
+fn behind_a_pooler_transactions_work_and_there_is_no_doorbell() {
     let cluster = Cluster::shared();
     let pooler = Pooler::before(cluster);
     let (direct, project) = create(&cluster.url());
     add_tasks(&direct, 60);
     let url = cluster.tcp_url("tenure", pooler.port);
     let waiter: PostgresStore = open(&url, &project);
-    assert!(waiter.doorbell().is_none(), "nobody would hear it");
+    assert!(waiter.doorbell().is_none(), "a ring would not arrive");
     assert!(direct.doorbell().is_some());
     std::thread::scope(|scope| {
         for worker in 0..6 {

@@ -1,4 +1,4 @@
-//! A role without rights is told which it lacks.
+//! The error for a missing right names the right.
 
 use tenure_core::ErrorCode;
 use tenure_core::store::{Durability, Store};
@@ -9,7 +9,7 @@ use tenure_testkit::postgres::Cluster;
 use crate::scene::{address, claim_next};
 
 #[test]
-fn each_missing_right_is_named_by_the_statement_that_gives_it() {
+fn each_missing_right_is_reported_with_the_statement_that_grants_it() {
     let cluster = Cluster::shared();
     let database = cluster.new_database();
     let role = format!("r{}", std::process::id());
@@ -49,5 +49,5 @@ fn each_missing_right_is_named_by_the_statement_that_gives_it() {
     let error = store.write(Durability::Power, |tx| {
         tx.append(tenure_core::event::NewEvent::new(tenure_core::event::EventKind::AgentJoined, "a"))
     });
-    assert_eq!(error.unwrap_err().code(), ErrorCode::PermissionDenied, "also when it shows at the commit");
+    assert_eq!(error.unwrap_err().code(), ErrorCode::PermissionDenied, "also when the commit fails");
 }

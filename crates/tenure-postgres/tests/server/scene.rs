@@ -1,4 +1,4 @@
-//! What the tests here share: a project on a server, and a claim.
+//! Helpers that the tests here share: a project on a server, and a claim.
 
 use std::time::Duration;
 
@@ -57,7 +57,7 @@ pub(crate) fn claim_next(store: &dyn Store, name: &str) -> Result<Option<Grant>>
     })
 }
 
-/// The holder says that its task is done.
+/// The holder reports its task as done.
 pub(crate) fn finish(store: &dyn Store, grant: &Grant) -> Result<()> {
     let judge = FakeWorld::default();
     let ctx = Context { judge: &judge, ids: &RandomIds, policy: POLICY };
@@ -69,7 +69,7 @@ pub(crate) fn finish(store: &dyn Store, grant: &Grant) -> Result<()> {
     Ok(())
 }
 
-/// The fences of all that were ever granted.
+/// The fences of all leases that were ever granted.
 pub(crate) fn granted(store: &dyn Store) -> Vec<i64> {
     let filter = LeaseFilter { include_ended: true, ..LeaseFilter::default() };
     store.read(|view| view.leases(&filter)).unwrap().iter().map(|lease| lease.fence.number()).collect()

@@ -1,4 +1,4 @@
-//! The server's clock is the only one.
+//! Only the server's clock counts.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tenure_testkit::postgres::Cluster;
 use crate::scene::{create, open};
 
 #[test]
-fn the_time_is_read_when_it_is_our_turn_and_not_when_we_began_to_wait() {
+fn the_time_of_a_transaction_is_read_when_its_turn_begins() {
     let cluster = Cluster::shared();
     let (first, project) = create(&cluster.url());
     let second = open(&cluster.url(), &project);

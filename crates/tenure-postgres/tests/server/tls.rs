@@ -1,4 +1,4 @@
-//! Encryption and the server's proof of who it is.
+//! Encryption, and the verification of the server's identity.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,7 +10,7 @@ use tenure_testkit::postgres::Cluster;
 
 use crate::scene::address;
 
-/// A root, and a certificate by it for `localhost`.
+/// A root certificate, and one signed by it for `localhost`.
 fn certificates(folder: &Path) {
     let script = r"
         set -e
@@ -25,7 +25,7 @@ fn certificates(folder: &Path) {
 }
 
 #[test]
-fn each_sslmode_asks_for_as_much_as_it_says() {
+fn each_sslmode_requires_exactly_what_it_promises() {
     let folder = tempfile::tempdir().unwrap();
     certificates(folder.path());
     let cluster = Cluster::private(&["fsync=off"]);
@@ -48,7 +48,7 @@ fn each_sslmode_asks_for_as_much_as_it_says() {
     cluster.reload();
     let begun = std::time::Instant::now();
     while try_with("127.0.0.1", "sslmode=require").is_err() {
-        assert!(begun.elapsed() < Duration::from_secs(30), "the server did not take its certificate");
+        assert!(begun.elapsed() < Duration::from_secs(30), "the server did not load its certificate");
     }
     let root = format!("sslrootcert={}", folder.path().join("root.crt").display());
     let other = format!("sslrootcert={}", folder.path().join("other.crt").display());

@@ -20,7 +20,7 @@ use tenure_runner::hooks::{HookContext, HookEnvironment, HookLog, Outcome, run};
 /// A project with scripts, and the environment that its hooks see.
 struct Project {
     folder: tempfile::TempDir,
-    told: Value,
+    description: Value,
     vars: BTreeMap<OsString, OsString>,
 }
 
@@ -29,7 +29,7 @@ impl Project {
         let path = std::env::var_os("PATH").unwrap();
         Self {
             folder: tempfile::tempdir().unwrap(),
-            told: json!({"name": "sample"}),
+            description: json!({"name": "sample"}),
             vars: BTreeMap::from([("PATH".into(), path)]),
         }
     }
@@ -67,7 +67,7 @@ impl Project {
     fn environment<'a>(&'a self, log: &'a HookLog) -> HookEnvironment<'a> {
         HookEnvironment {
             root: self.folder.path(),
-            project: &self.told,
+            project: &self.description,
             vars: &self.vars,
             clock: &SystemClock,
             log,
@@ -96,9 +96,9 @@ fn titled(title: &str) -> HookContext {
         .with("task", json!({"key": "F001", "title": title, "section": null}))
 }
 
-fn wait_for(what: &str, mut happened: impl FnMut() -> bool) {
+fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
     let end = Instant::now() + Duration::from_secs(20);
-    while !happened() {
+    while !condition() {
         assert!(Instant::now() < end, "waited too long for {what}");
         std::thread::sleep(Duration::from_millis(5));
     }

@@ -25,7 +25,7 @@ fn arguments_arrive_verbatim_because_there_is_no_shell() {
 }
 
 #[test]
-fn a_script_gets_what_happened_on_its_input_and_nothing_of_the_callers_lease() {
+fn a_script_gets_the_event_on_its_input_and_nothing_of_the_callers_lease() {
     let project = Project::new().var("TENURE_ATTEMPT", "mark").var("TENURE_FENCE", "7").var("KEPT", "yes");
     let hook = project.script("cat > payload; env > env; pwd -P > pwd; cat /dev/tty > /dev/null 2> tty", &[]);
     // The last command fails, because a hook has no terminal.
@@ -51,14 +51,14 @@ fn a_script_gets_what_happened_on_its_input_and_nothing_of_the_callers_lease() {
 }
 
 #[test]
-fn input_that_nobody_reads_holds_nobody_up() {
+fn a_script_need_not_read_its_input() {
     let project = Project::new();
     let hook = project.script("exit 0", &[]);
     assert_eq!(project.run(&hook, &titled(&"x".repeat(1_000_000))).failure(), None);
 }
 
 #[test]
-fn a_script_that_takes_too_long_is_ended_with_all_its_processes() {
+fn a_script_that_exceeds_its_timeout_is_killed_with_all_its_processes() {
     let project = Project::new();
     let script = "trap '' TERM\n(trap '' TERM; sh -c 'echo $$ > grandchild; exec sleep 1000') &\necho $$ > child\nwhile :; do sleep 1; done";
     let hook = Hook { timeout: Duration::from_millis(500), ..project.script(script, &[]) };
@@ -74,7 +74,7 @@ fn a_script_that_takes_too_long_is_ended_with_all_its_processes() {
 }
 
 #[test]
-fn a_failure_is_reported_with_its_code_and_its_last_words() {
+fn a_failure_is_reported_with_its_exit_code_and_its_last_line() {
     let project = Project::new().var("TOKEN", "s3cret-value");
     let hook = project.script("echo first; echo \"no: $1 \u{1b}[31m\" >&2; exit 3", &["${TOKEN}"]);
     let outcome = project.run(&hook, &titled("a"));
@@ -91,7 +91,7 @@ fn a_failure_is_reported_with_its_code_and_its_last_words() {
 }
 
 #[test]
-fn a_script_that_floods_its_output_is_not_held_up_and_not_remembered() {
+fn a_script_that_floods_its_output_is_not_blocked_and_only_its_last_line_is_kept() {
     let project = Project::new();
     let hook = project.script("yes 0123456789 | head -c 20000000; echo; echo last words; kill -9 $$", &[]);
     let outcome = project.run(&hook, &titled("a"));
@@ -100,7 +100,7 @@ fn a_script_that_floods_its_output_is_not_held_up_and_not_remembered() {
 }
 
 #[test]
-fn a_process_left_behind_is_not_waited_for() {
+fn a_background_process_of_a_script_is_not_waited_for() {
     let project = Project::new();
     let hook = project.script("sleep 1000 &\necho $! > left", &[]);
     let begin = Instant::now();
@@ -111,7 +111,7 @@ fn a_process_left_behind_is_not_waited_for() {
 }
 
 #[test]
-fn another_try_is_made_where_that_may_help() {
+fn a_failing_script_is_retried() {
     let project = Project::new();
     let hook = Hook { retry: 2, ..project.script("echo x >> tries; test $(wc -l < tries) -ge 2", &[]) };
     let outcome = project.run(&hook, &titled("a"));
@@ -119,7 +119,7 @@ fn another_try_is_made_where_that_may_help() {
 }
 
 #[test]
-fn what_cannot_be_started_is_reported_and_not_tried_again() {
+fn a_script_that_cannot_be_started_is_reported_and_not_retried() {
     let project = Project::new().var("PLACE", "s3cret/place");
     let script = |command: &str, arg: &str| Hook {
         retry: 5,

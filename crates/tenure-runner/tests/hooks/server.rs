@@ -1,4 +1,4 @@
-//! A small HTTP server on a free port of the loopback address, which answers as it is told and remembers the requests.
+//! A small HTTP server on a free loopback port, which gives the configured answers and records the requests.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -24,8 +24,8 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Gives these answers (`500 Oops`, more header lines, an empty line, a body), one per request, and the last one for
-    /// ever.
+    /// Gives these answers (`500 Oops`, more header lines, an empty line, a body), one per request, and then repeats the
+    /// last one.
     pub(crate) fn answering(answers: &[&str]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
@@ -50,7 +50,7 @@ impl Server {
         Self { address, received }
     }
 
-    /// Takes requests and never answers.
+    /// Accepts requests and never answers.
     pub(crate) fn silent() -> (String, TcpListener) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         (format!("http://{}/", listener.local_addr().unwrap()), listener)

@@ -16,7 +16,7 @@ fn webhook(url: &str, method: &str, headers: &[(&str, &str)], body: Option<&str>
 }
 
 #[test]
-fn what_happened_is_posted_as_json() {
+fn the_event_is_posted_as_json() {
     let server = Server::answering(&["200 OK"]);
     let project = Project::new();
     let hook = webhook(&server.url("/in"), "POST", &[], None);
@@ -30,7 +30,7 @@ fn what_happened_is_posted_as_json() {
 }
 
 #[test]
-fn url_headers_and_body_are_filled_each_in_its_own_way() {
+fn placeholders_are_escaped_for_the_url_the_headers_and_the_body() {
     let server = Server::answering(&["204 No Content"]);
     let project = Project::new().var("TOKEN", "s3cret-value\n");
     let hook = webhook(
@@ -57,7 +57,7 @@ fn url_headers_and_body_are_filled_each_in_its_own_way() {
 }
 
 #[test]
-fn a_server_in_trouble_is_asked_again_and_a_refusal_is_final() {
+fn a_server_error_is_retried_and_a_refusal_is_final() {
     let server = Server::answering(&["500 Oops", "503 Later", "200 OK"]);
     let project = Project::new();
     let hook = Hook { retry: 3, ..webhook(&server.url("/"), "POST", &[], None) };
@@ -98,7 +98,7 @@ fn a_server_that_never_answers_is_given_up() {
 }
 
 #[test]
-fn what_cannot_be_sent_is_reported_without_its_secrets() {
+fn a_request_that_cannot_be_sent_is_reported_without_secrets() {
     let project = Project::new()
         .var("URL", "http://127.0.0.1:1/s3cret")
         .var("BAD", "not a url s3cret")

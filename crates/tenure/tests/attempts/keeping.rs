@@ -1,4 +1,4 @@
-//! `tasks claim --while-pid`: a keeper for as long as somebody else lives.
+//! `tasks claim --while-pid`: a keeper renews the lease while another process is alive.
 
 use std::process::{Child, Command};
 
@@ -47,7 +47,7 @@ fn keepers(project: &Project) -> Vec<u32> {
     project.tenures().into_iter().filter(is_one).collect()
 }
 
-fn beaten_for(project: &Project) -> i64 {
+fn renewed_for(project: &Project) -> i64 {
     let lock = project.lock();
     let ms = |field: &str| {
         let text = lock[field].as_str().unwrap_or("1970-01-01T00:00:00Z");
@@ -57,12 +57,12 @@ fn beaten_for(project: &Project) -> i64 {
 }
 
 #[test]
-fn the_lease_is_renewed_past_its_ttl_while_the_process_lives_and_let_go_when_it_dies() {
+fn the_lease_is_renewed_while_the_process_lives_and_released_when_it_dies() {
     let project = Project::new();
     let mut sleeper = Sleeper::new();
     claim(&project, &sleeper.pid(), "1s");
     assert_eq!(project.lock()["holder"]["pid"].to_string(), sleeper.pid());
-    wait_for("the renewals", || beaten_for(&project) > 2000);
+    wait_for("the renewals", || renewed_for(&project) > 2000);
     assert_eq!(project.code(&["task", "claim", "T", "--agent", "b"]), 6);
     let keeper = keepers(&project);
     assert_eq!(keeper.len(), 1);
@@ -85,10 +85,10 @@ fn without_its_keeper_the_lease_of_a_dead_process_is_free_at_once() {
 }
 
 #[test]
-fn the_keeper_holds_none_of_its_callers_pipes_and_is_no_child_of_its_session() {
+fn the_keeper_inherits_no_pipes_and_leads_its_own_session() {
     let project = Project::new();
     let sleeper = Sleeper::new();
-    // Also not one that was open under another number.
+    // Not even a pipe that is open under another descriptor.
     let script = format!(
         "x=$(tenure task claim T --agent a --while-pid {}) || exit; echo \"$x\" | grep -q Claimed && \
          tenure task claim T --agent a --while-pid {} 9>&1 > /dev/null",
@@ -119,7 +119,7 @@ fn the_keeper_ends_when_the_task_is_done() {
 }
 
 #[test]
-fn a_process_that_is_not_there_cannot_be_watched() {
+fn a_process_that_does_not_exist_cannot_be_watched() {
     let project = Project::new();
     let mut sleeper = Sleeper::new();
     let pid = sleeper.pid();
@@ -129,7 +129,7 @@ fn a_process_that_is_not_there_cannot_be_watched() {
 }
 
 #[test]
-fn another_process_of_the_same_name_is_refused() {
+fn a_second_process_of_the_same_agent_is_refused() {
     let project = Project::new();
     let (first, second) = (Sleeper::new(), Sleeper::new());
     claim(&project, &first.pid(), "10m");

@@ -1,4 +1,4 @@
-//! A lease that is lost ends the work under it.
+//! Losing the lease ends the work under it.
 
 use tenure_testkit::cli::processes;
 
@@ -7,7 +7,7 @@ use crate::project::{Project, end};
 const WORK: &str = "trap '' TERM; echo $$ > pid; while :; do sleep 0.2; done";
 
 #[test]
-fn a_lease_that_is_forced_away_ends_the_command_long_before_its_next_heartbeat() {
+fn an_eviction_ends_the_command_long_before_its_next_heartbeat() {
     for force in [&["locks", "release", "T", "--force"][..], &["tasks", "skip", "T", "--force"]] {
         let project = Project::new();
         let running = project.start("a", &[], WORK);
@@ -24,7 +24,7 @@ fn a_lease_that_is_forced_away_ends_the_command_long_before_its_next_heartbeat()
 }
 
 #[test]
-fn a_database_that_is_deleted_ends_the_command() {
+fn deleting_the_database_ends_the_command() {
     let project = Project::new();
     let running = project.start("a", &["--ttl", "2s"], WORK);
     let pid = project.wait_for_pids("pid", 1)[0];
@@ -37,7 +37,7 @@ fn a_database_that_is_deleted_ends_the_command() {
 }
 
 #[test]
-fn a_database_that_is_replaced_ends_the_command() {
+fn replacing_the_database_ends_the_command() {
     let project = Project::new();
     let running = project.start("a", &["--ttl", "2s"], WORK);
     let pid = project.wait_for_pids("pid", 1)[0];
@@ -52,7 +52,7 @@ fn a_database_that_is_replaced_ends_the_command() {
 }
 
 #[test]
-fn an_exit_just_after_the_database_went_is_no_success() {
+fn an_exit_after_the_database_was_deleted_is_not_a_success() {
     let project = Project::new();
     let running = project.start("a", &[], "touch up; while [ ! -e stop ]; do sleep 0.05; done");
     project.wait_for_file("up");

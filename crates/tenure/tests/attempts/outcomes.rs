@@ -1,4 +1,4 @@
-//! What a command's end means for its task.
+//! What the end of a command means for its task.
 
 use rustix::process::Signal;
 use tenure_testkit::cli::processes;
@@ -10,7 +10,7 @@ fn run(project: &Project, script: &str) -> i32 {
 }
 
 #[test]
-fn exit_0_is_done() {
+fn exit_code_0_completes_the_task() {
     let project = Project::new();
     assert_eq!(run(&project, "exit 0"), 0);
     assert_eq!(project.status(), "completed");
@@ -18,14 +18,14 @@ fn exit_0_is_done() {
 }
 
 #[test]
-fn any_other_exit_is_failed_at_once_and_the_code_is_passed_on() {
+fn any_other_exit_code_fails_the_task_and_is_passed_on() {
     let project = Project::new();
     assert_eq!(run(&project, "exit 3"), 3);
     assert_eq!((project.status().as_str(), project.attempts()), ("failed", 0));
 }
 
 #[test]
-fn a_signal_that_was_not_ours_is_charged_and_the_third_one_fails_the_task() {
+fn a_death_by_a_foreign_signal_is_charged_and_the_third_one_fails_the_task() {
     let project = Project::new();
     for attempt in 1..=2 {
         assert_eq!(run(&project, "kill -KILL $$"), 137);
@@ -36,16 +36,16 @@ fn a_signal_that_was_not_ours_is_charged_and_the_third_one_fails_the_task() {
 }
 
 #[test]
-fn what_the_command_says_itself_wins_over_its_exit() {
-    for (word, code, status) in [
+fn what_the_command_reports_itself_overrides_its_exit_code() {
+    for (verb, code, status) in [
         ("done T", 4, "completed"),
         ("fail T -m why", 0, "failed"),
         ("release T", 0, "pending"),
         ("release T", 5, "pending"),
     ] {
         let project = Project::new();
-        assert_eq!(run(&project, &format!("tenure task {word} || exit 99; exit {code}")), code, "{word}");
-        assert_eq!((project.status().as_str(), project.attempts()), (status, 0), "{word}");
+        assert_eq!(run(&project, &format!("tenure task {verb} || exit 99; exit {code}")), code, "{verb}");
+        assert_eq!((project.status().as_str(), project.attempts()), (status, 0), "{verb}");
         let open = project.json(&["events"])["data"].to_string();
         assert!(open.contains("attempt.ended"), "{open}");
     }
@@ -69,10 +69,10 @@ fn the_command_finds_the_lease_in_its_environment() {
 }
 
 #[test]
-fn sigterm_and_sigint_give_the_task_back_after_the_command_has_tidied_up() {
+fn sigterm_and_sigint_release_the_task_after_the_command_has_cleaned_up() {
     for (signal, code) in [(Signal::TERM, 143), (Signal::INT, 130)] {
         let project = Project::new();
-        // A shell that started it in the background would ignore SIGINT; this one does not.
+        // A shell that starts it in the background would make it ignore SIGINT; this one does not.
         let running = project.start(
             "a",
             &[],
@@ -102,7 +102,7 @@ fn a_command_that_ignores_sigterm_is_killed_after_the_grace() {
 }
 
 #[test]
-fn what_cannot_be_started_is_told_as_a_shell_does_and_charged() {
+fn a_command_that_cannot_be_started_is_charged_and_exits_as_a_shell_would() {
     let project = Project::new();
     assert_eq!(project.code(&["tasks", "run", "T", "--agent", "a", "--", "no-such-command"]), 127);
     assert_eq!((project.status().as_str(), project.attempts()), ("pending", 1));
@@ -115,7 +115,7 @@ fn what_cannot_be_started_is_told_as_a_shell_does_and_charged() {
 }
 
 #[test]
-fn what_the_command_leaves_behind_ends_with_it() {
+fn processes_that_the_command_leaves_behind_are_reaped() {
     let project = Project::new();
     project.configure("runners: {killGrace: 1s}");
     let script = "sh -c 'trap \"\" TERM; echo $$ >> left; while :; do sleep 1; done' &
@@ -136,7 +136,7 @@ fn with_json_the_commands_output_goes_to_standard_error() {
     let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(answer["data"]["task"]["status"], "completed");
     assert_eq!(answer["data"]["exitCode"], 0);
-    assert_eq!(String::from_utf8_lossy(&output.stderr), "from the command\n", "and we add nothing to it");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "from the command\n", "tenure adds nothing to it");
     let project = Project::new();
     let output = project.run(&["tasks", "run", "T", "--json", "--", "sh", "-c", "exit 3"]);
     assert_eq!(output.status.code(), Some(3));
@@ -145,7 +145,7 @@ fn with_json_the_commands_output_goes_to_standard_error() {
 }
 
 #[test]
-fn the_lease_is_renewed_for_as_long_as_the_command_lives() {
+fn the_lease_is_renewed_while_the_command_lives() {
     let project = Project::new();
     let running = project.start("a", &["--ttl", "1s"], "while [ ! -e stop ]; do sleep 0.05; done");
     wait_for("a heartbeat", || {

@@ -1,4 +1,4 @@
-//! A project with one task, `T`, and the attempts that a test makes at it.
+//! A project with one task, `T`, and helpers for attempts at it.
 
 use std::ops::Deref;
 use std::path::PathBuf;
@@ -10,14 +10,14 @@ use tenure_testkit::cli::{self, Running, Sandbox, StoreKind, Suite, until_within
 
 const SUITE: Suite = Suite { binary: env!("CARGO_BIN_EXE_tenure"), store: StoreKind::Sqlite };
 
-/// Less than the default interval between heartbeats, so that what happens within it was not found by a heartbeat.
+/// Less than the default heartbeat interval, so that anything that happens within it was not noticed by a heartbeat.
 const LIMIT: Duration = Duration::from_secs(25);
 
 pub(crate) fn wait_for(what: &str, happened: impl FnMut() -> bool) {
     until_within(LIMIT, what, happened);
 }
 
-/// In a sandbox of its own, with `tenure` on the search path.
+/// In a separate sandbox, with `tenure` on `PATH`.
 pub(crate) struct Project(cli::Project);
 
 impl Deref for Project {
@@ -42,7 +42,7 @@ impl Project {
         self.root().join(name)
     }
 
-    /// A command in this project without a terminal. Its pid is tenure's: `setsid` forks only for the leader of a group.
+    /// A command in this project without a terminal. Its pid is tenure's: `setsid` forks only for a group leader.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new("setsid");
         command.arg(SUITE.binary).args(args);
@@ -126,7 +126,7 @@ impl Project {
     }
 }
 
-/// Exit code, as a shell reports it, and standard error.
+/// The exit code, as a shell reports it, and standard error.
 pub(crate) fn end(running: Running) -> (i32, String) {
     let answer = running.end();
     (answer.shell_code(), answer.err)

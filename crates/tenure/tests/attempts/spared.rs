@@ -10,8 +10,8 @@ use crate::project::{Project, end, wait_for};
 #[test]
 fn a_claim_from_inside_the_old_attempt_spares_itself_and_its_ancestors() {
     let project = Project::new();
-    // A grandchild goes on after its supervisor was killed, and claims the task for itself. Its parent is marked, and so
-    // is a process beside them.
+    // A grandchild survives the death of its supervisor and claims the task for itself. Its parent carries the mark, and
+    // so does a sibling process.
     let inner = r"
         while [ ! -e go ]; do sleep 0.05; done
         tenure task claim T --agent inside > claimed 2>&1; echo $? > code
@@ -21,14 +21,14 @@ fn a_claim_from_inside_the_old_attempt_spares_itself_and_its_ancestors() {
     ";
     std::fs::write(project.path("inner.sh"), inner).unwrap();
     let script = r"
-        (sh -c 'echo $$ > beside; sleep 120' &) &
+        (sh -c 'echo $$ > sibling; sleep 120' &) &
         (sh -c 'sh inner.sh; echo alive > outer' &) &
         touch started
         sleep 120
     ";
     let first = project.start("first", &[], script);
     project.wait_for_file("started");
-    let beside = project.wait_for_pids("beside", 1)[0];
+    let sibling = project.wait_for_pids("sibling", 1)[0];
     first.signal(Signal::KILL);
     assert_eq!(end(first).0, 137);
     std::fs::write(project.path("go"), "").unwrap();
@@ -36,11 +36,11 @@ fn a_claim_from_inside_the_old_attempt_spares_itself_and_its_ancestors() {
     assert_eq!(project.read("code"), "0\n", "{}", project.read("claimed"));
     assert_eq!(project.read("inner"), "alive\n");
     assert!(
-        !processes::is_alive(beside),
-        "a process beside the claimer's own line belongs to the old attempt"
+        !processes::is_alive(sibling),
+        "a process that is not an ancestor of the claimer belongs to the old attempt"
     );
     assert!(project.path("nested").exists(), "{}", project.read("claimed"));
-    // The old attempt has not ended while the claimer is in it; to the next one it is as any other.
+    // The old attempt does not end while the claimer is part of it. The next takeover reaps it like any other.
     assert!(processes::is_alive(pid));
     project.ok(&["tasks", "update", "T", "--status", "pending"]);
     project.ok(&["task", "claim", "T", "--agent", "outside"]);
@@ -49,7 +49,7 @@ fn a_claim_from_inside_the_old_attempt_spares_itself_and_its_ancestors() {
 }
 
 #[test]
-fn another_users_process_is_spared_even_with_the_mark_and_in_the_group() {
+fn a_process_of_another_user_is_spared_even_with_the_mark_and_in_the_group() {
     let root = Command::new("id").arg("-u").output().unwrap().stdout == b"0\n";
     if !root {
         skip("only root can start a process of another user");
@@ -77,7 +77,7 @@ fn another_users_process_is_spared_even_with_the_mark_and_in_the_group() {
 }
 
 #[test]
-fn processes_of_other_attempts_and_of_nobody_are_left_alone() {
+fn processes_of_other_attempts_and_of_no_attempt_are_left_alone() {
     let project = Project::new();
     project.ok(&["task", "add", "another", "--id", "U"]);
     let mut other = project.command(&["tasks", "run", "U", "--agent", "x", "--", "sh", "-c"]);

@@ -1,4 +1,4 @@
-//! Who may start at all.
+//! When a command may start.
 
 use rustix::process::Signal;
 use tenure_testkit::cli::processes;
@@ -6,12 +6,12 @@ use tenure_testkit::cli::processes;
 use crate::project::{Project, end, finish};
 
 #[test]
-fn another_window_of_the_same_name_does_not_run_beside_the_first() {
+fn a_second_process_of_the_same_agent_cannot_run_the_task() {
     let project = Project::new();
     let _first = project.start("a", &[], "echo $$ > pid; sleep 120");
     let pid = project.wait_for_pids("pid", 1)[0];
     assert_eq!(project.code(&["tasks", "run", "T", "--agent", "a", "--", "touch", "second"]), 6);
-    // Nor with the credential, which is for the one that runs.
+    // Not even with the fence, which belongs to the process that runs.
     let fence = project.lock()["fence"].to_string();
     assert_eq!(project.code(&["tasks", "run", "T", "--fence", &fence, "--", "touch", "second"]), 6);
     assert!(!project.path("second").exists());
@@ -19,7 +19,7 @@ fn another_window_of_the_same_name_does_not_run_beside_the_first() {
 }
 
 #[test]
-fn a_bare_claim_is_taken_up_by_its_name() {
+fn tasks_run_continues_a_claim_of_the_same_agent() {
     let project = Project::new();
     project.ok(&["task", "claim", "T", "--agent", "a"]);
     assert_eq!(project.code(&["tasks", "run", "T", "--agent", "b", "--", "true"]), 6);
@@ -28,7 +28,7 @@ fn a_bare_claim_is_taken_up_by_its_name() {
 }
 
 #[test]
-fn somebody_without_a_name_joins_as_a_new_agent() {
+fn a_caller_without_a_name_joins_as_a_new_agent() {
     let project = Project::new();
     let answer = project.json(&["tasks", "run", "T", "--", "true"]);
     let holder = &answer["data"]["lease"]["holder"];
@@ -37,7 +37,7 @@ fn somebody_without_a_name_joins_as_a_new_agent() {
 }
 
 #[test]
-fn a_command_does_not_start_under_an_attempt_that_is_over() {
+fn a_command_does_not_start_under_an_attempt_that_has_ended() {
     let project = Project::new();
     assert_eq!(project.code(&["tasks", "run", "T", "--", "sh", "-c", "echo $TENURE_ATTEMPT > mark"]), 0);
     let mut late = project.command(&["start-attempt", "--", "touch", "ran"]);
@@ -47,13 +47,13 @@ fn a_command_does_not_start_under_an_attempt_that_is_over() {
 }
 
 #[test]
-fn nor_under_one_that_is_ending_or_whose_supervisor_was_killed() {
+fn a_command_does_not_start_under_an_attempt_that_is_ending_or_whose_supervisor_died() {
     for kill in [false, true] {
         let project = Project::new();
         let first = project.start("a", &[], "echo $TENURE_ATTEMPT > mark; touch up; sleep 120");
         project.wait_for_file("up");
         if kill {
-            // Nobody has noticed yet: the row still says that it runs.
+            // No process has noticed yet: the row still says that the attempt runs.
             first.signal(Signal::KILL);
             assert_eq!(end(first).0, 137);
         } else {
@@ -68,7 +68,7 @@ fn nor_under_one_that_is_ending_or_whose_supervisor_was_killed() {
 }
 
 #[test]
-fn a_command_that_is_run_dry_is_refused() {
+fn tasks_run_refuses_a_dry_run() {
     let project = Project::new();
     assert_eq!(project.code(&["tasks", "run", "T", "--dry-run", "--", "touch", "ran"]), 2);
     assert!(!project.path("ran").exists());

@@ -1,11 +1,11 @@
-//! No two workers on one task, however the first one ended.
+//! Two workers never run on one task, however the first one ended.
 
 use rustix::process::Signal;
 use tenure_testkit::cli::{Running, processes};
 
 use crate::project::{Project, end, finish, wait_for};
 
-/// Processes that are hard to get rid of: double-forked, deaf to SIGTERM, one in a session of its own, one without its
+/// Processes that are hard to kill: double-forked, deaf to SIGTERM, one in another session, one without the
 /// environment. They write their pids to `old`, five lines, and their mark to `mark`.
 const TREE: &str = r#"
     trap '' TERM INT HUP
@@ -18,8 +18,8 @@ const TREE: &str = r#"
     while :; do sleep 2; done
 "#;
 
-/// What the second worker does first: it writes down who of the first is alive, by pid and by mark, to `seen`.
-const LOOK: &str = r#"
+/// The second worker's first step: it writes to `seen` which processes of the first are alive, by pid and by mark.
+const LIST_SURVIVORS: &str = r#"
     for pid in $(cat old); do
         state=$(cut -d ' ' -f 3 /proc/$pid/stat 2>/dev/null)
         case "$state" in ''|Z) ;; *) echo "pid $pid $state" ;; esac
@@ -28,50 +28,50 @@ const LOOK: &str = r#"
     mv seen.new seen
 "#;
 
-/// A first worker with its tree, and a second one that waits for the task.
-fn two(project: &Project, ttl: &str) -> (Running, Vec<u32>) {
+/// Starts a first worker with its tree of processes.
+fn start_first(project: &Project, ttl: &str) -> (Running, Vec<u32>) {
     let first = project.start("first", &["--ttl", ttl], TREE);
     let old = project.wait_for_pids("old", 5);
     assert!(old.iter().all(|pid| processes::is_alive(*pid)));
     (first, old)
 }
 
-fn second(project: &Project) -> Running {
-    project.start("second", &["--wait", "--ttl", "10m"], LOOK)
+fn start_second(project: &Project) -> Running {
+    project.start("second", &["--wait", "--ttl", "10m"], LIST_SURVIVORS)
 }
 
-fn assert_alone(project: &Project, old: &[u32]) {
-    assert_eq!(project.read("seen"), "", "the first one's processes, when the second began");
+fn assert_none_left(project: &Project, old: &[u32]) {
+    assert_eq!(project.read("seen"), "", "processes of the first worker when the second began");
     assert!(old.iter().all(|pid| !processes::is_alive(*pid)));
 }
 
 #[test]
-fn after_a_killed_supervisor_the_next_starts_when_all_its_processes_are_gone() {
+fn a_takeover_starts_when_all_processes_of_a_killed_supervisor_are_gone() {
     let project = Project::new();
-    let (first, old) = two(&project, "10m");
-    let second = second(&project);
+    let (first, old) = start_first(&project, "10m");
+    let second = start_second(&project);
     project.wait_for_waiter();
     first.signal(Signal::KILL);
     let (code, said) = end(second);
     assert_eq!(code, 0, "{said}");
-    assert_alone(&project, &old);
+    assert_none_left(&project, &old);
     assert_eq!((project.status().as_str(), project.attempts()), ("completed", 1));
 }
 
 #[test]
-fn the_same_after_a_supervisor_that_was_paused_past_its_expiry_and_its_writes_bounce() {
+fn a_takeover_from_a_paused_supervisor_reaps_its_processes_and_refuses_its_writes() {
     let project = Project::new();
-    let (first, old) = two(&project, "1s");
+    let (first, old) = start_first(&project, "1s");
     let fence = project.lock()["fence"].to_string();
     first.signal(Signal::STOP);
-    let second = second(&project);
+    let second = start_second(&project);
     let (code, said) = end(second);
     assert_eq!(code, 0, "{said}");
-    assert_alone(&project, &old);
+    assert_none_left(&project, &old);
     let before = project.task();
-    for word in [&["done", "T"][..], &["fail", "T", "-m", "x"], &["release", "T"], &["renew", "T"]] {
-        let words: Vec<&str> = ["task"].iter().chain(word).chain(&["--fence", &fence]).copied().collect();
-        assert_eq!(project.code(&words), 8, "{word:?}");
+    for verb in [&["done", "T"][..], &["fail", "T", "-m", "x"], &["release", "T"], &["renew", "T"]] {
+        let args: Vec<&str> = ["task"].iter().chain(verb).chain(&["--fence", &fence]).copied().collect();
+        assert_eq!(project.code(&args), 8, "{verb:?}");
     }
     first.signal(Signal::CONT);
     let (code, said) = end(first);
@@ -82,26 +82,26 @@ fn the_same_after_a_supervisor_that_was_paused_past_its_expiry_and_its_writes_bo
 }
 
 #[test]
-fn a_bare_claim_does_not_return_before_they_are_gone_either() {
+fn a_bare_claim_returns_only_when_the_old_processes_are_gone() {
     for claim in [
         &["task", "claim", "T"][..],
         &["task", "next", "--claim"],
         &["task", "update", "T", "--status", "in_progress"],
     ] {
         let project = Project::new();
-        let (first, old) = two(&project, "10m");
+        let (first, old) = start_first(&project, "10m");
         first.signal(Signal::KILL);
         assert_eq!(end(first).0, 137);
-        let words: Vec<&str> = claim.iter().chain(&["--agent", "second"]).copied().collect();
-        let script = format!("tenure {} > /dev/null || exit; {LOOK}", words.join(" "));
+        let args: Vec<&str> = claim.iter().chain(&["--agent", "second"]).copied().collect();
+        let script = format!("tenure {} > /dev/null || exit; {LIST_SURVIVORS}", args.join(" "));
         assert_eq!(finish(project.shell(&script)).status.code(), Some(0), "{claim:?}");
-        assert_alone(&project, &old);
+        assert_none_left(&project, &old);
         assert_eq!(project.lock()["holder"]["id"], "second");
     }
 }
 
 #[test]
-fn a_command_that_has_given_its_task_back_and_runs_on_is_ended_by_the_next() {
+fn a_command_that_runs_on_after_releasing_its_task_is_reaped_by_the_next_claim() {
     let project = Project::new();
     let script = "tenure task release T > /dev/null && echo $$ > pid; sleep 120";
     let first = project.start("first", &[], script);
@@ -115,9 +115,9 @@ fn a_command_that_has_given_its_task_back_and_runs_on_is_ended_by_the_next() {
 }
 
 #[test]
-fn a_clean_up_ends_what_a_dead_supervisor_left() {
+fn a_cleanup_reaps_what_a_dead_supervisor_left() {
     let project = Project::new();
-    let (first, old) = two(&project, "10m");
+    let (first, old) = start_first(&project, "10m");
     first.signal(Signal::KILL);
     assert_eq!(end(first).0, 137);
     project.ok(&["locks", "cleanup"]);
@@ -126,7 +126,7 @@ fn a_clean_up_ends_what_a_dead_supervisor_left() {
 }
 
 #[test]
-fn a_paused_supervisor_that_nobody_has_overtaken_goes_on_also_after_a_clean_up() {
+fn a_paused_supervisor_continues_if_its_task_was_not_taken_even_after_a_cleanup() {
     for cleanup in [false, true] {
         let project = Project::new();
         let script = "echo $$ > pid; while [ ! -e stop ]; do sleep 0.05; done";
@@ -138,7 +138,7 @@ fn a_paused_supervisor_that_nobody_has_overtaken_goes_on_also_after_a_clean_up()
             project.ok(&["locks", "cleanup"]);
             assert_eq!(project.status(), "pending");
         }
-        assert!(processes::is_alive(pid), "the clean-up has ended work that was only late");
+        assert!(processes::is_alive(pid), "the cleanup ended work that was only late");
         running.signal(Signal::CONT);
         wait_for("the revival", || project.lock()["expired"] == false);
         assert!(processes::is_alive(pid));

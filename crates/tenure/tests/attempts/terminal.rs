@@ -1,4 +1,4 @@
-//! At a terminal the command has it, although it is a process group of its own.
+//! At a terminal the command is in the foreground, although it has its own process group.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -18,7 +18,7 @@ fn at_a_terminal(project: &Project, line: &str) -> (Running, impl Write) {
 }
 
 #[test]
-fn a_command_reads_from_the_terminal_and_the_shell_has_it_back_afterwards() {
+fn a_command_reads_from_the_terminal_and_the_shell_gets_it_back() {
     let project = Project::new();
     let line = "sh -c 'tenure tasks run T -- sh -c \"echo up > up; read x < /dev/tty; echo \\$x > first\"; \
                 read y < /dev/tty; echo $y > second'";
@@ -34,13 +34,13 @@ fn a_command_reads_from_the_terminal_and_the_shell_has_it_back_afterwards() {
 }
 
 #[test]
-fn ctrl_c_at_the_terminal_gives_the_task_back() {
+fn ctrl_c_at_the_terminal_releases_the_task() {
     let project = Project::new();
     let line = "sh -c 'trap : INT; tenure tasks run T -- sh -c \"echo \\$\\$ > pid; exec sleep 120\"; \
                 echo $? > code'";
     let (running, mut keys) = at_a_terminal(&project, line);
     let pid = project.wait_for_pids("pid", 1)[0];
-    // A shell that is about to start something swallows the signal.
+    // A shell that is about to start a process swallows the signal.
     wait_for("the command itself", || {
         std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap() == "sleep\n"
     });
@@ -52,7 +52,7 @@ fn ctrl_c_at_the_terminal_gives_the_task_back() {
 }
 
 #[test]
-fn ctrl_z_gives_the_shell_its_terminal_and_fg_gives_it_to_the_command_again() {
+fn ctrl_z_returns_the_terminal_to_the_shell_and_fg_gives_it_to_the_command() {
     let project = Project::new();
     let (running, mut keys) = at_a_terminal(&project, "exec bash --norc --noprofile -i");
     let line = "tenure tasks run T -- sh -c 'echo $$ > pid; read x < /dev/tty; echo $x > line'\n";
@@ -64,7 +64,7 @@ fn ctrl_z_gives_the_shell_its_terminal_and_fg_gives_it_to_the_command_again() {
         stat.rsplit(')').next().unwrap().split_whitespace().map(str::to_owned).collect::<Vec<_>>()
     };
     keys.write_all(b"\x1a").unwrap();
-    // The shell leads the session.
+    // The shell is the session leader.
     wait_for("the shell to have the terminal", || {
         let fields = fields();
         fields[0] == "T" && fields[5] == fields[3]

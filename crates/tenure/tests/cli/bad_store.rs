@@ -1,4 +1,4 @@
-//! Databases as they are found after accidents: one clear error, and nothing made worse.
+//! Damaged and foreign databases: one clear error, and the damage is not made worse.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Stdio};
@@ -13,7 +13,7 @@ use crate::support::{Ran, TestEnv};
 
 const DATABASE: &str = "work/.tenure/tenure.db";
 
-/// A project with a few tasks, everything in the one file.
+/// A project with a few tasks, all of them in the database file itself.
 fn checkpointed() -> TestEnv {
     let env = TestEnv::project();
     for n in 1..=50 {
@@ -25,8 +25,8 @@ fn checkpointed() -> TestEnv {
     env
 }
 
-/// Reading and writing both fail with this, leave the database as it is, and say one thing.
-fn refuses(env: &TestEnv, exit: i32, code: &str, says: &str) {
+/// Asserts that reading and writing both fail with this error, and leave the database unchanged.
+fn assert_refuses(env: &TestEnv, exit: i32, code: &str, says: &str) {
     let before = std::fs::read(env.path(DATABASE)).ok();
     for words in [
         &["tasks"][..],
@@ -45,7 +45,7 @@ fn refuses(env: &TestEnv, exit: i32, code: &str, says: &str) {
 }
 
 #[test]
-fn a_truncated_database_is_called_damaged() {
+fn a_truncated_database_is_reported_as_damaged() {
     let env = checkpointed();
     let bytes = std::fs::read(env.path(DATABASE)).unwrap();
     std::fs::write(env.path(DATABASE), &bytes[..bytes.len() / 8]).unwrap();
@@ -60,22 +60,22 @@ fn a_truncated_database_is_called_damaged() {
 }
 
 #[test]
-fn an_empty_database_is_not_filled_in_passing() {
+fn an_empty_database_is_refused_and_not_initialised() {
     let env = checkpointed();
     std::fs::write(env.path(DATABASE), "").unwrap();
-    refuses(&env, 1, "STORE_ERROR", "empty");
+    assert_refuses(&env, 1, "STORE_ERROR", "empty");
 }
 
 #[test]
-fn a_file_that_is_no_database_is_left_alone() {
+fn a_file_that_is_not_a_database_is_refused_and_not_changed() {
     let env = TestEnv::new();
     env.write(DATABASE, "this is a text file, and quite a long one at that\n".repeat(100));
-    refuses(&env, 1, "STORE_ERROR", "not a database");
+    assert_refuses(&env, 1, "STORE_ERROR", "not a database");
     env.run(&["init"]).exits(1);
 }
 
 #[test]
-fn the_database_of_another_program_is_left_alone() {
+fn the_database_of_another_program_is_refused_and_not_changed() {
     for version in [0, 1, 7] {
         let env = TestEnv::new();
         std::fs::create_dir(env.path("work/.tenure")).unwrap();
@@ -83,33 +83,33 @@ fn the_database_of_another_program_is_left_alone() {
         conn.execute_batch(&format!("CREATE TABLE songs (name TEXT); PRAGMA user_version = {version};"))
             .unwrap();
         drop(conn);
-        refuses(&env, 1, "STORE_ERROR", "another program");
+        assert_refuses(&env, 1, "STORE_ERROR", "another program");
         env.run(&["init"]).exits(1);
     }
 }
 
 #[test]
-fn a_database_from_a_newer_version_is_never_touched() {
+fn a_database_of_a_newer_version_is_refused_and_not_changed() {
     let env = checkpointed();
     let conn = rusqlite::Connection::open(env.path(DATABASE)).unwrap();
     conn.execute_batch("PRAGMA user_version = 99; PRAGMA wal_checkpoint(TRUNCATE);").unwrap();
     drop(conn);
-    refuses(&env, 3, "STORE_TOO_NEW", "newer tenure");
+    assert_refuses(&env, 3, "STORE_TOO_NEW", "newer tenure");
     env.run(&["init"]).exits(3);
 }
 
 #[test]
-fn a_folder_in_the_place_of_the_database_is_said_so() {
+fn a_folder_in_place_of_the_database_is_reported() {
     let env = TestEnv::new();
     std::fs::create_dir_all(env.path(DATABASE)).unwrap();
-    refuses(&env, 1, "STORE_ERROR", "directory");
+    assert_refuses(&env, 1, "STORE_ERROR", "directory");
     env.run(&["init"]).exits(1);
 }
 
 #[test]
-fn a_registry_that_is_broken_is_in_the_way_of_nothing_but_itself() {
+fn a_broken_registry_affects_only_its_own_commands() {
     let env = TestEnv::project();
-    // Else what was written last is found in the log beside it.
+    // Otherwise the latest rows would be found in the write-ahead log.
     for side in ["-wal", "-shm"] {
         std::fs::remove_file(env.path(&format!("home/.tenure/tenure.db{side}"))).unwrap();
     }
@@ -120,7 +120,7 @@ fn a_registry_that_is_broken_is_in_the_way_of_nothing_but_itself() {
     assert!(ran.err.contains("not registered"), "{ran}");
 }
 
-/// A process that holds something until it is told to go; ended by its own handle.
+/// A process that holds a lock until it is killed on drop.
 struct Holder(Child);
 
 impl Holder {
@@ -140,12 +140,12 @@ impl Drop for Holder {
     }
 }
 
-/// This test binary again, as another process that runs one of the `#[ignore]`d holders below.
+/// Starts this test binary as another process that runs one of the `#[ignore]`d tests below.
 fn another_process(env: &TestEnv, name: &str) -> Holder {
     let mut command = std::process::Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", name, "--ignored", "--nocapture", "--quiet"]);
     command.env("TENURE_TEST_HOLD", env.path("work/.tenure"));
-    // The harness prints lines of its own before the test's.
+    // The test harness prints its own lines first.
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let lines = BufReader::new(child.stdout.as_mut().unwrap());
     assert!(
@@ -155,9 +155,9 @@ fn another_process(env: &TestEnv, name: &str) -> Holder {
     Holder(child)
 }
 
-/// Says that it holds, and waits until its standard input is closed or it is killed.
+/// Prints that the lock is held, and waits until standard input is closed or the process is killed.
 fn hold() {
-    // Not `println!`: the harness catches that.
+    // Not `println!`, which the harness captures.
     std::io::stdout().write_all(b"\nheld\n").unwrap();
     let _ = std::io::stdin().read_line(&mut String::new());
 }
@@ -175,10 +175,10 @@ fn hold_a_transaction() {
     hold();
 }
 
-/// Bounded by `--timeout`; whoever waits longer than this has not heeded it.
+/// A command that waits longer than this ignores `--timeout`.
 const LONG: Duration = Duration::from_secs(8);
 
-fn fails_soon(env: &TestEnv, words: &[&str], says: &str) -> Ran {
+fn assert_fails_soon(env: &TestEnv, words: &[&str], says: &str) -> Ran {
     let begun = Instant::now();
     let ran = env.json(words).exits(1);
     assert!(begun.elapsed() < LONG, "{ran}");
@@ -188,7 +188,7 @@ fn fails_soon(env: &TestEnv, words: &[&str], says: &str) -> Ran {
 }
 
 #[test]
-fn a_stuck_process_at_the_gate_is_named_and_reading_goes_on() {
+fn a_process_that_blocks_the_gate_is_named_and_reading_still_works() {
     let env = TestEnv::project();
     steps(&env, &["tasks add One"]);
     let gate = env.path("work/.tenure/tenure.gate.lock");
@@ -199,32 +199,32 @@ fn a_stuck_process_at_the_gate_is_named_and_reading_goes_on() {
         return;
     }
     let holder = Holder::start(command);
-    let ran = fails_soon(&env, &["tasks", "add", "Two", "--timeout", "100ms"], "has kept the store");
+    let ran = assert_fails_soon(&env, &["tasks", "add", "Two", "--timeout", "100ms"], "has kept the store");
     assert!(ran.message().contains("process "), "the holder is named: {ran}");
-    assert_eq!(env.json(&["tasks"]).exits(0).data()["total"], 1, "reading needs no gate");
+    assert_eq!(env.json(&["tasks"]).exits(0).data()["total"], 1, "reading does not need the gate");
     drop(holder);
     steps(&env, &["tasks add Two"]);
 }
 
 #[test]
-fn a_transaction_left_open_by_another_program_is_waited_for_no_longer_than_allowed() {
+fn the_wait_for_another_programs_transaction_is_bounded() {
     let env = TestEnv::project();
     steps(&env, &["tasks add One"]);
     let holder = another_process(&env, "bad_store::hold_a_transaction");
-    fails_soon(
+    assert_fails_soon(
         &env,
         &["tasks", "add", "Two", "--timeout", "100ms"],
         "another program keeps the database locked",
     );
-    fails_soon(&env, &["tasks", "claim", "T1", "--agent", "bob", "--timeout", "100ms"], "locked");
-    assert_eq!(env.json(&["tasks"]).exits(0).data()["total"], 1, "reading goes on");
+    assert_fails_soon(&env, &["tasks", "claim", "T1", "--agent", "bob", "--timeout", "100ms"], "locked");
+    assert_eq!(env.json(&["tasks"]).exits(0).data()["total"], 1, "reading still works");
     drop(holder);
     steps(&env, &["tasks add Two"]);
     assert_eq!(env.json(&["tasks"]).data()["total"], 2);
 }
 
 #[test]
-fn a_full_disk_refuses_and_keeps_what_was_there() {
+fn on_a_full_disk_writes_are_refused_and_nothing_is_lost() {
     let mut env = TestEnv::new();
     let Some(disk) = SmallDisk::mount(&env.path("disk"), 512) else {
         skip("mounting a small file system needs root; the full disk was not tested");
@@ -249,7 +249,7 @@ fn a_full_disk_refuses_and_keeps_what_was_there() {
     assert_eq!((refused.code, refused.error_code().as_str()), (1, "STORE_ERROR"), "{refused}");
     assert!(refused.message().contains("disk is full"), "{refused}");
     let list = env.json(&["tasks"]).exits(0).data();
-    assert_eq!(list["total"], added, "what was promised is there, and nothing else");
+    assert_eq!(list["total"], added, "every acknowledged task is there, and nothing else");
     assert_eq!(env.json(&["tasks", "show", "Before"]).exits(0).data()["task"]["key"], "T1");
     let config = std::fs::read(env.path("disk/.tenure/config.yaml")).unwrap();
     disk.fill();

@@ -1,4 +1,4 @@
-//! Text as users give it: stored as given, shown escaped, byte for byte in JSON, and refused with the limit named.
+//! Arbitrary text from users: stored as given, shown escaped, byte for byte in JSON, and refused with the limit if too long.
 
 use crate::story::steps;
 use crate::support::TestEnv;
@@ -17,7 +17,7 @@ const NASTY: &[(&str, &str)] = &[
     ("spaces", "  padded  "),
 ];
 
-/// Nothing in it moves a cursor, colours, reorders or hides text.
+/// Whether no character moves the cursor, colours, reorders or hides text.
 fn is_harmless(shown: &str) -> bool {
     !shown.chars().any(|c| {
         (c.is_control() && c != '\n')
@@ -69,7 +69,7 @@ fn any_text_is_stored_as_given_and_shown_escaped() {
 }
 
 #[test]
-fn what_a_refusal_quotes_is_escaped_too() {
+fn text_that_an_error_quotes_is_escaped() {
     let env = TestEnv::project();
     for (what, text) in NASTY {
         for words in [
@@ -98,7 +98,7 @@ fn what_a_refusal_quotes_is_escaped_too() {
 }
 
 #[test]
-fn a_hint_with_a_users_word_works_when_pasted() {
+fn a_hint_with_text_of_the_user_works_when_pasted() {
     let env = TestEnv::project();
     for name in ["two words", "it's", "$HOME", "a;b", "--flag"] {
         env.ok(&["sections", "add", "--", name]);
@@ -114,11 +114,11 @@ fn a_hint_with_a_users_word_works_when_pasted() {
 }
 
 #[test]
-fn too_much_text_is_refused_with_the_limit_and_nothing_is_stored() {
+fn text_that_is_too_long_is_refused_with_the_limit_and_not_stored() {
     let env = TestEnv::project();
     steps(&env, &["tasks add One", "tasks claim T1 --agent bob"]);
     let files = env.snapshot();
-    // A megabyte does not fit into one argument, so it comes as a file, an environment or half of it.
+    // A megabyte does not fit into one argument.
     let long = "x".repeat(100_000);
     let word = "é".repeat(501);
     for (words, limit) in [
@@ -151,7 +151,7 @@ fn with_input(env: &TestEnv, words: &[&str], text: &str) -> crate::support::Ran 
 }
 
 #[test]
-fn a_megabyte_on_standard_input_is_refused_with_the_limit_and_the_most_allowed_is_kept() {
+fn standard_input_is_accepted_up_to_the_limit_and_refused_beyond_it() {
     let env = TestEnv::project();
     steps(&env, &["tasks add One", "tasks claim T1 --agent bob"]);
     let megabyte = "x".repeat(1024 * 1024);
@@ -214,7 +214,7 @@ fn nul_and_empty_texts_are_refused() {
 }
 
 #[test]
-fn odd_ids_name_nothing_and_lead_nowhere() {
+fn unusual_ids_match_nothing_and_touch_no_file() {
     let env = TestEnv::project();
     steps(&env, &["tasks add One"]);
     let files = env.snapshot();
@@ -232,12 +232,12 @@ fn odd_ids_name_nothing_and_lead_nowhere() {
         assert_eq!(ran.code, 2, "{ran}");
     }
     let ran = env.run(&["tasks", "show", "--weird"]).exits(2);
-    assert!(ran.err.contains("-- --weird"), "the way to mean it is told: {ran}");
+    assert!(ran.err.contains("-- --weird"), "the error says how to pass it: {ran}");
     assert_eq!(env.snapshot(), files);
 }
 
 #[test]
-fn numbers_out_of_range_are_refused_in_plain_words() {
+fn numbers_out_of_range_are_refused_with_a_readable_error() {
     let env = TestEnv::project();
     steps(&env, &["tasks add One"]);
     for words in [
@@ -269,7 +269,7 @@ fn numbers_out_of_range_are_refused_in_plain_words() {
 }
 
 #[test]
-fn yaml_that_is_broken_or_no_settings_is_one_error_with_its_place() {
+fn invalid_yaml_is_one_error_with_its_line_and_column() {
     for (text, place) in [
         ("locking: [1\n", ":1:"),
         ("a: b: c\n", ":1:"),
@@ -289,7 +289,7 @@ fn yaml_that_is_broken_or_no_settings_is_one_error_with_its_place() {
         assert_eq!(env.json(&["tasks"]).error_code(), "CONFIG_ERROR");
         let files = env.snapshot();
         env.run(&["config", "set", "locking.leaseTtl", "5m"]).exits(3);
-        assert_eq!(env.snapshot(), files, "a broken file is not written over");
+        assert_eq!(env.snapshot(), files, "an invalid file is not overwritten");
     }
     for text in ["", "\n", "# nothing\n", "---\n", "{}\n", "locking:\n", "null\n", "\u{feff}locking: {}\n"] {
         let env = TestEnv::project();

@@ -4,7 +4,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::TestEnv;
 
-/// The real temporary folder may hold other tests' benches.
+/// The real temporary folder may contain the benches of other tests.
 fn with_a_temporary_folder() -> TestEnv {
     let mut env = TestEnv::new();
     env.cd("tmp").cd("work");
@@ -44,14 +44,14 @@ fn every_budget_stands_in_one_table_of_one_run() {
         let row = rows.iter().find(|row| row["what"] == what).unwrap_or_else(|| panic!("no {what} in {ran}"));
         assert_eq!((&row["is"], &row["budget"]), (&is.into(), &budget.into()), "{row}");
         assert!(row["value"].as_f64().is_some_and(|value| value >= 0.0), "{row}");
-        // The tests run a build for debugging, on a machine that is busy with them.
+        // The tests run a debug build on a busy machine.
         assert_eq!(row["verdict"], "not judged", "{row}");
     }
     for what in ["refuse ÷ bare flock", "this program", "raw commits", "/bin/true, whole process"] {
-        let told = rows.iter().any(|row| {
+        let shown = rows.iter().any(|row| {
             row["what"].as_str().unwrap().contains(what) && row["value"].as_f64().is_some_and(|v| v > 0.0)
         });
-        assert!(told, "no {what} in {ran}");
+        assert!(shown, "no {what} in {ran}");
     }
     assert!(left_in_the_temporary_folder(&env).is_empty() && !env.path("home/.tenure").exists());
 }

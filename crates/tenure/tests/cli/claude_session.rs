@@ -1,5 +1,5 @@
-//! A pretended Claude Code session: the hooks as they stand in the settings that `setup` has written, run as Claude Code's
-//! documentation says, and shell calls that share nothing but the file with the exports.
+//! A simulated Claude Code session: the hooks from the settings that `setup` has written, run as Claude Code's
+//! documentation describes, and shell calls that share nothing but the exports file.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ struct Project {
     env: TestEnv,
 }
 
-/// What one hook or shell call did.
+/// The result of one hook or shell call.
 #[derive(Debug)]
 struct Done {
     code: i32,
@@ -65,20 +65,20 @@ impl Project {
         lease["holder"]["id"].as_str().map(str::to_owned)
     }
 
-    /// How long the lease still has, in whole minutes.
+    /// The remaining time of the lease, in whole minutes.
     fn minutes_left(&self, key: &str) -> i64 {
-        (self.ask(&format!("SELECT expires_at FROM leases WHERE {}", lease_of(key))) - now() + 30_000)
+        (self.query(&format!("SELECT expires_at FROM leases WHERE {}", lease_of(key))) - now() + 30_000)
             / 60_000
     }
 
-    /// Moves the end of a lease, as time does.
+    /// Moves the expiry of a lease, as if time had passed.
     fn ends_in(&self, key: &str, minutes: i64) {
         let line = format!("UPDATE leases SET expires_at = ?1 WHERE {}", lease_of(key));
         assert_eq!(self.store().execute(&line, [now() + minutes * 60_000]).unwrap(), 1);
     }
 
-    fn ask(&self, question: &str) -> i64 {
-        self.store().query_row(question, [], |row| row.get(0)).unwrap()
+    fn query(&self, sql: &str) -> i64 {
+        self.store().query_row(sql, [], |row| row.get(0)).unwrap()
     }
 
     fn store(&self) -> rusqlite::Connection {
@@ -99,7 +99,7 @@ fn now() -> i64 {
 }
 
 fn finish(mut child: Child, input: &[u8]) -> Done {
-    // Whoever does not read is not waited for.
+    // A hook need not read its input.
     let _ = child.stdin.take().unwrap().write_all(input);
     let output = child.wait_with_output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
@@ -129,23 +129,23 @@ impl Session<'_> {
         command
     }
 
-    /// The hooks of an event, told of it as Claude Code does. Says what they printed.
+    /// Runs the hooks of an event with the input that Claude Code gives them. Returns what they printed.
     fn hook(&self, event: &str, more: Value) -> String {
-        let mut told = json!({
+        let mut input = json!({
             "session_id": self.id,
             "transcript_path": "/home/ann/.claude/projects/shop/x.jsonl",
             "cwd": self.project.env.path("work"),
             "hook_event_name": event,
         });
-        told.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        let mut said = String::new();
+        input.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let mut printed = String::new();
         for line in self.project.hooks_of(event) {
             let child = self.hook_command(&line, event).spawn().unwrap();
-            let done = finish(child, told.to_string().as_bytes());
+            let done = finish(child, input.to_string().as_bytes());
             assert_eq!((done.code, done.err.as_str()), (0, ""), "{line}: {done:?}");
-            said.push_str(&done.out);
+            printed.push_str(&done.out);
         }
-        said
+        printed
     }
 
     fn start(&self, source: &str) -> String {
@@ -154,14 +154,14 @@ impl Session<'_> {
 
     fn use_tool(&self) {
         let tool = json!({"tool_name": "Read", "tool_input": {}, "tool_response": "x".repeat(200_000)});
-        assert_eq!(self.hook("PostToolUse", tool), "", "nothing is said after a tool");
+        assert_eq!(self.hook("PostToolUse", tool), "", "the hook after a tool prints nothing");
     }
 
     fn end(&self, reason: &str) {
         assert_eq!(self.hook("SessionEnd", json!({"reason": reason})), "");
     }
 
-    /// One call of the shell tool: a shell of its own, without a terminal.
+    /// One call of the shell tool: a separate shell without a terminal.
     fn shell(&self, line: &str) -> Done {
         let env = &self.project.env;
         let whole = format!("[ ! -e \"$EXPORTS\" ] || . \"$EXPORTS\"\n{line}");
@@ -208,7 +208,7 @@ fn a_session_claims_in_one_shell_call_and_finishes_in_another() {
 }
 
 #[test]
-fn two_sessions_at_once_are_two_holders() {
+fn two_concurrent_sessions_are_two_holders() {
     let project = Project::new();
     let (one, two) = (project.session(ONE), project.session(TWO));
     one.start("startup");
@@ -225,7 +225,7 @@ fn two_sessions_at_once_are_two_holders() {
 }
 
 #[test]
-fn a_lease_is_renewed_after_a_tool_only_when_half_of_its_time_is_over() {
+fn a_lease_is_renewed_after_a_tool_call_only_when_half_of_its_time_is_over() {
     let project = Project::new();
     let session = project.session(ONE);
     session.start("startup");
@@ -237,16 +237,16 @@ fn a_lease_is_renewed_after_a_tool_only_when_half_of_its_time_is_over() {
     project.ends_in("F003", 20);
     session.use_tool();
     let left = ["F001", "F002", "F003"].map(|key| project.minutes_left(key));
-    assert_eq!(left, [40, 60, 20], "not due, due, and somebody else's");
-    // Where nothing is due, nothing is written.
-    let beats = || project.ask("SELECT sum(heartbeat_at) FROM leases");
+    assert_eq!(left, [40, 60, 20], "not due, due, and held by another agent");
+    // Nothing is written if no renewal is due.
+    let beats = || project.query("SELECT sum(heartbeat_at) FROM leases");
     let before = beats();
     session.use_tool();
     assert_eq!(beats(), before);
 }
 
 #[test]
-fn the_end_of_a_session_gives_back_what_it_holds_and_nothing_else() {
+fn the_end_of_a_session_releases_only_its_own_tasks() {
     for reason in ["clear", "resume", "logout", "prompt_input_exit", "other", "what; next\n"] {
         let project = Project::new();
         let session = project.session(ONE);
@@ -256,23 +256,23 @@ fn the_end_of_a_session_gives_back_what_it_holds_and_nothing_else() {
         session.end(reason);
         let holders = ["F001", "F002", "F003"].map(|key| project.holder(key));
         assert_eq!(holders, [None, None, Some("bob".to_owned())], "{reason}");
-        let told = project.cli(&["tasks", "audit", "F001"]).out;
-        assert!(told.contains("its Claude Code session ended"), "{told}");
-        assert_eq!(told.contains(&format!("({reason})")), !reason.contains(';'), "{told}");
+        let audit = project.cli(&["tasks", "audit", "F001"]).out;
+        assert!(audit.contains("its Claude Code session ended"), "{audit}");
+        assert_eq!(audit.contains(&format!("({reason})")), !reason.contains(';'), "{audit}");
         let agents = project.cli(&["agents", "list"]).out;
         assert!(
             agents.lines().any(|line| line.contains(&session.agent()) && line.contains("left")),
             "{agents}"
         );
-        // A second time nothing happens.
-        let events = project.ask("SELECT count(*) FROM events WHERE kind LIKE '%status%'");
+        // A second end changes nothing.
+        let events = project.query("SELECT count(*) FROM events WHERE kind LIKE '%status%'");
         session.end(reason);
-        assert_eq!(project.ask("SELECT count(*) FROM events WHERE kind LIKE '%status%'"), events);
+        assert_eq!(project.query("SELECT count(*) FROM events WHERE kind LIKE '%status%'"), events);
     }
 }
 
 #[test]
-fn a_session_that_died_loses_its_lease_by_time() {
+fn the_lease_of_a_dead_session_expires() {
     let project = Project::new();
     let (dead, next) = (project.session(ONE), project.session(TWO));
     dead.start("startup");
@@ -281,7 +281,7 @@ fn a_session_that_died_loses_its_lease_by_time() {
     assert_eq!(next.shell("tenure task claim F001").code, 6);
     project.ends_in("F001", -1);
     next.shell_ok("tenure task claim F001");
-    // Should it have been asleep only, it takes nothing back.
+    // If the session was only suspended, it takes nothing back.
     dead.use_tool();
     dead.end("other");
     assert_eq!(project.holder("F001"), Some(next.agent()));
@@ -289,7 +289,7 @@ fn a_session_that_died_loses_its_lease_by_time() {
 }
 
 #[test]
-fn a_session_that_goes_on_keeps_its_name_and_one_that_is_cleared_gets_another() {
+fn a_resumed_session_keeps_its_agent_name_and_a_cleared_one_gets_another() {
     let project = Project::new();
     let session = project.session(ONE);
     session.start("startup");
@@ -303,20 +303,20 @@ fn a_session_that_goes_on_keeps_its_name_and_one_that_is_cleared_gets_another() 
     assert_eq!(exports(), first, "nothing is exported twice");
     let again = session.shell_ok("tenure --json task claim F001");
     assert!(again.contains("\"reacquired\":true"), "{again}");
-    // Cleared: another conversation, in older versions with the same file.
+    // After `clear` it is another conversation, in older versions with the same exports file.
     session.end("clear");
     let cleared = Session { project: &project, id: TWO.to_owned(), exports: session.exports.clone() };
     cleared.start("clear");
     assert_eq!(cleared.shell_ok("printf %s \"$TENURE_AGENT\""), cleared.agent());
     cleared.shell_ok("tenure task claim F001");
-    // A file that somebody else has written to without an end of line.
+    // Another program has written to the file without a final newline.
     std::fs::write(&session.exports, "export OTHER=1").unwrap();
     session.start("resume");
     assert_eq!(session.shell_ok("printf %s \"$TENURE_AGENT $OTHER\""), format!("{} 1", session.agent()));
 }
 
 #[test]
-fn a_session_that_was_given_a_name_uses_it_and_does_not_end_what_others_hold_under_it() {
+fn a_session_with_a_given_name_uses_it_and_does_not_release_its_other_leases() {
     let mut project = Project::new();
     project.env.set("TENURE_AGENT", "ann");
     project.cli(&["tasks", "claim", "F001", "--ttl", "60m"]);
@@ -332,9 +332,9 @@ fn a_session_that_was_given_a_name_uses_it_and_does_not_end_what_others_hold_und
 }
 
 #[test]
-fn a_session_that_was_started_for_one_task_is_told_of_no_other() {
+fn a_session_that_was_started_for_one_task_sees_no_other_task() {
     let project = Project::new();
-    // As a runner does: the agent is given its task, its name and its lease.
+    // As a runner does: the agent gets its task, its name and its lease from the environment.
     let line = format!(
         "echo '{{\"session_id\": \"{ONE}\"}}' | tenure claude-hook session-start; \
          echo '{{\"session_id\": \"{ONE}\"}}' | tenure claude-hook session-end; tenure task check F001"
@@ -344,7 +344,7 @@ fn a_session_that_was_started_for_one_task_is_told_of_no_other() {
 }
 
 #[test]
-fn what_a_process_holds_is_left_to_its_supervisor() {
+fn the_end_of_a_session_keeps_leases_that_are_bound_to_a_process() {
     let project = Project::new();
     let session = project.session(ONE);
     session.start("startup");
@@ -358,7 +358,7 @@ fn what_a_process_holds_is_left_to_its_supervisor() {
 }
 
 #[test]
-fn a_hook_is_never_in_the_way() {
+fn a_hook_never_fails_and_prints_nothing_without_a_usable_project() {
     let project = Project::new();
     let session = project.session(ONE);
     let good = json!({"session_id": ONE, "reason": "other"}).to_string();
@@ -377,7 +377,7 @@ fn a_hook_is_never_in_the_way() {
                 if what == "no tenure" {
                     continue;
                 }
-                // The shell's part of it is for those who have none. Ours is quiet by itself.
+                // The suffix is for machines without tenure. The command itself also prints nothing.
                 let bare = line.strip_suffix(" 2>/dev/null || true").unwrap();
                 let mut command = session.hook_command(bare, event);
                 change(&mut command);
@@ -409,7 +409,7 @@ fn a_hook_is_never_in_the_way() {
 }
 
 #[test]
-fn the_page_comes_as_text_or_in_the_object_that_claude_code_understands() {
+fn the_page_is_printed_as_text_or_as_a_claude_code_object() {
     let mut project = Project::new();
     let session = project.session(ONE);
     let page = session.start("startup");
@@ -418,5 +418,5 @@ fn the_page_comes_as_text_or_in_the_object_that_claude_code_understands() {
     let object: Value = serde_json::from_str(&session.start("resume")).unwrap();
     assert_eq!(object["hookSpecificOutput"]["hookEventName"], "SessionStart");
     assert_eq!(object["hookSpecificOutput"]["additionalContext"], page);
-    assert!(page.len() < 10_000, "more is cut off");
+    assert!(page.len() < 10_000, "Claude Code truncates more");
 }

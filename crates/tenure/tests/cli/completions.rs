@@ -3,7 +3,7 @@ use std::process::Command;
 use crate::support::TestEnv;
 use crate::walk::commands;
 
-/// What bash offers after each of these lines, all asked in one shell. The last word is the one that is being typed.
+/// What bash offers after each of these lines, all in one shell. The last word is the one that is being typed.
 fn offered(env: &TestEnv, lines: &[String]) -> Vec<Vec<String>> {
     let script = env.write("tenure.bash", env.ok(&["completions", "bash"]).out);
     let ask = "source \"$0\" || exit 9
@@ -66,15 +66,58 @@ fn bash_offers_values_and_nothing_that_tenure_calls_itself() {
     assert!(ends.contains(&"dlq".to_owned()), "{ends:?}");
 }
 
+/// Whether the generated script offers the subcommand `name` after `parents`.
+fn script_offers(shell: &str, script: &str, parents: &[&str], name: &str) -> bool {
+    let path =
+        |separator: &str| parents.iter().fold("tenure".to_owned(), |path, word| path + separator + word);
+    let block = |start: String, end: &str| {
+        script.split_once(&start).and_then(|(_, rest)| rest.split(end).next()).unwrap_or_default()
+    };
+    match shell {
+        "bash" => {
+            let start = format!("\n        {})\n            opts=\"", path("__subcmd__"));
+            block(start, "\"").split(' ').any(|word| word == name)
+        }
+        "zsh" => {
+            let start = format!("\n_{}_commands() {{", path("__subcmd__"));
+            block(start, "\n}").contains(&format!("\n'{name}:"))
+        }
+        "fish" => {
+            let condition = match parents {
+                [] => "__fish_tenure_needs_command\"".to_owned(),
+                [one] => format!("__fish_tenure_using_subcommand {one}; and not"),
+                [one, two, ..] => {
+                    format!("__fish_tenure_using_subcommand {one}; and __fish_seen_subcommand_from {two}\"")
+                }
+            };
+            let offer = format!("-a \"{name}\"");
+            script.lines().any(|line| line.contains(&condition) && line.contains(&offer))
+        }
+        "elvish" => {
+            let start = format!("&'{}'= {{", path(";"));
+            block(start, "\n        }").contains(&format!("\n            cand {name} '"))
+        }
+        _ => {
+            let start = format!("'{}' {{", path(";"));
+            block(start, "\n        }").contains(&format!("::new('{name}', "))
+        }
+    }
+}
+
 #[test]
 fn every_shell_has_every_command() {
     let env = TestEnv::new();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let ran = env.ok(&["completions", shell]);
         for (path, _) in commands() {
-            let last = path.rsplit(' ').next().unwrap();
-            assert!(ran.out.contains(last), "{shell} has no {path}");
+            let words: Vec<&str> = path.split(' ').collect();
+            let (name, parents) = words.split_last().unwrap();
+            assert!(script_offers(shell, &ran.out, parents, name), "{shell} does not offer {path}");
         }
+        assert!(
+            !script_offers(shell, &ran.out, &["sections"], "claim"),
+            "{shell} offers a verb of another command"
+        );
         assert_eq!(env.json(&["completions", shell]).data()["script"], ran.out.as_str());
     }
     insta::assert_snapshot!("unknown_shell", env.run(&["completions", "tcsh"]));

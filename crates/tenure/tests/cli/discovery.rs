@@ -1,4 +1,4 @@
-//! Which project a command is about.
+//! Which project a command uses.
 
 use std::path::Path;
 use std::process::Command;
@@ -84,7 +84,7 @@ fn a_submodule_is_a_checkout_of_its_own() {
     git(&env, &library, &["commit", "-q", "--allow-empty", "-m", "first"]);
     git(&env, &env.path("work"), &["submodule", "--quiet", "add", library.to_str().unwrap(), "sub"]);
     env.cd("work/sub");
-    assert_eq!(project_of(&env), "$DIR/work", "without a project of its own it is a subfolder");
+    assert_eq!(project_of(&env), "$DIR/work", "without its own project it is a subfolder");
     env.ok(&["init"]);
     assert_eq!(project_of(&env), "$DIR/work/sub");
 }
@@ -170,7 +170,7 @@ fn the_flag_and_the_variable_name_the_project_and_the_flag_wins() {
 fn init_twice_changes_nothing_but_the_registration() {
     let env = TestEnv::project();
     steps(&env, &["tasks add One"]);
-    // What a user has taken out on purpose stays out.
+    // A line that the user has removed on purpose stays out.
     std::fs::write(env.path("work/.gitignore"), "target/\n").unwrap();
     std::fs::remove_file(env.path("work/.tenure/config.yaml")).unwrap();
     let of_project = |env: &TestEnv| {

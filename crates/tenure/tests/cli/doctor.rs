@@ -3,9 +3,9 @@ use std::time::Duration;
 use crate::story::{Story, steps};
 use crate::support::TestEnv;
 
-/// How much room is left on this machine is no part of a story.
+/// Hides the amount of free disk space, which differs between machines.
 fn settled(story: &Story) -> String {
-    let told = story.to_string();
+    let text = story.to_string();
     let line = |line: &str| match line.split_once(" MB free at ") {
         Some((before, after)) => {
             let start = before.trim_end_matches(|c: char| c.is_ascii_digit());
@@ -13,7 +13,7 @@ fn settled(story: &Story) -> String {
         }
         None => line.to_owned(),
     };
-    told.lines().map(line).collect::<Vec<_>>().join("\n")
+    text.lines().map(line).collect::<Vec<_>>().join("\n")
 }
 
 fn sql(env: &TestEnv, sql: &str) {
@@ -27,7 +27,7 @@ fn a_sound_project_is_told_so_and_what_could_be_better_is_a_warning() {
     insta::assert_snapshot!("outside", settled(&Story::outside(|_| {}).tell(&["doctor"])));
 }
 
-/// One of everything that can be wrong in a store.
+/// One of each problem that a store can have.
 fn everything_wrong(env: &mut TestEnv) {
     steps(
         env,
@@ -67,15 +67,15 @@ fn every_finding_has_a_severity_a_sentence_and_the_command_that_mends_it() {
     let findings = env.json(&["doctor"]).exits(7).envelope()["error"]["details"]["findings"].clone();
     assert!(findings.as_array().unwrap().len() >= 7, "{findings}");
     for finding in findings.as_array().unwrap() {
-        let word = |name: &str| finding[name].as_str().unwrap_or_default().to_owned();
-        assert!(["problem", "warning"].contains(&word("severity").as_str()), "{finding}");
-        assert!(!word("sentence").is_empty() && !word("command").is_empty(), "{finding}");
-        if word("command").starts_with("tenure ") {
-            let words: Vec<_> = word("command").split(' ').map(str::to_owned).collect();
+        let field = |name: &str| finding[name].as_str().unwrap_or_default().to_owned();
+        assert!(["problem", "warning"].contains(&field("severity").as_str()), "{finding}");
+        assert!(!field("sentence").is_empty() && !field("command").is_empty(), "{finding}");
+        if field("command").starts_with("tenure ") {
+            let words: Vec<_> = field("command").split(' ').map(str::to_owned).collect();
             assert!(tenure::command().try_get_matches_from(words).is_ok(), "{finding}");
         }
     }
-    // Everything that was wrong is right again, and stays so.
+    // All problems are fixed, and stay fixed.
     env.ok(&["doctor", "--fix"]);
     env.ok(&["doctor"]);
     assert_eq!(
@@ -89,21 +89,21 @@ fn every_finding_has_a_severity_a_sentence_and_the_command_that_mends_it() {
 fn without_fix_not_a_byte_is_changed_and_with_it_only_what_was_wrong() {
     let mut env = TestEnv::project();
     steps(&env, &["tasks add One --id ONE", "tasks claim ONE --agent bob"]);
-    // An empty log of SQLite's is made by whoever opens the file, to read it, too.
-    let look = |env: &TestEnv| {
+    // Opening the file, even to read it, creates an empty write-ahead log.
+    let files_of = |env: &TestEnv| {
         let mut files = env.snapshot();
         files.retain(|path, bytes| !(bytes.is_empty() && path.to_string_lossy().ends_with("-wal")));
         files
     };
-    let sound = look(&env);
+    let sound = files_of(&env);
     env.ok(&["doctor"]);
-    assert!(look(&env) == sound, "a sound project was changed");
+    assert!(files_of(&env) == sound, "a sound project was changed");
     everything_wrong(&mut env);
-    let wrong = look(&env);
+    let wrong = files_of(&env);
     env.run(&["doctor"]).exits(7);
     env.json(&["doctor"]).exits(7);
     env.ok(&["doctor", "--fix", "--dry-run"]);
-    assert!(look(&env) == wrong, "something was changed without --fix");
+    assert!(files_of(&env) == wrong, "something was changed without --fix");
     env.ok(&["doctor", "--fix"]);
     let kept = env.json(&["tasks", "show", "ONE"]).data()["task"].clone();
     assert_eq!(
@@ -164,7 +164,7 @@ fn pages_that_are_damaged_are_found_by_sqlites_own_check() {
     for n in 0..200 {
         env.ok(&["tasks", "add", &format!("Task {n} with a title that takes some room in its page")]);
     }
-    // Into one file, and then a hole in its middle.
+    // Everything into one file, which then gets a hole in its middle.
     sql(&env, "PRAGMA wal_checkpoint(TRUNCATE)");
     let path = env.path("work/.tenure/tenure.db");
     let mut bytes = std::fs::read(&path).unwrap();

@@ -1,9 +1,9 @@
-//! `--dry-run` shows what would happen and writes nothing: not a byte below the project or the home.
+//! `--dry-run` shows what would happen and writes no byte below the project or the home.
 
 use crate::story::steps;
 use crate::support::TestEnv;
 
-/// Every command that writes, as something that would succeed.
+/// Every command that writes, with arguments with which it would succeed.
 const WRITING: &[&[&str]] = &[
     &["init"],
     &["tasks", "add", "New", "--section", "Backend", "--depends-on", "OPEN"],
@@ -76,7 +76,7 @@ fn prepare() -> TestEnv {
     env
 }
 
-/// Every row of every table, in order. Read from a copy: closing a database tidies up its files.
+/// Every row of every table, in order. Read from a copy, because closing a database changes its files.
 fn dump(env: &TestEnv) -> Vec<String> {
     let copy = tempfile::tempdir().unwrap();
     for name in ["tenure.db", "tenure.db-wal"] {
@@ -101,7 +101,7 @@ fn dump(env: &TestEnv) -> Vec<String> {
 }
 
 #[test]
-fn no_command_writes_a_byte_in_a_dry_run() {
+fn a_dry_run_of_any_command_writes_nothing() {
     let env = prepare();
     let (files, rows) = (env.snapshot(), dump(&env));
     assert!(rows.len() > 30, "the comparison sees the rows");
@@ -115,10 +115,7 @@ fn no_command_writes_a_byte_in_a_dry_run() {
             assert_eq!(ran.code, 0, "{ran}");
             if form == "--json" {
                 assert_eq!(ran.envelope()["dryRun"], true, "{ran}");
-                assert!(
-                    ran.envelope().get("hints").is_none(),
-                    "nothing was done that could be followed up: {ran}"
-                );
+                assert!(ran.envelope().get("hints").is_none(), "a dry run has no next step: {ran}");
             } else {
                 assert!(ran.out.to_lowercase().contains("would") || ran.out.contains("already"), "{ran}");
             }
@@ -136,7 +133,7 @@ fn no_command_writes_a_byte_in_a_dry_run() {
 }
 
 #[test]
-fn a_dry_run_where_there_is_nothing_yet_makes_nothing() {
+fn a_dry_run_without_a_project_creates_nothing() {
     let mut env = TestEnv::new();
     let before = env.snapshot();
     env.set("EDITOR", "touch");
@@ -158,7 +155,7 @@ fn a_dry_run_where_there_is_nothing_yet_makes_nothing() {
 }
 
 #[test]
-fn reading_commands_write_nothing_at_all() {
+fn reading_commands_write_nothing() {
     let env = prepare();
     let files = env.snapshot();
     for words in [
@@ -191,7 +188,7 @@ fn reading_commands_write_nothing_at_all() {
         &["--help"],
     ] {
         let ran = env.run(words);
-        // A lease has lapsed there, which is what `doctor` is for.
+        // A lease has lapsed there, which `doctor` reports.
         assert_eq!(ran.code, if words[0] == "doctor" { 7 } else { 0 }, "{ran}");
         assert!(env.snapshot() == files, "{ran}");
     }

@@ -1,4 +1,4 @@
-//! For every command one line that succeeds and one that fails, and the world in which they do.
+//! For every command one line that succeeds and one that fails, and the project in which they do.
 
 use tenure_core::kernel::ItemOutcome;
 
@@ -21,7 +21,7 @@ macro_rules! examples {
     };
 }
 
-/// Each in the world of [`prepare`]; a bad line that begins with `outside` is run where there is no project.
+/// Each runs in the environment of [`prepare`]; a failing line that begins with `outside` runs where there is no project.
 pub(crate) const EXAMPLES: &[Example] = examples! {
     "init": ["init"] or ["init", "--name", ""] => 2 "INVALID_ARGUMENTS";
     "demo": ["demo"] or ["demo", "--dry-run"] => 2 "INVALID_ARGUMENTS";
@@ -112,7 +112,7 @@ pub(crate) const EXAMPLES: &[Example] = examples! {
         ["runners", "cron", "uninstall", "--with", "x"] => 2 "INVALID_ARGUMENTS";
     "runners cron status": ["runners", "cron", "status"] or
         ["runners", "cron", "status", "--config", "wrong.yaml"] => 3 "CONFIG_ERROR";
-    // Quiet, because they say that they have removed the stale lock.
+    // Quiet, because they report that they have removed the stale lock.
     "jobs": ["jobs"] or ["outside", "jobs"] => 3 "NOT_INITIALIZED";
     "jobs start": ["jobs", "start", "new", "-q", "--items", "list.txt", "--", "true"] or
         ["jobs", "start", "new", "--items", "nowhere", "--", "true"] => 2 "INVALID_ARGUMENTS";
@@ -171,13 +171,13 @@ pub(crate) fn prepare() -> TestEnv {
     );
     env.write("work/plan.md", "- [ ] Write it down\n");
     env.write("work/circle.json", r#"[{"id":"A","title":"A","dependsOn":["A"]}]"#);
-    // Nothing that any example does makes a runner start.
+    // No example triggers this hook, because none starts a runner.
     env.write(
         "home/.tenure/config.yaml",
         "hooks: [{name: idle, event: runner.started, type: script, command: 'true'}]\n\
          presets: {mine: {command: ['true']}}\n",
     );
-    // Left by a process that is no more, so it is in nobody's way.
+    // Left by a process that no longer exists, so it blocks nothing.
     let stale = format!(
         r#"{{"holder":"gone","pid":{},"hostname":"{}","started_at":"2026-01-02T03:04:05Z"}}"#,
         i32::MAX,
@@ -185,7 +185,7 @@ pub(crate) fn prepare() -> TestEnv {
     );
     env.write("work/.tenure/.exclusive-lock", &stale);
     env.write("work/wrong.yaml", "lockng: {}\n");
-    // Nobody's real crontab.
+    // Hides the real crontab.
     let bin = env.write("bin/crontab", "#!/bin/sh\necho 'no crontab for ann' >&2\nexit 1\n");
     std::fs::set_permissions(&bin, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let path = format!("{}:{}", bin.parent().unwrap().display(), std::env::var("PATH").unwrap());
@@ -198,7 +198,7 @@ pub(crate) fn prepare() -> TestEnv {
     env
 }
 
-/// The demo waits for real leases, so it needs the real clock; a command is started by our own binary.
+/// The demo waits for real leases, so it needs the real clock; commands that start processes need the real binary.
 pub(crate) fn run(env: &mut TestEnv, words: &[&str]) -> Ran {
     env.cd("work");
     let words = match words {
@@ -209,7 +209,7 @@ pub(crate) fn run(env: &mut TestEnv, words: &[&str]) -> Ran {
         _ => words,
     };
     if words.starts_with(&["store", "copy"]) {
-        // Nothing may be held.
+        // No lease may be live.
         env.later(std::time::Duration::from_hours(1));
     }
     if words.contains(&"demo")

@@ -1,4 +1,4 @@
-//! Exit codes and error codes are public API: the contract's table, word for word.
+//! Exit codes and error codes are public API: this is the contract's table, code for code.
 
 use tenure_core::ErrorCode;
 
@@ -38,8 +38,8 @@ fn every_error_code_of_the_contract_exists_with_its_exit_code() {
 
 #[test]
 fn no_error_code_is_missing_from_the_contract() {
-    let told: Vec<&str> = TABLE.iter().flat_map(|(_, codes)| *codes).copied().collect();
+    let listed: Vec<&str> = TABLE.iter().flat_map(|(_, codes)| *codes).copied().collect();
     for code in ErrorCode::ALL {
-        assert!(told.contains(&code.as_str()), "{} is not in the contract", code.as_str());
+        assert!(listed.contains(&code.as_str()), "{} is not in the contract", code.as_str());
     }
 }

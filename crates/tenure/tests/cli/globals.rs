@@ -1,4 +1,4 @@
-//! Global flags, the environment, and which beats which.
+//! Global flags, the environment, and their precedence.
 
 use std::ffi::OsString;
 
@@ -73,7 +73,7 @@ fn json_anywhere_before_the_dashes_also_governs_usage_errors() {
         assert!(ran.err.is_empty(), "{ran}");
     }
     let ran = env.run(&["tasks", "show", "--", "--json", "T1"]).exits(2);
-    assert!(ran.out.is_empty(), "behind the dashes it is a word like any other: {ran}");
+    assert!(ran.out.is_empty(), "after the dashes it is an ordinary argument: {ran}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::work_rows;
 const FAILED: ItemOutcome<'static> =
     ItemOutcome::Failed { why: "exited with 3: no such page", for_good: false };
 
-/// One interrupted after its first item, and one through with a dead letter.
+/// One job that was interrupted after its first item, and one that finished with a dead letter.
 fn two(env: &mut TestEnv) {
     work_rows::job(env, "crawl", None, &[ItemOutcome::Succeeded]);
     env.later(std::time::Duration::from_mins(1));

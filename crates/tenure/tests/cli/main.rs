@@ -1,4 +1,4 @@
-//! The command line as its users see it, in worlds of its own.
+//! The command line as its users see it, each test in a separate environment.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -3,10 +3,10 @@ use std::process::{Command, Stdio};
 use crate::support::TestEnv;
 use crate::walk::commands;
 
-/// The page as a reader sees it, and what the formatter had to say about it.
+/// The page as a reader sees it, and the complaints of the formatter.
 fn render(page: &str) -> (String, String) {
     let mut groff = Command::new("groff")
-        // UTF-8, as `man` has it read.
+        // UTF-8, which `man` uses as well.
         .args(["-Kutf8", "-ww", "-man", "-Tutf8", "-P-cbou", "-rLL=200n"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -19,7 +19,7 @@ fn render(page: &str) -> (String, String) {
     (text(output.stdout), text(output.stderr))
 }
 
-/// In one line, without what the formatter does to fill one.
+/// The text in one line, without the hyphenation and spacing of the formatter.
 fn flat(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -58,7 +58,7 @@ fn the_page_of_the_program_has_every_command_and_the_exit_codes() {
         assert!(page.contains(&format!("tenure-{path}(1)")), "no {path} in {page}");
     }
     assert!(page.contains("8 lease lost"), "{page}");
-    // What tenure calls itself is nobody's to name.
+    // Hidden commands, which only tenure itself calls, are not listed.
     assert!(!page.contains("keep-lease") && !page.contains("start-attempt"), "{page}");
 }
 

@@ -1,5 +1,5 @@
-//! No permission, no HOME, another user's project. Root may do everything, so as root these run the real binary as
-//! `nobody`.
+//! Missing permissions, a missing HOME, and another user's project. Root may do everything, so as root these tests run the
+//! real binary as the user `nobody`.
 
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::Path;
@@ -17,7 +17,7 @@ fn is_root() -> bool {
     output.stdout == b"0\n"
 }
 
-/// Hands everything below `path` to `nobody`, if that is possible and needed.
+/// Gives everything below `path` to the user `nobody`, if that is possible and needed.
 fn give_away(path: &Path) {
     if is_root() {
         let owner = format!("{NOBODY}:{NOBODY}");
@@ -29,12 +29,12 @@ fn mode(env: &TestEnv, below: &str, mode: u32) {
     std::fs::set_permissions(env.path(below), std::fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// The real binary as a user whom permissions bind.
+/// The real binary as a user that permissions apply to.
 fn as_user(env: &TestEnv, words: &[&str]) -> Ran {
     if !is_root() {
         return env.finish(env.process(words));
     }
-    // The binary may lie where that user cannot reach it.
+    // The binary may be in a folder that this user cannot read.
     let binary = env.path("tenure-binary");
     if !binary.exists() {
         std::fs::copy(env!("CARGO_BIN_EXE_tenure"), &binary).unwrap();
@@ -47,7 +47,7 @@ fn as_user(env: &TestEnv, words: &[&str]) -> Ran {
     env.finish(command)
 }
 
-/// Gets its permissions back before it is removed.
+/// Restores its permissions before it is removed.
 struct Bound(TestEnv);
 
 impl std::ops::Deref for Bound {
@@ -64,10 +64,10 @@ impl Drop for Bound {
     }
 }
 
-/// Hands the world to a user whom permissions bind. None, and said so, where that cannot be done.
+/// Gives the environment to a user that permissions apply to. `None`, with a message, if that is not possible.
 fn bound(env: TestEnv) -> Option<Bound> {
     if is_root() && Command::new("setpriv").arg("--version").output().is_err() {
-        skip("root may do everything, and there is no `setpriv` to become somebody else");
+        skip("root may do everything, and there is no `setpriv` to run as another user");
         return None;
     }
     for below in ["work", "home", "run"] {
@@ -76,14 +76,14 @@ fn bound(env: TestEnv) -> Option<Bound> {
     Some(Bound(env))
 }
 
-/// With a project of two tasks.
+/// An environment with a project of two tasks.
 fn owned() -> Option<Bound> {
     let env = TestEnv::project();
     steps(&env, &["tasks add One", "tasks add Two"]);
     bound(env)
 }
 
-fn refuses(ran: &Ran) {
+fn assert_refused(ran: &Ran) {
     assert_eq!(ran.code, 5, "{ran}");
     assert_eq!(ran.error_code(), "PERMISSION_DENIED", "{ran}");
     assert!(!ran.message().contains("os error"), "{ran}");
@@ -97,7 +97,7 @@ fn a_read_only_database_can_be_read_and_is_not_written() {
             mode(&env, &format!("work/.tenure/{name}"), 0o400);
         }
     }
-    refuses(&as_user(&env, &["--json", "tasks", "add", "Three"]));
+    assert_refused(&as_user(&env, &["--json", "tasks", "add", "Three"]));
     let ran = as_user(&env, &["--json", "tasks"]);
     assert_eq!(ran.code, 0, "{ran}");
     assert_eq!(ran.data()["total"], 2, "{ran}");
@@ -113,36 +113,36 @@ fn a_project_in_a_read_only_folder_can_be_read() {
     let ran = as_user(&env, &["--json", "tasks"]);
     assert_eq!(ran.code, 0, "{ran}");
     assert_eq!(ran.data()["total"], 2, "{ran}");
-    refuses(&as_user(&env, &["--json", "tasks", "add", "Three"]));
-    refuses(&as_user(&env, &["--json", "config", "set", "locking.leaseTtl", "5m"]));
+    assert_refused(&as_user(&env, &["--json", "tasks", "add", "Three"]));
+    assert_refused(&as_user(&env, &["--json", "config", "set", "locking.leaseTtl", "5m"]));
 }
 
 #[test]
-fn a_database_that_may_not_even_be_read_is_said_so() {
+fn an_unreadable_database_is_reported() {
     let Some(env) = owned() else { return };
     mode(&env, "work/.tenure/tenure.db", 0o000);
-    refuses(&as_user(&env, &["--json", "tasks"]));
-    refuses(&as_user(&env, &["--json", "tasks", "add", "Three"]));
+    assert_refused(&as_user(&env, &["--json", "tasks"]));
+    assert_refused(&as_user(&env, &["--json", "tasks", "add", "Three"]));
 }
 
 #[test]
-fn init_without_write_permission_makes_nothing() {
+fn init_without_write_permission_creates_nothing() {
     let Some(env) = bound(TestEnv::new()) else { return };
     mode(&env, "work", 0o500);
     let before = std::fs::read_dir(env.path("work")).unwrap().count();
-    refuses(&as_user(&env, &["--json", "init"]));
+    assert_refused(&as_user(&env, &["--json", "init"]));
     assert_eq!(std::fs::read_dir(env.path("work")).unwrap().count(), before);
 }
 
 #[test]
-fn a_configuration_that_may_not_be_read_is_said_so() {
+fn an_unreadable_configuration_is_reported() {
     let Some(env) = owned() else { return };
     mode(&env, "work/.tenure/config.yaml", 0o000);
-    refuses(&as_user(&env, &["--json", "tasks"]));
+    assert_refused(&as_user(&env, &["--json", "tasks"]));
 }
 
 #[test]
-fn a_home_that_cannot_be_written_is_never_in_the_way_of_a_task() {
+fn tasks_work_with_an_unwritable_home() {
     let Some(env) = owned() else { return };
     mode(&env, "home/.tenure", 0o500);
     mode(&env, "home/.tenure/tenure.db", 0o400);
@@ -152,12 +152,12 @@ fn a_home_that_cannot_be_written_is_never_in_the_way_of_a_task() {
         let ran = as_user(&env, &line.split(' ').collect::<Vec<_>>());
         assert_eq!(ran.code, 0, "{ran}");
     }
-    refuses(&as_user(&env, &["--json", "projects", "disable"]));
-    refuses(&as_user(&env, &["--json", "config", "set", "--user", "locking.leaseTtl", "5m"]));
+    assert_refused(&as_user(&env, &["--json", "projects", "disable"]));
+    assert_refused(&as_user(&env, &["--json", "config", "set", "--user", "locking.leaseTtl", "5m"]));
 }
 
 #[test]
-fn a_home_that_cannot_even_be_looked_into_is_never_in_the_way_of_a_task() {
+fn tasks_work_with_an_unreadable_home() {
     let Some(env) = owned() else { return };
     mode(&env, "home", 0o000);
     for line in ["tasks add Three", "tasks claim T1 --agent bob", "tasks done T1 --agent bob", "tasks list"] {
@@ -167,7 +167,7 @@ fn a_home_that_cannot_even_be_looked_into_is_never_in_the_way_of_a_task() {
 }
 
 #[test]
-fn without_a_home_tasks_work_and_only_the_registry_asks_for_one() {
+fn without_a_home_tasks_work_and_only_the_registry_fails() {
     let mut env = TestEnv::new();
     env.unset("HOME");
     let ran = env.run(&["init"]).exits(0);

@@ -1,4 +1,4 @@
-//! What `runners start` says where there is nobody to run.
+//! What `runners start` reports when there is no agent to run.
 
 use std::os::unix::fs::PermissionsExt;
 

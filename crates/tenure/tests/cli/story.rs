@@ -1,20 +1,20 @@
-//! Snapshots: a command line and what it answers, as text and as JSON.
+//! Snapshots: a command line and its output, as text and as JSON.
 
 use std::fmt::{self, Write as _};
 
 use crate::support::TestEnv;
 
-/// Tells command lines one after the other, each in a fresh world that the same steps have prepared, and each twice:
-/// for a person and for a program. So no answer depends on one before it.
+/// Runs command lines one after the other, each in a fresh environment that the same steps have prepared, and each twice:
+/// as text and as JSON. So no output depends on an earlier command.
 pub(crate) struct Story {
     prepare: Box<dyn Fn(&mut TestEnv)>,
-    told: String,
+    transcript: String,
 }
 
 impl Story {
     /// Begins outside any project.
     pub(crate) fn outside(prepare: impl Fn(&mut TestEnv) + 'static) -> Self {
-        Self { prepare: Box::new(prepare), told: String::new() }
+        Self { prepare: Box::new(prepare), transcript: String::new() }
     }
 
     /// Begins in the project `shop`.
@@ -25,7 +25,7 @@ impl Story {
         })
     }
 
-    fn world(&self) -> TestEnv {
+    fn fresh(&self) -> TestEnv {
         let mut env = TestEnv::new();
         (self.prepare)(&mut env);
         env
@@ -34,19 +34,19 @@ impl Story {
     pub(crate) fn tell(mut self, words: &[&str]) -> Self {
         let mut as_json = vec!["--json"];
         as_json.extend(words);
-        let env = self.world();
+        let env = self.fresh();
         let text = env.run(words);
-        // What was refused, or only tried, has changed nothing.
+        // A refused command or a dry run has changed nothing, so its environment is used again.
         let unchanged = text.code != 0 || words.contains(&"--dry-run");
-        let env = if unchanged { env } else { self.world() };
-        let _ = write!(self.told, "{text}\n{}\n", env.run(&as_json));
+        let env = if unchanged { env } else { self.fresh() };
+        let _ = write!(self.transcript, "{text}\n{}\n", env.run(&as_json));
         self
     }
 }
 
 impl fmt::Display for Story {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.told.trim_end())
+        f.write_str(self.transcript.trim_end())
     }
 }
 

@@ -3,7 +3,7 @@ use std::time::Duration;
 use crate::story::{Story, steps};
 use crate::support::TestEnv;
 
-/// The path of whatever program tells the story.
+/// Hides the path of the test's binary.
 fn settled(story: &Story) -> String {
     let own = std::env::current_exe().unwrap();
     story.to_string().replace(own.to_str().unwrap(), "/usr/local/bin/tenure")

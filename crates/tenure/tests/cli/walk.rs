@@ -1,4 +1,4 @@
-//! Every command there is, from the parser's own tree: none may be missing from the table of examples.
+//! Walks over every command of the parser's tree: none may be missing from the table of examples.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::examples::{EXAMPLES, Example, prepare, run};
 use crate::support::{Ran, TestEnv};
 
-/// Every way to name a command: `tasks`, `tasks add`, and so on. What tenure calls itself is nobody's to name.
+/// The path of every visible command: `tasks`, `tasks add`, and so on. Hidden ones are called only by tenure itself.
 pub(crate) fn commands() -> Vec<(String, clap::Command)> {
     fn walk(prefix: &str, command: &clap::Command, found: &mut Vec<(String, clap::Command)>) {
         for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set()) {
@@ -21,20 +21,20 @@ pub(crate) fn commands() -> Vec<(String, clap::Command)> {
     found
 }
 
-/// `command` and `subcommand` as the envelope must have them. A family alone does what its list does.
+/// `command` and `subcommand` as the envelope must have them. A command group by itself does what its default verb does.
 fn names(path: &str) -> (String, Option<String>) {
     let mut words = path.split(' ').map(str::to_owned);
     let command = words.next().unwrap();
-    let alone = match command.as_str() {
+    let default_verb = match command.as_str() {
         "tasks" | "sections" | "locks" | "agents" | "msg" | "projects" | "hooks" | "runners" | "jobs"
         | "sessions" => Some("list".to_owned()),
         "exclusive" => Some("status".to_owned()),
         "config" => Some("show".to_owned()),
-        // It has but one verb, and is nothing without it.
+        // It has only one verb.
         "store" => Some("copy".to_owned()),
         _ => None,
     };
-    (command, words.next().or(alone))
+    (command, words.next().or(default_verb))
 }
 
 fn check_envelope(example: &Example, ran: &Ran, success: bool) {
@@ -48,7 +48,7 @@ fn check_envelope(example: &Example, ran: &Ran, success: bool) {
     assert_eq!(envelope["success"], success, "{ran}");
     let (command, subcommand) = names(example.path);
     assert_eq!(envelope["command"], command.as_str(), "{ran}");
-    // A family whose own flags are wrong has not come as far as a subcommand.
+    // If the flags of a command group are wrong, no subcommand is known yet.
     if success || example.path.contains(' ') {
         assert_eq!(envelope["subcommand"].as_str(), subcommand.as_deref(), "{ran}");
     }
@@ -66,20 +66,20 @@ fn check_envelope(example: &Example, ran: &Ran, success: bool) {
         assert!(!command.contains("--force"), "agents follow hints: {ran}");
         if command.starts_with("tenure ") {
             let parsed = tenure::command().try_get_matches_from(shell_words(command));
-            // Help is an answer, not a mistake.
+            // Help is not an error.
             let works = parsed.err().is_none_or(|e| !e.use_stderr());
             assert!(works, "a hint works when pasted: {ran}");
         }
     }
 }
 
-/// camelCase, times that end in `Z`, durations that end in `Ms`; not inside what the user named.
+/// camelCase, times that end in `Z`, durations that end in `Ms`; except inside what the user has named.
 fn check_names(value: &Value, ran: &Ran) {
     match value {
         Value::Object(fields) => {
             for (key, value) in fields {
                 let users_own = key.contains('.');
-                // Statuses are words of their own, also where they are keys.
+                // Statuses keep their names, also where they are keys.
                 assert!(users_own || key == "in_progress" || !key.contains(['_', '-', ' ']), "{key}: {ran}");
                 if key.ends_with("At") && !value.is_null() {
                     assert!(value.as_str().unwrap().ends_with('Z'), "{key}: {ran}");
@@ -96,24 +96,24 @@ fn check_names(value: &Value, ran: &Ran) {
 }
 
 #[test]
-fn the_table_of_examples_has_every_command() {
+fn the_table_of_examples_covers_every_command() {
     let there: BTreeSet<String> = commands().into_iter().map(|(path, _)| path).collect();
-    let told: BTreeSet<String> = EXAMPLES.iter().map(|example| example.path.to_owned()).collect();
+    let covered: BTreeSet<String> = EXAMPLES.iter().map(|example| example.path.to_owned()).collect();
     assert_eq!(
-        there.difference(&told).collect::<Vec<_>>(),
+        there.difference(&covered).collect::<Vec<_>>(),
         Vec::<&String>::new(),
         "commands without examples"
     );
     assert_eq!(
-        told.difference(&there).collect::<Vec<_>>(),
+        covered.difference(&there).collect::<Vec<_>>(),
         Vec::<&String>::new(),
         "examples without a command"
     );
 }
 
 #[test]
-fn every_command_answers_success_with_an_envelope_and_zero() {
-    // What `mcp` says is a protocol of its own.
+fn every_command_reports_success_with_an_envelope_and_exit_code_0() {
+    // `mcp` answers in its own protocol.
     for example in EXAMPLES.iter().filter(|example| example.path != "mcp") {
         let mut words = example.good.to_vec();
         let end = words.iter().position(|word| *word == "--").unwrap_or(words.len());
@@ -126,7 +126,7 @@ fn every_command_answers_success_with_an_envelope_and_zero() {
 }
 
 #[test]
-fn every_command_answers_failure_with_an_envelope_and_its_exit_code() {
+fn every_command_reports_failure_with_an_envelope_and_its_exit_code() {
     let mut env = prepare();
     for example in EXAMPLES {
         let mut words = example.bad.to_vec();
@@ -169,7 +169,7 @@ fn every_command_has_help_with_an_example_that_names_it() {
 }
 
 #[test]
-fn the_example_in_the_help_of_every_command_is_one_that_the_parser_takes() {
+fn the_parser_accepts_the_example_in_the_help_of_every_command() {
     let env = TestEnv::new();
     for (path, _) in commands() {
         let mut words: Vec<&str> = path.split(' ').collect();
@@ -184,10 +184,10 @@ fn the_example_in_the_help_of_every_command_is_one_that_the_parser_takes() {
     }
 }
 
-/// Words as a shell splits them, as far as the examples need it.
-fn shell_words(line: &str) -> Vec<String> {
+/// Splits words as a shell does, as far as the examples need it.
+fn shell_words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
-    for (index, part) in line.split('\'').enumerate() {
+    for (index, part) in text.split('\'').enumerate() {
         if index % 2 == 1 {
             words.push(part.to_owned());
         } else {

@@ -3,7 +3,7 @@ use std::time::Duration;
 use crate::story::{Story, steps};
 use crate::support::TestEnv;
 
-/// One task for every answer.
+/// One task for each possible answer.
 fn everything(env: &mut TestEnv) {
     steps(
         env,
@@ -86,7 +86,7 @@ fn why_tells_a_project_that_is_held_from_one_that_waits_and_from_one_that_nobody
     let env = TestEnv::project();
     steps(&env, &["tasks add One --id ONE"]);
     assert_eq!(kinds(&env), ["ready", "no_runner", "no_timer"]);
-    // There is no agent here, so the wake-up itself fails; what counts is that the timer has called.
+    // There is no agent here, so the wake-up itself fails; it only matters that the timer has called.
     env.run(&["runners", "wakeup", "--timer", "cron", "--quiet"]);
     assert_eq!(kinds(&env), ["ready", "no_runner", "timer"]);
     env.later(Duration::from_mins(10));

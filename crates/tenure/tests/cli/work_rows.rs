@@ -1,4 +1,4 @@
-//! Jobs and sessions as somebody has left them, written by the rules themselves.
+//! Jobs and sessions in the state in which an interrupted process left them, written by the rules themselves.
 
 use std::time::Duration;
 
@@ -23,15 +23,15 @@ fn store(env: &TestEnv) -> Box<dyn Store> {
     Box::new(SqliteStore::open(&env.path("work/.tenure/tenure.db"), options).unwrap())
 }
 
-fn world(env: &TestEnv) -> Context<'_> {
+fn ctx(env: &TestEnv) -> Context<'_> {
     let policy =
         Policy { ticket_life: Duration::from_secs(15), max_attempts: 3, max_rejections: 5, review: false };
     Context { judge: env.env.judge.as_ref(), ids: env.env.ids.as_ref(), policy }
 }
 
-/// A job of three items that nobody coordinates; the outcomes are those of the first of them.
+/// A job of three items without a coordinator. `outcomes` are those of its first items.
 pub(crate) fn job(env: &TestEnv, name: &str, list: Option<&str>, outcomes: &[ItemOutcome<'_>]) {
-    let (store, world) = (store(env), world(env));
+    let (store, ctx) = (store(env), ctx(env));
     let caller = Caller::new(Holder::runner("11111111-2222-4333-8444-555555555555"));
     let definition = Definition {
         command: vec!["true".to_owned(), "{item.n}".to_owned()],
@@ -55,23 +55,23 @@ pub(crate) fn job(env: &TestEnv, name: &str, list: Option<&str>, outcomes: &[Ite
     let payloads: Vec<String> = (1..=3).map(|n| format!("{{\"n\":{n}}}")).collect();
     store
         .write(Durability::Process, |tx| {
-            let (_, lease) = rules::begin_job(tx, &world, &caller, &id, name, &definition, &terms)?;
-            rules::load_items(tx, &world, &lease, 1, &payloads)?;
-            rules::publish_job(tx, &world, &lease)?;
+            let (_, lease) = rules::begin_job(tx, &ctx, &caller, &id, name, &definition, &terms)?;
+            rules::load_items(tx, &ctx, &lease, 1, &payloads)?;
+            rules::publish_job(tx, &ctx, &lease)?;
             for outcome in outcomes {
-                let NextItem::Granted(grant) = kernel::take_item(tx, &world, &caller, &id, &terms)? else {
+                let NextItem::Granted(grant) = kernel::take_item(tx, &ctx, &caller, &id, &terms)? else {
                     panic!("an item is left");
                 };
                 let log = format!("/logs/{name}-{}.log", grant.item.number);
-                // A process that no test asks about; only that there was one.
+                // The process does not matter to any test, only that there was one.
                 let owner = Incarnation { hostname: "box".to_owned(), ..Incarnation::current() };
-                let attempt = kernel::begin_attempt(tx, &world, &grant.lease, &owner, Some(log))?;
+                let attempt = kernel::begin_attempt(tx, &ctx, &grant.lease, &owner, Some(log))?;
                 let exit_code = Some(if *outcome == ItemOutcome::Succeeded { 0 } else { 3 });
                 let ended = Outcome { exit_code, reason: "exited".to_owned(), charged: false };
                 kernel::end_attempt(tx, &attempt, &ended, "somebody")?;
-                kernel::finish_item(tx, &world, &grant.lease, *outcome)?;
+                kernel::finish_item(tx, &ctx, &grant.lease, *outcome)?;
             }
-            kernel::release_resource(tx, &world, &lease, EndReason::Released)
+            kernel::release_resource(tx, &ctx, &lease, EndReason::Released)
         })
         .unwrap();
 }

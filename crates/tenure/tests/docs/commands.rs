@@ -1,4 +1,4 @@
-//! The reference page, made from the parser: every command with what it does, its usage and its example.
+//! The reference page, generated from the parser: every command with its description, usage and example.
 
 use std::fmt::Write;
 

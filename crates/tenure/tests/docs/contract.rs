@@ -1,5 +1,5 @@
-//! What other programs rely on: every command of the contract is there, has its flags, says what it does with an example, and is
-//! in the guide.
+//! What other programs rely on: every command of the contract exists, takes its flags, has a description and an example, and
+//! appears in the guide.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use clap::Command;
 
 use crate::page;
 
-/// Each command with what may be typed after it. A flag with two names is here under both.
+/// Each command with its flags. A flag with two names is listed under both.
 const CONTRACT: &[(&str, &[&str])] = &[
     ("init", &["--name"]),
     ("demo", &["--keep"]),
@@ -125,8 +125,8 @@ const CONTRACT: &[(&str, &[&str])] = &[
     ("man", &[]),
 ];
 
-/// Words that mean the same.
-const SAME: &[(&str, &str)] = &[
+/// Aliases: two names for the same command.
+const ALIASES: &[(&str, &str)] = &[
     ("task", "tasks"),
     ("section", "sections"),
     ("runner", "runners"),
@@ -136,8 +136,8 @@ const SAME: &[(&str, &str)] = &[
     ("tasks verify", "tasks approve"),
 ];
 
-/// What a family does when it is named alone.
-const ALONE: &[&str] = &[
+/// What each command group does without a subcommand.
+const DEFAULTS: &[&str] = &[
     "tasks list",
     "sections list",
     "locks list",
@@ -175,7 +175,7 @@ fn parser() -> Command {
     parser
 }
 
-/// The command that these words begin with, under its own name, as far as they name one.
+/// The longest command that these words begin with, under its canonical name.
 fn resolve(parser: &Command, words: &[&str]) -> String {
     let (mut at, mut path) = (parser, Vec::new());
     while let Some(found) = words.get(path.len()).and_then(|word| at.find_subcommand(word)) {
@@ -189,7 +189,7 @@ fn find<'p>(parser: &'p Command, path: &str) -> &'p Command {
     path.split(' ').fold(parser, |at, word| at.find_subcommand(word).unwrap_or_else(|| panic!("no {path}")))
 }
 
-/// Every name by which a flag goes.
+/// All names of the flags.
 fn flags(command: &Command) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for arg in command.get_arguments() {
@@ -202,7 +202,7 @@ fn flags(command: &Command) -> BTreeSet<String> {
     found
 }
 
-/// Commands that do something by themselves, under their whole names.
+/// Commands that do something by themselves, under their full names.
 fn leaves(command: &Command, prefix: &str) -> Vec<String> {
     let shown = command.get_subcommands().filter(|sub| !sub.is_hide_set() && sub.get_name() != "help");
     let found = shown.flat_map(|sub| {
@@ -214,17 +214,17 @@ fn leaves(command: &Command, prefix: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_commands_of_the_contract_are_the_ones_that_there_are() {
+fn the_contract_lists_exactly_the_existing_commands() {
     let there: BTreeSet<String> = leaves(&parser(), "").into_iter().collect();
     let promised: BTreeSet<String> = CONTRACT.iter().map(|(path, _)| (*path).to_owned()).collect();
     let missing: Vec<_> = promised.difference(&there).collect();
-    assert!(missing.is_empty(), "promised and not there: {missing:?}");
+    assert!(missing.is_empty(), "in the contract but missing: {missing:?}");
     let unknown: Vec<_> = there.difference(&promised).collect();
-    assert!(unknown.is_empty(), "there and not in the contract's table: {unknown:?}");
+    assert!(unknown.is_empty(), "not in the contract: {unknown:?}");
 }
 
 #[test]
-fn every_command_of_the_contract_takes_its_flags() {
+fn every_command_of_the_contract_accepts_its_flags() {
     let parser = parser();
     for (path, promised) in CONTRACT {
         let there = flags(find(&parser, path));
@@ -235,13 +235,13 @@ fn every_command_of_the_contract_takes_its_flags() {
 }
 
 #[test]
-fn words_that_mean_the_same_lead_to_the_same_command() {
+fn aliases_resolve_to_the_same_command() {
     let parser = parser();
-    for (one, other) in SAME {
+    for (one, other) in ALIASES {
         let words: Vec<&str> = one.split(' ').collect();
         assert_eq!(resolve(&parser, &words), *other);
     }
-    for path in ALONE {
+    for path in DEFAULTS {
         let family = path.split(' ').next().unwrap();
         assert!(tenure::command().try_get_matches_from(["tenure", family]).is_ok(), "{family} alone");
     }
@@ -260,7 +260,7 @@ fn every_command_of_the_contract_is_in_the_guide() {
         }
     }
     let families: Vec<&str> =
-        ALONE.iter().copied().filter(|path| named.contains(path.split(' ').next().unwrap())).collect();
+        DEFAULTS.iter().copied().filter(|path| named.contains(path.split(' ').next().unwrap())).collect();
     named.extend(families.into_iter().map(str::to_owned));
     let missing: Vec<_> =
         CONTRACT.iter().map(|(path, _)| *path).filter(|path| !named.contains(*path)).collect();

@@ -16,7 +16,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// README and the guide, in order.
+/// The README and the guide, in order.
 fn documents() -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = std::fs::read_dir(root().join("docs"))
         .unwrap()
@@ -38,7 +38,7 @@ fn name(path: &Path) -> String {
 }
 
 #[test]
-fn every_command_line_in_the_documents_does_what_is_shown() {
+fn every_command_line_in_the_documents_prints_what_is_shown() {
     let mut lines = 0;
     for path in documents() {
         let steps = page::steps(&std::fs::read_to_string(&path).unwrap());
@@ -49,14 +49,14 @@ fn every_command_line_in_the_documents_does_what_is_shown() {
 }
 
 #[test]
-fn every_command_named_in_the_text_is_one_that_there_is() {
+fn every_command_named_in_the_documents_exists() {
     let mut named = 0;
     for path in documents() {
         for line in page::named_commands(&std::fs::read_to_string(&path).unwrap()) {
             named += 1;
             let words = page::words(&line);
             let parsed = tenure::command().try_get_matches_from(&words);
-            // `--help` is no error, and a command may be named without its arguments.
+            // `--help` and the like are not mistakes, and a command may be named without its arguments.
             let fault = parsed.err().filter(clap::Error::use_stderr);
             let fault = fault.filter(|e| e.kind() != clap::error::ErrorKind::MissingRequiredArgument);
             assert!(fault.is_none(), "{}: `{line}`: {}", name(&path), fault.unwrap());
@@ -111,7 +111,7 @@ fn every_file_that_the_contributors_documents_name_exists() {
 }
 
 #[test]
-fn links_between_the_documents_lead_somewhere() {
+fn every_link_between_the_documents_has_a_target() {
     for path in documents().into_iter().chain(for_contributors()) {
         let text = std::fs::read_to_string(&path).unwrap();
         for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
@@ -125,7 +125,7 @@ fn links_between_the_documents_lead_somewhere() {
 }
 
 #[test]
-fn the_list_of_commands_is_the_parsers_own() {
+fn the_list_of_commands_matches_the_parser() {
     let path = root().join("docs/commands.md");
     let made = commands::page(&tenure::command());
     if std::env::var_os("UPDATE_DOCS").is_some() {

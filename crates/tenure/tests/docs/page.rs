@@ -69,12 +69,12 @@ fn spans(text: &str) -> Vec<String> {
     prose.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
-/// Words of the first command, as a shell would split them.
-pub(crate) fn words(line: &str) -> Vec<String> {
+/// The words of the first command, as a shell would split them.
+pub(crate) fn words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut quote = None;
-    for c in line.chars() {
+    for c in text.chars() {
         match (quote, c) {
             (Some(q), c) if c == q => quote = None,
             (None, '\'' | '"') => {
@@ -92,7 +92,7 @@ pub(crate) fn words(line: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_session_is_read_as_typed_and_seen() {
+fn a_session_is_split_into_commands_and_their_output() {
     let text = "Text with `tenure status` in it.\n\n<!-- given: tenure init -->\n```console\n$ tenure tasks\nNo open tasks.\n\n\
                 $ tenure task done 'a b'\n$ echo $?\n2\n```\n```yaml\n$ not this\n```\n";
     let step = |command: &str, seen: &[&str], exit, shown| Step {

@@ -21,10 +21,10 @@ case $1 in
 *) cat "$@" > "$HOME/crontab" ;;
 esac
 "#;
-/// Replaced by the URL of a PostgreSQL server that the tests start.
+/// Replaced by the URL of a test server.
 const SERVER: &str = "postgres://tenure@db.example/tenure";
 /// How long a command with `--follow` runs.
-const WHILE: Duration = Duration::from_secs(2);
+const FOLLOW_TIME: Duration = Duration::from_secs(2);
 
 pub(crate) fn play(page: &str, steps: &[Step]) {
     let folder = tempfile::Builder::new().prefix("tdoc").tempdir().unwrap();
@@ -53,8 +53,8 @@ pub(crate) fn play(page: &str, steps: &[Step]) {
         }
         assert_eq!(code, Some(step.exit), "{page}: $ {}\n{seen}", step.command);
         if !step.seen.is_empty() {
-            let seen: Vec<String> = seen.trim_end().lines().map(alike).collect();
-            let shown: Vec<String> = step.seen.iter().map(|line| alike(line)).collect();
+            let seen: Vec<String> = seen.trim_end().lines().map(normalised).collect();
+            let shown: Vec<String> = step.seen.iter().map(|line| normalised(line)).collect();
             assert_eq!(seen, shown, "{page}: $ {}", step.command);
         }
     }
@@ -84,7 +84,7 @@ fn run(at: &Path, line: &str, follows: bool) -> (Option<i32>, String) {
         .process_group(0)
         .spawn()
         .unwrap();
-    let code = wait(&mut child, if follows { WHILE } else { HANG });
+    let code = wait(&mut child, if follows { FOLLOW_TIME } else { HANG });
     let mut printed = String::new();
     std::fs::File::open(&log).unwrap().read_to_string(&mut printed).unwrap();
     (code, printed)
@@ -105,7 +105,7 @@ fn wait(child: &mut Child, limit: Duration) -> Option<i32> {
 }
 
 /// A line without what differs between runs: ids, times, durations, paths and the spacing of columns.
-fn alike(line: &str) -> String {
+fn normalised(line: &str) -> String {
     let words = line.split_whitespace().map(|word| {
         let core = word.trim_matches(|c: char| ",.;:()".contains(c));
         let hex = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_hexdigit());
@@ -131,10 +131,10 @@ fn alike(line: &str) -> String {
 }
 
 #[test]
-fn what_differs_from_run_to_run_does_not_count() {
+fn differences_between_runs_are_ignored() {
     let one = "  Lease: L3F2D7C4A   Fence: 1, since 2026-01-15T11:30:00Z (2m ago)";
     let two = "Lease: LFFB91B30 Fence: 1, since 2027-11-15T23:32:24Z (14m59s ago)";
-    assert_eq!(alike(one), alike(two));
-    assert_ne!(alike("Fence: 1"), alike("Fence: 2"));
-    assert_ne!(alike("claimed"), alike("done"));
+    assert_eq!(normalised(one), normalised(two));
+    assert_ne!(normalised("Fence: 1"), normalised("Fence: 2"));
+    assert_ne!(normalised("claimed"), normalised("done"));
 }

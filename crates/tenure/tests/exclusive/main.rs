@@ -1,6 +1,6 @@
 //! `tenure exclusive`, with real processes.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test ends with the first thing that goes wrong")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test stops where it fails")]
 
 use std::ops::Deref;
 use std::os::unix::process::ExitStatusExt;
@@ -14,7 +14,7 @@ use tenure_testkit::cli::{self, Sandbox, StoreKind, Suite, processes, until};
 
 const SUITE: Suite = Suite { binary: env!("CARGO_BIN_EXE_tenure"), store: StoreKind::Sqlite };
 
-/// In a sandbox of its own.
+/// A project in a separate sandbox.
 struct Project(cli::Project);
 
 impl Deref for Project {
@@ -52,7 +52,7 @@ impl Project {
         std::fs::write(self.lock(), text).unwrap();
     }
 
-    /// A running `exclusive run`, once it has the lock.
+    /// Starts `exclusive run` and waits until it has the lock.
     fn running(&self, script: &str) -> Child {
         let child = self
             .command(&["exclusive", "run", "--holder", "tool", "--", "sh", "-c", script])
@@ -102,7 +102,7 @@ fn the_lock_is_held_by_the_process_that_called_tenure() {
 }
 
 #[test]
-fn a_living_holders_lock_is_released_only_by_force() {
+fn the_lock_of_a_live_holder_is_released_only_by_force() {
     let project = Project::new();
     let mut child = project.running("exec sleep 600");
     let (code, answer) = project.json(&["exclusive", "release"]);
@@ -116,7 +116,7 @@ fn a_living_holders_lock_is_released_only_by_force() {
 }
 
 #[test]
-fn a_dead_holders_lock_is_in_nobodys_way() {
+fn the_lock_of_a_dead_holder_blocks_nothing() {
     let project = Project::new();
     project.write_lock("gone", dead_pid(), &hostname().to_uppercase());
     assert_eq!(project.json(&["exclusive", "status"]).1["data"]["state"], "stale");
@@ -140,7 +140,7 @@ fn a_hand_written_lock_is_honoured_here_and_from_another_machine() {
 }
 
 #[test]
-fn a_malformed_lock_counts_as_locked_and_is_never_deleted_unasked() {
+fn a_malformed_lock_counts_as_locked_and_is_deleted_only_by_force() {
     let project = Project::new();
     for text in ["", "not json", r#"{"holder":"x"}"#, "[]"] {
         std::fs::write(project.lock(), text).unwrap();
@@ -171,7 +171,7 @@ fn run_passes_the_exit_code_on_and_leaves_no_lock() {
 }
 
 #[test]
-fn with_json_the_commands_output_is_not_mixed_into_the_answer() {
+fn with_json_the_output_of_the_command_is_not_mixed_into_the_answer() {
     let project = Project::new();
     let output = project.tenure(&["--json", "exclusive", "run", "--holder", "tool", "--", "echo", "noise"]);
     let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -180,13 +180,13 @@ fn with_json_the_commands_output_is_not_mixed_into_the_answer() {
 }
 
 #[test]
-fn run_passes_signals_on_and_the_lock_is_gone_whatever_happened() {
+fn run_passes_signals_on_and_always_removes_the_lock() {
     let project = Project::new();
     for (name, signal) in [("INT", Signal::INT), ("TERM", Signal::TERM)] {
         let script =
             format!("trap 'echo caught {name}; exit 7' {name}; echo ready; while :; do sleep 0.05; done");
         let mut child = project.running(&script);
-        // Until the trap is set, the signal would end the shell.
+        // Before the trap is set, the signal would end the shell.
         let mut out = child.stdout.take().unwrap();
         let mut ready = [0; 6];
         std::io::Read::read_exact(&mut out, &mut ready).unwrap();
@@ -198,7 +198,7 @@ fn run_passes_signals_on_and_the_lock_is_gone_whatever_happened() {
 }
 
 #[test]
-fn a_killed_run_leaves_a_lock_that_blocks_nobody() {
+fn the_lock_of_a_killed_run_blocks_nothing() {
     let project = Project::new();
     let mut child = project.running("exec sleep 1");
     processes::signal(child.id(), Signal::KILL);
@@ -208,7 +208,7 @@ fn a_killed_run_leaves_a_lock_that_blocks_nobody() {
 }
 
 #[test]
-fn waiting_gets_the_lock_when_it_is_released_and_gives_up_in_time() {
+fn a_waiter_gets_the_lock_when_it_is_released_or_times_out() {
     let project = Project::new();
     let mut first = project.running("exec sleep 600");
     let (code, answer) = project.json(&["exclusive", "acquire", "--holder", "second", "--wait", "100ms"]);
@@ -225,10 +225,10 @@ fn waiting_gets_the_lock_when_it_is_released_and_gives_up_in_time() {
 }
 
 #[test]
-fn of_eight_tools_at_once_exactly_one_gets_it() {
+fn of_eight_concurrent_tools_exactly_one_gets_the_lock() {
     let project = Project::new();
     for round in 0..20 {
-        // A stale lock in the way makes them all want to remove it.
+        // All of them try to remove the stale lock.
         if round % 2 == 1 {
             project.write_lock("gone", dead_pid(), &hostname());
         }
@@ -251,7 +251,7 @@ fn of_eight_tools_at_once_exactly_one_gets_it() {
 }
 
 #[test]
-fn draining_waits_until_no_attempt_runs_and_lets_go_if_that_takes_too_long() {
+fn drain_waits_until_no_attempt_runs_and_releases_the_lock_on_a_timeout() {
     use tenure_core::holder::{Caller, Holder, Incarnation, ThisMachine};
     use tenure_core::id::{RandomIds, TaskId};
     use tenure_core::kernel::{self, Outcome, Terms};
@@ -266,14 +266,14 @@ fn draining_waits_until_no_attempt_runs_and_lets_go_if_that_takes_too_long() {
     let store: Box<dyn Store> = Box::new(tenure_sqlite::SqliteStore::open(database, options).unwrap());
     let policy =
         Policy { ticket_life: Duration::from_secs(15), max_attempts: 3, max_rejections: 5, review: false };
-    let world = Context { judge: &ThisMachine, ids: &RandomIds, policy };
+    let ctx = Context { judge: &ThisMachine, ids: &RandomIds, policy };
     let me = Incarnation::current();
     let caller = Caller::new(Holder::agent("worker")).with_process(me.clone());
     let attempt = store
         .write(Durability::Power, |tx| {
             let terms = Terms::new(Duration::from_mins(10));
-            let grant = kernel::acquire_task(tx, &world, &caller, &id, &terms)?.granted()?;
-            kernel::begin_attempt(tx, &world, &grant.lease, &me, None)
+            let grant = kernel::acquire_task(tx, &ctx, &caller, &id, &terms)?.granted()?;
+            kernel::begin_attempt(tx, &ctx, &grant.lease, &me, None)
         })
         .unwrap();
 

@@ -1,4 +1,4 @@
-//! What a call costs beside the transaction under it, in one run. The bench has the exact figures; this finds what broke.
+//! The cost of a call compared with its transaction, in one run. The bench has exact figures; this finds regressions.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -46,7 +46,7 @@ fn a_claim_over_the_wire_takes_little_more_than_its_transaction() {
     here.sort();
     let ratio = wire[CLAIMS / 2].as_secs_f64() / here[CLAIMS / 2].as_secs_f64();
     eprintln!("round trip {:?}, transaction {:?}, ratio {ratio:.2}", wire[CLAIMS / 2], here[CLAIMS / 2]);
-    // The budget is 3; twice that is no busy machine any more.
+    // The budget is 3. Twice that cannot be explained by a busy machine.
     assert!(ratio < 6.0, "{ratio}");
     let resident = processes::memory(client.pid(), "VmRSS");
     eprintln!("resident {resident} kB");
@@ -55,7 +55,7 @@ fn a_claim_over_the_wire_takes_little_more_than_its_transaction() {
 #[test]
 fn commands_that_need_no_server_start_no_runtime() {
     let shop = Shop::with_tasks(1);
-    // An executor polls; none of these makes anything to poll with.
+    // An executor polls. None of these commands creates anything to poll with.
     for words in [&["tasks", "list"][..], &["task", "claim", "T1", "--agent", "a"]] {
         let trace = shop.path("trace");
         let mut command = std::process::Command::new("strace");

@@ -1,4 +1,4 @@
-//! A client that is nothing but lines of JSON, so that a test can also say what no good client would.
+//! A client that sends and receives lines of JSON, so that a test can also send what no correct client would.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
@@ -18,7 +18,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Started and introduced.
+    /// Starts a server and initializes the connection.
     pub(crate) fn new(shop: &Shop, name: &str) -> Self {
         Self::of(shop.command(&["mcp"]), name)
     }
@@ -42,7 +42,7 @@ impl Client {
         });
         let answer = client.request("initialize", hello);
         assert_eq!(answer["result"]["serverInfo"]["name"], "tenure", "{answer}");
-        client.say(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+        client.send_line(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
         client
     }
 
@@ -50,28 +50,28 @@ impl Client {
         self.child.id()
     }
 
-    /// Any line at all.
-    pub(crate) fn say(&mut self, line: &str) {
+    /// Sends a line, whatever it contains.
+    pub(crate) fn send_line(&mut self, line: &str) {
         let input = self.input.as_mut().unwrap();
         writeln!(input, "{line}").and_then(|()| input.flush()).unwrap();
     }
 
-    pub(crate) fn hear(&self) -> Value {
+    pub(crate) fn receive(&self) -> Value {
         let line = self.lines.recv_timeout(HANG).expect("an answer");
         serde_json::from_str(&line).unwrap_or_else(|e| panic!("{e}: {line:.200}"))
     }
 
-    /// Sends a request: its id.
+    /// Sends a request and returns its id.
     pub(crate) fn ask(&mut self, method: &str, params: Value) -> u64 {
         let id = self.next;
         self.next += 1;
-        self.say(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string());
+        self.send_line(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string());
         id
     }
 
     pub(crate) fn answer(&self, id: u64) -> Value {
         loop {
-            let message = self.hear();
+            let message = self.receive();
             if message["id"] == id {
                 return message;
             }
@@ -83,14 +83,14 @@ impl Client {
         self.answer(id)
     }
 
-    /// The result of a tool, good or bad.
+    /// The result of a tool call, success or error.
     pub(crate) fn call(&mut self, tool: &str, arguments: Value) -> Value {
         let answer = self.request("tools/call", json!({"name": tool, "arguments": arguments}));
         assert!(answer["result"].is_object(), "{tool}: {answer}");
         answer["result"].clone()
     }
 
-    /// The object that a tool answers when all is well.
+    /// The object that a tool returns on success.
     #[track_caller]
     pub(crate) fn ok(&mut self, tool: &str, arguments: Value) -> Value {
         let result = self.call(tool, arguments);
@@ -98,7 +98,7 @@ impl Client {
         result["structuredContent"].clone()
     }
 
-    /// The error of a tool that refuses.
+    /// The error of a tool call that is refused.
     #[track_caller]
     pub(crate) fn refused(&mut self, code: &str, tool: &str, arguments: Value) -> Value {
         let result = self.call(tool, arguments);
@@ -108,7 +108,7 @@ impl Client {
         error
     }
 
-    pub(crate) fn hang_up(&mut self) {
+    pub(crate) fn disconnect(&mut self) {
         self.input = None;
     }
 

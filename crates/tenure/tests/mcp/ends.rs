@@ -1,4 +1,4 @@
-//! How a server ends, and what becomes of what its client held.
+//! How a server ends, and what happens to the tasks that its client held.
 
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -11,14 +11,14 @@ use rustix::process::Signal;
 use tenure_testkit::cli::{processes, until};
 
 #[test]
-fn a_client_that_hangs_up_leaves_nothing_held_and_no_server() {
+fn a_client_that_disconnects_leaves_no_lease_and_no_server() {
     let shop = Shop::with_tasks(2);
     let mut client = Client::new(&shop, "shy");
     client.ok("claim_next", json!({}));
     client.ok("claim_next", json!({}));
     let me = client.ok("get_status", json!({}))["you"].as_str().unwrap().to_owned();
     assert_eq!(shop.show("T1")["lease"]["holder"]["id"], me);
-    client.hang_up();
+    client.disconnect();
     assert!(client.ended().success());
     for key in ["T1", "T2"] {
         let task = shop.show(key);
@@ -29,15 +29,15 @@ fn a_client_that_hangs_up_leaves_nothing_held_and_no_server() {
 }
 
 #[test]
-fn a_server_that_is_asked_to_stop_lets_go_and_ends_at_once() {
+fn a_server_that_is_asked_to_stop_releases_its_tasks_and_ends_at_once() {
     for signal in [Signal::TERM, Signal::INT] {
         let shop = Shop::with_tasks(1);
         let mut client = Client::new(&shop, "busy");
         client.ok("claim_next", json!({}));
-        // Also while somebody waits.
+        // Also while a call waits.
         let waiting =
             client.ask("tools/call", json!({"name": "claim_next", "arguments": {"waitSeconds": 300}}));
-        until("it stands in line", || shop.ok(&["status"])["waiting"] == 1);
+        until("the call is queued", || shop.ok(&["status"])["waiting"] == 1);
         processes::signal(client.pid(), signal);
         let begun = Instant::now();
         assert!(client.ended().success());
@@ -48,7 +48,7 @@ fn a_server_that_is_asked_to_stop_lets_go_and_ends_at_once() {
 }
 
 #[test]
-fn what_a_killed_server_held_can_be_claimed_at_once() {
+fn the_task_of_a_killed_server_can_be_claimed_at_once() {
     let shop = Shop::with_tasks(1);
     let mut client = Client::new(&shop, "doomed");
     let grant = client.ok("claim_task", json!({"task": "T1", "ttl": "1h"}));
@@ -58,14 +58,14 @@ fn what_a_killed_server_held_can_be_claimed_at_once() {
     client.ended();
     let taken = shop.ok(&["tasks", "claim", "T1", "--agent", "next"]);
     assert_eq!(taken["takenOver"]["fence"], grant["lease"]["fence"]);
-    // It ran nothing, so nothing is charged.
+    // It ran no attempt, so nothing is charged.
     assert_eq!(taken["task"]["attempts"], 0);
 }
 
 #[test]
-fn a_server_whose_client_was_killed_ends_although_somebody_keeps_the_pipes_open() {
+fn a_server_whose_client_was_killed_ends_even_if_its_pipes_stay_open() {
     let shop = Shop::with_tasks(1);
-    // The shell stands for the client. We hold the other ends of its pipes, as a client's other child might.
+    // The shell plays the client. The test holds the other ends of its pipes, as another child of a client might.
     let mut shell = std::process::Command::new("sh");
     shell.args(["-c", r#""$0" mcp; true"#, env!("CARGO_BIN_EXE_tenure")]);
     shop.surround(&mut shell);
@@ -83,9 +83,9 @@ fn a_server_whose_client_was_killed_ends_although_somebody_keeps_the_pipes_open(
 }
 
 #[test]
-fn a_server_ends_with_a_client_that_was_killed_and_its_tasks_are_free() {
+fn a_server_ends_when_its_client_is_killed_and_its_tasks_are_free() {
     let shop = Shop::with_tasks(1);
-    // A client whose pipes die with it: the lines come from a process in between.
+    // A client whose pipes close when it dies, because an intermediate process owns them.
     let script = r#"
 import subprocess, sys, json, os, time
 server = subprocess.Popen([sys.argv[1], "mcp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -114,7 +114,7 @@ time.sleep(600)
 }
 
 #[test]
-fn leases_expire_instead_where_that_is_configured_and_the_same_name_takes_them_up_again() {
+fn with_release_on_disconnect_off_the_same_agent_reacquires_its_leases() {
     let shop = Shop::with_tasks(1);
     shop.configure("mcp: {releaseOnDisconnect: false}");
     let named = || {
@@ -125,7 +125,7 @@ fn leases_expire_instead_where_that_is_configured_and_the_same_name_takes_them_u
     let mut client = Client::of(named(), "patient");
     let grant = client.ok("claim_task", json!({"task": "T1", "ttl": "1h"}));
     assert_eq!(grant["lease"]["holder"]["id"], "ann");
-    client.hang_up();
+    client.disconnect();
     assert!(client.ended().success());
     let task = shop.show("T1");
     assert_eq!((task["status"].as_str(), &task["lease"]["expired"]), (Some("in_progress"), &json!(false)));
@@ -138,7 +138,7 @@ fn leases_expire_instead_where_that_is_configured_and_the_same_name_takes_them_u
 }
 
 #[test]
-fn an_agent_of_a_supervisor_speaks_for_its_lease_and_never_lets_it_go_by_hanging_up() {
+fn an_agent_acts_under_its_supervisors_lease_and_disconnecting_does_not_release_it() {
     let shop = Shop::with_tasks(1);
     let grant = shop.ok(&["tasks", "claim", "T1", "--agent", "boss", "--ttl", "1h"]);
     let (fence, id) = (grant["lease"]["fence"].to_string(), grant["task"]["id"].as_str().unwrap().to_owned());
@@ -153,7 +153,7 @@ fn an_agent_of_a_supervisor_speaks_for_its_lease_and_never_lets_it_go_by_hanging
         (&same["lease"]["reacquired"], same["lease"]["fence"].to_string()),
         (&json!(true), fence.clone())
     );
-    client.hang_up();
+    client.disconnect();
     assert!(client.ended().success());
     assert_eq!(shop.show("T1")["lease"]["holder"]["id"], "boss");
     let done = json!({"task": "T1", "fence": same["lease"]["fence"], "outcome": "done"});
@@ -161,11 +161,11 @@ fn an_agent_of_a_supervisor_speaks_for_its_lease_and_never_lets_it_go_by_hanging
 }
 
 #[test]
-fn an_empty_conversation_is_no_failure() {
+fn a_client_that_sends_nothing_is_not_an_error() {
     let shop = Shop::new();
     let output = shop.command(&["mcp"]).output().unwrap();
     assert!(output.status.success() && output.stdout.is_empty() && output.stderr.is_empty(), "{output:?}");
-    assert_eq!(shop.ok(&["agents", "list"])["total"], 0, "who never called never joined");
+    assert_eq!(shop.ok(&["agents", "list"])["total"], 0, "a client that calls no tool does not join");
     let outside = shop.command(&["mcp", "-C", "/"]).output().unwrap();
     assert_eq!(outside.status.code(), Some(3));
 }

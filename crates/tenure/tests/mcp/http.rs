@@ -1,4 +1,4 @@
-//! Over HTTP: loopback, a token, no foreign pages, an agent for each session, and no session without its client.
+//! MCP over HTTP: loopback only, with a token, no foreign pages, one agent per session, no session without a client.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -27,13 +27,13 @@ impl Drop for Server {
 impl Server {
     pub(crate) fn start(shop: &Shop) -> Self {
         let child = shop.command(&["mcp", "--http", "127.0.0.1:0"]).stderr(Stdio::null()).spawn().unwrap();
-        let note = shop.root().join(".tenure/mcp.json");
-        until("it listens", || note.is_file());
-        assert_eq!(std::fs::metadata(&note).unwrap().permissions().mode() & 0o777, 0o600);
-        let told: Value = serde_json::from_slice(&std::fs::read(&note).unwrap()).unwrap();
-        let address = told["url"].as_str().unwrap().strip_prefix("http://").unwrap();
+        let file = shop.root().join(".tenure/mcp.json");
+        until("it listens", || file.is_file());
+        assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        let note: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+        let address = note["url"].as_str().unwrap().strip_prefix("http://").unwrap();
         let address = address.strip_suffix("/mcp").unwrap().to_owned();
-        Self { child, address, token: told["token"].as_str().unwrap().to_owned() }
+        Self { child, address, token: note["token"].as_str().unwrap().to_owned() }
     }
 
     /// Sends one request and leaves the connection open.
@@ -55,7 +55,7 @@ impl Server {
         for (name, value) in usual.chain(given).filter(|(_, value)| !value.is_empty()) {
             head = format!("{head}{name}: {value}\r\n");
         }
-        // It may answer before it has read all, and hang up.
+        // The server may answer and close the connection before it has read everything.
         let _ = stream.write_all(format!("{head}\r\n{body}").as_bytes());
         stream
     }
@@ -69,7 +69,7 @@ impl Server {
         String::from_utf8_lossy(&begin)[9..].parse().unwrap()
     }
 
-    /// A session: its id.
+    /// Opens a session and returns its id.
     fn join(&self, name: &str) -> String {
         let mut stream = self.send("POST", &[("Connection", "close")], &hello(name));
         let mut text = String::new();
@@ -102,10 +102,10 @@ fn hello(name: &str) -> String {
 }
 
 #[test]
-fn only_who_has_the_token_and_is_no_foreign_page_is_let_in() {
+fn requests_without_the_token_or_from_foreign_pages_are_rejected() {
     let shop = Shop::new();
     let server = Server::start(&shop);
-    let body = hello("somebody");
+    let body = hello("client");
     let wrong = format!("Bearer {}x", &server.token[1..]);
     for (headers, status) in [
         (vec![], 200),
@@ -127,12 +127,12 @@ fn only_who_has_the_token_and_is_no_foreign_page_is_let_in() {
     assert_eq!(server.status("POST", &[], &"x".repeat(10 * 1024 * 1024)), 413);
     assert!(matches!(server.status("POST", &[], "{nonsense"), 400 | 415 | 422));
     assert!(processes::memory(server.child.id(), "VmHWM") < before + 24 * 1024);
-    assert_eq!(server.status("POST", &[], &body), 200, "it lives");
+    assert_eq!(server.status("POST", &[], &body), 200, "the server still runs");
     assert_eq!(shop.ok(&["agents", "list"])["total"], 0, "none of them has called a tool");
 }
 
 #[test]
-fn a_server_that_others_could_reach_is_not_started() {
+fn a_server_that_other_machines_could_reach_is_not_started() {
     let shop = Shop::new();
     for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:80"] {
         let output = shop.command(&["mcp", "--http", address]).output().unwrap();
@@ -143,7 +143,7 @@ fn a_server_that_others_could_reach_is_not_started() {
 }
 
 #[test]
-fn each_session_is_a_holder_and_what_it_held_goes_back_when_it_is_over() {
+fn each_session_is_a_holder_and_its_tasks_are_released_when_it_ends() {
     let shop = Shop::with_tasks(2);
     let server = Server::start(&shop);
     let (ann, bob) = (server.join("ann"), server.join("bob"));
@@ -155,17 +155,17 @@ fn each_session_is_a_holder_and_what_it_held_goes_back_when_it_is_over() {
     assert_eq!(refused["structuredContent"]["error"]["details"]["lockedBy"], holder["id"], "{refused}");
     assert_eq!(server.call(&bob, "claim_next", json!({}))["structuredContent"]["task"]["key"], "T2");
     assert!(matches!(server.status("DELETE", &[("Mcp-Session-Id", &ann)], ""), 200..=204));
-    until("it went back", || shop.show("T1")["status"] == "pending");
-    assert_eq!(shop.show("T2")["status"], "in_progress", "that is another's");
-    // The server itself goes: all goes.
+    until("the task is pending again", || shop.show("T1")["status"] == "pending");
+    assert_eq!(shop.show("T2")["status"], "in_progress", "another session holds it");
+    // When the server ends, all its sessions end.
     processes::signal(server.child.id(), Signal::TERM);
-    until("it went back", || shop.show("T2")["status"] == "pending");
+    until("the task is pending again", || shop.show("T2")["status"] == "pending");
 }
 
 #[test]
-fn a_client_whose_stream_is_gone_is_gone_and_one_whose_stream_is_open_stays() {
+fn a_session_ends_with_its_stream_and_stays_while_the_stream_is_open() {
     let shop = Shop::with_tasks(2);
-    // How long one may be silent, and how long one whose stream broke may take to come back.
+    // This limits how long a client may be silent, and how long one whose stream broke may take to reconnect.
     shop.configure("locking: {leaseTtl: 3s}");
     let server = Server::start(&shop);
     let (mortal, lasting) = (server.join("mortal"), server.join("lasting"));
@@ -189,13 +189,13 @@ fn a_client_whose_stream_is_gone_is_gone_and_one_whose_stream_is_open_stays() {
 }
 
 #[test]
-fn a_server_has_sixty_four_sessions_and_room_again_when_one_has_left() {
+fn a_server_has_at_most_sixty_four_sessions_and_accepts_another_when_one_ends() {
     let shop = Shop::new();
     let server = Server::start(&shop);
     let sessions: Vec<String> = (0..64).map(|n| server.join(&format!("s{n}"))).collect();
     assert_eq!(server.status("POST", &[], &hello("one-more")), 503);
     let list = server.call(&sessions[63], "list_tasks", json!({}));
-    assert_eq!(list["isError"], false, "who is there is served: {list}");
+    assert_eq!(list["isError"], false, "existing sessions are served: {list}");
     let left = server.status("DELETE", &[("Mcp-Session-Id", &sessions[0])], "");
     assert!((200..300).contains(&left), "{left}");
     until("there is room", || server.status("POST", &[], &hello("one-more")) == 200);

@@ -1,6 +1,6 @@
-//! An independent client, the Python package `mcp`, lives the whole life of a task over every way there is.
+//! An independent client, the Python package `mcp`, takes a task through its whole life cycle over every transport.
 //!
-//! It is installed into a virtual environment below the target folder, once; if that is not possible, the test fails.
+//! It is installed once, into a virtual environment below the target folder; the test fails if that is not possible.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -10,13 +10,13 @@ use crate::shop::Shop;
 use rustix::process::Signal;
 use tenure_testkit::cli::processes;
 
-/// As it was when these tests were written; another one is another test.
+/// Pinned to the version that these tests were written for.
 const PACKAGE: &str = "mcp==2.3.0";
 
 fn python() -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(PACKAGE.replace("==", "-"));
     std::fs::create_dir_all(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    // Tests run side by side, as threads or as processes.
+    // Tests run concurrently, as threads or as processes.
     let lock = std::fs::File::create(folder.with_extension("lock")).unwrap();
     lock.lock().unwrap();
     let (python, ready) = (folder.join("bin/python"), folder.join("ready"));
@@ -43,32 +43,32 @@ fn python() -> PathBuf {
     python
 }
 
-fn live(shop: &Shop, way: &str, more: &[&str]) {
+fn run_client(shop: &Shop, transport: &str, more: &[&str]) {
     let mut command = Command::new(python());
     command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mcp/life.py"));
-    command.arg(env!("CARGO_BIN_EXE_tenure")).arg(shop.root()).arg(way).args(more);
+    command.arg(env!("CARGO_BIN_EXE_tenure")).arg(shop.root()).arg(transport).args(more);
     shop.surround(&mut command);
     let output = command.output().unwrap();
     let (said, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{way}: {said}\n{errors}");
+    assert!(output.status.success(), "{transport}: {said}\n{errors}");
     assert!(said.contains("the whole life of a task"), "{said}");
 }
 
 #[test]
 fn the_whole_life_of_a_task_over_stdio_in_the_newest_protocol() {
-    live(&Shop::new(), "stdio-modern", &[]);
+    run_client(&Shop::new(), "stdio-modern", &[]);
 }
 
 #[test]
 fn the_whole_life_of_a_task_over_stdio_with_a_handshake() {
-    live(&Shop::new(), "stdio-legacy", &[]);
+    run_client(&Shop::new(), "stdio-legacy", &[]);
 }
 
 #[test]
 fn the_whole_life_of_a_task_over_http() {
     let shop = Shop::new();
     let mut server = Server::start(&shop);
-    live(&shop, "http", &[&format!("http://{}/mcp", server.address), &server.token]);
+    run_client(&shop, "http", &[&format!("http://{}/mcp", server.address), &server.token]);
     processes::signal(server.child.id(), Signal::TERM);
     assert!(server.child.wait().unwrap().success());
     assert!(!shop.root().join(".tenure/mcp.json").exists());

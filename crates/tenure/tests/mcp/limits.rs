@@ -1,4 +1,4 @@
-//! What a client may have at a time, and how much of a log it is given.
+//! How many calls of a client may wait at a time, and how much of a log it can read.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -9,30 +9,30 @@ use crate::shop::Shop;
 use tenure_testkit::cli::until;
 
 #[test]
-fn a_client_stands_in_sixteen_lines_and_is_told_when_it_wants_one_more() {
+fn at_most_sixteen_calls_of_a_client_may_wait() {
     let shop = Shop::with_tasks(1);
     shop.ok(&["task", "claim", "T1", "--agent", "holder"]);
     let wait = json!({"name": "claim_task", "arguments": {"task": "T1", "waitSeconds": 120}});
     let mut greedy = Client::new(&shop, "greedy");
     let mut waits: Vec<u64> = (0..16).map(|_| greedy.ask("tools/call", wait.clone())).collect();
-    until("somebody stands in line", || shop.ok(&["status"])["waiting"].as_u64() > Some(0));
-    // Whichever of them comes last to the server is one too many.
+    until("a call is queued", || shop.ok(&["status"])["waiting"].as_u64() > Some(0));
+    // Whichever call reaches the server last exceeds the limit.
     waits.push(greedy.ask("tools/call", wait.clone()));
-    let refused = greedy.hear();
+    let refused = greedy.receive();
     assert!(waits.contains(&refused["id"].as_u64().unwrap()), "{refused}");
     let error = &refused["result"]["structuredContent"]["error"];
     assert_eq!(error["message"], "too many of your calls are waiting already", "{refused}");
-    // It is the client's own limit: it may do anything else, and another may wait.
+    // The limit is per client: this one can still make other calls, and another client can wait.
     greedy.ok("get_status", json!({}));
     let mut other = Client::new(&shop, "other");
     let waiting = other.ask("tools/call", wait.clone());
-    until("another stands in line", || {
+    until("the other client is queued", || {
         shop.ok(&["tasks", "show", "T1"])["task"]["lease"].is_object()
             && shop.ok(&["status"])["waiting"].as_u64() > Some(1)
     });
-    // One that is cancelled makes room.
+    // Cancelling one makes room.
     let still: Vec<u64> = waits.into_iter().filter(|id| *id != refused["id"].as_u64().unwrap()).collect();
-    greedy.say(
+    greedy.send_line(
         &json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": still[0]}})
             .to_string(),
     );
@@ -56,7 +56,7 @@ fn the_end_of_the_latest_attempts_log_can_be_read() {
     let shop = Shop::with_tasks(2);
     shop.configure("runners: {preset: mine}\npresets: {mine: {command: [./agent.sh]}}");
     let agent = shop.root().join("agent.sh");
-    // One says a little, the other more than is given out.
+    // The first attempt prints little, the second more than the resource returns.
     let script = "#!/bin/sh\nif [ -e twice ]; then seq 1 40000; else touch twice; fi\necho the end of $TENURE_TASK_ID\n";
     std::fs::write(&agent, script).unwrap();
     std::fs::set_permissions(&agent, std::fs::Permissions::from_mode(0o755)).unwrap();

@@ -1,4 +1,4 @@
-//! `tenure mcp` with real processes: the protocol, who holds what, how it ends, and an independent client.
+//! `tenure mcp` with real processes: the protocol, leases, how a server ends, and an independent client.
 
 #![cfg(feature = "serve")]
 #![expect(

@@ -1,4 +1,4 @@
-//! Many clients, one pool: each task exactly once.
+//! Many clients share one pool, and each task is done exactly once.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -24,7 +24,7 @@ fn sixteen_clients_share_two_hundred_tasks_and_each_is_done_exactly_once() {
                     let answer = &result["structuredContent"];
                     if result["isError"] == true {
                         assert_eq!(answer["error"]["code"], "NOTHING_READY", "{result}");
-                        client.hang_up();
+                        client.disconnect();
                         assert!(client.ended().success());
                         return;
                     }

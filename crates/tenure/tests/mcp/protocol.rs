@@ -1,4 +1,4 @@
-//! What no good client says, too much of it, and all at once: clear answers, bounded memory, and the server lives.
+//! Malformed, oversized and excessive input gets clear errors in bounded memory, and the server keeps running.
 
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use crate::shop::Shop;
 use tenure_testkit::cli::processes;
 
 #[test]
-fn what_is_wrong_is_answered_clearly_and_the_server_lives() {
+fn invalid_input_gets_a_clear_error_and_the_server_keeps_running() {
     let shop = Shop::with_tasks(1);
     let mut client = Client::new(&shop, "odd");
     let answers = [
@@ -29,8 +29,8 @@ fn what_is_wrong_is_answered_clearly_and_the_server_lives() {
         ),
     ];
     for (line, code) in answers {
-        client.say(line);
-        let answer = client.hear();
+        client.send_line(line);
+        let answer = client.receive();
         assert_eq!(answer["error"]["code"], code, "{line}: {answer}");
         assert!(answer["error"]["message"].as_str().is_some_and(|text| text.len() > 4), "{line}: {answer}");
         if let Ok(sent) = serde_json::from_str::<serde_json::Value>(line)
@@ -39,10 +39,10 @@ fn what_is_wrong_is_answered_clearly_and_the_server_lives() {
             assert_eq!(answer["id"], sent["id"], "{line}");
         }
     }
-    // Nobody is to be answered.
-    client.say("");
-    client.say(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":12345}}"#);
-    client.say(r#"{"jsonrpc":"2.0","method":"notifications/no_such"}"#);
+    // None of these gets an answer.
+    client.send_line("");
+    client.send_line(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":12345}}"#);
+    client.send_line(r#"{"jsonrpc":"2.0","method":"notifications/no_such"}"#);
     for (tool, arguments) in [
         ("claim_task", json!({})),
         ("claim_task", json!({"task": ["T1"]})),
@@ -61,7 +61,7 @@ fn what_is_wrong_is_answered_clearly_and_the_server_lives() {
 }
 
 #[test]
-fn ten_megabytes_of_arguments_are_refused_by_their_id_and_leave_no_trace() {
+fn ten_megabytes_of_arguments_are_refused_under_their_id_and_not_stored() {
     let shop = Shop::new();
     let mut client = Client::new(&shop, "big");
     client.ok("get_status", json!({}));
@@ -72,12 +72,12 @@ fn ten_megabytes_of_arguments_are_refused_by_their_id_and_leave_no_trace() {
         assert_eq!(answer["error"]["code"], -32600, "{answer}");
         assert!(answer["error"]["message"].as_str().unwrap().contains("too long"), "{answer}");
     }
-    // The id may stand behind the load.
-    client.say(&format!(
+    // The id may come after the payload.
+    client.send_line(&format!(
         r#"{{"method":"tools/call","params":{{"name":"{big}"}},"jsonrpc":"2.0","id":"last"}}"#
     ));
-    assert_eq!(client.hear()["id"], "last");
-    // What still fits through the door may be too much for a task.
+    assert_eq!(client.receive()["id"], "last");
+    // A message below the limit of the transport may still exceed the limit of a task.
     let error = client.refused(
         "INVALID_ARGUMENTS",
         "add_task",
@@ -94,7 +94,7 @@ fn ten_megabytes_of_arguments_are_refused_by_their_id_and_leave_no_trace() {
 }
 
 #[test]
-fn a_flood_of_requests_is_held_back_answered_in_full_and_costs_no_memory() {
+fn a_flood_of_requests_is_throttled_and_answered_in_bounded_memory() {
     let count = if std::env::var_os("TENURE_TEST_FULL").is_some() { 100_000 } else { 10_000 };
     let shop = Shop::with_tasks(3);
     let mut calm = Client::new(&shop, "calm");
@@ -120,7 +120,7 @@ fn a_flood_of_requests_is_held_back_answered_in_full_and_costs_no_memory() {
         }
         input
     });
-    // Until it has stopped reading: what it has used by then is all it will use for those who do not listen.
+    // Waits until the server has stopped reading: its memory does not grow beyond this while the answers are not read.
     let mut last = (0, Instant::now());
     while last.1.elapsed() < Duration::from_secs(1) {
         let used = cpu_ticks(child.id());
@@ -129,15 +129,15 @@ fn a_flood_of_requests_is_held_back_answered_in_full_and_costs_no_memory() {
         }
         std::thread::sleep(Duration::from_millis(50));
     }
-    assert!(!writer.is_finished(), "a flood that fits into the pipes is none");
+    assert!(!writer.is_finished(), "the requests all fit into the pipes");
     let grown = processes::memory(child.id(), "VmHWM").saturating_sub(before);
-    assert!(grown < 12 * 1024, "grew by {grown} kB while nobody listened");
+    assert!(grown < 12 * 1024, "grew by {grown} kB while no answer was read");
     let mut answered = std::collections::HashSet::new();
     for line in std::io::BufRead::lines(std::io::BufReader::new(output)) {
         let answer: serde_json::Value = serde_json::from_str(&line.unwrap()).unwrap();
         if let Some(id) = answer["id"].as_u64() {
             assert_eq!(answer["result"]["structuredContent"]["total"], 3, "{answer}");
-            assert!(answered.insert(id), "twice: {id}");
+            assert!(answered.insert(id), "answered twice: {id}");
         }
         if answered.len() == count {
             break;
@@ -149,7 +149,7 @@ fn a_flood_of_requests_is_held_back_answered_in_full_and_costs_no_memory() {
     assert!(child.wait().unwrap().success());
 }
 
-/// Processor time of a process, in whatever unit.
+/// Processor time of a process in clock ticks.
 fn cpu_ticks(pid: u32) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();

@@ -1,4 +1,4 @@
-//! Who is connected keeps what it holds without a word; who has lost it is told with the next one.
+//! A connected client keeps its leases without further calls, and the next answer after a loss reports the loss.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ fn a_silent_client_keeps_its_task_far_beyond_the_ttl() {
     let times = |lease: &Value, field: &str| Timestamp::parse(lease[field].as_str().unwrap()).unwrap();
     let end = times(&grant["lease"], "expiresAt").after(Duration::from_secs(3));
     let mut lease = Value::Null;
-    // Beaten for long after it would have run out, and never taken up anew.
+    // It is renewed until long after it would have expired, and never granted anew.
     until("it is renewed", || {
         lease = shop.show("T1")["lease"].clone();
         assert_eq!(lease["fence"], grant["lease"]["fence"]);
@@ -31,7 +31,7 @@ fn a_silent_client_keeps_its_task_far_beyond_the_ttl() {
 }
 
 #[test]
-fn what_is_finished_elsewhere_with_the_fence_is_no_loss() {
+fn a_finish_elsewhere_with_the_same_fence_is_not_reported_as_a_loss() {
     let shop = Shop::with_tasks(2);
     let mut client = Client::new(&shop, "calm");
     let grant = client.ok("claim_task", json!({"task": "T1", "ttl": "3s"}));
@@ -47,21 +47,21 @@ fn what_is_finished_elsewhere_with_the_fence_is_no_loss() {
 }
 
 #[test]
-fn a_client_is_told_of_a_forced_loss_at_once_and_its_late_word_bounces() {
+fn an_eviction_is_reported_to_the_client_at_once_and_its_late_finish_is_refused() {
     let shop = Shop::with_tasks(2);
     let mut client = Client::new(&shop, "late");
     let grant = client.ok("claim_task", json!({"task": "T1"}));
     let kept = client.ok("claim_task", json!({"task": "T2"}));
     shop.ok(&["locks", "release", "T1", "--force"]);
-    let mut told = Value::Null;
-    // Long before a heartbeat of 30 s: the keeper was rung.
-    until("it is told", || {
-        told = client.call("get_status", json!({}));
-        told["structuredContent"]["lost"].is_array()
+    let mut reported = Value::Null;
+    // Long before the heartbeat of 30 s, because the eviction rings the keeper.
+    until("the loss is reported", || {
+        reported = client.call("get_status", json!({}));
+        reported["structuredContent"]["lost"].is_array()
     });
-    let lost = &told["structuredContent"]["lost"][0];
+    let lost = &reported["structuredContent"]["lost"][0];
     assert_eq!((&lost["code"], &lost["task"]), (&json!("LEASE_LOST"), &json!("T1")));
-    let text = told["content"][0]["text"].as_str().unwrap();
+    let text = reported["content"][0]["text"].as_str().unwrap();
     assert!(text.starts_with("LEASE_LOST: You no longer hold T1"), "{text}");
     assert_eq!(client.ok("get_status", json!({}))["lost"], Value::Null, "once");
     let late = json!({"task": "T1", "fence": grant["lease"]["fence"], "outcome": "done"});
@@ -69,7 +69,7 @@ fn a_client_is_told_of_a_forced_loss_at_once_and_its_late_word_bounces() {
     assert!(error["message"].as_str().unwrap().contains("no longer hold"), "{error}");
     client.refused("LEASE_LOST", "renew_lease", json!({"task": "T1"}));
     client.refused("LEASE_LOST", "release_task", json!({"task": "T1"}));
-    // Also when another has it by now.
+    // Also when another agent holds it.
     shop.ok(&["tasks", "claim", "T1", "--agent", "other"]);
     let error = client.refused("LEASE_LOST", "finish_task", late);
     assert_eq!(error["details"]["current"]["lockedBy"], "other", "{error}");
@@ -79,7 +79,7 @@ fn a_client_is_told_of_a_forced_loss_at_once_and_its_late_word_bounces() {
 }
 
 #[test]
-fn a_server_that_slept_past_its_expiry_says_what_it_has_lost() {
+fn a_server_that_was_suspended_past_the_expiry_reports_what_it_has_lost() {
     let shop = Shop::with_tasks(1);
     let mut client = Client::new(&shop, "sleeper");
     let grant = client.ok("claim_task", json!({"task": "T1", "ttl": "1s"}));
@@ -88,29 +88,31 @@ fn a_server_that_slept_past_its_expiry_says_what_it_has_lost() {
         shop.try_cli(&["tasks", "claim", "T1", "--agent", "other"])["success"] == true
     });
     processes::signal(client.pid(), Signal::CONT);
-    until("it is told", || client.call("list_tasks", json!({}))["structuredContent"]["lost"].is_array());
+    until("the loss is reported", || {
+        client.call("list_tasks", json!({}))["structuredContent"]["lost"].is_array()
+    });
     let late = json!({"task": "T1", "fence": grant["lease"]["fence"], "outcome": "done"});
     client.refused("LEASE_LOST", "finish_task", late);
     assert_eq!(shop.show("T1")["lease"]["holder"]["id"], "other");
 }
 
 #[test]
-fn a_waiting_call_is_served_first_come_first_served_and_a_cancelled_one_leaves_the_line() {
+fn waiting_calls_are_served_in_order_and_a_cancelled_one_leaves_the_queue() {
     let shop = Shop::with_tasks(1);
     let mut holder = Client::new(&shop, "holder");
     let grant = holder.ok("claim_task", json!({"task": "T1"}));
     let wait = json!({"name": "claim_task", "arguments": {"task": "T1", "waitSeconds": 120}, "_meta": {"progressToken": 9}});
     let waiting = |count: u64| {
-        until("they stand in line", || shop.ok(&["status"])["waiting"] == count);
+        until("the calls are queued", || shop.ok(&["status"])["waiting"] == count);
     };
     let mut first = Client::new(&shop, "first");
     let cancelled = first.ask("tools/call", wait.clone());
     waiting(1);
-    assert_eq!(first.hear()["method"], "notifications/progress");
+    assert_eq!(first.receive()["method"], "notifications/progress");
     let mut second = Client::new(&shop, "second");
     let served = second.ask("tools/call", wait);
     waiting(2);
-    first.say(
+    first.send_line(
         &json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": cancelled}})
             .to_string(),
     );
@@ -126,11 +128,11 @@ fn a_waiting_call_is_served_first_come_first_served_and_a_cancelled_one_leaves_t
 }
 
 #[test]
-fn somebody_who_waits_for_anything_gets_what_is_added() {
+fn a_call_that_waits_for_any_task_gets_one_that_is_added() {
     let shop = Shop::new();
     let mut client = Client::new(&shop, "eager");
     let waiting = client.ask("tools/call", json!({"name": "claim_next", "arguments": {"waitSeconds": 120}}));
-    until("it stands in line", || shop.ok(&["status"])["waiting"] == 1);
+    until("the call is queued", || shop.ok(&["status"])["waiting"] == 1);
     shop.ok(&["tasks", "add", "At last"]);
     let answer = client.answer(waiting);
     assert_eq!(answer["result"]["structuredContent"]["task"]["title"], "At last", "{answer}");

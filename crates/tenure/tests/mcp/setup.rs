@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::shop::Shop;
 
 #[test]
-fn every_client_is_set_up_checked_set_up_again_and_removed() {
+fn setup_can_be_checked_repeated_and_removed_for_every_client() {
     for (client, file) in [
         ("claude", "projects/shop/.mcp.json"),
         ("gemini", "projects/shop/.gemini/settings.json"),
@@ -36,7 +36,7 @@ fn every_client_is_set_up_checked_set_up_again_and_removed() {
 }
 
 #[test]
-fn everything_else_in_the_file_stays() {
+fn setup_keeps_everything_else_in_the_file() {
     let shop = Shop::new();
     let path = shop.root().join(".mcp.json");
     let before = "{\n\t\"mcpServers\": {\n\t\t\"zoo\": {\n\t\t\t\"command\": \"zoo\"\n\t\t}\n\t},\n\t\"aardvark\": true\n}\n";
@@ -58,7 +58,7 @@ fn everything_else_in_the_file_stays() {
     assert!(after.contains("\"tenure\": {"), "{after}");
     shop.ok(&["setup", "claude", "--mcp", "--remove"]);
     assert_eq!(std::fs::read_to_string(&path).unwrap(), commented);
-    // A file that cannot be read is left alone.
+    // An unreadable file is left unchanged.
     std::fs::write(&path, "{ # mine\n}").unwrap();
     let refused = shop.try_cli(&["setup", "claude", "--mcp"]);
     assert_eq!(refused["error"]["code"], "CONFIG_ERROR", "{refused}");
@@ -66,7 +66,7 @@ fn everything_else_in_the_file_stays() {
 }
 
 #[test]
-fn a_check_fails_for_a_server_that_does_not_serve() {
+fn a_check_fails_if_the_server_does_not_answer() {
     let shop = Shop::new();
     for command in ["/no/such/program", "true", "cat", "false"] {
         let file = json!({"mcpServers": {"tenure": {"command": command, "args": ["mcp"]}}});

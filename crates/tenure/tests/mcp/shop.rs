@@ -1,4 +1,4 @@
-//! A project `shop` in a sandbox, as the clients of `tenure mcp` find it.
+//! A project `shop` in a sandbox, for the clients of `tenure mcp`.
 
 use std::ops::Deref;
 
@@ -7,7 +7,7 @@ use tenure_testkit::cli::{Project, Sandbox, StoreKind, Suite};
 
 const SUITE: Suite = Suite { binary: env!("CARGO_BIN_EXE_tenure"), store: StoreKind::Sqlite };
 
-/// `tenure` is on the search path, where clients look for it.
+/// `tenure` is on `PATH`, where clients look for it.
 pub(crate) struct Shop(Project);
 
 impl Deref for Shop {
@@ -33,7 +33,7 @@ impl Shop {
         shop
     }
 
-    /// The envelope of a command, whatever its exit code.
+    /// The JSON envelope of a command, whatever its exit code.
     pub(crate) fn try_cli(&self, words: &[&str]) -> Value {
         self.run(&[&["--json"], words].concat()).json()
     }

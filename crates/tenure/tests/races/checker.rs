@@ -1,27 +1,27 @@
-//! Judges a history: what the feed tells, what the processes said of themselves, and who was seen standing in line.
+//! Checks a history: the feed, the processes' own reports, and the queues as they were observed.
 //!
-//! It knows nothing of the kernel. It says what a user would call broken: two holders, a fence that does not rise, a word
-//! under a lost lease that counted, a task finished twice, a waiter overtaken, two workers on one task, an answer that
-//! the feed does not bear out.
+//! It knows nothing of the kernel. It reports what a user would call broken: two holders, a fence that does not rise, a
+//! change under a lost lease, a task finished twice, a waiter overtaken, two workers on one task, an answer that
+//! contradicts the feed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::history::{Deed, Event, History, Look, Place};
+use crate::history::{Call, Event, History, Snapshot, Ticket};
 
-/// Everything that is wrong with a history. Nothing, if all is well.
+/// Everything that is wrong with a history; empty if it is correct.
 pub(crate) fn faults(history: &History) -> Vec<String> {
     let mut faults = Vec::new();
     statuses(history, &mut faults);
     leases(history, &mut faults);
     attempts(history, &mut faults);
-    words(history, &mut faults);
-    line(history, &mut faults);
+    reports(history, &mut faults);
+    queue_order(history, &mut faults);
     faults
 }
 
-/// Each status follows from the one before, each task is completed once and for all, and the feed ends where the tasks are.
+/// Each status follows from the previous one, each task is completed once, and the feed ends with the tasks' statuses.
 fn statuses(history: &History, faults: &mut Vec<String>) {
-    let mut told: BTreeMap<&str, &str> = BTreeMap::new();
+    let mut recorded: BTreeMap<&str, &str> = BTreeMap::new();
     let mut completed: BTreeSet<&str> = BTreeSet::new();
     let mut last = 0;
     for event in &history.feed {
@@ -30,7 +30,7 @@ fn statuses(history: &History, faults: &mut Vec<String>) {
         }
         last = event.seq;
         let (Some(task), Some(to)) = (event.task.as_deref(), event.to.as_deref()) else { continue };
-        let before = told.insert(task, to);
+        let before = recorded.insert(task, to);
         if event.kind == "task.status" && before != event.from.as_deref() {
             faults.push(format!("the task was {before:?} before: {event:?}"));
         }
@@ -45,13 +45,13 @@ fn statuses(history: &History, faults: &mut Vec<String>) {
         if status != "completed" {
             faults.push(format!("task {task} ended up {status}"));
         }
-        if told.get(task.as_str()) != Some(&status.as_str()) {
-            faults.push(format!("task {task} is {status}, which the feed does not tell"));
+        if recorded.get(task.as_str()) != Some(&status.as_str()) {
+            faults.push(format!("task {task} is {status}, which is not in the feed"));
         }
     }
 }
 
-/// One holder at a time, fences that rise, and only the latest grant speaks.
+/// A resource has one holder at a time, its fences rise, and only its latest grant can change anything.
 fn leases(history: &History, faults: &mut Vec<String>) {
     let mut open: BTreeMap<&str, i64> = BTreeMap::new();
     let mut latest: BTreeMap<&str, i64> = BTreeMap::new();
@@ -67,7 +67,7 @@ fn leases(history: &History, faults: &mut Vec<String>) {
                     faults.push(format!("the fence does not rise: {event:?}"));
                 }
                 if !given.insert(fence) {
-                    faults.push(format!("the fence was given before: {event:?}"));
+                    faults.push(format!("the fence was granted before: {event:?}"));
                 }
             }
             ("lease.revived", Some(resource)) => {
@@ -77,7 +77,7 @@ fn leases(history: &History, faults: &mut Vec<String>) {
                 open.insert(resource, fence);
             }
             ("lease.ended", Some(resource)) => {
-                // Ended twice is right once: time closed it, and then its holder finished after all.
+                // A lease may end twice in one case: it expired and was closed, and its holder finished afterwards.
                 let other = open.remove(resource).is_some_and(|held| held != fence);
                 if other || latest.get(resource) != Some(&fence) {
                     faults.push(format!("it was not held under this fence: {event:?}"));
@@ -86,7 +86,7 @@ fn leases(history: &History, faults: &mut Vec<String>) {
             ("task.status", _) => {
                 let resource = format!("task:{}", event.task.as_deref().unwrap_or_default());
                 if latest.get(resource.as_str()) != Some(&fence) {
-                    faults.push(format!("a word under a lost lease counted: {event:?}"));
+                    faults.push(format!("a change under a lost lease: {event:?}"));
                 }
             }
             _ => {}
@@ -97,7 +97,7 @@ fn leases(history: &History, faults: &mut Vec<String>) {
     }
 }
 
-/// No attempt of a task begins before the one before it has ended.
+/// No attempt at a task begins before the previous one has ended.
 fn attempts(history: &History, faults: &mut Vec<String>) {
     let mut running: BTreeMap<&str, i64> = BTreeMap::new();
     for event in &history.feed {
@@ -119,11 +119,11 @@ fn attempts(history: &History, faults: &mut Vec<String>) {
     }
 }
 
-/// What the processes said, and what the feed tells, are the same.
-fn words(history: &History, faults: &mut Vec<String>) {
-    let mut by_worker: BTreeMap<&str, Vec<&Deed>> = BTreeMap::new();
-    for deed in &history.deeds {
-        by_worker.entry(&deed.worker).or_default().push(deed);
+/// The reports of the processes agree with the feed.
+fn reports(history: &History, faults: &mut Vec<String>) {
+    let mut by_worker: BTreeMap<&str, Vec<&Call>> = BTreeMap::new();
+    for call in &history.calls {
+        by_worker.entry(&call.worker).or_default().push(call);
     }
     let none = Vec::new();
     let of = |worker: &str| by_worker.get(worker).unwrap_or(&none);
@@ -131,37 +131,40 @@ fn words(history: &History, faults: &mut Vec<String>) {
     let mut finishes: BTreeMap<i64, &Event> = BTreeMap::new();
     for event in &history.feed {
         let Some(fence) = event.fence else { continue };
-        let silent = || of(&event.actor).iter().any(|deed| deed.is_silent() && deed.covers(event.at));
+        let unreported =
+            || of(&event.actor).iter().any(|call| call.may_be_incomplete() && call.covers(event.at));
         if event.kind == "lease.acquired" && event.task.is_some() {
             grants.insert(fence, event);
-            if !of(&event.actor).iter().any(|deed| deed.granted == Some(fence)) && !silent() {
-                faults.push(format!("nobody says that it was given this: {event:?}"));
+            if !of(&event.actor).iter().any(|call| call.granted == Some(fence)) && !unreported() {
+                faults.push(format!("no process reports this grant: {event:?}"));
             }
         }
         if event.to.as_deref() == Some("completed") {
             finishes.insert(fence, event);
-            if !of(&event.actor).iter().any(|deed| deed.finished == Some(fence)) && !silent() {
-                faults.push(format!("nobody says that it finished this: {event:?}"));
+            if !of(&event.actor).iter().any(|call| call.finished == Some(fence)) && !unreported() {
+                faults.push(format!("no process reports this finish: {event:?}"));
             }
         }
     }
-    for deed in &history.deeds {
-        for (said, told, what) in [(deed.granted, &grants, "given"), (deed.finished, &finishes, "finished")] {
+    for call in &history.calls {
+        for (said, recorded, what) in
+            [(call.granted, &grants, "granted"), (call.finished, &finishes, "finished")]
+        {
             let Some(fence) = said else { continue };
-            match told.get(&fence) {
-                Some(event) if event.actor == deed.worker && event.task == deed.task => {}
-                other => faults.push(format!("said to be {what}, but the feed has {other:?}: {deed:?}")),
+            match recorded.get(&fence) {
+                Some(event) if event.actor == call.worker && event.task == call.task => {}
+                other => faults.push(format!("reported as {what}, but the feed has {other:?}: {call:?}")),
             }
         }
     }
 }
 
-/// Nobody is given what an older, live place in line was waiting for. Only who works in a serial section may go on in it
-/// past those who want anything: nobody else could have had that.
-fn line(history: &History, faults: &mut Vec<String>) {
+/// A grant never overtakes an older, live ticket for the same resource. There is one exception: the holder of a serial
+/// section may continue in it ahead of waiters for any task, because no other process could have taken its tasks.
+fn queue_order(history: &History, faults: &mut Vec<String>) {
     let killed: BTreeMap<u32, i64> =
-        history.deeds.iter().filter_map(|deed| deed.killed.map(|at| (deed.pid, at))).collect();
-    // Who works in which section, now and before the transaction that the event is part of.
+        history.calls.iter().filter_map(|call| call.killed.map(|at| (call.pid, at))).collect();
+    // The holder of each section, now and before the transaction that the event belongs to.
     let mut at_work: BTreeMap<&str, &str> = BTreeMap::new();
     let mut before_it = at_work.clone();
     let mut transaction = (0, "");
@@ -184,36 +187,38 @@ fn line(history: &History, faults: &mut Vec<String>) {
         }
         let section = event.task.as_ref().and_then(|task| history.sections.get(task));
         let goes_on = section.is_some_and(|s| before_it.get(s.as_str()) == Some(&event.actor.as_str()));
-        let after = history.looks.partition_point(|look| look.seq < event.seq);
+        let after = history.snapshots.partition_point(|snapshot| snapshot.seq < event.seq);
         let (Some(before), Some(after)) =
-            (after.checked_sub(1).map(|n| &history.looks[n]), history.looks.get(after))
+            (after.checked_sub(1).map(|n| &history.snapshots[n]), history.snapshots.get(after))
         else {
             continue;
         };
         // A worker has one process at a time.
-        let takers: Vec<&Deed> =
-            history.deeds.iter().filter(|deed| deed.worker == event.actor && deed.covers(event.at)).collect();
-        let mut lines: Vec<&str> = event.resource.as_deref().into_iter().collect();
-        if event.task.is_some() && !goes_on && takers.iter().all(|deed| deed.verb == "next") {
-            lines.push("ready:");
+        let takers: Vec<&Call> =
+            history.calls.iter().filter(|call| call.worker == event.actor && call.covers(event.at)).collect();
+        let mut queues: Vec<&str> = event.resource.as_deref().into_iter().collect();
+        if event.task.is_some() && !goes_on && takers.iter().all(|call| call.verb == "next") {
+            queues.push("ready:");
         }
-        for resource in lines {
-            // In line both before and after the grant, and so at the moment of it.
-            let stood = before.places.iter().filter(|place| {
-                place.resource == resource && after.places.iter().any(|still| still.number == place.number)
+        for resource in queues {
+            // Queued both before and after the grant, and so at the moment of it.
+            let queued = before.tickets.iter().filter(|ticket| {
+                ticket.resource == resource && after.tickets.iter().any(|still| still.number == ticket.number)
             });
             let own = before
-                .places
+                .tickets
                 .iter()
-                .filter(|place| place.resource == resource && takers.iter().any(|deed| deed.pid == place.pid))
-                .map(|place| place.number)
+                .filter(|ticket| {
+                    ticket.resource == resource && takers.iter().any(|call| call.pid == ticket.pid)
+                })
+                .map(|ticket| ticket.number)
                 .min()
                 .unwrap_or(i64::MAX);
-            for place in stood {
-                let lived = killed.get(&place.pid).is_none_or(|at| *at > after.at);
-                let fresh = place.refreshed > event.at - history.ticket_life;
-                if place.number < own && lived && fresh {
-                    faults.push(format!("{place:?} was overtaken: {event:?}"));
+            for ticket in queued {
+                let lived = killed.get(&ticket.pid).is_none_or(|at| *at > after.at);
+                let fresh = ticket.refreshed > event.at - history.ticket_life;
+                if ticket.number < own && lived && fresh {
+                    faults.push(format!("{ticket:?} was overtaken: {event:?}"));
                 }
             }
         }
@@ -223,9 +228,9 @@ fn line(history: &History, faults: &mut Vec<String>) {
 mod tests {
     use super::*;
 
-    /// A short and blameless life: `a` works on a task and lets go, `b` has waited for it and finishes it under two
-    /// attempts, and `c` was killed while it claimed another task, which `a` then took over and finished.
-    fn blameless() -> History {
+    /// A short and correct history: `a` works on a task and releases it, `b` has waited for it and finishes it under two
+    /// attempts, and `c` is killed while it claims another task, which `a` then takes over and finishes.
+    fn correct_history() -> History {
         let event = |seq: i64, kind: &str, actor: &str, task: &str, fence: i64| Event {
             seq,
             at: seq * 100,
@@ -265,7 +270,7 @@ mod tests {
             event(21, "lease.ended", "a", "U", 4),
             moved(22, "a", "U", 4, "in_progress", "completed"),
         ];
-        let deed = |worker: &str, pid, verb, task: &str, begun: i64, ended: i64| Deed {
+        let call = |worker: &str, pid, verb, task: &str, begun: i64, ended: i64| Call {
             worker: worker.to_owned(),
             pid,
             verb,
@@ -273,33 +278,33 @@ mod tests {
             begun: begun * 100,
             ended: ended * 100,
             code: Some(0),
-            ..Deed::default()
+            ..Call::default()
         };
-        let deeds = vec![
-            Deed { granted: Some(1), ..deed("a", 10, "claim", "T", 3, 4) },
-            Deed { granted: Some(2), ..deed("b", 11, "claim", "T", 4, 8) },
-            deed("a", 12, "release", "T", 5, 6),
-            Deed { finished: Some(2), ..deed("b", 13, "done", "T", 11, 12) },
-            Deed { killed: Some(1450), code: None, ..deed("c", 14, "claim", "U", 13, 15) },
-            Deed { granted: Some(4), ..deed("a", 15, "claim", "U", 15, 18) },
-            Deed { finished: Some(4), ..deed("a", 16, "done", "U", 21, 22) },
+        let calls = vec![
+            Call { granted: Some(1), ..call("a", 10, "claim", "T", 3, 4) },
+            Call { granted: Some(2), ..call("b", 11, "claim", "T", 4, 8) },
+            call("a", 12, "release", "T", 5, 6),
+            Call { finished: Some(2), ..call("b", 13, "done", "T", 11, 12) },
+            Call { killed: Some(1450), code: None, ..call("c", 14, "claim", "U", 13, 15) },
+            Call { granted: Some(4), ..call("a", 15, "claim", "U", 15, 18) },
+            Call { finished: Some(4), ..call("a", 16, "done", "U", 21, 22) },
         ];
-        let place = |number, holder: &str, pid, refreshed| Place {
+        let ticket = |number, holder: &str, pid, refreshed| Ticket {
             number,
             resource: "task:T".to_owned(),
             holder: holder.to_owned(),
             pid,
             refreshed,
         };
-        let looks = vec![
-            Look { at: 450, seq: 4, places: vec![place(1, "b", 11, 440), place(2, "d", 17, 445)] },
-            Look { at: 650, seq: 6, places: vec![place(1, "b", 11, 440), place(2, "d", 17, 445)] },
-            Look { at: 850, seq: 8, places: vec![place(2, "d", 17, 445)] },
+        let snapshots = vec![
+            Snapshot { at: 450, seq: 4, tickets: vec![ticket(1, "b", 11, 440), ticket(2, "d", 17, 445)] },
+            Snapshot { at: 650, seq: 6, tickets: vec![ticket(1, "b", 11, 440), ticket(2, "d", 17, 445)] },
+            Snapshot { at: 850, seq: 8, tickets: vec![ticket(2, "d", 17, 445)] },
         ];
         let statuses = [("T", "completed"), ("U", "completed")]
             .map(|(task, status)| (task.to_owned(), status.to_owned()))
             .into();
-        History { feed, deeds, looks, ticket_life: 3000, sections: BTreeMap::new(), statuses }
+        History { feed, calls, snapshots, ticket_life: 3000, sections: BTreeMap::new(), statuses }
     }
 
     fn event(history: &mut History, seq: i64) -> &mut Event {
@@ -307,14 +312,14 @@ mod tests {
     }
 
     #[test]
-    fn a_blameless_history_has_no_faults() {
-        assert_eq!(faults(&blameless()), Vec::<String>::new());
+    fn a_correct_history_has_no_faults() {
+        assert_eq!(faults(&correct_history()), Vec::<String>::new());
     }
 
     #[test]
-    fn every_doctored_history_is_found_out() {
-        type Doctor = fn(&mut History);
-        let doctors: [(&str, Doctor); 15] = [
+    fn every_tampered_history_is_detected() {
+        type Tamper = fn(&mut History);
+        let cases: [(&str, Tamper); 15] = [
             ("completed twice", |h| {
                 let mut again = event(h, 12).clone();
                 again.seq = 23;
@@ -322,12 +327,12 @@ mod tests {
                 h.feed.push(again);
             }),
             ("the fence does not rise", |h| event(h, 17).fence = Some(2)),
-            ("the fence was given before", |h| event(h, 13).fence = Some(2)),
+            ("the fence was granted before", |h| event(h, 13).fence = Some(2)),
             ("holds it already", |h| h.feed.retain(|e| e.seq != 5)),
             ("was not held under this fence", |h| event(h, 11).fence = Some(1)),
-            ("a word under a lost lease", |h| event(h, 12).fence = Some(1)),
+            ("a change under a lost lease", |h| event(h, 12).fence = Some(1)),
             ("the task was", |h| h.feed.retain(|e| e.seq != 6)),
-            ("the feed does not tell", |h| h.feed.retain(|e| e.seq != 22)),
+            ("is not in the feed", |h| h.feed.retain(|e| e.seq != 22)),
             ("ended up in_progress", |h| {
                 h.feed.retain(|e| e.seq != 22);
                 h.statuses.insert("U".into(), "in_progress".into());
@@ -337,19 +342,19 @@ mod tests {
                 h.feed.retain(|e| e.seq != 10);
                 event(h, 19).task = Some("T".into());
             }),
-            ("nobody says that it was given", |h| h.deeds[4].killed = None),
-            ("nobody says that it finished", |h| h.deeds[3].finished = None),
-            ("but the feed has", |h| h.deeds[2].granted = Some(9)),
-            ("was overtaken", |h| h.looks[0].places[1].number = 0),
+            ("no process reports this grant", |h| h.calls[4].killed = None),
+            ("no process reports this finish", |h| h.calls[3].finished = None),
+            ("but the feed has", |h| h.calls[2].granted = Some(9)),
+            ("was overtaken", |h| h.snapshots[0].tickets[1].number = 0),
         ];
-        for (expected, doctor) in doctors {
-            let mut history = blameless();
-            doctor(&mut history);
-            // The places keep the order that the doctor gave them in every look.
-            let number = history.looks[0].places[1].number;
-            for look in &mut history.looks {
-                for place in look.places.iter_mut().filter(|place| place.pid == 17) {
-                    place.number = number;
+        for (expected, tamper) in cases {
+            let mut history = correct_history();
+            tamper(&mut history);
+            // The tickets keep the same order in every snapshot.
+            let number = history.snapshots[0].tickets[1].number;
+            for snapshot in &mut history.snapshots {
+                for ticket in snapshot.tickets.iter_mut().filter(|ticket| ticket.pid == 17) {
+                    ticket.number = number;
                 }
             }
             let found = faults(&history);
@@ -358,26 +363,26 @@ mod tests {
     }
 
     #[test]
-    fn whoever_was_dead_or_silent_for_too_long_is_not_overtaken() {
+    fn a_dead_or_silent_waiter_does_not_count_as_overtaken() {
         let overtaken = |change: fn(&mut History)| {
-            let mut history = blameless();
-            for look in &mut history.looks {
-                for place in look.places.iter_mut().filter(|place| place.pid == 17) {
-                    place.number = 0;
+            let mut history = correct_history();
+            for snapshot in &mut history.snapshots {
+                for ticket in snapshot.tickets.iter_mut().filter(|ticket| ticket.pid == 17) {
+                    ticket.number = 0;
                 }
             }
             change(&mut history);
             faults(&history).iter().any(|fault| fault.contains("overtaken"))
         };
         assert!(overtaken(|_| {}));
-        assert!(!overtaken(|h| h.deeds.push(Deed {
+        assert!(!overtaken(|h| h.calls.push(Call {
             worker: "d".into(),
             pid: 17,
             verb: "claim",
             begun: 400,
             ended: 700,
             killed: Some(600),
-            ..Deed::default()
+            ..Call::default()
         })));
         assert!(!overtaken(|h| h.ticket_life = 100));
     }

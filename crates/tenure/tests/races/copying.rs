@@ -1,4 +1,4 @@
-//! `store copy`: everything, or nothing, from one store to the other and back.
+//! `store copy`: copies everything or nothing from one store to the other, in both directions.
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -8,7 +8,7 @@ use tenure_testkit::cli::Running;
 
 use crate::harness::Project;
 
-/// What a user can see of a project.
+/// Everything of a project that a user can see.
 fn seen(project: &Project) -> Vec<Value> {
     let mut all: Vec<Value> = [
         &["tasks", "list", "--status", "all", "--limit", "1000"][..],
@@ -43,8 +43,8 @@ fn filled() -> Project {
 }
 
 #[test]
-fn a_project_goes_to_the_server_and_back_and_nothing_is_lost() {
-    // One in which no number was given yet.
+fn a_project_survives_the_copy_to_a_server_and_back() {
+    // A project in which no number has been used yet.
     let url = Cluster::shared().url_of(&Cluster::shared().new_database());
     let mut project = filled();
     project.ok(&["tasks", "add", "first"]);
@@ -52,7 +52,7 @@ fn a_project_goes_to_the_server_and_back_and_nothing_is_lost() {
     let before = seen(&project);
     let held = project.ok(&["tasks", "claim", "F5", "--agent", "bob"]);
     let refused = project.run(&["--json", "store", "copy", "--to", &url]);
-    assert_eq!(refused.code, Some(6), "somebody holds a task: {refused:?}");
+    assert_eq!(refused.code, Some(6), "a task is held: {refused:?}");
     assert_eq!(refused.json()["error"]["details"]["lockedBy"], "bob");
     project.ok(&["tasks", "release", "F5", "--agent", "bob"]);
 
@@ -66,8 +66,8 @@ fn a_project_goes_to_the_server_and_back_and_nothing_is_lost() {
     assert_eq!(seen(&project), now);
 
     let again = project.run(&["--json", "store", "copy", "--to", "sqlite:"]);
-    assert_eq!(again.code, Some(1), "what is there is not overwritten: {again:?}");
-    // Numbers go on where they were: no fence is given twice, no key, no number of an event.
+    assert_eq!(again.code, Some(1), "an existing project is not overwritten: {again:?}");
+    // The copy continues the numbering: it repeats no fence, no key and no event number.
     let next = project.ok(&["tasks", "claim", "F6", "--agent", "bob"]);
     assert!(next["lease"]["fence"].as_i64() > held["lease"]["fence"].as_i64());
     assert_eq!(project.ok(&["tasks", "add", "new"])["task"]["key"], "T2");
@@ -86,7 +86,7 @@ fn a_project_goes_to_the_server_and_back_and_nothing_is_lost() {
 }
 
 #[test]
-fn a_copy_that_is_killed_leaves_nothing_and_can_be_made_again() {
+fn a_killed_copy_leaves_nothing_and_can_be_repeated() {
     let url = Cluster::shared().url();
     let mut project = filled();
     let now = seen(&project);
@@ -100,7 +100,7 @@ fn a_copy_that_is_killed_leaves_nothing_and_can_be_made_again() {
         }
     }
     let last = project.run(&["--json", "store", "copy", "--to", &url]);
-    // Either none of them was done, or one was done wholly.
+    // Either no copy was made, or one complete copy.
     assert!(matches!(last.code, Some(0 | 1)), "{last:?}");
     project.store_variable = Some(url);
     assert_eq!(seen(&project), now);

@@ -1,32 +1,32 @@
-//! Fenced writes: who was late has lost its say, and what it says changes nothing.
+//! Fenced writes: a holder that has lost its lease is refused, and its late commands change nothing.
 
 use serde_json::Value;
 
 use crate::harness::Project;
 
-/// What another program could see of the task, and everything that has happened.
+/// The task as another program sees it, and all events.
 fn state(project: &Project, task: &str) -> (Value, Vec<Value>) {
     (project.ok(&["tasks", "show", task])["task"].clone(), project.feed())
 }
 
-/// Every way to speak for a lease, by name and by fence.
-fn late_words<'a>(task: &'a str, fence: &'a str) -> Vec<Vec<&'a str>> {
-    let mut words = Vec::new();
+/// Every command that acts under a lease, with the agent's name and with the fence.
+fn late_commands<'a>(task: &'a str, fence: &'a str) -> Vec<Vec<&'a str>> {
+    let mut commands = Vec::new();
     for credential in [["--agent", "late"], ["--fence", fence]] {
-        for mut verb in [
+        for mut command in [
             vec!["tasks", "done", task],
             vec!["tasks", "renew", task],
             vec!["tasks", "release", task],
             vec!["tasks", "fail", task, "-m", "too late"],
         ] {
-            verb.extend(credential);
-            words.push(verb);
+            command.extend(credential);
+            commands.push(command);
         }
     }
-    words
+    commands
 }
 
-/// `late` claims for a second and lets it run out. Gives its fence.
+/// Lets `late` claim the task for a second and waits until the lease has expired. Returns its fence.
 fn lapse(project: &Project, task: &str) -> String {
     let lease = &project.ok(&["tasks", "claim", task, "--agent", "late", "--ttl", "1s"])["lease"];
     let fence = lease["fence"].to_string();
@@ -34,55 +34,55 @@ fn lapse(project: &Project, task: &str) -> String {
     fence
 }
 
-fn refused_without_a_trace(project: &Project, task: &str, fence: &str) {
+fn assert_refused_without_changes(project: &Project, task: &str, fence: &str) {
     let before = state(project, task);
-    for word in late_words(task, fence) {
-        let answer = project.run(&word);
-        assert_eq!(answer.code, Some(8), "{word:?}: {answer:?}");
-        assert_eq!(state(project, task), before, "{word:?} changed something");
+    for command in late_commands(task, fence) {
+        let answer = project.run(&command);
+        assert_eq!(answer.code, Some(8), "{command:?}: {answer:?}");
+        assert_eq!(state(project, task), before, "{command:?} changed something");
     }
     let check = project.run(&["tasks", "check", task, "--fence", fence]);
     assert_eq!(check.code, Some(8), "{check:?}");
 }
 
 #[test]
-fn whoever_was_taken_over_is_refused_and_changes_nothing() {
+fn a_holder_that_was_taken_over_is_refused_and_changes_nothing() {
     let project = Project::new();
     project.add("F", 1);
     let fence = lapse(&project, "F1");
     project.ok(&["tasks", "claim", "F1", "--agent", "next"]);
-    refused_without_a_trace(&project, "F1", &fence);
+    assert_refused_without_changes(&project, "F1", &fence);
     project.ok(&["tasks", "done", "F1", "--agent", "next"]);
 }
 
 #[test]
-fn whoever_was_taken_over_is_refused_after_the_other_has_finished() {
+fn a_holder_that_was_taken_over_is_refused_after_its_successor_has_finished() {
     let project = Project::new();
     project.add("F", 3);
     for (task, end) in [("F1", "done"), ("F2", "release"), ("F3", "fail")] {
         let fence = lapse(&project, task);
         project.ok(&["tasks", "claim", task, "--agent", "next"]);
-        let mut verb = vec!["tasks", end, task, "--agent", "next"];
+        let mut command = vec!["tasks", end, task, "--agent", "next"];
         if end == "fail" {
-            verb.extend(["-m", "broken"]);
+            command.extend(["-m", "broken"]);
         }
-        project.ok(&verb);
-        refused_without_a_trace(&project, task, &fence);
+        project.ok(&command);
+        assert_refused_without_changes(&project, task, &fence);
     }
 }
 
 #[test]
-fn whoever_was_forced_out_is_refused_and_changes_nothing() {
+fn an_evicted_holder_is_refused_and_changes_nothing() {
     let project = Project::new();
     project.add("F", 1);
     let lease = &project.ok(&["tasks", "claim", "F1", "--agent", "late"])["lease"];
     let fence = lease["fence"].to_string();
     project.ok(&["locks", "release", "F1", "--force", "--agent", "boss"]);
-    refused_without_a_trace(&project, "F1", &fence);
+    assert_refused_without_changes(&project, "F1", &fence);
 }
 
 #[test]
-fn a_late_renewal_is_refused_even_if_nobody_came() {
+fn a_late_renewal_is_refused_even_without_a_takeover() {
     let project = Project::new();
     project.add("F", 1);
     lapse(&project, "F1");
@@ -92,7 +92,7 @@ fn a_late_renewal_is_refused_even_if_nobody_came() {
 }
 
 #[test]
-fn a_late_finish_counts_if_nobody_came_also_after_the_clean_up_and_only_once() {
+fn a_late_finish_without_a_takeover_counts_once_even_after_a_cleanup() {
     let project = Project::new();
     project.add("F", 2);
     for (task, cleaned) in [("F1", false), ("F2", true)] {

@@ -1,4 +1,4 @@
-//! The project that every race begins with, and how processes are made to race.
+//! The project that every race begins with, and the start of several processes at the same time.
 
 use std::ops::{Deref, DerefMut};
 use std::process::Command;
@@ -11,12 +11,12 @@ use tenure_testkit::postgres::Cluster;
 
 use crate::SUITE;
 
-/// How often a race is run: on a server, where each takes longer, fewer times unless all are asked for.
+/// How often a race is repeated: less often on a server, where it takes longer, except in a full run.
 pub(crate) fn rounds(long: usize, short: usize) -> usize {
     full_or(long, if SUITE.is_on_postgres() { short.div_ceil(4) } else { short })
 }
 
-/// In a sandbox of its own; a server is given by `TENURE_STORE`.
+/// A project in a separate sandbox. `TENURE_STORE` names the server, if there is one.
 #[derive(Debug)]
 pub(crate) struct Project(cli::Project);
 
@@ -85,7 +85,7 @@ impl Project {
         keys
     }
 
-    /// All events, as the command line would print them.
+    /// All events, as the command line prints them.
     pub(crate) fn feed(&self) -> Vec<Value> {
         let filter = EventFilter { limit: u64::from(u32::MAX), ..EventFilter::default() };
         let events = self.store().read(|view| view.events(&filter)).unwrap();
@@ -108,7 +108,7 @@ fn has_terminal() -> bool {
     number != "0"
 }
 
-/// Starts all commands while no process can write, then lets them write; their answers, in order.
+/// Starts all commands while writes are blocked, then unblocks them. Returns their answers in the same order.
 pub(crate) fn contest(project: &Project, commands: Vec<Command>) -> Vec<Answer> {
     let held = project.hold_queue();
     let running: Vec<Running> = commands.into_iter().map(Running::start).collect();

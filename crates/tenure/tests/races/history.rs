@@ -1,4 +1,4 @@
-//! What happened, as three witnesses have it: the feed, the processes themselves, and who looked at the lines.
+//! A history as three sources have it: the feed, the processes' own reports, and observations of the queues.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Event {
     pub(crate) seq: i64,
-    /// Milliseconds, as every time here.
+    /// In milliseconds, like every time in this file.
     pub(crate) at: i64,
     pub(crate) kind: String,
     pub(crate) actor: String,
@@ -16,7 +16,7 @@ pub(crate) struct Event {
     pub(crate) from: Option<String>,
     pub(crate) to: Option<String>,
     pub(crate) fence: Option<i64>,
-    /// `task:ID` or `section:ID`, of events that speak of a lease.
+    /// `task:ID` or `section:ID`, if the event is about a lease.
     pub(crate) resource: Option<String>,
 }
 
@@ -37,29 +37,29 @@ impl Event {
     }
 }
 
-/// What one process did, as it said itself and as its parent saw it.
+/// One call of the program: what the process reported, and what its parent saw.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Deed {
+pub(crate) struct Call {
     pub(crate) worker: String,
     pub(crate) pid: u32,
     pub(crate) verb: &'static str,
     pub(crate) task: Option<String>,
     pub(crate) begun: i64,
     pub(crate) ended: i64,
-    /// Just before it was killed. What it had done by then, nobody heard.
+    /// Just before it was killed. What it had done by then is unknown.
     pub(crate) killed: Option<i64>,
     pub(crate) code: Option<i32>,
-    /// The fence of a lease that it was given anew.
+    /// The fence of a new lease that it was granted.
     pub(crate) granted: Option<i64>,
-    /// The fence under which it finished the task, if it was told that this changed something.
+    /// The fence under which it finished the task, if its answer says that this changed something.
     pub(crate) finished: Option<i64>,
 }
 
-impl Deed {
-    /// It may have done things that it could not, or does not, tell.
-    pub(crate) fn is_silent(&self) -> bool {
+impl Call {
+    /// Whether it may have made changes that it did not report.
+    pub(crate) fn may_be_incomplete(&self) -> bool {
         let lost_at_once = matches!(self.verb, "claim" | "next") && self.code == Some(8);
-        // A server that went away in the middle leaves even the one who asked without an answer.
+        // If the server goes away in the middle of a request, the caller gets no answer.
         let unanswered = self.code == Some(1);
         self.killed.is_some() || self.verb == "run" || lost_at_once || unanswered
     }
@@ -69,9 +69,9 @@ impl Deed {
     }
 }
 
-/// A place in line, as seen in the store.
+/// A ticket, as seen in the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct Ticket {
     pub(crate) number: i64,
     pub(crate) resource: String,
     pub(crate) holder: String,
@@ -79,24 +79,24 @@ pub(crate) struct Place {
     pub(crate) refreshed: i64,
 }
 
-/// One look at all lines, in one transaction with the number of the latest event.
+/// All queues, read in one transaction with the number of the latest event.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Look {
-    /// When the look was over.
+pub(crate) struct Snapshot {
+    /// When the read had finished.
     pub(crate) at: i64,
     pub(crate) seq: i64,
-    pub(crate) places: Vec<Place>,
+    pub(crate) tickets: Vec<Ticket>,
 }
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct History {
     pub(crate) feed: Vec<Event>,
-    pub(crate) deeds: Vec<Deed>,
-    pub(crate) looks: Vec<Look>,
-    /// A place that was not refreshed for this long is lost.
+    pub(crate) calls: Vec<Call>,
+    pub(crate) snapshots: Vec<Snapshot>,
+    /// A ticket that was not refreshed for this long has expired.
     pub(crate) ticket_life: i64,
     /// The serial section of each task that is in one, as `section:ID`.
     pub(crate) sections: BTreeMap<String, String>,
-    /// How the tasks ended up.
+    /// The tasks' final statuses.
     pub(crate) statuses: BTreeMap<String, String>,
 }

@@ -1,4 +1,4 @@
-//! Two machines on one project: clones in two folders, each with a machine id and a way to the server of its own.
+//! Two machines on one project: clones in two folders, each with its own machine id and its own connection to the server.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -11,28 +11,28 @@ use tenure_testkit::cli::{Running, until};
 
 use crate::harness::Project;
 
-/// A machine: its name, a clone of the project, and the cable.
+/// A machine: its name, its clone of the project, and its connection to the server.
 struct Host {
     name: &'static str,
     clone: Project,
-    cable: Proxy,
+    network: Proxy,
     machine_id: PathBuf,
 }
 
 impl Host {
     fn new(name: &'static str, config: &str) -> Self {
         let cluster = Cluster::shared();
-        let cable = Proxy::to(cluster.port());
-        let clone = Project::bare_on(Some(cluster.tcp_url("tenure", cable.port())));
+        let network = Proxy::to(cluster.port());
+        let clone = Project::bare_on(Some(cluster.tcp_url("tenure", network.port())));
         std::fs::create_dir(clone.root().join(".tenure")).unwrap();
         std::fs::write(clone.root().join(".tenure/config.yaml"), config).unwrap();
         let machine_id = clone.root().join("machine-id");
         std::fs::write(&machine_id, format!("{:0>32}\n", name.len() + usize::from(name.as_bytes()[0])))
             .unwrap();
-        Self { name, clone, cable, machine_id }
+        Self { name, clone, network, machine_id }
     }
 
-    /// The program on that machine: in namespaces in which the machine has another id and another name.
+    /// The program on that machine, in namespaces that change the machine id and the host name.
     fn command(&self, args: &[&str]) -> Command {
         let ordinary = self.clone.command(args);
         let mut command = Command::new("unshare");
@@ -40,8 +40,8 @@ impl Host {
         if !rustix::process::geteuid().is_root() {
             command.args(["--user", "--map-root-user"]);
         }
-        let become_it = "mount --bind \"$1\" /etc/machine-id && hostname \"$2\" && shift 2 && exec \"$@\"";
-        command.args(["sh", "-c", become_it, "sh"]).arg(&self.machine_id).arg(self.name);
+        let set_identity = "mount --bind \"$1\" /etc/machine-id && hostname \"$2\" && shift 2 && exec \"$@\"";
+        command.args(["sh", "-c", set_identity, "sh"]).arg(&self.machine_id).arg(self.name);
         command.arg(ordinary.get_program()).args(ordinary.get_args());
         command.env_clear().current_dir(self.clone.root());
         for (name, value) in ordinary.get_envs() {
@@ -60,7 +60,7 @@ impl Host {
     }
 }
 
-/// Two machines with the same tracked configuration, and an agent that writes down in `journal` what it does.
+/// Two machines with the same tracked configuration, and an agent that records its steps in `journal`.
 fn two_hosts(agent: &str) -> (Host, Host, PathBuf) {
     let config = format!(
         "project: {{id: {}}}\nlocking: {{pollInterval: 1s}}\n\
@@ -88,7 +88,7 @@ fn read(journal: &std::path::Path) -> Vec<String> {
 const START: &[&str] = &["--json", "runners", "start", "--foreground", "--ttl", "3s"];
 
 #[test]
-fn two_machines_share_the_work_and_never_a_serial_section() {
+fn two_machines_share_the_work_but_never_a_serial_section() {
     let (a, b, journal) = two_hosts("say \"begin $TENURE_TASK_ID\"\nsleep 0.2\nsay \"end $TENURE_TASK_ID\"");
     a.ok(&["sections", "add", "Line"]);
     a.ok(&["sections", "add", "Crowd", "--parallel"]);
@@ -127,7 +127,7 @@ fn two_machines_share_the_work_and_never_a_serial_section() {
 }
 
 #[test]
-fn a_machine_that_is_cut_off_stops_and_its_task_goes_on_elsewhere() {
+fn a_machine_that_loses_the_server_stops_and_its_task_continues_elsewhere() {
     let (a, b, journal) = two_hosts(
         "say begun\n[ \"$(hostname)\" = birch ] && exit 0\nfor i in $(seq 600); do sleep 0.1; say tick; done",
     );
@@ -142,7 +142,7 @@ fn a_machine_that_is_cut_off_stops_and_its_task_goes_on_elsewhere() {
     let refused = b.start(&["--json", "tasks", "claim", "LONG", "--agent", "bob"]).end();
     assert_eq!(refused.code, Some(6), "an unknown machine counts as alive: {refused:?}");
 
-    // It is not for this machine to do, and not done either.
+    // The task is held elsewhere, so this runner neither works on it nor waits for it.
     let idle = b.start(START).end();
     assert_eq!(idle.code, Some(0), "{idle:?}");
     let said = format!("{idle:?}");
@@ -151,9 +151,9 @@ fn a_machine_that_is_cut_off_stops_and_its_task_goes_on_elsewhere() {
         "{said}"
     );
 
-    a.cable.close();
-    // As wake-up would: again and again, until there is something for it to do.
-    until("it goes on elsewhere", || {
+    a.network.close();
+    // As wake-up does: repeated until there is work for it.
+    until("the task continues on the other machine", || {
         b.start(START).end();
         read(&journal).iter().any(|line| line == "birch begun")
     });
@@ -161,12 +161,12 @@ fn a_machine_that_is_cut_off_stops_and_its_task_goes_on_elsewhere() {
     let lines = read(&journal);
     assert_eq!(lines.last().unwrap(), "birch begun", "two agents at once: {lines:#?}");
 
-    a.cable.open();
+    a.network.open();
     let before = b.ok(&["tasks", "show", "LONG", "--history"]);
     let late = a.start(&["--json", "tasks", "done", "LONG", "--fence", &fence.to_string()]).end();
     assert_eq!(late.code, Some(8), "{late:?}");
-    assert_eq!(b.ok(&["tasks", "show", "LONG", "--history"]), before, "a late word changes nothing");
+    assert_eq!(b.ok(&["tasks", "show", "LONG", "--history"]), before, "a late finish changes nothing");
     assert_eq!(before["task"]["status"], "completed");
     first.signal(rustix::process::Signal::TERM);
-    assert!(first.ends_within(Duration::from_mins(1)), "it can be stopped");
+    assert!(first.ends_within(Duration::from_mins(1)), "the runner stops on SIGTERM");
 }

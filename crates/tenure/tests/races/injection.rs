@@ -1,4 +1,4 @@
-//! Text that would be something else in SQL, in every field that takes text, and in the URL.
+//! Text with a meaning in SQL, in every field that takes text, and in the URL.
 
 use serde_json::json;
 
@@ -16,7 +16,7 @@ const HOSTILE: &[&str] = &[
 ];
 
 #[test]
-fn text_is_only_text_wherever_it_is_given() {
+fn every_field_treats_sql_as_plain_text() {
     let project = Project::new();
     for (n, text) in HOSTILE.iter().enumerate() {
         let section = project.ok(&["sections", "add", text]);
@@ -62,13 +62,13 @@ fn text_is_only_text_wherever_it_is_given() {
 }
 
 #[test]
-fn a_hostile_url_is_refused_and_never_repeated() {
+fn a_hostile_url_is_refused_and_not_printed() {
     let project = Project::new();
     let good = Cluster::shared().url();
     for (url, code) in [
         (good.replace("/postgres", "/x%27%3B%20DROP%20DATABASE%20postgres%3B%20--"), 1),
         (good.replace("tenure@", "nobody%27%3B--:s3cret@"), 5),
-        // Allowed, and to no avail: every name in every statement says where it is.
+        // It is accepted and has no effect, because every statement qualifies its names with the schema.
         (format!("{good}?options=-c%20search_path%3Devil%3Bs3cret"), 0),
         (format!("{good}?sslmode=s3cret"), 3),
         (format!("{good}?s3cret=1"), 3),

@@ -1,7 +1,7 @@
-//! Many processes of the real program at once: who wins, who waits, who is refused, and what is left afterwards.
+//! Many processes of the real program at the same time: which of them wins, waits or is refused, and what they leave behind.
 //!
-//! Every test has a project and a home of its own. Nothing asserts an absolute time: deadlines are only there so that a
-//! hang becomes a failure. `TENURE_TEST_FULL=1` runs the long counts; `TENURE_TEST_SEED` repeats a random run.
+//! Every test has its own project and home. Nothing asserts an absolute time: deadlines only turn a hang into a
+//! failure. `TENURE_TEST_FULL=1` runs the long counts; `TENURE_TEST_SEED` repeats a random run.
 
 #![expect(
     clippy::unwrap_used,

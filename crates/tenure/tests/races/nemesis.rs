@@ -1,5 +1,5 @@
-//! Never stuck: processes are killed at random instants while they claim, wait, finish, let go and force; afterwards every
-//! task reaches `completed` by itself, and the history has no fault.
+//! Processes are killed at random instants while they claim, wait, finish, release and evict. Afterwards every task can be
+//! completed without repair, and the history has no faults.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -12,14 +12,14 @@ use crate::checker::faults;
 use tenure_testkit::cli::{Answer, Dice, HANG, Running, full_or};
 
 use crate::harness::Project;
-use crate::history::{Deed, Event, History};
-use crate::watcher::{Enough, now, watch};
+use crate::history::{Call, Event, History};
+use crate::watcher::{StopOnDrop, now, watch};
 
 const WORKERS: u64 = 32;
 const TASKS: usize = 50;
 const TICKET_LIFE: i64 = 3000;
 
-/// What a worker may do next. One line for each.
+/// A worker's next command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verb {
     Claim,
@@ -34,7 +34,7 @@ enum Verb {
     Run,
 }
 
-/// How often each is chosen, in relation to the others.
+/// The relative frequency of each command.
 const ODDS: &[(Verb, usize)] = &[
     (Verb::Claim, 4),
     (Verb::ClaimWaiting, 5),
@@ -51,17 +51,17 @@ const ODDS: &[(Verb, usize)] = &[
 #[derive(Debug)]
 struct Storm<'a> {
     project: &'a Project,
-    /// Keys, with the ids that the feed has.
+    /// The tasks' ids, which the feed uses, by key.
     tasks: BTreeMap<String, String>,
     kills_left: AtomicI64,
     completed: AtomicUsize,
-    deeds: Mutex<Vec<Deed>>,
+    calls: Mutex<Vec<Call>>,
     verbs: Vec<Verb>,
-    /// The server comes and goes, and processes are stopped for a while as well as killed.
+    /// The server is restarted during the test, and processes are paused as well as killed.
     rough: bool,
 }
 
-/// A worker: a name, and what it believes to hold.
+/// A worker: its name, and the leases that it believes it holds.
 #[derive(Debug)]
 struct Worker<'a> {
     storm: &'a Storm<'a>,
@@ -77,13 +77,13 @@ impl Worker<'_> {
         let mut task = (*self.dice.pick(&keys)).clone();
         let mut fence = None;
         if matches!(verb, Verb::Renew | Verb::Release | Verb::Done) {
-            // Half of the tasks are kept back for later, or the storm would soon have nothing to blow at.
+            // Half of the tasks stay open, because otherwise the storm would soon have nothing to work on.
             if verb == Verb::Done && self.storm.completed.load(Ordering::SeqCst) >= TASKS / 2 {
                 return;
             }
-            let Some(place) = self.held.len().checked_sub(1) else { return };
-            let place = usize::try_from(self.dice.below(place as u64 + 1)).unwrap();
-            let held = self.held.swap_remove(place);
+            let Some(index) = self.held.len().checked_sub(1) else { return };
+            let index = usize::try_from(self.dice.below(index as u64 + 1)).unwrap();
+            let held = self.held.swap_remove(index);
             if verb == Verb::Renew {
                 self.held.push(held.clone());
             }
@@ -97,7 +97,7 @@ impl Worker<'_> {
     fn arguments(&mut self, verb: Verb, task: &str, fence: Option<i64>) -> Vec<String> {
         let ttl = format!("{}s", 1 + self.dice.below(2));
         let wait = format!("{}s", 1 + self.dice.below(3));
-        // The kernel lets go of the command's own lock when the last of its processes is gone, and not before.
+        // The operating system releases the script's `flock` only when the last process of the attempt is gone.
         let script = format!(
             "exec 9>>lock.{task}; flock -n 9 || echo {task} >> overlaps; sleep 0.0{}; {} tasks release {task}",
             self.dice.below(10),
@@ -119,7 +119,7 @@ impl Worker<'_> {
         let mut words: Vec<String> =
             [&["--json", noun], words.as_slice()].concat().iter().map(|w| (*w).to_owned()).collect();
         match fence {
-            // The credential speaks as well as the name does.
+            // Either the fence or the name identifies the holder.
             Some(fence) if self.dice.one_in(2) => words.extend(["--fence".to_owned(), fence.to_string()]),
             _ => {}
         }
@@ -137,7 +137,7 @@ impl Worker<'_> {
         let pid = running.pid();
         let mut killed = None;
         if kill {
-            // Any instant of a command that takes milliseconds, and sometimes one of a long wait.
+            // Any instant of a command that takes milliseconds, and sometimes an instant of a long wait.
             let reach = if self.dice.one_in(4) { 1_500_000 } else { 60_000 };
             let instant = Duration::from_micros(self.dice.below(reach));
             if !running.ends_within(instant) && self.storm.kills_left.fetch_sub(1, Ordering::SeqCst) > 0 {
@@ -149,12 +149,12 @@ impl Worker<'_> {
             self.pause(&running);
         }
         let answer = running.end();
-        // It may have been quicker than the signal; then its word counts after all, and the kill does not.
+        // If it ended before the signal arrived, its answer counts and the kill does not.
         if killed.is_some() && answer.code.is_some() {
             killed = None;
             self.storm.kills_left.fetch_add(1, Ordering::SeqCst);
         }
-        let mut deed = Deed {
+        let mut call = Call {
             worker: self.name.clone(),
             pid,
             verb: match verb {
@@ -168,16 +168,16 @@ impl Worker<'_> {
             ended: now(),
             killed,
             code: answer.code,
-            ..Deed::default()
+            ..Call::default()
         };
         if killed.is_none() {
-            self.listen(verb, &words, &answer, &mut deed);
+            self.record_answer(verb, &words, &answer, &mut call);
         }
-        self.storm.deeds.lock().unwrap().push(deed);
+        self.storm.calls.lock().unwrap().push(call);
         answer.code
     }
 
-    /// Stopped at any instant, for a moment or for so long that the server has given it up.
+    /// Pauses the process at a random instant, briefly or for so long that the server gives it up.
     fn pause(&mut self, running: &Running) {
         let instant = Duration::from_micros(self.dice.below(60_000));
         let pause = if self.dice.one_in(8) { 6_500 } else { self.dice.below(500) };
@@ -188,10 +188,10 @@ impl Worker<'_> {
         }
     }
 
-    /// What the process says that it has done.
-    fn listen(&mut self, verb: Verb, words: &[String], answer: &Answer, deed: &mut Deed) {
-        // 2 is for a task that is completed already, 4 for a lock that is none, 8 for a lease that was lost: also by who
-        // was just given it, if ending what its predecessor had started took longer than the lease.
+    /// Records what the process reports.
+    fn record_answer(&mut self, verb: Verb, words: &[String], answer: &Answer, call: &mut Call) {
+        // 2: the task is completed already. 4: there is no such lock. 8: the lease was lost, which can also happen to a
+        // new holder if reaping its predecessor's processes took longer than the lease.
         let expected: &[i32] = match verb {
             Verb::Claim => &[0, 2, 6, 8],
             Verb::ClaimWaiting | Verb::Run => &[0, 2, 6, 8, 9],
@@ -202,7 +202,7 @@ impl Worker<'_> {
             Verb::CleanUp => &[0],
         };
         let unanswered = self.storm.rough && answer.code == Some(1) && answer.out.contains("STORE_ERROR");
-        // It had given its task back, and before it heard that this was done, whoever got the task next has ended it.
+        // The command had released its task, and the next holder reaped it before it had its answer.
         let ended = self.storm.rough && verb == Verb::Run && answer.code == Some(137);
         let is_expected = answer.code.is_some_and(|code| expected.contains(&code));
         assert!(unanswered || ended || is_expected, "{words:?}: {answer:?}");
@@ -216,23 +216,23 @@ impl Worker<'_> {
                 let fence = data["lease"]["fence"].as_i64().unwrap();
                 assert_eq!(data["lease"]["holder"]["id"], self.name.as_str(), "{data}");
                 if data["lease"]["reacquired"] == false {
-                    deed.granted = Some(fence);
+                    call.granted = Some(fence);
                 }
-                deed.task = id;
+                call.task = id;
                 self.held.push((data["task"]["key"].as_str().unwrap().to_owned(), fence));
             }
             Verb::Done if data["changed"] == true => {
                 self.storm.completed.fetch_add(1, Ordering::SeqCst);
-                // Which lease it was is known only from the credential, or from what was believed to be held.
+                // The fence is known only from the argument or from the feed.
                 let shown =
                     words.iter().position(|word| word == "--fence").map(|n| words[n + 1].parse().unwrap());
-                deed.finished = shown.or_else(|| self.fence_of_completion(&data["task"]["id"]));
+                call.finished = shown.or_else(|| self.fence_of_completion(&data["task"]["id"]));
             }
             _ => {}
         }
     }
 
-    /// Asked of the feed, where the process itself was not asked for a fence.
+    /// The fence under which a task was completed according to the feed, for a call that gave no fence.
     fn fence_of_completion(&self, task: &serde_json::Value) -> Option<i64> {
         let feed = self.storm.project.feed();
         feed.iter()
@@ -241,14 +241,14 @@ impl Worker<'_> {
             .and_then(|e| e["fence"].as_i64())
     }
 
-    /// Takes and finishes what there is, until everything is completed.
+    /// Claims and finishes tasks until everything is completed.
     fn finish_up(&mut self) {
         let deadline = Instant::now() + HANG;
         loop {
             if Instant::now() >= deadline {
                 let left = self.storm.project.ok(&["tasks", "list", "--limit", "3"]);
                 let held = self.storm.project.ok(&["locks", "list"]);
-                panic!("not everything gets completed: {left} {held}");
+                panic!("tasks remain open: {left} {held}");
             }
             self.held.clear();
             if self.act(Verb::NextWaiting, "F1", None, false) == Some(0) {
@@ -265,10 +265,10 @@ impl Worker<'_> {
 }
 
 fn prepare(project: &Project) -> BTreeMap<String, String> {
-    project.ok(&["sections", "add", "Line"]);
-    project.ok(&["sections", "add", "Crowd", "--parallel"]);
+    project.ok(&["sections", "add", "Serial"]);
+    project.ok(&["sections", "add", "Parallel", "--parallel"]);
     project.add("F", 30);
-    for (prefix, section) in [("L", "Line"), ("C", "Crowd")] {
+    for (prefix, section) in [("L", "Serial"), ("C", "Parallel")] {
         for key in project.add(prefix, 10) {
             project.ok(&["tasks", "update", &key, "--section", section]);
         }
@@ -281,25 +281,25 @@ fn prepare(project: &Project) -> BTreeMap<String, String> {
     tasks
 }
 
-/// One line for everything that happened.
-fn tell(history: &History) -> String {
+/// The whole history, one line per entry.
+fn dump(history: &History) -> String {
     let feed = history.feed.iter().map(|event| format!("{event:?}\n"));
-    let deeds = history.deeds.iter().map(|deed| format!("{deed:?}\n"));
-    let looks = history.looks.iter().map(|look| format!("{look:?}\n"));
-    feed.chain(deeds).chain(looks).collect()
+    let calls = history.calls.iter().map(|call| format!("{call:?}\n"));
+    let snapshots = history.snapshots.iter().map(|snapshot| format!("{snapshot:?}\n"));
+    feed.chain(calls).chain(snapshots).collect()
 }
 
 #[test]
-fn whoever_is_killed_when_ever_every_task_gets_completed_once() {
+fn every_task_is_completed_once_whichever_processes_are_killed() {
     let kills = full_or(1000, 100);
     let project = Project::with_config(CONFIG);
-    blow(&project, kills, Dice::seed("nemesis"), false, || {});
+    run_storm(&project, kills, Dice::seed("nemesis"), false, || {});
 }
 
 pub(crate) const CONFIG: &str = "locking: {pollInterval: 1s}\ntasks: {maxAttempts: 100000}";
 
-/// The storm, until so many were killed; then `calm` is called, and everything must get completed.
-pub(crate) fn blow(project: &Project, kills: i64, seed: u64, rough: bool, calm: impl FnOnce()) {
+/// Runs the storm until `kills` processes were killed, then calls `calm` and completes all tasks.
+pub(crate) fn run_storm(project: &Project, kills: i64, seed: u64, rough: bool, calm: impl FnOnce()) {
     let tasks = prepare(project);
     let can_run = project.run(&["tasks", "run", "--help"]).code == Some(0);
     let mut verbs: Vec<Verb> =
@@ -310,16 +310,16 @@ pub(crate) fn blow(project: &Project, kills: i64, seed: u64, rough: bool, calm: 
         tasks,
         kills_left: AtomicI64::new(kills),
         completed: AtomicUsize::new(0),
-        deeds: Mutex::new(Vec::new()),
+        calls: Mutex::new(Vec::new()),
         verbs,
         rough,
     };
     let stop = AtomicBool::new(false);
     let begun = Instant::now();
-    let looks = std::thread::scope(|scope| {
+    let snapshots = std::thread::scope(|scope| {
         let (storm, stop) = (&storm, &stop);
         let watcher = scope.spawn(move || watch(storm.project, stop));
-        let enough = Enough(stop);
+        let stop_on_drop = StopOnDrop(stop);
         let workers: Vec<_> = (0..WORKERS)
             .map(|n| {
                 scope.spawn(move || {
@@ -340,7 +340,7 @@ pub(crate) fn blow(project: &Project, kills: i64, seed: u64, rough: bool, calm: 
         for finisher in finishers {
             finisher.join().unwrap();
         }
-        drop(enough);
+        drop(stop_on_drop);
         watcher.join().unwrap()
     });
     project.ok(&["locks", "cleanup"]);
@@ -349,27 +349,29 @@ pub(crate) fn blow(project: &Project, kills: i64, seed: u64, rough: bool, calm: 
     let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
     let statuses =
         listed["tasks"].as_array().unwrap().iter().map(|t| (text(&t["id"]), text(&t["status"]))).collect();
-    let in_line = listed["tasks"].as_array().unwrap().iter().filter(|t| t["section"] == "Line");
+    let serial_tasks = listed["tasks"].as_array().unwrap().iter().filter(|t| t["section"] == "Serial");
     let history = History {
         feed: project.feed().iter().map(Event::read).collect(),
-        deeds: storm.deeds.into_inner().unwrap(),
-        looks,
+        calls: storm.calls.into_inner().unwrap(),
+        snapshots,
         ticket_life: TICKET_LIFE,
-        sections: in_line.map(|t| (text(&t["id"]), format!("section:{}", text(&t["sectionId"])))).collect(),
+        sections: serial_tasks
+            .map(|t| (text(&t["id"]), format!("section:{}", text(&t["sectionId"]))))
+            .collect(),
         statuses,
     };
     eprintln!(
-        "nemesis: {} processes, {} killed, {} events, {} looks, runs: {can_run}, {:.1?} in all",
-        history.deeds.len(),
-        history.deeds.iter().filter(|deed| deed.killed.is_some()).count(),
+        "nemesis: {} processes, {} killed, {} events, {} snapshots, runs: {can_run}, {:.1?} in all",
+        history.calls.len(),
+        history.calls.iter().filter(|call| call.killed.is_some()).count(),
         history.feed.len(),
-        history.looks.len(),
+        history.snapshots.len(),
         begun.elapsed()
     );
     let faults = faults(&history);
     if !faults.is_empty() {
         let file = std::env::temp_dir().join(format!("nemesis-{seed}.txt"));
-        std::fs::write(&file, tell(&history)).unwrap();
+        std::fs::write(&file, dump(&history)).unwrap();
         panic!("seed {seed}, whole history in {}: {faults:#?}", file.display());
     }
     let overlaps = std::fs::read_to_string(project.root().join("overlaps")).unwrap_or_default();

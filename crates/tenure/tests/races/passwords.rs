@@ -1,4 +1,4 @@
-//! A password is in nobody's list of processes.
+//! A password never appears in the list of processes.
 
 use rustix::process::Signal;
 
@@ -8,7 +8,7 @@ use crate::harness::Project;
 
 const PASSWORD: &str = "s3cret-of-this-test";
 
-/// The command lines of all processes that anybody on this machine may see.
+/// The command lines of all visible processes on this machine.
 fn command_lines() -> Vec<String> {
     let all = std::fs::read_dir("/proc").unwrap().flatten();
     all.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok())
@@ -17,7 +17,7 @@ fn command_lines() -> Vec<String> {
 }
 
 #[test]
-fn a_password_is_in_no_command_line_of_what_works_waits_or_keeps() {
+fn no_command_line_of_a_worker_waiter_or_keeper_contains_the_password() {
     let mut project = Project::with_config("locking: {pollInterval: 1s}");
     project.store_variable =
         project.store_variable.take().map(|url| url.replace("tenure@", &format!("tenure:{PASSWORD}@")));
@@ -33,8 +33,8 @@ fn a_password_is_in_no_command_line_of_what_works_waits_or_keeps() {
     let lines = command_lines();
     let seen = |what: &str| lines.iter().any(|line| line.contains("tenure") && line.contains(what));
     assert!(seen("tasks run F1") && seen("claim F1 --agent cid") && seen("keep"), "{lines:#?}");
-    let told: Vec<&String> = lines.iter().filter(|line| line.contains(PASSWORD)).collect();
-    assert!(told.is_empty(), "{told:#?}");
+    let exposed: Vec<&String> = lines.iter().filter(|line| line.contains(PASSWORD)).collect();
+    assert!(exposed.is_empty(), "{exposed:#?}");
     for running in [waiter, worker] {
         running.signal(Signal::TERM);
         running.end();

@@ -1,4 +1,4 @@
-//! Runners and waiters live through a restart of the server.
+//! Runners and waiters survive a restart of the server.
 
 use tenure_testkit::postgres::Cluster;
 use tenure_testkit::proxy::Proxy;
@@ -26,7 +26,7 @@ fn journal(project: &Project) -> String {
 }
 
 #[test]
-fn a_runner_goes_on_with_its_task_after_the_server_was_away() {
+fn a_runner_continues_its_task_after_a_server_outage() {
     let cluster = Cluster::private(&[]);
     let proxy = Proxy::to(cluster.port());
     let project = project(cluster.tcp_url("tenure", proxy.port()));
@@ -45,7 +45,7 @@ fn a_runner_goes_on_with_its_task_after_the_server_was_away() {
 }
 
 #[test]
-fn a_waiter_is_served_after_the_server_was_away() {
+fn a_waiter_is_served_after_a_server_outage() {
     let cluster = Cluster::private(&[]);
     let project = project(cluster.url());
     project.add("F", 1);
@@ -60,7 +60,7 @@ fn a_waiter_is_served_after_the_server_was_away() {
 }
 
 #[test]
-fn a_command_says_that_the_server_is_away_and_no_password() {
+fn a_command_reports_an_unreachable_server_without_the_password() {
     let cluster = Cluster::private(&["fsync=off"]);
     let project = project(cluster.url());
     cluster.stop_immediately();

@@ -1,5 +1,5 @@
-//! However many tasks there are: what one process costs must not grow with them. Measured as its processor time, so that
-//! a busy machine does not matter, and as a ratio of two runs that take turns.
+//! The cost of one process must not grow with the number of tasks. It is measured as processor time, so that a busy machine
+//! does not matter, and as a ratio of two runs that alternate.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tenure_testkit::cli::full_or;
 
 use crate::harness::Project;
 
-/// Tasks as in a project that has been worked on: a third is completed, a tenth waits for the one before.
+/// Tasks as in a project in progress: a third is completed, and a tenth depends on the previous task.
 fn fill(project: &Project, count: i64) {
     let conn = Connection::open(project.database()).unwrap();
     conn.execute_batch("PRAGMA synchronous = OFF; PRAGMA cache_size = -200000; BEGIN").unwrap();
@@ -41,14 +41,14 @@ fn median(mut times: Vec<Duration>) -> f64 {
 }
 
 #[test]
-fn what_a_command_costs_does_not_grow_with_the_number_of_tasks() {
+fn the_cost_of_a_command_does_not_grow_with_the_number_of_tasks() {
     let (few, many) = (Project::new(), Project::new());
     fill(&few, 100);
     fill(&many, full_or(1_000_000, 100_000));
     for args in [
         &["tasks", "next"][..],
         &["tasks", "show", "F50"],
-        // The beginning of the first task's id.
+        // A prefix of the first task's id.
         &["tasks", "show", "9e3779b1"],
         &["tasks", "next", "--claim", "--agent", "a"],
         &["tasks", "claim", "F70", "--agent", "a"],
@@ -74,7 +74,7 @@ fn what_a_command_costs_does_not_grow_with_the_number_of_tasks() {
 }
 
 #[test]
-fn a_listing_comes_in_pages_that_fit_together() {
+fn consecutive_pages_of_a_listing_have_no_gap_and_no_overlap() {
     let project = Project::new();
     fill(&project, 1000);
     let mut seen = Vec::new();
@@ -96,7 +96,7 @@ fn a_listing_comes_in_pages_that_fit_together() {
 }
 
 #[test]
-fn what_short_processes_leave_in_the_log_is_put_away_by_one_of_them() {
+fn short_processes_checkpoint_the_write_ahead_log() {
     let project = Project::new();
     for number in 0..60 {
         project.ok(&["tasks", "add", &format!("task {number}")]);

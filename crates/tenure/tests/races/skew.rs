@@ -1,4 +1,4 @@
-//! What a machine believes the time to be changes nothing: the server's clock counts.
+//! The local clock of a machine has no effect: the server's clock counts.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use tenure_testkit::cli::{Answer, Running, until};
 
 use crate::harness::Project;
 
-/// The program on a machine whose clock is wrong by so much.
+/// The program on a machine whose clock is wrong by `skew`.
 fn command(project: &Project, skew: &str, args: &[&str]) -> Command {
     let ordinary = project.command(args);
     let mut command = Command::new("faketime");
@@ -34,16 +34,16 @@ fn an_hour_of_skew_between_two_machines_changes_nothing() {
         let (held, short) = (format!("F{}", 2 * n + 1), format!("F{}", 2 * n + 2));
         let claimed = run(&project, early, &["tasks", "claim", &held, "--agent", "ann", "--ttl", "10m"]);
         assert_eq!(claimed.code, Some(0), "{claimed:?}");
-        // Neither ahead nor behind does anybody take what is held.
+        // Neither a fast nor a slow clock lets another agent take a held task.
         let refused = run(&project, late, &["tasks", "claim", &held, "--agent", "bob"]);
         assert_eq!(refused.code, Some(6), "{refused:?}");
         let shown = run(&project, late, &["locks", "show", &held]).json();
         assert_eq!(shown["data"]["lock"]["expired"], false, "{shown}");
-        let told = Running::start(command(&project, late, &["tasks", "show", &held])).end();
-        assert!(told.out.contains("9m") || told.out.contains("10m"), "{told:?}");
+        let shown_as_text = Running::start(command(&project, late, &["tasks", "show", &held])).end();
+        assert!(shown_as_text.out.contains("9m") || shown_as_text.out.contains("10m"), "{shown_as_text:?}");
         assert_eq!(run(&project, early, &["tasks", "check", &held, "--agent", "ann"]).code, Some(0));
         assert_eq!(run(&project, late, &["tasks", "done", &held, "--agent", "ann"]).code, Some(0));
-        // Who waits for the end of a lease is served when the server's clock says so, and sleeps until then.
+        // A waiter for the end of a lease sleeps until the server's clock says so, and is served then.
         run(&project, early, &["tasks", "claim", &short, "--agent", "ann", "--ttl", "3s"]);
         let begun = Instant::now();
         let waiter = Running::start(command(
@@ -59,6 +59,6 @@ fn an_hour_of_skew_between_two_machines_changes_nothing() {
     }
     let times: Vec<String> =
         project.feed().iter().map(|event| event["at"].as_str().unwrap().to_owned()).collect();
-    assert!(times.is_sorted(), "the feed tells one time: {times:?}");
+    assert!(times.is_sorted(), "the feed has one clock: {times:?}");
     until("nothing is left behind", || project.ok(&["status"])["waiting"] == 0);
 }

@@ -1,4 +1,4 @@
-//! Waiting in line: first come, first served; who is gone is no longer waited for; and waiting costs nothing.
+//! Queues: first come, first served; a dead waiter is skipped; and waiting costs almost nothing.
 
 use std::time::{Duration, Instant};
 
@@ -8,12 +8,12 @@ use tenure_testkit::cli::{Running, full_or, processes, until};
 
 use crate::harness::Project;
 
-/// Waiters `w0` … for one held task, each in line before the next one comes.
-fn line_up(project: &Project, task: &str, count: usize) -> Vec<Running> {
+/// Waiters `w0` … for one held task, each queued before the next one starts.
+fn queue_up(project: &Project, task: &str, count: usize) -> Vec<Running> {
     (0..count)
         .map(|n| {
             let name = format!("w{n}");
-            // Both commands that wait stand in the same line.
+            // Both commands that wait use the same queue.
             let waiter = if n % 2 == 0 {
                 project.spawn(&["tasks", "claim", task, "--wait", "--agent", &name, "--json"])
             } else {
@@ -34,54 +34,54 @@ fn line_up(project: &Project, task: &str, count: usize) -> Vec<Running> {
         .collect()
 }
 
-/// The waiters in `order` are served in that order, each when the one before lets go.
-fn served_in_order(project: &Project, task: &str, line: Vec<(usize, Running)>, first: &str) {
+/// Asserts that the waiters are served in this order, each when its predecessor releases the task.
+fn assert_served_in_order(project: &Project, task: &str, queue: Vec<(usize, Running)>, first: &str) {
     project.ok(&["tasks", "release", task, "--agent", first]);
-    let mut line = std::collections::VecDeque::from(line);
+    let mut queue = std::collections::VecDeque::from(queue);
     let mut fence = 0;
-    while let Some((n, waiter)) = line.pop_front() {
+    while let Some((n, waiter)) = queue.pop_front() {
         let answer = waiter.end();
         assert_eq!(answer.code, Some(0), "w{n}: {answer:?}");
         let lease = &answer.json()["data"]["lease"];
         assert_eq!(lease["holder"]["id"], format!("w{n}"));
         assert!(lease["fence"].as_i64().unwrap() > fence);
         fence = lease["fence"].as_i64().unwrap();
-        for (later, waiter) in &mut line {
+        for (later, waiter) in &mut queue {
             assert!(waiter.is_running(), "w{later} was served with w{n}");
         }
-        assert_eq!(project.queue(task), line.len() as u64);
+        assert_eq!(project.queue(task), queue.len() as u64);
         project.ok(&["tasks", "release", task, "--agent", &format!("w{n}")]);
     }
 }
 
 #[test]
-fn waiters_are_served_in_the_order_in_which_they_came() {
+fn waiters_are_served_in_order_of_arrival() {
     let project = Project::new();
     project.add("F", 1);
     project.ok(&["tasks", "claim", "F1", "--agent", "first"]);
-    let line = line_up(&project, "F1", full_or(40, 10));
-    served_in_order(&project, "F1", line.into_iter().enumerate().collect(), "first");
+    let queue = queue_up(&project, "F1", full_or(40, 10));
+    assert_served_in_order(&project, "F1", queue.into_iter().enumerate().collect(), "first");
 }
 
 #[test]
 fn waiters_for_different_tasks_of_a_serial_section_are_served_in_order() {
     let project = Project::new();
-    project.ok(&["sections", "add", "Line"]);
+    project.ok(&["sections", "add", "Serial"]);
     for n in 0..6 {
-        project.ok(&["tasks", "add", &format!("task {n}"), "--id", &format!("F{n}"), "--section", "Line"]);
+        project.ok(&["tasks", "add", &format!("task {n}"), "--id", &format!("F{n}"), "--section", "Serial"]);
     }
     project.ok(&["tasks", "claim", "F0", "--agent", "first"]);
-    let mut line = std::collections::VecDeque::new();
+    let mut queue = std::collections::VecDeque::new();
     for n in 1..6_u64 {
         let (task, name) = (format!("F{n}"), format!("w{n}"));
-        line.push_back((n, project.spawn(&["tasks", "claim", &task, "--wait", "--agent", &name, "--json"])));
-        project.wait_for_queue("section:Line", n);
+        queue.push_back((n, project.spawn(&["tasks", "claim", &task, "--wait", "--agent", &name, "--json"])));
+        project.wait_for_queue("section:Serial", n);
     }
     project.ok(&["tasks", "done", "F0", "--agent", "first"]);
-    while let Some((n, waiter)) = line.pop_front() {
+    while let Some((n, waiter)) = queue.pop_front() {
         let answer = waiter.end();
         assert_eq!(answer.code, Some(0), "{answer:?}");
-        for (later, waiter) in &mut line {
+        for (later, waiter) in &mut queue {
             assert!(waiter.is_running(), "w{later} was served with w{n}");
         }
         project.ok(&["tasks", "done", &format!("F{n}"), "--agent", &format!("w{n}")]);
@@ -89,42 +89,42 @@ fn waiters_for_different_tasks_of_a_serial_section_are_served_in_order() {
 }
 
 #[test]
-fn a_killed_waiter_loses_its_place() {
+fn a_killed_waiter_loses_its_ticket() {
     let project = Project::new();
     project.add("F", 1);
     project.ok(&["tasks", "claim", "F1", "--agent", "first"]);
-    let mut line: Vec<_> = line_up(&project, "F1", 4).into_iter().enumerate().collect();
-    // One in the middle, and the first, whom the release would have woken.
-    for place in [2, 0] {
-        let (_, killed) = line.remove(place);
+    let mut queue: Vec<_> = queue_up(&project, "F1", 4).into_iter().enumerate().collect();
+    // One in the middle, and the first, which the release would have woken.
+    for index in [2, 0] {
+        let (_, killed) = queue.remove(index);
         killed.signal(Signal::KILL);
         assert_eq!(killed.end().code, None);
-        assert_eq!(project.queue("F1"), line.len() as u64);
+        assert_eq!(project.queue("F1"), queue.len() as u64);
     }
-    served_in_order(&project, "F1", line, "first");
+    assert_served_in_order(&project, "F1", queue, "first");
     let left = project.store().read(|view| view.count_tickets()).unwrap();
-    assert_eq!(left, 0, "the places of the dead are still kept");
+    assert_eq!(left, 0, "tickets of dead waiters are left");
 }
 
 #[test]
-fn an_interrupted_waiter_is_gone_from_the_line_at_once() {
+fn an_interrupted_waiter_leaves_the_queue_at_once() {
     let project = Project::new();
     project.add("F", 1);
     project.ok(&["tasks", "claim", "F1", "--agent", "first"]);
-    let mut line: Vec<_> = line_up(&project, "F1", 4).into_iter().enumerate().collect();
-    for (place, signal, code) in [(1, Signal::INT, 130), (1, Signal::TERM, 143)] {
-        let (_, waiter) = line.remove(place);
+    let mut queue: Vec<_> = queue_up(&project, "F1", 4).into_iter().enumerate().collect();
+    for (index, signal, code) in [(1, Signal::INT, 130), (1, Signal::TERM, 143)] {
+        let (_, waiter) = queue.remove(index);
         waiter.signal(signal);
         let answer = waiter.end();
         assert_eq!(answer.code, Some(code), "{answer:?}");
         let tickets = project.store().read(|view| view.count_tickets()).unwrap();
-        assert_eq!(tickets, line.len() as u64, "its ticket is still there");
+        assert_eq!(tickets, queue.len() as u64, "its ticket is still there");
     }
-    served_in_order(&project, "F1", line, "first");
+    assert_served_in_order(&project, "F1", queue, "first");
 }
 
 #[test]
-fn waiting_long_enough_is_an_answer_and_leaves_no_place_behind() {
+fn a_wait_that_times_out_has_its_own_exit_code_and_leaves_no_ticket() {
     let project = Project::new();
     project.add("F", 1);
     project.ok(&["tasks", "claim", "F1", "--agent", "first"]);
@@ -146,19 +146,19 @@ fn waiting_long_enough_is_an_answer_and_leaves_no_place_behind() {
 }
 
 #[test]
-fn a_newcomer_never_overtakes_whoever_stands_in_line() {
-    // Nobody loses its place by the passing of time here, however slow the machine.
+fn a_newcomer_never_overtakes_a_waiter() {
+    // No ticket expires here, however slow the machine is.
     let project = Project::with_config("locking: {pollInterval: 10m}");
     project.add("F", 1);
     project.ok(&["tasks", "claim", "F1", "--agent", "first"]);
-    let mut line = line_up(&project, "F1", 1);
-    let waiter = line.remove(0);
+    let mut queue = queue_up(&project, "F1", 1);
+    let waiter = queue.remove(0);
     waiter.signal(Signal::STOP);
     project.ok(&["tasks", "release", "F1", "--agent", "first"]);
     for newcomer in ["first", "second"] {
         let answer = project.run(&["tasks", "claim", "F1", "--agent", newcomer, "--json"]);
         assert_eq!(answer.code, Some(6), "{answer:?}");
-        assert_eq!(answer.json()["error"]["details"]["queue"], 1, "the refusal says how many wait");
+        assert_eq!(answer.json()["error"]["details"]["queue"], 1, "the refusal gives the number of waiters");
         let answer = project.run(&["tasks", "next", "--claim", "--agent", newcomer]);
         assert_eq!(answer.code, Some(10), "{answer:?}");
     }
@@ -181,7 +181,7 @@ fn a_waiter_for_any_task_is_woken_by_new_work_and_by_a_release() {
 }
 
 #[test]
-fn a_waiter_takes_over_when_time_is_up() {
+fn a_waiter_takes_over_when_the_lease_expires() {
     let project = Project::with_config("locking: {pollInterval: 10m}");
     project.add("F", 1);
     project.ok(&["tasks", "claim", "F1", "--agent", "first", "--ttl", "2s"]);
@@ -192,13 +192,13 @@ fn a_waiter_takes_over_when_time_is_up() {
 }
 
 #[test]
-fn whoever_stands_behind_a_killed_waiter_need_not_poll() {
+fn a_release_meant_for_a_killed_waiter_wakes_the_next_without_a_poll() {
     let project = Project::with_config("locking: {pollInterval: 10m}");
     project.add("F", 1);
     project.ok(&["tasks", "claim", "F1", "--agent", "first"]);
-    let mut line = line_up(&project, "F1", 2);
-    let (second, first) = (line.remove(1), line.remove(0));
-    // It is stopped, so that it is rung, does not hear it, and dies.
+    let mut queue = queue_up(&project, "F1", 2);
+    let (second, first) = (queue.remove(1), queue.remove(0));
+    // It is stopped, so that it is rung, does not notice, and dies.
     first.signal(Signal::STOP);
     project.ok(&["tasks", "release", "F1", "--agent", "first"]);
     first.signal(Signal::KILL);
@@ -208,7 +208,7 @@ fn whoever_stands_behind_a_killed_waiter_need_not_poll() {
 }
 
 #[test]
-fn the_task_of_a_killed_waiter_for_anything_goes_to_the_next_without_a_poll() {
+fn a_task_meant_for_a_killed_waiter_for_any_task_goes_to_the_next_without_a_poll() {
     let project = Project::with_config("locking: {pollInterval: 10m}");
     project.ok(&["sections", "add", "Empty"]);
     let wait = |name: &str, more: &[&str], count: u64| {
@@ -251,9 +251,9 @@ fn a_hundred_waiters_cost_less_than_a_thousandth_of_a_processor_each() {
         .map(|(w, before)| processes::cpu(w.pid()).saturating_sub(before).as_secs_f64() / wall.as_secs_f64())
         .collect();
     shares.sort_by(f64::total_cmp);
-    let percent = |place: usize| shares[place] * 100.0;
+    let percent = |index: usize| shares[index] * 100.0;
     let (median, most, worst) = (percent(50), percent(95), percent(99));
     eprintln!("100 waiters, {wall:.0?}: median {median:.4} %, 95 of them {most:.4} %, worst {worst:.4} %");
-    // A few are charged for what else the machine is doing when it is busy.
+    // A few are charged for other work on a busy machine.
     assert!(most < 0.1, "a waiter uses {most:.3} % of a processor");
 }

@@ -1,4 +1,4 @@
-//! One winner: however many take the same thing at once, exactly one gets it, and the others are told so and nothing else.
+//! Of any number of concurrent claims exactly one succeeds; the others are refused and change nothing.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::harness::{Project, contest, rounds};
 
 const TAKERS: usize = 16;
 
-/// Sixteen claims of `task` at once. One wins, fifteen are refused as locked, and the store agrees with the winner.
+/// Runs sixteen claims of `task` at the same time. One wins, fifteen are refused as locked, and the store names the winner.
 fn one_winner(project: &Project, task: &str) {
     let names: Vec<String> = (0..TAKERS).map(|n| format!("taker{n}")).collect();
     let claims =
@@ -29,7 +29,7 @@ fn one_winner(project: &Project, task: &str) {
     assert_eq!(lock["holder"]["id"], names[winners[0]].as_str(), "{task}: {lock}");
 }
 
-/// Which of them ended with success. Any end but success and "locked" fails the test.
+/// The indices of the successful answers. Fails unless every other one is "locked".
 fn winners(answers: &[Answer]) -> Vec<usize> {
     for answer in answers {
         assert!(matches!(answer.code, Some(0 | 6)), "{answer:?}");
@@ -79,7 +79,7 @@ fn sixteen_claims_of_a_dead_holders_lease_have_one_winner() {
     let rounds = rounds(200, 25);
     let project = Project::new();
     let tasks = project.add("F", rounds);
-    hold_by_the_dead(&project, &tasks);
+    hold_by_dead_process(&project, &tasks);
     for task in &tasks {
         one_winner(&project, task);
     }
@@ -95,7 +95,7 @@ fn sixteen_claims_of_a_dead_holders_lease_have_one_winner() {
 }
 
 #[test]
-fn a_pool_is_claimed_once_each_and_none_is_left() {
+fn every_task_of_a_pool_is_claimed_exactly_once() {
     let size = rounds(1000, 120);
     let project = Project::new();
     project.add("F", size);
@@ -104,7 +104,7 @@ fn a_pool_is_claimed_once_each_and_none_is_left() {
 }
 
 #[test]
-fn what_agents_left_in_progress_is_offered_again_once_each() {
+fn tasks_that_agents_left_in_progress_are_offered_again_once_each() {
     let size = rounds(200, 48);
     let project = Project::new();
     let tasks = project.add("F", size);
@@ -120,7 +120,7 @@ fn what_agents_left_in_progress_is_offered_again_once_each() {
 }
 
 #[test]
-fn sixteen_callers_that_nobody_can_name_have_one_winner() {
+fn sixteen_anonymous_callers_have_one_winner() {
     let rounds = rounds(200, 25);
     let project = Project::new();
     for task in project.add("F", rounds) {
@@ -132,7 +132,7 @@ fn sixteen_callers_that_nobody_can_name_have_one_winner() {
     assert_eq!(agents["total"], rounds, "the refused ones leave no agent behind: {agents}");
 }
 
-/// Sixteen workers take the next task again and again until there is none; together they got `size` different ones.
+/// Sixteen workers claim the next task until there is none; together they get `size` different tasks.
 fn empty_the_pool(project: &Project, size: usize) {
     let taken: Vec<String> = std::thread::scope(|scope| {
         let workers: Vec<_> = (0..TAKERS)
@@ -162,8 +162,8 @@ fn empty_the_pool(project: &Project, size: usize) {
     assert_eq!((taken.len(), distinct.len()), (size, size));
 }
 
-/// Leases of a process that lived when it took them and is dead now.
-fn hold_by_the_dead(project: &Project, tasks: &[String]) {
+/// Leases of a process that was alive when it took them and is dead now.
+fn hold_by_dead_process(project: &Project, tasks: &[String]) {
     let mut sleeper = std::process::Command::new("sleep");
     sleeper.arg("1000").stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
     let holder = Running::start(sleeper);

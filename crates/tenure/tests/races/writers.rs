@@ -1,4 +1,4 @@
-//! Many writers at once: nothing fails, nothing is lost, and the feed tells every change of status (T1).
+//! Many concurrent writers: no write fails, none is lost, and the feed has every change of status (T1).
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use tenure_testkit::cli::{Answer, Dice, Running, full_or};
 use crate::harness::Project;
 
 #[test]
-fn forty_processes_make_one_project_and_add_forty_tasks() {
+fn forty_processes_initialise_one_project_and_add_forty_tasks() {
     for round in 0..full_or(20, 3) {
         let project = Project::bare();
         let answers: Vec<Answer> = std::thread::scope(|scope| {
@@ -36,12 +36,12 @@ fn forty_processes_make_one_project_and_add_forty_tasks() {
             .collect();
         keys.sort();
         keys.dedup();
-        assert_eq!(keys.len(), 40, "every task has a key of its own");
+        assert_eq!(keys.len(), 40, "every task has a different key");
         assert_eq!(project.ok(&["projects", "list"])["total"], 1);
     }
 }
 
-/// What one process said that it did.
+/// What one process reported.
 #[derive(Debug)]
 enum Did {
     Added,
@@ -93,7 +93,7 @@ fn eight_processes_add_update_and_reject_the_same_tasks_and_nothing_is_lost() {
         let rejections = did.iter().filter(|d| matches!(d, Did::Rejected(task) if task == key)).count();
         assert_eq!(tasks[key]["rejections"], rejections, "{key}");
     }
-    told_by_the_feed(&project.feed(), &tasks);
+    assert_feed_matches(&project.feed(), &tasks);
 }
 
 fn one_step(project: &Project, shared: &[String], worker: u64, step: u64, dice: &mut Dice) -> Option<Did> {
@@ -111,29 +111,29 @@ fn one_step(project: &Project, shared: &[String], worker: u64, step: u64, dice: 
     let answer = Running::start(project.command(&args)).end();
     match answer.code {
         Some(0) => Some(did),
-        // A change that does not go from where the task is now.
+        // A status change that is not allowed from the current status.
         Some(2) => None,
         _ => panic!("{args:?}: {answer:?}"),
     }
 }
 
-/// Plays the feed from its first event: it ends where the tasks are, and no step is missing in between.
-fn told_by_the_feed(feed: &[Value], tasks: &BTreeMap<String, Value>) {
-    let mut told: BTreeMap<&str, &str> = BTreeMap::new();
+/// Replays the feed from its first event: it ends with the tasks' statuses, and no step is missing.
+fn assert_feed_matches(feed: &[Value], tasks: &BTreeMap<String, Value>) {
+    let mut last: BTreeMap<&str, &str> = BTreeMap::new();
     for event in feed {
         let Some(task) = event["taskId"].as_str() else { continue };
         match event["kind"].as_str().unwrap() {
-            "task.created" => assert_eq!(told.insert(task, event["to"].as_str().unwrap()), None, "{event}"),
+            "task.created" => assert_eq!(last.insert(task, event["to"].as_str().unwrap()), None, "{event}"),
             "task.status" => {
-                let before = told.insert(task, event["to"].as_str().unwrap());
+                let before = last.insert(task, event["to"].as_str().unwrap());
                 assert_eq!(before, event["from"].as_str(), "{event}");
                 assert_ne!(event["from"], event["to"], "{event}");
             }
             _ => {}
         }
     }
-    assert_eq!(told.len(), tasks.len());
+    assert_eq!(last.len(), tasks.len());
     for task in tasks.values() {
-        assert_eq!(told[task["id"].as_str().unwrap()], task["status"], "{task}");
+        assert_eq!(last[task["id"].as_str().unwrap()], task["status"], "{task}");
     }
 }

@@ -1,4 +1,4 @@
-//! A job whose list has changed since it was started, and a name that is given twice.
+//! A job whose list of items has changed since its start, and a second job of the same name.
 
 use rustix::process::Signal;
 
@@ -22,7 +22,7 @@ fn interrupted(p: &Project) {
 }
 
 #[test]
-fn a_changed_list_is_refused_and_what_changed_is_said() {
+fn a_changed_list_is_refused_with_a_description_of_the_change() {
     let p = Project::new();
     interrupted(&p);
     p.items("items.txt", ["1", "2", "4", "5", "6", "7"].map(str::to_owned));
@@ -37,7 +37,7 @@ fn a_changed_list_is_refused_and_what_changed_is_said() {
 }
 
 #[test]
-fn an_accepted_change_adds_what_is_new_drops_what_is_gone_and_keeps_what_is_done() {
+fn an_accepted_change_adds_new_items_drops_missing_ones_and_keeps_results() {
     let p = Project::new();
     interrupted(&p);
     p.items("items.txt", ["2", "4", "5", "5", "6"].map(str::to_owned));
@@ -55,7 +55,7 @@ fn an_accepted_change_adds_what_is_new_drops_what_is_gone_and_keeps_what_is_done
 }
 
 #[test]
-fn a_list_that_is_gone_does_not_keep_the_job_from_going_on() {
+fn a_job_can_be_resumed_although_its_list_was_deleted() {
     let p = Project::new();
     interrupted(&p);
     std::fs::remove_file(p.root().join("items.txt")).unwrap();
@@ -86,6 +86,6 @@ fn an_unfinished_job_is_not_replaced_by_another_of_its_name() {
     let changes = other.json()["error"]["details"]["changes"].to_string();
     assert!(changes.contains("parallel: 1 → 4") && changes.contains("items: 5 → 2"), "{changes}");
     assert_eq!(p.run(&["resume", "a"]).code, Some(0));
-    assert_eq!(start(&[]).code, Some(0), "a finished one leaves its name");
+    assert_eq!(start(&[]).code, Some(0), "the name of a finished job is free");
     until("there are two", || p.ok(&["jobs", "list"])["total"] == 2);
 }

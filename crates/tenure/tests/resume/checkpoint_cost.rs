@@ -1,4 +1,4 @@
-//! A checkpoint costs the same with a hundred thousand items before or behind it as with few. Compares processor time within
+//! A checkpoint costs the same with a hundred thousand items before or after it as with few. Compares processor time within
 //! one run, never wall time.
 
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::project::Project;
 
 const MANY: u64 = 100_000;
 
-/// Takes and finishes `count` items; the processor time of one.
+/// Takes and finishes `count` items. Returns the processor time of one.
 fn cost(store: &dyn Store, job: &str, count: u32) -> Duration {
     let policy =
         Policy { ticket_life: Duration::from_secs(15), max_attempts: 3, max_rejections: 5, review: false };
@@ -28,7 +28,7 @@ fn cost(store: &dyn Store, job: &str, count: u32) -> Duration {
             .write(Durability::Process, |tx| {
                 let terms = Terms::new(Duration::from_mins(5));
                 let NextItem::Granted(grant) = kernel::take_item(tx, &world, &caller, job, &terms)? else {
-                    panic!("there are items left");
+                    panic!("items are left");
                 };
                 let attempt = kernel::begin_attempt(tx, &world, &grant.lease, &me, None)?;
                 Ok((grant.lease, attempt))
@@ -44,7 +44,7 @@ fn cost(store: &dyn Store, job: &str, count: u32) -> Duration {
     processes::cpu(std::process::id()).saturating_sub(begun) / count
 }
 
-/// A job of `items` items, none of which has finished; its id.
+/// A job of `items` items, none of which has finished. Returns its id.
 fn stored(p: &Project, name: &str, items: u64) -> String {
     let list = format!("{name}.txt");
     p.numbers(&list, items);
@@ -56,7 +56,7 @@ fn stored(p: &Project, name: &str, items: u64) -> String {
 }
 
 #[test]
-fn a_checkpoint_costs_the_same_with_a_hundred_thousand_items_before_or_behind_it_as_with_few() {
+fn a_checkpoint_costs_the_same_whatever_the_number_of_items() {
     let p = Project::new();
     p.script("wait.sh", "echo x >>\"$PRETEND/$1\"; sleep 1000");
     let rounds = 300;
@@ -65,7 +65,7 @@ fn a_checkpoint_costs_the_same_with_a_hundred_thousand_items_before_or_behind_it
     let least = |job: &str| (0..3).map(|_| cost(store.as_ref(), job, rounds)).min().unwrap();
     let of_few = least(&few);
     let before = least(&many);
-    // The steps between are the same as these; here only the rows that they leave behind count.
+    // The steps in between are the same; only the rows that they leave matter here.
     let conn = rusqlite::Connection::open(p.database()).unwrap();
     let moved = conn
         .execute(

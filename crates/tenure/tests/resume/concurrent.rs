@@ -1,4 +1,4 @@
-//! Concurrent resume: one proceeds, and the others report its pid, its host and since when it holds the lock.
+//! Concurrent resume: one process proceeds, and the others report its pid, its host and when it took the lock.
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -8,11 +8,11 @@ use tenure_testkit::cli::{Answer, Running, full_or, until};
 
 use crate::project::Project;
 
-/// A session whose runner was killed in the middle of a task, and that runner.
-fn abandoned(p: &Project, key: &str) -> (String, u32) {
+/// A session whose runner was killed in the middle of a task, and the pid of that runner.
+fn killed_session(p: &Project, key: &str) -> (String, u32) {
     p.task(key, &[&format!("mark {key}"), &format!("wait go-{key}")]);
     let runner = p.runner(&[]);
-    // Not only the file: a kill between its making and its line would leave it empty.
+    // Waits for the content as well, because a kill between creating and writing the file would leave it empty.
     until("the agent has left its mark", || p.marks(key).len() == 1);
     let pid = runner.pid();
     runner.signal(Signal::KILL);
@@ -22,10 +22,10 @@ fn abandoned(p: &Project, key: &str) -> (String, u32) {
 }
 
 fn stale(p: &Project, key: &str) -> String {
-    abandoned(p, key).0
+    killed_session(p, key).0
 }
 
-/// `PID 123 on HOST (acquired 2026-01-02 03:04:05 UTC)`, in the seed's message.
+/// The pid in the seed's message: `PID 123 on HOST (acquired 2026-01-02 03:04:05 UTC)`.
 fn named_in(answer: &Answer, id: &str) -> u32 {
     let mut lines = answer.err.lines();
     assert_eq!(
@@ -42,14 +42,14 @@ fn named_in(answer: &Answer, id: &str) -> u32 {
     pid.parse().unwrap()
 }
 
-/// Resumes it eight times at once, each by one of its names. Returns the process that proceeds; the others have named it. On
-/// a busy machine one of them may have read the lock file before it was rewritten, and named the dead process.
+/// Runs eight resumes at the same time, each by one of the names. Returns the process that proceeds; the others have named
+/// it. On a busy machine one of them may have read the lock file before it was rewritten, and named the dead process.
 fn race(p: &Project, names: &[String; 4], id: &str, before: u32, round: u32) -> Running {
     let mut running: Vec<Running> = (0..8).map(|n| p.spawn(&["resume", &names[n % 4]])).collect();
     let mut winner = None;
     until("all but one have ended", || {
         let alive: Vec<usize> = (0..8).filter(|n| running[*n].is_running()).collect();
-        assert!(!alive.is_empty(), "nobody proceeds");
+        assert!(!alive.is_empty(), "no process proceeds");
         winner = Some(alive[0]);
         alive.len() == 1
     });
@@ -66,11 +66,11 @@ fn race(p: &Project, names: &[String; 4], id: &str, before: u32, round: u32) -> 
 }
 
 #[test]
-fn of_eight_that_resume_one_stale_session_exactly_one_proceeds_and_the_others_name_it() {
+fn of_eight_concurrent_resumes_of_a_stale_session_exactly_one_proceeds() {
     for round in 0..full_or(200, 4) {
         let p = Project::new();
-        let (id, dead) = abandoned(&p, "A");
-        // By its whole id, by the beginning of it, in capitals: it is one piece of work.
+        let (id, dead) = killed_session(&p, "A");
+        // The whole id, a prefix, and capitals all name the same session.
         let names = [id.clone(), id[..8].to_owned(), id[..13].to_owned(), id.to_uppercase()];
         let winner = race(&p, &names, &id, dead, round);
         p.give("go-A");
@@ -81,7 +81,7 @@ fn of_eight_that_resume_one_stale_session_exactly_one_proceeds_and_the_others_na
 }
 
 #[test]
-fn of_eight_that_resume_one_interrupted_job_exactly_one_proceeds_and_the_others_name_it() {
+fn of_eight_concurrent_resumes_of_an_interrupted_job_exactly_one_proceeds() {
     let p = Project::new();
     p.numbers("items.txt", 3);
     p.script(
@@ -123,8 +123,8 @@ fn resume_after_a_crash_clears_the_stale_lock_file() {
     let p = Project::new();
     let id = stale(&p, "A");
     let file = p.tenure_home().join("resume_locks").join(format!("{id}.lock"));
-    assert!(file.exists(), "the killed one has left it");
-    // As another tool writes it, of a process that is no more.
+    assert!(file.exists(), "the killed process has left it");
+    // Written by another tool, for a process that no longer exists.
     let foreign = serde_json::json!({
         "job_id": id, "process_id": 999_999_999, "hostname": tenure_lock::hostname(),
         "acquired_at": "2025-01-11T10:30:00Z",
@@ -136,7 +136,7 @@ fn resume_after_a_crash_clears_the_stale_lock_file() {
 }
 
 #[test]
-fn a_lock_file_of_another_tool_or_another_machine_is_honoured_until_it_is_forced() {
+fn a_resume_lock_of_another_tool_or_machine_is_honoured_unless_forced() {
     let p = Project::new();
     let id = stale(&p, "A");
     let file = p.tenure_home().join("resume_locks").join(format!("{id}.lock"));
@@ -171,17 +171,17 @@ fn named_in_foreign(answer: &Answer) -> u32 {
 }
 
 #[test]
-fn the_lease_in_the_store_refuses_where_the_file_cannot() {
+fn the_lease_in_the_store_refuses_a_second_resume_from_another_home() {
     let p = Project::new();
     let id = stale(&p, "A");
     let winner = p.spawn(&["resume", &id]);
     until("it continues", || p.marks("A").len() == 2);
-    // Another home, so another file: only the store knows.
+    // Another home means another file, so that only the store knows.
     let mut command = p.command(&["--json", "resume", &id]);
     let refused = command.env("TENURE_HOME", p.root().join("other-home")).output().unwrap();
     assert_eq!(refused.status.code(), Some(6), "{refused:?}");
     let error: Value = serde_json::from_slice::<Value>(&refused.stdout).unwrap()["error"].clone();
-    // The same process has the slot, which is asked for first.
+    // The same process holds the slot, which is requested first.
     assert!(["RESUME_LOCKED", "RUNNER_ACTIVE"].contains(&error["code"].as_str().unwrap()), "{error}");
     assert!(
         error["message"].as_str().unwrap().to_lowercase().contains(&format!("pid {}", winner.pid())),
@@ -193,7 +193,7 @@ fn the_lease_in_the_store_refuses_where_the_file_cannot() {
 }
 
 #[test]
-fn a_home_that_cannot_be_written_is_a_warning_and_the_job_runs() {
+fn with_an_unwritable_home_the_job_runs_with_a_warning() {
     let p = Project::new();
     p.numbers("items.txt", 2);
     std::fs::write(p.root().join("file"), "").unwrap();
@@ -205,7 +205,7 @@ fn a_home_that_cannot_be_written_is_a_warning_and_the_job_runs() {
 }
 
 #[test]
-fn what_cannot_be_an_id_is_a_usage_error_and_what_is_unknown_is_not_found() {
+fn a_malformed_id_is_a_usage_error_and_an_unknown_one_is_not_found() {
     let p = Project::new();
     for bad in ["../../etc/passwd", ".hidden", "a b", "", "x/y"] {
         assert_eq!(p.run(&["resume", bad]).code, Some(2), "{bad:?}");

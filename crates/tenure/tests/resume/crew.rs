@@ -1,4 +1,4 @@
-//! Several processes at one job: each item is given to one of them.
+//! Several worker processes share one job, and each item is given to one of them.
 
 use rustix::process::Signal;
 
@@ -9,7 +9,7 @@ use crate::project::Project;
 const ITEM: &str = "echo \"$1\" >>\"$PRETEND/ran\"; sleep 0.02";
 
 #[test]
-fn several_workers_share_one_job_and_each_item_is_run_once() {
+fn several_workers_share_a_job_and_run_each_item_once() {
     let p = Project::new();
     p.numbers("items.txt", 60);
     p.script("item.sh", ITEM);
@@ -28,7 +28,7 @@ fn several_workers_share_one_job_and_each_item_is_run_once() {
 }
 
 #[test]
-fn the_items_of_a_killed_worker_are_done_by_the_others() {
+fn the_items_of_a_killed_worker_are_run_by_the_others() {
     let p = Project::new();
     p.numbers("items.txt", 6);
     p.script(

@@ -1,11 +1,11 @@
-//! Killed at every write to the database file.
+//! A process is killed at every write to the database file.
 
 use tenure_testkit::cli::{full_or, skip};
 
 use crate::kills::ITEM;
 use crate::project::Project;
 
-/// Runs a command whose process is killed as soon as one of its threads makes its write number `when`. True if it was.
+/// Runs a command whose process is killed when one of its threads makes its `when`-th write. Returns whether it was killed.
 fn killed_at_write(p: &Project, when: u32, args: &[&str]) -> bool {
     let plain = p.command(args);
     let mut traced = std::process::Command::new("strace");
@@ -20,7 +20,7 @@ fn killed_at_write(p: &Project, when: u32, args: &[&str]) -> bool {
 }
 
 #[test]
-fn a_kill_at_every_write_leaves_the_checkpoint_readable_and_every_item_done_once() {
+fn after_a_kill_at_any_write_the_job_is_readable_and_every_item_succeeds_once() {
     let tried = std::process::Command::new("strace").args(["-f", "-qq", "-o", "/dev/null", "true"]).output();
     if !tried.expect("there is no strace; ./test installs it").status.success() {
         skip("strace may not trace a process here; kills at every write were not tested");
@@ -30,7 +30,7 @@ fn a_kill_at_every_write_leaves_the_checkpoint_readable_and_every_item_done_once
     p.numbers("items.txt", 4);
     p.script("item.sh", ITEM);
     let (mut kills, mut when) = (0, 1);
-    // Each start is killed at a later write than the one before, until one comes through; each is resumed likewise.
+    // Each start is killed at a later write than the previous one, until one succeeds. Each job is resumed the same way.
     for round in 0..200 {
         let name = format!("j{round}");
         let start =
@@ -39,7 +39,7 @@ fn a_kill_at_every_write_leaves_the_checkpoint_readable_and_every_item_done_once
         let there = p.run(&["--json", "jobs", "show", &name]);
         let is_there = there.code == Some(0);
         assert!(is_there || there.code == Some(4), "{there:?}");
-        assert!(is_there || killed, "a start that came through has made a job");
+        assert!(is_there || killed, "a start that succeeded has created a job");
         let mut done = Vec::new();
         let mut again = when;
         while is_there && killed {
@@ -49,9 +49,9 @@ fn a_kill_at_every_write_leaves_the_checkpoint_readable_and_every_item_done_once
             let job = p.job(&name);
             assert_eq!(job["total"], 4);
             let now: u64 = job["succeeded"].as_u64().unwrap();
-            assert!(done.last().is_none_or(|before| *before <= now), "a success is for good");
+            assert!(done.last().is_none_or(|before| *before <= now), "a success is final");
             done.push(now);
-            assert!(done.len() < 200, "it never comes through");
+            assert!(done.len() < 200, "it never succeeds");
         }
         if is_there {
             let job = p.job(&name);
@@ -72,5 +72,5 @@ fn a_kill_at_every_write_leaves_the_checkpoint_readable_and_every_item_done_once
     assert_eq!(p.successes().len() as u64, jobs * 4, "each item of each job once");
     assert_eq!(p.marks("overlaps"), Vec::<String>::new());
     eprintln!("{kills} kills at writes up to the {when}th, {jobs} jobs");
-    assert!(kills >= 5, "only {kills} were killed: this has tried nothing");
+    assert!(kills >= 5, "only {kills} were killed: nothing was tested");
 }

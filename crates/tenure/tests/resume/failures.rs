@@ -1,4 +1,4 @@
-//! Items that fail: tried again when it is time, then put aside with all that is known of them.
+//! Items that fail are retried after a pause, and then become dead letters with their logs.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tenure_testkit::cli::until;
 use crate::project::Project;
 
 #[test]
-fn every_item_is_run_once_and_what_it_printed_is_in_its_log() {
+fn every_item_is_run_once_and_its_output_is_in_its_log() {
     let p = Project::new();
     p.numbers("items.txt", 9);
     p.script("echo.sh", "echo \"$1\" >>\"$PRETEND/ran\"; echo \"this is $1\"");
@@ -24,12 +24,12 @@ fn every_item_is_run_once_and_what_it_printed_is_in_its_log() {
     assert_eq!(item["history"][0]["exitCode"], 0);
     assert_eq!(p.successes(), (1..=9).collect::<Vec<_>>());
     assert!(p.locks().is_empty());
-    assert_eq!(p.run(&["resume", "a"]).code, Some(0), "finished work is no failure");
-    assert_eq!(p.marks("ran").len(), 9, "and nothing of it is done again");
+    assert_eq!(p.run(&["resume", "a"]).code, Some(0), "resuming a finished job succeeds");
+    assert_eq!(p.marks("ran").len(), 9, "no item is repeated");
 }
 
 #[test]
-fn an_item_that_exits_non_zero_is_no_success_is_tried_again_later_and_then_put_aside_with_its_log() {
+fn a_failing_item_is_retried_after_a_pause_and_then_becomes_a_dead_letter() {
     let p = Project::new();
     p.numbers("items.txt", 3);
     p.script("fail.sh", "echo \"$1\" >>\"$PRETEND/ran\"; echo \"no $1\" >&2; test \"$1\" != 2");
@@ -46,7 +46,7 @@ fn an_item_that_exits_non_zero_is_no_success_is_tried_again_later_and_then_put_a
     assert_eq!((letter["item"].as_u64(), letter["failures"].as_u64()), (Some(2), Some(3)));
     assert_eq!(letter["error"], "exited with 1: no 2");
     assert!(std::fs::read_to_string(letter["logPath"].as_str().unwrap()).unwrap().contains("no 2"));
-    // Newest first; between two of them at least the pause that was due.
+    // Newest first, with at least the configured pause between two attempts.
     let started: Vec<_> = letter["history"]
         .as_array()
         .unwrap()
@@ -58,7 +58,7 @@ fn an_item_that_exits_non_zero_is_no_success_is_tried_again_later_and_then_put_a
 }
 
 #[test]
-fn the_time_of_the_next_try_outlives_the_coordinator() {
+fn the_time_of_the_next_retry_survives_the_coordinator() {
     let p = Project::new();
     p.numbers("items.txt", 1);
     p.script("fail.sh", "echo x >>\"$PRETEND/ran\"; exit 1");
@@ -66,7 +66,7 @@ fn the_time_of_the_next_try_outlives_the_coordinator() {
     let running = p.spawn(&args);
     until("it has failed twice", || p.marks("ran").len() == 2);
     let due = || p.ok(&["jobs", "show", "a", "--item", "1"])["item"].clone();
-    until("that is written", || due()["failures"] == 2);
+    until("the failure is recorded", || due()["failures"] == 2);
     running.signal(rustix::process::Signal::KILL);
     running.end();
     let item = due();
@@ -80,13 +80,13 @@ fn the_time_of_the_next_try_outlives_the_coordinator() {
 }
 
 #[test]
-fn dead_letters_are_tried_again_when_asked_for_and_nothing_else_is() {
+fn retrying_dead_letters_runs_only_those() {
     let p = Project::new();
     p.numbers("items.txt", 4);
     p.script("gate.sh", "echo \"$1\" >>\"$PRETEND/ran\"; test \"$1\" -gt 2 || test -e \"$PRETEND/go\"");
     let args = ["jobs", "start", "a", "--items", "items.txt", "--retries", "0", "--", "./gate.sh", "{item}"];
     assert_eq!(p.run(&args).code, Some(1));
-    assert_eq!(p.run(&["resume", "a"]).code, Some(0), "it is finished, dead letters and all");
+    assert_eq!(p.run(&["resume", "a"]).code, Some(0), "the job is finished, with dead letters");
     assert_eq!(p.marks("ran").len(), 4);
     assert_eq!(p.run(&["jobs", "retry", "a"]).code, Some(1), "they fail again");
     p.give("go");
@@ -99,7 +99,7 @@ fn dead_letters_are_tried_again_when_asked_for_and_nothing_else_is() {
 }
 
 #[test]
-fn an_item_that_takes_too_long_is_ended_with_all_it_started_and_has_failed() {
+fn an_item_that_exceeds_its_timeout_is_killed_with_its_processes_and_fails() {
     let p = Project::new();
     p.numbers("items.txt", 1);
     p.script("slow.sh", "sleep 1000 & sleep 1000");
@@ -110,7 +110,7 @@ fn an_item_that_takes_too_long_is_ended_with_all_it_started_and_has_failed() {
 }
 
 #[test]
-fn a_failure_stops_the_job_or_is_passed_over_if_that_was_asked_for() {
+fn on_failure_stops_the_job_or_skips_the_item() {
     for (on_failure, code, status, ran) in [("stop", 1, "failed", 2), ("skip", 0, "completed", 4)] {
         let p = Project::new();
         p.numbers("items.txt", 4);
@@ -123,7 +123,7 @@ fn a_failure_stops_the_job_or_is_passed_over_if_that_was_asked_for() {
             assert_eq!(
                 p.run(&["resume", "a"]).code,
                 Some(1),
-                "what is left goes on; the dead letter stays one"
+                "the remaining items run; the dead letter stays"
             );
             assert_eq!((p.marks("ran").len(), p.successes()), (4, vec![1, 3, 4]));
         }
@@ -131,7 +131,7 @@ fn a_failure_stops_the_job_or_is_passed_over_if_that_was_asked_for() {
 }
 
 #[test]
-fn a_command_that_is_not_there_fails_its_items_and_says_so() {
+fn a_command_that_does_not_exist_fails_its_items_with_the_reason() {
     let p = Project::new();
     p.numbers("items.txt", 1);
     let answer = p.start(&["--retries", "0", "--", "./nowhere.sh"]);

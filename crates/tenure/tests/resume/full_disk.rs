@@ -1,4 +1,4 @@
-//! A disk that becomes full in the middle of a job: what was written stays readable, and the job continues afterwards.
+//! A disk that fills up in the middle of a job: what was written stays readable, and the job continues afterwards.
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -9,7 +9,7 @@ use tenure_testkit::cli::{skip, until};
 use crate::project::Project;
 
 #[test]
-fn a_disk_that_is_full_during_a_checkpoint_leaves_it_readable() {
+fn a_full_disk_leaves_the_checkpoint_readable() {
     let p = Project::new();
     let Some(disk) = SmallDisk::mount(&p.shared("disk"), 4096) else {
         skip("mounting a small file system needs root; the full disk was not tested");
@@ -37,18 +37,18 @@ fn a_disk_that_is_full_during_a_checkpoint_leaves_it_readable() {
         assert!(shown.status.success(), "{shown:?}");
         serde_json::from_slice::<Value>(&shown.stdout).unwrap()["data"]["job"].clone()
     };
-    // Its success cannot be written, so it is not one; and what was written is there.
+    // The third success cannot be written, so it does not count. Everything written before is there.
     until("the third is over", || p.marks("over").len() == 3);
     std::thread::sleep(std::time::Duration::from_millis(500));
     assert_eq!((show()["succeeded"].as_u64(), show()["total"].as_u64()), (Some(2), Some(8)));
-    assert!(running.try_wait().unwrap().is_none(), "it asks again for a while: what is done is done");
+    assert!(running.try_wait().unwrap().is_none(), "it retries the write for a while");
     rustix::process::kill_process(
         rustix::process::Pid::from_raw(i32::try_from(running.id()).unwrap()).unwrap(),
         Signal::KILL,
     )
     .unwrap();
     running.wait().unwrap();
-    assert_eq!(show()["succeeded"], 2, "killed while the disk is full, too");
+    assert_eq!(show()["succeeded"], 2, "also after a kill on a full disk");
     let refused = run(&["--json", "resume", "a"]).output().unwrap();
     assert_eq!(refused.status.code(), Some(1), "{refused:?}");
     assert!(String::from_utf8_lossy(&refused.stdout).contains("disk is full"), "{refused:?}");

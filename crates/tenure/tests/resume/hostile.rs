@@ -1,11 +1,11 @@
-//! Items as the world has them: quotes, newlines, megabytes, missing fields, two of the same, and broken lists.
+//! Difficult items: quotes, newlines, megabytes, missing fields, duplicates, and malformed lists.
 
 use serde_json::json;
 
 use crate::project::Project;
 
 #[test]
-fn arguments_are_what_the_item_says_byte_for_byte() {
+fn arguments_have_the_items_values_byte_for_byte() {
     let p = Project::new();
     let texts = [
         "it's \"quoted\"",
@@ -62,7 +62,7 @@ fn a_missing_field_fails_that_item_and_names_it() {
 }
 
 #[test]
-fn two_items_with_the_same_id_are_two() {
+fn two_items_with_the_same_id_are_both_run() {
     let p = Project::new();
     p.items("items.jsonl", (0..4).map(|_| "{\"id\":7}".to_owned()));
     p.script("mark.sh", "echo \"$1\" >>\"$PRETEND/ran\"");
@@ -74,7 +74,7 @@ fn two_items_with_the_same_id_are_two() {
 }
 
 #[test]
-fn invalid_json_on_line_70000_is_named_and_nothing_is_made() {
+fn invalid_json_on_line_70000_is_reported_and_no_job_is_created() {
     let p = Project::new();
     let line = |n: u64| if n == 70_000 { "{\"n\":".to_owned() } else { format!("{{\"n\":{n}}}") };
     p.items("items.jsonl", (1..=80_000).map(line));
@@ -87,7 +87,7 @@ fn invalid_json_on_line_70000_is_named_and_nothing_is_made() {
 }
 
 #[test]
-fn items_come_from_standard_input_a_pointer_and_a_filter_too() {
+fn items_can_come_from_standard_input_a_json_pointer_and_a_filter() {
     let p = Project::new();
     std::fs::write(
         p.root().join("d.json"),

@@ -1,4 +1,4 @@
-//! Killed at any moment: nothing is lost, no recorded item is done twice, nothing is left unreadable.
+//! Killed at any moment: nothing is lost, no recorded item is repeated, and everything stays readable.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tenure_testkit::cli::{Dice, full_or, until};
 
 use crate::project::Project;
 
-/// Says if another process is at the same item, works a little, and leaves its effect as the last thing it does.
+/// Reports if another process works on the same item, works briefly, and leaves its effect as its last step.
 pub(crate) const ITEM: &str = "here=\"$PRETEND/at-$1\"
 if ! mkdir \"$here\" 2>/dev/null; then
     other=$(cat \"$here/pid\" 2>/dev/null)
@@ -33,9 +33,9 @@ fn effects(p: &Project) -> BTreeMap<u64, usize> {
 }
 
 #[test]
-fn a_job_that_is_killed_again_and_again_does_every_item_once() {
+fn a_job_that_is_killed_repeatedly_completes_every_item_once() {
     let (items, kills) = full_or((500, 50), (60, 6));
-    let mut dice = Dice::for_test("a_job_that_is_killed_again_and_again_does_every_item_once");
+    let mut dice = Dice::for_test("a_job_that_is_killed_repeatedly_completes_every_item_once");
     let p = Project::new();
     p.numbers("items.txt", items);
     p.script("item.sh", ITEM);
@@ -57,7 +57,7 @@ fn a_job_that_is_killed_again_and_again_does_every_item_once() {
         std::thread::sleep(Duration::from_millis(dice.below(full_or(400, 300))));
         running.signal(Signal::KILL);
         hits += u32::from(running.end().code.is_none());
-        // The checkpoint is readable, and what it says is final.
+        // The checkpoint is readable, and a success in it is final.
         let done = p.successes();
         let before = effects(&p);
         running = p.spawn(&["resume", "a"]);
@@ -81,7 +81,7 @@ fn a_job_that_is_killed_again_and_again_does_every_item_once() {
     let effects = effects(&p);
     assert_eq!(effects.len() as u64, items, "every item had its effect");
     let again: usize = effects.values().map(|count| count - 1).sum();
-    // Four are at work at a time; only what was not yet written down may be done again.
+    // Four items are in progress at a time; only those that were not recorded may be repeated.
     assert!(again as u64 <= u64::from(hits) * 4, "{again} effects repeated by {hits} kills");
     assert_eq!(p.marks("overlaps"), Vec::<String>::new(), "two processes were at one item");
     p.expect_no_agents();
@@ -89,8 +89,8 @@ fn a_job_that_is_killed_again_and_again_does_every_item_once() {
 }
 
 #[test]
-fn a_start_that_is_killed_leaves_a_whole_job_or_none() {
-    let mut dice = Dice::for_test("a_start_that_is_killed_leaves_a_whole_job_or_none");
+fn a_killed_start_leaves_a_complete_job_or_none() {
+    let mut dice = Dice::for_test("a_killed_start_leaves_a_complete_job_or_none");
     let p = Project::new();
     let items = 20_000;
     p.numbers("items.txt", items);
@@ -101,13 +101,13 @@ fn a_start_that_is_killed_leaves_a_whole_job_or_none() {
     let (mut none, mut whole, mut in_the_middle) = (0, 0, 0);
     let rounds = full_or(60, 6);
     for round in 0..10 * rounds {
-        // On a busy machine it may be over before the kill comes; then some more are tried.
+        // On a busy machine the start may finish before the kill; then more are tried.
         if round >= rounds && in_the_middle > 0 {
             break;
         }
         let name = format!("j{round}");
         let running = p.spawn(&["jobs", "start", &name, "--items", "items.txt", "--", "sleep", "1000"]);
-        // Every other one while its items are being stored, which is over soon.
+        // Every other one is killed while its items are being stored, which takes a short time.
         if round % 2 == 0 {
             until("some of its items are there", || stored(&name) > 0);
         } else {
@@ -124,9 +124,9 @@ fn a_start_that_is_killed_leaves_a_whole_job_or_none() {
             whole += 1;
         }
     }
-    eprintln!("{none} never were, {whole} are whole; {in_the_middle} were killed in the middle");
-    assert!(in_the_middle > 0, "nobody was killed in the middle: this has tried nothing");
-    // What the killed ones have left is cleared away by the next, also under their own names.
+    eprintln!("{none} were not created, {whole} are complete; {in_the_middle} were killed in the middle");
+    assert!(in_the_middle > 0, "no start was killed in the middle: nothing was tested");
+    // The next start removes what the killed ones left.
     p.numbers("few.txt", 2);
     assert_eq!(p.run(&["jobs", "start", "last", "--items", "few.txt", "--", "true"]).code, Some(0));
     let orphans = count("job_id NOT IN (SELECT id FROM jobs WHERE state <> 'loading')");
@@ -135,9 +135,9 @@ fn a_start_that_is_killed_leaves_a_whole_job_or_none() {
 }
 
 #[test]
-fn a_session_that_is_killed_again_and_again_completes_every_task_once() {
+fn a_session_that_is_killed_repeatedly_completes_every_task_once() {
     let (tasks, kills) = full_or((40, 40), (8, 5));
-    let mut dice = Dice::for_test("a_session_that_is_killed_again_and_again_completes_every_task_once");
+    let mut dice = Dice::for_test("a_session_that_is_killed_repeatedly_completes_every_task_once");
     let p = Project::with("runners: {preset: pretend, killGrace: 300ms}\ntasks: {maxAttempts: 1000}");
     let keys: Vec<String> = (1..=tasks).map(|n| format!("K{n}")).collect();
     for key in &keys {
@@ -150,7 +150,7 @@ fn a_session_that_is_killed_again_and_again_completes_every_task_once() {
         std::thread::sleep(Duration::from_millis(dice.below(400)));
         running.signal(Signal::KILL);
         running.end();
-        // Readable, and what it is through with is what the tasks say.
+        // It is readable, and its finished tasks match the tasks' statuses.
         let session = p.ok(&["sessions", "show", &id])["session"].clone();
         for done in session["done"].as_array().unwrap() {
             assert_eq!(p.status(done["key"].as_str().unwrap()), done["status"].as_str().unwrap());

@@ -1,4 +1,4 @@
-//! Jobs, sessions and their resume, as real processes: interrupted work continues, and nothing is done twice.
+//! Jobs, sessions and their resume, as real processes: interrupted work continues, and no finished work is repeated.
 //!
 //! Nothing asserts an absolute time: deadlines only turn a hang into a failure. `TENURE_TEST_FULL=1` runs the long counts;
 //! `TENURE_TEST_SEED` repeats a random run. `postgres.rs` runs the same tests on PostgreSQL.

@@ -13,7 +13,7 @@ const MANY: u64 = 100_000;
 
 /// Starts a job of `items` items and measures the processor time and memory until the first of them runs; then the same for
 /// its resume after a kill.
-fn weigh(p: &Project, name: &str, items: u64) -> [(Duration, u64); 2] {
+fn measure(p: &Project, name: &str, items: u64) -> [(Duration, u64); 2] {
     let list = format!("{name}.jsonl");
     p.items(&list, (1..=items).map(|n| format!("{{\"id\":{n},\"text\":\"item number {n}\"}}")));
     let mut runs =
@@ -37,8 +37,8 @@ fn weigh(p: &Project, name: &str, items: u64) -> [(Duration, u64); 2] {
 fn a_hundred_thousand_items_are_stored_and_resumed_in_linear_time_and_flat_memory() {
     let p = Project::new();
     p.script("wait.sh", "echo x >>\"$PRETEND/$1\"; sleep 1000");
-    let few = weigh(&p, "few", MANY / 10);
-    let many = weigh(&p, "many", MANY);
+    let few = measure(&p, "few", MANY / 10);
+    let many = measure(&p, "many", MANY);
     for (what, few, many) in [("start", few[0], many[0]), ("resume", few[1], many[1])] {
         eprintln!(
             "{what}: {} items {:?} and {} kB, {MANY} items {:?} and {} kB",
@@ -48,7 +48,7 @@ fn a_hundred_thousand_items_are_stored_and_resumed_in_linear_time_and_flat_memor
             many.0,
             many.1
         );
-        // Ten times as many cost at most ten times as much, with room for a page more in the tree.
+        // Ten times as many items cost at most ten times as much, with some tolerance for a deeper tree.
         assert!(many.0 < few.0 * 10 * 2, "{what}");
         assert!(many.1 < few.1 * 2 && many.1 < few.1 + 16 * 1024, "{what}: memory grows with the items");
     }

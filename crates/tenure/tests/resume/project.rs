@@ -1,4 +1,4 @@
-//! The project that every test of jobs and sessions begins with, and what these tests ask it.
+//! The project that every test of jobs and sessions begins with, and its helpers.
 
 use std::ops::Deref;
 
@@ -7,7 +7,7 @@ use tenure_testkit::cli::{self, Answer, HASTY, PATIENT, write_program};
 
 use crate::SUITE;
 
-/// In a sandbox of its own, with the pretend agent.
+/// A project in a separate sandbox, with the pretend agent.
 pub(crate) struct Project(cli::Project);
 
 impl Deref for Project {
@@ -43,7 +43,7 @@ impl Project {
         self.items(name, (1..=count).map(|n| n.to_string()));
     }
 
-    /// A script that the items run. `$PRETEND` is the folder that it shares with the test.
+    /// Writes a script that the items run. `$PRETEND` is the folder that it shares with the test.
     pub(crate) fn script(&self, name: &str, text: &str) {
         let shared = self.path("agent");
         let text = format!("#!/bin/sh\nexport PRETEND='{}'\n{text}\n", shared.display());

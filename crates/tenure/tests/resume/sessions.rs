@@ -1,4 +1,4 @@
-//! Sessions: an interrupted runner continues where it was, with the options of its first start.
+//! Sessions: an interrupted runner continues where it stopped, with the options of its first start.
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -11,7 +11,7 @@ fn sessions(p: &Project) -> Vec<Value> {
     p.ok(&["sessions", "list"])["sessions"].as_array().unwrap().clone()
 }
 
-/// The only one.
+/// The only session.
 pub(crate) fn session(p: &Project) -> Value {
     let mut all = sessions(p);
     assert_eq!(all.len(), 1, "{all:?}");
@@ -28,7 +28,7 @@ fn keys(session: &Value) -> Vec<String> {
 }
 
 #[test]
-fn a_run_is_a_session_with_a_checkpoint_after_every_step() {
+fn every_run_of_a_runner_is_a_session_with_a_checkpoint_after_every_step() {
     let p = Project::new();
     p.task("A", &[]);
     p.task("B", &["exit 3"]);
@@ -57,12 +57,12 @@ fn a_run_is_a_session_with_a_checkpoint_after_every_step() {
         (Some("completed"), 3, &Value::Null)
     );
     assert!(!file.exists());
-    assert_eq!(p.run(&["resume", &id(&p)]).code, Some(0), "finished work is no failure");
+    assert_eq!(p.run(&["resume", &id(&p)]).code, Some(0), "resuming a finished session succeeds");
     assert_eq!(sessions(&p).len(), 1);
 }
 
 #[test]
-fn a_killed_runner_is_resumed_at_the_task_it_was_at_with_the_options_it_had() {
+fn a_killed_runner_is_resumed_at_its_task_with_its_options() {
     let p = Project::new();
     p.ok(&["sections", "add", "Here", "--parallel"]);
     p.task_in("A", &["mark a"], &["--section", "Here"]);
@@ -74,7 +74,7 @@ fn a_killed_runner_is_resumed_at_the_task_it_was_at_with_the_options_it_had() {
     runner.signal(Signal::KILL);
     runner.end();
     assert_eq!(session(&p)["status"], "interrupted");
-    // Something more urgent came meanwhile; what was begun comes first all the same.
+    // A more urgent task was added meanwhile. The task that was begun still comes first.
     p.task_in("NEW", &["mark new"], &["--section", "Here", "--priority", "-1000"]);
     p.give("go");
     let answer = p.run(&["--json", "resume", &id(&p)[..8]]);
@@ -86,7 +86,7 @@ fn a_killed_runner_is_resumed_at_the_task_it_was_at_with_the_options_it_had() {
         (Some("completed"), ["A", "B", "NEW", "Z"].map(str::to_owned).to_vec())
     );
     assert_eq!((p.marks("a").len(), p.marks("b").len(), p.marks("other").len()), (1, 2, 0));
-    assert_eq!(p.status("OTHER"), "pending", "it was not asked for then, and is not now");
+    assert_eq!(p.status("OTHER"), "pending", "the session does not include it");
     p.expect_no_agents();
 }
 
@@ -107,7 +107,7 @@ fn a_stopped_runner_is_interrupted_and_can_be_resumed_detached() {
 }
 
 #[test]
-fn the_status_of_a_task_beats_the_checkpoint() {
+fn the_status_of_a_task_overrides_the_checkpoint() {
     let p = Project::new();
     p.task("A", &["mark a", "wait never"]);
     p.task("B", &["mark b"]);
@@ -122,7 +122,7 @@ fn the_status_of_a_task_beats_the_checkpoint() {
 }
 
 #[test]
-fn resume_takes_the_runners_place() {
+fn resume_needs_a_free_runner_slot() {
     let p = Project::new();
     p.task("A", &["mark a", "wait go"]);
     p.task("B", &["mark b", "wait go"]);
@@ -141,7 +141,7 @@ fn resume_takes_the_runners_place() {
 }
 
 #[test]
-fn another_agent_behind_the_preset_is_a_changed_definition() {
+fn a_preset_that_starts_another_agent_is_a_changed_definition() {
     let p = Project::new();
     p.task("A", &["mark a", "wait go"]);
     let runner = p.runner(&[]);
@@ -161,23 +161,23 @@ fn another_agent_behind_the_preset_is_a_changed_definition() {
     assert_eq!(p.status("A"), "completed");
 }
 
-/// An agent that says what it calls its conversation, and waits the first time.
-fn agent_named(p: &Project, name: &str, said: &str) {
+/// An agent that prints the id of its conversation, and waits the first time.
+fn agent_named(p: &Project, name: &str, printed: &str) {
     let folder = p.root().join("bin");
     std::fs::create_dir_all(&folder).unwrap();
     let path = folder.join(name);
     let shared = p.path("agent");
     let shared = shared.display();
     let text = format!(
-        "#!/bin/sh\ncat >/dev/null\necho \"$*\" >>'{shared}/args'\necho '{said}'\n\
+        "#!/bin/sh\ncat >/dev/null\necho \"$*\" >>'{shared}/args'\necho '{printed}'\n\
          test -e '{shared}/go' && exit 0\necho x >'{shared}/begun'\nsleep 1000\n"
     );
     write_program(&path, &text);
 }
 
 #[test]
-fn an_agent_that_can_goes_on_with_its_own_conversation() {
-    for (name, said, resumed) in [
+fn an_agent_that_supports_it_continues_its_conversation() {
+    for (name, printed, resumed) in [
         ("claude", r#"{"type":"system","subtype":"init","session_id":"c0ffee-1"}"#, "--resume c0ffee-1"),
         (
             "codex",
@@ -186,13 +186,15 @@ fn an_agent_that_can_goes_on_with_its_own_conversation() {
         ),
     ] {
         let p = Project::new();
-        agent_named(&p, name, said);
+        agent_named(&p, name, printed);
         p.task("A", &[]);
         let path = format!("{}:{}", p.root().join("bin").display(), std::env::var("PATH").unwrap());
         let mut command = p.command(&["runners", "start", "--foreground", "--preset", name]);
         let mut runner = command.env("PATH", &path).stderr(std::process::Stdio::null()).spawn().unwrap();
         p.wait_for("begun");
-        until("its name is in the checkpoint", || session(&p)["current"]["agentSession"] == "c0ffee-1");
+        until("its conversation is in the checkpoint", || {
+            session(&p)["current"]["agentSession"] == "c0ffee-1"
+        });
         runner.kill().unwrap();
         runner.wait().unwrap();
         p.give("go");

@@ -1,4 +1,4 @@
-//! Stopping: Ctrl+C, cancelling, and an exclusive lock.
+//! Stopping a job: Ctrl+C, cancelling, and an exclusive lock.
 
 use rustix::process::Signal;
 
@@ -7,7 +7,7 @@ use tenure_testkit::cli::until;
 use crate::project::Project;
 
 #[test]
-fn ctrl_c_stops_the_items_processes_too_and_the_job_is_resumable_at_once() {
+fn ctrl_c_ends_the_items_processes_and_the_job_can_be_resumed_at_once() {
     let p = Project::new();
     p.numbers("items.txt", 6);
     p.script(
@@ -36,7 +36,7 @@ fn ctrl_c_stops_the_items_processes_too_and_the_job_is_resumable_at_once() {
 }
 
 #[test]
-fn a_job_with_a_coordinator_is_not_cancelled_and_an_interrupted_one_is() {
+fn only_a_job_without_a_coordinator_can_be_cancelled() {
     let p = Project::new();
     p.numbers("items.txt", 2);
     p.script("wait.sh", "echo $$ >>\"$PRETEND/begun\"; sleep 1000");
@@ -48,13 +48,13 @@ fn a_job_with_a_coordinator_is_not_cancelled_and_an_interrupted_one_is() {
     running.signal(Signal::TERM);
     assert_eq!(running.end().code, Some(143));
     assert_eq!(p.ok(&["jobs", "cancel", "a"])["job"]["status"], "cancelled");
-    assert_eq!(p.run(&["resume", "a"]).code, Some(0), "given up is over, too");
+    assert_eq!(p.run(&["resume", "a"]).code, Some(0), "a cancelled job is finished");
     assert_eq!(p.run(&["jobs", "retry", "a"]).code, Some(2));
     assert_eq!(p.marks("begun").len(), 1);
 }
 
 #[test]
-fn cancelling_ends_what_workers_have_of_the_job() {
+fn cancelling_ends_the_items_of_workers() {
     let p = Project::hasty();
     p.numbers("items.txt", 2);
     p.script("wait.sh", "echo $$ >>\"$PRETEND/begun\"; sleep 1000");
@@ -81,8 +81,8 @@ fn no_item_is_started_while_the_project_is_locked_exclusively() {
     let me = std::process::id().to_string();
     p.ok(&["exclusive", "acquire", "--holder", "release-tool", "--pid", &me]);
     p.give("go");
-    until("the first has ended, for a cycle under way finishes", || p.successes() == [1]);
-    until("it steps aside", || running.so_far().contains("Skipping database (locked by release-tool)"));
+    until("the running item finishes", || p.successes() == [1]);
+    until("it pauses", || running.so_far().contains("Skipping database (locked by release-tool)"));
     std::thread::sleep(std::time::Duration::from_millis(500));
     assert_eq!(p.marks("begun").len(), 1);
     p.ok(&["exclusive", "release"]);

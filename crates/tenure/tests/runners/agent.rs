@@ -3,7 +3,7 @@
 use crate::project::Project;
 
 #[test]
-fn what_an_agent_reports_itself_beats_its_exit_code() {
+fn what_an_agent_reports_itself_overrides_its_exit_code() {
     let project = Project::new();
     project.task("A", &["tenure task done A", "exit 1"]);
     project.task("B", &["tenure task fail B -m 'no chance'"]);
@@ -12,14 +12,14 @@ fn what_an_agent_reports_itself_beats_its_exit_code() {
     assert_eq!(ran.code, Some(4), "there is no such section: {ran:?}");
     for (key, status) in [("A", "completed"), ("B", "failed"), ("C", "pending")] {
         let ran = project.work(&["--task", key]);
-        assert!(ran.err.contains("as it said itself"), "{}", ran.err);
+        assert!(ran.err.contains("as the agent reported"), "{}", ran.err);
         assert_eq!(project.status(key), status);
     }
     assert_eq!(project.marks("c").len(), 1);
 }
 
 #[test]
-fn an_agent_finishes_its_own_task_claims_a_second_one_and_both_are_right() {
+fn an_agent_can_finish_its_own_task_and_claim_and_finish_a_second_one() {
     let project = Project::new();
     let on_own = [
         "tenure task renew A",
@@ -60,7 +60,7 @@ fn first_fence(project: &Project) -> String {
 }
 
 #[test]
-fn what_an_agent_claimed_besides_does_not_end_with_its_runner() {
+fn a_second_task_that_an_agent_claimed_stays_held_when_its_runner_ends() {
     let project = Project::new();
     project.task("A", &["tenure task claim B --ttl 1h", "tenure whoami"]);
     project.task("B", &[]);
@@ -81,7 +81,7 @@ fn an_agent_that_is_killed_every_time_is_given_up_after_three_attempts() {
 }
 
 #[test]
-fn the_agent_knows_where_it_is_and_what_it_holds() {
+fn the_environment_and_the_prompt_name_the_project_the_task_and_the_lease() {
     let project = Project::new();
     let ask = "tenure events --task $TENURE_TASK_ID --json >/dev/null";
     project.task("A", &[ask, "tenure whoami --json >$PRETEND/whoami", "print $PWD", "mark begun"]);

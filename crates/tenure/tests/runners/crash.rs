@@ -9,7 +9,7 @@ use tenure_testkit::cli::{Dice, full_or, until};
 use crate::project::Project;
 
 #[test]
-fn a_killed_runner_leaves_nothing_that_the_next_does_not_put_right() {
+fn the_next_runner_repairs_everything_that_a_killed_one_left() {
     let mut dice = Dice::for_test("kill -9");
     let project = Project::with(
         "runners: {preset: pretend, killGrace: 300ms}\nlocking: {pollInterval: 1s}\ntasks: {maxAttempts: 1000}",
@@ -26,7 +26,7 @@ fn a_killed_runner_leaves_nothing_that_the_next_does_not_put_right() {
         drop(runner);
         let before = project.agents();
 
-        // One reconcile, that of the next start, which comes back when it is through with it.
+        // The next start reconciles once, and returns when it has finished.
         let next = project.ok(&["runners", "start", "--idle-timeout", "10m"]);
         let now = project.agents();
         let left: Vec<_> = before.iter().filter(|pid| now.contains(pid)).collect();
@@ -42,7 +42,7 @@ fn a_killed_runner_leaves_nothing_that_the_next_does_not_put_right() {
 }
 
 #[test]
-fn the_moment_the_next_runner_has_its_place_nothing_of_the_old_attempt_is_alive() {
+fn when_the_next_runner_has_its_slot_no_process_of_the_old_attempt_is_alive() {
     let project = Project::new();
     project.task("A", &["deaf", "fork", "away", "mark begun", "hang"]);
     let runner = project.runner(&[]);
@@ -52,7 +52,7 @@ fn the_moment_the_next_runner_has_its_place_nothing_of_the_old_attempt_is_alive(
     runner.signal(Signal::KILL);
     drop(runner);
     project.ok(&["tasks", "skip", "A", "--force"]);
-    // It finds nothing to do, and says so only after it has put right what was left.
+    // It finds nothing to do, and reports that only after it has repaired what was left.
     let next = project.work(&[]);
     assert_eq!(next.code, Some(0), "{next:?}");
     project.expect_no_agents();
@@ -60,7 +60,7 @@ fn the_moment_the_next_runner_has_its_place_nothing_of_the_old_attempt_is_alive(
 }
 
 #[test]
-fn stop_by_force_kills_the_runner_and_puts_right_what_it_leaves() {
+fn stop_by_force_kills_the_runner_and_repairs_what_it_leaves() {
     let project = Project::new();
     project.task("A", &["deaf", "fork", "away", "mark begun", "hang"]);
     let started = project.ok(&["runners", "start"]);

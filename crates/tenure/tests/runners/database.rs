@@ -2,7 +2,7 @@
 
 use crate::project::Project;
 
-fn vanishing(remove: impl Fn(&Project), words: &str) {
+fn assert_ends_when(remove: impl Fn(&Project), words: &str) {
     let project = Project::hasty();
     project.task("A", &["deaf", "fork", "mark begun", "hang"]);
     let runner = project.runner(&[]);
@@ -18,12 +18,15 @@ fn vanishing(remove: impl Fn(&Project), words: &str) {
 
 #[test]
 fn a_deleted_database_ends_the_attempt_and_the_runner() {
-    vanishing(|project| std::fs::remove_file(project.database()).unwrap(), "was deleted");
+    assert_ends_when(|project| std::fs::remove_file(project.database()).unwrap(), "was deleted");
 }
 
 #[test]
 fn a_deleted_folder_ends_the_attempt_and_the_runner() {
-    vanishing(|project| std::fs::remove_dir_all(project.root().join(".tenure")).unwrap(), "was deleted");
+    assert_ends_when(
+        |project| std::fs::remove_dir_all(project.root().join(".tenure")).unwrap(),
+        "was deleted",
+    );
 }
 
 #[test]
@@ -38,11 +41,11 @@ fn a_replaced_database_ends_the_attempt_and_the_runner() {
             }
         }
     };
-    vanishing(replace, "was replaced by another file");
+    assert_ends_when(replace, "was replaced by another file");
 }
 
 #[test]
-fn an_idle_runner_notices_as_well() {
+fn deleting_the_database_ends_an_idle_runner() {
     let project = Project::hasty();
     let runner = project.runner(&["--idle-timeout", "10m"]);
     project.wait_for_log(runner.pid(), "Going idle");

@@ -1,4 +1,4 @@
-//! Hooks are called for what a runner does, and never delay it.
+//! Hooks run for what a runner does, and never delay it.
 
 use std::collections::BTreeSet;
 
@@ -36,11 +36,11 @@ fn a_hook_that_hangs_delays_neither_the_heartbeat_nor_the_work() {
 #[test]
 fn a_runner_reports_its_start_its_tasks_and_its_end() {
     let project = Project::new();
-    let told = project.root().join("told");
-    std::fs::create_dir(&told).unwrap();
+    let called = project.root().join("called");
+    std::fs::create_dir(&called).unwrap();
     let events = ["runner.started", "runner.stopped", "task.completed", "task.failed", "project.completed"];
     let hooks = events.map(|event| {
-        let file = told.join(event);
+        let file = called.join(event);
         format!(
             "\n  - {{name: {event}, event: {event}, type: script, command: touch, args: ['{}']}}",
             file.display()
@@ -51,7 +51,7 @@ fn a_runner_reports_its_start_its_tasks_and_its_end() {
     let ran = project.work(&[]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     for event in ["runner.started", "runner.stopped", "task.completed", "project.completed"] {
-        until(event, || told.join(event).exists());
+        until(event, || called.join(event).exists());
     }
-    assert!(!told.join("task.failed").exists());
+    assert!(!called.join("task.failed").exists());
 }

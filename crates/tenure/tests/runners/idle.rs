@@ -15,24 +15,24 @@ fn an_idle_runner_is_small_and_quiet_and_starts_far_sooner_than_it_polls() {
     let pid = u32::try_from(started["runner"]["pid"].as_u64().unwrap()).unwrap();
     project.wait_for_log(pid, "Going idle");
     let mut before = 0;
-    until("it has settled down", || {
+    until("it is idle", || {
         std::thread::sleep(Duration::from_millis(300));
-        let (then, now) = (before, wakings(pid));
+        let (then, now) = (before, context_switches(pid));
         before = now;
         then == now
     });
-    let (switches, used) = (wakings(pid), cpu(pid));
+    let (switches, used) = (context_switches(pid), cpu(pid));
     let watched = Duration::from_secs(full_or(60, 3));
     std::thread::sleep(watched);
-    let (switches, used) = (wakings(pid) - switches, cpu(pid).saturating_sub(used));
+    let (switches, used) = (context_switches(pid) - switches, cpu(pid).saturating_sub(used));
     let (whole, own) = (memory(pid, "VmRSS"), memory(pid, "RssAnon"));
     eprintln!(
-        "idle for {watched:?}: {used:?} of processor time, woken {switches} times, {whole} kB, {own} kB its own"
+        "idle for {watched:?}: {used:?} of processor time, woken {switches} times, {whole} kB, {own} kB private"
     );
-    // A tenth of a percent would be 1 ms a second; a heartbeat may fall into it.
+    // A tenth of a percent is 1 ms per second. One heartbeat may fall into the measured time.
     assert!(used < watched / 100, "{used:?}");
     assert!(switches < full_or(200, 20), "{switches}");
-    // The pages of an unoptimised program file are not what is measured here.
+    // This does not measure the pages of an unoptimised program file.
     assert!(own < 10 * 1024, "{own} kB");
 
     for n in 0..3 {
@@ -50,7 +50,7 @@ fn an_idle_runner_is_small_and_quiet_and_starts_far_sooner_than_it_polls() {
 }
 
 #[test]
-fn what_becomes_ready_without_being_added_wakes_it_as_well() {
+fn an_idle_runner_is_woken_by_a_task_that_becomes_ready() {
     let project = Project::with("runners: {preset: pretend}\nlocking: {pollInterval: 1h, waitTimeout: 2h}");
     project.task("A", &[]);
     project.task_in("B", &["mark b"], &["--depends-on", "A"]);
@@ -67,7 +67,7 @@ fn what_becomes_ready_without_being_added_wakes_it_as_well() {
     assert_eq!(runner.end().code, Some(0));
 }
 
-fn wakings(pid: u32) -> u64 {
+fn context_switches(pid: u32) -> u64 {
     let mut sum = 0;
     for task in std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten() {
         let status = std::fs::read_to_string(task.path().join("status")).unwrap_or_default();

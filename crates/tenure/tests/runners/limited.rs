@@ -1,5 +1,5 @@
-//! A usage limit, and everything else that keeps an agent from working on any task, parks at the first ending and costs
-//! no task anything.
+//! A usage limit, and any other condition that keeps an agent from working on every task, parks the preset at the first
+//! occurrence and charges no task.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ fn charged_attempts(project: &Project) -> usize {
     project.feed().iter().filter(|event| event["detail"]["charged"] == true).count()
 }
 
-/// No task has failed, not even for a moment, and none was charged.
+/// Asserts that no task has failed, not even for a moment, and that none was charged.
 fn expect_no_loss(project: &Project, keys: &[String], status: &str) {
     for key in keys {
         let task = project.show(key);
@@ -45,8 +45,8 @@ fn expect_no_loss(project: &Project, keys: &[String], status: &str) {
 
 fn a_usage_limit_against_a_backlog_of(count: usize) {
     let project = Project::with(CONFIG);
-    let told = ["task.failed", "runner.failed"].map(|event| project.shared(event));
-    let hooks = told.each_ref().map(|file| {
+    let called = ["task.failed", "runner.failed"].map(|event| project.shared(event));
+    let hooks = called.each_ref().map(|file| {
         let (event, file) = (file.file_name().unwrap().display(), file.display());
         format!("\n  - {{name: {event}, event: {event}, type: script, command: touch, args: ['{file}']}}")
     });
@@ -65,7 +65,7 @@ fn a_usage_limit_against_a_backlog_of(count: usize) {
     assert!(ran.err.contains(&format!("preset claude is parked: {reason}")), "{}", ran.err);
     assert_eq!(project.marks("tried").len(), 1, "parked at the first ending");
     expect_no_loss(&project, &keys, "pending");
-    until("the hook for the runner's end has run", || told[1].exists());
+    until("the hook for the runner's end has run", || called[1].exists());
     assert!(project.locks().is_empty());
 
     let parked = &project.ok(&["status"])["parked"][0];
@@ -85,7 +85,7 @@ fn a_usage_limit_against_a_backlog_of(count: usize) {
     assert_eq!(project.marks("worked").len(), count);
     expect_no_loss(&project, &keys, "completed");
     assert_eq!(project.ok(&["status"])["parked"], serde_json::json!([]));
-    assert!(!told[0].exists(), "no hook for a failed task has run");
+    assert!(!called[0].exists(), "no hook for a failed task has run");
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn a_limit_during_a_review_leaves_the_task_in_review_and_counts_no_rejection() {
 }
 
 #[test]
-fn an_agent_that_hangs_while_it_waits_for_the_network_costs_its_task_nothing() {
+fn an_agent_that_hangs_without_a_network_does_not_charge_its_task() {
     let project = Project::with(
         "runners: {preset: claude, killGrace: 300ms, subprocessHangTimeout: 1s}\nlocking: {pollInterval: 1s}",
     );
@@ -158,7 +158,7 @@ fn a_task_that_the_agent_finished_before_the_limit_stays_finished() {
 }
 
 #[test]
-fn an_agent_that_only_talks_about_a_limit_fails_its_task_as_ever() {
+fn an_agent_that_only_mentions_a_limit_fails_its_task_as_usual() {
     let project = Project::with(CONFIG);
     let talk = r#"print {"type":"assistant","message":{"content":[{"type":"text","text":"You've hit your usage limit (429)"}]}}"#;
     project.task("A", &[talk, "exit 1"]);

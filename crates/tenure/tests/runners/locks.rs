@@ -1,11 +1,11 @@
-//! The exclusive lock: nothing is started while it is there.
+//! The exclusive lock: no attempt starts while it exists.
 
 use rustix::process::Signal;
 
 use crate::project::Project;
 
 #[test]
-fn a_runner_stands_aside_for_the_exclusive_lock_and_goes_on_after_it() {
+fn a_runner_pauses_while_the_exclusive_lock_exists() {
     let project =
         Project::with("runners: {preset: pretend, killGrace: 300ms}\nlocking: {pollInterval: 500ms}");
     let mut runner = project.runner(&["--idle-timeout", "10m"]);
@@ -27,7 +27,7 @@ fn a_runner_stands_aside_for_the_exclusive_lock_and_goes_on_after_it() {
 }
 
 #[test]
-fn what_only_another_holds_up_is_waited_for_and_given_up_after_the_wait_timeout() {
+fn a_runner_waits_for_a_held_section_until_the_wait_timeout() {
     let project = Project::with(
         "runners: {preset: pretend, killGrace: 300ms}\nlocking: {pollInterval: 500ms, waitTimeout: 1s}",
     );
@@ -43,7 +43,7 @@ fn what_only_another_holds_up_is_waited_for_and_given_up_after_the_wait_timeout(
 }
 
 #[test]
-fn all_done_and_nothing_ready_are_different_words() {
+fn the_log_distinguishes_all_done_from_nothing_ready() {
     let project = Project::new();
     project.task("A", &[]);
     project.task_in("B", &[], &["--depends-on", "A"]);
@@ -57,7 +57,7 @@ fn all_done_and_nothing_ready_are_different_words() {
 }
 
 #[test]
-fn a_runner_stands_aside_for_the_lock_of_beads_too() {
+fn a_runner_pauses_for_the_exclusive_lock_of_beads_too() {
     let project =
         Project::with("runners: {preset: pretend, killGrace: 300ms}\nlocking: {pollInterval: 500ms}");
     let runner = project.runner(&["--idle-timeout", "10m"]);

@@ -1,5 +1,5 @@
-//! Runners as real processes, with a pretend agent: how many run at a time, what becomes of a task when an agent or a runner
-//! vanishes, and that no process of either is left behind.
+//! Runners as real processes, with a pretend agent: how many run at a time, what happens to a task when an agent or a runner
+//! dies, and that no process of either is left.
 //!
 //! Every test has its own sandbox. Nothing asserts an absolute time: deadlines only turn a hang into a failure.
 //! `TENURE_TEST_FULL=1` runs the long counts; `TENURE_TEST_SEED` repeats a random run. `postgres.rs` runs the same tests on

@@ -37,7 +37,7 @@ fn a_flood_of_output_is_bounded_in_memory_and_on_disk_and_heartbeats_continue() 
 }
 
 #[test]
-fn long_lines_broken_text_and_escapes_are_harmless_in_the_log() {
+fn long_lines_invalid_text_and_escapes_are_harmless_in_the_log() {
     let project = Project::new();
     project.task("A", &["line 1000000", "bytes", "print \u{202e}evil", "print fin"]);
     assert_eq!(project.work(&[]).code, Some(0));
@@ -53,7 +53,7 @@ fn long_lines_broken_text_and_escapes_are_harmless_in_the_log() {
 }
 
 #[test]
-fn every_line_is_written_through_as_it_comes() {
+fn every_line_is_in_the_log_as_soon_as_it_is_printed() {
     let project = Project::new();
     project.task("A", &["print early", "mark begun", "wait go"]);
     let runner = project.runner(&[]);
@@ -66,7 +66,7 @@ fn every_line_is_written_through_as_it_comes() {
 }
 
 #[test]
-fn a_process_beyond_reach_that_keeps_the_output_open_does_not_keep_the_runner() {
+fn a_foreign_process_that_keeps_the_output_open_does_not_delay_the_runner() {
     let project = Project::new();
     project.task("A", &["print before", "escape", "print after"]);
     project.task("B", &[]);

@@ -11,7 +11,7 @@ fn an_expired_login_parks_the_preset_and_leaves_the_tasks_pending() {
     let ran = project.work(&[]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(ran.err.contains("preset pretend is parked: Please run /login first"), "{}", ran.err);
-    assert_eq!(project.marks("tried").len(), 3, "three in a row, and no more");
+    assert_eq!(project.marks("tried").len(), 3, "three attempts, and no more");
     for n in 1..=6 {
         assert_eq!(project.status(&format!("T{n}")), "pending");
     }
@@ -46,7 +46,7 @@ fn an_expired_login_parks_the_preset_and_leaves_the_tasks_pending() {
 }
 
 #[test]
-fn an_agent_that_cannot_be_started_is_found_before_anything_is_taken() {
+fn an_agent_that_cannot_be_started_is_refused_before_any_task_is_claimed() {
     let project = Project::new();
     project.task("A", &[]);
     let ran = project.run(&["--json", "runners", "start", "--preset", "nobody"]);
@@ -55,7 +55,7 @@ fn an_agent_that_cannot_be_started_is_found_before_anything_is_taken() {
 }
 
 #[test]
-fn a_prompt_that_cannot_be_written_ends_the_runner_and_leaves_no_task_in_progress() {
+fn a_prompt_that_cannot_be_rendered_ends_the_runner_and_leaves_no_task_in_progress() {
     let project = Project::with("runners: {preset: pretend, promptTemplate: 'Do {{task.wish}}'}");
     project.task("A", &[]);
     let ran = project.work(&[]);
@@ -66,7 +66,7 @@ fn a_prompt_that_cannot_be_written_ends_the_runner_and_leaves_no_task_in_progres
 }
 
 #[test]
-fn without_a_runner_why_says_so() {
+fn why_reports_that_no_runner_is_running() {
     let project = Project::new();
     project.task("A", &["mark begun", "wait go"]);
     let why = project.ok(&["why"]);

@@ -1,4 +1,4 @@
-//! A runner that is stopped past the expiry of its lease (R3), and a store that is busy for a while.
+//! A runner that is stopped past the expiry of its lease (R3), and a store that is blocked for a while.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tenure_testkit::cli::until;
 use crate::project::Project;
 
 #[test]
-fn a_runner_paused_past_its_expiry_changes_nothing_of_what_another_has_taken() {
+fn a_runner_paused_past_its_expiry_changes_nothing_after_a_takeover() {
     let project = Project::hasty();
     project.task("A", &["deaf", "fork", "mark begun", "wait go"]);
     project.task("B", &["mark second"]);

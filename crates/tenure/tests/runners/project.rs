@@ -6,7 +6,7 @@ use tenure_testkit::cli::{self, HASTY, PATIENT};
 
 use crate::SUITE;
 
-/// In a sandbox of its own, with the pretend agent.
+/// A project in a separate sandbox, with the pretend agent.
 pub(crate) struct Project(cli::Project);
 
 impl Project {

@@ -1,4 +1,4 @@
-//! A runner beside waiters for ready work: it overtakes nobody, holds nothing that it does not work on, and gets its turn.
+//! A runner and other waiters for ready tasks: it overtakes none, holds only what it works on, and gets its turn.
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -12,11 +12,11 @@ fn waiter(project: &Project, name: &str, more: &[&str]) -> Running {
 }
 
 #[test]
-fn an_idle_runner_takes_what_waiters_leave_and_nothing_of_theirs() {
+fn an_idle_runner_takes_only_the_tasks_that_earlier_waiters_leave() {
     let project = Project::with("runners: {preset: pretend}\nlocking: {pollInterval: 10m, waitTimeout: 1h}");
     let runner = project.runner(&["--idle-timeout", "1h"]);
     project.wait_for_log(runner.pid(), "Going idle");
-    // They are stopped, so that the runner has all the time to take what is theirs.
+    // They are stopped, so that the runner has time to take tasks that are meant for them.
     let mut waiters = Vec::new();
     for n in 0..3 {
         let waiter = waiter(&project, &format!("w{n}"), &["--wait", "30m"]);
@@ -48,7 +48,7 @@ fn an_idle_runner_takes_what_waiters_leave_and_nothing_of_theirs() {
 }
 
 #[test]
-fn a_waiter_for_an_empty_section_keeps_nobody_from_work() {
+fn a_waiter_for_an_empty_section_delays_no_other_work() {
     let project = Project::with("runners: {preset: pretend}\nlocking: {pollInterval: 10m, waitTimeout: 1h}");
     project.ok(&["sections", "add", "Empty"]);
     project.ok(&["sections", "add", "Busy", "--parallel"]);
@@ -75,7 +75,7 @@ fn a_waiter_for_an_empty_section_keeps_nobody_from_work() {
 }
 
 #[test]
-fn what_an_earlier_waiter_leaves_goes_to_the_runner_at_once() {
+fn a_task_that_an_earlier_waiter_leaves_goes_to_the_runner_at_once() {
     let project = Project::with("runners: {preset: pretend}\nlocking: {pollInterval: 10m, waitTimeout: 1h}");
     let first = waiter(&project, "first", &["--wait", "30m"]);
     until("it waits", || tickets(&project) == 1);
@@ -83,7 +83,7 @@ fn what_an_earlier_waiter_leaves_goes_to_the_runner_at_once() {
     project.task("A", &["mark a"]);
     let runner = project.runner(&[]);
     project.wait_for_log(runner.pid(), "What is ready goes to earlier waiters (1)");
-    until("it queues, too", || tickets(&project) == 2);
+    until("the runner is queued", || tickets(&project) == 2);
     assert_eq!(project.status("A"), "pending");
     assert_eq!(project.locks(), Vec::<Value>::new());
     let newcomer = waiter(&project, "newcomer", &[]).end();
@@ -102,7 +102,7 @@ fn what_an_earlier_waiter_leaves_goes_to_the_runner_at_once() {
 }
 
 #[test]
-fn a_waiter_that_is_silent_for_too_long_does_not_keep_the_runner_from_work() {
+fn a_waiter_that_is_silent_for_too_long_does_not_delay_the_runner() {
     let project = Project::with("runners: {preset: pretend}\nlocking: {pollInterval: 500ms}");
     let first = waiter(&project, "first", &["--wait", "30m"]);
     until("it waits", || tickets(&project) == 1);

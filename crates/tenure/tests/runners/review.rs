@@ -1,4 +1,4 @@
-//! The round trip of a review: done, reviewed, rejected with notes, done again, approved.
+//! A review from start to end: done, reviewed, rejected with notes, done again, approved.
 
 use std::process::Command;
 
@@ -33,7 +33,7 @@ fn prompts(project: &Project, role: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_review_sends_back_with_notes_and_approves_what_came_back() {
+fn a_review_rejects_with_notes_and_approves_the_second_attempt() {
     let project = Project::with(REVIEWED);
     git(&project, &["init", "-q"]);
     std::fs::write(project.root().join("page.txt"), "old words\n").unwrap();
@@ -74,7 +74,7 @@ fn a_reviewers_exit_code_approves_or_rejects_and_never_fails_the_task() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let (a, b) = (project.show("A"), project.show("B"));
     assert_eq!((a["status"].as_str(), a["rejections"].as_u64()), (Some("completed"), Some(0)), "{a}");
-    // Rejected once, worked on again, rejected for the last time.
+    // Rejected once, worked on again, and rejected for the last time.
     assert_eq!((b["status"].as_str(), b["rejections"].as_u64()), (Some("failed"), Some(2)), "{b}");
     assert_eq!((project.marks("worked").len(), project.marks("tried").len()), (1, 2));
     let works = prompts(&project, "do");
@@ -86,7 +86,7 @@ fn a_reviewers_exit_code_approves_or_rejects_and_never_fails_the_task() {
 }
 
 #[test]
-fn a_review_that_breaks_off_leaves_the_task_in_review() {
+fn an_interrupted_review_leaves_the_task_in_review() {
     let project = Project::with(REVIEWED);
     project.task("A", &["review: mark looking", "review: wait go"]);
     let runner = project.runner(&[]);
@@ -96,7 +96,7 @@ fn a_review_that_breaks_off_leaves_the_task_in_review() {
     assert_eq!(runner.end().code, Some(0));
     assert_eq!((project.status("A").as_str(), project.show("A")["rejections"].as_u64()), ("review", Some(0)));
     let runner = project.runner(&[]);
-    tenure_testkit::cli::until("it is looked at again", || project.marks("looking").len() == 2);
+    tenure_testkit::cli::until("it is reviewed again", || project.marks("looking").len() == 2);
     runner.signal(rustix::process::Signal::KILL);
     drop(runner);
     project.give("go");
@@ -105,7 +105,7 @@ fn a_review_that_breaks_off_leaves_the_task_in_review() {
 }
 
 #[test]
-fn only_the_reviewer_that_holds_it_may_judge_a_task_in_progress() {
+fn only_the_reviewer_that_holds_a_task_may_approve_or_reject_it() {
     let project = Project::with(REVIEWED);
     project.task(
         "A",
@@ -127,7 +127,7 @@ fn only_the_reviewer_that_holds_it_may_judge_a_task_in_progress() {
 }
 
 #[test]
-fn a_reviewer_that_cannot_work_is_parked_and_what_it_rejected_is_in_review_again() {
+fn a_reviewer_that_cannot_work_is_parked_and_its_tasks_stay_in_review() {
     let project = Project::with(REVIEWED);
     for key in ["A", "B", "C", "D"] {
         project.task(key, &["review: print Please run /login first", "review: mark tried", "review: exit 1"]);

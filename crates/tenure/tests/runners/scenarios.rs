@@ -4,7 +4,7 @@ use rustix::process::Signal;
 
 use crate::project::Project;
 
-/// The lines of a log without their times, with what differs from run to run by name.
+/// The lines of a log without their times; what differs between runs is replaced by a name.
 fn transcript(project: &Project, pid: u32, names: &[(String, &str)]) -> Vec<String> {
     let log = project.log(pid);
     let lines = log.lines().map(|line| {
@@ -17,7 +17,7 @@ fn transcript(project: &Project, pid: u32, names: &[(String, &str)]) -> Vec<Stri
     lines.collect()
 }
 
-/// All of `wanted` are in `lines`, in that order, each as the beginning of a line.
+/// Asserts that `lines` has all of `wanted` in that order, each as the beginning of a line.
 fn expect_in_order(lines: &[String], wanted: &[&str]) {
     let mut rest = lines.iter();
     for words in wanted {
@@ -30,7 +30,7 @@ fn expect_in_order(lines: &[String], wanted: &[&str]) {
 }
 
 #[test]
-fn two_runners_in_the_same_section() {
+fn two_runners_take_turns_in_the_same_section() {
     let project = Project::with(
         "runners: {preset: pretend, maxConcurrent: 2, killGrace: 300ms}\nlocking: {pollInterval: 500ms}",
     );
@@ -94,7 +94,7 @@ fn two_runners_in_the_same_section() {
 }
 
 #[test]
-fn lock_expired_because_its_runner_crashed() {
+fn a_lock_expires_because_its_runner_crashed() {
     let project = Project::new();
     project.task("T1", &["mark begun", "wait go"]);
     let first = project.runner(&[]);
@@ -118,7 +118,7 @@ fn lock_expired_because_its_runner_crashed() {
 }
 
 #[test]
-fn lock_expired_while_its_runner_slept() {
+fn a_lock_expires_while_its_runner_sleeps() {
     let project = Project::with(
         "runners: {preset: pretend, maxConcurrent: 2, killGrace: 300ms, heartbeatInterval: 500ms, staleTimeout: 2s}\n\
          locking: {pollInterval: 500ms, taskTimeout: 2s, sectionTimeout: 2s}",
@@ -154,7 +154,7 @@ fn lock_expired_while_its_runner_slept() {
 }
 
 #[test]
-fn an_agent_that_says_done_itself_does_not_cost_its_runner_the_section() {
+fn a_runner_keeps_its_section_when_its_agent_reports_done_itself() {
     let project = Project::with(
         "runners: {preset: pretend, maxConcurrent: 2, killGrace: 300ms}\nlocking: {pollInterval: 500ms}",
     );

@@ -1,4 +1,4 @@
-//! Nothing that the environment keeps secret is seen anywhere else, and what is kept is for its owner only.
+//! Secrets of the environment appear nowhere else, and stored files are readable only by their owner.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -9,7 +9,7 @@ use crate::project::Project;
 const SECRET: &str = "hunter2-and-a-half";
 
 #[test]
-fn no_secret_of_the_environment_is_in_any_argument_log_event_or_database() {
+fn no_secret_of_the_environment_appears_in_an_argument_log_event_or_database() {
     let project = Project::new();
     project.task("A", &["print at work", "fork", "mark begun", "wait go"]);
     project.task("B", &["exit 1"]);
@@ -45,22 +45,22 @@ fn no_secret_of_the_environment_is_in_any_argument_log_event_or_database() {
 
     let mut seen = 0;
     for folder in [project.root().join(".tenure"), project.tenure_home()] {
-        look_into(&folder, &mut seen);
+        assert_no_secret_below(&folder, &mut seen);
     }
-    assert!(seen >= 6, "databases and logs were looked at: {seen}");
+    assert!(seen >= 6, "databases and logs were checked: {seen}");
     let feed = serde_json::to_string(&project.feed()).unwrap();
     assert!(!feed.contains(SECRET));
 }
 
-/// Every file below: no secret in it, and nobody else may read what tenure keeps.
-fn look_into(folder: &std::path::Path, seen: &mut usize) {
+/// Asserts that no file below `folder` contains the secret, and that only the owner can read tenure's files.
+fn assert_no_secret_below(folder: &std::path::Path, seen: &mut usize) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let entry = entry.unwrap();
         let (path, mode) = (entry.path(), entry.metadata().unwrap().permissions().mode() & 0o777);
         let name = entry.file_name().to_string_lossy().into_owned();
         if entry.file_type().unwrap().is_dir() {
             assert_eq!(mode, 0o700, "{}", path.display());
-            look_into(&path, seen);
+            assert_no_secret_below(&path, seen);
             continue;
         }
         let bytes = std::fs::read(&path).unwrap();
@@ -73,7 +73,7 @@ fn look_into(folder: &std::path::Path, seen: &mut usize) {
 }
 
 #[test]
-fn the_prompt_is_read_from_a_file_without_a_name_and_is_in_no_argument() {
+fn the_prompt_is_passed_in_an_unlinked_file_and_not_as_an_argument() {
     let project = Project::new();
     project.task("A", &["print a very private wish", "mark begun", "wait go"]);
     let runner = project.runner(&[]);

@@ -5,7 +5,7 @@ use tenure_testkit::cli::{Running, full_or, until};
 use crate::project::Project;
 
 #[test]
-fn of_eight_started_at_once_exactly_one_runs_and_the_others_name_it() {
+fn of_eight_concurrent_starts_exactly_one_runs_and_the_others_name_it() {
     for round in 0..full_or(50, 10) {
         let project = Project::new();
         let gate = project.hold_writers();
@@ -33,7 +33,7 @@ fn of_eight_started_at_once_exactly_one_runs_and_the_others_name_it() {
 }
 
 #[test]
-fn a_second_slot_is_for_a_second_runner_and_a_third_is_refused() {
+fn with_two_slots_a_second_runner_starts_and_a_third_is_refused() {
     let project = Project::with("runners: {preset: pretend, maxConcurrent: 2, killGrace: 300ms}");
     let first = project.runner(&["--idle-timeout", "10m"]);
     let second = project.runner(&["--idle-timeout", "10m"]);
@@ -59,7 +59,7 @@ fn a_runner_works_without_the_directory_of_runners() {
 }
 
 #[test]
-fn a_detached_runner_keeps_nothing_of_its_caller_and_continues() {
+fn a_detached_runner_inherits_nothing_from_its_caller_and_continues() {
     let project = Project::new();
     project.task("A", &["mark begun", "wait go"]);
     let started = project.ok(&["runners", "start"]);

@@ -26,14 +26,14 @@ fn sigterm_ends_the_whole_tree_of_the_agent_requeues_and_releases() {
         assert_eq!(project.status("A"), "pending");
         assert_eq!(project.show("A")["attempts"], 0, "a stop is not charged");
         assert_eq!(project.ok(&["locks", "list"])["total"], 0, "neither the section nor the slot is held");
-        // The grace and a second, and as much again for a busy machine.
+        // The grace period and a second, doubled for a busy machine.
         assert!(took < Duration::from_secs(4), "{took:?}");
         eprintln!("{signal:?}: ended {} ms after the signal, the grace is 1000 ms", took.as_millis());
     }
 }
 
 #[test]
-fn an_agent_that_listens_to_sigterm_need_not_wait_for_the_grace() {
+fn an_agent_that_handles_sigterm_ends_before_the_grace_period_is_over() {
     let project = Project::with("runners: {preset: pretend, killGrace: 60s}");
     project.task("A", &["fork", "mark begun", "hang"]);
     let runner = project.runner(&[]);
@@ -66,7 +66,7 @@ fn stop_in_one_project_never_touches_the_runner_of_another() {
     let (a, b) = (Project::new(), Project::new());
     a.task("A", &["mark begun", "wait go"]);
     b.task("B", &["mark begun", "wait go"]);
-    // One home for both: it is the same person on the same machine.
+    // One home for both projects: the same user on the same machine.
     let with_home = |project: &Project, args: &[&str]| {
         let mut command = project.command(args);
         command.env("TENURE_HOME", a.tenure_home());

@@ -1,4 +1,4 @@
-//! Seed 001's table of errors, a test for each row.
+//! The table of errors of seed 001, with a test for each row.
 
 use rustix::process::Signal;
 
@@ -7,7 +7,7 @@ use tenure_testkit::cli::until;
 use crate::project::Project;
 
 #[test]
-fn runner_crashes_and_the_next_one_takes_its_task_over() {
+fn after_a_runner_crash_the_next_one_takes_its_task_over() {
     let project = Project::new();
     project.task("A", &["mark begun", "wait go"]);
     let runner = project.runner(&[]);
@@ -18,12 +18,12 @@ fn runner_crashes_and_the_next_one_takes_its_task_over() {
     let next = project.work(&[]);
     assert_eq!(next.code, Some(0), "{next:?}");
     assert_eq!(project.status("A"), "completed");
-    assert_eq!(project.marks("begun").len(), 2, "it was begun by both");
+    assert_eq!(project.marks("begun").len(), 2, "both runners began it");
     assert_eq!(project.moves("A", "completed"), 1);
 }
 
 #[test]
-fn task_fails_and_is_marked_and_released_and_the_runner_continues() {
+fn a_failed_task_is_marked_and_released_and_the_runner_continues() {
     let project = Project::new();
     project.task("A", &["print no way", "exit 3"]);
     project.task("B", &["print fine"]);
@@ -40,7 +40,7 @@ fn task_fails_and_is_marked_and_released_and_the_runner_continues() {
 }
 
 #[test]
-fn no_pending_tasks_and_the_runner_goes_idle_and_holds_nothing() {
+fn a_runner_without_pending_tasks_goes_idle_and_holds_nothing() {
     let project = Project::new();
     project.ok(&["sections", "add", "Backend"]);
     project.task_in("A", &[], &["--section", "Backend"]);
@@ -58,7 +58,7 @@ fn no_pending_tasks_and_the_runner_goes_idle_and_holds_nothing() {
 }
 
 #[test]
-fn lock_held_by_another_and_the_runner_waits_and_proceeds() {
+fn a_runner_waits_for_a_lock_held_by_another_and_proceeds() {
     let project = Project::new();
     project.task("A", &["mark begun"]);
     project.ok(&["tasks", "claim", "A", "--agent", "bob"]);
@@ -72,7 +72,7 @@ fn lock_held_by_another_and_the_runner_waits_and_proceeds() {
 }
 
 #[test]
-fn lock_expired_and_the_runner_claims_it_and_continues_the_task() {
+fn a_runner_claims_an_expired_lock_and_continues_the_task() {
     let project = Project::new();
     project.task("A", &["mark begun"]);
     project.ok(&["tasks", "claim", "A", "--agent", "bob", "--ttl", "1s"]);
@@ -89,7 +89,7 @@ fn lock_expired_and_the_runner_claims_it_and_continues_the_task() {
 }
 
 #[test]
-fn agent_timeout_kills_the_agent_releases_the_lock_and_marks_it_failed() {
+fn an_agent_timeout_kills_the_agent_releases_the_lock_and_fails_the_task() {
     let project = Project::with("runners: {preset: pretend, killGrace: 200ms, agentTimeout: 1s}");
     project.task("A", &["deaf", "fork", "away", "stream 100000"]);
     let ran = project.work(&[]);
@@ -101,7 +101,7 @@ fn agent_timeout_kills_the_agent_releases_the_lock_and_marks_it_failed() {
 }
 
 #[test]
-fn a_silent_agent_is_killed_and_its_task_tried_again_until_it_is_given_up() {
+fn a_silent_agent_is_killed_and_its_task_retried_until_the_attempts_are_used_up() {
     let project = Project::with("runners: {preset: pretend, killGrace: 200ms, subprocessHangTimeout: 1s}");
     project.task("A", &["mark begun", "hang"]);
     let ran = project.work(&[]);
@@ -122,7 +122,7 @@ fn an_agent_that_prints_now_and_then_is_not_hung() {
 }
 
 #[test]
-fn runners_that_ended_longer_ago_than_logs_are_kept_are_forgotten() {
+fn ended_runners_are_forgotten_when_their_logs_expire() {
     let project = Project::with("runners: {preset: pretend, logRetention: 1d}");
     project.work(&[]);
     let directory = rusqlite::Connection::open(project.tenure_home().join("tenure.db")).unwrap();

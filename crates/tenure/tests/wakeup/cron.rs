@@ -1,4 +1,4 @@
-//! Timers: the installed command runs in an empty environment, and no other line of a crontab is touched.
+//! Timers: the installed command runs in an empty environment, and no other line of a crontab changes.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -29,14 +29,14 @@ impl<'m> Crontab<'m> {
         std::fs::read_to_string(&self.file).unwrap_or_default()
     }
 
-    /// The command of our line, as cron hands it to the shell.
+    /// The command of our crontab line, as cron passes it to the shell.
     fn command_line(&self) -> String {
         let text = self.text();
         let line =
             text.lines().find(|line| line.starts_with("* * * * * ")).unwrap_or_else(|| panic!("{text}"));
         let mut command = String::new();
         let mut rest = line.strip_prefix("* * * * * ").unwrap().chars().peekable();
-        // A percent sign ends the command, unless a backslash stands before it.
+        // A percent sign ends the command unless a backslash precedes it.
         while let Some(c) = rest.next() {
             match c {
                 '%' => break,
@@ -48,8 +48,8 @@ impl<'m> Crontab<'m> {
     }
 }
 
-/// Runs a command with the environment that cron gives it, and nothing else.
-fn as_cron_does(machine: &Machine, line: &str) -> std::process::Output {
+/// Runs a command with only the environment that cron gives it.
+fn run_like_cron(machine: &Machine, line: &str) -> std::process::Output {
     Command::new("/bin/sh")
         .args(["-c", line])
         .env_clear()
@@ -64,10 +64,10 @@ fn as_cron_does(machine: &Machine, line: &str) -> std::process::Output {
 }
 
 #[test]
-fn the_installed_line_run_as_cron_would_starts_the_work_and_is_seen_to_have_fired() {
+fn the_installed_crontab_line_starts_the_work_and_is_reported_as_fired() {
     let machine = Machine::new();
     let crontab = Crontab::new(&machine);
-    // An agent that only the captured PATH leads to, from a folder with everything in its name.
+    // An agent that is found only through the captured PATH, in a folder with special characters in its name.
     let odd = machine.path("it's 100% odd");
     std::fs::create_dir(&odd).unwrap();
     std::os::unix::fs::symlink(machine.path("agent/pretend-agent.sh"), odd.join("pretend")).unwrap();
@@ -75,7 +75,7 @@ fn the_installed_line_run_as_cron_would_starts_the_work_and_is_seen_to_have_fire
     let text = std::fs::read_to_string(&config).unwrap();
     let script = machine.path("agent/pretend-agent.sh").display().to_string();
     std::fs::write(&config, text.replace(&format!("['{script}']"), "[pretend]")).unwrap();
-    // The binary, too, is in there.
+    // The binary is in that folder, too.
     let binary = odd.join("tenure");
     std::fs::copy(env!("CARGO_BIN_EXE_tenure"), &binary).unwrap();
     let project = machine.project("p");
@@ -95,7 +95,7 @@ fn the_installed_line_run_as_cron_would_starts_the_work_and_is_seen_to_have_fire
         let answer = crontab.run(&["--json", "runners", "cron", "status"]);
         answer.json()["data"]["timers"][0][at].clone()
     };
-    // The same home, given by its name.
+    // The same home, given by `HOME` alone.
     let mut own = crontab.command(&["--json", "runners", "cron", "status"]);
     own.env_remove("TENURE_HOME");
     let answer = Running::start(own).end();
@@ -108,20 +108,20 @@ fn the_installed_line_run_as_cron_would_starts_the_work_and_is_seen_to_have_fire
     assert_eq!(timer["binary"].as_str(), binary.to_str());
     assert_eq!((timer["lastFiredAt"].is_null(), timer["firing"].as_bool()), (true, Some(false)), "not yet");
 
-    let ran = as_cron_does(&machine, &line);
+    let ran = run_like_cron(&machine, &line);
     assert_eq!((ran.status.code(), ran.stdout.len(), ran.stderr.len()), (Some(0), 0, 0), "{ran:?}");
     machine.wait_for("begun");
     project.wait_until("A", "completed");
     assert!(status("lastFiredAt").is_string());
     assert_eq!(status("firing"), true);
-    // Called by hand, it is not the timer that has called.
+    // A call by hand does not count as a call by the timer.
     let fired = status("lastFiredAt");
     machine.wake_up(&[]);
     assert_eq!(status("lastFiredAt"), fired);
 }
 
 #[test]
-fn another_home_is_captured_and_has_its_own_block() {
+fn another_tenure_home_is_captured_and_has_its_own_crontab_block() {
     let machine = Machine::new();
     let crontab = Crontab::new(&machine);
     let other = machine.path("elsewhere/t");
@@ -138,12 +138,16 @@ fn another_home_is_captured_and_has_its_own_block() {
     assert_eq!(with_home(&["runners", "cron", "install"]).code, Some(0));
     let line = crontab.command_line();
     assert!(line.contains(&format!("TENURE_HOME={}", other.display())), "{line}");
-    assert!(as_cron_does(&machine, &line).status.success());
+    assert!(run_like_cron(&machine, &line).status.success());
     machine.wait_for("begun");
     let here = crontab.run(&["--json", "runners", "cron", "status"]);
-    assert_eq!(here.json()["data"]["timers"][0]["installed"], false, "it is another's: {here:?}");
+    assert_eq!(
+        here.json()["data"]["timers"][0]["installed"],
+        false,
+        "it belongs to the other home: {here:?}"
+    );
     assert_eq!(crontab.run(&["runners", "cron", "uninstall"]).code, Some(0));
-    assert!(crontab.text().contains("runners wakeup"), "another's timer is left alone");
+    assert!(crontab.text().contains("runners wakeup"), "the timer of the other home stays");
     assert_eq!(with_home(&["runners", "cron", "uninstall"]).code, Some(0));
     assert!(!crontab.file.exists());
     let mut fired = crontab.command(&["--json", "runners", "cron", "status"]);
@@ -153,15 +157,15 @@ fn another_home_is_captured_and_has_its_own_block() {
 }
 
 #[test]
-fn every_other_line_of_a_crontab_stays_and_what_cannot_be_done_is_said() {
+fn every_other_line_of_a_crontab_stays_and_failures_are_reported() {
     let machine = Machine::new();
     let crontab = Crontab::new(&machine);
-    // None at all: made, and gone again.
+    // No crontab: one is created, and removed again.
     assert_eq!(crontab.run(&["runners", "cron", "install"]).code, Some(0));
     assert_eq!(crontab.run(&["runners", "cron", "uninstall"]).code, Some(0));
     assert!(!crontab.file.exists());
     assert_eq!(crontab.run(&["runners", "cron", "uninstall"]).code, Some(0), "twice is no error");
-    // Without a final newline, and with bytes that are no text.
+    // Without a final newline, and with bytes that are not UTF-8.
     let before = b"MAILTO=ann\n# caf\xe9 \n0 5 * * 1 tar cf /tmp/%d.tar /home".to_vec();
     std::fs::write(&crontab.file, &before).unwrap();
     for _ in 0..2 {
@@ -172,7 +176,7 @@ fn every_other_line_of_a_crontab_stays_and_what_cannot_be_done_is_said() {
     }
     assert_eq!(crontab.run(&["runners", "cron", "uninstall"]).code, Some(0));
     assert_eq!(std::fs::read(&crontab.file).unwrap(), [&before[..], b"\n"].concat());
-    // One that may not be written.
+    // A crontab that may not be written.
     std::fs::write(crontab.file.with_extension("readonly"), "").unwrap();
     let refused = crontab.run(&["--json", "runners", "cron", "install"]);
     assert_eq!(refused.code, Some(1), "{refused:?}");
@@ -180,7 +184,7 @@ fn every_other_line_of_a_crontab_stays_and_what_cannot_be_done_is_said() {
         refused.json()["error"]["message"].as_str().unwrap().contains("Permission denied"),
         "{refused:?}"
     );
-    // No `crontab` at all, and asked for by name.
+    // No `crontab` program, and one requested by name.
     let mut none = machine.command(&["--json", "runners", "cron", "install", "--with", "cron"]);
     none.env("PATH", machine.path("run"));
     let refused = Running::start(none).end();
@@ -189,7 +193,7 @@ fn every_other_line_of_a_crontab_stays_and_what_cannot_be_done_is_said() {
     for verb in ["uninstall", "status"] {
         let mut none = machine.command(&["runners", "cron", verb]);
         none.env("PATH", machine.path("run"));
-        assert_eq!(Running::start(none).end().code, Some(0), "{verb} looks wherever it can");
+        assert_eq!(Running::start(none).end().code, Some(0), "{verb} checks every timer that it can");
     }
 }
 
@@ -200,7 +204,7 @@ impl Crontab<'_> {
 }
 
 #[test]
-fn units_of_systemd_and_launchd_are_written_enabled_and_taken_away() {
+fn units_of_systemd_and_launchd_are_written_enabled_and_removed() {
     let machine = Machine::new();
     let folder = machine.path("bin");
     let record = format!("#!/bin/sh\necho \"${{0##*/}} $*\" >>'{}'\n", machine.path("called").display());
@@ -214,7 +218,7 @@ fn units_of_systemd_and_launchd_are_written_enabled_and_taken_away() {
     for kind in ["systemd", "launchd"] {
         let dry = run(&["--json", "runners", "cron", "install", "--with", kind, "--dry-run"]);
         assert_eq!(dry.code, Some(0), "{dry:?}");
-        assert!(!machine.path("called").exists(), "a dry run calls nobody");
+        assert!(!machine.path("called").exists(), "a dry run calls no program");
         let installed = run(&["--json", "runners", "cron", "install", "--with", kind]);
         assert_eq!(installed.json()["data"]["timer"]["enabled"], true, "{installed:?}");
         let file = installed.json()["data"]["timer"]["entry"].as_str().unwrap().to_owned();
@@ -236,7 +240,7 @@ fn units_of_systemd_and_launchd_are_written_enabled_and_taken_away() {
     assert!(called.contains("systemctl --user disable --now tenure-wakeup.timer"), "{called}");
     let called = std::fs::read_to_string(machine.path("called-launchd")).unwrap();
     assert!(called.contains("launchctl bootstrap gui/"), "{called}");
-    // A manager that does not answer: the files exist, and the command that remains is printed.
+    // The manager does not answer: the files exist, and the remaining command is printed.
     write_program(&folder.join("systemctl"), "#!/bin/sh\necho 'Failed to connect to bus' >&2\nexit 1\n");
     let alone = run(&["--json", "runners", "cron", "install", "--with", "systemd"]);
     assert_eq!(alone.json()["data"]["timer"]["enabled"], false);
@@ -244,9 +248,9 @@ fn units_of_systemd_and_launchd_are_written_enabled_and_taken_away() {
     assert!(hint.ends_with("systemctl --user enable --now tenure-wakeup.timer"), "{hint}");
 }
 
-/// With the machine's own `crontab`, in a mount namespace in which nobody has one.
+/// With the machine's real `crontab`, in a mount namespace without any crontab.
 #[test]
-fn the_real_crontab_takes_the_line() {
+fn the_real_crontab_accepts_the_line() {
     if !rustix::process::geteuid().is_root() {
         skip("only root can have a mount namespace; the real crontab was not tested");
         return;

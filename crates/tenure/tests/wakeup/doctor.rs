@@ -7,7 +7,7 @@ use tenure_testkit::cli::{processes, until};
 use crate::machine::Machine;
 
 #[test]
-fn what_a_killed_runner_leaves_is_found_and_fixed_and_the_living_are_left_alone() {
+fn doctor_finds_and_fixes_what_a_killed_runner_left_and_touches_no_live_runner() {
     let machine = Machine::new();
     let project = machine.project("p");
     project.task("A", &["deaf", "fork", "away", "mark begun", "wait go"]);
@@ -28,14 +28,17 @@ fn what_a_killed_runner_leaves_is_found_and_fixed_and_the_living_are_left_alone(
     let error = found.json()["error"].clone();
     assert_eq!(error["code"], "CHECK_FAILED");
     let findings = error["details"]["findings"].as_array().unwrap().clone();
-    let told = |check: &str| {
+    let sentences = |check: &str| {
         let of: Vec<_> = findings.iter().filter(|f| f["check"] == check).collect();
         of.iter().map(|f| f["sentence"].as_str().unwrap()).collect::<Vec<_>>().join("; ")
     };
-    assert!(told("runners").contains(&format!("(pid {pid}) is dead but still registered")), "{findings:?}");
-    assert!(told("leases").contains("A was held by runner"), "{findings:?}");
-    assert!(told("processes").contains("its processes are still running: "), "{findings:?}");
-    assert!(!machine.agents().is_empty(), "finding is not ending");
+    assert!(
+        sentences("runners").contains(&format!("(pid {pid}) is dead but still registered")),
+        "{findings:?}"
+    );
+    assert!(sentences("leases").contains("A was held by runner"), "{findings:?}");
+    assert!(sentences("processes").contains("its processes are still running: "), "{findings:?}");
+    assert!(!machine.agents().is_empty(), "doctor without --fix ends no process");
 
     let fixed = project.run(&["--json", "doctor", "--fix"]);
     assert_eq!(fixed.code, Some(0), "{fixed:?}");

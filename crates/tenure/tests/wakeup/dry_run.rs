@@ -9,7 +9,7 @@ use tenure_testkit::cli::{processes, until};
 
 use crate::machine::Machine;
 
-/// Every file below a folder with its bytes, but for SQLite's scratch space and what runners at work are writing.
+/// Every file below a folder with its bytes, except SQLite's scratch space and files that live runners write.
 fn files(folder: &Path, found: &mut BTreeMap<PathBuf, Vec<u8>>) {
     for entry in std::fs::read_dir(folder).unwrap().flatten() {
         let path = entry.path();
@@ -57,19 +57,19 @@ fn a_dry_run_changes_no_byte_and_no_process() {
         let now = machine.agents();
         lasting.retain(|pid| now.contains(pid) && name(*pid).trim() != "sleep");
     }
-    let look = || {
+    let state = || {
         let mut found = BTreeMap::new();
         for folder in ["projects", "home", "run"] {
             files(&machine.path(folder), &mut found);
         }
-        // What an agent that polls starts for a moment comes and goes: of agents, only those that were there before.
+        // Agents that poll start short processes. Of the agents, only those that were there before are compared.
         let tenures = machine.tenures().into_iter().filter(|pid| name(*pid).trim() == "tenure");
         let mut running: Vec<_> = tenures.chain(lasting.iter().copied()).collect();
         running.sort_unstable();
         let state = |pid: u32| (pid, processes::is_alive(pid), processes::state(pid) == Some('T'));
         (found, running.into_iter().map(state).collect::<Vec<_>>())
     };
-    let before = look();
+    let before = state();
     assert!(before.0.len() > 10 && before.1.len() >= 3, "the comparison sees something");
     for form in
         [&["runners", "wakeup", "--dry-run"][..], &["--json", "runners", "wakeup", "--dry-run", "--quiet"]]
@@ -84,10 +84,10 @@ fn a_dry_run_changes_no_byte_and_no_process() {
         ("ready", "started"),
         ("stalelock", "started"),
     ];
-    let told: Vec<_> =
+    let found: Vec<_> =
         decided.iter().map(|(name, (decision, _))| (name.as_str(), decision.as_str())).collect();
-    assert_eq!(told, expected);
-    let after = look();
+    assert_eq!(found, expected);
+    let after = state();
     let changed: Vec<_> = before.0.iter().filter(|(path, bytes)| after.0.get(*path) != Some(bytes)).collect();
     assert!(changed.is_empty(), "{:?}", changed.iter().map(|(path, _)| path).collect::<Vec<_>>());
     assert_eq!(before.0.keys().collect::<Vec<_>>(), after.0.keys().collect::<Vec<_>>());

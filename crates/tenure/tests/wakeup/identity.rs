@@ -8,7 +8,7 @@ use tenure_testkit::cli::{Project, processes, until};
 
 use crate::machine::{Machine, make_silent};
 
-/// A process of the test that has nothing to do with tenure.
+/// A process of the test that is unrelated to tenure.
 struct Bystander(Child);
 
 impl Bystander {
@@ -28,8 +28,8 @@ impl Drop for Bystander {
     }
 }
 
-/// As if the killed runner's pid now belonged to the bystander: the recorded start time is another one.
-fn give_its_pid_to(project: &Project, bystander: &Bystander) {
+/// As if the killed runner's pid now belonged to the bystander: the recorded start time differs.
+fn reuse_pid_for(project: &Project, bystander: &Bystander) {
     project.rewrite_processes(|process| process["pid"] = bystander.0.id().into());
 }
 
@@ -44,7 +44,7 @@ fn a_recycled_pid_is_never_killed() {
         processes::signal(pid, Signal::KILL);
         until("it is dead", || !processes::is_alive(pid));
         let mut bystander = Bystander::new();
-        give_its_pid_to(&project, &bystander);
+        reuse_pid_for(&project, &bystander);
         if silent {
             project.sql("UPDATE runners SET heartbeat_at = 1; UPDATE leases SET heartbeat_at = 1, expires_at = 2 WHERE ended_at IS NULL");
         }
@@ -59,7 +59,7 @@ fn a_recycled_pid_is_never_killed() {
 }
 
 #[test]
-fn a_runner_that_was_stopped_past_its_time_and_goes_on_when_it_is_rung_is_left_alone() {
+fn a_stopped_runner_that_continues_when_it_is_rung_is_not_killed() {
     let machine = Machine::new();
     let project = machine.project("p");
     let pid = project.detached_runner(&["--idle-timeout", "10m"]);
@@ -76,9 +76,9 @@ fn a_runner_that_was_stopped_past_its_time_and_goes_on_when_it_is_rung_is_left_a
     assert_eq!(project.runners().len(), 1);
 }
 
-/// As after a night in a closed laptop: by the clock it was silent for hours, and its next heartbeat is not due for long.
+/// As after a night in a closed laptop: by the clock it was silent for hours, and its next heartbeat is not due soon.
 #[test]
-fn a_runner_that_is_rung_renews_at_once_however_far_its_next_heartbeat_is() {
+fn a_runner_that_is_rung_renews_at_once_even_if_no_heartbeat_is_due() {
     let machine = Machine::with(&crate::machine::slow());
     let idle = machine.project("idle");
     let working = machine.project("working");

@@ -7,7 +7,7 @@ use tenure_testkit::cli::{Project, until};
 
 use crate::machine::{Machine, slow};
 
-/// Makes the files that wake-up compares a minute older: it trusts none that was written in the last seconds.
+/// Makes the files that wake-up compares a minute older, because it trusts no file that was written in the last seconds.
 pub(crate) fn age_files(folder: &Path) {
     for name in ["tenure.db", "tenure.db-wal", "config.yaml"] {
         if let Ok(file) = std::fs::File::options().write(true).open(folder.join(name)) {
@@ -36,7 +36,7 @@ fn remember(machine: &Machine, project: &Project) {
 }
 
 #[test]
-fn a_project_that_is_remembered_as_idle_is_served_as_soon_as_something_is_added() {
+fn a_project_that_is_remembered_as_idle_is_served_when_a_task_is_added() {
     let machine = Machine::new();
     let project = machine.project("p");
     remember(&machine, &project);
@@ -61,7 +61,7 @@ fn a_claim_that_expires_is_noticed_although_no_file_has_changed() {
 }
 
 #[test]
-fn a_project_with_a_living_holder_is_not_remembered() {
+fn a_project_with_a_live_holder_is_not_remembered() {
     // With long heartbeat intervals, so that no heartbeat changes the files.
     let machine = Machine::with(&slow());
     let project = machine.project("p");

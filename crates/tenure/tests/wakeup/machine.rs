@@ -10,7 +10,7 @@ use tenure_testkit::cli::{Project, Sandbox, write_program};
 
 use crate::SUITE;
 
-/// A `crontab` that keeps its text in a file beside it and otherwise behaves like Debian's. The user's own crontab is never read.
+/// A `crontab` that keeps its text in a file beside it and otherwise behaves like Debian's. The real crontab is never read.
 const CRONTAB: &str = r#"#!/bin/sh
 file=$(dirname "$0")/../crontab
 case $1 in
@@ -21,7 +21,7 @@ case $1 in
 esac
 "#;
 
-/// A runner is stale after three seconds without a heartbeat; everything else is patient.
+/// A runner is stale after three seconds without a heartbeat; all other limits are long.
 pub(crate) const USUAL: &str = "runners: {preset: pretend, killGrace: 300ms, heartbeatInterval: 500ms, staleTimeout: 3s}\n\
      locking: {pollInterval: 500ms, taskTimeout: 10s, sectionTimeout: 10s}\ntasks: {maxAttempts: 1000}\n";
 
@@ -47,7 +47,7 @@ impl Machine {
         Self::with(USUAL)
     }
 
-    /// With this configuration of the user, which holds for every project.
+    /// With this configuration of the user, which applies to every project.
     pub(crate) fn with(config: &str) -> Self {
         let sandbox = Sandbox::new(SUITE);
         write_program(&sandbox.path("bin/crontab"), CRONTAB);
@@ -56,7 +56,7 @@ impl Machine {
         Self(sandbox)
     }
 
-    /// Runs one wake-up. Its decision and reason for each project, by the name of the project's folder.
+    /// Runs one wake-up. Returns its decision and reason for each project, by the name of the project's folder.
     pub(crate) fn wake_up(&self, more: &[&str]) -> BTreeMap<String, (String, String)> {
         let mut args = vec!["--json", "runners", "wakeup"];
         args.extend(more);

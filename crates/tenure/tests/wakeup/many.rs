@@ -7,7 +7,7 @@ use tenure_testkit::cli::full_or;
 use crate::idle_projects::age_files;
 use crate::machine::Machine;
 
-/// What the processes that were waited for have used of the processors so far.
+/// The processor time that all reaped child processes have used so far.
 fn spent() -> Duration {
     let text = std::fs::read_to_string("/proc/self/stat").unwrap();
     let fields: Vec<&str> = text.rsplit_once(") ").unwrap().1.split(' ').collect();
@@ -22,7 +22,7 @@ fn a_thousand_idle_projects_take_less_than_a_second_and_less_when_nothing_has_ch
     let first = machine.project("p0");
     first.task("A", &[]);
     first.ok(&["tasks", "update", "A", "--status", "completed"]);
-    // Copies of one: what counts is how many there are.
+    // Copies of one project, because only their number matters.
     let home = rusqlite::Connection::open(machine.tenure_home().join("tenure.db")).unwrap();
     home.execute_batch("BEGIN").unwrap();
     for n in 1..count {
@@ -63,7 +63,7 @@ fn a_thousand_idle_projects_take_less_than_a_second_and_less_when_nothing_has_ch
         unchanged_took.as_millis(),
         unchanged.as_millis(),
     );
-    // Processor time: the machine may be busy with something else. This is the unoptimised program.
+    // Processor time, because the machine may be busy. This is an unoptimised build.
     assert!(unchanged < Duration::from_secs(1), "{unchanged:?}");
     assert!(unchanged * 3 < all, "{unchanged:?} is not much less than {all:?}");
 }

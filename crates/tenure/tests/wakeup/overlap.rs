@@ -50,7 +50,7 @@ impl Tarpit {
     }
 }
 
-/// What a process says that could not write because another one does not finish.
+/// What a process reports if it could not write because another one does not finish.
 fn locked_message() -> &'static str {
     if SUITE.is_on_postgres() {
         "another program keeps the project locked"
@@ -60,11 +60,11 @@ fn locked_message() -> &'static str {
 }
 
 #[test]
-fn of_twenty_at_once_one_acts_and_the_others_end_at_once_with_zero() {
+fn of_twenty_concurrent_wake_ups_one_acts_and_the_others_end_at_once_with_exit_code_0() {
     let machine = Machine::new();
     let slow = machine.project("slow");
     slow.task("A", &["mark begun", "wait go"]);
-    // The wake-up that acts is held up here, so all the others come while it works.
+    // The wake-up that acts is delayed here, so that all others start while it works.
     let tarpit = Tarpit::of(&slow);
     let mut left: Vec<Running> = (0..20).map(|_| machine.spawn(&["--json", "runners", "wakeup"])).collect();
     let mut ended = Vec::new();
@@ -85,7 +85,7 @@ fn of_twenty_at_once_one_acts_and_the_others_end_at_once_with_zero() {
 }
 
 #[test]
-fn a_project_whose_store_is_stuck_does_not_keep_the_others_waiting() {
+fn a_project_whose_store_is_stuck_does_not_delay_the_others() {
     let machine = Machine::new();
     let stuck = machine.project("a-stuck");
     stuck.task("A", &["mark begun-stuck"]);
@@ -98,7 +98,7 @@ fn a_project_whose_store_is_stuck_does_not_keep_the_others_waiting() {
     for n in 0..3 {
         machine.wait_for(&format!("begun-{n}"));
     }
-    // It ends by itself, with the gate still closed.
+    // It ends by itself, while the gate is still closed.
     let answer = wake_up.end();
     assert_eq!(answer.code, Some(1), "{answer:?}");
     let decided = decisions(&answer.json()["data"]);
@@ -108,7 +108,7 @@ fn a_project_whose_store_is_stuck_does_not_keep_the_others_waiting() {
         assert_eq!(decided[&format!("b{n}")].0, "started", "{decided:?}");
     }
     drop(gate);
-    // The next one finds what that one left.
+    // The next wake-up serves the project that this one could not.
     until("it is served", || {
         machine.wake_up(&[]);
         stuck.status("A") == "completed"
@@ -116,7 +116,7 @@ fn a_project_whose_store_is_stuck_does_not_keep_the_others_waiting() {
 }
 
 #[test]
-fn a_project_that_does_not_answer_at_all_is_left_behind_at_the_deadline() {
+fn a_project_that_does_not_answer_is_given_up_at_the_deadline() {
     let machine = Machine::new();
     let mute = machine.project("a-mute");
     let other = machine.project("other");
@@ -135,7 +135,7 @@ fn a_project_that_does_not_answer_at_all_is_left_behind_at_the_deadline() {
 
 #[test]
 fn a_runner_that_cannot_renew_because_the_store_is_stuck_is_not_killed() {
-    // The task's lease outlasts all of this; only the runner is silent for too long.
+    // The task's lease outlasts this test; only the runner is silent for too long.
     let machine = Machine::with(&USUAL.replace("taskTimeout: 10s", "taskTimeout: 5m"));
     let project = machine.project("p");
     project.task("A", &["mark begun", "wait go"]);
@@ -155,7 +155,7 @@ fn a_runner_that_cannot_renew_because_the_store_is_stuck_is_not_killed() {
 }
 
 #[test]
-fn a_locked_directory_does_not_keep_the_projects_from_being_served() {
+fn the_projects_are_served_although_the_directory_is_locked() {
     let machine = Machine::new();
     let project = machine.project("p");
     project.task("A", &["mark begun"]);

@@ -6,9 +6,9 @@ use tenure_testkit::cli::{StoreKind, Suite};
 
 pub(crate) const SUITE: Suite = Suite { binary: env!("CARGO_BIN_EXE_tenure"), store: StoreKind::Postgres };
 
-mod chart;
 mod cron;
 mod death;
+mod decision_table;
 mod doctor;
 mod dry_run;
 mod identity;

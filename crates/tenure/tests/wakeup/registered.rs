@@ -15,7 +15,11 @@ fn entry<'v>(list: &'v Value, path: &std::path::Path) -> &'v Value {
 fn wake_up_serves_a_project_that_init_has_registered() {
     let machine = Machine::new();
     let project = machine.project("p");
-    assert_eq!(project.database().exists(), !SUITE.is_on_postgres(), "the rows are where the suite says");
+    assert_eq!(
+        project.database().exists(),
+        !SUITE.is_on_postgres(),
+        "the project is on the store of the suite"
+    );
     project.task("A", &["mark begun"]);
     assert_eq!(machine.wake_up(&[])["p"].0, "started");
     machine.wait_for("begun");

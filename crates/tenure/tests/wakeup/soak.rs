@@ -1,5 +1,5 @@
-//! Days in a minute: runners and agents are killed at random, tasks are added, exclusive locks come and go, wake-ups
-//! call; and at the end everything was done, each thing once.
+//! A long time in a minute: runners and agents are killed at random, tasks are added, exclusive locks come and go, and
+//! wake-ups run. In the end every task was completed exactly once.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use crate::machine::Machine;
 
 const PROJECTS: usize = 4;
 
-struct Days<'m> {
+struct Simulation<'m> {
     machine: &'m Machine,
     projects: Vec<Project>,
     keys: Vec<Vec<String>>,
@@ -21,8 +21,8 @@ struct Days<'m> {
     wake_ups: usize,
 }
 
-impl Days<'_> {
-    fn something_happens(&mut self) {
+impl Simulation<'_> {
+    fn step(&mut self) {
         let at = usize::try_from(self.dice.below(PROJECTS as u64)).unwrap();
         match self.dice.below(10) {
             0..=2 => self.add(at),
@@ -36,7 +36,7 @@ impl Days<'_> {
     fn add(&mut self, at: usize) {
         let key = format!("P{at}.{}", self.keys[at].len());
         let nap = format!("sleep 0.{}", self.dice.below(6));
-        // Its last step is the proof: it is taken once per attempt that got that far.
+        // The last step is the proof: it runs once per attempt that gets that far.
         self.projects[at].task(&key, &["fork", &nap, &format!("mark done-{key}")]);
         self.keys[at].push(key);
     }
@@ -59,7 +59,7 @@ impl Days<'_> {
         all
     }
 
-    /// A tool has the project for a moment; or dies while it has it.
+    /// A tool holds the exclusive lock for a moment, or dies while it holds it.
     fn lock(&mut self, at: usize) {
         let project = &self.projects[at];
         let holder = project.command(&["exclusive", "run", "--holder", "tool", "--", "sleep", "0.5"]);
@@ -84,13 +84,13 @@ impl Days<'_> {
 }
 
 #[test]
-fn whatever_dies_everything_is_done_in_the_end_and_completed_once() {
+fn every_task_is_completed_exactly_once_whichever_processes_die() {
     let machine = Machine::with(
         "runners: {preset: pretend, killGrace: 200ms, heartbeatInterval: 500ms, staleTimeout: 3s}\n\
          locking: {pollInterval: 300ms, taskTimeout: 5s, sectionTimeout: 5s}\ntasks: {maxAttempts: 1000}\n",
     );
     let projects: Vec<_> = (0..PROJECTS).map(|n| machine.project(&format!("p{n}"))).collect();
-    let mut days = Days {
+    let mut simulation = Simulation {
         machine: &machine,
         projects,
         keys: vec![Vec::new(); PROJECTS],
@@ -101,16 +101,16 @@ fn whatever_dies_everything_is_done_in_the_end_and_completed_once() {
     };
     let end = Instant::now() + Duration::from_secs(full_or(60, 8));
     while Instant::now() < end {
-        days.something_happens();
+        simulation.step();
     }
-    // The night is over: nothing more happens, but that the timer calls.
+    // From here on nothing happens except that the timer calls.
     until("everything is done", || {
-        days.wake_up();
+        simulation.wake_up();
         let left = |project: &Project| project.ok(&["tasks", "list"])["total"].as_u64().unwrap();
-        days.projects.iter().map(left).sum::<u64>() == 0
+        simulation.projects.iter().map(left).sum::<u64>() == 0
     });
-    let tasks: usize = days.keys.iter().map(Vec::len).sum();
-    for (project, keys) in days.projects.iter().zip(&days.keys) {
+    let tasks: usize = simulation.keys.iter().map(Vec::len).sum();
+    for (project, keys) in simulation.projects.iter().zip(&simulation.keys) {
         let events = project.ok(&["events", "--limit", "1000000"])["events"].as_array().unwrap().clone();
         for key in keys {
             let task = project.ok(&["tasks", "show", key])["task"].clone();
@@ -129,7 +129,7 @@ fn whatever_dies_everything_is_done_in_the_end_and_completed_once() {
     until("nothing is left", || machine.tenures().is_empty() && machine.agents().is_empty());
     eprintln!(
         "{tasks} tasks, {} runners and {} agents killed, {} exclusive locks, {} wake-ups",
-        days.kills.0, days.kills.1, days.locks, days.wake_ups
+        simulation.kills.0, simulation.kills.1, simulation.locks, simulation.wake_ups
     );
-    assert!(tasks > 5 && days.kills.0 > 0);
+    assert!(tasks > 5 && simulation.kills.0 > 0);
 }

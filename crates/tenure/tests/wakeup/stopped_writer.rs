@@ -6,7 +6,7 @@ use tenure_testkit::cli::{processes, until};
 use crate::machine::{Machine, make_silent};
 
 #[test]
-fn a_runner_that_hangs_on_its_way_to_the_store_is_killed_although_nobody_can_write() {
+fn a_runner_that_hangs_in_the_writers_queue_is_killed_although_the_store_is_blocked() {
     let machine = Machine::new();
     let project = machine.project("p");
     project.task("A", &["mark begun", "wait go"]);

@@ -17,7 +17,7 @@ fn a_claim_that_expires_is_noticed() {
 }
 
 #[test]
-fn the_death_of_a_living_holder_is_noticed() {
+fn the_death_of_a_holder_is_noticed() {
     // With long heartbeat intervals: it is the death that is noticed, not the silence.
     let machine = Machine::with(&slow());
     let project = machine.project("p");
@@ -42,7 +42,7 @@ fn a_parked_preset_is_tried_again_after_its_pause_which_doubles() {
     let tried = || machine.marks("tried").len();
     let parked = || project.ok(&["status"])["parked"][0].clone();
     for round in 1..=3_u32 {
-        // There is no other try before its time.
+        // It is not tried again before the pause is over.
         if round > 1 {
             assert_eq!(machine.wake_up(&[])["p"].0, "parked");
             project.sql("UPDATE preset_health SET next_try_at = parked_at");
@@ -61,7 +61,7 @@ fn a_parked_preset_is_tried_again_after_its_pause_which_doubles() {
 }
 
 #[test]
-fn after_a_usage_limit_wake_up_waits_for_the_reset_then_tries_one_task_and_does_the_rest_when_it_works() {
+fn after_a_usage_limit_wake_up_waits_for_the_reset_and_tries_one_task_first() {
     let machine = Machine::new();
     let project = machine.project("p");
     let (shared, limit) = (machine.path("agent"), machine.shared("limit"));
@@ -80,11 +80,11 @@ fn after_a_usage_limit_wake_up_waits_for_the_reset_then_tries_one_task_and_does_
         assert_eq!(machine.wake_up(&[])["p"].0, "started");
         until("it is parked", || parked()["timesParked"] == round);
         until("its runner has ended", || project.runners().is_empty());
-        assert_eq!(lines("tried"), usize::try_from(round).unwrap(), "one try each time");
+        assert_eq!(lines("tried"), usize::try_from(round).unwrap(), "one attempt per wake-up");
         let (decision, reason) = machine.wake_up(&[])["p"].clone();
         assert_eq!(decision, "parked");
         assert!(reason.contains("claude reports a usage limit until "), "{reason}");
-        // The time of the reset comes.
+        // The time of the reset has come.
         project.sql("UPDATE preset_health SET next_try_at = parked_at");
     }
     std::fs::remove_file(&limit).unwrap();

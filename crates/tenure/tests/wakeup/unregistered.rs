@@ -1,4 +1,4 @@
-//! Projects that nobody registered: wake-up reports them, and neither reads nor runs anything of them.
+//! Projects that are not registered: wake-up reports them, and neither reads nor runs anything of them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ fn git(folder: &Path, args: &[&str]) {
     assert!(ran.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&ran.stderr));
 }
 
-/// A clone of a repository that tracks a store with a ready task, a preset and a hook. Both mark that they have run.
+/// A clone of a repository that tracks a store with a ready task, a preset and a hook. Each leaves a file when it runs.
 fn hostile_clone(machine: &Machine, name: &str) -> PathBuf {
     let origin = machine.project("origin");
     origin.task("A", &[]);
@@ -64,7 +64,7 @@ fn commands(answer: &Answer) -> Vec<String> {
 }
 
 /// Runs a command line as if it had been pasted into a shell.
-fn paste(machine: &Machine, line: &str) -> Answer {
+fn run_as_pasted(machine: &Machine, line: &str) -> Answer {
     let binary = Path::new(env!("CARGO_BIN_EXE_tenure")).parent().unwrap();
     let mut shell = Command::new("sh");
     for (name, value) in machine.command(&[]).get_envs() {
@@ -76,7 +76,7 @@ fn paste(machine: &Machine, line: &str) -> Answer {
 }
 
 #[test]
-fn nothing_of_a_clone_is_run_or_opened_before_its_user_registers_it() {
+fn nothing_of_a_clone_is_run_or_opened_before_it_is_registered() {
     let machine = searching();
     let clone = hostile_clone(&machine, "it's a shop");
     let before = files(&clone);
@@ -106,7 +106,7 @@ fn nothing_of_a_clone_is_run_or_opened_before_its_user_registers_it() {
     assert_eq!(files(&clone), before, "no store was opened");
     assert!(!ran("preset") && !ran("hook") && machine.tenures().is_empty());
 
-    let pasted = paste(&machine, &hints[0]);
+    let pasted = run_as_pasted(&machine, &hints[0]);
     assert_eq!(pasted.code, Some(0), "{pasted:?}");
     assert_eq!(machine.wake_up(&[])["it's a shop"].0, "started", "registered, it is served");
     machine.wait_for("preset");
@@ -126,8 +126,9 @@ fn a_candidate_with_a_wrong_configuration_or_no_store_is_reported_and_no_error()
     let woken = machine.run(&["--json", "runners", "wakeup"]);
     assert_eq!(woken.code, Some(0), "{woken:?}");
     let decided = decisions(&woken.json()["data"]);
-    let told: Vec<_> = decided.iter().map(|(name, (word, _))| (name.as_str(), word.as_str())).collect();
-    assert_eq!(told, [("server", "unregistered"), ("wrong", "unregistered")]);
+    let found: Vec<_> =
+        decided.iter().map(|(name, (decision, _))| (name.as_str(), decision.as_str())).collect();
+    assert_eq!(found, [("server", "unregistered"), ("wrong", "unregistered")]);
 }
 
 #[test]
@@ -138,7 +139,7 @@ fn a_clone_without_a_store_is_registered_by_the_command_that_wake_up_suggests() 
     std::fs::write(clone.join(".tenure/config.yaml"), "project: {name: fresh}\n").unwrap();
     let hints = commands(&machine.run(&["--json", "runners", "wakeup"]));
     assert_eq!(hints, [format!("tenure init -C {}", clone.display())]);
-    let pasted = paste(&machine, &hints[0]);
+    let pasted = run_as_pasted(&machine, &hints[0]);
     assert_eq!(pasted.code, Some(0), "{pasted:?}");
     assert_eq!(machine.wake_up(&[])["fresh"].0, "idle");
 }

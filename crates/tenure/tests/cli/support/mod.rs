@@ -1,7 +1,7 @@
-//! A world of its own for every test: an empty HOME in a temporary folder, a clock and ids that the test moves, no
+//! A separate environment for every test: an empty HOME in a temporary folder, a clock and ids that the test controls, no
 //! terminal, a fixed host and user.
 //!
-//! [`TestEnv::run`] calls the program in this process, so that its answers are the same on every run and machine.
+//! [`TestEnv::run`] calls the program in this process, so that its output is the same on every run and machine.
 //! [`TestEnv::process`] starts the real binary, for what only a process can show.
 
 mod ran;
@@ -19,7 +19,7 @@ use tenure_core::holder::ThisMachine;
 pub(crate) use ran::{Ran, Sink};
 use tenure_testkit::{CountingIds, ManualClock};
 
-/// Columns of the pretended terminal.
+/// Columns of the simulated terminal.
 const WIDTH: usize = 100;
 
 #[derive(Debug)]
@@ -76,7 +76,7 @@ impl TestEnv {
         path
     }
 
-    /// The same world, seen from another folder.
+    /// The same environment, seen from another folder.
     pub(crate) fn cd(&mut self, below: &str) -> &mut Self {
         self.env.cwd = self.path(below);
         std::fs::create_dir_all(&self.env.cwd).unwrap();
@@ -131,7 +131,7 @@ impl TestEnv {
         ran
     }
 
-    /// The real binary in this world, with the machine's own clock and random ids.
+    /// The real binary in this environment, with the machine's own clock and random ids.
     pub(crate) fn process<S: AsRef<str>>(&self, words: &[S]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
         command.args(words.iter().map(AsRef::as_ref));
@@ -152,8 +152,8 @@ impl TestEnv {
         Ran::new(words.join(" "), code, out, err, &self.root)
     }
 
-    /// Everything below the test's folder by path: the bytes of each file, the target of each link. SQLite's shared
-    /// memory is left out: it is scratch space that readers write too.
+    /// Everything below the test's folder by path: the bytes of each file, the target of each link. Leaves out SQLite's
+    /// shared memory, which readers write as well.
     pub(crate) fn snapshot(&self) -> std::collections::BTreeMap<PathBuf, Vec<u8>> {
         let mut found = std::collections::BTreeMap::new();
         collect(&self.root, &mut found);
@@ -161,7 +161,7 @@ impl TestEnv {
     }
 }
 
-/// In memory where that is possible: the tests commit thousands of times, and here it is not the disk that is tested.
+/// In memory if possible: the tests commit thousands of times, and do not test the disk.
 fn temporary_folder() -> TempDir {
     let mut builder = tempfile::Builder::new();
     builder.prefix("tenure-cli-");

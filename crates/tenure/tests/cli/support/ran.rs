@@ -1,4 +1,4 @@
-//! What one command line answered.
+//! The result of one command line.
 
 use std::fmt;
 use std::io::Write;
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 
-/// Catches what is written to it.
+/// Collects what is written to it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Sink(Arc<Mutex<Vec<u8>>>);
 
@@ -28,7 +28,7 @@ impl Write for Sink {
     }
 }
 
-/// Paths of the test's folder read `$DIR/…`.
+/// The result of a command. Paths below the test's folder are shown as `$DIR/…`.
 #[derive(Debug, Clone)]
 pub(crate) struct Ran {
     pub(crate) line: String,
@@ -42,7 +42,7 @@ impl Ran {
         let text = |bytes: &[u8]| {
             let text = String::from_utf8(bytes.to_vec()).expect("all output is UTF-8");
             let root = root.to_string_lossy();
-            // A column with paths is as wide as this machine's temporary folder is long.
+            // A column with paths is as wide as the path of this machine's temporary folder.
             if text.contains(&*root) { narrow(&text.replace(&*root, "$DIR")) } else { text }
         };
         Self { line: line.replace(&*root.to_string_lossy(), "$DIR"), code, out: text(out), err: text(err) }
@@ -91,7 +91,7 @@ fn narrow(text: &str) -> String {
 }
 
 impl fmt::Display for Ran {
-    /// As a person would see it in a terminal: JSON laid out, standard error marked.
+    /// As a person would see it in a terminal: formatted JSON, and standard error marked.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "$ {}", self.line)?;
         match serde_json::from_str::<Value>(&self.out) {

@@ -63,7 +63,7 @@ fn a_fence_that_opens_nothing_makes_nobody_the_same() {
     let first = env.json(&["tasks", "claim", "T1", "--fence", "99"]).exits(0);
     assert_eq!(first.data()["lease"]["holder"]["kind"], "agent");
     env.json(&["tasks", "claim", "T1", "--fence", "99"]).exits(6);
-    // The right one, and nothing else, opens the lease that it belongs to.
+    // Only the right fence gives access to the lease that it belongs to.
     let again = env.json(&["tasks", "claim", "T1", "--fence", "1"]).exits(0);
     assert_eq!(again.data()["lease"]["reacquired"], true);
     assert_eq!(again.data()["lease"]["holder"], first.data()["lease"]["holder"]);

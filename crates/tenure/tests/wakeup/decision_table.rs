@@ -12,17 +12,17 @@ fn lock_of(holder: &str, pid: u32, host: &str) -> String {
 }
 
 /// A pid that no process has.
-const NOBODY: u32 = 2_000_000_000;
+const NO_SUCH_PID: u32 = 2_000_000_000;
 
-/// A runner at work, with an agent that has begun.
-fn at_work(project: &Project, key: &str) -> u32 {
+/// Starts a runner and waits until its agent has begun.
+fn start_runner(project: &Project, key: &str) -> u32 {
     project.task(key, &["fork", &format!("mark begun-{key}"), &format!("wait go-{key}")]);
     let pid = project.detached_runner(&[]);
     project.wait_for(&format!("begun-{key}"));
     pid
 }
 
-/// A database file that is not one, or a server that does not answer.
+/// Replaces the database file by other content, or makes the server unreachable.
 fn break_store(project: &Project) {
     if SUITE.is_on_postgres() {
         project.ok(&["config", "set", "store.url", "postgres://nobody@127.0.0.1:1/nowhere"]);
@@ -35,7 +35,7 @@ fn break_store(project: &Project) {
 }
 
 #[test]
-fn every_path_of_the_decision_table_on_real_processes() {
+fn wake_up_takes_every_path_of_the_decision_table() {
     let machine = Machine::new();
     let host = tenure_lock::hostname();
     let me = std::process::id();
@@ -43,14 +43,14 @@ fn every_path_of_the_decision_table_on_real_processes() {
     machine.project("nothing");
     machine.project("ready").task("READY", &["mark begun-READY", "wait go-READY"]);
     let works = machine.project("works");
-    let works_pid = at_work(&works, "WORKS");
+    let works_pid = start_runner(&works, "WORKS");
     let dead = machine.project("dead");
-    let dead_pid = at_work(&dead, "DEAD");
+    let dead_pid = start_runner(&dead, "DEAD");
     processes::signal(dead_pid, Signal::KILL);
     let hangs = machine.project("hangs");
-    let hangs_pid = at_work(&hangs, "HANGS");
+    let hangs_pid = start_runner(&hangs, "HANGS");
     let wakes = machine.project("wakes");
-    let wakes_pid = at_work(&wakes, "WAKES");
+    let wakes_pid = start_runner(&wakes, "WAKES");
     let idle_pid = machine.project("idles").detached_runner(&["--idle-timeout", "10m"]);
     processes::signal(idle_pid, Signal::KILL);
     let locked = machine.project("locked");
@@ -66,7 +66,8 @@ fn every_path_of_the_decision_table_on_real_processes() {
     std::fs::write(malformed.root().join(".tenure/.exclusive-lock"), "{").unwrap();
     let stale = machine.project("stalelock");
     stale.task("S", &["mark begun-S", "wait go-S"]);
-    std::fs::write(stale.root().join(".tenure/.exclusive-lock"), lock_of("crashed", NOBODY, &host)).unwrap();
+    std::fs::write(stale.root().join(".tenure/.exclusive-lock"), lock_of("crashed", NO_SUCH_PID, &host))
+        .unwrap();
     let parked = machine.project("parked");
     for n in 0..3 {
         parked.task(&format!("P{n}"), &["print Please log in", "exit 1"]);
@@ -96,7 +97,7 @@ fn every_path_of_the_decision_table_on_real_processes() {
         make_silent(project);
     }
     let wake_up = machine.spawn(&["--json", "runners", "wakeup"]);
-    until("the sleeper was rung", || machine.wakeup_log().contains("wakes: Runner"));
+    until("the stopped runner was rung", || machine.wakeup_log().contains("wakes: Runner"));
     processes::signal(wakes_pid, Signal::CONT);
     let answer = wake_up.end();
     assert_eq!(answer.code, Some(1), "a decision is error: {answer:?}");
@@ -144,7 +145,7 @@ fn every_path_of_the_decision_table_on_real_processes() {
     assert!(!stale.root().join(".tenure/.exclusive-lock").exists());
     assert!(malformed.root().join(".tenure/.exclusive-lock").exists(), "never deleted");
 
-    // The processes agree with the decisions.
+    // The processes match the decisions.
     assert!(processes::is_alive(works_pid) && processes::is_alive(wakes_pid), "left alone");
     assert!(!processes::is_alive(hangs_pid), "killed");
     for project in [&works, &wakes, &dead, &hangs] {
@@ -161,11 +162,11 @@ fn every_path_of_the_decision_table_on_real_processes() {
     dead.wait_until("DEAD", "completed");
     hangs.wait_until("HANGS", "completed");
     stale.wait_until("S", "completed");
-    assert_eq!(wakes.moves("WAKES", "in_progress"), 1, "the sleeper did its task in one go");
+    assert_eq!(wakes.moves("WAKES", "in_progress"), 1, "the stopped runner did its task in one attempt");
 }
 
 #[test]
-fn quiet_says_nothing_unless_something_is_wrong() {
+fn quiet_prints_nothing_unless_there_is_an_error() {
     let machine = Machine::new();
     machine.project("nothing");
     machine.project("ready").task("A", &[]);
@@ -180,7 +181,7 @@ fn quiet_says_nothing_unless_something_is_wrong() {
 }
 
 #[test]
-fn a_project_that_has_moved_is_reported_with_where_it_is() {
+fn a_project_that_has_moved_is_reported_with_its_new_path() {
     let machine = Machine::new();
     let project = machine.project("old");
     let new = machine.path("projects/new");
