@@ -173,6 +173,7 @@ pub fn cases() -> Vec<(&'static str, Case)> {
             next_hands_out_every_task_once,
             what_was_left_in_progress_goes_back_to_pending_when_its_new_holder_lets_go,
             next_takes_what_the_listing_has_first_however_busy_the_project_is,
+            a_task_is_ready_exactly_when_the_kernel_would_grant_it,
         }
         attempts {
             an_attempt_is_recorded_and_its_pid_noted,
