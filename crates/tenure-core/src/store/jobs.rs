@@ -128,7 +128,7 @@ impl Record for Item {
 
 impl Item {
     /// The columns that identify an item.
-    pub fn key<'a>(job: &'a str, number: u64) -> Values<'a> {
+    pub fn key(job: &str, number: u64) -> Values<'_> {
         vec![(job_items::job_id, job.into()), (job_items::number, number.into())]
     }
 

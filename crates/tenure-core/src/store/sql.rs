@@ -166,7 +166,7 @@ pub trait SqlTx: View + WriteFeed {
     }
 
     fn insert(&mut self, table: &'static Table, values: &[(Column, Cell<'_>)]) -> Result<()> {
-        self.defer(table, &Self::DIALECT.insert(table, columns(values)), values)
+        self.execute(table, &Self::DIALECT.insert(table, columns(values)), values).map(drop)
     }
 
     /// False if there is a row with its key.
@@ -267,7 +267,12 @@ impl<T: SqlTx> WriteSessions for T {
     }
 
     fn insert_done_task(&mut self, session: &str, done: &DoneTask) -> Result<()> {
-        self.insert(&session_tasks::TABLE, &done.values(session))
+        let values = done.values(session);
+        self.defer(
+            &session_tasks::TABLE,
+            &T::DIALECT.insert(&session_tasks::TABLE, columns(&values)),
+            &values,
+        )
     }
 }
 

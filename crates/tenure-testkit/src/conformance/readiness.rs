@@ -408,8 +408,8 @@ impl Project {
 
 pub(super) fn a_task_is_ready_exactly_when_the_kernel_would_grant_it(fresh: &dyn Fn() -> Fixture) {
     let (mut ready_seen, mut blocked_seen) = (0, 0);
-    for seed in 1..=8 {
-        let mut project = Project::new(fresh(), seed * 0x9e37_79b9_7f4a_7c15);
+    for seed in 1..=8_u64 {
+        let mut project = Project::new(fresh(), seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         for step in 1..=20 {
             project.step();
             if step % 4 != 0 {
