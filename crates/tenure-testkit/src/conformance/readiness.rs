@@ -357,7 +357,11 @@ impl Project {
         let key = self.draw.one_of(&self.keys);
         let caller = self.callers()[self.draw.below(2)].clone();
         match self.draw.below(10) {
-            0..=3 => drop(self.f.claim(&caller, key)),
+            // Sections are kept for longer than tasks, so that one outlives its holder's last task.
+            0..=3 => {
+                let terms = Terms { section_ttl: TTL * 5, ..Terms::new(TTL) };
+                drop(self.f.claim_on(&caller, key, &terms));
+            }
             4 => drop(self.f.done(&caller, key)),
             5 => {
                 let all =
