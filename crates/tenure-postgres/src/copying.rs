@@ -1,6 +1,9 @@
 //! A whole project's rows, out of this store or into it.
 
-use tenure_core::store::{BATCH, Cell, CellKind, Counters, Durability, Fill, Movable, Put, TABLES, Table};
+use tenure_core::store::columns::names;
+use tenure_core::store::{
+    BATCH, COPIED_TABLES, Cell, CellKind, CopiedRow, Counters, Durability, Fill, Movable, Put, Table,
+};
 use tenure_core::{Error, Result};
 
 use crate::link::Value;
@@ -11,10 +14,10 @@ use crate::transaction::Transaction;
 impl Movable for PostgresStore {
     fn hand_over(&self, put: &mut Put<'_>) -> Result<Counters> {
         let mut counters = None;
-        // As a writer, although nothing is written: nobody changes anything meanwhile. It is not tried twice, because
-        // whoever takes the rows cannot begin again.
+        // In a write transaction although nothing is written, so that nothing changes meanwhile. It is not retried, because
+        // the receiver of the rows cannot start again.
         self.write_untried(Durability::Process, &mut |tx| {
-            for table in TABLES {
+            for table in COPIED_TABLES {
                 tx.read_table(table, put)?;
             }
             counters = Some(tx.counters()?);
@@ -35,10 +38,6 @@ impl Movable for PostgresStore {
     }
 }
 
-fn columns(table: &Table) -> String {
-    table.columns.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
-}
-
 /// One column of some rows.
 enum Column {
     Ints(Vec<Option<i64>>),
@@ -46,7 +45,7 @@ enum Column {
 }
 
 impl Column {
-    fn of(rows: &[Vec<Cell>], at: usize, kind: CellKind) -> Self {
+    fn of(rows: &[CopiedRow], at: usize, kind: CellKind) -> Self {
         let cells = rows.iter().map(|row| row.get(at));
         match kind {
             CellKind::Int => Self::Ints(
@@ -56,7 +55,9 @@ impl Column {
             ),
             CellKind::Text => Self::Texts(
                 cells
-                    .map(|cell| if let Some(Cell::Text(text)) = cell { Some(text.clone()) } else { None })
+                    .map(|cell| {
+                        if let Some(Cell::Text(text)) = cell { Some(text.clone().into_owned()) } else { None }
+                    })
                     .collect(),
             ),
         }
@@ -73,25 +74,26 @@ impl Column {
 impl Transaction<'_> {
     fn read_table(&self, table: &'static Table, put: &mut Put<'_>) -> Result<()> {
         let name = table.name;
-        // The unnamed section is in every store from the beginning. The project's id has no letter that means anything.
+        // The section of tasks without one is in every store from the beginning. A project's id is a UUID, so it needs no
+        // quoting.
         let rest = if name == "sections" { "AND id <> ''" } else { "" };
         self.run(&format!(
             "DECLARE moving_{name} NO SCROLL CURSOR FOR SELECT {} FROM tenure.{name} WHERE project = '{}' {rest}
              ORDER BY {}",
-            columns(table),
+            names(table.copied()),
             self.project,
-            table.key
+            names(table.key)
         ))?;
         loop {
             let rows = self.bare(&format!("FETCH {BATCH} FROM moving_{name}"))?;
             let read = |row: &tokio_postgres::Row| {
-                let cells = table.columns.iter().enumerate().map(|(at, (_, kind))| {
-                    Ok(match kind {
-                        CellKind::Int => get::<Option<i64>>(row, at)?.map_or(Cell::Null, Cell::Int),
-                        CellKind::Text => get::<Option<String>>(row, at)?.map_or(Cell::Null, Cell::Text),
+                let cells = table.copied().iter().map(|column| {
+                    Ok(match column.kind {
+                        CellKind::Int => get::<Option<i64>>(row, column.at)?.into(),
+                        CellKind::Text => get::<Option<String>>(row, column.at)?.into(),
                     })
                 });
-                cells.collect::<Result<Vec<Cell>>>()
+                cells.collect::<Result<CopiedRow>>()
             };
             let batch = rows.iter().map(read).collect::<Result<Vec<_>>>()?;
             let last = batch.len() < BATCH;
@@ -103,18 +105,18 @@ impl Transaction<'_> {
         self.run(&format!("CLOSE moving_{name}"))
     }
 
-    fn write_rows(&self, table: &Table, rows: &[Vec<Cell>]) -> Result<()> {
+    fn write_rows(&self, table: &Table, rows: &[CopiedRow]) -> Result<()> {
         let filled: Vec<Column> =
-            table.columns.iter().enumerate().map(|(at, (_, kind))| Column::of(rows, at, *kind)).collect();
+            table.copied().iter().map(|column| Column::of(rows, column.at, column.kind)).collect();
         let values: Vec<&dyn Value> = filled.iter().map(Column::value).collect();
-        let arrays = table.columns.iter().zip(2..).map(|((_, kind), at)| match kind {
+        let arrays = table.copied().iter().zip(2..).map(|(column, at)| match column.kind {
             CellKind::Int => format!("${at}::bigint[]"),
             CellKind::Text => format!("${at}::text[]"),
         });
         let sql = format!(
             "INSERT INTO tenure.{} (project, {}) SELECT $1, * FROM unnest({})",
             table.name,
-            columns(table),
+            names(table.copied()),
             arrays.collect::<Vec<_>>().join(", ")
         );
         self.change(&sql, &values).map(drop)

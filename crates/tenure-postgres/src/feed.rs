@@ -1,68 +1,34 @@
 //! Agents, messages and the event feed.
 
-use tenure_core::event::{Event, EventKind, NewEvent};
+use tenure_core::event::{Event, NewEvent};
 use tenure_core::id::{Fence, TaskId};
-use tenure_core::store::{Agent, EventFilter, Message, MessageFilter, ReadFeed, WriteFeed};
+use tenure_core::store::columns::{agents, events, messages, names_of};
+use tenure_core::store::{
+    Agent, Dialect, EventFilter, Message, MessageFilter, ReadFeed, WriteFeed, name_columns,
+};
 use tenure_core::task::TaskStatus;
-use tenure_core::{Error, Result, Timestamp};
+use tenure_core::{Error, Result};
 use tokio_postgres::Row;
 
 use crate::error::Failure;
 use crate::link::Value;
-use crate::rows::{all, count, get, json, limit_of, optional_status, optional_time, parsed, time, to_json};
-use crate::tasks::name_at;
+use crate::rows::{Parameters, PgRow, all, count, get, limit_of, record, to_json};
 use crate::transaction::{Told, Transaction};
 
-const AGENT_QUERY: &str = "SELECT a.id, a.name, a.capabilities, a.joined_at, a.last_seen_at, a.left_at,
-            (SELECT count(*) FROM tenure.leases l WHERE l.project = $1 AND l.holder_id = a.id
-             AND l.ended_at IS NULL AND l.resource_kind = 'task' AND l.expires_at > $2)
-     FROM tenure.agents a WHERE a.project = $1";
+fn agent_query(rest: &str) -> String {
+    format!(
+        "SELECT {}, (SELECT count(*) FROM tenure.leases l WHERE l.project = $1 AND l.holder_id = a.id
+                    AND l.ended_at IS NULL AND l.resource_kind = 'task' AND l.expires_at > $2)
+         FROM tenure.agents a WHERE a.project = $1 {rest}",
+        agents::TABLE.of("a")
+    )
+}
 
-/// Who claims one task after the other was here all the time.
+/// An agent that was seen less than this long ago is not written again.
 const SEEN_MS: i64 = 1000;
 
 fn read_agent(row: &Row) -> Result<Agent> {
-    Ok(Agent {
-        id: get(row, 0)?,
-        name: get(row, 1)?,
-        capabilities: json(get(row, 2)?)?,
-        joined_at: time(row, 3)?,
-        last_seen_at: time(row, 4)?,
-        left_at: optional_time(row, 5)?,
-        active_claims: count(row, 6)?,
-    })
-}
-
-fn read_message(row: &Row) -> Result<Message> {
-    let task = match get::<Option<&str>>(row, 7)? {
-        Some(_) => Some(name_at(row, 7)?),
-        None => None,
-    };
-    Ok(Message {
-        id: get(row, 0)?,
-        from: get(row, 1)?,
-        to: get(row, 2)?,
-        text: get(row, 3)?,
-        sent_at: time(row, 4)?,
-        acknowledged_at: optional_time(row, 5)?,
-        acknowledged_by: get(row, 6)?,
-        task,
-    })
-}
-
-fn read_event(row: &Row) -> Result<Event> {
-    let detail: Option<&str> = get(row, 8)?;
-    Ok(Event {
-        seq: get(row, 0)?,
-        at: time(row, 1)?,
-        kind: parsed(get(row, 2)?, EventKind::parse)?,
-        actor: get(row, 3)?,
-        task: get::<Option<String>>(row, 4)?.map(TaskId::new),
-        from: optional_status(row, 5)?,
-        to: optional_status(row, 6)?,
-        fence: get::<Option<i64>>(row, 7)?.map(Fence::new),
-        detail: detail.map_or(Ok(serde_json::Value::Null), json)?,
-    })
+    Agent::read_counted(&PgRow(row))
 }
 
 const EVENTS_WHERE: &str =
@@ -76,12 +42,12 @@ fn events_where(filter: &EventFilter) -> &'static str {
 
 impl ReadFeed for Transaction<'_> {
     fn agent(&self, id: &str) -> Result<Option<Agent>> {
-        let sql = format!("{AGENT_QUERY} AND a.id = $3");
+        let sql = agent_query("AND a.id = $3");
         self.row(&sql, &[&self.now.as_millis(), &id])?.map(|row| read_agent(&row)).transpose()
     }
 
     fn agents(&self) -> Result<Vec<Agent>> {
-        let sql = format!("{AGENT_QUERY} ORDER BY a.joined_at, a.id");
+        let sql = agent_query("ORDER BY a.joined_at, a.id");
         all(self.rows(&sql, &[&self.now.as_millis()])?, read_agent)
     }
 
@@ -104,13 +70,15 @@ impl ReadFeed for Transaction<'_> {
         let counting = format!("SELECT count(*) FROM tenure.messages m WHERE {condition}");
         let total = self.row(&counting, &values)?.map_or(Ok(0), |row| count(&row, 0))?;
         let listing = format!(
-            "SELECT m.id, m.sender, m.recipient, m.text, m.sent_at, m.acknowledged_at, m.acknowledged_by,
-                    t.id, t.key, t.title, t.status
+            "SELECT {}, {}
              FROM tenure.messages m LEFT JOIN tenure.tasks t ON t.project = $1 AND t.id = m.task_id
              WHERE {condition} ORDER BY m.id LIMIT {}",
+            messages::TABLE.of("m"),
+            names_of("t", name_columns()),
             limit_of(filter.limit)
         );
-        Ok((all(self.rows(&listing, &values)?, read_message)?, total))
+        let read = |row: &Row| Message::read_named(&PgRow(row));
+        Ok((all(self.rows(&listing, &values)?, read)?, total))
     }
 
     /// Whoever has read up to a number asks for what comes after it, so there must be nothing before it that is yet to come:
@@ -120,14 +88,11 @@ impl ReadFeed for Transaction<'_> {
         self.alone()?;
         self.tell();
         let order = if filter.last { "DESC" } else { "ASC" };
-        let sql = format!(
-            "SELECT seq, at, kind, actor, task_id, from_status, to_status, fence, detail {}
-             ORDER BY seq {order} LIMIT $4",
-            events_where(filter)
-        );
+        let sql =
+            format!("SELECT {} {} ORDER BY seq {order} LIMIT $4", events::TABLE.list, events_where(filter));
         let values: [&dyn Value; 3] =
             [&filter.since, &filter.task.as_ref().map(TaskId::as_str), &limit_of(filter.limit)];
-        let mut events = all(self.rows(&sql, &values)?, read_event)?;
+        let mut events = all(self.rows(&sql, &values)?, record::<Event>)?;
         // What befalls one task is told in its order by itself: each change waits for the one before.
         if self.writer.is_none() && filter.task.is_none() && !events.is_empty() {
             return Err(self.fail(Failure::Crowded));
@@ -148,20 +113,10 @@ impl ReadFeed for Transaction<'_> {
 
 impl WriteFeed for Transaction<'_> {
     fn save_agent(&mut self, agent: &Agent) -> Result<()> {
-        self.keep("agents", 
-            "INSERT INTO tenure.agents (project, id, name, capabilities, joined_at, last_seen_at, left_at)
-             VALUES ($1, $2, $3, $4, $5, $6, $7)
-             ON CONFLICT (project, id) DO UPDATE SET name = excluded.name, capabilities = excluded.capabilities,
-               last_seen_at = excluded.last_seen_at, left_at = excluded.left_at",
-            &[
-                &agent.id,
-                &agent.name,
-                &to_json(&agent.capabilities)?,
-                &agent.joined_at.as_millis(),
-                &agent.last_seen_at.as_millis(),
-                &agent.left_at.map(Timestamp::as_millis),
-            ],
-        )
+        let values = agent.values()?;
+        let columns = values.iter().map(|(column, _)| column);
+        let sql = Dialect::Postgres.upsert(&agents::TABLE, columns, &Agent::LASTING);
+        self.keep("agents", &sql, &Parameters::of(&values).values())
     }
 
     fn see_agent(&mut self, id: &str) -> Result<bool> {

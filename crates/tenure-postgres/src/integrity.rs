@@ -1,20 +1,25 @@
 //! What is kept so that nobody counts, counted again.
 
 use tenure_core::Result;
-use tenure_core::store::{Defect, Durability};
+use tenure_core::store::{Defect, Durability, FINISHED};
 
 use crate::store::PostgresStore;
 
 /// Of many that are wrong, a few say enough.
 const MOST: usize = 20;
 
-const OPEN_DEPS: &str = "(SELECT count(*) FROM tenure.task_deps d
+fn open_deps() -> String {
+    format!(
+        "(SELECT count(*) FROM tenure.task_deps d
        JOIN tenure.tasks o ON o.project = $1 AND o.id = d.depends_on
-       WHERE d.project = $1 AND d.task_id = t.id AND o.status NOT IN ('completed', 'skipped'))";
+       WHERE d.project = $1 AND d.task_id = t.id AND o.status NOT IN {FINISHED})"
+    )
+}
 
 pub(crate) fn check(store: &PostgresStore, mend: bool) -> Result<Vec<Defect>> {
+    let open_deps = open_deps();
     let sql = format!(
-        "SELECT t.key FROM tenure.tasks t WHERE t.project = $1 AND t.open_deps <> {OPEN_DEPS} LIMIT {MOST}"
+        "SELECT t.key FROM tenure.tasks t WHERE t.project = $1 AND t.open_deps <> {open_deps} LIMIT {MOST}"
     );
     let wrong: Vec<String> = store.keep_trying(|link| {
         let rows = link.rows(&sql, &[&store.project])?;
@@ -22,7 +27,7 @@ pub(crate) fn check(store: &PostgresStore, mend: bool) -> Result<Vec<Defect>> {
     })?;
     if mend && !wrong.is_empty() {
         let sql = format!(
-            "UPDATE tenure.tasks t SET open_deps = {OPEN_DEPS} WHERE t.project = $1 AND t.open_deps <> {OPEN_DEPS}"
+            "UPDATE tenure.tasks t SET open_deps = {open_deps} WHERE t.project = $1 AND t.open_deps <> {open_deps}"
         );
         store.write_untried(Durability::Power, &mut |tx| tx.change(&sql, &[]).map(drop))?;
     }

@@ -5,35 +5,29 @@ use std::collections::BTreeSet;
 use tenure_core::holder::{Holder, Incarnation};
 use tenure_core::id::{AttemptId, Fence, SectionId};
 use tenure_core::lease::{Attempt, EndReason, Lease, Resource, ResourceKind, Ticket};
-use tenure_core::store::{LeaseBeat, LeaseFilter, NewLease, NewTicket, ReadLeases, WriteLeases};
-use tenure_core::task::TaskStatus;
+use tenure_core::store::columns::{attempts, leases, tickets};
+use tenure_core::store::{Dialect, LeaseBeat, LeaseFilter, NewLease, NewTicket, ReadLeases, WriteLeases};
 use tenure_core::{Error, Result, Timestamp};
 
 use crate::link::{NOW, Value};
 use crate::readiness::Facts;
-use crate::rows::{
-    ATTEMPT_COLUMNS, LEASE_COLUMNS, TICKET_COLUMNS, all, attempt, columns_of, count, get, json, lease,
-    millis, ticket, to_json,
-};
+use crate::rows::{Parameters, all, count, get, insert_sql, json, record, update_sql};
 use crate::transaction::Transaction;
 
 impl Transaction<'_> {
     fn lease_where(&self, condition: &str, values: &[&dyn Value]) -> Result<Option<Lease>> {
-        let sql = format!("SELECT {LEASE_COLUMNS} FROM tenure.leases WHERE project = $1 AND {condition}");
-        self.row(&sql, values)?.map(|row| lease(&row, 0)).transpose()
+        let sql = Dialect::Postgres.select(&leases::TABLE, condition);
+        self.row(&sql, values)?.map(|row| record(&row)).transpose()
     }
 
     fn attempts_where(&self, rest: &str, values: &[&dyn Value]) -> Result<Vec<Attempt>> {
-        let sql = format!("SELECT {ATTEMPT_COLUMNS} FROM tenure.attempts WHERE project = $1 AND {rest}");
-        all(self.rows(&sql, values)?, attempt)
+        let sql = Dialect::Postgres.select(&attempts::TABLE, rest);
+        all(self.rows(&sql, values)?, record)
     }
 }
 
 pub(crate) fn line_query() -> String {
-    format!(
-        "SELECT {TICKET_COLUMNS} FROM tenure.tickets
-         WHERE project = $1 AND resource_kind = $2 AND resource_id = $3 ORDER BY number"
-    )
+    Dialect::Postgres.select(&tickets::TABLE, "resource_kind = ? AND resource_id = ? ORDER BY number")
 }
 
 /// Keeps the ticket `$2` if it was not silent for `$3`, and finds the open lease of the resource `$4`, `$5`. It need not outlast
@@ -47,7 +41,7 @@ pub(crate) fn keep_place_query() -> String {
            ON o.project = $1 AND o.resource_kind = $4 AND o.resource_id = $5 AND o.ended_at IS NULL
          WHERE tickets.project = $1 AND tickets.number = $2 AND tickets.refreshed_at > moment.now - $3
          RETURNING moment.now, {}",
-        columns_of("o", LEASE_COLUMNS)
+        leases::TABLE.of("o")
     )
 }
 
@@ -126,10 +120,11 @@ impl ReadLeases for Transaction<'_> {
         let by = if filter.include_ended { "fence" } else { "(fence + 0)" };
         let limit = filter.limit.map(|n| format!("LIMIT {n}")).unwrap_or_default();
         let sql = format!(
-            "SELECT {LEASE_COLUMNS} FROM tenure.leases WHERE {} ORDER BY {by} {order} {limit}",
+            "SELECT {} FROM tenure.leases WHERE {} ORDER BY {by} {order} {limit}",
+            leases::TABLE.list,
             terms.join(" AND ")
         );
-        all(self.rows(&sql, &values)?, |row| lease(row, 0))
+        all(self.rows(&sql, &values)?, record)
     }
 
     fn task_leases_in_section(&self, section: &SectionId, holder: &Holder) -> Result<Vec<Lease>> {
@@ -137,10 +132,10 @@ impl ReadLeases for Transaction<'_> {
             "SELECT {} FROM tenure.leases l JOIN tenure.tasks t ON t.project = l.project AND t.id = l.resource_id
              WHERE l.project = $1 AND l.holder_id = $3 AND l.holder_kind = $4 AND l.ended_at IS NULL
              AND l.resource_kind = 'task' AND t.section_id = $2",
-            columns_of("l", LEASE_COLUMNS)
+            leases::TABLE.of("l")
         );
         let values: [&dyn Value; 3] = [&section.as_str(), &holder.id, &holder.kind.as_str()];
-        all(self.rows(&sql, &values)?, |row| lease(row, 0))
+        all(self.rows(&sql, &values)?, record)
     }
 
     fn tickets(&self, resource: &Resource) -> Result<Vec<Ticket>> {
@@ -153,7 +148,7 @@ impl ReadLeases for Transaction<'_> {
             }
             _ => {}
         }
-        all(self.rows(&line_query(), &[&resource.kind.as_str(), &resource.id])?, ticket)
+        all(self.rows(&line_query(), &[&resource.kind.as_str(), &resource.id])?, record)
     }
 
     fn ready_tickets(&self) -> Result<Vec<Ticket>> {
@@ -161,11 +156,9 @@ impl ReadLeases for Transaction<'_> {
             return Ok(Vec::new());
         }
         let messages = Resource::messages();
-        let sql = format!(
-            "SELECT {TICKET_COLUMNS} FROM tenure.tickets
-             WHERE project = $1 AND resource_kind = $2 AND resource_id <> $3 ORDER BY number"
-        );
-        let queue = all(self.rows(&sql, &[&messages.kind.as_str(), &messages.id])?, ticket)?;
+        let ready = "resource_kind = ? AND resource_id <> ? ORDER BY number";
+        let sql = Dialect::Postgres.select(&tickets::TABLE, ready);
+        let queue = all(self.rows(&sql, &[&messages.kind.as_str(), &messages.id])?, record::<Ticket>)?;
         if !queue.is_empty() {
             // Which task each waiter gets is decided over several tasks, and a shared turn locks only the one it takes.
             self.alone()?;
@@ -174,8 +167,8 @@ impl ReadLeases for Transaction<'_> {
     }
 
     fn all_tickets(&self) -> Result<Vec<Ticket>> {
-        let sql = format!("SELECT {TICKET_COLUMNS} FROM tenure.tickets WHERE project = $1 ORDER BY number");
-        all(self.rows(&sql, &[])?, ticket)
+        let sql = Dialect::Postgres.select(&tickets::TABLE, "true ORDER BY number");
+        all(self.rows(&sql, &[])?, record)
     }
 
     fn count_tickets(&self) -> Result<u64> {
@@ -195,9 +188,6 @@ impl ReadLeases for Transaction<'_> {
     }
 }
 
-const LEASE_INSERT: &str = "lease_id, resource_kind, resource_id, holder_kind, holder_id, process, doorbell, ttl_ms, \
-     acquired_at, heartbeat_at, expires_at, claimed_from";
-
 impl WriteLeases for Transaction<'_> {
     /// It is this transaction's turn, so nobody else decides about anything in the project.
     fn lock(&mut self, _resource: &Resource) -> Result<()> {
@@ -205,36 +195,21 @@ impl WriteLeases for Transaction<'_> {
     }
 
     fn grant(&mut self, new: &NewLease) -> Result<Option<Lease>> {
-        let process = new.process.as_ref().map(to_json).transpose()?;
-        if process.is_some() {
+        if new.process.is_some() {
             *self.processes.borrow_mut() = None;
         }
-        let (columns, values) = (LEASE_INSERT, "$2, $3, $4, $5, $6, $7, $8, $9, $10, $10, $11, $12");
-        let written: [&dyn Value; 11] = [
-            &new.id.as_str(),
-            &new.resource.kind.as_str(),
-            &new.resource.id,
-            &new.holder.kind.as_str(),
-            &new.holder.id,
-            &process,
-            &new.doorbell,
-            &millis(new.ttl),
-            &self.now.as_millis(),
-            &new.expires_at.as_millis(),
-            &new.claimed_from.map(TaskStatus::as_str),
-        ];
+        let mut values = new.values(self.now)?;
         if new.resource.kind != ResourceKind::Task {
             self.alone()?;
         }
         let Some(fence) = self.fence.take() else {
-            let sql = format!(
-                "INSERT INTO tenure.leases (project, {columns}) VALUES ($1, {values}) RETURNING {LEASE_COLUMNS}"
-            );
-            return self.change(&sql, &written)?.first().map(|row| lease(row, 0)).transpose();
+            let sql = format!("{} RETURNING {}", insert_sql(&leases::TABLE, &values), leases::TABLE.list);
+            return self.change(&sql, &Parameters::of(&values).values())?.first().map(record).transpose();
         };
-        let sql = format!("INSERT INTO tenure.leases (project, {columns}, fence) VALUES ($1, {values}, $13)");
+        values.push((leases::fence, fence.into()));
         self.changed.set(true);
-        self.keep_shared("leases", &sql, &[&written[..], &[&fence]].concat());
+        let sql = insert_sql(&leases::TABLE, &values);
+        self.keep_shared("leases", &sql, &Parameters::of(&values).values());
         let granted = new.granted(Fence::new(fence), self.now);
         *self.granted.borrow_mut() = Some(granted.clone());
         Ok(Some(granted))
@@ -243,18 +218,10 @@ impl WriteLeases for Transaction<'_> {
     fn beat(&mut self, fence: Fence, beat: &LeaseBeat) -> Result<()> {
         self.granted.take();
         *self.processes.borrow_mut() = None;
-        self.keep_repeatable("leases", 
-            "UPDATE tenure.leases SET process = $3, doorbell = $4, ttl_ms = $5, heartbeat_at = $6, expires_at = $7
-             WHERE project = $1 AND fence = $2",
-            &[
-                &fence.number(),
-                &beat.process.as_ref().map(to_json).transpose()?,
-                &beat.doorbell,
-                &millis(beat.ttl),
-                &beat.heartbeat_at.as_millis(),
-                &beat.expires_at.as_millis(),
-            ],
-        )
+        let mut values = beat.values()?;
+        let sql = update_sql(&leases::TABLE, &values, leases::fence);
+        values.push((leases::fence, fence.number().into()));
+        self.keep_repeatable("leases", &sql, &Parameters::of(&values).values())
     }
 
     fn end_lease(&mut self, fence: Fence, reason: EndReason) -> Result<()> {
@@ -282,20 +249,9 @@ impl WriteLeases for Transaction<'_> {
     fn insert_ticket(&mut self, new: &NewTicket) -> Result<i64> {
         self.line.take();
         *self.processes.borrow_mut() = None;
-        let rows = self.change(
-            "INSERT INTO tenure.tickets (project, resource_kind, resource_id, holder_kind, holder_id, process, doorbell,
-                                         created_at, refreshed_at)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8) RETURNING number",
-            &[
-                &new.resource.kind.as_str(),
-                &new.resource.id,
-                &new.holder.kind.as_str(),
-                &new.holder.id,
-                &to_json(&new.process)?,
-                &new.doorbell,
-                &self.now.as_millis(),
-            ],
-        )?;
+        let values = new.values(self.now)?;
+        let sql = format!("{} RETURNING number", insert_sql(&tickets::TABLE, &values));
+        let rows = self.change(&sql, &Parameters::of(&values).values())?;
         self.facts.set(Facts::UNKNOWN);
         rows.first().map_or_else(|| Err(Error::store("the ticket was not written")), |row| get(row, 0))
     }
@@ -317,47 +273,15 @@ impl WriteLeases for Transaction<'_> {
     }
 
     fn insert_attempt(&mut self, new: &Attempt) -> Result<()> {
-        let sql = format!(
-            "INSERT INTO tenure.attempts (project, {ATTEMPT_COLUMNS})
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)"
-        );
-        self.keep(
-            "attempts",
-            &sql,
-            &[
-                &new.id.as_str(),
-                &new.resource.kind.as_str(),
-                &new.resource.id,
-                &new.fence.number(),
-                &new.state.as_str(),
-                &to_json(&new.owner)?,
-                &new.pid.map(i64::from),
-                &new.log_path,
-                &new.started_at.as_millis(),
-                &new.ended_at.map(Timestamp::as_millis),
-                &new.exit_code.map(i64::from),
-                &new.reason,
-                &i64::from(new.charged),
-            ],
-        )
+        let values = new.values()?;
+        self.keep("attempts", &insert_sql(&attempts::TABLE, &values), &Parameters::of(&values).values())
     }
 
     fn update_attempt(&mut self, id: &AttemptId, to: &Attempt) -> Result<()> {
-        self.keep("attempts", 
-            "UPDATE tenure.attempts SET state = $3, pid = $4, log_path = $5, ended_at = $6, exit_code = $7, reason = $8,
-                                        charged = $9
-             WHERE project = $1 AND id = $2",
-            &[
-                &id.as_str(),
-                &to.state.as_str(),
-                &to.pid.map(i64::from),
-                &to.log_path,
-                &to.ended_at.map(Timestamp::as_millis),
-                &to.exit_code.map(i64::from),
-                &to.reason,
-                &i64::from(to.charged),
-            ],
-        )
+        let mut values = to.progress();
+        let sql = update_sql(&attempts::TABLE, &values, attempts::id);
+        values.push((attempts::id, id.as_str().into()));
+        self.keep("attempts", &sql, &Parameters::of(&values).values())
     }
 
     fn ring(&mut self, doorbell: &str) {

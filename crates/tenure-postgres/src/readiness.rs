@@ -1,11 +1,9 @@
-//! What makes a task ready, as conditions of a query. `$1` is the project, `$2` now, `$3` the processes known to be dead,
-//! `$4` since when a ticket must have been refreshed, `$5` and `$6` who asks.
+//! Queries for ready tasks. The conditions are the core's; `$1` is the project, `$2` now, `$3` the processes known to be dead,
+//! `$4` the moment since which a ticket must have been refreshed, `$5` and `$6` the viewer.
 //!
-//! Every condition is a question about one row, answered from an index. The planner must not turn them into joins over
-//! whole tables, as it would with `EXISTS`; so they are written as [`some`] and [`none`].
-//!
-//! A condition costs something even where no row meets it, so what is known not to be there is not asked about ([`Facts`]).
+//! A condition costs time even if no row meets it, so nothing is asked about what the project is known not to have ([`Facts`]).
 
+use tenure_core::store::{Contents, Dialect, OpenLease};
 use tokio_postgres::Row;
 
 use crate::link::Sql;
@@ -92,100 +90,36 @@ impl Facts {
     }
 }
 
-/// Is there a lease `l` that still blocks others?
-const LIVE_LEASE: &str = "l.project = $1 AND l.ended_at IS NULL AND l.expires_at > $2 \
-     AND (l.process IS NULL OR l.process <> ALL ($3))";
-
-/// Is there a waiter `k`, other than the caller, that still stands in line?
-const LIVE_TICKET: &str = "k.project = $1 AND k.refreshed_at > $4 AND k.process <> ALL ($3) \
-     AND NOT (k.holder_kind = $5 AND k.holder_id = $6)";
-
-fn some(rows: &str) -> String {
-    format!("(SELECT 1 FROM {rows} LIMIT 1) IS NOT NULL")
+impl From<Facts> for Contents {
+    fn from(facts: Facts) -> Self {
+        Self { queues: facts.lines, held_sections: facts.held, ordered_sections: facts.ordered }
+    }
 }
 
-fn none(rows: &str) -> String {
-    format!("(SELECT 1 FROM {rows} LIMIT 1) IS NULL")
-}
-
-/// Is anything left to do in section `u`? Spelled as the index has it.
+/// Something is left to do in section `u`.
 pub(crate) fn has_work() -> String {
-    some(
-        "tenure.tasks o WHERE o.project = $1 AND o.section_id = u.id \
-         AND o.status IN ('pending', 'in_progress', 'review', 'failed')",
-    )
+    Dialect::Postgres.has_work()
 }
 
-/// The open leases `w` of tasks in section `s` that are held under the section's lease `l`.
-fn work_under(condition: &str) -> String {
-    format!(
-        "tenure.leases w
-         WHERE (SELECT x.section_id FROM tenure.tasks x WHERE x.project = $1 AND x.id = w.resource_id) = s.id
-         AND w.project = $1 AND w.ended_at IS NULL AND w.resource_kind = 'task' AND w.holder_id = l.holder_id
-         AND w.holder_kind = l.holder_kind AND (w.process = l.process OR w.process IS NULL OR l.process IS NULL)
-         {condition}"
-    )
-}
-
-/// May the caller work in section `s`? One holder at a time in a serial one, and nobody past the line before it. A holder
-/// whose tasks there have all lapsed does not count: it blocks nobody, so not through the section either (L3).
+/// The viewer may work in section `s`.
 fn section_open(facts: Facts) -> Vec<String> {
-    let mut terms = Vec::new();
-    if facts.ordered {
-        terms.push(none(&format!(
-            "tenure.section_deps d JOIN tenure.sections u ON u.project = $1 AND u.id = d.depends_on
-             WHERE d.project = $1 AND d.section_id = s.id AND {}",
-            has_work()
-        )));
-    }
-    let held = format!(
-        "tenure.leases l WHERE l.resource_kind = 'section' AND l.resource_id = s.id AND {LIVE_LEASE}"
-    );
-    let (mut mine, mut room) = (String::new(), Vec::new());
-    if facts.held {
-        let live_work = format!("AND {}", LIVE_LEASE.replace("l.", "w."));
-        mine = format!("{} OR", some(&format!("{held} AND l.holder_kind = $5 AND l.holder_id = $6")));
-        let kept = format!("{} OR {}", none(&work_under("")), some(&work_under(&live_work)));
-        room.push(none(&format!("{held} AND ({kept})")));
-    }
-    if facts.lines {
-        room.push(none(&format!(
-            "tenure.tickets k WHERE k.resource_kind = 'section' AND k.resource_id = s.id AND {LIVE_TICKET}"
-        )));
-    }
-    if !room.is_empty() {
-        terms.push(format!("(s.mode = 'parallel' OR {mine} {})", room.join(" AND ")));
-    }
-    terms
+    Dialect::Postgres.section_open(facts.into())
 }
 
-/// Is nobody else working on, or first in line for, task `t`?
+/// Nothing holds task `t`, and nothing but the viewer is queued for it.
 fn task_free(facts: Facts) -> Vec<String> {
-    let mut terms = vec![none(&format!(
-        "tenure.leases l WHERE l.resource_kind = 'task' AND l.resource_id = t.id AND {LIVE_LEASE}"
-    ))];
-    if facts.lines {
-        terms.push(none(&format!(
-            "tenure.tickets k WHERE k.resource_kind = 'task' AND k.resource_id = t.id AND {LIVE_TICKET}"
-        )));
-    }
-    terms
+    Dialect::Postgres.task_free(facts.into(), OpenLease::NotJoined)
 }
 
 fn and(terms: &[Vec<String>]) -> String {
     terms.concat().iter().flat_map(|term| [" AND ", term]).collect()
 }
 
-/// In progress counts when its lease has lapsed (L3), unless it goes back to a reviewer.
+/// Task `t` of section `s` is ready.
 pub(crate) fn ready(facts: Facts) -> String {
-    let left_behind = some(
-        "tenure.leases l WHERE l.project = $1 AND l.resource_kind = 'task' AND l.resource_id = t.id \
-         AND l.ended_at IS NULL AND l.claimed_from = 'pending'",
-    );
-    format!(
-        "t.open_deps = 0 AND (t.status = 'pending' OR t.status = 'in_progress' AND {left_behind}) {}",
-        and(&[task_free(facts), section_open(facts)])
-    )
+    let mut terms = Dialect::Postgres.ready_in_open_section(facts.into(), OpenLease::NotJoined);
+    terms.extend(section_open(facts));
+    terms.join(" AND ")
 }
 
 /// The first pending task `t` in working order, with its section `s`, and `columns` of them. Its cost does not grow with the
@@ -208,7 +142,7 @@ fn first_pending(columns: &str, free: &str, open: &str, shared: bool) -> String 
 /// The first ready task, if nobody waits, nobody holds a section, and no lease has lapsed: then every open lease is a
 /// live one, whoever asks and whenever.
 pub(crate) fn quiet(columns: &str, ordered: bool, only: &str) -> String {
-    let free = none(
+    let free = Dialect::Postgres.none(
         "tenure.leases l WHERE l.project = $1 AND l.resource_kind = 'task' AND l.resource_id = t.id \
          AND l.ended_at IS NULL",
     );

@@ -18,7 +18,7 @@ use crate::doorbell::{Bell, CHANNEL, Doorbell};
 use crate::error::{Failure, Remedy};
 use crate::leases::keep_place_query;
 use crate::link::{Link, NOW, Sql, Value};
-use crate::rows::{get, millis, optional_lease};
+use crate::rows::{PgRow, get, millis};
 use crate::transaction::{Trace, Transaction, Writer};
 use crate::{integrity, migrate};
 
@@ -267,7 +267,7 @@ impl Store for PostgresStore {
         let Some(row) = row else { return Ok(None) };
         let now = Timestamp::from_millis(get(&row, 0)?);
         self.clock.set(now);
-        Ok(Some((now, optional_lease(&row, 1)?)))
+        Ok(Some((now, Lease::read_joined(&PgRow(&row), 1)?)))
     }
 
     fn check(&self, mend: bool) -> Result<Vec<Defect>> {

@@ -3,11 +3,11 @@
 use tenure_core::Result;
 use tenure_core::event::NewEvent;
 use tenure_core::id::{SectionId, TaskId};
-use tenure_core::store::{NewTask, TaskEdit, WriteFeed, WriteTasks};
+use tenure_core::store::columns::tasks;
+use tenure_core::store::{NewTask, TaskEdit, WriteFeed, WriteTasks, section_column};
 use tenure_core::task::TaskStatus;
 
-use crate::rows::to_json;
-use crate::tasks::section_column;
+use crate::rows::{Parameters, insert_sql, update_sql};
 use crate::transaction::Transaction;
 
 impl WriteTasks for Transaction<'_> {
@@ -22,51 +22,16 @@ impl WriteTasks for Transaction<'_> {
     }
 
     fn insert_task(&mut self, task: &NewTask, event: NewEvent<'_>) -> Result<()> {
-        self.change(
-            "INSERT INTO tenure.tasks (project, id, key, title, description, status, section_id, source_file, priority,
-                                       position, labels, created_at, updated_at)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $12)",
-            &[
-                &task.id.as_str(),
-                &task.key,
-                &task.title,
-                &task.description,
-                &task.status.as_str(),
-                &section_column(task.section.as_ref()),
-                &task.source_file,
-                &task.priority,
-                &task.position,
-                &to_json(&task.labels)?,
-                &self.now.as_millis(),
-            ],
-        )?;
+        let values = task.values(self.now)?;
+        self.change(&insert_sql(&tasks::TABLE, &values), &Parameters::of(&values).values())?;
         self.append(event)
     }
 
     fn edit_task(&mut self, id: &TaskId, edit: &TaskEdit, event: Option<NewEvent<'_>>) -> Result<()> {
-        self.keep(
-            "tasks",
-            "UPDATE tenure.tasks SET updated_at = $3, title = coalesce($4, title),
-               description = coalesce($5, description), section_id = coalesce($6, section_id),
-               source_file = CASE WHEN $7 = 1 THEN $8 ELSE source_file END, priority = coalesce($9, priority),
-               position = coalesce($10, position), labels = coalesce($11, labels),
-               attempts = coalesce($12, attempts), rejections = coalesce($13, rejections)
-             WHERE project = $1 AND id = $2",
-            &[
-                &id.as_str(),
-                &self.now.as_millis(),
-                &edit.title,
-                &edit.description,
-                &edit.section.as_ref().map(|section| section_column(section.as_ref())),
-                &i64::from(edit.source_file.is_some()),
-                &edit.source_file.clone().flatten(),
-                &edit.priority,
-                &edit.position,
-                &edit.labels.as_ref().map(to_json).transpose()?,
-                &edit.attempts.map(i64::from),
-                &edit.rejections.map(i64::from),
-            ],
-        )?;
+        let mut values = edit.values(self.now)?;
+        let sql = update_sql(&tasks::TABLE, &values, tasks::id);
+        values.push((tasks::id, id.as_str().into()));
+        self.keep("tasks", &sql, &Parameters::of(&values).values())?;
         match event {
             Some(event) => self.append(event),
             None => Ok(()),

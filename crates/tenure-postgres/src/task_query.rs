@@ -1,13 +1,14 @@
 //! Tasks as queries give them: whole, with what blocks them and the lease on them.
 
 use tenure_core::Result;
-use tenure_core::id::{SectionId, TaskId};
-use tenure_core::task::{SectionRef, Task};
+use tenure_core::store::columns::{leases, tasks};
+use tenure_core::store::{FINISHED, TASK_WIDTH, read_task as read_task_columns};
+use tenure_core::task::Task;
 use tokio_postgres::Row;
 
 use crate::link::NOW;
 use crate::readiness::{Facts, Wanted, first_ready, first_ready_or_left, has_work, quiet, ready};
-use crate::rows::{LEASE_COLUMNS, columns_of, get, json, narrow, optional_lease, status, time};
+use crate::rows::{PgRow, get};
 
 const DEPENDS_ON: &str = "ARRAY(SELECT u.key FROM tenure.task_deps d
            JOIN tenure.tasks u ON u.project = $1 AND u.id = d.depends_on
@@ -28,9 +29,8 @@ fn task_columns(
 ) -> String {
     let depends_on = if linked { DEPENDS_ON } else { NO_KEYS };
     format!(
-        "t.id, t.key, t.title, t.description, t.status, t.section_id, s.name, s.mode, t.source_file,
-         t.priority, t.position, t.labels, t.attempts, t.rejections, t.created_at, t.updated_at,
-         {depends_on}, {blocked_by}, {blocked_by_sections}, {ready}, {lease}"
+        "{}, s.name, s.mode, {depends_on}, {blocked_by}, {blocked_by_sections}, {ready}, {lease}",
+        tasks::TABLE.of("t")
     )
 }
 
@@ -56,10 +56,12 @@ pub(crate) fn sought_query(facts: Facts, taking: bool) -> String {
 }
 
 fn judged_query(from: &str, rest: &str, facts: Facts, ready: &str, extra: &str) -> String {
-    let blocked_by = "ARRAY(SELECT u.key FROM tenure.task_deps d
+    let blocked_by = format!(
+        "ARRAY(SELECT u.key FROM tenure.task_deps d
            JOIN tenure.tasks u ON u.project = $1 AND u.id = d.depends_on
            WHERE t.open_deps > 0 AND d.project = $1 AND d.task_id = t.id
-           AND u.status NOT IN ('completed', 'skipped') ORDER BY u.key)";
+           AND u.status NOT IN {FINISHED} ORDER BY u.key)"
+    );
     let by_sections = format!(
         "ARRAY(SELECT 'section:' || u.name FROM tenure.section_deps d
            JOIN tenure.sections u ON u.project = $1 AND u.id = d.depends_on
@@ -67,8 +69,8 @@ fn judged_query(from: &str, rest: &str, facts: Facts, ready: &str, extra: &str) 
         has_work()
     );
     let by_sections = if facts.ordered { &by_sections } else { NO_KEYS };
-    let blocked_by = if facts.linked { blocked_by } else { NO_KEYS };
-    let columns = task_columns(facts.linked, blocked_by, by_sections, ready, &columns_of("o", LEASE_COLUMNS));
+    let blocked_by = if facts.linked { &blocked_by } else { NO_KEYS };
+    let columns = task_columns(facts.linked, blocked_by, by_sections, ready, &leases::TABLE.of("o"));
     format!("SELECT {columns}{extra} FROM {from} {OPEN_LEASE} WHERE s.project = $1 {rest}")
 }
 
@@ -99,7 +101,7 @@ pub(crate) fn found_query(
         // All leases that are open are live, and a task that is ready has no live one.
         return first_ready(&format!("{}{extra}", ready_columns(facts.linked)), facts, besides, only, shared);
     }
-    let lease = columns_of("o", LEASE_COLUMNS);
+    let lease = leases::TABLE.of("o");
     format!(
         "SELECT {}{extra} FROM ({}) f JOIN tenure.tasks t ON t.project = $1 AND t.id = f.id
          JOIN tenure.sections s ON s.project = $1 AND s.id = t.section_id {OPEN_LEASE}",
@@ -109,7 +111,11 @@ pub(crate) fn found_query(
 }
 
 /// How many columns of [`guess_query`] are those of the task.
-const WHOLE: usize = 21;
+const WHOLE: usize = LEASE + 1;
+
+/// Where the lease begins in a row that [`read_task`] reads: behind what the task depends on, what blocks it in two lists, and
+/// whether it is ready.
+const LEASE: usize = TASK_WIDTH + 4;
 
 /// Where the time and the facts begin in what [`guess_query`] finds: behind the task, a fence, and when the agent was seen.
 pub(crate) const GUESSED: usize = WHOLE + 2;
@@ -127,36 +133,12 @@ pub(crate) fn guess_query(in_section: bool, assumed: Facts) -> String {
 }
 
 pub(crate) fn read_task(row: &Row) -> Result<Task> {
-    let section_id: String = get(row, 5)?;
-    let section = if section_id.is_empty() {
-        None
-    } else {
-        Some(SectionRef {
-            id: SectionId::new(section_id),
-            name: get(row, 6)?,
-            serial: get::<&str>(row, 7)? == "serial",
-        })
-    };
-    let mut blocked_by: Vec<String> = get(row, 17)?;
-    blocked_by.extend(get::<Vec<String>>(row, 18)?);
+    let mut blocked_by: Vec<String> = get(row, TASK_WIDTH + 1)?;
+    blocked_by.extend(get::<Vec<String>>(row, TASK_WIDTH + 2)?);
     Ok(Task {
-        id: TaskId::new(get::<String>(row, 0)?),
-        key: get(row, 1)?,
-        title: get(row, 2)?,
-        description: get(row, 3)?,
-        status: status(row, 4)?,
-        section,
-        source_file: get(row, 8)?,
-        priority: get(row, 9)?,
-        position: get(row, 10)?,
-        depends_on: get(row, 16)?,
-        labels: json(get(row, 11)?)?,
-        attempts: narrow(row, 12)?,
-        rejections: narrow(row, 13)?,
-        created_at: time(row, 14)?,
-        updated_at: time(row, 15)?,
-        ready: get(row, 19)?,
+        depends_on: get(row, TASK_WIDTH)?,
         blocked_by,
-        lease: optional_lease(row, 20)?,
+        ready: get(row, TASK_WIDTH + 3)?,
+        ..read_task_columns(&PgRow(row), LEASE)?
     })
 }

@@ -4,14 +4,17 @@ use tenure_core::Result;
 use tenure_core::error::TaskName;
 use tenure_core::holder::Holder;
 use tenure_core::id::{SectionId, TaskId};
-use tenure_core::store::{ReadTasks, Reserved, TaskFilter, TaskLookup, Viewer};
+use tenure_core::store::columns::{names, names_of};
+use tenure_core::store::{
+    ReadTasks, Reader, Reserved, TaskFilter, TaskLookup, Viewer, name_columns, section_column, unexpected,
+};
 use tenure_core::task::{Task, TaskStatus};
 use tokio_postgres::Row;
 
 use crate::leases::line_query;
 use crate::link::Value;
 use crate::readiness::{Facts, ready};
-use crate::rows::{all, count, get, limit_of, millis, status, ticket, to_json};
+use crate::rows::{PgRow, all, count, get, limit_of, millis, record, to_json};
 use crate::task_query::{GUESSED, ONE_TASK, found_query, read_task, sought_query, task_query};
 use crate::transaction::Transaction;
 
@@ -59,13 +62,8 @@ fn read_name(row: &Row) -> Result<TaskName> {
     name_at(row, 0)
 }
 
-pub(crate) fn name_at(row: &Row, at: usize) -> Result<TaskName> {
-    Ok(TaskName {
-        id: get(row, at)?,
-        key: get(row, at + 1)?,
-        title: get(row, at + 2)?,
-        status: status(row, at + 3)?,
-    })
+fn name_at(row: &Row, at: usize) -> Result<TaskName> {
+    tenure_core::store::read_name(Reader::new(&PgRow(row), at))
 }
 
 /// The values behind `$2` to `$6`.
@@ -112,11 +110,6 @@ impl Transaction<'_> {
     }
 }
 
-/// Tasks without a section live in the unnamed one.
-pub(crate) fn section_column(section: Option<&SectionId>) -> &str {
-    section.map_or("", SectionId::as_str)
-}
-
 impl ReadTasks for Transaction<'_> {
     fn task(&self, id: &TaskId, viewer: &Viewer) -> Result<Option<Task>> {
         let bound = self.bind(viewer)?;
@@ -154,7 +147,7 @@ impl ReadTasks for Transaction<'_> {
             }
         };
         if let Some(line) = line {
-            *self.line.borrow_mut() = Some((name.to_owned(), all(line, ticket)?));
+            *self.line.borrow_mut() = Some((name.to_owned(), all(line, record)?));
         }
         let Some(row) = rows.first() else { return Ok(None) };
         if taking {
@@ -175,7 +168,8 @@ impl ReadTasks for Transaction<'_> {
             TaskLookup::TitlePart(part) => ("strpos(lower(title), lower($2 COLLATE \"C\")) > 0", part),
         };
         let sql = format!(
-            "SELECT id, key, title, status FROM tenure.tasks WHERE project = $1 AND {condition} LIMIT $3"
+            "SELECT {} FROM tenure.tasks WHERE project = $1 AND {condition} LIMIT $3",
+            names(name_columns())
         );
         all(self.rows(&sql, &[&value, &limit])?, read_name)
     }
@@ -296,31 +290,36 @@ impl ReadTasks for Transaction<'_> {
 
     fn count_tasks(&self) -> Result<Vec<(TaskStatus, u64)>> {
         let sql = "SELECT status, count(*) FROM tenure.tasks WHERE project = $1 GROUP BY status";
-        all(self.rows(sql, &[])?, |row| Ok((status(row, 0)?, count(row, 1)?)))
+        all(self.rows(sql, &[])?, |row| {
+            let status = TaskStatus::parse(get(row, 0)?);
+            Ok((status.ok_or_else(|| unexpected("a status that tenure does not know"))?, count(row, 1)?))
+        })
     }
 
     fn edges_from(&self, task: &TaskId) -> Result<Vec<(TaskName, TaskName)>> {
-        let rows = self.rows(
+        let sql = format!(
             "WITH RECURSIVE reached (id) AS (
                SELECT $2 COLLATE \"C\" UNION SELECT d.depends_on FROM reached r
                JOIN tenure.task_deps d ON d.project = $1 AND d.task_id = r.id)
-             SELECT a.id, a.key, a.title, a.status, b.id, b.key, b.title, b.status
+             SELECT {}, {}
              FROM reached r JOIN tenure.task_deps d ON d.project = $1 AND d.task_id = r.id
              JOIN tenure.tasks a ON a.project = $1 AND a.id = d.task_id
              JOIN tenure.tasks b ON b.project = $1 AND b.id = d.depends_on",
-            &[&task.as_str()],
-        )?;
-        all(rows, |row| Ok((name_at(row, 0)?, name_at(row, 4)?)))
+            names_of("a", name_columns()),
+            names_of("b", name_columns()),
+        );
+        let rows = self.rows(&sql, &[&task.as_str()])?;
+        all(rows, |row| Ok((name_at(row, 0)?, name_at(row, name_columns().len())?)))
     }
 
     fn dependents(&self, task: &TaskId) -> Result<Vec<TaskName>> {
-        let rows = self.rows(
-            "SELECT t.id, t.key, t.title, t.status FROM tenure.task_deps d
+        let sql = format!(
+            "SELECT {} FROM tenure.task_deps d
              JOIN tenure.tasks t ON t.project = $1 AND t.id = d.task_id
              WHERE d.project = $1 AND d.depends_on = $2 ORDER BY t.key",
-            &[&task.as_str()],
-        )?;
-        all(rows, read_name)
+            names_of("t", name_columns()),
+        );
+        all(self.rows(&sql, &[&task.as_str()])?, read_name)
     }
 
     fn last_position(&self, section: Option<&SectionId>) -> Result<Option<i64>> {

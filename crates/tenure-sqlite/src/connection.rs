@@ -9,17 +9,23 @@ use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, ToSql};
-use tenure_core::store::{Defect, Durability, Store, Tx, View};
+use tenure_core::event::{EventKind, NewEvent};
+use tenure_core::holder::Holder;
+use tenure_core::id::LeaseId;
+use tenure_core::lease::Resource;
+use tenure_core::store::columns::{attempts, events, leases};
+use tenure_core::store::{Agent, Defect, Dialect, Durability, NewLease, Store, Tx, View};
 use tenure_core::{Clock, Error, Result, Timestamp};
 
 use crate::doorbell;
 use crate::error::{io_error, sql_error};
-use crate::feed::{APPEND, SAVE_AGENT, SEE_AGENT};
+use crate::feed::{SEE_AGENT, save_agent_sql};
 use crate::filesystem;
 use crate::gate::Gate;
 use crate::integrity;
-use crate::leases::{GRANT, LEAVE_LINE, OF_RESOURCE, OPEN, attempt_query, lease_query};
+use crate::leases::{DELETE_TICKET, OF_RESOURCE, OPEN};
 use crate::migrate;
+use crate::rows::insert_sql;
 use crate::task_changes::SET_STATUS;
 
 /// About ten transactions.
@@ -64,6 +70,41 @@ impl Drop for Handle {
             std::mem::forget(self.conn.take());
         }
     }
+}
+
+/// The statements of a grant. Those that insert are made from a row, as they are when the grant is made.
+fn grant_statements() -> Result<Vec<String>> {
+    let now = Timestamp::from_millis(0);
+    let lease = NewLease {
+        id: LeaseId::new(""),
+        resource: Resource::messages(),
+        holder: Holder::agent(""),
+        process: None,
+        doorbell: None,
+        ttl: Duration::ZERO,
+        expires_at: now,
+        claimed_from: None,
+    };
+    let agent = Agent {
+        id: String::new(),
+        name: None,
+        capabilities: Vec::new(),
+        joined_at: now,
+        last_seen_at: now,
+        left_at: None,
+        active_claims: 0,
+    };
+    let event = NewEvent::new(EventKind::LeaseAcquired, "");
+    Ok(vec![
+        insert_sql(&leases::TABLE, &lease.values(now)?),
+        insert_sql(&events::TABLE, &event.values(now)?),
+        save_agent_sql(&agent.values()?),
+        SET_STATUS.to_owned(),
+        SEE_AGENT.to_owned(),
+        DELETE_TICKET.to_owned(),
+        Dialect::Sqlite.select(&leases::TABLE, OPEN),
+        Dialect::Sqlite.select(&attempts::TABLE, OF_RESOURCE),
+    ])
 }
 
 pub struct SqliteStore {
@@ -131,12 +172,11 @@ impl SqliteStore {
         self.conn.ends_with_process.set(true);
     }
 
-    /// Prepares what a grant will run, for who waits for one: its turn is not spent on that then.
+    /// Prepares the statements of a grant. A process that waits for one calls this first, so that its turn is not spent on it.
     pub fn rehearse_grant(&self) {
-        let (lease, attempts) = (lease_query(OPEN), attempt_query(OF_RESOURCE));
-        for sql in [GRANT, APPEND, SET_STATUS, SEE_AGENT, SAVE_AGENT, LEAVE_LINE, &lease, &attempts] {
+        for sql in grant_statements().unwrap_or_default() {
             // What cannot be prepared now says so when it is needed.
-            drop(self.conn.prepare_cached(sql));
+            drop(self.conn.prepare_cached(&sql));
         }
     }
 
@@ -154,7 +194,7 @@ impl SqliteStore {
     }
 
     /// The last process out leaves the log as it is, which saves it four flushes; but the first one in then reads all of
-    /// it. So whoever finds it grown lets its own close move it into the database.
+    /// it. So a process that finds it grown lets its own close move it into the database.
     fn tidy_on_close(&self) {
         let mut log = self.path.clone().into_os_string();
         log.push("-wal");
@@ -200,7 +240,7 @@ impl Store for SqliteStore {
 }
 
 impl SqliteStore {
-    /// One transaction, for whoever knows what this store is made of.
+    /// One transaction, for callers that know that this is SQLite.
     pub(crate) fn inside(
         &self,
         durability: Durability,
@@ -227,7 +267,7 @@ impl SqliteStore {
     }
 }
 
-/// One transaction under way: rows go through here.
+/// A running transaction.
 pub(crate) struct Transaction<'a> {
     pub(crate) conn: &'a Connection,
     pub(crate) now: Timestamp,

@@ -1,21 +1,24 @@
 //! A whole project's rows, out of this store or into it.
 
-use rusqlite::types::{ToSqlOutput, Value, ValueRef};
-use rusqlite::{Row, ToSql};
-use tenure_core::store::{BATCH, Cell, Counters, Durability, Fill, Movable, Put, TABLES, Table};
+use rusqlite::Row;
+use rusqlite::types::Value;
+use tenure_core::store::columns::names;
+use tenure_core::store::{
+    BATCH, COPIED_TABLES, Cell, CopiedRow, Counters, Dialect, Durability, Fill, Movable, Put, Table,
+};
 use tenure_core::{Error, Result};
 
 use crate::connection::{SqliteStore, Transaction};
 use crate::error::sql_error;
 use crate::integrity;
-use crate::rows::Sql;
+use crate::rows::{Bound, Sql};
 
 impl Movable for SqliteStore {
     fn hand_over(&self, put: &mut Put<'_>) -> Result<Counters> {
         let mut counters = None;
-        // Through the gate, although nothing is written: nobody changes anything meanwhile.
+        // Through the gate although nothing is written, so that nothing changes meanwhile.
         self.inside(Durability::Process, &mut |tx| {
-            for table in TABLES {
+            for table in COPIED_TABLES {
                 tx.read_table(table, put)?;
             }
             counters = Some(tx.counters().map_err(|e| sql_error(&e))?);
@@ -36,44 +39,33 @@ impl Movable for SqliteStore {
     }
 }
 
-struct Bound<'a>(&'a Cell);
-
-impl ToSql for Bound<'_> {
-    fn to_sql(&self) -> Sql<ToSqlOutput<'_>> {
-        Ok(match self.0 {
-            Cell::Null => ToSqlOutput::Owned(Value::Null),
-            Cell::Int(number) => ToSqlOutput::Owned(Value::Integer(*number)),
-            Cell::Text(text) => ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes())),
-        })
-    }
-}
-
-fn read_row(row: &Row<'_>, width: usize) -> Sql<Vec<Cell>> {
+fn read_row(row: &Row<'_>, width: usize) -> Sql<CopiedRow> {
     (0..width)
         .map(|at| {
             Ok(match row.get::<_, Value>(at)? {
                 Value::Integer(number) => Cell::Int(number),
-                Value::Text(text) => Cell::Text(text),
+                Value::Text(text) => Cell::Text(text.into()),
                 Value::Null | Value::Real(_) | Value::Blob(_) => Cell::Null,
             })
         })
         .collect()
 }
 
-fn columns(table: &Table) -> String {
-    table.columns.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
-}
-
 impl Transaction<'_> {
     fn read_table(&self, table: &'static Table, put: &mut Put<'_>) -> Result<()> {
-        // The unnamed section is in every store from the beginning.
+        // The section of tasks without one is in every store from the beginning.
         let rest = if table.name == "sections" { "WHERE id <> ''" } else { "" };
-        let sql = format!("SELECT {} FROM {} {rest} ORDER BY {}", columns(table), table.name, table.key);
+        let sql = format!(
+            "SELECT {} FROM {} {rest} ORDER BY {}",
+            names(table.copied()),
+            table.name,
+            names(table.key)
+        );
         let mut statement = self.conn.prepare(&sql).map_err(|e| sql_error(&e))?;
         let mut rows = statement.query([]).map_err(|e| sql_error(&e))?;
         let mut batch = Vec::with_capacity(BATCH);
         while let Some(row) = rows.next().map_err(|e| sql_error(&e))? {
-            batch.push(read_row(row, table.columns.len()).map_err(|e| sql_error(&e))?);
+            batch.push(read_row(row, table.copied().len()).map_err(|e| sql_error(&e))?);
             if batch.len() == BATCH {
                 put(table, std::mem::take(&mut batch))?;
             }
@@ -81,9 +73,8 @@ impl Transaction<'_> {
         put(table, batch)
     }
 
-    fn write_rows(&self, table: &Table, rows: &[Vec<Cell>]) -> Sql<()> {
-        let places = vec!["?"; table.columns.len()].join(", ");
-        let sql = format!("INSERT INTO {} ({}) VALUES ({places})", table.name, columns(table));
+    fn write_rows(&self, table: &Table, rows: &[CopiedRow]) -> Sql<()> {
+        let sql = Dialect::Sqlite.insert(table, table.copied().iter());
         let mut statement = self.conn.prepare_cached(&sql)?;
         for row in rows {
             statement.execute(rusqlite::params_from_iter(row.iter().map(Bound)))?;

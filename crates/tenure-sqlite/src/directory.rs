@@ -1,12 +1,13 @@
 //! The global database: a directory of projects and of runners, and nothing else.
 //!
-//! No lease lives here. If it cannot be written, work goes on; whoever reads it corrects it.
+//! No lease lives here. If it cannot be written, work goes on, and its next reader corrects it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
+use rusqlite::types::Type;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 use tenure_core::id::{SectionId, TaskId};
 use tenure_core::runner::{Runner, RunnerStatus};
@@ -14,7 +15,7 @@ use tenure_core::{Clock, Error, Result, Timestamp};
 
 use crate::error::{io_error, sql_error};
 use crate::gate::Gate;
-use crate::rows::{json, parsed, to_json};
+use crate::rows::to_json;
 
 const MIGRATIONS: [&str; 1] = [include_str!("../schema/directory-001.sql")];
 const LATEST: i64 = 1;
@@ -162,7 +163,7 @@ impl Directory {
     }
 }
 
-/// A runner as it last told the directory.
+/// A runner as it last wrote itself into the directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownRunner {
     pub runner: Runner,
@@ -223,12 +224,19 @@ impl Directory {
     }
 }
 
+fn parsed<T>(index: usize, text: &str, parse: impl Fn(&str) -> Option<T>) -> rusqlite::Result<T> {
+    parse(text).ok_or_else(|| {
+        let what = format!("{text:?} is not a value that tenure stores here");
+        rusqlite::Error::FromSqlConversionFailure(index, Type::Text, what.into())
+    })
+}
+
 fn read_runner(row: &rusqlite::Row<'_>) -> rusqlite::Result<KnownRunner> {
     Ok(KnownRunner {
         runner: Runner {
             id: row.get(0)?,
             status: parsed(1, &row.get::<_, String>(1)?, RunnerStatus::parse)?,
-            process: json(2, &row.get::<_, String>(2)?)?,
+            process: parsed(2, &row.get::<_, String>(2)?, |text| serde_json::from_str(text).ok())?,
             project_path: row.get(3)?,
             section: row.get::<_, Option<String>>(4)?.map(SectionId::new),
             preset: String::new(),

@@ -37,7 +37,7 @@ impl Directory {
         read().map_err(|e| sql_error(&e))
     }
 
-    /// Remembers those, and forgets others: together, because each commit costs more than all of the rows.
+    /// Stores these and removes all others in one transaction, because a commit costs more than all of the rows.
     pub fn note_idle(&self, idle: &[(&Path, IdleProject)], busy: &[&Path]) -> Result<()> {
         self.write(|conn| {
             let change = conn.unchecked_transaction()?;

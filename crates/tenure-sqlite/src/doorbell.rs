@@ -1,6 +1,6 @@
-//! Doorbells: a Unix datagram to whoever waits.
+//! Doorbells: a Unix datagram to a waiting process.
 //!
-//! A ring is only a hint. Whoever hears it runs its transaction again; whoever does not hear it polls.
+//! A ring is only a hint. A process that receives it runs its transaction again; one that misses it polls.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -48,7 +48,7 @@ impl Drop for Doorbell {
     }
 }
 
-/// Ours, and nobody else's: a shared temporary directory is full of other people.
+/// Only the user's own, because other users share the temporary directory.
 fn private_folder(folder: &Path) -> io::Result<()> {
     match std::fs::DirBuilder::new().mode(0o700).recursive(true).create(folder) {
         Ok(()) => {}
@@ -65,7 +65,7 @@ fn private_folder(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes sockets that nobody listens to any more: their processes were killed. How many there were.
+/// Removes the sockets of processes that were killed, and returns how many there were.
 pub fn sweep_doorbells(folder: &Path, remove: bool) -> usize {
     let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
     let Ok(socket) = UnixDatagram::unbound() else { return 0 };

@@ -1,6 +1,6 @@
 //! The gate: writers take turns.
 //!
-//! SQLite lets whoever polls luckily write next, so one of eight writers starves. Two OS file locks in front of
+//! SQLite lets the writer that polls at the right moment write next, so one of eight writers starves. Two OS file locks in front of
 //! `BEGIN IMMEDIATE` give everyone a turn: a writer queues on the first, takes the second, and lets go of the first, so
 //! that at any moment only one process waits for the gate itself. Both locks belong to open files and vanish with the
 //! process that holds them.
@@ -83,14 +83,14 @@ fn stuck(path: &Path) -> Error {
     }
 }
 
-/// Who keeps others from writing to this database now, where the system says so: the one inside the gate, or else the
+/// The process that keeps others from writing to this database now, where the system says so: the one inside the gate, or else the
 /// next before it.
 pub fn writer_of(database: &Path) -> Option<u32> {
     let gate = Gate::beside(database);
     holder_of(&gate.gate).or_else(|| holder_of(&gate.queue))
 }
 
-/// Who holds the OS lock, as the kernel's lock table says. Only Linux has one.
+/// The process that holds the OS lock, from the kernel's lock table, which only Linux has.
 fn holder_of(path: &Path) -> Option<u32> {
     use std::os::unix::fs::MetadataExt;
     let inode = std::fs::metadata(path).ok()?.ino().to_string();

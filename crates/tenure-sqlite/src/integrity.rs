@@ -3,14 +3,14 @@
 use rusqlite::Connection;
 use tenure_core::Result;
 use tenure_core::job::ItemState;
-use tenure_core::store::Defect;
+use tenure_core::store::{Defect, FINISHED};
 
 use crate::error::sql_error;
 
 /// Of a file that is damaged all over, the first few pages say enough.
 const MOST: usize = 20;
 
-/// A number that is kept so that nobody counts: where it stands, and what it should be.
+/// A stored count: the column that has it, and the query that counts again.
 struct Counter {
     table: &'static str,
     column: &'static str,
@@ -25,15 +25,18 @@ fn counters() -> Vec<Counter> {
             "tasks",
             "open_deps",
             "key",
-            "SELECT count(*) FROM task_deps d JOIN tasks o ON o.id = d.depends_on
-             WHERE d.task_id = tasks.id AND o.status NOT IN ('completed', 'skipped')",
+            &format!(
+                "SELECT count(*) FROM task_deps d JOIN tasks o ON o.id = d.depends_on
+                 WHERE d.task_id = tasks.id AND o.status NOT IN {FINISHED}"
+            ),
         ),
         of(
             "sections",
             "open_tasks",
             "name",
-            "SELECT count(*) FROM tasks t
-             WHERE t.section_id = sections.id AND t.status NOT IN ('completed', 'skipped')",
+            &format!(
+                "SELECT count(*) FROM tasks t WHERE t.section_id = sections.id AND t.status NOT IN {FINISHED}"
+            ),
         ),
     ];
     let items = "SELECT count(*) FROM job_items i WHERE i.job_id = jobs.id";

@@ -12,21 +12,21 @@
 //! use tenure_core::kernel::{Finish, Terms, Verdict, acquire_task, finish};
 //! use tenure_core::rules::{AddTask, add_task};
 //! use tenure_core::store::{Durability, Store};
-//! use tenure_core::{Policy, SystemClock, World, id::RandomIds, id::TaskId, reference};
+//! use tenure_core::{Context, Policy, SystemClock, id::RandomIds, id::TaskId, reference};
 //! use tenure_sqlite::{OpenOptions, SqliteStore};
 //!
 //! # let folder = tempfile::tempdir()?;
 //! # let path = folder.path().join("tenure.db");
 //! let store: Box<dyn Store> = Box::new(SqliteStore::create(&path, OpenOptions::new(Arc::new(SystemClock)))?);
 //! let policy = Policy { ticket_life: Duration::from_secs(15), max_attempts: 3, max_rejections: 5, review: false };
-//! let world = World { judge: &ThisMachine, ids: &RandomIds, policy };
+//! let ctx = Context { judge: &ThisMachine, ids: &RandomIds, policy };
 //! let (ann, bob) = (Caller::new(Holder::agent("ann")), Caller::new(Holder::agent("bob")));
 //!
 //! let new = AddTask { title: "Fix the login page".into(), key: Some("F001".into()), ..AddTask::default() };
-//! let id = store.write(Durability::Power, |tx| add_task(tx, &world, &ann, &new))?.id;
+//! let id = store.write(Durability::Power, |tx| add_task(tx, &ctx, &ann, &new))?.id;
 //! let claim = |who: &Caller| {
 //!     let terms = Terms::new(Duration::from_secs(900));
-//!     store.write(Durability::Power, |tx| acquire_task(tx, &world, who, &TaskId::new(id.as_str()), &terms))
+//!     store.write(Durability::Power, |tx| acquire_task(tx, &ctx, who, &TaskId::new(id.as_str()), &terms))
 //! };
 //!
 //! // One of them has it, the other is told who.
@@ -38,7 +38,7 @@
 //! let done = |who: &Caller| {
 //!     store.write(Durability::Power, |tx| {
 //!         let name = reference::task(tx, "F001")?;
-//!         finish(tx, &world, who, &name, Finish::Done, false)
+//!         finish(tx, &ctx, who, &name, Finish::Done, false)
 //!     })
 //! };
 //! assert!(done(&bob).is_err());
@@ -61,9 +61,7 @@ mod leases;
 mod migrate;
 mod ready;
 mod rows;
-mod runners;
 mod sections;
-mod sessions;
 mod task_changes;
 mod tasks;
 

@@ -1,16 +1,14 @@
 //! Every change of a task's row, of its dependencies, and of what is counted about them.
 
-use rusqlite::{ToSql, params};
 use tenure_core::event::NewEvent;
 use tenure_core::id::{SectionId, TaskId};
-use tenure_core::store::{NewTask, TaskEdit, WriteFeed, WriteTasks};
+use tenure_core::store::columns::{task_deps, tasks};
+use tenure_core::store::{FINISHED, NewTask, SqlTx, TaskEdit, Values, WriteFeed, WriteTasks, section_column};
 use tenure_core::task::TaskStatus;
 use tenure_core::{Error, Result};
 
 use crate::connection::Transaction;
 use crate::error::sql_error;
-use crate::rows::{Sql, to_json};
-use crate::tasks::section_column;
 
 pub(crate) const SET_STATUS: &str =
     "UPDATE tasks SET status = ?3, updated_at = ?4 WHERE id = ?1 AND status = ?2";
@@ -20,19 +18,23 @@ impl Transaction<'_> {
     /// few changes of a task need them.
     fn count_in_section(&self, id: &TaskId, by: i64) -> Result<()> {
         self.change(
-            "UPDATE sections SET open_tasks = open_tasks + ?2
-             WHERE id = (SELECT section_id FROM tasks WHERE id = ?1 AND status NOT IN ('completed', 'skipped'))",
+            &format!(
+                "UPDATE sections SET open_tasks = open_tasks + ?2
+             WHERE id = (SELECT section_id FROM tasks WHERE id = ?1 AND status NOT IN {FINISHED})"
+            ),
             &[&id.as_str(), &by],
         )
         .map(drop)
     }
 
-    /// Counts an open task for those that depend on it.
+    /// Counts an open task among the open dependencies of the tasks that depend on it.
     fn count_for_dependents(&self, id: &TaskId, by: i64) -> Result<()> {
         self.change(
-            "UPDATE tasks SET open_deps = open_deps + ?2
+            &format!(
+                "UPDATE tasks SET open_deps = open_deps + ?2
              WHERE id IN (SELECT task_id FROM task_deps WHERE depends_on = ?1)
-               AND (SELECT status FROM tasks WHERE id = ?1) NOT IN ('completed', 'skipped')",
+               AND (SELECT status FROM tasks WHERE id = ?1) NOT IN {FINISHED}"
+            ),
             &[&id.as_str(), &by],
         )
         .map(drop)
@@ -41,54 +43,18 @@ impl Transaction<'_> {
     /// Counts one dependency, if what is depended on is open.
     fn count_dependency(&self, task: &TaskId, on: &TaskId, by: i64) -> Result<()> {
         self.change(
-            "UPDATE tasks SET open_deps = open_deps + ?3
-             WHERE id = ?1 AND (SELECT status FROM tasks WHERE id = ?2) NOT IN ('completed', 'skipped')",
+            &format!(
+                "UPDATE tasks SET open_deps = open_deps + ?3
+             WHERE id = ?1 AND (SELECT status FROM tasks WHERE id = ?2) NOT IN {FINISHED}"
+            ),
             &[&task.as_str(), &on.as_str(), &by],
         )
         .map(drop)
     }
+}
 
-    fn change_task(&mut self, id: &TaskId, edit: &TaskEdit) -> Sql<()> {
-        let mut sets: Vec<&str> = Vec::new();
-        let mut values: Vec<Box<dyn ToSql>> = Vec::new();
-        let mut set = |column: &'static str, value: Box<dyn ToSql>| {
-            sets.push(column);
-            values.push(value);
-        };
-        if let Some(title) = &edit.title {
-            set("title = ?", Box::new(title.clone()));
-        }
-        if let Some(description) = &edit.description {
-            set("description = ?", Box::new(description.clone()));
-        }
-        if let Some(section) = &edit.section {
-            set("section_id = ?", Box::new(section_column(section.as_ref()).to_owned()));
-        }
-        if let Some(source) = &edit.source_file {
-            set("source_file = ?", Box::new(source.clone()));
-        }
-        if let Some(priority) = edit.priority {
-            set("priority = ?", Box::new(priority));
-        }
-        if let Some(position) = edit.position {
-            set("position = ?", Box::new(position));
-        }
-        if let Some(labels) = &edit.labels {
-            set("labels = ?", Box::new(to_json(labels)?));
-        }
-        if let Some(attempts) = edit.attempts {
-            set("attempts = ?", Box::new(attempts));
-        }
-        if let Some(rejections) = edit.rejections {
-            set("rejections = ?", Box::new(rejections));
-        }
-        set("updated_at = ?", Box::new(self.now.as_millis()));
-        values.push(Box::new(id.as_str().to_owned()));
-        let sql = format!("UPDATE tasks SET {} WHERE id = ?", sets.join(", "));
-        let mut statement = self.conn.prepare_cached(&sql)?;
-        statement.execute(rusqlite::params_from_iter(values.iter().map(AsRef::as_ref)))?;
-        Ok(())
-    }
+fn dependency<'a>(task: &'a TaskId, on: &'a TaskId) -> Values<'a> {
+    vec![(task_deps::task_id, task.as_str().into()), (task_deps::depends_on, on.as_str().into())]
 }
 
 impl WriteTasks for Transaction<'_> {
@@ -107,29 +73,7 @@ impl WriteTasks for Transaction<'_> {
     }
 
     fn insert_task(&mut self, task: &NewTask, event: NewEvent<'_>) -> Result<()> {
-        let insert = || -> Sql<()> {
-            self.conn
-                .prepare_cached(
-                    "INSERT INTO tasks (id, key, title, description, status, section_id, source_file, priority,
-                                        position, labels, created_at, updated_at)
-                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?11)",
-                )?
-                .execute(params![
-                    task.id.as_str(),
-                    task.key,
-                    task.title,
-                    task.description,
-                    task.status.as_str(),
-                    section_column(task.section.as_ref()),
-                    task.source_file,
-                    task.priority,
-                    task.position,
-                    to_json(&task.labels)?,
-                    self.now.as_millis()
-                ])
-                .map(drop)
-        };
-        insert().map_err(|e| sql_error(&e))?;
+        self.insert(&tasks::TABLE, &task.values(self.now)?)?;
         self.count_in_section(&task.id, 1)?;
         self.append(event)
     }
@@ -139,7 +83,7 @@ impl WriteTasks for Transaction<'_> {
         if moves {
             self.count_in_section(id, -1)?;
         }
-        self.change_task(id, edit).map_err(|e| sql_error(&e))?;
+        self.update(&tasks::TABLE, edit.values(self.now)?, vec![(tasks::id, id.as_str().into())])?;
         if moves {
             self.count_in_section(id, 1)?;
         }
@@ -183,10 +127,7 @@ impl WriteTasks for Transaction<'_> {
     }
 
     fn add_dependency(&mut self, task: &TaskId, on: &TaskId) -> Result<bool> {
-        let is_new = self.change(
-            "INSERT OR IGNORE INTO task_deps (task_id, depends_on) VALUES (?1, ?2)",
-            &[&task.as_str(), &on.as_str()],
-        )? > 0;
+        let is_new = task != on && self.insert_new(&task_deps::TABLE, &dependency(task, on))?;
         if is_new {
             self.count_dependency(task, on, 1)?;
         }
@@ -194,10 +135,7 @@ impl WriteTasks for Transaction<'_> {
     }
 
     fn remove_dependency(&mut self, task: &TaskId, on: &TaskId) -> Result<bool> {
-        let was_there = self.change(
-            "DELETE FROM task_deps WHERE task_id = ?1 AND depends_on = ?2",
-            &[&task.as_str(), &on.as_str()],
-        )? > 0;
+        let was_there = self.delete(&task_deps::TABLE, &dependency(task, on))? > 0;
         if was_there {
             self.count_dependency(task, on, -1)?;
         }

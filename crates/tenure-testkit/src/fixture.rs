@@ -414,18 +414,7 @@ impl Fixture {
 }
 
 pub fn new_task(id: &TaskId, key: &str, section: Option<&SectionId>, position: i64) -> NewTask {
-    NewTask {
-        id: id.clone(),
-        key: key.to_owned(),
-        title: format!("Task {key}"),
-        description: String::new(),
-        status: TaskStatus::Pending,
-        section: section.cloned(),
-        source_file: None,
-        priority: DEFAULT_PRIORITY,
-        position,
-        labels: Vec::new(),
-    }
+    NewTask { section: section.cloned(), position, ..NewTask::new(id.clone(), key, format!("Task {key}")) }
 }
 
 /// Claim terms that present a ticket.

@@ -13,7 +13,7 @@ use crate::id::{SectionId, TaskId};
 use crate::kernel;
 use crate::reference;
 use crate::store::{NewTask, TaskLookup, Tx, Viewer};
-use crate::task::{DEFAULT_PRIORITY, Task, TaskStatus};
+use crate::task::{DEFAULT_PRIORITY, Task};
 use crate::text;
 
 /// A request to add a task. MCP clients send it as JSON; the comments are the descriptions in its published schema.
@@ -76,16 +76,13 @@ pub fn add_task(tx: &mut dyn Tx, ctx: &Context<'_>, caller: &Caller, request: &A
         None => next_key(tx)?,
     };
     let task = NewTask {
-        id: ctx.ids.task(),
-        key,
-        title: request.title.clone(),
         description: request.description.clone(),
-        status: TaskStatus::Pending,
         section,
         source_file: request.source_file.clone(),
         priority,
         position,
         labels: unique(&request.labels),
+        ..NewTask::new(ctx.ids.task(), key, &request.title)
     };
     insert(tx, &task, &caller.holder.id)?;
     if !request.depends_on.is_empty() {

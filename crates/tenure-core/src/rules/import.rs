@@ -54,9 +54,6 @@ pub fn import(tx: &mut dyn Tx, ctx: &Context<'_>, caller: &Caller, import: &Impo
         };
         last_positions.insert(task.section.as_deref(), position);
         let new = NewTask {
-            id: ctx.ids.task(),
-            key: key.clone(),
-            title: task.title.clone(),
             description: task.description.clone(),
             status: status(task.status),
             section,
@@ -64,6 +61,7 @@ pub fn import(tx: &mut dyn Tx, ctx: &Context<'_>, caller: &Caller, import: &Impo
             priority: task.priority.unwrap_or(DEFAULT_PRIORITY),
             position,
             labels: unique(&task.labels),
+            ..NewTask::new(ctx.ids.task(), &key, &task.title)
         };
         insert(tx, &new, &caller.holder.id)?;
         if let Some(key) = &task.key {

@@ -1,9 +1,13 @@
 //! Rows of agents, messages and events.
 
+use super::columns::{Column, Table, agents, events, messages, tasks};
+use super::rows::{Reader, Record, Row, Values, json};
+use super::tasks::read_name;
 use crate::clock::Timestamp;
 use crate::error::{Result, TaskName};
-use crate::event::{Event, NewEvent};
-use crate::id::TaskId;
+use crate::event::{Event, EventKind, NewEvent};
+use crate::id::{Fence, TaskId};
+use crate::task::TaskStatus;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Agent {
@@ -74,4 +78,95 @@ pub trait WriteFeed {
     /// False if there is no such message or it was acknowledged before.
     fn acknowledge(&mut self, message: i64, by: &str) -> Result<bool>;
     fn append(&mut self, event: NewEvent<'_>) -> Result<()>;
+}
+
+/// The columns of the table. The store adds the number of the agent's claims.
+impl Record for Agent {
+    const TABLE: &'static Table = &agents::TABLE;
+
+    fn read(row: Reader<'_>) -> Result<Self> {
+        Ok(Self {
+            id: row.string(agents::id)?,
+            name: row.optional_string(agents::name)?,
+            capabilities: row.json(agents::capabilities)?,
+            joined_at: row.time(agents::joined_at)?,
+            last_seen_at: row.time(agents::last_seen_at)?,
+            left_at: row.optional_time(agents::left_at)?,
+            active_claims: 0,
+        })
+    }
+}
+
+impl Agent {
+    /// The columns that stay as they are when an agent that is known is saved again.
+    pub const LASTING: [Column; 1] = [agents::joined_at];
+
+    pub fn values(&self) -> Result<Values<'_>> {
+        Ok(vec![
+            (agents::id, (&self.id).into()),
+            (agents::name, self.name.as_ref().into()),
+            (agents::capabilities, json(&self.capabilities)?.into()),
+            (agents::joined_at, self.joined_at.into()),
+            (agents::last_seen_at, self.last_seen_at.into()),
+            (agents::left_at, self.left_at.into()),
+        ])
+    }
+
+    /// An agent, and behind its columns the number of its claims.
+    pub fn read_counted(row: &dyn Row) -> Result<Self> {
+        let active_claims = row.count(agents::TABLE.columns.len())?;
+        Ok(Self { active_claims, ..Self::read(Reader::new(row, 0))? })
+    }
+}
+
+impl Message {
+    /// A message, and behind its columns the name of its task, if it has one.
+    pub fn read_named(row: &dyn Row) -> Result<Self> {
+        let task = Reader::new(row, messages::TABLE.columns.len());
+        let row = Reader::new(row, 0);
+        Ok(Self {
+            id: row.int(messages::id)?,
+            task: task.optional_text(tasks::id)?.map(|_| read_name(task)).transpose()?,
+            from: row.string(messages::sender)?,
+            to: row.optional_string(messages::recipient)?,
+            text: row.string(messages::text)?,
+            sent_at: row.time(messages::sent_at)?,
+            acknowledged_at: row.optional_time(messages::acknowledged_at)?,
+            acknowledged_by: row.optional_string(messages::acknowledged_by)?,
+        })
+    }
+}
+
+impl Record for Event {
+    const TABLE: &'static Table = &events::TABLE;
+
+    fn read(row: Reader<'_>) -> Result<Self> {
+        Ok(Self {
+            seq: row.int(events::seq)?,
+            at: row.time(events::at)?,
+            kind: row.parsed(events::kind, EventKind::parse)?,
+            actor: row.string(events::actor)?,
+            task: row.optional_text(events::task_id)?.map(TaskId::new),
+            from: row.optional_parsed(events::from_status, TaskStatus::parse)?,
+            to: row.optional_parsed(events::to_status, TaskStatus::parse)?,
+            fence: row.optional_int(events::fence)?.map(Fence::new),
+            detail: row.optional_json(events::detail)?.unwrap_or_default(),
+        })
+    }
+}
+
+impl NewEvent<'_> {
+    /// All columns but the number, which the store draws.
+    pub fn values(&self, now: Timestamp) -> Result<Values<'_>> {
+        Ok(vec![
+            (events::at, now.into()),
+            (events::kind, self.kind.as_str().into()),
+            (events::actor, self.actor.into()),
+            (events::task_id, self.task.map(TaskId::as_str).into()),
+            (events::from_status, self.from.map(TaskStatus::as_str).into()),
+            (events::to_status, self.to.map(TaskStatus::as_str).into()),
+            (events::fence, self.fence.map(Fence::number).into()),
+            (events::detail, if self.detail.is_null() { None } else { Some(json(&self.detail)?) }.into()),
+        ])
+    }
 }

@@ -1,9 +1,11 @@
 //! Rows of jobs and of their items.
 
+use super::columns::{Table, job_items, jobs};
+use super::rows::{Reader, Record, Values, json};
 use crate::clock::Timestamp;
 use crate::error::Result;
 use crate::event::NewEvent;
-use crate::job::{Definition, Item, ItemState, Job, JobState};
+use crate::job::{Counts, Definition, Item, ItemState, Job, JobState};
 
 /// How a job may be looked up.
 #[derive(Debug, Clone, Copy)]
@@ -69,4 +71,75 @@ pub trait WriteJobs {
     fn requeue_items(&mut self, job: &str, from: ItemState, due_at: Timestamp) -> Result<u64>;
     /// With its items.
     fn delete_job(&mut self, id: &str) -> Result<()>;
+}
+
+impl Record for Job {
+    const TABLE: &'static Table = &jobs::TABLE;
+
+    fn read(row: Reader<'_>) -> Result<Self> {
+        Ok(Self {
+            id: row.string(jobs::id)?,
+            name: row.string(jobs::name)?,
+            state: row.parsed(jobs::state, JobState::parse)?,
+            definition: row.json(jobs::definition)?,
+            counts: Counts {
+                total: row.narrow(jobs::total)?,
+                pending: row.narrow(jobs::pending)?,
+                running: row.narrow(jobs::running)?,
+                succeeded: row.narrow(jobs::succeeded)?,
+                failed: row.narrow(jobs::failed)?,
+                skipped: row.narrow(jobs::skipped)?,
+            },
+            created_at: row.time(jobs::created_at)?,
+            updated_at: row.time(jobs::updated_at)?,
+        })
+    }
+}
+
+impl NewJob {
+    pub fn values(&self, now: Timestamp) -> Result<Values<'_>> {
+        Ok(vec![
+            (jobs::id, (&self.id).into()),
+            (jobs::name, (&self.name).into()),
+            (jobs::state, JobState::Loading.as_str().into()),
+            (jobs::definition, json(&self.definition)?.into()),
+            (jobs::created_at, now.into()),
+            (jobs::updated_at, now.into()),
+        ])
+    }
+}
+
+impl Record for Item {
+    const TABLE: &'static Table = &job_items::TABLE;
+
+    fn read(row: Reader<'_>) -> Result<Self> {
+        Ok(Self {
+            job: row.string(job_items::job_id)?,
+            number: row.narrow(job_items::number)?,
+            state: row.parsed(job_items::state, ItemState::parse)?,
+            payload: row.string(job_items::payload)?,
+            failures: row.narrow(job_items::failures)?,
+            due_at: row.time(job_items::due_at)?,
+            error: row.optional_string(job_items::error)?,
+            updated_at: row.time(job_items::updated_at)?,
+        })
+    }
+}
+
+impl Item {
+    /// The columns that identify an item.
+    pub fn key(job: &str, number: u64) -> Values<'_> {
+        vec![(job_items::job_id, job.into()), (job_items::number, number.into())]
+    }
+
+    /// The columns that change while it is worked on.
+    pub fn progress(&self) -> Values<'_> {
+        vec![
+            (job_items::state, self.state.as_str().into()),
+            (job_items::failures, self.failures.into()),
+            (job_items::due_at, self.due_at.into()),
+            (job_items::error, self.error.as_ref().into()),
+            (job_items::updated_at, self.updated_at.into()),
+        ]
+    }
 }

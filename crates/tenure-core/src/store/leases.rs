@@ -1,12 +1,14 @@
-//! Rows of leases, of the line before them, and of the attempts under them.
+//! Rows of leases, of the queues for them, and of the attempts under them.
 
 use std::time::Duration;
 
+use super::columns::{Table, attempts, leases, tickets};
+use super::rows::{Reader, Record, Row, Values, json, millis};
 use crate::clock::Timestamp;
 use crate::error::Result;
 use crate::holder::{Holder, Incarnation};
 use crate::id::{AttemptId, Fence, LeaseId, SectionId};
-use crate::lease::{Attempt, EndReason, Lease, Resource, ResourceKind, Ticket};
+use crate::lease::{Attempt, AttemptState, EndReason, Lease, Resource, ResourceKind, Ticket};
 use crate::task::TaskStatus;
 
 #[derive(Debug, Clone, Default)]
@@ -108,6 +110,152 @@ pub trait WriteLeases {
     fn delete_ticket(&mut self, number: i64) -> Result<()>;
     fn insert_attempt(&mut self, attempt: &Attempt) -> Result<()>;
     fn update_attempt(&mut self, id: &AttemptId, attempt: &Attempt) -> Result<()>;
-    /// Once committed, and only then, wake whoever listens there. A hint, never a promise.
+    /// Wakes the process that listens there, after the commit and only then. A hint, never a promise.
     fn ring(&mut self, doorbell: &str);
+}
+
+impl Record for Lease {
+    const TABLE: &'static Table = &leases::TABLE;
+
+    fn read(row: Reader<'_>) -> Result<Self> {
+        let reason = row.optional_parsed(leases::end_reason, EndReason::parse)?;
+        Ok(Self {
+            id: LeaseId::new(row.text(leases::lease_id)?),
+            fence: Fence::new(row.int(leases::fence)?),
+            resource: row.resource(leases::resource_kind, leases::resource_id)?,
+            holder: row.holder(leases::holder_kind, leases::holder_id)?,
+            process: row.optional_json(leases::process)?,
+            doorbell: row.optional_string(leases::doorbell)?,
+            ttl: Duration::from_millis(row.narrow(leases::ttl_ms)?),
+            acquired_at: row.time(leases::acquired_at)?,
+            heartbeat_at: row.time(leases::heartbeat_at)?,
+            expires_at: row.time(leases::expires_at)?,
+            claimed_from: row.optional_parsed(leases::claimed_from, TaskStatus::parse)?,
+            ended: row.optional_time(leases::ended_at)?.zip(reason),
+        })
+    }
+}
+
+impl Lease {
+    /// A lease that an outer join may not have found, with its columns from position `first` on. If it was not found, only the
+    /// first column, its fence, is looked at.
+    pub fn read_joined(row: &dyn Row, first: usize) -> Result<Option<Self>> {
+        match row.int(first + leases::fence.at)? {
+            Some(_) => Self::read(Reader::new(row, first)).map(Some),
+            None => Ok(None),
+        }
+    }
+}
+
+impl NewLease {
+    /// All columns but the fence, which the store draws.
+    pub fn values(&self, now: Timestamp) -> Result<Values<'_>> {
+        Ok(vec![
+            (leases::lease_id, self.id.as_str().into()),
+            (leases::resource_kind, self.resource.kind.as_str().into()),
+            (leases::resource_id, (&self.resource.id).into()),
+            (leases::holder_kind, self.holder.kind.as_str().into()),
+            (leases::holder_id, (&self.holder.id).into()),
+            (leases::process, self.process.as_ref().map(json).transpose()?.into()),
+            (leases::doorbell, self.doorbell.as_ref().into()),
+            (leases::ttl_ms, millis(self.ttl).into()),
+            (leases::acquired_at, now.into()),
+            (leases::heartbeat_at, now.into()),
+            (leases::expires_at, self.expires_at.into()),
+            (leases::claimed_from, self.claimed_from.map(TaskStatus::as_str).into()),
+        ])
+    }
+}
+
+impl LeaseBeat {
+    pub fn values(&self) -> Result<Values<'_>> {
+        Ok(vec![
+            (leases::process, self.process.as_ref().map(json).transpose()?.into()),
+            (leases::doorbell, self.doorbell.as_ref().into()),
+            (leases::ttl_ms, millis(self.ttl).into()),
+            (leases::heartbeat_at, self.heartbeat_at.into()),
+            (leases::expires_at, self.expires_at.into()),
+        ])
+    }
+}
+
+impl Record for Ticket {
+    const TABLE: &'static Table = &tickets::TABLE;
+
+    fn read(row: Reader<'_>) -> Result<Self> {
+        Ok(Self {
+            number: row.int(tickets::number)?,
+            resource: row.resource(tickets::resource_kind, tickets::resource_id)?,
+            holder: row.holder(tickets::holder_kind, tickets::holder_id)?,
+            process: row.json(tickets::process)?,
+            doorbell: row.optional_string(tickets::doorbell)?,
+            created_at: row.time(tickets::created_at)?,
+            refreshed_at: row.time(tickets::refreshed_at)?,
+        })
+    }
+}
+
+impl NewTicket {
+    /// All columns but the number, which the store draws.
+    pub fn values(&self, now: Timestamp) -> Result<Values<'_>> {
+        Ok(vec![
+            (tickets::resource_kind, self.resource.kind.as_str().into()),
+            (tickets::resource_id, (&self.resource.id).into()),
+            (tickets::holder_kind, self.holder.kind.as_str().into()),
+            (tickets::holder_id, (&self.holder.id).into()),
+            (tickets::process, json(&self.process)?.into()),
+            (tickets::doorbell, self.doorbell.as_ref().into()),
+            (tickets::created_at, now.into()),
+            (tickets::refreshed_at, now.into()),
+        ])
+    }
+}
+
+impl Record for Attempt {
+    const TABLE: &'static Table = &attempts::TABLE;
+
+    fn read(row: Reader<'_>) -> Result<Self> {
+        Ok(Self {
+            id: AttemptId::new(row.text(attempts::id)?),
+            resource: row.resource(attempts::resource_kind, attempts::resource_id)?,
+            fence: Fence::new(row.int(attempts::fence)?),
+            state: row.parsed(attempts::state, AttemptState::parse)?,
+            owner: row.json(attempts::owner)?,
+            pid: row.optional_narrow(attempts::pid)?,
+            log_path: row.optional_string(attempts::log_path)?,
+            started_at: row.time(attempts::started_at)?,
+            ended_at: row.optional_time(attempts::ended_at)?,
+            exit_code: row.optional_narrow(attempts::exit_code)?,
+            reason: row.optional_string(attempts::reason)?,
+            charged: row.flag(attempts::charged)?,
+        })
+    }
+}
+
+impl Attempt {
+    pub fn values(&self) -> Result<Values<'_>> {
+        let mut all: Values<'_> = vec![
+            (attempts::id, self.id.as_str().into()),
+            (attempts::resource_kind, self.resource.kind.as_str().into()),
+            (attempts::resource_id, (&self.resource.id).into()),
+            (attempts::fence, self.fence.number().into()),
+            (attempts::owner, json(&self.owner)?.into()),
+            (attempts::started_at, self.started_at.into()),
+        ];
+        all.extend(self.progress());
+        Ok(all)
+    }
+
+    /// The columns that change after it was started.
+    pub fn progress(&self) -> Values<'_> {
+        vec![
+            (attempts::state, self.state.as_str().into()),
+            (attempts::pid, self.pid.into()),
+            (attempts::log_path, self.log_path.as_ref().into()),
+            (attempts::ended_at, self.ended_at.into()),
+            (attempts::exit_code, self.exit_code.into()),
+            (attempts::reason, self.reason.as_ref().into()),
+            (attempts::charged, self.charged.into()),
+        ]
+    }
 }

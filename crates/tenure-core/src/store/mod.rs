@@ -12,23 +12,34 @@ use crate::holder::{Holder, Incarnation, Judge, Liveness};
 use crate::id::{SectionId, TaskId};
 use crate::lease::{Lease, Resource};
 
+pub mod columns;
 mod copying;
 mod feed;
 mod jobs;
 mod leases;
+mod readiness;
+mod rows;
 mod runners;
 mod sections;
 mod sessions;
+mod sql;
 mod tasks;
 
-pub use copying::{BATCH, Cell, CellKind, Counters, Fill, Movable, Put, TABLES, Table};
+pub use columns::{Cell, CellKind, Column, Table};
+pub use copying::{BATCH, COPIED_TABLES, CopiedRow, Counters, Fill, Movable, Put};
 pub use feed::{Agent, EventFilter, Message, MessageFilter, ReadFeed, WriteFeed};
 pub use jobs::{ItemFilter, JobLookup, NewJob, ReadJobs, WriteJobs};
 pub use leases::{LeaseBeat, LeaseFilter, NewLease, NewTicket, ReadLeases, WriteLeases};
+pub use readiness::{Contents, OpenLease};
+pub use rows::{Reader, Record, Row, Values, unexpected};
 pub use runners::{ReadRunners, WriteRunners};
 pub use sections::{NewSection, ReadSections, SectionEdit, WriteSections};
 pub use sessions::{ReadSessions, WriteSessions};
-pub use tasks::{NewTask, ReadTasks, Reserved, TaskEdit, TaskFilter, TaskLookup, WriteTasks};
+pub use sql::{Dialect, FINISHED, SqlTx, UNFINISHED, columns as columns_of_values};
+pub use tasks::{
+    NewTask, ReadTasks, Reserved, TASK_WIDTH, TaskEdit, TaskFilter, TaskLookup, WriteTasks, name_columns,
+    read_name, read_task, section_column,
+};
 
 /// What a commit must survive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,5 +1,8 @@
 //! Rows of sections and of their dependencies.
 
+use super::columns::{Table, sections};
+use super::rows::{Reader, Record, Values};
+use crate::clock::Timestamp;
 use crate::error::Result;
 use crate::event::NewEvent;
 use crate::id::SectionId;
@@ -34,4 +37,52 @@ pub trait WriteSections {
     fn delete_section(&mut self, id: &SectionId, event: NewEvent<'_>) -> Result<()>;
     fn add_section_dependency(&mut self, section: &SectionId, on: &SectionId) -> Result<bool>;
     fn remove_section_dependency(&mut self, section: &SectionId, on: &SectionId) -> Result<bool>;
+}
+
+/// The columns of the table. The store adds what it counts about a section, what stands before it, and its lease.
+impl Record for Section {
+    const TABLE: &'static Table = &sections::TABLE;
+
+    fn read(row: Reader<'_>) -> Result<Self> {
+        Ok(Self {
+            id: SectionId::new(row.text(sections::id)?),
+            name: row.string(sections::name)?,
+            mode: row.parsed(sections::mode, SectionMode::parse)?,
+            priority: row.int(sections::priority)?,
+            position: row.int(sections::position)?,
+            depends_on: Vec::new(),
+            tasks: 0,
+            open_tasks: 0,
+            blocked_by: Vec::new(),
+            lease: None,
+            created_at: row.time(sections::created_at)?,
+            updated_at: row.time(sections::updated_at)?,
+        })
+    }
+}
+
+impl NewSection {
+    pub fn values(&self, now: Timestamp) -> Values<'_> {
+        vec![
+            (sections::id, self.id.as_str().into()),
+            (sections::name, (&self.name).into()),
+            (sections::mode, self.mode.as_str().into()),
+            (sections::priority, self.priority.into()),
+            (sections::position, self.position.into()),
+            (sections::created_at, now.into()),
+            (sections::updated_at, now.into()),
+        ]
+    }
+}
+
+impl SectionEdit {
+    /// The columns that it sets.
+    pub fn values(&self, now: Timestamp) -> Values<'_> {
+        let mut set: Values<'_> = vec![(sections::updated_at, now.into())];
+        set.extend(self.name.as_ref().map(|name| (sections::name, name.into())));
+        set.extend(self.mode.map(|mode| (sections::mode, mode.as_str().into())));
+        set.extend(self.priority.map(|priority| (sections::priority, priority.into())));
+        set.extend(self.position.map(|position| (sections::position, position.into())));
+        set
+    }
 }

@@ -1,11 +1,15 @@
 //! Rows of tasks and of their dependencies.
 
+use super::columns::{Column, tasks};
+use super::rows::{Reader, Row, Values, json};
+use crate::clock::Timestamp;
 use crate::error::{Result, TaskName};
 use crate::event::NewEvent;
 use crate::holder::Holder;
 use crate::id::{SectionId, TaskId};
+use crate::lease::Lease;
 use crate::store::Viewer;
-use crate::task::{Task, TaskStatus};
+use crate::task::{DEFAULT_PRIORITY, SectionRef, Task, TaskStatus};
 
 /// How a task may be looked up.
 #[derive(Debug, Clone, Copy)]
@@ -34,7 +38,7 @@ pub struct TaskFilter {
     pub offset: u64,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct NewTask {
     pub id: TaskId,
     pub key: String,
@@ -78,7 +82,7 @@ impl Reserved {
 
 pub trait ReadTasks {
     fn task(&self, id: &TaskId, viewer: &Viewer) -> Result<Option<Task>>;
-    /// For who decides by itself whether the task may be taken, or does not ask: `ready` is left false.
+    /// A task whose `ready` is left false, for callers that do not need it.
     fn task_row(&self, id: &TaskId, viewer: &Viewer) -> Result<Option<Task>>;
     fn find_tasks(&self, lookup: TaskLookup<'_>, limit: usize) -> Result<Vec<TaskName>>;
     fn list_tasks(&self, filter: &TaskFilter, viewer: &Viewer) -> Result<(Vec<Task>, u64)>;
@@ -117,4 +121,158 @@ pub trait WriteTasks {
     fn remove_dependency(&mut self, task: &TaskId, on: &TaskId) -> Result<bool>;
     /// Gives every task of a section a fresh position with room between, in the same order.
     fn spread_positions(&mut self, section: Option<&SectionId>) -> Result<()>;
+}
+
+/// The columns of a [`TaskName`], which are the first of a task.
+pub fn name_columns() -> &'static [Column] {
+    tasks::TABLE.columns.split_at(tasks::status.at + 1).0
+}
+
+pub fn read_name(row: Reader<'_>) -> Result<TaskName> {
+    Ok(TaskName {
+        id: row.string(tasks::id)?,
+        key: row.string(tasks::key)?,
+        title: row.string(tasks::title)?,
+        status: row.parsed(tasks::status, TaskStatus::parse)?,
+    })
+}
+
+/// How many columns [`read_task`] reads in front of the lease: those of the task, and of its section the name and the mode.
+pub const TASK_WIDTH: usize = tasks::TABLE.columns.len() + 2;
+
+/// A task with its section, and with its lease from column `lease` on. The store adds its dependencies and its readiness.
+pub fn read_task(row: &dyn Row, lease: usize) -> Result<Task> {
+    let columns = Reader::new(row, 0);
+    let section = match columns.text(tasks::section_id)? {
+        NO_SECTION => None,
+        id => Some(SectionRef {
+            id: SectionId::new(id),
+            name: row.text(TASK_WIDTH - 2)?.unwrap_or_default().to_owned(),
+            serial: row.text(TASK_WIDTH - 1)? == Some("serial"),
+        }),
+    };
+    let lease = Lease::read_joined(row, lease)?;
+    let row = columns;
+    Ok(Task {
+        id: TaskId::new(row.text(tasks::id)?),
+        key: row.string(tasks::key)?,
+        title: row.string(tasks::title)?,
+        description: row.string(tasks::description)?,
+        status: row.parsed(tasks::status, TaskStatus::parse)?,
+        section,
+        source_file: row.optional_string(tasks::source_file)?,
+        priority: row.int(tasks::priority)?,
+        position: row.int(tasks::position)?,
+        depends_on: Vec::new(),
+        labels: row.json(tasks::labels)?,
+        attempts: row.narrow(tasks::attempts)?,
+        rejections: row.narrow(tasks::rejections)?,
+        created_at: row.time(tasks::created_at)?,
+        updated_at: row.time(tasks::updated_at)?,
+        ready: false,
+        blocked_by: Vec::new(),
+        lease,
+    })
+}
+
+/// The section of tasks that have none. It is in every store, so that every task can be joined with its section.
+const NO_SECTION: &str = "";
+
+/// The value of `tasks.section_id`.
+pub fn section_column(section: Option<&SectionId>) -> &str {
+    section.map_or(NO_SECTION, SectionId::as_str)
+}
+
+impl NewTask {
+    /// A pending task of no section.
+    pub fn new(id: TaskId, key: impl Into<String>, title: impl Into<String>) -> Self {
+        Self {
+            id,
+            key: key.into(),
+            title: title.into(),
+            description: String::new(),
+            status: TaskStatus::Pending,
+            section: None,
+            source_file: None,
+            priority: DEFAULT_PRIORITY,
+            position: 0,
+            labels: Vec::new(),
+        }
+    }
+
+    pub fn values(&self, now: Timestamp) -> Result<Values<'_>> {
+        Ok(vec![
+            (tasks::id, self.id.as_str().into()),
+            (tasks::key, (&self.key).into()),
+            (tasks::title, (&self.title).into()),
+            (tasks::status, self.status.as_str().into()),
+            (tasks::description, (&self.description).into()),
+            (tasks::section_id, section_column(self.section.as_ref()).into()),
+            (tasks::source_file, self.source_file.as_ref().into()),
+            (tasks::labels, json(&self.labels)?.into()),
+            (tasks::priority, self.priority.into()),
+            (tasks::position, self.position.into()),
+            (tasks::created_at, now.into()),
+            (tasks::updated_at, now.into()),
+        ])
+    }
+
+    /// The task as it is when it was just stored. `section` is the one that it names.
+    pub fn stored(&self, section: Option<SectionRef>, now: Timestamp) -> Task {
+        Task {
+            id: self.id.clone(),
+            key: self.key.clone(),
+            title: self.title.clone(),
+            description: self.description.clone(),
+            status: self.status,
+            section,
+            source_file: self.source_file.clone(),
+            priority: self.priority,
+            position: self.position,
+            depends_on: Vec::new(),
+            labels: self.labels.clone(),
+            attempts: 0,
+            rejections: 0,
+            created_at: now,
+            updated_at: now,
+            ready: false,
+            blocked_by: Vec::new(),
+            lease: None,
+        }
+    }
+}
+
+impl TaskEdit {
+    /// The columns that it sets.
+    pub fn values(&self, now: Timestamp) -> Result<Values<'_>> {
+        let mut set: Values<'_> = vec![(tasks::updated_at, now.into())];
+        set.extend(self.title.as_ref().map(|title| (tasks::title, title.into())));
+        set.extend(self.description.as_ref().map(|text| (tasks::description, text.into())));
+        set.extend(self.section.as_ref().map(|to| (tasks::section_id, section_column(to.as_ref()).into())));
+        set.extend(self.source_file.as_ref().map(|file| (tasks::source_file, file.as_ref().into())));
+        set.extend(self.priority.map(|priority| (tasks::priority, priority.into())));
+        set.extend(self.position.map(|position| (tasks::position, position.into())));
+        if let Some(labels) = &self.labels {
+            set.push((tasks::labels, json(labels)?.into()));
+        }
+        set.extend(self.attempts.map(|attempts| (tasks::attempts, attempts.into())));
+        set.extend(self.rejections.map(|rejections| (tasks::rejections, rejections.into())));
+        Ok(set)
+    }
+
+    /// Changes a stored task in the same way. Attempts and rejections are not part of it.
+    pub fn apply(&self, task: &mut NewTask) {
+        fn set<T: Clone>(field: &mut T, to: Option<&T>) {
+            if let Some(to) = to {
+                field.clone_from(to);
+            }
+        }
+        set(&mut task.title, self.title.as_ref());
+        set(&mut task.description, self.description.as_ref());
+        set(&mut task.section, self.section.as_ref());
+        set(&mut task.source_file, self.source_file.as_ref());
+        set(&mut task.priority, self.priority.as_ref());
+        set(&mut task.position, self.position.as_ref());
+        set(&mut task.labels, self.labels.as_ref());
+    }
 }

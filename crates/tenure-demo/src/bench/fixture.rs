@@ -56,16 +56,9 @@ impl Fixture {
 
 fn add_task(tx: &mut dyn Tx, number: usize) -> tenure_core::Result<()> {
     let task = NewTask {
-        id: task_id(number),
-        key: task_key(number),
-        title: task_title(number),
-        description: String::new(),
         status: if is_completed(number) { TaskStatus::Completed } else { TaskStatus::Pending },
-        section: None,
-        source_file: None,
-        priority: 100,
         position: task_position(number),
-        labels: Vec::new(),
+        ..NewTask::new(task_id(number), task_key(number), task_title(number))
     };
     let mut event = NewEvent::new(EventKind::TaskCreated, "bench")
         .task(&task.id)

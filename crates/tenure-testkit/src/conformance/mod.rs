@@ -174,6 +174,7 @@ pub fn cases() -> Vec<(&'static str, Case)> {
             next_hands_out_every_task_once,
             a_lapsed_task_returns_to_pending_when_its_new_holder_releases_it,
             next_claims_the_first_task_of_the_listing_in_any_situation,
+            a_task_is_ready_exactly_when_the_kernel_would_grant_it,
         }
         attempts {
             an_attempt_is_recorded_and_its_pid_noted,

@@ -1,8 +1,9 @@
 //! Which task is ready, in which order, and that `next` and the listing agree.
 
 use tenure_core::ErrorCode;
-use tenure_core::id::TaskId;
-use tenure_core::kernel::Terms;
+use tenure_core::holder::Caller;
+use tenure_core::id::{SectionId, TaskId};
+use tenure_core::kernel::{self, Terms, Verdict};
 use tenure_core::lease::Resource;
 use tenure_core::section::SectionMode;
 use tenure_core::store::{ClaimHint, ClaimTarget, SectionEdit, TaskEdit, TaskFilter};
@@ -291,4 +292,138 @@ pub(super) fn next_claims_the_first_task_of_the_listing_in_any_situation(fresh: 
             }
         }
     }
+}
+
+/// Numbers that look random and are the same in every run.
+struct Draw(u64);
+
+impl Draw {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 >> 33).unwrap() % end
+    }
+
+    fn one_of<T: Copy>(&mut self, all: &[T]) -> T {
+        all[self.below(all.len())]
+    }
+}
+
+/// A project that changes at random: tasks in serial and parallel sections, claimed, abandoned, finished and queued for.
+struct Project {
+    f: Fixture,
+    draw: Draw,
+    keys: Vec<&'static str>,
+    sections: Vec<SectionId>,
+    /// The process in which ann works now. Her earlier ones are dead.
+    ann: u32,
+}
+
+impl Project {
+    fn new(mut f: Fixture, seed: u64) -> Self {
+        // A task that has failed for good is listed as ready until its lapsed lease is closed.
+        f.policy.max_attempts = 1000;
+        let modes = [("S", SectionMode::Serial), ("T", SectionMode::Serial), ("P", SectionMode::Parallel)];
+        let sections: Vec<SectionId> = modes.map(|(name, mode)| f.add_section(name, mode)).into();
+        let keys = vec!["A", "B", "C", "D", "E", "F", "G"];
+        let mut project = Self { f, draw: Draw(seed), keys, sections, ann: 100 };
+        for at in 0..project.keys.len() {
+            let section = project.sections.get(project.draw.below(4)).cloned();
+            project.f.add_task_in(project.keys[at], section.as_ref());
+            if at > 0 && project.draw.below(3) == 0 {
+                let on = project.draw.below(at);
+                project.f.depend(project.keys[at], project.keys[on]);
+            }
+        }
+        if project.draw.below(2) == 0 {
+            let [first, second] =
+                [project.sections[0].clone(), project.sections[1 + project.draw.below(2)].clone()];
+            project.f.write(|tx| tx.add_section_dependency(&second, &first)).unwrap();
+        }
+        project
+    }
+
+    /// Ann works in a process, Bob by name alone, and Cid has nothing yet.
+    fn callers(&self) -> [Caller; 3] {
+        [self.f.worker("ann", self.ann), self.f.bare("bob"), self.f.worker("cid", 300)]
+    }
+
+    fn step(&mut self) {
+        let key = self.draw.one_of(&self.keys);
+        let caller = self.callers()[self.draw.below(2)].clone();
+        match self.draw.below(10) {
+            // Sections are kept for longer than tasks, so that one outlives its holder's last task.
+            0..=3 => {
+                let terms = Terms { section_ttl: TTL * 5, ..Terms::new(TTL) };
+                drop(self.f.claim_on(&caller, key, &terms));
+            }
+            4 => drop(self.f.done(&caller, key)),
+            5 => {
+                let all =
+                    [TaskStatus::Pending, TaskStatus::Completed, TaskStatus::Skipped, TaskStatus::Review];
+                drop(self.f.override_status(&caller, key, self.draw.one_of(&all), self.draw.below(2) == 0));
+            }
+            6 => {
+                let resource = match self.sections.get(self.draw.below(5)) {
+                    Some(section) => Resource::section(section),
+                    None => Resource::task(&self.f.id(key)),
+                };
+                let waiter = self.f.worker("wil", 200 + u32::try_from(self.draw.below(2)).unwrap());
+                self.f.wait_for(&waiter, &resource, "nowhere");
+            }
+            7 => self.f.clock.advance(self.draw.one_of(&[TICKET_LIFE, TTL / 2, TTL])),
+            8 => self.f.world.kill(200),
+            _ => {
+                self.f.world.kill(self.ann);
+                self.ann += 1;
+            }
+        }
+    }
+
+    /// The keys of the tasks that the kernel would grant, without granting them. Only what goes back to pending if nothing comes
+    /// of it is ready: a task that is in progress without a lease is not for everybody.
+    fn grantable(&self, caller: &Caller) -> Vec<String> {
+        let would_grant = |key: &str| {
+            let task = self.f.task(key);
+            let claimed_from = task.lease.and_then(|lease| lease.claimed_from);
+            let is_open = match task.status {
+                TaskStatus::Pending => true,
+                TaskStatus::InProgress => claimed_from == Some(TaskStatus::Pending),
+                _ => false,
+            };
+            let mut granted = false;
+            let undone = self.f.write(|tx| -> tenure_core::Result<()> {
+                let verdict =
+                    kernel::acquire_task(tx, &self.f.context(), caller, &task.id, &Terms::new(TTL))?;
+                granted = matches!(verdict, Verdict::Granted(grant) if !grant.reacquired);
+                Err(tenure_core::Error::store("undone"))
+            });
+            assert!(undone.is_err());
+            is_open && granted
+        };
+        self.keys.iter().filter(|key| would_grant(key)).map(|key| (*key).to_owned()).collect()
+    }
+}
+
+pub(super) fn a_task_is_ready_exactly_when_the_kernel_would_grant_it(fresh: &dyn Fn() -> Fixture) {
+    let (mut ready_seen, mut blocked_seen) = (0, 0);
+    for seed in 1..=8_u64 {
+        let mut project = Project::new(fresh(), seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        for step in 1..=20 {
+            project.step();
+            if step % 4 != 0 {
+                continue;
+            }
+            for caller in project.callers() {
+                let mut ready = ready_for(&project.f, Some(&caller.holder.id));
+                ready.sort();
+                let grantable = project.grantable(&caller);
+                assert_eq!(ready, grantable, "for {} after step {step} of project {seed}", caller.holder.id);
+                ready_seen += ready.len();
+                blocked_seen += project.keys.len() - ready.len();
+            }
+        }
+    }
+    assert!(ready_seen > 50 && blocked_seen > 50, "{ready_seen} ready, {blocked_seen} not");
 }

@@ -89,7 +89,7 @@ impl Store for MemoryStore {
     }
 }
 
-/// A copy under way.
+/// A running transaction, on its copy of the state.
 #[derive(Debug)]
 struct MemoryTx {
     state: State,

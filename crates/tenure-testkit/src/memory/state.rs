@@ -1,6 +1,7 @@
 //! The rows, and the questions that are answered from nothing but the rows.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Deref;
 
 use tenure_core::Timestamp;
 use tenure_core::event::Event;
@@ -11,7 +12,7 @@ use tenure_core::lease::{Attempt, Lease, Resource, Ticket};
 use tenure_core::runner::{PresetHealth, Runner};
 use tenure_core::section::SectionMode;
 use tenure_core::session::{DoneTask, Session};
-use tenure_core::store::{Agent, Viewer};
+use tenure_core::store::{Agent, NewTask, Viewer};
 use tenure_core::task::{DEFAULT_PRIORITY, TaskStatus};
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -39,21 +40,22 @@ pub struct State {
     pub last_task_number: i64,
 }
 
+/// A task as it was inserted and edited since, and what the store adds to it. Its fields are read as if they were the row's.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct TaskRow {
-    pub key: String,
-    pub title: String,
-    pub description: String,
-    pub status: TaskStatus,
-    pub section: Option<SectionId>,
-    pub source_file: Option<String>,
-    pub priority: i64,
-    pub position: i64,
-    pub labels: Vec<String>,
+    pub task: NewTask,
     pub attempts: u32,
     pub rejections: u32,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
+}
+
+impl Deref for TaskRow {
+    type Target = NewTask;
+
+    fn deref(&self) -> &NewTask {
+        &self.task
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -40,24 +40,14 @@ impl MemoryTx {
             })
         });
         Task {
-            id: id.clone(),
-            key: row.key.clone(),
-            title: row.title.clone(),
-            description: row.description.clone(),
-            status: row.status,
-            section,
-            source_file: row.source_file.clone(),
-            priority: row.priority,
-            position: row.position,
             depends_on,
-            labels: row.labels.clone(),
             attempts: row.attempts,
             rejections: row.rejections,
-            created_at: row.created_at,
             updated_at: row.updated_at,
             ready: state.is_ready(id, row, self.now, viewer),
             blocked_by,
             lease: state.open_lease(&Resource::task(id)).cloned(),
+            ..row.task.stored(section, row.created_at)
         }
     }
 
@@ -197,15 +187,7 @@ impl WriteTasks for MemoryTx {
             return Err(Error::store(format!("task {} is there already", new.key)));
         }
         let row = TaskRow {
-            key: new.key.clone(),
-            title: new.title.clone(),
-            description: new.description.clone(),
-            status: new.status,
-            section: new.section.clone(),
-            source_file: new.source_file.clone(),
-            priority: new.priority,
-            position: new.position,
-            labels: new.labels.clone(),
+            task: new.clone(),
             attempts: 0,
             rejections: 0,
             created_at: self.now,
@@ -218,14 +200,7 @@ impl WriteTasks for MemoryTx {
     fn edit_task(&mut self, id: &TaskId, edit: &TaskEdit, event: Option<NewEvent<'_>>) -> Result<()> {
         let now = self.now;
         let Ok(row) = self.row(id) else { return Ok(()) };
-        let edit = edit.clone();
-        row.title = edit.title.unwrap_or_else(|| row.title.clone());
-        row.description = edit.description.unwrap_or_else(|| row.description.clone());
-        row.section = edit.section.unwrap_or_else(|| row.section.clone());
-        row.source_file = edit.source_file.unwrap_or_else(|| row.source_file.clone());
-        row.priority = edit.priority.unwrap_or(row.priority);
-        row.position = edit.position.unwrap_or(row.position);
-        row.labels = edit.labels.unwrap_or_else(|| row.labels.clone());
+        edit.apply(&mut row.task);
         row.attempts = edit.attempts.unwrap_or(row.attempts);
         row.rejections = edit.rejections.unwrap_or(row.rejections);
         row.updated_at = now;
@@ -238,7 +213,7 @@ impl WriteTasks for MemoryTx {
     fn set_status(&mut self, id: &TaskId, to: TaskStatus, event: NewEvent<'_>) -> Result<()> {
         let now = self.now;
         let row = self.row(id)?;
-        row.status = to;
+        row.task.status = to;
         row.updated_at = now;
         self.append(event)
     }
@@ -271,7 +246,7 @@ impl WriteTasks for MemoryTx {
         let mut position = 0;
         for (_, task) in inside {
             position += 1 << 20;
-            task.position = position;
+            task.task.position = position;
         }
         Ok(())
     }

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use serde_json::{Map, Value, json};
 use tenure_core::kernel;
 use tenure_core::lease::{Lease, LeaseState};
-use tenure_core::store::{Cell, LeaseFilter, Movable, Table};
+use tenure_core::store::columns::leases;
+use tenure_core::store::{Cell, CopiedRow, LeaseFilter, Movable, Table};
 use tenure_core::{Error, ErrorCode};
 
 use crate::answer::Answer;
@@ -106,16 +107,14 @@ fn lapsed_leases(open: &Open<'_>) -> CommandResult<BTreeSet<i64>> {
     Ok(lapsed)
 }
 
-/// Refuses a lease that was granted between [`lapsed_leases`] and the start of the copy.
-fn refuse_new_leases(table: &Table, rows: &[Vec<Cell>], lapsed: &BTreeSet<i64>) -> tenure_core::Result<()> {
-    if table.name != "leases" {
+/// Refuses a lease that was granted after [`lapsed_leases`] read them and before the copy began.
+fn refuse_new_leases(table: &Table, rows: &[CopiedRow], lapsed: &BTreeSet<i64>) -> tenure_core::Result<()> {
+    if table.name != leases::TABLE.name {
         return Ok(());
     }
-    let index = |name: &str| table.columns.iter().position(|(column, _)| *column == name);
-    let (Some(fence), Some(ended)) = (index("fence"), index("ended_at")) else { return Ok(()) };
-    let is_new = |row: &Vec<Cell>| {
-        row.get(ended) == Some(&Cell::Null)
-            && !matches!(row.get(fence), Some(Cell::Int(number)) if lapsed.contains(number))
+    let is_new = |row: &CopiedRow| {
+        row.get(leases::ended_at.at) == Some(&Cell::Null)
+            && !matches!(row.get(leases::fence.at), Some(Cell::Int(number)) if lapsed.contains(number))
     };
     if rows.iter().any(is_new) {
         return Err(Error::store("a lease was granted while the copy started; nothing was copied"));

@@ -1,0 +1,199 @@
+//! The rule "ready" as SQL conditions, written once for both dialects.
+//!
+//! A task `t` of section `s` is ready for a viewer if the kernel would grant it: it is pending, or was left in progress by a lapsed
+//! lease (L3); everything that it depends on is finished; nothing else holds it or is queued for it; and its section is open.
+//! The conformance suite checks generated projects in every store against what the kernel grants.
+//!
+//! The viewer is bound as parameters: `:now`, `:dead`, `:fresh`, `:me_kind` and `:me_id` in SQLite, `$2` to `$6` in PostgreSQL.
+
+use super::sql::{Dialect, UNFINISHED};
+
+/// What a project may contain, so that a condition about it is needed. Each condition costs time, even if no row meets it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Contents {
+    /// Something is queued.
+    pub queues: bool,
+    /// A section is held.
+    pub held_sections: bool,
+    /// A section depends on another.
+    pub ordered_sections: bool,
+}
+
+impl Contents {
+    pub const UNKNOWN: Self = Self { queues: true, held_sections: true, ordered_sections: true };
+}
+
+/// Whether a condition may use the open lease of the task, joined as `o`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OpenLease {
+    Joined,
+    NotJoined,
+}
+
+impl Dialect {
+    fn parameter(self, sqlite: &'static str, postgres: &'static str) -> &'static str {
+        match self {
+            Self::Sqlite => sqlite,
+            Self::Postgres => postgres,
+        }
+    }
+
+    /// Rows of a table under another name, limited to the project.
+    fn rows(self, table: &str, alias: &str) -> String {
+        match self {
+            Self::Sqlite => format!("{table} {alias} WHERE "),
+            Self::Postgres => format!("tenure.{table} {alias} WHERE {alias}.project = $1 AND "),
+        }
+    }
+
+    /// There is such a row. PostgreSQL would turn `EXISTS` into a join over whole tables; a scalar subquery it answers from an
+    /// index.
+    fn some(self, rows: &str) -> String {
+        match self {
+            Self::Sqlite => format!("EXISTS (SELECT 1 FROM {rows})"),
+            Self::Postgres => format!("(SELECT 1 FROM {rows} LIMIT 1) IS NOT NULL"),
+        }
+    }
+
+    /// There is no such row.
+    pub fn none(self, rows: &str) -> String {
+        match self {
+            Self::Sqlite => format!("NOT EXISTS (SELECT 1 FROM {rows})"),
+            Self::Postgres => format!("(SELECT 1 FROM {rows} LIMIT 1) IS NULL"),
+        }
+    }
+
+    /// The process in a column is not one of those known to be dead. That list is short and mostly empty, so SQLite searches
+    /// its text, which is cheaper than a subquery that it would plan anew in every place.
+    fn not_dead(self, column: &str) -> String {
+        match self {
+            Self::Sqlite => format!("instr(:dead, json_quote({column})) = 0"),
+            Self::Postgres => format!("{column} <> ALL ($3)"),
+        }
+    }
+
+    /// The open lease is live, so that it blocks everything else.
+    fn live_lease(self, lease: &str) -> String {
+        format!(
+            "{lease}.ended_at IS NULL AND {lease}.expires_at > {now} AND ({lease}.process IS NULL OR {not_dead})",
+            now = self.parameter(":now", "$2"),
+            not_dead = self.not_dead(&format!("{lease}.process")),
+        )
+    }
+
+    /// The row belongs to the viewer.
+    fn mine(self, row: &str) -> String {
+        format!(
+            "{row}.holder_kind = {} AND {row}.holder_id = {}",
+            self.parameter(":me_kind", "$5"),
+            self.parameter(":me_id", "$6")
+        )
+    }
+
+    /// No live ticket of anything but the viewer is queued for the resource.
+    fn no_queue(self, kind: &str, id: &str) -> String {
+        self.none(&format!(
+            "{}k.resource_kind = '{kind}' AND k.resource_id = {id} AND k.refreshed_at > {} AND {} AND NOT ({})",
+            self.rows("tickets", "k"),
+            self.parameter(":fresh", "$4"),
+            self.not_dead("k.process"),
+            self.mine("k"),
+        ))
+    }
+
+    /// Something is left to do in section `u`. SQLite counts its unfinished tasks; PostgreSQL has an index of them.
+    pub fn has_work(self) -> String {
+        match self {
+            Self::Sqlite => "u.open_tasks > 0".to_owned(),
+            Self::Postgres => self.some(&format!(
+                "{}o.section_id = u.id AND o.status IN {UNFINISHED}",
+                self.rows("tasks", "o")
+            )),
+        }
+    }
+
+    /// The holder of the section's lease `l` works on a task of section `s`, or is between two. If all its tasks there have
+    /// lapsed, it blocks nothing, and so not through the section either (L3). Another process of the same name is not counted.
+    fn at_work(self) -> String {
+        let task = match self {
+            Self::Sqlite => "tasks x WHERE x.id = w.resource_id",
+            Self::Postgres => "tenure.tasks x WHERE x.project = $1 AND x.id = w.resource_id",
+        };
+        format!(
+            "(SELECT coalesce(max(CASE WHEN {live} THEN 1 ELSE 0 END), 1)
+              FROM {leases}w.ended_at IS NULL AND w.resource_kind = 'task'
+                AND w.holder_id = l.holder_id AND w.holder_kind = l.holder_kind
+                AND (w.process = l.process OR w.process IS NULL OR l.process IS NULL)
+                AND (SELECT x.section_id FROM {task}) = s.id) = 1",
+            live = self.live_lease("w"),
+            leases = self.rows("leases", "w"),
+        )
+    }
+
+    /// The viewer may work in section `s`: all sections before it are finished, and if it is serial, nothing else holds it or is
+    /// queued for it. All of the conditions must hold.
+    pub fn section_open(self, contents: Contents) -> Vec<String> {
+        let mut all = Vec::new();
+        if contents.ordered_sections {
+            let before = match self {
+                Self::Sqlite => "section_deps d JOIN sections u ON u.id = d.depends_on WHERE ",
+                Self::Postgres => {
+                    "tenure.section_deps d JOIN tenure.sections u ON u.project = $1 AND u.id = d.depends_on
+                     WHERE d.project = $1 AND "
+                }
+            };
+            all.push(self.none(&format!("{before}d.section_id = s.id AND {}", self.has_work())));
+        }
+        let held = format!(
+            "{}l.resource_kind = 'section' AND l.resource_id = s.id AND {}",
+            self.rows("leases", "l"),
+            self.live_lease("l")
+        );
+        let (mut mine, mut free) = (String::new(), Vec::new());
+        if contents.held_sections {
+            mine = format!("{} OR ", self.some(&format!("{held} AND {}", self.mine("l"))));
+            free.push(self.none(&format!("{held} AND {}", self.at_work())));
+        }
+        if contents.queues {
+            free.push(self.no_queue("section", "s.id"));
+        }
+        if !free.is_empty() {
+            all.push(format!("(s.mode = 'parallel' OR {mine}{})", free.join(" AND ")));
+        }
+        all
+    }
+
+    /// Nothing holds task `t`, and nothing but the viewer is queued for it. All of the conditions must hold.
+    pub fn task_free(self, contents: Contents, lease: OpenLease) -> Vec<String> {
+        let mut all = vec![match lease {
+            OpenLease::Joined => format!("NOT (o.fence IS NOT NULL AND {})", self.live_lease("o")),
+            OpenLease::NotJoined => self.none(&format!(
+                "{}l.resource_kind = 'task' AND l.resource_id = t.id AND {}",
+                self.rows("leases", "l"),
+                self.live_lease("l")
+            )),
+        }];
+        if contents.queues {
+            all.push(self.no_queue("task", "t.id"));
+        }
+        all
+    }
+
+    /// Task `t` is ready if its section is open. In progress counts when its lease has lapsed (L3), unless it goes back to a
+    /// reviewer. All of the conditions must hold.
+    pub fn ready_in_open_section(self, contents: Contents, lease: OpenLease) -> Vec<String> {
+        let left_behind = match lease {
+            OpenLease::Joined => "o.claimed_from IS NOT DISTINCT FROM 'pending'".to_owned(),
+            OpenLease::NotJoined => self.some(&format!(
+                "{}l.resource_kind = 'task' AND l.resource_id = t.id AND l.ended_at IS NULL AND l.claimed_from = 'pending'",
+                self.rows("leases", "l")
+            )),
+        };
+        let mut all = vec![
+            "t.open_deps = 0".to_owned(),
+            format!("(t.status = 'pending' OR t.status = 'in_progress' AND {left_behind})"),
+        ];
+        all.extend(self.task_free(contents, lease));
+        all
+    }
+}

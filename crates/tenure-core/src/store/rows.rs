@@ -1,0 +1,152 @@
+//! Reading and writing rows by the names of their columns, whatever the store.
+//!
+//! The mapping of each type stands beside the type's row traits: `Task` in `tasks.rs`, `Lease` in `leases.rs`. A value that
+//! tenure did not write is an error, never a guess.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::columns::{Cell, Column, Table};
+use crate::clock::Timestamp;
+use crate::error::{Error, Result};
+use crate::holder::{Holder, HolderKind};
+use crate::lease::{Resource, ResourceKind};
+
+/// One row of an answer, as a database driver has it.
+pub trait Row {
+    fn int(&self, at: usize) -> Result<Option<i64>>;
+    fn text(&self, at: usize) -> Result<Option<&str>>;
+
+    /// A number of rows.
+    fn count(&self, at: usize) -> Result<u64> {
+        Ok(self.int(at)?.and_then(|count| u64::try_from(count).ok()).unwrap_or(0))
+    }
+}
+
+/// The columns of one table in a row, which begin at some position of it.
+#[derive(Clone, Copy)]
+pub struct Reader<'r> {
+    row: &'r dyn Row,
+    first: usize,
+}
+
+impl std::fmt::Debug for Reader<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reader").field("first", &self.first).finish_non_exhaustive()
+    }
+}
+
+/// The values of some columns, for an `INSERT` or an `UPDATE`.
+pub type Values<'a> = Vec<(Column, Cell<'a>)>;
+
+/// What is stored as a row of one table.
+pub trait Record: Sized {
+    const TABLE: &'static Table;
+
+    fn read(row: Reader<'_>) -> Result<Self>;
+}
+
+/// The error for an answer that no tenure could have stored.
+pub fn unexpected(what: impl std::fmt::Display) -> Error {
+    Error::store(format!("the store answered unexpectedly: {what}"))
+}
+
+pub(super) fn json<T: Serialize>(value: &T) -> Result<String> {
+    serde_json::to_string(value).map_err(unexpected)
+}
+
+pub(super) fn millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}
+
+impl<'r> Reader<'r> {
+    /// The columns of a table whose list begins at the position `first`.
+    pub fn new(row: &'r dyn Row, first: usize) -> Self {
+        Self { row, first }
+    }
+
+    pub fn optional_text(self, column: Column) -> Result<Option<&'r str>> {
+        self.row.text(self.first + column.at)
+    }
+
+    pub fn text(self, column: Column) -> Result<&'r str> {
+        self.optional_text(column)?.ok_or_else(|| missing(column))
+    }
+
+    pub fn string(self, column: Column) -> Result<String> {
+        self.text(column).map(str::to_owned)
+    }
+
+    pub fn optional_string(self, column: Column) -> Result<Option<String>> {
+        Ok(self.optional_text(column)?.map(str::to_owned))
+    }
+
+    pub fn optional_int(self, column: Column) -> Result<Option<i64>> {
+        self.row.int(self.first + column.at)
+    }
+
+    pub fn int(self, column: Column) -> Result<i64> {
+        self.optional_int(column)?.ok_or_else(|| missing(column))
+    }
+
+    /// A number that is stored wider than it is used.
+    pub fn narrow<T: TryFrom<i64>>(self, column: Column) -> Result<T> {
+        narrowed(column, self.int(column)?)
+    }
+
+    pub fn optional_narrow<T: TryFrom<i64>>(self, column: Column) -> Result<Option<T>> {
+        self.optional_int(column)?.map(|wide| narrowed(column, wide)).transpose()
+    }
+
+    pub fn flag(self, column: Column) -> Result<bool> {
+        Ok(self.int(column)? != 0)
+    }
+
+    pub fn time(self, column: Column) -> Result<Timestamp> {
+        self.int(column).map(Timestamp::from_millis)
+    }
+
+    pub fn optional_time(self, column: Column) -> Result<Option<Timestamp>> {
+        Ok(self.optional_int(column)?.map(Timestamp::from_millis))
+    }
+
+    pub fn parsed<T>(self, column: Column, parse: impl Fn(&str) -> Option<T>) -> Result<T> {
+        parsed(column, self.text(column)?, parse)
+    }
+
+    pub fn optional_parsed<T>(self, column: Column, parse: impl Fn(&str) -> Option<T>) -> Result<Option<T>> {
+        self.optional_text(column)?.map(|text| parsed(column, text, parse)).transpose()
+    }
+
+    pub fn json<T: DeserializeOwned>(self, column: Column) -> Result<T> {
+        serde_json::from_str(self.text(column)?).map_err(unexpected)
+    }
+
+    pub fn optional_json<T: DeserializeOwned>(self, column: Column) -> Result<Option<T>> {
+        self.optional_text(column)?.map(serde_json::from_str).transpose().map_err(unexpected)
+    }
+
+    pub(super) fn resource(self, kind: Column, id: Column) -> Result<Resource> {
+        Ok(Resource { kind: self.parsed(kind, ResourceKind::parse)?, id: self.string(id)? })
+    }
+
+    pub(super) fn holder(self, kind: Column, id: Column) -> Result<Holder> {
+        Ok(Holder { kind: self.parsed(kind, HolderKind::parse)?, id: self.string(id)? })
+    }
+}
+
+fn missing(column: Column) -> Error {
+    unexpected(format!("no value of {}", column.name))
+}
+
+fn narrowed<T: TryFrom<i64>>(column: Column, wide: i64) -> Result<T> {
+    T::try_from(wide).map_err(|_| unexpected(format!("{} is {wide}, which is out of range", column.name)))
+}
+
+fn parsed<T>(column: Column, text: &str, parse: impl Fn(&str) -> Option<T>) -> Result<T> {
+    parse(text).ok_or_else(|| {
+        unexpected(format!("{} is {text:?}, which is not a value that tenure stores here", column.name))
+    })
+}

@@ -1,0 +1,416 @@
+//! SQL statements over [`Table`]s, and the row traits that need nothing else.
+//!
+//! SQLite has one database per project. PostgreSQL keeps all projects in the schema `tenure`: there every table has a column
+//! `project`, and `$1` is the project in every statement.
+
+use super::columns::{Cell, Column, Table, jobs, names, section_deps, sections, session_tasks, sessions};
+use super::jobs::{ItemFilter, JobLookup, ReadJobs};
+use super::rows::{Reader, Record, Row, Values};
+use super::runners::{ReadRunners, WriteRunners};
+use super::sections::{NewSection, ReadSections, SectionEdit, WriteSections};
+use super::sessions::{ReadSessions, WriteSessions};
+use super::{View, WriteFeed};
+use crate::error::Result;
+use crate::event::NewEvent;
+use crate::id::SectionId;
+use crate::job::{Item, Job};
+use crate::runner::{PresetHealth, Runner};
+use crate::section::Section;
+use crate::session::{DoneTask, Session};
+
+/// The statuses of [`TaskStatus::is_finished`](crate::task::TaskStatus::is_finished), as an SQL list.
+pub const FINISHED: &str = "('completed', 'skipped')";
+/// All other statuses. PostgreSQL has an index with this condition, which only this spelling uses.
+pub const UNFINISHED: &str = "('pending', 'in_progress', 'review', 'failed')";
+
+/// The database that a statement is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dialect {
+    Sqlite,
+    Postgres,
+}
+
+impl Dialect {
+    /// A table by its full name.
+    pub fn name(self, table: &Table) -> String {
+        match self {
+            Self::Sqlite => table.name.to_owned(),
+            Self::Postgres => format!("tenure.{}", table.name),
+        }
+    }
+
+    /// The start of a condition: only rows of the project.
+    fn scope(self) -> &'static str {
+        match self {
+            Self::Sqlite => "",
+            Self::Postgres => "project = $1 AND ",
+        }
+    }
+
+    /// Numbers the parameters, which are written as `?`.
+    pub fn numbered(self, sql: &str) -> String {
+        if self == Self::Sqlite {
+            return sql.to_owned();
+        }
+        let mut pieces = sql.split('?');
+        let mut text = pieces.next().unwrap_or_default().to_owned();
+        for (number, piece) in (2..).zip(pieces) {
+            text.extend(["$", &u32::to_string(&number), piece]);
+        }
+        text
+    }
+
+    /// All columns of the rows for which `rest` holds: a condition, and what may follow it.
+    pub fn select(self, table: &Table, rest: &str) -> String {
+        self.numbered(&format!(
+            "SELECT {} FROM {} WHERE {}{rest}",
+            table.list,
+            self.name(table),
+            self.scope()
+        ))
+    }
+
+    pub fn count(self, table: &Table, condition: &str) -> String {
+        self.numbered(&format!("SELECT count(*) FROM {} WHERE {}{condition}", self.name(table), self.scope()))
+    }
+
+    pub fn insert<'c>(self, table: &Table, columns: impl Iterator<Item = &'c Column>) -> String {
+        let columns: Vec<Column> = columns.copied().collect();
+        let (list, places) = (names(&columns), vec!["?"; columns.len()].join(", "));
+        match self {
+            Self::Sqlite => format!("INSERT INTO {} ({list}) VALUES ({places})", table.name),
+            Self::Postgres => {
+                let places = self.numbered(&places);
+                format!("INSERT INTO tenure.{} (project, {list}) VALUES ($1, {places})", table.name)
+            }
+        }
+    }
+
+    /// Inserts a row, or replaces the one with the same key except for its columns `kept`.
+    pub fn upsert<'c>(
+        self,
+        table: &Table,
+        columns: impl Iterator<Item = &'c Column> + Clone,
+        kept: &[Column],
+    ) -> String {
+        let replaced = columns.clone().filter(|column| !table.key.contains(column) && !kept.contains(column));
+        let sets: Vec<String> = replaced.map(|column| format!("{0} = excluded.{0}", column.name)).collect();
+        let project = if self == Self::Postgres { "project, " } else { "" };
+        format!(
+            "{} ON CONFLICT ({project}{}) DO UPDATE SET {}",
+            self.insert(table, columns),
+            names(table.key),
+            sets.join(", ")
+        )
+    }
+
+    /// Sets some columns of the rows whose columns `key` have some values. The parameters are first those that are set.
+    pub fn update<'c>(
+        self,
+        table: &Table,
+        set: impl Iterator<Item = &'c Column>,
+        key: impl Iterator<Item = &'c Column>,
+    ) -> String {
+        let sets: Vec<String> = set.map(|column| format!("{} = ?", column.name)).collect();
+        let condition = all_equal(key);
+        self.numbered(&format!(
+            "UPDATE {} SET {} WHERE {}{condition}",
+            self.name(table),
+            sets.join(", "),
+            self.scope()
+        ))
+    }
+
+    pub fn delete<'c>(self, table: &Table, key: impl Iterator<Item = &'c Column>) -> String {
+        self.numbered(&format!("DELETE FROM {} WHERE {}{}", self.name(table), self.scope(), all_equal(key)))
+    }
+}
+
+fn all_equal<'c>(key: impl Iterator<Item = &'c Column>) -> String {
+    let terms: Vec<String> = key.map(|column| format!("{} = ?", column.name)).collect();
+    terms.join(" AND ")
+}
+
+/// A transaction of a store that speaks SQL. In conditions, each `?` stands for the next value.
+pub trait SqlTx: View + WriteFeed {
+    const DIALECT: Dialect;
+
+    /// The rows that a statement finds. The project is not among the values.
+    fn query<T>(
+        &self,
+        sql: &str,
+        values: &[Cell<'_>],
+        read: impl FnMut(&dyn Row) -> Result<T>,
+    ) -> Result<Vec<T>>;
+
+    /// Changes rows of `table`, and says how many.
+    fn execute(&mut self, table: &'static Table, sql: &str, values: &[(Column, Cell<'_>)]) -> Result<u64>;
+
+    /// Changes rows of `table` before anything else is asked, and at the latest with the commit.
+    fn defer(&mut self, table: &'static Table, sql: &str, values: &[(Column, Cell<'_>)]) -> Result<()> {
+        self.execute(table, sql, values).map(drop)
+    }
+
+    /// Sections `s`, with what the store counts about them. `rest` follows a condition.
+    fn sections_where(&self, rest: &str, values: &[Cell<'_>]) -> Result<Vec<Section>>;
+
+    /// The rows for which `rest` holds: a condition, and what may follow it.
+    fn select<T: Record>(&self, rest: &str, values: &[Cell<'_>]) -> Result<Vec<T>> {
+        let sql = Self::DIALECT.select(T::TABLE, rest);
+        self.query(&sql, values, |row| T::read(Reader::new(row, 0)))
+    }
+
+    fn count(&self, table: &Table, condition: &str, values: &[Cell<'_>]) -> Result<u64> {
+        let found = self.query(&Self::DIALECT.count(table, condition), values, |row| row.count(0))?;
+        Ok(found.first().copied().unwrap_or(0))
+    }
+
+    fn insert(&mut self, table: &'static Table, values: &[(Column, Cell<'_>)]) -> Result<()> {
+        self.execute(table, &Self::DIALECT.insert(table, columns(values)), values).map(drop)
+    }
+
+    /// False if there is a row with its key.
+    fn insert_new(&mut self, table: &'static Table, values: &[(Column, Cell<'_>)]) -> Result<bool> {
+        let sql = format!("{} ON CONFLICT DO NOTHING", Self::DIALECT.insert(table, columns(values)));
+        Ok(self.execute(table, &sql, values)? > 0)
+    }
+
+    /// Inserts a row, or replaces the one with the same key.
+    fn upsert(&mut self, table: &'static Table, values: &[(Column, Cell<'_>)]) -> Result<()> {
+        self.defer(table, &Self::DIALECT.upsert(table, columns(values), &[]), values)
+    }
+
+    /// Sets some columns of the rows whose columns `key` have these values.
+    fn update(&mut self, table: &'static Table, set: Values<'_>, key: Values<'_>) -> Result<u64> {
+        let sql = Self::DIALECT.update(table, columns(&set), columns(&key));
+        self.execute(table, &sql, &[set, key].concat())
+    }
+
+    /// How many rows were deleted.
+    fn delete(&mut self, table: &'static Table, key: &[(Column, Cell<'_>)]) -> Result<u64> {
+        self.execute(table, &Self::DIALECT.delete(table, columns(key)), key)
+    }
+}
+
+/// The columns of some values.
+pub fn columns<'v>(values: &'v [(Column, Cell<'_>)]) -> impl Iterator<Item = &'v Column> + Clone {
+    values.iter().map(|(column, _)| column)
+}
+
+impl<T: SqlTx> ReadRunners for T {
+    fn runner(&self, id: &str) -> Result<Option<Runner>> {
+        Ok(self.select("id = ?", &[id.into()])?.pop())
+    }
+
+    fn runners(&self, ended: u64) -> Result<Vec<Runner>> {
+        let over = "status IN ('completed', 'failed')";
+        let last =
+            format!("SELECT id FROM {} WHERE {}{over}", T::DIALECT.name(Runner::TABLE), T::DIALECT.scope());
+        self.select(
+            &format!(
+                "(NOT {over} OR id IN ({last} ORDER BY started_at DESC LIMIT ?)) ORDER BY started_at DESC, id"
+            ),
+            &[ended.into()],
+        )
+    }
+
+    fn preset_health(&self, preset: &str) -> Result<Option<PresetHealth>> {
+        Ok(self.select("preset = ?", &[preset.into()])?.pop())
+    }
+
+    fn parked_presets(&self) -> Result<Vec<PresetHealth>> {
+        self.select("parked_at IS NOT NULL ORDER BY preset", &[])
+    }
+}
+
+impl<T: SqlTx> WriteRunners for T {
+    fn save_runner(&mut self, runner: &Runner) -> Result<()> {
+        self.upsert(Runner::TABLE, &runner.values()?)
+    }
+
+    fn save_preset_health(&mut self, health: &PresetHealth) -> Result<()> {
+        self.upsert(PresetHealth::TABLE, &health.values()?)
+    }
+}
+
+/// `~` is greater than every character of an id.
+fn after_prefix(prefix: &str) -> String {
+    format!("{prefix}~")
+}
+
+impl<T: SqlTx> ReadSessions for T {
+    fn session(&self, id: &str) -> Result<Option<Session>> {
+        Ok(self.select("id = ?", &[id.into()])?.pop())
+    }
+
+    fn find_sessions(&self, prefix: &str, limit: usize) -> Result<Vec<Session>> {
+        let limit = u64::try_from(limit).unwrap_or(u64::MAX);
+        self.select(
+            "id >= ? AND id < ? ORDER BY started_at DESC, id LIMIT ?",
+            &[prefix.into(), after_prefix(prefix).into(), limit.into()],
+        )
+    }
+
+    fn sessions(&self, limit: u64) -> Result<(Vec<Session>, u64)> {
+        let found = self.select("true ORDER BY started_at DESC, id LIMIT ?", &[limit.into()])?;
+        Ok((found, self.count(&sessions::TABLE, "true", &[])?))
+    }
+
+    fn done_tasks(&self, session: &str) -> Result<Vec<DoneTask>> {
+        self.select("session_id = ? ORDER BY number", &[session.into()])
+    }
+}
+
+impl<T: SqlTx> WriteSessions for T {
+    fn save_session(&mut self, session: &Session) -> Result<()> {
+        self.upsert(&sessions::TABLE, &session.values()?)
+    }
+
+    fn insert_done_task(&mut self, session: &str, done: &DoneTask) -> Result<()> {
+        let values = done.values(session);
+        self.defer(
+            &session_tasks::TABLE,
+            &T::DIALECT.insert(&session_tasks::TABLE, columns(&values)),
+            &values,
+        )
+    }
+}
+
+impl<T: SqlTx> ReadJobs for T {
+    fn job(&self, id: &str) -> Result<Option<Job>> {
+        Ok(self.select("id = ?", &[id.into()])?.pop())
+    }
+
+    fn find_jobs(&self, lookup: JobLookup<'_>, limit: usize) -> Result<Vec<Job>> {
+        let order =
+            format!("AND state <> 'loading' ORDER BY state <> 'open', created_at DESC, id LIMIT {limit}");
+        match lookup {
+            JobLookup::Name(name) => self.select(&format!("name = ? {order}"), &[name.into()]),
+            JobLookup::IdPrefix(prefix) => self.select(
+                &format!("id >= ? AND id < ? {order}"),
+                &[prefix.into(), after_prefix(prefix).into()],
+            ),
+        }
+    }
+
+    fn jobs(&self, limit: u64) -> Result<(Vec<Job>, u64)> {
+        let listed = "state <> 'loading'";
+        let found =
+            self.select(&format!("{listed} ORDER BY created_at DESC, id LIMIT ?"), &[limit.into()])?;
+        Ok((found, self.count(&jobs::TABLE, listed, &[])?))
+    }
+
+    fn loading_jobs(&self) -> Result<Vec<Job>> {
+        // The first term is the condition of the index `jobs_unfinished`, so that it is used.
+        self.select("state IN ('loading', 'open') AND state = 'loading' ORDER BY name", &[])
+    }
+
+    fn item(&self, job: &str, number: u64) -> Result<Option<Item>> {
+        Ok(self.select("job_id = ? AND number = ?", &[job.into(), number.into()])?.pop())
+    }
+
+    fn items(&self, filter: &ItemFilter) -> Result<Vec<Item>> {
+        let mut terms = vec!["number > ?".to_owned()];
+        let mut values: Vec<Cell<'_>> = vec![filter.after.into()];
+        if let Some(job) = &filter.job {
+            terms.push("job_id = ?".to_owned());
+            values.push(job.into());
+        }
+        // As a literal, so that the index for that state can serve.
+        terms.extend(filter.state.map(|state| format!("state = '{state}'")));
+        values.push(filter.limit.into());
+        self.select(&format!("{} ORDER BY job_id, number LIMIT ?", terms.join(" AND ")), &values)
+    }
+
+    fn first_pending(&self, job: &str) -> Result<Option<Item>> {
+        let first = "job_id = ? AND state = 'pending' ORDER BY due_at, number LIMIT 1";
+        Ok(self.select(first, &[job.into()])?.pop())
+    }
+}
+
+impl<T: SqlTx> ReadSections for T {
+    fn section(&self, id: &SectionId) -> Result<Option<Section>> {
+        Ok(self.sections_where("AND s.id = ?", &[id.as_str().into()])?.pop())
+    }
+
+    fn section_by_name(&self, name: &str) -> Result<Option<Section>> {
+        Ok(self.sections_where("AND s.name = ?", &[name.into()])?.pop())
+    }
+
+    fn sections(&self) -> Result<Vec<Section>> {
+        self.sections_where("ORDER BY s.priority, s.position, s.id", &[])
+    }
+}
+
+impl<T: SqlTx> WriteSections for T {
+    fn insert_section(&mut self, section: &NewSection, event: NewEvent<'_>) -> Result<()> {
+        self.insert(&sections::TABLE, &section.values(self.now()))?;
+        self.append(event)
+    }
+
+    fn edit_section(&mut self, id: &SectionId, edit: &SectionEdit, event: NewEvent<'_>) -> Result<()> {
+        let set = edit.values(self.now());
+        self.update(&sections::TABLE, set, vec![(sections::id, id.as_str().into())])?;
+        self.append(event)
+    }
+
+    fn delete_section(&mut self, id: &SectionId, event: NewEvent<'_>) -> Result<()> {
+        for end in [section_deps::section_id, section_deps::depends_on] {
+            self.delete(&section_deps::TABLE, &[(end, id.as_str().into())])?;
+        }
+        self.delete(&sections::TABLE, &[(sections::id, id.as_str().into())])?;
+        self.append(event)
+    }
+
+    fn add_section_dependency(&mut self, section: &SectionId, on: &SectionId) -> Result<bool> {
+        Ok(section != on && self.insert_new(&section_deps::TABLE, &dependency(section, on))?)
+    }
+
+    fn remove_section_dependency(&mut self, section: &SectionId, on: &SectionId) -> Result<bool> {
+        Ok(self.delete(&section_deps::TABLE, &dependency(section, on))? > 0)
+    }
+}
+
+fn dependency<'a>(section: &'a SectionId, on: &'a SectionId) -> Values<'a> {
+    vec![(section_deps::section_id, section.as_str().into()), (section_deps::depends_on, on.as_str().into())]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::columns::{preset_health, task_deps};
+    use crate::task::TaskStatus;
+
+    #[test]
+    fn the_lists_of_finished_and_of_other_statuses_are_those_of_the_rule() {
+        let list = |finished| {
+            let all = TaskStatus::ALL.into_iter().filter(|status| status.is_finished() == finished);
+            format!("({})", all.map(|status| format!("'{status}'")).collect::<Vec<_>>().join(", "))
+        };
+        assert_eq!((FINISHED, UNFINISHED), (list(true).as_str(), list(false).as_str()));
+    }
+
+    #[test]
+    fn statements_of_both_dialects_differ_in_the_project_and_in_their_parameters() {
+        let rest = "task_id = ? AND depends_on > ? ORDER BY depends_on";
+        assert_eq!(
+            Dialect::Sqlite.select(&task_deps::TABLE, rest),
+            "SELECT task_id, depends_on FROM task_deps WHERE task_id = ? AND depends_on > ? ORDER BY depends_on"
+        );
+        assert_eq!(
+            Dialect::Postgres.select(&task_deps::TABLE, rest),
+            "SELECT task_id, depends_on FROM tenure.task_deps WHERE project = $1 AND task_id = $2 AND depends_on > $3 \
+             ORDER BY depends_on"
+        );
+        let columns = [preset_health::preset, preset_health::reason, preset_health::parked_at];
+        assert_eq!(
+            Dialect::Postgres.upsert(&preset_health::TABLE, columns.iter(), &[preset_health::parked_at]),
+            "INSERT INTO tenure.preset_health (project, preset, reason, parked_at) VALUES ($1, $2, $3, $4) \
+             ON CONFLICT (project, preset) DO UPDATE SET reason = excluded.reason"
+        );
+        assert_eq!(
+            Dialect::Postgres.update(&preset_health::TABLE, columns[1..].iter(), columns[..1].iter()),
+            "UPDATE tenure.preset_health SET reason = $2, parked_at = $3 WHERE project = $1 AND preset = $4"
+        );
+    }
+}
