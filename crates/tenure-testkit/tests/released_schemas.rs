@@ -4,6 +4,8 @@
 //! schema: after an edit of `schema/001.sql`, regenerate it with `TENURE_UPDATE_FIXTURES=1 cargo nextest run -p
 //! tenure-testkit --test released_schemas`. After a release a fixture never changes.
 
+#![expect(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -78,7 +80,7 @@ fn works_on(store: &dyn Store) {
     let fences = store.read(|view| view.leases(&history)).unwrap();
     let last = fences.iter().map(|lease| lease.fence).max().unwrap();
     let bob = Caller::new(Holder::agent("bob"));
-    let terms = Terms::new(Duration::from_secs(60));
+    let terms = Terms::new(Duration::from_mins(1));
     let grant = store
         .write(Durability::Power, |tx| kernel::acquire_next(tx, &ctx, &bob, None, &terms))
         .unwrap()
