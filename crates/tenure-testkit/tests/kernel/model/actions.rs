@@ -135,7 +135,7 @@ pub(crate) fn perform(kernel: &Kernel, last: &Snapshot, action: Action) -> Snaps
         Action::Renew { actor, task, revive } => renew(kernel, last, &mut next, (actor, task), revive),
         Action::Done { actor, task } => finish(kernel, last, &mut next, (actor, task), Finish::Done),
         Action::Release { actor, task } => {
-            finish(kernel, last, &mut next, (actor, task), Finish::Release(None))
+            finish(kernel, last, &mut next, (actor, task), Finish::Release(None));
         }
         Action::Force { task } => force(kernel, last, &mut next, &Resource::task(&kernel.scene.tasks[task])),
         Action::ForceSection => {
