@@ -199,11 +199,6 @@ const LEASE_INSERT: &str = "lease_id, resource_kind, resource_id, holder_kind, h
      acquired_at, heartbeat_at, expires_at, claimed_from";
 
 impl WriteLeases for Transaction<'_> {
-    /// It is this transaction's turn, so nobody else decides about anything in the project.
-    fn lock(&mut self, _resource: &Resource) -> Result<()> {
-        Ok(())
-    }
-
     fn grant(&mut self, new: &NewLease) -> Result<Option<Lease>> {
         let process = new.process.as_ref().map(to_json).transpose()?;
         if process.is_some() {

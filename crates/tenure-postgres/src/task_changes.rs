@@ -11,11 +11,6 @@ use crate::tasks::section_column;
 use crate::transaction::Transaction;
 
 impl WriteTasks for Transaction<'_> {
-    /// It is this transaction's turn, so nobody else edits anything in the project.
-    fn lock_graph(&mut self) -> Result<()> {
-        Ok(())
-    }
-
     fn take_task_number(&mut self) -> Result<i64> {
         self.next_task += 1;
         Ok(self.next_task - 1)

@@ -196,11 +196,6 @@ impl ReadLeases for Transaction<'_> {
 }
 
 impl WriteLeases for Transaction<'_> {
-    /// The gate has made this transaction the only one that writes.
-    fn lock(&mut self, _resource: &Resource) -> Result<()> {
-        Ok(())
-    }
-
     fn grant(&mut self, new: &NewLease) -> Result<Option<Lease>> {
         let insert = || -> Sql<i64> {
             self.conn.prepare_cached(GRANT)?.insert(params![

@@ -95,13 +95,8 @@ pub fn acquire_task(
     let viewer = ctx.viewer(tx, Some(&caller.holder))?;
     let missing = || Error::TaskNotFound { reference: id.to_string() };
     let mut task = tx.task_row(id, &viewer)?.ok_or_else(missing)?;
-    // Section before task, everywhere, so that two acquirers never wait for each other.
     let section = task.section.clone().filter(|s| s.serial);
-    if let Some(section) = &section {
-        tx.lock(&Resource::section(&section.id))?;
-    }
     let resource = Resource::task(id);
-    tx.lock(&resource)?;
 
     let mut taken_over = None;
     if let Some(lease) = task.lease.clone() {

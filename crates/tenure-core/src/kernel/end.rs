@@ -38,10 +38,9 @@ pub fn finish(
     keep_section: bool,
 ) -> Result<Finished> {
     let id = TaskId::new(&task.id);
-    lock_task(tx, &id)?;
-    let claim = claim_of(tx, ctx, caller, task)?;
     let viewer = ctx.viewer(tx, Some(&caller.holder))?;
     let found = read(tx, &id, &viewer)?;
+    let claim = claim_of(tx, ctx, caller, task)?;
     let lease = &claim.lease;
     let expected = finish.end_reason();
     match claim.state {
@@ -101,10 +100,9 @@ pub fn abort_attempt(
     why: &str,
 ) -> Result<Finished> {
     let id = TaskId::new(&task.id);
-    lock_task(tx, &id)?;
-    let claim = claim_of(tx, ctx, caller, task)?;
     let viewer = ctx.viewer(tx, Some(&caller.holder))?;
     let found = read(tx, &id, &viewer)?;
+    let claim = claim_of(tx, ctx, caller, task)?;
     let lease = &claim.lease;
     match claim.state {
         LeaseState::Live => {}
@@ -155,7 +153,6 @@ fn end_shown(
     shown: &Lease,
     reason: EndReason,
 ) -> Result<Evicted> {
-    lock_with_section(tx, &shown.resource)?;
     let current = tx.open_lease(&shown.resource)?;
     let Some(lease) = current.filter(|lease| lease.fence == shown.fence) else {
         return Err(Error::LockNotFound { reference: shown.id.to_string() });
@@ -167,7 +164,6 @@ fn end_shown(
     }
     // The section first: with the last of its tasks it would be released, which is not what happened to it.
     for lease in &ended {
-        tx.lock(&lease.resource)?;
         let state = lease.state(tx.now(), ctx.judge);
         let reason = if state == LeaseState::Live { reason } else { reason_of(state) };
         close(tx, lease, reason, None, actor, false)?;
@@ -186,8 +182,7 @@ pub fn close_all_lapsed(tx: &mut dyn Tx, ctx: &Context<'_>, actor: &str) -> Resu
         if lease.state(tx.now(), ctx.judge) == LeaseState::Live {
             continue;
         }
-        lock_with_section(tx, &lease.resource)?;
-        // Nobody else decides about it any more; the one before may have taken it along.
+        // Closing an earlier one may have closed this one too.
         let open = tx.open_lease(&lease.resource)?.filter(|open| open.fence == lease.fence);
         let state = open.as_ref().unwrap_or(&lease).state(tx.now(), ctx.judge);
         if state == LeaseState::Live {
@@ -235,7 +230,6 @@ pub(super) fn close_lapsed_in_section(
     for task in tx.task_leases_in_section(section, &over.holder)? {
         let state = task.state(tx.now(), ctx.judge);
         if state != LeaseState::Live && of_one_life(over, &task) {
-            tx.lock(&task.resource)?;
             close_lapsed(tx, ctx, &task, state, actor)?;
         }
     }
@@ -376,21 +370,6 @@ fn acknowledge_messages(tx: &mut dyn Tx, id: &TaskId, to: TaskStatus, by: &str) 
         }
     }
     Ok(())
-}
-
-/// Ending a task's lease may end its section's, so that is locked too, and first.
-fn lock_with_section(tx: &mut dyn Tx, resource: &Resource) -> Result<()> {
-    match resource.task_id() {
-        Some(id) if tx.task_row(&id, &Viewer::default())?.is_some() => lock_task(tx, &id),
-        _ => tx.lock(resource),
-    }
-}
-
-pub(crate) fn lock_task(tx: &mut dyn Tx, id: &TaskId) -> Result<()> {
-    if let Some(section) = read(tx, id, &Viewer::default())?.section.filter(|s| s.serial) {
-        tx.lock(&Resource::section(&section.id))?;
-    }
-    tx.lock(&Resource::task(id))
 }
 
 pub(super) fn read(tx: &dyn Tx, id: &TaskId, viewer: &Viewer) -> Result<Task> {

@@ -124,7 +124,6 @@ pub fn repair(tx: &mut dyn Tx, ctx: &Context<'_>, actor: &str) -> Result<()> {
     for violation in check_invariants(tx, ctx)? {
         match violation {
             Violation::DanglingLease(lease) => {
-                tx.lock(&lease.resource)?;
                 tx.end_lease(lease.fence, EndReason::Forced)?;
                 let detail =
                     json!({"lease": lease.id, "resource": lease.resource.to_string(), "reason": "forced"});

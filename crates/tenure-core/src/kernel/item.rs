@@ -67,7 +67,7 @@ pub fn take_item(
     job: &str,
     terms: &Terms,
 ) -> Result<NextItem> {
-    let job = lock_job(tx, job)?;
+    let job = read_job(tx, job)?;
     if job.state != JobState::Open {
         return Ok(NextItem::Over(job.state));
     }
@@ -82,7 +82,6 @@ pub fn take_item(
         let Some(lease) = tx.open_lease(&resource)? else { continue };
         let state = lease.state(tx.now(), ctx.judge);
         if state != LeaseState::Live {
-            tx.lock(&resource)?;
             close_lapsed(tx, ctx, &lease, state, &caller.holder.id)?;
             return match tx.item(&item.job, item.number)? {
                 Some(item) => grant(tx, ctx, caller, item, terms),
@@ -115,7 +114,6 @@ fn grant(tx: &mut dyn Tx, ctx: &Context<'_>, caller: &Caller, item: Item, terms:
 /// Keeps the item, or takes it up again if nothing but time has ended its lease. False if it is no longer the holder's.
 pub fn renew_item(tx: &mut dyn Tx, ctx: &Context<'_>, held: &Lease) -> Result<bool> {
     let Some((job, number)) = item_of(held) else { return Ok(false) };
-    tx.lock(&held.resource)?;
     let latest = tx.latest_lease(&held.resource)?.filter(|latest| latest.fence == held.fence);
     if let Some(lease) = latest.filter(|lease| lease.ended.is_some())
         && state_for_holder(&lease, tx.now(), ctx.judge) == LeaseState::Expired
@@ -140,8 +138,7 @@ pub fn finish_item(
 ) -> Result<FinishedItem> {
     let lost = || Error::WorkLost { what: held.resource.to_string() };
     let (job, number) = item_of(held).ok_or_else(lost)?;
-    let job = lock_job(tx, job)?;
-    tx.lock(&held.resource)?;
+    let job = read_job(tx, job)?;
     let item = tx.item(&job.id, number)?.ok_or_else(lost)?;
     let latest = tx.latest_lease(&held.resource)?;
     let lease = latest.filter(|latest| latest.fence == held.fence).ok_or_else(lost)?;
@@ -260,13 +257,6 @@ pub(crate) fn move_job(
     tx.set_job_state(&job.id, to, event)
 }
 
-/// The job before its items, everywhere, so that two workers never wait for each other.
-pub(crate) fn lock_job(tx: &mut dyn Tx, id: &str) -> Result<Job> {
-    let job = read_job(tx, id)?;
-    tx.lock(&job.resource())?;
-    read_job(tx, id)
-}
-
-fn read_job(tx: &dyn Tx, id: &str) -> Result<Job> {
+pub(crate) fn read_job(tx: &dyn Tx, id: &str) -> Result<Job> {
     tx.job(id)?.ok_or_else(|| Error::JobNotFound { reference: id.to_owned() })
 }

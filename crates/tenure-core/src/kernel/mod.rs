@@ -28,12 +28,12 @@ pub use attempt::{
     Outcome, begin_attempt, end_attempt, ending_attempts, failed_start, note_failed_start, note_pid,
     unfinished_attempts,
 };
+pub(crate) use end::close_lapsed;
 pub use end::{Evicted, Finished, abort_attempt, close_all_lapsed, evict, finish, release};
-pub(crate) use end::{close_lapsed, lock_task};
 pub use finish::Finish;
 pub use invariants::{Violation, check_invariants, repair};
 pub use item::{FinishedItem, ItemGrant, ItemOutcome, NextItem, finish_item, renew_item, take_item};
-pub(crate) use item::{lock_job, move_job, settle_job};
+pub(crate) use item::{move_job, read_job, settle_job};
 pub use lease_state::{Claim, claim_of, same_holder};
 pub(crate) use override_status::held_error;
 pub use override_status::override_status;

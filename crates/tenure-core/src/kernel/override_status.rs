@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::acquire::name_of;
-use super::end::{close, drop_section, lock_task, read, reason_of};
+use super::end::{close, drop_section, read, reason_of};
 use super::lease_state::same_holder;
 use super::wake;
 use crate::context::Context;
@@ -27,7 +27,6 @@ pub fn override_status(
     message: Option<&str>,
     force_it: bool,
 ) -> Result<Option<Lease>> {
-    lock_task(tx, id)?;
     let viewer = ctx.viewer(tx, Some(&caller.holder))?;
     let task = read(tx, id, &viewer)?;
     if to == TaskStatus::InProgress {

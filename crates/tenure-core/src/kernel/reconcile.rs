@@ -128,7 +128,6 @@ fn return_unheld_items(tx: &mut dyn Tx, actor: &str) -> Result<Vec<Resource>> {
 fn remove_unborn_jobs(tx: &mut dyn Tx) -> Result<Vec<String>> {
     let mut removed = Vec::new();
     for job in tx.loading_jobs()? {
-        tx.lock(&job.resource())?;
         if tx.open_lease(&job.resource())?.is_none() {
             tx.delete_job(&job.id)?;
             removed.push(job.id);

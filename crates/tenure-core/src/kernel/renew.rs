@@ -38,10 +38,6 @@ pub fn renew(
     let found =
         tx.task_row(&id, &viewer)?.ok_or_else(|| Error::TaskNotFound { reference: task.key.clone() })?;
     let section = found.section.clone().filter(|s| s.serial);
-    if let Some(section) = &section {
-        tx.lock(&Resource::section(&section.id))?;
-    }
-    tx.lock(&Resource::task(&id))?;
     let claim = claim_of(tx, ctx, caller, task)?;
     let mut lease = claim.lease.clone();
     let lost = || claim.lost(name_of(&found), None, caller);

@@ -24,7 +24,6 @@ pub fn acquire_resource(
     name: &str,
     terms: &Terms,
 ) -> Result<std::result::Result<Lease, Box<Locked>>> {
-    tx.lock(resource)?;
     let viewer = ctx.viewer(tx, Some(&caller.holder))?;
     if let Some(lease) = tx.open_lease(resource)? {
         match lease.state(tx.now(), ctx.judge) {
@@ -63,7 +62,6 @@ pub fn renew_resource(
     held: &Lease,
     ttl: Option<Duration>,
 ) -> Result<Option<Lease>> {
-    tx.lock(&held.resource)?;
     let latest = tx.latest_lease(&held.resource)?;
     let Some(mut lease) = latest.filter(|l| l.fence == held.fence) else { return Ok(None) };
     match state_for_holder(&lease, tx.now(), ctx.judge) {
@@ -125,7 +123,6 @@ pub(crate) fn close_if_lapsed(
 
 /// The holder gives up something that is not a task.
 pub fn release_resource(tx: &mut dyn Tx, ctx: &Context<'_>, lease: &Lease, reason: EndReason) -> Result<()> {
-    tx.lock(&lease.resource)?;
     let Some(open) = tx.open_lease(&lease.resource)?.filter(|l| l.fence == lease.fence) else {
         return Ok(());
     };

@@ -125,11 +125,9 @@ pub fn edit_task(
     tx.task(&task.id, &viewer)?.ok_or(Error::TaskNotFound { reference: task.key })
 }
 
-/// Moving a held task would take its section's lock from under it.
 /// A held task stays where it is. A lapsed lease is closed first: its holder worked under the old section's lease, and
 /// must not come back to life in the new one.
 fn free_to_move(tx: &mut dyn Tx, ctx: &Context<'_>, caller: &Caller, task: &Task) -> Result<()> {
-    kernel::lock_task(tx, &task.id)?;
     let Some(lease) = tx.open_lease(&Resource::task(&task.id))? else { return Ok(()) };
     match lease.state(tx.now(), ctx.judge) {
         LeaseState::Live => Err(kernel::held_error(tx, ctx, task, &lease)?),
@@ -163,7 +161,6 @@ pub fn delete_task(
             hint: Some(format!("tenure tasks depend {} --not-on {}", keys[0], task.key)),
         });
     }
-    tx.lock_graph()?;
     let mut event = NewEvent::new(EventKind::TaskDeleted, &caller.holder.id)
         .task(&task.id)
         .detail(json!({"key": task.key, "title": task.title}));

@@ -7,7 +7,7 @@ use crate::error::{Error, Locked, Result};
 use crate::event::{EventKind, NewEvent};
 use crate::holder::Caller;
 use crate::job::{Definition, ItemState, Job, JobState};
-use crate::kernel::{self, Terms, lock_job, move_job, settle_job};
+use crate::kernel::{self, Terms, move_job, read_job, settle_job};
 use crate::lease::{EndReason, Lease, Resource, ResourceKind};
 use crate::store::{ItemFilter, JobLookup, NewJob, Tx};
 use crate::text;
@@ -29,7 +29,7 @@ pub fn begin_job(
     refuse_a_second(tx, ctx, name, definition)?;
     let new = NewJob { id: id.to_owned(), name: name.to_owned(), definition: definition.clone() };
     tx.insert_job(&new)?;
-    let job = lock_job(tx, id)?;
+    let job = read_job(tx, id)?;
     match kernel::acquire_resource(tx, ctx, caller, &job.resource(), name, terms)? {
         Ok(lease) => Ok((job, lease)),
         Err(locked) => Err(Error::Locked(locked)),
@@ -80,7 +80,7 @@ pub fn load_items(
 
 /// All of its items are there: from now on it is a job.
 pub fn publish_job(tx: &mut dyn Tx, ctx: &Context<'_>, lease: &Lease) -> Result<Job> {
-    let job = lock_job(tx, &lease.resource.id)?;
+    let job = read_job(tx, &lease.resource.id)?;
     kernel::must_hold(tx, ctx, lease)?;
     let event = NewEvent::new(EventKind::JobCreated, &lease.holder.id)
         .fence(lease.fence)
@@ -91,7 +91,7 @@ pub fn publish_job(tx: &mut dyn Tx, ctx: &Context<'_>, lease: &Lease) -> Result<
 
 /// Its items could not all be had: there never was such a job.
 pub fn drop_job(tx: &mut dyn Tx, ctx: &Context<'_>, lease: &Lease) -> Result<()> {
-    let job = lock_job(tx, &lease.resource.id)?;
+    let job = read_job(tx, &lease.resource.id)?;
     kernel::must_hold(tx, ctx, lease)?;
     if job.state == JobState::Loading {
         tx.delete_job(&job.id)?;
@@ -102,7 +102,6 @@ pub fn drop_job(tx: &mut dyn Tx, ctx: &Context<'_>, lease: &Lease) -> Result<()>
 /// What a starter has left that died before its job was one.
 fn remove_unborn(tx: &mut dyn Tx, ctx: &Context<'_>, job: &Job, actor: &str) -> Result<()> {
     let resource = job.resource();
-    tx.lock(&resource)?;
     if tx.open_lease(&resource)?.is_some_and(|lease| kernel::is_live(tx, ctx, &lease)) {
         return Ok(());
     }
@@ -135,7 +134,7 @@ pub fn take_up_job(
     terms: &Terms,
     how: TakeUp,
 ) -> Result<TakenUp> {
-    let job = lock_job(tx, id)?;
+    let job = read_job(tx, id)?;
     let lease = match kernel::acquire_resource(tx, ctx, caller, &job.resource(), &job.name, terms)? {
         Ok(lease) => lease,
         Err(locked) => return Ok(TakenUp::Refused(locked)),
@@ -166,7 +165,7 @@ pub fn change_definition(
     definition: &Definition,
     changes: &[String],
 ) -> Result<Job> {
-    let job = lock_job(tx, &lease.resource.id)?;
+    let job = read_job(tx, &lease.resource.id)?;
     kernel::must_hold(tx, ctx, lease)?;
     tx.set_definition(&job.id, definition)?;
     let event = NewEvent::new(EventKind::JobChanged, &lease.holder.id)
@@ -184,7 +183,7 @@ pub fn drop_items(tx: &mut dyn Tx, ctx: &Context<'_>, lease: &Lease, numbers: &[
 
 /// Gives the job up for good. What workers have of it is taken away from them.
 pub fn cancel_job(tx: &mut dyn Tx, ctx: &Context<'_>, lease: &Lease) -> Result<Job> {
-    let job = lock_job(tx, &lease.resource.id)?;
+    let job = read_job(tx, &lease.resource.id)?;
     kernel::must_hold(tx, ctx, lease)?;
     let actor = &lease.holder.id;
     for item in tx.items(&ItemFilter::running(Some(&job.id)))? {
@@ -194,7 +193,7 @@ pub fn cancel_job(tx: &mut dyn Tx, ctx: &Context<'_>, lease: &Lease) -> Result<J
     }
     move_job(tx, &job, JobState::Cancelled, actor, None)?;
     kernel::release_resource(tx, ctx, lease, EndReason::Released)?;
-    lock_job(tx, &job.id)
+    read_job(tx, &job.id)
 }
 
 /// Is anybody at work on it: whoever coordinates it, or a worker with one of its items?

@@ -93,8 +93,6 @@ pub trait ReadLeases {
 }
 
 pub trait WriteLeases {
-    /// Nobody else decides about `resource` until this transaction is over, whether or not it has a row.
-    fn lock(&mut self, resource: &Resource) -> Result<()>;
     /// A grant: the store gives it a fence greater than every earlier one. None if another lease has its id. A store that
     /// finds this out only when it commits runs the transaction again, which draws another.
     fn grant(&mut self, lease: &NewLease) -> Result<Option<Lease>>;

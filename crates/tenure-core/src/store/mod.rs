@@ -1,7 +1,13 @@
-//! What a store must be able to do: move rows.
+//! The interface of a store. A store keeps rows and decides nothing.
 //!
-//! A store decides nothing. It runs a body inside one transaction, hands it a [`View`] or a [`Tx`], and commits all
-//! or nothing. A body may be run again after a conflict, so it must have no effect but through its `Tx`.
+//! It runs a body inside one transaction, passes it a [`View`] or a [`Tx`], and commits everything or nothing. A body may
+//! run more than once, so it must have no effect except through its `Tx`.
+//!
+//! **A write transaction is alone in its project**: from its first statement to its commit no other transaction writes there,
+//! so what a rule has read stays true until it commits, and no rule takes a lock. There are two exceptions, both on
+//! PostgreSQL. [`Store::claim_with`] for [`ClaimTarget::Next`] may run beside other such claims; the store then locks the row
+//! of the task that it offers, and refuses every step that would touch anything else, after which the body runs again alone.
+//! [`Store::refresh_ticket`] updates one ticket, which changes no decision of anyone else.
 
 use std::fmt;
 use std::time::Duration;

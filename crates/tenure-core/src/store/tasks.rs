@@ -104,8 +104,6 @@ pub trait ReadTasks {
 }
 
 pub trait WriteTasks {
-    /// Nobody else edits the dependency graph until this transaction is over.
-    fn lock_graph(&mut self) -> Result<()>;
     /// The number of the next task that names itself: `T1`, `T2` …
     fn take_task_number(&mut self) -> Result<i64>;
     fn insert_task(&mut self, task: &NewTask, event: NewEvent<'_>) -> Result<()>;

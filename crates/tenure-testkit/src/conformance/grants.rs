@@ -58,20 +58,13 @@ pub(super) fn two_open_leases_on_one_resource_are_impossible_in_the_store_itself
             expires_at: f.clock.now().after(TTL),
             claimed_from: None,
         };
-        f.write(|tx| {
-            tx.lock(&resource)?;
-            tx.grant(&lease)
-        })
+        f.write(|tx| tx.grant(&lease))
     };
     let first = grant("ann").unwrap().unwrap();
     // Not even a lapsed one makes room: whoever takes over must close it (L4).
     f.clock.advance(TTL * 2);
     assert_eq!(refused(grant("bob")), ErrorCode::Store);
-    f.write(|tx| {
-        tx.lock(&resource)?;
-        tx.end_lease(first.fence, EndReason::Expired)
-    })
-    .unwrap();
+    f.write(|tx| tx.end_lease(first.fence, EndReason::Expired)).unwrap();
     assert!(grant("bob").unwrap().unwrap().fence > first.fence);
 }
 
