@@ -1,6 +1,6 @@
 //! The beginning of a transaction: the turn, the time, and what is likely to be asked first, sent together.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 
 use tenure_core::holder::Holder;
 use tenure_core::id::SectionId;
@@ -155,6 +155,7 @@ impl<'a> Transaction<'a> {
             next_task: 0,
             counted: 0,
             processes: RefCell::new(processes),
+            dead_processes: OnceCell::new(),
             facts: Cell::new(facts),
             guess: RefCell::default(),
             sought: RefCell::default(),

@@ -65,10 +65,7 @@ impl ReadLeases for Transaction<'_> {
              UNION ALL SELECT process FROM tenure.tickets WHERE project = $1",
             &[],
         )?;
-        let found = all(rows, |row| get::<String>(row, 0))?;
-        let processes = distinct(&found);
-        *self.processes.borrow_mut() = Some(found);
-        processes
+        distinct(&all(rows, |row| get::<String>(row, 0))?)
     }
 
     fn open_lease(&self, resource: &Resource) -> Result<Option<Lease>> {

@@ -4,8 +4,9 @@
 //! change under it, and what a rule has read stays true until it commits, exactly as behind SQLite's gate. The clock is
 //! read once it is our turn. Events are kept back and written with the commit; so are changes whose answer nobody needs.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 
+use tenure_core::holder::Incarnation;
 use tenure_core::lease::{Lease, Ticket};
 use tenure_core::store::{Durability, Tx, View};
 use tenure_core::{Error, Result, Timestamp};
@@ -33,8 +34,9 @@ pub(crate) struct Transaction<'a> {
     pub(crate) made: bool,
     pub(crate) next_task: i64,
     pub(crate) counted: i64,
-    /// Processes recorded in open leases and tickets; none once a change may have made them others.
+    /// The processes recorded in open leases and tickets, read when the transaction began. Cleared by a change of either.
     pub(crate) processes: RefCell<Option<Vec<String>>>,
+    pub(crate) dead_processes: OnceCell<Vec<Incarnation>>,
     pub(crate) facts: Cell<Facts>,
     /// What is next, looked for before anybody asked.
     pub(crate) guess: RefCell<Option<Guess>>,
@@ -218,6 +220,10 @@ impl Transaction<'_> {
 impl View for Transaction<'_> {
     fn now(&self) -> Timestamp {
         self.now
+    }
+
+    fn dead_processes(&self) -> &OnceCell<Vec<Incarnation>> {
+        &self.dead_processes
     }
 }
 

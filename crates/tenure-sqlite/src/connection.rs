@@ -1,6 +1,6 @@
 //! Opening the database, and running one transaction.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::fmt;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, ToSql};
+use tenure_core::holder::Incarnation;
 use tenure_core::store::{Defect, Durability, Store, Tx, View};
 use tenure_core::{Clock, Error, Result, Timestamp};
 
@@ -165,7 +166,12 @@ impl SqliteStore {
     }
 
     fn transaction(&self) -> Transaction<'_> {
-        Transaction { conn: &self.conn, now: self.options.clock.now(), rings: Vec::new() }
+        Transaction {
+            conn: &self.conn,
+            now: self.options.clock.now(),
+            rings: Vec::new(),
+            dead_processes: OnceCell::new(),
+        }
     }
 
     fn run(&self, sql: &str) -> Result<()> {
@@ -232,6 +238,7 @@ pub(crate) struct Transaction<'a> {
     pub(crate) conn: &'a Connection,
     pub(crate) now: Timestamp,
     pub(crate) rings: Vec<String>,
+    dead_processes: OnceCell<Vec<Incarnation>>,
 }
 
 impl Transaction<'_> {
@@ -244,6 +251,10 @@ impl Transaction<'_> {
 impl View for Transaction<'_> {
     fn now(&self) -> Timestamp {
         self.now
+    }
+
+    fn dead_processes(&self) -> &OnceCell<Vec<Incarnation>> {
+        &self.dead_processes
     }
 }
 

@@ -9,12 +9,13 @@
 //! of the task that it offers, and refuses every step that would touch anything else, after which the body runs again alone.
 //! [`Store::refresh_ticket`] updates one ticket, which changes no decision of anyone else.
 
+use std::cell::OnceCell;
 use std::fmt;
 use std::time::Duration;
 
 use crate::clock::Timestamp;
 use crate::error::Result;
-use crate::holder::{Holder, Incarnation, Judge, Liveness};
+use crate::holder::{Holder, Incarnation};
 use crate::id::{SectionId, TaskId};
 use crate::lease::{Lease, Resource};
 
@@ -151,30 +152,17 @@ fn unanswered() -> crate::Error {
     crate::Error::store("the store committed without running the transaction")
 }
 
-/// From whose side, and knowing which processes to be dead, readiness is judged.
+/// The caller and the processes known to be dead; readiness is evaluated against both. Made by [`crate::Context::viewer`].
 #[derive(Debug, Clone, Default)]
 pub struct Viewer {
     pub me: Option<Holder>,
-    /// Recorded processes that are proven dead: their leases and tickets block nobody.
+    /// Processes that are proven dead. Their leases and tickets block nothing.
     pub dead: Vec<Incarnation>,
-    /// A ticket that was not refreshed for this long has lost its place.
+    /// A ticket that was not refreshed for this long no longer counts.
     pub ticket_life: Duration,
 }
 
 impl Viewer {
-    /// Looks at every recorded process once. The number of those is the number of open leases and waiters, not of
-    /// tasks.
-    pub fn open(
-        view: &dyn View,
-        judge: &dyn Judge,
-        me: Option<&Holder>,
-        ticket_life: Duration,
-    ) -> Result<Self> {
-        let mut dead = view.recorded_processes()?;
-        dead.retain(|process| judge.liveness(process) == Liveness::Dead);
-        Ok(Self { me: me.cloned(), dead, ticket_life })
-    }
-
     pub fn is_dead(&self, process: &Incarnation) -> bool {
         self.dead.contains(process)
     }
@@ -184,8 +172,11 @@ impl Viewer {
 pub trait View:
     ReadTasks + ReadSections + ReadLeases + ReadFeed + ReadRunners + ReadJobs + ReadSessions
 {
-    /// The moment of this transaction, read once every lock it needs is held.
+    /// The time of this transaction. A write transaction reads the clock after its turn has begun.
     fn now(&self) -> Timestamp;
+
+    /// The dead processes that [`crate::Context::viewer`] has found in this transaction, empty until then.
+    fn dead_processes(&self) -> &OnceCell<Vec<Incarnation>>;
 }
 
 /// Writing: everything a [`View`] can, and changes that are committed together.

@@ -63,11 +63,11 @@ fn a_claim_is_two_ways_to_the_server_and_back() {
     let store = open(&cluster.tcp_url("tenure", proxy.port()), &project);
     // Statements are prepared when they come a second time, and anew now and then.
     for _ in 0..3 {
-        claim_next(&store, "a").unwrap().unwrap();
+        drop(claim_next(&store, "a").unwrap().unwrap());
     }
     let before = proxy.asks();
     for _ in 0..10 {
-        claim_next(&store, "a").unwrap().unwrap();
+        drop(claim_next(&store, "a").unwrap().unwrap());
     }
     let ways = proxy.asks() - before;
     assert!(ways <= 23, "{ways} ways for 10 claims");

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use tenure_core::holder::{Caller, Holder};
+use tenure_core::holder::{Caller, Holder, Incarnation, Judge, Liveness};
 use tenure_core::id::{Ids, RandomIds, TaskId};
 use tenure_core::kernel::{self, Terms, same_holder};
 use tenure_core::lease::{EndReason, LeaseState, Resource, ResourceKind};
@@ -28,6 +28,48 @@ pub(super) fn a_claim_gives_a_lease_and_sets_in_progress(fresh: &dyn Fn() -> Fix
     assert_eq!(grant.lease.expires_at, f.clock.now().after(TTL));
     assert_eq!(grant.lease.claimed_from, Some(TaskStatus::Pending));
     assert_eq!(f.lease("A"), Some(grant.lease));
+}
+
+/// Counts how often liveness is asked.
+#[derive(Debug)]
+struct CountingJudge<'a> {
+    judge: &'a dyn Judge,
+    asked: AtomicU32,
+}
+
+impl Judge for CountingJudge<'_> {
+    fn liveness(&self, process: &Incarnation) -> Liveness {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        self.judge.liveness(process)
+    }
+
+    fn is_this_boot(&self, process: &Incarnation) -> bool {
+        self.judge.is_this_boot(process)
+    }
+}
+
+pub(super) fn the_dead_are_looked_up_once_in_a_transaction(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    for (key, pid) in [("A", 1), ("B", 2), ("C", 3)] {
+        f.add_task(key);
+        f.claim(&f.worker(key, pid), key).unwrap();
+    }
+    f.world.kill(2);
+    let judge = CountingJudge { judge: f.context().judge, asked: AtomicU32::new(0) };
+    let ctx = Context { judge: &judge, ..f.context() };
+    let ann = Holder::agent("ann");
+    let dead = f
+        .write(|tx| {
+            judge.asked.store(0, Ordering::Relaxed);
+            let first = ctx.viewer(tx, None)?;
+            let second = ctx.viewer(tx, Some(&ann))?;
+            assert_eq!((first.me, second.me), (None, Some(ann.clone())), "each call names its own caller");
+            assert_eq!(first.dead, second.dead);
+            Ok(second.dead)
+        })
+        .unwrap();
+    assert_eq!(dead, [f.world.process(2)]);
+    assert_eq!(judge.asked.into_inner(), 3, "one question per recorded process");
 }
 
 pub(super) fn a_second_holder_is_refused_and_told_who_and_until_when(fresh: &dyn Fn() -> Fixture) {

@@ -35,6 +35,7 @@ pub fn cases() -> Vec<(&'static str, Case)> {
     list! {
         grants {
             a_claim_gives_a_lease_and_sets_in_progress,
+            the_dead_are_looked_up_once_in_a_transaction,
             a_second_holder_is_refused_and_told_who_and_until_when,
             two_open_leases_on_one_resource_are_impossible_in_the_store_itself,
             an_id_that_was_drawn_before_is_drawn_again,

@@ -13,8 +13,10 @@ mod sessions;
 mod state;
 mod tasks;
 
+use std::cell::OnceCell;
 use std::sync::{Arc, Mutex};
 
+use tenure_core::holder::Incarnation;
 use tenure_core::store::{Durability, Store, Tx, View};
 use tenure_core::{Clock, Result, Timestamp};
 
@@ -55,7 +57,8 @@ impl MemoryStore {
         now: Timestamp,
         mut body: impl FnMut(&mut dyn Tx) -> Result<T>,
     ) -> (Result<T>, State, Vec<String>) {
-        let mut tx = MemoryTx { state: rows.clone(), now, rings: Vec::new() };
+        let mut tx =
+            MemoryTx { state: rows.clone(), now, rings: Vec::new(), dead_processes: OnceCell::new() };
         match body(&mut tx) {
             Ok(answer) => (Ok(answer), tx.state, tx.rings),
             Err(error) => (Err(error), rows.clone(), Vec::new()),
@@ -63,7 +66,12 @@ impl MemoryStore {
     }
 
     fn begin(&self) -> MemoryTx {
-        MemoryTx { state: self.state(), now: self.clock.now(), rings: Vec::new() }
+        MemoryTx {
+            state: self.state(),
+            now: self.clock.now(),
+            rings: Vec::new(),
+            dead_processes: OnceCell::new(),
+        }
     }
 }
 
@@ -91,11 +99,16 @@ struct MemoryTx {
     state: State,
     now: Timestamp,
     rings: Vec<String>,
+    dead_processes: OnceCell<Vec<Incarnation>>,
 }
 
 impl View for MemoryTx {
     fn now(&self) -> Timestamp {
         self.now
+    }
+
+    fn dead_processes(&self) -> &OnceCell<Vec<Incarnation>> {
+        &self.dead_processes
     }
 }
 
