@@ -236,7 +236,7 @@ fn hand_offs(cluster: &Cluster) -> (Duration, Duration) {
     let line = Resource::task(&id);
     let acquire = |store: &dyn Store, who: &Caller, ticket: Option<(i64, Resource)>| {
         let terms = Terms { ticket, ..Terms::new(TTL) };
-        let hint = ClaimHint { holder: &who.holder, wants: ClaimTarget::Task(&id) };
+        let hint = ClaimHint { holder: &who.holder, wants: ClaimTarget::Task(id.as_str()) };
         store.claim(hint, |tx| kernel::acquire_task(tx, &context(), who, &id, &terms)).unwrap()
     };
     let release = |store: &dyn Store, who: &Caller| {

@@ -11,10 +11,10 @@ use uuid::Uuid;
 
 use crate::address::Address;
 use crate::error::{Failure, Remedy};
-use crate::leases::line_query;
+use crate::leases::named_task_tickets_query;
 use crate::link::{Line, Link, NOW, Sql, Value};
 use crate::readiness::{Facts, Wanted};
-use crate::task_query::{GUESSED, guess_query, sought_query};
+use crate::task_query::{GUESSED, guess_query, named_task_query};
 use crate::tasks::{Guess, Sought};
 use crate::transaction::{Trace, Transaction, Writer};
 
@@ -57,9 +57,7 @@ impl<'a> Transaction<'a> {
             }
         };
         let named = match hint {
-            Some(ClaimHint { holder, wants: ClaimTarget::Task(id) }) => {
-                Some((holder.id.as_str(), id.as_str()))
-            }
+            Some(ClaimHint { holder, wants: ClaimTarget::Task(id) }) => Some((holder.id.as_str(), id)),
             _ => None,
         };
         // A heartbeat decides nothing; there may be hundreds of them.
@@ -75,10 +73,11 @@ impl<'a> Transaction<'a> {
         let turn: [&dyn Value; 1] = [&turn_of(project)];
         let mut lines = vec![Line::Run(&begin), Line::Ask(TURN, &turn), Line::Ask(&sql, &values)];
         let assumed = link.assumed;
-        let (me, id) = named.unwrap_or_default();
-        let (seeking, lining): ([&dyn Value; 3], [&dyn Value; 3]) =
-            ([&project, &me, &id], [&project, &"task", &id]);
-        let ahead = named.map(|_| (sought_query(assumed, true), line_query()));
+        let (me, reference) = named.unwrap_or_default();
+        let lower = reference.to_ascii_lowercase();
+        let (seeking, lining): ([&dyn Value; 4], [&dyn Value; 3]) =
+            ([&project, &me, &lower, &reference], [&project, &lower, &reference]);
+        let ahead = named.map(|_| (named_task_query(assumed), named_task_tickets_query()));
         if let Some((seek, line)) = &ahead {
             lines.extend([Line::Ask(seek, &seeking), Line::Ask(line, &lining)]);
         }
@@ -92,10 +91,10 @@ impl<'a> Transaction<'a> {
         tx.waited = turn.map_or(Ok(false), |turn| turn.try_get(1))?;
         tx.writer = Some(writer);
         let found = tx.facts.get();
-        if let (Some((me, id)), Some(task), Some(line)) = (named, answers.next(), answers.next()) {
+        if let (Some((me, reference)), Some(task), Some(line)) = (named, answers.next(), answers.next()) {
             tx.link.get_mut().assumed = found;
             if assumed.knows(found) {
-                tx.sought = RefCell::new(Some(Sought::new(me, id, task, line)));
+                tx.sought = RefCell::new(Some(Sought::new(me, reference, task, line)));
             }
         }
         Ok(Some(tx))
@@ -163,6 +162,7 @@ impl<'a> Transaction<'a> {
             line: RefCell::default(),
             granted: RefCell::default(),
             fence: Cell::default(),
+            nothing_ending: RefCell::default(),
             agent: RefCell::default(),
             kept: RefCell::default(),
             changed: Cell::new(false),

@@ -15,6 +15,7 @@ use crate::rows::{
     ATTEMPT_COLUMNS, LEASE_COLUMNS, TICKET_COLUMNS, all, attempt, columns_of, count, get, json, lease,
     millis, ticket, to_json,
 };
+use crate::task_query::id_or_key;
 use crate::transaction::Transaction;
 
 impl Transaction<'_> {
@@ -33,6 +34,15 @@ pub(crate) fn line_query() -> String {
     format!(
         "SELECT {TICKET_COLUMNS} FROM tenure.tickets
          WHERE project = $1 AND resource_kind = $2 AND resource_id = $3 ORDER BY number"
+    )
+}
+
+/// The tickets of the task with the id `$2` or the key `$3`.
+pub(crate) fn named_task_tickets_query() -> String {
+    format!(
+        "SELECT {TICKET_COLUMNS} FROM tenure.tickets
+         WHERE project = $1 AND resource_kind = 'task' AND resource_id = {} ORDER BY number",
+        id_or_key("$2", "$3")
     )
 }
 
@@ -187,6 +197,17 @@ impl ReadLeases for Transaction<'_> {
         )
     }
 
+    fn ending_attempts(&self, resource: &Resource) -> Result<Vec<Attempt>> {
+        if resource.kind == ResourceKind::Task && self.nothing_ending.borrow().as_ref() == Some(&resource.id)
+        {
+            return Ok(Vec::new());
+        }
+        self.attempts_where(
+            "resource_kind = $2 AND resource_id = $3 AND state = 'ending' ORDER BY started_at DESC, fence DESC",
+            &[&resource.kind.as_str(), &resource.id],
+        )
+    }
+
     fn open_attempts(&self) -> Result<Vec<Attempt>> {
         self.attempts_where("state <> 'ended' ORDER BY started_at", &[])
     }
@@ -309,6 +330,7 @@ impl WriteLeases for Transaction<'_> {
     }
 
     fn insert_attempt(&mut self, new: &Attempt) -> Result<()> {
+        self.nothing_ending.take();
         let sql = format!(
             "INSERT INTO tenure.attempts (project, {ATTEMPT_COLUMNS})
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)"
@@ -335,6 +357,7 @@ impl WriteLeases for Transaction<'_> {
     }
 
     fn update_attempt(&mut self, id: &AttemptId, to: &Attempt) -> Result<()> {
+        self.nothing_ending.take();
         self.keep("attempts", 
             "UPDATE tenure.attempts SET state = $3, pid = $4, log_path = $5, ended_at = $6, exit_code = $7, reason = $8,
                                         charged = $9

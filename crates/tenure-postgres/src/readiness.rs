@@ -100,7 +100,7 @@ const LIVE_LEASE: &str = "l.project = $1 AND l.ended_at IS NULL AND l.expires_at
 const LIVE_TICKET: &str = "k.project = $1 AND k.refreshed_at > $4 AND k.process <> ALL ($3) \
      AND NOT (k.holder_kind = $5 AND k.holder_id = $6)";
 
-fn some(rows: &str) -> String {
+pub(crate) fn some(rows: &str) -> String {
     format!("(SELECT 1 FROM {rows} LIMIT 1) IS NOT NULL")
 }
 

@@ -6,7 +6,7 @@ use tenure_core::task::{SectionRef, Task};
 use tokio_postgres::Row;
 
 use crate::link::NOW;
-use crate::readiness::{Facts, Wanted, first_ready, first_ready_or_left, has_work, quiet, ready};
+use crate::readiness::{Facts, Wanted, first_ready, first_ready_or_left, has_work, quiet, ready, some};
 use crate::rows::{LEASE_COLUMNS, columns_of, get, json, narrow, optional_lease, status, time};
 
 const DEPENDS_ON: &str = "ARRAY(SELECT u.key FROM tenure.task_deps d
@@ -48,6 +48,20 @@ pub(crate) fn task_query(from: &str, rest: &str, facts: Facts) -> String {
 pub(crate) const ONE_TASK: &str =
     "tenure.tasks t JOIN tenure.sections s ON t.project = $1 AND t.section_id = s.id";
 
+/// The id of the task whose id is `id`, or else whose key is `key`.
+pub(crate) fn id_or_key(id: &str, key: &str) -> String {
+    format!(
+        "coalesce((SELECT id FROM tenure.tasks WHERE project = $1 AND id = {id}),
+                  (SELECT id FROM tenure.tasks WHERE project = $1 AND key = {key}))"
+    )
+}
+
+/// As [`sought_query`], of the task with the id `$3` or the key `$4`, for a claim.
+pub(crate) fn named_task_query(facts: Facts) -> String {
+    let extra = for_a_claim("t.status = 'pending' AND o.fence IS NULL", "$2");
+    judged_query(ONE_TASK, &format!("AND t.id = {}", id_or_key("$3", "$4")), facts, "false", &extra)
+}
+
 /// The task `$3`, without saying whether it is ready; and what is needed if `$2` is going to claim it.
 pub(crate) fn sought_query(facts: Facts, taking: bool) -> String {
     let extra =
@@ -72,9 +86,20 @@ fn judged_query(from: &str, rest: &str, facts: Facts, ready: &str, extra: &str) 
     format!("SELECT {columns}{extra} FROM {from} {OPEN_LEASE} WHERE s.project = $1 {rest}")
 }
 
-/// What goes with a task that is likely to be claimed: a fence, and when the claimant was seen.
+/// What a claim of task `t` by `who` needs besides the task: a fence, whether an earlier attempt is still ending, and when
+/// the agent was last seen. [`FOR_A_CLAIM`] columns.
 fn for_a_claim(condition: &str, who: &str) -> String {
-    format!(", CASE WHEN {condition} THEN nextval('tenure.fences') END, {}", seen(who))
+    format!(", CASE WHEN {condition} THEN nextval('tenure.fences') END, {}, {}", has_ending(), seen(who))
+}
+
+pub(crate) const FOR_A_CLAIM: usize = 3;
+
+/// Whether task `t` has an attempt that is ending.
+fn has_ending() -> String {
+    some(
+        "tenure.attempts a WHERE a.project = $1 AND a.resource_kind = 'task' AND a.resource_id = t.id \
+         AND a.state = 'ending'",
+    )
 }
 
 fn seen(who: &str) -> String {
@@ -112,12 +137,12 @@ pub(crate) fn found_query(
 const WHOLE: usize = 21;
 
 /// Where the time and the facts begin in what [`guess_query`] finds: behind the task, a fence, and when the agent was seen.
-pub(crate) const GUESSED: usize = WHOLE + 2;
+pub(crate) const GUESSED: usize = WHOLE + FOR_A_CLAIM;
 
 /// What the claimant `$2` would take next (in section `$3`) if the project were quiet, and whether it is. Always a row.
 pub(crate) fn guess_query(in_section: bool, assumed: Facts) -> String {
     let only = if in_section { "AND s.id = $3" } else { "" };
-    let columns = format!("{}, nextval('tenure.fences')", ready_columns(assumed.linked));
+    let columns = format!("{}, nextval('tenure.fences'), {}", ready_columns(assumed.linked), has_ending());
     format!(
         "SELECT found.*, {}, {NOW}, {} FROM (SELECT) AS always LEFT JOIN LATERAL ({}) AS found ON true",
         seen("$2"),

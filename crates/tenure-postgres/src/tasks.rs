@@ -12,7 +12,7 @@ use crate::leases::line_query;
 use crate::link::Value;
 use crate::readiness::{Facts, ready};
 use crate::rows::{all, count, get, limit_of, millis, status, ticket, to_json};
-use crate::task_query::{GUESSED, ONE_TASK, found_query, read_task, sought_query, task_query};
+use crate::task_query::{FOR_A_CLAIM, GUESSED, ONE_TASK, found_query, read_task, sought_query, task_query};
 use crate::transaction::Transaction;
 
 /// What was found by looking for it before anybody asked.
@@ -25,14 +25,38 @@ pub(crate) struct Guess {
 /// A task that was looked for by its id before anybody asked, and the line before it.
 pub(crate) struct Sought {
     holder: String,
-    task: String,
+    /// The id or the key by which it was looked for.
+    reference: String,
     found: Vec<Row>,
     line: Vec<Row>,
 }
 
 impl Sought {
-    pub(crate) fn new(holder: &str, task: &str, found: Vec<Row>, line: Vec<Row>) -> Self {
-        Self { holder: holder.to_owned(), task: task.to_owned(), found, line }
+    pub(crate) fn new(holder: &str, reference: &str, found: Vec<Row>, line: Vec<Row>) -> Self {
+        Self { holder: holder.to_owned(), reference: reference.to_owned(), found, line }
+    }
+
+    fn is_of(&self, holder: &str, task: &str) -> bool {
+        self.holder == holder
+            && self.found.first().is_some_and(|row| get(row, 0).is_ok_and(|id: &str| id == task))
+    }
+
+    /// The answer to `lookup`, if this decides it.
+    fn names(&self, lookup: TaskLookup<'_>) -> Result<Option<Vec<TaskName>>> {
+        let row = self.found.first();
+        match lookup {
+            TaskLookup::Id(id) if id == self.reference.to_ascii_lowercase() => {}
+            TaskLookup::Key(key) if key == self.reference => {}
+            _ => return Ok(None),
+        }
+        let Some(row) = row else { return Ok(Some(Vec::new())) };
+        let name =
+            TaskName { id: get(row, 0)?, key: get(row, 1)?, title: get(row, 2)?, status: status(row, 4)? };
+        Ok(match lookup {
+            TaskLookup::Id(id) => Some(if name.id == id { vec![name] } else { Vec::new() }),
+            TaskLookup::Key(key) if name.key == key => Some(vec![name]),
+            _ => None,
+        })
     }
 }
 
@@ -90,12 +114,14 @@ impl Transaction<'_> {
         Facts { lapsed: facts.lapsed || !viewer.dead.is_empty(), ..facts }
     }
 
-    /// A fence and when the agent was seen, from column `at` on.
-    fn prepare_claim(&self, row: &Row, at: usize, me: &str) -> Result<()> {
+    /// Keeps what [`crate::task_query::for_a_claim`] has read with the task `id`, from column `at` on.
+    fn prepare_claim(&self, row: &Row, at: usize, id: &str, me: &str) -> Result<()> {
         if let Some(fence) = get(row, at)? {
             self.fence.set(Some(fence));
         }
-        *self.agent.borrow_mut() = Some((me.to_owned(), get(row, at + 1)?));
+        let ending: bool = get(row, at + 1)?;
+        *self.nothing_ending.borrow_mut() = (!ending).then(|| id.to_owned());
+        *self.agent.borrow_mut() = Some((me.to_owned(), get(row, at + 2)?));
         Ok(())
     }
 
@@ -139,7 +165,7 @@ impl ReadTasks for Transaction<'_> {
         self.alone()?;
         let (me, name) = (bound.me_id.as_str(), id.as_str());
         let taking = self.writer.is_some() && !me.is_empty();
-        let sought = self.sought.take().filter(|sought| sought.holder == me && sought.task == name);
+        let sought = self.sought.take().filter(|sought| sought.is_of(me, name));
         let (rows, line) = match sought {
             Some(sought) => (sought.found, Some(sought.line)),
             None => {
@@ -158,12 +184,17 @@ impl ReadTasks for Transaction<'_> {
         }
         let Some(row) = rows.first() else { return Ok(None) };
         if taking {
-            self.prepare_claim(row, row.len() - 2, me)?;
+            self.prepare_claim(row, row.len() - FOR_A_CLAIM, name, me)?;
         }
         read_task(row).map(Some)
     }
 
     fn find_tasks(&self, lookup: TaskLookup<'_>, limit: usize) -> Result<Vec<TaskName>> {
+        if let Some(sought) = &*self.sought.borrow()
+            && let Some(found) = sought.names(lookup)?
+        {
+            return Ok(found);
+        }
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let (condition, value) = match lookup {
             TaskLookup::Id(id) => ("id = $2", id),
@@ -271,11 +302,13 @@ impl ReadTasks for Transaction<'_> {
         }
         let guess = self.guess.take().filter(|guess| reserved.is_empty() && guess.fits(section, viewer));
         let (row, extra) = match guess {
-            Some(guess) => (get::<Option<&str>>(&guess.row, 0)?.is_some().then_some(guess.row), GUESSED - 2),
+            Some(guess) => {
+                (get::<Option<&str>>(&guess.row, 0)?.is_some().then_some(guess.row), GUESSED - FOR_A_CLAIM)
+            }
             None => {
                 let sql = found_query(only.is_some(), passed_over, facts, taking, self.shares());
                 let row = self.row(&sql, &values)?;
-                let extra = row.as_ref().map_or(0, |row| row.len() - 2);
+                let extra = row.as_ref().map_or(0, |row| row.len() - FOR_A_CLAIM);
                 (row, extra)
             }
         };
@@ -287,7 +320,7 @@ impl ReadTasks for Transaction<'_> {
         let task = read_task(&row)?;
         let id = task.id.clone();
         if taking {
-            self.prepare_claim(&row, extra, &bound.me_id)?;
+            self.prepare_claim(&row, extra, id.as_str(), &bound.me_id)?;
         }
         drop(values);
         *self.found.borrow_mut() = Some(Found { task, seen_by: bound });

@@ -50,6 +50,8 @@ pub(crate) struct Transaction<'a> {
     pub(crate) granted: RefCell<Option<Lease>>,
     /// A fence that was drawn for the grant that is likely to come.
     pub(crate) fence: Cell<Option<i64>>,
+    /// A task that is known to have no attempt that is ending.
+    pub(crate) nothing_ending: RefCell<Option<String>>,
     /// When the agent of this name was last seen; none if it is not here.
     pub(crate) agent: RefCell<Option<(String, Option<i64>)>>,
     pub(crate) kept: RefCell<Vec<Change>>,

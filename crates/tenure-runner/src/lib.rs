@@ -50,7 +50,7 @@ mod watch;
 pub use beat::{Loss, OpenStore, Renewal, Tenant, rhythm, silence};
 pub use database::DatabaseFile;
 pub use detach::detach;
-pub use ending::{Cleared, Scope, finish_ending};
+pub use ending::{Cleared, Scope, end_leftovers, finish_ending};
 pub use keeper::{Kept, keep};
 pub use processes::Survivor;
 pub use program::ProgramError;

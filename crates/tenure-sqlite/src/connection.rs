@@ -10,7 +10,7 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, ToSql};
 use tenure_core::holder::Incarnation;
-use tenure_core::store::{Defect, Durability, Store, Tx, View};
+use tenure_core::store::{Defect, Durability, Hint, Store, Tx, View};
 use tenure_core::{Clock, Error, Result, Timestamp};
 
 use crate::doorbell;
@@ -127,16 +127,11 @@ impl SqliteStore {
         &self.path
     }
 
-    /// This store is open for as long as the process lives: dropping it need not close it.
-    pub fn leave_open(&self) {
-        self.conn.ends_with_process.set(true);
-    }
-
-    /// Prepares what a grant will run, for who waits for one: its turn is not spent on that then.
-    pub fn rehearse_grant(&self) {
+    /// Prepares the statements of a grant, so that a waiter does not spend its turn on that.
+    fn prepare_grant(&self) {
         let (lease, attempts) = (lease_query(OPEN), attempt_query(OF_RESOURCE));
         for sql in [GRANT, APPEND, SET_STATUS, SEE_AGENT, SAVE_AGENT, LEAVE_LINE, &lease, &attempts] {
-            // What cannot be prepared now says so when it is needed.
+            // A statement that cannot be prepared fails when it is run.
             drop(self.conn.prepare_cached(sql));
         }
     }
@@ -193,6 +188,13 @@ impl Store for SqliteStore {
         body: &mut dyn FnMut(&mut dyn Tx) -> Result<()>,
     ) -> Result<()> {
         self.inside(durability, &mut |tx| body(tx))
+    }
+
+    fn hint(&self, hint: Hint) {
+        match hint {
+            Hint::EndsWithProcess => self.conn.ends_with_process.set(true),
+            Hint::GrantExpected => self.prepare_grant(),
+        }
     }
 
     fn check(&self, mend: bool) -> Result<Vec<Defect>> {

@@ -1,23 +1,20 @@
-//! Nothing new begins while something old still runs: what earlier attempts have left behind is ended first.
+//! Ends the processes that earlier attempts have left behind, before anything new starts on the same task.
 
 use tenure_core::Result;
 use tenure_core::holder::Caller;
 use tenure_core::kernel::{self, Beat, Finish, Grant};
 use tenure_core::store::Durability;
-use tenure_runner::{Cleared, Scope, finish_ending};
+use tenure_runner::{Cleared, Scope, end_leftovers, finish_ending};
 
 use crate::app::{App, Open};
 use crate::report::Outcome;
 
-/// Before a grant is told to anybody. If something will not die, the task is given back.
+/// Before a grant is answered. If a process does not die, the task is returned.
 pub(crate) fn before(app: &App<'_>, open: &Open<'_>, mut grant: Grant) -> Outcome<Grant> {
     if app.global.dry_run {
         return Ok(grant);
     }
-    let scope = Scope::Of(&grant.lease.resource);
-    let cleared = finish_ending(open.store.as_ref(), &open.context(), scope, &grant.lease.holder.id)
-        .and_then(Cleared::or_survivors);
-    match cleared {
+    match end_leftovers(open.store.as_ref(), &open.context(), &grant).and_then(Cleared::or_survivors) {
         Ok(cleared) if cleared.ended.is_empty() => {}
         // The killing may have taken longer than a short lease lasts.
         Ok(_) => grant.lease = renew(open, &grant)?,
@@ -31,7 +28,7 @@ pub(crate) fn before(app: &App<'_>, open: &Open<'_>, mut grant: Grant) -> Outcom
     Ok(grant)
 }
 
-/// After leases were ended by somebody who does not want them for himself.
+/// After leases were ended by a caller that does not claim them.
 pub(crate) fn after(app: &mut App<'_>, open: &Open<'_>, scope: Scope<'_>, actor: &str) -> Outcome<()> {
     if app.global.dry_run {
         return Ok(());
@@ -43,7 +40,7 @@ pub(crate) fn after(app: &mut App<'_>, open: &Open<'_>, scope: Scope<'_>, actor:
     Ok(())
 }
 
-/// The credential is enough, whatever name it was asked under.
+/// The fence proves the holder, whatever name the claim was made under.
 fn holder_of(grant: &Grant) -> Caller {
     Caller::new(grant.lease.holder.clone()).with_fence(Some(grant.lease.fence))
 }
@@ -55,7 +52,7 @@ fn renew(open: &Open<'_>, grant: &Grant) -> Result<tenure_core::lease::Lease> {
     open.store.write(Durability::Process, |tx| kernel::renew(tx, &ctx, &holder_of(grant), &name, beat))
 }
 
-/// As well as it goes: a lease that cannot be given back ends by itself.
+/// Best effort: a lease that cannot be returned expires.
 pub(crate) fn give_back(open: &Open<'_>, grant: &Grant, why: &str) {
     let name = kernel::name_of(&grant.task);
     let ctx = open.context();

@@ -26,7 +26,7 @@ impl Bar {
         self.is_live = app.printer.err_is_terminal() && !app.env.flag("CI") && !app.global.quiet;
         let mut text = Text::new();
         match (want, locked) {
-            (Want::Task { title, .. }, Some(locked)) => {
+            (Want::Task(_), Some(locked)) => {
                 let who = locked.lease.as_ref().map_or_else(
                     || "promised to whoever waits before you".to_owned(),
                     |lease| format!("locked by another {}: {}", lease.holder.kind.as_str(), lease.holder.id),
@@ -36,7 +36,7 @@ impl Bar {
                         text.line(format!("Section {:?} is {who}.", locked.name));
                     }
                     _ => {
-                        text.line(format!("Task {title:?} is {who}."));
+                        text.line(format!("Task {:?} is {who}.", locked.name));
                     }
                 }
                 text.line("Waiting for lock... (Ctrl+C to cancel)");
@@ -67,9 +67,9 @@ impl Bar {
         }
     }
 
-    /// Whoever was told of the waiting is told of its end.
+    /// Reports the end of the waiting, if its beginning was reported.
     pub(crate) fn released(&self, app: &mut App<'_>, want: &Want) {
-        if self.begun && matches!(want, Want::Task { .. }) {
+        if self.begun && matches!(want, Want::Task(_)) {
             let mut text = Text::new();
             text.line("Lock released!");
             app.printer.notice(&text);

@@ -3,36 +3,138 @@
 //! A waiter holds a ticket and nothing else. Whatever wakes it is only a hint; it runs the acquire transaction again.
 //! Interrupted, it leaves the line and says so by its exit code; killed, its ticket dies with it.
 
+use std::cell::OnceCell;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
-use tenure_core::error::Locked;
+use tenure_core::error::{Locked, TaskName};
 use tenure_core::holder::{Caller, Incarnation, Judge, Liveness};
 use tenure_core::id::{SectionId, TaskId};
 use tenure_core::kernel::{self, Grant, Terms, Verdict};
 use tenure_core::lease::{LeaseState, Resource, ResourceKind};
-use tenure_core::store::{ClaimHint, ClaimTarget, LeaseFilter, Tx, View, Viewer};
-use tenure_core::{Context, Error, Timestamp};
+use tenure_core::store::{ClaimHint, ClaimTarget, Hint, LeaseFilter, Tx, View, Viewer};
+use tenure_core::{Context, Error, Timestamp, reference};
 
 use crate::app::{App, Open};
 use crate::clearing;
 use crate::env::Env;
 use crate::interrupt::Interrupts;
 use crate::report::{Outcome, Report};
-use crate::store::{Backend, Doorbell};
+use crate::store::Doorbell;
 use crate::wait_bar::Bar;
 
-/// What is wanted.
+/// What a claim asks for.
 #[derive(Debug, Clone)]
 pub(crate) enum Want {
-    Task {
-        id: TaskId,
-        title: String,
-    },
+    Task(NamedTask),
     /// Any ready task, of this section if one is named.
     Next(Option<SectionId>),
+}
+
+/// A task as the user named it.
+///
+/// An id or a key is resolved inside the claim's transaction. Anything else may need a scan of all titles, so it is resolved
+/// before that, and checked again inside.
+#[derive(Debug, Clone)]
+pub(crate) struct NamedTask {
+    reference: String,
+    found: OnceCell<TaskName>,
+}
+
+impl NamedTask {
+    pub(crate) fn new(reference: &str) -> Self {
+        Self { reference: reference.to_owned(), found: OnceCell::new() }
+    }
+
+    fn id_or_key(&self) -> &str {
+        self.found.get().map_or(&self.reference, |name| &name.id)
+    }
+
+    fn title(&self) -> &str {
+        self.found.get().map_or(&self.reference, |name| &name.title)
+    }
+
+    fn resolve(&self, view: &dyn View) -> tenure_core::Result<TaskName> {
+        if let Some(known) = self.found.get() {
+            return reference::task_again(view, &known.id, &self.reference);
+        }
+        let found = reference::task_by_id_or_key(view, &self.reference)?
+            .ok_or_else(|| Error::TaskNotFound { reference: self.reference.clone() })?;
+        Ok(self.found.get_or_init(|| found).clone())
+    }
+}
+
+/// A step in the transaction of a grant. If it fails, nothing was granted.
+pub(crate) type Then<'a> = dyn Fn(&mut dyn Tx, &Caller, &mut Grant) -> tenure_core::Result<()> + 'a;
+
+/// A claim: what is asked for, and by which caller.
+pub(crate) struct Claim<'a> {
+    pub(crate) want: &'a Want,
+    /// The caller that claims this task, or any: a fence may count for one task only.
+    pub(crate) caller: &'a dyn Fn(Option<&TaskName>) -> Caller,
+    pub(crate) then: Option<&'a Then<'a>>,
+}
+
+impl<'a> Claim<'a> {
+    pub(crate) fn new(want: &'a Want, caller: &'a dyn Fn(Option<&TaskName>) -> Caller) -> Self {
+        Self { want, caller, then: None }
+    }
+
+    /// Resolves the task and acquires it, in the transaction that it is given. `None` if any task would do and none is ready.
+    fn acquire(
+        &self,
+        tx: &mut dyn Tx,
+        ctx: &Context<'_>,
+        terms: &Terms,
+    ) -> tenure_core::Result<(Caller, Option<Verdict>)> {
+        let (caller, mut verdict) = match self.want {
+            Want::Task(task) => {
+                let name = task.resolve(tx)?;
+                let caller = (self.caller)(Some(&name));
+                let verdict = kernel::acquire_task(tx, ctx, &caller, &TaskId::new(name.id), terms)?;
+                (caller, Some(verdict))
+            }
+            Want::Next(section) => {
+                let caller = (self.caller)(None);
+                let grant = kernel::acquire_next(tx, ctx, &caller, section.as_ref(), terms)?;
+                (caller, grant.map(|grant| Verdict::Granted(Box::new(grant))))
+            }
+        };
+        if let (Some(Verdict::Granted(grant)), Some(then)) = (&mut verdict, self.then) {
+            then(tx, &caller, grant)?;
+        }
+        Ok((caller, verdict))
+    }
+
+    /// Runs `body` in a transaction that begins with this claim. One that may write a ticket is `queueing`.
+    pub(crate) fn transact<T>(
+        &self,
+        open: &Open<'_>,
+        queueing: bool,
+        mut body: impl FnMut(&mut dyn Tx) -> tenure_core::Result<T>,
+    ) -> tenure_core::Result<T> {
+        let holder = (self.caller)(None).holder;
+        let task = match self.want {
+            // A ticket needs the project's exclusive turn, which the hint would not ask for.
+            Want::Next(_) if queueing => return open.write(body),
+            Want::Next(section) => {
+                let wants = ClaimTarget::Next(section.as_ref());
+                return open.store.claim(ClaimHint { holder: &holder, wants }, body);
+            }
+            Want::Task(task) => task,
+        };
+        let hint = |task| ClaimHint { holder: &holder, wants: ClaimTarget::Task(task) };
+        match open.store.claim(hint(task.id_or_key()), &mut body) {
+            Err(Error::TaskNotFound { .. }) if task.found.get().is_none() => {
+                let found = open.resolve(&task.reference)?;
+                let found = task.found.get_or_init(|| found);
+                open.store.claim(hint(&found.id), body)
+            }
+            outcome => outcome,
+        }
+    }
 }
 
 /// One try: granted, or what to wait for.
@@ -49,53 +151,43 @@ pub(crate) enum Try {
     },
 }
 
-/// Acquires `want`, waiting at most `patience` for it; none means never waiting. When this returns a grant, nothing of an
+/// Makes a claim, waiting at most `patience` for it; `None` is not to wait. When this returns a grant, no process of an
 /// earlier attempt at the task is alive on this host.
 pub(crate) fn acquire(
     app: &mut App<'_>,
     open: &Open<'_>,
-    caller: &Caller,
-    want: &Want,
+    claim: &Claim<'_>,
     terms: Terms,
     patience: Option<Duration>,
 ) -> Outcome<Grant> {
-    let grant = stand_in_line(app, open, caller, want, terms, patience)?;
+    let grant = wait_for(app, open, claim, terms, patience)?;
     clearing::before(app, open, grant)
 }
 
-fn stand_in_line(
+fn wait_for(
     app: &mut App<'_>,
     open: &Open<'_>,
-    caller: &Caller,
-    want: &Want,
+    claim: &Claim<'_>,
     mut terms: Terms,
     patience: Option<Duration>,
 ) -> Outcome<Grant> {
-    let Some(patience) = patience else { return Ok(try_once(open, caller, want, &terms)?) };
+    let Some(patience) = patience else { return Ok(try_once(open, claim, &terms)?) };
+    let want = claim.want;
     let patience = app.global.timeout.map_or(patience, |limit| patience.min(limit));
     let begun = Instant::now();
     let deadline = begun + patience;
     let interrupts = Interrupts::listen().map_err(Report::from)?;
     let doorbell = open.store.doorbell(app.env);
     let me = Incarnation::current();
-    // Whoever stands directly before us may be rung and die before it hears that; nobody would ring us then, so it is
-    // watched like the holder. Nobody ever comes between.
+    // The waiter directly before this one may be rung and die before it hears that. Nothing would ring this one then, so that
+    // process is watched like the holder. No later waiter ever comes between the two.
     let mut before = None;
     let mut bar = Bar::default();
     loop {
         if let Some(bell) = &doorbell {
             bell.silence();
         }
-        let mut attempt = |tx: &mut dyn Tx| {
-            try_and_queue(tx, open, caller, want, &terms, &me, doorbell.as_ref(), &mut before)
-        };
-        let outcome = match want {
-            Want::Task { id, .. } => {
-                open.store.claim(ClaimHint { holder: &caller.holder, wants: ClaimTarget::Task(id) }, attempt)
-            }
-            // It may end up in line.
-            Want::Next(_) => open.write(&mut attempt),
-        };
+        let outcome = try_and_queue(open, claim, &terms, &me, doorbell.as_ref(), &mut before);
         let (locked, ticket, until, watch) = match outcome {
             Ok(Try::Granted(grant)) => {
                 bar.end(app);
@@ -105,7 +197,6 @@ fn stand_in_line(
             }
             Ok(Try::Wait { locked, ticket, until, watch }) => (locked, ticket, until, watch),
             Ok(Try::Hopeless(error)) | Err(error) => {
-                // The place in line was not used up, so it is ours to give up.
                 leave(open, &terms)?;
                 bar.end(app);
                 return Err(error.into());
@@ -118,10 +209,8 @@ fn stand_in_line(
             bar.end(app);
             return Err(timed_out(want, patience, locked).into());
         }
-        if bar.begin(app, want, locked.as_deref())
-            && let Backend::Sqlite(store) = &open.store
-        {
-            store.rehearse_grant();
+        if bar.begin(app, want, locked.as_deref()) {
+            open.store.hint(Hint::GrantExpected);
         }
         let watched: Vec<OwnedFd> = watch.iter().filter_map(|who| pidfd(app.env, who)).collect();
         let mut until = until;
@@ -174,31 +263,18 @@ fn still_held(
     Ok(same.map(|lease| lease.expires_at))
 }
 
-pub(crate) fn try_once(
-    open: &Open<'_>,
-    caller: &Caller,
-    want: &Want,
-    terms: &Terms,
-) -> tenure_core::Result<Grant> {
+/// One try without a ticket. A refusal commits: a lapsed lease that was closed on the way stays closed.
+pub(crate) fn try_once(open: &Open<'_>, claim: &Claim<'_>, terms: &Terms) -> tenure_core::Result<Grant> {
     let ctx = open.context();
-    match want {
-        Want::Task { id, .. } => {
-            // A refusal is an answer: burying a lapsed lease on the way is kept.
-            let hint = ClaimHint { holder: &caller.holder, wants: ClaimTarget::Task(id) };
-            open.store.claim(hint, |tx| kernel::acquire_task(tx, &ctx, caller, id, terms))?.granted()
-        }
-        Want::Next(section) => {
-            let hint = ClaimHint { holder: &caller.holder, wants: ClaimTarget::Next(section.as_ref()) };
-            open.store.claim(hint, |tx| {
-                if let Some(grant) = kernel::acquire_next(tx, &ctx, caller, section.as_ref(), terms)? {
-                    return Ok(Ok(grant));
-                }
-                // An answer, not a failure of the transaction: lapsed leases that it closed stay closed.
-                let viewer = ctx.viewer(tx, None)?;
-                nothing_for_newcomer(tx, &viewer, section.as_ref()).map(Err)
-            })?
-        }
-    }
+    claim.transact(open, false, |tx| {
+        let section = match (claim.acquire(tx, &ctx, terms)?.1, claim.want) {
+            (Some(verdict), _) => return Ok(verdict.granted()),
+            (None, Want::Next(section)) => section.as_ref(),
+            (None, Want::Task(_)) => None,
+        };
+        let viewer = ctx.viewer(tx, None)?;
+        nothing_for_newcomer(tx, &viewer, section).map(Err)
+    })?
 }
 
 /// Why a caller without a ticket is granted nothing: nothing is ready, or all of it goes to waiters that came before.
@@ -220,7 +296,7 @@ pub(crate) fn nothing_ready() -> Error {
     Error::NothingReady { message: "nothing is ready".to_owned() }
 }
 
-/// A judge who need not be told that it is alive itself.
+/// A judge that knows its own process to be alive.
 #[derive(Debug)]
 struct Knowing<'a> {
     me: &'a Incarnation,
@@ -237,12 +313,10 @@ impl Judge for Knowing<'_> {
     }
 }
 
-#[expect(clippy::too_many_arguments, reason = "one private step of acquire, with its whole context")]
+/// One try; refused, it takes or keeps a ticket in the same transaction.
 pub(crate) fn try_and_queue(
-    tx: &mut dyn Tx,
     open: &Open<'_>,
-    caller: &Caller,
-    want: &Want,
+    claim: &Claim<'_>,
     terms: &Terms,
     me: &Incarnation,
     doorbell: Option<&Doorbell>,
@@ -250,31 +324,37 @@ pub(crate) fn try_and_queue(
 ) -> tenure_core::Result<Try> {
     let judge = Knowing { me, judge: open.context().judge };
     let ctx = Context { judge: &judge, ..open.context() };
-    let (resource, locked) = match want {
-        Want::Task { id, .. } => match kernel::acquire_task(tx, &ctx, caller, id, terms)? {
-            Verdict::Granted(grant) => return Ok(Try::Granted(grant)),
-            Verdict::Refused(locked) => (locked.resource.clone(), Some(locked)),
-            barred @ Verdict::Barred { .. } => {
-                return Ok(barred
-                    .granted()
-                    .map_or_else(Try::Hopeless, |grant| Try::Granted(Box::new(grant))));
-            }
-        },
-        Want::Next(section) => match kernel::acquire_next(tx, &ctx, caller, section.as_ref(), terms)? {
-            Some(grant) => return Ok(Try::Granted(Box::new(grant))),
-            None => (Resource::ready(section.as_ref()), None),
-        },
+    claim.transact(open, true, |tx| try_in(tx, &ctx, claim, terms, me, doorbell, before))
+}
+
+fn try_in(
+    tx: &mut dyn Tx,
+    ctx: &Context<'_>,
+    claim: &Claim<'_>,
+    terms: &Terms,
+    me: &Incarnation,
+    doorbell: Option<&Doorbell>,
+    before: &mut Option<(Resource, Incarnation)>,
+) -> tenure_core::Result<Try> {
+    let (caller, verdict) = claim.acquire(tx, ctx, terms)?;
+    let (resource, locked) = match (verdict, claim.want) {
+        (Some(Verdict::Refused(locked)), _) => (locked.resource.clone(), Some(locked)),
+        (Some(verdict), _) => {
+            return Ok(verdict.granted().map_or_else(Try::Hopeless, |grant| Try::Granted(Box::new(grant))));
+        }
+        (None, Want::Next(section)) => (Resource::ready(section.as_ref()), None),
+        (None, Want::Task(_)) => (Resource::ready(None), None),
     };
     let address = doorbell.map(Doorbell::address);
     let held = terms.ticket.as_ref().map(|(number, of)| (*number, of));
     let viewer = ctx.viewer(tx, None)?;
-    let number = kernel::enqueue(tx, &viewer, &resource, caller, me, address.as_deref(), held)?;
+    let number = kernel::enqueue(tx, &viewer, &resource, &caller, me, address.as_deref(), held)?;
     let (until, mut watch) = match &locked {
         Some(locked) => match &locked.lease {
             Some(lease) => (Some(lease.expires_at), lease.process.iter().cloned().collect()),
             None => (None, Vec::new()),
         },
-        // Whoever lets go of anything may make something ready.
+        // The end of any lease may make something ready.
         None => {
             let leases = tx.leases(&LeaseFilter { limit: Some(256), ..LeaseFilter::default() })?;
             let until = leases.iter().map(|l| l.expires_at).filter(|at| *at > tx.now()).min();
@@ -305,7 +385,7 @@ pub(crate) fn leave(open: &Open<'_>, terms: &Terms) -> Outcome<()> {
 
 pub(crate) fn timed_out(want: &Want, waited: Duration, locked: Option<Box<Locked>>) -> Error {
     let what = match want {
-        Want::Task { title, .. } => format!("task {title:?}"),
+        Want::Task(task) => format!("task {:?}", task.title()),
         Want::Next(_) => "a task to become ready".to_owned(),
     };
     Error::WaitTimeout { what, waited, locked }

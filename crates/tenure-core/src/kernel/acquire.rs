@@ -15,7 +15,7 @@ use crate::error::{Error, Locked, Result, TaskName};
 use crate::event::{EventKind, NewEvent};
 use crate::holder::{Caller, HolderKind};
 use crate::id::{SectionId, TaskId};
-use crate::lease::{Lease, LeaseState, Resource};
+use crate::lease::{Attempt, Lease, LeaseState, Resource};
 use crate::store::{Agent, LeaseBeat, NewLease, Tx, Viewer};
 use crate::task::{Task, TaskStatus};
 
@@ -50,6 +50,8 @@ pub struct Grant {
     pub reacquired: bool,
     /// Whose lease was taken over, and why that was possible.
     pub taken_over: Option<(Lease, LeaseState)>,
+    /// Earlier attempts whose processes may still run. They have to end before anything new starts.
+    pub leftovers: Vec<Attempt>,
 }
 
 #[must_use = "a granted task is held from now on: work on it, or give it back"]
@@ -159,7 +161,8 @@ pub fn acquire_task(
     remove_own_ticket(tx, &viewer, terms)?;
     let (status, updated_at) = (TaskStatus::InProgress, tx.now());
     let task = Task { status, ready: false, lease: Some(lease.clone()), updated_at, ..task };
-    Ok(Verdict::Granted(Box::new(Grant { task, lease, reacquired: false, taken_over })))
+    let leftovers = tx.ending_attempts(&lease.resource)?;
+    Ok(Verdict::Granted(Box::new(Grant { task, lease, reacquired: false, taken_over, leftovers })))
 }
 
 /// Acquires the first ready task in working order that no earlier waiter gets (Q1).
@@ -236,7 +239,8 @@ fn reacquire(
         }
     }
     remove_own_ticket(tx, viewer, terms)?;
-    Ok(Verdict::Granted(Box::new(Grant { task, lease, reacquired: true, taken_over: None })))
+    let leftovers = tx.ending_attempts(&lease.resource)?;
+    Ok(Verdict::Granted(Box::new(Grant { task, lease, reacquired: true, taken_over: None, leftovers })))
 }
 
 /// Takes or keeps the section's lease for the caller, or says who has it.

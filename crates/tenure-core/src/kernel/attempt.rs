@@ -143,13 +143,6 @@ pub(super) fn mark_running(tx: &mut dyn Tx, lease: &Lease) -> Result<()> {
     Ok(())
 }
 
-/// Attempts of this lease's resource whose processes have to be gone before anything new starts.
-pub fn ending_attempts(view: &dyn View, lease: &Lease) -> Result<Vec<Attempt>> {
-    let mut attempts = view.attempts(&lease.resource)?;
-    attempts.retain(|a| a.state == AttemptState::Ending);
-    Ok(attempts)
-}
-
 /// Every attempt that waits for its processes to be ended.
 pub fn unfinished_attempts(view: &dyn View) -> Result<Vec<Attempt>> {
     let mut attempts = view.open_attempts()?;

@@ -25,8 +25,7 @@ mod wake;
 
 pub use acquire::{Grant, Terms, Verdict, acquire_next, acquire_task, name_of};
 pub use attempt::{
-    Outcome, begin_attempt, end_attempt, ending_attempts, failed_start, note_failed_start, note_pid,
-    unfinished_attempts,
+    Outcome, begin_attempt, end_attempt, failed_start, note_failed_start, note_pid, unfinished_attempts,
 };
 pub(crate) use end::close_lapsed;
 pub use end::{Evicted, Finished, abort_attempt, close_all_lapsed, evict, finish, release};

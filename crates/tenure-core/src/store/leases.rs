@@ -6,7 +6,7 @@ use crate::clock::Timestamp;
 use crate::error::Result;
 use crate::holder::{Holder, Incarnation};
 use crate::id::{AttemptId, Fence, LeaseId, SectionId};
-use crate::lease::{Attempt, EndReason, Lease, Resource, ResourceKind, Ticket};
+use crate::lease::{Attempt, AttemptState, EndReason, Lease, Resource, ResourceKind, Ticket};
 use crate::task::TaskStatus;
 
 #[derive(Debug, Clone, Default)]
@@ -88,6 +88,12 @@ pub trait ReadLeases {
     fn all_tickets(&self) -> Result<Vec<Ticket>>;
     /// Newest first.
     fn attempts(&self, resource: &Resource) -> Result<Vec<Attempt>>;
+    /// The attempts of `resource` that are `ending`: their lease is over, and their processes may still run.
+    fn ending_attempts(&self, resource: &Resource) -> Result<Vec<Attempt>> {
+        let mut attempts = self.attempts(resource)?;
+        attempts.retain(|attempt| attempt.state == AttemptState::Ending);
+        Ok(attempts)
+    }
     /// Every attempt that is not over.
     fn open_attempts(&self) -> Result<Vec<Attempt>>;
 }

@@ -16,7 +16,7 @@ use std::time::Duration;
 use crate::clock::Timestamp;
 use crate::error::Result;
 use crate::holder::{Holder, Incarnation};
-use crate::id::{SectionId, TaskId};
+use crate::id::SectionId;
 use crate::lease::{Lease, Resource};
 
 mod copying;
@@ -84,13 +84,25 @@ pub trait Store: Send + fmt::Debug {
         Ok(seen)
     }
 
+    /// Something that the store may use to be faster. No effect on any result.
+    fn hint(&self, _hint: Hint) {}
+
     /// What the store itself finds wrong below the rows. With `mend` it puts right what it can.
     fn check(&self, _mend: bool) -> Result<Vec<Defect>> {
         Ok(Vec::new())
     }
 }
 
-/// Who takes a task, and which.
+/// See [`Store::hint`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hint {
+    /// The process ends together with the use of the store, so the store need not be closed in an orderly manner.
+    EndsWithProcess,
+    /// The caller waits for a grant and wants it to be fast once its turn has come.
+    GrantExpected,
+}
+
+/// The holder that claims a task, and which one. See [`Store::claim_with`].
 #[derive(Debug, Clone, Copy)]
 pub struct ClaimHint<'a> {
     pub holder: &'a Holder,
@@ -99,9 +111,10 @@ pub struct ClaimHint<'a> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClaimTarget<'a> {
-    /// Whatever is next, in this section or in any.
+    /// The next ready task, in this section or in any.
     Next(Option<&'a SectionId>),
-    Task(&'a TaskId),
+    /// The task with this id or key.
+    Task(&'a str),
 }
 
 /// Something wrong with a store that no rule could have brought about.

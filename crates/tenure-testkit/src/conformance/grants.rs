@@ -11,7 +11,7 @@ use tenure_core::lease::{EndReason, LeaseState, Resource, ResourceKind};
 use tenure_core::section::SectionMode;
 use tenure_core::store::{ClaimHint, ClaimTarget, LeaseFilter, NewLease, Tx};
 use tenure_core::task::TaskStatus;
-use tenure_core::{Clock, Context, Error, ErrorCode};
+use tenure_core::{Clock, Context, Error, ErrorCode, reference};
 
 use crate::fixture::{Fixture, TTL, refused};
 
@@ -345,6 +345,39 @@ pub(super) fn an_unknown_task_cannot_be_claimed(fresh: &dyn Fn() -> Fixture) {
     assert_eq!(refused(answer), ErrorCode::TaskNotFound);
 }
 
+pub(super) fn an_id_or_a_key_is_resolved_in_the_transaction_of_the_claim(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    for key in ["A", "B", "C"] {
+        f.add_task(key);
+    }
+    let ann = f.bare("ann");
+    let claim = |text: &str| {
+        let hint = ClaimHint { holder: &ann.holder, wants: ClaimTarget::Task(text) };
+        f.store.claim(hint, |tx| {
+            let found = reference::task_by_id_or_key(tx, text)?;
+            let found = found.ok_or_else(|| Error::TaskNotFound { reference: text.to_owned() })?;
+            let id = TaskId::new(found.id);
+            kernel::acquire_task(tx, &f.context(), &ann, &id, &Terms::new(TTL))?.granted()
+        })
+    };
+    assert_eq!(claim("A").unwrap().task.key, "A");
+    let id = f.id("B").to_string();
+    assert_eq!(claim(&id.to_uppercase()).unwrap().task.key, "B");
+    assert_eq!(refused(claim("a")), ErrorCode::TaskNotFound, "the case of a key counts");
+    assert_eq!(refused(claim("task C")), ErrorCode::TaskNotFound, "a title is no key");
+    // An id comes before a key.
+    let id = f.id("C").to_string();
+    let again = |text: &str| f.store.read(|view| reference::task_again(view, &id, text));
+    let title = f.task("C").title;
+    for text in ["C", &id[..6], &title, &title.to_uppercase()] {
+        assert_eq!(again(text).unwrap().key, "C", "{text} still names it");
+    }
+    assert_eq!(refused(again("another title")), ErrorCode::TaskNotFound);
+    f.add_task(&id);
+    assert_eq!(claim(&id).unwrap().task.key, "C");
+    assert_eq!(claim(&id).unwrap().task.key, "C");
+}
+
 /// Says the same thing a few times before it goes on.
 #[derive(Debug)]
 struct Stutter(AtomicU32);
@@ -393,7 +426,7 @@ pub(super) fn what_a_claim_says_that_it_wants_is_only_a_hint(fresh: &dyn Fn() ->
         let claim = |tx: &mut dyn Tx| kernel::acquire_task(tx, &f.context(), who, id, &Terms::new(TTL));
         f.store.claim(hint, claim).unwrap().granted().unwrap()
     };
-    let grant = take(&bob.holder, ClaimTarget::Task(&b), &ann, &a);
+    let grant = take(&bob.holder, ClaimTarget::Task(b.as_str()), &ann, &a);
     assert_eq!((grant.task.key.as_str(), &grant.lease.holder), ("A", &ann.holder));
     f.release(&ann, "A").unwrap();
     let grant = take(&ann.holder, ClaimTarget::Next(None), &ann, &b);

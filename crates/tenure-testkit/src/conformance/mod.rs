@@ -57,6 +57,7 @@ pub fn cases() -> Vec<(&'static str, Case)> {
             an_agent_is_registered_at_its_first_claim,
             a_slot_is_held_by_one_and_taken_over_from_the_dead,
             an_unknown_task_cannot_be_claimed,
+            an_id_or_a_key_is_resolved_in_the_transaction_of_the_claim,
         }
         renewing {
             renewal_moves_expiry_and_heartbeat_together_from_now,
@@ -178,6 +179,7 @@ pub fn cases() -> Vec<(&'static str, Case)> {
         attempts {
             an_attempt_is_recorded_and_its_pid_noted,
             the_end_of_a_lease_turns_its_attempt_into_an_ending_one,
+            a_grant_brings_the_attempts_that_are_still_ending,
             an_attempt_is_ended_once_and_keeps_the_reason_of_the_takeover,
             only_a_supervisor_that_died_in_this_boot_charges_the_task,
             a_holder_that_died_without_an_attempt_is_not_charged,

@@ -4,9 +4,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use tenure_core::duration::format_rounded;
-use tenure_core::error::Locked;
+use tenure_core::error::{Locked, TaskName};
 use tenure_core::holder::{Caller, Incarnation};
-use tenure_core::id::TaskId;
 use tenure_core::kernel::{self, Grant, Terms};
 use tenure_core::lease::Resource;
 use tenure_core::reference;
@@ -19,7 +18,7 @@ use crate::identity::{Identity, Who};
 use crate::report::{Outcome, Report};
 use crate::store::Doorbell;
 use crate::text::Text;
-use crate::waiting::{self, Try, Want};
+use crate::waiting::{self, NamedTask, Try, Want};
 use crate::{clearing, hooks};
 
 /// Where somebody stands, and what for.
@@ -38,8 +37,8 @@ impl Counter<'_, '_> {
         let identity = self.app.identity(&who)?;
         if claim.wait.is_zero() {
             let (want, terms) = self.want(claim)?;
-            let caller = self.caller(&identity, &want);
-            let grant = waiting::try_once(self.open, &caller, &want, &terms)?;
+            let caller = |task: Option<&TaskName>| self.caller(&identity, task);
+            let grant = waiting::try_once(self.open, &waiting::Claim::new(&want, &caller), &terms)?;
             return self.granted(session, grant);
         }
         let mut stands = match self.places.remove(&place) {
@@ -53,12 +52,11 @@ impl Counter<'_, '_> {
         if let Some(bell) = &stands.doorbell {
             bell.silence();
         }
-        let caller = self.caller(&identity, &stands.want);
+        let caller = |task: Option<&TaskName>| self.caller(&identity, task);
         let me = Incarnation::current();
         let Place { want, terms, doorbell, before, .. } = &mut stands;
-        let tried = self.open.write(|tx| {
-            waiting::try_and_queue(tx, self.open, &caller, want, terms, &me, doorbell.as_ref(), before)
-        });
+        let asked = waiting::Claim::new(want, &caller);
+        let tried = waiting::try_and_queue(self.open, &asked, terms, &me, doorbell.as_ref(), before);
         match tried {
             Ok(Try::Granted(grant)) => self.granted(session, *grant),
             Ok(Try::Hopeless(error)) | Err(error) => {
@@ -92,10 +90,7 @@ impl Counter<'_, '_> {
 
     fn want(&self, claim: &Claim) -> Outcome<(Want, Terms)> {
         let want = match (&claim.task, &claim.section) {
-            (Some(task), _) => {
-                let name = self.open.resolve(task)?;
-                Want::Task { id: TaskId::new(&name.id), title: name.title }
-            }
+            (Some(task), _) => Want::Task(NamedTask::new(task)),
             (None, Some(section)) => {
                 Want::Next(Some(self.open.read(|view| reference::section(view, section))?.id))
             }
@@ -106,12 +101,9 @@ impl Counter<'_, '_> {
         Ok((want, terms))
     }
 
-    fn caller(&self, identity: &Identity, want: &Want) -> Caller {
-        let mut caller = match want {
-            Want::Task { id, .. } => identity.actor(Some(id.as_str())),
-            Want::Next(_) => identity.without_fence(),
-        };
-        // Whoever shows another's credential works under that one's supervisor, not under us.
+    fn caller(&self, identity: &Identity, task: Option<&TaskName>) -> Caller {
+        let mut caller = identity.claimant(task);
+        // A caller with another holder's credential works under that holder's supervisor, not under this server.
         if caller.fence.is_none() {
             caller.process.clone_from(&self.process);
         }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use tenure_core::error::TaskName;
 use tenure_core::kernel::{self, Terms};
 use tenure_core::{Error, reference};
 
@@ -12,7 +13,7 @@ use crate::hooks;
 use crate::identity::Who;
 use crate::report::{Outcome, Report};
 use crate::text::{Style, Text};
-use crate::waiting::{self, Want, nothing_for_newcomer};
+use crate::waiting::{self, Claim, Want, nothing_for_newcomer};
 
 /// Show the next ready task, or claim it in the same step
 ///
@@ -61,9 +62,10 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     }
     let patience = app.asked_patience(&open, args.wait);
     let joined = claim::join_if_nobody(app, &mut identity);
-    let caller = identity.without_fence();
+    let caller = |task: Option<&TaskName>| identity.claimant(task);
     let terms = Terms::new(args.ttl.unwrap_or(open.config.locking.lease_ttl));
-    let grant = waiting::acquire(app, &open, &caller, &Want::Next(section), terms, patience)?;
+    let want = Want::Next(section);
+    let grant = waiting::acquire(app, &open, &Claim::new(&want, &caller), terms, patience)?;
     let news = hooks::ears(app, &open).granted(app.env.clock.now(), &grant);
     hooks::tell(app, &open, &news);
     Ok(grant::answer(app, &grant, joined))
