@@ -3,7 +3,7 @@
 use tenure_core::store::{BATCH, Cell, CellKind, Counters, Durability, Fill, Movable, Put, TABLES, Table};
 use tenure_core::{Error, Result};
 
-use crate::link::Value;
+use crate::connection::Value;
 use crate::rows::get;
 use crate::store::PostgresStore;
 use crate::transaction::Transaction;

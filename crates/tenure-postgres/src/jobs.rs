@@ -6,7 +6,7 @@ use tenure_core::store::{ItemFilter, JobLookup, NewJob, ReadJobs, WriteFeed, Wri
 use tenure_core::{Result, Timestamp};
 use tokio_postgres::Row;
 
-use crate::link::Value;
+use crate::connection::Value;
 use crate::rows::{all, count, get, json, limit_of, narrow, parsed, time, to_json};
 use crate::transaction::Transaction;
 

@@ -1,4 +1,4 @@
-//! Leases, the lines before them, and the attempts under them.
+//! Leases, tickets and attempts.
 
 use std::collections::BTreeSet;
 
@@ -9,8 +9,7 @@ use tenure_core::store::{LeaseBeat, LeaseFilter, NewLease, NewTicket, ReadLeases
 use tenure_core::task::TaskStatus;
 use tenure_core::{Error, Result, Timestamp};
 
-use crate::link::{NOW, Value};
-use crate::readiness::Facts;
+use crate::connection::{NOW, Value};
 use crate::rows::{
     ATTEMPT_COLUMNS, LEASE_COLUMNS, TICKET_COLUMNS, all, attempt, columns_of, count, get, json, lease,
     millis, ticket, to_json,
@@ -30,7 +29,7 @@ impl Transaction<'_> {
     }
 }
 
-pub(crate) fn line_query() -> String {
+pub(crate) fn tickets_query() -> String {
     format!(
         "SELECT {TICKET_COLUMNS} FROM tenure.tickets
          WHERE project = $1 AND resource_kind = $2 AND resource_id = $3 ORDER BY number"
@@ -46,9 +45,9 @@ pub(crate) fn named_task_tickets_query() -> String {
     )
 }
 
-/// Keeps the ticket `$2` if it was not silent for `$3`, and finds the open lease of the resource `$4`, `$5`. It need not outlast
-/// a power failure.
-pub(crate) fn keep_place_query() -> String {
+/// Refreshes the ticket `$2` if it was refreshed within the last `$3` milliseconds, and reads the open lease of the resource
+/// `$4`, `$5`. It need not survive a power failure.
+pub(crate) fn refresh_ticket_query() -> String {
     format!(
         "WITH moment AS MATERIALIZED (
            SELECT set_config('synchronous_commit', 'off', true), coalesce($6, {NOW}) AS now)
@@ -67,7 +66,7 @@ fn distinct(processes: &[String]) -> Result<Vec<Incarnation>> {
 
 impl ReadLeases for Transaction<'_> {
     fn recorded_processes(&self) -> Result<Vec<Incarnation>> {
-        if let Some(known) = &*self.processes.borrow() {
+        if let Some(known) = &self.prefetched.borrow().processes {
             return distinct(known);
         }
         let rows = self.rows(
@@ -79,8 +78,9 @@ impl ReadLeases for Transaction<'_> {
     }
 
     fn open_lease(&self, resource: &Resource) -> Result<Option<Lease>> {
-        if let Some(granted) = self.granted.borrow().as_ref().filter(|lease| lease.resource == *resource) {
-            return Ok(Some(granted.clone()));
+        let granted = self.prefetched.borrow().granted(resource);
+        if granted.is_some() {
+            return Ok(granted);
         }
         self.lease_where(
             "resource_kind = $2 AND resource_id = $3 AND ended_at IS NULL",
@@ -129,7 +129,7 @@ impl ReadLeases for Transaction<'_> {
             terms.push(format!("holder_kind = ${at} AND holder_id = ${}", at + 1));
         }
         let order = if filter.newest_first { "DESC" } else { "ASC" };
-        // The plus keeps the planner from walking the whole history in the order of fences to find the few that are open.
+        // Without the plus the planner walks the whole history in the order of fences to find the few open leases.
         let by = if filter.include_ended { "fence" } else { "(fence + 0)" };
         let limit = filter.limit.map(|n| format!("LIMIT {n}")).unwrap_or_default();
         let sql = format!(
@@ -151,20 +151,15 @@ impl ReadLeases for Transaction<'_> {
     }
 
     fn tickets(&self, resource: &Resource) -> Result<Vec<Ticket>> {
-        if !self.facts.get().lines {
-            return Ok(Vec::new());
+        let known = self.prefetched.borrow().tickets(resource);
+        if let Some(known) = known {
+            return Ok(known);
         }
-        match &*self.line.borrow() {
-            Some((task, line)) if resource.kind == ResourceKind::Task && *task == resource.id => {
-                return Ok(line.clone());
-            }
-            _ => {}
-        }
-        all(self.rows(&line_query(), &[&resource.kind.as_str(), &resource.id])?, ticket)
+        all(self.rows(&tickets_query(), &[&resource.kind.as_str(), &resource.id])?, ticket)
     }
 
     fn ready_tickets(&self) -> Result<Vec<Ticket>> {
-        if !self.facts.get().lines {
+        if !self.prefetched.borrow().may_exist.tickets {
             return Ok(Vec::new());
         }
         let messages = Resource::messages();
@@ -174,8 +169,8 @@ impl ReadLeases for Transaction<'_> {
         );
         let queue = all(self.rows(&sql, &[&messages.kind.as_str(), &messages.id])?, ticket)?;
         if !queue.is_empty() {
-            // Which task each waiter gets is decided over several tasks, and a shared turn locks only the one it takes.
-            self.alone()?;
+            // Which task each waiter gets depends on several tasks, and a shared turn locks only the one that it takes.
+            self.require_exclusive_turn()?;
         }
         Ok(queue)
     }
@@ -198,8 +193,7 @@ impl ReadLeases for Transaction<'_> {
     }
 
     fn ending_attempts(&self, resource: &Resource) -> Result<Vec<Attempt>> {
-        if resource.kind == ResourceKind::Task && self.nothing_ending.borrow().as_ref() == Some(&resource.id)
-        {
+        if self.prefetched.borrow().has_no_ending_attempts(resource) {
             return Ok(Vec::new());
         }
         self.attempts_where(
@@ -219,9 +213,6 @@ const LEASE_INSERT: &str = "lease_id, resource_kind, resource_id, holder_kind, h
 impl WriteLeases for Transaction<'_> {
     fn grant(&mut self, new: &NewLease) -> Result<Option<Lease>> {
         let process = new.process.as_ref().map(to_json).transpose()?;
-        if process.is_some() {
-            *self.processes.borrow_mut() = None;
-        }
         let (columns, values) = (LEASE_INSERT, "$2, $3, $4, $5, $6, $7, $8, $9, $10, $10, $11, $12");
         let written: [&dyn Value; 11] = [
             &new.id.as_str(),
@@ -237,9 +228,10 @@ impl WriteLeases for Transaction<'_> {
             &new.claimed_from.map(TaskStatus::as_str),
         ];
         if new.resource.kind != ResourceKind::Task {
-            self.alone()?;
+            self.require_exclusive_turn()?;
         }
-        let Some(fence) = self.fence.take() else {
+        let fence = self.prefetched.borrow_mut().fence.take();
+        let Some(fence) = fence else {
             let sql = format!(
                 "INSERT INTO tenure.leases (project, {columns}) VALUES ($1, {values}) RETURNING {LEASE_COLUMNS}"
             );
@@ -249,13 +241,11 @@ impl WriteLeases for Transaction<'_> {
         self.changed.set(true);
         self.keep_shared("leases", &sql, &[&written[..], &[&fence]].concat());
         let granted = new.granted(Fence::new(fence), self.now);
-        *self.granted.borrow_mut() = Some(granted.clone());
+        self.prefetched.borrow_mut().granted = Some(granted.clone());
         Ok(Some(granted))
     }
 
     fn beat(&mut self, fence: Fence, beat: &LeaseBeat) -> Result<()> {
-        self.granted.take();
-        *self.processes.borrow_mut() = None;
         self.keep_repeatable("leases", 
             "UPDATE tenure.leases SET process = $3, doorbell = $4, ttl_ms = $5, heartbeat_at = $6, expires_at = $7
              WHERE project = $1 AND fence = $2",
@@ -271,8 +261,6 @@ impl WriteLeases for Transaction<'_> {
     }
 
     fn end_lease(&mut self, fence: Fence, reason: EndReason) -> Result<()> {
-        self.granted.take();
-        *self.processes.borrow_mut() = None;
         self.keep(
             "leases",
             "UPDATE tenure.leases SET ended_at = $3, end_reason = $4
@@ -282,8 +270,6 @@ impl WriteLeases for Transaction<'_> {
     }
 
     fn reopen_lease(&mut self, fence: Fence) -> Result<()> {
-        self.granted.take();
-        *self.processes.borrow_mut() = None;
         self.keep(
             "leases",
             "UPDATE tenure.leases SET ended_at = NULL, end_reason = NULL
@@ -293,8 +279,6 @@ impl WriteLeases for Transaction<'_> {
     }
 
     fn insert_ticket(&mut self, new: &NewTicket) -> Result<i64> {
-        self.line.take();
-        *self.processes.borrow_mut() = None;
         let rows = self.change(
             "INSERT INTO tenure.tickets (project, resource_kind, resource_id, holder_kind, holder_id, process, doorbell,
                                          created_at, refreshed_at)
@@ -309,12 +293,10 @@ impl WriteLeases for Transaction<'_> {
                 &self.now.as_millis(),
             ],
         )?;
-        self.facts.set(Facts::UNKNOWN);
         rows.first().map_or_else(|| Err(Error::store("the ticket was not written")), |row| get(row, 0))
     }
 
     fn refresh_ticket(&mut self, number: i64, silent_since: Timestamp) -> Result<bool> {
-        self.line.take();
         let changed = self.repeat(
             "UPDATE tenure.tickets SET refreshed_at = $3 WHERE project = $1 AND number = $2 AND refreshed_at > $4
              RETURNING 1",
@@ -324,13 +306,10 @@ impl WriteLeases for Transaction<'_> {
     }
 
     fn delete_ticket(&mut self, number: i64) -> Result<()> {
-        self.line.take();
-        *self.processes.borrow_mut() = None;
         self.keep("tickets", "DELETE FROM tenure.tickets WHERE project = $1 AND number = $2", &[&number])
     }
 
     fn insert_attempt(&mut self, new: &Attempt) -> Result<()> {
-        self.nothing_ending.take();
         let sql = format!(
             "INSERT INTO tenure.attempts (project, {ATTEMPT_COLUMNS})
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)"
@@ -357,7 +336,6 @@ impl WriteLeases for Transaction<'_> {
     }
 
     fn update_attempt(&mut self, id: &AttemptId, to: &Attempt) -> Result<()> {
-        self.nothing_ending.take();
         self.keep("attempts", 
             "UPDATE tenure.attempts SET state = $3, pid = $4, log_path = $5, ended_at = $6, exit_code = $7, reason = $8,
                                         charged = $9

@@ -7,7 +7,7 @@ use tenure_core::section::{Section, SectionMode};
 use tenure_core::store::{NewSection, ReadSections, SectionEdit, WriteFeed, WriteSections};
 use tokio_postgres::Row;
 
-use crate::link::Value;
+use crate::connection::Value;
 use crate::readiness::has_work;
 use crate::rows::{LEASE_COLUMNS, all, columns_of, count, get, optional_lease, parsed, time};
 use crate::transaction::Transaction;

@@ -6,7 +6,7 @@ use tenure_core::session::{Current, DoneTask, Session, SessionState};
 use tenure_core::store::{ReadSessions, WriteSessions};
 use tokio_postgres::Row;
 
-use crate::link::Value;
+use crate::connection::Value;
 use crate::rows::{all, count, get, json, limit_of, parsed, status, time, to_json};
 use crate::transaction::Transaction;
 

@@ -1,4 +1,4 @@
-//! Every change of a task's row and of its dependencies.
+//! Writing tasks and their dependencies.
 
 use tenure_core::Result;
 use tenure_core::event::NewEvent;
@@ -69,7 +69,7 @@ impl WriteTasks for Transaction<'_> {
     }
 
     fn set_status(&mut self, id: &TaskId, to: TaskStatus, event: NewEvent<'_>) -> Result<()> {
-        // It was read in this turn, so it is there.
+        // The task was read in this turn, so it exists.
         self.changed.set(true);
         let was_finished = event.from.is_some_and(TaskStatus::is_finished);
         if was_finished != to.is_finished() {

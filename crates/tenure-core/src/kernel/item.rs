@@ -106,19 +106,19 @@ fn grant(tx: &mut dyn Tx, ctx: &Context<'_>, caller: &Caller, item: Item, terms:
             tx.save_item(&item)?;
             Ok(NextItem::Granted(Box::new(ItemGrant { item, lease })))
         }
-        // Only somebody who writes by other means holds what is pending.
+        // Only another program can have left a lease on a pending item.
         Err(_) => Ok(NextItem::Busy),
     }
 }
 
-/// Keeps the item, or takes it up again if nothing but time has ended its lease. False if it is no longer the holder's.
+/// Renews the lease of an item, or revives it if it only expired. False if the item is no longer the holder's.
 pub fn renew_item(tx: &mut dyn Tx, ctx: &Context<'_>, held: &Lease) -> Result<bool> {
     let Some((job, number)) = item_of(held) else { return Ok(false) };
     let latest = tx.latest_lease(&held.resource)?.filter(|latest| latest.fence == held.fence);
     if let Some(lease) = latest.filter(|lease| lease.ended.is_some())
         && state_for_holder(&lease, tx.now(), ctx.judge) == LeaseState::Expired
     {
-        // A clean-up had put it back. Nobody was given it since, or there would be a later grant.
+        // A clean-up had returned it. It was not granted since, or there would be a later lease.
         let Some(item) = tx.item(job, number)?.filter(|item| item.state == ItemState::Pending) else {
             return Ok(false);
         };
@@ -129,7 +129,7 @@ pub fn renew_item(tx: &mut dyn Tx, ctx: &Context<'_>, held: &Lease) -> Result<bo
     Ok(renew_resource(tx, ctx, held, None)?.is_some())
 }
 
-/// The holder's word on its item, accepted only under the latest grant (L8) and applied once.
+/// The holder's report on its item, accepted only under the latest grant (L8) and applied once.
 pub fn finish_item(
     tx: &mut dyn Tx,
     ctx: &Context<'_>,
@@ -154,7 +154,7 @@ pub fn finish_item(
         _ => return Err(lost()),
     }
     if lease.ended.is_some() {
-        // Time had closed it; the holder's word is the better reason.
+        // It was closed as expired; the holder's report is the better reason.
         tx.reopen_lease(lease.fence)?;
     }
     let actor = lease.holder.id.clone();
@@ -202,7 +202,7 @@ fn after(job: &Job, item: &Item, outcome: ItemOutcome<'_>, now: Timestamp) -> It
     next
 }
 
-/// The lease of an item is over without a word of its holder: the item is pending again.
+/// The lease of an item ended without a report of its holder: the item is pending again.
 pub(super) fn give_item_back(tx: &mut dyn Tx, lease: &Lease, why: &str, actor: &str) -> Result<()> {
     let Some((job, number)) = item_of(lease) else { return Ok(()) };
     match tx.item(job, number)?.filter(|item| item.state == ItemState::Running) {

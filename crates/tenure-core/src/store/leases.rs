@@ -1,4 +1,4 @@
-//! Rows of leases, of the line before them, and of the attempts under them.
+//! Rows of leases, tickets and attempts.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ pub struct NewLease {
 }
 
 impl NewLease {
-    /// As it is stored, under the fence that the store has given it: times are whole milliseconds.
+    /// The lease as it is stored under this fence: times are whole milliseconds.
     pub fn granted(&self, fence: Fence, now: Timestamp) -> Lease {
         Lease {
             fence,
@@ -52,7 +52,7 @@ impl NewLease {
     }
 }
 
-/// The part of a lease that its holder moves.
+/// The part of a lease that a heartbeat writes.
 #[derive(Debug, Clone)]
 pub struct LeaseBeat {
     pub process: Option<Incarnation>,
@@ -99,19 +99,19 @@ pub trait ReadLeases {
 }
 
 pub trait WriteLeases {
-    /// A grant: the store gives it a fence greater than every earlier one. None if another lease has its id. A store that
-    /// finds this out only when it commits runs the transaction again, which draws another.
+    /// Grants a lease, with a fence greater than every earlier one. `None` if another lease has its id. A store that finds this
+    /// out only at the commit runs the transaction again, which draws another.
     fn grant(&mut self, lease: &NewLease) -> Result<Option<Lease>>;
     fn beat(&mut self, fence: Fence, beat: &LeaseBeat) -> Result<()>;
     fn end_lease(&mut self, fence: Fence, reason: EndReason) -> Result<()>;
-    /// Undoes an end that only time had brought.
+    /// Reopens a lease that ended as expired.
     fn reopen_lease(&mut self, fence: Fence) -> Result<()>;
     fn insert_ticket(&mut self, ticket: &NewTicket) -> Result<i64>;
-    /// Seen again, now. False if the ticket is gone, or was last seen at `silent_since` or before.
+    /// Refreshes a ticket. False if it is gone, or was last refreshed at `silent_since` or before.
     fn refresh_ticket(&mut self, number: i64, silent_since: Timestamp) -> Result<bool>;
     fn delete_ticket(&mut self, number: i64) -> Result<()>;
     fn insert_attempt(&mut self, attempt: &Attempt) -> Result<()>;
     fn update_attempt(&mut self, id: &AttemptId, attempt: &Attempt) -> Result<()>;
-    /// Once committed, and only then, wake whoever listens there. A hint, never a promise.
+    /// Rings a doorbell after the commit, and only then. A hint, never a promise.
     fn ring(&mut self, doorbell: &str);
 }

@@ -46,7 +46,7 @@ pub enum Durability {
     Process,
 }
 
-/// A place where rows live.
+/// A store of one project.
 pub trait Store: Send + fmt::Debug {
     fn read_with(&self, body: &mut dyn FnMut(&dyn View) -> Result<()>) -> Result<()>;
 
@@ -56,19 +56,20 @@ pub trait Store: Send + fmt::Debug {
         body: &mut dyn FnMut(&mut dyn Tx) -> Result<()>,
     ) -> Result<()>;
 
-    /// A transaction that begins by taking a task, so that a store may look for it before it is asked. One that wants whatever
-    /// is next ([`crate::kernel::acquire_next`]) does nothing else, and a store may run several of these at once, as long as
+    /// A transaction that begins by claiming a task, so that a store may prefetch it. One for [`ClaimTarget::Next`] calls
+    /// [`crate::kernel::acquire_next`] and nothing else that writes, and a store may run several of these at once, as long as
     /// each decides as if it were alone.
     fn claim_with(
         &self,
-        _claimant: ClaimHint<'_>,
+        _hint: ClaimHint<'_>,
         body: &mut dyn FnMut(&mut dyn Tx) -> Result<()>,
     ) -> Result<()> {
         self.write_with(Durability::Power, body)
     }
 
-    /// Is seen in line again ([`crate::kernel::keep_place`]), and looks at what stands before it: the time, and the open lease
-    /// on `resource`. None if the place was lost. Hundreds may do so every few seconds, and none of them decides anything.
+    /// Refreshes a ticket ([`crate::kernel::refresh_ticket`]) and returns the store's time and the open lease of `resource`;
+    /// `None` if the ticket no longer counts. Hundreds of waiters may do so every few seconds, and none of them decides
+    /// anything.
     fn refresh_ticket(
         &self,
         ticket: i64,
@@ -87,7 +88,7 @@ pub trait Store: Send + fmt::Debug {
     /// Something that the store may use to be faster. No effect on any result.
     fn hint(&self, _hint: Hint) {}
 
-    /// What the store itself finds wrong below the rows. With `mend` it puts right what it can.
+    /// Defects that the store itself finds below the rows. With `mend` it corrects what it can.
     fn check(&self, _mend: bool) -> Result<Vec<Defect>> {
         Ok(Vec::new())
     }
@@ -117,16 +118,16 @@ pub enum ClaimTarget<'a> {
     Task(&'a str),
 }
 
-/// Something wrong with a store that no rule could have brought about.
+/// A defect of a store that no rule can have caused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Defect {
     pub what: String,
-    /// The store can put it right by itself.
+    /// The store can correct it by itself.
     pub mendable: bool,
 }
 
 impl dyn Store + '_ {
-    /// One consistent look at the store.
+    /// One read transaction: a consistent snapshot.
     pub fn read<T>(&self, mut body: impl FnMut(&dyn View) -> Result<T>) -> Result<T> {
         let mut answer = None;
         self.read_with(&mut |view| {
@@ -150,7 +151,7 @@ impl dyn Store + '_ {
         answer.ok_or_else(unanswered)
     }
 
-    /// One transaction that takes a task. See [`Store::claim_with`].
+    /// One transaction that claims a task. See [`Store::claim_with`].
     pub fn claim<T>(&self, hint: ClaimHint<'_>, mut body: impl FnMut(&mut dyn Tx) -> Result<T>) -> Result<T> {
         let mut answer = None;
         self.claim_with(hint, &mut |tx| {

@@ -58,7 +58,7 @@ fn whoever_cannot_ask_again_is_told_that_nobody_knows() {
         claim_next(&store, "a")
     });
     let error = begun.unwrap_err().to_string();
-    assert!(error.contains("whether it was made is not known"), "{error}");
+    assert!(error.contains("whether it succeeded is not known"), "{error}");
 }
 
 #[test]

@@ -127,8 +127,8 @@ fn a_review(tx: &mut dyn Tx, site: &Site<'_>, seat: &Seat, terms: &Terms) -> Res
         match kernel::acquire_task(tx, &site.ctx, &seat.caller, &task.id, &terms) {
             Ok(Verdict::Granted(grant)) => return Ok(Some(*grant)),
             // Held, or no longer in review because its lapsed lease was closed just now.
-            Ok(Verdict::Refused(_) | Verdict::Barred { .. }) => {}
-            Err(Error::NotReady { .. } | Error::InvalidTransition { .. }) => {}
+            Ok(Verdict::Refused(_) | Verdict::Barred { .. })
+            | Err(Error::NotReady { .. } | Error::InvalidTransition { .. }) => {}
             Err(error) => return Err(error),
         }
     }

@@ -70,11 +70,11 @@ pub(super) fn a_grant_brings_the_attempts_that_are_still_ending(fresh: &dyn Fn()
     let bob = f.worker("bob", 8);
     let taken = f.claim(&bob, "A").unwrap();
     assert!(taken.taken_over.is_some());
-    assert_eq!(ids(&taken.leftovers), [old.id.clone()]);
+    assert_eq!(ids(&taken.leftovers), std::slice::from_ref(&old.id));
     assert!(taken.leftovers.iter().all(|a| a.state == AttemptState::Ending));
     assert_eq!(
         ids(&f.claim(&bob, "A").unwrap().leftovers),
-        [old.id.clone()],
+        std::slice::from_ref(&old.id),
         "also when it is the caller's already"
     );
     // By any claim, while nothing has said that the processes are gone.

@@ -5,6 +5,7 @@ use tenure_core::id::SectionId;
 use tenure_core::kernel::{self, Terms};
 use tenure_core::lease::Resource;
 use tenure_core::section::SectionMode;
+use tenure_core::store::LeaseFilter;
 use tenure_core::task::TaskStatus;
 
 use crate::fixture::{Fixture, TICKET_LIFE, TTL, with_ticket};
@@ -199,7 +200,7 @@ pub(super) fn asking_what_is_in_the_way_changes_nothing(fresh: &dyn Fn() -> Fixt
     f.claim(&f.worker("ann", 1), "X").unwrap();
     f.wait_for(&f.worker("bob", 2), &Resource::task(&queued), "no-bell");
     let dan = f.worker("dan", 4);
-    let before = (f.events().len(), f.read(|view| view.leases(&Default::default())));
+    let before = (f.events().len(), f.read(|view| view.leases(&LeaseFilter::default())));
     let in_the_way = |id| {
         f.write(|tx| {
             let viewer = f.viewer(tx, Some(&dan));
@@ -219,5 +220,5 @@ pub(super) fn asking_what_is_in_the_way_changes_nothing(fresh: &dyn Fn() -> Fixt
     f.world.kill(1);
     assert!(in_the_way(&held).is_none(), "a lapsed lease blocks nobody");
     assert!(in_the_way(&inside).is_none());
-    assert_eq!((f.events().len(), f.read(|view| view.leases(&Default::default()))), before);
+    assert_eq!((f.events().len(), f.read(|view| view.leases(&LeaseFilter::default()))), before);
 }
