@@ -1,7 +1,7 @@
-//! The one place where the time is read.
+//! Timestamps and the clock that they are read from.
 //!
-//! Everything is milliseconds since the Unix epoch, UTC, and shown as RFC 3339 ending in `Z`. Waits do not use
-//! this clock: they are bounded by the monotonic one.
+//! All times are milliseconds since the Unix epoch in UTC, displayed as RFC 3339 ending in `Z`. Timeouts do not use
+//! this clock: they are measured with the monotonic clock.
 
 use std::fmt;
 use std::time::Duration;
@@ -21,7 +21,7 @@ impl Timestamp {
         self.0
     }
 
-    /// This moment plus `duration`, at the latest the end of time.
+    /// This moment plus `duration`, saturating at the greatest representable time.
     #[must_use]
     pub fn after(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(millis(duration)))
@@ -33,12 +33,12 @@ impl Timestamp {
         Self(self.0.saturating_sub(millis(duration)))
     }
 
-    /// How long after `earlier` this is; zero if it is not.
+    /// The time elapsed since `earlier`; zero if `earlier` is later.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
 
-    /// To the second, for people: `2026-01-15T11:30:00Z`.
+    /// Without fractions of a second, for display: `2026-01-15T11:30:00Z`.
     pub fn to_seconds(self) -> String {
         self.zoned().map_or_else(|| self.0.to_string(), |t| format!("{t:.0}"))
     }
@@ -78,7 +78,7 @@ impl Serialize for Timestamp {
     }
 }
 
-/// Where the time comes from.
+/// A source of the current time.
 pub trait Clock: Send + Sync + fmt::Debug {
     fn now(&self) -> Timestamp;
 }
@@ -89,7 +89,7 @@ pub struct SystemClock;
 
 impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
-        #[expect(clippy::disallowed_methods, reason = "this is the clock that everything else must use")]
+        #[expect(clippy::disallowed_methods, reason = "all other code reads the time through this clock")]
         let now = jiff::Timestamp::now();
         Timestamp(now.as_millisecond())
     }
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_moment_is_shown_as_rfc_3339_utc_and_read_back() {
+    fn a_timestamp_is_displayed_as_rfc_3339_utc_and_parses_back() {
         let t = Timestamp::from_millis(1_705_318_200_123);
         assert_eq!(t.to_string(), "2024-01-15T11:30:00.123Z");
         assert_eq!(t.to_seconds(), "2024-01-15T11:30:00Z");

@@ -1,22 +1,22 @@
-//! Durations as people write them: `30s`, `5m`, `1h`, `7d`, `1h30m`, `250ms`.
+//! Durations in the notation `30s`, `5m`, `1h`, `7d`, `1h30m`, `250ms`.
 //!
-//! Guarantees that every accepted duration is a whole number of milliseconds and at most [`MAX`], so that adding
-//! it to any clock reading cannot overflow, and that `parse(&format_short(d)) == d` for each of them.
+//! Guarantees that every accepted duration is a whole number of milliseconds and at most [`MAX`], so that adding it
+//! to any clock reading cannot overflow, and that `parse(&format_short(d)) == d` for each of them.
 
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// The longest accepted duration, a hundred years.
+/// The longest accepted duration: one hundred years.
 pub const MAX: Duration = Duration::from_hours(36_500 * 24);
-/// The shortest time that a lease may be granted for.
+/// The shortest ttl of a lease.
 pub const TTL_MIN: Duration = Duration::from_secs(1);
-/// The longest time that a lease may be granted for.
+/// The longest ttl of a lease.
 pub const TTL_MAX: Duration = Duration::from_hours(30 * 24);
 
 const FORM: &str = "write it like 30s, 5m, 1h, 7d or 1h30m";
 const UNITS: [(&str, u64); 5] = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
 
-/// Why a text is not a duration that can be used here.
+/// Why a text was not accepted as a duration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DurationError {
@@ -24,7 +24,7 @@ pub enum DurationError {
     Empty,
     #[error("a duration cannot be negative, but {text:?} is; {FORM}")]
     Negative { text: String },
-    #[error("{text:?} does not say its unit; {FORM}")]
+    #[error("{text:?} has no unit; {FORM}")]
     NoUnit { text: String },
     #[error("{text:?} is not a duration; {FORM}")]
     Malformed { text: String },
@@ -32,13 +32,13 @@ pub enum DurationError {
     TooLong { text: String },
     #[error("{text:?} must be longer than 0s")]
     Zero { text: String },
-    #[error("a ttl is from 1s to 30d, but this is {text:?}")]
+    #[error("a ttl must be between 1s and 30d, not {text:?}")]
     NotATtl { text: String },
 }
 
-/// Reads one or more numbers, each with its unit (`d`, `h`, `m`, `s`, `ms`), with or without spaces between the parts.
+/// Parses one or more numbers, each with a unit (`d`, `h`, `m`, `s`, `ms`), optionally separated by spaces.
 ///
-/// Zero is accepted; [`parse_ttl`] is for places where it makes no sense.
+/// Accepts zero; use [`parse_ttl`] where zero is not meaningful.
 pub fn parse(text: &str) -> Result<Duration, DurationError> {
     let mut rest = text.trim();
     if rest.is_empty() {
@@ -70,18 +70,18 @@ pub fn parse(text: &str) -> Result<Duration, DurationError> {
     if duration > MAX { Err(DurationError::TooLong { text: shortened(text) }) } else { Ok(duration) }
 }
 
-/// [`parse`], refusing zero.
+/// Like [`parse`], but rejects zero.
 pub(crate) fn parse_positive(text: &str) -> Result<Duration, DurationError> {
     let duration = parse(text)?;
     if duration.is_zero() { Err(DurationError::Zero { text: shortened(text) }) } else { Ok(duration) }
 }
 
-/// [`parse`], refusing what no lease may have: less than 1s, more than 30d.
+/// Like [`parse`], but rejects durations outside [`TTL_MIN`] to [`TTL_MAX`].
 pub fn parse_ttl(text: &str) -> Result<Duration, DurationError> {
     parse(text).and_then(check_ttl)
 }
 
-/// Hands the duration back if a lease may be granted for that long: from [`TTL_MIN`] to [`TTL_MAX`].
+/// Returns the duration if it is a valid ttl, between [`TTL_MIN`] and [`TTL_MAX`].
 pub(crate) fn check_ttl(ttl: Duration) -> Result<Duration, DurationError> {
     if (TTL_MIN..=TTL_MAX).contains(&ttl) {
         Ok(ttl)
@@ -90,7 +90,7 @@ pub(crate) fn check_ttl(ttl: Duration) -> Result<Duration, DurationError> {
     }
 }
 
-/// The shortest exact spelling: `45s`, `15m`, `1h30m`, `7d`, `0s`. Less than a millisecond is dropped.
+/// The shortest exact notation: `45s`, `15m`, `1h30m`, `7d`, `0s`. Fractions of a millisecond are dropped.
 pub fn format_short(duration: Duration) -> String {
     let mut left = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     if left == 0 {
@@ -107,7 +107,7 @@ pub fn format_short(duration: Duration) -> String {
     text
 }
 
-/// [`format_short`] of the nearest whole second: what is left of a lease reads `15m`, not `14m59s998ms`.
+/// [`format_short`] rounded to whole seconds, so that a remaining time is displayed as `15m`, not `14m59s998ms`.
 pub fn format_rounded(duration: Duration) -> String {
     let carry = u64::from(duration.subsec_millis() >= 500);
     format_short(Duration::from_secs(duration.as_secs().saturating_add(carry)))
@@ -117,7 +117,7 @@ fn split_while(text: &str, keep: impl Fn(char) -> bool) -> (&str, &str) {
     text.split_at(text.find(|c| !keep(c)).unwrap_or(text.len()))
 }
 
-/// Error messages quote what was given, which may be a megabyte.
+/// Truncates the input before it is quoted in an error message.
 fn shortened(text: &str) -> String {
     match text.char_indices().nth(40) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_are_read_as_people_write_them() {
+    fn durations_in_the_usual_notation_are_parsed() {
         for (text, expected) in [
             ("30s", seconds(30)),
             ("5m", seconds(300)),
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_duration_is_refused_with_the_accepted_form() {
+    fn an_invalid_duration_is_refused_with_the_accepted_form() {
         for text in
             ["", "  ", "-5m", "5", "1h30", "m", "5 m", "1.5h", "5x", "1h-5m", "٣s", "5S", "１s", "5m,"]
         {

@@ -1,7 +1,7 @@
-//! Everything that can go wrong, as data.
+//! Domain errors as data.
 //!
-//! The message is for people, the [`ErrorCode`] is public API, and the fields are what a renderer needs for details
-//! and hints. Wording beyond the message, colours and exit codes belong to the binary.
+//! The message is for people, the [`ErrorCode`] is public API, and the fields carry what a renderer needs for details
+//! and hints. Further wording, colours and exit codes belong to the binary.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -66,7 +66,7 @@ error_codes! {
     NotReady => "NOT_READY", 10;
 }
 
-/// A task as an error names it.
+/// The task that an error refers to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskName {
     pub id: String,
@@ -75,29 +75,29 @@ pub struct TaskName {
     pub status: TaskStatus,
 }
 
-/// Somebody else has it, or stands in line before the caller.
+/// The resource is held by another holder, or earlier tickets are queued for it.
 #[derive(Debug, Clone)]
 pub struct Locked {
     pub resource: Resource,
     /// The task's title or the section's name.
     pub name: String,
-    /// The task that was wanted, also when it is the section that is held.
+    /// The requested task, also if its section is what is held.
     pub task: Option<TaskName>,
-    /// Nobody holds it while the first in line is about to.
+    /// `None` while the resource is free but reserved for the first ticket in the queue.
     pub lease: Option<Lease>,
-    /// How many live waiters stand before the caller.
+    /// The number of live tickets before the caller.
     pub queue: usize,
     pub age: Duration,
 }
 
-/// Why a holder's word does not count.
+/// Why the caller's lease no longer authorizes a change.
 #[derive(Debug, Clone)]
 pub struct Lost {
     pub task: TaskName,
-    /// The lease that the caller meant, if it ever had one.
+    /// The lease that the caller refers to, if it ever had one.
     pub meant: Option<Lease>,
     pub state: Option<LeaseState>,
-    /// Who has it now.
+    /// The lease that is open now.
     pub current: Option<Lease>,
     pub shown: Option<Fence>,
 }
@@ -117,7 +117,7 @@ pub enum Error {
     Invalid { message: String, hint: Option<String> },
     #[error("{:?} could be {}", shortened(reference), list(candidates))]
     Ambiguous { reference: String, candidates: Vec<TaskName>, more: bool },
-    #[error("this dependency would close a circle: {}", path.join(" → "))]
+    #[error("this dependency would create a cycle: {}", path.join(" → "))]
     DependencyCycle { path: Vec<String> },
     #[error("task {} is {}, so it cannot be {verb}", task.key, task.status)]
     InvalidTransition { task: TaskName, verb: &'static str, hint: Option<String> },
@@ -137,7 +137,7 @@ pub enum Error {
     SessionNotFound { reference: String, what: &'static str },
     #[error("{:?} could be {}", shortened(reference), candidates.join(", "))]
     AmbiguousWork { reference: String, candidates: Vec<String> },
-    #[error("{what} is no longer defined as it was: {}", changes.join("; "))]
+    #[error("the definition of {what} has changed: {}", changes.join("; "))]
     DefinitionChanged { what: String, changes: Vec<String> },
     #[error("you no longer hold {what}")]
     WorkLost { what: String },
@@ -206,7 +206,7 @@ impl Error {
     }
 }
 
-/// A message quotes what was given, which may be a megabyte.
+/// Truncates user input before it is quoted in a message.
 fn shortened(text: &str) -> std::borrow::Cow<'_, str> {
     match text.char_indices().nth(80) {
         Some((end, _)) => format!("{}…", &text[..end]).into(),
@@ -232,19 +232,19 @@ fn locked_message(locked: &Locked) -> String {
     };
     match &locked.lease {
         Some(lease) => format!("{what} is locked by {}", lease.holder),
-        None => format!("{what} is promised to the first of {} waiting", locked.queue),
+        None => format!("{what} is reserved for the first of {} waiting", locked.queue),
     }
 }
 
-/// As the resume file's own refusal says it.
+/// The wording of the resume lock file's refusal.
 fn resume_message(resource: &Resource, lease: &Lease) -> String {
     let since = lease.acquired_at.to_seconds().replace('T', " ").replace('Z', " UTC");
-    let who = match &lease.process {
-        Some(who) => format!("PID {} on {} (acquired {since})", who.process.pid, who.hostname),
+    let owner = match &lease.process {
+        Some(owner) => format!("PID {} on {} (acquired {since})", owner.process.pid, owner.hostname),
         None => format!("{} (acquired {since})", lease.holder),
     };
     format!(
-        "Resume already in progress for job {}\nLock held by: {who}\nPlease wait for the other process to complete.",
+        "Resume already in progress for job {}\nLock held by: {owner}\nPlease wait for the other process to complete.",
         resource.id
     )
 }
@@ -252,8 +252,8 @@ fn resume_message(resource: &Resource, lease: &Lease) -> String {
 fn runner_message(lease: &Lease) -> String {
     let since = lease.acquired_at.to_seconds();
     match &lease.process {
-        Some(who) => {
-            format!("{} (pid {} on {}, since {since})", lease.holder.id, who.process.pid, who.hostname)
+        Some(owner) => {
+            format!("{} (pid {} on {}, since {since})", lease.holder.id, owner.process.pid, owner.hostname)
         }
         None => format!("{} (since {since})", lease.holder.id),
     }
@@ -268,7 +268,7 @@ fn lost_message(lost: &Lost) -> String {
         }
         (None, Some(LeaseState::Expired)) => format!("you no longer hold {key}: the lease has expired"),
         (None, Some(LeaseState::HolderDead)) => {
-            format!("you no longer hold {key}: the process behind the lease has died")
+            format!("you no longer hold {key}: the process that held it has died")
         }
         (None, _) => format!("you no longer hold {key}"),
     }

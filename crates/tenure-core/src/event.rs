@@ -1,4 +1,4 @@
-//! The feed: everything that happened, in order, each event written in the transaction that made it true.
+//! The event feed. Each event is written in the transaction of the change that it records.
 
 use serde_json::Value;
 
@@ -69,7 +69,7 @@ pub struct Event {
     pub detail: Value,
 }
 
-/// An event before it has a number.
+/// An event before the store has numbered it.
 #[derive(Debug, Clone)]
 pub struct NewEvent<'a> {
     pub kind: EventKind,

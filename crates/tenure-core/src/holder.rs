@@ -1,4 +1,4 @@
-//! Who holds, and which life of it.
+//! Holders of leases, and the processes behind them.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -36,7 +36,7 @@ impl HolderKind {
     }
 }
 
-/// Who: the name under which leases are held.
+/// The name under which leases are held.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Holder {
     pub kind: HolderKind,
@@ -79,49 +79,50 @@ impl Incarnation {
     }
 }
 
-/// Says whether a recorded process still lives. The kernel never asks the operating system itself.
+/// Decides whether a recorded process is alive. The kernel never queries the operating system itself.
 pub trait Judge: Send + Sync + fmt::Debug {
-    fn liveness(&self, who: &Incarnation) -> Liveness;
+    fn liveness(&self, process: &Incarnation) -> Liveness;
 
-    /// Did it live since this machine last started? A power cut is nobody's fault.
-    fn is_this_boot(&self, who: &Incarnation) -> bool;
+    /// Whether the process started after this machine's last boot. An attempt interrupted by a power cut is not
+    /// charged.
+    fn is_this_boot(&self, process: &Incarnation) -> bool;
 }
 
-/// Asks this machine.
+/// Queries this machine.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ThisMachine;
 
 impl Judge for ThisMachine {
-    fn liveness(&self, who: &Incarnation) -> Liveness {
-        // A process stays on its machine, in its boot and in its namespaces; asking again is half of a question's cost.
+    fn liveness(&self, process: &Incarnation) -> Liveness {
+        // The host identity is constant for the lifetime of a process, and reading it is half of the cost of a query.
         static HERE: OnceLock<Host> = OnceLock::new();
-        who.process.liveness_seen_from(HERE.get_or_init(Host::here))
+        process.process.liveness_seen_from(HERE.get_or_init(Host::here))
     }
 
-    fn is_this_boot(&self, who: &Incarnation) -> bool {
-        who.process.boot_id == tenure_lock::boot_id()
+    fn is_this_boot(&self, process: &Incarnation) -> bool {
+        process.process.boot_id == tenure_lock::boot_id()
     }
 }
 
-/// For rows that several machines share. A machine id that came with a cloned disk makes another machine's processes look
-/// like this one's of an earlier boot, so an earlier boot proves nothing.
+/// For stores shared by several machines. Two machines with the same machine id (a cloned disk) make a live process
+/// on one look like a process of an earlier boot on the other, so an earlier boot is not taken as proof of death.
 #[derive(Debug, Clone)]
 pub struct AcrossMachines(pub Arc<dyn Judge>);
 
 impl Judge for AcrossMachines {
-    fn liveness(&self, who: &Incarnation) -> Liveness {
-        match self.0.liveness(who) {
-            Liveness::Dead if !self.0.is_this_boot(who) => Liveness::Unknown,
+    fn liveness(&self, process: &Incarnation) -> Liveness {
+        match self.0.liveness(process) {
+            Liveness::Dead if !self.0.is_this_boot(process) => Liveness::Unknown,
             found => found,
         }
     }
 
-    fn is_this_boot(&self, who: &Incarnation) -> bool {
-        self.0.is_this_boot(who)
+    fn is_this_boot(&self, process: &Incarnation) -> bool {
+        self.0.is_this_boot(process)
     }
 }
 
-/// Somebody who wants something: a name, the process if one stands behind it, and the credential if it has one.
+/// The holder that makes a request: its name, its process if it has one, and the fence that it presents if any.
 #[derive(Debug, Clone)]
 pub struct Caller {
     pub holder: Holder,
@@ -151,7 +152,7 @@ impl Caller {
 mod tests {
     use super::*;
 
-    /// Everything is dead, and of this boot or not.
+    /// Reports every process as dead; the field answers `is_this_boot`.
     #[derive(Debug)]
     struct Dead(bool);
 
@@ -167,8 +168,8 @@ mod tests {
 
     #[test]
     fn across_machines_an_earlier_boot_proves_nothing_and_a_dead_process_does() {
-        let who = Incarnation::current();
-        assert_eq!(AcrossMachines(Arc::new(Dead(false))).liveness(&who), Liveness::Unknown);
-        assert_eq!(AcrossMachines(Arc::new(Dead(true))).liveness(&who), Liveness::Dead);
+        let process = Incarnation::current();
+        assert_eq!(AcrossMachines(Arc::new(Dead(false))).liveness(&process), Liveness::Unknown);
+        assert_eq!(AcrossMachines(Arc::new(Dead(true))).liveness(&process), Liveness::Dead);
     }
 }

@@ -1,7 +1,7 @@
-//! Names of things, and where new ones come from.
+//! Identifiers, and how new ones are generated.
 //!
-//! Ids that people see shortened to eight characters are random (UUID v4): the first eight of a time-ordered id
-//! would be the same for everything made within a minute.
+//! Ids that are displayed shortened to eight characters are random (UUID v4), because the first eight characters of a
+//! time-ordered id would be equal for all ids generated within a minute.
 
 use std::fmt;
 
@@ -33,23 +33,23 @@ macro_rules! text_id {
 }
 
 text_id! {
-    /// A task, for ever: a UUID.
+    /// A task's permanent id: a UUID.
     TaskId
 }
 text_id! {
-    /// A section: a UUID.
+    /// A section's id: a UUID.
     SectionId
 }
 text_id! {
-    /// One grant as people name it: `L` and eight hex digits.
+    /// A lease's id for display: `L` and eight hex digits.
     LeaseId
 }
 text_id! {
-    /// One execution under a lease. It is also the mark in that execution's environment.
+    /// The id of one execution under a lease, and the value that marks its processes in their environment.
     AttemptId
 }
 
-/// The number of a grant. A later grant of the same resource always has a greater one.
+/// The number of a lease. A later lease on the same resource always has a greater fence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Fence(i64);
@@ -70,7 +70,7 @@ impl fmt::Display for Fence {
     }
 }
 
-/// Where new ids come from.
+/// A source of new ids.
 pub trait Ids: Send + Sync + fmt::Debug {
     fn uuid(&self) -> String;
 
@@ -98,7 +98,7 @@ pub trait Ids: Send + Sync + fmt::Debug {
     }
 }
 
-/// Ids from the operating system's random numbers.
+/// Generates ids from the operating system's random numbers.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RandomIds;
 

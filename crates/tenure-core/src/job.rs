@@ -1,4 +1,4 @@
-//! Jobs: one command over many items. What is stored of them, and how they are shown.
+//! Jobs: one command over many items, as stored and as displayed.
 
 use std::fmt;
 use std::time::Duration;
@@ -23,7 +23,7 @@ macro_rules! words {
             }
 
             pub fn parse(text: &str) -> Option<Self> {
-                Self::ALL.iter().copied().find(|word| word.as_str() == text)
+                Self::ALL.iter().copied().find(|state| state.as_str() == text)
             }
         }
 
@@ -36,23 +36,23 @@ macro_rules! words {
 }
 
 words! {
-    /// What is stored of a job. Whether an open one is running is asked of its leases.
+    /// The stored state of a job. Whether an open job is running follows from its leases.
     JobState {
-        /// Its items are being written. Until they all are, there is no such job.
+        /// The items are being written; the job is invisible to everything else until they are complete.
         Loading => "loading",
         Open => "open",
         Completed => "completed",
-        /// Over with something in the dead-letter list, or stopped by a failure.
+        /// Finished with items in the dead-letter list, or stopped by a failure.
         Failed => "failed",
         Cancelled => "cancelled",
     }
 }
 
 words! {
-    /// How a job is shown.
+    /// The displayed status of a job.
     JobStatus {
         Running => "running",
-        /// Unfinished, and nobody works on it.
+        /// Unfinished, with no live lease on the job or its items.
         Interrupted => "interrupted",
         Completed => "completed",
         Failed => "failed",
@@ -67,7 +67,7 @@ words! {
         Succeeded => "succeeded",
         /// In the dead-letter list.
         Failed => "failed",
-        /// Has failed where failures are passed over.
+        /// Failed under the policy `skip`.
         Skipped => "skipped",
     }
 }
@@ -81,41 +81,41 @@ words! {
 
 words! {
     OnFailure {
-        /// Into the dead-letter list, and on with the others.
+        /// Moves the item to the dead-letter list and continues.
         Dlq => "dlq",
-        /// Into the dead-letter list, and no other is started.
+        /// Moves the item to the dead-letter list and starts no further item.
         Stop => "stop",
-        /// Noted, and passed over.
+        /// Records the failure and continues.
         Skip => "skip",
     }
 }
 
-/// The first pause before an item is tried again; every one where the pause is fixed.
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
+/// The delay before the first retry; with a fixed delay, before every retry.
+const FIRST_DELAY: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_mins(5);
 
 impl Backoff {
-    /// How long to wait after so many failures.
+    /// The delay after this many failures.
     pub fn pause(self, failures: u32) -> Duration {
         match self {
-            Self::Fixed => FIRST_PAUSE,
+            Self::Fixed => FIRST_DELAY,
             Self::Exponential => {
                 let doublings = failures.saturating_sub(1).min(20);
-                FIRST_PAUSE.saturating_mul(1 << doublings).min(LONGEST_PAUSE)
+                FIRST_DELAY.saturating_mul(1 << doublings).min(LONGEST_PAUSE)
             }
         }
     }
 }
 
-/// Where the items came from, so that it can be looked at again.
+/// Where the items came from, so that a resume can read them again.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ItemSource {
-    /// None: standard input, which nobody can read again.
+    /// `None` for standard input, which cannot be read again.
     pub file: Option<String>,
     /// A JSON pointer to the list.
     pub path: Option<String>,
-    /// Field and value; all of them have to match.
+    /// Field and value; an item must match all of them.
     pub filters: Vec<(String, String)>,
     pub max_items: Option<u64>,
 }
@@ -137,23 +137,23 @@ impl JobOptions {
     }
 }
 
-/// What a job does. Two that are equal do the same.
+/// What a job does. Two jobs with equal definitions do the same work.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Definition {
-    /// With its placeholders.
+    /// Including placeholders.
     pub command: Vec<String>,
-    /// Where it is run.
+    /// The working directory of the command.
     pub workdir: String,
     pub source: ItemSource,
-    /// Of the items, in their order.
+    /// A hash of the items in order.
     pub items_hash: String,
     pub items: u64,
     pub options: JobOptions,
 }
 
 impl Definition {
-    /// What is different in `new`, each as a sentence. Nothing if it does the same.
+    /// The differences to `new`, one sentence each; empty if both are equal.
     pub fn changes_to(&self, new: &Self) -> Vec<String> {
         let mut changes = Vec::new();
         let mut say = |what: &str, old: String, new: String| {
@@ -179,7 +179,7 @@ impl Definition {
     }
 }
 
-/// How many items stand where. Kept by the store, which counts as it moves them.
+/// The number of items in each state, maintained by the store.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     pub total: u64,
@@ -191,7 +191,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Nothing is left to do.
+    /// Whether no item is left to run.
     pub const fn is_over(&self) -> bool {
         self.pending == 0 && self.running == 0
     }
@@ -213,7 +213,7 @@ impl Job {
         Resource::new(ResourceKind::Job, &self.id)
     }
 
-    /// `at_work`: somebody holds it, or one of its items.
+    /// `at_work`: whether the job or one of its items has a live lease.
     pub fn status(&self, at_work: bool) -> JobStatus {
         match self.state {
             JobState::Loading | JobState::Open if at_work => JobStatus::Running,
@@ -225,20 +225,20 @@ impl Job {
     }
 }
 
-/// One of a job's items.
+/// An item of a job.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Item {
     pub job: String,
-    /// From 1, in the order of the list. It is the item's identity: two that look the same are two.
+    /// Counted from 1 in the order of the source. The number identifies the item: equal payloads are separate items.
     pub number: u64,
     pub state: ItemState,
-    /// JSON, as it was given.
+    /// The item as JSON, unchanged.
     pub payload: String,
-    /// How often it was run and failed.
+    /// How many runs have failed.
     pub failures: u32,
-    /// Not before then is it run again.
+    /// The earliest time of the next run.
     pub due_at: Timestamp,
-    /// Of the last failure.
+    /// The error of the last failure.
     pub error: Option<String>,
     pub updated_at: Timestamp,
 }
@@ -253,7 +253,7 @@ pub(crate) fn item_resource(job: &str, number: u64) -> Resource {
     Resource::new(ResourceKind::Item, format!("{job}/{number}"))
 }
 
-/// The job and the number of an item that is held.
+/// The job and item number of a lease on an item.
 pub fn item_of(lease: &Lease) -> Option<(&str, u64)> {
     if lease.resource.kind != ResourceKind::Item {
         return None;
@@ -267,15 +267,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_double_up_to_a_limit_or_stay_the_same() {
+    fn delays_double_up_to_a_limit_or_stay_fixed() {
         let pauses: Vec<_> = (1..=4).map(|n| Backoff::Exponential.pause(n).as_secs()).collect();
         assert_eq!(pauses, [1, 2, 4, 8]);
         assert_eq!(Backoff::Exponential.pause(u32::MAX), LONGEST_PAUSE);
-        assert_eq!(Backoff::Fixed.pause(9), FIRST_PAUSE);
+        assert_eq!(Backoff::Fixed.pause(9), FIRST_DELAY);
     }
 
     #[test]
-    fn what_changed_in_a_definition_is_named() {
+    fn every_difference_between_two_definitions_is_named() {
         let old = Definition {
             command: vec!["echo".into(), "{item}".into()],
             workdir: "/w".into(),

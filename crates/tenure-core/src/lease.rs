@@ -19,12 +19,12 @@ pub struct Resource {
 pub enum ResourceKind {
     Task,
     Section,
-    /// A place for one runner of the project.
+    /// A slot for one runner of the project.
     Runner,
     Session,
     Job,
     Item,
-    /// The queue for ready work: any of it, or that of one section. It has waiters, and never a holder.
+    /// The queue for ready work of the project or of one section. It has tickets, never a holder.
     Ready,
 }
 
@@ -49,7 +49,7 @@ impl ResourceKind {
     }
 }
 
-/// No section has this id.
+/// Not a valid section id, so it cannot collide with the queue of a section.
 const MESSAGES: &str = "messages";
 
 impl Resource {
@@ -65,22 +65,22 @@ impl Resource {
         Self::new(ResourceKind::Section, id.as_str())
     }
 
-    /// What a waiter for the next ready task queues for, in one section or in any.
+    /// The queue for the next ready task, of one section or of all.
     pub fn ready(section: Option<&SectionId>) -> Self {
         Self::new(ResourceKind::Ready, section.map_or("", SectionId::as_str))
     }
 
-    /// The queue of the processes that listen for messages.
+    /// The queue of processes that wait for messages.
     pub fn messages() -> Self {
         Self::new(ResourceKind::Ready, MESSAGES)
     }
 
-    /// Is this the queue for ready work?
+    /// Whether this is the queue for ready work.
     pub fn is_ready_work(&self) -> bool {
         self.kind == ResourceKind::Ready && self.id != MESSAGES
     }
 
-    /// The section to which a waiter for ready work is limited, if it is.
+    /// The section to which this queue for ready work is limited, if any.
     pub fn ready_section(&self) -> Option<SectionId> {
         (self.is_ready_work() && !self.id.is_empty()).then(|| SectionId::new(self.id.clone()))
     }
@@ -134,29 +134,29 @@ pub struct Lease {
     pub fence: Fence,
     pub resource: Resource,
     pub holder: Holder,
-    /// The process whose death ends the lease; a bare `claim` has none and only time ends it.
+    /// The process whose death ends the lease. A plain `claim` records none, so only its expiry ends it.
     pub process: Option<Incarnation>,
-    /// Where to ring the process that supervises this lease.
+    /// The doorbell of the process that supervises this lease.
     pub doorbell: Option<String>,
     pub ttl: Duration,
     pub acquired_at: Timestamp,
     pub heartbeat_at: Timestamp,
     pub expires_at: Timestamp,
-    /// The status that the task had before, to which an interrupted attempt returns it.
+    /// The status of the task before the claim, restored when an attempt is interrupted.
     pub claimed_from: Option<TaskStatus>,
     pub ended: Option<(Timestamp, EndReason)>,
 }
 
-/// How a lease stands at a moment.
+/// The state of a lease at a given time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeaseState {
-    /// Blocks everybody else.
+    /// Blocks all other holders.
     Live,
-    /// Its time is up, and nothing but time has ended it.
+    /// Past its expiry, and not ended otherwise.
     Expired,
-    /// Its recorded process is proven dead.
+    /// The recorded process is proven dead.
     HolderDead,
-    /// Given up, finished or taken away.
+    /// Released, finished or evicted.
     Ended(EndReason),
 }
 
@@ -172,7 +172,7 @@ impl Lease {
         }
     }
 
-    /// What is known of the recorded process; nothing without one.
+    /// The liveness of the recorded process, or `None` if there is none.
     pub fn liveness(&self, judge: &dyn Judge) -> Option<Liveness> {
         self.process.as_ref().map(|process| judge.liveness(process))
     }
@@ -181,13 +181,13 @@ impl Lease {
         self.ended.is_none()
     }
 
-    /// Does `holder` mean this lease's holder?
+    /// Whether `holder` holds this lease.
     pub fn held_by(&self, holder: &Holder) -> bool {
         self.holder == *holder
     }
 }
 
-/// A place in the queue for a resource. Numbers rise in the order of arrival, across all queues of a project.
+/// An entry in the queue for a resource. Numbers increase in the order of arrival, across all queues of a project.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ticket {
     pub number: i64,
@@ -202,7 +202,7 @@ pub struct Ticket {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AttemptState {
     Running,
-    /// Its lease is gone; its processes are being ended, and nothing new may start before they are.
+    /// The lease has ended and the processes are being reaped; nothing new may start until they are gone.
     Ending,
     Ended,
 }
@@ -223,7 +223,7 @@ impl AttemptState {
     }
 }
 
-/// One execution under a lease: a runner's agent, `tasks run`, a job's item.
+/// One execution under a lease: a runner's agent, `tasks run`, or an item of a job.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Attempt {
     pub id: AttemptId,
@@ -232,13 +232,13 @@ pub struct Attempt {
     pub state: AttemptState,
     /// The supervising process.
     pub owner: Incarnation,
-    /// The process that was started, once it was.
+    /// The pid of the started process; `None` before the start.
     pub pid: Option<u32>,
     pub log_path: Option<String>,
     pub started_at: Timestamp,
     pub ended_at: Option<Timestamp>,
     pub exit_code: Option<i32>,
-    /// Why it ended, in a word or a sentence.
+    /// Why it ended: a short phrase or a sentence.
     pub reason: Option<String>,
     /// Counts against `tasks.maxAttempts`.
     pub charged: bool,

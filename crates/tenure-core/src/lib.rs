@@ -1,8 +1,7 @@
 //! The domain of tenure: types, rules, and the lease kernel.
 //!
-//! Nothing here does I/O and nothing here speaks SQL. Rules are pure decisions over the [`store::Tx`] trait; a
-//! store only moves rows. Time, new ids and the liveness of processes come in from outside, so every rule can be
-//! tested with a clock and a world of the test's own making.
+//! This crate does no I/O and contains no SQL. Rules are pure decisions over the [`store::Tx`] trait; a store only
+//! moves rows. Time, new ids and the liveness of processes are passed in, so tests can control all of them.
 //!
 //! ```
 //! use std::time::Duration;
@@ -15,7 +14,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A claim from beginning to end is in the documentation of `tenure-sqlite`, which has the rows for it.
+//! For a complete claim, see the documentation of `tenure-sqlite`, which provides the rows.
 
 pub mod clock;
 pub mod config;

@@ -1,4 +1,4 @@
-//! Runners: daemons that work through a project's tasks, and how their presets fare.
+//! Runners: daemons that work on a project's tasks, and the health of their presets.
 
 use crate::clock::Timestamp;
 use crate::holder::Incarnation;
@@ -6,10 +6,10 @@ use crate::id::{SectionId, TaskId};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RunnerStatus {
-    /// Nothing to do at the moment.
+    /// Running without a task.
     Idle,
     Running,
-    /// It has ended as it should.
+    /// Ended normally.
     Completed,
     Failed,
 }
@@ -35,14 +35,14 @@ impl RunnerStatus {
     }
 }
 
-/// One run of a runner, as the project's store has it.
+/// One run of a runner, as stored in the project.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Runner {
     pub id: String,
     pub status: RunnerStatus,
     pub process: Incarnation,
     pub project_path: String,
-    /// Where it looks for work: one section, or all.
+    /// The section that it works on; `None` for all.
     pub section: Option<SectionId>,
     pub preset: String,
     pub current_task: Option<TaskId>,
@@ -53,19 +53,19 @@ pub struct Runner {
     pub error: Option<String>,
 }
 
-/// Whether a preset's agent can work. It is parked when the agent reports that it cannot, or after three quick failures in
-/// a row.
+/// Whether a preset's agent can work. A preset is parked when its agent reports that it cannot work, or after three
+/// quick failures in a row.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PresetHealth {
     pub preset: String,
-    /// Attempts in a row that ended non-zero within half a minute.
+    /// Consecutive attempts that ended with a non-zero exit code within half a minute.
     pub quick_failures: u32,
-    /// Whose attempts those were.
+    /// The tasks of those attempts.
     pub tasks: Vec<TaskId>,
     pub parked_at: Option<Timestamp>,
-    /// Not before then does wake-up try again.
+    /// The earliest time at which wake-up tries this preset again.
     pub next_try_at: Option<Timestamp>,
-    /// How often it was parked in a row; the pause doubles with each.
+    /// Consecutive times it was parked; the pause doubles each time.
     pub times_parked: u32,
     pub reason: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Sections: groups of tasks, worked through by one holder at a time (serial) or by many (parallel).
+//! Sections: groups of tasks that allow one holder at a time (serial) or several (parallel).
 
 use crate::clock::Timestamp;
 use crate::id::SectionId;
@@ -6,7 +6,7 @@ use crate::lease::Lease;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SectionMode {
-    /// One holder works in it at a time, in order.
+    /// One holder at a time, tasks in order.
     Serial,
     Parallel,
 }
@@ -33,10 +33,10 @@ pub struct Section {
     pub position: i64,
     /// Names of the sections that must be finished first.
     pub depends_on: Vec<String>,
-    /// All its tasks, and those neither completed nor skipped.
+    /// The number of all tasks, and of those neither completed nor skipped.
     pub tasks: u64,
     pub open_tasks: u64,
-    /// Names of the sections in front of it that are not finished.
+    /// Names of unfinished sections that this one depends on.
     pub blocked_by: Vec<String>,
     pub lease: Option<Lease>,
     pub created_at: Timestamp,

@@ -1,4 +1,4 @@
-//! Sessions: runs of a runner, checkpointed so that an interrupted one can go on.
+//! Sessions: runs of a runner, checkpointed so that an interrupted run can be resumed.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use crate::id::{AttemptId, Fence, TaskId};
 use crate::lease::{Resource, ResourceKind};
 use crate::task::TaskStatus;
 
-/// What is stored of a session. Whether an open one is running is asked of its lease.
+/// The stored state of a session. Whether an open session is running follows from its lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SessionState {
     Open,
@@ -31,18 +31,18 @@ impl SessionState {
     }
 }
 
-/// What its runner was told, so that another can be told the same.
+/// The options of the run, so that a resuming runner uses the same.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionOptions {
     pub preset: String,
-    /// What the preset meant then: the program and its arguments.
+    /// The program and arguments of the preset when the session began.
     pub agent: Vec<String>,
-    /// Who reviews, and what that meant, where review is on.
+    /// The preset that reviews, with its program and arguments, if review is enabled.
     pub reviewer: Option<(String, Vec<String>)>,
     pub workdir: String,
     pub task: Option<TaskId>,
-    /// By name.
+    /// The name of the section.
     pub section: Option<String>,
     pub once: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -52,7 +52,7 @@ pub struct SessionOptions {
 }
 
 impl SessionOptions {
-    /// What is different in `new`, each as a sentence. Nothing if it does the same.
+    /// The differences to `new`, one sentence each; empty if both are equal.
     pub fn changes_to(&self, new: &Self) -> Vec<String> {
         let mut changes = Vec::new();
         if self.agent != new.agent {
@@ -74,24 +74,24 @@ impl SessionOptions {
     }
 }
 
-/// The task under way.
+/// The task in progress.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Current {
     pub task: TaskId,
     pub key: String,
-    /// Of the task's lease.
+    /// The fence of the task's lease.
     pub fence: Fence,
     pub attempt: Option<AttemptId>,
-    /// What the agent calls this conversation, if it has said so: its own resume needs it.
+    /// The agent's name for this conversation, needed to resume it; `None` until the agent has reported it.
     pub agent_session: Option<String>,
 }
 
-/// A task that the session is through with.
+/// A task that the session has finished.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct DoneTask {
     pub task: TaskId,
     pub key: String,
-    /// What it was when the session let go of it.
+    /// The status of the task when the session released it.
     pub status: TaskStatus,
     pub fence: Fence,
     pub at: Timestamp,
@@ -101,11 +101,11 @@ pub struct DoneTask {
 pub struct Session {
     pub id: String,
     pub state: SessionState,
-    /// The last runner that worked on it.
+    /// The last runner of this session.
     pub runner: String,
     pub options: SessionOptions,
     pub current: Option<Current>,
-    /// Of the session's lease, under which this was written.
+    /// The fence of the session's lease under which this row was written.
     pub fence: Fence,
     pub error: Option<String>,
     pub started_at: Timestamp,
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn another_agent_is_a_change_and_the_same_is_none() {
+    fn a_different_agent_is_a_change_and_the_same_agent_is_none() {
         let old = SessionOptions {
             preset: "mine".into(),
             agent: vec!["./agent.sh".into()],

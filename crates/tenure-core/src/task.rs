@@ -1,4 +1,4 @@
-//! Tasks: what they are, which states they have, and which changes of state exist.
+//! Tasks, their statuses, and the possible transitions.
 
 use std::fmt;
 
@@ -35,7 +35,7 @@ impl TaskStatus {
         Self::ALL.into_iter().find(|status| status.as_str() == text)
     }
 
-    /// Nothing that depends on a finished task waits for it any longer.
+    /// Whether dependents of the task are unblocked.
     pub const fn is_finished(self) -> bool {
         matches!(self, Self::Completed | Self::Skipped)
     }
@@ -47,12 +47,12 @@ impl fmt::Display for TaskStatus {
     }
 }
 
-/// Lower comes first.
+/// A lower priority comes first.
 pub const DEFAULT_PRIORITY: i64 = 100;
-/// Priorities beyond this are refused: nobody means them.
+/// The greatest accepted absolute value of a priority.
 pub const MAX_PRIORITY: i64 = 1_000_000;
 
-/// A task as the store has it, with what the store computes about it.
+/// A task as stored, with the fields that the store computes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Task {
     pub id: TaskId,
@@ -71,11 +71,11 @@ pub struct Task {
     pub rejections: u32,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
-    /// Can be claimed now, by the caller that the question was asked for.
+    /// Whether the viewer of the transaction can claim it now.
     pub ready: bool,
-    /// Keys of unfinished dependencies, and `section:NAME` for unfinished sections in front of this one's.
+    /// Keys of unfinished dependencies, and `section:NAME` for unfinished sections that its section depends on.
     pub blocked_by: Vec<String>,
-    /// The open lease, whether or not it has run out.
+    /// The open lease, live or lapsed.
     pub lease: Option<Lease>,
 }
 

@@ -1,9 +1,9 @@
-//! The limits of every text that people and agents hand in, and the one way that text is shown.
+//! Limits on user-supplied text, and escaping it for display.
 //!
-//! Guarantees: whatever passes a check here fits the store's columns and holds no NUL; whatever [`escape_line`]
-//! or [`escape_block`] returns cannot move the cursor, colour the terminal, reorder or hide other text.
-//! Not guaranteed: that escaped text can be turned back (a backslash is shown as it is, so `\x1b` may also have
-//! been typed), nor that look-alike letters are told apart, nor any width.
+//! Guarantees: text that passes a check here fits the columns of the store and contains no NUL; the result of
+//! [`escape_line`] or [`escape_block`] cannot move the cursor, colour the terminal, or reorder or hide other text.
+//! Not guaranteed: that escaping can be undone (a backslash is shown unchanged, so `\x1b` may also be literal text),
+//! that look-alike letters can be distinguished, or any display width.
 
 mod escape;
 
@@ -13,18 +13,18 @@ use std::fmt;
 
 use thiserror::Error;
 
-/// Characters in a title, a section's name or a label.
+/// The limit for a title, a section's name or a label, in characters.
 pub const MAX_TITLE_CHARS: usize = 500;
-/// Bytes in a description or a message.
+/// The limit for a description or a message, in bytes.
 pub const MAX_BODY_BYTES: usize = 256 * 1024;
-/// Characters in a task key.
+/// The limit for a task key, in characters.
 pub const MAX_KEY_CHARS: usize = 64;
-/// Characters in an agent's id.
+/// The limit for an agent's id, in characters.
 pub const MAX_AGENT_CHARS: usize = 64;
-/// Characters in `sourceFile`: the longest path that Linux takes.
+/// The limit for `sourceFile`, in characters: the longest path on Linux.
 pub const MAX_SOURCE_FILE_CHARS: usize = 4096;
 
-/// Which text was refused.
+/// The field that was rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Field {
@@ -65,7 +65,7 @@ impl fmt::Display for Field {
     }
 }
 
-/// What a limit counts.
+/// The unit of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Unit {
     Characters,
@@ -81,7 +81,7 @@ impl fmt::Display for Unit {
     }
 }
 
-/// Why a text was refused. The messages never repeat the text, which may be a megabyte long.
+/// Why a text was rejected. The messages do not quote the text, which may be very long.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum TextError {
@@ -106,8 +106,7 @@ impl TextError {
     }
 }
 
-/// The same number for the same text, always (FNV-1a). It tells what was changed by accident, not by somebody who wants to
-/// deceive.
+/// A stable hash of the text (FNV-1a). It detects accidental changes, not deliberate ones.
 pub fn fingerprint(text: &[u8]) -> u32 {
     text.iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
 }
@@ -127,12 +126,12 @@ pub fn check_label(text: &str) -> Result<(), TextError> {
     check_name(Field::Label, text, MAX_TITLE_CHARS)
 }
 
-/// The name of an agent or a project, for people, follows the rule for titles.
+/// The display name of an agent or a project follows the rule for titles.
 pub fn check_display_name(text: &str) -> Result<(), TextError> {
     check_name(Field::Name, text, MAX_TITLE_CHARS)
 }
 
-/// What an agent can do follows the rule for titles.
+/// A capability of an agent follows the rule for titles.
 pub fn check_capability(text: &str) -> Result<(), TextError> {
     check_name(Field::Capability, text, MAX_TITLE_CHARS)
 }
@@ -157,7 +156,7 @@ pub fn check_task_key(text: &str) -> Result<(), TextError> {
     check_key(Field::TaskKey, text)
 }
 
-/// As a task's key.
+/// The same rule as for a task's key.
 pub fn check_job_name(text: &str) -> Result<(), TextError> {
     check_key(Field::JobName, text)
 }

@@ -1,308 +1,619 @@
-//! The JSON that other programs read: the contract's objects, in camelCase, with RFC 3339 times.
+//! The JSON that other programs read, in camelCase with RFC 3339 times.
+//!
+//! Each shape is a struct and is defined only here. The CLI, MCP and hooks serialize it; MCP derives its published schemas
+//! from the same struct. The order of the fields is the order in the output.
 
-use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
 
 use crate::clock::Timestamp;
-use crate::error::{Error, Locked, Lost, TaskName};
-use crate::event::Event;
-use crate::holder::{Judge, Liveness};
-use crate::job::{Item, ItemState, Job, JobStatus};
-use crate::lease::{Attempt, Lease, LeaseState};
-use crate::section::Section;
-use crate::session::{DoneTask, Session};
+use crate::event::{Event, EventKind};
+use crate::holder::{HolderKind, Judge, Liveness};
+use crate::id::{AttemptId, Fence, LeaseId, SectionId, TaskId};
+use crate::job::{Item, ItemSource, ItemState, Job, JobOptions, JobStatus};
+use crate::lease::{Attempt, AttemptState, EndReason, Lease, LeaseState};
+use crate::runner::{PresetHealth, Runner, RunnerStatus};
+use crate::section::{Section, SectionMode};
+use crate::session::{Current, DoneTask, Session, SessionOptions};
 use crate::store::{Agent, Message};
 use crate::task::{Task, TaskStatus};
 
-pub fn task(task: &Task, now: Timestamp, judge: &dyn Judge) -> Value {
-    json!({
-        "id": task.id,
-        "key": task.key,
-        "title": task.title,
-        "description": task.description,
-        "status": task.status.as_str(),
-        "section": task.section.as_ref().map(|s| &s.name),
-        "sectionId": task.section.as_ref().map(|s| &s.id),
-        "sourceFile": task.source_file,
-        "priority": task.priority,
-        "position": task.position,
-        "dependsOn": task.depends_on,
-        "labels": task.labels,
-        "attempts": task.attempts,
-        "rejections": task.rejections,
-        "ready": task.ready,
-        "blockedBy": task.blocked_by,
-        "lease": task.lease.as_ref().map(|l| lease(l, now, judge)),
-        "createdAt": task.created_at,
-        "updatedAt": task.updated_at,
-    })
+mod details;
+mod schema;
+
+pub use details::{ErrorDetails, details};
+
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TaskJson<'a> {
+    pub id: &'a TaskId,
+    pub key: &'a str,
+    pub title: &'a str,
+    pub description: &'a str,
+    pub status: TaskStatus,
+    pub section: Option<&'a str>,
+    pub section_id: Option<&'a SectionId>,
+    pub source_file: Option<&'a str>,
+    pub priority: i64,
+    pub position: i64,
+    pub depends_on: &'a [String],
+    pub labels: &'a [String],
+    pub attempts: u32,
+    pub rejections: u32,
+    pub ready: bool,
+    pub blocked_by: &'a [String],
+    pub lease: Option<LeaseJson<'a>>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
 }
 
-pub fn section(section: &Section, now: Timestamp, judge: &dyn Judge) -> Value {
-    json!({
-        "id": section.id,
-        "name": section.name,
-        "mode": section.mode.as_str(),
-        "priority": section.priority,
-        "position": section.position,
-        "dependsOn": section.depends_on,
-        "blockedBy": section.blocked_by,
-        "tasks": section.tasks,
-        "openTasks": section.open_tasks,
-        "lease": section.lease.as_ref().map(|l| lease(l, now, judge)),
-        "createdAt": section.created_at,
-        "updatedAt": section.updated_at,
-    })
-}
-
-pub fn lease(lease: &Lease, now: Timestamp, judge: &dyn Judge) -> Value {
-    let mut object = json!({
-        "leaseId": lease.id,
-        "resource": lease.resource.to_string(),
-        "taskId": lease.resource.task_id(),
-        "sectionId": lease.resource.section_id(),
-        "holder": holder(lease),
-        "fence": lease.fence,
-        "acquiredAt": lease.acquired_at,
-        "heartbeatAt": lease.heartbeat_at,
-        "expiresAt": lease.expires_at,
-        "ttlMs": millis(lease.ttl),
-        "expired": lease.expires_at <= now || matches!(lease.state(now, judge), LeaseState::Expired),
-        "alive": alive(lease, judge),
-    });
-    if let (Some((at, reason)), Some(fields)) = (lease.ended, object.as_object_mut()) {
-        fields.insert("endedAt".into(), json!(at));
-        fields.insert("endReason".into(), json!(reason.as_str()));
+pub fn task<'a>(task: &'a Task, now: Timestamp, judge: &dyn Judge) -> TaskJson<'a> {
+    TaskJson {
+        id: &task.id,
+        key: &task.key,
+        title: &task.title,
+        description: &task.description,
+        status: task.status,
+        section: task.section.as_ref().map(|section| section.name.as_str()),
+        section_id: task.section.as_ref().map(|section| &section.id),
+        source_file: task.source_file.as_deref(),
+        priority: task.priority,
+        position: task.position,
+        depends_on: &task.depends_on,
+        labels: &task.labels,
+        attempts: task.attempts,
+        rejections: task.rejections,
+        ready: task.ready,
+        blocked_by: &task.blocked_by,
+        lease: task.lease.as_ref().map(|held| lease(held, now, judge)),
+        created_at: task.created_at,
+        updated_at: task.updated_at,
     }
-    object
 }
 
-/// Yes, no, or nobody can tell.
-fn alive(lease: &Lease, judge: &dyn Judge) -> Option<bool> {
-    match lease.liveness(judge)? {
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SectionJson<'a> {
+    pub id: &'a SectionId,
+    pub name: &'a str,
+    pub mode: SectionMode,
+    pub priority: i64,
+    pub position: i64,
+    pub depends_on: &'a [String],
+    pub blocked_by: &'a [String],
+    pub tasks: u64,
+    pub open_tasks: u64,
+    pub lease: Option<LeaseJson<'a>>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+pub fn section<'a>(section: &'a Section, now: Timestamp, judge: &dyn Judge) -> SectionJson<'a> {
+    SectionJson {
+        id: &section.id,
+        name: &section.name,
+        mode: section.mode,
+        priority: section.priority,
+        position: section.position,
+        depends_on: &section.depends_on,
+        blocked_by: &section.blocked_by,
+        tasks: section.tasks,
+        open_tasks: section.open_tasks,
+        lease: section.lease.as_ref().map(|held| lease(held, now, judge)),
+        created_at: section.created_at,
+        updated_at: section.updated_at,
+    }
+}
+
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LeaseJson<'a> {
+    pub lease_id: &'a LeaseId,
+    pub resource: String,
+    pub task_id: Option<TaskId>,
+    pub section_id: Option<SectionId>,
+    pub holder: HolderJson<'a>,
+    /// The credential of this claim
+    pub fence: Fence,
+    pub acquired_at: Timestamp,
+    pub heartbeat_at: Timestamp,
+    pub expires_at: Timestamp,
+    pub ttl_ms: u64,
+    pub expired: bool,
+    /// Whether the holder's process lives; null if unknown
+    pub alive: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub end_reason: Option<EndReason>,
+}
+
+pub fn lease<'a>(lease: &'a Lease, now: Timestamp, judge: &dyn Judge) -> LeaseJson<'a> {
+    LeaseJson {
+        lease_id: &lease.id,
+        resource: lease.resource.to_string(),
+        task_id: lease.resource.task_id(),
+        section_id: lease.resource.section_id(),
+        holder: holder(lease),
+        fence: lease.fence,
+        acquired_at: lease.acquired_at,
+        heartbeat_at: lease.heartbeat_at,
+        expires_at: lease.expires_at,
+        ttl_ms: millis(lease.ttl),
+        expired: lease.expires_at <= now || matches!(lease.state(now, judge), LeaseState::Expired),
+        alive: lease.liveness(judge).and_then(alive),
+        ended_at: lease.ended.map(|(at, _)| at),
+        end_reason: lease.ended.map(|(_, reason)| reason),
+    }
+}
+
+/// `None` if the process cannot be judged from here.
+pub fn alive(liveness: Liveness) -> Option<bool> {
+    match liveness {
         Liveness::Alive => Some(true),
         Liveness::Dead => Some(false),
         Liveness::Unknown => None,
     }
 }
 
-pub fn holder(lease: &Lease) -> Value {
-    let mut object = Map::new();
-    object.insert("kind".into(), json!(lease.holder.kind.as_str()));
-    object.insert("id".into(), json!(lease.holder.id));
-    if let Some(process) = &lease.process {
-        object.insert("pid".into(), json!(process.process.pid));
-        object.insert("host".into(), json!(process.hostname));
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct HolderJson<'a> {
+    pub kind: HolderKind,
+    pub id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<&'a str>,
+}
+
+pub fn holder(lease: &Lease) -> HolderJson<'_> {
+    HolderJson {
+        kind: lease.holder.kind,
+        id: &lease.holder.id,
+        pid: lease.process.as_ref().map(|process| process.process.pid),
+        host: lease.process.as_ref().map(|process| process.hostname.as_str()),
     }
-    Value::Object(object)
 }
 
-pub fn event(event: &Event) -> Value {
-    json!({
-        "seq": event.seq,
-        "at": event.at,
-        "kind": event.kind.as_str(),
-        "actor": event.actor,
-        "taskId": event.task,
-        "from": event.from.map(TaskStatus::as_str),
-        "to": event.to.map(TaskStatus::as_str),
-        "fence": event.fence,
-        "detail": event.detail,
-    })
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EventJson<'a> {
+    pub seq: i64,
+    pub at: Timestamp,
+    pub kind: EventKind,
+    pub actor: &'a str,
+    pub task_id: Option<&'a TaskId>,
+    pub from: Option<TaskStatus>,
+    pub to: Option<TaskStatus>,
+    pub fence: Option<Fence>,
+    /// What else was recorded, depending on `kind`
+    pub detail: &'a Value,
 }
 
-pub fn agent(agent: &Agent) -> Value {
-    json!({
-        "id": agent.id,
-        "name": agent.name,
-        "capabilities": agent.capabilities,
-        "activeClaims": agent.active_claims,
-        "joinedAt": agent.joined_at,
-        "lastSeenAt": agent.last_seen_at,
-        "leftAt": agent.left_at,
-    })
+pub fn event(event: &Event) -> EventJson<'_> {
+    EventJson {
+        seq: event.seq,
+        at: event.at,
+        kind: event.kind,
+        actor: &event.actor,
+        task_id: event.task.as_ref(),
+        from: event.from,
+        to: event.to,
+        fence: event.fence,
+        detail: &event.detail,
+    }
 }
 
-pub fn message(message: &Message) -> Value {
-    json!({
-        "id": message.id,
-        "taskId": message.task.as_ref().map(|t| &t.id),
-        "task": message.task.as_ref().map(|t| &t.key),
-        "from": message.from,
-        "to": message.to,
-        "text": message.text,
-        "sentAt": message.sent_at,
-        "acknowledgedAt": message.acknowledged_at,
-        "acknowledgedBy": message.acknowledged_by,
-    })
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AgentJson<'a> {
+    pub id: &'a str,
+    pub name: Option<&'a str>,
+    pub capabilities: &'a [String],
+    pub active_claims: u64,
+    pub joined_at: Timestamp,
+    pub last_seen_at: Timestamp,
+    pub left_at: Option<Timestamp>,
 }
 
-pub fn attempt(attempt: &Attempt) -> Value {
-    json!({
-        "id": attempt.id,
-        "resource": attempt.resource.to_string(),
-        "fence": attempt.fence,
-        "state": attempt.state.as_str(),
-        "pid": attempt.pid,
-        "logPath": attempt.log_path,
-        "startedAt": attempt.started_at,
-        "endedAt": attempt.ended_at,
-        "exitCode": attempt.exit_code,
-        "reason": attempt.reason,
-        "charged": attempt.charged,
-    })
+pub fn agent(agent: &Agent) -> AgentJson<'_> {
+    AgentJson {
+        id: &agent.id,
+        name: agent.name.as_deref(),
+        capabilities: &agent.capabilities,
+        active_claims: agent.active_claims,
+        joined_at: agent.joined_at,
+        last_seen_at: agent.last_seen_at,
+        left_at: agent.left_at,
+    }
 }
 
-/// A session; `done` are the tasks that it is through with.
-pub fn session(session: &Session, status: &str, done: &[DoneTask]) -> Value {
-    json!({
-        "id": session.id,
-        "status": status,
-        "runnerId": session.runner,
-        "startedAt": session.started_at,
-        "updatedAt": session.updated_at,
-        "done": done.iter().map(|task| json!({
-            "taskId": task.task, "key": task.key, "status": task.status.as_str(), "fence": task.fence, "at": task.at,
-        })).collect::<Vec<_>>(),
-        "current": session.current.as_ref().map(|current| json!({
-            "taskId": current.task, "key": current.key, "fence": current.fence, "attempt": current.attempt,
-            "agentSession": current.agent_session,
-        })),
-        "options": session.options,
-        "fence": session.fence,
-        "error": session.error,
-    })
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MessageJson<'a> {
+    pub id: i64,
+    pub task_id: Option<&'a str>,
+    pub task: Option<&'a str>,
+    pub from: &'a str,
+    pub to: Option<&'a str>,
+    pub text: &'a str,
+    pub sent_at: Timestamp,
+    pub acknowledged_at: Option<Timestamp>,
+    pub acknowledged_by: Option<&'a str>,
 }
 
-/// A job; `dead_letters` are made with [`item`].
-pub fn job(job: &Job, status: JobStatus, dead_letters: Vec<Value>) -> Value {
-    json!({
-        "id": job.id,
-        "name": job.name,
-        "status": status.as_str(),
-        "total": job.counts.total,
-        "succeeded": job.counts.succeeded,
-        "failed": job.counts.failed,
-        "skipped": job.counts.skipped,
-        "pending": job.counts.pending,
-        "running": job.counts.running,
-        "deadLetter": dead_letters,
-        "command": job.definition.command,
-        "workdir": job.definition.workdir,
-        "source": job.definition.source,
-        "itemsHash": job.definition.items_hash,
-        "options": job.definition.options,
-        "createdAt": job.created_at,
-        "updatedAt": job.updated_at,
-    })
+pub fn message(message: &Message) -> MessageJson<'_> {
+    MessageJson {
+        id: message.id,
+        task_id: message.task.as_ref().map(|task| task.id.as_str()),
+        task: message.task.as_ref().map(|task| task.key.as_str()),
+        from: &message.from,
+        to: message.to.as_deref(),
+        text: &message.text,
+        sent_at: message.sent_at,
+        acknowledged_at: message.acknowledged_at,
+        acknowledged_by: message.acknowledged_by.as_deref(),
+    }
 }
 
-/// An item longer than this is told by its length.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AttemptJson<'a> {
+    pub id: &'a AttemptId,
+    pub resource: String,
+    pub fence: Fence,
+    pub state: AttemptState,
+    pub pid: Option<u32>,
+    pub log_path: Option<&'a str>,
+    pub started_at: Timestamp,
+    pub ended_at: Option<Timestamp>,
+    pub exit_code: Option<i32>,
+    pub reason: Option<&'a str>,
+    pub charged: bool,
+}
+
+pub fn attempt(attempt: &Attempt) -> AttemptJson<'_> {
+    AttemptJson {
+        id: &attempt.id,
+        resource: attempt.resource.to_string(),
+        fence: attempt.fence,
+        state: attempt.state,
+        pid: attempt.pid,
+        log_path: attempt.log_path.as_deref(),
+        started_at: attempt.started_at,
+        ended_at: attempt.ended_at,
+        exit_code: attempt.exit_code,
+        reason: attempt.reason.as_deref(),
+        charged: attempt.charged,
+    }
+}
+
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RunnerJson<'a> {
+    pub id: &'a str,
+    pub status: RunnerStatus,
+    pub pid: u32,
+    pub host: &'a str,
+    pub project_path: &'a str,
+    pub section: Option<&'a str>,
+    pub current_task: Option<&'a TaskId>,
+    pub started_at: Timestamp,
+    pub completed_at: Option<Timestamp>,
+    pub last_heartbeat: Timestamp,
+    pub error: Option<&'a str>,
+    pub log_path: Option<&'a str>,
+    /// Whether its process lives; null if unknown. Left out of hook events
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub alive: Option<Option<bool>>,
+}
+
+/// A runner; `section` is the name of the section that it works in.
+pub fn runner<'a>(runner: &'a Runner, section: Option<&'a str>) -> RunnerJson<'a> {
+    RunnerJson {
+        id: &runner.id,
+        status: runner.status,
+        pid: runner.process.process.pid,
+        host: &runner.process.hostname,
+        project_path: &runner.project_path,
+        section,
+        current_task: runner.current_task.as_ref(),
+        started_at: runner.started_at,
+        completed_at: runner.completed_at,
+        last_heartbeat: runner.heartbeat_at,
+        error: runner.error.as_deref(),
+        log_path: runner.log_path.as_deref(),
+        alive: None,
+    }
+}
+
+/// A preset that is not used for a while.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ParkedJson<'a> {
+    pub preset: &'a str,
+    pub reason: Option<&'a str>,
+    pub parked_at: Option<Timestamp>,
+    pub next_try_at: Option<Timestamp>,
+    pub times_parked: u32,
+}
+
+pub fn parked(health: &PresetHealth) -> ParkedJson<'_> {
+    ParkedJson {
+        preset: &health.preset,
+        reason: health.reason.as_deref(),
+        parked_at: health.parked_at,
+        next_try_at: health.next_try_at,
+        times_parked: health.times_parked,
+    }
+}
+
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionJson<'a> {
+    pub id: &'a str,
+    pub status: &'a str,
+    pub runner_id: &'a str,
+    pub started_at: Timestamp,
+    pub updated_at: Timestamp,
+    pub done: Vec<DoneTaskJson<'a>>,
+    pub current: Option<CurrentTaskJson<'a>>,
+    pub options: &'a SessionOptions,
+    pub fence: Fence,
+    pub error: Option<&'a str>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DoneTaskJson<'a> {
+    pub task_id: &'a TaskId,
+    pub key: &'a str,
+    pub status: TaskStatus,
+    pub fence: Fence,
+    pub at: Timestamp,
+}
+
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CurrentTaskJson<'a> {
+    pub task_id: &'a TaskId,
+    pub key: &'a str,
+    pub fence: Fence,
+    pub attempt: Option<&'a AttemptId>,
+    pub agent_session: Option<&'a str>,
+}
+
+/// A session; `done` lists the tasks that it has finished with.
+pub fn session<'a>(session: &'a Session, status: &'a str, done: &'a [DoneTask]) -> SessionJson<'a> {
+    let done_task = |task: &'a DoneTask| DoneTaskJson {
+        task_id: &task.task,
+        key: &task.key,
+        status: task.status,
+        fence: task.fence,
+        at: task.at,
+    };
+    let current_task = |current: &'a Current| CurrentTaskJson {
+        task_id: &current.task,
+        key: &current.key,
+        fence: current.fence,
+        attempt: current.attempt.as_ref(),
+        agent_session: current.agent_session.as_deref(),
+    };
+    SessionJson {
+        id: &session.id,
+        status,
+        runner_id: &session.runner,
+        started_at: session.started_at,
+        updated_at: session.updated_at,
+        done: done.iter().map(done_task).collect(),
+        current: session.current.as_ref().map(current_task),
+        options: &session.options,
+        fence: session.fence,
+        error: session.error.as_deref(),
+    }
+}
+
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct JobJson<'a> {
+    pub id: &'a str,
+    pub name: &'a str,
+    pub status: JobStatus,
+    pub total: u64,
+    pub succeeded: u64,
+    pub failed: u64,
+    pub skipped: u64,
+    pub pending: u64,
+    pub running: u64,
+    pub dead_letter: Vec<ItemJson<'a>>,
+    pub command: &'a [String],
+    pub workdir: &'a str,
+    pub source: &'a ItemSource,
+    pub items_hash: &'a str,
+    pub options: &'a JobOptions,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+/// A job; `dead_letters` are its failed items, each with its attempts.
+pub fn job<'a>(job: &'a Job, status: JobStatus, dead_letters: &'a [(Item, Vec<Attempt>)]) -> JobJson<'a> {
+    JobJson {
+        id: &job.id,
+        name: &job.name,
+        status,
+        total: job.counts.total,
+        succeeded: job.counts.succeeded,
+        failed: job.counts.failed,
+        skipped: job.counts.skipped,
+        pending: job.counts.pending,
+        running: job.counts.running,
+        dead_letter: dead_letters.iter().map(|(failed, history)| item(failed, history)).collect(),
+        command: &job.definition.command,
+        workdir: &job.definition.workdir,
+        source: &job.definition.source,
+        items_hash: &job.definition.items_hash,
+        options: &job.definition.options,
+        created_at: job.created_at,
+        updated_at: job.updated_at,
+    }
+}
+
+/// The payload of an item longer than this many bytes is left out; `bytes` says how long it is.
 const LONGEST_VALUE: usize = 16 * 1024;
 
-/// An item of a job with what was tried, newest first.
-pub fn item(item: &Item, history: &[Attempt]) -> Value {
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ItemJson<'a> {
+    pub item: u64,
+    pub state: ItemState,
+    pub value: Value,
+    pub bytes: usize,
+    pub failures: u32,
+    pub error: Option<&'a str>,
+    pub due_at: Option<Timestamp>,
+    pub log_path: Option<&'a str>,
+    pub history: Vec<AttemptJson<'a>>,
+    pub updated_at: Timestamp,
+}
+
+/// An item of a job with its attempts, newest first.
+pub fn item<'a>(item: &'a Item, history: &'a [Attempt]) -> ItemJson<'a> {
     let short = item.payload.len() <= LONGEST_VALUE;
-    let value: Value =
-        if short { serde_json::from_str(&item.payload).unwrap_or_default() } else { Value::Null };
-    json!({
-        "item": item.number,
-        "state": item.state.as_str(),
-        "value": value,
-        "bytes": item.payload.len(),
-        "failures": item.failures,
-        "error": item.error,
-        "dueAt": (item.state == ItemState::Pending).then_some(item.due_at),
-        "logPath": history.first().and_then(|attempt| attempt.log_path.as_ref()),
-        "history": history.iter().map(attempt).collect::<Vec<_>>(),
-        "updatedAt": item.updated_at,
-    })
-}
-
-pub fn task_name(name: &TaskName) -> Value {
-    json!({"id": name.id, "key": name.key, "title": name.title, "status": name.status.as_str()})
-}
-
-/// What a program needs to know about an error beyond its code and message.
-pub fn details(error: &Error) -> Value {
-    match error {
-        Error::Ambiguous { reference, candidates, more } => json!({
-            "reference": reference,
-            "candidates": candidates.iter().map(task_name).collect::<Vec<_>>(),
-            "more": more,
-        }),
-        Error::DependencyCycle { path } => json!({"cycle": path}),
-        Error::InvalidTransition { task, .. } => json!({"taskId": task.id, "status": task.status.as_str()}),
-        Error::NotReady { task, blocked_by } => json!({"taskId": task.id, "blockedBy": blocked_by}),
-        Error::TaskNotFound { reference }
-        | Error::LockNotFound { reference }
-        | Error::JobNotFound { reference }
-        | Error::SessionNotFound { reference, .. } => {
-            json!({"reference": reference})
-        }
-        Error::SectionNotFound { name, similar } => json!({"section": name, "similar": similar}),
-        Error::AgentNotFound { id } => json!({"agent": id}),
-        Error::AmbiguousWork { reference, candidates } => {
-            json!({"reference": reference, "candidates": candidates})
-        }
-        Error::DefinitionChanged { what, changes } => json!({"what": what, "changes": changes}),
-        Error::WorkLost { what } => json!({"resource": what}),
-        Error::PermissionDenied { path: Some(path), .. } => json!({"path": path.to_string_lossy()}),
-        Error::StoreTooNew { found, known } => json!({"found": found, "known": known}),
-        Error::NotInitialized { start, .. } => json!({"path": start.to_string_lossy()}),
-        Error::Locked(locked) => locked_details(locked),
-        Error::StillHeld { lease, .. } => lease_details(lease),
-        Error::LeaseLost(lost) | Error::NotHolder(lost) => lost_details(lost),
-        Error::WaitTimeout { waited, locked, .. } => {
-            let mut object = locked.as_deref().map_or_else(|| json!({}), locked_details);
-            if let Some(fields) = object.as_object_mut() {
-                fields.insert("waitedMs".into(), json!(millis(*waited)));
-            }
-            object
-        }
-        _ => Value::Null,
+    ItemJson {
+        item: item.number,
+        state: item.state,
+        value: if short { serde_json::from_str(&item.payload).unwrap_or_default() } else { Value::Null },
+        bytes: item.payload.len(),
+        failures: item.failures,
+        error: item.error.as_deref(),
+        due_at: (item.state == ItemState::Pending).then_some(item.due_at),
+        log_path: history.first().and_then(|attempt| attempt.log_path.as_deref()),
+        history: history.iter().map(attempt).collect(),
+        updated_at: item.updated_at,
     }
 }
 
-fn locked_details(locked: &Locked) -> Value {
-    let mut object = locked.lease.as_ref().map_or_else(|| json!({}), lease_details);
-    if let Some(fields) = object.as_object_mut() {
-        fields.insert("resource".into(), json!(locked.resource.to_string()));
-        if let Some(task) = &locked.task {
-            fields.insert("taskId".into(), json!(task.id));
-            fields.insert("key".into(), json!(task.key));
-        }
-        if let Some(section) = locked.resource.section_id() {
-            fields.insert("sectionId".into(), json!(section));
-            fields.insert("section".into(), json!(locked.name));
-        }
-        fields.insert("ageMs".into(), json!(millis(locked.age)));
-        fields.insert("queue".into(), json!(locked.queue));
-    }
-    object
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct TaskNameJson<'a> {
+    pub id: &'a str,
+    pub key: &'a str,
+    pub title: &'a str,
+    pub status: TaskStatus,
 }
 
-fn lease_details(lease: &Lease) -> Value {
-    json!({
-        "leaseId": lease.id,
-        "lockedBy": lease.holder.id,
-        "holder": holder(lease),
-        "fence": lease.fence,
-        "acquiredAt": lease.acquired_at,
-        "heartbeatAt": lease.heartbeat_at,
-        "expiresAt": lease.expires_at,
-    })
+pub fn task_name(name: &crate::error::TaskName) -> TaskNameJson<'_> {
+    TaskNameJson { id: &name.id, key: &name.key, title: &name.title, status: name.status }
 }
 
-fn lost_details(lost: &Lost) -> Value {
-    json!({
-        "taskId": lost.task.id,
-        "key": lost.task.key,
-        "status": lost.task.status.as_str(),
-        "fence": lost.shown.or(lost.meant.as_ref().map(|l| l.fence)),
-        "endReason": lost.meant.as_ref().and_then(|l| l.ended).map(|(_, reason)| reason.as_str()),
-        "expiresAt": lost.meant.as_ref().map(|l| l.expires_at),
-        "current": lost.current.as_ref().map(lease_details),
-    })
+/// `tenure status`.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StatusJson<'a> {
+    pub project: ProjectJson<'a>,
+    pub tasks: BTreeMap<TaskStatus, u64>,
+    pub total: u64,
+    /// The key of the task that would be claimed next
+    pub next_ready: Option<&'a str>,
+    pub agents_registered: usize,
+    pub active_claims: usize,
+    pub lapsed_claims: usize,
+    pub waiting: u64,
+    pub runners: Vec<RunnerJson<'a>>,
+    pub parked: Vec<ParkedJson<'a>>,
+    /// Who has the project exclusively, or null
+    pub exclusive_lock: Option<Value>,
+}
+
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct ProjectJson<'a> {
+    pub path: &'a Path,
+    pub name: Option<&'a str>,
+    pub id: Option<String>,
+}
+
+/// `tasks list`.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct TasksAnswer<'a> {
+    pub tasks: Vec<TaskJson<'a>>,
+    pub total: u64,
+}
+
+/// `tasks add`, `tasks update` and other changes of one task.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct TaskAnswer<'a> {
+    pub task: TaskJson<'a>,
+}
+
+/// `tasks show`.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct TaskDetailsAnswer<'a> {
+    pub task: TaskJson<'a>,
+    pub queue: usize,
+    pub messages: Vec<MessageJson<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub events: Option<Vec<EventJson<'a>>>,
+}
+
+/// `tasks claim` and `tasks next --claim`.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct GrantAnswer<'a> {
+    pub task: TaskJson<'a>,
+    pub lease: GrantedLeaseJson<'a>,
+    pub taken_over: Option<LeaseJson<'a>>,
+}
+
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct GrantedLeaseJson<'a> {
+    #[serde(flatten)]
+    pub lease: LeaseJson<'a>,
+    pub reacquired: bool,
+}
+
+/// `tasks renew` and `tasks check`.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct LeaseAnswer<'a> {
+    pub lease: LeaseJson<'a>,
+}
+
+/// `tasks done`, `tasks fail` and `tasks release`.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct FinishAnswer<'a> {
+    pub task: TaskJson<'a>,
+    pub changed: bool,
+}
+
+/// A row of `locks list`.
+#[derive(Debug, Clone, Serialize)]
+pub struct NamedLeaseJson<'a> {
+    #[serde(flatten)]
+    pub lease: LeaseJson<'a>,
+    pub name: &'a str,
+}
+
+/// `msg send`.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct MessageAnswer<'a> {
+    pub message: MessageJson<'a>,
+}
+
+/// `why`.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct ExplanationJson<'a> {
+    pub task: Option<TaskNameJson<'a>>,
+    pub moving: bool,
+    pub reasons: Vec<ReasonJson<'a>>,
+    pub total: usize,
+}
+
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct ReasonJson<'a> {
+    pub kind: &'a str,
+    pub reason: &'a str,
 }
 
 pub fn millis(duration: std::time::Duration) -> u64 {

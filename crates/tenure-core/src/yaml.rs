@@ -1,7 +1,7 @@
-//! A YAML text as a tree that remembers where everything stands.
+//! A YAML document as a tree with source positions.
 //!
-//! Guarantees for any input: no panic, and time and memory bounded by the [`Limits`], whatever its aliases would expand to.
-//! The merge key `<<` and tags have no meaning here.
+//! Guarantees for any input: no panic, and time and memory bounded by the [`Limits`], including the expansion of
+//! aliases. The merge key `<<` and tags are not supported.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -12,40 +12,41 @@ use granit_parser::{Event, Marker, Parser, Span, StructureStyle};
 
 use crate::config::Position;
 
-/// Levels of nesting that anybody means.
+/// The deepest accepted nesting.
 const MAX_DEPTH: usize = 32;
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
-    /// Of the text, and again of what its aliases expand to.
+    /// Of the text, and separately of what its aliases expand to.
     pub(crate) bytes: usize,
-    /// Values, with those that aliases expand to.
+    /// Number of values, including those that aliases expand to.
     pub(crate) nodes: usize,
-    /// A key that occurs twice in a mapping is kept twice, and told in [`Read::twice`].
-    pub(crate) keeps_twice: bool,
+    /// Keeps both values of a duplicate key and reports it in [`Read::duplicate`], instead of failing.
+    pub(crate) keep_duplicates: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum YamlError {
     Syntax { problem: String, at: Position },
     TooLarge { bytes: usize, limit: usize },
-    Twice { key: String, at: Position, first: Position },
+    DuplicateKey { key: String, at: Position, first: Position },
 }
 
 #[derive(Debug)]
 pub(crate) struct Read<'a> {
-    /// Of the text's only document; `None` if there is nothing but comments and white space.
+    /// The root of the single document; `None` if the text has only comments and white space.
     pub(crate) root: Option<Node<'a>>,
-    /// The first key that occurs twice.
-    pub(crate) twice: Option<YamlError>,
+    /// The first duplicate key.
+    pub(crate) duplicate: Option<YamlError>,
 }
 
 #[derive(Debug, Clone)]
 pub(crate) struct Node<'a> {
     pub(crate) at: Position,
-    /// The bytes of the value: of a block collection up to the end of its last value, without indicators, anchor or tag.
+    /// The byte range of the value. For a block collection it extends to the end of the last value. Indicators,
+    /// anchors and tags are excluded.
     pub(crate) span: Range<usize>,
-    /// Whether it stands elsewhere in the text, under an anchor.
+    /// Whether it is an alias of a value elsewhere in the text.
     pub(crate) aliased: bool,
     pub(crate) content: Content<'a>,
 }
@@ -78,7 +79,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Nodes, bytes of text and levels.
+    /// Number of nodes, bytes of text, and depth.
     fn measure(&self) -> (usize, usize, usize) {
         let children: Vec<(usize, &Node<'a>)> = match &self.content {
             Content::Scalar { text, .. } => return (1, text.len(), 1),
@@ -94,7 +95,7 @@ impl<'a> Node<'a> {
     }
 }
 
-/// Reads a text, and collects its comments where somebody wants them.
+/// Parses a text and optionally collects its comments.
 pub(crate) fn read<'a>(
     text: &'a str,
     limits: Limits,
@@ -107,7 +108,7 @@ pub(crate) fn read<'a>(
         emit_comments: comments.is_some(),
         flow_nesting_limit: MAX_DEPTH,
         block_nesting_limit: MAX_DEPTH,
-        // Comments are limited by the text's length; a long licence header is no attack.
+        // Comments are bounded by the length of the text, so they need no separate limit.
         max_buffered_comment_events: limits.bytes,
     };
     let mut tree = Tree::new(text, limits);
@@ -118,14 +119,14 @@ pub(crate) fn read<'a>(
             _ => tree.take(event, &span)?,
         }
     }
-    Ok(Read { root: tree.root, twice: tree.twice })
+    Ok(Read { root: tree.root, duplicate: tree.duplicate })
 }
 
 struct Tree<'a> {
     text: &'a str,
     limits: Limits,
     root: Option<Node<'a>>,
-    twice: Option<YamlError>,
+    duplicate: Option<YamlError>,
     open: Vec<Open<'a>>,
     anchors: HashMap<usize, Node<'a>>,
     documents: usize,
@@ -137,7 +138,7 @@ struct Open<'a> {
     node: Node<'a>,
     anchor: usize,
     key: Option<(Cow<'a, str>, Range<usize>, Position)>,
-    /// Where each key of a mapping stands.
+    /// The position of each key of a mapping.
     keys: HashMap<Cow<'a, str>, Position>,
 }
 
@@ -147,7 +148,7 @@ impl<'a> Tree<'a> {
             text,
             limits,
             root: None,
-            twice: None,
+            duplicate: None,
             open: Vec::new(),
             anchors: HashMap::new(),
             documents: 0,
@@ -158,19 +159,19 @@ impl<'a> Tree<'a> {
 
     fn take(&mut self, event: Event<'a>, span: &Span) -> Result<(), YamlError> {
         if event.tag().is_some() {
-            return Err(syntax("tags such as `!!str` are not used here", &span.start));
+            return Err(syntax("tags such as `!!str` are not supported", &span.start));
         }
         match event {
             Event::DocumentStart(..) => {
                 self.documents += 1;
                 if self.documents > 1 {
-                    return Err(syntax("a second document begins", &span.start));
+                    return Err(syntax("a second document starts here", &span.start));
                 }
             }
             Event::Scalar(text, style, anchor, _) => {
                 let mut node = node(span, Content::Scalar { text, style });
                 if matches!(style, ScalarStyle::Literal | ScalarStyle::Folded) {
-                    // The parser's span runs up to the next token.
+                    // The span from the parser extends to the next token.
                     let content = self.text.get(node.span.clone()).unwrap_or_default();
                     node.span.end = node.span.start + content.trim_end().len();
                 }
@@ -194,13 +195,13 @@ impl<'a> Tree<'a> {
             }
             Event::Alias(id) => {
                 let Some(anchored) = self.anchors.get(&id) else {
-                    return Err(syntax("an alias stands inside what it refers to", &span.start));
+                    return Err(syntax("an alias refers to a value that contains it", &span.start));
                 };
                 let (nodes, text, levels) = anchored.measure();
                 self.nodes += nodes;
                 self.aliased_bytes += text;
                 if self.aliased_bytes > self.limits.bytes || self.open.len() + levels > MAX_DEPTH {
-                    return Err(syntax("aliases expand to too much", &span.start));
+                    return Err(syntax("the aliases expand to too much data", &span.start));
                 }
                 let copy =
                     Node { at: position(&span.start), span: bytes(span), aliased: true, ..anchored.clone() };
@@ -242,11 +243,11 @@ impl<'a> Tree<'a> {
                 None => {
                     let (key, span, at) = as_key(node)?;
                     if let Some(first) = open.keys.insert(key.clone(), at) {
-                        let twice = YamlError::Twice { key: key.to_string(), at, first };
-                        if !self.limits.keeps_twice {
-                            return Err(twice);
+                        let duplicate = YamlError::DuplicateKey { key: key.to_string(), at, first };
+                        if !self.limits.keep_duplicates {
+                            return Err(duplicate);
                         }
-                        self.twice.get_or_insert(twice);
+                        self.duplicate.get_or_insert(duplicate);
                     }
                     open.key = Some((key, span, at));
                 }
@@ -260,7 +261,7 @@ impl<'a> Tree<'a> {
 fn as_key(node: Node<'_>) -> Result<(Cow<'_, str>, Range<usize>, Position), YamlError> {
     match node.content {
         Content::Scalar { text, .. } => Ok((text, node.span, node.at)),
-        _ => Err(YamlError::Syntax { problem: "a key must be a single word".to_owned(), at: node.at }),
+        _ => Err(YamlError::Syntax { problem: "a key must be a scalar".to_owned(), at: node.at }),
     }
 }
 

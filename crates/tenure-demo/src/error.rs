@@ -1,4 +1,4 @@
-//! What can go wrong, with what the binary needs for its exit code and hints.
+//! Errors, with the information that the binary needs for exit codes and hints.
 
 use std::io;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ pub enum Error {
     TempFolder { command: &'static str, path: PathBuf, source: io::Error },
     #[error("cannot run a command: {0}")]
     Spawn(io::Error),
-    #[error("the bench cannot go on: {0}")]
+    #[error("the benchmark failed: {0}")]
     Bench(String),
     /// A signal ended the run; the number is the exit code for it.
     #[error("interrupted")]
@@ -24,7 +24,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The bench cannot measure what it should.
+    /// A condition that the benchmark requires does not hold.
     pub fn bench(why: impl std::fmt::Display) -> Self {
         Self::Bench(why.to_string())
     }

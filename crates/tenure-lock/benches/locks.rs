@@ -1,11 +1,11 @@
-//! Resume locks against a bare `flock` and against the create-new algorithm, interleaved in one run.
+//! Resume locks compared with a bare `flock` and with the create-new algorithm, interleaved in one run.
 //!
-//! Prints medians and their ratios; a ratio holds on any machine, a time only on this one.
+//! Prints medians and their ratios; ratios are comparable between machines, absolute times are not.
 
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
-    reason = "a bench prints, and stops where it cannot go on"
+    reason = "a bench prints its results and panics on errors"
 )]
 
 #[path = "../tests/rivals/mod.rs"]
@@ -19,7 +19,7 @@ use tenure_lock::measure::{self, Compared, left_by_another_tool, timed};
 use tenure_lock::{ExclusiveLock, ProcessIdentity, ResumeLockData, should_skip_database};
 
 const ROUNDS: usize = 2_000;
-/// The slow rivals start a program each time.
+/// Fewer rounds, because the slow rivals start a program each time.
 const SLOW_ROUNDS: usize = 200;
 
 fn a_dead_pid() -> u32 {
@@ -52,7 +52,7 @@ fn compared(what: &str, budget: f64, times: Compared, rival: Duration) {
     row(what, Some(budget), times.ours, Some(times.bare), Some(rival));
 }
 
-/// Whoever is granted the rival's lock keeps it until the clock has stopped.
+/// The rival's lock is kept until the clock has stopped.
 fn rival_takes_over(rival: &Path) -> Duration {
     let stale = foreign_json("job", a_dead_pid());
     let mut work = || {

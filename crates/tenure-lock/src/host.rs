@@ -1,31 +1,33 @@
-//! The names of this machine and of its current boot.
+//! Identifies this machine and its current boot.
 //!
-//! Guarantees: host id and boot id stay the same for the life of a process, and the host id never depends on the hostname.
-//! Does not guarantee that the host id is unique among machines cloned from one image with their machine id.
+//! Guarantees: host id and boot id are constant for the lifetime of a process, and the host id never depends on the
+//! hostname.
+//! Does not guarantee that the host id is unique among machines cloned from one image including their machine id.
 
 use std::sync::OnceLock;
 
 use crate::sys;
 
-/// The name of this machine, for people and for files that record nothing better; empty if the system has none.
-/// Read each time: a hostname can change.
+/// The hostname, for display and for files that record nothing better; empty if the system has none. Read on every
+/// call, because a hostname can change.
 pub fn hostname() -> String {
     sys::process::hostname()
 }
 
-/// The machine id: `/etc/machine-id` or D-Bus's copy of it on Linux, the platform UUID on macOS, `MachineGuid` on Windows.
+/// The machine id: `/etc/machine-id` or D-Bus's copy of it on Linux, the platform UUID on macOS, `MachineGuid` on
+/// Windows.
 ///
-/// Where there is none (many container images), it is `boot:` and the boot id: the same for all processes of one boot,
-/// so that their deaths can be proven, and different after a reboot, so that nothing is declared dead by guess.
+/// If there is none (as in many container images), it is `boot:` and the boot id: equal for all processes of one
+/// boot, so that a death can be proven, and different after a reboot, so that no process is declared dead by mistake.
 /// Empty if there is no boot id either.
 pub fn host_id() -> String {
     static HOST_ID: OnceLock<String> = OnceLock::new();
     HOST_ID.get_or_init(|| choose_host_id(sys::process::machine_id(), sys::process::boot_id())).clone()
 }
 
-/// The current boot of this machine, or an empty string if the system does not number its boots.
+/// The current boot of this machine, or an empty string if the system has no boot id.
 ///
-/// Windows does not; there it stands for the machine, which is enough because start times there are dates.
+/// Windows has none; there it identifies the machine, which suffices because start times are absolute there.
 pub fn boot_id() -> String {
     static BOOT_ID: OnceLock<String> = OnceLock::new();
     BOOT_ID.get_or_init(|| sys::process::boot_id().unwrap_or_default()).clone()

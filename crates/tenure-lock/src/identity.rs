@@ -1,17 +1,17 @@
-//! Which life of which process: enough to tell a holder from a later process that was given its number.
+//! Identifies a process so that it can be distinguished from a later process with the same pid.
 //!
-//! Guarantees: [`Liveness::Dead`] is said only when it is proven; a pid that was given away again, a reboot and a zombie
-//! are recognised; a process that may not be signalled counts as alive.
-//! Does not guarantee an answer: across hosts and pid namespaces it is [`Liveness::Unknown`], and callers treat that as
-//! alive. Machine ids that were cloned together with a disk image make two machines look like one that was rebooted.
+//! Guarantees: [`Liveness::Dead`] is returned only if it is proven; a recycled pid, a reboot and a zombie are
+//! detected; a process that may not be signalled counts as alive.
+//! Does not guarantee an answer: across hosts and pid namespaces it is [`Liveness::Unknown`], which callers treat as
+//! alive. Machines with the same machine id (cloned disk images) look like one machine that was rebooted.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{host, sys};
 
-/// One life of one process.
+/// The identity of a process.
 ///
-/// A part that could not be found out is an empty string or 0, and then the liveness is [`Liveness::Unknown`].
+/// A part that could not be determined is an empty string or 0, and then the liveness is [`Liveness::Unknown`].
 ///
 /// ```
 /// use tenure_lock::{Liveness, ProcessIdentity};
@@ -26,51 +26,51 @@ pub struct ProcessIdentity {
     pub host_id: String,
     /// The boot of that machine, see [`boot_id`](crate::boot_id).
     pub boot_id: String,
-    /// The process's number, as seen in its own pid namespace.
+    /// The pid in the process's own pid namespace.
     pub pid: u32,
-    /// When it started, in the system's own unit; only ever compared for equality.
+    /// The start time in the unit of the system; only compared for equality.
     /// Linux: clock ticks since boot. macOS: microseconds since 1970. Windows: 100 ns since 1601.
     pub start_time: u64,
-    /// The space in which `pid` and `start_time` mean something: on Linux the pid namespace, joined with the time
-    /// namespace where that is not the initial one; 1 on systems that have no such thing.
+    /// The namespace that `pid` and `start_time` refer to: on Linux the pid namespace, combined with the time
+    /// namespace unless that is the initial one; 1 on systems without namespaces.
     pub pid_ns: u64,
 }
 
-/// Whether a recorded process still runs.
+/// Whether a recorded process is running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Liveness {
-    /// It runs, or something that we may not look at closely has its number.
+    /// It is running, or a process that cannot be inspected has its pid.
     Alive,
-    /// Proven not to run any more.
+    /// Proven to have ended.
     Dead,
-    /// Nothing here can tell. To be treated as alive.
+    /// Not determinable from here. To be treated as alive.
     Unknown,
 }
 
-/// Where a judgement is made: the parts of an identity that do not depend on the process judged.
+/// The host that liveness is evaluated on: the parts of an identity that do not depend on the process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {
     /// See [`host_id`](crate::host_id).
     pub host_id: String,
     /// See [`boot_id`](crate::boot_id).
     pub boot_id: String,
-    /// The judging process's own [`ProcessIdentity::pid_ns`].
+    /// The [`ProcessIdentity::pid_ns`] of the evaluating process.
     pub pid_ns: u64,
-    /// See [`hostname`](crate::hostname). Serves only files that record nothing better.
+    /// See [`hostname`](crate::hostname). Used only for files that record nothing better.
     pub hostname: String,
 }
 
-/// What the operating system says about a pid.
+/// The operating system's information about a pid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Probe {
     /// No such process.
     Gone,
-    /// It has ended and only waits to be collected.
+    /// It has ended and has not been reaped yet.
     Zombie,
-    /// It exists; the start time is missing where we may not, or cannot, read it.
+    /// It exists; the start time is missing if it cannot be read.
     Running { start_time: Option<u64> },
-    /// The system would not say.
+    /// The system gave no definite answer.
     Unclear,
 }
 
@@ -89,8 +89,8 @@ impl Host {
 impl ProcessIdentity {
     /// The calling process.
     ///
-    /// Only host and boot are remembered between calls. What belongs to the process is read each time, because a forked
-    /// child inherits any memory of it, and after the numbers wrapped around may even have the same pid.
+    /// Only host and boot are cached. The other parts are read on every call, because a forked child inherits any
+    /// cache, and after a wrap-around of pids could even have the same pid.
     pub fn current() -> Self {
         Self {
             host_id: host::host_id(),
@@ -101,7 +101,7 @@ impl ProcessIdentity {
         }
     }
 
-    /// The process that now has this pid, or `None` if there is none, or it has ended and is not collected yet.
+    /// The process that currently has this pid, or `None` if there is none or it is a zombie.
     pub fn of(pid: u32) -> Option<Self> {
         if pid == std::process::id() {
             return Some(Self::current());
@@ -120,24 +120,24 @@ impl ProcessIdentity {
         })
     }
 
-    /// Whether this life of the process still goes on.
+    /// Whether this process is still running.
     pub fn liveness(&self) -> Liveness {
         self.liveness_seen_from(&Host::here())
     }
 
-    /// The same, for whoever asks about many and looks up once where it is itself.
+    /// Like [`liveness`](Self::liveness), with the host as an argument, for callers that evaluate many processes.
     pub fn liveness_seen_from(&self, here: &Host) -> Liveness {
         judge(self, here, sys::process::probe)
     }
 }
 
-/// Whether a process with this pid runs on this machine. 0 and numbers that no system gives out never do; a zombie does
-/// not; a process of another user does.
+/// Whether a process with this pid is running on this machine. False for 0, for numbers outside the range of pids,
+/// and for zombies; true for processes of other users.
 pub fn is_process_running(pid: u32) -> bool {
     matches!(sys::process::probe(pid), Probe::Running { .. } | Probe::Unclear)
 }
 
-/// The rule behind [`ProcessIdentity::liveness`], without the machine: the place and the probe are arguments.
+/// The rule behind [`ProcessIdentity::liveness`], with host and probe as arguments.
 pub fn judge(recorded: &ProcessIdentity, here: &Host, probe: impl Fn(u32) -> Probe) -> Liveness {
     let known = |a: &str, b: &str| !a.is_empty() && !b.is_empty();
     if !known(&recorded.host_id, &here.host_id) || recorded.host_id != here.host_id {
@@ -161,8 +161,8 @@ pub fn judge(recorded: &ProcessIdentity, here: &Host, probe: impl Fn(u32) -> Pro
     }
 }
 
-/// The rule for files that record only a pid and a hostname: another name is [`Liveness::Unknown`], else the pid decides.
-/// Names are compared without case.
+/// The rule for files that record only a pid and a hostname: a different name is [`Liveness::Unknown`], otherwise the
+/// pid decides. Names are compared case-insensitively.
 pub fn judge_by_hostname(pid: i64, hostname: &str, here: &Host, probe: impl Fn(u32) -> Probe) -> Liveness {
     if here.hostname.is_empty() || !hostname.eq_ignore_ascii_case(&here.hostname) {
         return Liveness::Unknown;
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_we_may_not_look_at_is_alive() {
+    fn a_process_that_cannot_be_inspected_is_alive() {
         assert_eq!(judge(&recorded(), &here(), |_| Probe::Running { start_time: None }), Liveness::Alive);
     }
 
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_is_not_known_never_proves_death() {
+    fn an_unknown_part_never_proves_death() {
         for strip in [
             (|p: &mut ProcessIdentity| p.host_id.clear()) as fn(&mut _),
             |p| p.boot_id.clear(),
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_are_no_pid_are_never_alive() {
+    fn numbers_that_are_not_pids_are_never_alive() {
         for pid in [i64::MIN, -1, i64::from(u32::MAX) + 1, i64::MAX] {
             assert_eq!(judge_by_hostname(pid, "dev-box", &here(), running(1)), Liveness::Dead, "{pid}");
         }

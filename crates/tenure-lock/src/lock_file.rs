@@ -1,7 +1,7 @@
-//! An open file that may be locked: the piece both kinds of lock are made of.
+//! An open file that can be locked, used by both kinds of lock.
 //!
-//! Guarantees: the lock ends with this value or with this process, whichever is first, and a forked child neither keeps
-//! nor ends it. Reading is bounded, whatever is in the file.
+//! Guarantees: the lock ends with this value or with this process, whichever is first; a forked child neither keeps
+//! nor ends it; reading is bounded regardless of the file's size.
 
 use std::fs::File;
 use std::io;
@@ -11,10 +11,11 @@ use std::path::Path;
 use crate::sys::file::{self, FileId};
 use crate::sys::fork::{self, Registration};
 
-/// Lock files are a few hundred bytes; nobody's valid one comes near this.
+/// Valid lock files have a few hundred bytes.
 pub(crate) const MAX_SIZE: usize = 64 * 1024;
 
-/// Below this size one write replaces the content, and neither a kill nor a reader can catch it half done.
+/// Below this size, content is replaced by a single write, so that neither a kill nor a reader can observe a partial
+/// one.
 const ONE_WRITE: u64 = 4096;
 
 #[derive(Debug)]
@@ -24,7 +25,7 @@ pub(crate) struct LockFile {
     locked: bool,
 }
 
-/// What is in a lock file.
+/// The content of a lock file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Content {
     Bytes(Vec<u8>),
@@ -36,16 +37,16 @@ impl LockFile {
         Self::from_opening(|| file::open_existing(path, true))
     }
 
-    /// For looking at a file without ever writing to it.
+    /// For inspecting a file without writing to it.
     pub(crate) fn open_read_only(path: &Path) -> io::Result<Self> {
         Self::from_opening(|| file::open_existing(path, false))
     }
 
-    /// Fails if the name is taken.
+    /// Fails if the name exists.
     pub(crate) fn create(path: &Path) -> io::Result<Self> {
         let mut made = false;
         Self::from_opening(|| {
-            // Only repeated after a fork interfered, and then the first file is our own.
+            // A retry happens only after a concurrent fork, and then the existing file is the one just created.
             if std::mem::replace(&mut made, true) {
                 std::fs::remove_file(path)?;
             }
@@ -53,7 +54,7 @@ impl LockFile {
         })
     }
 
-    /// The file, or where a directory can be locked the directory, that guards all names in `directory`.
+    /// The guard of all names in `directory`: the directory itself where it can be locked, else a file.
     pub(crate) fn guard_of(directory: &Path) -> io::Result<Self> {
         Self::from_opening(|| file::open_guard(directory))
     }
@@ -68,7 +69,7 @@ impl LockFile {
         Ok(self.locked)
     }
 
-    /// Has the drop only close the file, so that a child with a copy of it keeps the lock.
+    /// Makes the drop only close the file, so that a child with a copy of the descriptor keeps the lock.
     pub(crate) fn leave_locked(&mut self) {
         self.locked = false;
     }
@@ -78,7 +79,7 @@ impl LockFile {
         self.registration.is_this_process()
     }
 
-    /// Whether `path` still names this very file.
+    /// Whether `path` still names this file.
     pub(crate) fn is_at(&self, path: &Path) -> io::Result<bool> {
         let there = file::id_at(path)?;
         Ok(there.is_some() && there == self.id()?)
@@ -110,8 +111,8 @@ impl LockFile {
         }
     }
 
-    /// Puts `text` in place of the content. Shorter text is filled up with blanks rather than cut, so that a reader sees
-    /// the old text or the new one; JSON allows that.
+    /// Replaces the content with `text`. A shorter text is padded with blanks rather than truncated, so that a reader
+    /// sees either the old or the new text; JSON allows trailing blanks.
     pub(crate) fn replace(&self, text: &[u8]) -> io::Result<()> {
         let old = self.file.metadata()?.len();
         let mut bytes = text.to_vec();
@@ -120,12 +121,12 @@ impl LockFile {
             _ => self.file.set_len(0)?,
         }
         self.write_all(&bytes).inspect_err(|_| {
-            // Half a text would need a person; none is free. The error that counts is the first one.
+            // A partial text would be unreadable; an empty file is free. The first error is the one returned.
             let _ = self.file.set_len(0);
         })
     }
 
-    /// For a file that nobody else can see yet.
+    /// For a file that no other process can see yet.
     pub(crate) fn write_all(&self, bytes: &[u8]) -> io::Result<()> {
         let mut written = 0;
         while let Some(rest) = bytes.get(written..).filter(|rest| !rest.is_empty()) {
@@ -150,13 +151,16 @@ impl LockFile {
 }
 
 impl Drop for LockFile {
-    #[expect(unsafe_code, reason = "a forked child must not close a number that its fork handler has closed")]
+    #[expect(
+        unsafe_code,
+        reason = "a forked child must not close a descriptor that its fork handler has closed"
+    )]
     fn drop(&mut self) {
         if !self.registration.is_this_process() {
             return;
         }
         if self.locked {
-            // Closing ends the lock as well, unless somebody else has a copy of the descriptor.
+            // Closing also ends the lock, unless another process has a copy of the descriptor.
             let _ = file::unlock(&self.file);
         }
         self.registration.remove();

@@ -1,7 +1,7 @@
-//! How long resume locks take on this machine and file system, beside a bare `flock`.
+//! Measures resume locks on this machine and file system, compared with a bare `flock`.
 //!
-//! Whatever is compared is done in turns, so that what slows one side slows the other: a ratio holds on any machine, a time
-//! only on this one and now.
+//! The alternatives run interleaved, so that disturbances affect all of them: ratios are comparable between machines,
+//! absolute times are not.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::{ResumeLockData, ResumeLockError, ResumeLockManager};
 
-/// Medians of the same act, by a resume lock and by a bare `flock` of an open file.
+/// Median times of the same operation with a resume lock and with a bare `flock`.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Compared {
@@ -20,10 +20,10 @@ pub struct Compared {
     pub bare: Duration,
 }
 
-/// Some work that tells how long the part of it took that counts.
+/// An operation that returns the duration of its measured part.
 pub type Work<'w> = &'w mut dyn FnMut() -> io::Result<Duration>;
 
-/// Medians of several works, done in turns.
+/// Median durations of several operations, run interleaved.
 pub fn medians<const N: usize>(rounds: usize, mut works: [Work<'_>; N]) -> io::Result<[Duration; N]> {
     let mut times = [const { Vec::new() }; N];
     for _ in 0..rounds.max(1) {
@@ -37,14 +37,14 @@ pub fn medians<const N: usize>(rounds: usize, mut works: [Work<'_>; N]) -> io::R
     }))
 }
 
-/// How long it took. What it made is dropped after the clock has stopped.
+/// Runs `work` and returns its duration. The result is dropped after the clock has stopped.
 pub fn timed<T>(work: impl FnOnce() -> T) -> (Duration, T) {
     let begun = Instant::now();
     let made = work();
     (begun.elapsed(), made)
 }
 
-/// Takes a free lock and lets it go.
+/// Acquires and releases a free lock.
 pub fn acquire_and_release(folder: &Path, rounds: usize) -> io::Result<Compared> {
     let (manager, bare) = (manager(folder)?, folder.join("bare"));
     compared(rounds, &mut || spent(timed(|| manager.acquire("job")?.release())), &mut || {
@@ -52,11 +52,11 @@ pub fn acquire_and_release(folder: &Path, rounds: usize) -> io::Result<Compared>
     })
 }
 
-/// Is refused a lock that another has.
+/// Attempts to acquire a held lock.
 pub fn refuse(folder: &Path, rounds: usize) -> io::Result<Compared> {
     let (manager, bare) = (manager(folder)?, folder.join("bare"));
     let _held = (manager.acquire("job").map_err(io::Error::other)?, flock(&bare)?);
-    let granted = || Err(io::Error::other("a lock that is held was granted"));
+    let granted = || Err(io::Error::other("a held lock was granted"));
     compared(
         rounds,
         &mut || match timed(|| manager.acquire("job")) {
@@ -72,25 +72,25 @@ pub fn refuse(folder: &Path, rounds: usize) -> io::Result<Compared> {
     )
 }
 
-/// Takes over what a dead holder left behind. A bare `flock` finds a file that nobody has locked.
+/// Takes over the lock of a dead holder. The bare `flock` locks an existing unlocked file.
 pub fn take_over(folder: &Path, rounds: usize, left: &ResumeLockData) -> io::Result<Compared> {
     let (manager, bare) = (manager(folder)?, folder.join("bare"));
     drop(flock(&bare)?);
-    let place = manager.acquire(&left.job_id).map_err(io::Error::other)?.path().to_owned();
+    let path = manager.acquire(&left.job_id).map_err(io::Error::other)?.path().to_owned();
     let text = if left.tenure.is_some() { left.to_text() } else { serde_json::to_vec_pretty(left) }?;
     compared(
         rounds,
         &mut || {
-            std::fs::write(&place, &text)?;
+            std::fs::write(&path, &text)?;
             spent(timed(|| manager.acquire(&left.job_id)))
         },
         &mut || spent(timed(|| flock(&bare))),
     )
 }
 
-/// What a tool that knows only the common fields left behind when its process died.
+/// The lock file of a dead process, written by a tool that knows only the common fields.
 pub fn left_by_another_tool(job_id: &str) -> ResumeLockData {
-    // No kernel counts processes that far.
+    // Greater than the largest possible pid.
     ResumeLockData { tenure: None, process_id: i32::MAX.unsigned_abs(), ..ResumeLockData::new(job_id) }
 }
 
@@ -99,7 +99,7 @@ fn compared(rounds: usize, ours: Work<'_>, bare: Work<'_>) -> io::Result<Compare
     Ok(Compared { ours, bare })
 }
 
-/// The whole of a lock that knows nothing of its holder; none where another has it.
+/// A minimal lock that does not record its holder; `None` if it is held.
 fn flock(path: &Path) -> io::Result<Option<File>> {
     let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
     match file.try_lock() {
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_act_is_measured_and_leaves_the_lock_free() {
+    fn every_operation_is_measured_and_leaves_the_lock_free() {
         let folder = tempfile::tempdir().unwrap();
         for act in [acquire_and_release, refuse] {
             let times = act(folder.path(), 3).unwrap();
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_living_holder_left_is_not_taken_over() {
+    fn the_lock_of_a_live_holder_is_not_taken_over() {
         let folder = tempfile::tempdir().unwrap();
         let living = ResumeLockData { process_id: std::process::id(), ..left_by_another_tool("job") };
         assert!(take_over(folder.path(), 1, &living).is_err());

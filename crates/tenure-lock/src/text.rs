@@ -1,6 +1,6 @@
-//! Text from files that anybody may have written, made fit for a log or a terminal.
+//! Escapes untrusted text for logs and terminals.
 
-/// Control characters are shown as escapes, so that a holder's name cannot forge a log line.
+/// Escapes control characters, so that a holder's name cannot forge a log line.
 pub(crate) fn printable(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut shown, character| {
         if character.is_control() {

@@ -127,7 +127,7 @@ impl Connection {
             reader: Reader::of(connection),
             socket,
             known: HashMap::new(),
-            limit: patience.saturating_add(PAUSE),
+            limit: patience.saturating_add(pause(patience)),
             pooled: refused_options,
             settings: local.concat(),
             asynchronous_commit: false,
@@ -247,11 +247,17 @@ impl Drop for Connection {
     }
 }
 
+/// How much longer than its patience a client waits for an answer. Heartbeats have little patience and must notice a server
+/// that has fallen silent before their lease ends.
+fn pause(patience: Duration) -> Duration {
+    PAUSE.min(patience / 2)
+}
+
 fn settings(patience: Duration) -> Vec<(&'static str, String)> {
     let mut all: Vec<_> = PLANNING.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
     let millis = |d: Duration| d.as_millis().max(1).to_string();
     all.push(("lock_timeout", millis(patience)));
-    all.push(("statement_timeout", millis(patience.saturating_add(PAUSE / 2))));
+    all.push(("statement_timeout", millis(patience.saturating_add(pause(patience) / 2))));
     all.push(("idle_in_transaction_session_timeout", millis(PAUSE)));
     all
 }

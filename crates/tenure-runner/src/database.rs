@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::beat::Loss;
+use crate::heartbeat::Loss;
 
 #[derive(Debug, Clone)]
 pub struct DatabaseFile {

@@ -12,7 +12,7 @@ use tenure_core::store::{Durability, Store, View};
 use tenure_core::{Context, Error, Result};
 use tenure_lock::Host;
 
-use crate::processes::{self, Bond, Manner, Survivor};
+use crate::processes::{self, EndMode, ProcessFilter, Survivor};
 
 /// Which attempts are to be finished.
 #[derive(Debug, Clone, Copy)]
@@ -81,15 +81,15 @@ fn end_all(store: &dyn Store, due: Vec<(Attempt, Whereabouts)>, actor: &str) -> 
     let mut cleared = Cleared::default();
     for (attempt, place) in due {
         if place == Whereabouts::Here {
-            let bond = Bond { mark: attempt.id.as_str(), group: None };
-            let left = processes::end(bond, Manner::AtOnce).map_err(|e| {
+            let filter = ProcessFilter { mark: attempt.id.as_str(), group: None };
+            let left = processes::end(filter, EndMode::Kill).map_err(|e| {
                 Error::General(format!("the processes of an earlier attempt cannot be looked for: {e}"))
             })?;
             if !left.survivors.is_empty() {
                 cleared.survivors.extend(left.survivors);
                 continue;
             }
-            if left.own_line {
+            if left.includes_caller {
                 cleared.around_us.push(attempt.id);
                 continue;
             }

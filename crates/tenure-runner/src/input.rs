@@ -1,4 +1,4 @@
-//! What a command reads: any text of any length, so never an argument, and nobody else's business.
+//! The input of a command, passed as a private file because it may be long and confidential.
 
 use std::fs::File;
 use std::io::{self, Seek, Write};
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::daemon::log::private_folder;
 
-/// A file without a name, readable by us alone, at its beginning.
+/// An unnamed file with this text, readable only by this user, positioned at its beginning.
 pub(crate) fn private_input(folder: &Path, text: &str) -> io::Result<File> {
     private_folder(folder)?;
     let mut file = tempfile::tempfile_in(folder)?;

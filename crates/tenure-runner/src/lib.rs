@@ -7,10 +7,10 @@
 //!
 //! ```
 //! use std::time::Duration;
-//! use tenure_runner::{anchor::spec_text, rhythm};
+//! use tenure_runner::{renew_every, spec_section::spec_text};
 //!
-//! // Whoever supervises renews often enough to miss a beat, and never less often than configured.
-//! assert_eq!(rhythm(Duration::from_secs(30), Duration::from_secs(60)), Duration::from_secs(20));
+//! // A lease is renewed often enough to miss a beat, and never less often than configured.
+//! assert_eq!(renew_every(Duration::from_secs(30), Duration::from_secs(60)), Duration::from_secs(20));
 //!
 //! // An agent is told the part of the specification that its task is about, and no file outside of the project.
 //! # let root = tempfile::tempdir()?;
@@ -22,40 +22,43 @@
 //! ```
 
 pub mod agents;
-pub mod anchor;
-mod beat;
 pub mod daemon;
 mod database;
 mod detach;
 mod ending;
 pub mod exclusion;
+mod exec_gate;
+mod heartbeat;
 pub mod hooks;
 mod input;
 pub mod jobs;
-mod keeper;
 mod outcome;
 pub mod preset;
 pub mod processes;
 mod program;
 pub mod prompt;
+pub mod spec_section;
 mod supervise;
 mod template;
 mod terminal;
-mod threshold;
 pub mod timer;
 mod wait;
 pub mod wakeup;
 mod watch;
+mod while_pid;
 
-pub use beat::{Loss, OpenStore, Renewal, Tenant, rhythm, silence};
 pub use database::DatabaseFile;
 pub use detach::detach;
 pub use ending::{Cleared, Scope, end_leftovers, finish_ending};
-pub use keeper::{Kept, keep};
+pub use exec_gate::{ExecRefused, exec_if_running};
+pub use heartbeat::{
+    HeartbeatStore, Loss, OpenStore, Renew, RenewTask, Renewal, Schedule, Step, renew_every,
+    request_patience, silence,
+};
 pub use processes::Survivor;
 pub use program::ProgramError;
 pub use supervise::{
     Ended, Exit, Explanation, Limits, Look, Signals, Steps, Supervised, Supervision, supervise,
 };
-pub use threshold::{NotStarted, cross};
-pub use wait::until_any;
+pub use wait::{Process, limit_for, until_any, until_any_or};
+pub use while_pid::{Kept, keep_while_alive};

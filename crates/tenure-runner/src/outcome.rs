@@ -8,8 +8,8 @@ use tenure_core::store::{Durability, Tx};
 use tenure_core::task::{Task, TaskStatus};
 use tenure_core::{Error, Result};
 
-use crate::beat::{Loss, has_spoken};
 use crate::database::DatabaseFile;
+use crate::heartbeat::{Loss, is_finished};
 use crate::supervise::{Ended, Exit, Explanation, Look, Supervision};
 
 /// What the supervisor has to say.
@@ -118,7 +118,7 @@ fn say(
         let outcome = Outcome { exit_code, reason: reason.clone(), charged: broken };
         kernel::end_attempt(tx, attempt, &outcome, &caller.holder.id)?;
     }
-    if has_spoken(tx, s.lease.fence)? {
+    if is_finished(tx, s.lease.fence)? {
         let viewer = s.ctx.viewer(tx, Some(&caller.holder))?;
         if let Some(id) = s.lease.resource.task_id()
             && let Some(task) = tx.task(&id, &viewer)?

@@ -1,7 +1,7 @@
-//! Agent presets: which program works on a task, with which arguments and variables. The prompt always comes on standard
-//! input, never in an argument.
+//! Agent presets: the program that works on a task, its arguments and variables. The prompt is always passed on
+//! standard input, never in an argument.
 //!
-//! Guarantees: a configured `command` replaces the built-in arguments whole, a configured `env` is added to either. Nothing
+//! Guarantees: a configured `command` replaces all built-in arguments, a configured `env` is added to either. Nothing
 //! is run or changed here. Not guaranteed: that the program still exists when it is started.
 
 use std::collections::BTreeMap;
@@ -40,9 +40,9 @@ pub const BUILT_IN: &[BuiltIn] = &[
     BuiltIn { name: "opencode", command: &["opencode", "run"] },
 ];
 
-/// Variables by which an agent tells the programs below it that they run inside of it. An agent that finds them believes
-/// to be a part of the one that started the runner, or refuses to start. Settings and credentials
-/// (`CLAUDE_CODE_USE_BEDROCK`, `CLAUDE_CODE_OAUTH_TOKEN`, …) are not among them.
+/// Variables by which an agent marks its child processes. An agent that finds them assumes that it runs inside the
+/// agent that started the runner, or refuses to start. Settings and credentials (`CLAUDE_CODE_USE_BEDROCK`,
+/// `CLAUDE_CODE_OAUTH_TOKEN`, …) are not among them.
 pub const SESSION_MARKERS: &[&str] = &[
     "AI_AGENT",
     "CLAUDECODE",
@@ -72,18 +72,18 @@ pub struct AgentCommand {
     pub preset: String,
     pub program: PathBuf,
     pub args: Vec<String>,
-    /// Added to the environment. May hold secrets: for the agent only, never for a log.
+    /// Added to the environment. May contain secrets, so it must never be logged.
     pub env: BTreeMap<String, String>,
 }
 
 impl AgentCommand {
-    /// The arguments with which the agent goes on with a conversation of its own, if it is one that can.
+    /// The arguments that resume a conversation, if the agent supports it.
     pub fn resuming(&self, conversation: &str) -> Option<Vec<String>> {
         let mut args = self.args.clone();
         match self.program.file_name().and_then(OsStr::to_str) {
             Some("claude") => args.extend(["--resume".to_owned(), conversation.to_owned()]),
             Some("codex") if args.first().is_some_and(|word| word == "exec") => {
-                // The options of `exec` come before its subcommand, and what is read from standard input is named last.
+                // The options of `exec` come before its subcommand, and `-` for standard input comes last.
                 let reads = args.last().is_some_and(|word| word == "-");
                 if reads {
                     args.pop();
@@ -108,7 +108,7 @@ pub enum PresetError {
     Program { name: String, source: ProgramError },
 }
 
-/// What a preset's name leads to, for a project at `root` and with this `PATH`.
+/// Resolves a preset's name, for a project at `root` and with this `PATH`.
 pub fn resolve(
     name: &str,
     configured: &BTreeMap<String, Preset>,
@@ -138,7 +138,7 @@ pub fn resolve(
     })
 }
 
-/// Every preset that can be named, sorted.
+/// All preset names, sorted.
 pub fn names(configured: &BTreeMap<String, Preset>) -> Vec<&str> {
     let mut names: Vec<&str> = BUILT_IN.iter().map(|preset| preset.name).collect();
     names.extend(configured.keys().map(String::as_str));
@@ -147,7 +147,7 @@ pub fn names(configured: &BTreeMap<String, Preset>) -> Vec<&str> {
     names
 }
 
-/// The first preset whose program is there.
+/// The first preset whose program is available.
 pub fn any_runnable<'c>(
     configured: &'c BTreeMap<String, Preset>,
     root: &Path,
@@ -198,9 +198,9 @@ mod tests {
         }
     }
 
-    type Entry<'a> = (&'a str, &'a [&'a str], &'a [(&'a str, &'a str)]);
+    type PresetRow<'a> = (&'a str, &'a [&'a str], &'a [(&'a str, &'a str)]);
 
-    fn presets(entries: &[Entry<'_>]) -> BTreeMap<String, Preset> {
+    fn presets(entries: &[PresetRow<'_>]) -> BTreeMap<String, Preset> {
         let texts = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
         entries
             .iter()
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn the_built_in_presets_have_the_contracts_arguments() {
+    fn the_built_in_presets_have_the_documented_arguments() {
         let project = Project::new(&["claude", "codex", "gemini", "opencode"]);
         let args = |name| project.resolve(name, &BTreeMap::new()).unwrap().args.join(" ");
         assert_eq!(
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn agents_that_can_go_on_with_their_own_conversation() {
+    fn agents_that_support_it_resume_a_conversation() {
         let project = Project::new(&["claude", "codex", "gemini"]);
         let args = |name| {
             let agent = project.resolve(name, &BTreeMap::new()).unwrap();
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_the_preset_and_what_was_probably_meant() {
+    fn errors_name_the_preset_and_the_nearest_known_one() {
         let project = Project::new(&[]);
         let configured = presets(&[("careful", &["./gone.sh"], &[]), ("empty", &[], &[])]);
         for (name, message) in [
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_and_credentials_are_no_session_markers() {
+    fn settings_and_credentials_are_not_session_markers() {
         assert!(SESSION_MARKERS.contains(&"CLAUDECODE"));
         for kept in
             ["CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_BEDROCK", "ANTHROPIC_API_KEY", "PATH", "HOME"]

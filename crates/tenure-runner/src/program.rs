@@ -1,6 +1,6 @@
-//! Finding a program the way a configuration names it.
+//! Resolves the program that a configuration names.
 //!
-//! A name with a slash is a path, relative to the project's root; any other name is looked for on `PATH`. Never a shell.
+//! A name with a slash is a path relative to the project's root; any other name is searched on `PATH`. Never a shell.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ pub enum ProgramError {
     NotOnPath { name: String },
     #[error("there is no {}", path.display())]
     Missing { path: PathBuf },
-    #[error("{} is not a program that may be run", path.display())]
+    #[error("{} is not an executable file", path.display())]
     NotExecutable { path: PathBuf },
 }
 
@@ -33,7 +33,7 @@ pub(crate) fn find(name: &str, root: &Path, path: Option<&OsStr>) -> Result<Path
         };
     }
     let folders = path.map(std::env::split_paths).into_iter().flatten();
-    // An empty entry means the current directory to a shell. Here it would mean whatever the caller stands in.
+    // A shell treats an empty entry as the current directory, which here would depend on the caller.
     folders
         .filter(|folder| folder.is_absolute())
         .map(|folder| folder.join(name))
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slash_means_the_project_and_a_bare_name_means_the_path() {
+    fn a_slash_means_the_project_and_a_plain_name_means_path() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
         let bin = root.join("bin");

@@ -19,15 +19,16 @@ use tenure_core::lease::{Attempt, Lease};
 use tenure_core::store::{Durability, Store, Tx};
 use tenure_core::task::Task;
 use tenure_core::{Context, Error, Result};
+use tenure_lock::BootTime;
 
-use crate::beat::{Loss, OpenStore, Pulse, Tenant, rhythm};
 use crate::database::DatabaseFile;
 use crate::ending::{self, Scope};
+use crate::exec_gate::{cannot_run, exit_code_of};
+use crate::heartbeat::{Heartbeat, Loss, OpenStore, RenewTask};
 use crate::outcome::{Word, conclude};
-use crate::processes::{self, Bond, Manner, Survivor};
+use crate::processes::{self, EndMode, ProcessFilter, Survivor};
 use crate::terminal::Foreground;
-use crate::threshold::{cannot_run, exit_code_of};
-use crate::watch::{Event, Heart, pid_of, watch_over};
+use crate::watch::{Event, HeartbeatThread, pid_of, watch_over};
 
 /// Signals to the supervisor, as something to poll for.
 pub trait Signals: AsFd {
@@ -157,40 +158,45 @@ pub struct Supervised {
     pub survivors: Vec<Survivor>,
 }
 
-/// Runs `command`, which begins by crossing the [threshold](crate::cross), under the lease.
+/// Runs `command`, which passes the [exec gate](crate::exec_if_running), under the lease.
 pub fn supervise(s: &Supervision<'_>, command: &mut Command) -> Result<Supervised> {
     let caller =
         Caller::new(s.lease.holder.clone()).with_process(s.me.clone()).with_fence(Some(s.lease.fence));
     let (stop, stopped) = UnixStream::pair().map_err(|e| broken(&e))?;
-    let (news, tell) = UnixStream::pair().map_err(|e| broken(&e))?;
-    let pulse = Pulse {
-        tenant: Tenant { ctx: s.ctx, task: s.task, caller: &caller, fence: s.lease.fence },
-        open: s.open,
-        every: rhythm(s.interval, s.lease.ttl),
-        ttl: s.lease.ttl,
+    let (ended, ending) = UnixStream::pair().map_err(|e| broken(&e))?;
+    let mut renew = RenewTask {
+        ctx: s.ctx,
+        task: s.task,
+        caller: &caller,
+        fence: s.lease.fence,
         section_ttl: s.section_ttl,
-        database: s.database,
-        doorbell: s.doorbell,
     };
-    let attempt = begin(s, &caller)?;
+    let (open, database, interval, ttl, doorbell) = (s.open, s.database, s.interval, s.lease.ttl, s.doorbell);
+    let (attempt, asked) = begin(s, &caller)?;
     std::thread::scope(|scope| {
-        let beating = std::thread::Builder::new()
-            .name("heartbeat".into())
-            .spawn_scoped(scope, move || pulse.run(&stopped, tell))
-            .map_err(|e| broken(&e));
-        let heart = beating.map(|thread| Heart { thread: Some(thread), news });
-        let supervised = run(s, &caller, attempt, heart, command);
-        // Hangs up, which is how the heart hears that it may stop.
+        let beating = move || {
+            let stop = Some(stopped.as_fd());
+            let end = Heartbeat { open, database, interval, ttl, stop, doorbell }.run(asked, &mut renew);
+            // Hangs up, which wakes the supervisor.
+            drop(ending);
+            end
+        };
+        let thread = std::thread::Builder::new().name("heartbeat".into()).spawn_scoped(scope, beating);
+        let heartbeat = thread.map(|thread| HeartbeatThread { thread: Some(thread), ended });
+        let supervised = run(s, &caller, attempt, heartbeat.map_err(|e| broken(&e)), command);
+        // Hangs up, which ends the heartbeat.
         drop(stop);
         supervised
     })
 }
 
-/// Commits the row and the mark, once no earlier attempt is in the way.
-fn begin(s: &Supervision<'_>, caller: &Caller) -> Result<Attempt> {
+/// Commits the row and the mark, once no earlier attempt is in the way. Also returns when the renewal that came with them
+/// was asked for.
+fn begin(s: &Supervision<'_>, caller: &Caller) -> Result<(Attempt, BootTime)> {
     let mut around_us = Vec::new();
     // Each round ends what was in the way; more can only come from a lease that is lost, which the renewal says.
     for _ in 0..100 {
+        let asked = BootTime::now();
         let begun = s.store.write(Durability::Power, |tx| {
             let beat = Beat { revive: true, ..Beat::default() };
             let lease = kernel::renew(tx, &s.ctx, caller, s.task, beat)?;
@@ -204,7 +210,7 @@ fn begin(s: &Supervision<'_>, caller: &Caller) -> Result<Attempt> {
             Ok(Some(attempt))
         })?;
         if let Some(attempt) = begun {
-            return Ok(attempt);
+            return Ok((attempt, asked));
         }
         let scope = Scope::Of(&s.lease.resource);
         let cleared = ending::finish_ending(s.store, &s.ctx, scope, &caller.holder.id)?.or_survivors()?;
@@ -217,15 +223,15 @@ fn run(
     s: &Supervision<'_>,
     caller: &Caller,
     mut attempt: Attempt,
-    heart: Result<Heart<'_>>,
+    heartbeat: Result<HeartbeatThread<'_>>,
     command: &mut Command,
 ) -> Result<Supervised> {
     command.env("TENURE_ATTEMPT", attempt.id.as_str()).process_group(0);
-    let started = heart.map_err(|e| (e.to_string(), 126)).and_then(|heart| {
+    let started = heartbeat.map_err(|e| (e.to_string(), 126)).and_then(|heartbeat| {
         let child = command.spawn().map_err(|e| (cannot_run(command, &e), exit_code_of(&e)))?;
-        Ok((heart, child))
+        Ok((heartbeat, child))
     });
-    let (mut heart, mut child) = match started {
+    let (mut heartbeat, mut child) = match started {
         Ok(started) => started,
         Err((why, exit)) => {
             let ended = conclude(s, caller, &attempt, Word::NotStarted { why, exit }, true)?;
@@ -236,16 +242,16 @@ fn run(
     let foreground = pid_of(pid).and_then(Foreground::hand_to);
     // From here on nothing may return before the child is gone.
     let event = match s.store.write(Durability::Process, |tx| kernel::note_pid(tx, &mut attempt, pid)) {
-        Ok(()) => watch_over(s.signals, s.limits, pid, Some(&mut heart), foreground.as_ref()),
+        Ok(()) => watch_over(s.signals, s.limits, pid, Some(&mut heartbeat), foreground.as_ref()),
         Err(error) => Event::Lost(Loss::Unreachable(Box::new(error))),
     };
     let manner = match &event {
-        Event::Lost(_) => Manner::AtOnce,
+        Event::Lost(_) => EndMode::Kill,
         Event::Signalled(signal_hook::consts::SIGINT) => {
-            Manner::Orderly { signal: Signal::INT, grace: s.grace }
+            EndMode::Graceful { signal: Signal::INT, grace: s.grace }
         }
         Event::Signalled(_) | Event::Exited | Event::Overdue(_) => {
-            Manner::Orderly { signal: Signal::TERM, grace: s.grace }
+            EndMode::Graceful { signal: Signal::TERM, grace: s.grace }
         }
     };
     let (survivors, exit) = end_all(&mut child, &attempt, manner);
@@ -265,10 +271,10 @@ fn run(
 }
 
 /// Ends the command and everything that it has left behind.
-pub(crate) fn end_all(child: &mut Child, attempt: &Attempt, manner: Manner) -> (Vec<Survivor>, Exit) {
+pub(crate) fn end_all(child: &mut Child, attempt: &Attempt, manner: EndMode) -> (Vec<Survivor>, Exit) {
     // The child is not collected yet, so its number is its own, and its group's.
-    let bond = Bond { mark: attempt.id.as_str(), group: Some(child.id()) };
-    let (survivors, stuck) = match processes::end(bond, manner) {
+    let filter = ProcessFilter { mark: attempt.id.as_str(), group: Some(child.id()) };
+    let (survivors, stuck) = match processes::end(filter, manner) {
         Ok(left) => {
             let stuck = left.survivors.iter().any(|s| s.pid == child.id());
             (left.survivors, stuck)

@@ -1,8 +1,8 @@
-//! Templates: text with `{{placeholders}}` and, where they are wanted, `${VARIABLES}`.
+//! Templates: text with `{{placeholders}}` and optionally `${VARIABLES}`.
 //!
-//! Guarantees: one pass over the text. What is put in for a placeholder is never looked at again, so a title that reads
-//! `${TOKEN}` or `{{spec}}` stays that. Text that only resembles a placeholder (`{{ }}`, `$NAME`, an open `{{`) stays as it
-//! is; `$${` stands for `${`.
+//! Guarantees: a single pass over the text. Substituted text is never expanded again, so a title that contains
+//! `${TOKEN}` or `{{spec}}` is kept literally. Text that only resembles a placeholder (`{{ }}`, `$NAME`, an unclosed
+//! `{{`) is kept; `$${` produces `${`.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Piece<'t> {
@@ -39,8 +39,8 @@ pub(crate) fn pieces(text: &str) -> Vec<Piece<'_>> {
     found
 }
 
-/// The longest name that anything has; an end that is further away belongs to something else.
-const LONGEST: usize = 200;
+/// The longest accepted name; an end further away does not belong to this placeholder.
+const MAX_NAME: usize = 200;
 
 fn special(rest: &str) -> Option<(Piece<'_>, usize)> {
     if let Some(inner) = rest.strip_prefix("{{") {
@@ -55,7 +55,7 @@ fn special(rest: &str) -> Option<(Piece<'_>, usize)> {
 }
 
 fn find_near(text: &str, end: &str) -> Option<usize> {
-    text[..text.floor_char_boundary(LONGEST)].find(end)
+    text[..text.floor_char_boundary(MAX_NAME)].find(end)
 }
 
 fn is_dotted(name: &str) -> bool {
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_resembles_a_placeholder_stays_as_it_is() {
+    fn text_that_only_resembles_a_placeholder_is_kept() {
         for text in ["", "{{", "{{}}", "{{ }}", "{{a b}}", "${", "${}", "${1}", "$HOME", "$", "{", "{{a..b}}"]
         {
             let found: String = pieces(text)
@@ -97,13 +97,13 @@ mod tests {
     }
 
     #[test]
-    fn a_doubled_dollar_is_a_dollar_before_a_brace() {
+    fn a_doubled_dollar_escapes_a_variable() {
         assert_eq!(pieces("$${TOKEN}"), [Text("${TOKEN}")]);
         assert_eq!(pieces("$$ 5"), [Text("$$ 5")]);
     }
 
     #[test]
-    fn an_end_far_away_is_not_waited_for() {
+    fn the_end_of_a_placeholder_is_searched_only_nearby() {
         let far = format!("{{{{{}}}}}", "a".repeat(10_000));
         assert_eq!(pieces(&far), [Text(&far)]);
         let many = "{{ü".repeat(50_000);

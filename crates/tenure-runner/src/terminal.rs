@@ -1,8 +1,8 @@
-//! The terminal goes to the command while it runs, and comes back.
+//! Gives the terminal to the command while it runs.
 //!
-//! The command has a process group of its own, so that it can be ended as a whole. At a terminal that would put it into
-//! the background, where reading stops it. So the foreground is handed over, as a shell does, also across Ctrl+Z.
-//! Without a controlling terminal, or in its background, nothing happens.
+//! The command has a separate process group, so that it can be ended as a whole. At a terminal that would put it into
+//! the background, where reading stops it, so the foreground is handed over, as a shell does, also across Ctrl+Z.
+//! Without a controlling terminal, or if this process is in the background, nothing happens.
 
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -20,16 +20,16 @@ pub(crate) struct Foreground {
     terminal: File,
     ours: Pid,
     theirs: Pid,
-    /// Says when the command has stopped, ended or gone on.
+    /// Readable when the command has stopped, ended or continued.
     changes: UnixStream,
     registered: SigId,
 }
 
 impl Foreground {
-    /// Hands the terminal to the command, if it is ours to give.
+    /// Gives the terminal to the command, if this process is in the foreground.
     pub(crate) fn hand_to(command: Pid) -> Option<Self> {
         let terminal = File::options().read(true).write(true).open("/dev/tty").ok()?;
-        // Asked first: it fails where our group began outside this pid namespace and has no number here.
+        // Checked first: it fails if our process group was created outside this pid namespace and has no number here.
         let front = tcgetpgrp(&terminal).ok()?;
         let ours = getpgrp();
         if front != ours {
@@ -38,14 +38,14 @@ impl Foreground {
         let (changes, tell) = UnixStream::pair().ok()?;
         changes.set_nonblocking(true).ok()?;
         let registered = signal_hook::low_level::pipe::register(signal_hook::consts::SIGCHLD, tell).ok()?;
-        // From the background it can only be taken back by somebody who does not hear this signal.
+        // A background process can take the terminal back only while it blocks this signal.
         let _ = SigSet::from(Blockable::SIGTTOU).thread_block();
         let foreground = Self { terminal, ours, theirs: command, changes, registered };
         foreground.give();
         Some(foreground)
     }
 
-    /// If the command was stopped (Ctrl+Z), stops with it, and goes on with it.
+    /// If the command was stopped (Ctrl+Z), stops this process as well, and later continues the command.
     pub(crate) fn follow(&self) {
         let mut bytes = [0; 64];
         while rustix::io::read(&self.changes, &mut bytes).is_ok_and(|count| count == bytes.len()) {}
@@ -61,7 +61,7 @@ impl Foreground {
         if tcgetpgrp(&self.terminal) == Ok(self.ours) {
             let _ = tcsetpgrp(&self.terminal, self.theirs);
         }
-        // It may have tried to read before it was allowed to.
+        // It may have tried to read before it was in the foreground.
         let _ = kill_process_group(self.theirs, Signal::CONT);
     }
 

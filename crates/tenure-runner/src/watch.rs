@@ -8,21 +8,19 @@ use std::time::Duration;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use tenure_core::Error;
 
-use crate::beat::{Beaten, Loss};
-use crate::processes;
+use crate::heartbeat::{HeartbeatEnd, Loss};
 use crate::supervise::{Limits, Look, Signals};
 use crate::terminal::Foreground;
-use crate::wait::until_any;
+use crate::wait::{Process, limit_for, until_any};
 
-/// Where a process's end cannot be polled for, it is looked for this often.
-const LOOK: Duration = Duration::from_millis(50);
 /// Nothing happens by itself in this time; a poll needs a limit.
 const LONG: Duration = Duration::from_hours(1);
 
-/// The heartbeat's thread, and how it is heard of.
-pub(crate) struct Heart<'scope> {
-    pub(crate) thread: Option<ScopedJoinHandle<'scope, Beaten>>,
-    pub(crate) news: UnixStream,
+/// The thread of the task's heartbeat.
+pub(crate) struct HeartbeatThread<'scope> {
+    pub(crate) thread: Option<ScopedJoinHandle<'scope, HeartbeatEnd>>,
+    /// Hung up when the thread has ended.
+    pub(crate) ended: UnixStream,
 }
 
 /// What the supervisor woke up for.
@@ -38,11 +36,11 @@ pub(crate) fn watch_over(
     signals: &dyn Signals,
     limits: Option<&dyn Limits>,
     pid: u32,
-    mut heart: Option<&mut Heart<'_>>,
+    mut heartbeat: Option<&mut HeartbeatThread<'_>>,
     foreground: Option<&Foreground>,
 ) -> Event {
-    let watched = processes::watch(pid);
-    let pace = if watched.is_some() { LONG } else { LOOK };
+    let process = Process::open(pid);
+    let pace = limit_for(process.as_ref(), LONG);
     loop {
         let limit = match limits.map(Limits::look) {
             Some(Look::GoOn(nap)) => pace.min(nap),
@@ -56,18 +54,18 @@ pub(crate) fn watch_over(
             return Event::Signalled(signal);
         }
         let mut fds = vec![signals.as_fd()];
-        let beats = heart.as_deref().filter(|heart| heart.thread.is_some());
-        fds.extend(beats.map(|heart| heart.news.as_fd()));
+        let beats = heartbeat.as_deref().filter(|heartbeat| heartbeat.thread.is_some());
+        fds.extend(beats.map(|heartbeat| heartbeat.ended.as_fd()));
         let beating = fds.len() > 1;
-        fds.extend(watched.as_ref().map(AsFd::as_fd));
+        fds.extend(process.as_ref().and_then(Process::fd));
         fds.extend(foreground.map(AsFd::as_fd));
         let woken = until_any(&fds, limit);
         if beating && woken.get(1) == Some(&true) {
-            // It has fallen silent: there is nothing left to renew, and maybe nothing left to work for.
-            let thread = heart.as_deref_mut().and_then(|heart| heart.thread.take());
+            // There is nothing left to renew, and maybe no right left to go on.
+            let thread = heartbeat.as_deref_mut().and_then(|heartbeat| heartbeat.thread.take());
             match thread.map(ScopedJoinHandle::join) {
-                Some(Ok(Beaten::Lost(loss))) => return Event::Lost(loss),
-                Some(Err(_)) => return Event::Lost(Loss::Unreachable(Box::new(broken_heart()))),
+                Some(Ok(HeartbeatEnd::Lost(loss))) => return Event::Lost(loss),
+                Some(Err(_)) => return Event::Lost(Loss::Unreachable(Box::new(broken_heartbeat()))),
                 _ => {}
             }
         }
@@ -93,6 +91,6 @@ pub(crate) fn pid_of(number: u32) -> Option<Pid> {
     Pid::from_raw(i32::try_from(number).ok()?)
 }
 
-fn broken_heart() -> Error {
+fn broken_heartbeat() -> Error {
     Error::General("the heartbeat has failed".to_owned())
 }

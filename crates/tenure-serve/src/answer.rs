@@ -1,13 +1,71 @@
-//! Answers and refusals as a client gets them: an object for programs, and a text that a model can act on.
+//! Answers and errors as a client gets them: an object for programs, and a text for the model.
 
 use rmcp::model::{CallToolResult, ContentBlock};
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tenure_core::ErrorCode;
+use tenure_core::id::Fence;
+use tenure_core::wire::MessageJson;
 
-use crate::desk::{Refusal, Reply};
+use crate::request_handler::{Refusal, Reply};
 use crate::session::Lost;
 
-/// A message may quote what was given, which may be a megabyte.
+/// The answer of `get_status`: what `tenure status` prints, and the caller's agent id.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct StatusAnswer<T> {
+    #[serde(flatten)]
+    pub status: T,
+    /// Your agent id
+    pub you: Option<String>,
+}
+
+/// The answer of `explain`: what `tenure why` prints, with its hints.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ExplainAnswer<T> {
+    #[serde(flatten)]
+    pub explanation: T,
+    pub hints: Vec<HintJson>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct HintJson {
+    pub why: String,
+    /// For a shell
+    pub command: String,
+}
+
+/// The answer of `read_inbox`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct InboxAnswer<'a> {
+    pub messages: Vec<MessageJson<'a>>,
+    pub total: usize,
+    pub acknowledged: Vec<i64>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ErrorJson<'a> {
+    /// A stable name, such as TASK_LOCKED
+    code: &'a str,
+    message: String,
+    /// Holder, fence, expiry and position in the queue, as far as they apply
+    details: &'a Value,
+    next: Option<&'a str>,
+}
+
+/// A lease that the client no longer holds.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct LostLeaseJson<'a> {
+    #[schemars(extend("enum" = ["LEASE_LOST"]))]
+    pub(crate) code: &'a str,
+    pub(crate) task: &'a str,
+    pub(crate) task_id: &'a str,
+    pub(crate) fence: Fence,
+    pub(crate) message: &'a str,
+}
+
+/// A message may quote an argument, which may be a megabyte long.
 const LONGEST_MESSAGE: usize = 2000;
 
 pub(crate) fn result(outcome: Result<Reply, Refusal>, mut lost: Vec<Lost>) -> CallToolResult {
@@ -17,7 +75,7 @@ pub(crate) fn result(outcome: Result<Reply, Refusal>, mut lost: Vec<Lost>) -> Ca
             other => (Map::from_iter([("value".to_owned(), other)]), reply.text, false),
         },
         Err(refusal) => {
-            // The refusal says it already.
+            // The error itself reports this loss.
             if refusal.code == ErrorCode::LeaseLost
                 && let Some(task) = refusal.details["taskId"].as_str()
             {
@@ -28,9 +86,10 @@ pub(crate) fn result(outcome: Result<Reply, Refusal>, mut lost: Vec<Lost>) -> Ca
         }
     };
     if !lost.is_empty() {
-        let news: Vec<String> = lost.iter().map(Lost::sentence).collect();
-        text = format!("{}\n\n{text}", news.join("\n"));
-        object.insert("lost".to_owned(), lost.iter().map(Lost::object).collect());
+        let losses: Vec<String> = lost.iter().map(Lost::sentence).collect();
+        text = format!("{}\n\n{text}", losses.join("\n"));
+        let lost: Vec<_> = lost.iter().map(Lost::object).collect();
+        object.insert("lost".to_owned(), json!(lost));
     }
     let content = vec![ContentBlock::text(text)];
     let mut result = if is_error { CallToolResult::error(content) } else { CallToolResult::success(content) };
@@ -45,8 +104,8 @@ fn refused(refusal: &Refusal) -> (Map<String, Value>, String) {
     let mut lines = vec![format!("{code}: {message}")];
     lines.extend(refusal.context.iter().map(|line| shortened(line)));
     lines.extend(next.map(|next| format!("What to do: {next}")));
-    let error = json!({"code": code, "message": message, "details": refusal.details, "next": next});
-    (Map::from_iter([("error".to_owned(), error)]), lines.join("\n"))
+    let error = ErrorJson { code, message, details: &refusal.details, next };
+    (Map::from_iter([("error".to_owned(), json!(error))]), lines.join("\n"))
 }
 
 pub(crate) fn shortened(text: &str) -> String {
@@ -56,15 +115,15 @@ pub(crate) fn shortened(text: &str) -> String {
     }
 }
 
-/// In the words of the tools. Never a word of taking something away: models follow such hints.
+/// What to do next, in terms of the tools. It never suggests to take work from another holder: models follow such hints.
 fn next_step(code: ErrorCode) -> Option<&'static str> {
     Some(match code {
         ErrorCode::TaskLocked | ErrorCode::SectionLocked => {
-            "take other work with claim_next, or call claim_task with waitSeconds to stand in line."
+            "take other work with claim_next, or call claim_task with waitSeconds to wait in the queue."
         }
         ErrorCode::LeaseLost => {
-            "stop working on it and discard what you would have written. get_task shows how it stands; claim_next \
-             takes other work."
+            "stop working on it and discard what you would have written. get_task shows its status; claim_next takes \
+             other work."
         }
         ErrorCode::NotHolder => "claim_task takes it if it is free; get_task shows who holds it.",
         ErrorCode::NothingReady => "explain says what is in the way; add_task adds work.",
@@ -72,7 +131,7 @@ fn next_step(code: ErrorCode) -> Option<&'static str> {
         ErrorCode::NotReady => "claim_next takes something that is ready; explain says what it waits for.",
         ErrorCode::TaskNotFound => "list_tasks shows what there is.",
         ErrorCode::Ambiguous => "name one of the candidates by its key.",
-        ErrorCode::InvalidTransition => "get_task shows how it stands.",
+        ErrorCode::InvalidTransition => "get_task shows its status.",
         ErrorCode::SectionNotFound => "get_status and list_tasks show what there is.",
         _ => return None,
     })

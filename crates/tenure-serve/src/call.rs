@@ -1,4 +1,4 @@
-//! What a client may ask for: one type of arguments per tool. Their doc comments are what the model reads.
+//! The arguments of each tool. Their doc comments are the descriptions that the model reads.
 
 use std::time::Duration;
 
@@ -6,10 +6,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use tenure_core::duration;
+use tenure_core::rules::AddTask;
 
-/// Without a wish of its own, a client that wants anything waits this long for it.
+/// Seconds that `claim_next` waits by default.
 pub(crate) const DEFAULT_WAIT: u32 = 20;
-/// Longer than any client keeps a call open without being told of progress.
+/// The most seconds that one call may wait; clients give up on longer calls.
 pub(crate) const LONGEST_WAIT: u32 = 600;
 
 /// One call of a tool that needs no waiting.
@@ -27,19 +28,19 @@ pub enum Call {
     Explain(Explain),
 }
 
-/// A call that takes a task, and may stand in line for it.
+/// A call that claims a task and may wait for it.
 #[derive(Debug, Clone)]
 pub struct Claim {
-    /// None: the next ready one.
+    /// None: the next ready task.
     pub task: Option<String>,
     pub section: Option<String>,
     pub ttl: Option<Duration>,
     pub wait: Duration,
 }
 
-/// What a tool's arguments ask for.
+/// The parsed arguments of a tool.
 #[derive(Debug, Clone)]
-pub(crate) enum Wish {
+pub(crate) enum ToolRequest {
     Call(Call),
     Claim(Claim),
 }
@@ -87,31 +88,6 @@ pub struct GetTask {
 
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct AddTask {
-    /// What is to be done, in a line of at most 500 characters.
-    pub title: String,
-    /// More about it, at most 256 KiB.
-    #[serde(default)]
-    pub description: String,
-    /// The key to name it by (default: the next of T1, T2 …).
-    pub key: Option<String>,
-    /// The section it belongs to. It must exist.
-    pub section: Option<String>,
-    /// The specification: a file, and a heading in it (docs/SPEC.md#login).
-    pub source_file: Option<String>,
-    /// Lower comes first (default 100).
-    pub priority: Option<i64>,
-    /// Tasks that must be finished first.
-    #[serde(default)]
-    pub depends_on: Vec<String>,
-    #[serde(default)]
-    pub labels: Vec<String>,
-    /// Place it directly behind this task.
-    pub after: Option<String>,
-}
-
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct ClaimNext {
     /// Only from this section.
     pub section: Option<String>,
@@ -131,7 +107,7 @@ pub(crate) struct ClaimTask {
     /// How long it is yours after the connection is lost or falls silent, such as 30s, 15m or 1h. The server renews it
     /// while you are connected.
     pub ttl: Option<String>,
-    /// If somebody else holds it, stand in line for at most this long (default 0, at most 600).
+    /// If somebody else holds it, wait in the queue for at most this long (default 0, at most 600).
     #[schemars(range(max = 600))]
     pub wait_seconds: Option<u32>,
 }
@@ -158,14 +134,12 @@ pub struct ReleaseTask {
     pub fence: Option<i64>,
 }
 
+// The variants have no doc comments: with them the schema would be a `oneOf` of `const`, which some clients reject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub enum Outcome {
-    /// It is done.
+pub enum FinishOutcome {
     Done,
-    /// It cannot be done; say why in `message`.
     Fail,
-    /// It is done and somebody should look at it.
     Review,
 }
 
@@ -176,7 +150,8 @@ pub struct FinishTask {
     pub task: String,
     /// The fence of your claim, as claim_next or claim_task answered it (`lease.fence`).
     pub fence: i64,
-    pub outcome: Outcome,
+    /// done: it is done. fail: it cannot be done; say why in `message`. review: it is done and somebody should look at it.
+    pub outcome: FinishOutcome,
     /// Why it failed. Needed for `fail`, and only there.
     pub message: Option<String>,
 }
@@ -209,7 +184,7 @@ pub struct Explain {
     pub task: Option<String>,
 }
 
-/// A ttl, or nothing if it is to stay as it is.
+/// Parses the optional `ttl` of a tool.
 pub fn ttl(text: Option<&str>) -> Result<Option<Duration>, String> {
     text.map(|text| duration::parse_ttl(text).map_err(|e| format!("ttl: {e}"))).transpose()
 }
@@ -221,17 +196,17 @@ fn seconds(asked: Option<u32>, default: u32) -> Result<Duration, String> {
     }
 }
 
-/// Reads a tool's arguments. None if there is no such tool; what is wrong with them otherwise.
-pub(crate) fn read(tool: &str, arguments: Option<Map<String, Value>>) -> Option<Result<Wish, String>> {
+/// Parses a tool's arguments. `None` if there is no such tool; the error says what is wrong with the arguments.
+pub(crate) fn read(tool: &str, arguments: Option<Map<String, Value>>) -> Option<Result<ToolRequest, String>> {
     fn of<T: serde::de::DeserializeOwned>(
         arguments: Option<Map<String, Value>>,
-        wrap: impl FnOnce(T) -> Result<Wish, String>,
-    ) -> Result<Wish, String> {
+        wrap: impl FnOnce(T) -> Result<ToolRequest, String>,
+    ) -> Result<ToolRequest, String> {
         let given = Value::Object(arguments.unwrap_or_default());
         serde_json::from_value(given).map_err(|e| e.to_string()).and_then(wrap)
     }
-    fn call<T>(wrap: impl FnOnce(T) -> Call) -> impl FnOnce(T) -> Result<Wish, String> {
-        |arguments| Ok(Wish::Call(wrap(arguments)))
+    fn call<T>(wrap: impl FnOnce(T) -> Call) -> impl FnOnce(T) -> Result<ToolRequest, String> {
+        |arguments| Ok(ToolRequest::Call(wrap(arguments)))
     }
     Some(match tool {
         "get_status" => of(arguments, call(Call::GetStatus)),
@@ -239,7 +214,7 @@ pub(crate) fn read(tool: &str, arguments: Option<Map<String, Value>>) -> Option<
         "get_task" => of(arguments, call(Call::GetTask)),
         "add_task" => of(arguments, call(Call::AddTask)),
         "claim_next" => of(arguments, |args: ClaimNext| {
-            Ok(Wish::Claim(Claim {
+            Ok(ToolRequest::Claim(Claim {
                 task: None,
                 section: args.section,
                 ttl: ttl(args.ttl.as_deref())?,
@@ -247,7 +222,7 @@ pub(crate) fn read(tool: &str, arguments: Option<Map<String, Value>>) -> Option<
             }))
         }),
         "claim_task" => of(arguments, |args: ClaimTask| {
-            Ok(Wish::Claim(Claim {
+            Ok(ToolRequest::Claim(Claim {
                 task: Some(args.task),
                 section: None,
                 ttl: ttl(args.ttl.as_deref())?,
@@ -270,15 +245,17 @@ mod tests {
 
     use super::*;
 
-    fn read_value(tool: &str, arguments: &Value) -> Option<Result<Wish, String>> {
+    fn read_value(tool: &str, arguments: &Value) -> Option<Result<ToolRequest, String>> {
         read(tool, arguments.as_object().cloned())
     }
 
     #[test]
     fn a_claim_waits_a_bounded_time_and_only_where_that_is_the_default() {
-        let Some(Ok(Wish::Claim(next))) = read("claim_next", None) else { panic!("claim_next") };
+        let Some(Ok(ToolRequest::Claim(next))) = read("claim_next", None) else { panic!("claim_next") };
         assert_eq!(next.wait, Duration::from_secs(20));
-        let Some(Ok(Wish::Claim(one))) = read_value("claim_task", &json!({"task": "T1"})) else { panic!() };
+        let Some(Ok(ToolRequest::Claim(one))) = read_value("claim_task", &json!({"task": "T1"})) else {
+            panic!()
+        };
         assert_eq!(one.wait, Duration::ZERO);
         assert!(read_value("claim_next", &json!({"waitSeconds": 601})).unwrap().is_err());
         assert!(read_value("claim_next", &json!({"waitSeconds": -1})).unwrap().is_err());

@@ -1,7 +1,7 @@
-//! Clients over HTTP: loopback only, a token, and a session for each, which is an agent of its own.
+//! Clients over HTTP: loopback only, with a token. Each session is a separate agent.
 //!
-//! A client is connected while one of its requests or streams is open. One that had a stream and lost it may come back
-//! within [`LINGER`]; one that never opened a stream is connected until it was silent for a whole ttl.
+//! A client is connected while one of its requests or streams is open. A client whose stream broke may reconnect within
+//! [`LINGER`]; a client that never opened a stream counts as connected until it was silent for a whole ttl.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -23,39 +23,39 @@ use rmcp::transport::streamable_http_server::session::local::{LocalSessionManage
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::sync::Semaphore;
 
-use crate::handler::{Handler, Shared};
+use crate::connection::{Connection, Shared};
 use crate::lines::LONGEST;
 use crate::session::lock;
 use crate::signals;
 
-/// How long a client whose stream broke may take to come back.
+/// How long a client whose stream broke may take to reconnect.
 const LINGER: Duration = Duration::from_secs(15);
 const SWEEP: Duration = Duration::from_secs(2);
-/// An open stream says something this often, which shows whether anybody is there.
+/// How often an open stream sends a ping, which shows whether the client is still there.
 const PING: Duration = Duration::from_secs(5);
 const MOST_CONNECTIONS: usize = 128;
 const MOST_SESSIONS: usize = 64;
 const SLOWEST_HEAD: Duration = Duration::from_secs(30);
-/// After the last answer of a server that ends.
-const LAST_WORDS: Duration = Duration::from_millis(200);
+/// How long the server waits at its end for the last answers to be sent.
+const LAST_WRITE: Duration = Duration::from_millis(200);
 
 const SESSION: &str = "mcp-session-id";
 pub(crate) const PATH: &str = "/mcp";
 
-/// Where to listen, and who may speak.
+/// Where to listen, and the token that clients present.
 #[derive(Debug)]
 pub struct Http {
     /// Bound to a loopback address.
     pub listener: TcpListener,
     pub token: String,
-    /// A client without a stream that was silent for this long is gone.
+    /// A client without a stream that was silent for this long counts as disconnected.
     pub quiet: Duration,
 }
 
-type Reply = Response<BoxBody<Bytes, Infallible>>;
+type HttpResponse = Response<BoxBody<Bytes, Infallible>>;
 
-struct Door {
-    mcp: StreamableHttpService<Handler, LocalSessionManager>,
+struct HttpServer {
+    mcp: StreamableHttpService<Connection, LocalSessionManager>,
     sessions: Arc<LocalSessionManager>,
     presence: Arc<Presence>,
     token: String,
@@ -65,7 +65,7 @@ pub(crate) async fn serve(shared: Arc<Shared>, http: Http) -> io::Result<()> {
     http.listener.set_nonblocking(true)?;
     let listener = tokio::net::TcpListener::from_std(http.listener)?;
     let mut config = SessionConfig::default();
-    // Presence decides, not how much a client has to say.
+    // Presence decides when a session ends, not the time since its last message.
     config.keep_alive = None;
     let mut sessions = LocalSessionManager::default();
     sessions.session_config = config;
@@ -78,25 +78,25 @@ pub(crate) async fn serve(shared: Arc<Shared>, http: Http) -> io::Result<()> {
         .with_cancellation_token(shared.shutdown.child_token());
     let factory = {
         let shared = Arc::clone(&shared);
-        move || Ok(Handler::new(&shared))
+        move || Ok(Connection::new(&shared))
     };
-    let door = Arc::new(Door {
+    let server = Arc::new(HttpServer {
         mcp: StreamableHttpService::new(factory, Arc::clone(&sessions), settings),
         sessions,
         presence: Arc::default(),
         token: http.token,
     });
-    let sweeper = tokio::spawn(sweep(Arc::clone(&door), http.quiet));
-    let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    let sweeper = tokio::spawn(sweep(Arc::clone(&server), http.quiet));
+    let permits = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     let stop = signals::asked_to_stop();
     tokio::pin!(stop);
     loop {
-        // No place, no accept: the rest waits in the kernel's queue.
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else { break };
+        // Without a permit nothing is accepted: further connections wait in the kernel's backlog.
+        let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { break };
         let stream = tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => stream,
-                // Out of descriptors, or a client that changed its mind.
+                // Out of descriptors, or the client has closed the connection already.
                 Err(_) => {
                     tokio::time::sleep(Duration::from_millis(50)).await;
                     continue;
@@ -105,30 +105,30 @@ pub(crate) async fn serve(shared: Arc<Shared>, http: Http) -> io::Result<()> {
             () = &mut stop => break,
         };
         let _ = stream.set_nodelay(true);
-        let door = Arc::clone(&door);
+        let server = Arc::clone(&server);
         tokio::spawn(async move {
             let service = service_fn(move |request| {
-                let door = Arc::clone(&door);
-                async move { Ok::<_, Infallible>(door.answer(request).await) }
+                let server = Arc::clone(&server);
+                async move { Ok::<_, Infallible>(server.answer(request).await) }
             });
             let mut connection = http1::Builder::new();
             connection.timer(TokioTimer::new()).header_read_timeout(SLOWEST_HEAD);
             let _ = connection.serve_connection(TokioIo::new(stream), service).await;
-            drop(place);
+            drop(permit);
         });
     }
     sweeper.abort();
     shared.shutdown.cancel();
-    tokio::time::sleep(LAST_WORDS).await;
+    tokio::time::sleep(LAST_WRITE).await;
     Ok(())
 }
 
-impl Door {
-    async fn answer(&self, request: Request<Incoming>) -> Reply {
+impl HttpServer {
+    async fn answer(&self, request: Request<Incoming>) -> HttpResponse {
         if request.uri().path() != PATH {
             return refuse(StatusCode::NOT_FOUND, "there is only /mcp");
         }
-        if !self.is_known(&request) {
+        if !self.is_authorized(&request) {
             let mut reply = refuse(StatusCode::UNAUTHORIZED, "the token is missing or wrong");
             reply.headers_mut().insert(WWW_AUTHENTICATE, http::HeaderValue::from_static("Bearer"));
             return reply;
@@ -138,21 +138,21 @@ impl Door {
             return refuse(StatusCode::SERVICE_UNAVAILABLE, "there are too many sessions");
         }
         let streams = request.method() == Method::GET;
-        let visit = session.map(|id| self.presence.enter(&id, streams));
+        let open = session.map(|id| self.presence.enter(&id, streams));
         let reply = self.mcp.handle(request).await;
-        let visit = visit.or_else(|| session_of(reply.headers()).map(|id| self.presence.enter(&id, false)));
-        // The visit lasts as long as the answer is being read.
+        let open = open.or_else(|| session_of(reply.headers()).map(|id| self.presence.enter(&id, false)));
+        // The client counts as connected while it reads the answer.
         reply.map(|body| {
             let kept = move |frame| {
-                let _ = &visit;
+                let _ = &open;
                 frame
             };
             body.map_frame(kept).boxed()
         })
     }
 
-    /// In a time that does not tell how much of it was right.
-    fn is_known(&self, request: &Request<Incoming>) -> bool {
+    /// Compares the token in constant time.
+    fn is_authorized(&self, request: &Request<Incoming>) -> bool {
         let given = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
         let Some(given) = given.and_then(|value| value.strip_prefix("Bearer ")) else { return false };
         let (given, token) = (given.trim().as_bytes(), self.token.as_bytes());
@@ -164,53 +164,53 @@ fn session_of(headers: &http::HeaderMap) -> Option<String> {
     headers.get(SESSION).and_then(|value| value.to_str().ok()).map(str::to_owned)
 }
 
-fn refuse(status: StatusCode, why: &'static str) -> Reply {
+fn refuse(status: StatusCode, why: &'static str) -> HttpResponse {
     let mut reply = Response::new(Full::new(Bytes::from_static(why.as_bytes())).boxed());
     *reply.status_mut() = status;
     reply
 }
 
-/// Closes the sessions of clients that are gone.
-async fn sweep(door: Arc<Door>, quiet: Duration) {
+/// Closes the sessions of clients that have disconnected.
+async fn sweep(server: Arc<HttpServer>, quiet: Duration) {
     loop {
         tokio::time::sleep(SWEEP).await;
-        for id in door.presence.gone(quiet) {
-            let _ = door.sessions.close_session(&id.into()).await;
+        for id in server.presence.gone(quiet) {
+            let _ = server.sessions.close_session(&id.into()).await;
         }
     }
 }
 
-/// Who is there.
+/// The open requests of each session.
 #[derive(Debug, Default)]
-struct Presence(Mutex<HashMap<String, Seen>>);
+struct Presence(Mutex<HashMap<String, ClientPresence>>);
 
 #[derive(Debug, Clone, Copy)]
-struct Seen {
+struct ClientPresence {
     open: usize,
-    /// It has had a stream of its own, so that its absence says something.
+    /// It has opened a stream, so that a missing stream means that it is gone.
     streamed: bool,
     last: Instant,
 }
 
-/// A request or a stream that is open.
+/// Counts one open request or stream until it is dropped.
 #[derive(Debug)]
-struct Visit {
+struct OpenRequest {
     presence: Arc<Presence>,
     id: String,
 }
 
 impl Presence {
-    fn enter(self: &Arc<Self>, id: &str, streams: bool) -> Visit {
+    fn enter(self: &Arc<Self>, id: &str, streams: bool) -> OpenRequest {
         let mut all = lock(&self.0);
-        // Whoever makes sessions up fills nobody's memory.
+        // Bounded, because a client can invent any number of session ids.
         if all.len() < 4 * MOST_SESSIONS || all.contains_key(id) {
-            let seen = Seen { open: 0, streamed: false, last: Instant::now() };
+            let seen = ClientPresence { open: 0, streamed: false, last: Instant::now() };
             let seen = all.entry(id.to_owned()).or_insert(seen);
             seen.open += 1;
             seen.streamed |= streams;
             seen.last = Instant::now();
         }
-        Visit { presence: Arc::clone(self), id: id.to_owned() }
+        OpenRequest { presence: Arc::clone(self), id: id.to_owned() }
     }
 
     fn gone(&self, quiet: Duration) -> Vec<String> {
@@ -227,7 +227,7 @@ impl Presence {
     }
 }
 
-impl Drop for Visit {
+impl Drop for OpenRequest {
     fn drop(&mut self) {
         if let Some(seen) = lock(&self.presence.0).get_mut(&self.id) {
             seen.open = seen.open.saturating_sub(1);

@@ -1,14 +1,14 @@
 //! tenure over MCP: any agent can hold work without a shell.
 //!
-//! A connection is a holder: its first call joins an agent named after the client. While the client is connected a thread
-//! of this server renews what it holds; a lease that is lost all the same is told with the next answer. When the client is
-//! gone, the renewing stops, what it held is let go (or expires, as configured), and a server of its own ends with it.
+//! Each connection is a holder: its first call registers an agent named after the client. While the client is connected, a
+//! thread of this server renews its leases; if one is lost, the next answer reports it. When the client disconnects, the
+//! renewals stop and its leases are released (or expire, as configured). A server on standard input ends with its client.
 //!
-//! The rules are the core's and the answers are the binary's, behind the [`Desk`] trait: here is the protocol, who is
-//! connected, waiting and renewing. The async runtime lives in this crate only, on a thread of its own, and is started by
-//! [`run`].
+//! This crate implements the protocol, sessions, waiting and renewal. The core has the rules, and the binary implements
+//! the requests through the [`RequestHandler`] trait. The async runtime exists in this crate only, on a separate thread
+//! that [`run`] starts.
 //!
-//! What a client asks for is data before it is done, and checked before it reaches the store:
+//! Arguments are parsed and checked before a request reaches the store:
 //!
 //! ```
 //! use std::time::Duration;
@@ -25,69 +25,73 @@ use tokio_util::sync::CancellationToken;
 
 mod answer;
 mod call;
-mod desk;
-mod handler;
+mod client_leases;
+mod connection;
 mod http;
-mod keeper;
 mod lines;
 mod pages;
-mod schema;
+mod request_handler;
 mod session;
 mod signals;
 mod stdio;
 mod tools;
 mod waiting;
 
+pub use answer::{ExplainAnswer, HintJson, InboxAnswer, StatusAnswer};
 pub use call::{
-    AddTask, Call, Claim, Explain, FinishTask, GetStatus, GetTask, ListTasks, Outcome, ReadInbox,
-    ReleaseTask, RenewLease, SendMessage, ttl,
+    Call, Claim, Explain, FinishOutcome, FinishTask, GetStatus, GetTask, ListTasks, ReadInbox, ReleaseTask,
+    RenewLease, SendMessage, ttl,
 };
-pub use desk::{Desk, Effect, Refusal, Reply, Step};
+pub use client_leases::HeartbeatOptions;
 pub use http::Http;
-pub use keeper::Care;
 pub use pages::Page;
+pub use request_handler::{Effect, Refusal, Reply, RequestHandler, Step};
 pub use session::Session;
 
-use handler::Shared;
-use keeper::Keeper;
+use client_leases::ClientLeases;
+use connection::Shared;
 use session::Roster;
 
-/// How clients reach us.
+/// How clients connect.
 #[derive(Debug)]
-pub enum Way {
-    /// One client, our parent.
+pub enum Transport {
+    /// Standard input and output, for one client: the parent process.
     Stdio,
-    /// Many.
+    /// HTTP, for any number of clients.
     Http(Http),
 }
 
-/// Serves until the client is gone, or somebody ends it. The calling thread is the desk.
-pub fn run(desk: &mut dyn Desk, care: Care<'_>, way: Way) -> io::Result<()> {
-    let (keeper, woken) = Keeper::new(care.interval)?;
+/// Serves until the client disconnects or the process is asked to stop. Requests run on the calling thread.
+pub fn run(
+    handler: &mut dyn RequestHandler,
+    heartbeat: HeartbeatOptions<'_>,
+    transport: Transport,
+) -> io::Result<()> {
+    let (leases, woken) = ClientLeases::new(heartbeat.interval)?;
     let roster = Arc::new(Roster::default());
-    let (queue, jobs) = desk::queue();
+    let (queue, requests) = request_handler::queue();
     let shared = Arc::new(Shared {
         queue,
-        keeper: Arc::clone(&keeper),
+        leases: Arc::clone(&leases),
         roster: Arc::clone(&roster),
         shutdown: CancellationToken::new(),
         numbers: AtomicU64::new(1),
-        by_session: matches!(way, Way::Http(_)),
+        by_session: matches!(transport, Transport::Http(_)),
     });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     std::thread::scope(|scope| {
-        let heart = Arc::clone(&keeper);
-        scope.spawn(move || heart.run(&woken, care));
-        let serving = scope.spawn(move || match way {
-            Way::Stdio => runtime.block_on(stdio::serve(shared)),
-            Way::Http(http) => runtime.block_on(http::serve(shared, http)),
+        let renewing = Arc::clone(&leases);
+        scope.spawn(move || renewing.run(&woken, heartbeat));
+        let serving = scope.spawn(move || match transport {
+            Transport::Stdio => runtime.block_on(stdio::serve(shared)),
+            Transport::Http(http) => runtime.block_on(http::serve(shared, http)),
         });
-        // Until the other thread, with all its tasks, has let go of the queue.
-        jobs.serve(desk);
+        // Returns when the runtime and all its tasks have dropped their senders.
+        requests.serve(handler);
         for session in roster.all() {
-            handler::end(desk, &keeper, &session);
+            connection::end(handler, &leases, &session);
         }
-        keeper.stop();
+        leases.stop();
         serving.join().unwrap_or_else(|_| Err(io::Error::other("the server has failed")))
     })
 }

@@ -1,12 +1,12 @@
 //! Reading messages, one per line, none longer than a limit.
 //!
-//! Of a line that is too long only the id of its request is kept, so that whoever sent it gets an answer instead of silence.
+//! Of a line that is too long only the id of its request is kept, so that the request can be answered with an error.
 
 use std::io::{self, BufRead};
 
-/// Enough for the longest description with every character escaped, and all else a task has.
+/// Enough for the longest description with every character escaped, and for the other fields of a task.
 pub(crate) const LONGEST: usize = 2 * 1024 * 1024;
-/// Longer ids are not ours to remember.
+/// A longer id is dropped.
 const LONGEST_ID: usize = 256;
 
 #[derive(Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub(crate) fn next(input: &mut impl BufRead, longest: usize) -> io::Result<Optio
             Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
             Err(e) => return Err(e),
         };
-        // What has no end of line was cut off with its sender.
+        // A line without an end was cut off by a client that disconnected.
         if available.is_empty() {
             return Ok(None);
         }

@@ -1,8 +1,8 @@
-//! Resources: what a client may read without calling a tool.
+//! MCP resources: what a client can read without calling a tool.
 
 use rmcp::model::{Resource, ResourceTemplate};
 
-/// Something to read.
+/// A resource, parsed from its URI.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Page {
     /// The project's status and its open tasks.

@@ -1,34 +1,34 @@
-//! One connected client: who it is, what it was granted, and what it has lost since it last called.
+//! One connected client: its agent, its grants, and the leases that it has lost since its last call.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use serde_json::{Value, json};
 use tenure_core::ErrorCode;
 use tenure_core::error::TaskName;
 use tenure_core::id::{Fence, TaskId};
 use tenure_core::lease::Lease;
 
-use crate::desk::{Desk, Refusal};
+use crate::answer::LostLeaseJson;
+use crate::request_handler::{Refusal, RequestHandler};
 
-/// A client may stand in this many lines at a time.
+/// How many calls of one client may wait at a time.
 const MOST_WAITS: usize = 16;
-/// Losses that are kept until the client calls again.
+/// How many losses are kept until the client calls again.
 const MOST_LOSSES: usize = 100;
 
 #[derive(Debug)]
 pub struct Session {
     number: u64,
     agent: OnceLock<String>,
-    /// The latest grant of each task. A lost one stays, so that its late holder is told by its own fence.
+    /// The latest grant of each task. A lost grant stays here, so that a late call presents its fence and is refused.
     granted: Mutex<HashMap<String, Fence>>,
     lost: Mutex<Vec<Lost>>,
     waits: AtomicUsize,
     ended: AtomicBool,
 }
 
-/// A lease that is no longer the client's, of which it was not told yet.
+/// A lease that the client has lost, to be reported with its next answer.
 #[derive(Debug, Clone)]
 pub(crate) struct Lost {
     task: TaskName,
@@ -41,14 +41,14 @@ impl Lost {
         Self { task, fence, message }
     }
 
-    pub(crate) fn object(&self) -> Value {
-        json!({
-            "code": ErrorCode::LeaseLost.as_str(),
-            "task": self.task.key,
-            "taskId": self.task.id,
-            "fence": self.fence,
-            "message": self.message,
-        })
+    pub(crate) fn object(&self) -> LostLeaseJson<'_> {
+        LostLeaseJson {
+            code: ErrorCode::LeaseLost.as_str(),
+            task: &self.task.key,
+            task_id: &self.task.id,
+            fence: self.fence,
+            message: &self.message,
+        }
     }
 
     pub(crate) fn sentence(&self) -> String {
@@ -79,25 +79,25 @@ impl Session {
         self.number
     }
 
-    /// The agent that this client is, once it has called.
+    /// The client's agent; `None` before its first call.
     pub fn agent(&self) -> Option<&str> {
         self.agent.get().map(String::as_str)
     }
 
-    /// The fence of its latest claim of a task.
+    /// The fence of the client's latest claim of a task.
     pub fn fence_of(&self, task: &str) -> Option<Fence> {
         lock(&self.granted).get(task).copied()
     }
 
-    /// The tasks that it was granted and has not spoken its last word on.
+    /// The tasks that the client was granted and has not finished or released.
     pub fn granted(&self) -> Vec<TaskId> {
         lock(&self.granted).keys().map(TaskId::new).collect()
     }
 
-    /// The first call joins.
-    pub(crate) fn join(&self, desk: &mut dyn Desk, client: &str) -> Result<(), Refusal> {
+    /// Registers the agent, if this is the first call.
+    pub(crate) fn join(&self, handler: &mut dyn RequestHandler, client: &str) -> Result<(), Refusal> {
         if self.agent.get().is_none() {
-            let id = desk.join(client)?;
+            let id = handler.join(client)?;
             let _ = self.agent.set(id);
         }
         Ok(())
@@ -118,12 +118,12 @@ impl Session {
         }
     }
 
-    /// What it has to be told, once.
+    /// The losses to report, each once.
     pub(crate) fn take_losses(&self) -> Vec<Lost> {
         std::mem::take(&mut lock(&self.lost))
     }
 
-    /// True the first time.
+    /// Ends the session; `false` if it had ended before.
     pub(crate) fn end(&self) -> bool {
         !self.ended.swap(true, Ordering::SeqCst)
     }
@@ -132,15 +132,15 @@ impl Session {
         self.ended.load(Ordering::SeqCst)
     }
 
-    /// A place among its waiting calls, unless it has too many.
-    pub(crate) fn begin_wait(&self) -> Option<Waiting<'_>> {
+    /// Counts a waiting call; `None` if the client has too many of them.
+    pub(crate) fn begin_wait(&self) -> Option<WaitGuard<'_>> {
         let before = self.waits.fetch_add(1, Ordering::SeqCst);
-        let waiting = Waiting(self);
+        let waiting = WaitGuard(self);
         (before < MOST_WAITS).then_some(waiting)
     }
 }
 
-/// Everybody who is connected.
+/// All connected sessions by number.
 #[derive(Debug, Default)]
 pub(crate) struct Roster(Mutex<HashMap<u64, Arc<Session>>>);
 
@@ -160,17 +160,17 @@ impl Roster {
     }
 }
 
-/// One of a client's waiting calls.
+/// Counts one waiting call until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Waiting<'a>(&'a Session);
+pub(crate) struct WaitGuard<'a>(&'a Session);
 
-impl Drop for Waiting<'_> {
+impl Drop for WaitGuard<'_> {
     fn drop(&mut self) {
         self.0.waits.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
-/// Nothing here can be left half done, so what another thread left is good.
+/// Ignores poisoning: no critical section here can panic between two dependent changes.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,8 +1,9 @@
-//! The client as our parent: one message per line on standard input and output.
+//! One client, the parent process: one message per line on standard input and output.
 //!
-//! Guaranteed: no more than [`MOST_IN_FLIGHT`] requests are under way; a client that sends more, or does not read the answers,
-//! is not read from until it does. What is no message is answered with an error that carries its id, if it has one. The
-//! server ends when its input ends, when it is told to, and when its parent dies, whoever still holds the pipes.
+//! Guaranteed: at most [`MOST_IN_FLIGHT`] requests are in progress; while a client sends more, or does not read the answers,
+//! the server does not read from it. A line that is not a message is answered with an error that carries its id, if it has
+//! one. The server ends when its input ends, when a signal asks it to, and when its parent dies, even if another process
+//! still holds the pipes open.
 
 use std::collections::HashSet;
 use std::io::{self, BufReader, Write};
@@ -19,44 +20,44 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use crate::handler::{Handler, Shared, end};
+use crate::connection::{Connection, Shared, end};
 use crate::lines::{self, LONGEST, Line};
 use crate::session::lock;
 use crate::signals;
 
-/// Requests that may be under way at a time.
+/// How many requests may be in progress at a time.
 const MOST_IN_FLIGHT: usize = 64;
-/// Messages between two threads.
+/// Capacity of the channels between the threads.
 const CHANNEL: usize = 16;
-/// A client that does not read is not waited for any longer.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+/// How long the server waits at its end for the client to read the last answer.
+const LAST_WRITE: Duration = Duration::from_secs(1);
 
-/// Serves one client until it, or somebody, ends it.
+/// Serves one client until it disconnects or the process is asked to stop.
 pub(crate) async fn serve(shared: Arc<Shared>) -> io::Result<()> {
     let stop = CancellationToken::new();
     let (transport, waits) = (Stdio::open(shared.shutdown.clone())?, shared.shutdown.clone());
-    let told = stop.clone();
+    let cancelled = stop.clone();
     let watch = tokio::spawn(async move {
         tokio::select! {
             () = signals::asked_to_stop() => {}
             () = signals::parent_died() => {}
         }
         waits.cancel();
-        told.cancel();
+        cancelled.cancel();
     });
-    let handler = Handler::new(&shared);
-    let session = Arc::clone(&handler.session);
-    if let Ok(running) = rmcp::service::serve_server_with_ct(handler, transport, stop).await {
+    let connection = Connection::new(&shared);
+    let session = Arc::clone(&connection.session);
+    if let Ok(running) = rmcp::service::serve_server_with_ct(connection, transport, stop).await {
         let _ = running.waiting().await;
     }
     watch.abort();
     shared.shutdown.cancel();
-    let keeper = Arc::clone(&shared.keeper);
-    shared.queue.ask(move |desk| end(desk, &keeper, &session)).await;
+    let leases = Arc::clone(&shared.leases);
+    shared.queue.ask(move |handler| end(handler, &leases, &session)).await;
     Ok(())
 }
 
-/// Requests that were read and not answered yet.
+/// Requests that were read and are not answered yet.
 #[derive(Debug, Default)]
 struct InFlight {
     ids: Mutex<HashSet<RequestId>>,
@@ -79,7 +80,7 @@ impl InFlight {
     }
 }
 
-/// A line to write, the request that is answered by it, and who waits until it is written.
+/// A line to write, the request that it answers, and a channel that reports when it is written.
 #[derive(Debug, Default)]
 struct Outgoing {
     line: Vec<u8>,
@@ -87,7 +88,7 @@ struct Outgoing {
     written: Option<oneshot::Sender<()>>,
 }
 
-/// Two threads that read and write, because standard input may be anything: a pipe, a socket, a file, a terminal.
+/// Reads and writes on two threads, because standard input may be a file or a terminal, which cannot be polled.
 #[derive(Debug)]
 struct Stdio {
     incoming: mpsc::Receiver<ClientJsonRpcMessage>,
@@ -95,20 +96,20 @@ struct Stdio {
 }
 
 impl Stdio {
-    /// `gone` is cancelled when the client has hung up.
-    fn open(gone: CancellationToken) -> io::Result<Self> {
+    /// `disconnected` is cancelled when the client has closed its end.
+    fn open(disconnected: CancellationToken) -> io::Result<Self> {
         let in_flight = Arc::new(InFlight::default());
         let (send, incoming) = mpsc::channel(CHANNEL);
         let (outgoing, to_write) = mpsc::channel(CHANNEL);
         let reader = Reader { in_flight: Arc::clone(&in_flight), send, replies: outgoing.clone() };
-        let hung_up = gone.clone();
+        let closed = disconnected.clone();
         std::thread::Builder::new().name("mcp-read".into()).spawn(move || {
             reader.run();
-            hung_up.cancel();
+            closed.cancel();
         })?;
         std::thread::Builder::new().name("mcp-write".into()).spawn(move || {
             write_all(to_write, &in_flight);
-            gone.cancel();
+            disconnected.cancel();
         })?;
         Ok(Self { incoming, outgoing: Some(outgoing) })
     }
@@ -143,8 +144,8 @@ impl Reader {
             let goes_on = match line {
                 Line::Whole(line) => match read(&line) {
                     Ok(message) => self.pass_on(message),
-                    Err(Unfit { id: None, .. }) => true,
-                    Err(Unfit { error, id: Some(id) }) => self.reply(&error, &id),
+                    Err(InvalidMessage { id: None, .. }) => true,
+                    Err(InvalidMessage { error, id: Some(id) }) => self.reply(&error, &id),
                 },
                 Line::TooLong(id) => {
                     let error = ErrorData::invalid_request(
@@ -184,27 +185,27 @@ impl Reader {
     }
 }
 
-/// What is wrong with a line, and the id to answer to; none where no answer is wanted.
+/// A line that is not a valid message. `id` is `None` for a notification, which is not answered.
 #[derive(Debug)]
-struct Unfit {
+struct InvalidMessage {
     error: Box<ErrorData>,
     id: Option<Value>,
 }
 
-fn read(line: &[u8]) -> Result<ClientJsonRpcMessage, Unfit> {
-    let unfit = |value: &Value, error: ErrorData| {
+fn read(line: &[u8]) -> Result<ClientJsonRpcMessage, InvalidMessage> {
+    let invalid = |value: &Value, error: ErrorData| {
         let id = value.get("id").filter(|id| id.is_string() || id.is_number()).cloned();
-        // A notification that nobody understands is passed over, as the protocol wants it.
+        // The protocol asks servers to ignore unknown notifications.
         let is_notification = id.is_none() && value.get("method").is_some();
         let id = if is_notification { None } else { Some(id.unwrap_or(Value::Null)) };
-        Err(Unfit { error: Box::new(error), id })
+        Err(InvalidMessage { error: Box::new(error), id })
     };
     match serde_json::from_slice::<ClientJsonRpcMessage>(line) {
         Ok(JsonRpcMessage::Request(request)) => match &request.request {
-            // What the protocol knows by name, and could not be read as that.
+            // A method of the protocol whose parameters could not be read.
             ClientRequest::CustomRequest(custom) if is_known(&custom.method) => {
                 let value = serde_json::from_slice(line).unwrap_or(Value::Null);
-                unfit(
+                invalid(
                     &value,
                     ErrorData::invalid_params(
                         format!("the parameters of {} do not fit", custom.method),
@@ -217,12 +218,12 @@ fn read(line: &[u8]) -> Result<ClientJsonRpcMessage, Unfit> {
         Ok(message) => Ok(message),
         Err(wrong) => match serde_json::from_slice::<Value>(line) {
             Err(_) => {
-                let said = format!("this is not JSON: {wrong}");
-                let error = Box::new(ErrorData::new(ErrorCode::PARSE_ERROR, said, None));
-                Err(Unfit { error, id: Some(Value::Null) })
+                let message = format!("this is not JSON: {wrong}");
+                let error = Box::new(ErrorData::new(ErrorCode::PARSE_ERROR, message, None));
+                Err(InvalidMessage { error, id: Some(Value::Null) })
             }
             Ok(value) => {
-                unfit(&value, ErrorData::invalid_request("this is not a message of the protocol", None))
+                invalid(&value, ErrorData::invalid_request("this is not a message of the protocol", None))
             }
         },
     }
@@ -271,7 +272,7 @@ impl Transport<RoleServer> for Stdio {
         if let Some(outgoing) = self.outgoing.take() {
             let (written, done) = oneshot::channel();
             let last = Outgoing { written: Some(written), ..Outgoing::default() };
-            let _ = tokio::time::timeout(LAST_WORDS, async {
+            let _ = tokio::time::timeout(LAST_WRITE, async {
                 if outgoing.send(last).await.is_ok() {
                     let _ = done.await;
                 }
@@ -288,14 +289,15 @@ mod tests {
 
     #[test]
     fn what_is_no_message_is_answered_under_its_id_and_notifications_are_not() {
-        let answer =
-            |line: &str| read(line.as_bytes()).map(drop).map_err(|unfit| (unfit.error.code.0, unfit.id));
+        let answer = |line: &str| {
+            read(line.as_bytes()).map(drop).map_err(|invalid| (invalid.error.code.0, invalid.id))
+        };
         assert_eq!(answer("{"), Err((-32700, Some(Value::Null))));
         assert_eq!(answer("[]"), Err((-32600, Some(Value::Null))));
         assert_eq!(answer("17"), Err((-32600, Some(Value::Null))));
         assert_eq!(answer(r#"{"id": 3}"#), Err((-32600, Some(3.into()))));
-        let unfit = r#"{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":5}}"#;
-        assert_eq!(answer(unfit), Err((-32602, Some("a".into()))));
+        let invalid = r#"{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":5}}"#;
+        assert_eq!(answer(invalid), Err((-32602, Some("a".into()))));
         let fine = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"explain"}}"#;
         assert_eq!(answer(fine), Ok(()));
         let unknown = r#"{"jsonrpc":"2.0","id":1,"method":"no/such","params":{}}"#;

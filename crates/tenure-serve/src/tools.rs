@@ -1,151 +1,172 @@
-//! The tools: names, what they are for, and the schemas of what goes in and comes out.
+//! The tools: names, descriptions, and the schemas of their arguments and answers.
+//!
+//! All schemas are derived: those of arguments from the types that they are parsed into, those of answers from the types
+//! that are serialized.
 
 use std::sync::Arc;
 
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
-use schemars::JsonSchema;
-use serde_json::Value;
-
-use crate::call::{
-    AddTask, ClaimNext, ClaimTask, Explain, FinishTask, GetStatus, GetTask, ListTasks, ReadInbox,
-    ReleaseTask, RenewLease, SendMessage,
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema};
+use serde_json::{Value, json};
+use tenure_core::rules::AddTask;
+use tenure_core::wire::{
+    ExplanationJson, FinishAnswer, GrantAnswer, LeaseAnswer, MessageAnswer, StatusJson, TaskAnswer,
+    TaskDetailsAnswer, TasksAnswer,
 };
-use crate::schema;
 
-/// How a tool treats the world.
+use crate::answer::{ErrorJson, ExplainAnswer, InboxAnswer, LostLeaseJson, StatusAnswer};
+use crate::call::{
+    ClaimNext, ClaimTask, Explain, FinishTask, GetStatus, GetTask, ListTasks, ReadInbox, ReleaseTask,
+    RenewLease, SendMessage,
+};
+
+/// What the annotations tell a client about a tool. No tool is annotated as destructive: unattended clients refuse to call
+/// such a tool, and `finish_task` only ends the caller's lease.
 #[derive(Debug, Clone, Copy)]
-enum Manner {
-    Reads,
-    /// Repeating it changes nothing more.
-    Settles,
+enum ToolKind {
+    ReadOnly,
+    /// Repeating a call changes nothing more.
+    Idempotent,
     /// Each call does something new.
-    Adds,
-    /// It cannot be taken back here.
-    Ends,
+    Additive,
 }
 
 pub(crate) fn all() -> Vec<Tool> {
     vec![
-        tool::<GetStatus>(
+        tool::<GetStatus, StatusAnswer<StatusJson<'_>>>(
             "get_status",
             "The project at a glance",
             "Counts of tasks by status, what is ready next, who is at work, and who you are.",
-            Manner::Reads,
-            schema::status(),
+            ToolKind::ReadOnly,
         ),
-        tool::<ListTasks>(
+        tool::<ListTasks, TasksAnswer<'_>>(
             "list_tasks",
             "List tasks",
             "Tasks in working order (default: everything but completed), with their holders. Long descriptions are cut; \
-             get_task has them whole.",
-            Manner::Reads,
-            schema::tasks(),
+             get_task shows them in full.",
+            ToolKind::ReadOnly,
         ),
-        tool::<GetTask>(
+        tool::<GetTask, TaskDetailsAnswer<'_>>(
             "get_task",
             "Show a task",
             "Everything about a task: description, status, holder and expiry, who waits, messages left on it.",
-            Manner::Reads,
-            schema::task_shown(),
+            ToolKind::ReadOnly,
         ),
-        tool::<AddTask>(
+        tool::<AddTask, TaskAnswer<'_>>(
             "add_task",
             "Add a task",
-            "Add a task to the backlog. It is nobody's until it is claimed.",
-            Manner::Adds,
-            schema::task_only(),
+            "Add a task to the backlog. Nobody holds it until it is claimed.",
+            ToolKind::Additive,
         ),
-        tool::<ClaimNext>(
+        tool::<ClaimNext, GrantAnswer<'_>>(
             "claim_next",
             "Claim the next ready task",
             "Take the next ready task: it is yours until you finish or release it. If nothing is ready it waits a while. \
              Remember lease.fence: finish_task needs it.",
-            Manner::Adds,
-            schema::grant(),
+            ToolKind::Additive,
         ),
-        tool::<ClaimTask>(
+        tool::<ClaimTask, GrantAnswer<'_>>(
             "claim_task",
             "Claim a task",
-            "Take this task. If somebody else holds it, you are told who and until when; with waitSeconds you stand in \
-             line. Claiming what you hold already is fine. Remember lease.fence: finish_task needs it.",
-            Manner::Settles,
-            schema::grant(),
+            "Take this task. If somebody else holds it, the error says who and until when; with waitSeconds you wait in \
+             the queue. Claiming what you hold already is fine. Remember lease.fence: finish_task needs it.",
+            ToolKind::Idempotent,
         ),
-        tool::<RenewLease>(
+        tool::<RenewLease, LeaseAnswer<'_>>(
             "renew_lease",
             "Renew your lease",
             "Make a lease last from now again, or for another ttl. Seldom needed: the server renews while you are \
              connected.",
-            Manner::Settles,
-            schema::lease_only(),
+            ToolKind::Idempotent,
         ),
-        tool::<ReleaseTask>(
+        tool::<ReleaseTask, FinishAnswer<'_>>(
             "release_task",
             "Give a task back",
-            "Give a task back unfinished, for somebody else to take.",
-            Manner::Settles,
-            schema::finished(),
+            "Release a task unfinished, so that somebody else can take it.",
+            ToolKind::Idempotent,
         ),
-        tool::<FinishTask>(
+        tool::<FinishTask, FinishAnswer<'_>>(
             "finish_task",
             "Finish a task",
-            "Your last word on a task that you hold: done, fail (with a message) or review. Needs the fence of your claim, \
+            "End your work on a task that you hold: done, fail (with a message) or review. Needs the fence of your claim, \
              and is refused if you have lost it. Saying the same again is fine.",
-            Manner::Ends,
-            schema::finished(),
+            ToolKind::Idempotent,
         ),
-        tool::<SendMessage>(
+        tool::<SendMessage, MessageAnswer<'_>>(
             "send_message",
             "Leave a message",
             "Leave a message on a task for its next holder, or for an agent by its id.",
-            Manner::Adds,
-            schema::message_only(),
+            ToolKind::Additive,
         ),
-        tool::<ReadInbox>(
+        tool::<ReadInbox, InboxAnswer<'_>>(
             "read_inbox",
             "Read messages",
             "Messages for you and on the tasks that you hold. They stay until you acknowledge them by number.",
-            Manner::Settles,
-            schema::inbox(),
+            ToolKind::Idempotent,
         ),
-        tool::<Explain>(
+        tool::<Explain, ExplainAnswer<ExplanationJson<'_>>>(
             "explain",
             "Explain why nothing moves",
             "Why a task, or the whole project, is not moving: holder, queue, dependency, review, exclusive lock.",
-            Manner::Reads,
-            schema::reasons(),
+            ToolKind::ReadOnly,
         ),
     ]
 }
 
-fn tool<T: JsonSchema>(
+fn tool<Arguments: JsonSchema, Answer: JsonSchema>(
     name: &'static str,
     title: &str,
     about: &'static str,
-    manner: Manner,
-    output: Value,
+    kind: ToolKind,
 ) -> Tool {
     let annotations = ToolAnnotations::with_title(title)
-        .read_only(matches!(manner, Manner::Reads))
-        .idempotent(!matches!(manner, Manner::Adds))
-        .destructive(matches!(manner, Manner::Ends))
+        .read_only(matches!(kind, ToolKind::ReadOnly))
+        .idempotent(!matches!(kind, ToolKind::Additive))
+        .destructive(false)
         .open_world(false);
-    Tool::new(name, about, input::<T>())
+    Tool::new(name, about, arguments_schema::<Arguments>())
         .with_title(title)
-        .with_raw_output_schema(Arc::new(object(output)))
+        .with_raw_output_schema(Arc::new(answer_schema::<Answer>()))
         .with_annotations(annotations)
 }
 
-fn input<T: JsonSchema>() -> JsonObject {
-    // Written out in place: some clients do not follow references.
-    let settings =
-        schemars::generate::SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
-    let mut schema = object(settings.into_generator().into_root_schema_for::<T>().to_value());
-    for noise in ["$schema", "title"] {
-        schema.remove(noise);
-    }
+fn arguments_schema<T: JsonSchema>() -> JsonObject {
+    let mut schema = schema::<T>(SchemaSettings::draft2020_12());
     schema.entry("properties").or_insert_with(|| Value::Object(JsonObject::new()));
     schema
+}
+
+/// An answer has either the fields of `T` or an `error`, and may report leases that the client has `lost`.
+fn answer_schema<T: JsonSchema>() -> JsonObject {
+    let settings = || SchemaSettings::draft2020_12().for_serialize();
+    let mut schema = schema::<T>(settings());
+    let required = schema.remove("required").unwrap_or_else(|| json!([]));
+    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+        properties.insert("error".into(), Value::Object(self::schema::<ErrorJson<'_>>(settings())));
+        properties.insert("lost".into(), Value::Object(self::schema::<Vec<LostLeaseJson<'_>>>(settings())));
+    }
+    schema.insert("anyOf".into(), json!([{"required": required}, {"required": ["error"]}]));
+    schema
+}
+
+fn schema<T: JsonSchema>(settings: SchemaSettings) -> JsonObject {
+    let settings = settings.with(|settings| {
+        // Some clients do not follow references.
+        settings.inline_subschemas = true;
+        settings.meta_schema = None;
+    });
+    let mut schema = settings.with_transform(simplify).into_generator().into_root_schema_for::<T>();
+    // The name and the comment of the Rust type.
+    schema.remove("title");
+    schema.remove("description");
+    object(schema.to_value())
+}
+
+/// Removes the formats of numbers: some clients know only some of them and reject or report the others.
+fn simplify(schema: &mut Schema) {
+    schema.remove("format");
+    schemars::transform::transform_subschemas(&mut simplify, schema);
 }
 
 fn object(value: Value) -> JsonObject {
@@ -181,12 +202,54 @@ mod tests {
     }
 
     #[test]
+    fn schemas_use_nothing_that_some_clients_reject() {
+        for tool in all() {
+            let written = serde_json::to_string(&tool).unwrap();
+            for rejected in ["\"format\":", "\"const\":", "\"oneOf\":"] {
+                assert!(!written.contains(rejected), "{} has {rejected}: {written}", tool.name);
+            }
+            // A schema that is only `true`.
+            let output = serde_json::to_string(&tool.output_schema).unwrap();
+            assert!(!output.contains(":true"), "{}: {output}", tool.name);
+        }
+        let finish = all().into_iter().find(|tool| tool.name == "finish_task").unwrap();
+        assert_eq!(finish.input_schema["properties"]["outcome"]["enum"], json!(["done", "fail", "review"]));
+    }
+
+    #[test]
+    fn no_tool_is_annotated_as_destructive() {
+        for tool in all() {
+            let annotations = tool.annotations.unwrap();
+            assert_eq!(annotations.destructive_hint, Some(false), "{}", tool.name);
+        }
+    }
+
+    #[test]
+    fn an_answer_has_all_its_fields_or_an_error() {
+        let claim = all().into_iter().find(|tool| tool.name == "claim_next").unwrap();
+        let output = claim.output_schema.unwrap();
+        assert_eq!(
+            output["anyOf"],
+            json!([{"required": ["task", "lease", "takenOver"]}, {"required": ["error"]}])
+        );
+        for field in ["task", "lease", "takenOver", "error", "lost"] {
+            assert!(output["properties"].get(field).is_some(), "{field}");
+        }
+        let lease = &output["properties"]["lease"];
+        assert_eq!(lease["properties"]["fence"]["type"], "integer");
+        let required = lease["required"].as_array().unwrap();
+        assert!(
+            required.contains(&json!("reacquired")) && !required.contains(&json!("endReason")),
+            "{lease}"
+        );
+    }
+
+    #[test]
     fn every_argument_says_what_it_is() {
         for tool in all() {
             for (name, argument) in tool.input_schema["properties"].as_object().unwrap() {
-                let told =
-                    argument.get("description").is_some() || matches!(name.as_str(), "labels" | "outcome");
-                assert!(told, "{} {name}: {argument}", tool.name);
+                let described = argument.get("description").is_some() || name == "labels";
+                assert!(described, "{} {name}: {argument}", tool.name);
             }
         }
     }

@@ -1,7 +1,7 @@
-//! Waiting for a task: asleep on the executor, one try after the other at the desk.
+//! Waiting for a task: sleeps on the executor and tries again on the request handler's thread.
 //!
-//! Whatever wakes a waiter is only a hint; it tries again. A call that is cancelled, or whose client is gone, leaves the line;
-//! what it was granted in the same moment goes back, because nobody would hear of it.
+//! A wake-up is only a hint to try again. A call that is cancelled, or whose client disconnects, leaves the queue; a lease
+//! that it was granted at the same moment is released.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -12,36 +12,37 @@ use rmcp::RoleServer;
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::service::RequestContext;
 use tenure_core::ErrorCode;
+use tenure_lock::BootTime;
 use tokio::io::unix::AsyncFd;
 
 use crate::call::Claim;
-use crate::desk::{Desk, Effect, Queue, Refusal, Reply, Step};
-use crate::handler::{Handler, client_of, join, settle};
+use crate::connection::{Connection, apply_effect, client_of, join};
+use crate::request_handler::{Effect, Refusal, Reply, RequestHandler, RequestQueue, Step};
 use crate::signals::watchable;
 
-/// How often somebody who waits is told so.
+/// How often a waiting client gets a progress notification.
 const PROGRESS: Duration = Duration::from_secs(5);
 
-/// A place in line that is given up with whoever stood there.
+/// A claim that may have a ticket, which is removed when the claim is dropped.
 #[derive(Debug)]
-struct Place {
+struct QueuedClaim {
     number: u64,
-    queue: Queue,
-    taken: bool,
+    queue: RequestQueue,
+    has_ticket: bool,
 }
 
-impl Drop for Place {
+impl Drop for QueuedClaim {
     fn drop(&mut self) {
-        if self.taken {
+        if self.has_ticket {
             let number = self.number;
-            self.queue.post(move |desk| {
-                desk.give_up(number, Duration::ZERO);
+            self.queue.post(move |handler| {
+                handler.cancel_claim(number, Duration::ZERO);
             });
         }
     }
 }
 
-impl Handler {
+impl Connection {
     /// None if the server is closing.
     pub(crate) async fn claim(
         &self,
@@ -53,39 +54,39 @@ impl Handler {
         };
         let begun = Instant::now();
         let deadline = begun + claim.wait;
-        let mut place =
-            Place { number: self.shared.number(), queue: self.shared.queue.clone(), taken: false };
+        let mut queued =
+            QueuedClaim { number: self.shared.number(), queue: self.shared.queue.clone(), has_ticket: false };
         let client = client_of(context);
         loop {
-            let step = match self.try_once(&claim, &client, place.number).await? {
+            let step = match self.try_once(&claim, &client, queued.number).await? {
                 Ok(step) => step,
                 Err(refusal) => return Some(Err(refusal)),
             };
             let (wake, nap, why) = match step {
                 Step::Granted(reply) => {
-                    place.taken = false;
+                    queued.has_ticket = false;
                     if context.ct.is_cancelled() {
-                        self.give_back(&reply).await;
+                        self.release_grant(&reply).await;
                     }
                     return Some(Ok(reply));
                 }
                 Step::Wait { wake, nap, why } => (wake, nap, why),
             };
-            place.taken = true;
+            queued.has_ticket = true;
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return self.give_up(place, claim.wait).await;
+                return self.give_up(queued, claim.wait).await;
             }
             let over = Instant::now() + nap.min(left);
-            let bells = Bells::new(wake);
+            let wake = WakeSources::new(wake);
             loop {
-                tell(context, begun, claim.wait, &why).await;
+                report_progress(context, begun, claim.wait, &why).await;
                 let left = over.saturating_duration_since(Instant::now());
                 let woken = tokio::select! {
-                    () = bells.ring() => true,
+                    () = wake.readable() => true,
                     () = tokio::time::sleep(left.min(PROGRESS)) => false,
-                    () = context.ct.cancelled() => return self.give_up(place, begun.elapsed()).await,
-                    () = self.shared.shutdown.cancelled() => return self.give_up(place, begun.elapsed()).await,
+                    () = context.ct.cancelled() => return self.give_up(queued, begun.elapsed()).await,
+                    () = self.shared.shutdown.cancelled() => return self.give_up(queued, begun.elapsed()).await,
                 };
                 if woken || Instant::now() >= over {
                     break;
@@ -94,48 +95,49 @@ impl Handler {
         }
     }
 
-    async fn try_once(&self, claim: &Claim, client: &str, place: u64) -> Option<Result<Step, Refusal>> {
-        let (keeper, session) = (Arc::clone(&self.shared.keeper), Arc::clone(&self.session));
+    async fn try_once(&self, claim: &Claim, client: &str, number: u64) -> Option<Result<Step, Refusal>> {
+        let (leases, session) = (Arc::clone(&self.shared.leases), Arc::clone(&self.session));
         let (claim, client) = (claim.clone(), client.to_owned());
-        let job = move |desk: &mut dyn Desk| {
-            join(desk, &session, &client, false)?;
-            let step = desk.claim(&session, &claim, place)?;
+        let request = move |handler: &mut dyn RequestHandler| {
+            join(handler, &session, &client, false)?;
+            let asked = BootTime::now();
+            let step = handler.claim(&session, &claim, number)?;
             if let Step::Granted(reply) = &step {
-                settle(&keeper, &session, &reply.effect);
+                apply_effect(&leases, &session, &reply.effect, asked);
             }
             Ok(step)
         };
-        self.shared.queue.ask(job).await
+        self.shared.queue.ask(request).await
     }
 
-    async fn give_up(&self, mut place: Place, waited: Duration) -> Option<Result<Reply, Refusal>> {
-        place.taken = false;
-        let number = place.number;
-        self.shared.queue.ask(move |desk| Err(desk.give_up(number, waited))).await
+    async fn give_up(&self, mut queued: QueuedClaim, waited: Duration) -> Option<Result<Reply, Refusal>> {
+        queued.has_ticket = false;
+        let number = queued.number;
+        self.shared.queue.ask(move |handler| Err(handler.cancel_claim(number, waited))).await
     }
 
-    /// The call was cancelled in the moment of its success.
-    async fn give_back(&self, reply: &Reply) {
+    /// Releases the lease of a call that was cancelled at the moment of its grant.
+    async fn release_grant(&self, reply: &Reply) {
         let Effect::Holds { task, lease, reacquired: false } = reply.effect.clone() else { return };
-        let (keeper, session) = (Arc::clone(&self.shared.keeper), Arc::clone(&self.session));
-        let job = move |desk: &mut dyn Desk| {
-            settle(&keeper, &session, &Effect::Ended(lease.fence));
-            desk.give_back(&lease, &task);
+        let (leases, session) = (Arc::clone(&self.shared.leases), Arc::clone(&self.session));
+        let request = move |handler: &mut dyn RequestHandler| {
+            apply_effect(&leases, &session, &Effect::Ended(lease.fence), BootTime::now());
+            handler.release_grant(&lease, &task);
         };
-        self.shared.queue.ask(job).await;
+        self.shared.queue.ask(request).await;
     }
 }
 
-/// Descriptors of which any one may wake.
-struct Bells(Vec<AsyncFd<OwnedFd>>);
+/// Descriptors of which each one can end the wait.
+struct WakeSources(Vec<AsyncFd<OwnedFd>>);
 
-impl Bells {
+impl WakeSources {
     fn new(fds: Vec<OwnedFd>) -> Self {
-        // What cannot be watched is left to the nap.
+        // A descriptor that cannot be polled is left out; then the nap ends the wait.
         Self(fds.into_iter().filter_map(watchable).collect())
     }
 
-    async fn ring(&self) {
+    async fn readable(&self) {
         if self.0.is_empty() {
             return pending().await;
         }
@@ -144,7 +146,7 @@ impl Bells {
     }
 }
 
-async fn tell(context: &RequestContext<RoleServer>, begun: Instant, wait: Duration, why: &str) {
+async fn report_progress(context: &RequestContext<RoleServer>, begun: Instant, wait: Duration, why: &str) {
     let Some(token): Option<ProgressToken> = context.meta.get_progress_token() else { return };
     let progress = ProgressNotificationParam::new(token, begun.elapsed().as_secs_f64())
         .with_total(wait.as_secs_f64())

@@ -1,11 +1,11 @@
-//! A clock that stands still until the test moves it, forward or back.
+//! A clock that only the test moves, forward or back.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use tenure_core::{Clock, Timestamp};
 
-/// 2026-01-15T11:30:00Z: any moment will do, but a readable one helps in failure messages.
+/// 2026-01-15T11:30:00Z, an arbitrary time that is readable in failure messages.
 const START: i64 = 1_768_476_600_000;
 
 #[derive(Debug)]
@@ -30,7 +30,7 @@ impl ManualClock {
         self.set(self.now().after(by));
     }
 
-    /// What NTP or a person does to a wall clock.
+    /// Simulates a correction of the wall clock by NTP or a user.
     pub fn step_back(&self, by: Duration) {
         self.set(self.now().before(by));
     }

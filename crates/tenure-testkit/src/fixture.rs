@@ -1,4 +1,5 @@
-//! A fresh store with a clock, a world and ids of the test's own, and the kernel's verbs in one line each.
+//! A new store with a controlled clock, controlled processes and predictable ids, and one-line wrappers of the
+//! kernel's operations.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -30,13 +31,13 @@ use crate::memory::{MemoryStore, Rings};
 use crate::postgres::Cluster;
 use crate::world::{CountingIds, FakeWorld};
 
-/// For how long a claim of this fixture is granted.
+/// The ttl of claims made through the fixture.
 pub const TTL: Duration = Duration::from_mins(1);
 pub const TICKET_LIFE: Duration = Duration::from_secs(15);
-/// The actor of what the test itself does.
+/// The actor of changes made by the test itself.
 pub const TESTER: &str = "tester";
 
-/// What a test was granted. Unlike a [`Grant`] it may be dropped: a test often claims only so that a task is held.
+/// The result of a claim. Unlike a [`Grant`] it may be dropped: many tests claim a task only to make it held.
 #[derive(Debug, Clone)]
 pub struct Granted {
     pub task: Task,
@@ -64,16 +65,16 @@ pub struct Fixture {
     folder: TempDir,
 }
 
-/// How a test hears what a store has rung.
+/// How a test observes the doorbells that a store rings.
 #[derive(Debug)]
 enum Bells {
     Recorded(Rings),
     Sockets(RefCell<BTreeMap<String, UnixDatagram>>),
-    /// Each has a connection of its own to listen on.
+    /// Each doorbell listens on a separate connection.
     Channels(Project, RefCell<BTreeMap<String, (PostgresStore, Doorbell)>>),
 }
 
-/// A project on the shared server, with a clock of the test's own.
+/// A project on the shared server, with a controlled clock.
 #[derive(Debug)]
 struct Project {
     id: String,
@@ -89,7 +90,7 @@ impl Project {
     }
 }
 
-/// Whatever was done to it, what the store counts besides its rows is what they are.
+/// After every test, the stored counters must equal the counts of the rows.
 impl Drop for Fixture {
     fn drop(&mut self) {
         if !std::thread::panicking() {
@@ -132,7 +133,7 @@ impl Fixture {
         Context { judge: &self.world, ids: &self.ids, policy: self.policy }
     }
 
-    /// Renewals and the like need not survive a power cut, and neither does a test.
+    /// A test does not need durable commits.
     pub fn write<T>(&self, body: impl FnMut(&mut dyn Tx) -> Result<T>) -> Result<T> {
         self.store.write(Durability::Process, body)
     }
@@ -145,7 +146,7 @@ impl Fixture {
         self.context().viewer(view, me.map(|caller| &caller.holder)).unwrap()
     }
 
-    /// Somebody without a process: only time ends what it holds.
+    /// A caller without a process: only expiry ends its leases.
     pub fn bare(&self, name: &str) -> Caller {
         Caller::new(Holder::agent(name))
     }
@@ -154,7 +155,7 @@ impl Fixture {
         self.bare(name).with_process(self.world.process(pid))
     }
 
-    /// A doorbell that this test can hear.
+    /// A doorbell that the test can observe.
     pub fn bell(&self, name: &str) -> String {
         match &self.bells {
             Bells::Recorded(_) => name.to_owned(),
@@ -175,7 +176,7 @@ impl Fixture {
         }
     }
 
-    /// Has it rung since this was last asked?
+    /// Whether the doorbell has rung since the last call.
     pub fn heard(&self, bell: &str) -> bool {
         match &self.bells {
             Bells::Recorded(rings) => {
@@ -193,7 +194,7 @@ impl Fixture {
                 }
                 heard
             }
-            // A ring of our own, through the listener's connection: whatever was rung before it has come before it.
+            // Sends a ring through the listener's connection; all earlier rings arrive before it.
             Bells::Channels(_, channels) => {
                 let channels = channels.borrow();
                 let (listener, doorbell) = &channels[bell];
@@ -205,14 +206,14 @@ impl Fixture {
                 listener.write(Durability::Process, ring).unwrap();
                 let mut byte = [0];
                 let heard = (0..1000).take_while(|_| rustix::io::read(doorbell, &mut byte).is_ok()).count();
-                assert!(heard > 0, "our own ring was not heard");
+                assert!(heard > 0, "the test's own ring did not arrive");
                 heard > 1
             }
         }
     }
 }
 
-/// A project that nobody else has.
+/// A new, unused project.
 pub fn fresh_project() -> String {
     let mut bytes = [0; 16];
     File::open("/dev/urandom").unwrap().read_exact(&mut bytes).unwrap();
@@ -285,7 +286,7 @@ impl Fixture {
         self.task(key).lease
     }
 
-    /// Every lease that the resource ever had, oldest first.
+    /// All leases that the resource ever had, oldest first.
     pub fn history(&self, resource: &Resource) -> Vec<Lease> {
         let filter =
             LeaseFilter { resource: Some(resource.clone()), include_ended: true, ..LeaseFilter::default() };
@@ -298,7 +299,7 @@ impl Fixture {
     }
 }
 
-/// Verbs.
+/// Operations.
 impl Fixture {
     pub fn claim(&self, caller: &Caller, key: &str) -> Result<Granted> {
         self.claim_on(caller, key, &Terms::new(TTL))
@@ -376,7 +377,13 @@ impl Fixture {
         self.finish(caller, key, Finish::Release(None))
     }
 
-    pub fn settle(&self, caller: &Caller, key: &str, to: TaskStatus, force: bool) -> Result<Option<Lease>> {
+    pub fn override_status(
+        &self,
+        caller: &Caller,
+        key: &str,
+        to: TaskStatus,
+        force: bool,
+    ) -> Result<Option<Lease>> {
         let id = self.id(key);
         self.write(|tx| kernel::override_status(tx, &self.context(), caller, &id, to, None, force))
     }
@@ -394,7 +401,7 @@ impl Fixture {
         self.write(|tx| kernel::begin_attempt(tx, &self.context(), lease, &owner, None)).unwrap()
     }
 
-    /// Takes a place in the line. The caller must have a process, as everybody who waits has.
+    /// Enqueues the caller, which must have a process.
     pub fn wait_for(&self, caller: &Caller, resource: &Resource, bell: &str) -> (i64, Resource) {
         let process = caller.process.clone().unwrap();
         let number = self
@@ -422,12 +429,12 @@ pub fn new_task(id: &TaskId, key: &str, section: Option<&SectionId>, position: i
     }
 }
 
-/// The terms of somebody who stands in line.
+/// Claim terms that present a ticket.
 pub fn with_ticket(ticket: &(i64, Resource)) -> Terms {
     Terms { ticket: Some(ticket.clone()), ..Terms::new(TTL) }
 }
 
-/// The code of the refusal that was expected.
+/// The error code of an expected refusal.
 #[track_caller]
 pub fn refused<T: std::fmt::Debug>(answer: Result<T>) -> ErrorCode {
     match answer {

@@ -1,5 +1,6 @@
-//! What the tests of every crate share: a clock and a world that the test moves by hand, a store too simple to be
-//! wrong, and the suite that every store has to pass.
+//! What the tests of several crates share: a clock and process liveness that the test sets by hand, a simple in-memory store,
+//! the conformance suite that every store has to pass, PostgreSQL servers, a proxy that cuts connections, a small disk, and a
+//! harness ([`cli`]) that runs the `tenure` binary.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -7,6 +8,7 @@
     reason = "this crate is test code: a failed expectation is a failed test"
 )]
 
+pub mod cli;
 pub mod clock;
 pub mod conformance;
 pub mod fixture;

@@ -1,20 +1,22 @@
-//! A PostgreSQL server of the tests' own: made by `initdb` in a temporary folder, never run as root, stopped when nobody
-//! needs it any more.
+//! PostgreSQL servers for tests: made by `initdb` in a temporary folder, and never run as root.
 //!
-//! [`Cluster::shared`] is one per test run, whichever process asks first; a janitor ends it some seconds after the last
-//! process that used it. [`Cluster::private`] belongs to one test, which may stop it as rudely as it likes.
+//! [`Cluster::shared`] is one per test run (of nextest, or of one `cargo test` process). The first process that needs it starts
+//! it, under a lock file in a folder that all processes of the run know; the others join. A background process stops it some
+//! seconds after the last user has ended. Tests share its database: rows belong to projects, and each test has its own.
+//! [`Cluster::private`] belongs to one test, which may stop it at any moment.
 
 use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// Nothing of a test is worth keeping, so nothing waits for the disk.
-const CARELESS: &[&str] = &["fsync=off", "full_page_writes=off", "autovacuum_naptime=10s"];
+/// The rows of a test need not survive a crash, so no commit waits for the disk.
+const NOT_DURABLE: &[&str] = &["fsync=off", "full_page_writes=off", "autovacuum_naptime=10s"];
 const START_LIMIT: Duration = Duration::from_mins(1);
 const USER: &str = "tenure";
 
@@ -22,19 +24,19 @@ const USER: &str = "tenure";
 pub struct Cluster {
     folder: PathBuf,
     port: u16,
-    /// Shared with whoever else uses it; the janitor waits for all to let go.
+    /// A shared file lock; the janitor stops the server when no process has it any more.
     _users: Option<File>,
     owned: bool,
 }
 
 impl Cluster {
-    /// The one of this test run.
+    /// The server of this test run.
     pub fn shared() -> &'static Self {
         static SHARED: OnceLock<Cluster> = OnceLock::new();
         SHARED.get_or_init(join)
     }
 
-    /// One of the test's own, with real flushes: what it acknowledges survives `stop -m immediate`.
+    /// A server for one test, with real flushes: a commit that it acknowledges survives `stop -m immediate`.
     pub fn private(settings: &[&str]) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let name = format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
@@ -89,7 +91,7 @@ impl Cluster {
         self.reload();
     }
 
-    /// A program that refuses to run as root, run by somebody else.
+    /// A program that refuses to run as root, run by another user.
     pub fn unprivileged(program: &Path) -> Command {
         unprivileged(program)
     }
@@ -116,7 +118,7 @@ impl Cluster {
         format!("postgres://{user}@127.0.0.1:{port}/postgres")
     }
 
-    /// A database of its own name, for tests that change more than one project's rows.
+    /// A new database, for tests that change the rows of more than one project.
     pub fn new_database(&self) -> String {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let name = format!("t{}_{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
@@ -124,23 +126,17 @@ impl Cluster {
         name
     }
 
-    /// Runs statements as the superuser and gives what they print.
+    /// Runs statements as the superuser and returns what they print.
     #[track_caller]
     pub fn sql(&self, database: &str, statements: &str) -> String {
-        let mut psql = Command::new(program("psql"));
-        psql.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-U", USER, "-d", database, "-h"]);
-        psql.arg(&self.folder).args(["-p", &self.port.to_string(), "-c", statements]);
-        let ran = psql.output().unwrap();
-        let told = String::from_utf8_lossy(&ran.stderr);
-        assert!(ran.status.success(), "{statements}: {told}");
-        String::from_utf8_lossy(&ran.stdout).trim().to_owned()
+        sql(&self.url_of(database), statements)
     }
 
     pub fn start(&self) {
         start(&self.folder);
     }
 
-    /// As if the power went.
+    /// As in a power cut.
     pub fn stop_immediately(&self) {
         pg_ctl(&self.folder, &["stop", "-m", "immediate", "-w"]);
     }
@@ -168,6 +164,42 @@ impl Drop for Cluster {
     }
 }
 
+/// Runs statements on the database at `url` and returns what they print.
+#[track_caller]
+pub fn sql(url: &str, statements: &str) -> String {
+    let mut psql = Command::new(program("psql"));
+    psql.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", url, "-c", statements]);
+    let ran = psql.output().unwrap();
+    let errors = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success(), "{statements}: {errors}");
+    String::from_utf8_lossy(&ran.stdout).trim().to_owned()
+}
+
+/// An open session. Its locks end when it is dropped.
+#[derive(Debug)]
+pub struct Session(Child);
+
+impl Session {
+    /// A session that has run `statement`.
+    pub fn holding(url: &str, statement: &str) -> Self {
+        let mut psql = Command::new(program("psql"));
+        psql.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", url]);
+        let mut child = psql.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        writeln!(child.stdin.as_mut().unwrap(), "{statement} SELECT 'held';").unwrap();
+        let answers = BufReader::new(child.stdout.take().unwrap()).lines();
+        let held = answers.map_while(Result::ok).any(|line| line == "held");
+        assert!(held, "{statement}");
+        Self(child)
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 fn lock_file(folder: &Path, what: &str) -> File {
     File::options().create(true).append(true).open(folder.with_extension(what)).unwrap()
 }
@@ -187,7 +219,7 @@ fn rustix_uid() -> u32 {
     fs::metadata("/proc/self").map_or(0, |found| found.uid())
 }
 
-/// Uses the cluster of this run, making it if nobody has.
+/// Uses the cluster of this run, and makes it if this process is the first.
 fn join() -> Cluster {
     let run = std::env::var("NEXTEST_RUN_ID").map_or_else(
         |_| std::os::unix::process::parent_id().to_string(),
@@ -201,7 +233,7 @@ fn join() -> Cluster {
     users.lock_shared().unwrap();
     if !folder.join("data/postmaster.pid").exists() {
         let _ = fs::remove_dir_all(&folder);
-        make(&folder, CARELESS);
+        make(&folder, NOT_DURABLE);
         start(&folder);
         begin_janitor(&folder);
     }
@@ -267,7 +299,7 @@ fn pg_ctl(folder: &Path, arguments: &[&str]) {
     );
 }
 
-/// Ends the server when nobody has used it for a while. It goes by file locks, which end with their process.
+/// Stops the server when no process has used it for some seconds. File locks tell, because they end with their process.
 fn begin_janitor(folder: &Path) {
     let script = r#"
         folder=$1; shift; idle=0
@@ -298,7 +330,7 @@ fn begin_janitor(folder: &Path) {
     assert!(janitor.status().unwrap().success(), "the janitor cannot be started");
 }
 
-/// A program of the server, run by somebody who is not root, on the data in `folder`.
+/// A program of the server, run on the data in `folder` by a user that is not root.
 fn as_server(folder: &Path, name: &str) -> Command {
     let mut command = unprivileged(&program(name));
     command.env("PGDATA", folder.join("data")).env("LC_ALL", "C").env_remove("PGPORT").current_dir("/");
@@ -312,7 +344,7 @@ fn unprivileged(program: &Path) -> Command {
     command
 }
 
-/// Who runs the server instead of root.
+/// The user that runs the server if this process is root.
 fn server_user() -> Option<&'static str> {
     if rustix_uid() != 0 {
         return None;

@@ -21,7 +21,7 @@ pub enum Cut {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ProxyState {
     /// 0 never, 1 before, 2 after.
     cut: AtomicUsize,
     /// Only every so manieth commit; 0 counts as 1.
@@ -29,7 +29,10 @@ struct State {
     commits: AtomicU64,
     asks: AtomicU64,
     cuts: AtomicU64,
+    refusals: AtomicU64,
     closed: AtomicBool,
+    held: AtomicBool,
+    frozen: AtomicBool,
     /// Only while somebody uses them: a long storm makes thousands.
     open: Mutex<Vec<Weak<TcpStream>>>,
 }
@@ -37,7 +40,7 @@ struct State {
 #[derive(Debug)]
 pub struct Proxy {
     port: u16,
-    state: Arc<State>,
+    state: Arc<ProxyState>,
 }
 
 impl Proxy {
@@ -45,14 +48,19 @@ impl Proxy {
     pub fn to(server: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let state = Arc::new(State::default());
+        let state = Arc::new(ProxyState::default());
         let shared = Arc::clone(&state);
         std::thread::spawn(move || {
             for client in listener.incoming().flatten() {
-                if shared.closed.load(Ordering::SeqCst) {
-                    continue;
+                while shared.held.load(Ordering::SeqCst) {
+                    std::thread::sleep(Duration::from_millis(5));
                 }
-                let Ok(server) = TcpStream::connect(("127.0.0.1", server)) else { continue };
+                let is_open = !shared.closed.load(Ordering::SeqCst);
+                let reached = is_open.then(|| TcpStream::connect(("127.0.0.1", server)).ok()).flatten();
+                let Some(server) = reached else {
+                    shared.refusals.fetch_add(1, Ordering::SeqCst);
+                    continue;
+                };
                 let _ = (client.set_nodelay(true), server.set_nodelay(true));
                 let (client, server) = (Arc::new(client), Arc::new(server));
                 let mut open = shared.open.lock().unwrap();
@@ -89,6 +97,20 @@ impl Proxy {
         self.state.cuts.load(Ordering::SeqCst)
     }
 
+    /// New connections are accepted and get no answer until [`Proxy::release`].
+    pub fn hold(&self) {
+        self.state.held.store(true, Ordering::SeqCst);
+    }
+
+    pub fn release(&self) {
+        self.state.held.store(false, Ordering::SeqCst);
+    }
+
+    /// Connections that did not reach the server, because it or the proxy was closed.
+    pub fn refusals(&self) -> u64 {
+        self.state.refusals.load(Ordering::SeqCst)
+    }
+
     /// Nothing gets through any more, as if the cable was pulled and the other side said so.
     pub fn close(&self) {
         self.state.closed.store(true, Ordering::SeqCst);
@@ -97,15 +119,23 @@ impl Proxy {
         }
     }
 
+    /// Nothing gets through any more, and nothing says so: packets are lost.
+    pub fn freeze(&self) {
+        self.state.frozen.store(true, Ordering::SeqCst);
+    }
+
     pub fn open(&self) {
         self.state.closed.store(false, Ordering::SeqCst);
     }
 }
 
-fn ask(mut client: &TcpStream, mut server: &TcpStream, state: &State, silenced: &AtomicBool) {
+fn ask(mut client: &TcpStream, mut server: &TcpStream, state: &ProxyState, silenced: &AtomicBool) {
     let mut tail: Vec<u8> = Vec::new();
     let mut buffer = [0; 16 * 1024];
     while let Ok(count @ 1..) = client.read(&mut buffer) {
+        if state.frozen.load(Ordering::SeqCst) {
+            continue;
+        }
         let said = &buffer[..count];
         state.asks.fetch_add(1, Ordering::SeqCst);
         tail.extend_from_slice(said);

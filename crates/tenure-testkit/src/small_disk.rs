@@ -1,4 +1,4 @@
-//! A file system of a few kilobytes, for what happens when it is full.
+//! A file system of a few kilobytes, to test a full disk.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,7 +8,7 @@ use std::process::Command;
 pub struct SmallDisk(PathBuf);
 
 impl SmallDisk {
-    /// None where mounting is not allowed.
+    /// `None` where mounting is not allowed.
     pub fn mount(at: &Path, kilobytes: u32) -> Option<Self> {
         std::fs::create_dir_all(at).unwrap();
         let options = format!("size={kilobytes}k,mode=0700");
@@ -20,7 +20,7 @@ impl SmallDisk {
         &self.0
     }
 
-    /// Nothing more can be written until the file is removed that this gives.
+    /// Fills the disk. Removing the returned file frees the space again.
     pub fn fill(&self) -> PathBuf {
         let filler = self.0.join("filler");
         std::fs::write(&filler, vec![0; 16 * 1024 * 1024]).unwrap_err();

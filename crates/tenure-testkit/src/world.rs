@@ -1,4 +1,4 @@
-//! Processes that the test may kill, a machine that it may restart, and ids that count.
+//! Processes that the test can kill, a machine that it can restart, and sequential ids.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -10,7 +10,7 @@ use tenure_core::id::Ids;
 const HERE: &str = "this-machine";
 const ELSEWHERE: &str = "another-machine";
 
-/// One machine whose processes live until the test says otherwise, and others about which nothing is known.
+/// One machine whose processes live until the test kills them, and other machines whose processes are unknown.
 #[derive(Debug, Default)]
 pub struct FakeWorld(Mutex<Facts>);
 
@@ -21,7 +21,7 @@ struct Facts {
 }
 
 impl FakeWorld {
-    /// A world in which these processes of the first boot have died.
+    /// A machine on which these processes of the first boot have died.
     pub fn without(dead: impl IntoIterator<Item = u32>) -> Self {
         Self(Mutex::new(Facts { boots: 0, dead: dead.into_iter().collect() }))
     }
@@ -31,7 +31,7 @@ impl FakeWorld {
         incarnation(HERE, &boot(self.0.lock().unwrap().boots), pid)
     }
 
-    /// A process of a machine that this one cannot see.
+    /// A process of a machine that cannot be inspected from this one.
     pub fn remote_process(&self, pid: u32) -> Incarnation {
         incarnation(ELSEWHERE, "some-boot", pid)
     }
@@ -40,7 +40,7 @@ impl FakeWorld {
         self.0.lock().unwrap().dead.insert(pid);
     }
 
-    /// Power off, power on: every process of this machine is gone, and the pids start anew.
+    /// Restarts the machine: all its processes are gone, and pids start again.
     pub fn reboot(&self) {
         let mut facts = self.0.lock().unwrap();
         facts.boots += 1;
@@ -49,19 +49,19 @@ impl FakeWorld {
 }
 
 impl Judge for FakeWorld {
-    fn liveness(&self, who: &Incarnation) -> Liveness {
+    fn liveness(&self, process: &Incarnation) -> Liveness {
         let facts = self.0.lock().unwrap();
-        if who.process.host_id != HERE {
+        if process.process.host_id != HERE {
             Liveness::Unknown
-        } else if who.process.boot_id != boot(facts.boots) || facts.dead.contains(&who.process.pid) {
+        } else if process.process.boot_id != boot(facts.boots) || facts.dead.contains(&process.process.pid) {
             Liveness::Dead
         } else {
             Liveness::Alive
         }
     }
 
-    fn is_this_boot(&self, who: &Incarnation) -> bool {
-        who.process.boot_id == boot(self.0.lock().unwrap().boots)
+    fn is_this_boot(&self, process: &Incarnation) -> bool {
+        process.process.boot_id == boot(self.0.lock().unwrap().boots)
     }
 }
 
@@ -82,7 +82,7 @@ fn incarnation(host: &str, boot: &str, pid: u32) -> Incarnation {
     }
 }
 
-/// Ids in the order in which they were asked for.
+/// Sequential ids.
 #[derive(Debug, Default)]
 pub struct CountingIds(AtomicU64);
 
@@ -91,7 +91,7 @@ impl CountingIds {
         Self(AtomicU64::new(last))
     }
 
-    /// How many ids were given.
+    /// How many ids were generated.
     pub fn given(&self) -> u64 {
         self.0.load(Ordering::SeqCst)
     }
@@ -103,7 +103,7 @@ impl CountingIds {
 
 impl Ids for CountingIds {
     fn uuid(&self) -> String {
-        // The varying part comes first, so that short prefixes can be told apart.
+        // The varying part comes first, so that short prefixes are distinct.
         format!("{:08x}-0000-4000-8000-000000000000", self.next())
     }
 

@@ -1,4 +1,4 @@
-//! The conformance suite on every store there is.
+//! The conformance suite on every store.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -1,8 +1,8 @@
-//! A stored database of every schema opens, keeps its rows and goes on working.
+//! A stored database of every schema opens, keeps its rows and remains usable.
 //!
-//! `tests/fixtures/` has one file per store and schema. Until the first release the newest one follows the schema: after an
-//! edit of `schema/001.sql`, write it again with `TENURE_UPDATE_FIXTURES=1 cargo nextest run -p tenure-testkit --test
-//! released_schemas`. After a release a fixture never changes.
+//! `tests/fixtures/` has one file per store and schema. Until the first release the newest fixture follows the
+//! schema: after an edit of `schema/001.sql`, regenerate it with `TENURE_UPDATE_FIXTURES=1 cargo nextest run -p
+//! tenure-testkit --test released_schemas`. After a release a fixture never changes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ fn updating() -> bool {
     std::env::var_os("TENURE_UPDATE_FIXTURES").is_some()
 }
 
-/// A section with three tasks in a row: the first completed, the second claimed by an agent that has since vanished.
+/// A section with three tasks: the first completed, the second claimed by an agent that has since died.
 fn fill(store: &dyn Store) {
     let judge = FakeWorld::default();
     let ctx = Context { judge: &judge, ids: &RandomIds, policy: POLICY };
@@ -66,7 +66,7 @@ fn fill(store: &dyn Store) {
         .unwrap();
 }
 
-/// The rows are as `fill` left them, and the next agent takes over the second task under a greater fence.
+/// The rows are as `fill` wrote them, and the next agent takes over the second task under a greater fence.
 fn works_on(store: &dyn Store) {
     let judge = FakeWorld::default();
     let ctx = Context { judge: &judge, ids: &RandomIds, policy: POLICY };
@@ -96,7 +96,7 @@ fn open_sqlite(path: &Path) -> SqliteStore {
 }
 
 #[test]
-fn a_stored_sqlite_database_of_schema_1_opens_and_goes_on() {
+fn a_stored_sqlite_database_of_schema_1_opens_and_remains_usable() {
     let folder = tempfile::tempdir().unwrap();
     if updating() {
         let path = folder.path().join("new.db");
@@ -129,7 +129,7 @@ fn sqlite_schema(path: &Path) -> Vec<String> {
 }
 
 #[test]
-fn a_stored_postgresql_database_of_schema_1_opens_and_goes_on() {
+fn a_stored_postgresql_database_of_schema_1_opens_and_remains_usable() {
     let cluster = Cluster::shared();
     let address =
         |database: &str| Address::parse(&cluster.url_of(database), &Surroundings::default()).unwrap();
@@ -147,7 +147,7 @@ fn a_stored_postgresql_database_of_schema_1_opens_and_goes_on() {
         let dumped = dump.output().unwrap();
         assert!(dumped.status.success(), "{}", String::from_utf8_lossy(&dumped.stderr));
         let text = String::from_utf8(dumped.stdout).unwrap();
-        // What only tells which version of pg_dump wrote it.
+        // Drops lines that depend on the version of pg_dump.
         let kept = |line: &&str| !line.starts_with("--") && !line.starts_with('\\') && !line.is_empty();
         let lines: Vec<&str> = text.lines().filter(kept).collect();
         fs::write(fixture("postgres-1.sql"), lines.join("\n") + "\n").unwrap();

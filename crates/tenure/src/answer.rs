@@ -1,4 +1,4 @@
-//! What a command has to say: data for programs, text for people, and what to do next.
+//! The answer of a command: data for programs, text for people, and hints for the next step.
 
 use serde_json::Value;
 
@@ -23,7 +23,7 @@ impl Answer {
         self
     }
 
-    /// A command that has an answer and yet ends with a code of its own.
+    /// Sets the exit code of a command that has an answer and yet does not exit with 0.
     #[must_use]
     pub(crate) fn exit(mut self, code: u8) -> Self {
         self.exit = code;
@@ -31,7 +31,7 @@ impl Answer {
     }
 }
 
-/// What to do next: a command that works when pasted.
+/// A suggested next step: a reason, and a command that works when pasted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Hint {
     pub(crate) why: String,

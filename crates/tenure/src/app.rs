@@ -1,4 +1,4 @@
-//! One invocation: its surroundings, its flags, and the project once somebody asks for it.
+//! One invocation: its environment, its global flags, and the project that it works on.
 
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
@@ -16,22 +16,23 @@ use tenure_sqlite::{Directory, OpenOptions};
 
 use crate::cli::Global;
 use crate::env::Env;
-use crate::identity::{Identity, Who};
+use crate::identity::{Identity, IdentityArgs};
 use crate::interrupt::Interrupts;
 use crate::printer::Printer;
 use crate::project::{self, Located, Project, ProjectPaths};
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::store::{Backend, Doorbell, Source};
 
 #[derive(Debug)]
 pub(crate) struct App<'a> {
     pub(crate) env: &'a Env,
-    /// Where the surroundings are kept as a store on another machine has them: its clock, and what it proves.
+    /// The environment to use with a store on a server: the server's clock, and a judge that treats processes of other
+    /// machines as unknown.
     pub(crate) shared: &'a OnceCell<Env>,
     pub(crate) global: &'a Global,
     pub(crate) printer: Printer<'a>,
-    /// What was waited with. It is taken down only after the answer, which somebody waits for.
-    pub(crate) ears: Vec<(Interrupts, Option<Doorbell>)>,
+    /// Signal handlers and doorbells of finished waits. They are dropped after the answer is printed, to print it sooner.
+    pub(crate) wait_handles: Vec<(Interrupts, Option<Doorbell>)>,
 }
 
 /// A project that was found, with its configuration and its store.
@@ -45,14 +46,14 @@ pub(crate) struct Open<'a> {
 }
 
 impl<'a> App<'a> {
-    /// Where to look for the project: `-C`, `TENURE_PROJECT`, or here.
-    pub(crate) fn start(&self) -> Outcome<PathBuf> {
+    /// The folder to look for the project from: `-C`, else `TENURE_PROJECT`, else the current folder.
+    pub(crate) fn start(&self) -> CommandResult<PathBuf> {
         let named = self.global.project.as_deref().or_else(|| self.env.var("TENURE_PROJECT").map(Path::new));
         let Some(named) = named else { return Ok(self.env.cwd.clone()) };
         self.folder(named)
     }
 
-    pub(crate) fn folder(&self, named: &Path) -> Outcome<PathBuf> {
+    pub(crate) fn folder(&self, named: &Path) -> CommandResult<PathBuf> {
         let path = self.env.cwd.join(named);
         if !path.is_dir() {
             return Err(Report::usage(format!("there is no folder {}", path.display())));
@@ -60,11 +61,11 @@ impl<'a> App<'a> {
         Ok(path)
     }
 
-    pub(crate) fn find(&self) -> Outcome<Project> {
+    pub(crate) fn find(&self) -> CommandResult<Project> {
         self.find_from(&self.start()?)
     }
 
-    pub(crate) fn find_from(&self, start: &Path) -> Outcome<Project> {
+    pub(crate) fn find_from(&self, start: &Path) -> CommandResult<Project> {
         let clone_at = match self.locate(start) {
             Located::Project(project) => return Ok(project),
             Located::Clone(clone) => Some(clone.paths.root),
@@ -72,10 +73,11 @@ impl<'a> App<'a> {
         };
         let root = clone_at.clone().unwrap_or_else(|| start.to_owned());
         let mut report = Report::from(Error::NotInitialized { start: start.to_owned(), clone_at });
-        // `init` makes a project in the current folder, so a hint for another one names it.
+        // `init` works in the current folder, so the hint for another folder names it.
         if root != self.env.cwd {
             for hint in report.hints.iter_mut().filter(|hint| hint.command == "tenure init") {
-                hint.command = format!("tenure init -C {}", crate::shell::quote(&root.to_string_lossy()));
+                hint.command =
+                    format!("tenure init -C {}", crate::shell_quote::quote(&root.to_string_lossy()));
             }
         }
         Err(report)
@@ -94,16 +96,16 @@ impl<'a> App<'a> {
         }
     }
 
-    pub(crate) fn open(&mut self) -> Outcome<Open<'a>> {
+    pub(crate) fn open(&mut self) -> CommandResult<Open<'a>> {
         let project = self.find()?;
         let open = self.open_at(project)?;
         open.store.hint(Hint::EndsWithProcess);
         Ok(open)
     }
 
-    pub(crate) fn open_at(&mut self, project: Project) -> Outcome<Open<'a>> {
+    pub(crate) fn open_at(&mut self, project: Project) -> CommandResult<Open<'a>> {
         let Project { paths, config } = project;
-        self.say_what_is_used(&paths);
+        self.print_files_used(&paths);
         crate::ownership::check(&paths, self.env)?;
         let config = config?;
         let source = self.source(&paths, &config)?;
@@ -122,15 +124,15 @@ impl<'a> App<'a> {
         Ok(Open { paths, config, store, source, env: self.env })
     }
 
-    pub(crate) fn source(&self, paths: &ProjectPaths, config: &Config) -> Outcome<Source> {
+    pub(crate) fn source(&self, paths: &ProjectPaths, config: &Config) -> CommandResult<Source> {
         Ok(Source::of(paths, config, self.env, self.store_options())?)
     }
 
-    /// For `-v`: which project and which files were used.
-    fn say_what_is_used(&mut self, paths: &ProjectPaths) {
+    /// Prints, with `-v`, the project and the files in use.
+    fn print_files_used(&mut self, paths: &ProjectPaths) {
         self.printer.detail(1, || format!("project  {}", paths.root.display()));
         for path in [Some(paths.config()), self.user_config()].into_iter().flatten() {
-            let missing = if path.is_file() { "" } else { " (not there)" };
+            let missing = if path.is_file() { "" } else { " (missing)" };
             self.printer.detail(1, || format!("config   {}{missing}", path.display()));
         }
     }
@@ -144,8 +146,8 @@ impl<'a> App<'a> {
         options
     }
 
-    /// This program, for the demo and the bench to run.
-    pub(crate) fn own_program(&self) -> Outcome<Program> {
+    /// This program, as the demo and the bench start it.
+    pub(crate) fn own_program(&self) -> CommandResult<Program> {
         let relative = ProjectPaths::new("");
         Ok(Program {
             binary: crate::own_binary().map_err(tenure_demo::Error::Spawn)?,
@@ -157,7 +159,7 @@ impl<'a> App<'a> {
         })
     }
 
-    /// The file that stands in for `~/.tenure/config.yaml`.
+    /// `--config`, else `~/.tenure/config.yaml`.
     pub(crate) fn user_config(&self) -> Option<PathBuf> {
         match &self.global.config {
             Some(path) => Some(self.env.cwd.join(path)),
@@ -165,17 +167,18 @@ impl<'a> App<'a> {
         }
     }
 
-    /// Flags over environment over project over user over defaults.
-    pub(crate) fn config(&self, paths: Option<&ProjectPaths>) -> Outcome<Config> {
+    /// The resolved configuration. The precedence is: flags, environment, project, user, defaults.
+    pub(crate) fn config(&self, paths: Option<&ProjectPaths>) -> CommandResult<Config> {
         self.config_with(paths, None)
     }
 
-    /// [`App::config`], with a text that is about to become the project's file (or the user's) in its stead.
+    /// [`App::config`], with `instead` in place of the project's file (`true`) or the user's file (`false`). Used to
+    /// validate a text before it is written.
     pub(crate) fn config_with(
         &self,
         paths: Option<&ProjectPaths>,
         instead: Option<(bool, &Document)>,
-    ) -> Outcome<Config> {
+    ) -> CommandResult<Config> {
         let user_path = self.user_config();
         if let Some(path) = self.global.config.as_ref().map(|p| self.env.cwd.join(p))
             && !path.is_file()
@@ -209,33 +212,33 @@ impl<'a> App<'a> {
         .map_err(|e| Report::config(&e, None))
     }
 
-    pub(crate) fn directory(&self) -> Outcome<Directory> {
+    pub(crate) fn directory(&self) -> CommandResult<Directory> {
         let home = self.home()?;
         Ok(Directory::open(&home, self.env.clock.clone())?)
     }
 
-    pub(crate) fn home(&self) -> Outcome<PathBuf> {
+    pub(crate) fn home(&self) -> CommandResult<PathBuf> {
         self.env.home().ok_or_else(|| {
             Report::new(tenure_core::ErrorCode::Config, "neither HOME nor TENURE_HOME is set")
-                .hint("choose a place", "export TENURE_HOME=/var/lib/tenure")
+                .hint("choose a folder", "export TENURE_HOME=/var/lib/tenure")
         })
     }
 
-    pub(crate) fn identity(&self, who: &Who) -> Outcome<Identity> {
-        Identity::of(self.env, who)
+    pub(crate) fn identity(&self, args: &IdentityArgs) -> CommandResult<Identity> {
+        Identity::of(self.env, args)
     }
 
-    /// How long a command that waits unless told otherwise may do so.
+    /// How long a command that waits by default may wait; `None` is not to wait.
     pub(crate) fn default_patience(&self, open: &Open<'_>) -> Option<Duration> {
         (!self.never_waits()).then_some(open.config.locking.wait_timeout)
     }
 
-    /// A dry run never waits either: what it waited for would not be kept.
+    /// A dry run never waits either, because it would not keep what it waited for.
     pub(crate) fn never_waits(&self) -> bool {
         self.global.no_wait || self.env.flag("TENURE_NO_WAIT") || self.global.dry_run
     }
 
-    /// How long a command that was asked to wait may do so: `--wait`, `--wait DUR`, or not at all. A flag beats
+    /// How long a command with a `--wait` option may wait; `None` is not to wait. The flag takes precedence over
     /// `TENURE_NO_WAIT`.
     pub(crate) fn asked_patience(&self, open: &Open<'_>, wait: Option<Option<Duration>>) -> Option<Duration> {
         if self.global.no_wait || self.global.dry_run {
@@ -244,20 +247,20 @@ impl<'a> App<'a> {
         wait.map(|given| given.unwrap_or(open.config.locking.wait_timeout))
     }
 
-    /// Nothing was written if this is a dry run, and the answer must say so.
+    /// The verb of an answer: `done`, or `would` in a dry run.
     pub(crate) fn past<'t>(&self, done: &'t str, would: &'t str) -> &'t str {
         if self.global.dry_run { would } else { done }
     }
 }
 
-pub(crate) fn read_document(path: Option<&Path>) -> Outcome<Option<Document>> {
+pub(crate) fn read_document(path: Option<&Path>) -> CommandResult<Option<Document>> {
     let Some(path) = path else { return Ok(None) };
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        // A home that cannot be read is never in the way of a task.
+        // An unreadable home does not keep a task from being claimed.
         Err(e) if e.kind() == std::io::ErrorKind::NotADirectory => return Ok(None),
-        // Nor is one that may not even be looked into. A file that is there to be seen counts, or is said to be unreadable.
+        // Neither does a home that cannot be searched. A file that exists and cannot be read is an error.
         Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied && path.symlink_metadata().is_err() => {
             return Ok(None);
         }
@@ -309,8 +312,8 @@ pub(crate) fn parse_ttl(text: &str) -> std::result::Result<Duration, String> {
     duration::parse_ttl(text).map_err(|e| e.to_string())
 }
 
-/// A message that may have been given on standard input as `-`.
-pub(crate) fn read_text(argument: &str) -> Outcome<String> {
+/// The argument itself, or standard input if it is `-`.
+pub(crate) fn read_text(argument: &str) -> CommandResult<String> {
     if argument != "-" {
         return Ok(argument.to_owned());
     }

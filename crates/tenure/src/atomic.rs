@@ -10,21 +10,22 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// As many links as the kernel follows.
-const MOST_LINKS: usize = 40;
+/// The limit that the kernel has as well.
+const MAX_LINKS: usize = 40;
 
-/// Writes `text` to `path`, making the file (0600) if there is none. `mark` makes the temporary name unlike any other.
+/// Writes `text` to `path`, creating the file with mode 0600 if it does not exist. `mark` makes the name of the temporary
+/// file unique.
 pub(crate) fn write(path: &Path, text: &str, mark: &str) -> io::Result<()> {
     replace(path, text, mark, 0o600)
 }
 
-/// The same for a file that is everybody's: a new one may be read and written as the caller's umask has it.
+/// The same for a file that other users may read: a new one gets its mode from the umask.
 pub(crate) fn write_shared(path: &Path, text: &str, mark: &str) -> io::Result<()> {
     replace(path, text, mark, 0o666)
 }
 
-/// Removes what writers of `path` with a UUID for a mark have left behind when they were killed, and says whether there was
-/// any. Only for whoever holds [`lock`]: then none of them lives.
+/// Removes the temporary files that killed writers of `path` left behind, and returns whether there were any. Only files
+/// whose mark is a UUID are removed. The caller must hold [`lock`], so that no other writer is alive.
 pub(crate) fn sweep(path: &Path) -> bool {
     let folder = path.parent().unwrap_or(Path::new("."));
     let prefix = format!(".{}.", path.file_name().unwrap_or_default().to_string_lossy());
@@ -51,7 +52,7 @@ fn replace(path: &Path, text: &str, mark: &str, mode: u32) -> io::Result<()> {
         let _ = fs::remove_file(&temporary);
         return outcome;
     }
-    // The rename itself must survive power loss. A file system that cannot promise it still has the file.
+    // Makes the rename survive power loss, on file systems that support syncing a folder.
     let _ = File::open(folder).and_then(|folder| folder.sync_all());
     Ok(())
 }
@@ -65,10 +66,10 @@ fn write_to(temporary: &Path, path: &Path, text: &str, mode: u32) -> io::Result<
     file.sync_all()
 }
 
-/// Where a chain of symbolic links ends, also if nothing is there yet.
+/// The end of a chain of symbolic links, whether or not a file exists there.
 pub(crate) fn follow(path: &Path) -> io::Result<PathBuf> {
     let mut at = path.to_owned();
-    for _ in 0..MOST_LINKS {
+    for _ in 0..MAX_LINKS {
         match fs::read_link(&at) {
             Ok(target) => at = at.parent().unwrap_or(Path::new(".")).join(target),
             Err(_) => return Ok(at),
@@ -77,13 +78,13 @@ pub(crate) fn follow(path: &Path) -> io::Result<PathBuf> {
     Err(io::Error::other("too many symbolic links"))
 }
 
-/// Makes a folder that is ours alone, and those above it.
+/// Creates a folder with mode 0700, and its parents.
 pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
-/// Keeps other writers of this folder's files away until it is dropped. It is a lock on the folder itself, so it
-/// leaves nothing behind.
+/// Excludes other writers of the folder's files until it is dropped. The folder itself is locked, so no lock file is left
+/// behind.
 pub(crate) fn lock(folder: &Path, patience: Duration) -> io::Result<File> {
     let file = File::open(folder)?;
     let deadline = Instant::now() + patience;
@@ -92,7 +93,7 @@ pub(crate) fn lock(folder: &Path, patience: Duration) -> io::Result<File> {
             Ok(()) => return Ok(file),
             Err(fs::TryLockError::Error(error)) => return Err(error),
             Err(fs::TryLockError::WouldBlock) if Instant::now() >= deadline => {
-                return Err(io::Error::new(io::ErrorKind::TimedOut, "another process keeps it locked"));
+                return Err(io::Error::new(io::ErrorKind::TimedOut, "it is locked by another process"));
             }
             Err(fs::TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(5)),
         }

@@ -1,7 +1,7 @@
 //! Projects below `runners.wakeup.projectPaths` that are not registered.
 //!
-//! Guaranteed: only the names of files are looked at. Nothing of a candidate is read, opened or run, because it may have
-//! come with a clone.
+//! Guarantees: only file names are inspected. Nothing of a candidate is read, opened or run, because it may have come
+//! with a clone.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,11 +12,14 @@ use tenure_sqlite::KnownProject;
 use crate::answer::Hint;
 use crate::app::App;
 use crate::project::{Candidate, candidate_at};
-use crate::report::Outcome;
-use crate::shell;
+use crate::report::CommandResult;
+use crate::shell_quote;
 
 /// The candidates, each with the command that registers it.
-pub(crate) fn unregistered(app: &App<'_>, registered: &[KnownProject]) -> Outcome<BTreeMap<PathBuf, Hint>> {
+pub(crate) fn unregistered(
+    app: &App<'_>,
+    registered: &[KnownProject],
+) -> CommandResult<BTreeMap<PathBuf, Hint>> {
     let user = app.env.var("HOME").map(Path::new);
     let home = app.env.home();
     let kind = |root: &Path| candidate_at(root, home.as_deref());
@@ -39,12 +42,13 @@ pub(crate) fn unregistered(app: &App<'_>, registered: &[KnownProject]) -> Outcom
 fn how_to_register(root: &Path, candidate: Candidate) -> Hint {
     let path = root.to_string_lossy();
     match candidate {
-        Candidate::Project => {
-            Hint::new("let wake-up serve it", format!("tenure projects add {}", shell::last(&path)))
-        }
-        // `projects add` refuses a clone that has no store yet; `init` makes the store and registers.
+        Candidate::Project => Hint::new(
+            "register it for wake-up",
+            format!("tenure projects add {}", shell_quote::last_arg(&path)),
+        ),
+        // `projects add` refuses a clone without a store; `init` creates the store and registers the project.
         Candidate::Configured => {
-            Hint::new("let wake-up serve it", format!("tenure init -C {}", shell::quote(&path)))
+            Hint::new("register it for wake-up", format!("tenure init -C {}", shell_quote::quote(&path)))
         }
     }
 }

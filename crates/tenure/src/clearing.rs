@@ -1,4 +1,4 @@
-//! Ends the processes that earlier attempts have left behind, before anything new starts on the same task.
+//! Ends the processes that earlier attempts left behind, before new work on the same task begins.
 
 use tenure_core::Result;
 use tenure_core::holder::Caller;
@@ -7,16 +7,17 @@ use tenure_core::store::Durability;
 use tenure_runner::{Cleared, Scope, end_leftovers, finish_ending};
 
 use crate::app::{App, Open};
-use crate::report::Outcome;
+use crate::report::CommandResult;
 
-/// Before a grant is answered. If a process does not die, the task is returned.
-pub(crate) fn before(app: &App<'_>, open: &Open<'_>, mut grant: Grant) -> Outcome<Grant> {
+/// Reaps earlier attempts at the task before the grant is returned to the caller. If a process survives, the task is
+/// released.
+pub(crate) fn before(app: &App<'_>, open: &Open<'_>, mut grant: Grant) -> CommandResult<Grant> {
     if app.global.dry_run {
         return Ok(grant);
     }
     match end_leftovers(open.store.as_ref(), &open.context(), &grant).and_then(Cleared::or_survivors) {
         Ok(cleared) if cleared.ended.is_empty() => {}
-        // The killing may have taken longer than a short lease lasts.
+        // Reaping may have taken longer than a short lease lasts.
         Ok(_) => grant.lease = renew(open, &grant)?,
         Err(error) => {
             if !grant.reacquired {
@@ -28,19 +29,19 @@ pub(crate) fn before(app: &App<'_>, open: &Open<'_>, mut grant: Grant) -> Outcom
     Ok(grant)
 }
 
-/// After leases were ended by a caller that does not claim them.
-pub(crate) fn after(app: &mut App<'_>, open: &Open<'_>, scope: Scope<'_>, actor: &str) -> Outcome<()> {
+/// Reaps the attempts of leases that were ended without a new grant.
+pub(crate) fn after(app: &mut App<'_>, open: &Open<'_>, scope: Scope<'_>, actor: &str) -> CommandResult<()> {
     if app.global.dry_run {
         return Ok(());
     }
     let cleared = finish_ending(open.store.as_ref(), &open.context(), scope, actor)?;
     for survivor in &cleared.survivors {
-        app.printer.warn(&format!("a process of an ended attempt does not die: {survivor}"));
+        app.printer.warn(&format!("a process of an ended attempt cannot be killed: {survivor}"));
     }
     Ok(())
 }
 
-/// The fence proves the holder, whatever name the claim was made under.
+/// The fence alone authorizes the change, whatever name the grant was requested under.
 fn holder_of(grant: &Grant) -> Caller {
     Caller::new(grant.lease.holder.clone()).with_fence(Some(grant.lease.fence))
 }
@@ -52,7 +53,7 @@ fn renew(open: &Open<'_>, grant: &Grant) -> Result<tenure_core::lease::Lease> {
     open.store.write(Durability::Process, |tx| kernel::renew(tx, &ctx, &holder_of(grant), &name, beat))
 }
 
-/// Best effort: a lease that cannot be returned expires.
+/// Releases the grant. An error is ignored, because the lease expires anyway.
 pub(crate) fn give_back(open: &Open<'_>, grant: &Grant, why: &str) {
     let name = kernel::name_of(&grant.task);
     let ctx = open.context();

@@ -1,4 +1,4 @@
-//! The command line: global flags, before or after the command, and the command.
+//! The command line: the global flags, which may come before or after the command, and the command.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,8 +16,8 @@ use crate::commands::Command;
     disable_help_subcommand = true,
     subcommand_required = false,
     infer_long_args = false,
-    after_help = "Exit codes: 0 done, 1 failed, 2 bad arguments, 3 configuration, 4 not found, 5 permission, \
-                  6 locked,\n7 a check failed, 8 you no longer hold it, 9 waited long enough, 10 nothing to do."
+    after_help = "Exit codes: 0 success, 1 failure, 2 invalid arguments, 3 configuration error, 4 not found, 5 permission denied,\n\
+                  6 locked, 7 check failed, 8 lease lost, 9 timed out waiting, 10 nothing to do."
 )]
 pub(crate) struct Cli {
     #[command(flatten)]
@@ -30,16 +30,16 @@ pub(crate) struct Cli {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
-    /// One JSON object on standard output, also on failure
+    /// Print one JSON object to standard output, also on failure
     #[arg(short, long, global = true)]
     pub(crate) json: bool,
-    /// Say only what was asked for
+    /// Print only the requested data
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
-    /// Say on standard error which project, files and store are used (-vv: and how long it took)
+    /// Print the project, files and store in use to standard error (-vv: also the time taken)
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub(crate) verbose: u8,
-    /// No colours
+    /// Disable colours
     #[arg(long, global = true)]
     pub(crate) no_color: bool,
     /// Use this file instead of ~/.tenure/config.yaml
@@ -54,10 +54,10 @@ pub(crate) struct Global {
     /// Run no hooks
     #[arg(long, global = true)]
     pub(crate) no_hooks: bool,
-    /// Never wait: answer at once
+    /// Never wait for a lock or for work
     #[arg(long, global = true)]
     pub(crate) no_wait: bool,
-    /// The project, or a folder in it
+    /// Use the project in this folder or above it
     #[arg(short = 'C', long, global = true, value_name = "PATH")]
     pub(crate) project: Option<PathBuf>,
 }

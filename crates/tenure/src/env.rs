@@ -1,4 +1,4 @@
-//! Everything the program takes from its surroundings, so that a test can be one.
+//! Everything that the program takes from its environment, as values, so that a test can supply others.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -43,12 +43,12 @@ impl Env {
         }
     }
 
-    /// A variable that is set, not empty, and text.
+    /// The value of a variable, unless it is unset, empty or not UTF-8.
     pub fn var(&self, name: &str) -> Option<&str> {
         self.vars.get(&OsString::from(name)).and_then(|v| v.to_str()).filter(|v| !v.is_empty())
     }
 
-    /// A switch: set to anything but nothing, `0`, `false` or `no`.
+    /// Whether a variable is set to anything but the empty string, `0`, `false` or `no`.
     pub fn flag(&self, name: &str) -> bool {
         self.var(name).is_some_and(|v| !matches!(v.to_ascii_lowercase().as_str(), "0" | "false" | "no"))
     }
@@ -62,13 +62,13 @@ impl Env {
     }
 }
 
-/// Where answers and remarks go.
+/// Standard output and standard error.
 pub struct Output {
     pub out: Box<dyn Write + Send>,
     pub err: Box<dyn Write + Send>,
     pub out_is_terminal: bool,
     pub err_is_terminal: bool,
-    /// Columns of the terminal.
+    /// The terminal's width in columns.
     pub width: usize,
 }
 
@@ -79,8 +79,8 @@ impl std::fmt::Debug for Output {
 }
 
 impl Output {
-    /// For work whose answer is a value.
-    pub(crate) fn nowhere() -> Self {
+    /// Discards everything, for callers that use the returned value only.
+    pub(crate) fn sink() -> Self {
         Self {
             out: Box::new(io::sink()),
             err: Box::new(io::sink()),

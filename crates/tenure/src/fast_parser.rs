@@ -1,8 +1,9 @@
 //! The fast parser, which builds only the commands that the arguments name.
 //!
-//! Building the definition of every command takes longer than most commands run. A command can only be meant if its name is
-//! one of the arguments, so no other has to be built. Guarantees: whatever this parser accepts, the whole definition accepts with
-//! the same result. It has no help texts, and what it refuses is parsed again with the whole definition, which prints help and errors.
+//! Building the definition of every command takes longer than most commands run. Only a command whose name is among the
+//! arguments can be called, so the others need not be built. Guarantees: a command line that this parser accepts is
+//! accepted by the whole definition too, with the same result. It has no help texts; a command line that it rejects is
+//! parsed again with the whole definition, which prints help and errors.
 
 use std::ffi::OsString;
 

@@ -1,4 +1,4 @@
-//! Who is calling: a flag, the environment, the person at the terminal, or nobody that could be named.
+//! The caller's identity: from a flag, the environment or the terminal, or anonymous.
 
 use tenure_core::Error;
 use tenure_core::error::TaskName;
@@ -7,28 +7,28 @@ use tenure_core::id::Fence;
 use tenure_core::text::check_agent_id;
 
 use crate::env::Env;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 
-/// Identity flags, on every verb that acts for somebody.
+/// The flags of every verb that acts on behalf of a holder.
 #[derive(Debug, Clone, Default, clap::Args)]
-pub(crate) struct Who {
+pub(crate) struct IdentityArgs {
     /// Act as this agent (or set TENURE_AGENT)
     #[arg(long, value_name = "AGENT")]
     pub(crate) agent: Option<String>,
-    /// Show this fence as the credential (or set TENURE_FENCE)
+    /// Present this fence as proof of the lease (or set TENURE_FENCE)
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) fence: Option<i64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Source {
+pub(crate) enum IdentitySource {
     Flag,
     Environment,
     Terminal,
     Nobody,
 }
 
-impl Source {
+impl IdentitySource {
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Flag => "flag",
@@ -41,37 +41,37 @@ impl Source {
 
 #[derive(Debug, Clone)]
 pub(crate) struct Identity {
-    /// The name, also where it is good for nothing but the record.
+    /// The caller's name. Of an anonymous caller it is used for the event feed only.
     pub(crate) holder: Holder,
-    pub(crate) source: Source,
+    pub(crate) source: IdentitySource,
     pub(crate) fence: Option<Fence>,
-    /// The fence came from the environment and counts for this task only.
+    /// If the fence came from the environment: the only task that it applies to.
     fence_of_task: Option<String>,
 }
 
 impl Identity {
-    pub(crate) fn of(env: &Env, who: &Who) -> Outcome<Self> {
-        let (fence, fence_of_task) = match who.fence {
+    pub(crate) fn of(env: &Env, args: &IdentityArgs) -> CommandResult<Self> {
+        let (fence, fence_of_task) = match args.fence {
             Some(number) => (Some(Fence::new(number)), None),
             None => match env.var("TENURE_FENCE") {
                 Some(text) => {
                     let number = text.parse().map_err(|_| {
-                        Report::usage(format!("TENURE_FENCE is {text:?}, which is no number"))
-                            .hint("forget it", "unset TENURE_FENCE")
+                        Report::usage(format!("TENURE_FENCE is not a number: {text:?}"))
+                            .hint("unset it", "unset TENURE_FENCE")
                     })?;
                     (Some(Fence::new(number)), env.var("TENURE_TASK_ID").map(str::to_owned))
                 }
                 None => (None, None),
             },
         };
-        let (holder, source) = Self::holder(env, who)?;
+        let (holder, source) = Self::holder(env, args)?;
         Ok(Self { holder, source, fence, fence_of_task })
     }
 
-    fn holder(env: &Env, who: &Who) -> Outcome<(Holder, Source)> {
-        let named = match (&who.agent, env.var("TENURE_AGENT")) {
-            (Some(agent), _) => Some((agent.as_str(), Source::Flag)),
-            (None, Some(agent)) => Some((agent, Source::Environment)),
+    fn holder(env: &Env, args: &IdentityArgs) -> CommandResult<(Holder, IdentitySource)> {
+        let named = match (&args.agent, env.var("TENURE_AGENT")) {
+            (Some(agent), _) => Some((agent.as_str(), IdentitySource::Flag)),
+            (None, Some(agent)) => Some((agent, IdentitySource::Environment)),
             (None, None) => None,
         };
         if let Some((id, source)) = named {
@@ -79,26 +79,27 @@ impl Identity {
             return Ok((Holder::agent(id), source));
         }
         Ok(match &env.terminal {
-            Some(terminal) => {
-                (Holder::person(format!("{}@{}:{terminal}", env.user, env.hostname)), Source::Terminal)
-            }
-            // Good for the record of who changed something. Nothing is ever held under it.
-            None => (Holder::person(format!("{}@{}", env.user, env.hostname)), Source::Nobody),
+            Some(terminal) => (
+                Holder::person(format!("{}@{}:{terminal}", env.user, env.hostname)),
+                IdentitySource::Terminal,
+            ),
+            // Used for the event feed only; no lease is ever held under this name.
+            None => (Holder::person(format!("{}@{}", env.user, env.hostname)), IdentitySource::Nobody),
         })
     }
 
-    /// Somebody whose word on a held task can be judged.
-    pub(crate) fn for_task(&self, task_id: &str, key: &str, verb: &str) -> Outcome<Caller> {
+    /// The caller of a verb that only the task's holder may use.
+    pub(crate) fn for_task(&self, task_id: &str, key: &str, verb: &str) -> CommandResult<Caller> {
         let fence = self.fence_for(task_id);
-        if self.source == Source::Nobody && fence.is_none() {
+        if self.source == IdentitySource::Nobody && fence.is_none() {
             let how = "give --agent ID or --fence N, or set TENURE_AGENT";
-            return Err(Report::usage(format!("`tasks {verb}` needs to know who is calling: {how}"))
+            return Err(Report::usage(format!("`tasks {verb}` needs the caller's identity: {how}"))
                 .hint("see who holds it", format!("tenure tasks show {key}")));
         }
         Ok(Caller::new(self.holder.clone()).with_fence(fence))
     }
 
-    /// Somebody to put on the record, who may happen to hold the task.
+    /// The caller of a verb that anyone may use, recorded in the event feed. It may hold the task.
     pub(crate) fn actor(&self, task_id: Option<&str>) -> Caller {
         let fence = task_id.map_or(self.fence, |id| self.fence_for(id));
         Caller::new(self.holder.clone()).with_fence(fence)
@@ -109,14 +110,14 @@ impl Identity {
         task.map_or_else(|| self.without_fence(), |task| self.actor(Some(&task.id)))
     }
 
-    /// The name alone: a fence speaks for one task, never for another that is still to be found.
+    /// The caller without its fence, for work that is not chosen yet: a fence belongs to one task.
     pub(crate) fn without_fence(&self) -> Caller {
         Caller::new(self.holder.clone())
     }
 
     pub(crate) fn become_agent(&mut self, id: String) {
         self.holder = Holder::agent(id);
-        self.source = Source::Environment;
+        self.source = IdentitySource::Environment;
     }
 
     fn fence_for(&self, task_id: &str) -> Option<Fence> {
@@ -127,6 +128,6 @@ impl Identity {
     }
 
     pub(crate) fn is_named(&self) -> bool {
-        self.source != Source::Nobody
+        self.source != IdentitySource::Nobody
     }
 }

@@ -1,4 +1,4 @@
-//! Ctrl+C and SIGTERM as something to poll for, so that a wait can give up its place before the process ends.
+//! SIGINT and SIGTERM as a file descriptor to poll, so that a waiter can remove its ticket before the process exits.
 
 use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use signal_hook::SigId;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use tenure_core::Error;
+use tenure_runner::until_any;
 
 #[derive(Debug)]
 pub(crate) struct Interrupts {
@@ -18,7 +19,7 @@ pub(crate) struct Interrupts {
 }
 
 impl Interrupts {
-    /// From now on the two signals no longer end the process by themselves.
+    /// Installs the handlers. Until the value is dropped, the signals do not end the process.
     pub(crate) fn listen() -> Result<Self, Error> {
         let failed = |e: std::io::Error| Error::General(format!("cannot listen for signals: {e}"));
         let (pipe, write) = UnixStream::pair().map_err(failed)?;
@@ -35,27 +36,21 @@ impl Interrupts {
         Ok(Self { pipe, which, registered })
     }
 
-    /// Sleeps, unless a signal comes.
+    /// Sleeps until a signal arrives or `nap` has passed.
     pub(crate) fn wait(&self, nap: std::time::Duration) {
-        let timeout = rustix::event::Timespec {
-            tv_sec: i64::try_from(nap.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: i64::from(nap.subsec_nanos()),
-        };
-        let mut polled =
-            [rustix::event::PollFd::from_borrowed_fd(self.pipe.as_fd(), rustix::event::PollFlags::IN)];
-        let _ = rustix::event::poll(&mut polled, Some(&timeout));
+        until_any(&[self.pipe.as_fd()], nap);
     }
 
-    /// The signal that came, as an exit code: 130 or 143.
+    /// The received signal as an exit code: 130 or 143.
     pub(crate) fn caught(&self) -> Option<u8> {
         self.drain();
         exit_code(self.which.load(Ordering::SeqCst))
     }
 
-    /// The signal that came since the last call.
+    /// The signal received since the last call, as an exit code.
     pub(crate) fn take(&self) -> Option<u8> {
         self.drain();
-        // In one step: a signal between a look and a reset would be lost.
+        // A swap, because a signal between a load and a store would be lost.
         exit_code(self.which.swap(0, Ordering::SeqCst))
     }
 

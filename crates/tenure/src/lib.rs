@@ -1,6 +1,6 @@
-//! The command-line tool: arguments in, one decision in the core, one answer out.
+//! The command-line tool. A command parses its arguments, runs one decision of the core and prints one answer.
 //!
-//! [`run`] is the whole program. It takes its environment as values, so a test can call it with another one.
+//! [`run`] is the whole program. It takes its environment as values, so a test can supply another one.
 //!
 //! ```
 //! use tenure::{Env, Output, run_with};
@@ -27,19 +27,20 @@ mod cli;
 mod commands;
 mod env;
 mod fast_parser;
-mod gate;
 mod hooks;
 mod identity;
 mod interrupt;
-mod listening;
+mod message_wait;
 mod ownership;
 mod printer;
 mod project;
 mod report;
-mod shell;
+mod resume_lock;
+mod shell_quote;
 mod store;
 mod terminal;
 mod text;
+mod trace;
 mod usage;
 mod verbs;
 mod wait_bar;
@@ -53,8 +54,8 @@ use commands::Command;
 use printer::{CommandName, Printer};
 use verbs::Commands;
 
-/// Columns of help text; longer lines are hard to read.
-const WIDEST_HELP: usize = 100;
+/// The maximum width of help text; longer lines are hard to read.
+const MAX_HELP_WIDTH: usize = 100;
 
 /// Runs one command line and returns its exit code.
 pub fn run(args: impl IntoIterator<Item = OsString>, env: Env, output: &mut Output) -> ExitCode {
@@ -65,7 +66,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>, env: Env, output: &mut Outp
 /// [`run`], with the exit code as a number.
 pub fn run_with(args: &[OsString], env: &Env, output: &mut Output) -> u8 {
     let color = !env.vars.contains_key(&OsString::from("NO_COLOR")) && !env.flag("CI");
-    let width = if output.out_is_terminal { output.width.min(WIDEST_HELP) } else { WIDEST_HELP };
+    let width = if output.out_is_terminal { output.width.min(MAX_HELP_WIDTH) } else { MAX_HELP_WIDTH };
     let whole = || {
         let matches = command().term_width(width).try_get_matches_from(args)?;
         Cli::from_arg_matches(&matches)
@@ -74,7 +75,7 @@ pub fn run_with(args: &[OsString], env: &Env, output: &mut Output) -> u8 {
         Ok(cli) => cli,
         Err(error) => {
             let global = Global { json: usage::wants_json(args, env), ..Global::default() };
-            return usage::tell(&error, args, &mut Printer::new(output, &global, color));
+            return usage::print(&error, args, &mut Printer::new(output, &global, color));
         }
     };
     let global = Global {
@@ -83,12 +84,14 @@ pub fn run_with(args: &[OsString], env: &Env, output: &mut Output) -> u8 {
         no_hooks: cli.global.no_hooks || env.flag("TENURE_NO_HOOKS"),
         ..cli.global
     };
+    trace::start(env, global.verbose);
     let printer = Printer::new(output, &global, color);
     let shared = std::cell::OnceCell::new();
-    let mut app = App { env, shared: &shared, global: &global, printer, ears: Vec::new() };
+    let mut app = App { env, shared: &shared, global: &global, printer, wait_handles: Vec::new() };
     let name =
         cli.command.as_ref().map_or(CommandName { command: "status", subcommand: None }, Command::name);
     let begun = std::time::Instant::now();
+    let span = tracing::debug_span!("command", name = name.command, verb = name.subcommand).entered();
     let code = match commands::dispatch(&mut app, cli.command) {
         Ok(Some(answer)) => {
             app.printer.answer(name, &answer);
@@ -100,6 +103,7 @@ pub fn run_with(args: &[OsString], env: &Env, output: &mut Output) -> u8 {
             report.exit_code()
         }
     };
+    drop(span);
     app.printer.detail(2, || format!("took {:.1} ms, exit {code}", begun.elapsed().as_secs_f64() * 1000.0));
     code
 }
@@ -109,7 +113,7 @@ pub fn command() -> clap::Command {
     Cli::command()
 }
 
-/// The file that this program was started from, also if it was replaced or deleted since.
+/// The file that this program was started from, even if it has been replaced or deleted since.
 fn own_binary() -> std::io::Result<std::path::PathBuf> {
     let path = std::env::current_exe()?;
     let running = std::path::Path::new("/proc/self/exe");

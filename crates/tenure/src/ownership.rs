@@ -1,5 +1,5 @@
-//! Whose `.tenure/` is it? Another user's is refused, as git does: `sudo` must not leave root's files behind, and a
-//! stranger's configuration names commands to run.
+//! Refuses a `.tenure/` that belongs to another user, as git does: `sudo` must not leave files of root behind, and a
+//! configuration names commands to run.
 
 use std::os::unix::fs::MetadataExt;
 
@@ -7,9 +7,9 @@ use tenure_core::ErrorCode;
 
 use crate::env::Env;
 use crate::project::ProjectPaths;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 
-pub(crate) fn check(paths: &ProjectPaths, env: &Env) -> Outcome<()> {
+pub(crate) fn check(paths: &ProjectPaths, env: &Env) -> CommandResult<()> {
     let folder = paths.folder();
     let Ok(found) = std::fs::metadata(&folder) else { return Ok(()) };
     let me = rustix::process::geteuid().as_raw();
@@ -22,6 +22,6 @@ pub(crate) fn check(paths: &ProjectPaths, env: &Env) -> Outcome<()> {
     );
     report
         .context
-        .push("Run tenure as its owner, or set TENURE_TRUST_OWNER=1 if you trust what it says.".into());
+        .push("Run tenure as its owner, or set TENURE_TRUST_OWNER=1 if you trust its configuration.".into());
     Err(report)
 }

@@ -1,4 +1,4 @@
-//! The one way out: answers on standard output, the conversation on standard error.
+//! All output goes through here: answers to standard output, everything else to standard error.
 
 use std::io::Write;
 
@@ -8,7 +8,7 @@ use crate::answer::{Answer, Hint};
 use crate::cli::Global;
 use crate::env::Output;
 use crate::report::Report;
-use crate::text::{Look, Style, Text};
+use crate::text::{RenderOptions, Style, Text};
 
 #[derive(Debug)]
 pub(crate) struct Printer<'a> {
@@ -17,11 +17,11 @@ pub(crate) struct Printer<'a> {
     pub(crate) quiet: bool,
     verbose: u8,
     color: bool,
-    /// Nothing is written, and the envelope says so.
+    /// Sets `dryRun` in the envelope.
     dry_run: bool,
 }
 
-/// Which command an envelope speaks of.
+/// The command that an envelope belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CommandName<'a> {
     pub(crate) command: &'a str,
@@ -40,8 +40,8 @@ impl<'a> Printer<'a> {
         }
     }
 
-    pub(crate) fn look(&self) -> Look {
-        Look {
+    pub(crate) fn render_options(&self) -> RenderOptions {
+        RenderOptions {
             color: self.color && self.output.out_is_terminal,
             width: self.output.out_is_terminal.then_some(self.output.width),
         }
@@ -55,33 +55,33 @@ impl<'a> Printer<'a> {
         self.output.err_is_terminal
     }
 
-    fn err_look(&self) -> Look {
-        Look { color: self.color && self.output.err_is_terminal, width: None }
+    fn err_render_options(&self) -> RenderOptions {
+        RenderOptions { color: self.color && self.output.err_is_terminal, width: None }
     }
 
-    /// The result of a command that succeeded. What to do next is left out where nothing was done.
+    /// Prints the answer of a command that succeeded. In a dry run the hints are left out.
     pub(crate) fn answer(&mut self, name: CommandName<'_>, answer: &Answer) {
         let next: &[Hint] = if self.dry_run { &[] } else { &answer.hints };
         if self.json {
             self.envelope(name, true, &answer.data, &Value::Null, next);
             return;
         }
-        let mut text = answer.text.render(self.look());
+        let mut text = answer.text.render(self.render_options());
         if !next.is_empty() && !self.quiet {
-            text.push_str(&hints(next).render(self.look()));
+            text.push_str(&hints(next).render(self.render_options()));
         }
         self.write(&text);
     }
 
-    /// A part of the answer that is shown before the rest is known, or before a failure. A program reads the whole.
+    /// Prints a part of the answer before the rest is known, or before a failure. Prints nothing with `--json`.
     pub(crate) fn show(&mut self, text: &Text) {
         if !self.json {
-            let shown = text.render(self.look());
+            let shown = text.render(self.render_options());
             self.write(&shown);
         }
     }
 
-    /// A command that failed.
+    /// Prints the error of a command that failed.
     pub(crate) fn failure(&mut self, name: CommandName<'_>, report: &Report) {
         if report.message.is_empty() {
             return;
@@ -102,31 +102,31 @@ impl<'a> Printer<'a> {
         for line in &report.context {
             text.line(line.clone());
         }
-        let mut shown = text.render(self.err_look());
-        shown.push_str(&hints(&report.hints).render(self.err_look()));
+        let mut shown = text.render(self.err_render_options());
+        shown.push_str(&hints(&report.hints).render(self.err_render_options()));
         self.write_err(&shown);
     }
 
-    /// A line of a stream: one JSON object, or text.
+    /// Prints one line of a stream: a JSON object, or text.
     pub(crate) fn stream(&mut self, object: &Value, text: &Text) {
-        let line = if self.json { format!("{object}\n") } else { text.render(self.look()) };
+        let line = if self.json { format!("{object}\n") } else { text.render(self.render_options()) };
         self.write(&line);
     }
 
-    /// Something to know while the command runs. Never mixed into the answer.
+    /// Prints to standard error while the command runs.
     pub(crate) fn notice(&mut self, text: &Text) {
         if !self.quiet {
-            let shown = text.render(self.err_look());
+            let shown = text.render(self.err_render_options());
             self.write_err(&shown);
         }
     }
 
-    /// What only `-v` (or more of them) wants to know.
+    /// Prints to standard error if the verbosity is at least `level`.
     pub(crate) fn detail(&mut self, level: u8, line: impl FnOnce() -> String) {
         if self.verbose >= level {
             let mut text = Text::new();
             text.styled(Style::Dim, format!("tenure: {}", line()));
-            let shown = text.render(self.err_look());
+            let shown = text.render(self.err_render_options());
             self.write_err(&shown);
         }
     }
@@ -137,12 +137,12 @@ impl<'a> Printer<'a> {
         self.notice(&text);
     }
 
-    /// Raw bytes to the standard error's terminal: a progress bar draws over itself.
+    /// Writes bytes to standard error unescaped: a progress bar draws over itself.
     pub(crate) fn draw(&mut self, bytes: &str) {
         self.write_err(bytes);
     }
 
-    /// Text that is made by ourselves and goes out as it is: help, completions, a manual page.
+    /// Prints generated text unescaped: help, completions, a manual page.
     pub(crate) fn raw(&mut self, name: CommandName<'_>, key: &str, text: &str) {
         if self.json {
             self.envelope(name, true, &json!({key: text}), &Value::Null, &[]);
@@ -180,7 +180,7 @@ impl<'a> Printer<'a> {
         self.write(&format!("{object}\n"));
     }
 
-    /// Whoever reads us may have gone; there is nobody left to tell.
+    /// A failed write is ignored: the reader has closed the pipe.
     fn write(&mut self, text: &str) {
         let _ = self.output.out.write_all(text.as_bytes()).and_then(|()| self.output.out.flush());
     }

@@ -1,15 +1,15 @@
-//! Whether a folder is a project, and which store it uses. Nothing else answers that, and nothing else knows where a project
-//! keeps its files.
+//! Decides whether a folder is a project and which store it uses. This is the only module that does, and the only one
+//! that knows where a project keeps its files.
 //!
-//! A project has `.tenure/tenure.db`, or `.tenure/config.yaml` and a `store.url` that applies to it. A folder with a
-//! configuration alone is a clone that `tenure init` has not seen yet.
+//! A project has `.tenure/tenure.db`, or `.tenure/config.yaml` and a `store.url` that applies to it. A folder with only a
+//! configuration is a clone in which `tenure init` has not run yet.
 
 use std::path::{Path, PathBuf};
 
 use tenure_core::Error;
 use tenure_core::config::Config;
 
-use crate::report::Outcome;
+use crate::report::CommandResult;
 
 const FOLDER: &str = ".tenure";
 const DATABASE: &str = "tenure.db";
@@ -18,7 +18,7 @@ pub(crate) const CONFIG: &str = "config.yaml";
 /// The paths of a project's files, whether or not they exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ProjectPaths {
-    /// The folder that has `.tenure/`.
+    /// The folder that contains `.tenure/`.
     pub(crate) root: PathBuf,
 }
 
@@ -64,23 +64,23 @@ pub(crate) enum StoreLocation<'c> {
 #[derive(Debug, Clone)]
 pub(crate) struct Project {
     pub(crate) paths: ProjectPaths,
-    /// Read once, while locating. A project whose configuration has a mistake is still a project.
-    pub(crate) config: Outcome<Config>,
+    /// Read once, while locating. A project with an invalid configuration is still a project.
+    pub(crate) config: CommandResult<Config>,
 }
 
 #[derive(Debug)]
 pub(crate) enum Located {
     Project(Project),
-    /// A configuration without a store: `tenure init` makes the project.
+    /// A configuration without a store: `tenure init` creates the project.
     Clone(Project),
     Nothing,
 }
 
 /// Reads the configuration that applies to a project.
-type ReadConfig<'a> = &'a dyn Fn(&ProjectPaths) -> Outcome<Config>;
+type ReadConfig<'a> = &'a dyn Fn(&ProjectPaths) -> CommandResult<Config>;
 
-/// The nearest project at or above `start`, or else the nearest clone. A linked git worktree shares the project of the main
-/// checkout. `home` (`TENURE_HOME`) is never a project.
+/// The nearest project at or above `start`, or else the nearest clone. A linked git worktree shares the project of the
+/// main checkout. `home` (`TENURE_HOME`) is never a project.
 pub(crate) fn locate(start: &Path, home: Option<&Path>, read_config: ReadConfig<'_>) -> Located {
     let mut nearest = Located::Nothing;
     for root in leave_worktree(start).ancestors() {
@@ -93,7 +93,7 @@ pub(crate) fn locate(start: &Path, home: Option<&Path>, read_config: ReadConfig<
     nearest
 }
 
-/// What exactly this folder is.
+/// What this very folder is, without its ancestors.
 pub(crate) fn locate_at(root: &Path, home: Option<&Path>, read_config: ReadConfig<'_>) -> Located {
     let paths = ProjectPaths::new(root);
     let folder = paths.folder();
@@ -105,24 +105,24 @@ pub(crate) fn locate_at(root: &Path, home: Option<&Path>, read_config: ReadConfi
         return Located::Nothing;
     }
     let config = read_config(&paths);
-    // A configuration with a mistake may be meant to name a server, and the mistake has to be reported.
+    // An invalid configuration may be meant to name a server, and its error has to be reported.
     let has_server =
         config.as_ref().map_or(true, |config| matches!(paths.store(config), StoreLocation::Server(_)));
     let project = Project { paths, config };
     if has_database || has_server { Located::Project(project) } else { Located::Clone(project) }
 }
 
-/// A link that leads nowhere counts: opening the store reports it.
+/// A dangling link counts: opening the store reports it.
 fn has_database(paths: &ProjectPaths) -> bool {
     paths.database().symlink_metadata().is_ok()
 }
 
-/// What a folder looks like from the names of its files. None of them is read.
+/// What a folder is, judged by the names of its files. None of them is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Candidate {
     /// It has a database.
     Project,
-    /// It has a configuration alone: a project on a server, or one that `tenure init` has to make.
+    /// It has only a configuration: a project on a server, or a clone that needs `tenure init`.
     Configured,
 }
 
@@ -139,12 +139,12 @@ pub(crate) fn candidate_at(root: &Path, home: Option<&Path>) -> Option<Candidate
     (!is_home(&paths.folder(), home) && leave_worktree(root) == root).then_some(candidate)
 }
 
-/// Where `init` makes a project.
+/// Where `init` creates a project.
 pub(crate) fn paths_for_init(start: &Path, home: Option<&Path>) -> Result<ProjectPaths, Error> {
     let paths = ProjectPaths::new(leave_worktree(start));
     if is_home(&paths.folder(), home) {
         return Err(Error::Config(
-            "this folder's .tenure is tenure's own home, so it cannot be a project; use a folder below it"
+            "this folder's .tenure is TENURE_HOME, so it cannot be a project; use a folder below it"
                 .to_owned(),
         ));
     }

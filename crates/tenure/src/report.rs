@@ -1,4 +1,4 @@
-//! An error as it is told: code, message, what a person needs around it, and what to do next.
+//! An error as it is reported: code, message, context for people, and hints for the next step.
 
 use std::path::Path;
 
@@ -15,16 +15,16 @@ use crate::answer::Hint;
 pub(crate) struct Report {
     pub(crate) code: ErrorCode,
     pub(crate) message: String,
-    /// Boxed, because every outcome carries the room for it.
+    /// Boxed, to keep every `Result` with a report small.
     pub(crate) details: Box<Value>,
-    /// Lines below the message, for people only: the details say the same to programs.
+    /// Lines below the message. They are for people only; programs find the same in `details`.
     pub(crate) context: Vec<String>,
     pub(crate) hints: Vec<Hint>,
-    /// An exit code that is not the error code's own: a signal's, or a child's.
+    /// Overrides the error code's exit code: a signal's, or a child's.
     pub(crate) exit: Option<u8>,
 }
 
-pub(crate) type Outcome<T> = Result<T, Report>;
+pub(crate) type CommandResult<T> = Result<T, Report>;
 
 impl Report {
     pub(crate) fn new(code: ErrorCode, message: impl Into<String>) -> Self {
@@ -43,7 +43,7 @@ impl Report {
         Self { exit: Some(code), ..Self::new(ErrorCode::General, "interrupted") }
     }
 
-    /// Says nothing: the reader of a stream has stopped it on purpose.
+    /// Prints nothing: the user has stopped a stream on purpose.
     #[must_use]
     pub(crate) fn silent(mut self) -> Self {
         self.message.clear();
@@ -64,14 +64,15 @@ impl Report {
         self
     }
 
-    /// A line below the message.
+    /// Adds a line below the message.
     #[must_use]
     pub(crate) fn note(mut self, line: impl Into<String>) -> Self {
         self.context.push(line.into());
         self
     }
 
-    /// What the file system says. No permission has a code of its own, everything else is `otherwise`.
+    /// A file system error. A missing permission is `PermissionDenied`, a timeout `WaitTimeout`, and everything else
+    /// `otherwise`.
     pub(crate) fn io(error: &std::io::Error, otherwise: ErrorCode, verb: &str, path: &Path) -> Self {
         use std::io::ErrorKind;
         let (code, why) = match error.kind() {
@@ -90,20 +91,20 @@ impl Report {
         report
     }
 
-    /// A configuration error, in the file that has it: `FILE:LINE:COLUMN: what is wrong`, as editors understand it.
+    /// A configuration error in `file`, in the form `FILE:LINE:COLUMN: MESSAGE` that editors understand.
     pub(crate) fn config(error: &ConfigError, file: Option<&str>) -> Self {
         let code = if error.is_usage() { ErrorCode::InvalidArguments } else { ErrorCode::Config };
-        let said = error.to_string();
+        let text = error.to_string();
         let Some(file) = file.filter(|_| !error.is_usage()) else {
-            let mut report = Self::new(code, said);
+            let mut report = Self::new(code, text);
             if let ConfigError::UnknownKey { key, nearest, .. } = error {
                 report.details = Box::new(json!({"key": key, "nearest": nearest}));
             }
             return report;
         };
-        let Some(at) = error.position() else { return Self::new(code, format!("{file}: {said}")) };
-        let said = said.replacen(&format!(" at {at}"), "", 1);
-        let mut report = Self::new(code, format!("{file}:{}:{}: {said}", at.line, at.column));
+        let Some(at) = error.position() else { return Self::new(code, format!("{file}: {text}")) };
+        let text = text.replacen(&format!(" at {at}"), "", 1);
+        let mut report = Self::new(code, format!("{file}:{}:{}: {text}", at.line, at.column));
         report.details = Box::new(json!({"file": file, "line": at.line, "column": at.column}));
         report
     }
@@ -112,21 +113,21 @@ impl Report {
 impl From<Error> for Report {
     fn from(error: Error) -> Self {
         let mut report = Self::new(error.code(), error.to_string());
-        report.details = Box::new(wire::details(&error));
+        report.details = Box::new(json!(wire::details(&error)));
         match &error {
             Error::Store { hint: Some(hint), .. } => report.context.push(hint.clone()),
             Error::Invalid { hint: Some(hint), .. } | Error::InvalidTransition { hint: Some(hint), .. } => {
                 report.hints.push(Hint::new("try", hint.clone()));
             }
             Error::StoreTooNew { .. } => {
-                report.context.push("update tenure to the version that the others use".to_owned());
+                report.context.push("update tenure on this machine".to_owned());
             }
             Error::NotInitialized { clone_at, .. } => {
                 if let Some(clone) = clone_at {
-                    let said = format!("{} has a configuration but no database yet.", clone.display());
-                    report.context.push(said);
+                    let line = format!("{} has a configuration but no database yet.", clone.display());
+                    report.context.push(line);
                 }
-                report.hints.push(Hint::new("make one", "tenure init"));
+                report.hints.push(Hint::new("create one", "tenure init"));
             }
             Error::TaskNotFound { .. } => {
                 report.hints.push(Hint::new("see all tasks", "tenure tasks list --status all"));
@@ -141,18 +142,17 @@ impl From<Error> for Report {
             }
             Error::AmbiguousWork { candidates, .. } => {
                 report.context.extend(candidates.iter().map(|id| format!("  {id}")));
-                report.message =
-                    format!("that could be {} of them; name one by its whole id", candidates.len());
+                report.message = format!("that matches {} of them; use a full id", candidates.len());
             }
             Error::DefinitionChanged { changes, what } => {
                 report.context.extend(changes.iter().map(|change| format!("  {change}")));
-                report.message = format!("{what} is no longer defined as it was");
+                report.message = format!("the definition of {what} has changed since it started");
             }
             Error::LockNotFound { .. } => report.hints.push(Hint::new("see all locks", "tenure locks list")),
             Error::SectionNotFound { similar, .. } => match similar.first() {
                 Some(name) => report.hints.push(Hint::new(
                     "did you mean",
-                    format!("tenure sections show {}", crate::shell::last(name)),
+                    format!("tenure sections show {}", crate::shell_quote::last_arg(name)),
                 )),
                 None => report.hints.push(Hint::new("see all sections", "tenure sections list")),
             },
@@ -164,7 +164,7 @@ impl From<Error> for Report {
                 if *more {
                     report.context.push("  …".to_owned());
                 }
-                report.message = format!("that could be {many} tasks; name one by its key");
+                report.message = format!("that matches {many} tasks; use a key");
             }
             Error::Locked(locked) | Error::WaitTimeout { locked: Some(locked), .. } => {
                 report.context.extend(locked_context(locked));
@@ -178,9 +178,7 @@ impl From<Error> for Report {
                 if let Some(current) = &lost.current {
                     report.context.extend(lease_context(current));
                 }
-                report
-                    .hints
-                    .push(Hint::new("see how it stands", format!("tenure tasks show {}", lost.task.key)));
+                report.hints.push(Hint::new("see its state", format!("tenure tasks show {}", lost.task.key)));
             }
             _ => {}
         }
@@ -196,7 +194,7 @@ impl From<tenure_demo::Error> for Report {
             DemoError::File { verb, path, source } => Self::io(&source, ErrorCode::General, verb, &path),
             DemoError::TempFolder { command, path, source } => {
                 Self::io(&source, ErrorCode::General, "make", &path)
-                    .hint("use another place", format!("TMPDIR=/var/tmp tenure {command}"))
+                    .hint("use another folder", format!("TMPDIR=/var/tmp tenure {command}"))
             }
             DemoError::Interrupted(code) => Self::interrupted(code),
             DemoError::Spawn(_) | DemoError::Bench(_) => Self::new(ErrorCode::General, error.to_string()),
@@ -204,7 +202,7 @@ impl From<tenure_demo::Error> for Report {
     }
 }
 
-/// Who, since when, until when, and how many wait. Never a word of taking it away: agents follow such hints.
+/// The holder, the times and the length of the queue. It never suggests forcing a release, because agents follow hints.
 fn locked_context(locked: &Locked) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(lease) = &locked.lease {
@@ -212,7 +210,7 @@ fn locked_context(locked: &Locked) -> Vec<String> {
         lines.push(format!("Held for: {}", format_rounded(locked.age)));
     }
     if locked.queue > 0 {
-        lines.push(format!("Waiting in line: {}", locked.queue));
+        lines.push(format!("Waiting in queue: {}", locked.queue));
     }
     lines
 }

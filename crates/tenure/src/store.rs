@@ -1,4 +1,4 @@
-//! Where a project's rows are: in `.tenure/tenure.db`, or on the PostgreSQL server that `store.url` names.
+//! A project's store: `.tenure/tenure.db`, or the PostgreSQL server that `store.url` names.
 
 use std::ops::Deref;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -10,17 +10,13 @@ use tenure_core::config::Config;
 use tenure_core::store::{Movable, Store};
 use tenure_core::{Clock, Error, Result};
 use tenure_postgres::{Address, PostgresStore, Surroundings};
-use tenure_runner::DatabaseFile;
+use tenure_runner::{DatabaseFile, request_patience};
 use tenure_sqlite::SqliteStore;
 
 use crate::env::Env;
 use crate::project::{ProjectPaths, StoreLocation};
 
-/// How long a heartbeat waits for a server that is away, at least and at most. It comes again soon, and must notice before
-/// it is too late.
-const BEAT_PATIENCE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(3));
-
-/// A way to a project's store, as often as one is needed.
+/// How to open a project's store. It can be opened several times.
 #[derive(Debug, Clone)]
 pub(crate) enum Source {
     Sqlite {
@@ -70,7 +66,7 @@ impl Source {
         }
     }
 
-    /// The store, if its place has one of this project.
+    /// The store, if it exists and contains this project.
     pub(crate) fn find(&self) -> Result<Option<Backend>> {
         match self {
             Self::Sqlite { .. } => self.open().map(Some),
@@ -82,7 +78,7 @@ impl Source {
         }
     }
 
-    /// Opens it, making what is missing.
+    /// Opens the store, creating what is missing.
     pub(crate) fn create(&self, name: &str) -> Result<Backend> {
         match self {
             Self::Sqlite { path, options } => {
@@ -96,21 +92,24 @@ impl Source {
         }
     }
 
-    /// Another handle, for the heartbeat of leases that last so long.
+    /// Another handle, for the heartbeat of leases with this ttl.
     pub(crate) fn open_for_beats(&self, ttl: Duration) -> Result<Box<dyn Store>> {
         let mut source = self.clone();
-        if let Self::Postgres { options, .. } = &mut source {
-            options.patience = options.patience.min((ttl / 6).clamp(BEAT_PATIENCE.0, BEAT_PATIENCE.1));
-        }
+        let patience = match &mut source {
+            Self::Sqlite { options, .. } => &mut options.patience,
+            Self::Postgres { options, .. } => &mut options.patience,
+        };
+        *patience = request_patience(ttl).min(*patience);
         source.open().map(Backend::boxed)
     }
 
-    /// Whether other machines may use the store too, and it changes without a file of the project changing.
+    /// Whether the store is on a server: other machines may use it, and it changes without any file of the project
+    /// changing.
     pub(crate) fn is_on_server(&self) -> bool {
         matches!(self, Self::Postgres { .. })
     }
 
-    /// The process that keeps others from writing now, if that is known.
+    /// The process that blocks other writers now, if known.
     pub(crate) fn writer(&self) -> Option<u32> {
         match self {
             Self::Sqlite { path, .. } => tenure_sqlite::writer_of(path),
@@ -118,7 +117,7 @@ impl Source {
         }
     }
 
-    /// For people. Never with a password.
+    /// For display; never contains a password.
     pub(crate) fn shown(&self) -> String {
         match self {
             Self::Sqlite { path, .. } => path.display().to_string(),
@@ -129,11 +128,11 @@ impl Source {
 
 fn no_project_id() -> Error {
     Error::Config(
-        "the project has no project.id, so a shared database cannot know it; `tenure init` writes one".into(),
+        "the project has no project.id, which a shared database needs to tell projects apart; run `tenure init` to add one".into(),
     )
 }
 
-/// What libpq would look at too.
+/// The environment variables and files that libpq uses.
 fn surroundings(env: &Env) -> Surroundings {
     let home = env.var("HOME").map(PathBuf::from);
     let in_home = |name: &str| home.as_ref().map(|home| home.join(name));
@@ -144,7 +143,7 @@ fn surroundings(env: &Env) -> Surroundings {
     }
 }
 
-/// A project's store, open.
+/// An open store.
 #[derive(Debug)]
 pub(crate) enum Backend {
     Sqlite(Box<SqliteStore>),
@@ -191,7 +190,7 @@ impl Backend {
         }
     }
 
-    /// Our doorbell. Without one, the poll serves.
+    /// This process's doorbell. Without one, waiters poll.
     pub(crate) fn doorbell(&self, env: &Env) -> Option<Doorbell> {
         let bound = match self {
             Self::Postgres(store) => return store.doorbell().map(Doorbell::Channel),
@@ -203,12 +202,12 @@ impl Backend {
         bound.ok().map(Doorbell::Socket)
     }
 
-    /// The file to keep an eye on, where the store is one.
+    /// The database file to watch for replacement, if the store is a file.
     pub(crate) fn file(&self) -> Result<Option<DatabaseFile>> {
         let Self::Sqlite(store) = self else { return Ok(None) };
         let path = store.path();
         let found = DatabaseFile::at(path)
-            .map_err(|e| Error::store(format!("cannot look at {}: {e}", path.display())))?;
+            .map_err(|e| Error::store(format!("cannot inspect {}: {e}", path.display())))?;
         Ok(Some(found))
     }
 }
@@ -221,7 +220,7 @@ impl Deref for Backend {
     }
 }
 
-/// Where the sockets of this user's waiting processes are.
+/// The folder with the doorbell sockets of this user's waiting processes.
 pub(crate) fn doorbells(env: &Env) -> PathBuf {
     match env.var("XDG_RUNTIME_DIR") {
         Some(runtime) => PathBuf::from(runtime).join("tenure"),
@@ -229,7 +228,7 @@ pub(crate) fn doorbells(env: &Env) -> PathBuf {
     }
 }
 
-/// What others ring to wake us.
+/// A doorbell, by which other processes wake this one.
 #[derive(Debug)]
 pub(crate) enum Doorbell {
     Socket(tenure_sqlite::Doorbell),

@@ -1,13 +1,13 @@
 //! The controlling terminal of this process.
 
-/// Its name as people know it: `pts/3`, `tty1`. Asked of the kernel, because standard input and output may all be pipes.
+/// Its name, such as `pts/3` or `tty1`. The kernel is asked, because all standard streams may be pipes.
 pub(crate) fn controlling() -> Option<String> {
     from_proc().or_else(from_streams)
 }
 
 fn from_proc() -> Option<String> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // The command name before it may hold spaces and parentheses; what follows the last one is plain.
+    // The command name may contain spaces and parentheses, so the fields are read after the last parenthesis.
     let number: u64 = stat.rsplit_once(')')?.1.split_whitespace().nth(4)?.parse().ok()?;
     let major = (number >> 8) & 0xfff;
     let minor = (number & 0xff) | ((number >> 12) & 0xfff00);
@@ -19,7 +19,7 @@ fn from_proc() -> Option<String> {
     }
 }
 
-/// Where there is no `/proc`.
+/// The fallback for systems without `/proc`.
 fn from_streams() -> Option<String> {
     if cfg!(target_os = "linux") {
         return None;

@@ -1,7 +1,7 @@
 //! Text for people: lines of styled spans, and tables.
 //!
-//! Every span is escaped when it is rendered, so nothing that a user stored can move the cursor, change colours or turn
-//! the writing direction. Styles are ours alone.
+//! Guarantees: every span is escaped when it is rendered, so stored text cannot move the cursor, change colours or
+//! reverse the writing direction. Only styles emit escape sequences.
 
 use std::fmt::Write as _;
 
@@ -42,11 +42,11 @@ pub(crate) struct Text {
     lines: Vec<Vec<Span>>,
 }
 
-/// How the text will be seen.
+/// How text is rendered.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Look {
+pub(crate) struct RenderOptions {
     pub(crate) color: bool,
-    /// Columns to fit tables into; none where the reader is a program.
+    /// The width that tables are fitted to; `None` if the output is not a terminal.
     pub(crate) width: Option<usize>,
 }
 
@@ -91,8 +91,8 @@ impl Text {
         self.lines.extend(other.lines);
     }
 
-    pub(crate) fn table(&mut self, table: &Table, look: Look) -> &mut Self {
-        self.lines.extend(table.lay_out(look));
+    pub(crate) fn table(&mut self, table: &Table, options: RenderOptions) -> &mut Self {
+        self.lines.extend(table.lay_out(options));
         self
     }
 
@@ -100,12 +100,12 @@ impl Text {
         self.lines.is_empty()
     }
 
-    pub(crate) fn render(&self, look: Look) -> String {
+    pub(crate) fn render(&self, options: RenderOptions) -> String {
         let mut out = String::new();
         for line in &self.lines {
             for span in line {
                 let shown = escape_line(&span.text);
-                if look.color && span.style != Style::Plain && !shown.is_empty() {
+                if options.color && span.style != Style::Plain && !shown.is_empty() {
                     let _ = write!(out, "{}{shown}\x1b[0m", span.style.code());
                 } else {
                     out.push_str(&shown);
@@ -117,7 +117,7 @@ impl Text {
     }
 }
 
-/// Columns under headings. On a terminal the widest column gives way until a row fits; elsewhere nothing is cut.
+/// Columns under headings. On a terminal the widest column is shortened until a row fits; elsewhere nothing is shortened.
 #[derive(Debug, Clone)]
 pub(crate) struct Table {
     headings: Vec<&'static str>,
@@ -140,7 +140,7 @@ impl Table {
         self.rows.push(cells);
     }
 
-    fn lay_out(&self, look: Look) -> Vec<Vec<Span>> {
+    fn lay_out(&self, options: RenderOptions) -> Vec<Vec<Span>> {
         let shown: Vec<Vec<String>> = self
             .rows
             .iter()
@@ -152,7 +152,7 @@ impl Table {
                 *width = (*width).max(cell.width());
             }
         }
-        if let Some(room) = look.width {
+        if let Some(room) = options.width {
             shrink(&mut widths, room);
         }
         let mut lines = Vec::new();
@@ -191,7 +191,7 @@ fn spans(cells: impl Iterator<Item = (Style, String)>, widths: &[usize]) -> Vec<
         .collect()
 }
 
-/// At most `width` columns, with an ellipsis where something is missing.
+/// Shortens the text to at most `width` columns, with an ellipsis at the cut.
 fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
@@ -212,7 +212,7 @@ fn cut(text: &str, width: usize) -> String {
 mod tests {
     use super::*;
 
-    const PLAIN: Look = Look { color: false, width: None };
+    const PLAIN: RenderOptions = RenderOptions { color: false, width: None };
 
     #[test]
     fn what_a_user_stored_cannot_move_the_cursor() {
@@ -226,10 +226,10 @@ mod tests {
         let mut table = Table::new(&["KEY", "TITLE"]);
         table.row(["T1", &"long ".repeat(40)]);
         let mut text = Text::new();
-        let look = Look { color: false, width: Some(40) };
-        text.table(&table, look);
-        assert!(text.render(look).lines().all(|line| line.width() <= 40));
-        assert!(text.render(look).contains('…'));
+        let options = RenderOptions { color: false, width: Some(40) };
+        text.table(&table, options);
+        assert!(text.render(options).lines().all(|line| line.width() <= 40));
+        assert!(text.render(options).contains('…'));
     }
 
     #[test]

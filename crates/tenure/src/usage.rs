@@ -1,7 +1,7 @@
-//! Command lines that could not be read, and those that only asked for help.
+//! Command lines that could not be parsed, and those that ask for help.
 //!
-//! The parser stops before it knows the command, so what the envelope needs, whether JSON is wanted and which command
-//! was meant, is read off the words here.
+//! The parser fails before it knows the command. The envelope needs the command's name and whether JSON is wanted, so
+//! both are derived from the arguments here.
 
 use std::ffi::OsString;
 
@@ -11,7 +11,7 @@ use crate::env::Env;
 use crate::printer::{CommandName, Printer};
 use crate::report::Report;
 
-/// `--json` anywhere before `--` also governs usage errors.
+/// Whether usage errors are printed as JSON: `--json` anywhere before `--`, or `TENURE_JSON`.
 pub(crate) fn wants_json(args: &[OsString], env: &Env) -> bool {
     let ours = args.iter().skip(1).take_while(|arg| *arg != "--");
     env.flag("TENURE_JSON") || ours.into_iter().any(|arg| is_json_flag(&arg.to_string_lossy()))
@@ -30,8 +30,8 @@ fn is_json_flag(arg: &str) -> bool {
     }
 }
 
-/// Says what is wrong with the words, or prints the help they asked for.
-pub(crate) fn tell(error: &clap::Error, args: &[OsString], printer: &mut Printer<'_>) -> u8 {
+/// Prints the usage error, or the requested help, and returns the exit code.
+pub(crate) fn print(error: &clap::Error, args: &[OsString], printer: &mut Printer<'_>) -> u8 {
     let mut root = crate::command();
     root.build();
     let name = name(&root, args);
@@ -49,14 +49,14 @@ pub(crate) fn tell(error: &clap::Error, args: &[OsString], printer: &mut Printer
 }
 
 fn report(text: &str) -> Report {
-    let said = text.strip_prefix("error: ").unwrap_or(text).trim_end();
-    let (message, rest) = said.split_once("\n\n").unwrap_or((said, ""));
+    let body = text.strip_prefix("error: ").unwrap_or(text).trim_end();
+    let (message, rest) = body.split_once("\n\n").unwrap_or((body, ""));
     let mut report = Report::usage(plain(message));
     report.context = rest.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned).collect();
     report
 }
 
-/// Without the standard library's way to say that something is no number.
+/// Replaces the standard library's messages about numbers with plainer ones.
 fn plain(message: &str) -> String {
     message
         .replace("invalid digit found in string", "it must be a whole number")
@@ -65,9 +65,9 @@ fn plain(message: &str) -> String {
         .replace("number too small to fit in target type", "the number is too small")
 }
 
-/// The command that was meant: the first word that is one, and the first after it that is a subcommand of it.
+/// The command's name: the first positional that is a command, and the first after it that is one of its verbs.
 fn name<'a>(root: &'a clap::Command, args: &[OsString]) -> CommandName<'a> {
-    let mut words = Words { args: args.iter().skip(1), root };
+    let mut words = Positionals { args: args.iter().skip(1), root };
     let Some(command) = words.find_map(|word| root.find_subcommand(&word)) else {
         return CommandName { command: "tenure", subcommand: None };
     };
@@ -75,13 +75,13 @@ fn name<'a>(root: &'a clap::Command, args: &[OsString]) -> CommandName<'a> {
     CommandName { command: command.get_name(), subcommand: subcommand.map(clap::Command::get_name) }
 }
 
-/// Words before `--` that are neither flags nor the values of global flags.
-struct Words<'a, I> {
+/// The arguments before `--` that are neither flags nor values of global flags.
+struct Positionals<'a, I> {
     args: I,
     root: &'a clap::Command,
 }
 
-impl<'a, I: Iterator<Item = &'a OsString>> Iterator for Words<'a, I> {
+impl<'a, I: Iterator<Item = &'a OsString>> Iterator for Positionals<'a, I> {
     type Item = String;
 
     fn next(&mut self) -> Option<String> {

@@ -1,13 +1,14 @@
-//! The table of commands: one line per command or verb, from which [`verbs!`] generates everything that has to know them all.
+//! The table of commands: one line per command or verb, from which [`verbs!`] generates everything that has to know them
+//! all.
 //!
-//! Guarantees: the parser that writes help and errors, the fast parser, the names in JSON envelopes and the dispatch come from
-//! the same line, so they cannot disagree.
+//! Guarantees: the parser that writes help and errors, the fast parser, the names in JSON envelopes and the dispatch come
+//! from the same line, so they cannot disagree.
 
 use crate::answer::Answer;
 use crate::app::App;
 use crate::fast_parser::Definition;
 use crate::printer::CommandName;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 
 /// The commands of one table. Implemented by [`verbs!`].
 pub(crate) trait Commands: Sized {
@@ -17,7 +18,7 @@ pub(crate) trait Commands: Sized {
     /// The command's name, and its verb's if it has verbs.
     fn name(&self) -> CommandName<'static>;
 
-    fn run(self, app: &mut App<'_>) -> Outcome<Option<Answer>>;
+    fn run(self, app: &mut App<'_>) -> CommandResult<Option<Answer>>;
 }
 
 /// The arguments of a command that has verbs, such as `tenure locks`.
@@ -35,35 +36,35 @@ pub(crate) trait Group {
 
 /// What a verb's `run` may return. A verb without an [`Answer`] has printed its output itself.
 pub(crate) trait VerbResult {
-    fn into_outcome(self) -> Outcome<Option<Answer>>;
+    fn into_result(self) -> CommandResult<Option<Answer>>;
 }
 
 impl VerbResult for () {
-    fn into_outcome(self) -> Outcome<Option<Answer>> {
+    fn into_result(self) -> CommandResult<Option<Answer>> {
         Ok(None)
     }
 }
 
 impl VerbResult for Answer {
-    fn into_outcome(self) -> Outcome<Option<Answer>> {
+    fn into_result(self) -> CommandResult<Option<Answer>> {
         Ok(Some(self))
     }
 }
 
 impl VerbResult for Option<Answer> {
-    fn into_outcome(self) -> Outcome<Option<Answer>> {
+    fn into_result(self) -> CommandResult<Option<Answer>> {
         Ok(self)
     }
 }
 
-impl<T: VerbResult> VerbResult for Outcome<T> {
-    fn into_outcome(self) -> Outcome<Option<Answer>> {
-        self.and_then(T::into_outcome)
+impl<T: VerbResult> VerbResult for CommandResult<T> {
+    fn into_result(self) -> CommandResult<Option<Answer>> {
+        self.and_then(T::into_result)
     }
 }
 
-/// Declares an enum of commands. Each line names a command, its alias if it has one, the enum's variant, and the module that
-/// holds `Args` and `run`:
+/// Declares an enum of commands. Each line names a command, its alias if it has one, the enum's variant, and the module
+/// that holds `Args` and `run`:
 ///
 /// ```text
 /// verbs! {
@@ -76,7 +77,7 @@ impl<T: VerbResult> VerbResult for Outcome<T> {
 /// }
 /// ```
 ///
-/// `with verbs` marks a module that has a table of its own. `default List` generates, for an `Args` with the field
+/// `with verbs` marks a module that has its own table. `default List` generates, for an `Args` with the field
 /// `verb: Option<Verb>`, its [`Group`] and the module's `run`; without it both are written by hand.
 macro_rules! verbs {
     (enum $Enum:ident, default $Default:ident; $($table:tt)+) => {
@@ -101,7 +102,7 @@ macro_rules! verbs {
         pub(crate) fn run(
             app: &mut $crate::app::App<'_>,
             args: Args,
-        ) -> $crate::report::Outcome<Option<$crate::answer::Answer>> {
+        ) -> $crate::report::CommandResult<Option<$crate::answer::Answer>> {
             $crate::verbs::Commands::run(args.verb.unwrap_or_default(), app)
         }
     };
@@ -149,12 +150,12 @@ macro_rules! verbs {
             fn run(
                 self,
                 app: &mut $crate::app::App<'_>,
-            ) -> $crate::report::Outcome<Option<$crate::answer::Answer>> {
+            ) -> $crate::report::CommandResult<Option<$crate::answer::Answer>> {
                 match self {
                     $(
                         $(#[cfg($cfg)])?
                         Self::$Variant(args) => {
-                            $crate::verbs::VerbResult::into_outcome($module::run(app, *args))
+                            $crate::verbs::VerbResult::into_result($module::run(app, *args))
                         }
                     )+
                 }

@@ -1,4 +1,4 @@
-//! What a person sees while a command waits.
+//! The notice and the progress bar of a command that waits.
 
 use std::time::Duration;
 
@@ -7,9 +7,9 @@ use tenure_core::lease::ResourceKind;
 
 use crate::app::App;
 use crate::text::Text;
-use crate::waiting::Want;
+use crate::waiting::ClaimRequest;
 
-/// What a person sees while waiting: a notice at once, and on a terminal a bar that moves.
+/// A notice when the wait begins and, on a terminal, a moving bar.
 #[derive(Debug, Default)]
 pub(crate) struct Bar {
     begun: bool,
@@ -17,18 +17,23 @@ pub(crate) struct Bar {
 }
 
 impl Bar {
-    /// True the first time.
-    pub(crate) fn begin(&mut self, app: &mut App<'_>, want: &Want, locked: Option<&Locked>) -> bool {
+    /// Prints the notice. Returns true the first time.
+    pub(crate) fn begin(
+        &mut self,
+        app: &mut App<'_>,
+        request: &ClaimRequest,
+        locked: Option<&Locked>,
+    ) -> bool {
         if self.begun {
             return false;
         }
         self.begun = true;
         self.is_live = app.printer.err_is_terminal() && !app.env.flag("CI") && !app.global.quiet;
         let mut text = Text::new();
-        match (want, locked) {
-            (Want::Task(_), Some(locked)) => {
+        match (request, locked) {
+            (ClaimRequest::Task(_), Some(locked)) => {
                 let who = locked.lease.as_ref().map_or_else(
-                    || "promised to whoever waits before you".to_owned(),
+                    || "reserved for an earlier waiter".to_owned(),
                     |lease| format!("locked by another {}: {}", lease.holder.kind.as_str(), lease.holder.id),
                 );
                 match locked.resource.kind {
@@ -67,9 +72,9 @@ impl Bar {
         }
     }
 
-    /// Reports the end of the waiting, if its beginning was reported.
-    pub(crate) fn released(&self, app: &mut App<'_>, want: &Want) {
-        if self.begun && matches!(want, Want::Task(_)) {
+    /// Prints the end of the wait, if its beginning was printed.
+    pub(crate) fn released(&self, app: &mut App<'_>, request: &ClaimRequest) {
+        if self.begun && matches!(request, ClaimRequest::Task(_)) {
             let mut text = Text::new();
             text.line("Lock released!");
             app.printer.notice(&text);

@@ -1,14 +1,12 @@
-//! Waiting for a lock: one place in line, woken by the doorbell, the holder's death, the expiry, or the poll.
+//! Waiting for a lock: one ticket in a queue, woken by the doorbell, the holder's death, the expiry, or polling.
 //!
-//! A waiter holds a ticket and nothing else. Whatever wakes it is only a hint; it runs the acquire transaction again.
-//! Interrupted, it leaves the line and says so by its exit code; killed, its ticket dies with it.
+//! A waiter holds a ticket and nothing else. A wake-up is only a hint: the waiter runs the acquire transaction again.
+//! When it is interrupted, it removes its ticket and exits with the signal's code. When it is killed, its ticket is dead.
 
 use std::cell::OnceCell;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tenure_core::error::{Locked, TaskName};
 use tenure_core::holder::{Caller, Incarnation, Judge, Liveness};
 use tenure_core::id::{SectionId, TaskId};
@@ -16,18 +14,18 @@ use tenure_core::kernel::{self, Grant, Terms, Verdict};
 use tenure_core::lease::{LeaseState, Resource, ResourceKind};
 use tenure_core::store::{ClaimHint, ClaimTarget, Hint, LeaseFilter, Tx, View, Viewer};
 use tenure_core::{Context, Error, Timestamp, reference};
+use tenure_runner::{Process, until_any};
 
 use crate::app::{App, Open};
 use crate::clearing;
-use crate::env::Env;
 use crate::interrupt::Interrupts;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::store::Doorbell;
 use crate::wait_bar::Bar;
 
-/// What a claim asks for.
+/// What to claim.
 #[derive(Debug, Clone)]
-pub(crate) enum Want {
+pub(crate) enum ClaimRequest {
     Task(NamedTask),
     /// Any ready task, of this section if one is named.
     Next(Option<SectionId>),
@@ -71,15 +69,15 @@ pub(crate) type Then<'a> = dyn Fn(&mut dyn Tx, &Caller, &mut Grant) -> tenure_co
 
 /// A claim: what is asked for, and by which caller.
 pub(crate) struct Claim<'a> {
-    pub(crate) want: &'a Want,
+    pub(crate) request: &'a ClaimRequest,
     /// The caller that claims this task, or any: a fence may count for one task only.
     pub(crate) caller: &'a dyn Fn(Option<&TaskName>) -> Caller,
     pub(crate) then: Option<&'a Then<'a>>,
 }
 
 impl<'a> Claim<'a> {
-    pub(crate) fn new(want: &'a Want, caller: &'a dyn Fn(Option<&TaskName>) -> Caller) -> Self {
-        Self { want, caller, then: None }
+    pub(crate) fn new(request: &'a ClaimRequest, caller: &'a dyn Fn(Option<&TaskName>) -> Caller) -> Self {
+        Self { request, caller, then: None }
     }
 
     /// Resolves the task and acquires it, in the transaction that it is given. `None` if any task would do and none is ready.
@@ -89,14 +87,14 @@ impl<'a> Claim<'a> {
         ctx: &Context<'_>,
         terms: &Terms,
     ) -> tenure_core::Result<(Caller, Option<Verdict>)> {
-        let (caller, mut verdict) = match self.want {
-            Want::Task(task) => {
+        let (caller, mut verdict) = match self.request {
+            ClaimRequest::Task(task) => {
                 let name = task.resolve(tx)?;
                 let caller = (self.caller)(Some(&name));
                 let verdict = kernel::acquire_task(tx, ctx, &caller, &TaskId::new(name.id), terms)?;
                 (caller, Some(verdict))
             }
-            Want::Next(section) => {
+            ClaimRequest::Next(section) => {
                 let caller = (self.caller)(None);
                 let grant = kernel::acquire_next(tx, ctx, &caller, section.as_ref(), terms)?;
                 (caller, grant.map(|grant| Verdict::Granted(Box::new(grant))))
@@ -116,14 +114,14 @@ impl<'a> Claim<'a> {
         mut body: impl FnMut(&mut dyn Tx) -> tenure_core::Result<T>,
     ) -> tenure_core::Result<T> {
         let holder = (self.caller)(None).holder;
-        let task = match self.want {
+        let task = match self.request {
             // A ticket needs the project's exclusive turn, which the hint would not ask for.
-            Want::Next(_) if queueing => return open.write(body),
-            Want::Next(section) => {
+            ClaimRequest::Next(_) if queueing => return open.write(body),
+            ClaimRequest::Next(section) => {
                 let wants = ClaimTarget::Next(section.as_ref());
                 return open.store.claim(ClaimHint { holder: &holder, wants }, body);
             }
-            Want::Task(task) => task,
+            ClaimRequest::Task(task) => task,
         };
         let hint = |task| ClaimHint { holder: &holder, wants: ClaimTarget::Task(task) };
         match open.store.claim(hint(task.id_or_key()), &mut body) {
@@ -139,10 +137,10 @@ impl<'a> Claim<'a> {
 
 /// One try: granted, or what to wait for.
 #[derive(Debug)]
-pub(crate) enum Try {
+pub(crate) enum TryResult {
     Granted(Box<Grant>),
-    /// No waiting will help, and what was found out is to be kept.
-    Hopeless(Error),
+    /// Waiting cannot help. The transaction commits all the same.
+    Impossible(Error),
     Wait {
         locked: Option<Box<Locked>>,
         ticket: (i64, Resource),
@@ -151,7 +149,7 @@ pub(crate) enum Try {
     },
 }
 
-/// Makes a claim, waiting at most `patience` for it; `None` is not to wait. When this returns a grant, no process of an
+/// Acquires `request`, waiting at most `patience`; `None` is not to wait. When this returns a grant, no process of an
 /// earlier attempt at the task is alive on this host.
 pub(crate) fn acquire(
     app: &mut App<'_>,
@@ -159,28 +157,28 @@ pub(crate) fn acquire(
     claim: &Claim<'_>,
     terms: Terms,
     patience: Option<Duration>,
-) -> Outcome<Grant> {
-    let grant = wait_for(app, open, claim, terms, patience)?;
+) -> CommandResult<Grant> {
+    let grant = acquire_or_wait(app, open, claim, terms, patience)?;
     clearing::before(app, open, grant)
 }
 
-fn wait_for(
+fn acquire_or_wait(
     app: &mut App<'_>,
     open: &Open<'_>,
     claim: &Claim<'_>,
     mut terms: Terms,
     patience: Option<Duration>,
-) -> Outcome<Grant> {
+) -> CommandResult<Grant> {
     let Some(patience) = patience else { return Ok(try_once(open, claim, &terms)?) };
-    let want = claim.want;
+    let request = claim.request;
     let patience = app.global.timeout.map_or(patience, |limit| patience.min(limit));
     let begun = Instant::now();
     let deadline = begun + patience;
     let interrupts = Interrupts::listen().map_err(Report::from)?;
     let doorbell = open.store.doorbell(app.env);
     let me = Incarnation::current();
-    // The waiter directly before this one may be rung and die before it hears that. Nothing would ring this one then, so that
-    // process is watched like the holder. No later waiter ever comes between the two.
+    // The waiter directly ahead may be rung and die before it reacts, and then no process would ring this one. So that
+    // waiter is watched like the holder. No other waiter can ever come in between.
     let mut before = None;
     let mut bar = Bar::default();
     loop {
@@ -189,14 +187,15 @@ fn wait_for(
         }
         let outcome = try_and_queue(open, claim, &terms, &me, doorbell.as_ref(), &mut before);
         let (locked, ticket, until, watch) = match outcome {
-            Ok(Try::Granted(grant)) => {
+            Ok(TryResult::Granted(grant)) => {
                 bar.end(app);
-                bar.released(app, want);
-                app.ears.push((interrupts, doorbell));
+                bar.released(app, request);
+                app.wait_handles.push((interrupts, doorbell));
                 return Ok(*grant);
             }
-            Ok(Try::Wait { locked, ticket, until, watch }) => (locked, ticket, until, watch),
-            Ok(Try::Hopeless(error)) | Err(error) => {
+            Ok(TryResult::Wait { locked, ticket, until, watch }) => (locked, ticket, until, watch),
+            Ok(TryResult::Impossible(error)) | Err(error) => {
+                // The ticket was not consumed by a grant, so it has to be removed.
                 leave(open, &terms)?;
                 bar.end(app);
                 return Err(error.into());
@@ -207,16 +206,17 @@ fn wait_for(
         if now >= deadline {
             leave(open, &terms)?;
             bar.end(app);
-            return Err(timed_out(want, patience, locked).into());
+            return Err(timed_out(request, patience, locked).into());
         }
-        if bar.begin(app, want, locked.as_deref()) {
+        if bar.begin(app, request, locked.as_deref()) {
             open.store.hint(Hint::GrantExpected);
         }
-        let watched: Vec<OwnedFd> = watch.iter().filter_map(|who| pidfd(app.env, who)).collect();
+        let watched: Vec<OwnedFd> =
+            watch.iter().filter_map(|who| watch_exit(who, app.env.judge.as_ref())).collect();
         let mut until = until;
         loop {
-            let lain_down = Instant::now();
-            let left = deadline.saturating_duration_since(lain_down);
+            let sleep_started = Instant::now();
+            let left = deadline.saturating_duration_since(sleep_started);
             let expiry = until.map(|at| at.since(app.env.clock.now()) + Duration::from_millis(1));
             let nap = left.min(open.config.locking.poll_interval).min(expiry.unwrap_or(Duration::MAX));
             if let Some(code) = sleep(&interrupts, doorbell.as_ref(), &watched, nap, &mut bar, app, begun) {
@@ -224,8 +224,8 @@ fn wait_for(
                 bar.end(app);
                 return Err(Report::interrupted(code));
             }
-            // Rung, or somebody has died: try again. If only time has passed, being seen in line may be enough.
-            if lain_down.elapsed() < nap || Instant::now() >= deadline {
+            // After a ring or a death, try again. If only time has passed, refreshing the ticket may be enough.
+            if sleep_started.elapsed() < nap || Instant::now() >= deadline {
                 break;
             }
             match still_held(open, locked.as_deref(), &terms)? {
@@ -236,8 +236,8 @@ fn wait_for(
     }
 }
 
-/// Keeps our place in line without asking again, if the same life still holds the task under the same lease: when that
-/// ends. With a hundred in line, asking means to look at a hundred processes.
+/// Refreshes the ticket without a new claim, if the same process still holds the task under the same lease, and returns
+/// when that lease expires. A claim would probe every waiter's process, which is slow with a hundred of them.
 fn still_held(
     open: &Open<'_>,
     locked: Option<&Locked>,
@@ -247,7 +247,7 @@ fn still_held(
     else {
         return Ok(None);
     };
-    // Who waits for a section wants a task that may be finished, or blocked, meanwhile.
+    // The task of a waiter for a section may be finished or blocked by now, so it has to claim again.
     if resource.kind != ResourceKind::Task {
         return Ok(None);
     }
@@ -267,10 +267,10 @@ fn still_held(
 pub(crate) fn try_once(open: &Open<'_>, claim: &Claim<'_>, terms: &Terms) -> tenure_core::Result<Grant> {
     let ctx = open.context();
     claim.transact(open, false, |tx| {
-        let section = match (claim.acquire(tx, &ctx, terms)?.1, claim.want) {
+        let section = match (claim.acquire(tx, &ctx, terms)?.1, claim.request) {
             (Some(verdict), _) => return Ok(verdict.granted()),
-            (None, Want::Next(section)) => section.as_ref(),
-            (None, Want::Task(_)) => None,
+            (None, ClaimRequest::Next(section)) => section.as_ref(),
+            (None, ClaimRequest::Task(_)) => None,
         };
         let viewer = ctx.viewer(tx, None)?;
         nothing_for_newcomer(tx, &viewer, section).map(Err)
@@ -287,7 +287,7 @@ pub(crate) fn nothing_for_newcomer(
         None => nothing_ready(),
         Some(count) => {
             let waiters = if count == 1 { "a waiter".to_owned() } else { format!("{count} waiters") };
-            Error::NothingReady { message: format!("what is ready goes to {waiters} that came before you") }
+            Error::NothingReady { message: format!("everything ready goes to {waiters} ahead of you") }
         }
     })
 }
@@ -296,14 +296,14 @@ pub(crate) fn nothing_ready() -> Error {
     Error::NothingReady { message: "nothing is ready".to_owned() }
 }
 
-/// A judge that knows its own process to be alive.
+/// A judge that reports this process as alive without probing it.
 #[derive(Debug)]
-struct Knowing<'a> {
+struct SelfAliveJudge<'a> {
     me: &'a Incarnation,
     judge: &'a dyn Judge,
 }
 
-impl Judge for Knowing<'_> {
+impl Judge for SelfAliveJudge<'_> {
     fn liveness(&self, who: &Incarnation) -> Liveness {
         if who == self.me { Liveness::Alive } else { self.judge.liveness(who) }
     }
@@ -321,8 +321,8 @@ pub(crate) fn try_and_queue(
     me: &Incarnation,
     doorbell: Option<&Doorbell>,
     before: &mut Option<(Resource, Incarnation)>,
-) -> tenure_core::Result<Try> {
-    let judge = Knowing { me, judge: open.context().judge };
+) -> tenure_core::Result<TryResult> {
+    let judge = SelfAliveJudge { me, judge: open.context().judge };
     let ctx = Context { judge: &judge, ..open.context() };
     claim.transact(open, true, |tx| try_in(tx, &ctx, claim, terms, me, doorbell, before))
 }
@@ -335,15 +335,17 @@ fn try_in(
     me: &Incarnation,
     doorbell: Option<&Doorbell>,
     before: &mut Option<(Resource, Incarnation)>,
-) -> tenure_core::Result<Try> {
+) -> tenure_core::Result<TryResult> {
     let (caller, verdict) = claim.acquire(tx, ctx, terms)?;
-    let (resource, locked) = match (verdict, claim.want) {
+    let (resource, locked) = match (verdict, claim.request) {
         (Some(Verdict::Refused(locked)), _) => (locked.resource.clone(), Some(locked)),
         (Some(verdict), _) => {
-            return Ok(verdict.granted().map_or_else(Try::Hopeless, |grant| Try::Granted(Box::new(grant))));
+            return Ok(verdict
+                .granted()
+                .map_or_else(TryResult::Impossible, |grant| TryResult::Granted(Box::new(grant))));
         }
-        (None, Want::Next(section)) => (Resource::ready(section.as_ref()), None),
-        (None, Want::Task(_)) => (Resource::ready(None), None),
+        (None, ClaimRequest::Next(section)) => (Resource::ready(section.as_ref()), None),
+        (None, ClaimRequest::Task(_)) => (Resource::ready(None), None),
     };
     let address = doorbell.map(Doorbell::address);
     let held = terms.ticket.as_ref().map(|(number, of)| (*number, of));
@@ -363,18 +365,18 @@ fn try_in(
     };
     let lives = |who: &Incarnation| ctx.judge.liveness(who) == Liveness::Alive;
     if resource.is_ready_work() {
-        // The death of any earlier waiter may leave its task to us, and rings nobody.
+        // The death of an earlier waiter may free its task for this one, and rings no doorbell.
         let earlier = tx.ready_tickets()?.into_iter().filter(|ticket| ticket.number < number);
         watch.extend(earlier.map(|ticket| ticket.process).filter(lives).take(32));
-    } else if !before.as_ref().is_some_and(|(line, who)| *line == resource && lives(who)) {
-        let line = tx.tickets(&resource)?.into_iter().filter(|ticket| ticket.number < number);
-        *before = line.map(|ticket| (resource.clone(), ticket.process)).rev().find(|(_, who)| lives(who));
+    } else if !before.as_ref().is_some_and(|(queue, process)| *queue == resource && lives(process)) {
+        let queue = tx.tickets(&resource)?.into_iter().filter(|ticket| ticket.number < number);
+        *before = queue.map(|ticket| (resource.clone(), ticket.process)).rev().find(|(_, who)| lives(who));
     }
     watch.extend(before.iter().map(|(_, who)| who.clone()));
-    Ok(Try::Wait { locked, ticket: (number, resource), until, watch })
+    Ok(TryResult::Wait { locked, ticket: (number, resource), until, watch })
 }
 
-pub(crate) fn leave(open: &Open<'_>, terms: &Terms) -> Outcome<()> {
+pub(crate) fn leave(open: &Open<'_>, terms: &Terms) -> CommandResult<()> {
     let Some((number, resource)) = &terms.ticket else { return Ok(()) };
     let ctx = open.context();
     Ok(open.write(|tx| {
@@ -383,23 +385,21 @@ pub(crate) fn leave(open: &Open<'_>, terms: &Terms) -> Outcome<()> {
     })?)
 }
 
-pub(crate) fn timed_out(want: &Want, waited: Duration, locked: Option<Box<Locked>>) -> Error {
-    let what = match want {
-        Want::Task(task) => format!("task {:?}", task.title()),
-        Want::Next(_) => "a task to become ready".to_owned(),
+pub(crate) fn timed_out(request: &ClaimRequest, waited: Duration, locked: Option<Box<Locked>>) -> Error {
+    let what = match request {
+        ClaimRequest::Task(task) => format!("task {:?}", task.title()),
+        ClaimRequest::Next(_) => "a task to become ready".to_owned(),
     };
     Error::WaitTimeout { what, waited, locked }
 }
 
-/// Watches a process on this machine; what cannot be watched is polled.
-pub(crate) fn pidfd(env: &Env, who: &Incarnation) -> Option<OwnedFd> {
-    let pid = Pid::from_raw(i32::try_from(who.process.pid).ok()?)?;
-    let fd = pidfd_open(pid, PidfdFlags::empty()).ok()?;
-    // Asked after opening, so that a recycled pid is not mistaken for the holder.
-    (env.judge.liveness(who) == Liveness::Alive).then_some(fd)
+/// A descriptor that is readable once the process has exited. Where there is none, the poll interval serves.
+pub(crate) fn watch_exit(who: &Incarnation, judge: &dyn Judge) -> Option<OwnedFd> {
+    Process::open_alive(who, judge)?.into_fd()
 }
 
-/// Sleeps until something happens. The code of the signal that interrupted it, if one did.
+/// Sleeps until a signal comes, the doorbell rings, a watched process exits, or `nap` is over. Returns the exit code of the
+/// signal, if one came.
 pub(crate) fn sleep(
     interrupts: &Interrupts,
     doorbell: Option<&Doorbell>,
@@ -417,20 +417,12 @@ pub(crate) fn sleep(
         let mut fds: Vec<BorrowedFd<'_>> = vec![interrupts.as_fd()];
         fds.extend(doorbell.map(AsFd::as_fd));
         fds.extend(watched.iter().map(AsFd::as_fd));
-        let mut polled: Vec<PollFd<'_>> =
-            fds.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
-        let timeout = Timespec {
-            tv_sec: i64::try_from(slice.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: i64::from(slice.subsec_nanos()),
-        };
-        let happened = poll(&mut polled, Some(&timeout));
+        let ready = until_any(&fds, slice);
         if let Some(code) = interrupts.caught() {
             return Some(code);
         }
-        match happened {
-            Ok(0) if Instant::now() < end => {}
-            Err(rustix::io::Errno::INTR) => {}
-            _ => return None,
+        if ready.contains(&true) || Instant::now() >= end {
+            return None;
         }
     }
 }

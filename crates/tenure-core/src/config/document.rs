@@ -1,6 +1,6 @@
-//! One configuration file, read and checked against the table of keys.
+//! Parses one configuration file and checks it against the table of keys.
 
-use super::error::{ConfigError, Place, Position};
+use super::error::{ConfigError, Location, Position};
 use super::keys::{self, Kind, Known};
 use super::nearest::nearest;
 use super::tree;
@@ -11,18 +11,18 @@ use crate::yaml::{Content, Node};
 /// The settings of one file. Every key in it is known and every value has its key's type.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Document {
-    pub(super) settings: Vec<Setting>,
+    pub(super) settings: Vec<DocumentSetting>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Setting {
+pub(super) struct DocumentSetting {
     pub(super) key: String,
     pub(super) value: Value,
     pub(super) at: Position,
 }
 
 impl Document {
-    /// Reads a file's text. Empty, or only comments, is valid and sets nothing.
+    /// Parses the text of a file. An empty file, or one with only comments, is valid and sets nothing.
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
         if text.is_empty() {
             return Ok(Self::default());
@@ -41,7 +41,7 @@ impl Document {
         Ok(document)
     }
 
-    pub(super) fn setting(&self, key: &str) -> Option<&Setting> {
+    pub(super) fn setting(&self, key: &str) -> Option<&DocumentSetting> {
         self.settings.iter().find(|setting| setting.key == key)
     }
 
@@ -62,11 +62,11 @@ impl Document {
             if NOTES.contains(&name) {
                 continue;
             }
-            let place = || Place::File(entry.key_at);
+            let location = || Location::File(entry.key_at);
             if group == "presets" && !keys::is_name(name) {
                 return Err(ConfigError::BadValue {
                     key: format!("presets.{name}"),
-                    place: place(),
+                    location: location(),
                     expected: "named with at most 64 letters, digits, `-` and `_`".to_owned(),
                     got: format!("{name:?}"),
                 });
@@ -81,14 +81,14 @@ impl Document {
                 Some(Known::Key(key)) => {
                     if let Some(value) = Value::from_node(key.kind, &path, &entry.value)? {
                         let at = if key.kind == Kind::Hooks { entry.key_at } else { entry.value.at };
-                        self.settings.push(Setting { key: path, value, at });
+                        self.settings.push(DocumentSetting { key: path, value, at });
                     }
                 }
                 None => {
                     return Err(ConfigError::UnknownKey {
                         nearest: nearest(&path, []),
                         key: path,
-                        place: place(),
+                        location: location(),
                     });
                 }
             }

@@ -1,16 +1,16 @@
 //! Changes one value in a YAML text.
 //!
-//! Guarantees that the result reads back with exactly the wanted value, that every other value, comment and note is
-//! unchanged, and that no bytes changed except those of the value (or the lines added for it). Only settings in block
-//! style are edited; a key inside a flow mapping, an alias or a block scalar is refused. [`set`] parses the edited text
-//! again and compares everything, so a wrong splice is refused as well, never returned.
+//! Guarantees that the result parses to exactly the requested value, that every other value, comment and note is
+//! unchanged, and that only the bytes of the value (or the lines added for it) change. Only settings in block style
+//! are edited; a key inside a flow mapping, an alias or a block scalar is refused. [`set`] parses the edited text
+//! again and compares everything, so an incorrect edit is refused, never returned.
 
 use std::ops::Range;
 
 use granit_parser::ScalarStyle;
 
 use super::document::Document;
-use super::error::{ConfigError, Place};
+use super::error::{ConfigError, Location};
 use super::keys::{self, Kind, Known};
 use super::nearest::nearest;
 use super::tree;
@@ -25,11 +25,11 @@ pub fn set(text: &str, key: &str, value: &str) -> Result<String, ConfigError> {
         Some(Known::Key(known)) => known.kind,
         Some(Known::Group) => return Err(ConfigError::NotAValue { key: key.to_owned() }),
         None => {
-            let (key, place) = (key.to_owned(), Place::Request);
-            return Err(ConfigError::UnknownKey { nearest: nearest(&key, []), key, place });
+            let (key, location) = (key.to_owned(), Location::Request);
+            return Err(ConfigError::UnknownKey { nearest: nearest(&key, []), key, location });
         }
     };
-    let wanted = Value::from_text(kind, key, value, &Place::Request)?;
+    let wanted = Value::from_text(kind, key, value, &Location::Request)?;
     let before = Reading::of(text)?;
     if before.document.setting(key).is_some_and(|setting| setting.value == wanted) {
         return Ok(text.to_owned());
@@ -51,7 +51,7 @@ pub fn set(text: &str, key: &str, value: &str) -> Result<String, ConfigError> {
     Ok(edited)
 }
 
-/// Everything in a text that an edit must preserve.
+/// The parts of a text that an edit must preserve.
 struct Reading<'a> {
     root: Option<Node<'a>>,
     document: Document,
@@ -106,7 +106,7 @@ impl<'v> NewValue<'v> {
     fn of(kind: Kind, wanted: &'v Value, given: &str) -> Result<Self, ConfigError> {
         Ok(match (kind, wanted) {
             (_, Value::Text(text) | Value::Duration(text, _)) => Self::Text(text),
-            // Written as given, so that the defaults of a hook are not written out.
+            // Written as given, so that the defaults of a hook are not spelled out.
             (Kind::Hooks, _) => {
                 let json = tree::parse(given)?.as_ref().map(write::json_of).unwrap_or_default();
                 Self::Other(write::flow_json(&json))
@@ -206,7 +206,7 @@ fn replace(
     }
 }
 
-/// A new entry after the last one of a block mapping.
+/// Adds an entry after the last one of a block mapping.
 fn append(
     text: &str,
     entries: &[Entry<'_>],
@@ -218,7 +218,7 @@ fn append(
     Ok(lines_below(text, end, first.key_at.column - 1, path, new))
 }
 
-/// New lines below the line that contains the byte `after`.
+/// Inserts lines below the line that contains the byte `after`.
 fn lines_below(text: &str, after: usize, indent: usize, path: &[&str], new: &NewValue<'_>) -> Splice {
     let rest = text.get(after..).unwrap_or_default();
     let next = rest.find('\n').map_or(text.len(), |newline| after + newline + 1);
@@ -232,7 +232,7 @@ fn lines_at(text: &str, at: usize, indent: usize, path: &[&str], new: &NewValue<
     let lines = lines.collect::<Vec<_>>().join(newline);
     let lines = format!("{lines} {}", new.in_style(ScalarStyle::Plain));
     let starts_line = matches!(&text[..at], "" | "\u{feff}") || text[..at].ends_with('\n');
-    // A file without a line break at its end keeps it that way.
+    // A file without a final line break stays without one.
     (at..at, if starts_line { format!("{lines}{newline}") } else { format!("{newline}{lines}") })
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use super::origin::Origin;
 use crate::yaml::YamlError;
 
-/// A place in a file, both counted from 1; columns count characters.
+/// A position in a file. Line and column are counted from 1; columns count characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
     pub line: usize,
@@ -21,7 +21,7 @@ impl fmt::Display for Position {
 /// Where a wrong key or value was given.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Place {
+pub enum Location {
     File(Position),
     Environment {
         variable: String,
@@ -29,17 +29,17 @@ pub enum Place {
     Flag {
         flag: String,
     },
-    /// As the argument of `config get` or `config set`.
+    /// The argument of `config get` or `config set`.
     Request,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::File(position) => write!(f, " at {position}"),
-            Place::Environment { variable } => write!(f, " from {variable}"),
-            Place::Flag { flag } => write!(f, " from {flag}"),
-            Place::Request => Ok(()),
+            Location::File(position) => write!(f, " at {position}"),
+            Location::Environment { variable } => write!(f, " from {variable}"),
+            Location::Flag { flag } => write!(f, " from {flag}"),
+            Location::Request => Ok(()),
         }
     }
 }
@@ -67,11 +67,11 @@ pub enum ConfigError {
     #[error("The key {key:?} at {at} was already given at {first}.")]
     DuplicateKey { key: String, at: Position, first: Position },
 
-    #[error("Unknown key {key:?}{place}. {}", did_you_mean(.nearest.as_deref()))]
-    UnknownKey { key: String, place: Place, nearest: Option<String> },
+    #[error("Unknown key {key:?}{location}. {}", did_you_mean(.nearest.as_deref()))]
+    UnknownKey { key: String, location: Location, nearest: Option<String> },
 
-    #[error("{}{place} must be {expected}, but is {got}.", .key.escape_debug())]
-    BadValue { key: String, place: Place, expected: String, got: String },
+    #[error("{}{location} must be {expected}, but is {got}.", .key.escape_debug())]
+    BadValue { key: String, location: Location, expected: String, got: String },
 
     #[error("{rule} must hold, but {}.", list(.causes))]
     Conflict { rule: String, causes: Vec<Cause> },
@@ -88,43 +88,45 @@ impl From<YamlError> for ConfigError {
         match error {
             YamlError::Syntax { problem, at } => Self::Syntax { problem, at },
             YamlError::TooLarge { bytes, limit } => Self::TooLarge { bytes, limit },
-            YamlError::Twice { key, at, first } => Self::DuplicateKey { key, at, first },
+            YamlError::DuplicateKey { key, at, first } => Self::DuplicateKey { key, at, first },
         }
     }
 }
 
 impl ConfigError {
-    /// Where in the file the problem is, if it is in a file.
+    /// The position of the problem, if it is in a file.
     pub fn position(&self) -> Option<Position> {
         match self {
             Self::Syntax { at, .. } | Self::NotSettings { at, .. } | Self::DuplicateKey { at, .. } => {
                 Some(*at)
             }
-            Self::UnknownKey { place: Place::File(at), .. }
-            | Self::BadValue { place: Place::File(at), .. } => Some(*at),
+            Self::UnknownKey { location: Location::File(at), .. }
+            | Self::BadValue { location: Location::File(at), .. } => Some(*at),
             _ => None,
         }
     }
 
-    /// Whether the caller's arguments or environment are to blame (exit 2) rather than a file (exit 3).
+    /// Whether the error is in the arguments or the environment (exit 2) rather than in a file (exit 3).
     pub fn is_usage(&self) -> bool {
         match self {
-            Self::UnknownKey { place, .. } | Self::BadValue { place, .. } => !matches!(place, Place::File(_)),
+            Self::UnknownKey { location, .. } | Self::BadValue { location, .. } => {
+                !matches!(location, Location::File(_))
+            }
             Self::NotAValue { .. } => true,
             _ => false,
         }
     }
 
-    /// Structured values given as one text are parsed like a file; this moves their errors to the place of that text.
-    pub(super) fn moved_to(self, key: &str, new: &Place) -> Self {
+    /// Values given as a single text are parsed like a file; this reports their errors at the location of that text.
+    pub(super) fn moved_to(self, key: &str, new: &Location) -> Self {
         match self {
-            Self::UnknownKey { key, nearest, .. } => Self::UnknownKey { key, place: new.clone(), nearest },
+            Self::UnknownKey { key, nearest, .. } => Self::UnknownKey { key, location: new.clone(), nearest },
             Self::BadValue { key, expected, got, .. } => {
-                Self::BadValue { key, place: new.clone(), expected, got }
+                Self::BadValue { key, location: new.clone(), expected, got }
             }
             other => Self::BadValue {
                 key: key.to_owned(),
-                place: new.clone(),
+                location: new.clone(),
                 expected: "valid YAML".to_owned(),
                 got: match other {
                     Self::Syntax { problem, .. } => format!("not ({problem})"),

@@ -1,5 +1,5 @@
-//! Hooks: what to run or call when something happens. Only their shape is checked here; `${VARIABLES}` and
-//! `{{placeholders}}` stay as written until the hook runs.
+//! Hooks: a script or webhook to call on an event. Only the structure is checked here; `${VARIABLES}` and
+//! `{{placeholders}}` stay unexpanded until the hook runs.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::error::{ConfigError, Place};
+use super::error::{ConfigError, Location};
 use super::hook_event::HookEvent;
 use super::keys::{HOOK_FIELDS, Kind};
 use super::nearest::nearest;
@@ -17,20 +17,20 @@ use crate::duration::format_short;
 use crate::yaml::{Content, Node};
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_mins(1);
-/// With the pauses between them, twenty tries take about ten minutes already.
+/// Twenty retries with their delays already take about ten minutes.
 const MAX_RETRY: u32 = 20;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hook {
-    /// Unique; a project's hook replaces the user's of the same name.
+    /// Unique; a hook of the project replaces the user's hook of the same name.
     pub name: String,
     pub event: HookEvent,
     pub action: HookAction,
-    /// For each try.
+    /// The timeout of each try.
     pub timeout: Duration,
-    /// Whether nobody waits for its end.
+    /// Whether the command continues without waiting for the hook.
     pub run_async: bool,
-    /// How often to try again.
+    /// The number of retries.
     pub retry: u32,
 }
 
@@ -45,7 +45,7 @@ pub enum HookAction {
         url: String,
         method: String,
         headers: BTreeMap<String, String>,
-        /// What happened, as JSON, if not given.
+        /// The event as JSON if not given.
         body: Option<String>,
     },
 }
@@ -157,7 +157,11 @@ impl Fields<'_, '_> {
             .find(|entry| !HOOK_FIELDS.contains(&entry.key.as_ref()) && !NOTES.contains(&entry.key.as_ref()));
         unknown.map_or(Ok(()), |entry| {
             let key = format!("{}.{}", self.path, entry.key);
-            Err(ConfigError::UnknownKey { nearest: nearest(&key, []), key, place: Place::File(entry.key_at) })
+            Err(ConfigError::UnknownKey {
+                nearest: nearest(&key, []),
+                key,
+                location: Location::File(entry.key_at),
+            })
         })
     }
 
@@ -185,7 +189,7 @@ impl Fields<'_, '_> {
         })
     }
 
-    /// Zero is a fine number of retries, unlike the other counts.
+    /// Unlike other counts, the number of retries may be zero.
     fn retry(&self) -> Result<u32, ConfigError> {
         match self.word("retry")? {
             None => Ok(0),
@@ -207,7 +211,7 @@ impl Fields<'_, '_> {
             Some(entry) => bad(&key, expected, &entry.value),
             None => ConfigError::BadValue {
                 key,
-                place: Place::File(self.node.at),
+                location: Location::File(self.node.at),
                 expected: expected.to_owned(),
                 got: "missing".to_owned(),
             },

@@ -1,4 +1,4 @@
-//! What a hook can listen to.
+//! The events that hooks can be registered for.
 
 use std::fmt;
 
@@ -26,7 +26,7 @@ macro_rules! hook_events {
 
 hook_events! {
     TaskCreated => "task.created",
-    /// Anything about a task changed, its status included, except what has an event of its own below.
+    /// Any change of a task, including its status, except for those with a separate event below.
     TaskUpdated => "task.updated",
     TaskCompleted => "task.completed",
     TaskFailed => "task.failed",
@@ -37,19 +37,19 @@ hook_events! {
     RunnerStarted => "runner.started",
     RunnerStopped => "runner.stopped",
     RunnerFailed => "runner.failed",
-    /// A holder lost its lease without giving it back.
+    /// A lease ended without its holder releasing it.
     LeaseLost => "lease.lost",
 }
 
 impl HookEvent {
-    /// The event that somebody probably meant.
+    /// The event that a misspelt name is closest to.
     pub fn nearest(text: &str) -> Option<Self> {
         let score = |event: &Self| strsim::jaro_winkler(text, event.as_str());
         let best = Self::ALL.iter().copied().max_by(|a, b| score(a).total_cmp(&score(b)))?;
         (score(&best) >= 0.7).then_some(best)
     }
 
-    /// All of them, for a message.
+    /// A list of all events, for a message.
     pub fn list() -> String {
         Self::ALL.iter().map(|event| event.as_str()).collect::<Vec<_>>().join(", ")
     }
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_misspelt_event_leads_to_the_one_that_was_meant() {
+    fn a_misspelt_event_leads_to_the_intended_one() {
         for (given, meant) in [
             ("task.complete", Some(HookEvent::TaskCompleted)),
             ("tasks.created", Some(HookEvent::TaskCreated)),

@@ -1,8 +1,8 @@
-//! The one table of known keys. Reading, resolving, showing and editing all follow it; nothing else lists keys.
+//! The table of known keys, on which parsing, resolving, displaying and editing are based. No other code lists keys.
 
 use crate::duration;
 
-/// What a key holds.
+/// The type of a key's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Kind {
@@ -10,7 +10,7 @@ pub enum Kind {
     Ttl,
     /// A duration that is not zero.
     Duration,
-    /// A duration; zero means "not at all".
+    /// A duration; zero means "never" or "none".
     DurationOrZero,
     /// A whole number of at least 1.
     Count,
@@ -54,12 +54,12 @@ impl Kind {
     }
 }
 
-/// A known key. A `*` in its name stands for a name that the user chose.
+/// A known key. A `*` in its name represents a name chosen by the user.
 #[derive(Debug, Clone, Copy)]
 pub struct Key {
     pub name: &'static str,
     pub kind: Kind,
-    /// As it would be written; none means "not set".
+    /// In the notation of a file; `None` means "not set".
     pub default: Option<&'static str>,
     pub about: &'static str,
 }
@@ -85,14 +85,14 @@ pub const KEYS: &[Key] = &[
     key("locking.sectionTimeout", Kind::Ttl, "120m", "How long a section stays locked"),
     key("locking.leaseTtl", Kind::Ttl, "15m", "How long `claim`, `next` and `run` hold a task"),
     key("locking.waitTimeout", Kind::DurationOrZero, "30m", "How long to wait for a lock"),
-    key("locking.pollInterval", Kind::Duration, "5s", "How often a waiter looks again if no wake-up came"),
+    key("locking.pollInterval", Kind::Duration, "5s", "How often a waiter polls in case a wake-up is missed"),
     key("tasks.maxAttempts", Kind::Count, "3", "Charged attempts before a task is failed"),
     key("tasks.maxRejections", Kind::Count, "5", "Rejections before a task is failed"),
     key("review.enabled", Kind::Flag, "false", "Whether finished tasks go to review"),
     unset("review.preset", Kind::Text, "The agent preset that reviews"),
     key("runners.preset", Kind::Text, "claude", "The agent preset that works"),
-    unset("runners.promptTemplate", Kind::Text, "What the agent is told; built in if not set"),
-    key("runners.heartbeatInterval", Kind::Duration, "30s", "How often a runner shows that it lives"),
+    unset("runners.promptTemplate", Kind::Text, "The agent's prompt; built in if not set"),
+    key("runners.heartbeatInterval", Kind::Duration, "30s", "How often a runner renews its leases"),
     key("runners.staleTimeout", Kind::Duration, "5m", "When a silent runner counts as stale"),
     key(
         "runners.subprocessHangTimeout",
@@ -117,7 +117,7 @@ pub const KEYS: &[Key] = &[
         "mcp.releaseOnDisconnect",
         Kind::Flag,
         "true",
-        "Whether what an MCP client holds is let go when it leaves; if not, it expires",
+        "Whether an MCP client's leases are released when it disconnects; if not, they expire",
     ),
     unset("presets.*.command", Kind::Command, "The agent's program and arguments, never a shell"),
     unset("presets.*.env", Kind::Map, "Variables added to the agent's environment"),
@@ -130,7 +130,7 @@ pub(super) const HOOK_FIELDS: &[&str] = &[
     "retry",
 ];
 
-/// What a dotted name means.
+/// The meaning of a dotted name.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Known {
     Key(&'static Key),
@@ -155,7 +155,7 @@ fn matches(wanted: &str, segment: &str) -> bool {
     if wanted == "*" { is_name(segment) } else { wanted == segment }
 }
 
-/// Whether a preset may be called this: a dot would make dotted names ambiguous.
+/// Whether a preset may have this name. A dot would make dotted names ambiguous.
 pub(super) fn is_name(text: &str) -> bool {
     text.len() <= 64
         && text.starts_with(|c: char| c.is_ascii_alphanumeric())

@@ -22,11 +22,11 @@ mod write;
 
 pub use document::Document;
 pub use edit::set;
-pub use error::{Cause, ConfigError, Place, Position};
+pub use error::{Cause, ConfigError, Location, Position};
 pub use hook::{Hook, HookAction};
 pub use hook_event::HookEvent;
 pub use keys::{KEYS, Key, Kind};
 pub use origin::Origin;
 pub use resolve::{Layer, Layers, Override};
-pub use show::{Entry, Found};
+pub use show::{Lookup, Setting};
 pub use types::{Config, Locking, Mcp, Preset, Project, Review, Runners, Tasks, Wakeup};

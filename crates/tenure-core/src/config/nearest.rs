@@ -1,11 +1,11 @@
-//! Which known key somebody probably meant.
+//! Suggests the known key that a misspelt one is closest to.
 
 use super::keys::{HOOK_FIELDS, KEYS};
 
-/// Below this the nearest key is only a random one.
-const LIKELY: f64 = 0.3;
+/// Below this similarity, no key is suggested.
+const MIN_SIMILARITY: f64 = 0.3;
 
-/// The known key or group nearest to `path`, looking also at keys of other groups with nearly the same last word.
+/// The known key or group nearest to `path`, including keys of other groups with a similar last segment.
 pub(super) fn nearest<'a>(path: &str, also: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let given: Vec<&str> = path.split('.').collect();
     let mut candidates: Vec<String> = also.into_iter().map(str::to_owned).collect();
@@ -20,7 +20,7 @@ pub(super) fn nearest<'a>(path: &str, also: impl IntoIterator<Item = &'a str>) -
             }
             let chosen = given.get(index).filter(|_| given.len() > index + 1);
             name.push_str(if segment == "*" { chosen.copied().unwrap_or("NAME") } else { segment });
-            // A group that the user named is not a known one, whatever it is called.
+            // A name chosen by the user is not a suggestion.
             if segment != "*" {
                 candidates.push(name.clone());
             }
@@ -33,18 +33,18 @@ pub(super) fn nearest<'a>(path: &str, also: impl IntoIterator<Item = &'a str>) -
             best = Some((score, candidate));
         }
     }
-    best.filter(|(score, _)| *score >= LIKELY).map(|(_, name)| name)
+    best.filter(|(score, _)| *score >= MIN_SIMILARITY).map(|(_, name)| name)
 }
 
 fn similarity(given: &str, candidate: &str) -> f64 {
     let (given, candidate) = (plain(given), plain(candidate));
     let whole = strsim::normalized_damerau_levenshtein(&given, &candidate);
     let last = strsim::normalized_damerau_levenshtein(last_word(&given), last_word(&candidate));
-    // Of two keys with the same last word the one in the nearer group wins.
+    // Among keys with the same last segment, the one in the nearer group wins.
     whole.max(last * 0.9 + whole * 0.05)
 }
 
-/// `lease_ttl`, `lease-ttl` and `LeaseTTL` are all ways to misspell `leaseTtl`.
+/// Makes `lease_ttl`, `lease-ttl` and `LeaseTTL` equal to `leaseTtl`.
 fn plain(name: &str) -> String {
     name.chars().filter(|c| !matches!(c, '_' | '-')).take(128).collect::<String>().to_lowercase()
 }
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn misspelt_keys_lead_to_the_one_that_was_meant() {
+    fn a_misspelt_key_leads_to_the_intended_one() {
         for (given, meant) in [
             ("lockng", "locking"),
             ("runner", "runners"),
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_suggested_for_what_resembles_nothing() {
+    fn nothing_is_suggested_for_a_dissimilar_key() {
         assert_eq!(nearest("zzzzzzzzzzzz", []), None);
     }
 }

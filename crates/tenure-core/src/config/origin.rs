@@ -1,8 +1,8 @@
-//! Where an effective value came from, in the words of `config show`.
+//! The origin of an effective value, as displayed by `config show`.
 
 use std::fmt;
 
-/// In the order of precedence: a greater one beats a lesser one.
+/// In order of precedence: a greater origin overrides a lesser one.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Origin {
@@ -26,7 +26,7 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// One stable word per kind, for JSON.
+    /// The stable name of each kind, for JSON.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Default => "default",

@@ -1,11 +1,11 @@
-//! Layers into one configuration: flags beat the environment, that beats the project's file, that the user's, that the
-//! defaults. Guarantees that every value has its key's type and that the rules between keys hold.
+//! Merges the layers into one configuration. Precedence: flags, environment, project file, user file, defaults.
+//! Guarantees that every value has the type of its key and that the rules between keys hold.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::document::Document;
-use super::error::{Cause, ConfigError, Place};
+use super::error::{Cause, ConfigError, Location};
 use super::hook::Hook;
 use super::keys::{self, KEYS, Key, Kind, Known};
 use super::nearest::nearest;
@@ -13,7 +13,7 @@ use super::origin::Origin;
 use super::types::{Config, Locking, Mcp, Preset, Project, Review, Runners, Tasks, Wakeup};
 use super::value::Value;
 
-/// Everything that says something about the configuration.
+/// The inputs of the configuration.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Layers<'a> {
     pub flags: &'a [Override<'a>],
@@ -22,14 +22,14 @@ pub struct Layers<'a> {
     pub user: Option<Layer<'a>>,
 }
 
-/// One file: its settings, and its name in messages.
+/// One file: its settings, and its name for messages.
 #[derive(Debug, Clone, Copy)]
 pub struct Layer<'a> {
     pub path: &'a str,
     pub document: &'a Document,
 }
 
-/// One key given on the command line or in the environment, where `label` is the flag or the variable.
+/// A key given on the command line or in the environment; `label` is the flag or the variable.
 #[derive(Debug, Clone, Copy)]
 pub struct Override<'a> {
     pub key: &'a str,
@@ -37,7 +37,7 @@ pub struct Override<'a> {
     pub label: &'a str,
 }
 
-/// A key's effective value.
+/// The effective value of a key.
 #[derive(Debug, Clone)]
 pub(super) struct Effective {
     pub(super) key: String,
@@ -112,7 +112,7 @@ impl Config {
     }
 }
 
-/// All that was given, lowest layer first.
+/// All given values, lowest layer first.
 struct Stack {
     given: Vec<(String, Value, Origin)>,
     hooks: Vec<(Hook, Origin)>,
@@ -133,16 +133,19 @@ impl Stack {
         for (overrides, is_flag) in [(layers.environment, false), (layers.flags, true)] {
             for given in overrides {
                 let label = given.label.to_owned();
-                let (place, origin) = if is_flag {
-                    (Place::Flag { flag: label.clone() }, Origin::Flag { flag: label })
+                let (location, origin) = if is_flag {
+                    (Location::Flag { flag: label.clone() }, Origin::Flag { flag: label })
                 } else {
-                    (Place::Environment { variable: label.clone() }, Origin::Environment { variable: label })
+                    (
+                        Location::Environment { variable: label.clone() },
+                        Origin::Environment { variable: label },
+                    )
                 };
                 let Some(Known::Key(key)) = keys::find(given.key) else {
                     let key = given.key.to_owned();
-                    return Err(ConfigError::UnknownKey { nearest: nearest(&key, []), key, place });
+                    return Err(ConfigError::UnknownKey { nearest: nearest(&key, []), key, location });
                 };
-                let value = Value::from_text(key.kind, given.key, given.value, &place)?;
+                let value = Value::from_text(key.kind, given.key, given.value, &location)?;
                 stack.push(given.key.to_owned(), value, origin);
             }
         }
@@ -167,7 +170,7 @@ impl Stack {
         let (value, origin) = match (given, key.default) {
             (Some((_, value, origin)), _) => (Some(value.clone()), origin.clone()),
             (None, Some(default)) => {
-                (Some(Value::from_text(key.kind, key.name, default, &Place::Request)?), Origin::Default)
+                (Some(Value::from_text(key.kind, key.name, default, &Location::Request)?), Origin::Default)
             }
             (None, None) => (None, Origin::Default),
         };
@@ -192,9 +195,14 @@ impl Settings {
         self.find(key)?.value.as_ref()
     }
 
-    /// Names a key that the table does not have, or has with another type: a mistake in this file, which a test finds.
+    /// A lookup of a key that the table lacks or has with another type. Only a mistake in this file causes it; a test
+    /// covers every key.
     fn mismatch(key: &str) -> ConfigError {
-        ConfigError::UnknownKey { key: key.to_owned(), place: Place::Request, nearest: nearest(key, []) }
+        ConfigError::UnknownKey {
+            key: key.to_owned(),
+            location: Location::Request,
+            nearest: nearest(key, []),
+        }
     }
 
     fn duration(&self, key: &str) -> Result<Duration, ConfigError> {
@@ -249,8 +257,8 @@ impl Settings {
         presets
     }
 
-    /// A runner that beats too seldom would look stale while it lives, and one that looks stale only after its
-    /// leases expired would be found too late.
+    /// Heartbeats must be more frequent than the stale timeout, or a live runner would look stale. The stale timeout
+    /// must be shorter than the leases, or a stale runner would be detected only after they expired.
     fn check_timeouts(&self) -> Result<(), ConfigError> {
         let [beat, stale, task] =
             ["runners.heartbeatInterval", "runners.staleTimeout", "locking.taskTimeout"];

@@ -1,8 +1,8 @@
-//! What `config show` and `config get` answer. Passwords in `store.url` never leave through here.
+//! The output of `config show` and `config get`. Passwords in `store.url` are always masked.
 
 use serde_json::{Value as Json, json};
 
-use super::error::{ConfigError, Place};
+use super::error::{ConfigError, Location};
 use super::keys::{self, KEYS, Known};
 use super::nearest::nearest;
 use super::origin::Origin;
@@ -10,27 +10,27 @@ use super::resolve::Effective;
 use super::types::Config;
 use super::write::flow_json;
 
-/// One key with its effective value.
+/// A key with its effective value.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Entry {
+pub struct Setting {
     pub key: String,
     /// Null if not set.
     pub value: Json,
-    /// As it would be written; empty if not set.
+    /// In the notation of a file; empty if not set.
     pub display: String,
     pub origin: Origin,
     pub about: &'static str,
 }
 
-/// What a dotted name stands for.
+/// The result of looking up a dotted name.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub enum Found {
-    Setting(Entry),
-    Group { name: String, entries: Vec<Entry> },
+pub enum Lookup {
+    Setting(Setting),
+    Group { name: String, entries: Vec<Setting> },
 }
 
-impl Found {
+impl Lookup {
     /// The value, or an object of all values below a group.
     pub fn value(&self) -> Json {
         let (name, entries) = match self {
@@ -63,9 +63,9 @@ impl Found {
 }
 
 impl Config {
-    /// Every key in the table's order; presets and hooks one by one.
-    pub fn entries(&self) -> Vec<Entry> {
-        let mut entries: Vec<Entry> = self.settings.iter().map(entry).collect();
+    /// Every key in the order of the table; presets and hooks individually.
+    pub fn entries(&self) -> Vec<Setting> {
+        let mut entries: Vec<Setting> = self.settings.iter().map(entry).collect();
         if self.hooks.is_empty() {
             entries.push(self.hooks_entry());
         }
@@ -74,38 +74,38 @@ impl Config {
     }
 
     /// A key (`runners.preset`, `presets.mine.command`, `hooks`, `hooks.notify`) or a group (`runners`).
-    pub fn get(&self, key: &str) -> Result<Found, ConfigError> {
+    pub fn get(&self, key: &str) -> Result<Lookup, ConfigError> {
         if key == "hooks" {
-            return Ok(Found::Setting(self.hooks_entry()));
+            return Ok(Lookup::Setting(self.hooks_entry()));
         }
         let all = || self.settings.iter().map(entry).chain(self.hook_entries());
         if let Some(entry) = all().find(|entry| entry.key == key) {
-            return Ok(Found::Setting(entry));
+            return Ok(Lookup::Setting(entry));
         }
-        let below = |entry: &Entry| entry.key.strip_prefix(key).is_some_and(|rest| rest.starts_with('.'));
-        let entries: Vec<Entry> = all().filter(below).collect();
+        let below = |entry: &Setting| entry.key.strip_prefix(key).is_some_and(|rest| rest.starts_with('.'));
+        let entries: Vec<Setting> = all().filter(below).collect();
         let is_group = key == "presets" || matches!(keys::find(key), Some(Known::Group));
         if is_group && (key == "presets" || !entries.is_empty()) {
-            return Ok(Found::Group { name: key.to_owned(), entries });
+            return Ok(Lookup::Group { name: key.to_owned(), entries });
         }
         let names: Vec<String> = all().map(|entry| entry.key).collect();
         Err(ConfigError::UnknownKey {
             key: key.to_owned(),
-            place: Place::Request,
+            location: Location::Request,
             nearest: nearest(key, names.iter().map(String::as_str)),
         })
     }
 
-    fn hooks_entry(&self) -> Entry {
+    fn hooks_entry(&self) -> Setting {
         let value: Json = self.hooks.iter().map(super::Hook::to_json).collect();
         let origin = self.hook_origins.iter().max().cloned().unwrap_or(Origin::Default);
-        Entry { key: "hooks".to_owned(), display: flow_json(&value), value, origin, about: hooks_about() }
+        Setting { key: "hooks".to_owned(), display: flow_json(&value), value, origin, about: hooks_about() }
     }
 
-    fn hook_entries(&self) -> impl Iterator<Item = Entry> {
+    fn hook_entries(&self) -> impl Iterator<Item = Setting> {
         self.hooks.iter().zip(&self.hook_origins).map(|(hook, origin)| {
             let value = hook.to_json();
-            Entry {
+            Setting {
                 key: format!("hooks.{}", hook.name),
                 display: flow_json(&value),
                 value,
@@ -120,7 +120,7 @@ fn hooks_about() -> &'static str {
     KEYS.iter().find(|key| key.name == "hooks").map_or("", |key| key.about)
 }
 
-fn entry(setting: &Effective) -> Entry {
+fn entry(setting: &Effective) -> Setting {
     let (mut value, mut display) = match &setting.value {
         Some(value) => (value.to_json(), value.to_string()),
         None => (Json::Null, String::new()),
@@ -129,11 +129,11 @@ fn entry(setting: &Effective) -> Entry {
         display = masked(&display);
         value = Json::from(display.as_str());
     }
-    Entry { key: setting.key.clone(), value, display, origin: setting.origin.clone(), about: setting.about }
+    Setting { key: setting.key.clone(), value, display, origin: setting.origin.clone(), about: setting.about }
 }
 
-/// Hides the password of a connection string: in front of the host, or as a `password=` parameter. Where it is unclear
-/// what belongs to the password, it hides more.
+/// Masks the password of a connection string, before the host or in a `password=` parameter. If the extent of the
+/// password is ambiguous, masks more.
 fn masked(url: &str) -> String {
     let mut text = url.to_owned();
     if let Some(start) = text.find("://").map(|at| at + 3) {

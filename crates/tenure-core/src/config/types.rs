@@ -1,4 +1,4 @@
-//! The configuration as the rest of the program uses it.
+//! The typed configuration.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use super::resolve::Effective;
 #[derive(Debug, Clone)]
 pub struct Config {
     pub project: Project,
-    /// With its password, unlike what [`Config::entries`] shows.
+    /// Includes the password, which [`Config::entries`] masks.
     pub store_url: Option<String>,
     pub locking: Locking,
     pub tasks: Tasks,
@@ -18,7 +18,7 @@ pub struct Config {
     pub runners: Runners,
     pub mcp: Mcp,
     pub presets: BTreeMap<String, Preset>,
-    /// The user's and the project's; the project's win by name.
+    /// The hooks of the user and the project; a project hook replaces a user hook of the same name.
     pub hooks: Vec<Hook>,
     pub(super) hook_origins: Vec<Origin>,
     pub(super) settings: Vec<Effective>,
@@ -70,7 +70,7 @@ pub struct Runners {
 pub struct Wakeup {
     pub enabled: bool,
     pub check_interval: Duration,
-    /// As written: a leading `~` is not expanded here.
+    /// Unexpanded: a leading `~` is kept.
     pub project_paths: Vec<String>,
 }
 
@@ -79,7 +79,7 @@ pub struct Mcp {
     pub release_on_disconnect: bool,
 }
 
-/// What was configured under `presets.NAME`; the built-in presets are the runner's.
+/// The configuration under `presets.NAME`; the built-in presets are defined by the runner.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Preset {
     /// Empty if only the environment of a built-in preset is changed.

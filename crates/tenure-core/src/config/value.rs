@@ -1,4 +1,4 @@
-//! One setting's value: read from a file or from a single text, and shown again.
+//! The value of one setting: parsing and displaying it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use granit_parser::ScalarStyle;
 use serde_json::json;
 
-use super::error::{ConfigError, Place};
+use super::error::{ConfigError, Location};
 use super::hook::{self, Hook};
 use super::keys::Kind;
 use super::tree;
@@ -16,7 +16,7 @@ use crate::yaml::{Content, Node};
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Value {
-    /// Kept as written too: `120m` is shown as `120m`.
+    /// With the original notation: `120m` is displayed as `120m`.
     Duration(String, Duration),
     Count(u32),
     Flag(bool),
@@ -27,7 +27,7 @@ pub(super) enum Value {
 }
 
 impl Value {
-    /// Reads a value of a file. Nothing, `~` and a wrapper without `value` mean "not set here".
+    /// Parses a value from a file. An empty value, `~` and a wrapper without `value` mean "not set here".
     pub(super) fn from_node(kind: Kind, key: &str, node: &Node<'_>) -> Result<Option<Self>, ConfigError> {
         let node = match unwrap(node, kind != Kind::Map) {
             Unwrapped::Itself => node,
@@ -68,17 +68,22 @@ impl Value {
         Ok(Some(value))
     }
 
-    /// Reads a value given as one text: by a flag, in the environment, or to `config set`.
-    pub(super) fn from_text(kind: Kind, key: &str, text: &str, place: &Place) -> Result<Self, ConfigError> {
+    /// Parses a value given as a single text: a flag, an environment variable, or the argument of `config set`.
+    pub(super) fn from_text(
+        kind: Kind,
+        key: &str,
+        text: &str,
+        location: &Location,
+    ) -> Result<Self, ConfigError> {
         let wrong = || ConfigError::BadValue {
             key: key.to_owned(),
-            place: place.clone(),
+            location: location.clone(),
             expected: kind.expected().to_owned(),
             got: quoted(text),
         };
         if matches!(kind, Kind::List | Kind::Command | Kind::Map | Kind::Hooks) {
             let read = || Self::from_node(kind, key, &tree::parse(text)?.ok_or_else(wrong)?);
-            return read().map_err(|error| error.moved_to(key, place))?.ok_or_else(wrong);
+            return read().map_err(|error| error.moved_to(key, location))?.ok_or_else(wrong);
         }
         Self::from_word(kind, text).ok_or_else(wrong)
     }
@@ -125,7 +130,7 @@ impl std::fmt::Display for Value {
     }
 }
 
-/// A text is taken as written: `MODEL: 4` is the text `4`.
+/// Text is taken literally: `MODEL: 4` is the text `4`.
 fn text_of(key: &str, node: &Node<'_>) -> Result<String, ConfigError> {
     match &node.content {
         Content::Scalar { text, .. } if !node.is_null() && !text.contains('\0') => {
@@ -138,7 +143,7 @@ fn text_of(key: &str, node: &Node<'_>) -> Result<String, ConfigError> {
 pub(super) fn bad(key: &str, expected: &str, node: &Node<'_>) -> ConfigError {
     ConfigError::BadValue {
         key: key.to_owned(),
-        place: Place::File(node.at),
+        location: Location::File(node.at),
         expected: expected.to_owned(),
         got: describe(node),
     }

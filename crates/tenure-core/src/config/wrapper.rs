@@ -1,19 +1,20 @@
-//! The seeds' way to explain a value where it stands: `{_description: …, _default: …, value: …}`.
+//! Annotated values: `{_description: …, _default: …, value: …}`.
 
 use crate::yaml::{Content, Entry, Node};
 
 pub(super) const NOTES: [&str; 2] = ["_description", "_default"];
 
 pub(super) enum Unwrapped<'n, 'a> {
-    /// It is no wrapper.
+    /// Not a wrapper.
     Itself,
     /// The entry that holds the value.
     Value(&'n Entry<'a>),
-    /// A wrapper that only explains.
+    /// A wrapper without a value.
     Nothing,
 }
 
-/// Looks into a wrapper. Where a mapping could be a value itself (`lone` is false), one without notes is no wrapper.
+/// Unwraps an annotated value. Where a mapping can itself be a value (`lone` is false), a mapping without annotations
+/// is not a wrapper.
 pub(super) fn unwrap<'n, 'a>(node: &'n Node<'a>, lone: bool) -> Unwrapped<'n, 'a> {
     let Content::Map { entries, .. } = &node.content else { return Unwrapped::Itself };
     let is_note = |entry: &Entry<'_>| NOTES.contains(&entry.key.as_ref());

@@ -1,16 +1,16 @@
-//! Writes single values as YAML on one line, quoted only where YAML requires it.
+//! Writes values as YAML on one line, quoted only where YAML requires it.
 
 use granit_parser::ScalarStyle;
 use serde_json::Value as Json;
 
 use crate::yaml::{Content, Node};
 
-/// A text as a YAML scalar. Inside `[]` and `{}` (`flow`) more texts need quotes.
+/// A text as a YAML scalar. Inside `[]` and `{}` (`flow`), more texts need quotes.
 fn text(text: &str, flow: bool) -> String {
     if is_plain(text, flow) { text.to_owned() } else { double_quoted(text) }
 }
 
-/// A text outside of flow collections, in the quotes of the value that it replaces.
+/// A text outside of flow collections, in the quoting style of the value that it replaces.
 pub(super) fn text_like(text: &str, style: ScalarStyle) -> String {
     match style {
         ScalarStyle::DoubleQuoted => double_quoted(text),
@@ -83,7 +83,7 @@ fn is_uuid(text: &str) -> bool {
     text.len() == 36 && text.matches('-').count() == 4
 }
 
-/// JSON's escapes are YAML's, too.
+/// JSON's escapes are also valid in YAML.
 fn double_quoted(text: &str) -> String {
     let escape = |c: char| if is_printable(c) { c.to_string() } else { format!("\\U{:08x}", u32::from(c)) };
     Json::from(text).to_string().chars().map(escape).collect()

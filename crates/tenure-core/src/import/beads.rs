@@ -1,25 +1,26 @@
-//! beads' `issues.jsonl`: one issue per line; the array that `bd list --json` prints is read as well.
+//! beads' `issues.jsonl`: one issue per line. The array that `bd list --json` prints is accepted as well.
 //!
-//! What becomes of what:
-//! - `id` is the key; `design`, `acceptance_criteria` and `notes` are parts of the description; `issue_type` is a
-//!   label unless it is the default `task`; `priority` stays (0 is the most urgent in both).
-//! - `blocks` and `waits-for` links are dependencies. A `parent-child` link turns round: the parent waits for its
-//!   children, as nested items do in Markdown, unless it is done or the child waits for it. No other link blocks.
-//! - `closed` is completed. Every status that means "not finished" is pending, and said: `blocked` is computed
-//!   from dependencies here, and putting off has no equal.
-//! - Not tasks: deleted issues, templates, pinned notes, and the records beads keeps for agents and messages.
+//! Mapping:
+//! - `id` is the key; `design`, `acceptance_criteria` and `notes` are appended to the description; `issue_type` is a
+//!   label unless it is the default `task`; `priority` is kept (0 is the most urgent in both).
+//! - `blocks` and `waits-for` links are dependencies. A `parent-child` link is reversed: the parent depends on its
+//!   children, as with nested items in Markdown, unless it is done or the child depends on it. Other links do not
+//!   block.
+//! - `closed` is completed. All unfinished statuses become pending, with a note: `blocked` is computed from
+//!   dependencies, and tenure has no deferred tasks.
+//! - Skipped: deleted issues, templates, pinned notes, and beads' records of agents and messages.
 
 use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
 use super::collect::Collector;
-use super::fields::{Field, append_part, says_nothing};
+use super::fields::{ImportField, append_part, is_empty_value};
 use super::raw::{Lines, elements, value_of};
 use super::{Format, Import, ImportError, ImportedStatus, ImportedTask, Reason};
 
 const NO_EQUAL: &str = "tenure has no such field";
-const OWNED_BY_STORE: &str = "the store that takes the task keeps its own";
+const OWNED_BY_STORE: &str = "the importing project assigns its own";
 
 pub(super) fn parse(text: &str) -> Result<Import, ImportError> {
     let mut into = Collector::default();
@@ -41,8 +42,8 @@ pub(super) fn parse(text: &str) -> Result<Import, ImportError> {
     into.finish()
 }
 
-/// A `parent-child` link: which issue names which parent.
-struct Family {
+/// A `parent-child` link: the issue and its parent.
+struct ParentLink {
     child: usize,
     parent: String,
     line: usize,
@@ -51,7 +52,7 @@ struct Family {
 fn read_entry(
     piece: &str,
     line: usize,
-    families: &mut Vec<Family>,
+    families: &mut Vec<ParentLink>,
     into: &mut Collector,
 ) -> Result<(), ImportError> {
     match value_of(piece, Format::Beads, line)? {
@@ -61,12 +62,12 @@ fn read_entry(
     Ok(())
 }
 
-/// Why an entry is no task, in the words of the report.
+/// Why an entry is not a task, as reported to the user.
 fn not_a_task(fields: &Map<String, Value>) -> Option<(&'static str, &'static str)> {
     let word = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default();
-    let flag = |name: &str| fields.get(name).is_some_and(|value| !says_nothing(value));
+    let flag = |name: &str| fields.get(name).is_some_and(|value| !is_empty_value(value));
     if !matches!(word("_type"), "" | "issue") || flag("_schema") {
-        return Some(("record that is no issue", "only issues become tasks"));
+        return Some(("record that is not an issue", "only issues become tasks"));
     }
     if word("status") == "tombstone" || flag("deleted_at") {
         return Some(("deleted issue", "it was deleted in beads"));
@@ -83,7 +84,7 @@ fn not_a_task(fields: &Map<String, Value>) -> Option<(&'static str, &'static str
     }
 }
 
-fn read_issue(fields: Map<String, Value>, line: usize, families: &mut Vec<Family>, into: &mut Collector) {
+fn read_issue(fields: Map<String, Value>, line: usize, families: &mut Vec<ParentLink>, into: &mut Collector) {
     if let Some((what, why)) = not_a_task(&fields) {
         let key = fields.get("id").and_then(Value::as_str).map(str::to_owned);
         return into.leave_out(key, line, what, why);
@@ -96,7 +97,7 @@ fn read_issue(fields: Map<String, Value>, line: usize, families: &mut Vec<Family
     let mut kind = None;
     let mut parents = Vec::new();
     for (name, value) in fields {
-        let field = Field { name: &name, line };
+        let field = ImportField { name: &name, line };
         match name.as_str() {
             "id" => task.key = field.optional_text(value, into),
             "title" => {
@@ -131,7 +132,7 @@ fn read_issue(fields: Map<String, Value>, line: usize, families: &mut Vec<Family
     }
     task.labels.extend(kind.filter(|kind| kind != "task"));
     let child = into.add(task);
-    families.extend(parents.into_iter().map(|parent| Family { child, parent, line }));
+    families.extend(parents.into_iter().map(|parent| ParentLink { child, parent, line }));
 }
 
 fn read_links(
@@ -151,7 +152,7 @@ fn read_links(
     };
     for link in links {
         let word = |name: &str| link.get(name).and_then(Value::as_str).filter(|word| !word.is_empty());
-        // `bd list --json` prints the other issue itself, with the link's kind beside its fields.
+        // `bd list --json` prints the other issue inline, together with the type of the link.
         let Some(target) = word("depends_on_id").or_else(|| word("id")) else {
             let field = "depends_on_id".to_owned();
             into.refuse(line, Reason::Missing { field });
@@ -162,7 +163,7 @@ fn read_links(
             into.note(
                 line,
                 "dependency on another project",
-                "a task can only wait for tasks of its own project",
+                "a task can only depend on tasks of its project",
             );
             continue;
         }
@@ -172,13 +173,17 @@ fn read_links(
                 into.note(
                     line,
                     "dependency of type `waits-for`",
-                    "it waits for the issue itself, not any child",
+                    "the task depends on the issue itself, not on its children",
                 );
                 task.depends_on.push(target.to_owned());
             }
             "parent-child" => parents.push(target.to_owned()),
             "conditional-blocks" => {
-                into.note(line, "dependency of type `conditional-blocks`", "no task can wait for a failure");
+                into.note(
+                    line,
+                    "dependency of type `conditional-blocks`",
+                    "a task cannot depend on a failure",
+                );
             }
             other => {
                 into.note(line, &format!("dependency of type `{other}`"), "it does not block");
@@ -191,41 +196,41 @@ fn read_status(name: &str, line: usize, into: &mut Collector) -> ImportedStatus 
     let why = match name {
         "" | "open" => return ImportedStatus::Pending,
         "closed" => return ImportedStatus::Completed,
-        "in_progress" | "hooked" => "nobody holds an imported task; it is pending",
-        "blocked" => "being blocked follows from dependencies; it is pending",
-        "deferred" => "tasks cannot be put off; it is pending",
-        _ => "no equal; it is pending",
+        "in_progress" | "hooked" => "an import grants no lease; it is pending",
+        "blocked" => "blocking is computed from dependencies; it is pending",
+        "deferred" => "tasks cannot be deferred; it is pending",
+        _ => "tenure has no such status; it is pending",
     };
     into.note(line, &format!("status `{name}`"), why);
     ImportedStatus::Pending
 }
 
-fn join_families(families: Vec<Family>, into: &mut Collector) {
+fn join_families(families: Vec<ParentLink>, into: &mut Collector) {
     let positions: HashMap<String, usize> = into
         .tasks_mut()
         .iter()
         .enumerate()
         .filter_map(|(position, task)| Some((task.key.clone()?, position)))
         .collect();
-    for Family { child, parent, line } in families {
+    for ParentLink { child, parent, line } in families {
         let tasks = into.tasks_mut();
         let Some((&parent_at, child_task)) = positions.get(&parent).zip(tasks.get(child)) else {
-            into.note(line, "link to a parent that is not in the file", "there is nothing to link");
+            into.note(line, "link to a parent that is not in the file", "it was ignored");
             continue;
         };
         let child_waits = child_task.depends_on.contains(&parent);
         let key = child_task.key.clone();
         let Some(parent_task) = tasks.get_mut(parent_at) else { continue };
         if parent_task.status == ImportedStatus::Completed {
-            into.note(line, "link to a parent that is done", "it waits for nothing any more");
+            into.note(line, "link to a parent that is done", "it no longer depends on anything");
         } else if child_waits {
-            into.note(line, "link to a parent that the child waits for", "they would wait for each other");
+            into.note(line, "link to a parent that the child depends on", "they would depend on each other");
         } else {
             match key {
                 Some(key) => parent_task.depends_on.push(key),
                 None => parent_task.depends_on_items.push(child),
             }
-            into.note(line, "dependency of type `parent-child`", "the parent waits for its children");
+            into.note(line, "dependency of type `parent-child`", "the parent depends on its children");
         }
     }
 }

@@ -1,7 +1,6 @@
-//! What all formats share: gathering tasks, checking them once, and keeping account of problems and of what
-//! could not be mapped.
+//! Shared by all formats: collects tasks, validates them, and records problems and unmapped parts of the source.
 //!
-//! Guarantees: [`Collector::finish`] returns either tasks that all keep the limits, or the problems.
+//! Guarantees: [`Collector::finish`] returns either tasks that are all within the limits, or the problems.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
@@ -24,7 +23,7 @@ pub(super) struct Collector {
 }
 
 impl Collector {
-    /// Takes a task and returns its position.
+    /// Adds a task and returns its index.
     pub(super) fn add(&mut self, task: ImportedTask) -> usize {
         let line = task.line;
         self.check(line, text::check_title(&task.title));
@@ -60,7 +59,7 @@ impl Collector {
         }
     }
 
-    /// The first mention of a name decides.
+    /// The first occurrence of a name determines the mode.
     pub(super) fn add_section(&mut self, line: usize, section: ImportedSection) {
         if self.section_names.contains(&section.name) {
             return;
@@ -70,7 +69,7 @@ impl Collector {
         self.sections.push(section);
     }
 
-    /// An entry of the source that does not become a task, so that nothing can wait for it either.
+    /// Records an entry that does not become a task. Dependencies on it are dropped.
     pub(super) fn leave_out(&mut self, key: Option<String>, line: usize, what: &str, why: &'static str) {
         self.left_out.extend(key);
         self.note(line, what, why);
@@ -114,7 +113,7 @@ impl Collector {
             return Err(ImportError::Invalid { problems: self.problems, total: self.total_problems });
         }
         if !self.left_out.is_empty() {
-            self.drop_dependencies_on_what_was_left_out();
+            self.drop_dependencies_on_skipped_entries();
         }
         for task in &mut self.tasks {
             keep_first(&mut task.labels);
@@ -124,19 +123,15 @@ impl Collector {
         Ok(Import { tasks: self.tasks, sections: self.sections, unmapped: self.notes })
     }
 
-    /// The store would refuse the whole import for a key that nobody has.
-    fn drop_dependencies_on_what_was_left_out(&mut self) {
+    /// Otherwise the store would refuse the import because of unknown keys.
+    fn drop_dependencies_on_skipped_entries(&mut self) {
         let mut tasks = std::mem::take(&mut self.tasks);
         for task in &mut tasks {
             let before = task.depends_on.len();
             task.depends_on
                 .retain(|key| !self.left_out.contains(key) || self.lines_of_keys.contains_key(key));
             for _ in task.depends_on.len()..before {
-                self.note(
-                    task.line,
-                    "dependency on an entry that was left out",
-                    "there is nothing to wait for",
-                );
+                self.note(task.line, "dependency on an entry that was skipped", "the dependency was dropped");
             }
         }
         self.tasks = tasks;

@@ -1,4 +1,4 @@
-//! Telling a file's format by its name, and where that leaves a choice, by its content.
+//! Detects the format of a file by its name and, if that is ambiguous, by its content.
 
 use super::Format;
 use super::markdown::is_check_item;
@@ -26,8 +26,8 @@ fn by_content(text: &str) -> Option<Format> {
     }
 }
 
-/// Our own objects have no `issue_type`; every issue that beads writes has one. A file of several objects in a
-/// row can only be beads'.
+/// tenure's objects have no `issue_type`; every beads issue has one. Only beads files contain several objects in a
+/// row.
 fn json_or_beads(text: &str) -> Format {
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let starts_with_object = |line: Option<&str>| line.is_some_and(|line| line.starts_with("{\""));

@@ -1,4 +1,4 @@
-//! Why a file was not imported.
+//! Errors of an import.
 
 use std::fmt;
 
@@ -7,26 +7,26 @@ use thiserror::Error;
 use super::Format;
 use crate::text::{TextError, escape_line};
 
-/// How many problems are spelled out; the rest are counted.
+/// How many problems are reported individually; the rest are only counted.
 pub(super) const SHOWN_PROBLEMS: usize = 10;
 
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ImportError {
-    /// Neither the name nor the content says what it is.
+    /// Neither the name nor the content determines the format.
     #[error(
         "cannot tell the format: neither a Markdown check list, nor JSON, nor a lodestar spec, nor beads JSONL"
     )]
     UnknownFormat,
-    /// The file is not what its format says.
+    /// The file does not conform to its format.
     #[error("line {line}: not a valid {format} file: {message}")]
     Syntax { format: Format, line: usize, message: String },
-    /// The file can be read, but holds what cannot be stored.
+    /// The file is well-formed, but contains values that cannot be stored.
     #[error("{}", list(.problems, *.total))]
     Invalid {
-        /// The first ten, in the order of the file.
+        /// The first ten, in file order.
         problems: Vec<Problem>,
-        /// All of them.
+        /// The total number.
         total: usize,
     },
 }
@@ -54,7 +54,7 @@ pub enum Reason {
     Missing { field: String },
     #[error("`{}` must be {expected}", escape_line(.field))]
     WrongType { field: String, expected: &'static str },
-    #[error("no task status is called `{}`", escape_line(.status))]
+    #[error("there is no task status `{}`", escape_line(.status))]
     UnknownStatus { status: String },
     #[error("a dependency is not a task key: {0}")]
     Dependency(TextError),

@@ -1,19 +1,20 @@
-//! Reading the fields of JSON-like objects: a value of the wrong type is a problem with the field's name and the
-//! object's line, never a guess.
+//! Reads the fields of JSON-like objects. A value of the wrong type is reported with the name of the field and the
+//! line of the object, never converted silently.
 
 use serde_json::Value;
 
 use super::Reason;
 use super::collect::Collector;
 
-/// One field of the object on `line`.
-pub(super) struct Field<'a> {
+/// A field of the object on `line`.
+pub(super) struct ImportField<'a> {
     pub(super) name: &'a str,
     pub(super) line: usize,
 }
 
-impl Field<'_> {
-    /// `null` is the empty text. A whole number counts as text: YAML writes `title: 42` without quotes.
+impl ImportField<'_> {
+    /// `null` becomes the empty text. A whole number is accepted as text, because YAML allows `title: 42` without
+    /// quotes.
     pub(super) fn text(&self, value: Value, into: &mut Collector) -> String {
         match value {
             Value::String(text) => text,
@@ -52,9 +53,9 @@ impl Field<'_> {
         }
     }
 
-    /// Says that the field is not kept, unless it says nothing itself.
+    /// Reports that the field is not imported, unless its value is empty.
     pub(super) fn unmapped(&self, value: &Value, why: &'static str, into: &mut Collector) {
-        if !says_nothing(value) {
+        if !is_empty_value(value) {
             into.note(self.line, &format!("field `{}`", self.name), why);
         }
     }
@@ -65,8 +66,8 @@ impl Field<'_> {
     }
 }
 
-/// What writers print for "not set".
-pub(super) fn says_nothing(value: &Value) -> bool {
+/// Whether the value represents "not set".
+pub(super) fn is_empty_value(value: &Value) -> bool {
     match value {
         Value::Null => true,
         Value::Bool(flag) => !flag,
@@ -77,7 +78,7 @@ pub(super) fn says_nothing(value: &Value) -> bool {
     }
 }
 
-/// Adds a part to a description, under a heading of its own.
+/// Appends a part with a heading to a description.
 pub(super) fn append_part(description: &mut String, heading: &str, part: &str) {
     let part = part.trim_end();
     if part.trim().is_empty() {

@@ -1,12 +1,11 @@
-//! tenure's own JSON: an array of task objects, an object with `tasks` (and `sections`), or the whole answer of
+//! tenure's JSON: an array of task objects, an object with `tasks` (and `sections`), or the complete output of
 //! `tenure tasks list --json`.
 //!
-//! Fields are those of the contract's task object. `key` is the key; a hand-written `id` that is no UUID serves
-//! as one where `key` is missing, because `tasks add` calls it `--id`. `dependsOn` may name keys, or the ids of
-//! tasks in the same file. Ids, times, counters and leases belong to the store that printed them and are not
-//! carried over; what is computed (`ready`, `blockedBy`, `position`, `sectionId`) is left out without a word.
-//! A status that does not exist is a problem, not a remark: this is our own format. Of a field that an object
-//! has twice, the last counts.
+//! Fields are those of the task object in the output. `key` is the key; if it is missing, an `id` that is not a UUID
+//! is used instead, because `tasks add` calls the key `--id`. `dependsOn` may contain keys, or ids of tasks in the
+//! same file. Ids, times, counters and leases belong to the original store and are not imported; computed fields
+//! (`ready`, `blockedBy`, `position`, `sectionId`) are ignored without a note. An unknown status is an error, not a
+//! note, because this is tenure's own format. Of a duplicate field, the last counts.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -15,12 +14,12 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::collect::Collector;
-use super::fields::Field;
+use super::fields::ImportField;
 use super::raw::{Lines, elements, syntax, value_of};
 use super::{Format, Import, ImportError, ImportedSection, ImportedStatus, ImportedTask, Reason};
 
 const NO_EQUAL: &str = "tenure has no such field";
-const OWNED_BY_STORE: &str = "the store that takes the task keeps its own";
+const OWNED_BY_STORE: &str = "the importing project assigns its own";
 
 pub(super) fn parse(text: &str) -> Result<Import, ImportError> {
     let mut lines = Lines::of(text);
@@ -37,14 +36,14 @@ pub(super) fn parse(text: &str) -> Result<Import, ImportError> {
     into.finish()
 }
 
-/// The array of tasks inside whatever was printed around it.
+/// Finds the array of tasks inside the surrounding objects.
 fn find_tasks<'a>(
     text: &'a str,
     lines: &mut Lines<'a>,
     into: &mut Collector,
 ) -> Result<Vec<&'a RawValue>, ImportError> {
     let mut piece: &RawValue = serde_json::from_str(text).map_err(|error| syntax(Format::Json, 1, &error))?;
-    // An answer is an object whose `data` is an object whose `tasks` is the array; nothing is wrapped deeper.
+    // The output is an object whose `data` is an object whose `tasks` is the array, so two levels suffice.
     for _ in 0..2 {
         let Ok(fields) = serde_json::from_str::<BTreeMap<String, &RawValue>>(piece.get()) else { break };
         let Some(inner) = fields.get("tasks").or_else(|| fields.get("data")) else { break };
@@ -77,7 +76,7 @@ fn read_sections(value: Value, line: usize, into: &mut Collector) {
             Value::String(name) => read.name = name,
             Value::Object(fields) => {
                 for (name, value) in fields {
-                    let field = Field { name: &name, line };
+                    let field = ImportField { name: &name, line };
                     match name.as_str() {
                         "name" => read.name = field.text(value, into),
                         "parallel" => read.parallel = field.flag(&value, into),
@@ -109,7 +108,7 @@ fn read_task(
     let mut has_title = false;
     let problems_before = into.total_problems();
     for (name, value) in fields {
-        let field = Field { name: &name, line };
+        let field = ImportField { name: &name, line };
         match name.as_str() {
             "key" => task.key = field.optional_text(value, into),
             "id" => id = field.optional_text(value, into),
@@ -144,7 +143,7 @@ fn read_task(
         } else if task.key.is_none() {
             task.key = Some(id.clone());
         } else if task.key.as_ref() != Some(id) {
-            into.note(line, "field `id`", "the task is known by its `key`");
+            into.note(line, "field `id`", "the task is identified by its `key`");
         }
     }
     let key = task.key.clone();
@@ -158,7 +157,7 @@ fn read_status(name: &str, line: usize, into: &mut Collector) -> ImportedStatus 
     match name {
         "" | "pending" => ImportedStatus::Pending,
         "in_progress" => {
-            into.note(line, "status `in_progress`", "nobody holds an imported task; it is pending");
+            into.note(line, "status `in_progress`", "an import grants no lease; it is pending");
             ImportedStatus::Pending
         }
         "review" => ImportedStatus::Review,
@@ -172,7 +171,7 @@ fn read_status(name: &str, line: usize, into: &mut Collector) -> ImportedStatus 
     }
 }
 
-/// Ids mean nothing in another store: they become keys, or positions where the task has no key.
+/// Ids are meaningless in another store: they are replaced by keys, or by indexes for tasks without a key.
 fn resolve_ids(by_id: &HashMap<String, (usize, Option<String>)>, tasks: &mut [ImportedTask]) {
     for task in tasks {
         let mut keys = Vec::with_capacity(task.depends_on.len());

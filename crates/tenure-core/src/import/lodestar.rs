@@ -1,27 +1,27 @@
 //! lodestar's `spec.yaml`.
 //!
-//! What becomes of what:
-//! - The name under `tasks` is the key. `acceptance_criteria` and the frozen excerpt of `prd` are parts of the
-//!   description; `prd.source` with its first anchor is `sourceFile`; `priority` stays (lower comes first in both).
-//! - `todo`, `ready` and `blocked` are pending, because readiness is computed here; `todo` is said, since lodestar
-//!   would not have offered it yet. `done` is in review, because lodestar's dependents wait for `verified`, which
-//!   is completed. `deleted` entries are left out.
-//! - `features` become parallel sections: in lodestar a feature groups tasks and holds nobody up.
+//! Mapping:
+//! - The name under `tasks` is the key. `acceptance_criteria` and the frozen excerpt of `prd` are appended to the
+//!   description; `prd.source` with its first anchor is `sourceFile`; `priority` is kept (lower comes first in both).
+//! - `todo`, `ready` and `blocked` become pending, because readiness is computed; `todo` gets a note, since lodestar
+//!   would not have offered the task yet. `done` becomes review, because lodestar's dependents wait for `verified`,
+//!   which becomes completed. `deleted` entries are skipped.
+//! - `features` become parallel sections, because a feature only groups tasks and does not exclude other workers.
 //!
-//! Guarantees on top of the module's: aliases and nesting are bounded by the YAML parser's budgets, so a small
-//! file cannot unfold into a large one.
+//! Guarantees in addition to those of the module: aliases and nesting are bounded by the limits of the YAML parser,
+//! so a small file cannot expand into a large one.
 
 use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
 use super::collect::Collector;
-use super::fields::{Field, append_part};
-use super::spec::{Entry, Spec};
+use super::fields::{ImportField, append_part};
+use super::spec::{Spec, SpecEntry};
 use super::{Import, ImportError, ImportedSection, ImportedStatus, ImportedTask, Reason};
 
 const NO_EQUAL: &str = "tenure has no such field";
-const OWNED_BY_STORE: &str = "the store that takes the task keeps its own";
+const OWNED_BY_STORE: &str = "the importing project assigns its own";
 
 pub(super) fn parse(text: &str) -> Result<Import, ImportError> {
     let (spec, duplicate) = Spec::parse(text)?;
@@ -31,18 +31,18 @@ pub(super) fn parse(text: &str) -> Result<Import, ImportError> {
         read_entry(entry, &features, &mut into);
     }
     for entry in spec.others {
-        Field { name: &entry.name, line: entry.line }.unmapped(&entry.value, NO_EQUAL, &mut into);
+        ImportField { name: &entry.name, line: entry.line }.unmapped(&entry.value, NO_EQUAL, &mut into);
     }
     let import = into.finish()?;
     duplicate.map_or(Ok(import), Err)
 }
 
-/// The section of each task that a feature names.
-fn read_features(features: Vec<Entry>, into: &mut Collector) -> HashMap<String, String> {
+/// The section of each task that belongs to a feature.
+fn read_features(features: Vec<SpecEntry>, into: &mut Collector) -> HashMap<String, String> {
     let mut section_of: HashMap<String, String> = HashMap::new();
-    for Entry { name, line, value } in features {
+    for SpecEntry { name, line, value } in features {
         into.add_section(line, ImportedSection { name: name.clone(), parallel: true, priority: None });
-        for key in (Field { name: "features", line }).texts(value, into) {
+        for key in (ImportField { name: "features", line }).texts(value, into) {
             match section_of.get(&key) {
                 None => {
                     section_of.insert(key, name.clone());
@@ -57,8 +57,8 @@ fn read_features(features: Vec<Entry>, into: &mut Collector) -> HashMap<String, 
     section_of
 }
 
-fn read_entry(entry: Entry, features: &HashMap<String, String>, into: &mut Collector) {
-    let Entry { name: key, line, value } = entry;
+fn read_entry(entry: SpecEntry, features: &HashMap<String, String>, into: &mut Collector) {
+    let SpecEntry { name: key, line, value } = entry;
     let Value::Object(fields) = value else {
         return into.refuse(line, Reason::WrongType { field: key, expected: "a task with fields" });
     };
@@ -71,11 +71,11 @@ fn read_entry(entry: Entry, features: &HashMap<String, String>, into: &mut Colle
     let mut has_title = false;
     let problems_before = into.total_problems();
     for (name, value) in fields {
-        let field = Field { name: &name, line };
+        let field = ImportField { name: &name, line };
         match name.as_str() {
             "id" => {
                 if field.text(value, into) != key {
-                    into.note(line, "field `id`", "the task is known by its name under `tasks`");
+                    into.note(line, "field `id`", "the task is identified by its name under `tasks`");
                 }
             }
             "title" => {
@@ -112,9 +112,9 @@ fn read_status(name: &str, line: usize, into: &mut Collector) -> ImportedStatus 
         "" | "ready" => return ImportedStatus::Pending,
         "done" => return ImportedStatus::Review,
         "verified" => return ImportedStatus::Completed,
-        "todo" => "readiness follows from dependencies; it is pending",
-        "blocked" => "being blocked follows from dependencies; it is pending",
-        _ => "no equal; it is pending",
+        "todo" => "readiness is computed from dependencies; it is pending",
+        "blocked" => "blocking is computed from dependencies; it is pending",
+        _ => "tenure has no such status; it is pending",
     };
     into.note(line, &format!("status `{name}`"), why);
     ImportedStatus::Pending
@@ -133,7 +133,7 @@ fn read_prd(value: Value, line: usize, into: &mut Collector) -> (Option<String>,
     let (mut source, mut excerpt, mut anchor) = (None, None, None);
     for (name, value) in fields {
         let path = format!("prd.{name}");
-        let field = Field { name: &path, line };
+        let field = ImportField { name: &path, line };
         match name.as_str() {
             "source" => source = field.optional_text(value, into),
             "excerpt" => excerpt = field.optional_text(value, into),
@@ -150,7 +150,7 @@ fn read_prd(value: Value, line: usize, into: &mut Collector) -> (Option<String>,
 }
 
 /// The first anchor.
-fn read_refs(value: Value, field: &Field<'_>, into: &mut Collector) -> Option<String> {
+fn read_refs(value: Value, field: &ImportField<'_>, into: &mut Collector) -> Option<String> {
     let mut anchor = None;
     let refs = match value {
         Value::Null => return None,
@@ -175,7 +175,7 @@ fn read_refs(value: Value, field: &Field<'_>, into: &mut Collector) -> Option<St
         anchor = take_text(&mut parts, "anchor", field, into);
         for (name, value) in parts {
             let path = format!("prd.refs.{name}");
-            Field { name: &path, line: field.line }.unmapped(&value, NO_EQUAL, into);
+            ImportField { name: &path, line: field.line }.unmapped(&value, NO_EQUAL, into);
         }
     }
     anchor
@@ -184,7 +184,7 @@ fn read_refs(value: Value, field: &Field<'_>, into: &mut Collector) -> Option<St
 fn take_text(
     parts: &mut Map<String, Value>,
     name: &str,
-    field: &Field<'_>,
+    field: &ImportField<'_>,
     into: &mut Collector,
 ) -> Option<String> {
     let value = parts.shift_remove(name)?;

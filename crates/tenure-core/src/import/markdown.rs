@@ -1,35 +1,36 @@
 //! Markdown check lists.
 //!
-//! What becomes of what:
-//! - `- [ ]`, `* [x]`, `+ [X]`, `1. [ ]` are tasks. `[-]` is skipped; `[~]` and `[/]` were begun, so they are
-//!   pending, and said, as is any other sign in the brackets.
+//! Mapping:
+//! - `- [ ]`, `* [x]`, `+ [X]`, `1. [ ]` are tasks. `[-]` is skipped; `[~]`, `[/]` and any other sign in the brackets
+//!   become pending, with a note.
 //! - The nearest `#` or `##` heading above is the section. A deeper heading only makes the anchor in `sourceFile`
 //!   more precise, unless there is no other.
-//! - Nested check items are tasks of their own, and the outer one waits for them: it is what is left to do when
-//!   its parts are done. Where an inner item says that it waits for the outer one, that counts instead.
-//! - Indented text, plain list items and code below an item are its description. Text outside of items is not
-//!   copied: `sourceFile` leads there.
+//! - Nested check items are separate tasks, and the outer task depends on them. If an inner item names the outer one
+//!   as its dependency, that dependency is used instead.
+//! - Indented text, plain list items and code below an item are its description. Text outside of items is not copied;
+//!   `sourceFile` refers to it.
 //! - Code blocks, HTML comments, quotations and front matter are not searched for items.
 //!
-//! Guarantees: one pass over the lines, no recursion whatever the nesting.
+//! Guarantees: a single pass over the lines, without recursion for any nesting.
 
-mod family;
 mod item;
 mod lines;
+mod nested;
 mod outline;
 mod slug;
 
-pub use outline::{Heading as OutlineHeading, outline, section};
+pub use outline::{OutlineHeading, outline, section};
 
 use std::collections::HashMap;
 
 use super::collect::Collector;
 use super::{Import, ImportError, ImportedStatus, ImportedTask};
-use family::{Draft, link};
 use item::{Mark, after_check_box, after_marker, dependency_line, split_dependencies, split_key};
 use lines::{
-    Fence, Heading, comment_at_start, dedent, front_matter, heading, indent, is_break, without_comments,
+    CodeFence, HeadingLine, comment_at_start, dedent, front_matter, heading, indent, is_break,
+    without_comments,
 };
+use nested::{Draft, link};
 use slug::{Anchors, plain};
 
 /// Whether a line is an item with a check box.
@@ -46,15 +47,15 @@ pub(super) fn parse(file_name: &str, text: &str) -> Result<Import, ImportError> 
     scan.finish()
 }
 
-/// A list item that is still open.
+/// An open list item.
 struct Level {
     column: usize,
-    /// The innermost task around text at this level.
+    /// The innermost task that contains text at this level.
     owner: Option<usize>,
 }
 
 impl Level {
-    /// Two columns suffice, also below `1. `, where strict Markdown wants three.
+    /// Two columns suffice, also below `1. `, where strict Markdown requires three.
     fn contains(&self, column: usize) -> bool {
         column >= self.column + 2
     }
@@ -66,11 +67,11 @@ struct Scan<'a> {
     into: Collector,
     drafts: Vec<Draft>,
     open: Vec<Level>,
-    fence: Option<(usize, Fence)>,
+    fence: Option<(usize, CodeFence)>,
     comment_since: Option<usize>,
-    /// A line of text that an underline would make a heading.
+    /// A line of text that becomes a heading if an underline follows.
     paragraph: Option<(usize, String)>,
-    /// The line before belongs to an item, so that text at any column goes on with it.
+    /// The previous line belongs to an item, so text at any column continues it.
     goes_on: bool,
     after_blank: bool,
     section: Option<String>,
@@ -86,7 +87,7 @@ impl Scan<'_> {
     fn line(&mut self, number: usize, line: &str) {
         let (column, text) = indent(line);
         if let Some((_, fence)) = &self.fence {
-            // A list item ends where the indentation does, and an open code block in it ends with it.
+            // A list item ends where its indentation does, and an open code block in it ends with it.
             if text.is_empty() || column >= fence.column {
                 if fence.is_closed_by(text) {
                     self.fence = None;
@@ -138,7 +139,7 @@ impl Scan<'_> {
             self.end_paragraph();
             return self.item(number, column, width, rest, line);
         }
-        let fence = Fence::opened_by(text);
+        let fence = CodeFence::opened_by(text);
         if fence.is_some() || !self.goes_on {
             self.close_to(column);
         }
@@ -162,7 +163,7 @@ impl Scan<'_> {
         }
     }
 
-    fn heading_here(&mut self, number: usize, text: &str) -> Option<Heading> {
+    fn heading_here(&mut self, number: usize, text: &str) -> Option<HeadingLine> {
         if let Some(found) = heading(number, text) {
             self.end_paragraph();
             return Some(found);
@@ -173,10 +174,10 @@ impl Scan<'_> {
             _ => return None,
         };
         let (line, text) = self.paragraph.take()?;
-        Some(Heading { line, level, text })
+        Some(HeadingLine { line, level, text })
     }
 
-    fn begin_section(&mut self, Heading { line, level, text }: Heading) {
+    fn begin_section(&mut self, HeadingLine { line, level, text }: HeadingLine) {
         self.open.clear();
         self.goes_on = false;
         let name = plain(&text);
@@ -216,7 +217,7 @@ impl Scan<'_> {
     }
 
     fn task(&mut self, line: usize, mark: Mark, text: &str) -> ImportedTask {
-        let begun = "nobody holds an imported task; it is pending";
+        let begun = "an import grants no lease; it is pending";
         let status = match mark {
             Mark::Open => ImportedStatus::Pending,
             Mark::Done => ImportedStatus::Completed,
@@ -226,7 +227,7 @@ impl Scan<'_> {
                 ImportedStatus::Pending
             }
             Mark::Other(sign) => {
-                self.into.note(line, &format!("check box `[{sign}]`"), "no equal; it is pending");
+                self.into.note(line, &format!("check box `[{sign}]`"), "unknown sign; it is pending");
                 ImportedStatus::Pending
             }
         };
@@ -240,7 +241,7 @@ impl Scan<'_> {
             let first = *self.section_lines.entry(name.clone()).or_insert(self.section_line);
             if first != self.section_line {
                 let what = "task below a second heading of the same name";
-                self.into.note(line, what, "sections of one name are one section");
+                self.into.note(line, what, "sections with the same name are merged");
             }
         }
         ImportedTask {
@@ -264,7 +265,7 @@ impl Scan<'_> {
         }
     }
 
-    /// Adds a line to the description of the item around it, if there is one.
+    /// Appends a line to the description of the enclosing item, if any.
     fn describe(&mut self, line: &str) {
         let owner = self.open.last().and_then(|level| level.owner);
         let Some(draft) = owner.and_then(|owner| self.drafts.get_mut(owner)) else { return };
@@ -276,7 +277,7 @@ impl Scan<'_> {
         self.after_blank = false;
     }
 
-    /// Leaves the items that text at this column is not part of.
+    /// Closes the items that do not contain text at this column.
     fn close_to(&mut self, column: usize) {
         while self.open.last().is_some_and(|level| !level.contains(column)) {
             self.open.pop();
@@ -288,7 +289,7 @@ impl Scan<'_> {
             self.into.note(
                 line,
                 "text outside of check items",
-                "it stays in the file; `sourceFile` leads there",
+                "it is not imported; `sourceFile` refers to it",
             );
         }
     }

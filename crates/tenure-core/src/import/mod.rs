@@ -1,10 +1,10 @@
-//! Reading task lists that other tools and people wrote.
+//! Parsing task lists from other tools and formats.
 //!
-//! Guarantees: pure (text in, values out), linear in the size of the text, never panics, and all or nothing: an
-//! error means that no [`Import`] exists. Every title, key, description, label and section name in an [`Import`]
-//! keeps the limits of [`crate::text`], and no key occurs twice. What the source says and an [`Import`] cannot
-//! is listed in [`Import::unmapped`], never dropped in silence.
-//! Not decided here: whether a dependency's key exists (the store may know it), and whether dependencies form a
+//! Guarantees: pure (text in, values out), linear in the size of the text, never panics, and all or nothing: on an
+//! error there is no [`Import`]. Every title, key, description, label and section name in an [`Import`] is within the
+//! limits of [`crate::text`], and no key occurs twice. Parts of the source that an [`Import`] cannot represent are
+//! listed in [`Import::unmapped`], never dropped silently.
+//! Not checked here: whether a dependency's key exists (it may be in the store), and whether dependencies form a
 //! cycle.
 
 mod beads;
@@ -20,7 +20,7 @@ mod spec;
 
 pub use error::{ImportError, Problem, Reason};
 
-/// The kinds of file that can be read.
+/// The supported formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Format {
     /// Check lists under headings.
@@ -52,37 +52,37 @@ impl std::fmt::Display for Format {
     }
 }
 
-/// A whole file, in its own order.
+/// The content of a file, in file order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Import {
     pub tasks: Vec<ImportedTask>,
-    /// In order of appearance; each name once. Every section that a task names is here.
+    /// In order of appearance, without duplicates. Contains every section that a task names.
     pub sections: Vec<ImportedSection>,
     pub unmapped: Vec<Unmapped>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ImportedTask {
-    /// `None`: the store gives one.
+    /// `None` if the store should assign one.
     pub key: Option<String>,
     pub title: String,
     pub description: String,
     pub status: ImportedStatus,
     pub section: Option<String>,
     pub source_file: Option<String>,
-    /// Lower comes first, as in lodestar and beads.
+    /// A lower priority comes first, as in lodestar and beads.
     pub priority: Option<i64>,
-    /// Keys, of this file or of the store.
+    /// Keys of tasks in this file or in the store.
     pub depends_on: Vec<String>,
-    /// Positions in [`Import::tasks`]: dependencies on tasks of this file that have no key.
+    /// Indexes into [`Import::tasks`]: dependencies on tasks of this file that have no key.
     pub depends_on_items: Vec<usize>,
     pub labels: Vec<String>,
-    /// Where it begins in the file, from 1.
+    /// The first line of the task, counted from 1.
     pub line: usize,
 }
 
-/// There is no "in progress": that needs a lease, and an import grants none. Such tasks come in as pending, and
-/// [`Import::unmapped`] says so.
+/// There is no "in progress", because that needs a lease, and an import grants none. Such tasks become pending, with
+/// a note in [`Import::unmapped`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum ImportedStatus {
     #[default]
@@ -100,19 +100,19 @@ pub struct ImportedSection {
     pub priority: Option<i64>,
 }
 
-/// Something in the source that has no place in an [`Import`], or not its whole meaning. Equal remarks are
-/// grouped. `what` may quote the source: it is shown escaped, like all text.
+/// A part of the source that an [`Import`] cannot represent, or not completely. Equal notes are grouped. `what` may
+/// quote the source; it is displayed escaped, like all text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unmapped {
-    /// Where it first occurs.
+    /// The first occurrence.
     pub line: Option<usize>,
     pub what: String,
     pub why: String,
-    /// How often it occurs.
+    /// The number of occurrences.
     pub count: usize,
 }
 
-/// Reads `text`. `file_name` serves to recognise the format and, for Markdown, as the path in `sourceFile`.
+/// Parses `text`. `file_name` is used to detect the format and, for Markdown, as the path in `sourceFile`.
 pub fn parse(format: Option<Format>, file_name: &str, text: &str) -> Result<Import, ImportError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let format = match format {

@@ -1,14 +1,14 @@
-//! Pieces of a JSON text that still know where they stand in it.
+//! Slices of a JSON text with their line numbers.
 //!
-//! Guarantees: the line of a piece is counted once over the whole text, however many pieces are asked for in
-//! their order. Nesting is bounded by the JSON parser, not by the stack.
+//! Guarantees: determining the lines of slices in ascending order takes a single pass over the text. Nesting is
+//! bounded by the JSON parser, not by the stack.
 
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::{Format, ImportError};
 
-/// Lines of pieces of one text.
+/// Computes the lines of slices of one text.
 pub(super) struct Lines<'a> {
     text: &'a str,
     offset: usize,
@@ -33,7 +33,7 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// The value of a piece that begins on `line`.
+/// Parses a slice that begins on `line`.
 pub(super) fn value_of(piece: &str, format: Format, line: usize) -> Result<Value, ImportError> {
     serde_json::from_str(piece).map_err(|error| syntax(format, line, &error))
 }
@@ -45,7 +45,7 @@ pub(super) fn elements(piece: &str, format: Format, line: usize) -> Result<Vec<&
 
 pub(super) fn syntax(format: Format, first_line: usize, error: &serde_json::Error) -> ImportError {
     let message = error.to_string();
-    // The parser's own "at line 3 column 7" counts from the piece's beginning, not the file's.
+    // The position in the parser's message is relative to the slice, not to the file.
     let said = message.rfind(" at line ").map_or(message.as_str(), |at| &message[..at]);
     let message = format!("{said} (column {})", error.column());
     ImportError::Syntax { format, line: first_line + error.line().saturating_sub(1), message }

@@ -1,7 +1,7 @@
-//! The outline of a lodestar spec: its entries in the order of the file, each with its line.
+//! The structure of a lodestar spec: its entries in file order, each with its line.
 //!
-//! Guarantees: no key that occurs twice is overlooked, and under `tasks` both are kept, so that the error can name both
-//! lines. What the text's aliases expand to is bounded by its own size.
+//! Guarantees: every duplicate key is detected, and under `tasks` both entries are kept, so that the error can name
+//! both lines. The expansion of aliases is bounded by the size of the text.
 
 use serde_json::{Map, Value};
 
@@ -10,23 +10,23 @@ use crate::yaml::{self, Content, Limits, Node, ScalarStyle, YamlError};
 
 #[derive(Default)]
 pub(super) struct Spec {
-    pub(super) tasks: Vec<Entry>,
-    pub(super) features: Vec<Entry>,
-    pub(super) others: Vec<Entry>,
+    pub(super) tasks: Vec<SpecEntry>,
+    pub(super) features: Vec<SpecEntry>,
+    pub(super) others: Vec<SpecEntry>,
 }
 
-pub(super) struct Entry {
+pub(super) struct SpecEntry {
     pub(super) name: String,
     pub(super) line: usize,
     pub(super) value: Value,
 }
 
 impl Spec {
-    /// The spec, and a complaint if some key occurs twice anywhere.
+    /// The spec, and an error if a key occurs twice anywhere.
     pub(super) fn parse(text: &str) -> Result<(Self, Option<ImportError>), ImportError> {
-        // Each value takes at least a byte, so only what aliases unfold can exceed these.
+        // Each value takes at least a byte, so only the expansion of aliases can exceed these limits.
         let limits =
-            Limits { bytes: text.len().max(1 << 20), nodes: text.len().max(250_000), keeps_twice: true };
+            Limits { bytes: text.len().max(1 << 20), nodes: text.len().max(250_000), keep_duplicates: true };
         let read = yaml::read(text, limits, None).map_err(unreadable)?;
         let Some(root) = read.root.filter(|root| !root.is_null()) else {
             return Err(syntax(1, "the file is empty"));
@@ -45,24 +45,24 @@ impl Spec {
                     spec.tasks = entries_of("tasks", entry.value)?;
                 }
                 "features" => spec.features = entries_of("features", entry.value)?,
-                name => spec.others.push(Entry { name: name.to_owned(), line, value: json(entry.value) }),
+                name => spec.others.push(SpecEntry { name: name.to_owned(), line, value: json(entry.value) }),
             }
         }
         if !has_tasks {
-            return Err(syntax(1, "it has no `tasks`"));
+            return Err(syntax(1, "the file has no `tasks`"));
         }
-        Ok((spec, read.twice.map(unreadable)))
+        Ok((spec, read.duplicate.map(unreadable)))
     }
 }
 
-fn entries_of(name: &str, node: Node<'_>) -> Result<Vec<Entry>, ImportError> {
+fn entries_of(name: &str, node: Node<'_>) -> Result<Vec<SpecEntry>, ImportError> {
     if node.is_null() {
         return Ok(Vec::new());
     }
     let Content::Map { entries, .. } = node.content else {
         return Err(syntax(node.at.line, &format!("`{name}` must be a mapping by key")));
     };
-    let entry = |entry: yaml::Entry<'_>| Entry {
+    let entry = |entry: yaml::Entry<'_>| SpecEntry {
         name: entry.key.into_owned(),
         line: entry.key_at.line,
         value: json(entry.value),
@@ -70,7 +70,7 @@ fn entries_of(name: &str, node: Node<'_>) -> Result<Vec<Entry>, ImportError> {
     Ok(entries.into_iter().map(entry).collect())
 }
 
-/// A value as YAML's core schema reads it. Of a key that occurs twice the last counts, and the import is refused.
+/// A value according to YAML's core schema. Of duplicate keys the last counts, and the import is refused later.
 fn json(node: Node<'_>) -> Value {
     match node.content {
         Content::Scalar { text, style: ScalarStyle::Plain } => plain(&text),
@@ -115,9 +115,9 @@ fn unreadable(error: YamlError) -> ImportError {
     match error {
         YamlError::Syntax { problem, at } => syntax(at.line, &problem),
         YamlError::TooLarge { bytes, limit } => {
-            syntax(1, &format!("it has {bytes} bytes; {limit} are the limit"))
+            syntax(1, &format!("the file has {bytes} bytes; the limit is {limit}"))
         }
-        YamlError::Twice { key, at, first } => {
+        YamlError::DuplicateKey { key, at, first } => {
             syntax(at.line, &format!("the key {key:?} was already given on line {}", first.line))
         }
     }

@@ -1,4 +1,4 @@
-//! Whole files, as people have them; the rules of each format are next to it.
+//! Complete files of each format; unit tests of the rules are next to the code.
 
 mod formats;
 mod hostile;

@@ -1,5 +1,7 @@
 //! Adding a task.
 
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::json;
 
 use super::check_priority;
@@ -14,17 +16,29 @@ use crate::store::{NewTask, TaskLookup, Tx, Viewer};
 use crate::task::{DEFAULT_PRIORITY, Task, TaskStatus};
 use crate::text;
 
-#[derive(Debug, Clone, Default)]
+/// A request to add a task. MCP clients send it as JSON; the comments are the descriptions in its published schema.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AddTask {
+    /// What is to be done, in a line of at most 500 characters.
     pub title: String,
-    pub key: Option<String>,
+    /// More about it, at most 256 KiB.
+    #[serde(default)]
     pub description: String,
+    /// The key to name it by (default: the next of T1, T2 …).
+    pub key: Option<String>,
+    /// The section it belongs to. It must exist.
     pub section: Option<String>,
+    /// The specification: a file, and a heading in it (docs/SPEC.md#login).
     pub source_file: Option<String>,
+    /// Lower comes first (default 100).
     pub priority: Option<i64>,
+    /// Tasks that must be finished first.
+    #[serde(default)]
     pub depends_on: Vec<String>,
+    #[serde(default)]
     pub labels: Vec<String>,
-    /// Place it directly behind this one, in its section and with its priority.
+    /// Insert directly after this task, in the same section and with the same priority.
     pub after: Option<String>,
 }
 
@@ -53,9 +67,9 @@ pub fn add_task(tx: &mut dyn Tx, ctx: &Context<'_>, caller: &Caller, request: &A
             }
             section = its;
             priority = request.priority.unwrap_or(before.priority);
-            place_after(tx, section.as_ref(), &before, &viewer)?
+            insert_position_after(tx, section.as_ref(), &before, &viewer)?
         }
-        None => last_place(tx, section.as_ref())?,
+        None => next_position(tx, section.as_ref())?,
     };
     let key = match &request.key {
         Some(key) => free_key(tx, key)?,
@@ -85,7 +99,7 @@ pub fn add_task(tx: &mut dyn Tx, ctx: &Context<'_>, caller: &Caller, request: &A
     tx.task(&task.id, &viewer)?.ok_or(Error::TaskNotFound { reference: task.key })
 }
 
-/// The row and its event.
+/// Inserts the row and its event.
 pub(super) fn insert(tx: &mut dyn Tx, task: &NewTask, actor: &str) -> Result<()> {
     let mut event = NewEvent::new(EventKind::TaskCreated, actor)
         .task(&task.id)
@@ -99,43 +113,43 @@ pub(super) fn free_key(tx: &mut dyn Tx, key: &str) -> Result<String> {
     match tx.find_tasks(TaskLookup::Key(key), 1)?.first() {
         None => Ok(key.to_owned()),
         Some(other) => Err(Error::Invalid {
-            message: format!("there is a task {key} already: {:?}", other.title),
+            message: format!("the key {key} is already used by {:?}", other.title),
             hint: Some(format!("tenure tasks show {key}")),
         }),
     }
 }
 
 pub(super) fn next_key(tx: &mut dyn Tx) -> Result<String> {
-    // Somebody may have chosen a number for a name; the next one is free soon enough.
+    // Skips numbers that are already in use as explicit keys.
     for _ in 0..10_000 {
         let key = format!("T{}", tx.take_task_number()?);
         if tx.find_tasks(TaskLookup::Key(&key), 1)?.is_empty() {
             return Ok(key);
         }
     }
-    Err(Error::store("no free task number was found"))
+    Err(Error::store("no free task number found"))
 }
 
-/// Room between two neighbours, so that a task can be put between them without moving others.
+/// The distance between new neighbours, so that a task can be inserted between them without moving others.
 const GAP: i64 = 1 << 20;
 
-pub(super) fn last_place(tx: &dyn Tx, section: Option<&SectionId>) -> Result<i64> {
+pub(super) fn next_position(tx: &dyn Tx, section: Option<&SectionId>) -> Result<i64> {
     Ok(tx.last_position(section)?.unwrap_or(0).saturating_add(GAP))
 }
 
-pub(super) fn place_after(
+pub(super) fn insert_position_after(
     tx: &mut dyn Tx,
     section: Option<&SectionId>,
     before: &Task,
     viewer: &Viewer,
 ) -> Result<i64> {
-    if let Some(place) = between(tx, section, before.position)? {
-        return Ok(place);
+    if let Some(position) = between(tx, section, before.position)? {
+        return Ok(position);
     }
     tx.spread_positions(section)?;
     let before =
         tx.task(&before.id, viewer)?.ok_or_else(|| Error::TaskNotFound { reference: before.key.clone() })?;
-    between(tx, section, before.position)?.ok_or_else(|| Error::store("no room was found behind that task"))
+    between(tx, section, before.position)?.ok_or_else(|| Error::store("no position is free after that task"))
 }
 
 fn between(tx: &dyn Tx, section: Option<&SectionId>, before: i64) -> Result<Option<i64>> {

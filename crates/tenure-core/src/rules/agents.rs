@@ -11,10 +11,10 @@ use crate::lease::{Lease, ResourceKind};
 use crate::store::{Agent, LeaseFilter, Tx};
 use crate::text;
 
-/// Of a program's own name; an id has room for 64 characters.
-const LONGEST_CLIENT: usize = 40;
+/// The limit for the client name within an agent id, which has room for 64 characters.
+const MAX_CLIENT_CHARS: usize = 40;
 
-/// A new agent with an id of its own.
+/// Registers a new agent with a generated id.
 pub fn join_agent(
     tx: &mut dyn Tx,
     ctx: &Context<'_>,
@@ -28,13 +28,13 @@ pub fn join_agent(
     join_as(tx, || ctx.ids.agent(), name, capabilities)
 }
 
-/// A new agent for a program that has connected: its id begins with the program's name, so that a refusal tells a
-/// person which window to look at.
+/// Registers an agent for a connected client. Its id begins with the client's name, so that a person can find the
+/// client that a refusal refers to.
 pub fn join_client(tx: &mut dyn Tx, ctx: &Context<'_>, client: &str) -> Result<Agent> {
     let prefix: String = client.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
-    let prefix: String = prefix.trim_matches('-').chars().take(LONGEST_CLIENT).collect();
+    let prefix: String = prefix.trim_matches('-').chars().take(MAX_CLIENT_CHARS).collect();
     let prefix = if prefix.is_empty() { "client" } else { prefix.trim_end_matches('-') };
-    let name: String = client.chars().filter(|c| !c.is_control()).take(LONGEST_CLIENT).collect();
+    let name: String = client.chars().filter(|c| !c.is_control()).take(MAX_CLIENT_CHARS).collect();
     let name = Some(name.trim()).filter(|name| !name.is_empty());
     join_as(tx, || format!("{prefix}-{}", ctx.ids.hex8()), name, &[])
 }
@@ -67,7 +67,7 @@ fn join_as(
     Ok(agent)
 }
 
-/// The agent goes, and what it holds goes back.
+/// Removes the agent and returns the tasks that it holds.
 pub fn leave_agent(tx: &mut dyn Tx, ctx: &Context<'_>, id: &str) -> Result<(Agent, Vec<Lease>)> {
     let found = tx.agent(id)?.ok_or_else(|| Error::AgentNotFound { id: id.to_owned() })?;
     let filter = LeaseFilter {

@@ -1,4 +1,4 @@
-//! Dependencies between tasks: a graph without circles.
+//! Dependencies between tasks: an acyclic graph.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use crate::kernel;
 use crate::store::Tx;
 use crate::task::Task;
 
-/// `task` waits for `on` from now on. Saying it twice changes nothing.
+/// Makes `task` depend on `on`. Idempotent.
 pub fn depend(tx: &mut dyn Tx, ctx: &Context<'_>, caller: &Caller, task: &str, on: &str) -> Result<Task> {
     let viewer = ctx.viewer(tx, Some(&caller.holder))?;
     let task = named(tx, task, &viewer)?;
@@ -28,7 +28,7 @@ pub fn depend(tx: &mut dyn Tx, ctx: &Context<'_>, caller: &Caller, task: &str, o
     tx.task(&task.id, &viewer)?.ok_or(Error::TaskNotFound { reference: task.key })
 }
 
-/// `task` no longer waits for `on`.
+/// Removes the dependency of `task` on `on`.
 pub fn undepend(tx: &mut dyn Tx, ctx: &Context<'_>, caller: &Caller, task: &str, on: &str) -> Result<Task> {
     let viewer = ctx.viewer(tx, Some(&caller.holder))?;
     let task = named(tx, task, &viewer)?;
@@ -46,8 +46,8 @@ fn say(tx: &mut dyn Tx, caller: &Caller, task: &Task, what: &str, key: &str) -> 
     tx.append(event)
 }
 
-/// The keys on a way from `from` to `to` along `edges`, both ends included. Walks with a stack of its own: a chain of
-/// a hundred thousand tasks is a long list, not a deep call.
+/// The keys on a path from `from` to `to` along `edges`, including both ends. Iterative, because a chain of a hundred
+/// thousand tasks would overflow the call stack.
 fn path_between(
     edges: Vec<(TaskName, TaskName)>,
     from: &str,
@@ -61,7 +61,7 @@ fn path_between(
     for (task, on) in edges {
         onward.entry(task.id).or_default().push(on);
     }
-    // Where each task was reached from, with its own key.
+    // The predecessor of each visited task, with the task's own key.
     let mut came: HashMap<String, (String, String)> = HashMap::new();
     let mut open = vec![from.to_owned()];
     while let Some(at) = open.pop() {
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_way_is_found_and_named_from_end_to_end() {
+    fn a_path_is_found_and_named_from_end_to_end() {
         let edges = vec![(name(1), name(2)), (name(2), name(3)), (name(1), name(9))];
         assert_eq!(
             path_between(edges.clone(), "id1", "id3", "K1"),
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_of_a_hundred_thousand_is_walked_without_a_deep_stack() {
+    fn a_chain_of_a_hundred_thousand_tasks_is_walked_without_recursion() {
         let edges = (0..100_000).map(|n| (name(n), name(n + 1))).collect();
         let path = path_between(edges, "id0", "id100000", "K0").unwrap();
         assert_eq!(path.len(), 100_001);

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::add::{last_place, named, place_after, unique};
+use super::add::{insert_position_after, named, next_position, unique};
 use super::check_priority;
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -15,12 +15,12 @@ use crate::store::{TaskEdit, Tx};
 use crate::task::Task;
 use crate::text;
 
-/// What a user wants changed; `None` leaves it as it is.
+/// The requested changes; `None` leaves a field unchanged.
 #[derive(Debug, Clone, Default)]
 pub struct EditTask {
     pub title: Option<String>,
     pub description: Option<String>,
-    /// `Some(None)` takes it out of its section.
+    /// `Some(None)` removes it from its section.
     pub section: Option<Option<String>>,
     pub source_file: Option<Option<String>>,
     pub priority: Option<i64>,
@@ -97,7 +97,7 @@ pub fn edit_task(
                 "section".into(),
                 json!({"from": task.section.as_ref().map(|s| &s.name), "to": section}),
             );
-            edit.position = Some(last_place(tx, target.as_ref())?);
+            edit.position = Some(next_position(tx, target.as_ref())?);
             edit.section = Some(target.clone());
         }
     }
@@ -109,7 +109,7 @@ pub fn edit_task(
         if before.section.as_ref().map(|s| s.id.clone()) != target {
             return Err(Error::invalid(format!("{} is in another section", before.key)));
         }
-        edit.position = Some(place_after(tx, target.as_ref(), &before, &viewer)?);
+        edit.position = Some(insert_position_after(tx, target.as_ref(), &before, &viewer)?);
         if request.priority.is_none() {
             edit.priority = Some(before.priority);
         }
@@ -125,8 +125,8 @@ pub fn edit_task(
     tx.task(&task.id, &viewer)?.ok_or(Error::TaskNotFound { reference: task.key })
 }
 
-/// A held task stays where it is. A lapsed lease is closed first: its holder worked under the old section's lease, and
-/// must not come back to life in the new one.
+/// Refuses to move a held task, because its holder works under the section's lease. Closes a lapsed lease first: it
+/// was granted under the old section and must not be revived in the new one.
 fn free_to_move(tx: &mut dyn Tx, ctx: &Context<'_>, caller: &Caller, task: &Task) -> Result<()> {
     let Some(lease) = tx.open_lease(&Resource::task(&task.id))? else { return Ok(()) };
     match lease.state(tx.now(), ctx.judge) {
@@ -135,7 +135,7 @@ fn free_to_move(tx: &mut dyn Tx, ctx: &Context<'_>, caller: &Caller, task: &Task
     }
 }
 
-/// Deletes a task that nobody else holds and nothing depends on.
+/// Deletes a task that no other holder has and no task depends on.
 pub fn delete_task(
     tx: &mut dyn Tx,
     ctx: &Context<'_>,

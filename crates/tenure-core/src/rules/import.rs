@@ -1,8 +1,8 @@
-//! Taking in an import: all of it or nothing.
+//! Importing tasks: all of them or none.
 
 use std::collections::HashMap;
 
-use super::add::{free_key, insert, last_place, next_key, unique};
+use super::add::{free_key, insert, next_key, next_position, unique};
 use super::sections::{AddSection, add_section};
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -17,7 +17,7 @@ use crate::task::{DEFAULT_PRIORITY, TaskStatus};
 
 #[derive(Debug, Clone)]
 pub struct Imported {
-    /// Keys in the order of the file.
+    /// Keys in file order.
     pub tasks: Vec<String>,
     pub new_sections: Vec<String>,
 }
@@ -37,22 +37,22 @@ pub fn import(tx: &mut dyn Tx, ctx: &Context<'_>, caller: &Caller, import: &Impo
         };
         sections.insert(&section.name, found.id);
     }
-    refuse_circles(import)?;
+    refuse_cycles(import)?;
 
     let mut ids: Vec<TaskId> = Vec::with_capacity(import.tasks.len());
     let mut by_key: HashMap<&str, usize> = HashMap::new();
-    let mut places: HashMap<Option<&str>, i64> = HashMap::new();
+    let mut last_positions: HashMap<Option<&str>, i64> = HashMap::new();
     for (index, task) in import.tasks.iter().enumerate() {
         let section = task.section.as_deref().and_then(|name| sections.get(name)).cloned();
         let key = match &task.key {
             Some(key) => free_key(tx, key).map_err(|e| at_line(e, task.line))?,
             None => next_key(tx)?,
         };
-        let place = match places.get(&task.section.as_deref()) {
+        let position = match last_positions.get(&task.section.as_deref()) {
             Some(last) => last + (1 << 20),
-            None => last_place(tx, section.as_ref())?,
+            None => next_position(tx, section.as_ref())?,
         };
-        places.insert(task.section.as_deref(), place);
+        last_positions.insert(task.section.as_deref(), position);
         let new = NewTask {
             id: ctx.ids.task(),
             key: key.clone(),
@@ -62,7 +62,7 @@ pub fn import(tx: &mut dyn Tx, ctx: &Context<'_>, caller: &Caller, import: &Impo
             section,
             source_file: task.source_file.clone(),
             priority: task.priority.unwrap_or(DEFAULT_PRIORITY),
-            position: place,
+            position,
             labels: unique(&task.labels),
         };
         insert(tx, &new, &caller.holder.id)?;
@@ -105,8 +105,8 @@ fn at_line(error: Error, line: usize) -> Error {
     Error::invalid(format!("line {line}: {error}"))
 }
 
-/// What is already in the store cannot depend on what is new, so a circle can only lie within the file.
-fn refuse_circles(import: &Import) -> Result<()> {
+/// Existing tasks cannot depend on new ones, so a cycle can only lie within the file.
+fn refuse_cycles(import: &Import) -> Result<()> {
     let index: HashMap<&str, usize> =
         import.tasks.iter().enumerate().filter_map(|(i, t)| t.key.as_deref().map(|k| (k, i))).collect();
     let needs: Vec<Vec<usize>> = import
@@ -136,7 +136,7 @@ fn refuse_circles(import: &Import) -> Result<()> {
         }
     }
     let Some(start) = missing.iter().position(|n| *n > 0) else { return Ok(()) };
-    // Everything left over waits for something left over, so following any need leads round.
+    // Every remaining task depends on another remaining one, so following dependencies closes a cycle.
     let name = |i: usize| {
         let task = &import.tasks[i];
         task.key.clone().unwrap_or_else(|| format!("{:?} (line {})", task.title, task.line))

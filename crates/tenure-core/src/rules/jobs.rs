@@ -1,4 +1,4 @@
-//! What may be done to a job as a whole. All of it is done by whoever coordinates it, under the job's lease.
+//! Changes to a job as a whole, made by its coordinator under the job's lease.
 
 use serde_json::json;
 
@@ -12,7 +12,7 @@ use crate::lease::{EndReason, Lease, Resource, ResourceKind};
 use crate::store::{ItemFilter, JobLookup, NewJob, Tx};
 use crate::text;
 
-/// Begins a job: its row in state `loading`, and its lease. It is no job to anybody else before [`publish_job`].
+/// Creates a job in state `loading` and grants its lease. The job is invisible to others until [`publish_job`].
 pub fn begin_job(
     tx: &mut dyn Tx,
     ctx: &Context<'_>,
@@ -24,9 +24,9 @@ pub fn begin_job(
 ) -> Result<(Job, Lease)> {
     text::check_job_name(name)?;
     for job in tx.loading_jobs()? {
-        remove_unborn(tx, ctx, &job, &caller.holder.id)?;
+        remove_unpublished(tx, ctx, &job, &caller.holder.id)?;
     }
-    refuse_a_second(tx, ctx, name, definition)?;
+    refuse_duplicate_name(tx, ctx, name, definition)?;
     let new = NewJob { id: id.to_owned(), name: name.to_owned(), definition: definition.clone() };
     tx.insert_job(&new)?;
     let job = read_job(tx, id)?;
@@ -36,8 +36,13 @@ pub fn begin_job(
     }
 }
 
-/// An unfinished job has its name to itself: which of two is meant by it must never be a question.
-fn refuse_a_second(tx: &mut dyn Tx, ctx: &Context<'_>, name: &str, definition: &Definition) -> Result<()> {
+/// The name of an unfinished job is unique, so that a reference by name is unambiguous.
+fn refuse_duplicate_name(
+    tx: &mut dyn Tx,
+    ctx: &Context<'_>,
+    name: &str,
+    definition: &Definition,
+) -> Result<()> {
     let Some(job) = tx.find_jobs(JobLookup::Name(name), 1)?.pop().filter(|job| job.state == JobState::Open)
     else {
         return match tx.loading_jobs()?.into_iter().find(|job| job.name == name) {
@@ -51,7 +56,7 @@ fn refuse_a_second(tx: &mut dyn Tx, ctx: &Context<'_>, name: &str, definition: &
     let changes = job.definition.changes_to(definition);
     if changes.is_empty() {
         return Err(Error::invalid_with_hint(
-            format!("job {name} is not finished; it can be resumed"),
+            format!("job {name} is unfinished and can be resumed"),
             format!("tenure resume {name}"),
         ));
     }
@@ -66,7 +71,7 @@ fn held(tx: &dyn Tx, ctx: &Context<'_>, job: &Job) -> Result<Error> {
     Ok(Error::Locked(Box::new(kernel::locked(tx, resource, &job.name, None, lease, queue)?)))
 }
 
-/// Writes some of the items of a job that is being loaded, or that is to have more.
+/// Adds items to a job that is loading or being extended.
 pub fn load_items(
     tx: &mut dyn Tx,
     ctx: &Context<'_>,
@@ -78,7 +83,7 @@ pub fn load_items(
     tx.insert_items(&lease.resource.id, first, payloads)
 }
 
-/// All of its items are there: from now on it is a job.
+/// Makes a job visible once all its items are written.
 pub fn publish_job(tx: &mut dyn Tx, ctx: &Context<'_>, lease: &Lease) -> Result<Job> {
     let job = read_job(tx, &lease.resource.id)?;
     kernel::must_hold(tx, ctx, lease)?;
@@ -89,7 +94,7 @@ pub fn publish_job(tx: &mut dyn Tx, ctx: &Context<'_>, lease: &Lease) -> Result<
     settle_job(tx, &job.id, &lease.holder.id)
 }
 
-/// Its items could not all be had: there never was such a job.
+/// Deletes a job whose items could not all be read.
 pub fn drop_job(tx: &mut dyn Tx, ctx: &Context<'_>, lease: &Lease) -> Result<()> {
     let job = read_job(tx, &lease.resource.id)?;
     kernel::must_hold(tx, ctx, lease)?;
@@ -99,8 +104,8 @@ pub fn drop_job(tx: &mut dyn Tx, ctx: &Context<'_>, lease: &Lease) -> Result<()>
     kernel::release_resource(tx, ctx, lease, EndReason::Released)
 }
 
-/// What a starter has left that died before its job was one.
-fn remove_unborn(tx: &mut dyn Tx, ctx: &Context<'_>, job: &Job, actor: &str) -> Result<()> {
+/// Deletes a job whose creator died before publishing it.
+fn remove_unpublished(tx: &mut dyn Tx, ctx: &Context<'_>, job: &Job, actor: &str) -> Result<()> {
     let resource = job.resource();
     if tx.open_lease(&resource)?.is_some_and(|lease| kernel::is_live(tx, ctx, &lease)) {
         return Ok(());
@@ -109,23 +114,23 @@ fn remove_unborn(tx: &mut dyn Tx, ctx: &Context<'_>, job: &Job, actor: &str) -> 
     tx.delete_job(&job.id)
 }
 
-/// How a job is taken up again.
+/// How to resume a job.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TakeUp {
-    /// What is in the dead-letter list is tried again, from the beginning.
+    /// Also retry the items in the dead-letter list, with a new count of failures.
     pub retry_failed: bool,
 }
 
 #[derive(Debug, Clone)]
 pub enum TakenUp {
-    /// The caller coordinates it.
+    /// The caller is now the coordinator.
     Yours(Box<Job>, Box<Lease>),
-    /// There is nothing left to do, or it was cancelled.
+    /// No item is left to run, or the job was cancelled.
     Finished(Box<Job>),
     Refused(Box<Locked>),
 }
 
-/// Makes the caller the one who coordinates the job.
+/// Makes the caller the coordinator of the job.
 pub fn take_up_job(
     tx: &mut dyn Tx,
     ctx: &Context<'_>,
@@ -146,7 +151,7 @@ pub fn take_up_job(
     }
     let left = requeued + job.counts.pending + job.counts.running;
     if job.state == JobState::Failed && left > 0 {
-        let why = format!("taken up again with {left} items left");
+        let why = format!("resumed with {left} items left");
         move_job(tx, &job, JobState::Open, actor, Some(&why))?;
     }
     let job = settle_job(tx, id, actor)?;
@@ -157,7 +162,8 @@ pub fn take_up_job(
     Ok(TakenUp::Finished(Box::new(job)))
 }
 
-/// A change of the definition was accepted: what is new is added, what is gone and was not finished is dropped.
+/// Applies an accepted change of the definition: adds new items, and drops unfinished ones that are no longer in the
+/// source.
 pub fn change_definition(
     tx: &mut dyn Tx,
     ctx: &Context<'_>,
@@ -175,13 +181,13 @@ pub fn change_definition(
     settle_job(tx, &job.id, &lease.holder.id)
 }
 
-/// Drops items that are not being worked on and were not finished.
+/// Drops items that are neither held nor finished.
 pub fn drop_items(tx: &mut dyn Tx, ctx: &Context<'_>, lease: &Lease, numbers: &[u64]) -> Result<()> {
     kernel::must_hold(tx, ctx, lease)?;
     tx.delete_items(&lease.resource.id, numbers)
 }
 
-/// Gives the job up for good. What workers have of it is taken away from them.
+/// Cancels the job permanently and evicts the workers that hold its items.
 pub fn cancel_job(tx: &mut dyn Tx, ctx: &Context<'_>, lease: &Lease) -> Result<Job> {
     let job = read_job(tx, &lease.resource.id)?;
     kernel::must_hold(tx, ctx, lease)?;
@@ -196,7 +202,7 @@ pub fn cancel_job(tx: &mut dyn Tx, ctx: &Context<'_>, lease: &Lease) -> Result<J
     read_job(tx, &job.id)
 }
 
-/// Is anybody at work on it: whoever coordinates it, or a worker with one of its items?
+/// Whether the job has a live coordinator, or a worker with a live lease on one of its items.
 pub fn is_at_work(view: &dyn crate::store::View, ctx: &Context<'_>, job: &Job) -> Result<bool> {
     let live = |resource: &Resource| -> Result<bool> {
         Ok(view.open_lease(resource)?.is_some_and(|lease| kernel::is_live(view, ctx, &lease)))

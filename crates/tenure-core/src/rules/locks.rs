@@ -1,4 +1,4 @@
-//! Releasing a lock by its name: one's own, a lapsed one, or, with force, anybody's.
+//! Releasing a lock by reference: the caller's own, a lapsed one, or with force any.
 
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -9,11 +9,11 @@ use crate::lease::{Lease, LeaseState, Resource};
 use crate::reference;
 use crate::store::{Tx, View};
 
-/// What a lock reference means: a task, `section:NAME`, or a lease id.
+/// The target of a lock reference: a task, `section:NAME`, or a lease id.
 #[derive(Debug, Clone)]
 pub struct LockRef {
     pub resource: Resource,
-    /// For people: the task's key or the section's name.
+    /// For display: the task's key or the section's name.
     pub name: String,
     pub lease: Option<Lease>,
 }
@@ -52,9 +52,9 @@ pub struct Release {
     pub name: String,
     pub lease: Lease,
     pub state: LeaseState,
-    /// It was somebody else's and alive.
+    /// Whether a live lease of another holder was ended.
     pub forced: bool,
-    /// Leases that went with it.
+    /// Leases that ended together with it.
     pub ended: Vec<Lease>,
 }
 
@@ -73,7 +73,7 @@ pub fn release_lock(
     let own = kernel::same_holder(&lease, caller, false);
     if state == LeaseState::Live && !own && !force {
         return Err(Error::StillHeld {
-            message: format!("{} belongs to {} as long as the lease lasts", found.name, lease.holder),
+            message: format!("{} is held by {} until its lease ends", found.name, lease.holder),
             lease: Box::new(lease),
         });
     }

@@ -1,4 +1,5 @@
-//! Messages: left on a task for its next holder, or for an agent. At least once: only `ack` or a finish ends one.
+//! Messages to a task's next holder or to an agent. Delivered at least once: only `ack` or finishing the task ends
+//! one.
 
 use serde_json::json;
 
@@ -24,7 +25,7 @@ pub fn send_message(
     }
     if task.is_none() && to.is_none() {
         return Err(Error::invalid_with_hint(
-            "a message needs a task or an agent to go to",
+            "a message needs a task or an agent as its recipient",
             "tenure msg send --task T1 -m 'what the next holder should know'",
         ));
     }
@@ -48,7 +49,7 @@ pub fn send_message(
     })
 }
 
-/// False if it was acknowledged before or never sent.
+/// False if the message was already acknowledged or does not exist.
 pub fn acknowledge(tx: &mut dyn Tx, message: i64, by: &str) -> Result<bool> {
     let changed = tx.acknowledge(message, by)?;
     if changed {

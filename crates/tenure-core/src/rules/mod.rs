@@ -1,4 +1,4 @@
-//! What may be done to tasks and sections, by whom, and when. Each function is one decision inside one transaction.
+//! The rules for changing tasks and sections. Each function is one decision inside one transaction.
 
 mod add;
 mod agents;

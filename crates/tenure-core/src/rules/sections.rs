@@ -1,4 +1,4 @@
-//! Sections: adding, editing, ordering, deleting. While one is held, its mode and its existence stay as they are.
+//! Sections: adding, editing, ordering, deleting. A held section can be neither deleted nor change its mode.
 
 use serde_json::{Map, Value, json};
 
@@ -49,7 +49,7 @@ pub struct EditSection {
     pub name: Option<String>,
     pub mode: Option<SectionMode>,
     pub priority: Option<i64>,
-    /// Place it directly behind this one.
+    /// Insert directly after this section.
     pub after: Option<String>,
 }
 
@@ -97,7 +97,7 @@ pub fn edit_section(
     tx.section(&section.id)?.ok_or_else(|| gone(&section.name))
 }
 
-/// Moves every section behind `before` one place on; there are few.
+/// Moves every section after `before` by one position.
 fn make_room(tx: &mut dyn Tx, caller: &Caller, before: &Section, moved: &Section) -> Result<i64> {
     for other in tx.sections()?.into_iter().rev() {
         if other.position > before.position && other.id != moved.id {
@@ -110,7 +110,7 @@ fn make_room(tx: &mut dyn Tx, caller: &Caller, before: &Section, moved: &Section
     Ok(before.position + 1)
 }
 
-/// Deletes an empty section, or one whose tasks `release` lets fall out of it.
+/// Deletes a section that is empty, or with `release` removes its tasks from it first.
 pub fn delete_section(
     tx: &mut dyn Tx,
     ctx: &Context<'_>,
@@ -135,7 +135,7 @@ pub fn delete_section(
     Ok(section)
 }
 
-/// `section` begins only when `on` is finished.
+/// Makes `section` depend on `on`.
 pub fn depend_section(tx: &mut dyn Tx, caller: &Caller, section: &str, on: &str) -> Result<Section> {
     let section = reference::section(tx, section)?;
     let on = reference::section(tx, on)?;
@@ -201,11 +201,11 @@ fn check_free_name(view: &dyn View, name: &str) -> Result<()> {
     text::check_section(name)?;
     match view.section_by_name(name)? {
         None => Ok(()),
-        Some(_) => Err(Error::invalid(format!("there is a section {name:?} already"))),
+        Some(_) => Err(Error::invalid(format!("there is already a section {name:?}"))),
     }
 }
 
-/// A live lease on the section or on any of its tasks.
+/// Refuses if the section or any of its tasks has a live lease.
 fn refuse_if_in_use(tx: &mut dyn Tx, ctx: &Context<'_>, section: &Section) -> Result<()> {
     let viewer = ctx.viewer(tx, None)?;
     let resource = Resource::section(&section.id);
@@ -232,7 +232,7 @@ fn gone(name: &str) -> Error {
     Error::SectionNotFound { name: name.to_owned(), similar: Vec::new() }
 }
 
-/// As a shell needs it.
+/// Quoted for a shell.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }

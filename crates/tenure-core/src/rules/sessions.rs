@@ -1,4 +1,4 @@
-//! Sessions: begun or taken up with a runner's place, checkpointed with every step, closed with the run.
+//! Sessions: opened or resumed with a runner's slot, checkpointed at every step, and closed at the end of the run.
 
 use serde_json::json;
 
@@ -13,7 +13,7 @@ use crate::session::{Current, DoneTask, Session, SessionOptions, SessionState, s
 use crate::store::Tx;
 use crate::task::{Task, TaskStatus};
 
-/// Begins a session, or takes one up that is there, for the caller's run.
+/// Creates or resumes a session for the caller's run.
 pub fn open_session(
     tx: &mut dyn Tx,
     ctx: &Context<'_>,
@@ -47,7 +47,7 @@ pub fn open_session(
     Ok(Ok((session, lease)))
 }
 
-/// What a checkpoint is about.
+/// The event that a checkpoint records.
 #[derive(Debug, Clone, Copy)]
 pub enum Step<'a> {
     Taken {
@@ -55,16 +55,16 @@ pub enum Step<'a> {
         fence: Fence,
     },
     Begun(&'a Attempt),
-    /// The agent has said what it calls this conversation.
+    /// The agent has reported the id of its conversation.
     Named(&'a str),
-    /// The runner has let go of the task, which is now as it is.
+    /// The runner has released the task, which now has this status.
     LetGo {
         task: &'a Task,
         fence: Fence,
     },
 }
 
-/// Writes the checkpoint. False, and nothing is written, if the session is no longer the caller's (L8).
+/// Writes a checkpoint. Returns false and writes nothing if the caller no longer holds the session (L8).
 pub fn checkpoint(tx: &mut dyn Tx, ctx: &Context<'_>, lease: &Lease, step: Step<'_>) -> Result<bool> {
     if kernel::must_hold(tx, ctx, lease).is_err() {
         return Ok(false);
@@ -72,7 +72,7 @@ pub fn checkpoint(tx: &mut dyn Tx, ctx: &Context<'_>, lease: &Lease, step: Step<
     let Some(mut session) = tx.session(&lease.resource.id)? else { return Ok(false) };
     match step {
         Step::Taken { task, fence } => {
-            // A conversation that was broken off is still the one to go on with.
+            // An interrupted conversation of the same task is continued.
             let before = session.current.take().filter(|current| current.task == task.id);
             session.current = Some(Current {
                 task: task.id.clone(),
@@ -92,7 +92,7 @@ pub fn checkpoint(tx: &mut dyn Tx, ctx: &Context<'_>, lease: &Lease, step: Step<
                 current.agent_session = Some(name.to_owned());
             }
         }
-        // What went back was interrupted: it stays the task to go on with.
+        // A returned task was interrupted and stays current, so that a resumed session continues it.
         Step::LetGo { task, .. } if matches!(task.status, TaskStatus::Pending | TaskStatus::InProgress) => {}
         Step::LetGo { task, fence } => {
             session.current = None;
@@ -112,7 +112,7 @@ pub fn checkpoint(tx: &mut dyn Tx, ctx: &Context<'_>, lease: &Lease, step: Step<
     Ok(true)
 }
 
-/// The run is over. An interrupted one stays open, so that it can be resumed.
+/// Ends the run. An interrupted session stays open, so that it can be resumed.
 pub fn close_session(
     tx: &mut dyn Tx,
     ctx: &Context<'_>,

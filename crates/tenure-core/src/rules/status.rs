@@ -1,6 +1,6 @@
-//! Changes of status that need no lease: approve, reject, skip, retry, and `update --status`.
+//! Status changes without a lease: approve, reject, skip, retry, and `update --status`.
 //!
-//! A task that somebody holds for its review is judged by that holder alone, as its word on the task.
+//! While a task is held for review, only its holder can approve or reject it, which then counts as its finish.
 
 use super::add::named;
 use crate::context::Context;
@@ -26,7 +26,7 @@ pub enum Change {
 pub struct Changed {
     pub task: Task,
     pub from: TaskStatus,
-    /// Whose lease `force` has ended.
+    /// The lease that `force` has ended.
     pub evicted: Option<Lease>,
 }
 
@@ -83,7 +83,7 @@ pub fn change_status(
     Ok(Changed { task, from, evicted })
 }
 
-/// Whoever was given a task for its review, and only they, judge it while it is in progress.
+/// While a task is held for review, only the holder of that lease approves or rejects it.
 fn verdict<'a>(
     task: &Task,
     caller: &Caller,
@@ -101,7 +101,7 @@ fn verdict<'a>(
     }
 }
 
-/// Where the change leads from here; nowhere if it makes no sense.
+/// The status that the change leads to, or `None` if it is not possible from `from`.
 fn target(change: Change, from: TaskStatus) -> Option<TaskStatus> {
     use TaskStatus::{Completed, Failed, InProgress, Pending, Review, Skipped};
     let open = matches!(from, Pending | InProgress | Review | Failed);

@@ -1,18 +1,18 @@
-//! Showing text that others wrote.
+//! Escaping text from untrusted sources for display.
 //!
-//! Guarantees: the result holds no C0 or C1 control, no DEL, no bidirectional control and no character of
+//! Guarantees: the result contains no C0 or C1 control, no DEL, no bidirectional control and no character of
 //! Unicode's category Cf, except newline and tab in [`escape_block`] and a zero-width joiner between two visible
-//! non-ASCII characters, without which a family emoji falls apart. Clean text is borrowed, not copied.
+//! non-ASCII characters (needed by composed emoji). Clean text is borrowed, not copied.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// For text within a line: newlines and tabs are escaped too.
+/// For text within a line: newlines and tabs are escaped as well.
 pub fn escape_line(text: &str) -> Cow<'_, str> {
     escape(text, false)
 }
 
-/// For text of several lines: newlines and tabs stay.
+/// For text of several lines: newlines and tabs are kept.
 pub fn escape_block(text: &str) -> Cow<'_, str> {
     escape(text, true)
 }
@@ -29,7 +29,7 @@ fn escape(text: &str, block: bool) -> Cow<'_, str> {
         let stays = match c {
             '\n' | '\t' => block,
             '\u{200d}' => before.is_some_and(can_be_joined) && after.is_some_and(can_be_joined),
-            _ => !is_unseen(c),
+            _ => !is_invisible(c),
         };
         match (&mut shown, stays) {
             (None, true) => {}
@@ -48,7 +48,7 @@ fn escape(text: &str, block: bool) -> Cow<'_, str> {
 }
 
 fn can_be_joined(c: char) -> bool {
-    !c.is_ascii() && !is_unseen(c)
+    !c.is_ascii() && !is_invisible(c)
 }
 
 fn push_escaped(out: &mut String, c: char) {
@@ -65,9 +65,9 @@ fn push_escaped(out: &mut String, c: char) {
     }
 }
 
-/// Controls, line and paragraph separators, the category Cf of Unicode 16 and the whole tag plane, whose
-/// unassigned code points are invisible as well.
-fn is_unseen(c: char) -> bool {
+/// Controls, line and paragraph separators, the category Cf of Unicode 16, and the whole tag plane, whose unassigned
+/// code points are invisible as well.
+fn is_invisible(c: char) -> bool {
     c.is_control()
         || matches!(u32::from(c),
             0xad | 0x600..=0x605 | 0x61c | 0x6dd | 0x70f | 0x890..=0x891 | 0x8e2 | 0x180e

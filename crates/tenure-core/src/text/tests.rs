@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Written apart from the code it checks: ranges by hand, one by one.
+/// Independent of the implementation: ranges written out by hand.
 fn must_never_be_shown(c: char) -> bool {
     let code = u32::from(c);
     code < 0x20
@@ -113,7 +113,7 @@ fn limits_are_inclusive() {
 }
 
 #[test]
-fn blank_titles_and_nul_are_refused_and_everything_else_is_taken() {
+fn blank_titles_and_nul_are_refused_and_everything_else_is_accepted() {
     assert_eq!(check_title(" \n\t"), Err(TextError::Empty { field: Field::Title }));
     assert_eq!(check_title("a\0b"), Err(TextError::Nul { field: Field::Title }));
     assert_eq!(check_description("a\0b"), Err(TextError::Nul { field: Field::Description }));

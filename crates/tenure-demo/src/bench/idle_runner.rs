@@ -13,7 +13,7 @@ use crate::{Error, Result};
 
 /// Longer than the interval between two heartbeats, so that one is always included.
 const WATCHED: Duration = Duration::from_secs(31);
-/// A runner that is not idle by then never will be.
+/// The limit for a runner to become idle.
 const START_TIMEOUT: Duration = Duration::from_mins(1);
 
 impl Bench<'_> {
@@ -30,11 +30,11 @@ impl Bench<'_> {
         while !is_idle(&fixture)? {
             self.check_interrupts()?;
             if Instant::now() > deadline {
-                return Err(Error::bench("a runner without work never came to rest"));
+                return Err(Error::bench("a runner without work did not become idle in time"));
             }
             self.interrupts.wait(Duration::from_millis(100));
         }
-        // The rest of its start is not counted.
+        // Excludes the end of its start-up.
         self.interrupts.wait(Duration::from_secs(1));
         let (process, begun) = (Path::new("/proc").join(runner.0.id().to_string()), Instant::now());
         let Some(before) = time_of_threads(&process) else { return Ok(()) };
@@ -49,7 +49,7 @@ impl Bench<'_> {
             self.results.at_most("idle runner, resident", size, "MB", 10.0);
         }
         if let Some(size) = memory(runner.0.id(), "RssAnon") {
-            self.results.add("idle runner, memory of its own", size, "MB");
+            self.results.add("idle runner, private memory", size, "MB");
         }
         Ok(())
     }

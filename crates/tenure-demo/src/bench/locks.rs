@@ -7,15 +7,15 @@ use crate::temp_project::TempProject;
 use crate::{Error, Result};
 
 impl Bench<'_> {
-    /// Taking, refusing and taking over a file lock.
+    /// Acquiring, refusing and taking over a file lock.
     pub fn locks(&mut self) -> Result<()> {
         let project = TempProject::new(self.program, "bench")?;
         let (folder, rounds) = (project.root(), self.rounds(2000));
         let left = measure::left_by_another_tool("job");
         for (what, budget, times) in [
-            ("take and release", 100.0, measure::acquire_and_release(&folder, rounds)),
+            ("acquire and release", 100.0, measure::acquire_and_release(&folder, rounds)),
             ("refuse", 20.0, measure::refuse(&folder, rounds)),
-            ("take over from the dead", 50.0, measure::take_over(&folder, rounds, &left)),
+            ("take over from a dead holder", 50.0, measure::take_over(&folder, rounds, &left)),
         ] {
             let times = times.map_err(|source| Error::File {
                 verb: "lock a file in",

@@ -1,4 +1,4 @@
-//! Whole commands, from start to exit, against a process that does nothing.
+//! Complete commands, from start to exit, compared with a process that does nothing.
 
 use std::path::Path;
 use std::time::Duration;

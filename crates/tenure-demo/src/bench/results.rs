@@ -1,4 +1,4 @@
-//! The measured values, and whether each keeps its budget.
+//! The measured values, and whether each is within its budget.
 
 /// Above this load per processor, wall times depend more on other processes than on the program.
 const IDLE: f64 = 0.75;
@@ -8,7 +8,7 @@ pub struct Measurement {
     pub what: String,
     pub value: f64,
     pub unit: &'static str,
-    /// None where the value is only there to compare with.
+    /// `None` if the value only serves as a reference.
     pub budget: Option<Budget>,
 }
 
@@ -57,7 +57,7 @@ pub struct Results {
 }
 
 impl Results {
-    /// None yet. Reads the machine's load.
+    /// An empty list. Reads the machine's load.
     pub(super) fn new() -> Self {
         Self { measurements: Vec::new(), load: load(), is_release: !cfg!(debug_assertions) }
     }

@@ -1,5 +1,5 @@
-//! What commands cost in a large project, against a small one. Compared is processor time, which other work on the machine
-//! does not lengthen.
+//! The cost of commands in a large project compared with a small one, in processor time, which other work on the
+//! machine does not affect.
 
 use super::Bench;
 use super::child::run_time;

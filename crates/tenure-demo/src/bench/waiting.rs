@@ -1,4 +1,4 @@
-//! How soon the next waiter has a task after its holder has released it, or was killed.
+//! The time from a release, or from the death of a holder, to the grant to the next waiter.
 
 use std::io::Read;
 use std::path::Path;
@@ -15,7 +15,7 @@ use super::fixture::{Fixture, agent, claim, claimable_keys, release, tasks_for};
 use super::statistics::{percentile, to_millis};
 use crate::{Error, Result};
 
-/// A waiter that is not queued by then never will be.
+/// The limit for a waiter to be queued.
 const QUEUE_TIMEOUT: Duration = Duration::from_mins(1);
 
 impl Bench<'_> {
@@ -53,8 +53,8 @@ impl Bench<'_> {
         for key in claimable_keys().take(rounds) {
             let mut sleep = fixture.project.other_command(Path::new("/bin/sleep"));
             let mut holder = ChildProcess::start(sleep.arg("100"))?;
-            let process =
-                ProcessIdentity::of(holder.0.id()).ok_or_else(|| Error::bench("sleep does not run"))?;
+            let process = ProcessIdentity::of(holder.0.id())
+                .ok_or_else(|| Error::bench("the holder process is not running"))?;
             let incarnation = Incarnation { process, hostname: tenure_lock::hostname() };
             claim(store.as_ref(), &agent("holder").with_process(incarnation), &key)?;
             let waiter = start_waiter(&fixture, store.as_ref(), &key, "next")?;
@@ -79,16 +79,16 @@ fn start_waiter(fixture: &Fixture, store: &dyn Store, key: &str, name: &str) -> 
     let deadline = Instant::now() + QUEUE_TIMEOUT;
     while store.read(|view| view.count_tickets())? == 0 {
         if Instant::now() > deadline {
-            return Err(Error::bench("a waiter never stood in line"));
+            return Err(Error::bench("a waiter was not queued in time"));
         }
         std::thread::sleep(Duration::from_millis(1));
     }
-    // The ticket is written before the waiter sleeps. Measured is how soon a sleeping one wakes up.
+    // The ticket is written before the waiter sleeps. The measurement needs a sleeping waiter.
     std::thread::sleep(Duration::from_millis(5));
     Ok(waiter)
 }
 
-/// Waits for the waiter's first byte of output, which says that it has the task, and for its end.
+/// Waits for the waiter's first byte of output, which means that it has the task, and for its end.
 fn time_of_answer(mut waiter: ChildProcess) -> Result<Instant> {
     let mut output = waiter.0.stdout.take().ok_or_else(|| Error::bench("no pipe from a waiter"))?;
     output.read_exact(&mut [0]).map_err(Error::bench)?;

@@ -1,4 +1,4 @@
-//! Many processes that write at the same time: whether each gets its share of the transactions.
+//! Many processes that write concurrently: whether each gets its share of the transactions.
 
 use std::io::{Read, Write};
 use std::path::Path;
@@ -46,7 +46,7 @@ impl Bench<'_> {
         let fastest = to_float(rounds.iter().copied().max().unwrap_or(0));
         // A round is a claim and a release.
         let rate = 2.0 * to_float(rounds.iter().sum()) / time.as_secs_f64();
-        self.results.add(format!("{writers} writers, transactions in all"), rate, "/s");
+        self.results.add(format!("{writers} writers, all transactions"), rate, "/s");
         let what = format!("{writers} writers, share of slowest ÷ fastest");
         self.results.at_least(what, slowest / fastest, "×", 0.25);
         Ok(())
@@ -61,7 +61,7 @@ fn rounds_of(writer: &mut ChildProcess) -> Result<u64> {
     }
     writer.wait()?;
     let answer: Value = serde_json::from_str(&output).map_err(Error::bench)?;
-    answer["data"]["rounds"].as_u64().ok_or_else(|| Error::bench(format!("a writer said {output}")))
+    answer["data"]["rounds"].as_u64().ok_or_else(|| Error::bench(format!("a writer answered {output}")))
 }
 
 /// The work of one writer: waits for a line on standard input, which all writers get at the same time, then claims and

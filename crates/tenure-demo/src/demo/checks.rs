@@ -1,15 +1,15 @@
-//! What must hold for every event feed, whichever processes were killed while it was written.
+//! Conditions that hold for every event feed, whichever processes were killed while it was written.
 
 use std::collections::BTreeMap;
 
 use tenure_core::event::{Event, EventKind};
 use tenure_core::task::TaskStatus;
 
-/// A promise, and whether it was kept.
+/// A guarantee, and whether it held.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Check {
     pub what: String,
-    /// What was seen instead, if the promise was broken.
+    /// What was observed instead, if it did not hold.
     pub fault: Option<String>,
 }
 
@@ -51,7 +51,7 @@ fn not_completed_once(feed: &[Event]) -> Option<String> {
     })
 }
 
-/// Of the resources with this prefix, one whose intervals overlap or do not end.
+/// Finds a resource with this prefix whose intervals overlap or do not end.
 fn overlap(feed: &[Event], prefix: &str, (begins, ends): Bounds) -> Option<String> {
     let mut open: BTreeMap<&str, i64> = BTreeMap::new();
     for event in feed.iter().filter(|e| resource(e).starts_with(prefix)) {
@@ -63,7 +63,7 @@ fn overlap(feed: &[Event], prefix: &str, (begins, ends): Bounds) -> Option<Strin
             open.remove(resource(event));
         }
     }
-    open.into_values().next().map(|seq| format!("what event {seq} began never ended"))
+    open.into_values().next().map(|seq| format!("the interval that event {seq} began has no end"))
 }
 
 fn falling_fence(feed: &[Event]) -> Option<String> {
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn each_check_finds_its_kind_of_fault() {
+    fn each_check_detects_its_kind_of_fault() {
         use EventKind::{AttemptEnded, AttemptStarted, LeaseAcquired, LeaseEnded, TaskCreated, TaskStatus};
         let good = [
             (TaskCreated, "", 0),
@@ -121,9 +121,9 @@ mod tests {
             (LeaseEnded, "section:s", 3),
         ];
         assert_eq!(outcomes(&good), [true, true, true, true]);
-        let with = |place: usize, what: (EventKind, &'static str, i64)| {
+        let with = |index: usize, what: (EventKind, &'static str, i64)| {
             let mut feed = good.to_vec();
-            feed.insert(place, what);
+            feed.insert(index, what);
             outcomes(&feed)
         };
         assert_eq!(with(5, (TaskStatus, "", 2)), [false, true, true, true], "completed twice");

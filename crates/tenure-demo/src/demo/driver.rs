@@ -17,7 +17,7 @@ use super::{Line, Progress, Screen, pretend_agent};
 use crate::temp_project::TempProject;
 use crate::{Error, Interrupts, Program, Result};
 
-/// What has not happened by then will not.
+/// The limit for every condition that the demo waits for.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(20);
 const POLL: Duration = Duration::from_millis(30);
 /// How long a child may take to end after SIGTERM.
@@ -127,7 +127,7 @@ impl<'a> Driver<'a> {
             let since = self.feed.last().map_or(0, |event| event.seq);
             let filter = EventFilter { since, task: None, last: false, limit: 1000 };
             for event in store.read(|view| view.events(&filter))? {
-                if let Some((tone, text)) = self.narrator.tell(&event) {
+                if let Some((tone, text)) = self.narrator.describe(&event) {
                     self.show_note(tone, &text);
                 }
                 self.feed.push(event);

@@ -1,5 +1,5 @@
-//! `tenure demo`: two runners, a killed agent, a killed runner, a late write and an exclusive lock, on real processes and a
-//! real store. It checks what happened, so it also tests the machine it runs on.
+//! `tenure demo`: two runners, a killed agent, a killed runner, a late write and an exclusive lock, with real
+//! processes and a real store. It checks the results, so it also tests the machine it runs on.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,15 +18,15 @@ pub use pretend_agent::work as run_pretend_agent;
 
 use driver::Driver;
 
-/// Where the demo shows what happens.
+/// The output of the demo.
 pub trait Screen {
     fn show(&mut self, line: Line<'_>);
 
-    /// How far it is. Called several times a second.
+    /// The current progress. Called several times a second.
     fn show_progress(&mut self, progress: Progress);
 }
 
-/// One line of the demo.
+/// One line of output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Line<'a> {
     /// The title of what follows.
@@ -35,7 +35,7 @@ pub enum Line<'a> {
     Command { args: &'a [&'a str], background: bool },
     /// The error of the command above.
     Failure { exit: i32, message: &'a str },
-    /// Something that happened.
+    /// An event.
     Note { elapsed: Duration, tone: Tone, text: &'a str },
 }
 
@@ -46,7 +46,7 @@ pub struct Progress {
     pub tasks: usize,
 }
 
-/// What the demo has found.
+/// The results of the demo.
 #[derive(Debug)]
 pub struct Findings {
     pub checks: Vec<Check>,
@@ -54,11 +54,11 @@ pub struct Findings {
     pub hand_off_ms: Option<u128>,
     /// From the kill of a runner to the grant of its task to another runner.
     pub takeover_ms: Option<u128>,
-    /// The project's folder. It is gone unless it was to be kept.
+    /// The project's folder. It is removed unless it should be kept.
     pub folder: PathBuf,
 }
 
-/// Runs the demo. With `keep`, its folder stays.
+/// Runs the demo. With `keep`, its folder is not removed.
 pub fn run(
     program: &Program,
     interrupts: &dyn Interrupts,

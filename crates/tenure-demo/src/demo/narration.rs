@@ -1,4 +1,4 @@
-//! The event feed in words.
+//! Describes the event feed for display.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use tenure_core::event::{Event, EventKind};
 use tenure_core::id::TaskId;
 use tenure_core::task::TaskStatus;
 
-/// How a note is meant.
+/// The style of a note.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tone {
     Plain,
@@ -15,7 +15,7 @@ pub enum Tone {
     Faint,
 }
 
-/// Tells events, with the names that people know instead of ids.
+/// Describes events with names instead of ids.
 #[derive(Debug, Default)]
 pub(super) struct Narrator {
     names: BTreeMap<String, String>,
@@ -32,8 +32,8 @@ impl Narrator {
         self.names.iter().find(|(_, name)| *name == key).map(|(id, _)| TaskId::new(id))
     }
 
-    /// What to show for an event. None for those that a viewer does not need.
-    pub(super) fn tell(&mut self, event: &Event) -> Option<(Tone, String)> {
+    /// The text for an event; `None` for events that are not displayed.
+    pub(super) fn describe(&mut self, event: &Event) -> Option<(Tone, String)> {
         let detail = |name: &str| event.detail[name].as_str().unwrap_or_default();
         match event.kind {
             EventKind::RunnerStarted => {

@@ -1,4 +1,4 @@
-//! The pretend agent: reads its prompt, prints two lines, and in between sleeps for as long as the task's description says.
+//! The pretend agent: reads its prompt and prints two lines, with a pause whose length the task's description gives.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{Read, Write};
@@ -7,13 +7,13 @@ use std::time::Duration;
 const USUALLY: &str = "Pretend work: takes ";
 const AT_FIRST: &str = "The first attempt takes ";
 
-/// A task's description that says how long its attempts take.
+/// A task description that gives the duration of its attempts.
 pub(super) fn description(usually: &str, at_first: Option<&str>) -> String {
     let first = at_first.map(|time| format!(" {AT_FIRST}{time}.")).unwrap_or_default();
     format!("{USUALLY}{usually}.{first}")
 }
 
-/// Does the work of `tenure demo --pretend`. Errors are ignored: nothing depends on what a pretend agent prints.
+/// Runs `tenure demo --pretend`. Errors are ignored: nothing depends on the output of a pretend agent.
 pub fn work() {
     let mut prompt = String::new();
     let _ = std::io::stdin().read_to_string(&mut prompt);
@@ -22,7 +22,7 @@ pub fn work() {
         .unwrap_or_default();
     let _ = writeln!(std::io::stdout(), "reading the task, then working for {time:?}");
     std::thread::sleep(time);
-    let _ = writeln!(std::io::stdout(), "that was it");
+    let _ = writeln!(std::io::stdout(), "done");
 }
 
 fn duration_after(prompt: &str, words: &str) -> Option<Duration> {
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_description_says_how_long_it_takes() {
+    fn the_description_gives_the_duration() {
         let prompt = format!("Task\n\n{}\n", description("300ms", Some("1m")));
         assert_eq!(duration_after(&prompt, USUALLY), Some(Duration::from_millis(300)));
         assert_eq!(duration_after(&prompt, AT_FIRST), Some(Duration::from_mins(1)));

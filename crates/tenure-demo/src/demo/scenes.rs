@@ -1,4 +1,4 @@
-//! The scenes of the demo. Each checks what it promises.
+//! The scenes of the demo. Each checks its result.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use super::narration::Tone;
 use super::pretend_agent::description;
 use crate::Result;
 
-/// What the scenes have seen.
+/// The measurements of the scenes.
 pub(super) struct Seen {
     pub(super) feed: Vec<Event>,
     pub(super) checks: Vec<Check>,
@@ -31,9 +31,7 @@ pub(super) fn run_all(driver: &mut Driver<'_>) -> Result<Seen> {
     prepare(driver)?;
     let hand_off_ms = hand_off(driver, &mut checks)?;
 
-    driver.show_scene(
-        "Two runners with pretend agents; a serial section is worked on by one of them at a time",
-    );
+    driver.show_scene("Two runners with pretend agents; a serial section has one of them at a time");
     let runner = ["runners", "start", "--foreground", "--idle-timeout", "1m"];
     driver.start(&runner)?;
     driver.start(&runner)?;
@@ -49,7 +47,7 @@ pub(super) fn run_all(driver: &mut Driver<'_>) -> Result<Seen> {
     driver.run(&["locks", "cleanup"])?;
     driver.follow(Duration::ZERO, |_| true)?;
     let left = driver.store()?.read(|view| view.leases(&LeaseFilter::default()))?.len();
-    checks.push(Check::new("nothing is held any more", (left > 0).then(|| format!("{left} still open"))));
+    checks.push(Check::new("no lease is left open", (left > 0).then(|| format!("{left} still open"))));
     Ok(Seen { feed: std::mem::take(&mut driver.feed), checks, hand_off_ms, takeover_ms })
 }
 
@@ -84,13 +82,13 @@ fn prepare(driver: &mut Driver<'_>) -> Result<()> {
 
 /// One agent holds a task, a second one waits for it, the first one releases it.
 fn hand_off(driver: &mut Driver<'_>, checks: &mut Vec<Check>) -> Result<Option<u128>> {
-    driver.show_scene("Two agents want one task: the second is refused, stands in line, and is woken");
+    driver.show_scene("Two agents claim one task: the second is refused, queues, and is woken");
     driver.run_hidden(&["tasks", "add", "Choose a name", "--id", "N1"])?;
     driver.run(&["task", "claim", "N1", "--agent", "ann"])?;
     let refused = driver.run(&["task", "claim", "N1", "--agent", "bob"])?;
     let names_holder = refused.answer["error"]["details"]["lockedBy"] == "ann";
     checks.push(Check::new(
-        "who is refused is told who holds it",
+        "a refusal names the holder",
         (refused.exit != 6 || !names_holder)
             .then(|| format!("exit {}: {}", refused.exit, refused.answer["error"])),
     ));
@@ -105,10 +103,10 @@ fn hand_off(driver: &mut Driver<'_>, checks: &mut Vec<Check>) -> Result<Option<u
     let took = granted.zip(released).map(|(granted, released)| granted.at.since(released.at).as_millis());
     checks.push(Check::new(
         match took {
-            Some(ms) => format!("who stands in line has it {ms} ms after it was let go"),
-            None => "who stands in line gets it".to_owned(),
+            Some(ms) => format!("the waiter has the task {ms} ms after its release"),
+            None => "the waiter gets the task".to_owned(),
         },
-        took.is_none().then(|| "nobody took it".to_owned()),
+        took.is_none().then(|| "it was not granted".to_owned()),
     ));
     driver.run(&["task", "done", "N1", "--agent", "bob"])?;
     Ok(took)
@@ -123,7 +121,7 @@ fn kill_agent(driver: &mut Driver<'_>, checks: &mut Vec<Check>) -> Result<()> {
     driver.follow(TIMEOUT, |feed| is_completed(feed, "B2"))?;
     let tries = attempts(&driver.feed, "B2");
     checks.push(Check::new(
-        "a killed agent's task is tried again, by the same runner",
+        "a killed agent's task is retried by the same runner",
         (tries != 2 || !is_completed(&driver.feed, "B2")).then(|| format!("{tries} attempts were made")),
     ));
     Ok(())
@@ -131,7 +129,7 @@ fn kill_agent(driver: &mut Driver<'_>, checks: &mut Vec<Check>) -> Result<()> {
 
 /// The runner of F2 is killed and leaves its agent running; the other runner takes over.
 fn kill_runner(driver: &mut Driver<'_>, checks: &mut Vec<Check>) -> Result<Option<u128>> {
-    driver.show_scene("The runner of F2 is killed, and leaves its agent behind");
+    driver.show_scene("The runner of F2 is killed and leaves its agent running");
     let Some((old, pid)) = driver.running_attempt("F2")? else {
         checks.push(Check::new("F2 is under way", Some("no attempt was made".to_owned())));
         return Ok(None);
@@ -145,23 +143,23 @@ fn kill_runner(driver: &mut Driver<'_>, checks: &mut Vec<Check>) -> Result<Optio
     driver.follow(TIMEOUT, |feed| first_after(feed, "F2", old.fence, EventKind::AttemptStarted).is_some())?;
     let still_runs = orphan.is_some_and(|process| process.liveness() == Liveness::Alive);
     checks.push(Check::new(
-        "what a dead runner left behind is ended before anybody begins again",
+        "the processes of a dead runner are ended before another attempt begins",
         still_runs.then(|| format!("process {pid} still runs")),
     ));
     let took = first_after(&driver.feed, "F2", old.fence, EventKind::LeaseAcquired)
         .map(|at| at.since(killed_at).as_millis());
     checks.push(Check::new(
         match took {
-            Some(ms) => format!("a dead runner's task is taken over, {ms} ms after the kill"),
+            Some(ms) => format!("a dead runner's task is taken over {ms} ms after the kill"),
             None => "a dead runner's task is taken over".to_owned(),
         },
-        took.is_none().then(|| "nobody took it".to_owned()),
+        took.is_none().then(|| "it was not granted".to_owned()),
     ));
 
-    driver.show_scene("Its fence is worth nothing now");
+    driver.show_scene("The dead runner's fence is no longer valid");
     let late = driver.run(&["task", "done", "F2", "--fence", &old.fence.to_string()])?;
     checks.push(Check::new(
-        "a late write under the old fence bounces",
+        "a late write under the old fence is refused",
         (late.exit != 8).then(|| format!("exit {}", late.exit)),
     ));
     Ok(took)
@@ -169,7 +167,7 @@ fn kill_runner(driver: &mut Driver<'_>, checks: &mut Vec<Check>) -> Result<Optio
 
 /// Another process takes the exclusive lock; the runner waits, and continues after it.
 fn lock_project(driver: &mut Driver<'_>, checks: &mut Vec<Check>) -> Result<()> {
-    driver.show_scene("A release wants the project to itself: the runner steps aside");
+    driver.show_scene("A release script locks the project: the runner pauses");
     let pid = std::process::id().to_string();
     driver.run(&["exclusive", "acquire", "--holder", "release", "--pid", &pid])?;
     let about = description("100ms", None);
@@ -181,11 +179,11 @@ fn lock_project(driver: &mut Driver<'_>, checks: &mut Vec<Check>) -> Result<()> 
     let fault = if early {
         Some("R1 began while the project was locked".to_owned())
     } else if released.exit != 0 {
-        Some(format!("the release exited with {}", released.exit))
+        Some(format!("the release script exited with {}", released.exit))
     } else {
         (!is_completed(&driver.feed, "R1")).then(|| "R1 never began".to_owned())
     };
-    checks.push(Check::new("nothing begins under an exclusive lock, and work goes on after it", fault));
+    checks.push(Check::new("nothing starts under an exclusive lock, and work continues after it", fault));
     Ok(())
 }
 
@@ -204,7 +202,7 @@ fn is_completed(feed: &[Event], key: &str) -> bool {
     events_of(feed, key).any(|e| e.to == Some(TaskStatus::Completed))
 }
 
-/// When an event of this kind first happened to the task under a later fence.
+/// The time of the task's first event of this kind under a later fence.
 fn first_after(feed: &[Event], key: &str, fence: Fence, kind: EventKind) -> Option<Timestamp> {
     events_of(feed, key).find(|e| e.kind == kind && e.fence > Some(fence)).map(|e| e.at)
 }

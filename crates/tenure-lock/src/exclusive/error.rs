@@ -1,4 +1,4 @@
-//! Why an exclusive lock was not given, as data.
+//! Errors of exclusive locks.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,44 +6,44 @@ use std::path::PathBuf;
 use super::lock::ExclusiveLock;
 use crate::identity::Liveness;
 
-/// Why an exclusive lock could not be taken, read or removed.
+/// Why an exclusive lock could not be acquired, read or removed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExclusiveError {
-    /// Somebody has it.
+    /// The lock is held.
     #[error("{} is locked by {}", .0.path.display(), .0.lock)]
     Held(Box<HeldExclusive>),
 
-    /// The file there is not a valid lock, so nobody can say that it is free.
+    /// The file is not a valid lock, so it cannot be shown to be free.
     #[error("{}: {source}", path.display())]
     Malformed { path: PathBuf, source: MalformedLock },
 
-    /// The lock to be written would not be valid.
+    /// The lock to be written is not valid.
     #[error("not a valid lock: {}", .0.why)]
     Invalid(MalformedLock),
 
-    /// The process to hold the lock does not run.
-    #[error("no process {pid} runs here")]
+    /// The process that should hold the lock is not running.
+    #[error("no process {pid} is running here")]
     NoSuchProcess { pid: u32 },
 
-    /// Another process of ours was at the lock, or it kept changing, until the deadline.
+    /// Another process held the guard, or the lock kept changing, until the deadline.
     #[error("{} kept changing or stayed guarded", path.display())]
     Busy { path: PathBuf },
 
-    /// The file system refused.
+    /// A file system operation failed.
     #[error("failed to {action} {}: {source}", path.display())]
     Io { action: &'static str, path: PathBuf, source: io::Error },
 }
 
-/// Who has the lock.
+/// A held exclusive lock.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct HeldExclusive {
     /// The lock file.
     pub path: PathBuf,
-    /// What it says.
+    /// The content of the lock file.
     pub lock: ExclusiveLock,
-    /// Alive, or unknown for a holder elsewhere.
+    /// Alive, or unknown for a holder on another host.
     pub liveness: Liveness,
 }
 
@@ -51,7 +51,7 @@ pub struct HeldExclusive {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("malformed lock file: {why}")]
 pub struct MalformedLock {
-    /// The first thing wrong with it.
+    /// The first problem.
     pub why: String,
 }
 

@@ -1,47 +1,47 @@
-//! Taking an exclusive lock, giving it back, and asking about it.
+//! Acquiring, releasing and inspecting an exclusive lock.
 //!
-//! Guarantees: a release removes only the very lock it names. The guard removes its lock when dropped, also in a panic;
-//! nothing depends on that, because a dead holder's lock is stale.
+//! Guarantees: a release removes only the lock that it refers to. The guard removes its lock when dropped, also
+//! during a panic; correctness does not depend on that, because the lock of a dead holder is stale.
 
 use std::path::{Path, PathBuf};
 
 use super::error::{ExclusiveError, HeldExclusive, MalformedLock};
+use super::guarded_dir::{GuardedDir, Removal, failed, lock_path, read_guarded};
 use super::lock::ExclusiveLock;
-use super::place::{Place, Removal, failed, lock_path, look_settled};
 use crate::identity::{Liveness, ProcessIdentity};
 use crate::sys::fork::Owner;
 use crate::text;
 
-/// How often a lock that changes under our hands is looked at again.
+/// How often a lock that changes concurrently is read again.
 const ATTEMPTS: usize = 100;
 
-/// What a release found.
+/// The result of a release.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Release {
-    /// The lock is gone now.
+    /// The lock was removed.
     Removed,
-    /// There was none.
+    /// There was no lock.
     NotThere,
-    /// Somebody else's is there; it was left.
+    /// Another holder's lock was found and kept.
     NotOurs(Box<ExclusiveLock>),
 }
 
-/// What is in the place of the lock.
+/// The status of a directory's lock.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ExclusiveStatus {
     /// No lock.
     Free,
-    /// A lock whose holder is alive, or unknown because it is elsewhere.
+    /// The holder is alive, or unknown because it is on another host.
     Held { lock: Box<ExclusiveLock>, liveness: Liveness },
-    /// A lock whose holder is proven dead. The next taker or check removes it.
+    /// The holder is proven dead. The next acquisition or check removes the lock.
     Stale { lock: Box<ExclusiveLock> },
-    /// A file that is not a valid lock. It blocks until a person decides.
+    /// The file is not a valid lock. It blocks until it is removed manually.
     Malformed(MalformedLock),
 }
 
-/// An exclusive lock held by this process. Removed when dropped, unless somebody else's took its place.
+/// An exclusive lock held by this process. Removed when dropped, unless another lock has replaced it.
 #[derive(Debug)]
 #[must_use = "the lock is released as soon as this is dropped"]
 pub struct ExclusiveGuard {
@@ -52,7 +52,7 @@ pub struct ExclusiveGuard {
 }
 
 impl ExclusiveLock {
-    /// Takes the lock of `directory` for the calling process, for as long as the guard lives.
+    /// Acquires the lock of `directory` for the calling process, until the guard is dropped.
     ///
     /// ```
     /// use tenure_lock::{ExclusiveError, ExclusiveLock, should_skip_database};
@@ -81,7 +81,8 @@ impl ExclusiveLock {
         })
     }
 
-    /// Takes the lock of `directory` on behalf of another process. It stays until it is released or that process ends.
+    /// Acquires the lock of `directory` on behalf of another process. It lasts until it is released or that process
+    /// ends.
     pub fn acquire_for(
         directory: impl AsRef<Path>,
         holder: impl Into<String>,
@@ -93,15 +94,15 @@ impl ExclusiveLock {
         Ok(lock)
     }
 
-    /// Writes this lock into `directory`, if there is none, or only a stale one.
+    /// Writes this lock to `directory` if there is none, or only a stale one.
     pub fn place(&self, directory: &Path) -> Result<(), ExclusiveError> {
         self.validate().map_err(ExclusiveError::Invalid)?;
         let path = lock_path(directory);
         let text = self.to_json().map_err(|error| failed("write", &path)(error.into()))?;
-        let place = Place::enter(directory)?;
+        let guarded = GuardedDir::enter(directory)?;
         for _ in 0..ATTEMPTS {
-            let Some(seen) = super::place::look(&place.path)? else {
-                if place.create(text.as_bytes())? {
+            let Some(seen) = super::guarded_dir::read(&guarded.path)? else {
+                if guarded.create(text.as_bytes())? {
                     return Ok(());
                 }
                 continue;
@@ -112,19 +113,20 @@ impl ExclusiveLock {
             if liveness != Liveness::Dead {
                 return Err(ExclusiveError::Held(Box::new(HeldExclusive { path, lock, liveness })));
             }
-            if place.remove_stale(&seen)? == Removal::Removed {
+            if guarded.remove_stale(&seen)? == Removal::Removed {
                 tracing::info!("Removed stale lock ({})", text::printable(&lock.holder));
             }
         }
         Err(ExclusiveError::Busy { path })
     }
 
-    /// Removes exactly this lock, as read or written before, from `directory`. Does not ask whether its holder lives.
+    /// Removes exactly this lock, as previously read or written, from `directory`, regardless of whether its holder
+    /// is alive.
     pub fn release(&self, directory: &Path) -> Result<Release, ExclusiveError> {
         remove_if(directory, |lock| lock == self)
     }
 
-    /// Removes the lock of `directory` if it is that process's, or its holder is proven dead.
+    /// Removes the lock of `directory` if that process holds it, or if its holder is proven dead.
     pub fn release_for(directory: &Path, pid: u32) -> Result<Release, ExclusiveError> {
         let process = ProcessIdentity::of(pid);
         remove_if(directory, |lock| {
@@ -133,9 +135,9 @@ impl ExclusiveLock {
         })
     }
 
-    /// What is in the place of the lock. Removes nothing.
+    /// The status of the lock. Removes nothing.
     pub fn status(directory: &Path) -> Result<ExclusiveStatus, ExclusiveError> {
-        let Some(seen) = look_settled(directory)? else {
+        let Some(seen) = read_guarded(directory)? else {
             return Ok(ExclusiveStatus::Free);
         };
         Ok(match Self::from_content(&seen.content) {
@@ -152,42 +154,42 @@ impl ExclusiveLock {
 }
 
 fn remove_if(directory: &Path, ours: impl Fn(&ExclusiveLock) -> bool) -> Result<Release, ExclusiveError> {
-    let place = Place::enter(directory)?;
+    let guarded = GuardedDir::enter(directory)?;
     for _ in 0..ATTEMPTS {
-        let Some(seen) = super::place::look(&place.path)? else {
+        let Some(seen) = super::guarded_dir::read(&guarded.path)? else {
             return Ok(Release::NotThere);
         };
         let lock = ExclusiveLock::from_content(&seen.content)
-            .map_err(|source| ExclusiveError::Malformed { path: place.path.clone(), source })?;
+            .map_err(|source| ExclusiveError::Malformed { path: guarded.path.clone(), source })?;
         if !ours(&lock) {
             return Ok(Release::NotOurs(Box::new(lock)));
         }
-        if place.remove_own(&seen)? == Removal::Removed {
+        if guarded.remove_own(&seen)? == Removal::Removed {
             return Ok(Release::Removed);
         }
     }
-    Err(ExclusiveError::Busy { path: place.path })
+    Err(ExclusiveError::Busy { path: guarded.path })
 }
 
 impl ExclusiveGuard {
-    /// What we wrote.
+    /// The content that was written.
     pub fn lock(&self) -> &ExclusiveLock {
         &self.lock
     }
 
-    /// Whether the file is still ours: a tool that ignores locks may have overwritten or removed it.
+    /// Whether the file is unchanged: a tool that ignores locks may have overwritten or removed it.
     pub fn is_held(&self) -> bool {
         self.owner.is_this_process()
             && matches!(ExclusiveLock::status(&self.directory),
                 Ok(ExclusiveStatus::Held { lock, .. }) if *lock == self.lock)
     }
 
-    /// As dropping, but says what was found.
+    /// Like dropping the guard, but returns the result.
     pub fn release(mut self) -> Result<Release, ExclusiveError> {
-        self.let_go()
+        self.release_once()
     }
 
-    fn let_go(&mut self) -> Result<Release, ExclusiveError> {
+    fn release_once(&mut self) -> Result<Release, ExclusiveError> {
         if std::mem::replace(&mut self.released, true) || !self.owner.is_this_process() {
             return Ok(Release::NotThere);
         }
@@ -197,7 +199,7 @@ impl ExclusiveGuard {
 
 impl Drop for ExclusiveGuard {
     fn drop(&mut self) {
-        if let Err(error) = self.let_go() {
+        if let Err(error) = self.release_once() {
             tracing::warn!("Failed to release exclusive lock: {error}");
         }
     }

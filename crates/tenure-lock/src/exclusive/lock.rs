@@ -1,6 +1,6 @@
-//! What an exclusive lock file says.
+//! The content of an exclusive lock file.
 //!
-//! Guarantees: required fields are checked in the order holder, pid, hostname, `started_at`; what we do not know is kept.
+//! Guarantees: required fields are checked in the order holder, pid, hostname, `started_at`; unknown fields are kept.
 
 use std::fmt;
 
@@ -28,27 +28,27 @@ use crate::{clock, host, sys, text};
 pub struct ExclusiveLock {
     /// The tool's name.
     pub holder: String,
-    /// Its process. Any number a file may give; only positive ones are valid.
+    /// The tool's pid. A file may contain any number; only positive ones are valid.
     pub pid: i64,
-    /// Where it runs.
+    /// The host that the tool runs on.
     pub hostname: String,
-    /// When it took the lock.
+    /// When the lock was acquired.
     pub started_at: Timestamp,
     /// The tool's version.
     pub version: Option<String>,
-    /// What only our own files have: the exact process, and a number that is different in every acquisition.
+    /// Present only in files written by this crate: the exact process, and a value that is unique per acquisition.
     pub tenure: Option<Mark>,
-    /// Fields that are not ours.
+    /// Unknown fields.
     pub extra: Map<String, Value>,
 }
 
 impl ExclusiveLock {
-    /// A lock for the calling process, from now on. An empty version is left out.
+    /// A lock for the calling process, starting now. An empty version is omitted.
     pub fn new(holder: impl Into<String>, version: impl Into<String>) -> Self {
         Self::with_identity(holder.into(), version.into(), ProcessIdentity::current())
     }
 
-    /// A lock for another process, which must run: the shell that started us, say.
+    /// A lock for another running process, for example the parent shell.
     pub fn for_process(
         holder: impl Into<String>,
         version: impl Into<String>,
@@ -71,7 +71,7 @@ impl ExclusiveLock {
         }
     }
 
-    /// Reads a lock file's text; the error says what is wrong first.
+    /// Parses the text of a lock file; the error names the first problem.
     pub fn parse(text: &[u8]) -> Result<Self, MalformedLock> {
         let value: Value = serde_json::from_slice(text).map_err(|error| {
             MalformedLock::new(if error.is_eof() { "unexpected EOF".to_owned() } else { error.to_string() })
@@ -103,7 +103,7 @@ impl ExclusiveLock {
         }
     }
 
-    /// Whether the required fields have values that can be meant: holder, pid, hostname, `started_at`, in this order.
+    /// Whether the required fields have valid values: holder, pid, hostname, `started_at`, in this order.
     pub fn validate(&self) -> Result<(), MalformedLock> {
         if self.holder.is_empty() {
             return Err(MalformedLock::new("holder is empty"));
@@ -112,7 +112,7 @@ impl ExclusiveLock {
         if self.hostname.is_empty() {
             return Err(MalformedLock::new("hostname is empty"));
         }
-        // What Go writes for a time that was never set: the first second of the year 1.
+        // Go's zero time: the first second of the year 1.
         if self.started_at.as_second() == -62_135_596_800 {
             return Err(MalformedLock::new("started_at is empty"));
         }
@@ -124,21 +124,22 @@ impl ExclusiveLock {
         Ok(serde_json::to_string_pretty(self)? + "\n")
     }
 
-    /// Whether the holder still runs. A holder elsewhere is unknown, which counts as alive.
+    /// The liveness of the holder. A holder on another host is unknown, which counts as alive.
     pub fn liveness(&self) -> Liveness {
         self.liveness_at(&Host::here(), sys::process::probe)
     }
 
-    /// [`liveness`](Self::liveness) without the machine. The exact process decides if it is recorded, else pid and hostname.
+    /// [`liveness`](Self::liveness) with host and probe as arguments. Uses the exact process if it is recorded, else
+    /// pid and hostname.
     pub fn liveness_at(&self, here: &Host, probe: impl Fn(u32) -> Probe) -> Liveness {
         match &self.tenure {
-            // A tool that edits our file changes the pid and leaves our mark, which is then about somebody else.
+            // If another tool changed the pid and kept the mark, the mark refers to a different process.
             Some(mark) if i64::from(mark.identity.pid) == self.pid => judge(&mark.identity, here, probe),
             _ => judge_by_hostname(self.pid, &self.hostname, here, probe),
         }
     }
 
-    /// Whether this names that very process: by its full identity if recorded, else by pid and hostname.
+    /// Whether this lock names that process: by its full identity if recorded, else by pid and hostname.
     pub fn is_held_by(&self, process: &ProcessIdentity) -> bool {
         match &self.tenure {
             Some(mark) if i64::from(mark.identity.pid) == self.pid => mark.identity == *process,
@@ -147,7 +148,8 @@ impl ExclusiveLock {
     }
 }
 
-/// Whether a process runs: by pid on this host, and assumed so on any other. Hostnames are compared without case.
+/// Whether a process is running: by pid on this host, and always assumed so on others. Hostnames are compared
+/// case-insensitively.
 pub fn is_process_alive(pid: i64, hostname: &str) -> bool {
     check_pid(pid).is_ok()
         && judge_by_hostname(pid, hostname, &Host::here(), sys::process::probe) != Liveness::Dead
@@ -196,7 +198,7 @@ fn required_text(fields: &mut Map<String, Value>, name: &str) -> Result<String, 
     }
 }
 
-/// Takes an optional field out if it has the expected shape; else it stays among the unknown ones.
+/// Removes an optional field if it has the expected shape; otherwise it stays among the unknown fields.
 fn take_if<T>(
     fields: &mut Map<String, Value>,
     name: &str,

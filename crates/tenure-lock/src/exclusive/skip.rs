@@ -1,27 +1,27 @@
-//! What a daemon asks at the start of every cycle: may I touch this directory?
+//! The check that a daemon performs at the start of every cycle: whether to skip this directory.
 //!
-//! Guarantees: whatever cannot be read or judged means no. A stale lock is removed on the way, and nothing else is.
+//! Guarantees: a lock that cannot be read or evaluated means skip. Only a stale lock is removed.
 
 use std::fmt;
 use std::path::Path;
 
 use super::error::ExclusiveError;
+use super::guarded_dir::{GuardedDir, Removal, Seen, read_guarded};
 use super::lock::ExclusiveLock;
-use super::place::{Place, Removal, Seen, look_settled};
 use crate::identity::Liveness;
 use crate::text;
 
-/// How often a lock that changes while it is judged is judged again.
+/// How often a lock that changes during the check is evaluated again.
 const ATTEMPTS: usize = 10;
 
-/// Whether to leave a directory alone in this cycle, and why.
+/// Whether to skip a directory in this cycle, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SkipDecision {
-    /// `true`: leave it alone.
+    /// `true` means skip.
     pub skip: bool,
-    /// Who has, or had, the lock.
+    /// The current or former holder of the lock.
     pub holder: Option<String>,
-    /// Why.
+    /// The reason.
     pub reason: SkipReason,
 }
 
@@ -29,15 +29,15 @@ pub struct SkipDecision {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SkipReason {
-    /// There is no lock.
+    /// No lock exists.
     NoLock,
-    /// The lock's holder is alive, or elsewhere.
+    /// The holder of the lock is alive or on another host.
     Held,
     /// The holder was proven dead, and the lock was removed.
     RemovedStale,
-    /// The file is not a valid lock; why not.
+    /// The file is not a valid lock, with the problem.
     Malformed(String),
-    /// The lock could not be read, or a stale one not removed; why not.
+    /// The lock could not be read, or a stale lock could not be removed, with the cause.
     CheckFailed(String),
 }
 
@@ -46,7 +46,7 @@ impl SkipDecision {
         Self { skip, holder, reason }
     }
 
-    /// The line that was logged; nothing is said where there is no lock.
+    /// The logged line; `None` if no lock exists.
     pub fn log_line(&self) -> Option<String> {
         (self.reason != SkipReason::NoLock).then(|| self.to_string())
     }
@@ -70,7 +70,7 @@ impl fmt::Display for SkipDecision {
     }
 }
 
-/// Asks whether a daemon has to leave `directory` alone, removes a stale lock if there is one, and logs what it did.
+/// Checks whether a daemon must skip `directory`, removes a stale lock, and logs the decision.
 pub fn should_skip_database(directory: impl AsRef<Path>) -> SkipDecision {
     let decision = decide(directory.as_ref());
     if let Some(line) = decision.log_line() {
@@ -81,7 +81,7 @@ pub fn should_skip_database(directory: impl AsRef<Path>) -> SkipDecision {
 
 fn decide(directory: &Path) -> SkipDecision {
     for _ in 0..ATTEMPTS {
-        let seen = match look_settled(directory) {
+        let seen = match read_guarded(directory) {
             Ok(Some(seen)) => seen,
             Ok(None) => return SkipDecision::new(false, None, SkipReason::NoLock),
             Err(error) => return SkipDecision::new(true, None, SkipReason::CheckFailed(error.to_string())),
@@ -108,5 +108,5 @@ fn decide(directory: &Path) -> SkipDecision {
 }
 
 fn remove(directory: &Path, seen: &Seen) -> Result<Removal, ExclusiveError> {
-    Place::enter(directory)?.remove_stale(seen)
+    GuardedDir::enter(directory)?.remove_stale(seen)
 }

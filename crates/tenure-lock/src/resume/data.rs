@@ -1,7 +1,8 @@
-//! What a resume lock file says, and what that means when no OS lock vouches for it.
+//! The content of a resume lock file, and its meaning when no OS lock is held on it.
 //!
-//! Guarantees: a text is called free only if it is a remnant of our own, or names a process that is proven dead.
-//! Does not guarantee that a foreign holder with a recycled pid is seen through: such files record no start time.
+//! Guarantees: a file is considered free only if it is an incomplete write by this crate, or names a process that is
+//! proven dead.
+//! Does not guarantee that a recycled pid in a foreign file is detected: such files record no start time.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,8 +14,8 @@ use crate::identity::{Host, Liveness, Probe, ProcessIdentity, judge, judge_by_ho
 use crate::lock_file::Content;
 use crate::{clock, host, text};
 
-/// How every file of ours starts. The leading blank is in nobody else's file, so even one byte of a torn write is known
-/// to be ours.
+/// The beginning of every file written by this crate. No other tool writes the leading blank, so even one byte of a
+/// torn write is recognised.
 const HEADER: &[u8] = b" {\n  \"tenure\": {";
 
 /// The content of a lock file. Tools that know only the last four fields can read and write it.
@@ -27,30 +28,30 @@ const HEADER: &[u8] = b" {\n  \"tenure\": {";
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResumeLockData {
-    /// What only our own files have.
+    /// Present only in files written by this crate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenure: Option<Mark>,
-    /// The session or job.
+    /// The id of the session or job.
     pub job_id: String,
     /// The holder's pid.
     pub process_id: u32,
     /// The holder's hostname.
     pub hostname: String,
-    /// When the lock was taken.
+    /// When the lock was acquired.
     pub acquired_at: Timestamp,
 }
 
-/// Which process wrote a file, and in which act.
+/// Identifies the process that wrote a file, and the acquisition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mark {
-    /// The writer.
+    /// The writing process.
     pub identity: ProcessIdentity,
-    /// Different in every acquisition.
+    /// Unique per acquisition.
     pub nonce: String,
 }
 
 impl ResumeLockData {
-    /// The calling process as holder, from now on.
+    /// The calling process as the holder, acquired now.
     pub fn new(job_id: impl Into<String>) -> Self {
         let identity = ProcessIdentity::current();
         let acquired_at = clock::now();
@@ -71,7 +72,7 @@ impl ResumeLockData {
         Ok(text)
     }
 
-    /// What is known of the recorded process, regardless of any OS lock.
+    /// The liveness of the recorded process, regardless of any OS lock.
     pub fn liveness(&self) -> Liveness {
         match &self.tenure {
             Some(mark) => mark.identity.liveness(),
@@ -97,20 +98,21 @@ impl fmt::Display for ResumeLockData {
     }
 }
 
-/// Unique among all processes that share a boot: the time sets lives of a pid apart, the count acts within one.
+/// Unique among all processes of a boot: the time distinguishes processes with the same pid, the counter acquisitions
+/// of one process.
 pub(crate) fn nonce(pid: u32, now: Timestamp) -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     format!("{pid:x}-{:x}-{:x}", now.as_nanosecond(), COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// What the text of an unlocked file means.
+/// The meaning of the content of an unlocked file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// Nobody's; the holder it named, if any, is dead.
+    /// Free; the recorded holder, if any, is dead.
     Free(Option<ResumeLockData>),
-    /// The named process runs, or may run.
+    /// The recorded process is running or may be running.
     Taken(ResumeLockData, Liveness),
-    /// Not a lock file as far as we can tell.
+    /// Not recognisable as a lock file.
     Unreadable(String),
 }
 
@@ -121,7 +123,7 @@ pub(crate) fn read_data(content: &Content) -> Option<ResumeLockData> {
     }
 }
 
-/// Judges the text of a file on which nobody has an OS lock.
+/// Evaluates the content of a file on which no OS lock is held.
 pub(crate) fn judge_content(content: &Content, here: &Host, probe: impl Fn(u32) -> Probe) -> Verdict {
     let bytes = match content {
         Content::Bytes(bytes) => bytes,
@@ -136,8 +138,8 @@ pub(crate) fn judge_content(content: &Content, here: &Host, probe: impl Fn(u32) 
         Err(error) => return Verdict::Unreadable(format!("malformed lock file: {error}")),
     };
     let liveness = match &data.tenure {
-        // The kernel ends our OS lock with its holder, so of this boot there is no living holder without one, in
-        // whichever container and under whatever name it ran.
+        // The kernel releases the OS lock when its holder ends. A file of this boot without an OS lock therefore has
+        // no live holder, in whichever container or under whatever hostname it ran.
         Some(mark) if !here.boot_id.is_empty() && mark.identity.boot_id == here.boot_id => Liveness::Dead,
         Some(mark) => judge(&mark.identity, here, probe),
         None => judge_by_hostname(data.process_id.into(), &data.hostname, here, probe),
@@ -192,12 +194,12 @@ mod tests {
     }
 
     #[test]
-    fn every_text_of_ours_starts_with_the_header() {
+    fn every_text_written_by_this_crate_starts_with_the_header() {
         assert!(ResumeLockData::new("job").to_text().unwrap().starts_with(HEADER));
     }
 
     #[test]
-    fn every_torn_write_of_ours_is_free() {
+    fn every_torn_write_of_this_crate_is_free() {
         let text = ours("machine", "boot-2").to_text().unwrap();
         for length in 0..text.len() {
             assert!(is_free(&judged(&text[..length], RUNS)), "cut after {length} bytes");
@@ -217,18 +219,18 @@ mod tests {
     }
 
     #[test]
-    fn ours_from_this_boot_is_dead_whatever_the_host_or_pid_says() {
+    fn a_file_of_this_boot_is_dead_whatever_host_or_pid_it_names() {
         assert!(is_free(&judged(&ours("machine", "boot-2").to_text().unwrap(), RUNS)));
         assert!(is_free(&judged(&ours("container", "boot-2").to_text().unwrap(), RUNS)));
     }
 
     #[test]
-    fn ours_from_an_earlier_boot_of_this_host_is_dead() {
+    fn a_file_of_an_earlier_boot_of_this_host_is_dead() {
         assert!(is_free(&judged(&ours("machine", "boot-1").to_text().unwrap(), RUNS)));
     }
 
     #[test]
-    fn ours_from_another_host_is_never_robbed() {
+    fn a_file_of_another_host_is_never_taken_over() {
         let verdict = judged(&ours("remote", "boot-9").to_text().unwrap(), Probe::Gone);
         assert!(matches!(verdict, Verdict::Taken(_, Liveness::Unknown)), "{verdict:?}");
     }
@@ -265,7 +267,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_content_is_free_unless_it_is_a_remnant_of_ours_or_names_the_dead(
+        fn content_is_free_only_if_it_is_a_torn_write_or_names_a_dead_process(
             bytes in prop_oneof![
                 proptest::collection::vec(any::<u8>(), 0..200),
                 "[ {}\"a-z:,0-9\\n]{0,120}".prop_map(String::into_bytes),
@@ -285,7 +287,7 @@ mod tests {
         }
 
         #[test]
-        fn flipping_any_byte_of_ours_never_panics_and_never_frees_a_remote_holder_by_mistake(
+        fn flipping_any_byte_never_panics_and_never_frees_a_remote_holder_by_mistake(
             position in 0_usize..400, byte: u8,
         ) {
             let mut text = ours("remote", "boot-9").to_text().unwrap();

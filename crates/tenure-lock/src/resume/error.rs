@@ -1,4 +1,4 @@
-//! Why a resume lock was not given, as data; the wording is one rendering of it.
+//! Errors of resume locks.
 
 use std::fmt;
 use std::io;
@@ -7,48 +7,48 @@ use std::path::PathBuf;
 use super::data::ResumeLockData;
 use crate::identity::Liveness;
 
-/// Why a resume lock could not be taken, kept or given back.
+/// Why a resume lock could not be acquired, kept or released.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ResumeLockError {
-    /// The id cannot be a lock's name. Nothing was touched.
+    /// The id is not a valid lock name. Nothing was changed.
     #[error("{id:?} cannot name a lock: {reason}")]
     InvalidId { id: String, reason: &'static str },
 
-    /// Somebody holds it.
+    /// The lock is held.
     #[error("Resume already in progress for job {}\nLock held by: {}\nPlease wait for the other process to complete.", .0.id, .0)]
     Held(Box<HeldLock>),
 
-    /// The file is nobody's we know, so nobody can say that it is free. Only `force` goes on here.
+    /// The content is not recognised, so the lock cannot be shown to be free. Only `force` overrides it.
     #[error("Failed to check lock status for {id}: {why} ({})", path.display())]
     Unreadable { id: String, path: PathBuf, why: String },
 
-    /// The lock was ours and is not any more.
+    /// The lock was held by this guard and no longer is.
     #[error("Lock for {id} is lost: {reason}")]
     Lost { id: String, reason: LostReason },
 
-    /// The file kept changing hands until the deadline, and none of them was ours.
+    /// The file kept changing until the deadline, without being acquired.
     #[error("Failed to check lock status for {id}: it kept changing")]
     Contended { id: String },
 
-    /// The file system refused.
+    /// A file system operation failed.
     #[error("Failed to {action} {}: {source}", path.display())]
     Io { action: &'static str, path: PathBuf, source: io::Error },
 }
 
-/// Who holds a lock, as far as the file says.
+/// The holder of a lock, as far as the file records it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HeldLock {
-    /// The session or job.
+    /// The id of the session or job.
     pub id: String,
-    /// The lock file.
+    /// The path of the lock file.
     pub path: PathBuf,
-    /// What the file says, if it says anything.
+    /// The content of the file, if readable.
     pub holder: Option<ResumeLockData>,
-    /// `true` if the operating system vouches for the holder, `false` if only the file's text does.
+    /// Whether an OS lock proves that the lock is held; otherwise only the content of the file indicates it.
     pub os_locked: bool,
-    /// What is known of the recorded process. `Dead` together with `os_locked` means that a child of it keeps the lock.
+    /// The liveness of the recorded process. `Dead` with `os_locked` means that a child of it keeps the lock.
     pub liveness: Liveness,
 }
 
@@ -69,9 +69,9 @@ pub enum LostReason {
     Removed,
     /// Another file has its name.
     Replaced,
-    /// Somebody else's text is in it: an heir that adopted the lock, or a tool that ignores locks.
+    /// The content was replaced, by a child that adopted the lock or by a tool that ignores locks.
     Overwritten,
-    /// This is a forked child of the process that holds it.
+    /// This process is a forked child of the holder.
     OtherProcess,
 }
 

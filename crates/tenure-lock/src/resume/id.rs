@@ -1,7 +1,7 @@
-//! Names of sessions and jobs, as far as they become file names.
+//! Validates ids of sessions and jobs, which become file names.
 //!
-//! Guarantees: an accepted id is one plain file name in the lock directory, is never hidden, never looks like an option,
-//! and never collides with the private files made there, which start with a dot.
+//! Guarantees: an accepted id is a plain file name in the lock directory, is not hidden, does not look like an
+//! option, and cannot collide with the private files there, which start with a dot.
 
 use super::ResumeLockError;
 
@@ -38,7 +38,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_else_is_refused() {
+    fn all_other_names_are_refused() {
         let long = "x".repeat(129);
         let bad = [
             "",

@@ -1,7 +1,7 @@
-//! Passing a held lock to a child process that is meant to keep it.
+//! Passing a held lock to a child process.
 //!
-//! Guarantees: between parent and heir there is no moment at which the lock is free.
-//! While a lent descriptor exists, every program that any thread starts inherits it; keep that time short.
+//! Guarantees: the lock is never free between parent and child.
+//! While a lent descriptor exists, every program started by any thread inherits it; keep that time short.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -14,9 +14,9 @@ use crate::lock_file::LockFile;
 use crate::sys::file;
 
 impl ResumeLock {
-    /// A descriptor that programs started from now on inherit, and with it the lock.
+    /// A descriptor that programs started from now on inherit, together with the lock.
     ///
-    /// Drop it after the start. The child then keeps the lock alive if this process is killed. A release by this process
+    /// Drop it after the start. The child then keeps the lock if this process is killed. A release by this process
     /// still ends the lock, unless the child has [adopted](ResumeLockManager::adopt) it.
     pub fn lend(&self) -> Result<OwnedFd, ResumeLockError> {
         self.verify()?;
@@ -29,8 +29,8 @@ impl ResumeLock {
 }
 
 impl ResumeLockManager {
-    /// Makes the calling process the holder of a lock whose descriptor it inherited. The file names it from now on, and
-    /// the former holder's release does nothing.
+    /// Makes the calling process the holder of a lock whose descriptor it inherited. The file then names this
+    /// process, and the release by the former holder has no effect.
     pub fn adopt(&self, id: &str, descriptor: OwnedFd) -> Result<ResumeLock, ResumeLockError> {
         let path = self.path_of(id)?;
         let io = |action| {
@@ -40,10 +40,10 @@ impl ResumeLockManager {
         let lost = |reason| Err(ResumeLockError::Lost { id: id.to_owned(), reason });
         let inherited = File::from(descriptor);
         file::stop_inheriting(&inherited).map_err(io("adopt"))?;
-        // Registering may have to be repeated after a fork, and each time takes a copy.
+        // Registering may be retried after a fork, and each try consumes a copy.
         let mut heir = LockFile::from_opening(|| inherited.try_clone()).map_err(io("adopt"))?;
         drop(inherited);
-        // The open file is shared with the former holder: until the lock is ours, letting go would end theirs.
+        // The open file is shared with the former holder: before the lock is adopted, closing must not unlock it.
         let locked = heir.try_lock().map_err(io("lock"))?;
         heir.leave_locked();
         if !locked || !heir.is_at(&path).map_err(io("check"))? {

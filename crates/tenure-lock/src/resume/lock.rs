@@ -1,7 +1,8 @@
 //! The guard of a resume lock.
 //!
-//! Guarantees: dropping it, also in a panic, removes the file only if it is still the one we locked with the text we
-//! wrote, while the OS lock is still held. Nothing depends on the drop: a killed holder's lock ends with the process.
+//! Guarantees: dropping it, also during a panic, removes the file only if it is still the locked file with the text
+//! that was written, and only while the OS lock is held. Correctness does not depend on the drop: the OS lock of a
+//! killed holder ends with the process.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -27,33 +28,34 @@ impl ResumeLock {
         Self { file, path, data, text, released: false }
     }
 
-    /// The session or job.
+    /// The id of the session or job.
     pub fn id(&self) -> &str {
         &self.data.job_id
     }
 
-    /// The lock file.
+    /// The path of the lock file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What we wrote into it.
+    /// The content written to the lock file.
     pub fn data(&self) -> &ResumeLockData {
         &self.data
     }
 
-    /// Whether this process still holds the lock: the name still stands for our file, with our text.
+    /// Checks that this process still holds the lock: the path still names the locked file, with the text that was
+    /// written.
     ///
-    /// Other tenure processes cannot take it while we live. This notices those who ignore locks: a clean-up of the
-    /// directory, a tool that overwrites. In a forked child the answer is no.
+    /// Other tenure processes cannot take the lock while this process lives. The check detects programs that ignore
+    /// locks: a clean-up of the directory, or a tool that overwrites the file. In a forked child it fails.
     pub fn verify(&self) -> Result<(), ResumeLockError> {
         self.lost()
             .map_or(Ok(()), |reason| Err(ResumeLockError::Lost { id: self.data.job_id.clone(), reason }))
     }
 
-    /// As dropping, but says what went wrong.
+    /// Like dropping the guard, but returns the error.
     pub fn release(mut self) -> Result<(), ResumeLockError> {
-        self.let_go()
+        self.release_file()
     }
 
     fn lost(&self) -> Option<LostReason> {
@@ -71,15 +73,16 @@ impl ResumeLock {
         }
     }
 
-    pub(super) fn let_go(&mut self) -> Result<(), ResumeLockError> {
+    pub(super) fn release_file(&mut self) -> Result<(), ResumeLockError> {
         if std::mem::replace(&mut self.released, true) {
             return Ok(());
         }
         let result = match self.lost() {
-            // The child of a holder owes nobody a release.
+            // A forked child has nothing to release.
             Some(LostReason::OtherProcess) => return Ok(()),
             Some(reason) => {
-                // An heir that adopted the lock shares the open file; unlocking would take the lock from it.
+                // A child that adopted the lock shares the open file; unlocking would release the lock for it as
+                // well.
                 self.file.leave_locked();
                 Err(ResumeLockError::Lost { id: self.data.job_id.clone(), reason })
             }
@@ -100,7 +103,7 @@ impl ResumeLock {
 
 impl Drop for ResumeLock {
     fn drop(&mut self) {
-        // Said in the log; a drop has nobody to tell.
-        let _ = self.let_go();
+        // `release_file` has logged the error; a drop cannot return it.
+        let _ = self.release_file();
     }
 }

@@ -1,7 +1,7 @@
-//! Taking resume locks.
+//! Acquiring resume locks.
 //!
-//! Guarantees: `acquire` never waits for a holder. What it repeats, up to a deadline, are races it lost to somebody who
-//! let go at the same moment.
+//! Guarantees: `acquire` never waits for a holder. It only retries, up to a deadline, when the lock was released
+//! concurrently.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,13 +14,13 @@ use crate::identity::{Host, Liveness};
 use crate::lock_file::LockFile;
 use crate::{clock, sys};
 
-/// Nobody keeps a name changing for this long except by intent.
+/// How long to retry while the file at the path keeps changing. Reached only if a program changes it deliberately.
 const DEADLINE: Duration = Duration::from_secs(5);
 
-/// How long a lock may be had by a process that is not named in the file yet: enough to judge a stale one and rewrite it.
-const SETTLING: Duration = Duration::from_millis(50);
+/// How long the OS lock may be held before the file names its holder: enough to evaluate a stale file and rewrite it.
+const UNNAMED_GRACE: Duration = Duration::from_millis(50);
 
-/// Takes and inspects the resume locks of one directory. Cheap to clone; any number may exist.
+/// Acquires and inspects the resume locks of one directory. Cheap to clone; any number of managers may exist.
 ///
 /// ```
 /// use tenure_lock::{ResumeLockError, ResumeLockManager};
@@ -38,19 +38,19 @@ pub struct ResumeLockManager {
     locks_dir: PathBuf,
 }
 
-/// What one look at the file led to.
+/// The result of one attempt to acquire.
 enum Attempt {
     Taken(ResumeLock),
     Refused(ResumeLockError),
-    /// The name came to mean another file meanwhile.
+    /// The path names a different file than the one that was opened.
     Moved,
     /// Locked by a process that the file does not name yet.
-    Unsettled(ResumeLockError),
+    HolderUnnamed(ResumeLockError),
 }
 
 impl ResumeLockManager {
-    /// Locks are the files of `storage_dir/resume_locks`, which is made if need be. Remnants of killed processes that
-    /// never came to hold anything are cleared away.
+    /// Uses the files in `storage_dir/resume_locks`, creating the directory if necessary. Removes private files left
+    /// by processes that were killed before they acquired a lock.
     pub fn new(storage_dir: impl Into<PathBuf>) -> Result<Self, ResumeLockError> {
         let locks_dir = storage_dir.into().join("resume_locks");
         sys::file::create_dir_all(&locks_dir).map_err(failed("create", &locks_dir))?;
@@ -59,26 +59,27 @@ impl ResumeLockManager {
         Ok(manager)
     }
 
-    /// Takes the lock, or says who holds it. Never waits for the holder.
+    /// Acquires the lock, or returns its holder in the error. Never waits for the holder.
     pub fn acquire(&self, id: &str) -> Result<ResumeLock, ResumeLockError> {
         self.take(id, false)
     }
 
-    /// As [`acquire`](Self::acquire), but overrides a file whose holder is remote or foreign, and one that is unreadable.
-    /// A living OS lock is still refused: its holder is certainly at work.
+    /// Like [`acquire`](Self::acquire), but overrides a file whose holder is remote or foreign, or that is
+    /// unreadable. A live OS lock is still refused, because its holder is certainly running.
     pub fn acquire_forced(&self, id: &str) -> Result<ResumeLock, ResumeLockError> {
         self.take(id, true)
     }
 
-    /// [`acquire`](Self::acquire) under the name and shape it has in async code. It does not block long enough to need a
-    /// runtime's help.
+    /// An async version of [`acquire`](Self::acquire). It does not block long enough to need a runtime's blocking
+    /// pool.
     #[cfg(feature = "async")]
-    #[expect(clippy::unused_async, reason = "the signature is the point")]
+    #[expect(clippy::unused_async, reason = "async callers expect a future")]
     pub async fn acquire_lock(&self, id: &str) -> Result<ResumeLock, ResumeLockError> {
         self.acquire(id)
     }
 
-    /// Who holds the lock now, or `None` if it is free to be taken. Changes nothing; the answer is old when it arrives.
+    /// The current holder, or `None` if the lock is free. Changes nothing; the answer may be outdated when it is
+    /// returned.
     pub fn holder(&self, id: &str) -> Result<Option<HeldLock>, ResumeLockError> {
         let path = self.path_of(id)?;
         let mut file = match LockFile::open_read_only(&path) {
@@ -118,16 +119,16 @@ impl ResumeLockManager {
             match attempt {
                 Attempt::Taken(lock) => return Ok(lock),
                 Attempt::Refused(refusal) => return Err(refusal),
-                Attempt::Unsettled(refusal) if elapsed > SETTLING => return Err(refusal),
-                Attempt::Unsettled(_) => {
+                Attempt::HolderUnnamed(refusal) if elapsed > UNNAMED_GRACE => return Err(refusal),
+                Attempt::HolderUnnamed(_) => {
                     std::thread::sleep(pause);
                     pause = (pause * 2).min(Duration::from_millis(5));
                 }
                 Attempt::Moved if elapsed > DEADLINE => {
                     return Err(ResumeLockError::Contended { id: id.to_owned() });
                 }
-                // A name that keeps moving is not worth a busy processor.
-                Attempt::Moved if elapsed > SETTLING => std::thread::sleep(pause),
+                // Avoids a busy loop while the file keeps changing.
+                Attempt::Moved if elapsed > UNNAMED_GRACE => std::thread::sleep(pause),
                 Attempt::Moved => {}
             }
         }
@@ -171,14 +172,14 @@ impl ResumeLockManager {
         }
         let data = ResumeLockData::new(id);
         let text = publish(&file, path, &data)?;
-        // A tool that ignores locks may have removed the stale file meanwhile, too.
+        // A tool that ignores locks may have removed the stale file concurrently.
         if !file.is_at(path).map_err(failed("check", path))? {
             return Ok(Attempt::Moved);
         }
         Ok(Attempt::Taken(ResumeLock::new(file, path.to_owned(), data, text)))
     }
 
-    /// Makes the name appear with its text complete and its lock held.
+    /// Creates the lock file with complete content and the OS lock held, then links it to its name.
     fn create(&self, id: &str, path: &Path) -> Result<Attempt, ResumeLockError> {
         let data = ResumeLockData::new(id);
         let text = data.to_text().map_err(|error| failed("write", path)(error.into()))?;
@@ -192,12 +193,12 @@ impl ResumeLockManager {
             std::fs::hard_link(&private, path)?;
             Ok(true)
         })();
-        // Left behind it would only be swept later.
+        // If this fails, a later sweep removes the file.
         let _ = std::fs::remove_file(&private);
         match named {
             Ok(true) => Ok(Attempt::Taken(ResumeLock::new(file, path.to_owned(), data, text))),
             Ok(false) => Ok(Attempt::Moved),
-            // Somebody was faster, or swept our private file before it was locked.
+            // Another process created the lock first, or swept the private file before it was locked.
             Err(error) if matches!(error.kind(), io::ErrorKind::AlreadyExists | io::ErrorKind::NotFound) => {
                 Ok(Attempt::Moved)
             }
@@ -205,8 +206,8 @@ impl ResumeLockManager {
         }
     }
 
-    /// Removes private files whose makers were killed. One that is in use is locked, or is about to be: its maker then
-    /// finds it gone and makes another.
+    /// Removes private files whose creators were killed. A private file in use is locked or about to be locked; if it
+    /// is swept in between, its creator notices and retries.
     fn sweep(&self) {
         let Ok(entries) = std::fs::read_dir(&self.locks_dir) else {
             return;
@@ -218,7 +219,7 @@ impl ResumeLockManager {
                 continue;
             }
             if LockFile::open(&path).and_then(|mut file| file.try_lock()).unwrap_or(false) {
-                // Another sweeper may have been faster, and a later one will do if this fails.
+                // Another process may have removed it first; if this fails, a later sweep removes it.
                 let _ = std::fs::remove_file(&path);
             }
         }
@@ -235,18 +236,18 @@ pub(super) fn publish(
     Ok(text)
 }
 
-/// Somebody has the OS lock. Whether the file names the holder yet decides if it is worth another look.
+/// The OS lock is held. Whether the file already names the holder determines if a retry is useful.
 fn refused_by_os(id: &str, path: &Path, holder: Option<ResumeLockData>) -> Attempt {
     let liveness = match holder.as_ref().and_then(|data| data.tenure.as_ref()) {
-        // Most refusals are settled by the cheap question.
+        // A cheap existence check suffices for most refusals.
         Some(mark) if sys::process::exists(mark.identity.pid) => Liveness::Alive,
         Some(mark) => mark.identity.liveness(),
         None => Liveness::Unknown,
     };
-    let settled = liveness != Liveness::Dead && holder.as_ref().is_some_and(|data| data.tenure.is_some());
+    let is_named = liveness != Liveness::Dead && holder.as_ref().is_some_and(|data| data.tenure.is_some());
     let held = HeldLock { id: id.to_owned(), path: path.to_owned(), holder, os_locked: true, liveness };
     let refusal = ResumeLockError::Held(Box::new(held));
-    if settled { Attempt::Refused(refusal) } else { Attempt::Unsettled(refusal) }
+    if is_named { Attempt::Refused(refusal) } else { Attempt::HolderUnnamed(refusal) }
 }
 
 fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> ResumeLockError {

@@ -1,17 +1,26 @@
-//! Process facts from procfs, without allocation beyond the strings returned.
+//! Process information from procfs, without allocations except for the returned strings.
 //!
-//! Guarantees: a pid that exists is never called gone, also where procfs hides other users' processes (`hidepid`), is not
-//! mounted, or belongs to another pid namespace than ours.
-//! Does not notice that a pid is the number of a mere thread; such a number counts as running.
+//! Guarantees: an existing pid is never reported as gone, even if procfs hides other users' processes (`hidepid`), is
+//! not mounted, or belongs to another pid namespace.
+//! Does not distinguish the id of a thread from that of a process; it counts as running.
+
+use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::Pid;
+use rustix::time::ClockId;
 
 use crate::identity::Probe;
 
 /// The inode of the initial time namespace, fixed by the kernel (`PROC_TIME_INIT_INO`).
 const INITIAL_TIME_NS: u64 = 0xEFFF_FFFA;
+
+/// Counts suspend, unlike `CLOCK_MONOTONIC`.
+pub(crate) fn boot_time() -> Duration {
+    let now = rustix::time::clock_gettime(ClockId::Boottime);
+    Duration::try_from(now).unwrap_or_default()
+}
 
 pub(crate) fn hostname() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
@@ -21,7 +30,7 @@ pub(crate) fn machine_id() -> Option<String> {
     ["/etc/machine-id", "/var/lib/dbus/machine-id"]
         .into_iter()
         .filter_map(first_line)
-        // Images are shipped with this word in place of an id that the first boot is to write.
+        // Some images contain this text until the first boot writes an id.
         .find(|id| id != "uninitialized")
 }
 
@@ -29,8 +38,7 @@ pub(crate) fn boot_id() -> Option<String> {
     first_line("/proc/sys/kernel/random/boot_id")
 }
 
-/// The pid namespace; joined with the time namespace where that has offsets of its own, because start times are shown
-/// with them.
+/// The pid namespace, combined with the time namespace if that has offsets, because start times include them.
 pub(crate) fn pid_namespace() -> u64 {
     let inode = |path| rustix::fs::stat(path).map(|stat| stat.st_ino).ok();
     let Some(pid_ns) = inode("/proc/self/ns/pid") else {
@@ -64,7 +72,7 @@ pub(crate) fn probe(pid: u32) -> Probe {
     }
 }
 
-/// A cheaper question than [`probe`]: whether anything, be it a zombie, has this number.
+/// Cheaper than [`probe`]: whether any process, including a zombie, has this pid.
 pub(crate) fn exists(pid: u32) -> bool {
     i32::try_from(pid)
         .ok()
@@ -73,8 +81,8 @@ pub(crate) fn exists(pid: u32) -> bool {
         .is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(Errno::SRCH))
 }
 
-/// Whether the numbers in `/proc` are those of our own pid namespace. After `unshare --pid` without a new mount they are
-/// not, and `/proc/2` is then somebody else.
+/// Whether `/proc` shows this process's pid namespace. After `unshare --pid` without a new mount it does not, and
+/// `/proc/2` is an unrelated process.
 fn procfs_is_ours() -> bool {
     rustix::fs::readlink("/proc/self", [0_u8; 16])
         .is_ok_and(|link| link.to_bytes() == std::process::id().to_string().as_bytes())
@@ -88,7 +96,7 @@ struct Stat {
 }
 
 impl Stat {
-    /// A leader that has left its other threads running is shown as a zombie, too.
+    /// A thread-group leader that exited before its other threads is also shown as a zombie.
     fn ended(&self) -> bool {
         matches!(self.state, b'Z' | b'X' | b'x') && self.threads <= 1
     }
@@ -102,7 +110,7 @@ fn read_stat(path: &str) -> Result<Option<Stat>, Errno> {
     Ok(buffer.get(..length).and_then(parse_stat))
 }
 
-/// The name in field 2 may itself hold spaces and parentheses, so fields are counted from the last `)`.
+/// The name in field 2 may contain spaces and parentheses, so fields are counted from the last `)`.
 fn parse_stat(text: &[u8]) -> Option<Stat> {
     let after_name = text.iter().rposition(|byte| *byte == b')')? + 1;
     let rest = std::str::from_utf8(text.get(after_name..)?).ok()?;
@@ -130,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_line_is_no_answer() {
+    fn a_truncated_line_gives_no_answer() {
         for line in
             ["", "7 (a", "7 (a)", "7 (a) S 1 2 3", "7 (a) S 1 7 7 0 -1 4 100 0 0 0 1 2 0 0 20 0 x 0 5"]
         {
@@ -147,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_no_system_gives_out_are_gone() {
+    fn numbers_outside_the_range_of_pids_are_gone() {
         for pid in [0, 1 << 22, i32::MAX.unsigned_abs(), 1 << 31, u32::MAX] {
             assert_eq!(probe(pid), Probe::Gone, "{pid}");
         }

@@ -1,17 +1,26 @@
-//! Process facts from libproc and sysctl.
+//! Process information from libproc and sysctl.
 //!
-//! Guarantees: a pid that exists is never called gone. macOS has no pid namespaces, so all processes share number 1.
+//! Guarantees: an existing pid is never reported as gone. macOS has no pid namespaces, so all processes use the
+//! number 1.
 
 use std::ffi::CStr;
 use std::mem::{MaybeUninit, size_of};
+use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::process::Pid;
+use rustix::time::ClockId;
 
 use crate::identity::Probe;
 
 /// `SZOMB` of `sys/proc.h`.
 const ZOMBIE: u32 = 5;
+
+/// `CLOCK_MONOTONIC` counts sleep here.
+pub(crate) fn boot_time() -> Duration {
+    let now = rustix::time::clock_gettime(ClockId::Monotonic);
+    Duration::try_from(now).unwrap_or_default()
+}
 
 pub(crate) fn hostname() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
@@ -60,7 +69,7 @@ fn started(info: &libc::proc_bsdinfo) -> u64 {
 fn info(pid: i32) -> Option<libc::proc_bsdinfo> {
     let mut info = MaybeUninit::<libc::proc_bsdinfo>::zeroed();
     let size = i32::try_from(size_of::<libc::proc_bsdinfo>()).ok()?;
-    // SAFETY: the buffer is as large as the size says; the argument 1 asks for zombies, too.
+    // SAFETY: the buffer has the given size; the argument 1 includes zombies.
     let written =
         unsafe { libc::proc_pidinfo(pid, libc::PROC_PIDTBSDINFO, 1, info.as_mut_ptr().cast(), size) };
     // SAFETY: the structure is plain numbers, and was zeroed where the call did not fill it.

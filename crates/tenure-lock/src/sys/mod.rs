@@ -1,4 +1,4 @@
-//! What differs between operating systems, each behind the same names. `process` says who runs here, `file` moves locks.
+//! Operating system specifics behind common names: `process` inspects processes, `file` opens and locks files.
 
 #[cfg(target_os = "linux")]
 #[path = "linux.rs"]

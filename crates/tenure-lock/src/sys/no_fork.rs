@@ -1,4 +1,4 @@
-//! Systems without `fork`: handles are not inherited unless asked for, so there is nothing to register.
+//! Systems without `fork`: handles are not inherited by default, so nothing has to be registered.
 
 use std::fs::File;
 use std::io;
@@ -11,7 +11,7 @@ impl Owner {
         Self
     }
 
-    #[expect(clippy::unused_self, reason = "the same shape as where processes fork")]
+    #[expect(clippy::unused_self, reason = "the same signature as on systems with fork")]
     pub(crate) fn is_this_process(self) -> bool {
         true
     }
@@ -21,12 +21,12 @@ impl Owner {
 pub(crate) struct Registration;
 
 impl Registration {
-    #[expect(clippy::unused_self, reason = "the same shape as where processes fork")]
+    #[expect(clippy::unused_self, reason = "the same signature as on systems with fork")]
     pub(crate) fn is_this_process(&self) -> bool {
         true
     }
 
-    #[expect(clippy::unused_self, reason = "the same shape as where processes fork")]
+    #[expect(clippy::unused_self, reason = "the same signature as on systems with fork")]
     pub(crate) fn remove(&self) {}
 }
 

@@ -1,6 +1,15 @@
-//! A system we know nothing about: nobody is ever proven dead.
+//! Unsupported systems: no process is ever proven dead.
+
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 use crate::identity::Probe;
+
+/// Whether it counts suspend depends on the system.
+pub(crate) fn boot_time() -> Duration {
+    static START: OnceLock<Instant> = OnceLock::new();
+    START.get_or_init(Instant::now).elapsed()
+}
 
 pub(crate) fn hostname() -> String {
     std::env::var("HOSTNAME").unwrap_or_default()

@@ -1,7 +1,7 @@
 //! Opening, naming and locking files on Unix.
 //!
-//! Guarantees: a symlink in the last place of a path is never followed, nothing opened here blocks or is passed on to a
-//! program that is started later, and what is created is readable by its owner only.
+//! Guarantees: a symlink in the last component of a path is never followed, opening never blocks, descriptors are not
+//! inherited by other programs, and created files are readable by their owner only.
 
 use std::fs::{DirBuilder, File, TryLockError};
 use std::io;
@@ -12,7 +12,7 @@ use std::path::Path;
 use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-/// Which file a name or a descriptor stands for.
+/// Identifies a file independently of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileId {
     device: u64,
@@ -26,7 +26,7 @@ impl FileId {
     }
 }
 
-/// A name that is taken by something other than a regular file is an error of kind `InvalidInput`.
+/// If the path is not a regular file, the error has the kind `InvalidInput`.
 pub(crate) fn open_existing(path: &Path, write: bool) -> io::Result<File> {
     let access = if write { OFlags::RDWR } else { OFlags::RDONLY };
     let flags = access | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
@@ -45,7 +45,7 @@ pub(crate) fn open_existing(path: &Path, write: bool) -> io::Result<File> {
 }
 
 fn not_a_file(what: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidInput, format!("{what} is in the place of the lock file"))
+    io::Error::new(io::ErrorKind::InvalidInput, format!("the lock file is {what}"))
 }
 
 pub(crate) fn create_new(path: &Path) -> io::Result<File> {
@@ -61,7 +61,7 @@ pub(crate) fn id_of(file: &File) -> io::Result<Option<FileId>> {
     Ok(FileId::from_stat(&rustix::fs::fstat(file)?))
 }
 
-/// `None` if the name is not there.
+/// `None` if the path does not exist.
 pub(crate) fn id_at(path: &Path) -> io::Result<Option<FileId>> {
     match rustix::fs::lstat(path) {
         Ok(stat) => Ok(FileId::from_stat(&stat)),
@@ -91,14 +91,14 @@ pub(crate) fn write_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<usi
     file.write_at(bytes, offset)
 }
 
-/// What the guard of a directory is locked on: the directory itself, which leaves nothing behind and cannot be replaced
-/// by a clean-up of the files in it.
+/// The file that the guard of a directory locks: the directory itself, which leaves no file behind and is not
+/// affected by a clean-up of its content.
 pub(crate) fn open_guard(directory: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     Ok(File::from(rustix::fs::open(directory, flags, Mode::empty())?))
 }
 
-/// A second descriptor of the same open file, which programs started from now on do inherit.
+/// A second descriptor of the same open file that is inherited by programs started from now on.
 pub(crate) fn duplicate_inheritable(file: &File) -> io::Result<std::os::fd::OwnedFd> {
     let copy = rustix::io::dup(file.as_fd())?;
     rustix::io::fcntl_setfd(&copy, rustix::io::FdFlags::empty())?;

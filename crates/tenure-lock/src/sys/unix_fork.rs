@@ -1,9 +1,10 @@
-//! Descriptors that a forked child must not keep.
+//! Closes registered descriptors in forked children.
 //!
-//! A file lock belongs to the open file, and `fork` shares that: a child would keep its parent's lock alive. `exec` closes
-//! our descriptors, and this module has `fork` close them, so that a lock ends with the process that took it.
-//! Guarantees: a child made by the C library's `fork` has no copy of a registered descriptor, however threads interleave.
-//! Does not cover a child made by a bare `clone` system call, which runs no handlers.
+//! A file lock belongs to the open file, which `fork` shares: a child would keep its parent's lock. `exec` closes the
+//! descriptors already, and this module closes them on `fork`, so that a lock ends with the process that acquired it.
+//! Guarantees: a child created by the C library's `fork` has no copy of a registered descriptor, however threads
+//! interleave.
+//! Does not cover a child created by a bare `clone` system call, which runs no handlers.
 
 use std::fs::File;
 use std::io;
@@ -12,18 +13,18 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Forks begun and forks over. Where they are equal none is under way.
+/// The number of forks started and finished. If they are equal, no fork is in progress.
 static STARTED: AtomicU64 = AtomicU64::new(0);
 static FINISHED: AtomicU64 = AtomicU64::new(0);
-/// How many forks lie between this process and the one in which the first lock was taken.
+/// The number of forks between this process and the one that acquired the first lock.
 static GENERATION: AtomicU64 = AtomicU64::new(0);
 static TABLE: Chunk = Chunk::new();
 
 const FREE: i32 = -1;
-/// A fork of a large process takes milliseconds; no process does nothing else for this long.
+/// How long to wait for concurrent forks. A fork of a large process takes milliseconds.
 const DEADLINE: Duration = Duration::from_secs(5);
 
-/// The table grows by a chunk at a time and never shrinks; reading it takes atomics alone, as a fork handler must.
+/// The table grows by chunks and never shrinks. Reading it uses only atomics, as required in a fork handler.
 struct Chunk {
     slots: [AtomicI32; 64],
     next: OnceLock<Box<Chunk>>,
@@ -35,7 +36,7 @@ impl Chunk {
     }
 }
 
-/// The process that made a guard. The pid alone would not do: a grandchild may be given its grandparent's.
+/// The process that created a guard. A pid alone is not sufficient: a grandchild may have the pid of its grandparent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Owner {
     generation: u64,
@@ -53,7 +54,7 @@ impl Owner {
     }
 }
 
-/// Proof that a descriptor is in the table, and of the process that put it there.
+/// A registered descriptor and the process that registered it.
 #[derive(Debug)]
 pub(crate) struct Registration {
     slot: &'static AtomicI32,
@@ -61,12 +62,13 @@ pub(crate) struct Registration {
 }
 
 impl Registration {
-    /// `false` in a forked child, where the descriptor is closed already.
+    /// `false` in a forked child, where the descriptor is already closed.
     pub(crate) fn is_this_process(&self) -> bool {
         self.owner.is_this_process()
     }
 
-    /// To be called before the descriptor is closed, or a fork could close its successor.
+    /// Must be called before the descriptor is closed; otherwise a fork could close an unrelated descriptor with the
+    /// same number.
     pub(crate) fn remove(&self) {
         if self.is_this_process() {
             self.slot.store(FREE, Ordering::SeqCst);
@@ -74,7 +76,7 @@ impl Registration {
     }
 }
 
-/// Opens and registers a file so that no fork can fall between the two. `open` may be called several times.
+/// Opens and registers a file without a fork in between. `open` may be called several times.
 pub(crate) fn open_registered(
     mut open: impl FnMut() -> io::Result<File>,
 ) -> io::Result<(File, Registration)> {
@@ -95,7 +97,7 @@ pub(crate) fn open_registered(
         }
         std::thread::sleep(Duration::from_micros(20));
     }
-    Err(io::Error::new(io::ErrorKind::ResourceBusy, "this process forks without a pause"))
+    Err(io::Error::new(io::ErrorKind::ResourceBusy, "this process forks continuously"))
 }
 
 fn register(file: &File) -> Registration {
@@ -114,7 +116,7 @@ fn register(file: &File) -> Registration {
 #[expect(unsafe_code, reason = "only pthread_atfork can act inside a fork")]
 fn install_handlers() -> io::Result<()> {
     static INSTALLED: OnceLock<i32> = OnceLock::new();
-    // SAFETY: the handlers use atomics and close(2) alone, which are allowed between fork and exec.
+    // SAFETY: the handlers use only atomics and close(2), which are async-signal-safe.
     let code = *INSTALLED
         .get_or_init(|| unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) });
     if code == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(code)) }
@@ -136,7 +138,7 @@ extern "C" fn in_child() {
         for slot in &here.slots {
             let descriptor = slot.swap(FREE, Ordering::SeqCst);
             if descriptor != FREE {
-                // SAFETY: the guards see that they are in another process and do not touch the descriptor again.
+                // SAFETY: the guards detect that they are in another process and do not use the descriptor again.
                 unsafe { libc::close(descriptor) };
             }
         }

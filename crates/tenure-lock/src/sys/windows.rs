@@ -1,9 +1,11 @@
-//! Process facts from Win32.
+//! Process information from Win32.
 //!
-//! Guarantees: a pid that exists is never called gone. Start times are dates, so a pid with its start time is unique
-//! across boots, and the boot id only has to keep machines apart. Windows has no pid namespaces.
+//! Guarantees: an existing pid is never reported as gone. Start times are absolute, so a pid with its start time is
+//! unique across boots, and the boot id only has to distinguish machines. Windows has no pid namespaces.
 
 use std::ptr::null_mut;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 use windows_sys::Win32::Foundation::{
     CloseHandle, ERROR_ACCESS_DENIED, ERROR_INVALID_PARAMETER, ERROR_SUCCESS, FILETIME, GetLastError, HANDLE,
@@ -17,6 +19,12 @@ use windows_sys::Win32::System::Threading::{
 };
 
 use crate::identity::Probe;
+
+/// The performance counter behind `Instant` counts sleep.
+pub(crate) fn boot_time() -> Duration {
+    static START: OnceLock<Instant> = OnceLock::new();
+    START.get_or_init(Instant::now).elapsed()
+}
 
 pub(crate) fn hostname() -> String {
     std::env::var("COMPUTERNAME").unwrap_or_default()
@@ -85,7 +93,7 @@ pub(crate) fn probe(pid: u32) -> Probe {
     answer
 }
 
-/// An ended process stays openable while anybody has a handle to it, as a zombie does.
+/// An ended process can be opened while any handle to it exists, like a zombie.
 #[expect(unsafe_code, reason = "process handles have no safe binding")]
 fn describe(handle: HANDLE) -> Probe {
     let mut code = 0_u32;

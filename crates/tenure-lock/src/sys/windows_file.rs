@@ -1,8 +1,8 @@
 //! Opening, naming and locking files on Windows.
 //!
-//! Guarantees: a symlink in the last place of a path is not followed, and handles are not inherited.
-//! Windows enforces locks: whoever reads a locked range fails. So the lock is on one byte far behind the content, and
-//! tools that only read JSON can do so while it is held.
+//! Guarantees: a symlink in the last component of a path is not followed, and handles are not inherited.
+//! Windows enforces locks: reading a locked range fails. The lock is therefore on one byte far behind the content, so
+//! that other tools can read the JSON while it is held.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -19,7 +19,7 @@ use windows_sys::Win32::System::IO::OVERLAPPED;
 
 const LOCKED_BYTE_HIGH: u32 = 0x4000_0000;
 
-/// Which file a name or a handle stands for.
+/// Identifies a file independently of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileId {
     volume: u32,
@@ -32,7 +32,7 @@ pub(crate) fn open_existing(path: &Path, write: bool) -> io::Result<File> {
     if file.metadata()?.file_type().is_file() {
         return Ok(file);
     }
-    Err(io::Error::new(io::ErrorKind::InvalidInput, "something else is in the place of the lock file"))
+    Err(io::Error::new(io::ErrorKind::InvalidInput, "the lock file is not a regular file"))
 }
 
 pub(crate) fn create_new(path: &Path) -> io::Result<File> {
@@ -43,7 +43,7 @@ pub(crate) fn create_dir_all(path: &Path) -> io::Result<()> {
     std::fs::create_dir_all(path)
 }
 
-#[expect(unsafe_code, reason = "std does not show the file index")]
+#[expect(unsafe_code, reason = "std does not expose the file index")]
 pub(crate) fn id_of(file: &File) -> io::Result<Option<FileId>> {
     let mut info = BY_HANDLE_FILE_INFORMATION::default();
     // SAFETY: the handle is open, and the result is a local.
@@ -64,10 +64,10 @@ pub(crate) fn id_at(path: &Path) -> io::Result<Option<FileId>> {
 
 #[expect(unsafe_code, reason = "std locks the whole file, which would hide the content from readers")]
 pub(crate) fn try_lock(file: &File) -> io::Result<bool> {
-    let mut place = locked_byte();
+    let mut overlapped = locked_byte();
     let flags = LOCKFILE_EXCLUSIVE_LOCK | LOCKFILE_FAIL_IMMEDIATELY;
     // SAFETY: the handle is open and synchronous, so the structure is not used after the call.
-    if unsafe { LockFileEx(file.as_raw_handle(), flags, 0, 1, 0, &raw mut place) } != 0 {
+    if unsafe { LockFileEx(file.as_raw_handle(), flags, 0, 1, 0, &raw mut overlapped) } != 0 {
         return Ok(true);
     }
     let error = io::Error::last_os_error();
@@ -79,18 +79,18 @@ pub(crate) fn try_lock(file: &File) -> io::Result<bool> {
 
 #[expect(unsafe_code, reason = "the counterpart of try_lock")]
 pub(crate) fn unlock(file: &File) -> io::Result<()> {
-    let mut place = locked_byte();
+    let mut overlapped = locked_byte();
     // SAFETY: as in try_lock.
-    if unsafe { UnlockFileEx(file.as_raw_handle(), 0, 1, 0, &raw mut place) } == 0 {
+    if unsafe { UnlockFileEx(file.as_raw_handle(), 0, 1, 0, &raw mut overlapped) } == 0 {
         return Err(io::Error::last_os_error());
     }
     Ok(())
 }
 
 fn locked_byte() -> OVERLAPPED {
-    let mut place = OVERLAPPED::default();
-    place.Anonymous.Anonymous.OffsetHigh = LOCKED_BYTE_HIGH;
-    place
+    let mut overlapped = OVERLAPPED::default();
+    overlapped.Anonymous.Anonymous.OffsetHigh = LOCKED_BYTE_HIGH;
+    overlapped
 }
 
 pub(crate) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
@@ -101,7 +101,7 @@ pub(crate) fn write_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<usi
     file.seek_write(bytes, offset)
 }
 
-/// A directory cannot be locked here, so a file beside the lock is. It stays.
+/// A directory cannot be locked on Windows, so a separate file is used. It is never removed.
 pub(crate) fn open_guard(directory: &Path) -> io::Result<File> {
     OpenOptions::new()
         .read(true)

@@ -1,4 +1,4 @@
-//! Exclusive locks: what each content means, who gets the lock, and what is left alone.
+//! Exclusive locks: the meaning of each content, which process gets the lock, and what is kept.
 
 use std::path::Path;
 
@@ -57,7 +57,7 @@ fn required_fields_are_checked_in_order() {
 }
 
 #[test]
-fn a_pid_that_can_be_nobodys_is_malformed() {
+fn a_number_that_is_not_a_pid_is_malformed() {
     for pid in [json!(0), json!(-5), json!("7"), json!(7.5), json!(1e300), json!(u64::MAX)] {
         let mut value = fields(1, "h");
         value["pid"] = pid.clone();
@@ -66,7 +66,7 @@ fn a_pid_that_can_be_nobodys_is_malformed() {
 }
 
 #[test]
-fn a_time_that_is_none_is_malformed() {
+fn an_invalid_time_is_malformed() {
     for time in ["yesterday", "2025-13-01T00:00:00Z", "0001-01-01T00:00:00Z", "2025-10-25"] {
         let mut value = fields(1, "h");
         value["started_at"] = json!(time);
@@ -75,7 +75,7 @@ fn a_time_that_is_none_is_malformed() {
 }
 
 #[test]
-fn new_makes_a_valid_lock_of_this_process_and_validate_finds_what_is_missing() {
+fn new_creates_a_valid_lock_and_validate_reports_missing_fields() {
     let lock = ExclusiveLock::new("tool", "1.0.0");
     lock.validate().unwrap();
     assert_eq!((lock.pid, lock.hostname.as_str()), (std::process::id().into(), hostname().as_str()));
@@ -102,7 +102,7 @@ fn the_version_may_be_missing_and_unknown_fields_are_kept() {
 }
 
 #[test]
-fn the_shell_and_go_examples_are_understood() {
+fn the_shell_and_go_examples_are_accepted() {
     let shell = "{\n\"holder\": \"my-tool\",\n\"pid\": 4711,\n\"hostname\": \"dev\",\n\"started_at\": \
                  \"2025-10-25T12:00:00Z\",\n\"version\": \"1.0.0\"\n}\n";
     let go = r#"{"holder":"my-tool","pid":4711,"hostname":"dev","started_at":"2025-10-25T12:00:00.123456789+02:00","version":""}"#;
@@ -121,7 +121,7 @@ fn without_a_lock_a_daemon_proceeds() {
 }
 
 #[test]
-fn a_living_or_remote_holder_makes_a_daemon_skip() {
+fn a_live_or_remote_holder_makes_a_daemon_skip() {
     for (pid, host) in [(std::process::id(), hostname()), (NO_PID, "another-host".into()), (1, hostname())] {
         let dir = with_file(fields(pid, &host).to_string());
         let decision = should_skip_database(dir.path());
@@ -172,7 +172,7 @@ fn malformed_empty_truncated_huge_and_binary_files_are_skipped_and_never_removed
 
 #[cfg(unix)]
 #[test]
-fn a_symlink_or_directory_in_the_place_of_the_lock_means_skip_and_stays() {
+fn a_symlink_or_directory_instead_of_the_lock_means_skip_and_is_kept() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join(EXCLUSIVE_LOCK_FILE);
     let target = dir.path().join("target");
@@ -189,7 +189,7 @@ fn a_symlink_or_directory_in_the_place_of_the_lock_means_skip_and_stays() {
 }
 
 #[test]
-fn one_tool_at_a_time_and_the_refusal_names_the_other() {
+fn one_tool_holds_the_lock_at_a_time_and_the_refusal_names_it() {
     let dir = tempfile::tempdir().unwrap();
     let guard = ExclusiveLock::acquire(dir.path(), "first", "1.0.0").unwrap();
     match ExclusiveLock::acquire(dir.path(), "second", "1.0.0") {
@@ -210,7 +210,7 @@ fn one_tool_at_a_time_and_the_refusal_names_the_other() {
 }
 
 #[test]
-fn a_lock_can_be_taken_for_another_process_and_ends_with_it() {
+fn a_lock_taken_for_another_process_ends_with_that_process() {
     let dir = tempfile::tempdir().unwrap();
     let mut shell = std::process::Command::new("sleep").arg("600").spawn().unwrap();
     let lock = ExclusiveLock::acquire_for(dir.path(), "shell", "", shell.id()).unwrap();
@@ -232,7 +232,7 @@ fn a_lock_can_be_taken_for_another_process_and_ends_with_it() {
 }
 
 #[test]
-fn a_process_releases_its_own_lock_also_a_hand_written_one() {
+fn a_process_releases_its_own_lock_even_if_it_is_hand_written() {
     let me = std::process::id();
     let dir = tempfile::tempdir().unwrap();
     assert_eq!(ExclusiveLock::release_for(dir.path(), me).unwrap(), Release::NotThere);
@@ -245,7 +245,7 @@ fn a_process_releases_its_own_lock_also_a_hand_written_one() {
 }
 
 #[test]
-fn a_guard_leaves_a_lock_that_is_not_its_own() {
+fn a_guard_keeps_a_lock_that_is_not_its_own() {
     let dir = tempfile::tempdir().unwrap();
     let guard = ExclusiveLock::acquire(dir.path(), "first", "").unwrap();
     let other = fields(1, "another-host").to_string();
@@ -256,7 +256,7 @@ fn a_guard_leaves_a_lock_that_is_not_its_own() {
 }
 
 #[test]
-fn a_recycled_pid_does_not_keep_a_lock_of_ours() {
+fn a_recycled_pid_does_not_keep_a_lock_alive() {
     let mut lock = ExclusiveLock::new("t", "");
     lock.tenure.as_mut().unwrap().identity.start_time += 1;
     assert_eq!(lock.liveness(), Liveness::Dead);
@@ -265,14 +265,14 @@ fn a_recycled_pid_does_not_keep_a_lock_of_ours() {
 }
 
 #[test]
-fn a_lock_that_would_not_be_valid_is_not_written() {
+fn an_invalid_lock_is_not_written() {
     let dir = tempfile::tempdir().unwrap();
     assert!(matches!(ExclusiveLock::acquire(dir.path(), "", ""), Err(ExclusiveError::Invalid(_))));
     assert!(list(dir.path()).is_empty());
 }
 
 #[test]
-fn processes_elsewhere_are_assumed_alive_and_numbers_that_are_no_pid_never_are() {
+fn remote_processes_are_assumed_alive_and_numbers_that_are_not_pids_never_are() {
     assert!(is_process_alive(std::process::id().into(), &hostname()));
     assert!(is_process_alive(NO_PID.into(), "another-host"));
     assert!(!is_process_alive(NO_PID.into(), &hostname().to_uppercase()));

@@ -1,4 +1,4 @@
-//! Lock files as released versions and other tools write them. They stay readable for ever.
+//! Lock files as written by released versions and other tools. They must stay readable.
 
 use tenure_lock::{ExclusiveLock, Liveness, ResumeLockData, ResumeLockError};
 
@@ -21,7 +21,7 @@ fn resume_locks_of_every_version_are_read_and_honoured() {
 }
 
 #[test]
-fn exclusive_locks_of_every_version_are_read_and_written_alike() {
+fn exclusive_locks_of_every_version_are_read_and_written_unchanged() {
     for text in [include_str!("fixtures/exclusive-1.json"), include_str!("fixtures/exclusive-foreign.json")] {
         let lock = ExclusiveLock::parse(text.as_bytes()).unwrap();
         assert_eq!((lock.pid, lock.hostname.as_str()), (12345, "dev-machine"));

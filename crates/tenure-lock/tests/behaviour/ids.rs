@@ -1,4 +1,4 @@
-//! Ids that are no file names touch nothing, which the kernel itself is asked about.
+//! Ids that are not file names touch nothing, as inotify confirms.
 
 #![cfg(target_os = "linux")]
 
@@ -34,7 +34,7 @@ fn events(watcher: &OwnedFd) -> usize {
 }
 
 #[test]
-fn an_id_that_is_no_file_name_is_refused_and_nothing_is_touched() {
+fn an_id_that_is_not_a_file_name_is_refused_and_nothing_is_touched() {
     let fixture = Fixture::new();
     let outside = fixture.dir.path().join("outside");
     std::fs::create_dir(&outside).unwrap();
@@ -77,7 +77,7 @@ fn an_id_that_is_no_file_name_is_refused_and_nothing_is_touched() {
 }
 
 #[test]
-fn a_good_id_touches_the_lock_directory_only() {
+fn a_valid_id_touches_only_the_lock_directory() {
     let fixture = Fixture::new();
     let locks_dir = fixture.locks_dir();
     let (inside, outside) = (watch(&[&locks_dir]), watch(&[fixture.dir.path()]));

@@ -1,4 +1,4 @@
-//! What is logged, word for word.
+//! The exact log lines.
 
 use std::cell::RefCell;
 use std::io::Write;
@@ -12,8 +12,8 @@ thread_local! {
     static LOG: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// One subscriber for all tests, because scoped ones miss events whose call sites other threads meet first; each thread
-/// reads only what it wrote.
+/// One subscriber for all tests, because a scoped one misses events whose call sites were first reached by other
+/// threads. Each thread reads only its own lines.
 struct ThreadLog;
 
 impl Write for ThreadLog {
@@ -43,7 +43,7 @@ fn logged(work: impl FnOnce()) -> Vec<String> {
 }
 
 #[test]
-fn taking_and_releasing_are_logged() {
+fn acquiring_and_releasing_are_logged() {
     let fixture = Fixture::new();
     let lines = logged(|| drop(fixture.manager.acquire("job").unwrap()));
     assert_eq!(lines, ["INFO Acquired resume lock for job", "INFO Released resume lock for job"]);
@@ -59,7 +59,7 @@ fn a_stale_lock_is_logged_with_its_pid() {
 }
 
 #[test]
-fn a_release_that_fails_is_logged() {
+fn a_failed_release_is_logged() {
     let fixture = Fixture::new();
     let lock = fixture.manager.acquire("job").unwrap();
     std::fs::remove_file(lock.path()).unwrap();
@@ -71,7 +71,7 @@ fn a_release_that_fails_is_logged() {
 }
 
 #[test]
-fn a_daemon_logs_its_decision_in_the_agreed_words() {
+fn a_daemon_logs_its_decision_in_the_documented_wording() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join(EXCLUSIVE_LOCK_FILE);
     let lock = |holder: &str, pid: u32| {

@@ -1,4 +1,4 @@
-//! What one process can show of the locks: outcomes by content, by place and by error.
+//! Behaviour of the locks within one process: results by content, by file type and by error.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use tenure_lock::{ResumeLockData, ResumeLockManager};
 
-/// A manager in a directory of its own.
+/// A manager in a temporary directory.
 struct Fixture {
     dir: TempDir,
     manager: ResumeLockManager,
@@ -54,7 +54,7 @@ fn our_resume(change: impl FnOnce(&mut ResumeLockData)) -> String {
     format!(" {}\n", serde_json::to_string_pretty(&data).unwrap())
 }
 
-/// A number that no process can have: above the largest limit that Linux allows.
+/// Greater than the largest pid that Linux allows.
 const NO_PID: u32 = 4_194_305;
 
 fn list(dir: &Path) -> Vec<String> {

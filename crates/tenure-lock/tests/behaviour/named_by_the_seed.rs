@@ -1,4 +1,4 @@
-//! The tests that the description of resume protection asks for, by their names there.
+//! The tests that the specification of resume protection requires, under their names there.
 
 use tenure_lock::{Liveness, ResumeLockData, ResumeLockError, hostname, is_process_running};
 

@@ -1,10 +1,10 @@
-//! What is found in the place of a resume lock, and what comes of it.
+//! The possible contents of a resume lock file, and their consequences.
 
 use tenure_lock::{Liveness, ResumeLockError, hostname};
 
 use super::{Fixture, NO_PID, foreign_resume, our_resume};
 
-/// Taken without force, and the file names us.
+/// Acquired without force, and the file names this process.
 fn is_taken(text: &[u8]) -> Fixture {
     let fixture = Fixture::new();
     std::fs::write(fixture.path("job"), text).unwrap();
@@ -16,7 +16,7 @@ fn is_taken(text: &[u8]) -> Fixture {
     fixture
 }
 
-/// Refused and left alone; taken with force.
+/// Refused and unchanged; acquired with force.
 fn is_refused(text: &[u8]) -> ResumeLockError {
     let fixture = Fixture::new();
     std::fs::write(fixture.path("job"), text).unwrap();
@@ -35,7 +35,7 @@ fn an_empty_file_is_free() {
 }
 
 #[test]
-fn a_torn_write_of_ours_is_free() {
+fn a_torn_write_of_this_crate_is_free() {
     let text = our_resume(|_| {});
     for length in [1, 2, 10, 40, text.len() - 3] {
         is_taken(&text.as_bytes()[..length]);
@@ -43,7 +43,7 @@ fn a_torn_write_of_ours_is_free() {
 }
 
 #[test]
-fn ours_from_this_boot_without_an_os_lock_is_free_whatever_host_and_pid_it_names() {
+fn a_file_of_this_boot_without_an_os_lock_is_free_whatever_host_and_pid_it_names() {
     is_taken(our_resume(|_| {}).as_bytes());
     is_taken(
         our_resume(|data| {
@@ -57,12 +57,12 @@ fn ours_from_this_boot_without_an_os_lock_is_free_whatever_host_and_pid_it_names
 }
 
 #[test]
-fn ours_from_an_earlier_boot_is_free() {
+fn a_file_of_an_earlier_boot_is_free() {
     is_taken(our_resume(|data| data.tenure.as_mut().unwrap().identity.boot_id = "earlier".into()).as_bytes());
 }
 
 #[test]
-fn ours_from_another_host_is_refused() {
+fn a_file_of_another_host_is_refused() {
     let refusal = is_refused(
         our_resume(|data| {
             let identity = &mut data.tenure.as_mut().unwrap().identity;
@@ -77,7 +77,7 @@ fn ours_from_another_host_is_refused() {
 }
 
 #[test]
-fn a_foreign_file_of_a_living_process_is_refused() {
+fn a_foreign_file_of_a_live_process_is_refused() {
     let refusal = is_refused(foreign_resume(std::process::id(), &hostname()).as_bytes());
     assert!(
         matches!(refusal, ResumeLockError::Held(held) if held.liveness == Liveness::Alive && !held.os_locked)
@@ -111,7 +111,7 @@ fn malformed_truncated_binary_and_huge_foreign_files_are_refused() {
 }
 
 #[test]
-fn a_refusal_never_speaks_of_force() {
+fn a_refusal_never_mentions_force() {
     for text in ["not json".to_owned(), foreign_resume(1, "test-host")] {
         let words = is_refused(text.as_bytes()).to_string();
         assert!(!words.contains("force"), "{words}");
@@ -127,7 +127,7 @@ fn a_hostname_from_a_file_cannot_forge_lines() {
 
 #[cfg(unix)]
 #[test]
-fn a_symlink_in_the_place_of_the_lock_is_neither_followed_nor_removed() {
+fn a_symlink_instead_of_the_lock_is_neither_followed_nor_removed() {
     let fixture = Fixture::new();
     let target = fixture.dir.path().join("precious");
     std::fs::write(&target, "").unwrap();
@@ -145,7 +145,7 @@ fn a_symlink_in_the_place_of_the_lock_is_neither_followed_nor_removed() {
 
 #[cfg(unix)]
 #[test]
-fn a_directory_pipe_or_socket_in_the_place_of_the_lock_is_refused_without_waiting() {
+fn a_directory_pipe_or_socket_instead_of_the_lock_is_refused_without_blocking() {
     let fixture = Fixture::new();
     std::fs::create_dir(fixture.path("directory")).unwrap();
     let _socket = std::os::unix::net::UnixListener::bind(fixture.path("socket")).unwrap();
@@ -161,7 +161,7 @@ fn a_directory_pipe_or_socket_in_the_place_of_the_lock_is_refused_without_waitin
 
 #[cfg(unix)]
 #[test]
-fn what_we_make_is_for_the_owner_only() {
+fn created_files_are_readable_by_their_owner_only() {
     use std::os::unix::fs::PermissionsExt;
 
     let fixture = Fixture::new();

@@ -1,4 +1,4 @@
-//! What a held resume lock does: exclude, notice its loss, and go away without taking others along.
+//! A held resume lock excludes others, detects its loss, and is released without affecting other locks.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -70,7 +70,7 @@ fn force_does_not_break_a_live_os_lock() {
 }
 
 #[test]
-fn a_holder_notices_that_its_file_was_removed() {
+fn a_holder_detects_that_its_file_was_removed() {
     let fixture = Fixture::new();
     let lock = fixture.manager.acquire("job").unwrap();
     std::fs::remove_file(lock.path()).unwrap();
@@ -79,7 +79,7 @@ fn a_holder_notices_that_its_file_was_removed() {
 }
 
 #[test]
-fn a_holder_notices_and_leaves_a_file_that_took_its_place() {
+fn a_holder_detects_and_keeps_a_file_that_replaced_its_own() {
     let fixture = Fixture::new();
     let lock = fixture.manager.acquire("job").unwrap();
     std::fs::remove_file(lock.path()).unwrap();
@@ -90,7 +90,7 @@ fn a_holder_notices_and_leaves_a_file_that_took_its_place() {
 }
 
 #[test]
-fn a_holder_notices_and_leaves_a_text_that_is_not_its_own() {
+fn a_holder_detects_and_keeps_a_text_that_is_not_its_own() {
     let fixture = Fixture::new();
     let lock = fixture.manager.acquire("job").unwrap();
     std::fs::write(lock.path(), foreign_resume(1, "elsewhere")).unwrap();
@@ -100,7 +100,7 @@ fn a_holder_notices_and_leaves_a_text_that_is_not_its_own() {
 }
 
 #[test]
-fn the_holder_can_be_asked_for_without_disturbing_it() {
+fn the_holder_can_be_queried_without_disturbing_it() {
     let fixture = Fixture::new();
     assert_eq!(fixture.manager.holder("job").unwrap(), None);
     let lock = fixture.manager.acquire("job").unwrap();
@@ -129,7 +129,7 @@ fn remnants_of_killed_processes_are_swept_and_files_in_use_are_not() {
 }
 
 #[test]
-fn a_storage_directory_that_cannot_be_made_is_an_error_that_names_it() {
+fn a_storage_directory_that_cannot_be_created_is_an_error_that_names_it() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("file"), "").unwrap();
     let error = ResumeLockManager::new(dir.path().join("file")).unwrap_err();
@@ -141,7 +141,7 @@ fn a_storage_directory_that_cannot_be_made_is_an_error_that_names_it() {
 
 #[cfg(unix)]
 #[test]
-fn an_adoption_that_fails_does_not_end_the_lock_it_was_about() {
+fn a_failed_adoption_does_not_end_the_lock() {
     let fixture = Fixture::new();
     let lock = fixture.manager.acquire("job").unwrap();
     let path = lock.path().to_owned();

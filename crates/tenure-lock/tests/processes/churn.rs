@@ -1,4 +1,4 @@
-//! Processes that take the lock, and then leave properly or die with it, thousands of them.
+//! Thousands of processes that acquire the lock and then release it or die with it.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -11,7 +11,7 @@ use super::worker::{Worker, count, role, say};
 
 const BREEDERS: usize = 8;
 
-/// An OS lock on the named file that is removed at release, without a look whether the name still means that file.
+/// An OS lock on a named file that is removed at release without checking that the name still refers to that file.
 struct UncheckedFlock {
     path: PathBuf,
     _file: File,
@@ -21,7 +21,7 @@ impl UncheckedFlock {
     fn acquire(path: &Path) -> Option<Self> {
         let mut file =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).ok()?;
-        // What the missing comparison loses to happens here; a busy machine does the same by itself.
+        // Widens the race window of the missing check; a busy machine has the same effect.
         std::thread::yield_now();
         file.try_lock().ok()?;
         let mut text = String::new();
@@ -38,21 +38,21 @@ impl Drop for UncheckedFlock {
     }
 }
 
-pub(crate) fn short_lived_processes_that_come_go_and_die_never_hold_together() {
+pub(crate) fn short_lived_processes_never_hold_the_lock_at_the_same_time() {
     let total = count(2_000, 10_000);
     let (held, together) = breed("breed-ours", total);
     println!("{total} short-lived processes: {held} held the lock, {together} together");
     assert_eq!(together, 0);
-    assert!(held > total / 20, "only {held} of {total} came to hold it; the test shows nothing");
+    assert!(held > total / 20, "only {held} of {total} acquired the lock; the test shows nothing");
 }
 
-pub(crate) fn the_harness_catches_a_lock_that_forgets_to_compare_the_inode() {
+pub(crate) fn the_harness_detects_a_lock_that_does_not_compare_the_inode() {
     let (held, together) = breed("breed-unchecked", count(2_000, 10_000));
     println!("without comparing the inode: {held} held the lock, {together} together");
     assert!(together > 0, "the harness would not notice two holders");
 }
 
-/// How many processes held the lock, and how many found another holder.
+/// The number of processes that held the lock, and of those that found another holder.
 fn breed(name: &str, total: usize) -> (usize, usize) {
     let dir = tempfile::tempdir().unwrap();
     ResumeLockManager::new(dir.path()).unwrap();
@@ -65,7 +65,7 @@ fn breed(name: &str, total: usize) -> (usize, usize) {
         .collect();
     let mut sum = (0, 0);
     for worker in &workers {
-        // Patience is per sign of life, so that a slow machine only takes longer.
+        // The timeout applies per line, so that a slow machine only takes longer.
         let line = std::iter::repeat_with(|| worker.line()).find(|line| line != "on").unwrap();
         let (held, together) = line.split_once(' ').unwrap();
         sum.0 += held.parse::<usize>().unwrap();
@@ -74,7 +74,7 @@ fn breed(name: &str, total: usize) -> (usize, usize) {
     sum
 }
 
-/// The breeders' side: a fork per life, so that each holder is a process of its own.
+/// The worker's part: one fork per holder, so that each holder is a separate process.
 #[expect(unsafe_code, reason = "the worker has a single thread, and fork is what is tested")]
 pub(crate) fn breeder(dir: &Path, ours: bool) {
     let lives: usize = std::env::var("TENURE_LOCK_COUNT").unwrap().parse().unwrap();
@@ -138,7 +138,7 @@ fn live_unchecked(dir: &Path, life: usize) -> i32 {
     0
 }
 
-/// 1 if nobody else is in here, 2 if somebody is.
+/// Returns 1 if no other process is in the critical section, else 2.
 fn witness(dir: &Path) -> i32 {
     let path = dir.join("inside");
     if File::create_new(&path).is_err() {

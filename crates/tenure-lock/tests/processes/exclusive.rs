@@ -1,4 +1,4 @@
-//! Exclusive locks among processes, some of which ignore our rules.
+//! Exclusive locks among processes, some of which ignore the guard.
 
 use std::path::Path;
 
@@ -35,13 +35,13 @@ pub(crate) fn eight_processes_on_a_stale_exclusive_lock_have_one_winner_each_rou
     println!("{rounds} rounds of 8 processes on stale and fresh exclusive locks: one winner in each");
 }
 
-/// A tool as in the seed's shell example: a plain overwrite, whatever is there.
+/// A tool like the shell example of the specification: overwrites the file unconditionally.
 pub(crate) fn overwrite(dir: &Path) -> &'static str {
     std::fs::write(dir.join(EXCLUSIVE_LOCK_FILE), foreign("fresh-tool", std::process::id())).unwrap();
     "wrote"
 }
 
-/// How a stale lock is removed by those who unlink by name.
+/// Removes a stale lock by unlinking its name.
 pub(crate) fn remove_by_name(dir: &Path) -> &'static str {
     let path = dir.join(EXCLUSIVE_LOCK_FILE);
     let Ok(text) = std::fs::read(&path) else { return "go" };
@@ -54,7 +54,7 @@ pub(crate) fn remove_by_name(dir: &Path) -> &'static str {
     }
 }
 
-/// In how many rounds the fresh lock of a tool that overwrote a stale one was gone afterwards.
+/// The number of rounds in which the new lock of a tool that overwrote a stale one was lost.
 fn lost_rounds(remover: &str, rounds: usize) -> usize {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join(EXCLUSIVE_LOCK_FILE);
@@ -71,15 +71,15 @@ fn lost_rounds(remover: &str, rounds: usize) -> usize {
     lost
 }
 
-pub(crate) fn a_tool_that_writes_over_a_stale_lock_keeps_it_while_daemons_remove_it() {
+pub(crate) fn a_tool_that_overwrites_a_stale_lock_keeps_it_while_daemons_remove_stale_locks() {
     let rounds = count(400, 4_000);
     let lost = lost_rounds("race-skip", rounds);
     println!("{rounds} overwrites of a stale lock under removal: {lost} lost");
-    // The stated limit: a tool that is held up for 10 ms inside its own open(2), possible on an overloaded machine.
+    // The documented limit: a tool delayed for 10 ms inside open(2), which is possible on an overloaded machine.
     assert!(lost * 200 <= rounds, "{lost} of {rounds}");
 }
 
-pub(crate) fn the_harness_catches_a_removal_by_name() {
+pub(crate) fn the_harness_detects_a_removal_by_name() {
     let rounds = count(1_000, 4_000);
     let lost = lost_rounds("race-remove-by-name", rounds);
     println!("{rounds} overwrites of a stale lock under removal by name: {lost} lost");
@@ -111,7 +111,7 @@ pub(crate) fn a_kill_at_every_system_call_of_a_removal_loses_no_lock() {
     }
 }
 
-pub(crate) fn a_killed_holder_leaves_a_stale_lock_that_the_next_one_takes() {
+pub(crate) fn a_killed_holder_leaves_a_stale_lock_that_the_next_process_takes() {
     let dir = tempfile::tempdir().unwrap();
     let mut holder = Worker::start(role("hold-exclusive", dir.path()));
     holder.expect("held");

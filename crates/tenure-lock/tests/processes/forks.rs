@@ -1,4 +1,4 @@
-//! Children that must not keep a lock alive, and children that are meant to.
+//! Children that must not keep a lock, and children that are meant to.
 
 use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -59,7 +59,7 @@ pub(crate) fn a_started_program_does_not_keep_the_lock_alive() {
     assert!(is_process_running(child.0));
 }
 
-pub(crate) fn a_child_that_is_lent_the_lock_keeps_it_alive() {
+pub(crate) fn a_child_that_is_lent_the_lock_keeps_it() {
     let dir = tempfile::tempdir().unwrap();
     let child = orphan_of("lend", dir.path());
     let manager = ResumeLockManager::new(dir.path()).unwrap();
@@ -67,7 +67,7 @@ pub(crate) fn a_child_that_is_lent_the_lock_keeps_it_alive() {
         match take(&manager, "job") {
             Err(ResumeLockError::Held(held)) => {
                 assert!(held.os_locked);
-                assert_eq!(held.liveness, Liveness::Dead, "the one who wrote the file is gone");
+                assert_eq!(held.liveness, Liveness::Dead, "the writer of the file is gone");
             }
             other => panic!("{other:?}"),
         }
@@ -76,7 +76,7 @@ pub(crate) fn a_child_that_is_lent_the_lock_keeps_it_alive() {
     manager.acquire("job").unwrap().release().unwrap();
 }
 
-pub(crate) fn an_heir_that_adopts_the_lock_outlasts_the_release_of_its_parent() {
+pub(crate) fn a_child_that_adopts_the_lock_keeps_it_after_the_parent_releases() {
     let dir = tempfile::tempdir().unwrap();
     let manager = ResumeLockManager::new(dir.path()).unwrap();
     let parent = Worker::start(role("lend-to-heir", dir.path()));
@@ -85,7 +85,7 @@ pub(crate) fn an_heir_that_adopts_the_lock_outlasts_the_release_of_its_parent() 
     parent.finish();
     let held = manager.holder("job").unwrap().unwrap();
     assert!(held.os_locked);
-    assert_eq!(held.holder.unwrap().process_id, heir.0, "the file names the heir");
+    assert_eq!(held.holder.unwrap().process_id, heir.0, "the file names the child");
     assert!(matches!(manager.acquire("job"), Err(ResumeLockError::Held(_))));
     end(heir.0);
     manager.acquire("job").unwrap().release().unwrap();
@@ -110,7 +110,7 @@ pub(crate) fn forks_of_other_threads_do_not_keep_a_lock_that_is_just_being_taken
     storm.kill();
     let manager = ResumeLockManager::new(dir.path()).unwrap();
     let count = || (0..taken).filter(|n| manager.holder(&format!("job-{n}")).unwrap().is_some()).count();
-    // The last child gives its copies up when it first runs, which on a busy machine takes a moment.
+    // The last child closes its copies when it is first scheduled, which takes a moment on a busy machine.
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
     let mut kept = count();
     while kept > 0 && std::time::Instant::now() < deadline {
@@ -122,7 +122,7 @@ pub(crate) fn forks_of_other_threads_do_not_keep_a_lock_that_is_just_being_taken
     assert!(taken >= children.len(), "too few locks to show anything");
 }
 
-/// With `ours` holds a resume lock, else a plain flock; then forks a child that does nothing but live.
+/// Holds a resume lock if `ours`, else a plain flock; then forks a child that only sleeps.
 #[expect(unsafe_code, reason = "fork is what is tested")]
 pub(crate) fn hold_and_fork(dir: &Path, ours: bool) {
     let _lock = ours.then(|| ResumeLockManager::new(dir).unwrap().acquire("job").unwrap());
@@ -140,7 +140,7 @@ pub(crate) fn hold_and_fork(dir: &Path, ours: bool) {
     wait_for_end();
 }
 
-#[expect(clippy::zombie_processes, reason = "the child is to outlive this process")]
+#[expect(clippy::zombie_processes, reason = "the child outlives this process on purpose")]
 pub(crate) fn hold_and_spawn(dir: &Path, lend: bool) {
     let lock = ResumeLockManager::new(dir).unwrap().acquire("job").unwrap();
     let lent = lend.then(|| lock.lend().unwrap());
@@ -150,7 +150,7 @@ pub(crate) fn hold_and_spawn(dir: &Path, lend: bool) {
     wait_for_end();
 }
 
-#[expect(clippy::zombie_processes, reason = "the child is to outlive this process")]
+#[expect(clippy::zombie_processes, reason = "the child outlives this process on purpose")]
 pub(crate) fn hold_and_bequeath(dir: &Path) {
     let lock = ResumeLockManager::new(dir).unwrap().acquire("job").unwrap();
     let lent = lock.lend().unwrap();
@@ -160,14 +160,14 @@ pub(crate) fn hold_and_bequeath(dir: &Path) {
     drop(lent);
     let adopted = dir.join("adopted");
     wait_until("the adoption", || adopted.exists());
-    assert!(lock.verify().is_err(), "the parent knows that it is not the holder any more");
+    assert!(lock.verify().is_err(), "the parent detects that it is no longer the holder");
     drop(lock);
     say(&heir.id().to_string());
     say("released");
     wait_for_end();
 }
 
-#[expect(unsafe_code, reason = "an inherited descriptor is a bare number")]
+#[expect(unsafe_code, reason = "an inherited descriptor is a plain number")]
 pub(crate) fn inherit(dir: &Path) {
     let number = std::env::var("TENURE_LOCK_FD").unwrap().parse().unwrap();
     // SAFETY: the parent lent exactly this descriptor, and nothing else here uses it.
@@ -204,7 +204,7 @@ pub(crate) fn drop_in_child(dir: &Path) {
     wait_for_end();
 }
 
-/// One thread forks children that stay, while another takes locks and keeps them.
+/// One thread forks children that keep running, while another acquires and keeps locks.
 #[expect(unsafe_code, reason = "fork is what is tested")]
 pub(crate) fn fork_storm(dir: &Path) {
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -224,7 +224,7 @@ pub(crate) fn fork_storm(dir: &Path) {
             }
         });
         for _ in 0..200 {
-            // Forks without a pause would leave no instant at which a lock can be taken at all.
+            // Forks without a pause would never leave an instant for acquiring a lock.
             std::thread::sleep(Duration::from_micros(300));
             while taken.load(Ordering::Relaxed) <= children.len() && Instant::now() < deadline {
                 std::thread::sleep(Duration::from_micros(100));

@@ -12,7 +12,7 @@ use super::worker::{Random, Worker, role, role_under, tell_skipped};
 
 const INSTANTS: usize = 400;
 
-pub(crate) fn a_kill_at_any_instant_leaves_nothing_that_needs_a_person() {
+pub(crate) fn a_kill_at_any_instant_needs_no_manual_cleanup() {
     let dir = tempfile::tempdir().unwrap();
     let manager = ResumeLockManager::new(dir.path()).unwrap();
     let mut random = Random::new("kills");
@@ -30,7 +30,7 @@ pub(crate) fn a_kill_at_any_instant_leaves_nothing_that_needs_a_person() {
     println!("{INSTANTS} kills at random instants: the next acquire succeeded every time");
 }
 
-pub(crate) fn the_harness_catches_the_empty_file_of_the_create_new_algorithm() {
+pub(crate) fn the_harness_detects_the_empty_file_of_the_create_new_algorithm() {
     let dir = tempfile::tempdir().unwrap();
     ResumeLockManager::new(dir.path()).unwrap();
     let path = dir.path().join("resume_locks/job.lock");
@@ -54,8 +54,8 @@ fn kill_one(dir: &Path, name: &str, random: &mut Random) {
     worker.kill();
 }
 
-/// Exhaustive where the random instants are not: strace kills the worker on entering its n-th system call.
-pub(crate) fn a_kill_at_every_system_call_leaves_nothing_that_needs_a_person() {
+/// Exhaustive, unlike the random instants: strace kills the worker on entering its n-th system call.
+pub(crate) fn a_kill_at_every_system_call_needs_no_manual_cleanup() {
     if !can_trace() {
         tell_skipped("a_kill_at_every_system_call", "strace cannot trace here");
         return;
@@ -99,7 +99,7 @@ pub(crate) fn can_trace() -> bool {
     traced.is_ok_and(|status| status.success())
 }
 
-/// Runs the role once to see its system calls, then again for each call after `ready`, killed on entering that one.
+/// Runs the role once to list its system calls, then once for each call after `ready`, killed on entering it.
 pub(crate) fn kill_at_each_call(name: &str, prepare: impl Fn(&Path), check: impl Fn(&Path, &str)) -> usize {
     let whole = tempfile::tempdir().unwrap();
     let trace = tempfile::NamedTempFile::new().unwrap();

@@ -1,4 +1,4 @@
-//! Processes that are seen badly from here: ended, another user's, in another namespace, elsewhere.
+//! Processes that are hard to inspect: zombies, and processes of other users, namespaces and hosts.
 
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
@@ -50,16 +50,16 @@ pub(crate) fn another_users_process_is_alive() {
     command.uid(65_534).gid(65_534);
     let mut other = Worker::start(command);
     other.expect("ready");
-    other.tell("1");
+    other.send("1");
     other.expect("true Some(Alive)");
-    other.tell(&std::process::id().to_string());
+    other.send(&std::process::id().to_string());
     other.expect("true Some(Alive)");
-    other.tell("0");
+    other.send("0");
     other.expect("false None");
 }
 
 pub(crate) fn a_process_that_procfs_hides_is_alive() {
-    // A procfs of its own, mounted so that it hides other users' processes; then only the signal's EPERM speaks for them.
+    // A separate procfs that hides other users' processes, so that only EPERM from the signal shows that they exist.
     const HIDDEN: &str = "mount -t proc -o hidepid=2 proc /proc && exec setpriv --reuid 65534 --regid 65534 --clear-groups \"$0\"";
     let prefix = ["unshare", "--mount", "sh", "-c", HIDDEN];
     let dir = tempfile::tempdir().unwrap();
@@ -70,11 +70,11 @@ pub(crate) fn a_process_that_procfs_hides_is_alive() {
     }
     let mut other = Worker::start(role_under(&prefix, "probe", dir.path()));
     other.expect("ready");
-    other.tell("self");
+    other.send("self");
     other.expect("true Some(Alive)");
-    other.tell("1");
+    other.send("1");
     other.expect("true Some(Alive)");
-    other.tell("4194305");
+    other.send("4194305");
     other.expect("false None");
 }
 
@@ -90,7 +90,7 @@ pub(crate) fn a_holder_in_another_pid_namespace_is_unknown_but_its_death_frees_t
     assert_ne!(identity.pid_ns, ProcessIdentity::current().pid_ns);
     assert_eq!(identity.liveness(), Liveness::Unknown);
     inside.finish();
-    assert_eq!(identity.liveness(), Liveness::Unknown, "nothing out here can tell");
+    assert_eq!(identity.liveness(), Liveness::Unknown, "not determinable from outside");
 
     let mut holder = Worker::start(role_under(NEW_NAMESPACE, "hold", dir.path()));
     holder.expect("held");
@@ -109,14 +109,14 @@ pub(crate) fn a_procfs_of_another_namespace_does_not_mislead() {
     let dir = tempfile::tempdir().unwrap();
     let mut inside = Worker::start(role_under(NEW_NAMESPACE_OLD_PROCFS, "probe", dir.path()));
     inside.expect("ready");
-    inside.tell("self");
+    inside.send("self");
     inside.expect("true Some(Alive)");
-    // Out here this number is us, and the procfs that is mounted in there shows us; in there nobody has it.
-    inside.tell(&std::process::id().to_string());
+    // Outside the namespace this pid is this process, and the inherited procfs shows it; inside, no process has it.
+    inside.send(&std::process::id().to_string());
     inside.expect("false None");
 }
 
-pub(crate) fn a_remote_looking_holder_is_refused_while_it_lives_and_after() {
+pub(crate) fn a_remote_looking_holder_is_refused_while_it_lives_and_afterwards() {
     let dir = tempfile::tempdir().unwrap();
     let manager = ResumeLockManager::new(dir.path()).unwrap();
     let text = our_text("job", |data| {
@@ -137,7 +137,7 @@ pub(crate) fn a_remote_looking_holder_is_refused_while_it_lives_and_after() {
     manager.acquire_forced("job").unwrap().release().unwrap();
 }
 
-/// Says what comes of taking both kinds of locks.
+/// Reports the result of acquiring both kinds of locks.
 pub(crate) fn try_to_lock(dir: &Path) {
     let resume = ResumeLockManager::new(dir).and_then(|manager| manager.acquire("job"));
     match resume {
@@ -158,7 +158,7 @@ pub(crate) fn a_read_only_directory_is_an_error_and_not_a_lock() {
     let set = |path: &Path, mode| std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
     set(&dir.path().join("resume_locks"), 0o555);
     set(dir.path(), 0o555);
-    // Whoever may do everything is not held up by permissions.
+    // Root is not restricted by permissions.
     let mut command = role("try", dir.path());
     if rustix::process::geteuid().is_root() {
         command.uid(65_534).gid(65_534);
@@ -186,12 +186,12 @@ pub(crate) fn a_full_or_read_only_disk_is_an_error_and_leaves_nothing_that_block
         return;
     }
     for line in [
-        // Full, with a stale lock of which the place is there already.
+        // A full disk, with a stale lock whose blocks are already allocated.
         "StorageFull",
         "StorageFull",
         "stale: taken",
         "left: []",
-        // Room again.
+        // Space is available again.
         "taken",
         "taken",
         // Read-only.
@@ -202,7 +202,7 @@ pub(crate) fn a_full_or_read_only_disk_is_an_error_and_leaves_nothing_that_block
     }
 }
 
-/// Runs with mounts of its own, which end with it.
+/// Runs in a separate mount namespace, which ends with it.
 pub(crate) fn on_bad_file_systems(dir: &Path) {
     let mount = |arguments: &[&str]| {
         Command::new("mount").args(arguments).arg(dir).status().is_ok_and(|status| status.success())

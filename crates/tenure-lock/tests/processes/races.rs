@@ -1,4 +1,4 @@
-//! Eight processes, one lock, thousands of rounds: exactly one holder.
+//! Eight processes compete for one lock in thousands of rounds: each round has exactly one holder.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ pub(crate) fn a_dead_pid() -> u32 {
     child.id()
 }
 
-/// What our own file looks like whose writer died in this boot.
+/// A lock file of this crate whose writer died during this boot.
 pub(crate) fn our_text(id: &str, change: impl FnOnce(&mut ResumeLockData)) -> String {
     let mut data = ResumeLockData::new(id);
     change(&mut data);
@@ -67,7 +67,7 @@ pub(crate) fn eight_processes_on_a_fresh_name_have_one_winner_each_round() {
     println!("{ROUNDS} rounds of {RACERS} processes on a fresh name: one winner in each");
 }
 
-pub(crate) fn the_harness_catches_the_create_new_algorithm_on_a_stale_lock() {
+pub(crate) fn the_harness_detects_the_create_new_algorithm_on_a_stale_lock() {
     let dir = tempfile::tempdir().unwrap();
     let path = prepare(dir.path());
     let stale = foreign_json("job", a_dead_pid());

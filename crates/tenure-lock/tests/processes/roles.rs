@@ -1,4 +1,4 @@
-//! What the worker processes do.
+//! The roles of the worker processes.
 
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
@@ -105,7 +105,7 @@ pub(crate) fn wait_for_end() {
     }
 }
 
-/// For each pid asked for: whether it runs, and what is known of its identity.
+/// Answers for each requested pid whether it is running and what its identity is.
 fn answer_probes() {
     say("ready");
     for line in std::io::stdin().lock().lines().map_while(Result::ok) {

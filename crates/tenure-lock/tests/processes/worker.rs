@@ -1,4 +1,4 @@
-//! Worker processes, gates that release them at the same instant, and bounded waiting.
+//! Worker processes, gates that start them simultaneously, and bounded waiting.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Full counts on request, else the reduced ones.
+/// Full counts on request, otherwise reduced ones.
 pub(crate) fn count(reduced: usize, full: usize) -> usize {
     if std::env::var_os("TENURE_TEST_FULL").is_some_and(|value| value == "1") { full } else { reduced }
 }
 
-/// A generator with a printed seed: no more is asked of it than to differ between runs.
+/// A generator whose seed is printed; it only needs to differ between runs.
 pub(crate) struct Random(u64);
 
 impl Random {
@@ -56,7 +56,7 @@ pub(crate) fn role_under(prefix: &[&str], role: &str, dir: &Path) -> Command {
     command
 }
 
-/// A worker whose lines are read with a time limit. Killed when dropped.
+/// A worker whose output lines are read with a timeout. Killed when dropped.
 pub(crate) struct Worker {
     pub(crate) child: Child,
     stdin: Option<ChildStdin>,
@@ -83,14 +83,14 @@ impl Worker {
     }
 
     pub(crate) fn line(&self) -> String {
-        self.lines.recv_timeout(PATIENCE).expect("the worker says something in time")
+        self.lines.recv_timeout(PATIENCE).expect("the worker writes a line in time")
     }
 
     pub(crate) fn expect(&self, line: &str) {
         assert_eq!(self.line(), line);
     }
 
-    pub(crate) fn tell(&mut self, line: &str) {
+    pub(crate) fn send(&mut self, line: &str) {
         writeln!(self.stdin.as_mut().unwrap(), "{line}").unwrap();
     }
 
@@ -99,7 +99,7 @@ impl Worker {
         self.child.wait().unwrap();
     }
 
-    /// Lets it come to its end by closing its input.
+    /// Ends the worker by closing its input.
     pub(crate) fn finish(mut self) {
         drop(self.stdin.take());
         let patience = Instant::now() + PATIENCE;
@@ -125,7 +125,7 @@ pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// A gate is a file that the test holds locked; opening it wakes all who wait in the kernel at once.
+/// A file that the test holds locked; unlocking it wakes all waiting workers at once.
 pub(crate) struct Gate {
     file: File,
 }
@@ -145,14 +145,14 @@ impl Gate {
         self.file.lock().unwrap();
     }
 
-    /// The workers' side.
+    /// Called by the workers.
     pub(crate) fn pass(file: &File) {
         file.lock_shared().unwrap();
         file.unlock().unwrap();
     }
 }
 
-/// Racers that step through rounds together.
+/// Workers that run rounds in lockstep.
 pub(crate) struct Race {
     go: Gate,
     done: Gate,
@@ -170,7 +170,8 @@ impl Race {
         Self { go, done, workers }
     }
 
-    /// One round: all go at once, and each answer comes before anybody lets go. The answers are by worker.
+    /// One round: all workers start simultaneously, and every answer arrives before any lock is released. Answers are
+    /// indexed by worker.
     pub(crate) fn round(&self, check: impl FnOnce(&[String])) {
         self.go.open();
         let answers: Vec<String> = self.workers.iter().map(Worker::line).collect();
@@ -184,7 +185,7 @@ impl Race {
     }
 }
 
-/// The racers' side of a race: `attempt` returns what to say and whatever is to be kept until the end of the round.
+/// The worker's part of a race: `attempt` returns the answer and a value that is kept until the end of the round.
 pub(crate) fn run_rounds<T>(dir: &Path, mut attempt: impl FnMut() -> (&'static str, T)) {
     let go = File::open(dir.join("go")).unwrap();
     let done = File::open(dir.join("done")).unwrap();
@@ -199,7 +200,7 @@ pub(crate) fn run_rounds<T>(dir: &Path, mut attempt: impl FnMut() -> (&'static s
     }
 }
 
-/// Ends the worker if nobody listens any more.
+/// Exits if the test has closed the pipe.
 pub(crate) fn say(line: &str) {
     let mut out = std::io::stdout().lock();
     if writeln!(out, "{line}").and_then(|()| out.flush()).is_err() {

@@ -1,17 +1,18 @@
-//! Algorithms that are known to be wrong, or to be bare, for the harness to catch and the bench to compare with.
+//! Algorithms that are known to be wrong or minimal, for the harness to detect and the bench to compare with.
 
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-/// Create-new, then write; whoever finds a dead pid removes the name and tries again; dropping removes whatever is there.
+/// Creates the file, then writes to it. If it names a dead pid, removes it by name and tries again. Dropping removes
+/// whatever file has the name.
 pub(crate) struct CreateNew {
     path: PathBuf,
 }
 
 impl CreateNew {
     pub(crate) fn acquire(path: &Path, is_running: fn(u32) -> bool) -> Option<Self> {
-        // The original recurses without a bound.
+        // The original recurses without a limit.
         for _ in 0..100 {
             match OpenOptions::new().write(true).create_new(true).open(path) {
                 Ok(mut file) => {
@@ -49,7 +50,7 @@ pub(crate) fn foreign_json(id: &str, pid: u32) -> String {
     )
 }
 
-/// How the create-new algorithm asks for a process: it starts a program.
+/// The liveness check of the create-new algorithm: it runs `kill -0`.
 pub(crate) fn kill_zero(pid: u32) -> bool {
     std::process::Command::new("kill")
         .args(["-0", &pid.to_string()])

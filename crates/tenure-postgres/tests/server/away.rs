@@ -100,6 +100,23 @@ fn reads_go_on_through_a_cut_connection() {
 }
 
 #[test]
+fn a_connection_that_falls_silent_is_given_up_soon_by_a_client_with_little_patience() {
+    let cluster = Cluster::shared();
+    let (_, project) = create(&cluster.url());
+    let proxy = Proxy::to(cluster.port());
+    let patience = Duration::from_secs(2);
+    let store = open_with(&cluster.tcp_url("tenure", proxy.port()), &project, patience);
+    let store: &dyn Store = &store;
+    store.read(|view| view.count_tasks()).unwrap();
+    proxy.freeze();
+    let begun = Instant::now();
+    let error = store.read(|view| view.count_tasks()).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::Store);
+    // A heartbeat keeps this much time before its lease ends.
+    assert!(begun.elapsed() < patience * 5 / 2, "{:?}", begun.elapsed());
+}
+
+#[test]
 fn who_waited_in_vain_for_a_turn_can_go_on_when_it_is_free() {
     let cluster = Cluster::shared();
     let (first, project) = create(&cluster.url());

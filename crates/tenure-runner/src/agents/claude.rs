@@ -11,7 +11,7 @@ use super::{Ending, Event, Observed, by_status, object, status, text};
 pub(super) fn parse(line: &str) -> Event {
     let Some(value) = object(line) else { return Event::Other };
     match text(&value, "/type") {
-        // The error of a subagent is for the main conversation to deal with.
+        // The main conversation handles the error of a subagent.
         "assistant" if !text(&value, "/parent_tool_use_id").is_empty() => Event::Other,
         "assistant" => match text(&value, "/error") {
             "" => Event::Progress,
@@ -32,7 +32,7 @@ pub(super) fn parse(line: &str) -> Event {
 
 pub(super) fn conclude(exit: Option<i32>, observed: &Observed) -> Ending {
     match (observed.conclude(exit), observed.retrying) {
-        // `server_error` is also what it calls a connection that could not be made. Its retries tell them apart.
+        // `server_error` also covers a failed connection; the retries distinguish the two.
         (Ending::Overloaded, Some(Ending::NoNetwork)) => Ending::NoNetwork,
         (ending, _) => ending,
     }
@@ -64,7 +64,7 @@ fn result(value: &Value) -> Event {
             Event::Failed(Ending::TaskError)
         }
         _ if value.pointer("/is_error") == Some(&Value::Bool(true)) => {
-            // The kind that the line before has given is more exact than, for example, 400 or none.
+            // The kind in the previous line is more specific than, for example, 400 or none.
             Event::Failed(status(value, "/api_error_status").map_or(Ending::Unclassified, by_status))
         }
         ("success", _) => Event::Succeeded,

@@ -5,7 +5,7 @@
 
 use super::{Ending, Event, Observed, by_leading_status, object, text};
 
-/// How the text of an error that it gives up for begins, and what that means.
+/// The beginning of an error text, and its meaning.
 const BEGINNINGS: &[(&str, Ending)] = &[
     ("You've hit your usage limit", Ending::Limited { resets_at: None }),
     ("Rate limit reached", Ending::Limited { resets_at: None }),
@@ -36,7 +36,7 @@ pub(super) fn parse(line: &str) -> Event {
         },
         "turn.failed" => Event::Failed(by_message(text(&value, "/error/message"))),
         "turn.completed" => Event::Succeeded,
-        // A warning, for example about a fallback that it has chosen.
+        // A warning, for example about a fallback.
         "item.started" | "item.updated" | "item.completed" if text(&value, "/item/type") == "error" => {
             Event::Other
         }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{Ending, Event, Observed, by_leading_status, by_status, object, status, text};
 
-/// The statuses that are recognised by an exit code.
+/// The statuses that are recognised in an exit code.
 const STATUSES: [u16; 9] = [401, 402, 403, 429, 500, 502, 503, 504, 529];
 
 pub(super) fn parse(line: &str) -> Event {
@@ -29,7 +29,7 @@ pub(super) fn conclude(exit: Option<i32>, observed: &Observed) -> Ending {
         (Ending::Unclassified, Some(41)) => Ending::NotLoggedIn,
         (Ending::Unclassified, Some(52 | 55)) => Ending::Misconfigured,
         (Ending::Unclassified, Some(53)) => Ending::TaskError,
-        // Without an error of its own that is reported, another program's exit code could be meant.
+        // Without a reported error, the exit code could be another program's.
         (Ending::Unclassified, Some(code)) if observed.failed.is_some() => {
             let meant = STATUSES.into_iter().find(|status| i32::from(status % 256) == code);
             meant.map_or(Ending::Unclassified, by_status)

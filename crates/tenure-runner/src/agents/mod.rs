@@ -1,9 +1,9 @@
-//! The agent programs whose output is understood: what a line says, and what an ending means.
+//! The agent programs whose output is understood: the meaning of a line, and of the way a program ends.
 //!
-//! Each program has a module with a pure `parse(line)` and a pure `conclude(exit, observed)`. An ending is concluded only
-//! from a program's error and result events, its standard error and its exit code, never from the text of messages or
-//! tools. A line that is not understood changes nothing, and an ending that is not recognised is
-//! [`Ending::Unclassified`], so a newer version of a program is at worst treated like a program that is not known.
+//! Each program has a module with a pure `parse(line)` and a pure `conclude(exit, observed)`. An ending is concluded
+//! only from a program's error and result events, its standard error and its exit code, never from the text of
+//! messages or tools. A line that is not understood changes nothing, and an ending that is not recognised is
+//! [`Ending::Unclassified`], so a newer version of a program is at worst treated like an unknown program.
 
 mod claude;
 mod codex;
@@ -17,7 +17,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tenure_core::Timestamp;
 
-/// The longest windows of usage limits are a month. A reset that is further away is a misread number.
+/// Usage limits reset within a month. A later reset is a misread number.
 const FURTHEST_RESET: Duration = Duration::from_hours(31 * 24);
 
 /// An agent program whose output is understood.
@@ -29,25 +29,26 @@ pub enum AgentKind {
     Opencode,
 }
 
-/// What one line of an agent's output says.
+/// The meaning of one line of an agent's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
-    /// The model has answered, or a tool has run: earlier errors were overcome.
+    /// The model has answered or a tool has run: earlier errors were overcome.
     Progress,
-    /// A request failed for this reason, and the program sends it again.
+    /// A request failed for this reason, and the program retries it.
     Retrying(Ending),
-    /// A usage limit was reached, and ends then. The program may still go on, for example with paid usage.
+    /// A usage limit was reached that resets at this time. The program may still continue, for example with paid
+    /// usage.
     LimitReached { resets_at: Option<Timestamp> },
     /// The program gives up for this reason.
     Failed(Ending),
-    /// The program reports that its turn went well.
+    /// The program reports success.
     Succeeded,
     /// Anything else, including lines that are not understood.
     Other,
 }
 
-/// What an agent's ending means.
+/// Why an agent's process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Ending {
@@ -72,7 +73,7 @@ pub enum Ending {
 }
 
 impl Ending {
-    /// Why no task could have been worked on, as a sentence for people. None for an ending that may be the task's own.
+    /// Why no task could have been worked on, as a sentence for people. `None` if the task itself may be the cause.
     pub fn obstacle(self, agent: AgentKind) -> Option<String> {
         let name = agent.name();
         Some(match self {
@@ -88,7 +89,7 @@ impl Ending {
         })
     }
 
-    /// The time of the reset, if there is one.
+    /// The time of the reset, if known.
     pub fn resets_at(self) -> Option<Timestamp> {
         match self {
             Self::Limited { resets_at } => resets_at,
@@ -96,7 +97,7 @@ impl Ending {
         }
     }
 
-    /// Drops a reset that is over, or too far away to be one.
+    /// Drops a reset time that is past or implausibly far away.
     #[must_use]
     pub fn with_plausible_reset(self, now: Timestamp) -> Self {
         match self {
@@ -108,14 +109,14 @@ impl Ending {
     }
 }
 
-/// What a run's events amount to so far. Its size does not grow with the output.
+/// The state accumulated from a run's events. Its size does not grow with the output.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Observed {
     /// Why the program gave up, unless it made progress after that.
     failed: Option<Ending>,
     /// Why the last request failed, unless the program made progress after that.
     retrying: Option<Ending>,
-    /// When the usage limit that was reached ends.
+    /// When the reached usage limit resets.
     resets_at: Option<Timestamp>,
 }
 
@@ -125,7 +126,7 @@ impl Observed {
             Event::Progress | Event::Succeeded => *self = Self::default(),
             Event::Retrying(why) => self.retrying = Some(why),
             Event::LimitReached { resets_at } => self.resets_at = resets_at,
-            // The line before may have been more specific.
+            // The previous line may have been more specific.
             Event::Failed(Ending::Unclassified) => {
                 self.failed.get_or_insert(Ending::Unclassified);
             }
@@ -134,7 +135,7 @@ impl Observed {
         }
     }
 
-    /// The rule that all programs share. `exit` is None for a program that did not end by itself.
+    /// The rule that all programs share. `exit` is `None` for a program that did not end by itself.
     fn conclude(&self, exit: Option<i32>) -> Ending {
         match (self.failed, self.retrying) {
             (Some(Ending::Limited { resets_at }), _) => {
@@ -151,7 +152,7 @@ impl Observed {
 impl AgentKind {
     pub const ALL: [Self; 4] = [Self::Claude, Self::Codex, Self::Gemini, Self::Opencode];
 
-    /// The agent that a program is, by its file name.
+    /// Determines the agent by the program's file name.
     pub fn of_program(program: &Path) -> Option<Self> {
         let name = program.file_name().and_then(OsStr::to_str)?;
         Self::ALL.into_iter().find(|agent| agent.name() == name)
@@ -166,7 +167,7 @@ impl AgentKind {
         }
     }
 
-    /// What a line of its output says.
+    /// Parses a line of its output.
     pub fn parse(self, line: &str) -> Event {
         match self {
             Self::Claude => claude::parse(line),
@@ -176,7 +177,7 @@ impl AgentKind {
         }
     }
 
-    /// What its ending means. `exit` is None for a program that did not end by itself.
+    /// Concludes why it ended. `exit` is `None` for a program that did not end by itself.
     pub fn conclude(self, exit: Option<i32>, observed: &Observed) -> Ending {
         match self {
             Self::Claude => claude::conclude(exit, observed),
@@ -205,7 +206,7 @@ fn status(value: &Value, pointer: &str) -> Option<u16> {
     value.pointer(pointer).and_then(Value::as_u64).and_then(|number| u16::try_from(number).ok())
 }
 
-/// What the status of the provider's answer means, for all providers alike.
+/// The meaning of the provider's HTTP status, equal for all providers.
 fn by_status(status: u16) -> Ending {
     match status {
         401 | 403 => Ending::NotLoggedIn,
@@ -216,7 +217,7 @@ fn by_status(status: u16) -> Ending {
     }
 }
 
-/// The number at the beginning of a text, as the status of an answer.
+/// Interprets the number at the beginning of a text as an HTTP status.
 fn by_leading_status(text: &str) -> Ending {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     text[..digits].parse().map_or(Ending::Unclassified, by_status)

@@ -1,13 +1,14 @@
 //! opencode: `run` prints an error as one coloured line, `run --format json` as a typed event.
 //!
-//! In the first format the model's words are printed as they are, so nothing is concluded about a run that exits with 0.
+//! In the first format the model's output is printed unchanged, so nothing is concluded about a run that exits with
+//! 0.
 
 use super::{Ending, Event, Observed, by_status, object, status, text};
 
-/// How the line begins with which it gives up.
+/// The beginning of the line that reports a fatal error.
 const ERROR: &str = "\u{1b}[91m\u{1b}[1mError: \u{1b}[0m";
 
-/// Parts of the providers' messages, in lower case. The first that is found counts.
+/// Parts of the providers' messages, in lower case. The first match counts.
 const PARTS: &[(&str, Ending)] = &[
     ("exceeded your current quota", Ending::NoCredit),
     ("credit balance", Ending::NoCredit),
@@ -32,7 +33,7 @@ pub(super) fn parse(line: &str) -> Event {
     if let Some(message) = line.strip_prefix(ERROR) {
         return Event::Failed(by_message(message));
     }
-    // Every event of the second format names its session; JSON that the model prints in the first one does not.
+    // Every event of the second format names its session; JSON printed by the model in the first one does not.
     let Some(value) = object(line).filter(|value| !text(value, "/sessionID").is_empty()) else {
         return Event::Other;
     };

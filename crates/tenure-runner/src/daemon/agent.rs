@@ -17,7 +17,7 @@ use super::output::{AttemptLog, LastWord};
 use super::place::Seat;
 use super::{AgentStart, Purpose, Site, conversation, parking};
 use crate::agents::{AgentKind, Observed};
-use crate::beat::OpenStore;
+use crate::heartbeat::OpenStore;
 use crate::input::private_input;
 use crate::supervise::{Ended, Exit, Explanation, Limits, Look, Steps, Supervision, supervise};
 

@@ -6,13 +6,13 @@
 
 mod agent;
 mod conversation;
-mod heart;
 pub(crate) mod listening;
 pub mod log;
 mod look;
 pub mod output;
 mod parking;
 mod place;
+mod renew_slot;
 mod waiting;
 mod work;
 
@@ -30,8 +30,8 @@ use tenure_core::task::Task;
 use tenure_core::{Clock, Context, Result};
 
 use crate::agents::AgentKind;
-use crate::beat::OpenStore;
 use crate::database::DatabaseFile;
+use crate::heartbeat::OpenStore;
 use crate::supervise::Signals;
 use log::DaemonLog;
 
@@ -108,7 +108,7 @@ pub trait Outside: Sync {
 /// An agent that is about to be started.
 #[derive(Debug)]
 pub struct AgentStart {
-    /// Crosses the threshold; has its environment, but no input yet.
+    /// Passes the exec gate; has its environment, but no input yet.
     pub command: Command,
     /// The program, if its output is understood.
     pub kind: Option<AgentKind>,
@@ -173,7 +173,7 @@ pub fn run(site: &Site<'_>, started: &mut dyn FnMut(&Runner)) -> Result<Summary>
         site.orders.preset
     ));
     site.outside.happened(Happening::RunnerStarted(&seat.runner));
-    let worked = heart::beside(site, &mut seat, |seat, pulse| work::through(site, seat, pulse));
+    let worked = renew_slot::beside(site, &mut seat, |seat, heartbeat| work::through(site, seat, heartbeat));
     let (status, error) = match &worked {
         Ok(_) => (RunnerStatus::Completed, None),
         Err(error) => (RunnerStatus::Failed, Some(error.to_string())),

@@ -11,6 +11,7 @@ use tenure_core::runner::{Runner, RunnerStatus};
 use tenure_core::session::SessionState;
 use tenure_core::store::Durability;
 use tenure_core::{Error, Result};
+use tenure_lock::BootTime;
 
 use super::{Bell, Site};
 use crate::ending::{Scope, finish_ending};
@@ -20,6 +21,8 @@ pub(super) struct Seat {
     pub(super) runner: Runner,
     pub(super) caller: Caller,
     pub(super) slot: Lease,
+    /// When the slot and the session were asked for.
+    pub(super) asked: BootTime,
     /// Of the session.
     pub(super) session: Lease,
     /// What the reconcile before the start has closed.
@@ -41,6 +44,7 @@ pub(super) fn take(site: &Site<'_>) -> Result<Seat> {
     }
     let mut terms = Terms::new(site.orders.timing.stale);
     terms.doorbell = site.doorbell.map(|bell: Bell<'_>| bell.address.to_owned());
+    let asked = BootTime::now();
     let taken = site.store.write(Durability::Power, |tx| {
         let mut refusal: Option<Box<Locked>> = None;
         for number in 0..site.orders.places.max(1) {
@@ -83,7 +87,7 @@ pub(super) fn take(site: &Site<'_>) -> Result<Seat> {
     })?;
     match taken {
         Ok((slot, session, runner)) => {
-            let seat = Seat { runner, caller, slot, session, lapsed: repaired.leases };
+            let seat = Seat { runner, caller, slot, asked, session, lapsed: repaired.leases };
             announce(site, &seat.runner);
             Ok(seat)
         }

@@ -1,11 +1,8 @@
 //! What a runner does while there is nothing to do: it holds nothing, queues or naps, and says so once.
 
-use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tenure_core::error::Locked;
-use tenure_core::holder::Liveness;
 use tenure_core::lease::{Lease, Resource, ResourceKind};
 use tenure_core::runner::RunnerStatus;
 use tenure_core::store::Durability;
@@ -13,7 +10,8 @@ use tenure_core::{Error, Result, kernel};
 
 use super::place::{Seat, note};
 use super::work::{Loop, Next};
-use crate::wait::until_any;
+use crate::heartbeat::silence;
+use crate::wait::{Process, until_any};
 
 /// A store that does not answer is asked again this often, and for this long at most.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
@@ -155,23 +153,19 @@ impl Loop<'_, '_> {
         Ok(self.nap(ASK_AGAIN, None))
     }
 
-    /// Until the bell, a signal, the holder's death, or the time.
+    /// Sleeps until the doorbell rings, a signal comes, the holder dies, or `limit` has passed.
     pub(super) fn nap(&self, limit: Duration, watched: Option<&Lease>) -> Next {
         let process = watched.and_then(|lease| lease.process.as_ref());
-        let pidfd = process.and_then(|who| {
-            let pid = Pid::from_raw(i32::try_from(who.process.pid).ok()?)?;
-            let fd = pidfd_open(pid, PidfdFlags::empty()).ok()?;
-            (self.site.ctx.judge.liveness(who) == Liveness::Alive).then_some(fd)
-        });
+        let process = process.and_then(|who| Process::open_alive(who, self.site.ctx.judge));
         let mut fds = vec![self.site.signals.as_fd()];
         fds.extend(self.site.doorbell.map(|bell| bell.fd));
-        fds.extend(pidfd.as_ref().map(AsFd::as_fd));
+        fds.extend(process.as_ref().and_then(Process::fd));
         let woken = until_any(&fds, limit);
         if let Some(bell) = self.site.doorbell {
             if woken.get(1) == Some(&true) {
-                self.pulse.quicken();
+                self.heartbeat.beat_now();
             }
-            crate::beat::silence(bell.fd);
+            silence(bell.fd);
         }
         match self.site.signals.take() {
             Some(signal) => {

@@ -11,9 +11,9 @@ use tenure_core::store::Durability;
 use tenure_core::task::TaskStatus;
 use tenure_core::{Error, Result};
 
-use super::heart::Pulse;
 use super::look::{self, Found};
 use super::place::{Seat, note};
+use super::renew_slot::SlotHeartbeat;
 use super::waiting::Wait;
 use super::{Purpose, Site, agent, parking};
 use crate::database::DatabaseFile;
@@ -37,7 +37,7 @@ pub(super) enum Next {
 
 pub(super) struct Loop<'a, 's> {
     pub(super) site: &'a Site<'s>,
-    pub(super) pulse: &'a Pulse,
+    pub(super) heartbeat: &'a SlotHeartbeat,
     tally: Tally,
     /// The serial section that is kept from task to task.
     pub(super) section: Option<Lease>,
@@ -53,10 +53,10 @@ pub(super) struct Loop<'a, 's> {
     pub(super) said: String,
 }
 
-pub(super) fn through(site: &Site<'_>, seat: &mut Seat, pulse: &Pulse) -> Result<Tally> {
+pub(super) fn through(site: &Site<'_>, seat: &mut Seat, heartbeat: &SlotHeartbeat) -> Result<Tally> {
     let mut this = Loop {
         site,
-        pulse,
+        heartbeat,
         tally: Tally::default(),
         section: None,
         ticket: None,
@@ -87,7 +87,7 @@ impl Loop<'_, '_> {
             self.site.log.line("Asked to stop");
             return Ok(Next::Stop(signal));
         }
-        if let Some(error) = self.pulse.lost() {
+        if let Some(error) = self.heartbeat.lost() {
             return Err(error);
         }
         if let Some(loss) = self.site.database.and_then(DatabaseFile::loss) {

@@ -1,8 +1,8 @@
-//! Filling a hook's templates: `{{task.title}}` from what happened, `${TOKEN}` from the environment.
+//! Fills a hook's templates: `{{task.title}}` from the payload, `${TOKEN}` from the environment.
 //!
-//! Guarantees: a value stays one value wherever it is put. In an argument it is plain text, in a URL it is
-//! percent-encoded, in a header it has no line breaks, and in a JSON body it is escaped inside of a string and is a whole
-//! JSON value outside of one. [`Filler::redact`] takes out every variable that was put in, so that no message shows it.
+//! Guarantees: a value stays one value wherever it is inserted. In an argument it is plain text, in a URL it is
+//! percent-encoded, in a header it has no line breaks, and in a JSON body it is escaped inside a string and a whole JSON
+//! value outside of one. [`Filler::redact`] removes the values of all inserted variables from a text.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -39,12 +39,12 @@ impl<'a> Filler<'a> {
         Self { payload, vars, used: BTreeSet::new() }
     }
 
-    /// An argument: both as they are.
+    /// An argument: placeholders and variables are inserted unchanged.
     pub(super) fn argument(&mut self, field: &str, template: &str) -> Result<String, FillError> {
         self.fill(field, template, plain, str::to_owned)
     }
 
-    /// The program to run: variables only, or a title could choose it.
+    /// The program to run. Placeholders are refused, because a task's title could choose the program.
     pub(super) fn program(&mut self, field: &str, template: &str) -> Result<String, FillError> {
         if pieces(template).iter().any(|piece| matches!(piece, Piece::Placeholder(_))) {
             return Err(FillError::NotHere { field: field.to_owned() });
@@ -52,13 +52,13 @@ impl<'a> Filler<'a> {
         self.argument(field, template)
     }
 
-    /// A URL: what others wrote is percent-encoded, what the user put into a variable is part of the URL.
+    /// A URL: placeholders are percent-encoded, variables are inserted unchanged.
     pub(super) fn url(&mut self, field: &str, template: &str) -> Result<String, FillError> {
         self.fill(field, template, |value| percent_encoded(&plain(value)), str::to_owned)
     }
 
     pub(super) fn header(&mut self, field: &str, template: &str) -> Result<String, FillError> {
-        // A variable read from a file often ends with a newline that nobody meant.
+        // A variable that was read from a file often ends with an unintended newline.
         self.fill(
             field,
             template,
@@ -91,7 +91,7 @@ impl<'a> Filler<'a> {
         Ok(out)
     }
 
-    /// Text from outside without the variables that were put in.
+    /// Replaces the values of inserted variables in a text from a script or a server.
     pub(super) fn redact(&self, text: &str) -> String {
         let mut secrets: Vec<(&str, &str)> = Vec::new();
         for name in &self.used {
@@ -99,11 +99,11 @@ impl<'a> Filler<'a> {
                 continue;
             };
             secrets.push((name, value));
-            // A key of several lines is often printed line by line.
+            // A multi-line key is often printed line by line.
             secrets.extend(value.lines().filter(|line| line.len() >= 8).map(|line| (name.as_str(), line)));
         }
         secrets.retain(|(_, value)| !value.trim().is_empty());
-        // The longest first: one value may be a part of another.
+        // Longest first, because one value may be part of another.
         secrets.sort_by_key(|(_, value)| std::cmp::Reverse(value.len()));
         let mut text = text.to_owned();
         for (name, value) in secrets {
@@ -151,7 +151,7 @@ impl<'a> Filler<'a> {
     }
 }
 
-/// A text as it is, nothing for null, anything else as JSON.
+/// A string unchanged, nothing for null, any other value as JSON.
 fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -160,7 +160,7 @@ fn plain(value: &Value) -> String {
     }
 }
 
-/// Escaped as inside of a JSON string, without its quotes.
+/// Escaped as inside a JSON string, without the quotes.
 fn inner_json(text: &str) -> String {
     let quoted = Value::from(text).to_string();
     quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or_default().to_owned()

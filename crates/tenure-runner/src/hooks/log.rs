@@ -1,7 +1,7 @@
-//! The log of hooks: one JSON object per line, private to the user, never longer than twice [`LIMIT`].
+//! The log of hooks: one JSON object per line, readable by the user only, at most about twice [`LIMIT`] bytes.
 //!
 //! Guarantees: lines of several processes never mix, and a full log becomes `hooks.log.1`. Not guaranteed: that a line is
-//! written at all. A log that cannot be written is never in the way of the work.
+//! written at all. A log that cannot be written never affects the command.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -18,16 +18,16 @@ const LIMIT: u64 = 256 * 1024;
 const NAME: &str = "hooks.log";
 const OLD_NAME: &str = "hooks.log.1";
 
-/// Where outcomes are written down.
+/// Where outcomes are logged.
 #[derive(Debug, Clone)]
 pub struct HookLog {
     folder: Option<PathBuf>,
 }
 
-/// What was written down.
+/// A line of the log.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Entry {
+pub struct LogEntry {
     pub at: String,
     pub hook: String,
     pub event: String,
@@ -37,7 +37,7 @@ pub struct Entry {
 }
 
 impl HookLog {
-    /// In this folder, which is made if it is missing: a project's `.tenure/logs`.
+    /// A log in this folder, which is created when needed: a project's `.tenure/logs`.
     pub fn in_folder(folder: impl Into<PathBuf>) -> Self {
         Self { folder: Some(folder.into()) }
     }
@@ -59,19 +59,19 @@ impl HookLog {
         let _ = append(folder, &format!("{line}\n"));
     }
 
-    /// The last entry of each hook, in no particular order. Lines that are not ours are skipped.
-    pub fn last_entries(&self) -> Vec<Entry> {
-        let mut last: Vec<Entry> = Vec::new();
+    /// The last entry of each hook, in no particular order. Lines that are not entries are skipped.
+    pub fn last_entries(&self) -> Vec<LogEntry> {
+        let mut last: Vec<LogEntry> = Vec::new();
         let Some(folder) = &self.folder else { return last };
         for name in [OLD_NAME, NAME] {
             let mut text = Vec::new();
             let opened = File::open(folder.join(name));
-            // One line more than the limit may have been written by several at once; ten times is somebody else's file.
+            // Concurrent writers may exceed the limit by some lines; a far longer file is not this log.
             if opened.and_then(|file| file.take(LIMIT * 10).read_to_end(&mut text)).is_err() {
                 continue;
             }
             let lines = text.split(|byte| *byte == b'\n');
-            for entry in lines.filter_map(|line| serde_json::from_slice::<Entry>(line).ok()) {
+            for entry in lines.filter_map(|line| serde_json::from_slice::<LogEntry>(line).ok()) {
                 match last.iter_mut().find(|earlier| earlier.hook == entry.hook) {
                     Some(earlier) => *earlier = entry,
                     None => last.push(entry),
@@ -102,7 +102,7 @@ fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().append(true).create(true).mode(0o600).open(path)
 }
 
-/// Whoever gets the lock renames the file, if it is still the one with that name; nobody waits for it.
+/// Renames the file under a lock, if it still has this name. Returns `false` if another process holds the lock.
 fn turn_over(file: &File, path: &Path, folder: &Path) -> io::Result<bool> {
     if file.try_lock().is_err() {
         return Ok(false);
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_entry_of_each_hook_is_told_and_nobody_else_may_read_it() {
+    fn the_last_entry_of_each_hook_is_listed_and_only_the_user_may_read_it() {
         let folder = tempfile::tempdir().unwrap();
         let logs = folder.path().join("logs");
         let log = HookLog::in_folder(&logs);
@@ -146,8 +146,9 @@ mod tests {
         log.write(at, &outcome("b", HookResult::Succeeded));
         log.write(at, &outcome("a", HookResult::Succeeded));
         OpenOptions::new().append(true).open(logs.join(NAME)).unwrap().write_all(b"\xff junk\n{}\n").unwrap();
-        let told: Vec<_> = log.last_entries().into_iter().map(|entry| (entry.hook, entry.outcome)).collect();
-        assert_eq!(told, [("a".into(), "succeeded".into()), ("b".into(), "succeeded".into())]);
+        let listed: Vec<_> =
+            log.last_entries().into_iter().map(|entry| (entry.hook, entry.outcome)).collect();
+        assert_eq!(listed, [("a".into(), "succeeded".into()), ("b".into(), "succeeded".into())]);
         assert_eq!(std::fs::metadata(logs.join(NAME)).unwrap().mode() & 0o777, 0o600);
         assert_eq!(std::fs::metadata(&logs).unwrap().mode() & 0o777, 0o700);
     }

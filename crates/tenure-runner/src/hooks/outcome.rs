@@ -1,4 +1,4 @@
-//! How a hook went.
+//! The outcome of a hook.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use crate::program::ProgramError;
 pub struct Outcome {
     pub hook: String,
     pub event: HookEvent,
-    /// The task's key, if it was about one.
+    /// The task's key, if the event concerns a task.
     pub task: Option<String>,
     pub result: HookResult,
-    /// The last thing that the script or the server said, without variables; for people.
+    /// The quoted line of the script's or server's output, without values of variables.
     pub said: Option<String>,
     pub tries: u32,
     pub took: Duration,
@@ -26,12 +26,12 @@ pub struct Outcome {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HookResult {
     Succeeded,
-    /// It goes on in a process of its own; the log will tell.
+    /// It runs in a helper process, which logs the outcome.
     HandedOver,
     Failed(Failure),
 }
 
-/// Why a hook failed. Holds no value of any variable.
+/// Why a hook failed. Contains no value of a variable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Failure {
@@ -60,7 +60,7 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// Whether another try may go better.
+    /// Whether another try may succeed.
     pub(super) fn may_pass(&self) -> bool {
         match self {
             Self::Exit(_) | Self::Signal(_) | Self::TimedOut(_) | Self::Unreachable(_) => true,
@@ -86,7 +86,7 @@ impl Outcome {
         }
     }
 
-    /// One line for a log or a warning, if there is something to warn of.
+    /// One line for a log or a warning, if the hook failed.
     pub fn warning(&self) -> Option<String> {
         let failure = self.failure()?;
         let tries = if self.tries > 1 { format!(" (tried {} times)", self.tries) } else { String::new() };

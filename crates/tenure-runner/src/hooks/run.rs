@@ -1,4 +1,4 @@
-//! Choosing the hooks of an event and running them, with another try where that may help.
+//! Selects the hooks of an event and runs them, with retries where the failure may be temporary.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -8,71 +8,71 @@ use serde_json::{Value, json};
 use tenure_core::config::{Hook, HookAction};
 use tenure_core::text::escape_line;
 
-use super::deliver::{Errand, hand_over};
+use super::context::HookContext;
+use super::deliver::{Delivery, hand_over};
 use super::fill::Filler;
-use super::happening::Happening;
 use super::outcome::{Failure, HookResult, Outcome};
 use super::script::{self, Script};
-use super::wait::{Over, wait};
-use super::webhook::{Call, Template};
-use super::{Helper, Setting, environment};
+use super::wait::{WaitEnd, wait};
+use super::webhook::{Template, WebhookRequest};
+use super::{Helper, HookEnvironment, process_variables};
 use crate::program;
 use crate::template::{Piece, pieces};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// Characters of what a script or a server said.
+/// How many characters of a script's or server's output an outcome quotes.
 const QUOTED: usize = 300;
 
-/// Tells every hook that listens what happened. `async` ones are handed to a process that outlives this one, the others
-/// run here, one after the other.
+/// Runs every hook that listens to one of the events. `async` hooks are handed to a process that outlives this one; the
+/// others run here, one after the other.
 pub fn fire(
     hooks: &[Hook],
-    happenings: &[Happening],
-    setting: &Setting<'_>,
+    contexts: &[HookContext],
+    environment: &HookEnvironment<'_>,
     helper: &Helper,
 ) -> Vec<Outcome> {
-    let listening = happenings.iter().flat_map(|happening| {
-        hooks.iter().filter(|hook| hook.event == happening.event).map(move |hook| (hook, happening))
+    let listening = contexts.iter().flat_map(|context| {
+        hooks.iter().filter(|hook| hook.event == context.event).map(move |hook| (hook, context))
     });
     let (later, now): (Vec<_>, Vec<_>) = listening.partition(|(hook, _)| hook.run_async);
     let mut outcomes = Vec::new();
     if !later.is_empty() {
-        // First, so that a slow one here does not hold them up.
-        let handed = hand_over(helper, setting, &Errand::new(setting, &later));
-        for (hook, happening) in later {
+        // First, so that they do not wait for slow hooks here.
+        let handed = hand_over(helper, environment, &Delivery::new(environment, &later));
+        for (hook, context) in later {
             let result = match &handed {
                 Ok(()) => HookResult::HandedOver,
                 Err(error) => HookResult::Failed(Failure::NotHandedOver(error.to_string())),
             };
-            let outcome = outcome(hook, happening, result);
+            let outcome = outcome(hook, context, result);
             if outcome.failure().is_some() {
-                setting.log.write(setting.clock.now(), &outcome);
+                environment.log.write(environment.clock.now(), &outcome);
             }
             outcomes.push(outcome);
         }
     }
-    outcomes.extend(now.into_iter().map(|(hook, happening)| run(hook, happening, setting)));
+    outcomes.extend(now.into_iter().map(|(hook, context)| run(hook, context, environment)));
     outcomes
 }
 
-/// Runs one hook here and now, whether it is `async` or not, and writes down how it went.
-pub fn run(hook: &Hook, happening: &Happening, setting: &Setting<'_>) -> Outcome {
+/// Runs one hook in this process, even if it is `async`, and logs its outcome.
+pub fn run(hook: &Hook, context: &HookContext, environment: &HookEnvironment<'_>) -> Outcome {
     let begin = Instant::now();
-    let mut outcome = outcome(hook, happening, HookResult::Succeeded);
-    let payload = happening.payload(setting.project);
-    let mut fill = Filler::new(&payload, setting.vars);
-    if is_stopped(setting) {
+    let mut outcome = outcome(hook, context, HookResult::Succeeded);
+    let payload = context.payload(environment.project);
+    let mut fill = Filler::new(&payload, environment.vars);
+    if is_stopped(environment) {
         outcome.result = HookResult::Failed(Failure::Stopped);
         return outcome;
     }
-    match Prepared::new(hook, &payload, setting, &mut fill) {
+    match Prepared::new(hook, &payload, environment, &mut fill) {
         Err(failure) => outcome.result = HookResult::Failed(failure),
         Ok(prepared) => {
             let mut pause = FIRST_PAUSE;
             loop {
                 outcome.tries += 1;
-                let (result, said) = prepared.once(setting);
+                let (result, said) = prepared.once(environment);
                 outcome.said = quote(&fill.redact(&said), &hook.action).filter(|_| result.is_err());
                 let Err(failure) = result else {
                     outcome.result = HookResult::Succeeded;
@@ -80,7 +80,7 @@ pub fn run(hook: &Hook, happening: &Happening, setting: &Setting<'_>) -> Outcome
                 };
                 let again = failure.may_pass() && outcome.tries <= hook.retry;
                 outcome.result = HookResult::Failed(failure);
-                if !again || wait(None, setting.stop, Instant::now() + pause) == Over::Stopped {
+                if !again || wait(None, environment.stop, Instant::now() + pause) == WaitEnd::Stopped {
                     break;
                 }
                 pause = (pause * 2).min(LONGEST_PAUSE);
@@ -88,18 +88,22 @@ pub fn run(hook: &Hook, happening: &Happening, setting: &Setting<'_>) -> Outcome
         }
     }
     outcome.took = begin.elapsed();
-    setting.log.write(setting.clock.now(), &outcome);
+    environment.log.write(environment.clock.now(), &outcome);
     outcome
 }
 
-fn is_stopped(setting: &Setting<'_>) -> bool {
-    setting.stop.is_some_and(|stop| wait(None, Some(stop), Instant::now()) == Over::Stopped)
+fn is_stopped(environment: &HookEnvironment<'_>) -> bool {
+    environment.stop.is_some_and(|stop| wait(None, Some(stop), Instant::now()) == WaitEnd::Stopped)
 }
 
-/// What [`run`] would do, with `${VARIABLES}` as they are written.
-pub fn preview(hook: &Hook, happening: &Happening, setting: &Setting<'_>) -> Result<Value, Failure> {
+/// What [`run`] would do, with `${VARIABLES}` left as written.
+pub fn preview(
+    hook: &Hook,
+    context: &HookContext,
+    environment: &HookEnvironment<'_>,
+) -> Result<Value, Failure> {
     let written = variables_as_written(&hook.action);
-    let payload = happening.payload(setting.project);
+    let payload = context.payload(environment.project);
     let mut fill = Filler::new(&payload, &written);
     Ok(match &hook.action {
         HookAction::Script { command, args } => {
@@ -114,11 +118,11 @@ pub fn preview(hook: &Hook, happening: &Happening, setting: &Setting<'_>) -> Res
     })
 }
 
-fn outcome(hook: &Hook, happening: &Happening, result: HookResult) -> Outcome {
+fn outcome(hook: &Hook, context: &HookContext, result: HookResult) -> Outcome {
     Outcome {
         hook: hook.name.clone(),
-        event: happening.event,
-        task: happening.task_key().map(str::to_owned),
+        event: context.event,
+        task: context.task_key().map(str::to_owned),
         result,
         said: None,
         tries: 0,
@@ -126,7 +130,7 @@ fn outcome(hook: &Hook, happening: &Happening, result: HookResult) -> Outcome {
     }
 }
 
-/// A hook with everything filled in: the tries differ in nothing.
+/// A hook with its templates filled in, so that all tries are the same.
 enum Prepared {
     Script {
         program: std::path::PathBuf,
@@ -135,46 +139,47 @@ enum Prepared {
         payload: String,
         timeout: Duration,
     },
-    Webhook(Box<Call>),
+    Webhook(Box<WebhookRequest>),
 }
 
 impl Prepared {
     fn new(
         hook: &Hook,
         payload: &Value,
-        setting: &Setting<'_>,
+        environment: &HookEnvironment<'_>,
         fill: &mut Filler<'_>,
     ) -> Result<Self, Failure> {
         let text = payload.to_string();
         match &hook.action {
             HookAction::Script { command, args } => {
                 let (command, args) = script_words(command, args, fill)?;
-                let path = setting.vars.get(&OsString::from("PATH"));
-                let program = program::find(&command, setting.root, path.map(OsString::as_os_str));
+                let path = environment.vars.get(&OsString::from("PATH"));
+                let program = program::find(&command, environment.root, path.map(OsString::as_os_str));
                 let program = program.map_err(|error| match fill.redact(&error.to_string()) {
                     shown if shown == error.to_string() => Failure::Program(error),
                     shown => Failure::NotStarted(shown),
                 })?;
-                let mut vars = environment(setting.vars);
-                vars.insert("TENURE_PROJECT".into(), setting.root.into());
+                let mut vars = process_variables(environment.vars);
+                vars.insert("TENURE_PROJECT".into(), environment.root.into());
                 vars.insert("TENURE_HOOK".into(), hook.name.clone().into());
                 vars.insert("TENURE_EVENT".into(), payload["event"].as_str().unwrap_or_default().into());
                 Ok(Self::Script { program, args, vars, payload: text, timeout: hook.timeout })
             }
             HookAction::Webhook { url, method, headers, body } => {
                 let template = Template { url, method, headers, body: body.as_deref() };
-                Ok(Self::Webhook(Box::new(Call::prepare(hook, &template, &text, fill)?)))
+                Ok(Self::Webhook(Box::new(WebhookRequest::prepare(hook, &template, &text, fill)?)))
             }
             _ => Err(unknown()),
         }
     }
 
-    fn once(&self, setting: &Setting<'_>) -> (Result<(), Failure>, String) {
+    fn once(&self, environment: &HookEnvironment<'_>) -> (Result<(), Failure>, String) {
         match self {
-            Self::Webhook(call) => call.send(setting.stop),
+            Self::Webhook(call) => call.send(environment.stop),
             Self::Script { program, args, vars, payload, timeout } => {
-                let script = Script { program, args, root: setting.root, vars, payload, timeout: *timeout };
-                let ended = script::run(&script, setting.stop);
+                let script =
+                    Script { program, args, root: environment.root, vars, payload, timeout: *timeout };
+                let ended = script::run(&script, environment.stop);
                 (ended.result, ended.output)
             }
         }
@@ -195,7 +200,7 @@ fn script_words(
     Ok((command, args.collect::<Result<_, _>>()?))
 }
 
-/// The line that matters: a script's last, a server's first.
+/// The line to quote: a script's last, a server's first.
 fn quote(said: &str, action: &HookAction) -> Option<String> {
     let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
     let line = match action {

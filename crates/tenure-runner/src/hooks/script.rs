@@ -1,9 +1,9 @@
-//! Running a script.
+//! Runs a script.
 //!
-//! Guarantees: the arguments are an argv, never a command line; the script has a session of its own and so no terminal;
-//! what happened is on its standard input as JSON; it never writes to our own output; when its time is over, every process
-//! in its group is killed. Not guaranteed: reaching a process that left the group, or ending one that the script left
-//! behind when it ended in time.
+//! Guarantees: the arguments are an argv, never a command line; the script runs in a new session without a terminal; the
+//! payload is on its standard input as JSON; it never writes to tenure's own output; at the timeout every process in its
+//! group is killed. Not guaranteed: reaching a process that left the group, or killing a process that a script left behind
+//! when it ended in time.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -20,11 +20,11 @@ use rustix::io::ioctl_fionbio;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
 use super::outcome::Failure;
-use super::wait::{Over, Work, ready};
+use super::wait::{WaitEnd, Worker, ready};
 
 /// Between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(1);
-/// Bytes of output that are kept, of which a line is quoted.
+/// How many bytes of output are kept, of which one line is quoted.
 const KEPT: usize = 8 * 1024;
 
 pub(super) struct Script<'a> {
@@ -36,17 +36,19 @@ pub(super) struct Script<'a> {
     pub(super) timeout: Duration,
 }
 
-/// The end of a script, and the end of what it said.
-pub(super) struct Ended {
+/// How a script ended, and the end of its output.
+pub(super) struct ScriptEnd {
     pub(super) result: Result<(), Failure>,
     pub(super) output: String,
 }
 
-pub(super) fn run(script: &Script<'_>, stop: Option<std::os::fd::BorrowedFd<'_>>) -> Ended {
+pub(super) fn run(script: &Script<'_>, stop: Option<std::os::fd::BorrowedFd<'_>>) -> ScriptEnd {
     let started = io::pipe().and_then(|(output, writer)| Ok((start(script, writer)?, output)));
     match started {
         Ok((child, output)) => supervise(child, output, script.timeout, stop),
-        Err(error) => Ended { result: Err(Failure::NotStarted(error.to_string())), output: String::new() },
+        Err(error) => {
+            ScriptEnd { result: Err(Failure::NotStarted(error.to_string())), output: String::new() }
+        }
     }
 }
 
@@ -59,7 +61,7 @@ fn start(script: &Script<'_>, output: io::PipeWriter) -> io::Result<Box<dyn Chil
     Ok(command.spawn()?.into_inner())
 }
 
-/// A file without a name: a script that does not read its input cannot hold us up, as it could with a pipe.
+/// An unnamed file: unlike with a pipe, a script that does not read its input cannot block the writer.
 fn input(payload: &str) -> io::Result<Stdio> {
     let Ok(mut file) = tempfile::tempfile() else { return Ok(Stdio::null()) };
     file.write_all(payload.as_bytes())?;
@@ -72,24 +74,24 @@ fn supervise(
     output: PipeReader,
     timeout: Duration,
     stop: Option<std::os::fd::BorrowedFd<'_>>,
-) -> Ended {
+) -> ScriptEnd {
     let end = Instant::now() + timeout;
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let mut tail = Tail::new(output);
-    // It waits without reaping: until we do, nobody else can get this process's number, or its group's.
-    let watch = Work::begin(move || {
+    // Waits without reaping: until the child is reaped, its pid and process group cannot be reused.
+    let watch = Worker::begin(move || {
         pid.map(|pid| waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT))
     });
     let Ok(watch) = watch else {
         signal(pid, Signal::KILL);
         let _ = child.wait();
-        return Ended {
+        return ScriptEnd {
             result: Err(Failure::NotStarted("there are too many threads".into())),
             output: String::new(),
         };
     };
     let over = follow(&watch, &mut tail, stop, end);
-    if over != Over::Done {
+    if over != WaitEnd::Done {
         signal(pid, Signal::TERM);
         follow(&watch, &mut tail, None, Instant::now() + GRACE);
         signal(pid, Signal::KILL);
@@ -97,21 +99,21 @@ fn supervise(
     let status = child.wait();
     tail.drain();
     let result = match (over, status) {
-        (Over::TimedOut, _) => Err(Failure::TimedOut(timeout)),
-        (Over::Stopped, _) => Err(Failure::Stopped),
-        (Over::Done, Ok(status)) => judge(status),
-        (Over::Done, Err(error)) => Err(Failure::NotStarted(error.to_string())),
+        (WaitEnd::TimedOut, _) => Err(Failure::TimedOut(timeout)),
+        (WaitEnd::Stopped, _) => Err(Failure::Stopped),
+        (WaitEnd::Done, Ok(status)) => judge(status),
+        (WaitEnd::Done, Err(error)) => Err(Failure::NotStarted(error.to_string())),
     };
-    Ended { result, output: tail.text() }
+    ScriptEnd { result, output: tail.text() }
 }
 
-/// Reads what it says until it ends, the time is over, or we are to stop.
+/// Reads the output until the script ends, the time is over, or `stop` is readable.
 fn follow<T>(
-    watch: &Work<T>,
+    watch: &Worker<T>,
     tail: &mut Tail,
     stop: Option<std::os::fd::BorrowedFd<'_>>,
     end: Instant,
-) -> Over {
+) -> WaitEnd {
     loop {
         let left = end.saturating_duration_since(Instant::now());
         let said = tail.source.as_ref().map(AsFd::as_fd);
@@ -120,13 +122,13 @@ fn follow<T>(
             tail.read();
         }
         if ended {
-            return Over::Done;
+            return WaitEnd::Done;
         }
         if stopped {
-            return Over::Stopped;
+            return WaitEnd::Stopped;
         }
         if Instant::now() >= end {
-            return Over::TimedOut;
+            return WaitEnd::TimedOut;
         }
     }
 }
@@ -145,7 +147,7 @@ fn judge(status: ExitStatus) -> Result<(), Failure> {
     }
 }
 
-/// The end of what a process says, however much that is.
+/// The last bytes of a process's output.
 struct Tail {
     source: Option<File>,
     kept: Vec<u8>,
@@ -155,12 +157,12 @@ struct Tail {
 impl Tail {
     fn new(output: PipeReader) -> Self {
         let source = File::from(std::os::fd::OwnedFd::from(output));
-        // A process that was left behind may keep the pipe open for ever; nobody waits for it.
+        // Non-blocking: a process that the script left behind may keep the pipe open for ever.
         let is_ready = ioctl_fionbio(&source, true).is_ok();
         Self { source: is_ready.then_some(source), kept: Vec::new(), is_cut: false }
     }
 
-    /// One piece; false if there is nothing more for now.
+    /// Reads once; `false` if nothing more is available now.
     fn read(&mut self) -> bool {
         let mut buffer = [0; 4096];
         match self.source.as_mut().map(|source| source.read(&mut buffer)) {
@@ -178,7 +180,7 @@ impl Tail {
         false
     }
 
-    /// What is there already. Whoever still floods the pipe is not listened to any longer.
+    /// Reads what is already in the pipe. Bounded, because a left-behind process may go on writing.
     fn drain(&mut self) {
         for _ in 0..64 {
             if !self.read() {
@@ -187,7 +189,7 @@ impl Tail {
         }
     }
 
-    /// Whole lines only: of a line that was cut, a part of a secret might be left that nobody recognises.
+    /// Whole lines only: a line that was cut may contain part of a secret, which redaction would not recognise.
     fn text(&self) -> String {
         let text = String::from_utf8_lossy(&self.kept).into_owned();
         if !self.is_cut {

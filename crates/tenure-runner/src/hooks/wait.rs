@@ -1,4 +1,4 @@
-//! Waiting for a thread, a pipe or a request to stop, with a limit.
+//! Waits with a time limit for a thread, a pipe or a request to stop.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
@@ -7,63 +7,63 @@ use std::time::{Duration, Instant};
 
 use crate::wait::until_any;
 
-/// Why a wait is over.
+/// Why a wait ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Over {
+pub(super) enum WaitEnd {
     Done,
     TimedOut,
     Stopped,
 }
 
-/// Work in a thread of its own, whose end can be polled for.
+/// A thread whose end can be polled.
 #[derive(Debug)]
-pub(super) struct Work<T> {
+pub(super) struct Worker<T> {
     thread: JoinHandle<T>,
     ended: UnixStream,
 }
 
-impl<T: Send + 'static> Work<T> {
+impl<T: Send + 'static> Worker<T> {
     pub(super) fn begin(body: impl FnOnce() -> T + Send + 'static) -> std::io::Result<Self> {
         let (ended, theirs) = UnixStream::pair()?;
         let thread = std::thread::Builder::new().spawn(move || {
             let result = body();
-            // Closing its end is the message, also if the body panics.
+            // Closing this end signals the end of the work, also if the body panics.
             drop(theirs);
             result
         })?;
         Ok(Self { thread, ended })
     }
 
-    /// What it returned. Only after its end, or this waits for it; none if it panicked.
+    /// The result; waits for the thread if it still runs. `None` if it panicked.
     pub(super) fn result(self) -> Option<T> {
         self.thread.join().ok()
     }
 }
 
-impl<T> AsFd for Work<T> {
+impl<T> AsFd for Worker<T> {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.ended.as_fd()
     }
 }
 
-/// Sleeps until `fd` has something to say, `stop` does, or the time is over. `fd` wins, then `stop`.
-pub(super) fn wait(fd: Option<BorrowedFd<'_>>, stop: Option<BorrowedFd<'_>>, end: Instant) -> Over {
+/// Waits until `fd` or `stop` is readable or the time is over. If both are readable, `fd` wins.
+pub(super) fn wait(fd: Option<BorrowedFd<'_>>, stop: Option<BorrowedFd<'_>>, end: Instant) -> WaitEnd {
     loop {
         let left = end.saturating_duration_since(Instant::now());
         let ready = ready([fd, stop], left);
         if ready[0] {
-            return Over::Done;
+            return WaitEnd::Done;
         }
         if ready[1] {
-            return Over::Stopped;
+            return WaitEnd::Stopped;
         }
         if Instant::now() >= end {
-            return Over::TimedOut;
+            return WaitEnd::TimedOut;
         }
     }
 }
 
-/// Which of them have something to say, at the latest after `limit`.
+/// Waits at most `limit` and returns which descriptors are readable.
 pub(super) fn ready<const N: usize>(fds: [Option<BorrowedFd<'_>>; N], limit: Duration) -> [bool; N] {
     let given: Vec<(usize, BorrowedFd<'_>)> =
         fds.iter().enumerate().filter_map(|(place, fd)| Some((place, (*fd)?))).collect();

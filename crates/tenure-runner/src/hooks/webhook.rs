@@ -1,7 +1,7 @@
-//! Calling a webhook.
+//! Calls a webhook.
 //!
-//! Guarantees: one request within the timeout, no redirect is followed (the headers are for the server that was named),
-//! and nothing of the URL appears in a failure.
+//! Guarantees: one request within the timeout; no redirect is followed, because the headers are meant for the configured
+//! server; no part of the URL appears in a failure.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -14,17 +14,17 @@ use ureq::{Agent, Error, Proxy};
 
 use super::fill::Filler;
 use super::outcome::Failure;
-use super::wait::{Over, Work, wait};
+use super::wait::{WaitEnd, Worker, wait};
 use crate::template::{Piece, pieces};
 
-/// Bytes of an answer that are looked at, of which a line is quoted.
+/// How many bytes of an error response are read, of which one line is quoted.
 const KEPT: u64 = 2 * 1024;
 
 #[derive(Debug)]
-pub(super) struct Call {
+pub(super) struct WebhookRequest {
     request: Request<Vec<u8>>,
     has_body: bool,
-    /// The URL holds a variable, so that not even the host's name may be told.
+    /// The URL contains a variable, so that not even the host name may be shown.
     is_secret: bool,
     timeout: Duration,
 }
@@ -36,7 +36,7 @@ pub(super) struct Template<'a> {
     pub(super) body: Option<&'a str>,
 }
 
-impl Call {
+impl WebhookRequest {
     pub(super) fn prepare(
         hook: &Hook,
         template: &Template<'_>,
@@ -87,20 +87,20 @@ impl Call {
         Ok(Self { request, has_body: takes_body, is_secret, timeout: hook.timeout })
     }
 
-    /// Sends it, and says what the server had to say about a failure.
+    /// Sends the request; the text is the server's response to a failed request.
     pub(super) fn send(&self, stop: Option<std::os::fd::BorrowedFd<'_>>) -> (Result<(), Failure>, String) {
         let (request, has_body, timeout) = (self.request.clone(), self.has_body, self.timeout);
-        // In a thread, because nothing else could stop waiting for a server.
-        let work = match Work::begin(move || exchange(request, has_body, timeout)) {
+        // In a thread, so that the wait for the server can be interrupted.
+        let work = match Worker::begin(move || exchange(request, has_body, timeout)) {
             Ok(work) => work,
             Err(error) => return (Err(Failure::NotStarted(error.to_string())), String::new()),
         };
-        // The agent keeps the time itself; this only guards against a name server that does not.
+        // The agent enforces the timeout itself; this is for a name lookup that does not end.
         let end = Instant::now() + timeout + Duration::from_secs(2);
         match wait(Some(std::os::fd::AsFd::as_fd(&work)), stop, end) {
-            Over::Stopped => (Err(Failure::Stopped), String::new()),
-            Over::TimedOut => (Err(Failure::TimedOut(timeout)), String::new()),
-            Over::Done => match work.result() {
+            WaitEnd::Stopped => (Err(Failure::Stopped), String::new()),
+            WaitEnd::TimedOut => (Err(Failure::TimedOut(timeout)), String::new()),
+            WaitEnd::Done => match work.result() {
                 None => (Err(Failure::Unreachable("the request broke off".into())), String::new()),
                 Some(Ok((200..=299, _))) => (Ok(()), String::new()),
                 Some(Ok((status, said))) => (Err(Failure::Status(status)), said),
@@ -128,7 +128,7 @@ impl Call {
 }
 
 fn exchange(request: Request<Vec<u8>>, has_body: bool, timeout: Duration) -> Result<(u16, String), Error> {
-    // What is on this machine is reached from this machine.
+    // A server on this machine is reached without the proxy.
     let proxy = if is_local(request.uri()) { None } else { Proxy::try_from_env() };
     let agent: Agent = Agent::config_builder()
         .proxy(proxy)
@@ -145,7 +145,7 @@ fn exchange(request: Request<Vec<u8>>, has_body: bool, timeout: Duration) -> Res
     if !(200..=299).contains(&status) {
         let _ = response.body_mut().as_reader().take(KEPT).read_to_end(&mut said);
     }
-    // Of a line that was cut, a part of a secret might be left that nobody recognises.
+    // A line that was cut may contain part of a secret, which redaction would not recognise.
     let is_cut = u64::try_from(said.len()).is_ok_and(|length| length >= KEPT);
     let said = String::from_utf8_lossy(&said).into_owned();
     let whole = if is_cut { said.rsplit_once('\n').map(|(whole, _)| whole.to_owned()) } else { Some(said) };

@@ -16,10 +16,10 @@ use super::worker::{PATIENCE, Shared, Taken};
 use crate::daemon::listening::listen;
 use crate::daemon::output::{AttemptLog, LastWord};
 use crate::ending::{self, Scope};
+use crate::exec_gate::cannot_run;
 use crate::input::private_input;
-use crate::processes::{Manner, Survivor};
+use crate::processes::{EndMode, Survivor};
 use crate::supervise::{Exit, Limits, Look, end_all};
-use crate::threshold::cannot_run;
 use crate::watch::{Event, exit_of, watch_over};
 
 /// A poll needs a limit.
@@ -51,8 +51,8 @@ impl Shared<'_> {
 
     /// An error here is one that the whole job ends of; what goes wrong with the item is its outcome.
     pub(super) fn run_item(&self, store: &dyn Store, taken: Taken) -> Result<()> {
-        let Taken { grant, words, attempt } = taken;
-        let line = self.crew.hold(&grant.lease).map_err(|e| broken(&e))?;
+        let Taken { grant, asked, words, attempt } = taken;
+        let line = self.crew.hold(&grant.lease, asked).map_err(|e| broken(&e))?;
         let words = match words {
             Ok(words) => words,
             Err(why) => {
@@ -211,9 +211,9 @@ impl Shared<'_> {
         let event = watch_over(line, Some(&limit), pid, None, None);
         let grace = self.timing.grace;
         let manner = match &event {
-            Event::Signalled(signal_hook::consts::SIGINT) => Manner::Orderly { signal: Signal::INT, grace },
-            Event::Signalled(0) | Event::Lost(_) if !line.is_stopping() => Manner::AtOnce,
-            _ => Manner::Orderly { signal: Signal::TERM, grace },
+            Event::Signalled(signal_hook::consts::SIGINT) => EndMode::Graceful { signal: Signal::INT, grace },
+            Event::Signalled(0) | Event::Lost(_) if line.must_end_at_once() => EndMode::Kill,
+            _ => EndMode::Graceful { signal: Signal::TERM, grace },
         };
         // Before anything else is done for it: what is not written down is done again after a crash.
         let written = match &event {

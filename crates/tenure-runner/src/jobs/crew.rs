@@ -9,6 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tenure_core::Error;
 use tenure_core::id::Fence;
 use tenure_core::lease::Lease;
+use tenure_lock::BootTime;
 
 use crate::supervise::Signals;
 
@@ -23,17 +24,35 @@ pub(super) struct Crew {
 struct Inner {
     /// The job's own lease, for whoever coordinates it.
     job: Option<Lease>,
-    /// Each with the line by which its worker hears that it is to end.
-    held: HashMap<Fence, (Lease, UnixStream)>,
+    held: HashMap<Fence, Held>,
     stop: Option<UnixStream>,
     signal: Option<i32>,
     failure: Option<Error>,
+    /// The leases may end soon, so processes are killed without a grace period.
+    at_once: bool,
+}
+
+/// An item under way.
+#[derive(Debug)]
+struct Held {
+    lease: Lease,
+    /// When its grant or its last renewal was asked for.
+    asked: BootTime,
+    /// Hung up when its worker is to end it.
+    _line: UnixStream,
 }
 
 impl Crew {
     pub(super) fn new(job: Option<Lease>) -> io::Result<Self> {
         let (stop, stopped) = UnixStream::pair()?;
-        let inner = Inner { job, held: HashMap::new(), stop: Some(stop), signal: None, failure: None };
+        let inner = Inner {
+            job,
+            held: HashMap::new(),
+            stop: Some(stop),
+            signal: None,
+            failure: None,
+            at_once: false,
+        };
         Ok(Self { inner: Mutex::new(inner), stopped })
     }
 
@@ -66,17 +85,23 @@ impl Crew {
         inner.held.clear();
     }
 
+    /// The job cannot go on, and its leases may end soon.
+    pub(super) fn fail_at_once(&self, error: Error) {
+        self.inner().at_once = true;
+        self.fail(error);
+    }
+
     pub(super) fn into_failure(self) -> Option<Error> {
         self.inner.into_inner().unwrap_or_else(PoisonError::into_inner).failure
     }
 
-    /// From now on the heart beats for this item, too.
-    pub(super) fn hold(&self, lease: &Lease) -> io::Result<Line<'_>> {
+    /// From now on the heartbeat renews this item, too. It was asked for at `asked`.
+    pub(super) fn hold(&self, lease: &Lease, asked: BootTime) -> io::Result<Line<'_>> {
         let (end, other) = UnixStream::pair()?;
         let mut inner = self.inner();
-        // Who comes too late hears it at once: its line is hung up already.
+        // After the stop, the line is hung up from the start.
         if inner.stop.is_some() {
-            inner.held.insert(lease.fence, (lease.clone(), end));
+            inner.held.insert(lease.fence, Held { lease: lease.clone(), asked, _line: end });
         }
         drop(inner);
         Ok(Line { crew: self, fence: lease.fence, end: other })
@@ -87,10 +112,22 @@ impl Crew {
         self.inner().held.remove(&fence);
     }
 
-    /// What the heart has to beat for.
+    /// The renewal that was asked for then has kept the item.
+    pub(super) fn renewed(&self, fence: Fence, asked: BootTime) {
+        if let Some(held) = self.inner().held.get_mut(&fence) {
+            held.asked = asked;
+        }
+    }
+
+    /// The earliest moment from which the lease of an item counts.
+    pub(super) fn counted_from(&self) -> Option<BootTime> {
+        self.inner().held.values().map(|held| held.asked).min()
+    }
+
+    /// What the heartbeat renews.
     pub(super) fn leases(&self) -> (Option<Lease>, Vec<Lease>) {
         let inner = self.inner();
-        (inner.job.clone(), inner.held.values().map(|(lease, _)| lease.clone()).collect())
+        (inner.job.clone(), inner.held.values().map(|held| held.lease.clone()).collect())
     }
 }
 
@@ -110,6 +147,12 @@ impl Line<'_> {
 
     pub(super) fn is_stopping(&self) -> bool {
         self.crew.is_stopping()
+    }
+
+    /// The right to the item is lost, or may be lost soon.
+    pub(super) fn must_end_at_once(&self) -> bool {
+        let inner = self.crew.inner();
+        inner.at_once || inner.stop.is_some()
     }
 }
 

@@ -8,7 +8,7 @@
 mod attempt;
 mod crew;
 mod fill;
-mod heart;
+mod renew_job;
 pub mod source;
 mod worker;
 
@@ -23,10 +23,11 @@ use tenure_core::job::Job;
 use tenure_core::lease::{EndReason, Lease};
 use tenure_core::store::{Durability, Store};
 use tenure_core::{Clock, Context, Error, Result, kernel};
+use tenure_lock::BootTime;
 
-use crate::beat::OpenStore;
 use crate::daemon::Bell;
 use crate::database::DatabaseFile;
+use crate::heartbeat::{Heartbeat, OpenStore};
 use crate::supervise::Signals;
 use crate::wait::until_any;
 use crew::Crew;
@@ -35,7 +36,7 @@ pub use fill::fill;
 
 /// What the program around a job does for it.
 pub trait Outside: Sync {
-    /// These words as a command that crosses the threshold, with its environment but no input yet.
+    /// These words as a command that passes the exec gate, with its environment but no input yet.
     fn command(&self, words: &[String]) -> Result<Command>;
     /// Something to know while it runs.
     fn say(&self, line: &str);
@@ -55,8 +56,12 @@ pub struct Timing {
 /// Where a job is worked on, and by whom.
 pub struct Site<'a> {
     pub store: &'a dyn Store,
-    /// For the workers and the heartbeat, which have handles of their own.
+    /// For the workers, each of which has a handle of its own.
     pub open: OpenStore<'a>,
+    /// For the heartbeat: a handle that does not wait long for a store that is away.
+    pub open_heartbeat: OpenStore<'a>,
+    /// No lease of this job was asked for before this moment.
+    pub since: BootTime,
     pub ctx: Context<'a>,
     pub clock: &'a (dyn Clock + 'a),
     pub me: &'a Incarnation,
@@ -115,19 +120,18 @@ pub fn run(site: &Site<'_>, work: &Work<'_>, progress: &mut dyn FnMut(&Job)) -> 
     };
     let mut stopped_by = None;
     std::thread::scope(|scope| -> Result<()> {
-        let (heart_stop, heart_stopped) = UnixStream::pair().map_err(broken)?;
-        let heart = heart::Heart {
-            open: site.open,
-            ctx: site.ctx,
-            database: site.database,
-            every: crate::beat::rhythm(site.timing.heartbeat, site.timing.ttl),
-            ttl: site.timing.ttl,
-            doorbell: site.doorbell.map(|bell| bell.fd),
-            crew: &crew,
+        let (stop, stopped) = UnixStream::pair().map_err(broken)?;
+        let (open, database, asked) = (site.open_heartbeat, site.database, site.since);
+        let (interval, ttl) = (site.timing.heartbeat, site.timing.ttl);
+        let doorbell = site.doorbell.map(|bell| bell.fd);
+        let mut renew = renew_job::RenewJob { ctx: site.ctx, crew: &crew };
+        let beating = move || {
+            let stop = Some(stopped.as_fd());
+            let heartbeat = Heartbeat { open, database, interval, ttl, stop, doorbell };
+            let end = heartbeat.run(asked, &mut renew);
+            renew_job::conclude(renew.crew, end);
         };
-        let spawned = std::thread::Builder::new()
-            .name("job-heartbeat".into())
-            .spawn_scoped(scope, move || heart.beat(&heart_stopped));
+        let spawned = std::thread::Builder::new().name("job-heartbeat".into()).spawn_scoped(scope, beating);
         let mut spawned = spawned.map(drop);
         for number in 0..work.parallel.max(1) {
             let Ok(end) = tell.try_clone() else { continue };
@@ -159,7 +163,7 @@ pub fn run(site: &Site<'_>, work: &Work<'_>, progress: &mut dyn FnMut(&Job)) -> 
                 break;
             }
         }
-        drop(heart_stop);
+        drop(stop);
         Ok(())
     })?;
     let failed = crew.into_failure();

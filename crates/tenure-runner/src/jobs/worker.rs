@@ -9,13 +9,14 @@ use tenure_core::kernel::{self, ItemGrant, NextItem, Terms};
 use tenure_core::lease::Attempt;
 use tenure_core::store::{Durability, Store};
 use tenure_core::{Clock, Context, Error, Result};
+use tenure_lock::BootTime;
 
 use super::crew::Crew;
 use super::{Outside, Timing, Work, fill};
-use crate::beat::OpenStore;
 use crate::database::DatabaseFile;
 use crate::ending;
 use crate::exclusion;
+use crate::heartbeat::OpenStore;
 use crate::wait::until_any;
 
 /// How long others are left alone with the rest before it is looked at again.
@@ -43,6 +44,8 @@ pub(super) struct Shared<'a> {
 /// An item with what is to be run for it.
 pub(super) struct Taken {
     pub(super) grant: ItemGrant,
+    /// When it was asked for.
+    pub(super) asked: BootTime,
     /// The words of its command, or why there can be none.
     pub(super) words: Result<Vec<String>, String>,
     /// None while something of an earlier attempt is in the way, or there is nothing to run.
@@ -96,13 +99,14 @@ impl Shared<'_> {
         let mut terms = Terms::new(self.timing.ttl);
         terms.doorbell = self.doorbell.map(str::to_owned);
         let job = self.work.job;
+        let asked = BootTime::now();
         let next = store.write(Durability::Power, |tx| {
             let next = kernel::take_item(tx, &self.ctx, self.caller, &job.id, &terms)?;
             let NextItem::Granted(grant) = next else { return Ok(Err(next)) };
             let words = fill(&job.definition.command, &grant.item.payload);
             let free = words.is_ok() && !ending::is_in_the_way(tx, &self.ctx, &grant.lease.resource, &[])?;
             let attempt = if free { Some(self.begin(tx, &grant)?) } else { None };
-            Ok(Ok(Taken { grant: *grant, words, attempt }))
+            Ok(Ok(Taken { grant: *grant, asked, words, attempt }))
         })?;
         Ok(match next {
             Ok(taken) => Next::Item(Box::new(taken)),

@@ -1,33 +1,34 @@
-//! Processes as procfs shows them, signalled through pidfds.
+//! Inspects processes through procfs and signals them through pidfds.
 
 use std::collections::HashSet;
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
 
-use rustix::process::{Pid, PidfdFlags, Signal, geteuid, pidfd_open, pidfd_send_signal};
+use rustix::process::{Signal, geteuid};
 
-use super::{Bond, Member, Sight};
+use super::{Member, ProcessFilter, ProcessTable};
+use crate::wait::Process;
 
 /// The name of the variable that carries the mark.
 const VARIABLE: &str = "TENURE_ATTEMPT=";
 
-/// A thread of the kernel (`PF_KTHREAD`): it has no environment and belongs to nobody.
+/// A kernel thread (`PF_KTHREAD`): it has no environment.
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
 #[derive(Debug)]
-pub(super) struct Eyes {
+pub(super) struct Scanner {
     entry: Vec<u8>,
     group: Option<u32>,
     uid: u32,
-    /// The caller and everybody above it.
+    /// The caller and its ancestors.
     spared: HashSet<u32>,
-    met_own_line: bool,
+    found_caller: bool,
 }
 
-/// What procfs says about a pid.
+/// The information of procfs about a pid.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Facts {
+struct ProcStat {
     parent: u32,
     group: u32,
     start_time: u64,
@@ -35,21 +36,21 @@ struct Facts {
     kernel: bool,
 }
 
-impl Eyes {
-    pub(super) fn new(bond: Bond<'_>) -> io::Result<Self> {
+impl Scanner {
+    pub(super) fn new(filter: ProcessFilter<'_>) -> io::Result<Self> {
         let me = std::process::id();
-        // After `unshare --pid` without a mount of its own, the numbers in there are other people's.
+        // After `unshare --pid` without a new mount, `/proc` shows the pids of another namespace.
         if fs::read_link("/proc/self")?.to_string_lossy() != me.to_string() {
             return Err(io::Error::other("/proc shows the processes of another pid namespace"));
         }
         let mut entry = VARIABLE.as_bytes().to_vec();
-        entry.extend_from_slice(bond.mark.as_bytes());
+        entry.extend_from_slice(filter.mark.as_bytes());
         Ok(Self {
             entry,
-            group: bond.group,
+            group: filter.group,
             uid: geteuid().as_raw(),
-            spared: line_of(me),
-            met_own_line: false,
+            spared: ancestors_of(me),
+            found_caller: false,
         })
     }
 
@@ -63,8 +64,8 @@ impl Eyes {
     }
 }
 
-impl Sight for Eyes {
-    fn look(&mut self) -> io::Result<Vec<Member>> {
+impl ProcessTable for Scanner {
+    fn scan(&mut self) -> io::Result<Vec<Member>> {
         let mut groups: HashSet<u32> = self.group.into_iter().collect();
         let mut others = Vec::new();
         let mut members = Vec::new();
@@ -81,21 +82,21 @@ impl Sight for Eyes {
         members.extend(others.into_iter().filter(|m| groups.contains(&m.group) && self.is_ours(m.pid)));
         let found = members.len();
         members.retain(|m| !self.spared.contains(&m.pid));
-        self.met_own_line = members.len() < found;
+        self.found_caller = members.len() < found;
         Ok(members)
     }
 
-    fn strike(&mut self, member: &Member, signal: Option<Signal>) -> Option<OwnedFd> {
-        let descriptor = watch(member.pid)?;
-        // Opened first, verified second: if the facts are still those, the descriptor is that process's.
+    fn signal(&mut self, member: &Member, signal: Option<Signal>) -> Option<OwnedFd> {
+        let process = Process::open(member.pid)?;
+        // Opened first, verified second: if the information is unchanged, the descriptor refers to that process.
         let now = facts(member.pid)?;
         if !is_still(member, &now, || self.is_marked(member.pid)) || !self.is_ours(member.pid) {
             return None;
         }
         if let Some(signal) = signal {
-            pidfd_send_signal(&descriptor, signal).ok()?;
+            process.signal(signal).ok()?;
         }
-        Some(descriptor)
+        process.into_fd()
     }
 
     fn name(&self, member: &Member) -> String {
@@ -109,23 +110,17 @@ impl Sight for Eyes {
         }
     }
 
-    fn met_own_line(&self) -> bool {
-        self.met_own_line
+    fn found_caller(&self) -> bool {
+        self.found_caller
     }
 }
 
-/// A descriptor that becomes readable when the process ends.
-pub fn watch(pid: u32) -> Option<OwnedFd> {
-    let pid = Pid::from_raw(i32::try_from(pid).ok()?)?;
-    pidfd_open(pid, PidfdFlags::empty()).ok()
-}
-
-/// Is what now has the pid the process that was seen, and still tied to the attempt?
-fn is_still(seen: &Member, now: &Facts, marked: impl Fn() -> bool) -> bool {
+/// Whether the process that now has the pid is the one that was seen, and still belongs to the attempt.
+fn is_still(seen: &Member, now: &ProcStat, marked: impl Fn() -> bool) -> bool {
     now.start_time == seen.start_time && !now.ended && (now.group == seen.group || marked())
 }
 
-/// Real and effective user, both: a process that has taken on other rights is not ours to end.
+/// Compares both real and effective user: a process that has changed its privileges is not signalled.
 fn belongs_to(status: &str, uid: u32) -> bool {
     let Some(line) = status.lines().find_map(|line| line.strip_prefix("Uid:")) else { return false };
     let ids: Vec<_> = line.split_ascii_whitespace().take(2).map(str::parse).collect();
@@ -137,8 +132,8 @@ fn pids() -> io::Result<Vec<u32>> {
     Ok(entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect())
 }
 
-/// A process and its ancestors, up to the first that cannot be seen.
-fn line_of(pid: u32) -> HashSet<u32> {
+/// A process and its ancestors, up to the first that is not visible.
+fn ancestors_of(pid: u32) -> HashSet<u32> {
     let mut line = HashSet::new();
     let mut next = pid;
     while next != 0 && line.insert(next) {
@@ -147,23 +142,23 @@ fn line_of(pid: u32) -> HashSet<u32> {
     line
 }
 
-fn facts(pid: u32) -> Option<Facts> {
-    // Not text: a name may hold any byte.
+fn facts(pid: u32) -> Option<ProcStat> {
+    // As bytes, because a process name may contain any byte.
     parse(&fs::read(format!("/proc/{pid}/stat")).ok()?)
 }
 
-/// The name in field 2 may itself hold spaces and parentheses, so fields are counted from the last `)`.
-fn parse(stat: &[u8]) -> Option<Facts> {
+/// The name in field 2 may contain spaces and parentheses, so fields are counted from the last `)`.
+fn parse(stat: &[u8]) -> Option<ProcStat> {
     let after_name = stat.iter().rposition(|byte| *byte == b')')? + 1;
     let rest = std::str::from_utf8(stat.get(after_name..)?).ok()?;
     let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
     let number = |index: usize| fields.get(index)?.parse::<u64>().ok();
     let small = |index: usize| u32::try_from(number(index)?).ok();
-    Some(Facts {
+    Some(ProcStat {
         parent: small(1)?,
         group: small(2)?,
         start_time: number(19)?,
-        // A leader that has left its other threads running is shown as a zombie, too.
+        // A thread-group leader that exited before its other threads is also shown as a zombie.
         ended: matches!(*fields.first()?, "Z" | "X" | "x") && number(17)? <= 1,
         kernel: number(6)? & KERNEL_THREAD != 0,
     })
@@ -175,31 +170,31 @@ mod tests {
 
     const SEEN: Member = Member { pid: 7, start_time: 98765, group: 3 };
 
-    fn now() -> Facts {
-        Facts { parent: 1, group: 3, start_time: 98765, ended: false, kernel: false }
+    fn now() -> ProcStat {
+        ProcStat { parent: 1, group: 3, start_time: 98765, ended: false, kernel: false }
     }
 
     #[test]
-    fn a_recycled_pid_is_another_process_also_with_the_same_mark_and_group() {
+    fn a_recycled_pid_is_another_process_even_with_the_same_mark_and_group() {
         assert!(is_still(&SEEN, &now(), || true));
-        assert!(!is_still(&SEEN, &Facts { start_time: 98766, ..now() }, || true));
+        assert!(!is_still(&SEEN, &ProcStat { start_time: 98766, ..now() }, || true));
     }
 
     #[test]
-    fn one_that_has_left_both_mark_and_group_is_no_longer_a_member() {
-        let moved = Facts { group: 9, ..now() };
+    fn a_process_that_left_both_mark_and_group_is_no_longer_a_member() {
+        let moved = ProcStat { group: 9, ..now() };
         assert!(!is_still(&SEEN, &moved, || false));
         assert!(is_still(&SEEN, &moved, || true));
         assert!(is_still(&SEEN, &now(), || false));
     }
 
     #[test]
-    fn one_that_has_ended_is_not_signalled() {
-        assert!(!is_still(&SEEN, &Facts { ended: true, ..now() }, || true));
+    fn an_ended_process_is_not_signalled() {
+        assert!(!is_still(&SEEN, &ProcStat { ended: true, ..now() }, || true));
     }
 
     #[test]
-    fn only_who_is_ours_by_real_and_effective_user_belongs_to_us() {
+    fn a_process_belongs_to_the_user_by_both_real_and_effective_uid() {
         let status = "Name:\tsh\nUid:\t1000\t1000\t1000\t1000\nGid:\t5\t5\t5\t5\n";
         assert!(belongs_to(status, 1000));
         assert!(!belongs_to(status, 0));
@@ -218,9 +213,9 @@ mod tests {
     }
 
     #[test]
-    fn the_line_of_a_process_leads_up_from_it() {
+    fn the_ancestors_of_a_process_are_found() {
         let me = std::process::id();
-        let line = line_of(me);
+        let line = ancestors_of(me);
         assert!(line.contains(&me));
         assert!(line.contains(&std::os::unix::process::parent_id()));
     }

@@ -1,13 +1,13 @@
-//! The processes of an attempt: finding them and ending them.
+//! Finding and ending the processes of an attempt.
 //!
-//! A process belongs to an attempt if it has our uid, lives in our pid namespace, and carries the attempt's mark in its
-//! environment or shares a process group with one that does.
+//! A process belongs to an attempt if it has the caller's uid and pid namespace, and carries the attempt's mark in
+//! its environment or shares a process group with one that does.
 //!
-//! Guaranteed: each process is signalled through a descriptor that was opened before it was verified, so a pid that was
-//! given away again is never hit; neither is the caller, an ancestor of it, or another user's process. When [`end`] says
-//! that nothing is left, nothing was left in two looks in a row.
-//! Not guaranteed: finding a process that has cleared its environment and left the group, or whose environment may not be
-//! read (it gained privileges).
+//! Guaranteed: each process is signalled through a descriptor that was opened before it was verified, so a recycled
+//! pid is never signalled; neither is the caller, one of its ancestors, or another user's process. When [`end`]
+//! reports that nothing is left, two consecutive scans were empty.
+//! Not guaranteed: finding a process that has cleared its environment and left the group, or whose environment cannot
+//! be read (it gained privileges).
 
 use std::fmt;
 use std::io;
@@ -31,29 +31,28 @@ use linux as sys;
 use other as sys;
 
 pub use single::signal_one;
-pub use sys::watch;
 
-/// How long a process may take to die of SIGKILL before it is called a survivor.
+/// How long a process may take to end after SIGKILL before it is reported as a survivor.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Between two looks, if no descriptor tells of a death before.
-const LOOK_AGAIN: Duration = Duration::from_millis(200);
+/// The time between two scans, if no process ends before.
+const SCAN_INTERVAL: Duration = Duration::from_millis(200);
 
-/// What ties processes to an attempt.
+/// Identifies the processes of an attempt.
 #[derive(Debug, Clone, Copy)]
-pub struct Bond<'a> {
+pub struct ProcessFilter<'a> {
     /// The value of `TENURE_ATTEMPT`.
     pub mark: &'a str,
-    /// A process group that is known to be the attempt's, because its leader is a child that was not collected yet.
+    /// A process group known to belong to the attempt, because its leader is a child that has not been reaped yet.
     pub group: Option<u32>,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub enum Manner {
-    /// SIGKILL: the right to work is gone already.
-    AtOnce,
-    /// First `signal`, so that they can tidy up, and SIGKILL for what is left after `grace`.
-    Orderly { signal: Signal, grace: Duration },
+pub enum EndMode {
+    /// SIGKILL immediately: the lease has already ended.
+    Kill,
+    /// First `signal`, so that processes can clean up, then SIGKILL after `grace`.
+    Graceful { signal: Signal, grace: Duration },
 }
 
 /// A process that SIGKILL did not end in time.
@@ -63,13 +62,13 @@ pub struct Survivor {
     pub command: String,
 }
 
-/// What is left of an attempt after [`end`].
+/// What remains of an attempt after [`end`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Left {
-    /// Nearly always none.
+pub struct EndReport {
+    /// Usually empty.
     pub survivors: Vec<Survivor>,
-    /// The caller itself, or an ancestor of it, belongs to the attempt. Those were not touched.
-    pub own_line: bool,
+    /// Whether the caller or one of its ancestors belongs to the attempt. Those were not signalled.
+    pub includes_caller: bool,
 }
 
 impl fmt::Display for Survivor {
@@ -78,7 +77,7 @@ impl fmt::Display for Survivor {
     }
 }
 
-/// One life of one process, as a look found it.
+/// A process as seen by a scan.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Member {
     pid: u32,
@@ -86,66 +85,67 @@ struct Member {
     group: u32,
 }
 
-/// What looks at processes and signals them.
-trait Sight {
-    /// The living members of the attempt, less the caller and its ancestors.
-    fn look(&mut self) -> io::Result<Vec<Member>>;
-    /// Signals that very process, if it still is the one that was seen. A descriptor that tells of its end.
-    fn strike(&mut self, member: &Member, signal: Option<Signal>) -> Option<OwnedFd>;
+/// Lists and signals processes.
+trait ProcessTable {
+    /// The live members of the attempt, excluding the caller and its ancestors.
+    fn scan(&mut self) -> io::Result<Vec<Member>>;
+    /// Signals the process if it is still the one that was seen. Returns a descriptor that becomes readable when it
+    /// ends.
+    fn signal(&mut self, member: &Member, signal: Option<Signal>) -> Option<OwnedFd>;
     fn name(&self, member: &Member) -> String;
-    /// Did the last look find the caller or an ancestor of it among the members?
-    fn met_own_line(&self) -> bool;
+    /// Whether the last scan found the caller or one of its ancestors among the members.
+    fn found_caller(&self) -> bool;
 }
 
-/// Ends every process of the attempt, and says what could not or must not be ended.
-pub fn end(bond: Bond<'_>, manner: Manner) -> io::Result<Left> {
-    let mut eyes = sys::Eyes::new(bond)?;
-    let survivors = end_within(&mut eyes, manner, PATIENCE)?;
-    Ok(Left { survivors, own_line: eyes.met_own_line() })
+/// Ends every process of the attempt, and returns what could not or must not be ended.
+pub fn end(filter: ProcessFilter<'_>, mode: EndMode) -> io::Result<EndReport> {
+    let mut scanner = sys::Scanner::new(filter)?;
+    let survivors = end_within(&mut scanner, mode, PATIENCE)?;
+    Ok(EndReport { survivors, includes_caller: scanner.found_caller() })
 }
 
-/// What lives of the attempt, less the caller and its ancestors. Nothing is signalled.
-pub fn find(bond: Bond<'_>) -> io::Result<Vec<Survivor>> {
-    let mut eyes = sys::Eyes::new(bond)?;
-    let members = eyes.look()?;
-    Ok(members.iter().map(|m| Survivor { pid: m.pid, command: eyes.name(m) }).collect())
+/// The live processes of the attempt, excluding the caller and its ancestors. Sends no signal.
+pub fn find(filter: ProcessFilter<'_>) -> io::Result<Vec<Survivor>> {
+    let mut scanner = sys::Scanner::new(filter)?;
+    let members = scanner.scan()?;
+    Ok(members.iter().map(|m| Survivor { pid: m.pid, command: scanner.name(m) }).collect())
 }
 
-fn end_within(sight: &mut dyn Sight, manner: Manner, patience: Duration) -> io::Result<Vec<Survivor>> {
-    let (first, grace) = match manner {
-        Manner::AtOnce => (Signal::KILL, Duration::ZERO),
-        Manner::Orderly { signal, grace } => (signal, grace),
+fn end_within(table: &mut dyn ProcessTable, mode: EndMode, patience: Duration) -> io::Result<Vec<Survivor>> {
+    let (first, grace) = match mode {
+        EndMode::Kill => (Signal::KILL, Duration::ZERO),
+        EndMode::Graceful { signal, grace } => (signal, grace),
     };
     let kill_at = Instant::now() + grace;
     let give_up = kill_at + patience;
-    let mut asked = false;
-    let mut empty_looks = 0;
+    let mut signalled_once = false;
+    let mut empty_scans = 0;
     loop {
-        let members = sight.look()?;
+        let members = table.scan()?;
         if members.is_empty() {
-            // A process may fork behind the look's back and exit before its eye; the child is there the next time.
-            empty_looks += 1;
-            if empty_looks == 2 {
+            // A process may fork during a scan and exit before it is listed; the next scan finds the child.
+            empty_scans += 1;
+            if empty_scans == 2 {
                 return Ok(Vec::new());
             }
             continue;
         }
-        empty_looks = 0;
+        empty_scans = 0;
         let now = Instant::now();
         if now >= give_up {
-            return Ok(members.iter().map(|m| Survivor { pid: m.pid, command: sight.name(m) }).collect());
+            return Ok(members.iter().map(|m| Survivor { pid: m.pid, command: table.name(m) }).collect());
         }
         let killing = now >= kill_at;
-        let signal = match (killing, asked) {
+        let signal = match (killing, signalled_once) {
             (true, _) => Some(Signal::KILL),
             (false, false) => Some(first),
-            // Asked once: what a process starts in order to tidy up is left to do so.
+            // Signalled once: processes started for a clean-up are not interrupted.
             (false, true) => None,
         };
-        asked = true;
-        let watched: Vec<OwnedFd> = members.iter().filter_map(|m| sight.strike(m, signal)).collect();
+        signalled_once = true;
+        let watched: Vec<OwnedFd> = members.iter().filter_map(|m| table.signal(m, signal)).collect();
         let until = if killing { give_up } else { kill_at };
-        wait::until_all_end(&watched, until.saturating_duration_since(now).min(LOOK_AGAIN));
+        wait::until_all_end(&watched, until.saturating_duration_since(now).min(SCAN_INTERVAL));
     }
 }
 
@@ -153,12 +153,12 @@ fn end_within(sight: &mut dyn Sight, manner: Manner, patience: Duration) -> io::
 mod tests {
     use super::*;
 
-    /// Processes that exist only here, each with the number of signals that it takes to end it.
+    /// Simulated processes, each with the number of signals needed to end it.
     #[derive(Default)]
-    struct Pretend {
+    struct FakeProcesses {
         alive: Vec<(Member, usize)>,
-        struck: Vec<(u32, Option<Signal>)>,
-        /// Shown in one look, and gone in the next.
+        signalled: Vec<(u32, Option<Signal>)>,
+        /// Missed by one scan, listed by the next.
         hidden_once: bool,
     }
 
@@ -166,16 +166,16 @@ mod tests {
         Member { pid, start_time: 1, group: 1 }
     }
 
-    impl Sight for Pretend {
-        fn look(&mut self) -> io::Result<Vec<Member>> {
+    impl ProcessTable for FakeProcesses {
+        fn scan(&mut self) -> io::Result<Vec<Member>> {
             if std::mem::take(&mut self.hidden_once) {
                 return Ok(Vec::new());
             }
             Ok(self.alive.iter().map(|(m, _)| m.clone()).collect())
         }
 
-        fn strike(&mut self, member: &Member, signal: Option<Signal>) -> Option<OwnedFd> {
-            self.struck.push((member.pid, signal));
+        fn signal(&mut self, member: &Member, signal: Option<Signal>) -> Option<OwnedFd> {
+            self.signalled.push((member.pid, signal));
             for (m, lives) in &mut self.alive {
                 if m == member && signal.is_some() {
                     *lives = lives.saturating_sub(1);
@@ -186,35 +186,38 @@ mod tests {
         }
 
         fn name(&self, member: &Member) -> String {
-            format!("pretend-{}", member.pid)
+            format!("fake-{}", member.pid)
         }
 
-        fn met_own_line(&self) -> bool {
+        fn found_caller(&self) -> bool {
             false
         }
     }
 
     #[test]
-    fn what_does_not_die_is_returned_by_name() {
-        let mut sight =
-            Pretend { alive: vec![(member(7), usize::MAX), (member(8), 1)], ..Pretend::default() };
-        let left = end_within(&mut sight, Manner::AtOnce, Duration::from_millis(1)).unwrap();
-        assert_eq!(left, [Survivor { pid: 7, command: "pretend-7".into() }]);
+    fn a_process_that_does_not_end_is_reported_with_its_command() {
+        let mut table = FakeProcesses {
+            alive: vec![(member(7), usize::MAX), (member(8), 1)],
+            ..FakeProcesses::default()
+        };
+        let left = end_within(&mut table, EndMode::Kill, Duration::from_millis(1)).unwrap();
+        assert_eq!(left, [Survivor { pid: 7, command: "fake-7".into() }]);
     }
 
     #[test]
-    fn a_process_that_one_look_missed_is_ended_all_the_same() {
-        let mut sight = Pretend { alive: vec![(member(7), 1)], hidden_once: true, ..Pretend::default() };
-        assert!(end_within(&mut sight, Manner::AtOnce, PATIENCE).unwrap().is_empty());
-        assert!(sight.alive.is_empty());
+    fn a_process_that_one_scan_missed_is_ended() {
+        let mut table =
+            FakeProcesses { alive: vec![(member(7), 1)], hidden_once: true, ..FakeProcesses::default() };
+        assert!(end_within(&mut table, EndMode::Kill, PATIENCE).unwrap().is_empty());
+        assert!(table.alive.is_empty());
     }
 
     #[test]
-    fn an_orderly_end_asks_once_and_kills_after_the_grace() {
-        let mut sight = Pretend { alive: vec![(member(7), 2)], ..Pretend::default() };
-        let manner = Manner::Orderly { signal: Signal::TERM, grace: Duration::from_millis(20) };
-        assert!(end_within(&mut sight, manner, PATIENCE).unwrap().is_empty());
-        let signals: Vec<_> = sight.struck.iter().filter_map(|(_, signal)| *signal).collect();
+    fn a_graceful_end_signals_once_and_kills_after_the_grace_period() {
+        let mut table = FakeProcesses { alive: vec![(member(7), 2)], ..FakeProcesses::default() };
+        let mode = EndMode::Graceful { signal: Signal::TERM, grace: Duration::from_millis(20) };
+        assert!(end_within(&mut table, mode, PATIENCE).unwrap().is_empty());
+        let signals: Vec<_> = table.signalled.iter().filter_map(|(_, signal)| *signal).collect();
         assert_eq!(signals, [Signal::TERM, Signal::KILL]);
     }
 }

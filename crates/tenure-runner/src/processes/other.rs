@@ -1,23 +1,23 @@
-//! Where nothing shows the environment of other processes, only a group that is known for certain can be ended.
+//! Systems on which the environment of other processes is not readable: only a known process group can be ended.
 //!
-//! So what a supervisor started is ended by that supervisor; what a dead one left behind is not found.
+//! A supervisor ends what it started itself; what a dead supervisor left is not found.
 
 use std::io;
 use std::os::fd::OwnedFd;
 
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 
-use super::{Bond, Member, Sight};
+use super::{Member, ProcessFilter, ProcessTable};
 
 #[derive(Debug)]
-pub(super) struct Eyes {
+pub(super) struct Scanner {
     group: Option<u32>,
 }
 
-impl Eyes {
-    #[expect(clippy::unnecessary_wraps, reason = "the same interface as where it can fail")]
-    pub(super) fn new(bond: Bond<'_>) -> io::Result<Self> {
-        Ok(Self { group: bond.group })
+impl Scanner {
+    #[expect(clippy::unnecessary_wraps, reason = "the same signature as on Linux")]
+    pub(super) fn new(filter: ProcessFilter<'_>) -> io::Result<Self> {
+        Ok(Self { group: filter.group })
     }
 }
 
@@ -25,13 +25,13 @@ fn pid(number: u32) -> Option<Pid> {
     Pid::from_raw(i32::try_from(number).ok()?)
 }
 
-impl Sight for Eyes {
-    fn look(&mut self) -> io::Result<Vec<Member>> {
+impl ProcessTable for Scanner {
+    fn scan(&mut self) -> io::Result<Vec<Member>> {
         let group = self.group.filter(|g| pid(*g).is_some_and(|p| test_kill_process_group(p).is_ok()));
         Ok(group.map(|group| Member { pid: group, start_time: 0, group }).into_iter().collect())
     }
 
-    fn strike(&mut self, member: &Member, signal: Option<Signal>) -> Option<OwnedFd> {
+    fn signal(&mut self, member: &Member, signal: Option<Signal>) -> Option<OwnedFd> {
         let _ = kill_process_group(pid(member.group)?, signal?);
         None
     }
@@ -40,12 +40,7 @@ impl Sight for Eyes {
         format!("process group {}", member.group)
     }
 
-    fn met_own_line(&self) -> bool {
+    fn found_caller(&self) -> bool {
         false
     }
-}
-
-/// Nothing to poll for; whoever waits looks again after a while.
-pub fn watch(_pid: u32) -> Option<OwnedFd> {
-    None
 }

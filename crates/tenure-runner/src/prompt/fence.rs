@@ -1,16 +1,16 @@
-//! Text of others inside a prompt, so that nobody takes it for the prompt.
+//! Embeds untrusted text in a prompt as data.
 //!
-//! Guarantees: no text can end the fence around it, because the fence is longer than any row of backticks in it; control,
-//! bidirectional and invisible characters are shown escaped; nothing is longer than asked for, and a cut is told.
+//! Guarantees: no text can end the fence around it, because the fence is longer than any run of backticks in it;
+//! control, bidirectional and invisible characters are escaped; text is truncated to its limit, with a note.
 
 use std::fmt::Write as _;
 
 use tenure_core::text::{escape_block, escape_line};
 
-/// In place of what is not there.
+/// Placeholder for missing text.
 pub(super) const NONE: &str = "(none)";
 
-/// A block of its own.
+/// A fenced block.
 pub(super) fn block(language: &str, text: &str, limit: usize, already_cut: usize) -> String {
     if text.trim().is_empty() {
         return NONE.to_owned();
@@ -26,14 +26,14 @@ pub(super) fn block(language: &str, text: &str, limit: usize, already_cut: usize
     out
 }
 
-/// Within a line.
+/// A span within a line.
 pub(super) fn inline(text: &str) -> String {
     if text.trim().is_empty() {
         return NONE.to_owned();
     }
     let shown = escape_line(text);
     let fence = "`".repeat(longest_row(&shown) + 1);
-    // A space keeps a backtick at the edge apart from the fence.
+    // A space separates a backtick at the edge from the fence.
     let space = if shown.starts_with('`') || shown.ends_with('`') { " " } else { "" };
     format!("{fence}{space}{shown}{space}{fence}")
 }
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_hidden_is_shown() {
+    fn invisible_characters_are_escaped() {
         let shown = block("text", "a\u{202e}b\u{200b}c\u{1b}[31m", 99, 0);
         assert!(
             shown.chars().all(|c| c == '\n' || !c.is_control()) && !shown.contains(['\u{202e}', '\u{200b}'])
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_is_told() {
+    fn truncated_text_has_a_note() {
         assert_eq!(block("text", "üü", 3, 0), "```text\nü\n```\n(2 more bytes were left out here)");
         assert!(block("text", "a", 3, 7).ends_with("(7 more bytes were left out here)"));
         assert_eq!(block("text", " \n", 3, 0), NONE);

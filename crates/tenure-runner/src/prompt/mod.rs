@@ -1,9 +1,9 @@
-//! What an agent is told: the task, its description and specification, the messages left on it, what went wrong before,
-//! and how to report.
+//! The agent's prompt: the task, its description and specification, the messages on it, earlier failures, and how to
+//! report.
 //!
-//! Guarantees: [`render`] is a pure function; everything that others wrote is fenced as data, escaped and bounded; a
-//! placeholder that does not exist is an error that names it. The prompt holds no lease, fence or variable of the
-//! environment: those are the agent's environment.
+//! Guarantees: [`render`] is a pure function; all untrusted text is fenced as data, escaped and bounded; an unknown
+//! placeholder is an error that names it. The prompt contains no lease, fence or environment variable: the agent has
+//! those in its environment.
 
 mod fence;
 mod setback;
@@ -12,7 +12,7 @@ mod source;
 use tenure_core::store::Message;
 use tenure_core::task::Task;
 
-use crate::anchor::{AnchorError, SpecText};
+use crate::spec_section::{SpecError, SpecText};
 use crate::template::{Piece, pieces};
 use fence::{NONE, block, inline};
 
@@ -27,7 +27,7 @@ pub const REVIEW: &str = include_str!("review.md");
 const MAX_DESCRIPTION: usize = 64 * 1024;
 const MAX_DIFF: usize = 192 * 1024;
 const MAX_MESSAGE: usize = 8 * 1024;
-/// The last so many of each.
+/// Only this many of the newest are included.
 const MAX_MESSAGES: usize = 20;
 const MAX_SETBACKS: usize = 10;
 
@@ -46,12 +46,12 @@ const PLACEHOLDERS: &[&str] = &[
     "report",
 ];
 
-/// Everything that a prompt can speak of.
+/// The data that a prompt can contain.
 #[derive(Debug, Clone, Copy)]
 pub struct Brief<'a> {
     pub task: &'a Task,
-    /// What `sourceFile` leads to, or why it leads nowhere; none if the task names no source.
-    pub spec: Option<Result<&'a SpecText, &'a AnchorError>>,
+    /// The text that `sourceFile` refers to, or why it could not be read; `None` if the task has no source.
+    pub spec: Option<Result<&'a SpecText, &'a SpecError>>,
     pub messages: &'a [Message],
     pub setbacks: &'a [Setback],
     pub role: Role<'a>,
@@ -60,7 +60,7 @@ pub struct Brief<'a> {
 #[derive(Debug, Clone, Copy)]
 pub enum Role<'a> {
     Work,
-    /// With the change since the task began, where it is known.
+    /// With the change since the task began, if known.
     Review {
         diff: Option<&'a str>,
     },
@@ -72,7 +72,7 @@ pub struct UnknownPlaceholder {
     pub name: String,
 }
 
-/// The prompt.
+/// Renders the prompt.
 pub fn render(template: &str, brief: &Brief<'_>) -> Result<String, UnknownPlaceholder> {
     let mut out = String::with_capacity(template.len() + 1024);
     for piece in pieces(template) {
@@ -83,7 +83,7 @@ pub fn render(template: &str, brief: &Brief<'_>) -> Result<String, UnknownPlaceh
                     &value(name, brief).ok_or_else(|| UnknownPlaceholder { name: name.to_owned() })?,
                 );
             }
-            // A prompt is no place for the environment.
+            // A prompt does not expand environment variables.
             Piece::Variable(name) => {
                 out.push_str("${");
                 out.push_str(name);
@@ -113,7 +113,7 @@ fn value(name: &str, brief: &Brief<'_>) -> Option<String> {
         "history" => history(brief.setbacks),
         "diff" => match brief.role {
             Role::Work => return None,
-            Role::Review { diff: None } => "It is not known; look at the files and their history.".to_owned(),
+            Role::Review { diff: None } => "It is not known; check the files and their history.".to_owned(),
             Role::Review { diff: Some(diff) } => block("diff", diff, MAX_DIFF, 0),
         },
         "report" => report(&task.key, brief.role),
@@ -137,7 +137,7 @@ fn history(setbacks: &[Setback]) -> String {
     list(setbacks.len(), MAX_SETBACKS, setbacks.iter().map(said))
 }
 
-/// The last `limit` of them: what was said last counts most.
+/// The last `limit` items, because the newest matter most.
 fn list(total: usize, limit: usize, items: impl Iterator<Item = String>) -> String {
     if total == 0 {
         return NONE.to_owned();
@@ -154,18 +154,18 @@ fn list(total: usize, limit: usize, items: impl Iterator<Item = String>) -> Stri
 fn report(key: &str, role: Role<'_>) -> String {
     match role {
         Role::Work => format!(
-            "End with one of these commands, as it is true:\n\
+            "End with the command that applies:\n\
              - `tenure task done {key}`: the task is done.\n\
              - `tenure task fail {key} -m 'why'`: it cannot be done.\n\
-             - `tenure task release {key} -m 'why'`: somebody else should go on.\n\
+             - `tenure task release {key} -m 'why'`: another worker should continue.\n\
              \n\
              If you use none of them, exit code 0 means done and any other means failed.\n\
              \n\
              While you work:\n\
-             - `tenure msg send --task {key} -m 'text'`: leave a message for whoever works on it next.\n\
-             - `tenure task renew {key}`: keep it longer. The runner does this for you as long as you run.\n\
+             - `tenure msg send --task {key} -m 'text'`: leave a message for the next holder.\n\
+             - `tenure task renew {key}`: extend the lease. The runner does this for you while you run.\n\
              \n\
-             Exit code 8 from any of them means that the task is no longer yours: stop working on it."
+             Exit code 8 from any of them means that you no longer hold the task: stop working on it."
         ),
         Role::Review { .. } => format!(
             "End with one of these commands:\n\

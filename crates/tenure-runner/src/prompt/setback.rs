@@ -1,4 +1,4 @@
-//! Earlier rejections and failures of a task, out of its events.
+//! Earlier rejections and failures of a task, extracted from its events.
 
 use tenure_core::Timestamp;
 use tenure_core::event::{Event, EventKind};
@@ -9,17 +9,17 @@ pub struct Setback {
     pub at: Timestamp,
     pub actor: String,
     pub kind: SetbackKind,
-    /// What was said about it; may be empty.
+    /// The message about it; may be empty.
     pub remark: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SetbackKind {
-    /// The work was done, and sent back.
+    /// The work was finished and then rejected.
     Rejected,
     Failed,
-    /// The attempt ended by no decision of anybody: killed, hung, not started.
+    /// The attempt ended without a finish: killed, hung, or not started.
     BrokenOff,
 }
 
@@ -33,11 +33,11 @@ impl SetbackKind {
     }
 }
 
-/// In the order of the events.
+/// In event order.
 pub fn setbacks(events: &[Event]) -> Vec<Setback> {
     let found = events.iter().filter_map(|event| {
         let kind = match (event.kind, event.from, event.to) {
-            // Under the lease of its review a task is in progress, so its statuses alone do not tell.
+            // A task under review is in progress, so a rejection cannot be recognised by its statuses alone.
             (EventKind::TaskStatus, ..) if event.detail["rejected"] == true => SetbackKind::Rejected,
             (EventKind::TaskStatus, _, Some(TaskStatus::Failed)) => SetbackKind::Failed,
             (

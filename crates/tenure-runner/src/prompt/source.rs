@@ -1,4 +1,4 @@
-//! Where the template comes from: `runners.promptTemplate`, or built in.
+//! The prompt template: `runners.promptTemplate`, or the built-in one.
 
 use std::borrow::Cow;
 use std::io::Read;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::template::{Piece, pieces};
 
-/// Far more than any template needs, and far less than a file named by mistake might have.
+/// Far larger than any template, and small enough if a wrong file is named.
 const MAX_TEMPLATE: u64 = 256 * 1024;
 
 #[derive(Debug, thiserror::Error)]
@@ -23,9 +23,10 @@ pub enum TemplateError {
     Unreadable { path: PathBuf, source: std::io::Error },
 }
 
-/// The configured template: a file's text if the value names a file, else the value itself. None is the built-in one.
+/// The configured template: the content of the file that the value names, else the value itself. `None` if the
+/// built-in template should be used.
 ///
-/// Text without a placeholder says nothing about the task, so it can only be the name of a file that is missing.
+/// Text without a placeholder does not mention the task, so it is treated as the name of a missing file.
 pub fn template(configured: Option<&str>, root: &Path) -> Result<Cow<'static, str>, TemplateError> {
     let Some(value) = configured else { return Ok(Cow::Borrowed(super::WORK)) };
     let path = root.join(value);
@@ -54,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_that_names_a_file_is_that_file_and_any_other_is_the_text() {
+    fn a_value_that_names_a_file_is_read_and_any_other_is_the_template() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("prompt.md"), "Do {{task.key}}.").unwrap();
         let found = |value| template(value, folder.path()).map(Cow::into_owned).map_err(|e| e.to_string());

@@ -65,7 +65,7 @@ fn brief<'a>(task: &'a Task, role: Role<'a>) -> Brief<'a> {
 }
 
 #[test]
-fn a_worker_is_told_everything_about_its_task() {
+fn a_work_prompt_contains_everything_about_the_task() {
     let task = task("Fix the login page", "Keys instead of passwords.\n\nSee the sketch.");
     let spec = SpecText { text: "## Log in\n\n```sh\nlogin --key\n```\n".into(), cut: 0 };
     let messages = [message(1, "The keys are in the vault."), message(2, "Ask Ben.")];
@@ -92,16 +92,16 @@ fn a_worker_is_told_everything_about_its_task() {
 }
 
 #[test]
-fn a_worker_with_little_to_go_on_is_told_so() {
+fn a_work_prompt_marks_missing_parts() {
     let task = Task { section: None, source_file: None, ..task("Fix it", "") };
     insta::assert_snapshot!(render(WORK, &brief(&task, Role::Work)).unwrap());
 }
 
 #[test]
-fn a_reviewer_gets_the_specification_and_the_change() {
+fn a_review_prompt_contains_the_specification_and_the_change() {
     let task = task("Fix the login page", "");
     let missing =
-        AnchorError::MissingAnchor { file: "docs/SPEC.md".into(), anchor: "log-in".into(), nearest: None };
+        SpecError::MissingAnchor { file: "docs/SPEC.md".into(), anchor: "log-in".into(), nearest: None };
     let diff = "--- a/login.rs\n+++ b/login.rs\n-password\n+key\n";
     let brief = Brief { spec: Some(Err(&missing)), ..brief(&task, Role::Review { diff: Some(diff) }) };
     insta::assert_snapshot!(render(REVIEW, &brief).unwrap());
@@ -131,7 +131,7 @@ fn an_unknown_placeholder_is_named() {
 }
 
 #[test]
-fn only_the_last_messages_are_told() {
+fn only_the_newest_messages_are_included() {
     let task = task("a", "");
     let messages: Vec<Message> = (1..=25).map(|id| message(id, &format!("number {id}."))).collect();
     let brief = Brief { messages: &messages, ..brief(&task, Role::Work) };

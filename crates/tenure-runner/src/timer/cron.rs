@@ -1,24 +1,24 @@
-//! The user's crontab: a block of our own between two marks, and not a byte of the rest.
+//! The user's crontab: maintains a block between two marker lines and leaves every other byte unchanged.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{Call, Entry, Installed, Machine, TimerError, refuse_control, said};
+use super::{Installed, Machine, TimerCall, TimerEntry, TimerError, refuse_control, said};
 
-/// Longer commands are refused, or cut off, by common crons.
-const LONGEST: usize = 990;
+/// Common cron implementations refuse or truncate longer commands.
+const MAX_COMMAND: usize = 990;
 
-pub(super) fn install(call: &Call, machine: &Machine) -> Result<Installed, TimerError> {
+pub(super) fn install(call: &TimerCall, machine: &Machine) -> Result<Installed, TimerError> {
     let line = line(call)?;
     let before = read(machine)?;
     write(machine, &with_block(&before, machine.home.as_deref(), &line)?)?;
-    // What the program took and what it kept are not the same on every machine.
+    // Reads the crontab back, because `crontab` can succeed without storing the entry.
     match find(machine)? {
         Some(entry) if entry.shown == line => Ok(Installed { entry, enable: None }),
         _ => Err(TimerError::Failed {
             program: "crontab",
-            said: "it took the line and does not have it".to_owned(),
+            said: "crontab accepted the entry but did not store it".to_owned(),
         }),
     }
 }
@@ -37,27 +37,27 @@ pub(super) fn uninstall(machine: &Machine) -> Result<bool, TimerError> {
     Ok(true)
 }
 
-pub(super) fn find(machine: &Machine) -> Result<Option<Entry>, TimerError> {
+pub(super) fn find(machine: &Machine) -> Result<Option<TimerEntry>, TimerError> {
     if !machine.has("crontab") {
         return Ok(None);
     }
     Ok(entry(&read(machine)?, machine.home.as_deref())?
-        .map(|line| Entry { binary: binary(&line), shown: line }))
+        .map(|line| TimerEntry { binary: binary(&line), shown: line }))
 }
 
 fn failed(output: &std::process::Output) -> TimerError {
     TimerError::Failed { program: "crontab", said: said(output) }
 }
 
-/// Nothing where there is none.
+/// The crontab; empty if the user has none.
 fn read(machine: &Machine) -> Result<Vec<u8>, TimerError> {
     let output = machine.run("crontab", &[OsStr::new("-l")], &[])?;
     if output.status.success() {
         return Ok(output.stdout);
     }
-    let told = said(&output).to_lowercase();
-    // All of them exit with 1 for this, and for everything else.
-    if told.contains("no crontab") || told.contains("no such file") {
+    let message = said(&output).to_lowercase();
+    // `crontab -l` exits with 1 both for a missing crontab and for other errors.
+    if message.contains("no crontab") || message.contains("no such file") {
         Ok(Vec::new())
     } else {
         Err(failed(&output))
@@ -70,7 +70,7 @@ fn write(machine: &Machine, text: &[u8]) -> Result<(), TimerError> {
 }
 
 /// `* * * * * /usr/bin/env PATH=… /usr/local/bin/tenure runners wakeup --quiet --timer cron`
-pub fn line(call: &Call) -> Result<String, TimerError> {
+pub fn line(call: &TimerCall) -> Result<String, TimerError> {
     let mut words = vec!["/usr/bin/env".to_owned()];
     words.extend(call.path.as_ref().map(|path| format!("PATH={}", word(path))));
     words.extend(call.home.as_ref().map(|home| format!("TENURE_HOME={}", word(home))));
@@ -86,13 +86,13 @@ pub fn line(call: &Call) -> Result<String, TimerError> {
         ));
     }
     let command = words.join(" ");
-    if command.len() > LONGEST {
-        return Err(TimerError::TooLong(command.len() - LONGEST));
+    if command.len() > MAX_COMMAND {
+        return Err(TimerError::TooLong(command.len() - MAX_COMMAND));
     }
     Ok(format!("{} {command}", schedule(call.every)?))
 }
 
-/// For the shell, and for cron, to which a percent sign is the end of the line.
+/// Quotes for the shell, and for cron, which treats a percent sign as the end of the line.
 fn word(text: &str) -> String {
     let plain =
         !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-/:@+=,".contains(&b));
@@ -100,7 +100,7 @@ fn word(text: &str) -> String {
     quoted.replace('%', r"\%")
 }
 
-/// What cron can say: every so many minutes that divide an hour, or hours that divide a day.
+/// The schedules that cron supports: intervals of minutes that divide an hour, or hours that divide a day.
 fn schedule(every: Duration) -> Result<String, TimerError> {
     let minutes = every.as_secs() / 60;
     let whole = every == Duration::from_secs(minutes * 60);
@@ -121,7 +121,7 @@ fn schedule(every: Duration) -> Result<String, TimerError> {
     }
 }
 
-/// The binary that a line of ours calls.
+/// The binary that a line written by tenure calls.
 fn binary(line: &str) -> Option<PathBuf> {
     let command = line.strip_suffix(" runners wakeup --quiet --timer cron")?.replace(r"\%", "%");
     let mut last = String::new();
@@ -138,13 +138,13 @@ fn binary(line: &str) -> Option<PathBuf> {
     Some(PathBuf::from(last))
 }
 
-/// The lines that begin and end a block of ours: one block per home.
+/// The first and last line of the block; each home has a separate block.
 fn marks(home: Option<&str>) -> (String, String) {
     let whose = home.map(|home| format!(" ({home})")).unwrap_or_default();
     (format!("# >>> tenure wake-up{whose} >>>"), format!("# <<< tenure wake-up{whose} <<<"))
 }
 
-/// Where our block is: from the first byte of its first line to the end of its last, with the line's end.
+/// The byte range of the block, including the last line break.
 fn span(text: &[u8], home: Option<&str>) -> Result<Option<(usize, usize)>, TimerError> {
     let (begin, end) = marks(home);
     let mut at = 0;
@@ -161,14 +161,14 @@ fn span(text: &[u8], home: Option<&str>) -> Result<Option<(usize, usize)>, Timer
     }
     match begun {
         None => Ok(None),
-        // What comes after the mark may be anybody's.
+        // Text after an unclosed marker may belong to the user.
         Some(_) => Err(TimerError::Impossible(format!(
-            "the crontab has a line \"{begin}\" and no \"{end}\"; put it right with `crontab -e`"
+            "the crontab has a line \"{begin}\" without \"{end}\"; correct it with `crontab -e`"
         ))),
     }
 }
 
-/// The text with a block that holds `line`: in the place of the one that is there, else at the end.
+/// The text with a block that contains `line`, replacing an existing block, else appended.
 pub fn with_block(text: &[u8], home: Option<&str>, line: &str) -> Result<Vec<u8>, TimerError> {
     let (begin, end) = marks(home);
     let block = format!("{begin}\n{line}\n{end}\n");
@@ -185,12 +185,12 @@ pub fn with_block(text: &[u8], home: Option<&str>, line: &str) -> Result<Vec<u8>
     Ok(new)
 }
 
-/// The text without our block; none if it has none.
+/// The text without the block; `None` if it has none.
 pub fn without_block(text: &[u8], home: Option<&str>) -> Result<Option<Vec<u8>>, TimerError> {
     Ok(span(text, home)?.map(|(from, to)| [&text[..from], &text[to..]].concat()))
 }
 
-/// The line in our block.
+/// The line in the block.
 fn entry(text: &[u8], home: Option<&str>) -> Result<Option<String>, TimerError> {
     let Some((from, to)) = span(text, home)? else { return Ok(None) };
     let block = String::from_utf8_lossy(&text[from..to]).into_owned();
@@ -205,8 +205,8 @@ fn entry(text: &[u8], home: Option<&str>) -> Result<Option<String>, TimerError> 
 mod tests {
     use super::*;
 
-    fn call() -> Call {
-        Call {
+    fn call() -> TimerCall {
+        TimerCall {
             binary: "/usr/local/bin/tenure".into(),
             path: Some("/usr/local/bin:/usr/bin:/bin".into()),
             home: None,
@@ -217,12 +217,12 @@ mod tests {
     const LINE: &str = "* * * * * /usr/bin/env PATH=/usr/local/bin:/usr/bin:/bin /usr/local/bin/tenure runners wakeup --quiet --timer cron";
 
     #[test]
-    fn the_line_is_what_a_reader_expects() {
+    fn the_line_has_the_documented_form() {
         assert_eq!(line(&call()).unwrap(), LINE);
     }
 
     #[test]
-    fn every_other_byte_stays_through_install_again_and_uninstall() {
+    fn install_reinstall_and_uninstall_keep_every_other_byte() {
         let others: [&[u8]; 6] = [
             b"",
             b"MAILTO=ann\n0 5 * * 1 tar -zcf /var/backups/home.tgz /home/\n",
@@ -235,7 +235,7 @@ mod tests {
             let with = with_block(before, None, LINE).unwrap();
             assert!(with.starts_with(before));
             assert_eq!(entry(&with, None).unwrap().as_deref(), Some(LINE));
-            assert_eq!(with_block(&with, None, LINE).unwrap(), with, "twice is as good as once");
+            assert_eq!(with_block(&with, None, LINE).unwrap(), with, "installing is idempotent");
             let moved = with_block(&with, None, "* * * * * other").unwrap();
             assert_eq!(entry(&moved, None).unwrap().as_deref(), Some("* * * * * other"));
             assert_eq!(without_block(&moved, None).unwrap().as_deref(), Some(before));
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_added_around_the_block_stays_in_its_place() {
+    fn lines_around_the_block_keep_their_position() {
         let with = [&with_block(b"a\n", None, LINE).unwrap()[..], b"z\n"].concat();
         let again = with_block(&with, None, "* * * * * new").unwrap();
         assert!(again.starts_with(b"a\n# >>>") && again.ends_with(b"<<<\nz\n"));
@@ -252,14 +252,14 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_last_line_end_is_added_and_nothing_else() {
+    fn a_missing_final_line_break_is_added_and_nothing_else() {
         let with = with_block(b"* * * * * a", None, LINE).unwrap();
         assert!(with.starts_with(b"* * * * * a\n# >>> tenure wake-up >>>\n"));
         assert_eq!(without_block(&with, None).unwrap().as_deref(), Some(&b"* * * * * a\n"[..]));
     }
 
     #[test]
-    fn a_block_without_its_end_is_left_to_a_person() {
+    fn a_block_without_its_end_is_refused() {
         let broken = b"a\n# >>> tenure wake-up >>>\n* * * * * x\nprecious\n";
         assert!(with_block(broken, None, LINE).is_err());
         assert!(without_block(broken, None).is_err());
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn spaces_percents_and_quotes_survive_and_the_binary_is_found_again() {
+    fn spaces_percents_and_quotes_are_preserved_and_the_binary_is_found_again() {
         for path in [
             "/opt/my tools/tenure",
             "/opt/100%/tenure",
@@ -283,19 +283,19 @@ mod tests {
             "/opt/a'%' b/$HOME/`x`/tenure",
             "/x",
         ] {
-            let call = Call { binary: path.into(), path: Some(format!("/a b:{path}")), ..call() };
+            let call = TimerCall { binary: path.into(), path: Some(format!("/a b:{path}")), ..call() };
             let line = line(&call).unwrap();
             assert_eq!(binary(&line), Some(PathBuf::from(path)), "{line}");
             assert!(!line.replace(r"\%", "").contains('%'), "{line}");
         }
         for bad in ["/opt/a\nb", "/opt/a\\b", "/opt/\u{7}"] {
-            assert!(line(&Call { binary: bad.into(), ..call() }).is_err(), "{bad:?}");
+            assert!(line(&TimerCall { binary: bad.into(), ..call() }).is_err(), "{bad:?}");
         }
-        assert!(line(&Call { path: Some("/x".repeat(600)), ..call() }).is_err());
+        assert!(line(&TimerCall { path: Some("/x".repeat(600)), ..call() }).is_err());
     }
 
     #[test]
-    fn intervals_are_what_cron_can_say_or_an_error() {
+    fn intervals_that_cron_does_not_support_are_an_error() {
         let said = |minutes: u64| schedule(Duration::from_mins(minutes)).ok();
         assert_eq!(said(1).as_deref(), Some("* * * * *"));
         assert_eq!(said(5).as_deref(), Some("*/5 * * * *"));

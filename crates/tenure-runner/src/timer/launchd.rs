@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{Call, Entry, Installed, Machine, TimerError, refuse_control, remove, write};
+use super::{Installed, Machine, TimerCall, TimerEntry, TimerError, refuse_control, remove, write};
 
-pub fn plist(label: &str, call: &Call) -> Result<String, TimerError> {
+pub fn plist(label: &str, call: &TimerCall) -> Result<String, TimerError> {
     let given: Vec<&str> =
         std::iter::once(&call.binary).chain(&call.path).chain(&call.home).map(String::as_str).collect();
     refuse_control(&given)?;
@@ -46,16 +46,19 @@ fn domain() -> String {
     format!("gui/{}", rustix::process::getuid().as_raw())
 }
 
-pub(super) fn install(call: &Call, machine: &Machine) -> Result<Installed, TimerError> {
+pub(super) fn install(call: &TimerCall, machine: &Machine) -> Result<Installed, TimerError> {
     let path = file(machine).ok_or(TimerError::NoHome)?;
     write(&path, &plist(&machine.name(), call)?)?;
     let service = format!("{}/{}", domain(), machine.name());
-    // One that is loaded keeps what it was loaded with.
+    // A loaded agent keeps its old definition, so it is unloaded first.
     launchctl(machine, &[OsStr::new("bootout"), OsStr::new(&service)]);
     let loaded = launchctl(machine, &[OsStr::new("bootstrap"), OsStr::new(&domain()), path.as_os_str()]);
     let by_hand = format!("launchctl bootstrap {} '{}'", domain(), path.display());
     Ok(Installed {
-        entry: Entry { shown: path.to_string_lossy().into_owned(), binary: Some(call.binary.clone().into()) },
+        entry: TimerEntry {
+            shown: path.to_string_lossy().into_owned(),
+            binary: Some(call.binary.clone().into()),
+        },
         enable: (!loaded).then_some(by_hand),
     })
 }
@@ -66,10 +69,10 @@ pub(super) fn uninstall(machine: &Machine) -> Result<bool, TimerError> {
     remove(&path)
 }
 
-pub(super) fn find(machine: &Machine) -> Option<Entry> {
+pub(super) fn find(machine: &Machine) -> Option<TimerEntry> {
     let path = file(machine).filter(|path| path.is_file())?;
     let text = std::fs::read_to_string(&path).unwrap_or_default();
-    Some(Entry { shown: path.to_string_lossy().into_owned(), binary: binary(&text) })
+    Some(TimerEntry { shown: path.to_string_lossy().into_owned(), binary: binary(&text) })
 }
 
 fn binary(plist: &str) -> Option<PathBuf> {
@@ -86,8 +89,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_list_keeps_the_runners_alive_and_every_character_of_the_paths() {
-        let call = Call {
+    fn the_property_list_keeps_runners_alive_and_preserves_every_character_of_the_paths() {
+        let call = TimerCall {
             binary: "/opt/a & <b> 'c'/tenure".into(),
             path: Some("/usr/bin:/x%y".into()),
             home: None,

@@ -1,8 +1,8 @@
-//! Timers: having the machine call wake-up, by cron, a systemd user timer or a launchd agent.
+//! Timers that call wake-up: cron, a systemd user timer or a launchd agent.
 //!
-//! Guaranteed: whatever else is in the user's crontab stays as it is, byte for byte; what was installed runs with an
-//! empty environment, because the binary, PATH and a home of one's own are written into it; a runner that a wake-up
-//! starts outlives it. Not guaranteed: that the machine's service runs. Wake-up itself notes when a timer really called.
+//! Guaranteed: everything else in the user's crontab is unchanged, byte for byte; an installed timer works with an
+//! empty environment, because it contains the binary, PATH and a non-default home; a runner that a wake-up starts
+//! outlives it. Not guaranteed: that the machine's service is running. Wake-up records when a timer has called it.
 
 pub mod cron;
 pub mod launchd;
@@ -42,25 +42,25 @@ impl Kind {
     }
 }
 
-/// What a timer is to run.
+/// The command that a timer runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Call {
+pub struct TimerCall {
     /// The absolute path of tenure itself.
     pub binary: String,
-    /// So that the agents are found, and what they need.
+    /// PATH, so that agents and their tools are found.
     pub path: Option<String>,
     /// `TENURE_HOME`, unless it is the default.
     pub home: Option<String>,
     pub every: Duration,
 }
 
-/// Where timers are installed.
+/// The machine on which timers are installed.
 #[derive(Debug, Clone)]
 pub struct Machine {
-    /// Of the caller, for the machine's own programs.
+    /// The caller's environment, for the machine's programs.
     pub vars: BTreeMap<OsString, OsString>,
     pub user_home: Option<PathBuf>,
-    /// `TENURE_HOME`, unless it is the default: each has a timer of its own.
+    /// `TENURE_HOME`, unless it is the default: each home has a separate timer.
     pub home: Option<String>,
 }
 
@@ -81,24 +81,24 @@ pub enum TimerError {
     File { path: PathBuf, why: String },
 }
 
-/// Something that calls wake-up.
+/// An installed timer that calls wake-up.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
-    /// The crontab's line, or the file.
+pub struct TimerEntry {
+    /// The line of the crontab, or the path of the file.
     pub shown: String,
     /// The binary that it calls.
     pub binary: Option<PathBuf>,
 }
 
-/// A timer that was installed, and what is left to do by hand.
+/// A newly installed timer, and the remaining manual step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Installed {
-    pub entry: Entry,
-    /// The machine would not enable it; this command does.
+    pub entry: TimerEntry,
+    /// The command that enables it, if the machine refused to.
     pub enable: Option<String>,
 }
 
-/// This machine's way, if it has one.
+/// The usual kind of timer on this machine, if any.
 pub fn usual(machine: &Machine) -> Option<Kind> {
     if cfg!(target_os = "macos") {
         Some(Kind::Launchd)
@@ -111,7 +111,7 @@ pub fn usual(machine: &Machine) -> Option<Kind> {
     }
 }
 
-pub fn install(kind: Kind, call: &Call, machine: &Machine) -> Result<Installed, TimerError> {
+pub fn install(kind: Kind, call: &TimerCall, machine: &Machine) -> Result<Installed, TimerError> {
     match kind {
         Kind::Cron => cron::install(call, machine),
         Kind::Systemd => systemd::install(call, machine),
@@ -119,7 +119,7 @@ pub fn install(kind: Kind, call: &Call, machine: &Machine) -> Result<Installed, 
     }
 }
 
-/// False if there was nothing to remove.
+/// False if nothing was installed.
 pub fn uninstall(kind: Kind, machine: &Machine) -> Result<bool, TimerError> {
     match kind {
         Kind::Cron => cron::uninstall(machine),
@@ -128,8 +128,8 @@ pub fn uninstall(kind: Kind, machine: &Machine) -> Result<bool, TimerError> {
     }
 }
 
-/// What is installed. Changes nothing.
-pub fn find(kind: Kind, machine: &Machine) -> Result<Option<Entry>, TimerError> {
+/// The installed timer. Changes nothing.
+pub fn find(kind: Kind, machine: &Machine) -> Result<Option<TimerEntry>, TimerError> {
     match kind {
         Kind::Cron => cron::find(machine),
         Kind::Systemd => Ok(systemd::find(machine)),
@@ -147,7 +147,7 @@ impl Machine {
         program::find(program, Path::new("/"), path).ok()
     }
 
-    /// Runs one of the machine's own programs to its end.
+    /// Runs one of the machine's programs to completion.
     fn run(&self, program: &'static str, args: &[&OsStr], input: &[u8]) -> Result<Output, TimerError> {
         let found = self.find(program).ok_or(TimerError::NoProgram(program))?;
         let failed = |e: std::io::Error| TimerError::Failed { program, said: e.to_string() };
@@ -156,13 +156,13 @@ impl Machine {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(failed)?;
         if let Some(mut stdin) = child.stdin.take() {
-            // Whoever does not read it says why by its exit code.
+            // A program that does not read its input reports the reason with its exit code.
             let _ = stdin.write_all(input);
         }
         child.wait_with_output().map_err(failed)
     }
 
-    /// `tenure-wakeup`, and for a home of one's own a name of its own.
+    /// `tenure-wakeup`, with a distinct suffix for a non-default home.
     fn name(&self) -> String {
         match &self.home {
             None => "tenure-wakeup".to_owned(),
@@ -178,7 +178,7 @@ fn said(output: &Output) -> String {
     if text.is_empty() { output.status.to_string() } else { text.to_owned() }
 }
 
-/// A file of the user's, whole or not at all.
+/// Writes a file atomically.
 fn write(path: &Path, text: &str) -> Result<(), TimerError> {
     let failed = |e: std::io::Error| TimerError::File { path: path.to_owned(), why: e.to_string() };
     let folder = path.parent().unwrap_or(Path::new("/"));
@@ -196,10 +196,10 @@ fn remove(path: &Path) -> Result<bool, TimerError> {
     }
 }
 
-/// Neither a line of a crontab nor a unit file can hold these.
+/// Neither a line of a crontab nor a unit file can contain control characters.
 fn refuse_control(words: &[&str]) -> Result<(), TimerError> {
     match words.iter().find(|word| word.chars().any(char::is_control)) {
-        Some(word) => Err(TimerError::Impossible(format!("{word:?} has a control character in it"))),
+        Some(word) => Err(TimerError::Impossible(format!("{word:?} contains a control character"))),
         None => Ok(()),
     }
 }

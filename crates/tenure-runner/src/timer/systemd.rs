@@ -1,14 +1,14 @@
-//! A timer of the user's own systemd: two unit files.
+//! A systemd user timer: two unit files.
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{Call, Entry, Installed, Machine, TimerError, refuse_control, remove, write};
+use super::{Installed, Machine, TimerCall, TimerEntry, TimerError, refuse_control, remove, write};
 
-/// The files: what is run, and when.
-pub fn units(call: &Call) -> Result<(String, String), TimerError> {
+/// The service and the timer unit.
+pub fn units(call: &TimerCall) -> Result<(String, String), TimerError> {
     let given: Vec<&str> =
         std::iter::once(&call.binary).chain(&call.path).chain(&call.home).map(String::as_str).collect();
     refuse_control(&given)?;
@@ -20,15 +20,15 @@ pub fn units(call: &Call) -> Result<(String, String), TimerError> {
     }
     let service = format!(
         "# Written by `tenure runners cron install`.\n\
-         [Unit]\nDescription=Bring the work of tenure's projects going again\n\n\
+         [Unit]\nDescription=Restart stalled tenure projects\n\n\
          [Service]\nType=oneshot\n\
-         # The runners that it starts stay when it is done.\nKillMode=process\n\
+         # Runners that it starts outlive it.\nKillMode=process\n\
          {environment}ExecStart=/usr/bin/env {} runners wakeup --quiet --timer systemd\n",
         quote(&call.binary).replace('$', "$$")
     );
     let timer = format!(
         "# Written by `tenure runners cron install`.\n\
-         [Unit]\nDescription=Call tenure's wake-up\n\n\
+         [Unit]\nDescription=TimerCall tenure's wake-up\n\n\
          [Timer]\nOnActiveSec=1s\nOnUnitActiveSec={}s\nAccuracySec=1s\n\n\
          [Install]\nWantedBy=timers.target\n",
         call.every.max(Duration::from_secs(1)).as_secs()
@@ -49,7 +49,7 @@ fn files(machine: &Machine) -> Option<(PathBuf, PathBuf)> {
     Some((folder.join(format!("{name}.service")), folder.join(format!("{name}.timer"))))
 }
 
-pub(super) fn install(call: &Call, machine: &Machine) -> Result<Installed, TimerError> {
+pub(super) fn install(call: &TimerCall, machine: &Machine) -> Result<Installed, TimerError> {
     let (service, timer) = files(machine).ok_or(TimerError::NoHome)?;
     let (what, when) = units(call)?;
     write(&service, &what)?;
@@ -58,7 +58,7 @@ pub(super) fn install(call: &Call, machine: &Machine) -> Result<Installed, Timer
     let enabled = systemctl(machine, &["daemon-reload"]) && systemctl(machine, &["enable", "--now", &unit]);
     let by_hand = format!("systemctl --user daemon-reload && systemctl --user enable --now {unit}");
     Ok(Installed {
-        entry: Entry {
+        entry: TimerEntry {
             shown: timer.to_string_lossy().into_owned(),
             binary: Some(call.binary.clone().into()),
         },
@@ -71,16 +71,16 @@ pub(super) fn uninstall(machine: &Machine) -> Result<bool, TimerError> {
     if !timer.exists() && !service.exists() {
         return Ok(false);
     }
-    // Without a manager that answers there is nothing to stop; without its files nothing comes back.
+    // Without a running user manager there is nothing to stop; without the files the timer does not start again.
     systemctl(machine, &["disable", "--now", &format!("{}.timer", machine.name())]);
     let had = [remove(&timer)?, remove(&service)?];
     systemctl(machine, &["daemon-reload"]);
     Ok(had.contains(&true))
 }
 
-pub(super) fn find(machine: &Machine) -> Option<Entry> {
+pub(super) fn find(machine: &Machine) -> Option<TimerEntry> {
     let (service, timer) = files(machine)?;
-    timer.is_file().then(|| Entry {
+    timer.is_file().then(|| TimerEntry {
         shown: timer.to_string_lossy().into_owned(),
         binary: std::fs::read_to_string(service).ok().and_then(|text| binary(&text)),
     })
@@ -103,8 +103,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_units_keep_the_runners_alive_and_every_character_of_the_paths() {
-        let call = Call {
+    fn the_units_keep_runners_alive_and_preserve_every_character_of_the_paths() {
+        let call = TimerCall {
             binary: "/opt/100% \"my\" $tools/tenure".into(),
             path: Some("/a b:/c%d:/usr/bin".into()),
             home: Some("/srv/t".into()),
@@ -123,6 +123,6 @@ mod tests {
         );
         assert_eq!(binary(&service), Some(PathBuf::from(&call.binary)));
         assert!(timer.contains("\nOnUnitActiveSec=90s\n"));
-        assert!(units(&Call { binary: "/a\nb".into(), ..call }).is_err());
+        assert!(units(&TimerCall { binary: "/a\nb".into(), ..call }).is_err());
     }
 }

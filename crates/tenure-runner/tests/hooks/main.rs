@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tenure_core::config::{Hook, HookAction, HookEvent};
 use tenure_core::{SystemClock, Timestamp};
-use tenure_runner::hooks::{Happening, HookLog, Outcome, Setting, run};
+use tenure_runner::hooks::{HookContext, HookEnvironment, HookLog, Outcome, run};
 
 /// A project with scripts, and the environment that its hooks see.
 struct Project {
@@ -60,12 +60,12 @@ impl Project {
         std::fs::read_to_string(self.path("logs/hooks.log")).unwrap()
     }
 
-    fn run(&self, hook: &Hook, happening: &Happening) -> Outcome {
-        run(hook, happening, &self.setting(&self.log()))
+    fn run(&self, hook: &Hook, context: &HookContext) -> Outcome {
+        run(hook, context, &self.environment(&self.log()))
     }
 
-    fn setting<'a>(&'a self, log: &'a HookLog) -> Setting<'a> {
-        Setting {
+    fn environment<'a>(&'a self, log: &'a HookLog) -> HookEnvironment<'a> {
+        HookEnvironment {
             root: self.folder.path(),
             project: &self.told,
             vars: &self.vars,
@@ -91,8 +91,8 @@ fn hook(action: HookAction) -> Hook {
     }
 }
 
-fn titled(title: &str) -> Happening {
-    Happening::new(HookEvent::TaskCompleted, Timestamp::from_millis(0))
+fn titled(title: &str) -> HookContext {
+    HookContext::new(HookEvent::TaskCompleted, Timestamp::from_millis(0))
         .with("task", json!({"key": "F001", "title": title, "section": null}))
 }
 

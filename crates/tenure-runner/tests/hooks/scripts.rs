@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tenure_core::config::{Hook, HookAction};
-use tenure_runner::hooks::{Failure, Setting, run};
+use tenure_runner::hooks::{Failure, HookEnvironment, run};
 
 use super::{Project, hook, is_running, titled, wait_for};
 
@@ -151,7 +151,7 @@ fn a_request_to_stop_ends_the_script() {
             asked.write_all(b"x").unwrap();
         });
         let log = project.log();
-        run(&hook, &titled("a"), &Setting { stop: Some(stop.as_fd()), ..project.setting(&log) })
+        run(&hook, &titled("a"), &HookEnvironment { stop: Some(stop.as_fd()), ..project.environment(&log) })
     });
     assert_eq!(outcome.failure(), Some(&Failure::Stopped));
     assert!(!is_running(project.read("child").trim()));

@@ -123,6 +123,6 @@ fn a_preview_shows_placeholders_filled_and_variables_as_written() {
     let project = Project::new();
     let log = project.log();
     let hook = webhook("https://h/${TOKEN}?k={{task.key}}", "POST", &[("A", "${TOKEN}")], None);
-    let shown = preview(&hook, &titled("a"), &project.setting(&log)).unwrap();
+    let shown = preview(&hook, &titled("a"), &project.environment(&log)).unwrap();
     assert_eq!((&shown["url"], &shown["method"]), (&"https://h/${TOKEN}?k=F001".into(), &"POST".into()));
 }

@@ -1,4 +1,4 @@
-//! Attempts: recorded first, ended with their lease, charged when they should be.
+//! Attempts: recorded before the start, ended with their lease, charged according to the rules.
 
 use tenure_core::ErrorCode;
 use tenure_core::event::EventKind;
@@ -31,7 +31,7 @@ pub(super) fn an_attempt_is_recorded_and_its_pid_noted(fresh: &dyn Fn() -> Fixtu
     assert_eq!(f.read(|view| view.open_attempts()), [attempt]);
 }
 
-pub(super) fn the_end_of_a_lease_turns_its_attempt_into_an_ending_one(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn the_end_of_a_lease_sets_its_attempt_to_ending(fresh: &dyn Fn() -> Fixture) {
     let ends: [(&str, Happening); 5] = [
         ("expired", |f| {
             f.clock.advance(TTL);
@@ -100,8 +100,8 @@ pub(super) fn an_attempt_is_ended_once_and_keeps_the_reason_of_the_takeover(fres
     let ended = stored(&f, &attempt);
     assert_eq!((ended.state, ended.reason.as_deref()), (AttemptState::Ended, Some("expired")));
     assert_eq!(ended.exit_code, Some(137));
-    let told = f.events().into_iter().filter(|e| e.kind == EventKind::AttemptEnded).count();
-    assert_eq!(told, 1);
+    let events = f.events().into_iter().filter(|e| e.kind == EventKind::AttemptEnded).count();
+    assert_eq!(events, 1);
     assert!(f.read(|view| view.open_attempts()).is_empty());
 }
 
@@ -135,7 +135,7 @@ pub(super) fn a_holder_that_died_without_an_attempt_is_not_charged(fresh: &dyn F
     assert_eq!((f.task("A").attempts, f.status("A")), (0, TaskStatus::Pending));
 }
 
-pub(super) fn at_max_attempts_the_task_has_failed_and_says_why(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn a_task_fails_at_max_attempts_with_a_reason(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     f.add_task("A");
     for pid in 1..=3 {
@@ -150,7 +150,7 @@ pub(super) fn at_max_attempts_the_task_has_failed_and_says_why(fresh: &dyn Fn() 
     assert!(last.detail["message"].as_str().unwrap().contains('3'));
 }
 
-pub(super) fn a_claim_that_finds_the_last_attempt_dead_fails_the_task_for_good(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn a_claim_that_finds_the_last_allowed_attempt_dead_fails_the_task(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     f.add_task("A");
     for pid in 1..=3 {
@@ -158,10 +158,14 @@ pub(super) fn a_claim_that_finds_the_last_attempt_dead_fails_the_task_for_good(f
         f.world.kill(pid);
     }
     assert_eq!(refused(f.claim(&f.bare("bob"), "A")), ErrorCode::InvalidTransition);
-    assert_eq!((f.status("A"), f.lease("A")), (TaskStatus::Failed, None), "what the refusal said is so");
+    assert_eq!(
+        (f.status("A"), f.lease("A")),
+        (TaskStatus::Failed, None),
+        "the refusal's change was committed"
+    );
 }
 
-pub(super) fn next_passes_over_a_task_that_has_just_failed_for_good(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn next_skips_a_task_that_has_just_failed(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     f.add_task("A");
     f.add_task("B");
@@ -173,7 +177,7 @@ pub(super) fn next_passes_over_a_task_that_has_just_failed_for_good(fresh: &dyn 
     assert_eq!(f.status("A"), TaskStatus::Failed);
 }
 
-pub(super) fn noting_the_pid_does_not_undo_what_a_takeover_has_marked(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn recording_the_pid_does_not_undo_the_mark_of_a_takeover(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     f.add_task("A");
     let mut attempt = attempt(&f, 7);
@@ -188,7 +192,7 @@ pub(super) fn noting_the_pid_does_not_undo_what_a_takeover_has_marked(fresh: &dy
     assert_eq!(now, attempt);
 }
 
-pub(super) fn a_start_that_failed_is_known_by_its_reason_while_the_attempt_runs(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn a_failed_start_is_recorded_while_the_attempt_runs(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     f.add_task("A");
     let attempt = attempt(&f, 7);
@@ -196,20 +200,22 @@ pub(super) fn a_start_that_failed_is_known_by_its_reason_while_the_attempt_runs(
     f.write(|tx| kernel::note_failed_start(tx, &attempt, "no such command")).unwrap();
     assert_eq!(f.read(|view| kernel::failed_start(view, &attempt)).as_deref(), Some("no such command"));
     f.force(&f.lease("A").unwrap()).unwrap();
-    // What a takeover wrote is not a failed start, and is not overwritten by one.
+    // The reason written by a takeover is neither a failed start nor overwritten by one.
     assert_eq!(f.read(|view| kernel::failed_start(view, &attempt)), None);
     f.write(|tx| kernel::note_failed_start(tx, &attempt, "too late")).unwrap();
     assert_eq!(stored(&f, &attempt).reason.as_deref(), Some("forced"));
 }
 
-pub(super) fn what_broke_off_goes_back_charged_and_fails_at_the_limit(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn an_aborted_attempt_returns_the_task_with_a_charge_and_fails_it_at_the_limit(
+    fresh: &dyn Fn() -> Fixture,
+) {
     let f = fresh();
     f.add_task("A");
     for pid in 1..=3 {
         assert_eq!((f.status("A"), f.task("A").attempts), (TaskStatus::Pending, pid - 1));
         let attempt = attempt(&f, pid);
         let ann = f.worker("ann", pid);
-        // Late, but nobody has been given it: once the lease ran out, once a clean-up has closed it as well.
+        // Late, but not taken over: first with an expired lease, then with one that a clean-up has closed.
         if pid > 1 {
             f.clock.advance(TTL);
         }
@@ -228,7 +234,7 @@ pub(super) fn what_broke_off_goes_back_charged_and_fails_at_the_limit(fresh: &dy
     assert!(last.detail["message"].as_str().unwrap().contains("killed by SIGSEGV"));
 }
 
-pub(super) fn what_broke_off_after_a_takeover_is_refused(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn aborting_an_attempt_after_a_takeover_is_refused(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     f.add_task("A");
     attempt(&f, 7);

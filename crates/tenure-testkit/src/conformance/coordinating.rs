@@ -1,4 +1,5 @@
-//! Who coordinates a job: one at a time, taken up after a death, cancelled, and nothing is written by who has lost it.
+//! Coordination of a job: one coordinator at a time, resumed after a death, cancelled; a coordinator that lost the
+//! job writes nothing.
 
 use tenure_core::ErrorCode;
 use tenure_core::holder::Caller;
@@ -10,11 +11,11 @@ use tenure_core::rules::{self, TakeUp, TakenUp};
 use super::jobs::{BROKEN, definition, finish, job, next, start, stopping, succeed, take};
 use crate::fixture::{Fixture, TESTER, TTL, refused};
 
-fn take_up(f: &Fixture, who: &Caller, job: &Job, how: TakeUp) -> TakenUp {
-    f.write(|tx| rules::take_up_job(tx, &f.context(), who, &job.id, &Terms::new(TTL), how)).unwrap()
+fn take_up(f: &Fixture, caller: &Caller, job: &Job, how: TakeUp) -> TakenUp {
+    f.write(|tx| rules::take_up_job(tx, &f.context(), caller, &job.id, &Terms::new(TTL), how)).unwrap()
 }
 
-pub(super) fn one_at_a_time_coordinates_a_job_and_the_dead_do_not(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn a_job_has_one_live_coordinator(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     let (made, _) = start(&f, &definition(1));
     let (bob, cid) = (f.worker("bob", 8), f.worker("cid", 9));
@@ -37,7 +38,7 @@ pub(super) fn one_at_a_time_coordinates_a_job_and_the_dead_do_not(fresh: &dyn Fn
     assert!(matches!(take_up(&f, &cid, &made, TakeUp::default()), TakenUp::Refused(_)));
 }
 
-pub(super) fn force_takes_it_from_a_holder_that_cannot_be_judged_and_never_from_a_living_one(
+pub(super) fn force_takes_a_job_from_an_unknown_holder_and_never_from_a_live_one(
     fresh: &dyn Fn() -> Fixture,
 ) {
     let f = fresh();
@@ -50,14 +51,15 @@ pub(super) fn force_takes_it_from_a_holder_that_cannot_be_judged_and_never_from_
     f.world.kill(7);
     let remote = f.bare("cid").with_process(f.world.remote_process(9));
     assert!(matches!(take_up(&f, &remote, &made, TakeUp::default()), TakenUp::Yours(..)));
-    assert!(matches!(take_up(&f, &bob, &made, TakeUp::default()), TakenUp::Refused(_)), "nobody knows");
+    assert!(
+        matches!(take_up(&f, &bob, &made, TakeUp::default()), TakenUp::Refused(_)),
+        "its liveness is unknown"
+    );
     force();
     assert!(matches!(take_up(&f, &bob, &made, TakeUp::default()), TakenUp::Yours(..)));
 }
 
-pub(super) fn finished_work_is_not_taken_up_and_the_dead_letters_are_when_asked_for(
-    fresh: &dyn Fn() -> Fixture,
-) {
+pub(super) fn a_finished_job_is_not_resumed_unless_failed_items_are_retried(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     let (made, lease) = start(&f, &stopping(2, OnFailure::Dlq));
     let ann = f.worker("ann", 7);
@@ -66,11 +68,13 @@ pub(super) fn finished_work_is_not_taken_up_and_the_dead_letters_are_when_asked_
     assert_eq!(finish(&f, &second, BROKEN).unwrap().job.state, JobState::Failed);
     f.write(|tx| kernel::release_resource(tx, &f.context(), &lease, EndReason::Released)).unwrap();
     let bob = f.worker("bob", 8);
-    let TakenUp::Finished(over) = take_up(&f, &bob, &made, TakeUp::default()) else { panic!("it is over") };
+    let TakenUp::Finished(over) = take_up(&f, &bob, &made, TakeUp::default()) else {
+        panic!("it is finished")
+    };
     assert_eq!(over.state, JobState::Failed);
-    assert_eq!(f.read(|view| view.open_lease(&made.resource())), None, "nothing stays held");
+    assert_eq!(f.read(|view| view.open_lease(&made.resource())), None, "no lease stays open");
     let again = TakeUp { retry_failed: true };
-    let TakenUp::Yours(open, lease) = take_up(&f, &bob, &made, again) else { panic!("one is to be tried") };
+    let TakenUp::Yours(open, lease) = take_up(&f, &bob, &made, again) else { panic!("one item is retried") };
     assert_eq!((open.state, open.counts.pending, open.counts.succeeded), (JobState::Open, 1, 1));
     let retried = take(&f, &bob, &made);
     assert_eq!((retried.item.number, retried.item.failures), (2, 0));
@@ -79,7 +83,7 @@ pub(super) fn finished_work_is_not_taken_up_and_the_dead_letters_are_when_asked_
     assert!(matches!(take_up(&f, &bob, &made, again), TakenUp::Finished(_)));
 }
 
-pub(super) fn a_stopped_job_goes_on_with_what_it_had_left(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn a_stopped_job_resumes_with_its_remaining_items(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     let (made, lease) = start(&f, &stopping(2, OnFailure::Stop));
     let ann = f.worker("ann", 7);
@@ -87,7 +91,7 @@ pub(super) fn a_stopped_job_goes_on_with_what_it_had_left(fresh: &dyn Fn() -> Fi
     assert_eq!(finish(&f, &grant, BROKEN).unwrap().job.state, JobState::Failed);
     f.write(|tx| kernel::release_resource(tx, &f.context(), &lease, EndReason::Released)).unwrap();
     let TakenUp::Yours(open, _) = take_up(&f, &ann, &made, TakeUp::default()) else { panic!("one is left") };
-    assert_eq!((open.counts.pending, open.counts.failed), (1, 1), "the dead letter stays one");
+    assert_eq!((open.counts.pending, open.counts.failed), (1, 1), "the dead-letter list is kept");
 }
 
 pub(super) fn a_cancelled_job_takes_its_items_from_the_workers(fresh: &dyn Fn() -> Fixture) {
@@ -103,7 +107,7 @@ pub(super) fn a_cancelled_job_takes_its_items_from_the_workers(fresh: &dyn Fn() 
     assert!(matches!(take_up(&f, &bob, &made, again), TakenUp::Finished(_)));
 }
 
-pub(super) fn whoever_lost_the_job_writes_nothing_in_its_name(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn a_coordinator_that_lost_the_job_writes_nothing(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     let (made, lease) = start(&f, &definition(1));
     f.clock.advance(TTL);

@@ -1,4 +1,4 @@
-//! What a store counts along the way is what counting anew would give, after any sequence of edits.
+//! The counters that a store maintains equal a recount, after any sequence of edits.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use crate::fixture::{Fixture, TESTER};
 
 const SECTIONS: [&str; 3] = ["S", "T", "U"];
 
-/// Small, and the same everywhere (Steele and Vigna's splitmix64).
+/// A small deterministic generator (Steele and Vigna's splitmix64).
 struct Dice(u64);
 
 impl Dice {
@@ -76,7 +76,7 @@ fn random_edits(f: &Fixture, seed: u64) {
             _ if keys.len() < 2 => {}
             2 => {
                 let (task, on) = (pick(&mut dice), pick(&mut dice));
-                // Later on earlier only, so that there is no circle.
+                // Only later tasks depend on earlier ones, so that there is no cycle.
                 if f.id(&task) > f.id(&on) {
                     f.depend(&task, &on);
                     expected.deps.insert((task, on));
@@ -114,7 +114,7 @@ fn random_edits(f: &Fixture, seed: u64) {
             _ => {
                 let (key, to) = (pick(&mut dice), TaskStatus::ALL[dice.roll(6)]);
                 if to != TaskStatus::InProgress {
-                    f.settle(&f.bare("ann"), &key, to, false).unwrap();
+                    f.override_status(&f.bare("ann"), &key, to, false).unwrap();
                     expected.tasks.get_mut(&key).unwrap().1 = to;
                 }
             }

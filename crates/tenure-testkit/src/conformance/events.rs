@@ -11,8 +11,8 @@ use tenure_core::task::TaskStatus;
 
 use crate::fixture::{Fixture, TTL};
 
-/// Walks the feed and answers what status each task must have. Every step must start where the last one ended.
-pub fn statuses_told(events: &[Event]) -> BTreeMap<TaskId, TaskStatus> {
+/// Replays the feed and returns the resulting status of each task. Every change must start from the previous status.
+pub fn replayed_statuses(events: &[Event]) -> BTreeMap<TaskId, TaskStatus> {
     let mut statuses = BTreeMap::new();
     for event in events {
         let Some(id) = &event.task else { continue };
@@ -21,9 +21,9 @@ pub fn statuses_told(events: &[Event]) -> BTreeMap<TaskId, TaskStatus> {
             EventKind::TaskDeleted => drop(statuses.remove(id)),
             EventKind::TaskStatus => {
                 let before = statuses.get(id).copied();
-                assert_eq!(event.from, before, "{event:?} does not follow");
+                assert_eq!(event.from, before, "{event:?} does not start from the previous status");
                 let to = event.to.unwrap();
-                assert_ne!(event.from, Some(to), "{event:?} is no change");
+                assert_ne!(event.from, Some(to), "{event:?} is not a change");
                 statuses.insert(id.clone(), to);
             }
             _ => {}
@@ -32,22 +32,22 @@ pub fn statuses_told(events: &[Event]) -> BTreeMap<TaskId, TaskStatus> {
     statuses
 }
 
-/// The feed tells the statuses that the tasks have; every task in progress has its lease; and every lease was told.
-pub fn check_the_feed(f: &Fixture) {
+/// Replaying the feed gives the stored statuses, every task in progress has a lease, and every lease has its event.
+pub fn check_feed(f: &Fixture) {
     let filter = TaskFilter { limit: u64::from(u32::MAX), ..TaskFilter::default() };
     let (tasks, _) = f.read(|view| view.list_tasks(&filter, &f.viewer(view, None)));
     let events = f.events();
     let stored: BTreeMap<_, _> = tasks.iter().map(|task| (task.id.clone(), task.status)).collect();
-    assert_eq!(statuses_told(&events), stored);
+    assert_eq!(replayed_statuses(&events), stored);
     for task in &tasks {
         let in_progress = task.status == TaskStatus::InProgress;
         assert_eq!(in_progress, task.lease.is_some(), "{}: {} with {:?}", task.key, task.status, task.lease);
     }
     let all = LeaseFilter { include_ended: true, ..LeaseFilter::default() };
     let granted: Vec<_> = f.read(|view| view.leases(&all)).iter().map(|lease| lease.fence).collect();
-    let told: Vec<_> =
+    let events: Vec<_> =
         events.iter().filter(|e| e.kind == EventKind::LeaseAcquired).filter_map(|e| e.fence).collect();
-    assert_eq!(told, granted, "every grant has its event");
+    assert_eq!(events, granted, "every grant has its event");
 }
 
 pub(super) fn every_change_of_status_has_exactly_one_event(fresh: &dyn Fn() -> Fixture) {
@@ -66,24 +66,24 @@ pub(super) fn every_change_of_status_has_exactly_one_event(fresh: &dyn Fn() -> F
         |f, _| drop(f.force(&f.lease("A").unwrap()).unwrap()),
         |f, ann| drop(f.claim(ann, "A").unwrap()),
         |f, ann| drop(f.finish(ann, "A", Finish::Fail("no")).unwrap()),
-        |f, ann| drop(f.settle(ann, "A", TaskStatus::Pending, false).unwrap()),
+        |f, ann| drop(f.override_status(ann, "A", TaskStatus::Pending, false).unwrap()),
     ];
     for step in steps {
         let (before, events) = (f.status("A"), f.events().len());
         step(&f, &ann);
-        let told: Vec<_> =
+        let events: Vec<_> =
             f.events().into_iter().skip(events).filter(|e| e.kind == EventKind::TaskStatus).collect();
-        let moved = told.len();
+        let moved = events.len();
         match f.status("A") {
-            // A takeover goes through where the task was claimed from: two steps, each told.
+            // A takeover first returns the task to the status it was claimed from: two changes, each with an event.
             TaskStatus::InProgress if before == TaskStatus::InProgress => assert!(moved == 0 || moved == 2),
             after => assert_eq!(moved, usize::from(after != before), "{before} to {after}"),
         }
-        check_the_feed(&f);
+        check_feed(&f);
     }
 }
 
-pub(super) fn a_status_event_says_who_when_from_to_why_and_under_which_fence(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn a_status_event_records_actor_time_change_reason_and_fence(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     let id = f.add_task("A");
     let ann = f.bare("ann");
@@ -97,7 +97,7 @@ pub(super) fn a_status_event_says_who_when_from_to_why_and_under_which_fence(fre
     assert_eq!(last.detail["message"], "the disk is full");
 }
 
-pub(super) fn what_is_refused_tells_nothing(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn a_refused_change_writes_no_event(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     f.add_task("A");
     f.add_task("B");
@@ -109,12 +109,12 @@ pub(super) fn what_is_refused_tells_nothing(fresh: &dyn Fn() -> Fixture) {
     f.claim(&bob, "B").unwrap_err();
     f.done(&bob, "A").unwrap_err();
     f.renew(&bob, "A").unwrap_err();
-    f.settle(&bob, "A", TaskStatus::Skipped, false).unwrap_err();
+    f.override_status(&bob, "A", TaskStatus::Skipped, false).unwrap_err();
     assert!(f.next(&bob).is_none());
     assert_eq!(f.events(), before);
 }
 
-pub(super) fn the_feed_is_read_forward_from_a_number_and_back_from_the_end(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn the_feed_is_read_forward_from_a_number_and_backward_from_the_end(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     let (a, b) = (f.add_task("A"), f.add_task("B"));
     f.claim(&f.bare("ann"), "A").unwrap();
@@ -126,7 +126,7 @@ pub(super) fn the_feed_is_read_forward_from_a_number_and_back_from_the_end(fresh
     assert_eq!(
         read(EventFilter { last: true, limit: 2, ..EventFilter::default() }),
         all[all.len() - 2..],
-        "in their order"
+        "in order"
     );
     let of =
         |task: &TaskId| read(EventFilter { task: Some(task.clone()), limit: 9, ..EventFilter::default() });

@@ -1,4 +1,4 @@
-//! Force, and changes of status by somebody who need not hold the task.
+//! Eviction, and status changes without holding the task.
 
 use tenure_core::ErrorCode;
 use tenure_core::event::EventKind;
@@ -8,7 +8,7 @@ use tenure_core::task::TaskStatus;
 
 use crate::fixture::{Fixture, TESTER, TTL, refused};
 
-pub(super) fn force_ends_the_lease_that_was_shown_and_says_who_did_it(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn force_ends_the_given_lease_and_records_the_actor(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     f.add_task("A");
     let lease = f.claim(&f.bare("ann"), "A").unwrap().lease;
@@ -21,7 +21,7 @@ pub(super) fn force_ends_the_lease_that_was_shown_and_says_who_did_it(fresh: &dy
     assert_eq!(ended[0].detail["reason"], "forced");
 }
 
-pub(super) fn force_is_refused_if_the_lease_has_changed_since_it_was_shown(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn force_is_refused_if_the_lease_has_changed_since_it_was_read(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     f.add_task("A");
     let shown = f.claim(&f.bare("ann"), "A").unwrap().lease;
@@ -42,7 +42,7 @@ pub(super) fn force_rings_the_old_holder(fresh: &dyn Fn() -> Fixture) {
     assert!(f.heard(&bell));
 }
 
-pub(super) fn forcing_a_lapsed_lease_keeps_its_true_reason(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn forcing_a_lapsed_lease_records_why_it_lapsed(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     f.add_task("A");
     let lease = f.claim(&f.bare("ann"), "A").unwrap().lease;
@@ -51,7 +51,7 @@ pub(super) fn forcing_a_lapsed_lease_keeps_its_true_reason(fresh: &dyn Fn() -> F
     assert_eq!(f.history(&Resource::task(&f.id("A")))[0].ended.unwrap().1, EndReason::Expired);
 }
 
-pub(super) fn cleanup_closes_what_has_lapsed_and_nothing_else(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn cleanup_closes_lapsed_leases_only(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     for key in ["A", "B", "C"] {
         f.add_task(key);
@@ -70,12 +70,12 @@ pub(super) fn cleanup_closes_what_has_lapsed_and_nothing_else(fresh: &dyn Fn() -
     assert!(f.cleanup().is_empty());
 }
 
-pub(super) fn a_status_is_not_changed_over_anothers_live_lease(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn a_status_change_is_refused_under_another_holders_live_lease(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     f.add_task("A");
     f.claim(&f.bare("ann"), "A").unwrap();
     for to in TaskStatus::ALL.into_iter().filter(|to| *to != TaskStatus::InProgress) {
-        assert_eq!(refused(f.settle(&f.bare("bob"), "A", to, false)), ErrorCode::TaskLocked);
+        assert_eq!(refused(f.override_status(&f.bare("bob"), "A", to, false)), ErrorCode::TaskLocked);
     }
     assert_eq!(f.status("A"), TaskStatus::InProgress);
 }
@@ -86,7 +86,7 @@ pub(super) fn with_force_the_other_lease_ends_and_its_holder_is_rung(fresh: &dyn
     let bell = f.bell("ann");
     let terms = Terms { doorbell: Some(bell.clone()), ..Terms::new(TTL) };
     let lease = f.claim_on(&f.bare("ann"), "A", &terms).unwrap().lease;
-    let evicted = f.settle(&f.bare("bob"), "A", TaskStatus::Skipped, true).unwrap().unwrap();
+    let evicted = f.override_status(&f.bare("bob"), "A", TaskStatus::Skipped, true).unwrap().unwrap();
     assert_eq!(evicted.fence, lease.fence);
     assert!(f.heard(&bell));
     assert_eq!((f.status("A"), f.lease("A")), (TaskStatus::Skipped, None));
@@ -94,7 +94,7 @@ pub(super) fn with_force_the_other_lease_ends_and_its_holder_is_rung(fresh: &dyn
     assert_eq!(refused(f.done(&late, "A")), ErrorCode::LeaseLost);
 }
 
-pub(super) fn the_holder_itself_may_change_the_status_and_so_gives_the_lease_up(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn a_status_change_by_the_holder_releases_the_lease(fresh: &dyn Fn() -> Fixture) {
     for (to, reason) in [
         (TaskStatus::Completed, EndReason::Completed),
         (TaskStatus::Failed, EndReason::Completed),
@@ -104,25 +104,25 @@ pub(super) fn the_holder_itself_may_change_the_status_and_so_gives_the_lease_up(
         let f = fresh();
         f.add_task("A");
         f.claim(&f.bare("ann"), "A").unwrap();
-        assert!(f.settle(&f.bare("ann"), "A", to, false).unwrap().is_none());
+        assert!(f.override_status(&f.bare("ann"), "A", to, false).unwrap().is_none());
         assert_eq!((f.status("A"), f.lease("A")), (to, None));
         assert_eq!(f.history(&Resource::task(&f.id("A")))[0].ended.unwrap().1, reason);
     }
 }
 
-pub(super) fn a_lapsed_lease_does_not_stand_in_the_way_of_a_change(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn a_lapsed_lease_does_not_block_a_status_change(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     f.add_task("A");
     f.claim(&f.bare("ann"), "A").unwrap();
     f.clock.advance(TTL);
-    assert!(f.settle(&f.bare("bob"), "A", TaskStatus::Skipped, false).unwrap().is_none());
+    assert!(f.override_status(&f.bare("bob"), "A", TaskStatus::Skipped, false).unwrap().is_none());
     assert_eq!(f.history(&Resource::task(&f.id("A")))[0].ended.unwrap().1, EndReason::Expired);
 }
 
-pub(super) fn in_progress_is_reached_by_a_claim_only(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn only_a_claim_sets_in_progress(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     f.add_task("A");
-    let answer = f.settle(&f.bare("bob"), "A", TaskStatus::InProgress, false);
-    assert_eq!(refused(answer), ErrorCode::InvalidTransition, "it would be in progress under no lease");
+    let answer = f.override_status(&f.bare("bob"), "A", TaskStatus::InProgress, false);
+    assert_eq!(refused(answer), ErrorCode::InvalidTransition, "it would be in progress without a lease");
     assert_eq!(f.status("A"), TaskStatus::Pending);
 }

@@ -1,4 +1,4 @@
-//! The holder's word on its task: L8, each branch.
+//! The holder's finish of its task (L8), each branch.
 
 use tenure_core::ErrorCode;
 use tenure_core::event::EventKind;
@@ -10,14 +10,14 @@ use tenure_core::task::TaskStatus;
 
 use crate::fixture::{Fixture, TTL, refused};
 
-const WORDS: [(Finish<'static>, TaskStatus, EndReason); 4] = [
+const FINISHES: [(Finish<'static>, TaskStatus, EndReason); 4] = [
     (Finish::Done, TaskStatus::Completed, EndReason::Completed),
     (Finish::Review, TaskStatus::Review, EndReason::Completed),
     (Finish::Fail("it broke"), TaskStatus::Failed, EndReason::Completed),
     (Finish::Release(Some("later")), TaskStatus::Pending, EndReason::Released),
 ];
 
-/// Ann's claim of A, with its fence shown from now on.
+/// Ann's claim of A, with its fence presented from now on.
 fn claimed(f: &Fixture) -> Caller {
     if f.read(|view| view.count_tasks()).is_empty() {
         f.add_task("A");
@@ -35,16 +35,16 @@ fn last_reason(f: &Fixture) -> EndReason {
     f.history(&Resource::task(&f.id("A"))).last().unwrap().ended.unwrap().1
 }
 
-pub(super) fn each_word_leads_to_its_status_and_ends_the_lease(fresh: &dyn Fn() -> Fixture) {
-    for (word, status, reason) in WORDS {
+pub(super) fn each_finish_sets_its_status_and_ends_the_lease(fresh: &dyn Fn() -> Fixture) {
+    for (finish, status, reason) in FINISHES {
         let f = fresh();
         let ann = claimed(&f);
-        assert!(applied(f.finish(&ann, "A", word)));
+        assert!(applied(f.finish(&ann, "A", finish)));
         assert_eq!((f.status("A"), f.lease("A"), last_reason(&f)), (status, None, reason));
     }
 }
 
-pub(super) fn done_leads_to_review_where_review_is_on(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn done_leads_to_review_if_review_is_enabled(fresh: &dyn Fn() -> Fixture) {
     let mut f = fresh();
     f.policy.review = true;
     let ann = claimed(&f);
@@ -52,45 +52,46 @@ pub(super) fn done_leads_to_review_where_review_is_on(fresh: &dyn Fn() -> Fixtur
     assert_eq!(f.status("A"), TaskStatus::Review);
 }
 
-pub(super) fn a_rejection_sends_a_review_back_and_fails_it_when_there_were_enough(
-    fresh: &dyn Fn() -> Fixture,
-) {
+pub(super) fn a_rejection_returns_the_task_and_fails_it_at_the_limit(fresh: &dyn Fn() -> Fixture) {
     let mut f = fresh();
     f.policy.max_rejections = 2;
     f.add_task("A");
     for (round, status) in [(1, TaskStatus::Pending), (2, TaskStatus::Failed)] {
-        f.settle(&f.bare("ann"), "A", TaskStatus::Review, false).unwrap();
+        f.override_status(&f.bare("ann"), "A", TaskStatus::Review, false).unwrap();
         let bob = f.bare("bob");
         let terms = Terms { review: true, ..Terms::new(TTL) };
         let fence = f.claim_on(&bob, "A", &terms).unwrap().lease.fence;
         let bob = bob.with_fence(Some(fence));
         assert!(applied(f.finish(&bob, "A", Finish::Reject("too short"))));
-        assert!(!applied(f.finish(&bob, "A", Finish::Reject("too short"))), "said before");
+        assert!(!applied(f.finish(&bob, "A", Finish::Reject("too short"))), "repeated");
         assert_eq!((f.status("A"), f.task("A").rejections, f.lease("A")), (status, round, None));
-        let told = f.events().into_iter().rfind(|e| e.kind == EventKind::TaskStatus).unwrap();
-        assert_eq!((&told.detail["message"], &told.detail["rejected"]), (&"too short".into(), &true.into()));
+        let events = f.events().into_iter().rfind(|e| e.kind == EventKind::TaskStatus).unwrap();
+        assert_eq!(
+            (&events.detail["message"], &events.detail["rejected"]),
+            (&"too short".into(), &true.into())
+        );
     }
 }
 
-pub(super) fn a_rejection_of_what_was_not_given_for_review_is_a_failure(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn a_rejection_outside_of_a_review_is_a_failure(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     let ann = claimed(&f);
     f.finish(&ann, "A", Finish::Reject("no")).unwrap();
     assert_eq!((f.status("A"), f.task("A").rejections), (TaskStatus::Failed, 0));
 }
 
-pub(super) fn a_stranger_finishes_nothing(fresh: &dyn Fn() -> Fixture) {
-    for (word, ..) in WORDS {
+pub(super) fn only_the_holder_can_finish(fresh: &dyn Fn() -> Fixture) {
+    for (finish, ..) in FINISHES {
         let f = fresh();
         claimed(&f);
         let before = f.events().len();
-        assert_eq!(refused(f.finish(&f.bare("bob"), "A", word)), ErrorCode::NotHolder);
+        assert_eq!(refused(f.finish(&f.bare("bob"), "A", finish)), ErrorCode::NotHolder);
         assert_eq!((f.status("A"), f.events().len()), (TaskStatus::InProgress, before));
     }
 }
 
-pub(super) fn a_late_finish_counts_while_nobody_was_given_the_task(fresh: &dyn Fn() -> Fixture) {
-    for (word, status, reason) in WORDS {
+pub(super) fn a_late_finish_counts_unless_the_task_was_taken_over(fresh: &dyn Fn() -> Fixture) {
+    for (finish, status, reason) in FINISHES {
         for cleaned in [false, true] {
             let f = fresh();
             let ann = claimed(&f);
@@ -99,7 +100,7 @@ pub(super) fn a_late_finish_counts_while_nobody_was_given_the_task(fresh: &dyn F
                 f.cleanup();
                 assert_eq!((f.status("A"), last_reason(&f)), (TaskStatus::Pending, EndReason::Expired));
             }
-            assert!(applied(f.finish(&ann, "A", word)), "{word:?}, cleaned: {cleaned}");
+            assert!(applied(f.finish(&ann, "A", finish)), "{finish:?}, cleaned: {cleaned}");
             assert_eq!((f.status("A"), last_reason(&f)), (status, reason), "cleaned: {cleaned}");
         }
     }
@@ -118,24 +119,28 @@ pub(super) fn a_late_finish_without_a_fence_counts_by_name(fresh: &dyn Fn() -> F
     }
 }
 
-pub(super) fn a_late_finish_is_refused_once_another_was_given_the_task(fresh: &dyn Fn() -> Fixture) {
-    for (word, ..) in WORDS {
+pub(super) fn a_late_finish_is_refused_after_a_takeover(fresh: &dyn Fn() -> Fixture) {
+    for (finish, ..) in FINISHES {
         let f = fresh();
         let ann = claimed(&f);
         f.clock.advance(TTL);
         f.claim(&f.bare("bob"), "A").unwrap();
         let events = f.events().len();
-        assert_eq!(refused(f.finish(&ann, "A", word)), ErrorCode::LeaseLost);
+        assert_eq!(refused(f.finish(&ann, "A", finish)), ErrorCode::LeaseLost);
         assert_eq!((f.status("A"), f.events().len()), (TaskStatus::InProgress, events));
         assert_eq!(f.lease("A").unwrap().holder.id, "bob");
         f.release(&f.bare("bob"), "A").unwrap();
-        assert_eq!(refused(f.finish(&ann, "A", word)), ErrorCode::LeaseLost, "also when bob let go of it");
+        assert_eq!(
+            refused(f.finish(&ann, "A", finish)),
+            ErrorCode::LeaseLost,
+            "also after bob has released it"
+        );
         assert_eq!(f.status("A"), TaskStatus::Pending);
     }
 }
 
-pub(super) fn a_late_finish_is_refused_once_somebody_has_moved_the_task(fresh: &dyn Fn() -> Fixture) {
-    for (word, ..) in WORDS {
+pub(super) fn a_late_finish_is_refused_after_the_status_was_changed(fresh: &dyn Fn() -> Fixture) {
+    for (finish, ..) in FINISHES {
         for cleaned in [false, true] {
             let f = fresh();
             let ann = claimed(&f);
@@ -143,26 +148,24 @@ pub(super) fn a_late_finish_is_refused_once_somebody_has_moved_the_task(fresh: &
             if cleaned {
                 f.cleanup();
             }
-            f.settle(&f.bare("bob"), "A", TaskStatus::Skipped, false).unwrap();
-            assert_eq!(refused(f.finish(&ann, "A", word)), ErrorCode::LeaseLost);
+            f.override_status(&f.bare("bob"), "A", TaskStatus::Skipped, false).unwrap();
+            assert_eq!(refused(f.finish(&ann, "A", finish)), ErrorCode::LeaseLost);
             assert_eq!(f.status("A"), TaskStatus::Skipped);
         }
     }
 }
 
-pub(super) fn a_forced_lease_finishes_nothing(fresh: &dyn Fn() -> Fixture) {
-    for (word, ..) in WORDS {
+pub(super) fn an_evicted_holder_cannot_finish(fresh: &dyn Fn() -> Fixture) {
+    for (finish, ..) in FINISHES {
         let f = fresh();
         let ann = claimed(&f);
         f.force(&f.lease("A").unwrap()).unwrap();
-        assert_eq!(refused(f.finish(&ann, "A", word)), ErrorCode::LeaseLost);
+        assert_eq!(refused(f.finish(&ann, "A", finish)), ErrorCode::LeaseLost);
         assert_eq!((f.status("A"), last_reason(&f)), (TaskStatus::Pending, EndReason::Forced));
     }
 }
 
-pub(super) fn the_death_of_the_holder_ends_its_word_whether_or_not_a_cleanup_ran(
-    fresh: &dyn Fn() -> Fixture,
-) {
+pub(super) fn a_dead_holder_cannot_finish_whether_or_not_a_cleanup_ran(fresh: &dyn Fn() -> Fixture) {
     // (expired before the death, cleaned before the death, cleaned after it)
     let histories = [
         (false, false, false),
@@ -195,33 +198,31 @@ pub(super) fn the_death_of_the_holder_ends_its_word_whether_or_not_a_cleanup_ran
 }
 
 pub(super) fn a_repeated_finish_succeeds_and_writes_nothing(fresh: &dyn Fn() -> Fixture) {
-    for (word, status, reason) in WORDS {
+    for (finish, status, reason) in FINISHES {
         let f = fresh();
         let ann = claimed(&f);
-        f.finish(&ann, "A", word).unwrap();
+        f.finish(&ann, "A", finish).unwrap();
         let events = f.events();
         f.clock.advance(TTL);
-        assert!(!applied(f.finish(&ann, "A", word)));
+        assert!(!applied(f.finish(&ann, "A", finish)));
         assert_eq!((f.status("A"), last_reason(&f)), (status, reason));
         assert_eq!(f.events(), events);
     }
 }
 
-pub(super) fn a_repeated_finish_succeeds_also_when_a_person_has_moved_the_task_on(
-    fresh: &dyn Fn() -> Fixture,
-) {
-    for (word, ..) in WORDS {
+pub(super) fn a_repeated_finish_succeeds_after_a_later_status_change(fresh: &dyn Fn() -> Fixture) {
+    for (finish, ..) in FINISHES {
         let f = fresh();
         let ann = claimed(&f);
-        f.finish(&ann, "A", word).unwrap();
-        f.settle(&f.bare("bob"), "A", TaskStatus::Skipped, false).unwrap();
+        f.finish(&ann, "A", finish).unwrap();
+        f.override_status(&f.bare("bob"), "A", TaskStatus::Skipped, false).unwrap();
         let events = f.events();
-        assert!(!applied(f.finish(&ann, "A", word)), "{word:?}");
+        assert!(!applied(f.finish(&ann, "A", finish)), "{finish:?}");
         assert_eq!((f.status("A"), f.events()), (TaskStatus::Skipped, events));
     }
 }
 
-pub(super) fn what_agents_give_back_again_and_again_fails_in_the_end(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn a_task_that_agents_release_repeatedly_fails(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     f.add_task("A");
     let runner = Caller::new(Holder::runner("r")).with_process(f.world.process(7));
@@ -233,7 +234,7 @@ pub(super) fn what_agents_give_back_again_and_again_fails_in_the_end(fresh: &dyn
         assert_eq!((f.status("A"), f.task("A").attempts), (status, time));
     }
 
-    // The runner's own word is no failure of its agent, and a person may change their mind as often as they like.
+    // A release by the runner is not a failure of its agent, and a person may release any number of times.
     let f = fresh();
     f.add_task("A");
     for caller in [runner, f.bare("ann")] {
@@ -245,10 +246,10 @@ pub(super) fn what_agents_give_back_again_and_again_fails_in_the_end(fresh: &dyn
     }
 }
 
-pub(super) fn a_second_different_word_is_refused(fresh: &dyn Fn() -> Fixture) {
-    for (first, status, _) in WORDS {
-        for (second, other, _) in WORDS {
-            // "done" of what went to review is what a lost reply looks like where review is on.
+pub(super) fn a_second_different_finish_is_refused(fresh: &dyn Fn() -> Fixture) {
+    for (first, status, _) in FINISHES {
+        for (second, other, _) in FINISHES {
+            // A repeated `done` after a lost reply finds the task in review if review is enabled.
             let same = status == other || (matches!(second, Finish::Done) && status == TaskStatus::Review);
             if same {
                 continue;
@@ -262,7 +263,7 @@ pub(super) fn a_second_different_word_is_refused(fresh: &dyn Fn() -> Fixture) {
     }
 }
 
-pub(super) fn a_repeated_finish_is_refused_once_another_was_given_the_task(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn a_repeated_finish_is_refused_after_a_takeover(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     let ann = claimed(&f);
     f.release(&ann, "A").unwrap();
@@ -271,9 +272,7 @@ pub(super) fn a_repeated_finish_is_refused_once_another_was_given_the_task(fresh
     assert_eq!(f.status("A"), TaskStatus::InProgress);
 }
 
-pub(super) fn an_interrupted_attempt_puts_the_task_back_where_it_was_claimed_from(
-    fresh: &dyn Fn() -> Fixture,
-) {
+pub(super) fn an_interrupted_attempt_restores_the_status_before_the_claim(fresh: &dyn Fn() -> Fixture) {
     for end in ["release", "expiry", "force", "death"] {
         let f = fresh();
         f.add_task("A");
@@ -285,17 +284,17 @@ pub(super) fn an_interrupted_attempt_puts_the_task_back_where_it_was_claimed_fro
             "expiry" => f.clock.advance(TTL),
             _ => f.world.kill(7),
         }
-        assert!(!f.task("A").ready, "{end}: a reviewer's task is not for everybody");
+        assert!(!f.task("A").ready, "{end}: a task in review is not ready");
         assert!(f.next(&f.bare("bob")).is_none(), "{end}");
         f.cleanup();
         assert_eq!(f.status("A"), TaskStatus::Review, "{end}");
     }
 }
 
-/// What a reviewer's claim writes, row by row.
+/// The rows that a reviewer's claim writes.
 fn claim_for_review(f: &Fixture, reviewer: &Caller) {
     use tenure_core::event::{EventKind, NewEvent};
-    f.settle(reviewer, "A", TaskStatus::Review, false).unwrap();
+    f.override_status(reviewer, "A", TaskStatus::Review, false).unwrap();
     let id = f.id("A");
     let lease = tenure_core::store::NewLease {
         id: tenure_core::id::Ids::lease(&f.ids),
@@ -315,7 +314,7 @@ fn claim_for_review(f: &Fixture, reviewer: &Caller) {
     .unwrap();
 }
 
-pub(super) fn finishing_acknowledges_what_was_left_for_the_holder(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn finishing_acknowledges_the_messages_for_the_holder(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     let ann = claimed(&f);
     let id = f.id("A");

@@ -17,14 +17,14 @@ use crate::fixture::{Fixture, TTL, refused};
 
 const MOMENT: Duration = Duration::from_millis(1);
 
-pub(super) fn a_claim_gives_a_lease_and_sets_in_progress(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn a_claim_grants_a_lease_and_sets_in_progress(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     f.add_task("A");
     f.clock.advance(MOMENT);
     let grant = f.claim(&f.bare("ann"), "A").unwrap();
     assert!(!grant.reacquired && grant.taken_over.is_none());
     assert_eq!(grant.task.status, TaskStatus::InProgress);
-    assert_eq!(grant.task, f.task("A"), "what is answered is what is stored");
+    assert_eq!(grant.task, f.task("A"), "the result equals the stored task");
     assert_eq!(grant.lease.expires_at, f.clock.now().after(TTL));
     assert_eq!(grant.lease.claimed_from, Some(TaskStatus::Pending));
     assert_eq!(f.lease("A"), Some(grant.lease));
@@ -72,12 +72,12 @@ pub(super) fn the_dead_are_looked_up_once_in_a_transaction(fresh: &dyn Fn() -> F
     assert_eq!(judge.asked.into_inner(), 3, "one question per recorded process");
 }
 
-pub(super) fn a_second_holder_is_refused_and_told_who_and_until_when(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn a_refusal_names_the_holder_and_the_expiry(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     f.add_task("A");
     let grant = f.claim(&f.bare("ann"), "A").unwrap();
     f.clock.advance(Duration::from_secs(10));
-    let Err(Error::Locked(locked)) = f.claim(&f.bare("bob"), "A") else { panic!("bob got it") };
+    let Err(Error::Locked(locked)) = f.claim(&f.bare("bob"), "A") else { panic!("bob was granted the task") };
     assert_eq!(locked.lease, Some(grant.lease));
     assert_eq!(locked.age, Duration::from_secs(10));
     assert_eq!(locked.resource, Resource::task(&f.id("A")));
@@ -103,7 +103,7 @@ pub(super) fn two_open_leases_on_one_resource_are_impossible_in_the_store_itself
         f.write(|tx| tx.grant(&lease))
     };
     let first = grant("ann").unwrap().unwrap();
-    // Not even a lapsed one makes room: whoever takes over must close it (L4).
+    // A lapsed lease occupies the resource as well: a takeover must close it first (L4).
     f.clock.advance(TTL * 2);
     assert_eq!(refused(grant("bob")), ErrorCode::Store);
     f.write(|tx| tx.end_lease(first.fence, EndReason::Expired)).unwrap();
@@ -155,11 +155,13 @@ pub(super) fn a_task_left_in_progress_by_an_expired_lease_is_offered_by_next(fre
     f.add_task("A");
     f.claim(&f.bare("ann"), "A").unwrap();
     f.clock.advance(TTL);
-    assert_eq!(f.status("A"), TaskStatus::InProgress, "no background process has been needed");
+    assert_eq!(f.status("A"), TaskStatus::InProgress, "no background process is needed");
     assert_eq!(f.next(&f.bare("bob")).unwrap().task.key, "A");
 }
 
-pub(super) fn a_takeover_closes_the_old_lease_with_its_reason_in_the_same_step(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn a_takeover_closes_the_old_lease_with_its_reason_in_the_same_transaction(
+    fresh: &dyn Fn() -> Fixture,
+) {
     let f = fresh();
     f.add_task("A");
     f.claim(&f.bare("ann"), "A").unwrap();
@@ -183,7 +185,7 @@ pub(super) fn of_many_takers_of_a_lapsed_lease_exactly_one_wins(fresh: &dyn Fn()
     assert_eq!(won, 1);
 }
 
-pub(super) fn a_dead_holder_is_replaced_at_once_and_a_living_one_is_not(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn a_dead_holder_is_replaced_at_once_and_a_live_one_is_not(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     f.add_task("A");
     f.claim(&f.worker("ann", 7), "A").unwrap();
@@ -193,7 +195,7 @@ pub(super) fn a_dead_holder_is_replaced_at_once_and_a_living_one_is_not(fresh: &
     assert_eq!(grant.taken_over.unwrap().1, LeaseState::HolderDead);
 }
 
-pub(super) fn a_reboot_is_a_death(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn a_reboot_ends_every_process(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     f.add_task("A");
     f.claim(&f.worker("ann", 7), "A").unwrap();
@@ -201,9 +203,7 @@ pub(super) fn a_reboot_is_a_death(fresh: &dyn Fn() -> Fixture) {
     assert_eq!(f.next(&f.bare("bob")).unwrap().taken_over.unwrap().1, LeaseState::HolderDead);
 }
 
-pub(super) fn a_process_about_which_nothing_is_known_counts_as_alive_until_expiry(
-    fresh: &dyn Fn() -> Fixture,
-) {
+pub(super) fn an_unknown_process_counts_as_alive_until_expiry(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     f.add_task("A");
     let remote = f.bare("ann").with_process(f.world.remote_process(7));
@@ -216,7 +216,7 @@ pub(super) fn a_process_about_which_nothing_is_known_counts_as_alive_until_expir
     assert_eq!(f.claim(&f.bare("bob"), "A").unwrap().taken_over.unwrap().1, LeaseState::Expired);
 }
 
-pub(super) fn acquiring_again_gives_the_same_lease_and_the_same_fence(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn acquiring_again_returns_the_same_lease_and_fence(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     f.add_task("A");
     for caller in [f.bare("ann"), f.worker("bob", 7)] {
@@ -238,7 +238,7 @@ pub(super) fn acquiring_again_after_expiry_is_a_new_grant(fresh: &dyn Fn() -> Fi
     assert!(!again.reacquired && again.lease.fence > first.lease.fence);
 }
 
-pub(super) fn who_is_the_same_holder_follows_from_name_process_and_fence(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn the_same_holder_is_recognised_by_name_process_and_fence(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     f.add_task("A");
     let ann = f.bare("ann");
@@ -267,7 +267,8 @@ pub(super) fn who_is_the_same_holder_follows_from_name_process_and_fence(fresh: 
             (&namesake, false, false),
         ],
     );
-    // With one, another life of the same name is another worker; the name alone still reaches it while nothing runs.
+    // With a recorded process, another process of the same name is another worker; the name alone matches while
+    // nothing runs.
     check(
         &here,
         [
@@ -280,7 +281,7 @@ pub(super) fn who_is_the_same_holder_follows_from_name_process_and_fence(fresh: 
     );
 }
 
-pub(super) fn another_window_with_the_same_name_is_refused(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn another_process_with_the_same_name_is_refused(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     f.add_task("A");
     let grant = f.claim(&f.worker("ann", 7), "A").unwrap();
@@ -290,7 +291,7 @@ pub(super) fn another_window_with_the_same_name_is_refused(fresh: &dyn Fn() -> F
     assert!(f.claim(&f.worker("ann", 7), "A").unwrap().reacquired);
 }
 
-pub(super) fn a_process_that_takes_up_what_its_name_had_claimed_is_recorded(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn a_process_that_resumes_a_plain_claim_of_its_name_is_recorded(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     f.add_task("A");
     let first = f.claim(&f.bare("ann"), "A").unwrap();
@@ -306,7 +307,7 @@ pub(super) fn a_finished_task_is_not_claimed(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     f.add_task("A");
     for to in [TaskStatus::Completed, TaskStatus::Review, TaskStatus::Failed, TaskStatus::Skipped] {
-        f.settle(&f.bare("ann"), "A", to, false).unwrap();
+        f.override_status(&f.bare("ann"), "A", to, false).unwrap();
         assert_eq!(refused(f.claim(&f.bare("ann"), "A")), ErrorCode::InvalidTransition);
         assert_eq!((f.status("A"), f.lease("A")), (to, None));
     }
@@ -324,7 +325,7 @@ pub(super) fn an_agent_is_registered_at_its_first_claim(fresh: &dyn Fn() -> Fixt
     assert_eq!(f.read(|view| view.agent("ann")).unwrap().active_claims, 0);
 }
 
-pub(super) fn a_slot_is_held_by_one_and_taken_over_from_the_dead(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn a_slot_has_one_holder_and_is_taken_over_from_a_dead_one(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     let slot = Resource::new(ResourceKind::Runner, "0");
     let terms = Terms::new(TTL);
@@ -378,7 +379,7 @@ pub(super) fn an_id_or_a_key_is_resolved_in_the_transaction_of_the_claim(fresh: 
     assert_eq!(claim(&id).unwrap().task.key, "C");
 }
 
-/// Says the same thing a few times before it goes on.
+/// Repeats each id a few times before it continues.
 #[derive(Debug)]
 struct Stutter(AtomicU32);
 
@@ -392,7 +393,7 @@ impl Ids for Stutter {
     }
 }
 
-pub(super) fn an_id_that_was_drawn_before_is_drawn_again(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn an_id_that_is_in_use_is_generated_again(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     let s = f.add_section("S", SectionMode::Serial);
     for key in ["A", "B", "C", "D"] {
@@ -417,13 +418,13 @@ pub(super) fn an_id_that_was_drawn_before_is_drawn_again(fresh: &dyn Fn() -> Fix
     assert_eq!((all.len(), ids.len()), (6, 6), "four tasks, and one in a section, which has a lease too");
 }
 
-pub(super) fn what_a_claim_says_that_it_wants_is_only_a_hint(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn a_claim_hint_does_not_change_the_result(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     let (a, b) = (f.add_task("A"), f.add_task("B"));
     let (ann, bob) = (f.bare("ann"), f.bare("bob"));
-    let take = |holder, wants, who: &Caller, id: &TaskId| {
+    let take = |holder, wants, caller: &Caller, id: &TaskId| {
         let hint = ClaimHint { holder, wants };
-        let claim = |tx: &mut dyn Tx| kernel::acquire_task(tx, &f.context(), who, id, &Terms::new(TTL));
+        let claim = |tx: &mut dyn Tx| kernel::acquire_task(tx, &f.context(), caller, id, &Terms::new(TTL));
         f.store.claim(hint, claim).unwrap().granted().unwrap()
     };
     let grant = take(&bob.holder, ClaimTarget::Task(b.as_str()), &ann, &a);

@@ -1,4 +1,4 @@
-//! What an examination finds, and what is left to find after a repair.
+//! The violations that a check finds, before and after a reconcile.
 
 use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::holder::Caller;
@@ -21,9 +21,9 @@ fn names(f: &Fixture) -> Vec<&'static str> {
         .iter()
         .map(|violation| match violation {
             Violation::Shared(_) => "shared",
-            Violation::MissingEvent { .. } => "untold",
+            Violation::MissingEvent { .. } => "missing event",
             Violation::Unheld(_) => "unheld",
-            Violation::DanglingLease(_) => "adrift",
+            Violation::DanglingLease(_) => "dangling lease",
             Violation::Lapsed(..) => "lapsed",
             Violation::DeadRunner(_) => "dead runner",
             Violation::Abandoned(_) => "abandoned",
@@ -51,7 +51,7 @@ fn runner_of(f: &Fixture, caller: &Caller) -> Runner {
     }
 }
 
-pub(super) fn what_only_rules_have_written_is_sound_at_every_step(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn the_rules_keep_every_invariant_at_every_step(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     assert!(names(&f).is_empty());
     let section = f.add_section("S", SectionMode::Serial);
@@ -64,12 +64,12 @@ pub(super) fn what_only_rules_have_written_is_sound_at_every_step(fresh: &dyn Fn
     f.begin_attempt(&grant.lease, &ann);
     assert!(names(&f).is_empty());
     f.done(&ann, "A").unwrap();
-    f.settle(&f.bare("bob"), "B", TaskStatus::Skipped, false).unwrap();
-    // Its supervisor ends an attempt after it has spoken; until then it is under no lease.
+    f.override_status(&f.bare("bob"), "B", TaskStatus::Skipped, false).unwrap();
+    // The supervisor ends an attempt after the finish; until then it has no open lease.
     assert_eq!(names(&f), Vec::<&str>::new());
 }
 
-pub(super) fn what_a_crash_leaves_is_found_and_gone_after_one_reconcile(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn what_a_crash_leaves_is_found_and_repaired_by_one_reconcile(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     for key in ["A", "B", "C"] {
         f.add_task(key);
@@ -93,7 +93,7 @@ pub(super) fn what_a_crash_leaves_is_found_and_gone_after_one_reconcile(fresh: &
         ["abandoned", "dead runner", "dead tickets", "lapsed", "lapsed", "lapsed", "lapsed"]
     );
     f.write(|tx| kernel::reconcile(tx, &f.context(), "doctor")).unwrap();
-    // The processes of the attempt are the caller's to end, and until then it is to be found.
+    // The caller has to reap the attempt's processes; until then the attempt is reported.
     assert_eq!(names(&f), ["abandoned"]);
     let outcome = kernel::Outcome { reason: "gone".to_owned(), ..kernel::Outcome::default() };
     f.write(|tx| {
@@ -106,7 +106,7 @@ pub(super) fn what_a_crash_leaves_is_found_and_gone_after_one_reconcile(fresh: &
     assert!(names(&f).is_empty());
 }
 
-pub(super) fn what_no_rule_could_have_written_is_found_and_mended(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn rows_that_no_rule_writes_are_found_and_repaired(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     let id = f.add_task("A");
     f.add_task("B");
@@ -119,7 +119,7 @@ pub(super) fn what_no_rule_could_have_written_is_found_and_mended(fresh: &dyn Fn
     .unwrap();
     let ghost = Resource::new(ResourceKind::Task, "no-such-task");
     f.take(&f.bare("ann"), &ghost, &Terms::new(TTL)).unwrap();
-    assert_eq!(names(&f), ["adrift", "unheld", "untold"]);
+    assert_eq!(names(&f), ["dangling lease", "missing event", "unheld"]);
     f.write(|tx| kernel::reconcile(tx, &f.context(), "doctor")).unwrap();
     f.write(|tx| kernel::repair(tx, &f.context(), "doctor")).unwrap();
     assert!(names(&f).is_empty(), "{:?}", found(&f));

@@ -1,4 +1,5 @@
-//! Jobs: rows and counts, items taken in order, finished once, tried again when due, and put back when their holder dies.
+//! Jobs: rows and counts; items are taken in order, finished once, retried when due, and returned when their holder
+//! dies.
 
 use tenure_core::event::EventKind;
 use tenure_core::holder::Caller;
@@ -126,7 +127,7 @@ pub(super) fn a_job_is_read_as_it_was_written_and_its_items_are_counted(fresh: &
 pub(super) fn jobs_are_found_by_name_and_by_the_beginning_of_their_id(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     let (old, lease) = start(&f, &definition(0));
-    assert_eq!(old.state, JobState::Completed, "nothing to do is done");
+    assert_eq!(old.state, JobState::Completed, "a job without items is completed");
     f.write(|tx| kernel::release_resource(tx, &f.context(), &lease, EndReason::Released)).unwrap();
     f.clock.advance(TTL);
     let (new, _) = start(&f, &definition(1));
@@ -137,14 +138,16 @@ pub(super) fn jobs_are_found_by_name_and_by_the_beginning_of_their_id(fresh: &dy
     assert_eq!(found(JobLookup::IdPrefix(&old.id)), std::slice::from_ref(&old.id));
     assert!(found(JobLookup::Name("night")).is_empty());
     let (all, total) = f.read(|view| view.jobs(1));
-    assert_eq!((all[0].id.as_str(), total), (new.id.as_str(), 2), "newest first, and all are counted");
+    assert_eq!((all[0].id.as_str(), total), (new.id.as_str(), 2), "newest first, with the total count");
 }
 
-pub(super) fn a_job_is_none_before_all_of_its_items_are_there(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn a_job_is_invisible_until_all_of_its_items_are_written(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     let ann = f.worker("ann", 7);
-    let begin = |id: &str, who: &Caller| {
-        f.write(|tx| rules::begin_job(tx, &f.context(), who, id, "nightly", &definition(2), &Terms::new(TTL)))
+    let begin = |id: &str, caller: &Caller| {
+        f.write(|tx| {
+            rules::begin_job(tx, &f.context(), caller, id, "nightly", &definition(2), &Terms::new(TTL))
+        })
     };
     let (half, lease) = begin("aaaa-1", &ann).unwrap();
     f.write(|tx| rules::load_items(tx, &f.context(), &lease, 1, &["1".to_owned()])).unwrap();
@@ -153,10 +156,10 @@ pub(super) fn a_job_is_none_before_all_of_its_items_are_there(fresh: &dyn Fn() -
     assert_eq!(f.read(|view| view.loading_jobs()).len(), 1);
     assert!(matches!(next(&f, &ann, &half), NextItem::Over(JobState::Loading)));
     let bob = f.worker("bob", 8);
-    assert_eq!(refused(begin("bbbb-1", &bob)), ErrorCode::ResumeLocked, "its starter lives");
+    assert_eq!(refused(begin("bbbb-1", &bob)), ErrorCode::ResumeLocked, "its creator is alive");
     f.world.kill(7);
     let (_, lease) = begin("bbbb-1", &bob).unwrap();
-    assert_eq!(f.read(|view| view.job("aaaa-1")), None, "the starter died before it was one");
+    assert_eq!(f.read(|view| view.job("aaaa-1")), None, "the creator died before publishing it");
     f.world.kill(8);
     let repairs = f.write(|tx| kernel::reconcile(tx, &f.context(), TESTER)).unwrap();
     assert_eq!(repairs.unborn, ["bbbb-1"]);
@@ -166,7 +169,7 @@ pub(super) fn a_job_is_none_before_all_of_its_items_are_there(fresh: &dyn Fn() -
     );
 }
 
-pub(super) fn an_unfinished_job_has_its_name_to_itself(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn the_name_of_an_unfinished_job_is_unique(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     let (made, _) = start(&f, &definition(2));
     let bob = f.worker("bob", 8);
@@ -176,7 +179,7 @@ pub(super) fn an_unfinished_job_has_its_name_to_itself(fresh: &dyn Fn() -> Fixtu
     };
     assert_eq!(refused(again(&definition(2))), ErrorCode::ResumeLocked);
     f.world.kill(7);
-    assert_eq!(refused(again(&definition(2))), ErrorCode::InvalidArguments, "the same is to be resumed");
+    assert_eq!(refused(again(&definition(2))), ErrorCode::InvalidArguments, "an equal job has to be resumed");
     assert_eq!(refused(again(&definition(3))), ErrorCode::DefinitionChanged);
     let twice = NewJob { id: f.ids.uuid(), name: "nightly".to_owned(), definition: definition(1) };
     assert!(f.write(|tx| tx.insert_job(&twice)).is_err(), "the store itself refuses a second");
@@ -197,8 +200,8 @@ pub(super) fn items_are_taken_in_order_by_one_worker_each(fresh: &dyn Fn() -> Fi
     let over = succeed(&f, &second).job;
     assert_eq!((over.state, over.counts.succeeded), (JobState::Completed, 2), "with the last of its items");
     assert!(matches!(next(&f, &ann, &made), NextItem::Over(JobState::Completed)));
-    let told = f.events().into_iter().filter(|e| e.kind == EventKind::JobStatus).count();
-    assert_eq!(told, 1);
+    let events = f.events().into_iter().filter(|e| e.kind == EventKind::JobStatus).count();
+    assert_eq!(events, 1);
 }
 
 pub(super) fn a_success_is_written_once_and_only_under_the_latest_grant(fresh: &dyn Fn() -> Fixture) {
@@ -208,13 +211,13 @@ pub(super) fn a_success_is_written_once_and_only_under_the_latest_grant(fresh: &
     let late = take(&f, &ann, &made);
     f.clock.advance(TTL);
     let other = take(&f, &bob, &made);
-    assert_eq!(other.item.number, 2, "what is pending comes first");
+    assert_eq!(other.item.number, 2, "pending items come first");
     let taken = take(&f, &bob, &made);
-    assert_eq!(taken.item.number, 1, "then what its holder has lost");
+    assert_eq!(taken.item.number, 1, "then items with a lapsed lease");
     assert_eq!(refused(finish(&f, &late, ItemOutcome::Succeeded)), ErrorCode::LeaseLost);
     assert!(succeed(&f, &taken).changed);
     let events = f.events().len();
-    assert!(!succeed(&f, &taken).changed, "a repeated word changes nothing");
+    assert!(!succeed(&f, &taken).changed, "a repeated report changes nothing");
     assert_eq!(f.events().len(), events);
     assert_eq!(refused(finish(&f, &late, BROKEN)), ErrorCode::LeaseLost);
     assert_eq!(item(&f, &made, 1).state, ItemState::Succeeded);
@@ -224,18 +227,18 @@ pub(super) fn a_success_is_written_once_and_only_under_the_latest_grant(fresh: &
     assert_eq!(successes.count(), 1);
 }
 
-pub(super) fn a_late_success_counts_while_nobody_was_given_the_item(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn a_late_success_counts_unless_the_item_was_taken_over(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     let (made, _) = start(&f, &definition(1));
     let late = take(&f, &f.worker("ann", 7), &made);
     f.clock.advance(TTL);
     f.cleanup();
-    assert_eq!(item(&f, &made, 1).state, ItemState::Pending, "a clean-up has put it back");
+    assert_eq!(item(&f, &made, 1).state, ItemState::Pending, "a reconcile has returned it");
     assert_eq!(succeed(&f, &late).job.state, JobState::Completed);
     assert_eq!(item(&f, &made, 1).state, ItemState::Succeeded);
 }
 
-pub(super) fn a_worker_that_slept_takes_its_item_up_again_unless_another_has_it(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn a_suspended_worker_resumes_its_item_unless_it_was_taken_over(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     let (made, _) = start(&f, &definition(2));
     let (ann, bob) = (f.worker("ann", 7), f.worker("bob", 8));
@@ -246,7 +249,7 @@ pub(super) fn a_worker_that_slept_takes_its_item_up_again_unless_another_has_it(
     f.cleanup();
     assert!(renew());
     assert_eq!((item(&f, &made, 1).state, job(&f, &made.id).counts.running), (ItemState::Running, 1));
-    assert!(f.read(|view| kernel::unfinished_attempts(view)).is_empty(), "what it runs goes on");
+    assert!(f.read(|view| kernel::unfinished_attempts(view)).is_empty(), "its attempt continues");
     assert_eq!(take(&f, &bob, &made).item.number, 2);
     f.clock.advance(TTL);
     f.cleanup();
@@ -266,15 +269,15 @@ pub(super) fn the_items_of_a_dead_worker_are_pending_again_and_its_attempt_is_en
     assert!(matches!(next(&f, &bob, &made), NextItem::Busy));
     f.world.kill(7);
     let repairs = f.write(|tx| kernel::reconcile(tx, &f.context(), TESTER)).unwrap();
-    assert_eq!(repairs.attempts.len(), 1, "its processes are to be ended");
+    assert_eq!(repairs.attempts.len(), 1, "its processes have to be reaped");
     let back = item(&f, &made, 1);
-    assert_eq!((back.state, back.failures), (ItemState::Pending, 0), "and nobody is charged for it");
+    assert_eq!((back.state, back.failures), (ItemState::Pending, 0), "no failure is counted");
     assert_eq!(job(&f, &made.id).counts.running, 0);
     assert_eq!(take(&f, &bob, &made).item.number, 1);
     assert_eq!(refused(finish(&f, &grant, ItemOutcome::Succeeded)), ErrorCode::LeaseLost);
 }
 
-pub(super) fn a_failure_is_tried_again_when_it_is_due_and_then_given_up(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn a_failed_item_is_retried_when_due_up_to_the_limit(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     let (made, _) = start(&f, &definition(2));
     let ann = f.worker("ann", 7);
@@ -293,7 +296,7 @@ pub(super) fn a_failure_is_tried_again_when_it_is_due_and_then_given_up(fresh: &
     assert_eq!((gone.job.state, gone.job.counts.failed), (JobState::Failed, 1));
 }
 
-pub(super) fn what_would_fail_the_same_way_again_is_not_tried_again(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn a_permanent_failure_is_not_retried(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     let (made, _) = start(&f, &definition(1));
     let grant = take(&f, &f.worker("ann", 7), &made);
@@ -301,7 +304,7 @@ pub(super) fn what_would_fail_the_same_way_again_is_not_tried_again(fresh: &dyn 
     assert_eq!(finish(&f, &grant, outcome).unwrap().item.state, ItemState::Failed);
 }
 
-pub(super) fn what_becomes_of_a_failure_is_the_jobs_choice(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn a_failure_is_handled_by_the_jobs_policy(fresh: &dyn Fn() -> Fixture) {
     for (on_failure, state, over, counts) in [
         (OnFailure::Dlq, ItemState::Failed, JobState::Open, (1, 0)),
         (OnFailure::Skip, ItemState::Skipped, JobState::Open, (0, 1)),
@@ -314,7 +317,7 @@ pub(super) fn what_becomes_of_a_failure_is_the_jobs_choice(fresh: &dyn Fn() -> F
         let ended = finish(&f, &first, BROKEN).unwrap();
         assert_eq!((ended.item.state, ended.job.state), (state, over), "{on_failure}");
         assert_eq!((ended.job.counts.failed, ended.job.counts.skipped), counts, "{on_failure}");
-        // What runs may end well whatever became of the others.
+        // A running item may still succeed.
         assert_eq!(succeed(&f, &second).item.state, ItemState::Succeeded);
         match next(&f, &ann, &made) {
             NextItem::Over(state) => assert_eq!((on_failure, state), (OnFailure::Stop, JobState::Failed)),
@@ -328,14 +331,14 @@ pub(super) fn what_becomes_of_a_failure_is_the_jobs_choice(fresh: &dyn Fn() -> F
     }
 }
 
-pub(super) fn an_interrupted_item_is_the_next_one_and_not_counted(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn an_interrupted_item_comes_next_and_counts_no_failure(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     let (made, _) = start(&f, &definition(2));
     let ann = f.worker("ann", 7);
     for _ in 0..5 {
         f.clock.advance(std::time::Duration::from_secs(1));
         let grant = take(&f, &ann, &made);
-        assert_eq!(grant.item.number, 1, "before what was not begun yet");
+        assert_eq!(grant.item.number, 1, "before items that were never started");
         let back = finish(&f, &grant, ItemOutcome::Interrupted { why: "Ctrl+C" }).unwrap().item;
         assert_eq!((back.state, back.failures), (ItemState::Pending, 0));
     }

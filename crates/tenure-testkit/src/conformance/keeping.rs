@@ -1,4 +1,4 @@
-//! What a lease protects from edits, what breaks off and is given up, and what a reconcile puts right.
+//! What a lease protects from edits, aborted and released work, and the repairs of a reconcile.
 
 use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::kernel;
@@ -10,7 +10,7 @@ use tenure_core::store::EventFilter;
 use tenure_core::task::TaskStatus;
 use tenure_core::{Clock, ErrorCode};
 
-use super::events::check_the_feed;
+use super::events::check_feed;
 use crate::fixture::{Fixture, TESTER, TTL, refused};
 
 pub(super) fn changing_the_mode_of_a_section_is_refused_while_anything_in_it_is_leased(
@@ -28,7 +28,7 @@ pub(super) fn changing_the_mode_of_a_section_is_refused_while_anything_in_it_is_
         let change = || f.write(|tx| rules::edit_section(tx, &f.context(), &ann, "S", &edit));
         assert_eq!(refused(change()).exit_code(), 6, "{from:?} to {to:?}");
         f.clock.advance(TTL);
-        assert_eq!(change().unwrap().mode, to, "a lapsed lease is none");
+        assert_eq!(change().unwrap().mode, to, "a lapsed lease does not count");
     }
 }
 
@@ -59,7 +59,7 @@ pub(super) fn moving_a_task_ends_the_lease_that_has_lapsed_on_it(fresh: &dyn Fn(
     let moved = f.write(|tx| rules::edit_task(tx, &f.context(), &f.bare("bob"), "A", &edit)).unwrap();
     assert_eq!((moved.section.unwrap().name.as_str(), moved.status), ("T", TaskStatus::Pending));
     assert_eq!(moved.lease, None);
-    // Neither a step back of the clock nor a late word brings it back.
+    // Neither a clock that steps back nor a late finish revives it.
     f.clock.step_back(TTL);
     assert_eq!(f.lease("A"), None);
     assert!(f.claim(&f.bare("cid"), "A").unwrap().lease.fence > fence);
@@ -78,7 +78,7 @@ pub(super) fn a_held_task_and_a_held_section_are_not_deleted(fresh: &dyn Fn() ->
     assert_eq!(refused(section).exit_code(), 6);
 }
 
-pub(super) fn letting_go_of_a_section_gives_its_tasks_back(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn releasing_a_section_returns_its_tasks(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     let section = f.add_section("S", SectionMode::Serial);
     f.add_task_in("A", Some(&section));
@@ -91,7 +91,7 @@ pub(super) fn letting_go_of_a_section_gives_its_tasks_back(fresh: &dyn Fn() -> F
     assert_eq!(reason, EndReason::Released);
 }
 
-pub(super) fn one_reconcile_restores_what_a_crash_has_left(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn one_reconcile_repairs_what_a_crash_left(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     for key in ["A", "B"] {
         f.add_task(key);
@@ -101,7 +101,7 @@ pub(super) fn one_reconcile_restores_what_a_crash_has_left(fresh: &dyn Fn() -> F
     f.begin_attempt(&lease, &ann);
     f.wait_for(&bob, &lease.resource, "no-bell");
     let id = f.id("B");
-    // What no tenure writes: in progress under no lease.
+    // A state that no rule writes: in progress without a lease.
     f.write(|tx| {
         let event = NewEvent::new(EventKind::TaskStatus, TESTER).task(&id);
         tx.set_status(&id, TaskStatus::InProgress, event.status(TaskStatus::Pending, TaskStatus::InProgress))
@@ -112,7 +112,7 @@ pub(super) fn one_reconcile_restores_what_a_crash_has_left(fresh: &dyn Fn() -> F
     f.world.kill(8);
     let repairs = f.write(|tx| kernel::reconcile(tx, &f.context(), TESTER)).unwrap();
     assert_eq!((repairs.leases.len(), repairs.tasks.len(), repairs.runners.len()), (1, 1, 1));
-    assert_eq!(repairs.attempts.len(), 1, "its processes are to be ended");
+    assert_eq!(repairs.attempts.len(), 1, "its processes have to be reaped");
     assert_eq!(repairs.attempts[0].state, AttemptState::Ending);
     assert_eq!((f.status("A"), f.status("B")), (TaskStatus::Pending, TaskStatus::Pending));
     assert_eq!(f.read(|view| view.count_tickets()), 0);
@@ -120,7 +120,7 @@ pub(super) fn one_reconcile_restores_what_a_crash_has_left(fresh: &dyn Fn() -> F
     f.write(|tx| kernel::end_attempt(tx, attempt, &kernel::Outcome::default(), TESTER)).unwrap();
     let again = f.write(|tx| kernel::reconcile(tx, &f.context(), TESTER)).unwrap();
     assert!(again.is_empty(), "{again:?}");
-    check_the_feed(&f);
+    check_feed(&f);
 }
 
 fn runner(f: &Fixture, pid: u32) -> Runner {
@@ -171,7 +171,7 @@ pub(super) fn runners_and_presets_are_read_as_they_were_written(fresh: &dyn Fn()
     assert!(f.read(|view| view.parked_presets()).is_empty());
 }
 
-pub(super) fn dependents_tickets_and_events_are_found(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn dependents_tickets_and_events_are_listed(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     for key in ["A", "B", "C"] {
         f.add_task(key);
@@ -186,5 +186,5 @@ pub(super) fn dependents_tickets_and_events_are_found(fresh: &dyn Fn() -> Fixtur
     f.wait_for(&f.worker("cid", 3), &Resource::task(&f.id("B")), "no-bell");
     assert_eq!(f.read(|view| view.all_tickets()).len(), 2);
     let of = EventFilter { task: Some(id), limit: 0, ..EventFilter::default() };
-    assert_eq!(f.read(|view| view.count_events(&of)), 1, "whatever the limit");
+    assert_eq!(f.read(|view| view.count_events(&of)), 1, "regardless of the limit");
 }

@@ -10,7 +10,7 @@ use tenure_core::task::TaskStatus;
 
 use crate::fixture::{Fixture, TICKET_LIFE, TTL, refused};
 
-/// The keys that the listing of ready tasks has, in its order, as `name` sees it.
+/// The keys of the listing of ready tasks, in order, as seen by `name`.
 pub(super) fn ready_for(f: &Fixture, name: Option<&str>) -> Vec<String> {
     let me = name.map(|name| f.bare(name));
     let filter = TaskFilter { ready: true, limit: u64::from(u32::MAX), ..TaskFilter::default() };
@@ -19,7 +19,7 @@ pub(super) fn ready_for(f: &Fixture, name: Option<&str>) -> Vec<String> {
         let (tasks, total) = view.list_tasks(&filter, &viewer)?;
         assert_eq!(total, tasks.len() as u64);
         let keys: Vec<_> = tasks.iter().map(|task| task.key.clone()).collect();
-        // The listing, the single task and `next` are three ways to ask one question.
+        // The listing, the single task and `next` must agree.
         for task in &tasks {
             assert!(task.ready && view.task(&task.id, &viewer)?.is_some_and(|t| t.ready), "{}", task.key);
         }
@@ -46,7 +46,7 @@ pub(super) fn pending_tasks_with_finished_dependencies_are_ready(fresh: &dyn Fn(
     assert_eq!(f.task("C").blocked_by, ["A", "B"]);
     assert_eq!(refused(f.claim(&f.bare("ann"), "C")), ErrorCode::NotReady);
     let ann = f.bare("ann");
-    f.settle(&ann, "A", TaskStatus::Completed, false).unwrap();
+    f.override_status(&ann, "A", TaskStatus::Completed, false).unwrap();
     assert_eq!(f.task("C").blocked_by, ["B"]);
     for (to, ready) in [
         (TaskStatus::Failed, false),
@@ -55,27 +55,27 @@ pub(super) fn pending_tasks_with_finished_dependencies_are_ready(fresh: &dyn Fn(
         (TaskStatus::Pending, false),
         (TaskStatus::Completed, true),
     ] {
-        f.settle(&ann, "B", to, false).unwrap();
+        f.override_status(&ann, "B", to, false).unwrap();
         assert_eq!(f.task("C").ready, ready, "B is {to}");
     }
     assert_eq!(f.task("C").depends_on, ["A", "B"]);
 }
 
-pub(super) fn only_pending_or_left_behind_tasks_are_ready(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn only_pending_and_lapsed_tasks_are_ready(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     f.add_task("A");
     for to in [TaskStatus::Review, TaskStatus::Completed, TaskStatus::Failed, TaskStatus::Skipped] {
-        f.settle(&f.bare("ann"), "A", to, false).unwrap();
+        f.override_status(&f.bare("ann"), "A", to, false).unwrap();
         assert!(ready_for(&f, None).is_empty(), "{to}");
     }
-    f.settle(&f.bare("ann"), "A", TaskStatus::Pending, false).unwrap();
+    f.override_status(&f.bare("ann"), "A", TaskStatus::Pending, false).unwrap();
     f.claim(&f.bare("ann"), "A").unwrap();
     assert!(ready_for(&f, Some("ann")).is_empty(), "not even for its holder");
     f.clock.advance(TTL);
     assert_eq!(ready_for(&f, None), ["A"]);
 }
 
-pub(super) fn the_order_is_section_priority_and_position_then_the_tasks(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn ready_tasks_are_ordered_by_section_then_priority_then_position(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     let (s, t) = (f.add_section("S", SectionMode::Parallel), f.add_section("T", SectionMode::Serial));
     f.add_task_in("S1", Some(&s));
@@ -112,7 +112,7 @@ pub(super) fn the_order_is_section_priority_and_position_then_the_tasks(fresh: &
     assert_eq!(taken, ["T2", "T1", "X", "S2", "S1"], "next takes them in that order");
 }
 
-pub(super) fn a_left_behind_task_keeps_its_place_in_the_order(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn a_lapsed_task_keeps_its_position_in_the_order(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     for key in ["A", "B", "C"] {
         f.add_task(key);
@@ -138,9 +138,7 @@ pub(super) fn a_serial_section_is_ready_only_for_its_holder(fresh: &dyn Fn() -> 
     assert_eq!(ready_for(&f, Some("bob")), ["A", "B"]);
 }
 
-pub(super) fn a_section_that_was_granted_for_longer_than_its_tasks_ends_with_them(
-    fresh: &dyn Fn() -> Fixture,
-) {
+pub(super) fn a_section_with_a_longer_ttl_ends_with_its_tasks(fresh: &dyn Fn() -> Fixture) {
     for how in ["next", "claim A", "claim B"] {
         let f = fresh();
         let s = f.add_section("S", SectionMode::Serial);
@@ -164,7 +162,7 @@ pub(super) fn a_section_that_was_granted_for_longer_than_its_tasks_ends_with_the
     }
 }
 
-pub(super) fn a_live_ticket_makes_it_ready_only_for_who_has_it(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn a_live_ticket_makes_a_task_ready_only_for_its_waiter(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     let s = f.add_section("S", SectionMode::Serial);
     let task = Resource::task(&f.add_task("A"));
@@ -180,7 +178,7 @@ pub(super) fn a_live_ticket_makes_it_ready_only_for_who_has_it(fresh: &dyn Fn() 
     assert_eq!(ready_for(&f, None), ["A", "B"]);
 }
 
-pub(super) fn the_dead_block_nobody_and_the_unknown_do(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn dead_holders_block_nothing_and_unknown_ones_do(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     f.add_task("A");
     f.add_task("B");
@@ -213,10 +211,8 @@ pub(super) fn next_hands_out_every_task_once(fresh: &dyn Fn() -> Fixture) {
     assert_eq!(done.len(), 12);
 }
 
-pub(super) fn what_was_left_in_progress_goes_back_to_pending_when_its_new_holder_lets_go(
-    fresh: &dyn Fn() -> Fixture,
-) {
-    // A foreign import may say "in progress" of what nobody holds. Whoever claims and releases it leaves it pending.
+pub(super) fn a_lapsed_task_returns_to_pending_when_its_new_holder_releases_it(fresh: &dyn Fn() -> Fixture) {
+    // An import may contain a task that is in progress without a lease. After a claim and a release it is pending.
     let f = fresh();
     let id = f.add_task("A");
     f.write(|tx| {
@@ -230,7 +226,7 @@ pub(super) fn what_was_left_in_progress_goes_back_to_pending_when_its_new_holder
     assert_eq!(f.status("A"), TaskStatus::Pending);
 }
 
-pub(super) fn next_takes_what_the_listing_has_first_however_busy_the_project_is(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn next_claims_the_first_task_of_the_listing_in_any_situation(fresh: &dyn Fn() -> Fixture) {
     type Scene = fn(&Fixture);
     let scenes: [(&str, Scene); 7] = [
         ("quiet", |_| ()),
@@ -242,10 +238,10 @@ pub(super) fn next_takes_what_the_listing_has_first_however_busy_the_project_is(
             f.claim(&f.worker("ann", 7), "A").unwrap();
             f.world.kill(7);
         }),
-        ("a line before a task", |f| {
+        ("a queue for a task", |f| {
             drop(f.wait_for(&f.worker("ann", 7), &Resource::task(&f.id("A")), "no"));
         }),
-        ("a section that is held", |f| {
+        ("a held section", |f| {
             f.edit("A", &TaskEdit { section: Some(Some(f.section("S").id)), ..TaskEdit::default() });
             f.edit("B", &TaskEdit { section: Some(Some(f.section("T").id)), ..TaskEdit::default() });
             f.claim(&f.bare("ann"), "X").unwrap();
@@ -262,7 +258,7 @@ pub(super) fn next_takes_what_the_listing_has_first_however_busy_the_project_is(
             f.done(&f.bare("ann"), "B").unwrap();
         }),
     ];
-    // A store may have learned from the first who asks.
+    // A store may have cached state from the first request.
     for ((scene, make), asks) in scenes.into_iter().flat_map(|scene| [(scene, true), (scene, false)]) {
         let f = fresh();
         let s = f.add_section("S", SectionMode::Serial);
@@ -272,7 +268,7 @@ pub(super) fn next_takes_what_the_listing_has_first_however_busy_the_project_is(
         }
         f.add_task_in("X", Some(&s));
         let bob = f.bare("bob");
-        // Whoever has been here before goes the short way, if there is one.
+        // A repeated request may use a faster path.
         f.add_task("first");
         f.edit("first", &TaskEdit { priority: Some(1), ..TaskEdit::default() });
         assert_eq!(f.next(&bob).unwrap().task.key, "first");

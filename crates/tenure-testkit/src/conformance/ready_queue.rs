@@ -5,7 +5,7 @@ use tenure_core::id::SectionId;
 use tenure_core::kernel::{self, Terms};
 use tenure_core::lease::Resource;
 use tenure_core::section::SectionMode;
-use tenure_core::store::LeaseFilter;
+use tenure_core::store::{LeaseFilter, TaskEdit};
 use tenure_core::task::TaskStatus;
 
 use crate::fixture::{Fixture, TICKET_LIFE, TTL, with_ticket};
@@ -25,7 +25,7 @@ impl Waiter {
         Self { caller, section: section.cloned(), ticket, bell }
     }
 
-    /// The key of what it is granted.
+    /// The key of the granted task.
     fn asks(&self, f: &Fixture) -> Option<String> {
         let granted = f.next_in(&self.caller, self.section.as_ref(), &with_ticket(&self.ticket));
         granted.map(|grant| grant.task.key)
@@ -40,22 +40,22 @@ impl Waiter {
     }
 }
 
-/// A newcomer asks for any task.
+/// A claim of any task by a caller without a ticket.
 fn newcomer(f: &Fixture, name: &str) -> Option<String> {
     f.next(&f.bare(name)).map(|grant| grant.task.key)
 }
 
-/// Makes a skipped task ready, as a person would.
+/// Makes a skipped task ready.
 fn open(f: &Fixture, key: &str) {
-    f.settle(&f.bare("boss"), key, TaskStatus::Pending, false).unwrap();
+    f.override_status(&f.bare("boss"), key, TaskStatus::Pending, false).unwrap();
 }
 
 fn closed_task(f: &Fixture, key: &str, section: Option<&SectionId>) {
     f.add_task_in(key, section);
-    f.settle(&f.bare("boss"), key, TaskStatus::Skipped, false).unwrap();
+    f.override_status(&f.bare("boss"), key, TaskStatus::Skipped, false).unwrap();
 }
 
-pub(super) fn a_waiter_for_an_empty_section_keeps_nothing_from_anybody(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn a_waiter_for_an_empty_section_blocks_no_other_claim(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     let empty = f.add_section("Empty", SectionMode::Parallel);
     let bob = Waiter::new(&f, "bob", 2, Some(&empty));
@@ -69,7 +69,7 @@ pub(super) fn a_waiter_for_an_empty_section_keeps_nothing_from_anybody(fresh: &d
     assert_eq!(bob.asks(&f), None);
 }
 
-pub(super) fn each_waiter_gets_the_first_task_that_no_earlier_one_gets(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn each_waiter_gets_the_first_task_not_reserved_for_an_earlier_one(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     let section = f.add_section("S", SectionMode::Parallel);
     let bob = Waiter::new(&f, "bob", 2, None);
@@ -80,7 +80,7 @@ pub(super) fn each_waiter_gets_the_first_task_that_no_earlier_one_gets(fresh: &d
     {
         f.add_task_in(key, section);
     }
-    // A is bob's, X is cid's and B is dan's, in whatever order they ask.
+    // A is reserved for bob, X for cid and B for dan, in whatever order they ask.
     assert_eq!(newcomer(&f, "eve").as_deref(), Some("C"));
     assert_eq!(newcomer(&f, "fay").as_deref(), Some("Y"));
     assert_eq!(newcomer(&f, "gus"), None);
@@ -90,9 +90,7 @@ pub(super) fn each_waiter_gets_the_first_task_that_no_earlier_one_gets(fresh: &d
     assert_eq!(f.read(|view| view.count_tickets()), 0);
 }
 
-pub(super) fn an_earlier_waiter_for_a_section_comes_before_a_later_one_for_anything(
-    fresh: &dyn Fn() -> Fixture,
-) {
+pub(super) fn an_earlier_waiter_for_a_section_precedes_a_later_one_for_any_task(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     let section = f.add_section("S", SectionMode::Parallel);
     let bob = Waiter::new(&f, "bob", 2, Some(&section));
@@ -103,19 +101,19 @@ pub(super) fn an_earlier_waiter_for_a_section_comes_before_a_later_one_for_anyth
     assert!(f.heard(&bob.bell) && !f.heard(&cid.bell));
     assert_eq!(cid.asks(&f), None);
     open(&f, "Y");
-    assert!(f.heard(&cid.bell), "the second falls to the second");
+    assert!(f.heard(&cid.bell), "the second task goes to the second waiter");
     assert_eq!(cid.asks(&f).as_deref(), Some("Y"));
     assert_eq!(bob.asks(&f).as_deref(), Some("X"));
 }
 
-pub(super) fn the_first_task_of_a_serial_section_reserves_all_of_it(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn the_first_task_of_a_serial_section_reserves_the_whole_section(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     let section = f.add_section("S", SectionMode::Serial);
     let bob = Waiter::new(&f, "bob", 2, None);
     let cid = Waiter::new(&f, "cid", 3, Some(&section));
     f.add_task_in("X", Some(&section));
     f.add_task_in("Y", Some(&section));
-    assert_eq!(newcomer(&f, "dan"), None, "with Y it would hold the section, and bob could not have X");
+    assert_eq!(newcomer(&f, "dan"), None, "claiming Y would take the section, and bob could not claim X");
     assert_eq!(cid.asks(&f), None);
     assert_eq!(bob.asks(&f).as_deref(), Some("X"));
     f.done(&bob.caller, "X").unwrap();
@@ -123,7 +121,7 @@ pub(super) fn the_first_task_of_a_serial_section_reserves_all_of_it(fresh: &dyn 
     assert_eq!(cid.asks(&f).as_deref(), Some("Y"));
 }
 
-pub(super) fn work_that_is_left_over_wakes_the_waiter_that_gets_it_now(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn unclaimed_work_wakes_the_waiter_that_gets_it_next(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     let waiters =
         ["bob", "cid", "dan"].map(|name| Waiter::new(&f, name, name.bytes().map(u32::from).sum(), None));
@@ -132,7 +130,7 @@ pub(super) fn work_that_is_left_over_wakes_the_waiter_that_gets_it_now(fresh: &d
     open(&f, "A");
     assert!(f.heard(&bob.bell) && !f.heard(&cid.bell) && !f.heard(&dan.bell));
     bob.leaves(&f);
-    assert!(f.heard(&cid.bell) && !f.heard(&dan.bell), "bob's task falls to cid");
+    assert!(f.heard(&cid.bell) && !f.heard(&dan.bell), "bob's task goes to cid");
     f.claim_on(&cid.caller, "A", &with_ticket(&cid.ticket)).unwrap();
     assert!(!f.heard(&dan.bell), "nothing is left for dan");
     f.release(&cid.caller, "A").unwrap();
@@ -140,12 +138,14 @@ pub(super) fn work_that_is_left_over_wakes_the_waiter_that_gets_it_now(fresh: &d
     assert_eq!(dan.asks(&f).as_deref(), Some("A"));
 }
 
-pub(super) fn a_waiter_that_takes_something_else_leaves_its_task_to_the_next(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn a_waiter_that_claims_another_task_leaves_its_reserved_one_to_the_next(
+    fresh: &dyn Fn() -> Fixture,
+) {
     let f = fresh();
     let (bob, cid) = (Waiter::new(&f, "bob", 2, None), Waiter::new(&f, "cid", 3, None));
     f.add_task("A");
     f.add_task("B");
-    f.edit("B", &tenure_core::store::TaskEdit { priority: Some(900), ..Default::default() });
+    f.edit("B", &TaskEdit { priority: Some(900), ..TaskEdit::default() });
     f.claim(&f.bare("ann"), "B").unwrap();
     f.claim(&f.bare("ann"), "A").unwrap();
     f.release(&f.bare("ann"), "A").unwrap();
@@ -158,7 +158,7 @@ pub(super) fn a_waiter_that_takes_something_else_leaves_its_task_to_the_next(fre
     f.release(&f.bare("ann"), "B").unwrap();
     f.heard(&cid.bell);
     f.claim_on(&bob.caller, "B", &with_ticket(&bob.ticket)).unwrap();
-    assert!(f.heard(&cid.bell), "A was bob's, and falls to cid");
+    assert!(f.heard(&cid.bell), "A was reserved for bob and goes to cid");
     assert_eq!(cid.asks(&f).as_deref(), Some("A"));
 }
 
@@ -170,12 +170,12 @@ pub(super) fn nothing_is_reserved_for_a_dead_or_silent_waiter(fresh: &dyn Fn() -
     assert_eq!(newcomer(&f, "dan"), None);
     assert_eq!(cid.asks(&f), None);
     f.world.kill(2);
-    assert_eq!(newcomer(&f, "dan"), None, "it is cid's now");
+    assert_eq!(newcomer(&f, "dan"), None, "it is reserved for cid now");
     f.clock.advance(TICKET_LIFE);
-    assert_eq!(newcomer(&f, "dan").as_deref(), Some("A"), "cid was silent for too long");
+    assert_eq!(newcomer(&f, "dan").as_deref(), Some("A"), "cid's ticket has expired");
 }
 
-pub(super) fn the_holder_of_a_serial_section_that_waits_hears_of_work_in_it(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn new_work_in_a_serial_section_rings_its_waiting_holder(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     let section = f.add_section("S", SectionMode::Serial);
     f.add_task_in("X", Some(&section));
@@ -183,12 +183,12 @@ pub(super) fn the_holder_of_a_serial_section_that_waits_hears_of_work_in_it(fres
     f.claim(&f.bare("cid"), "X").unwrap();
     let (bob, cid) = (Waiter::new(&f, "bob", 2, None), Waiter::new(&f, "cid", 3, None));
     open(&f, "Y");
-    assert!(f.heard(&cid.bell) && !f.heard(&bob.bell), "nobody else may work in the section");
+    assert!(f.heard(&cid.bell) && !f.heard(&bob.bell), "no other holder may work in the section");
     assert_eq!(bob.asks(&f), None);
     assert_eq!(cid.asks(&f).as_deref(), Some("Y"));
 }
 
-pub(super) fn asking_what_is_in_the_way_changes_nothing(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn querying_what_blocks_a_task_changes_nothing(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     let section = f.add_section("S", SectionMode::Serial);
     let held = f.add_task("held");
@@ -218,7 +218,7 @@ pub(super) fn asking_what_is_in_the_way_changes_nothing(fresh: &dyn Fn() -> Fixt
     assert_eq!((locked.resource, locked.lease, locked.queue), (Resource::task(&queued), None, 1));
     assert!(in_the_way(&free).is_none());
     f.world.kill(1);
-    assert!(in_the_way(&held).is_none(), "a lapsed lease blocks nobody");
+    assert!(in_the_way(&held).is_none(), "a lapsed lease blocks nothing");
     assert!(in_the_way(&inside).is_none());
     assert_eq!((f.events().len(), f.read(|view| view.leases(&LeaseFilter::default()))), before);
 }

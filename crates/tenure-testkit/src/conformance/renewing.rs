@@ -1,4 +1,4 @@
-//! Renewing: L7, and the check that scripts use.
+//! Renewing (L7), and `check` for scripts.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ pub(super) fn renewal_moves_expiry_and_heartbeat_together_from_now(fresh: &dyn F
     assert_eq!(f.lease("A"), Some(lease));
 }
 
-pub(super) fn a_new_ttl_counts_from_its_renewal_on(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn a_new_ttl_counts_from_the_renewal(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     f.add_task("A");
     f.claim(&f.bare("ann"), "A").unwrap();
@@ -30,16 +30,16 @@ pub(super) fn a_new_ttl_counts_from_its_renewal_on(fresh: &dyn Fn() -> Fixture) 
     assert_eq!(f.renew(&f.bare("ann"), "A").unwrap().expires_at, f.clock.now().after(hour));
 }
 
-pub(super) fn nobody_but_the_holder_renews(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn only_the_holder_renews(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     f.add_task("A");
     let first = f.claim(&f.worker("ann", 7), "A").unwrap().lease;
     f.clock.advance(Duration::from_secs(1));
     assert_eq!(refused(f.renew(&f.bare("bob"), "A")), ErrorCode::NotHolder);
-    assert_eq!(refused(f.renew(&f.worker("ann", 8), "A")), ErrorCode::NotHolder, "another life of ann");
+    assert_eq!(refused(f.renew(&f.worker("ann", 8), "A")), ErrorCode::NotHolder, "another process of ann");
     assert_eq!(f.lease("A").unwrap(), first);
     let credential = f.bare("bob").with_fence(Some(first.fence));
-    assert_eq!(f.renew(&credential, "A").unwrap().holder, first.holder, "the fence speaks for its holder");
+    assert_eq!(f.renew(&credential, "A").unwrap().holder, first.holder, "the fence authorizes its holder");
 }
 
 pub(super) fn the_verb_renew_needs_an_unexpired_lease(fresh: &dyn Fn() -> Fixture) {
@@ -64,7 +64,7 @@ pub(super) fn a_supervisor_revives_its_own_expired_lease(fresh: &dyn Fn() -> Fix
     assert_eq!(refused(f.claim(&f.bare("bob"), "A")), ErrorCode::TaskLocked);
 }
 
-pub(super) fn a_supervisor_revives_it_also_after_a_cleanup_has_closed_it(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn a_supervisor_revives_its_lease_after_a_cleanup_has_closed_it(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     f.add_task("A");
     let ann = f.worker("ann", 7);
@@ -77,10 +77,10 @@ pub(super) fn a_supervisor_revives_it_also_after_a_cleanup_has_closed_it(fresh: 
     assert_eq!(f.status("A"), TaskStatus::InProgress);
     assert_eq!(f.lease("A").unwrap().fence, lease.fence);
     let attempts = f.read(|view| view.attempts(&attempt.resource));
-    assert_eq!(attempts[0].state, AttemptState::Running, "else the next clean-up would end a living attempt");
+    assert_eq!(attempts[0].state, AttemptState::Running, "else the next clean-up would end a live attempt");
 }
 
-pub(super) fn nothing_is_revived_once_it_was_granted_to_another(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn nothing_is_revived_after_a_takeover(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     f.add_task("A");
     let ann = f.worker("ann", 7);
@@ -90,21 +90,25 @@ pub(super) fn nothing_is_revived_once_it_was_granted_to_another(fresh: &dyn Fn()
     f.claim(&f.bare("bob"), "A").unwrap();
     assert_eq!(refused(f.revive(&ann, "A")), ErrorCode::LeaseLost);
     f.release(&f.bare("bob"), "A").unwrap();
-    assert_eq!(refused(f.revive(&ann, "A")), ErrorCode::LeaseLost, "also when that one let go of it");
+    assert_eq!(
+        refused(f.revive(&ann, "A")),
+        ErrorCode::LeaseLost,
+        "also after the other holder has released it"
+    );
 }
 
-pub(super) fn nothing_is_revived_once_somebody_has_moved_the_task(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn nothing_is_revived_after_the_status_was_changed(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     f.add_task("A");
     let ann = f.worker("ann", 7);
     f.claim(&ann, "A").unwrap();
     f.clock.advance(TTL);
-    f.settle(&f.bare("bob"), "A", TaskStatus::Skipped, false).unwrap();
+    f.override_status(&f.bare("bob"), "A", TaskStatus::Skipped, false).unwrap();
     assert_eq!(refused(f.revive(&ann, "A")), ErrorCode::LeaseLost);
     assert_eq!((f.status("A"), f.lease("A")), (TaskStatus::Skipped, None));
 }
 
-pub(super) fn what_was_given_up_or_taken_away_is_not_revived(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn a_released_or_evicted_lease_is_not_revived(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     f.add_task("A");
     let ann = f.worker("ann", 7);
@@ -116,12 +120,12 @@ pub(super) fn what_was_given_up_or_taken_away_is_not_revived(fresh: &dyn Fn() ->
     assert_eq!(refused(f.revive(&ann, "A")), ErrorCode::LeaseLost);
     f.claim(&ann, "A").unwrap();
     f.world.kill(7);
-    assert_eq!(refused(f.revive(&ann, "A")), ErrorCode::LeaseLost, "the dead revive nothing");
+    assert_eq!(refused(f.revive(&ann, "A")), ErrorCode::LeaseLost, "a dead holder cannot revive");
     f.cleanup();
     assert_eq!(refused(f.revive(&ann, "A")), ErrorCode::LeaseLost);
 }
 
-pub(super) fn check_answers_only_for_a_live_lease(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn check_succeeds_only_for_a_live_lease(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     f.add_task("A");
     let ann = f.bare("ann");

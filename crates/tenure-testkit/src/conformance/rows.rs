@@ -1,4 +1,4 @@
-//! Row access: what was written is what is read, method by method.
+//! Row access: every method reads what was written.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ fn created<'a>() -> NewEvent<'a> {
     NewEvent::new(EventKind::TaskCreated, TESTER)
 }
 
-pub(super) fn a_body_that_fails_leaves_nothing_behind(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn a_failed_transaction_changes_nothing(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     let id = f.ids.task();
     let answer: Result<()> = f.write(|tx| {
@@ -51,8 +51,11 @@ pub(super) fn a_task_is_read_as_it_was_written_and_edited(fresh: &dyn Fn() -> Fi
     assert_eq!((&task.title, &task.description), (&new.title, &new.description));
     assert_eq!((task.priority, task.position, task.attempts, task.rejections), (7, 5, 0, 0));
     assert_eq!((&task.labels, &task.source_file), (&new.labels, &new.source_file));
-    let place = task.section.unwrap();
-    assert_eq!((place.id, place.name.as_str(), place.serial), (section, "S", true));
+    let section_of_task = task.section.unwrap();
+    assert_eq!(
+        (section_of_task.id, section_of_task.name.as_str(), section_of_task.serial),
+        (section, "S", true)
+    );
     assert_eq!((task.created_at, task.updated_at), (f.clock.now(), f.clock.now()));
     f.clock.advance(TTL);
     f.edit(
@@ -77,7 +80,7 @@ pub(super) fn a_task_is_read_as_it_was_written_and_edited(fresh: &dyn Fn() -> Fi
     assert_eq!(edited.status, TaskStatus::Pending);
 }
 
-pub(super) fn a_key_is_given_once(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn a_key_is_unique(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     f.add_task("A");
     let id = f.ids.task();
@@ -122,7 +125,7 @@ pub(super) fn listings_filter_count_and_page(fresh: &dyn Fn() -> Fixture) {
     f.add_task_in("S1", Some(&section));
     let ann = f.bare("ann");
     f.claim(&ann, "X1").unwrap();
-    f.settle(&ann, "X2", TaskStatus::Completed, false).unwrap();
+    f.override_status(&ann, "X2", TaskStatus::Completed, false).unwrap();
     f.edit("X3", &TaskEdit { labels: Some(vec!["ui".to_owned()]), ..TaskEdit::default() });
     f.edit("X4", &TaskEdit { description: Some("Mind the ÜBERGANG".to_owned()), ..TaskEdit::default() });
     let all = TaskFilter { limit: 100, ..TaskFilter::default() };
@@ -169,7 +172,7 @@ pub(super) fn dependencies_are_edges_that_can_be_walked_added_and_removed(fresh:
     f.depend("B", "C");
     f.depend("D", "C");
     let (a, b) = (f.id("A"), f.id("B"));
-    assert!(!f.write(|tx| tx.add_dependency(&a, &b)).unwrap(), "it was there");
+    assert!(!f.write(|tx| tx.add_dependency(&a, &b)).unwrap(), "it already exists");
     assert!(!f.write(|tx| tx.add_dependency(&a, &a)).unwrap());
     let edges = |from: &TaskId| {
         let mut edges: Vec<_> =
@@ -204,7 +207,7 @@ pub(super) fn positions_have_a_last_a_next_and_can_be_spread(fresh: &dyn Fn() ->
     let outside = f.task("X").position;
     f.write(|tx| tx.spread_positions(Some(&section))).unwrap();
     let (b, c, a) = (f.task("B").position, f.task("C").position, f.task("A").position);
-    assert!(b + 1 < c && c + 1 < a, "room between {b}, {c} and {a}");
+    assert!(b + 1 < c && c + 1 < a, "gaps between {b}, {c} and {a}");
     assert_eq!(f.task("X").position, outside);
 }
 
@@ -232,7 +235,11 @@ pub(super) fn a_section_is_read_as_it_was_written_edited_and_deleted(fresh: &dyn
     assert_eq!(refused(f.write(|tx| tx.delete_section(&s, deleted()))), ErrorCode::Store, "it has a task");
     assert!(f.write(|tx| tx.remove_section_dependency(&t, &s)).unwrap());
     f.write(|tx| tx.delete_section(&t, deleted())).unwrap();
-    assert_eq!(f.read(|view| view.sections()).len(), 1, "the home of tasks without a section is never shown");
+    assert_eq!(
+        f.read(|view| view.sections()).len(),
+        1,
+        "the implicit section of tasks without one is not listed"
+    );
 }
 
 pub(super) fn a_lease_is_read_as_it_was_granted_moved_and_ended(fresh: &dyn Fn() -> Fixture) {
@@ -272,14 +279,14 @@ pub(super) fn a_lease_is_read_as_it_was_granted_moved_and_ended(fresh: &dyn Fn()
     let ended = (f.clock.now(), EndReason::Expired);
     f.clock.advance(TTL);
     change(&mut |tx| tx.end_lease(lease.fence, EndReason::Forced));
-    assert_eq!(read().ended, Some(ended), "the first end is the end");
+    assert_eq!(read().ended, Some(ended), "the first end is kept");
     assert_eq!(f.read(|view| view.open_lease(&resource)), None);
     assert_eq!(f.read(|view| view.latest_lease(&resource)).unwrap().fence, lease.fence);
     change(&mut |tx| tx.reopen_lease(lease.fence));
     assert_eq!(read().ended, None);
     change(&mut |tx| tx.end_lease(lease.fence, EndReason::Forced));
     change(&mut |tx| tx.reopen_lease(lease.fence));
-    assert!(!read().is_open(), "only what time has ended is opened again");
+    assert!(!read().is_open(), "only an expired lease is reopened");
 }
 
 pub(super) fn leases_are_listed_by_kind_resource_holder_and_age(fresh: &dyn Fn() -> Fixture) {
@@ -330,7 +337,7 @@ pub(super) fn agents_and_messages_are_read_as_they_were_written(fresh: &dyn Fn()
     f.clock.advance(Duration::from_secs(1));
     assert!(f.write(|tx| tx.see_agent("ann")).unwrap());
     let back = Agent { last_seen_at: f.clock.now(), ..agent.clone() };
-    assert_eq!(f.read(|view| view.agent("ann")), Some(back), "it is back, and all else is as it was");
+    assert_eq!(f.read(|view| view.agent("ann")), Some(back), "it has rejoined, otherwise unchanged");
     assert!(!f.write(|tx| tx.see_agent("bob")).unwrap());
     assert_eq!(f.read(|view| view.agent("bob")), None);
 
@@ -358,6 +365,6 @@ pub(super) fn agents_and_messages_are_read_as_they_were_written(fresh: &dyn Fn()
     assert_eq!(
         list(MessageFilter { include_acknowledged: true, ..all }).1,
         1,
-        "a task's messages go with it"
+        "a task's messages are deleted with it"
     );
 }

@@ -1,4 +1,4 @@
-//! Sections: every sentence of that paragraph which the kernel has to keep.
+//! The rules for sections.
 
 use std::time::Duration;
 
@@ -52,17 +52,17 @@ pub(super) fn one_holder_works_in_a_serial_section_at_a_time(fresh: &dyn Fn() ->
     assert_eq!(refused(f.claim(&f.bare("bob"), "B")), ErrorCode::SectionLocked);
     assert!(f.next(&f.bare("bob")).is_none());
     let b = f.id("B");
-    for (who, ready) in [("ann", true), ("bob", false)] {
+    for (name, ready) in [("ann", true), ("bob", false)] {
         f.read(|view| {
-            let viewer = f.viewer(view, Some(&f.bare(who)));
+            let viewer = f.viewer(view, Some(&f.bare(name)));
             let (tasks, _) = view.list_tasks(&TaskFilter { limit: 10, ..TaskFilter::default() }, &viewer)?;
             let shown: Vec<bool> = tasks.iter().map(|task| task.ready).collect();
-            assert_eq!(shown, [false, ready, ready], "A, B and C as {who} sees them");
-            assert_eq!(view.task(&b, &viewer)?.map(|task| task.ready), Some(ready), "{who}");
+            assert_eq!(shown, [false, ready, ready], "A, B and C as seen by {name}");
+            assert_eq!(view.task(&b, &viewer)?.map(|task| task.ready), Some(ready), "{name}");
             Ok(())
         });
     }
-    assert!(f.claim(&f.bare("ann"), "B").is_ok(), "but that one may hold several");
+    assert!(f.claim(&f.bare("ann"), "B").is_ok(), "the same holder may claim several tasks");
     assert_eq!(f.next(&f.bare("ann")).unwrap().task.key, "C");
 }
 
@@ -74,7 +74,7 @@ pub(super) fn a_refused_section_leaves_nothing_held(fresh: &dyn Fn() -> Fixture)
     assert!(f.history(&Resource::task(&f.id("B"))).is_empty());
 }
 
-pub(super) fn many_work_in_a_parallel_section_and_nobody_holds_it(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn a_parallel_section_admits_many_holders_and_has_no_lease(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     section(&f, SectionMode::Parallel);
     f.claim(&f.bare("ann"), "A").unwrap();
@@ -82,7 +82,7 @@ pub(super) fn many_work_in_a_parallel_section_and_nobody_holds_it(fresh: &dyn Fn
     assert_eq!(held(&f), None);
 }
 
-pub(super) fn a_task_without_a_section_is_in_none(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn a_task_without_a_section_holds_none(fresh: &dyn Fn() -> Fixture) {
     let (f, _) = serial(fresh);
     f.add_task("X");
     f.claim(&f.bare("ann"), "X").unwrap();
@@ -151,7 +151,7 @@ pub(super) fn a_lapsed_task_does_not_keep_the_section(fresh: &dyn Fn() -> Fixtur
     f.claim_on(&ann, "B", &long).unwrap();
     f.clock.advance(TTL);
     f.done(&ann, "B").unwrap();
-    assert_eq!(held(&f), None, "A has expired and blocks nobody (L3)");
+    assert_eq!(held(&f), None, "A has expired and blocks nothing (L3)");
     assert_eq!(f.next(&f.bare("bob")).unwrap().task.key, "A");
 }
 
@@ -171,7 +171,7 @@ pub(super) fn a_runner_keeps_the_section_from_task_to_task(fresh: &dyn Fn() -> F
     assert_eq!(f.next(&f.bare("bob")).unwrap().task.key, "C");
 }
 
-pub(super) fn forcing_the_section_away_ends_its_holders_tasks_too(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn evicting_the_holder_of_a_section_ends_its_tasks_too(fresh: &dyn Fn() -> Fixture) {
     let (f, id) = serial(fresh);
     let ann = f.bare("ann");
     f.add_task("X");
@@ -190,15 +190,15 @@ pub(super) fn forcing_the_section_away_ends_its_holders_tasks_too(fresh: &dyn Fn
         assert_eq!(reason, EndReason::Forced);
     }
     assert_eq!(last_reason(&f, &id), Some(EndReason::Forced));
-    assert!(f.lease("X").is_some(), "what is not in the section stays");
+    assert!(f.lease("X").is_some(), "tasks outside of the section are kept");
     let section_ends = f
         .events()
         .into_iter()
         .filter(|e| e.detail["resource"] == format!("section:{id}") && e.detail["reason"].is_string());
-    assert_eq!(section_ends.count(), 1, "its end is said once");
+    assert_eq!(section_ends.count(), 1, "its end has one event");
 }
 
-pub(super) fn the_section_of_a_dead_holder_is_free_with_its_tasks(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn the_section_of_a_dead_holder_is_freed_with_its_tasks(fresh: &dyn Fn() -> Fixture) {
     let (f, id) = serial(fresh);
     f.claim(&f.worker("ann", 7), "A").unwrap();
     f.world.kill(7);
@@ -214,23 +214,23 @@ pub(super) fn the_death_of_one_process_does_not_free_a_section_that_its_name_sti
 ) {
     let runs = |f: &Fixture| f.worker("ann", 7);
     let scripts: [fn(&Fixture, &Caller, &Caller); 3] = [
-        // A bare claim, then a run beside it that beats.
+        // A plain claim, then a run with heartbeats.
         |f, bare, run| {
             f.claim(bare, "A").unwrap();
             f.claim(run, "B").unwrap();
             f.renew(run, "B").unwrap();
         },
-        // Two bare claims, one of which a run takes up.
+        // Two plain claims, one of which a run resumes.
         |f, bare, run| {
             f.claim(bare, "A").unwrap();
             f.claim(bare, "B").unwrap();
             f.claim(run, "B").unwrap();
         },
-        // The other way round: the run takes up the first.
+        // The reverse: the run resumes the first.
         |f, bare, run| {
             f.claim(bare, "B").unwrap();
             f.claim(run, "B").unwrap();
-            // A bare claim beside a run is refused or does not depend on the run's life.
+            // A plain claim next to a run is either refused or independent of the run's process.
             drop(f.claim(bare, "A"));
         },
     ];
@@ -253,7 +253,7 @@ pub(super) fn a_lapsed_lease_of_the_same_name_does_not_keep_the_section_from_the
     f.claim(&other, "B").unwrap();
     f.renew(&other, "B").unwrap();
     f.world.kill(8);
-    assert!(f.claim(&f.bare("bob"), "C").is_ok(), "the section dies with the only process at work in it");
+    assert!(f.claim(&f.bare("bob"), "C").is_ok(), "the section ends with the only process working in it");
 }
 
 pub(super) fn a_clock_that_steps_back_does_not_bring_a_second_holder_into_the_section(
@@ -275,18 +275,18 @@ pub(super) fn a_clock_that_steps_back_does_not_bring_a_second_holder_into_the_se
         f.clock.advance(TTL);
         way(&f);
         f.clock.step_back(TTL);
-        assert_eq!(refused(f.check(&ann, "A")), ErrorCode::LeaseLost, "way {number}: bob works there");
-        assert!(f.done(&ann, "A").is_ok(), "way {number}: late, but nobody was given it");
+        assert_eq!(refused(f.check(&ann, "A")), ErrorCode::LeaseLost, "case {number}: bob works there");
+        assert!(f.done(&ann, "A").is_ok(), "case {number}: late, but not taken over");
     }
 }
 
-pub(super) fn two_windows_that_share_a_name_do_not_share_a_section(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn two_processes_with_the_same_name_do_not_share_a_section(fresh: &dyn Fn() -> Fixture) {
     let (f, _) = serial(fresh);
     f.claim(&f.worker("ann", 7), "A").unwrap();
     assert_eq!(refused(f.claim(&f.worker("ann", 8), "B")), ErrorCode::SectionLocked);
     assert!(f.next(&f.worker("ann", 8)).is_none());
     f.add_task("X");
-    assert_eq!(f.next(&f.worker("ann", 8)).unwrap().task.key, "X", "what is free is still found");
+    assert_eq!(f.next(&f.worker("ann", 8)).unwrap().task.key, "X", "free work is still found");
 }
 
 pub(super) fn a_revived_task_brings_its_section_back(fresh: &dyn Fn() -> Fixture) {
@@ -303,12 +303,15 @@ pub(super) fn a_revived_task_brings_its_section_back(fresh: &dyn Fn() -> Fixture
         f.revive(&ann, "A").unwrap();
         let section = held(&f).unwrap();
         assert_eq!(section.expires_at, f.clock.now().after(TTL));
-        assert_eq!(section.fence, before.fence, "cleaned: {cleaned}: whoever beats for it still can");
+        assert_eq!(
+            section.fence, before.fence,
+            "cleaned: {cleaned}: a heartbeat with the old fence still works"
+        );
         assert_eq!(refused(f.claim(&f.bare("bob"), "B")), ErrorCode::SectionLocked);
     }
 }
 
-pub(super) fn nothing_is_revived_in_a_section_that_another_works_in(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn nothing_is_revived_in_a_section_that_another_holder_has(fresh: &dyn Fn() -> Fixture) {
     for taker in ["bob", "ann"] {
         for cleaned in [false, true] {
             let (f, _) = serial(fresh);
@@ -325,7 +328,7 @@ pub(super) fn nothing_is_revived_in_a_section_that_another_works_in(fresh: &dyn 
     }
 }
 
-pub(super) fn a_revival_does_not_overtake_those_who_wait_for_the_section(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn a_revival_does_not_overtake_waiters_for_the_section(fresh: &dyn Fn() -> Fixture) {
     for granted_since in [false, true] {
         let (f, id) = serial(fresh);
         let (ann, bob, cid) = (f.worker("ann", 7), f.worker("bob", 8), f.worker("cid", 9));
@@ -340,12 +343,12 @@ pub(super) fn a_revival_does_not_overtake_those_who_wait_for_the_section(fresh: 
         assert_eq!(
             f.revive(&ann, "A").is_err(),
             granted_since,
-            "it is a newcomer once another has worked there"
+            "it is a newcomer after another holder has worked there"
         );
     }
 }
 
-pub(super) fn a_late_finish_leaves_anothers_section_alone(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn a_late_finish_does_not_end_another_holders_section(fresh: &dyn Fn() -> Fixture) {
     let (f, _) = serial(fresh);
     let ann = f.bare("ann");
     f.claim(&ann, "A").unwrap();
@@ -356,7 +359,7 @@ pub(super) fn a_late_finish_leaves_anothers_section_alone(fresh: &dyn Fn() -> Fi
     assert_eq!(held(&f).unwrap().holder.id, "bob");
 }
 
-pub(super) fn forcing_one_task_away_ends_the_section_only_if_it_was_the_last(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn evicting_one_task_ends_the_section_only_if_it_was_the_last(fresh: &dyn Fn() -> Fixture) {
     let (f, id) = serial(fresh);
     let ann = f.bare("ann");
     f.claim(&ann, "A").unwrap();
@@ -367,7 +370,7 @@ pub(super) fn forcing_one_task_away_ends_the_section_only_if_it_was_the_last(fre
     assert_eq!((held(&f), last_reason(&f, &id)), (None, Some(EndReason::Released)));
 }
 
-pub(super) fn every_grant_of_a_section_is_told(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn every_grant_of_a_section_has_an_event(fresh: &dyn Fn() -> Fixture) {
     let (f, id) = serial(fresh);
     let ann = f.worker("ann", 7);
     let long = Terms { section_ttl: TTL * 10, ..Terms::new(TTL) };
@@ -377,7 +380,7 @@ pub(super) fn every_grant_of_a_section_is_told(fresh: &dyn Fn() -> Fixture) {
     f.revive(&ann, "A").unwrap();
     f.done(&ann, "A").unwrap();
     f.claim(&f.bare("bob"), "B").unwrap();
-    let told: Vec<_> = f
+    let events: Vec<_> = f
         .events()
         .into_iter()
         .filter(|e| e.kind == tenure_core::event::EventKind::LeaseAcquired)
@@ -385,10 +388,10 @@ pub(super) fn every_grant_of_a_section_is_told(fresh: &dyn Fn() -> Fixture) {
         .filter_map(|e| e.fence)
         .collect();
     let granted: Vec<_> = f.history(&Resource::section(&id)).iter().map(|lease| lease.fence).collect();
-    assert_eq!(told, granted);
+    assert_eq!(events, granted);
 }
 
-pub(super) fn sections_wait_for_the_sections_they_depend_on(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn sections_are_blocked_by_the_sections_they_depend_on(fresh: &dyn Fn() -> Fixture) {
     let (f, first) = serial(fresh);
     let second = f.add_section("T", SectionMode::Parallel);
     f.add_task_in("X", Some(&second));
@@ -398,7 +401,7 @@ pub(super) fn sections_wait_for_the_sections_they_depend_on(fresh: &dyn Fn() -> 
     for (key, to) in [("A", TaskStatus::Completed), ("B", TaskStatus::Skipped), ("C", TaskStatus::Completed)]
     {
         assert!(!f.task("X").ready);
-        f.settle(&f.bare("ann"), key, to, false).unwrap();
+        f.override_status(&f.bare("ann"), key, to, false).unwrap();
     }
     assert!(f.claim(&f.bare("ann"), "X").is_ok());
 }

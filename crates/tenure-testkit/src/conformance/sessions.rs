@@ -1,4 +1,4 @@
-//! Sessions: a checkpoint with every step, refused when the session is another's by now.
+//! Sessions: checkpointed at every step, which is refused once another holder has the session.
 
 use tenure_core::ErrorCode;
 use tenure_core::holder::Caller;
@@ -22,8 +22,8 @@ fn options() -> SessionOptions {
     }
 }
 
-fn open(f: &Fixture, who: &Caller) -> Option<(Session, Lease)> {
-    f.write(|tx| rules::open_session(tx, &f.context(), who, "abcd-1", &options(), &Terms::new(TTL)))
+fn open(f: &Fixture, caller: &Caller) -> Option<(Session, Lease)> {
+    f.write(|tx| rules::open_session(tx, &f.context(), caller, "abcd-1", &options(), &Terms::new(TTL)))
         .unwrap()
         .ok()
 }
@@ -67,7 +67,7 @@ pub(super) fn a_session_is_read_as_its_checkpoints_were_written(fresh: &dyn Fn()
     assert_eq!(f.read(|view| view.sessions(0)), (Vec::new(), 1));
 }
 
-pub(super) fn an_interrupted_task_stays_the_one_to_go_on_with(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn an_interrupted_task_stays_current(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     f.add_task("A");
     let runner = f.worker("run", 7);
@@ -83,7 +83,7 @@ pub(super) fn an_interrupted_task_stays_the_one_to_go_on_with(fresh: &dyn Fn() -
     let (resumed, lease) = open(&f, &other).unwrap();
     assert_eq!((resumed.runner.as_str(), resumed.started_at), ("other", stored(&f).started_at));
     assert_eq!(resumed.current.unwrap().agent_session.as_deref(), Some("conversation-1"));
-    // Taken again, its conversation is still known, until the agent names another.
+    // After another claim the conversation is still known, until the agent reports a new one.
     let grant = f.claim(&other, "A").unwrap();
     step(&f, &lease, Step::Taken { task: &grant.task, fence: grant.lease.fence });
     let current = stored(&f).current.unwrap();
@@ -98,10 +98,10 @@ pub(super) fn a_checkpoint_under_a_stale_fence_is_refused(fresh: &dyn Fn() -> Fi
     f.add_task("A");
     let (ann, bob) = (f.worker("ann", 7), f.worker("bob", 8));
     let (_, late) = open(&f, &ann).unwrap();
-    assert!(open(&f, &bob).is_none(), "one at a time");
+    assert!(open(&f, &bob).is_none(), "one holder at a time");
     f.clock.advance(TTL);
     let task = f.task("A");
-    assert!(step(&f, &late, Step::Named("late")), "late, but nobody was given it");
+    assert!(step(&f, &late, Step::Named("late")), "late, but not taken over");
     let (_, lease) = open(&f, &bob).unwrap();
     assert!(lease.fence > late.fence);
     let before = stored(&f);
@@ -111,7 +111,7 @@ pub(super) fn a_checkpoint_under_a_stale_fence_is_refused(fresh: &dyn Fn() -> Fi
     assert_eq!(stored(&f).fence, lease.fence);
 }
 
-pub(super) fn a_refused_session_says_who_has_it_and_since_when(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn a_refused_session_names_its_holder_and_since_when(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     open(&f, &f.worker("ann", 7)).unwrap();
     let refused = f

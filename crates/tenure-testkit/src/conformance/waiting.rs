@@ -1,4 +1,4 @@
-//! The line: first come, first served, among live waiters; and who is woken.
+//! The queue for a resource: live waiters are served in order of arrival, and the next one is woken.
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use tenure_core::{Clock, Error, ErrorCode, Timestamp};
 
 use crate::fixture::{Fixture, TICKET_LIFE, TTL, refused, with_ticket};
 
-/// Ann holds A; bob and cid stand in line for it, in this order.
-struct Line {
+/// Ann holds A; bob and cid queue for it, in this order.
+struct Queue {
     f: Fixture,
     resource: Resource,
     ann: Caller,
@@ -20,7 +20,7 @@ struct Line {
     cid: (Caller, (i64, Resource), String),
 }
 
-fn line(fresh: &dyn Fn() -> Fixture) -> Line {
+fn queue(fresh: &dyn Fn() -> Fixture) -> Queue {
     let f = fresh();
     let resource = Resource::task(&f.add_task("A"));
     let ann = f.worker("ann", 1);
@@ -31,11 +31,11 @@ fn line(fresh: &dyn Fn() -> Fixture) -> Line {
         (caller, ticket, bell)
     };
     let (bob, cid) = (wait("bob", 2), wait("cid", 3));
-    Line { f, resource, ann, bob, cid }
+    Queue { f, resource, ann, bob, cid }
 }
 
-pub(super) fn a_refusal_says_how_many_wait_before_the_caller(fresh: &dyn Fn() -> Fixture) {
-    let Line { f, bob, cid, .. } = line(fresh);
+pub(super) fn a_refusal_reports_the_number_of_earlier_waiters(fresh: &dyn Fn() -> Fixture) {
+    let Queue { f, bob, cid, .. } = queue(fresh);
     let queue = |caller: &Caller, terms: &Terms| match f.claim_on(caller, "A", terms) {
         Err(Error::Locked(locked)) => locked.queue,
         other => panic!("{other:?}"),
@@ -45,41 +45,41 @@ pub(super) fn a_refusal_says_how_many_wait_before_the_caller(fresh: &dyn Fn() ->
     assert_eq!(queue(&cid.0, &with_ticket(&cid.1)), 1);
 }
 
-pub(super) fn a_release_rings_the_next_waiter_and_nobody_else(fresh: &dyn Fn() -> Fixture) {
-    let Line { f, ann, bob, cid, .. } = line(fresh);
+pub(super) fn a_release_rings_only_the_next_waiter(fresh: &dyn Fn() -> Fixture) {
+    let Queue { f, ann, bob, cid, .. } = queue(fresh);
     f.release(&ann, "A").unwrap();
     assert!(f.heard(&bob.2) && !f.heard(&cid.2));
 }
 
-pub(super) fn every_way_to_free_a_resource_rings_the_next_waiter(fresh: &dyn Fn() -> Fixture) {
-    let ways: [fn(&Line); 8] = [
-        |l| drop(l.f.done(&l.ann, "A").unwrap()),
-        |l| drop(l.f.release(&l.ann, "A").unwrap()),
-        |l| drop(l.f.force(&l.f.lease("A").unwrap()).unwrap()),
-        |l| drop(l.f.settle(&l.ann, "A", TaskStatus::Pending, false).unwrap()),
-        |l| drop(l.f.settle(&l.f.bare("dan"), "A", TaskStatus::Pending, true).unwrap()),
-        |l| {
-            l.f.world.kill(1);
-            l.f.cleanup();
+pub(super) fn everything_that_frees_a_resource_rings_the_next_waiter(fresh: &dyn Fn() -> Fixture) {
+    let releases: [fn(&Queue); 8] = [
+        |q| drop(q.f.done(&q.ann, "A").unwrap()),
+        |q| drop(q.f.release(&q.ann, "A").unwrap()),
+        |q| drop(q.f.force(&q.f.lease("A").unwrap()).unwrap()),
+        |q| drop(q.f.override_status(&q.ann, "A", TaskStatus::Pending, false).unwrap()),
+        |q| drop(q.f.override_status(&q.f.bare("dan"), "A", TaskStatus::Pending, true).unwrap()),
+        |q| {
+            q.f.world.kill(1);
+            q.f.cleanup();
         },
-        |l| {
-            l.f.world.kill(1);
-            assert_eq!(refused(l.f.claim(&l.f.bare("dan"), "A")), ErrorCode::TaskLocked);
+        |q| {
+            q.f.world.kill(1);
+            assert_eq!(refused(q.f.claim(&q.f.bare("dan"), "A")), ErrorCode::TaskLocked);
         },
-        |l| {
-            l.f.world.kill(1);
-            l.f.settle(&l.f.bare("dan"), "A", TaskStatus::Pending, false).unwrap();
+        |q| {
+            q.f.world.kill(1);
+            q.f.override_status(&q.f.bare("dan"), "A", TaskStatus::Pending, false).unwrap();
         },
     ];
-    for (number, way) in ways.into_iter().enumerate() {
-        let line = line(fresh);
-        way(&line);
-        assert!(line.f.heard(&line.bob.2), "way {number}");
+    for (number, release) in releases.into_iter().enumerate() {
+        let queue = queue(fresh);
+        release(&queue);
+        assert!(queue.f.heard(&queue.bob.2), "case {number}");
     }
 }
 
-pub(super) fn nothing_is_rung_for_a_transaction_that_failed(fresh: &dyn Fn() -> Fixture) {
-    let Line { f, bob, ann, .. } = line(fresh);
+pub(super) fn a_failed_transaction_rings_nothing(fresh: &dyn Fn() -> Fixture) {
+    let Queue { f, bob, ann, .. } = queue(fresh);
     let name = f.name("A");
     let answer: tenure_core::Result<()> = f.write(|tx| {
         kernel::finish(tx, &f.context(), &ann, &name, kernel::Finish::Done, false)?;
@@ -91,7 +91,7 @@ pub(super) fn nothing_is_rung_for_a_transaction_that_failed(fresh: &dyn Fn() -> 
 }
 
 pub(super) fn a_newcomer_never_overtakes_a_live_ticket(fresh: &dyn Fn() -> Fixture) {
-    let Line { f, ann, bob, cid, .. } = line(fresh);
+    let Queue { f, ann, bob, cid, .. } = queue(fresh);
     f.release(&ann, "A").unwrap();
     assert_eq!(refused(f.claim(&f.bare("dan"), "A")), ErrorCode::TaskLocked);
     assert!(f.next(&f.bare("dan")).is_none());
@@ -99,8 +99,8 @@ pub(super) fn a_newcomer_never_overtakes_a_live_ticket(fresh: &dyn Fn() -> Fixtu
     assert!(f.claim_on(&bob.0, "A", &with_ticket(&bob.1)).is_ok());
 }
 
-pub(super) fn whoever_is_granted_leaves_the_line(fresh: &dyn Fn() -> Fixture) {
-    let Line { f, resource, ann, bob, cid } = line(fresh);
+pub(super) fn a_grant_removes_the_ticket(fresh: &dyn Fn() -> Fixture) {
+    let Queue { f, resource, ann, bob, cid } = queue(fresh);
     f.release(&ann, "A").unwrap();
     f.claim_on(&bob.0, "A", &with_ticket(&bob.1)).unwrap();
     let left = f.read(|view| view.tickets(&resource));
@@ -111,14 +111,14 @@ pub(super) fn whoever_is_granted_leaves_the_line(fresh: &dyn Fn() -> Fixture) {
     assert_eq!(f.read(|view| view.count_tickets()), 0);
 }
 
-pub(super) fn a_dead_or_silent_waiter_loses_its_place(fresh: &dyn Fn() -> Fixture) {
-    let Line { f, ann, cid, .. } = line(fresh);
+pub(super) fn the_ticket_of_a_dead_or_silent_waiter_expires(fresh: &dyn Fn() -> Fixture) {
+    let Queue { f, ann, cid, .. } = queue(fresh);
     f.world.kill(2);
     f.release(&ann, "A").unwrap();
-    assert!(f.heard(&cid.2), "the first that lives");
+    assert!(f.heard(&cid.2), "the first live waiter");
     assert!(f.claim_on(&cid.0, "A", &with_ticket(&cid.1)).is_ok());
 
-    let Line { f, ann, bob, cid, .. } = line(fresh);
+    let Queue { f, ann, bob, cid, .. } = queue(fresh);
     let moment = Duration::from_millis(1);
     f.clock.advance(TICKET_LIFE);
     f.clock.step_back(moment);
@@ -126,19 +126,19 @@ pub(super) fn a_dead_or_silent_waiter_loses_its_place(fresh: &dyn Fn() -> Fixtur
     f.release(&ann, "A").unwrap();
     assert_eq!(refused(f.claim_on(&cid.0, "A", &with_ticket(&cid.1))), ErrorCode::TaskLocked);
     f.clock.advance(moment);
-    assert!(f.claim_on(&cid.0, "A", &with_ticket(&cid.1)).is_ok(), "bob was silent for too long");
+    assert!(f.claim_on(&cid.0, "A", &with_ticket(&cid.1)).is_ok(), "bob's ticket has expired");
     assert_eq!(refused(f.claim_on(&bob.0, "A", &with_ticket(&bob.1))), ErrorCode::TaskLocked);
 }
 
-pub(super) fn a_waiter_that_has_lost_its_place_is_a_newcomer(fresh: &dyn Fn() -> Fixture) {
-    let Line { f, resource, ann, bob, cid } = line(fresh);
+pub(super) fn a_waiter_whose_ticket_expired_is_a_newcomer(fresh: &dyn Fn() -> Fixture) {
+    let Queue { f, resource, ann, bob, cid } = queue(fresh);
     f.clock.advance(TICKET_LIFE);
     f.write(|tx| tx.refresh_ticket(cid.1.0, Timestamp::from_millis(0))).unwrap();
     f.release(&ann, "A").unwrap();
     assert_eq!(
         refused(f.claim_on(&bob.0, "A", &with_ticket(&bob.1))),
         ErrorCode::TaskLocked,
-        "bob was silent"
+        "bob's ticket has expired"
     );
     assert!(!f.write(|tx| kernel::refresh_ticket(tx, TICKET_LIFE, bob.1.0)).unwrap());
     assert!(f.write(|tx| kernel::refresh_ticket(tx, TICKET_LIFE, cid.1.0)).unwrap());
@@ -149,13 +149,13 @@ pub(super) fn a_waiter_that_has_lost_its_place_is_a_newcomer(fresh: &dyn Fn() ->
             kernel::enqueue(tx, &viewer, &resource, &bob.0, &process, None, Some((bob.1.0, &resource)))
         })
         .unwrap();
-    assert!(again > cid.1.0, "who comes back stands at the end");
+    assert!(again > cid.1.0, "a returning waiter is at the end of the queue");
     assert_eq!(f.read(|view| view.count_tickets()), 2);
     let gone = (bob.1.0, resource);
     assert_eq!(
         refused(f.claim_on(&bob.0, "A", &with_ticket(&gone))),
         ErrorCode::TaskLocked,
-        "that one is gone"
+        "that ticket is gone"
     );
     assert!(f.claim_on(&cid.0, "A", &with_ticket(&cid.1)).is_ok());
 }
@@ -170,8 +170,8 @@ pub(super) fn a_waiter_of_another_machine_is_alive_while_it_refreshes(fresh: &dy
     assert!(f.claim(&f.bare("ann"), "A").is_ok());
 }
 
-pub(super) fn whoever_leaves_the_line_wakes_the_next(fresh: &dyn Fn() -> Fixture) {
-    let Line { f, resource, ann, bob, cid } = line(fresh);
+pub(super) fn leaving_the_queue_wakes_the_next_waiter(fresh: &dyn Fn() -> Fixture) {
+    let Queue { f, resource, ann, bob, cid } = queue(fresh);
     f.release(&ann, "A").unwrap();
     f.write(|tx| {
         let viewer = f.viewer(tx, None);
@@ -182,8 +182,8 @@ pub(super) fn whoever_leaves_the_line_wakes_the_next(fresh: &dyn Fn() -> Fixture
     assert!(f.claim_on(&cid.0, "A", &with_ticket(&cid.1)).is_ok());
 }
 
-pub(super) fn a_waiter_holds_one_ticket_and_keeps_its_place_by_asking_again(fresh: &dyn Fn() -> Fixture) {
-    let Line { f, resource, bob, cid, .. } = line(fresh);
+pub(super) fn a_waiter_has_one_ticket_and_asking_again_refreshes_it(fresh: &dyn Fn() -> Fixture) {
+    let Queue { f, resource, bob, cid, .. } = queue(fresh);
     let other = Resource::section(&f.add_section("S", SectionMode::Serial));
     let process = bob.0.process.clone().unwrap();
     let join = |to: &Resource, ticket: (i64, &Resource)| {
@@ -198,31 +198,33 @@ pub(super) fn a_waiter_holds_one_ticket_and_keeps_its_place_by_asking_again(fres
     let moved = join(&other, (bob.1.0, &resource));
     assert_eq!(f.read(|view| view.count_tickets()), 2);
     assert_eq!(f.read(|view| view.tickets(&other))[0].number, moved);
-    assert!(f.heard(&cid.2), "who changes lines leaves one, and wakes the next there");
+    assert!(f.heard(&cid.2), "changing queues leaves the old one and wakes the next waiter there");
     let back = join(&resource, (moved, &other));
-    assert!(back > cid.1.0, "a place given up is given up");
+    assert!(back > cid.1.0, "the old position is lost");
     assert!(!f.write(|tx| kernel::refresh_ticket(tx, TICKET_LIFE, moved)).unwrap());
 }
 
-pub(super) fn who_gets_something_else_leaves_its_line_and_wakes_the_next(fresh: &dyn Fn() -> Fixture) {
-    let Line { f, ann, bob, cid, .. } = line(fresh);
+pub(super) fn a_grant_of_another_resource_removes_the_ticket_and_wakes_the_next_waiter(
+    fresh: &dyn Fn() -> Fixture,
+) {
+    let Queue { f, ann, bob, cid, .. } = queue(fresh);
     f.add_task("B");
     f.release(&ann, "A").unwrap();
     assert!(f.heard(&bob.2));
     f.claim_on(&bob.0, "B", &with_ticket(&bob.1)).unwrap();
-    assert!(f.heard(&cid.2), "bob will not come for A any more");
+    assert!(f.heard(&cid.2), "bob no longer waits for A");
     assert!(f.claim_on(&cid.0, "A", &with_ticket(&cid.1)).is_ok());
 }
 
 pub(super) fn waiting_before_counts_live_tickets_only(fresh: &dyn Fn() -> Fixture) {
-    let Line { f, resource, cid, .. } = line(fresh);
+    let Queue { f, resource, cid, .. } = queue(fresh);
     let count = |mine| f.read(|view| kernel::count_before(view, &f.viewer(view, None), &resource, mine));
     assert_eq!((count(None), count(Some(cid.1.0))), (2, 1));
     f.world.kill(2);
     assert_eq!((count(None), count(Some(cid.1.0))), (1, 0));
 }
 
-pub(super) fn the_line_before_a_section_is_served_in_order_too(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn the_queue_for_a_section_is_served_in_order(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     let section = f.add_section("S", SectionMode::Serial);
     f.add_task_in("A", Some(&section));
@@ -238,9 +240,9 @@ pub(super) fn the_line_before_a_section_is_served_in_order_too(fresh: &dyn Fn() 
     assert!(f.claim_on(&bob, "B", &with_ticket(&ticket)).is_ok());
 }
 
-pub(super) fn two_waiters_in_two_lines_for_one_task_do_not_block_each_other(fresh: &dyn Fn() -> Fixture) {
-    // Bob stands first before the task, cid first before its section: each is refused by the other's place, and goes
-    // to stand there.
+pub(super) fn two_waiters_in_two_queues_for_one_task_do_not_block_each_other(fresh: &dyn Fn() -> Fixture) {
+    // Bob is first in the queue for the task, cid first in the queue for its section: each is refused because of the
+    // other's ticket and then queues for that resource.
     for first in ["bob", "cid"] {
         let f = fresh();
         let section = f.add_section("S", SectionMode::Serial);
@@ -276,7 +278,7 @@ pub(super) fn two_waiters_in_two_lines_for_one_task_do_not_block_each_other(fres
     }
 }
 
-pub(super) fn those_who_want_any_task_are_served_in_order(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn waiters_for_any_task_are_served_in_order(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     let anything = Resource::new(ResourceKind::Ready, "");
     let (bob, cid) = (f.worker("bob", 2), f.worker("cid", 3));
@@ -284,20 +286,22 @@ pub(super) fn those_who_want_any_task_are_served_in_order(fresh: &dyn Fn() -> Fi
     let tickets = (f.wait_for(&bob, &anything, &bells.0), f.wait_for(&cid, &anything, &bells.1));
     for key in ["A", "B"] {
         f.add_task(key);
-        f.settle(&f.bare("ann"), key, TaskStatus::Skipped, false).unwrap();
+        f.override_status(&f.bare("ann"), key, TaskStatus::Skipped, false).unwrap();
     }
-    f.settle(&f.bare("ann"), "A", TaskStatus::Pending, false).unwrap();
+    f.override_status(&f.bare("ann"), "A", TaskStatus::Pending, false).unwrap();
     assert!(f.heard(&bells.0) && !f.heard(&bells.1));
     assert!(f.next(&f.bare("dan")).is_none());
     assert!(f.next_on(&cid, &with_ticket(&tickets.1)).is_none());
     assert_eq!(f.next_on(&bob, &with_ticket(&tickets.0)).unwrap().task.key, "A");
     assert!(!f.heard(&bells.1), "nothing is left for cid");
-    f.settle(&f.bare("ann"), "B", TaskStatus::Pending, false).unwrap();
+    f.override_status(&f.bare("ann"), "B", TaskStatus::Pending, false).unwrap();
     assert!(f.heard(&bells.1));
     assert_eq!(f.next_on(&cid, &with_ticket(&tickets.1)).unwrap().task.key, "B");
 }
 
-pub(super) fn who_holds_a_section_goes_on_in_it_past_those_who_want_anything(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn the_holder_of_a_section_claims_its_next_task_before_waiters_for_any_task(
+    fresh: &dyn Fn() -> Fixture,
+) {
     let f = fresh();
     let section = f.add_section("S", SectionMode::Serial);
     f.add_task_in("A", Some(&section));
@@ -307,14 +311,14 @@ pub(super) fn who_holds_a_section_goes_on_in_it_past_those_who_want_anything(fre
     let bob = f.worker("bob", 2);
     let ticket = f.wait_for(&bob, &Resource::new(ResourceKind::Ready, ""), "no-bell");
     f.finish_keeping(&ann, "A", kernel::Finish::Done, true).unwrap();
-    assert!(f.next_on(&bob, &with_ticket(&ticket)).is_none(), "the section is ann's");
-    assert_eq!(f.next(&ann).unwrap().task.key, "B", "bob could not have had it");
+    assert!(f.next_on(&bob, &with_ticket(&ticket)).is_none(), "ann holds the section");
+    assert_eq!(f.next(&ann).unwrap().task.key, "B", "bob cannot claim it");
     f.add_task("X");
-    assert!(f.next(&ann).is_none(), "but this one is bob's");
+    assert!(f.next(&ann).is_none(), "this one is reserved for bob");
     assert_eq!(f.next_on(&bob, &with_ticket(&ticket)).unwrap().task.key, "X");
 }
 
-pub(super) fn runners_hear_of_new_work(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn new_work_rings_waiting_runners(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     f.add_task("A");
     let bell = f.bell("runner");
@@ -327,7 +331,7 @@ pub(super) fn runners_hear_of_new_work(fresh: &dyn Fn() -> Fixture) {
     assert!(f.heard(&bell));
 }
 
-pub(super) fn a_freed_slot_rings_who_waits_for_it(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn a_freed_slot_rings_its_waiter(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     let slot = Resource::new(ResourceKind::Runner, "0");
     let lease = f.take(&f.worker("ann", 1), &slot, &Terms::new(TTL)).unwrap();
@@ -335,12 +339,12 @@ pub(super) fn a_freed_slot_rings_who_waits_for_it(fresh: &dyn Fn() -> Fixture) {
     let ticket = f.wait_for(&bob, &slot, &bell);
     f.write(|tx| kernel::release_resource(tx, &f.context(), &lease, EndReason::Released)).unwrap();
     assert!(f.heard(&bell));
-    assert!(f.take(&f.worker("dan", 4), &slot, &Terms::new(TTL)).is_none(), "it is promised to bob");
+    assert!(f.take(&f.worker("dan", 4), &slot, &Terms::new(TTL)).is_none(), "it is reserved for bob");
     assert!(f.take(&bob, &slot, &with_ticket(&ticket)).is_some());
     assert_eq!(f.read(|view| view.count_tickets()), 0);
 }
 
-pub(super) fn whoever_keeps_its_place_sees_who_is_before_it(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn a_refreshed_ticket_reports_the_lease_before_it(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     let line = Resource::task(&f.add_task("A"));
     let held = f.claim(&f.bare("ann"), "A").unwrap().lease;
@@ -350,13 +354,13 @@ pub(super) fn whoever_keeps_its_place_sees_who_is_before_it(fresh: &dyn Fn() -> 
     for _ in 0..3 {
         f.clock.advance(TICKET_LIFE / 2);
         assert_eq!(keep(ticket), Some((f.clock.now(), Some(held.clone()))));
-        assert_eq!(refreshed(), f.clock.now(), "it was seen");
+        assert_eq!(refreshed(), f.clock.now(), "the ticket was refreshed");
     }
     f.write(|tx| tx.end_lease(held.fence, EndReason::Expired)).unwrap();
     assert_eq!(keep(ticket), Some((f.clock.now(), None)));
     let last = refreshed();
     f.clock.advance(TICKET_LIFE);
-    assert_eq!(keep(ticket), None, "silent for too long");
+    assert_eq!(keep(ticket), None, "the ticket has expired");
     assert_eq!(refreshed(), last);
-    assert_eq!(keep(ticket + 1), None, "nobody has that one");
+    assert_eq!(keep(ticket + 1), None, "there is no such ticket");
 }

@@ -1,4 +1,4 @@
-//! The kernel as a whole: explored by a model checker, compared with a naive model, and under a jumping clock.
+//! The kernel as a whole: explored by a model checker, compared with a naive model, and tested with a jumping clock.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -9,7 +9,7 @@ mod clock;
 mod model;
 mod oracle;
 
-/// Far more of everything, on demand.
+/// Whether to run the full amount.
 fn full() -> bool {
     std::env::var_os("TENURE_TEST_FULL").is_some_and(|value| value == "1")
 }

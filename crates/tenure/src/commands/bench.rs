@@ -10,45 +10,46 @@ use tenure_demo::bench::{Bench, Bound, Measurement, Results, Verdict, claim_and_
 use crate::answer::Answer;
 use crate::app::App;
 use crate::interrupt::Interrupts;
-use crate::report::{Outcome, Report};
-use crate::text::{Look, Style, Table, Text};
+use crate::report::{CommandResult, Report};
+use crate::text::{RenderOptions, Style, Table, Text};
 
-/// Measure the speed budgets on this machine, each against the raw limit in the same run
+/// Measure tenure's performance on this machine against its budgets
 ///
-/// It takes a minute or two, in a temporary folder. Wall times are judged only where nothing else runs, and nothing is judged in
-/// a build for debugging. Exits 1 if a budget is missed by more than twice.
+/// Takes a minute or two, in a temporary folder. Each figure is compared with a raw limit measured in the same run. Wall
+/// times are judged only on an idle machine, and nothing is judged in a debug build. Exits 1 if a budget is missed by
+/// more than a factor of two.
 ///
 /// Example: tenure bench --quick
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Only these
+    /// Measure only these topics
     #[arg(value_enum, value_name = "THEMES")]
     topics: Vec<Topic>,
-    /// Fewer rounds and fewer tasks: an impression in some seconds
+    /// Use fewer rounds and fewer tasks, for a rough result in a few seconds
     #[arg(long)]
     quick: bool,
-    /// Be one of the processes that write at once
+    /// Run as one of the concurrent writers
     #[arg(long, hide = true, num_args = 3, value_names = ["DATABASE", "KEY", "MS"])]
     writer: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Topic {
-    /// A command, from start to end, against /bin/true
+    /// One command from start to exit, compared with /bin/true
     Processes,
-    /// Claims per second, against the same rows written with SQLite alone
+    /// Claims per second, compared with writing the same rows with plain SQLite
     Claims,
-    /// Many processes that write at once: the slowest against the fastest
+    /// Fairness among concurrent writers: the slowest compared with the fastest
     Writers,
-    /// From a release, and from the death of a holder, to the next in line
+    /// Handover time from a release, or from a holder's death, to the next waiter
     Waiting,
-    /// A million tasks against a hundred
+    /// A million tasks compared with a hundred
     Tasks,
-    /// File locks, against a bare flock
+    /// File locks, compared with a bare flock
     Locks,
-    /// What a runner uses that has nothing to do
+    /// CPU and memory use of an idle runner
     Runner,
-    /// A claim over MCP, against the same transaction
+    /// A claim over MCP, compared with the bare transaction
     #[cfg(feature = "serve")]
     Mcp,
     /// The size of this program
@@ -71,19 +72,17 @@ impl Topic {
         }
     }
 
-    /// Its line in the help.
+    /// The topic's line in the help.
     fn about(self) -> String {
         let value = self.to_possible_value();
         value.and_then(|value| value.get_help().map(ToString::to_string)).unwrap_or_default()
     }
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     if app.global.dry_run {
-        return Err(Report::usage(
-            "the bench writes, if only to a temporary folder; it goes without --dry-run",
-        )
-        .hint("get an impression", "tenure bench --quick"));
+        return Err(Report::usage("bench does not support --dry-run; it writes only to a temporary folder")
+            .hint("get a rough result", "tenure bench --quick"));
     }
     if let [database, key, millis] = args.writer.as_slice() {
         return write(app, database, key, millis);
@@ -102,19 +101,21 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     if has_progress {
         app.printer.draw("\r\x1b[K");
     }
-    // First: a signal also ends the children, and then the measurement fails because of it.
+    // Before `measured?`: a signal also ends the children, which makes the measurement fail, and the signal is the cause
+    // to report.
     let results = bench.finish()?;
     measured?;
-    let mut text = to_text(&results, app.printer.look());
+    let mut text = to_text(&results, app.printer.render_options());
     if args.topics.is_empty() {
-        let elsewhere = "The same on a PostgreSQL server, from the source: cargo bench -p tenure-postgres";
+        let elsewhere =
+            "For the same on PostgreSQL, run from a source checkout: cargo bench -p tenure-postgres";
         text.blank().styled(Style::Dim, elsewhere);
     }
     Ok(Answer::new(to_json(&results), text).exit(u8::from(results.is_broken())))
 }
 
 /// One of the writers that `bench.writers()` starts.
-fn write(app: &App<'_>, database: &str, key: &str, millis: &str) -> Outcome<Answer> {
+fn write(app: &App<'_>, database: &str, key: &str, millis: &str) -> CommandResult<Answer> {
     let time = Duration::from_millis(millis.parse().map_err(tenure_demo::Error::bench)?);
     let rounds = claim_and_release(Path::new(database), app.store_options(), key, time)?;
     let mut text = Text::new();
@@ -138,7 +139,7 @@ fn to_json(results: &Results) -> Value {
     json!({"release": results.is_release, "load": results.load, "total": rows.len(), "budgets": rows})
 }
 
-fn to_text(results: &Results, look: Look) -> Text {
+fn to_text(results: &Results, options: RenderOptions) -> Text {
     let mut table = Table::new(&["WHAT", "MEASURED", "BUDGET", "VERDICT"]);
     for measurement in &results.measurements {
         let unit = measurement.unit;
@@ -158,11 +159,11 @@ fn to_text(results: &Results, look: Look) -> Text {
         ]);
     }
     let mut text = Text::new();
-    text.table(&table, look);
+    text.table(&table, options);
     if !results.is_release {
-        text.styled(Style::Warn, "A build for debugging: nothing is judged. cargo build --release");
+        text.styled(Style::Warn, "This is a debug build, so nothing is judged. Use: cargo build --release");
     } else if results.is_busy() {
-        let line = format!("Load {:.1} per processor: wall times are shown and not judged.", results.load);
+        let line = format!("The load is {:.1} per processor, so wall times are not judged.", results.load);
         text.styled(Style::Warn, line);
     }
     text

@@ -1,9 +1,9 @@
-//! `tenure claude-hook`: what Claude Code's hooks call, as `tenure setup claude` has written them.
+//! `tenure claude-hook`: the command that Claude Code's hooks run, as written by `tenure setup claude`.
 //!
-//! Guarantees: whatever goes wrong, it exits 0 and says nothing, because a hook of ours must never be in the way of a session;
-//! it touches only what this session's own agent holds. The agent is named after the session, so each hook knows it from
-//! what Claude Code tells it on standard input; no state of ours is kept anywhere. Not guaranteed: that the name reaches
-//! the shell calls of every version of Claude Code. So the page says it, too.
+//! Guarantees: it exits 0 and prints nothing on any error, because a hook must never disturb a session; it changes only
+//! the leases of this session's agent. The agent is named after the session id that Claude Code passes on standard input,
+//! so no state is stored. Not guaranteed: that the name reaches the shell calls of every version of Claude Code.
+//! Therefore the printed page contains it as well.
 
 use std::fs::File;
 use std::io::{IsTerminal, Read, Write};
@@ -24,40 +24,41 @@ use tenure_core::{Error, Timestamp};
 use super::prime;
 use crate::app::{App, Open};
 use crate::hooks;
-use crate::identity::Who;
-use crate::report::{Outcome, Report};
-use crate::shell::quote;
+use crate::identity::IdentityArgs;
+use crate::report::{CommandResult, Report};
+use crate::shell_quote::quote;
 use crate::text::Text;
 
-/// A store that is busy is waited for this long: Claude Code waits for its hooks.
+/// How long to wait for a busy store. It is short, because Claude Code waits for its hooks.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
-/// What is longer is not read. A tool's whole answer comes along.
-const LONGEST: u64 = 16 * 1024 * 1024;
-/// So much of the file with the exports is looked at.
-const LONGEST_EXPORTS: u64 = 1024 * 1024;
+/// Maximum number of bytes read from standard input. The event contains the whole output of a tool.
+const MAX_EVENT_BYTES: u64 = 16 * 1024 * 1024;
+/// Maximum number of bytes read from the exports file.
+const MAX_EXPORTS_BYTES: u64 = 1024 * 1024;
 
-/// Do what is due at an event of a Claude Code session (for its hooks)
+/// Handle an event of a Claude Code session (called by its hooks)
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The event
     #[arg(value_enum)]
-    event: Event,
+    event: SessionEvent,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Event {
-    /// Give the session a name of its own, and tell it how to work here
+pub(crate) enum SessionEvent {
+    /// Name the session's agent and print the instructions
     SessionStart,
-    /// Renew what it holds, if that is due
+    /// Renew its leases that are due
     PostToolUse,
-    /// Give back what it holds
+    /// Release its leases
     SessionEnd,
 }
 
-/// Who the session acts for.
+/// The agent that the session acts as.
 struct Session {
     agent: String,
-    /// The agent is this session's alone. One that was given to it may be used by others: a runner, another window.
+    /// Whether only this session uses the agent. One that the environment names may be shared with a runner or another
+    /// window.
     is_own: bool,
 }
 
@@ -67,60 +68,62 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) {
     }
 }
 
-fn handle(app: &mut App<'_>, event: Event) -> Outcome<()> {
+fn handle(app: &mut App<'_>, event: SessionEvent) -> CommandResult<()> {
     if app.env.var("TENURE_ATTEMPT").is_some() {
-        // Whoever started it for one task has told it everything, and renews and ends the lease.
+        // The session was started for one attempt; its supervisor renews and ends the lease.
         return Ok(());
     }
-    let told = read_event()?;
-    let session = session(app, &told)?;
+    let input = read_event()?;
+    let session = session(app, &input)?;
     let project = app.find_from(&start(app)?)?;
     match event {
-        Event::SessionStart => {
+        SessionEvent::SessionStart => {
             if session.is_own && !app.global.dry_run {
                 export(app, &session.agent)?;
             }
             let open = app.open_at(project)?;
-            tell(app, &open, &session)
+            print_page(app, &open, &session)
         }
-        Event::PostToolUse => {
+        SessionEvent::PostToolUse => {
             let open = app.open_at(project)?;
             renew(app, &open, &session)
         }
-        Event::SessionEnd if session.is_own => {
+        SessionEvent::SessionEnd if session.is_own => {
             let open = app.open_at(project)?;
-            let why = told.get("reason").and_then(Value::as_str).unwrap_or_default();
+            let why = input.get("reason").and_then(Value::as_str).unwrap_or_default();
             release(app, &open, &session, why)
         }
-        Event::SessionEnd => Ok(()),
+        SessionEvent::SessionEnd => Ok(()),
     }
 }
 
-fn read_event() -> Outcome<Value> {
+fn read_event() -> CommandResult<Value> {
     let stdin = std::io::stdin();
     if stdin.is_terminal() {
-        return Err(Report::usage("Claude Code gives its hooks a JSON object on standard input"));
+        return Err(Report::usage(
+            "expected a JSON object on standard input, as Claude Code passes it to hooks",
+        ));
     }
     let mut text = Vec::new();
-    let failed = |why: String| Report::from(Error::General(format!("no event could be read: {why}")));
-    stdin.lock().take(LONGEST).read_to_end(&mut text).map_err(|e| failed(e.to_string()))?;
+    let failed = |why: String| Report::from(Error::General(format!("cannot read the event: {why}")));
+    stdin.lock().take(MAX_EVENT_BYTES).read_to_end(&mut text).map_err(|e| failed(e.to_string()))?;
     serde_json::from_slice(&text).map_err(|e| failed(e.to_string()))
 }
 
 /// The agent that the environment names, or one that is named after the session.
-fn session(app: &App<'_>, told: &Value) -> Outcome<Session> {
+fn session(app: &App<'_>, input: &Value) -> CommandResult<Session> {
     if let Some(given) = app.env.var("TENURE_AGENT") {
         return Ok(Session { agent: given.to_owned(), is_own: false });
     }
-    let id = told.get("session_id").and_then(Value::as_str).filter(|id| !id.is_empty());
+    let id = input.get("session_id").and_then(Value::as_str).filter(|id| !id.is_empty());
     let id = id.ok_or_else(|| Report::usage("the event has no session_id"))?;
     let agent = format!("claude-{id}");
     check_agent_id(&agent).map_err(Error::from)?;
     Ok(Session { agent, is_own: true })
 }
 
-/// The session's folder, wherever its shell may be by now.
-fn start(app: &App<'_>) -> Outcome<PathBuf> {
+/// The session's folder, whatever the current folder of its shell is.
+fn start(app: &App<'_>) -> CommandResult<PathBuf> {
     let is_named = app.global.project.is_some() || app.env.var("TENURE_PROJECT").is_some();
     match app.env.var("CLAUDE_PROJECT_DIR").map(Path::new) {
         Some(folder) if !is_named && folder.is_dir() => Ok(app.env.cwd.join(folder)),
@@ -128,18 +131,18 @@ fn start(app: &App<'_>) -> Outcome<PathBuf> {
     }
 }
 
-/// Has every shell call of this session act for its agent. Claude Code reads the file before each of them; it calls us again
-/// when a session is resumed, cleared or compacted, and the last line counts.
-fn export(app: &App<'_>, agent: &str) -> Outcome<()> {
+/// Sets `TENURE_AGENT` for every shell call of the session. Claude Code reads the file before each call. The hook runs
+/// again when a session is resumed, cleared or compacted; the last line of the file wins.
+fn export(app: &App<'_>, agent: &str) -> CommandResult<()> {
     let Some(path) = app.env.var("CLAUDE_ENV_FILE").map(|path| app.env.cwd.join(path)) else { return Ok(()) };
     let failed = |e: std::io::Error| Report::io(&e, tenure_core::ErrorCode::General, "write", &path);
     let mut there = String::new();
     if let Ok(file) = File::open(&path) {
-        file.take(LONGEST_EXPORTS).read_to_string(&mut there).map_err(failed)?;
+        file.take(MAX_EXPORTS_BYTES).read_to_string(&mut there).map_err(failed)?;
     }
     let line = format!("export TENURE_AGENT={}", quote(agent));
-    let said = there.lines().rfind(|line| line.starts_with("export TENURE_AGENT="));
-    if said == Some(line.as_str()) {
+    let current = there.lines().rfind(|line| line.starts_with("export TENURE_AGENT="));
+    if current == Some(line.as_str()) {
         return Ok(());
     }
     let before = if there.is_empty() || there.ends_with('\n') { "" } else { "\n" };
@@ -147,9 +150,9 @@ fn export(app: &App<'_>, agent: &str) -> Outcome<()> {
     file.write_all(format!("{before}{line}\n").as_bytes()).map_err(failed)
 }
 
-/// What Claude Code adds to the session: our text as it is, or in the object that it understands.
-fn tell(app: &mut App<'_>, open: &Open<'_>, session: &Session) -> Outcome<()> {
-    let who = Who { agent: Some(session.agent.clone()), ..Who::default() };
+/// Prints the page for Claude Code to add to the session: as text, or in the JSON object that hooks may print.
+fn print_page(app: &mut App<'_>, open: &Open<'_>, session: &Session) -> CommandResult<()> {
+    let who = IdentityArgs { agent: Some(session.agent.clone()), ..IdentityArgs::default() };
     let page = prime::now(app, open, &who)?;
     let mut text = Text::new();
     text.block(0, &page);
@@ -158,13 +161,13 @@ fn tell(app: &mut App<'_>, open: &Open<'_>, session: &Session) -> Outcome<()> {
     Ok(())
 }
 
-/// Leases that were claimed by hand. Whoever supervises a process renews and ends its lease by itself.
+/// The tasks that the session holds without a process. A lease with a process is renewed and ended by its supervisor.
 fn held(
     app: &App<'_>,
     open: &Open<'_>,
     session: &Session,
     is_due: fn(&Lease, Timestamp) -> bool,
-) -> Outcome<Vec<TaskName>> {
+) -> CommandResult<Vec<TaskName>> {
     let holder = Holder::agent(&session.agent);
     let filter = LeaseFilter {
         kinds: Some(vec![ResourceKind::Task]),
@@ -190,12 +193,12 @@ fn held(
     })?)
 }
 
-/// At most once per half of its time, however many tools are used.
-fn renew(app: &App<'_>, open: &Open<'_>, session: &Session) -> Outcome<()> {
+/// Renews the leases that have passed half of their ttl, so that frequent tool calls cost little.
+fn renew(app: &App<'_>, open: &Open<'_>, session: &Session) -> CommandResult<()> {
     let ctx = open.context();
     let caller = Caller::new(Holder::agent(&session.agent));
     for name in held(app, open, session, |lease, now| lease.expires_at.since(now) <= lease.ttl / 2)? {
-        // One that was lost meanwhile does not keep the others from being renewed.
+        // A lease that was lost meanwhile does not keep the others from being renewed.
         let _ = open.store.write(Durability::Process, |tx| {
             kernel::renew(tx, &ctx, &caller, &name, Beat::default()).map(drop)
         });
@@ -203,9 +206,9 @@ fn renew(app: &App<'_>, open: &Open<'_>, session: &Session) -> Outcome<()> {
     Ok(())
 }
 
-/// Also when the session is left for another or its conversation is cleared: nobody goes on with its work then. One
-/// that is resumed may take it again.
-fn release(app: &mut App<'_>, open: &Open<'_>, session: &Session, why: &str) -> Outcome<()> {
+/// Also runs when the conversation is cleared or another session is opened, because the work is not continued then. A
+/// resumed session can claim it again.
+fn release(app: &mut App<'_>, open: &Open<'_>, session: &Session, why: &str) -> CommandResult<()> {
     let ctx = open.context();
     let caller = Caller::new(Holder::agent(&session.agent));
     let is_word =
@@ -213,14 +216,14 @@ fn release(app: &mut App<'_>, open: &Open<'_>, session: &Session, why: &str) -> 
     let message =
         format!("its Claude Code session ended{}", if is_word { format!(" ({why})") } else { String::new() });
     for name in held(app, open, session, |_, _| true)? {
-        let ears = hooks::ears(app, open);
-        let news = open.write(|tx| {
+        let hook_filter = hooks::filter(app, open);
+        let hook_contexts = open.write(|tx| {
             let finished = kernel::finish(tx, &ctx, &caller, &name, Finish::Release(Some(&message)), false)?;
-            ears.changed(tx, TaskStatus::InProgress, &finished.task)
+            hook_filter.changed(tx, TaskStatus::InProgress, &finished.task)
         })?;
-        hooks::tell_meanwhile(app, open, &news);
+        hooks::deliver_async(app, open, &hook_contexts);
     }
-    // Nobody has this name any more, unless something that it has started still runs.
+    // The agent is not used any more, unless a process that it started still holds a lease.
     let filter = LeaseFilter { holder: Some(Holder::agent(&session.agent)), ..LeaseFilter::default() };
     if open.read(|view| view.leases(&filter))?.is_empty() {
         open.write(|tx| leave_agent(tx, &ctx, &session.agent).map(drop))?;

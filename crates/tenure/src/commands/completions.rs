@@ -1,4 +1,4 @@
-//! `tenure completions`: for the shell, made from the same definitions as the help.
+//! `tenure completions`: shell completions, generated from the parser's definitions.
 
 use clap::{Args as _, Command, CommandFactory};
 
@@ -11,7 +11,7 @@ use crate::printer::CommandName;
 /// Example: tenure completions bash > ~/.local/share/bash-completion/completions/tenure
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Which shell
+    /// The shell
     shell: clap_complete::Shell,
 }
 
@@ -22,7 +22,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) {
     app.printer.raw(name, "script", &String::from_utf8_lossy(&script));
 }
 
-/// Without what tenure calls itself, which some shells would offer all the same.
+/// The definitions without hidden commands, which some shells would offer otherwise.
 fn shown() -> Command {
     let whole = Cli::command();
     let shown = whole.get_subcommands().filter(|sub| !sub.is_hide_set()).cloned();

@@ -6,35 +6,33 @@ use tenure_demo::demo::{self, Check, Line, Progress, Screen, Tone};
 use crate::answer::Answer;
 use crate::app::App;
 use crate::interrupt::Interrupts;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::text::{Style, Text};
 
-/// See it work: two runners with pretend agents in a temporary folder, and what happens when they are killed
+/// Watch two runners with simulated agents in a temporary folder, and what happens when they are killed
 ///
-/// Everything is real but the agents: processes, leases, fences, the exclusive lock. It takes some ten seconds, checks what
-/// it saw, and exits 1 if anything was not as promised.
+/// Only the agents are simulated; processes, leases, fences and the exclusive lock are real. The demo takes about ten
+/// seconds, checks its observations, and exits 1 if a guarantee was violated.
 ///
 /// Example: tenure demo
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Leave the folder behind
+    /// Keep the folder
     #[arg(long)]
     keep: bool,
-    /// Be one of the pretend agents
+    /// Run as one of the simulated agents
     #[arg(long, hide = true)]
     pretend: bool,
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>> {
     if args.pretend {
         demo::run_pretend_agent();
         return Ok(None);
     }
     if app.global.dry_run {
-        return Err(Report::usage(
-            "the demo writes, if only to a temporary folder; it goes without --dry-run",
-        )
-        .hint("see it", "tenure demo"));
+        return Err(Report::usage("demo does not support --dry-run; it writes only to a temporary folder")
+            .hint("run it", "tenure demo"));
     }
     let program = app.own_program()?;
     let interrupts = Interrupts::listen()?;
@@ -62,7 +60,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
     let failed = checks.iter().any(|check| !check.holds());
     let answer = Answer::new(data, text).exit(u8::from(failed));
     Ok(Some(if args.keep {
-        answer.hint("look around", format!("tenure -C {} status", findings.folder.display()))
+        answer.hint("inspect the project", format!("tenure -C {} status", findings.folder.display()))
     } else {
         answer
     }))
@@ -126,7 +124,7 @@ impl Screen for TerminalScreen<'_, '_> {
     }
 }
 
-/// Flags are shown as they are.
+/// Quotes an argument unless it is a flag.
 fn quote(arg: &str) -> String {
-    if arg.starts_with('-') { arg.to_owned() } else { crate::shell::quote(arg) }
+    if arg.starts_with('-') { arg.to_owned() } else { crate::shell_quote::quote(arg) }
 }

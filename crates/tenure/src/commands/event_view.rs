@@ -1,4 +1,4 @@
-//! How events are shown to people.
+//! Events as text.
 
 use std::collections::HashMap;
 
@@ -7,8 +7,7 @@ use tenure_core::event::{Event, EventKind};
 use tenure_core::id::{SectionId, TaskId};
 use tenure_core::store::{TaskLookup, View};
 
-/// What the tasks and sections that events speak of are called. What was deleted since is named by its deletion, or not
-/// at all.
+/// The names of the tasks and sections in events. A deleted one gets its name from its deletion event, if that was read.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     tasks: HashMap<TaskId, String>,
@@ -25,7 +24,7 @@ impl Names {
             }
             let found = view.find_tasks(TaskLookup::Id(task.as_str()), 1)?;
             let key = found.into_iter().next().map(|name| name.key);
-            if let Some(key) = key.or_else(|| said(event, "key").map(str::to_owned)) {
+            if let Some(key) = key.or_else(|| text_of(event, "key").map(str::to_owned)) {
                 self.tasks.insert(task.clone(), key);
             }
         }
@@ -33,7 +32,7 @@ impl Names {
     }
 
     fn learn_resource(&mut self, view: &dyn View, event: &Event) -> tenure_core::Result<()> {
-        let Some(resource) = said(event, "resource").filter(|r| !self.resources.contains_key(*r)) else {
+        let Some(resource) = text_of(event, "resource").filter(|r| !self.resources.contains_key(*r)) else {
             return Ok(());
         };
         if let Some(id) = resource.strip_prefix("section:")
@@ -44,17 +43,20 @@ impl Names {
         Ok(())
     }
 
-    /// A task's key, a section's name, or what else the event is about.
+    /// The event's subject: a task's key, a section's name, or another id.
     pub(crate) fn subject(&self, event: &Event) -> String {
         let named = |known: &str| self.resources.get(known).map_or(known, String::as_str).to_owned();
         match &event.task {
             Some(task) => self.tasks.get(task).map_or(task.as_str(), String::as_str).to_owned(),
-            None => said(event, "section").or_else(|| said(event, "resource")).map(named).unwrap_or_default(),
+            None => text_of(event, "section")
+                .or_else(|| text_of(event, "resource"))
+                .map(named)
+                .unwrap_or_default(),
         }
     }
 }
 
-/// What changed, or which message it was.
+/// The change, or the message.
 pub(crate) fn what(event: &Event) -> Option<String> {
     let detail = event.detail.as_object()?;
     match event.kind {
@@ -65,13 +67,13 @@ pub(crate) fn what(event: &Event) -> Option<String> {
         }
         EventKind::MessageSent | EventKind::MessageAcknowledged => {
             let number = detail.get("message").and_then(Value::as_i64)?;
-            let to = said(event, "to").map(|to| format!(" for {to}")).unwrap_or_default();
+            let to = text_of(event, "to").map(|to| format!(" for {to}")).unwrap_or_default();
             Some(format!("#{number}{to}"))
         }
         _ => None,
     }
 }
 
-fn said<'a>(event: &'a Event, key: &str) -> Option<&'a str> {
+fn text_of<'a>(event: &'a Event, key: &str) -> Option<&'a str> {
     event.detail.get(key).and_then(Value::as_str)
 }

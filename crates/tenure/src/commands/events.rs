@@ -1,4 +1,4 @@
-//! `tenure events`: the feed of everything that happened.
+//! `tenure events`: the event feed.
 
 use std::time::Duration;
 
@@ -12,38 +12,38 @@ use super::event_view::{self, Names};
 use crate::answer::Answer;
 use crate::app::App;
 use crate::interrupt::Interrupts;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::text::{Style, Text};
 
-/// Show what happened, and with --follow what happens
+/// Show the event feed, and with --follow new events as they happen
 ///
 /// Example: tenure events --follow --json
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Go on as things happen; with --json one object a line
+    /// Keep printing new events; with --json one object per line
     #[arg(short, long)]
     follow: bool,
     /// Only events after this number
     #[arg(long, value_name = "SEQ")]
     since: Option<i64>,
-    /// Only this task's
+    /// Only events of this task
     #[arg(long, value_name = "T")]
     task: Option<String>,
-    /// How many at most
+    /// Maximum number of events
     #[arg(long, value_name = "N", default_value_t = 100)]
     limit: u64,
 }
 
-/// How often the feed is looked at. A look that finds nothing new costs a few microseconds.
-const PULSE: Duration = Duration::from_millis(200);
+/// How often the feed is polled. A poll without new events takes a few microseconds.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>> {
     let open = app.open()?;
     let task = args.task.as_deref().map(|t| open.resolve(t)).transpose()?.map(|t| TaskId::new(t.id));
     let mut filter =
         EventFilter { since: args.since.unwrap_or(0), task, last: args.since.is_none(), limit: args.limit };
     let mut names = Names::default();
-    let mut look = |filter: &EventFilter| {
+    let mut read = |filter: &EventFilter| {
         open.read(|view| {
             let events = view.events(filter)?;
             names.learn(view, &events)?;
@@ -51,12 +51,12 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
             Ok((events, lines))
         })
     };
-    let (events, lines) = look(&filter)?;
+    let (events, lines) = read(&filter)?;
     if !args.follow {
         let total = open.read(|view| view.count_events(&filter))?;
         let mut text = Text::new();
         if events.is_empty() {
-            text.line("Nothing has happened.");
+            text.line("No events.");
         }
         for line in lines {
             text.append(line);
@@ -66,7 +66,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
     }
     let interrupts = Interrupts::listen().map_err(Report::from)?;
     let begun = std::time::Instant::now();
-    tell(app, &events, &lines, &mut filter);
+    print(app, &events, &lines, &mut filter);
     filter.last = false;
     filter.limit = 1000;
     loop {
@@ -74,18 +74,18 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
         if left.is_some_and(|left| left.is_zero()) {
             return Ok(None);
         }
-        interrupts.wait(PULSE.min(left.unwrap_or(PULSE)));
+        interrupts.wait(POLL_INTERVAL.min(left.unwrap_or(POLL_INTERVAL)));
         if let Some(code) = interrupts.caught() {
             return Err(Report::interrupted(code).silent());
         }
-        let (events, lines) = look(&filter)?;
-        tell(app, &events, &lines, &mut filter);
+        let (events, lines) = read(&filter)?;
+        print(app, &events, &lines, &mut filter);
     }
 }
 
-fn tell(app: &mut App<'_>, events: &[Event], lines: &[Text], filter: &mut EventFilter) {
+fn print(app: &mut App<'_>, events: &[Event], lines: &[Text], filter: &mut EventFilter) {
     for (event, line) in events.iter().zip(lines) {
-        app.printer.stream(&wire::event(event), line);
+        app.printer.stream(&json!(wire::event(event)), line);
         filter.since = filter.since.max(event.seq);
     }
 }
@@ -109,8 +109,8 @@ fn line(event: &Event, names: &Names) -> Text {
         text.and(Style::Dim, format!("  fence {fence}"));
     }
     for key in ["message", "reason"] {
-        if let Some(said) = event.detail.get(key).and_then(|v| v.as_str()) {
-            text.and(Style::Plain, format!("  {said}"));
+        if let Some(value) = event.detail.get(key).and_then(|v| v.as_str()) {
+            text.and(Style::Plain, format!("  {value}"));
         }
     }
     text

@@ -1,4 +1,4 @@
-//! `tenure init`: make a project here.
+//! `tenure init`: creates a project.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -15,15 +15,14 @@ use crate::answer::Answer;
 use crate::app::App;
 use crate::atomic;
 use crate::project::{self, ProjectPaths};
-use crate::report::{Outcome, Report};
-use crate::shell::quote;
+use crate::report::{CommandResult, Report};
+use crate::shell_quote::quote;
 use crate::store::Source;
 use crate::text::{Style, Text};
 
-/// Make a project here: `.tenure/` with its database and configuration
+/// Create a project in this folder: `.tenure/` with its database and configuration
 ///
-/// Runtime files go into `.gitignore`; `.tenure/config.yaml` is yours to commit. Running it again changes nothing but the
-/// registration.
+/// Runtime files are added to `.gitignore`; commit `.tenure/config.yaml`. Running it again only renews the registration.
 ///
 /// Example: tenure init --name shop
 #[derive(Debug, clap::Args)]
@@ -33,7 +32,7 @@ pub(crate) struct Args {
     name: Option<String>,
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let start = app.start()?;
     let home = app.env.home();
     let paths = project::paths_for_init(&start, home.as_deref())?;
@@ -41,7 +40,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         tenure_core::text::check_display_name(name).map_err(Error::from)?;
     }
     crate::ownership::check(&paths, app.env)?;
-    // A clone brings its configuration. If that is wrong, nothing is made beside it.
+    // A clone has a configuration already. If it is invalid, nothing is created.
     let tracked = app.config(Some(&paths))?;
     let existed = is_complete(&app.source(&paths, &tracked)?)?;
     let given = args.name.clone().unwrap_or_else(|| {
@@ -49,7 +48,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     });
     let mut text = Text::new();
     if app.global.dry_run {
-        let verb = if existed { "register" } else { "make" };
+        let verb = if existed { "register" } else { "create" };
         text.line(format!("Would {verb} {}", paths.folder().display()));
         let name = tracked.project.name.unwrap_or(given);
         return Ok(Answer::new(json!({"path": paths.root, "name": name, "created": !existed}), text));
@@ -61,7 +60,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         app.printer.warn(&format!("the project was not registered: {}", report.message));
     }
     if existed {
-        text.line(format!("{} is a project already; nothing was changed.", paths.root.display()));
+        text.line(format!("{} is already a project; nothing changed.", paths.root.display()));
     } else {
         text.styled(Style::Good, "Made").and(Style::Plain, format!(" {}", paths.folder().display()));
     }
@@ -75,17 +74,17 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         text,
     );
     if let Some(other) = args.name.filter(|other| *other != name) {
-        answer.text.line(format!("  It keeps its name, {name}."));
+        answer.text.line(format!("  It keeps its name: {name}"));
         answer = answer.hint("rename it", format!("tenure config set project.name {}", quote(&other)));
     }
     Ok(answer
         .hint("add a task", "tenure tasks add 'Fix the login page'")
-        .hint("take the next one", "tenure tasks next --claim"))
+        .hint("claim the next task", "tenure tasks next --claim"))
 }
 
-/// An `init` that was killed leaves at most an empty database file, which is made last; the next `init` continues. A
-/// server knows whether it has the project.
-fn is_complete(source: &Source) -> Outcome<bool> {
+/// Whether the store exists. The database file is created last, so an `init` that was killed leaves at most an empty one,
+/// and the next `init` continues.
+fn is_complete(source: &Source) -> CommandResult<bool> {
     match source {
         // Not opened: `init` leaves a damaged database alone.
         Source::Sqlite { path, .. } => {
@@ -95,11 +94,11 @@ fn is_complete(source: &Source) -> Outcome<bool> {
     }
 }
 
-/// Many may begin at once; each is done in milliseconds.
+/// How long to wait for concurrent `init`s, each of which takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Everything below `.tenure/`. Many may do this at once: the first one makes it, under a lock.
-fn make(paths: &ProjectPaths, name: &str, app: &App<'_>) -> Outcome<Config> {
+/// Creates everything below `.tenure/`, under a lock: of several concurrent processes the first creates it.
+fn make(paths: &ProjectPaths, name: &str, app: &App<'_>) -> CommandResult<Config> {
     let folder = paths.folder();
     match fs::DirBuilder::new().mode(0o700).create(&folder) {
         Ok(()) => {}
@@ -107,7 +106,7 @@ fn make(paths: &ProjectPaths, name: &str, app: &App<'_>) -> Outcome<Config> {
         Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {
             return Err(Report::new(
                 ErrorCode::Config,
-                format!("{} is in the way: it is not a folder", folder.display()),
+                format!("{} exists and is not a folder", folder.display()),
             ));
         }
         Err(e) => return Err(io(&e, "make", &folder)),
@@ -119,14 +118,14 @@ fn make(paths: &ProjectPaths, name: &str, app: &App<'_>) -> Outcome<Config> {
     if !is_complete(&source)? {
         if !paths.config().exists() {
             let text = format!(
-                "# tenure: this file is yours to commit. `tenure config show` lists every setting.\n\
+                "# tenure's settings for this project; commit this file. `tenure config show` lists every setting.\n\
                  project:\n  id: {}\n  name: {}\n",
                 app.env.ids.uuid(),
                 serde_json::to_string(name).unwrap_or_default(),
             );
             write_config(app, paths, &text)?;
         } else if before.project.id.is_none() && source.is_on_server() {
-            give_id(app, paths)?;
+            identify(app, paths, before.project.name.is_none().then_some(name))?;
         }
         ignore_runtime_files(&paths.root)?;
     }
@@ -135,28 +134,33 @@ fn make(paths: &ProjectPaths, name: &str, app: &App<'_>) -> Outcome<Config> {
     Ok(config)
 }
 
-/// A database that many projects share knows each by its id, whatever folder a clone of it is in.
-fn give_id(app: &App<'_>, paths: &ProjectPaths) -> Outcome<()> {
+/// Adds the project's id, and its name if that is missing, to a configuration that exists. A database that many projects
+/// share knows each by its id, whatever folder a clone of it is in.
+fn identify(app: &App<'_>, paths: &ProjectPaths, name: Option<&str>) -> CommandResult<()> {
     let path = paths.config();
-    let text = fs::read_to_string(&path).map_err(|e| io(&e, "read", &path))?;
-    let with_id = config::set(&text, "project.id", &app.env.ids.uuid())
-        .map_err(|e| Report::config(&e, Some(&path.to_string_lossy())))?;
-    write_config(app, paths, &with_id)
+    let mut text = fs::read_to_string(&path).map_err(|e| io(&e, "read", &path))?;
+    let id = app.env.ids.uuid();
+    for (key, value) in [("project.id", Some(id.as_str())), ("project.name", name)] {
+        let Some(value) = value else { continue };
+        text =
+            config::set(&text, key, value).map_err(|e| Report::config(&e, Some(&path.to_string_lossy())))?;
+    }
+    write_config(app, paths, &text)
 }
 
-fn write_config(app: &App<'_>, paths: &ProjectPaths, text: &str) -> Outcome<()> {
+fn write_config(app: &App<'_>, paths: &ProjectPaths, text: &str) -> CommandResult<()> {
     let path = paths.config();
     atomic::write(&path, text, &app.env.ids.hex8()).map_err(|e| io(&e, "write", &path))
 }
 
 const IGNORED: [&str; 2] = [".tenure/*", "!.tenure/config.yaml"];
 
-fn ignore_runtime_files(root: &Path) -> Outcome<()> {
+fn ignore_runtime_files(root: &Path) -> CommandResult<()> {
     let path = root.join(".gitignore");
     let before = match fs::read_to_string(&path) {
         Ok(text) => text,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => String::new(),
-        // Not text, or not ours to read: leave it alone.
+        // Not UTF-8, or not readable: left unchanged.
         Err(_) => return Ok(()),
     };
     if IGNORED.iter().all(|line| before.lines().any(|l| l.trim() == *line)) {
@@ -176,7 +180,7 @@ fn io(error: &std::io::Error, verb: &str, path: &Path) -> Report {
     Report::io(error, ErrorCode::General, verb, path)
 }
 
-fn register(app: &App<'_>, paths: &ProjectPaths, name: &str, id: Option<&str>) -> Outcome<()> {
+fn register(app: &App<'_>, paths: &ProjectPaths, name: &str, id: Option<&str>) -> CommandResult<()> {
     let directory: Directory = app.directory()?;
     Ok(directory.register(&paths.root, Some(name), id)?)
 }

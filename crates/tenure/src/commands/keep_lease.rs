@@ -1,4 +1,4 @@
-//! `tenure keep-lease`: the detached keeper behind `tasks claim --while-pid`.
+//! `tenure keep-lease`: the detached process behind `tasks claim --while-pid`.
 
 use std::process::{Command, Stdio};
 
@@ -9,9 +9,9 @@ use tenure_core::store::Viewer;
 
 use crate::answer::Answer;
 use crate::app::{App, Open};
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 
-/// Renew a lease while the process that it records lives, then let it go (for tenure itself)
+/// Renew a lease while its process is alive, then release it (used internally)
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The lease
@@ -19,8 +19,8 @@ pub(crate) struct Args {
     fence: i64,
 }
 
-/// Starts a keeper that outlives us and keeps nothing of our caller's: no pipe, no folder, no terminal.
-pub(crate) fn start(app: &App<'_>, open: &Open<'_>, grant: &Grant) -> Outcome<()> {
+/// Starts a keeper that outlives this process and holds none of the caller's resources: no pipe, folder or terminal.
+pub(crate) fn start(app: &App<'_>, open: &Open<'_>, grant: &Grant) -> CommandResult<()> {
     let failed = |e: std::io::Error| Report::from(Error::General(format!("cannot start the keeper: {e}")));
     let mut keeper = Command::new(crate::own_binary().map_err(failed)?);
     keeper.arg("-C").arg(&open.paths.root);
@@ -28,13 +28,13 @@ pub(crate) fn start(app: &App<'_>, open: &Open<'_>, grant: &Grant) -> Outcome<()
         keeper.arg("--config").arg(app.env.cwd.join(config));
     }
     keeper.arg("keep-lease").arg(grant.lease.fence.to_string());
-    // It belongs to the process that it watches, not to the attempt in which it was started.
+    // The keeper must not count as a process of the attempt that it was started in.
     keeper.env_clear().envs(&app.env.vars).env_remove("TENURE_ATTEMPT").env_remove("TENURE_JSON");
     keeper.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).current_dir("/");
     keeper.spawn().map(drop).map_err(failed)
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>> {
     tenure_runner::detach();
     let open = app.open()?;
     let fence = Fence::new(args.fence);
@@ -49,6 +49,8 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
     })?;
     let database = open.store.file()?;
     let interval = open.config.runners.heartbeat_interval;
-    tenure_runner::keep(open.store.as_ref(), ctx, &task, &lease, interval, database.as_ref())?;
+    let another = || open.source.open_for_beats(lease.ttl);
+    let (store, database) = (open.store.as_ref(), database.as_ref());
+    tenure_runner::keep_while_alive(store, &another, ctx, &task, &lease, interval, database)?;
     Ok(None)
 }

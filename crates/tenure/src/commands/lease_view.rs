@@ -1,4 +1,4 @@
-//! How leases are shown to people.
+//! Leases as text.
 
 use tenure_core::Timestamp;
 use tenure_core::duration::format_rounded;
@@ -6,7 +6,7 @@ use tenure_core::holder::Judge;
 use tenure_core::lease::{Lease, LeaseState, Resource};
 use tenure_core::store::View;
 
-/// `10m remaining`, `expired 5m ago`, or what else became of it.
+/// The lease's state: `10m remaining`, `expired 5m ago` and so on.
 pub(crate) fn remaining(lease: &Lease, now: Timestamp, judge: &dyn Judge) -> String {
     match lease.state(now, judge) {
         LeaseState::Live => format!("{} remaining", format_rounded(lease.expires_at.since(now))),

@@ -1,4 +1,4 @@
-//! `tenure man`: the manual page, made from the same definitions as the help.
+//! `tenure man`: manual pages, generated from the parser's definitions.
 
 use clap::CommandFactory;
 use tenure_core::Error;
@@ -7,18 +7,18 @@ use crate::answer::Answer;
 use crate::app::App;
 use crate::cli::Cli;
 use crate::printer::CommandName;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 
 /// Print the manual page of tenure or of one of its commands
 ///
 /// Example: tenure man tasks claim | man -l -
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A command, and a subcommand of it
+    /// A command and its subcommand
     words: Vec<String>,
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>> {
     let mut command = Cli::command();
     command.build();
     let mut name = "tenure".to_owned();
@@ -26,7 +26,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
         let found = command.find_subcommand(word).cloned();
         command = found.ok_or_else(|| {
             Report::usage(format!("there is no command {name} {word}"))
-                .hint("see which there are", format!("{name} --help"))
+                .hint("see all commands", format!("{name} --help"))
         })?;
         name = format!("{name} {}", command.get_name());
     }
@@ -36,7 +36,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
         .title(title)
         .source(concat!("tenure ", env!("CARGO_PKG_VERSION")))
         .render(&mut page)
-        .map_err(|e| Error::General(format!("the manual page could not be made: {e}")))?;
+        .map_err(|e| Error::General(format!("cannot generate the manual page: {e}")))?;
     let name = CommandName { command: "man", subcommand: None };
     app.printer.raw(name, "page", &String::from_utf8_lossy(&page));
     Ok(None)

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::answer::Answer;
 use crate::app::App;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 use crate::verbs::{Commands, verbs};
 
 mod agents;
@@ -22,12 +22,12 @@ mod init;
 mod jobs;
 mod keep_lease;
 mod lease_view;
+mod limit;
 mod locks;
 mod man;
 #[cfg(feature = "serve")]
 mod mcp;
 mod msg;
-mod newest;
 mod prime;
 mod projects;
 mod resume;
@@ -82,14 +82,14 @@ verbs! {
 }
 
 impl Command {
-    /// How long the command waits for a busy store when no `--timeout` is given; `None` is the usual time.
+    /// How long the command waits for a busy store without `--timeout`; `None` is the default.
     pub(crate) fn patience(&self) -> Option<Duration> {
         matches!(self, Self::ClaudeHook(_)).then_some(claude_hook::PATIENCE)
     }
 }
 
-/// Runs the command. Without one it is `status`, or a welcome where there is no project.
-pub(crate) fn dispatch(app: &mut App<'_>, command: Option<Command>) -> Outcome<Option<Answer>> {
+/// Runs the command. Without one it runs `status`, or prints a welcome outside a project.
+pub(crate) fn dispatch(app: &mut App<'_>, command: Option<Command>) -> CommandResult<Option<Answer>> {
     match command {
         None => status::bare(app).map(Some),
         Some(command) => command.run(app),

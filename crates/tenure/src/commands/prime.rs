@@ -1,4 +1,4 @@
-//! `tenure prime`: one page for an agent, made from the project as it is now.
+//! `tenure prime`: a page of instructions for an agent, with the project's current state.
 
 use std::fmt::Write;
 
@@ -11,36 +11,36 @@ use tenure_core::text::escape_line;
 
 use crate::answer::Answer;
 use crate::app::{App, Open};
-use crate::identity::{Identity, Who};
-use crate::report::Outcome;
+use crate::identity::{Identity, IdentityArgs};
+use crate::report::CommandResult;
 use crate::text::Text;
 
-const JOIN: &str = "get a name of your own with `tenure agents join`, and give it to every command: `--agent ID`, \
+const JOIN: &str = "get your own id with `tenure agents join`, and pass it to every command: `--agent ID`, \
                     or set TENURE_AGENT. Never share one.";
 
-/// So many tasks are shown; the rest is a number.
+/// Maximum number of tasks in each list.
 const SHOWN: u64 = 5;
 
-/// Print a page of instructions for an agent: what is ready, how to claim, renew and finish
+/// Print instructions for an agent: what is ready, and how to claim, renew and finish tasks
 ///
 /// Example: tenure prime --agent A1234ABCD
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    who: Who,
+    identity: IdentityArgs,
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
-    let page = now(app, &open, &args.who)?;
+    let page = now(app, &open, &args.identity)?;
     let mut text = Text::new();
     text.block(0, &page);
     Ok(Answer::new(json!({"text": page}), text))
 }
 
-/// The page as it is true now, for whoever is named.
-pub(super) fn now(app: &App<'_>, open: &Open<'_>, who: &Who) -> Outcome<String> {
-    let identity = app.identity(who)?;
+/// The page for this caller, with the project's current state.
+pub(super) fn now(app: &App<'_>, open: &Open<'_>, identity_args: &IdentityArgs) -> CommandResult<String> {
+    let identity = app.identity(identity_args)?;
     let seen = open.read(|view| {
         let viewer = open.viewer(view, &identity)?;
         let list = |filter: TaskFilter| view.list_tasks(&filter, &viewer);
@@ -58,7 +58,7 @@ pub(super) fn now(app: &App<'_>, open: &Open<'_>, who: &Who) -> Outcome<String> 
             None => Vec::new(),
         };
         let open_statuses = TaskStatus::ALL.into_iter().filter(|status| !status.is_finished()).collect();
-        Ok(Seen {
+        Ok(Snapshot {
             open: list(TaskFilter { statuses: Some(open_statuses), limit: 0, ..page.clone() })?.1,
             ready: list(TaskFilter { ready: true, ..page })?,
             held: held
@@ -75,36 +75,33 @@ pub(super) fn now(app: &App<'_>, open: &Open<'_>, who: &Who) -> Outcome<String> 
     Ok(page(&name, &identity, &seen, &format_short(open.config.locking.lease_ttl)))
 }
 
-/// The part of the page that is true for everybody and at any time: for a file that is kept.
+/// The part of the page that does not depend on the caller or the project's state, for a file.
 pub(super) fn for_any_time() -> String {
     format!(
-        "## Work here is handed out by tenure\n\n\
-         `tenure prime` says who you are, what you hold and what is ready now: run it first.\n\
-         If it does not name you, {JOIN}\n\
-         If TENURE_TASK_ID is set, you were started for that task: do it and no other.\n\n{}",
+        "## tenure assigns the work here\n\n\
+         Run `tenure prime` first: it prints your id, what you hold and what is ready.\n\
+         If it prints no id, {JOIN}\n\
+         If TENURE_TASK_ID is set, you were started for that task: work on that task only.\n\n{}",
         how_to_work("ID", "T", "as long as the claim says")
     )
 }
 
-struct Seen {
+struct Snapshot {
     open: u64,
     ready: (Vec<Task>, u64),
     held: Vec<Task>,
     messages: u64,
 }
 
-fn page(project: &str, identity: &Identity, seen: &Seen, ttl: &str) -> String {
+fn page(project: &str, identity: &Identity, seen: &Snapshot, ttl: &str) -> String {
     let (me, introduction) = if identity.is_named() {
         let id = identity.holder.id.clone();
-        (
-            id.clone(),
-            format!("You are {id}; say so with `--agent {id}` in every command, or set TENURE_AGENT."),
-        )
+        (id.clone(), format!("You are {id}. Pass `--agent {id}` to every command, or set TENURE_AGENT."))
     } else {
         ("ID".to_owned(), format!("First {JOIN}"))
     };
     let mut page = format!(
-        "# {}: tenure hands out the work\n\n{introduction}\n{} tasks are open, {} of them ready.\n",
+        "# {}: tenure assigns the work\n\n{introduction}\n{} tasks are open, {} of them ready.\n",
         escape_line(project),
         seen.open,
         seen.ready.1
@@ -130,14 +127,14 @@ fn page(project: &str, identity: &Identity, seen: &Seen, ttl: &str) -> String {
 
 fn how_to_work(me: &str, key: &str, how_long: &str) -> String {
     format!(
-        "1. Take one: `tenure task next --claim --agent {me}`. Exit 10: nothing is ready; stop, or add `--wait 10m`.\n   \
-            A certain one: `tenure task claim {key} --agent {me}`. Exit 6: somebody has it; take another.\n\
-         2. It is yours {how_long}: `tenure task renew {key} --agent {me}` well before that, again and again.\n   \
-            Exit 8: you no longer hold it. Stop at once and change nothing more.\n\
-         3. Before anything that cannot be undone: `tenure task check {key} --agent {me}` must exit 0.\n\
-         4. Say how it ended: `tenure task done {key} --agent {me}`, or `fail` or `release` with `-m WHY`.\n\
-         5. Word for whoever is next: `tenure msg send --task {key} --from {me} -m TEXT`. New work: `tenure tasks add TITLE`.\n\n\
-         Work only on what you hold. Never use --force, never edit .tenure/ by hand. `tenure why {key}` explains; \
+        "1. Claim the next task: `tenure task next --claim --agent {me}`. Exit 10: nothing is ready; stop, or add `--wait 10m`.\n   \
+            Or a specific one: `tenure task claim {key} --agent {me}`. Exit 6: it is held; choose another.\n\
+         2. You hold it {how_long}. Renew it well before that, repeatedly: `tenure task renew {key} --agent {me}`.\n   \
+            Exit 8: you no longer hold it. Stop immediately and change nothing more.\n\
+         3. Before anything irreversible, `tenure task check {key} --agent {me}` must exit 0.\n\
+         4. Report the result: `tenure task done {key} --agent {me}`, or `fail` or `release` with `-m WHY`.\n\
+         5. Leave a note on the task: `tenure msg send --task {key} --from {me} -m TEXT`. Add work: `tenure tasks add TITLE`.\n\n\
+         Work only on tasks you hold. Never use --force and never edit .tenure/ by hand. `tenure why {key}` explains a task's state; \
          every command takes --json.\n"
     )
 }

@@ -4,44 +4,44 @@ use std::process::Command;
 
 use tenure_core::reference::{self, Work};
 
-use super::jobs::take_up::{self, Wish};
+use super::jobs::resume::{self as job, ResumeOptions};
 use super::runners;
 use crate::answer::Answer;
 use crate::app::App;
 use crate::printer::CommandName;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 use crate::text::{Style, Text};
 
-/// Go on with an interrupted session or job
+/// Resume an interrupted session or job
 ///
-/// Finished work is skipped, interrupted work is done again. One process at a time: another one is told who has it
-/// (exit 6). Finished work is exit 0.
+/// Finished work is skipped, and interrupted work is repeated. Only one process can resume it at a time; the others exit
+/// 6 and print its holder. If everything is finished already, exits 0.
 ///
 /// Example: tenure resume thumbnails --retry-failed
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The session or job: its id, the beginning of that, or the job's name
+    /// The session or job: its id, a prefix of the id, or the job's name
     id: String,
-    /// Take it also from a holder on another machine, or past a lock file that cannot be read
+    /// Take over from a holder on another machine, and ignore an unreadable lock file
     #[arg(long)]
     force: bool,
-    /// A job: try the dead letters again
+    /// For a job: retry its dead letters
     #[arg(long)]
     retry_failed: bool,
-    /// Go on although the definition has changed
+    /// Resume although the definition has changed
     #[arg(long)]
     accept_changes: bool,
-    /// Go on as a process of its own
+    /// Resume in a background process
     #[arg(long)]
     detach: bool,
-    /// The process behind --detach (for tenure itself)
+    /// The background process of --detach (used internally)
     #[arg(long, hide = true)]
     detached: bool,
 }
 
 const NAME: CommandName<'static> = CommandName { command: "resume", subcommand: None };
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>> {
     if args.detached {
         tenure_runner::detach();
     }
@@ -50,21 +50,21 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
     if args.detach && !app.global.dry_run {
         return detach(app, &args, &work).map(Some);
     }
-    let wish = Wish {
+    let options = ResumeOptions {
         force: args.force,
         retry_failed: args.retry_failed,
         accept_changes: args.accept_changes,
         detached: args.detached.then_some(NAME),
     };
     match work {
-        Work::Job(job) => take_up::resume(app, &open, &job, wish),
-        Work::Session(session) => runners::resume(app, &open, &session, wish),
+        Work::Job(found) => job::resume(app, &open, &found, options),
+        Work::Session(session) => runners::resume(app, &open, &session, options),
     }
 }
 
-/// Starts ourselves as a process of its own, and waits only until it has the work or says why not.
-fn detach(app: &mut App<'_>, args: &Args, work: &Work) -> Outcome<Answer> {
-    let mut command = runners::ourselves(app, &app.start()?)?;
+/// Starts a background process of this program, and waits only until it holds the work or has reported why it cannot.
+fn detach(app: &mut App<'_>, args: &Args, work: &Work) -> CommandResult<Answer> {
+    let mut command = runners::own_command(app, &app.start()?)?;
     command.args(["resume", work.id(), "--detached"]);
     flags(&mut command, args);
     let data = runners::first_answer(&mut command)?;
@@ -75,7 +75,7 @@ fn detach(app: &mut App<'_>, args: &Args, work: &Work) -> Outcome<Answer> {
     };
     let mut text = Text::new();
     text.styled(Style::Good, "Resumed").and(Style::Plain, format!(" {what} {short}"));
-    Ok(Answer::new(data, text).hint("see how it goes", format!("tenure {what}s show {short}")))
+    Ok(Answer::new(data, text).hint("see its progress", format!("tenure {what}s show {short}")))
 }
 
 fn flags(command: &mut Command, args: &Args) {

@@ -1,25 +1,23 @@
-//! The project's runners and parked presets, as `status` and `why` show them: out of the project's own store.
+//! The runners and parked presets in the project's store, as `status` and `why` show them.
 
-use serde_json::{Value, json};
-use tenure_core::Result;
 use tenure_core::duration::format_rounded;
 use tenure_core::holder::{Judge, Liveness};
 use tenure_core::runner::{PresetHealth, Runner};
 use tenure_core::store::{View, Viewer};
-
-use super::runners::runner_object;
+use tenure_core::wire::RunnerJson;
+use tenure_core::{Result, wire};
 
 /// A runner that is not known to be dead.
 #[derive(Debug)]
-pub(super) struct Seen {
+pub(super) struct RunnerView {
     runner: Runner,
     section: Option<String>,
-    /// The key of what it works on.
+    /// The key of the task that it works on.
     task: Option<String>,
     alive: Option<bool>,
 }
 
-pub(super) fn runners(view: &dyn View, judge: &dyn Judge, viewer: &Viewer) -> Result<Vec<Seen>> {
+pub(super) fn runners(view: &dyn View, judge: &dyn Judge, viewer: &Viewer) -> Result<Vec<RunnerView>> {
     let mut seen = Vec::new();
     for runner in view.runners(0)? {
         let alive = match judge.liveness(&runner.process) {
@@ -29,18 +27,14 @@ pub(super) fn runners(view: &dyn View, judge: &dyn Judge, viewer: &Viewer) -> Re
         };
         let section = runner.section.as_ref().map(|id| view.section(id)).transpose()?.flatten();
         let task = runner.current_task.as_ref().map(|id| view.task(id, viewer)).transpose()?.flatten();
-        seen.push(Seen { runner, section: section.map(|s| s.name), task: task.map(|t| t.key), alive });
+        seen.push(RunnerView { runner, section: section.map(|s| s.name), task: task.map(|t| t.key), alive });
     }
     Ok(seen)
 }
 
-impl Seen {
-    pub(super) fn object(&self) -> Value {
-        let mut object = runner_object(&self.runner, self.section.as_deref());
-        if let Some(fields) = object.as_object_mut() {
-            fields.insert("alive".into(), json!(self.alive));
-        }
-        object
+impl RunnerView {
+    pub(super) fn object(&self) -> RunnerJson<'_> {
+        RunnerJson { alive: Some(self.alive), ..wire::runner(&self.runner, self.section.as_deref()) }
     }
 
     pub(super) fn line(&self) -> String {
@@ -52,27 +46,17 @@ impl Seen {
         };
         let (process, preset) = (&self.runner.process, &self.runner.preset);
         let pid = process.process.pid;
-        // One that cannot be seen from here is on another machine, or in another container.
+        // A runner whose liveness is unknown is on another machine or in another container.
         let host = if self.alive.is_none() { format!(" on {}", process.hostname) } else { String::new() };
         format!("{short}  {}{what} (pid {pid}{host}, {preset})", self.runner.status.as_str())
     }
 }
 
-pub(super) fn parked_object(health: &PresetHealth) -> Value {
-    json!({
-        "preset": health.preset,
-        "reason": health.reason,
-        "parkedAt": health.parked_at,
-        "nextTryAt": health.next_try_at,
-        "timesParked": health.times_parked,
-    })
-}
-
-/// `mine is parked: Please log in first; wake-up tries again in 40s`
+/// `mine is parked: Please log in first; wake-up retries it in 40s`
 pub(super) fn parked_line(health: &PresetHealth, now: tenure_core::Timestamp) -> String {
-    let why = health.reason.as_deref().unwrap_or("it failed at once, three times in a row");
+    let why = health.reason.as_deref().unwrap_or("it failed immediately, three times in a row");
     let next = match health.next_try_at {
-        Some(at) if at > now => format!("; wake-up tries again in {}", format_rounded(at.since(now))),
+        Some(at) if at > now => format!("; wake-up retries it in {}", format_rounded(at.since(now))),
         _ => String::new(),
     };
     format!("{} is parked: {why}{next}", health.preset)

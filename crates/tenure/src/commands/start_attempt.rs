@@ -1,16 +1,17 @@
-//! `tenure start-attempt`: what a supervisor really starts. It looks once more, and becomes the command.
+//! `tenure start-attempt`: the process that a supervisor starts. It checks the attempt once more and then execs the
+//! command.
 
 use std::ffi::OsString;
 use std::process::Command;
 
 use tenure_core::ErrorCode;
-use tenure_runner::NotStarted;
+use tenure_runner::ExecRefused;
 
 use crate::answer::Answer;
 use crate::app::App;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 
-/// Become the command of the attempt in TENURE_ATTEMPT, if that still runs (for tenure itself)
+/// Exec the command of the attempt in TENURE_ATTEMPT, if that is still running (used internally)
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The command and its arguments
@@ -18,22 +19,24 @@ pub(crate) struct Args {
     command: Vec<OsString>,
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>> {
     let Some(mark) = app.env.var("TENURE_ATTEMPT") else {
-        return Err(Report::usage("TENURE_ATTEMPT is not set; this command is for tenure itself"));
+        return Err(Report::usage("TENURE_ATTEMPT is not set; this command is for internal use"));
     };
     let Some((program, rest)) = args.command.split_first() else {
-        return Err(Report::usage("no command was given"));
+        return Err(Report::usage("no command given"));
     };
     let open = app.open()?;
     let mut command = Command::new(program);
     command.args(rest);
-    let not = tenure_runner::cross(open.store.as_ref(), app.env.judge.as_ref(), mark, &mut command);
+    let not = tenure_runner::exec_if_running(open.store.as_ref(), app.env.judge.as_ref(), mark, &mut command);
     let mut report = match &not {
-        NotStarted::Over => Report::new(ErrorCode::LeaseLost, "the attempt was over before it began"),
-        // The supervisor tells it, from the attempt's row.
-        NotStarted::Failed(_) => Report::new(ErrorCode::General, ""),
-        NotStarted::Store(error) => Report::new(error.code(), error.to_string()),
+        ExecRefused::Over => {
+            Report::new(ErrorCode::LeaseLost, "the attempt ended before its command started")
+        }
+        // The supervisor reports the reason, from the attempt's row.
+        ExecRefused::Failed(_) => Report::new(ErrorCode::General, ""),
+        ExecRefused::Store(error) => Report::new(error.code(), error.to_string()),
     };
     report.exit = Some(not.exit_code());
     Err(report)

@@ -1,36 +1,37 @@
-//! `tenure status`: the project on one screen.
+//! `tenure status`: an overview of the project.
 
-use serde_json::{Map, json};
+use serde_json::json;
 use tenure_core::ErrorCode;
 use tenure_core::lease::{LeaseState, ResourceKind};
 use tenure_core::store::LeaseFilter;
 use tenure_core::task::TaskStatus;
+use tenure_core::wire::{self, ProjectJson, StatusJson};
 
 use super::{exclusive, runner_view};
 use crate::answer::Answer;
 use crate::app::{App, Open};
-use crate::identity::Who;
-use crate::report::Outcome;
+use crate::identity::IdentityArgs;
+use crate::report::CommandResult;
 use crate::text::{Style, Text};
 
-/// Show the project on one screen: tasks by status, agents, claims, who waits
+/// Show an overview of the project: tasks by status, agents, claims, waiters
 ///
 /// Example: tenure status
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    who: Who,
+    identity: IdentityArgs,
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
-    show(app, &open, &args.who)
+    show(app, &open, &args.identity)
 }
 
-/// `tenure` alone.
-pub(crate) fn bare(app: &mut App<'_>) -> Outcome<Answer> {
+/// `tenure` without a command.
+pub(crate) fn bare(app: &mut App<'_>) -> CommandResult<Answer> {
     match app.open() {
-        Ok(open) => show(app, &open, &Who::default()),
+        Ok(open) => show(app, &open, &IdentityArgs::default()),
         Err(report) if report.code == ErrorCode::NotInitialized => Ok(welcome()),
         Err(report) => Err(report),
     }
@@ -45,13 +46,13 @@ fn welcome() -> Answer {
     text.blank();
     text.line("There is no project here yet.");
     Answer::new(json!({"project": null}), text)
-        .hint("make one", "tenure init")
-        .hint("see it work first", "tenure demo")
-        .hint("all commands", "tenure --help")
+        .hint("create one", "tenure init")
+        .hint("watch a demo", "tenure demo")
+        .hint("see all commands", "tenure --help")
 }
 
-pub(crate) fn show(app: &App<'_>, open: &Open<'_>, who: &Who) -> Outcome<Answer> {
-    let identity = app.identity(who)?;
+pub(crate) fn show(app: &App<'_>, open: &Open<'_>, identity_args: &IdentityArgs) -> CommandResult<Answer> {
+    let identity = app.identity(identity_args)?;
     let judge = app.env.judge.as_ref();
     let (counts, agents, leases, waiting, ready, runners, parked, now) = open.read(|view| {
         let viewer = open.viewer(view, &identity)?;
@@ -76,7 +77,7 @@ pub(crate) fn show(app: &App<'_>, open: &Open<'_>, who: &Who) -> Outcome<Answer>
     let registered = agents.iter().filter(|a| a.left_at.is_none()).count();
     let count = |status: TaskStatus| counts.iter().find(|(s, _)| *s == status).map_or(0, |(_, n)| *n);
     let total: u64 = counts.iter().map(|(_, n)| n).sum();
-    let exclusive = exclusive::seen(&open.paths.root);
+    let exclusive = exclusive::blocking_lock(&open.paths.root);
 
     let name = open.config.project.name.clone();
     let mut text = Text::new();
@@ -100,7 +101,7 @@ pub(crate) fn show(app: &App<'_>, open: &Open<'_>, who: &Who) -> Outcome<Answer>
         text.styled(Style::Warn, format!("  Lapsed claims: {lapsed}"));
     }
     if waiting > 0 {
-        text.line(format!("  Waiting in line: {waiting}"));
+        text.line(format!("  Waiting in queue: {waiting}"));
     }
     for runner in &runners {
         text.line(format!("  Runner {}", runner.line()));
@@ -112,24 +113,24 @@ pub(crate) fn show(app: &App<'_>, open: &Open<'_>, who: &Who) -> Outcome<Answer>
         text.styled(Style::Warn, format!("  Exclusive lock: {}", seen.sentence));
     }
 
-    let mut by_status = Map::new();
-    for status in TaskStatus::ALL {
-        by_status.insert(status.as_str().to_owned(), json!(count(status)));
-    }
-    let data = json!({
-        "project": {"path": open.paths.root, "name": name, "id": open.config.project.id.map(|id| id.to_string())},
-        "tasks": by_status,
-        "total": total,
-        "nextReady": next.as_ref().map(|t| &t.key),
-        "agentsRegistered": registered,
-        "activeClaims": active,
-        "lapsedClaims": lapsed,
-        "waiting": waiting,
-        "runners": runners.iter().map(runner_view::Seen::object).collect::<Vec<_>>(),
-        "parked": parked.iter().map(runner_view::parked_object).collect::<Vec<_>>(),
-        "exclusiveLock": exclusive.map(|seen| seen.object),
-    });
-    let answer = Answer::new(data, text);
+    let data = StatusJson {
+        project: ProjectJson {
+            path: &open.paths.root,
+            name: name.as_deref(),
+            id: open.config.project.id.map(|id| id.to_string()),
+        },
+        tasks: TaskStatus::ALL.into_iter().map(|status| (status, count(status))).collect(),
+        total,
+        next_ready: next.as_ref().map(|task| task.key.as_str()),
+        agents_registered: registered,
+        active_claims: active,
+        lapsed_claims: lapsed,
+        waiting,
+        runners: runners.iter().map(runner_view::RunnerView::object).collect(),
+        parked: parked.iter().map(wire::parked).collect(),
+        exclusive_lock: exclusive.map(|seen| seen.object),
+    };
+    let answer = Answer::new(json!(data), text);
     Ok(if total == 0 { answer.hint("add a task", "tenure tasks add 'Fix the login page'") } else { answer })
 }
 

@@ -1,4 +1,4 @@
-//! `tenure whoami`: who a command would act for, and what that one holds.
+//! `tenure whoami`: the identity that a command would act as, and what it holds.
 
 use serde_json::json;
 use tenure_core::lease::ResourceKind;
@@ -7,21 +7,21 @@ use tenure_core::wire;
 
 use crate::answer::Answer;
 use crate::app::App;
-use crate::identity::{Source, Who};
-use crate::report::Outcome;
+use crate::identity::{IdentityArgs, IdentitySource};
+use crate::report::CommandResult;
 use crate::text::Text;
 
-/// Say who you are to tenure, where that comes from, and what you hold
+/// Show your identity, where it comes from, and what you hold
 ///
 /// Example: tenure whoami
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    who: Who,
+    identity: IdentityArgs,
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
-    let identity = app.identity(&args.who)?;
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
+    let identity = app.identity(&args.identity)?;
     let open = match app.find() {
         Ok(project) => Some(app.open_at(project)?),
         Err(_) => None,
@@ -47,21 +47,21 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let judge = app.env.judge.as_ref();
     let mut text = Text::new();
     match identity.source {
-        Source::Nobody => {
-            text.line("Nobody in particular: no --agent, no TENURE_AGENT and no terminal.");
-            text.line("A claim will join a new agent and print its id.");
+        IdentitySource::Nobody => {
+            text.line("Anonymous: no --agent, no TENURE_AGENT and no terminal.");
+            text.line("A claim registers a new agent and prints its id.");
         }
         source => {
             let from = match source {
-                Source::Flag => "--agent",
-                Source::Environment => "TENURE_AGENT",
+                IdentitySource::Flag => "--agent",
+                IdentitySource::Environment => "TENURE_AGENT",
                 _ => "the terminal",
             };
             text.line(format!("{} (from {from})", identity.holder));
         }
     }
     if let Some(fence) = identity.fence {
-        text.line(format!("  shows the fence {fence}"));
+        text.line(format!("  presents fence {fence}"));
     }
     for (lease, name) in held.iter().zip(&names) {
         text.line(format!("  holds {name}  {}", super::lease_view::remaining(lease, now, judge)));

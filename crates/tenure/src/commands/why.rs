@@ -1,6 +1,6 @@
-//! `tenure why`: what keeps a task, or the project, from moving, and the command that would help.
+//! `tenure why`: what blocks a task or the whole project, and the command that helps.
 
-use serde_json::{Value, json};
+use serde_json::json;
 use tenure_core::duration::format_rounded;
 use tenure_core::error::TaskName;
 use tenure_core::id::TaskId;
@@ -8,16 +8,16 @@ use tenure_core::kernel;
 use tenure_core::lease::{Lease, LeaseState, Resource};
 use tenure_core::store::{LeaseFilter, TaskFilter, View};
 use tenure_core::task::{Task, TaskStatus};
-use tenure_core::{Error, Timestamp, reference};
+use tenure_core::{Error, Timestamp, reference, wire};
 
 use super::{lease_view, runner_view};
 use crate::answer::{Answer, Hint};
 use crate::app::{App, Open};
-use crate::identity::{Identity, Who};
-use crate::report::Outcome;
+use crate::identity::{Identity, IdentityArgs};
+use crate::report::CommandResult;
 use crate::text::{Style, Text};
 
-/// Say why a task, or the whole project, is not moving, and what would help
+/// Explain why a task or the whole project makes no progress, and what helps
 ///
 /// Example: tenure why F001
 #[derive(Debug, clap::Args)]
@@ -25,10 +25,10 @@ pub(crate) struct Args {
     /// The task (default: the whole project)
     task: Option<String>,
     #[command(flatten)]
-    who: Who,
+    identity: IdentityArgs,
 }
 
-/// One thing in the way.
+/// One reason why there is no progress.
 #[derive(Debug)]
 struct Reason {
     kind: &'static str,
@@ -36,13 +36,18 @@ struct Reason {
     hint: Option<Hint>,
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
-    explain(app, &open, &args.who, args.task.as_deref())
+    explain(app, &open, &args.identity, args.task.as_deref())
 }
 
-pub(crate) fn explain(app: &App<'_>, open: &Open<'_>, who: &Who, task: Option<&str>) -> Outcome<Answer> {
-    let identity = app.identity(who)?;
+pub(crate) fn explain(
+    app: &App<'_>,
+    open: &Open<'_>,
+    identity_args: &IdentityArgs,
+    task: Option<&str>,
+) -> CommandResult<Answer> {
+    let identity = app.identity(identity_args)?;
     let (subject, mut reasons) = match task {
         Some(task) => {
             let (task, reasons) = open.read(|view| about_task(view, app, open, &identity, task))?;
@@ -51,10 +56,10 @@ pub(crate) fn explain(app: &App<'_>, open: &Open<'_>, who: &Who, task: Option<&s
         None => (None, open.read(|view| about_project(view, app, open, &identity))?),
     };
     if reasons.iter().any(|r| r.kind == "ready" || r.kind == "review") {
-        reasons.extend(open.read(|view| nobody_takes_it(view, app, open, &identity))?);
+        reasons.extend(open.read(|view| why_not_claimed(view, app, open, &identity))?);
     }
     if reasons.iter().any(|r| r.kind == "no_runner") {
-        reasons.extend(nobody_starts_one(app, open));
+        reasons.extend(why_no_runner_starts(app, open));
     }
     if let Some(reason) = exclusive(open) {
         reasons.insert(0, reason);
@@ -71,18 +76,17 @@ pub(crate) fn explain(app: &App<'_>, open: &Open<'_>, who: &Who, task: Option<&s
     for reason in &reasons {
         text.line(format!("  {}", reason.sentence));
     }
-    let rows: Vec<Value> = reasons.iter().map(|r| json!({"kind": r.kind, "reason": r.sentence})).collect();
+    let rows: Vec<_> =
+        reasons.iter().map(|r| wire::ReasonJson { kind: r.kind, reason: &r.sentence }).collect();
     let moving =
         reasons.iter().all(|r| matches!(r.kind, "ready" | "held" | "finished" | "no_runner" | "no_timer"));
-    let mut answer = Answer::new(
-        json!({
-            "task": subject.as_ref().map(tenure_core::wire::task_name),
-            "moving": moving,
-            "reasons": rows,
-            "total": rows.len(),
-        }),
-        text,
-    );
+    let data = wire::ExplanationJson {
+        task: subject.as_ref().map(wire::task_name),
+        moving,
+        total: rows.len(),
+        reasons: rows,
+    };
+    let mut answer = Answer::new(json!(data), text);
     answer.hints = reasons.into_iter().filter_map(|r| r.hint).collect();
     Ok(answer)
 }
@@ -100,26 +104,26 @@ fn about_task(
     let task = view.task(&id, &viewer)?.ok_or_else(|| Error::TaskNotFound { reference: name.key.clone() })?;
     let key = &task.key;
     let mut reasons = Vec::new();
-    let settled = match task.status {
+    let over = match task.status {
         TaskStatus::Completed => Some(("finished", "It is completed.".to_owned(), None)),
         TaskStatus::Skipped => Some((
             "finished",
             "It was skipped.".to_owned(),
-            Some(Hint::new("open it again", format!("tenure tasks retry {key}"))),
+            Some(Hint::new("reopen it", format!("tenure tasks retry {key}"))),
         )),
         TaskStatus::Failed => Some((
             "failed",
-            "It has failed, so nobody will take it.".to_owned(),
-            Some(Hint::new("open it again", format!("tenure tasks retry {key}"))),
+            "It has failed and cannot be claimed.".to_owned(),
+            Some(Hint::new("reopen it", format!("tenure tasks retry {key}"))),
         )),
         TaskStatus::Review => Some((
             "review",
-            "It waits for a review.".to_owned(),
+            "It is waiting for review.".to_owned(),
             Some(Hint::new("approve it", format!("tenure tasks approve {key}"))),
         )),
         TaskStatus::Pending | TaskStatus::InProgress => None,
     };
-    if let Some((kind, sentence, hint)) = settled {
+    if let Some((kind, sentence, hint)) = over {
         reasons.push(Reason { kind, sentence, hint });
         return Ok((name, reasons));
     }
@@ -131,33 +135,33 @@ fn about_task(
         reasons.push(match blocker.strip_prefix("section:") {
             Some(section) => Reason {
                 kind: "section_dependency",
-                sentence: format!("Its section waits for the section {section}."),
+                sentence: format!("Its section is blocked by section {section}."),
                 hint: Some(Hint::new(
-                    "see what is left there",
-                    format!("tenure sections show {}", crate::shell::last(section)),
+                    "see its tasks",
+                    format!("tenure sections show {}", crate::shell_quote::last_arg(section)),
                 )),
             },
             None => Reason {
                 kind: "dependency",
-                sentence: format!("It waits for {blocker}."),
-                hint: Some(Hint::new("go on asking", format!("tenure why {blocker}"))),
+                sentence: format!("It is blocked by {blocker}."),
+                hint: Some(Hint::new("see why", format!("tenure why {blocker}"))),
             },
         });
     }
     reasons.extend(section_in_the_way(view, app, identity, &task)?);
     if reasons.is_empty() {
-        let line = kernel::count_before(view, &viewer, &Resource::task(&id), None)?;
-        reasons.push(if line > 0 {
+        let waiters = kernel::count_before(view, &viewer, &Resource::task(&id), None)?;
+        reasons.push(if waiters > 0 {
             Reason {
                 kind: "promised",
-                sentence: format!("It is free and promised to the first of {line} in line."),
+                sentence: format!("It is free, but reserved for the first of {waiters} in the queue."),
                 hint: None,
             }
         } else {
             Reason {
                 kind: "ready",
-                sentence: "It is ready: nobody has taken it yet.".to_owned(),
-                hint: Some(Hint::new("take it", format!("tenure tasks claim {key}"))),
+                sentence: "It is ready to be claimed.".to_owned(),
+                hint: Some(Hint::new("claim it", format!("tenure tasks claim {key}"))),
             }
         });
     }
@@ -181,11 +185,11 @@ fn section_in_the_way(
     Ok(Some(Reason {
         kind: "section_held",
         sentence: format!(
-            "Its section {} is worked in by {}, for another {rest} at most.",
+            "Its section {} is held by {} for at most another {rest}.",
             section.name,
             lease_view::holder(&lease)
         ),
-        hint: Some(Hint::new("stand in line", format!("tenure tasks claim {} --wait", task.key))),
+        hint: Some(Hint::new("wait for it", format!("tenure tasks claim {} --wait", task.key))),
     }))
 }
 
@@ -195,17 +199,17 @@ fn held(app: &App<'_>, lease: &Lease, what: &str, now: Timestamp, waiting: usize
         LeaseState::Live => Reason {
             kind: "held",
             sentence: format!(
-                "{what} is held by {who} since {}, for another {} at most{}.",
+                "{what} has been held by {who} since {}, for at most another {}{}.",
                 lease.acquired_at.to_seconds(),
                 format_rounded(lease.expires_at.since(now)),
-                if waiting > 0 { format!("; {waiting} wait in line") } else { String::new() }
+                if waiting > 0 { format!("; {waiting} waiting") } else { String::new() }
             ),
-            hint: Some(Hint::new("stand in line", format!("tenure tasks claim {key} --wait"))),
+            hint: Some(Hint::new("wait for it", format!("tenure tasks claim {key} --wait"))),
         },
         _ => Reason {
             kind: "lapsed",
             sentence: format!(
-                "{what} was held by {who}, whose lease has lapsed ({}).",
+                "{what} was held by {who}; the lease has lapsed ({}).",
                 lease_view::remaining(lease, now, app.env.judge.as_ref())
             ),
             hint: Some(Hint::new("take it over", format!("tenure tasks claim {key}"))),
@@ -229,7 +233,7 @@ fn about_project(
         reasons.push(Reason {
             kind: "ready",
             sentence: format!("{} is ready: {}", name.key, name.title),
-            hint: Some(Hint::new("take it", "tenure tasks next --claim")),
+            hint: Some(Hint::new("claim it", "tenure tasks next --claim")),
         });
     }
     let leases = view.leases(&LeaseFilter {
@@ -251,7 +255,7 @@ fn about_project(
         for task in view.list_tasks(&filter, &viewer)?.0 {
             reasons.push(Reason {
                 kind: "blocked",
-                sentence: format!("{} waits for {}.", task.key, task.blocked_by.join(", ")),
+                sentence: format!("{} is blocked by {}.", task.key, task.blocked_by.join(", ")),
                 hint: Some(Hint::new("see why", format!("tenure why {}", task.key))),
             });
         }
@@ -263,8 +267,8 @@ fn about_project(
             reasons.push(Reason {
                 kind: if status == TaskStatus::Review { "review" } else { "failed" },
                 sentence: match (status, count(status)) {
-                    (TaskStatus::Review, 1) => "1 task waits for a review.".to_owned(),
-                    (TaskStatus::Review, n) => format!("{n} tasks wait for a review."),
+                    (TaskStatus::Review, 1) => "1 task is waiting for review.".to_owned(),
+                    (TaskStatus::Review, n) => format!("{n} tasks are waiting for review."),
                     (_, 1) => "1 task has failed.".to_owned(),
                     (_, n) => format!("{n} tasks have failed."),
                 },
@@ -287,7 +291,7 @@ fn about_project(
     Ok(reasons)
 }
 
-/// All of it is held, all of it waits, or some of each.
+/// The summary if nothing is ready: every open task is held or blocked.
 fn nothing_ready(open: u64, held: u64) -> Reason {
     let count = |n: u64, one: &str, many: &str| {
         if n == 1 { format!("1 task {one}") } else { format!("{n} tasks {many}") }
@@ -295,20 +299,20 @@ fn nothing_ready(open: u64, held: u64) -> Reason {
     let sentence = match (held, open.saturating_sub(held)) {
         (held, 0) => format!("Nothing is ready: {}.", count(held, "is held", "are held")),
         (0, blocked) => {
-            format!("Nothing is ready: {}.", count(blocked, "waits for others", "wait for others"))
+            format!("Nothing is ready: {}.", count(blocked, "is blocked", "are blocked"))
         }
         (held, blocked) => format!(
             "Nothing is ready: {}, {}.",
             count(held, "is held", "are held"),
-            count(blocked, "waits for others", "wait for others")
+            count(blocked, "is blocked", "are blocked")
         ),
     };
     Reason { kind: "nothing_ready", sentence, hint: None }
 }
 
-/// No runner is at work: will anybody start one?
-fn nobody_starts_one(app: &App<'_>, open: &Open<'_>) -> Option<Reason> {
-    let path = crate::shell::last(&open.paths.root.to_string_lossy());
+/// Why no runner is started automatically.
+fn why_no_runner_starts(app: &App<'_>, open: &Open<'_>) -> Option<Reason> {
+    let path = crate::shell_quote::last_arg(&open.paths.root.to_string_lossy());
     let reason = |kind, sentence: &str, why: &str, command: String| {
         Some(Reason { kind, sentence: sentence.to_owned(), hint: Some(Hint::new(why, command)) })
     };
@@ -317,8 +321,8 @@ fn nobody_starts_one(app: &App<'_>, open: &Open<'_>) -> Option<Reason> {
         let command = "tenure config set runners.wakeup.enabled true".to_owned();
         return reason(
             "wakeup_off",
-            "Wake-up is switched off: runners.wakeup.enabled is false.",
-            "switch it on",
+            "Wake-up is disabled: runners.wakeup.enabled is false.",
+            "enable it",
             command,
         );
     }
@@ -328,34 +332,34 @@ fn nobody_starts_one(app: &App<'_>, open: &Open<'_>) -> Option<Reason> {
     match known {
         None => {
             let command = format!("tenure projects add {path}");
-            return reason("not_registered", "Wake-up does not know this project.", "register it", command);
+            return reason(
+                "not_registered",
+                "The project is not registered, so wake-up ignores it.",
+                "register it",
+                command,
+            );
         }
         Some(project) if !project.enabled => {
             let command = format!("tenure projects enable {path}");
-            return reason(
-                "disabled",
-                "Wake-up is kept away from this project.",
-                "let it look again",
-                command,
-            );
+            return reason("disabled", "Wake-up is disabled for this project.", "enable it again", command);
         }
         Some(_) => {}
     }
     let last = super::runners::cron::fired(app).ok()?.into_iter().map(|(_, at)| at).max();
     let ago = last.map(|at| app.env.clock.now().since(at));
     if ago.is_some_and(|ago| ago <= super::runners::cron::patience(wakeup.check_interval)) {
-        let sentence = "The timer calls wake-up, which will start one.";
-        return reason("timer", sentence, "do it now", "tenure runners wakeup".to_owned());
+        let sentence = "The timer is running; the next wake-up starts a runner.";
+        return reason("timer", sentence, "run wake-up now", "tenure runners wakeup".to_owned());
     }
     let sentence = match ago {
         Some(ago) => format!("No timer has called wake-up for {}.", format_rounded(ago)),
-        None => "No timer calls wake-up, so none is started by itself.".to_owned(),
+        None => "No timer calls wake-up, so no runner is started automatically.".to_owned(),
     };
     reason("no_timer", &sentence, "install one", "tenure runners cron install".to_owned())
 }
 
-/// Something is ready: who would take it by itself?
-fn nobody_takes_it(
+/// Why a ready task is not claimed by a runner.
+fn why_not_claimed(
     view: &dyn View,
     app: &App<'_>,
     open: &Open<'_>,
@@ -367,25 +371,25 @@ fn nobody_takes_it(
         reasons.push(Reason {
             kind: "parked",
             sentence: format!("The agent preset {}.", runner_view::parked_line(&health, view.now())),
-            hint: Some(Hint::new("once that is put right, try again", "tenure runners start")),
+            hint: Some(Hint::new("once that is fixed, start a runner", "tenure runners start")),
         });
     }
     if reasons.is_empty() && runner_view::runners(view, app.env.judge.as_ref(), &viewer)?.is_empty() {
         reasons.push(Reason {
             kind: "no_runner",
-            sentence: "No runner is at work here.".to_owned(),
+            sentence: "No runner is running in this project.".to_owned(),
             hint: Some(Hint::new("start a runner", "tenure runners start")),
         });
     }
     Ok(reasons)
 }
 
-/// Runners step aside for it, whatever else is ready.
+/// The exclusive lock, which pauses runners.
 fn exclusive(open: &Open<'_>) -> Option<Reason> {
-    let seen = super::exclusive::seen(&open.paths.root)?;
+    let seen = super::exclusive::blocking_lock(&open.paths.root)?;
     Some(Reason {
         kind: "exclusive",
-        sentence: format!("The project is locked exclusively: {}; runners stand aside.", seen.sentence),
-        hint: Some(Hint::new("see who has it", "tenure exclusive status")),
+        sentence: format!("The project is locked exclusively: {}; runners are paused.", seen.sentence),
+        hint: Some(Hint::new("see the holder", "tenure exclusive status")),
     })
 }

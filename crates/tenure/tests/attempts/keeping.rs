@@ -2,7 +2,10 @@
 
 use std::process::{Child, Command};
 
-use crate::project::{Project, all_pids, finish, is_alive, signal, wait_for};
+use rustix::process::Signal;
+use tenure_testkit::cli::processes;
+
+use crate::project::{Project, finish, wait_for};
 
 struct Sleeper(Child);
 
@@ -41,7 +44,7 @@ fn keepers(project: &Project) -> Vec<u32> {
         let words: Vec<_> = line.split(|b| *b == 0).map(String::from_utf8_lossy).collect();
         words.iter().any(|w| w == "keep-lease") && words.contains(&root.as_str().into())
     };
-    all_pids().into_iter().filter(is_one).collect()
+    project.tenures().into_iter().filter(is_one).collect()
 }
 
 fn beaten_for(project: &Project) -> i64 {
@@ -66,7 +69,7 @@ fn the_lease_is_renewed_past_its_ttl_while_the_process_lives_and_let_go_when_it_
     sleeper.end();
     wait_for("the release", || project.lock().is_null());
     assert_eq!((project.status().as_str(), project.attempts()), ("pending", 0));
-    wait_for("the keeper's end", || !is_alive(keeper[0]));
+    wait_for("the keeper's end", || !processes::is_alive(keeper[0]));
 }
 
 #[test]
@@ -75,7 +78,7 @@ fn without_its_keeper_the_lease_of_a_dead_process_is_free_at_once() {
     let mut sleeper = Sleeper::new();
     claim(&project, &sleeper.pid(), "10m");
     wait_for("the keeper", || keepers(&project).len() == 1);
-    signal(keepers(&project)[0], "KILL");
+    processes::signal(keepers(&project)[0], Signal::KILL);
     assert_eq!(project.code(&["task", "claim", "T", "--agent", "b"]), 6);
     sleeper.end();
     project.ok(&["task", "claim", "T", "--agent", "b"]);

@@ -1,6 +1,8 @@
 //! A lease that is lost ends the work under it.
 
-use crate::project::{Project, is_alive};
+use tenure_testkit::cli::processes;
+
+use crate::project::{Project, end};
 
 const WORK: &str = "trap '' TERM; echo $$ > pid; while :; do sleep 0.2; done";
 
@@ -11,10 +13,10 @@ fn a_lease_that_is_forced_away_ends_the_command_long_before_its_next_heartbeat()
         let running = project.start("a", &[], WORK);
         let pid = project.wait_for_pids("pid", 1)[0];
         project.ok(&force.iter().chain(&["--agent", "boss"]).copied().collect::<Vec<_>>());
-        let (code, said) = running.wait();
+        let (code, said) = end(running);
         assert_eq!(code, 8, "{said}");
         assert!(said.contains("forced"), "{said}");
-        assert!(!is_alive(pid));
+        assert!(!processes::is_alive(pid));
         assert_eq!(project.attempts(), 0);
         let status = if force[0] == "locks" { "pending" } else { "skipped" };
         assert_eq!(project.status(), status);
@@ -27,10 +29,10 @@ fn a_database_that_is_deleted_ends_the_command() {
     let running = project.start("a", &["--ttl", "2s"], WORK);
     let pid = project.wait_for_pids("pid", 1)[0];
     std::fs::remove_dir_all(project.path(".tenure")).unwrap();
-    let (code, said) = running.wait();
+    let (code, said) = end(running);
     assert_eq!(code, 8, "{said}");
     assert!(said.contains("was deleted"), "{said}");
-    assert!(!is_alive(pid));
+    assert!(!processes::is_alive(pid));
     assert!(!project.path(".tenure").exists());
 }
 
@@ -43,10 +45,10 @@ fn a_database_that_is_replaced_ends_the_command() {
         let _ = std::fs::remove_file(project.path(&format!(".tenure/{name}")));
     }
     project.ok(&["init"]);
-    let (code, said) = running.wait();
+    let (code, said) = end(running);
     assert_eq!(code, 8, "{said}");
     assert!(said.contains("was deleted") || said.contains("was replaced"), "{said}");
-    assert!(!is_alive(pid));
+    assert!(!processes::is_alive(pid));
 }
 
 #[test]
@@ -56,6 +58,6 @@ fn an_exit_just_after_the_database_went_is_no_success() {
     project.wait_for_file("up");
     std::fs::remove_file(project.path(".tenure/tenure.db")).unwrap();
     std::fs::write(project.path("stop"), "").unwrap();
-    let (code, said) = running.wait();
+    let (code, said) = end(running);
     assert_eq!(code, 8, "{said}");
 }

@@ -1,6 +1,9 @@
 //! What a command's end means for its task.
 
-use crate::project::{Project, is_alive, wait_for};
+use rustix::process::Signal;
+use tenure_testkit::cli::processes;
+
+use crate::project::{Project, end, wait_for};
 
 fn run(project: &Project, script: &str) -> i32 {
     project.code(&["tasks", "run", "T", "--agent", "a", "--", "sh", "-c", script])
@@ -67,7 +70,7 @@ fn the_command_finds_the_lease_in_its_environment() {
 
 #[test]
 fn sigterm_and_sigint_give_the_task_back_after_the_command_has_tidied_up() {
-    for (signal, code) in [("TERM", 143), ("INT", 130)] {
+    for (signal, code) in [(Signal::TERM, 143), (Signal::INT, 130)] {
         let project = Project::new();
         // A shell that started it in the background would ignore SIGINT; this one does not.
         let running = project.start(
@@ -77,9 +80,9 @@ fn sigterm_and_sigint_give_the_task_back_after_the_command_has_tidied_up() {
         );
         let pid = project.wait_for_pids("pid", 1)[0];
         running.signal(signal);
-        let (exit, said) = running.wait();
+        let (exit, said) = end(running);
         assert_eq!(exit, code, "{said}");
-        assert!(!is_alive(pid));
+        assert!(!processes::is_alive(pid));
         assert_eq!(project.read("tidy"), "tidy\n");
         assert_eq!((project.status().as_str(), project.attempts()), ("pending", 0));
         assert!(project.lock().is_null());
@@ -92,9 +95,9 @@ fn a_command_that_ignores_sigterm_is_killed_after_the_grace() {
     project.configure("runners: {killGrace: 1s}");
     let running = project.start("a", &[], "trap '' TERM; echo $$ > pid; while :; do sleep 0.1; done");
     let pid = project.wait_for_pids("pid", 1)[0];
-    running.signal("TERM");
-    assert_eq!(running.wait().0, 143);
-    assert!(!is_alive(pid));
+    running.signal(Signal::TERM);
+    assert_eq!(end(running).0, 143);
+    assert!(!processes::is_alive(pid));
     assert_eq!((project.status().as_str(), project.attempts()), ("pending", 0));
 }
 
@@ -122,7 +125,7 @@ fn what_the_command_leaves_behind_ends_with_it() {
     assert_eq!(run(&project, script), 0);
     let left = project.pids("left");
     assert_eq!(left.len(), 3);
-    assert!(left.iter().all(|pid| !is_alive(*pid)), "some of {left:?} live");
+    assert!(left.iter().all(|pid| !processes::is_alive(*pid)), "some of {left:?} live");
     assert_eq!(project.status(), "completed");
 }
 
@@ -155,6 +158,6 @@ fn the_lease_is_renewed_for_as_long_as_the_command_lives() {
     });
     assert_eq!(project.code(&["task", "claim", "T", "--agent", "b"]), 6);
     std::fs::write(project.path("stop"), "").unwrap();
-    assert_eq!(running.wait().0, 0);
+    assert_eq!(end(running).0, 0);
     assert_eq!(project.status(), "completed");
 }

@@ -1,9 +1,11 @@
-//! Who is never killed by a takeover.
+//! Processes that a takeover never kills.
 
-use std::io::Write;
 use std::process::Command;
 
-use crate::project::{Project, is_alive, signal, wait_for};
+use rustix::process::Signal;
+use tenure_testkit::cli::{Running, processes, skip};
+
+use crate::project::{Project, end, wait_for};
 
 #[test]
 fn a_claim_from_inside_the_old_attempt_spares_itself_and_its_ancestors() {
@@ -27,19 +29,22 @@ fn a_claim_from_inside_the_old_attempt_spares_itself_and_its_ancestors() {
     let first = project.start("first", &[], script);
     project.wait_for_file("started");
     let beside = project.wait_for_pids("beside", 1)[0];
-    first.signal("KILL");
-    assert_eq!(first.wait().0, 137);
+    first.signal(Signal::KILL);
+    assert_eq!(end(first).0, 137);
     std::fs::write(project.path("go"), "").unwrap();
     let pid = project.wait_for_pids("pid", 1)[0];
     assert_eq!(project.read("code"), "0\n", "{}", project.read("claimed"));
     assert_eq!(project.read("inner"), "alive\n");
-    assert!(!is_alive(beside), "a process beside the claimer's own line belongs to the old attempt");
+    assert!(
+        !processes::is_alive(beside),
+        "a process beside the claimer's own line belongs to the old attempt"
+    );
     assert!(project.path("nested").exists(), "{}", project.read("claimed"));
     // The old attempt has not ended while the claimer is in it; to the next one it is as any other.
-    assert!(is_alive(pid));
+    assert!(processes::is_alive(pid));
     project.ok(&["tasks", "update", "T", "--status", "pending"]);
     project.ok(&["task", "claim", "T", "--agent", "outside"]);
-    assert!(!is_alive(pid));
+    assert!(!processes::is_alive(pid));
     assert!(!project.path("outer").exists());
 }
 
@@ -47,7 +52,7 @@ fn a_claim_from_inside_the_old_attempt_spares_itself_and_its_ancestors() {
 fn another_users_process_is_spared_even_with_the_mark_and_in_the_group() {
     let root = Command::new("id").arg("-u").output().unwrap().stdout == b"0\n";
     if !root {
-        let _ = writeln!(std::io::stderr(), "SKIPPED: only root can start a process of another user");
+        skip("only root can start a process of another user");
         return;
     }
     let project = Project::new();
@@ -63,12 +68,12 @@ fn another_users_process_is_spared_even_with_the_mark_and_in_the_group() {
     });
     let mark = std::fs::read(format!("/proc/{other}/environ")).unwrap();
     assert!(String::from_utf8_lossy(&mark).contains("TENURE_ATTEMPT="));
-    first.signal("KILL");
-    assert_eq!(first.wait().0, 137);
+    first.signal(Signal::KILL);
+    assert_eq!(end(first).0, 137);
     project.ok(&["task", "claim", "T", "--agent", "second"]);
-    assert!(!is_alive(ours));
-    assert!(is_alive(other));
-    signal(other, "KILL");
+    assert!(!processes::is_alive(ours));
+    assert!(processes::is_alive(other));
+    processes::signal(other, Signal::KILL);
 }
 
 #[test]
@@ -77,14 +82,14 @@ fn processes_of_other_attempts_and_of_nobody_are_left_alone() {
     project.ok(&["task", "add", "another", "--id", "U"]);
     let mut other = project.command(&["tasks", "run", "U", "--agent", "x", "--", "sh", "-c"]);
     other.arg("echo $$ > other; while [ ! -e stop ]; do sleep 0.05; done");
-    let other = crate::project::Running::of(other);
+    let other = Running::start(other);
     let pid = project.wait_for_pids("other", 1)[0];
     let first = project.start("first", &[], "echo $$ > old; sleep 120");
     project.wait_for_pids("old", 1);
-    first.signal("KILL");
-    assert_eq!(first.wait().0, 137);
+    first.signal(Signal::KILL);
+    assert_eq!(end(first).0, 137);
     project.ok(&["task", "claim", "T", "--agent", "second"]);
-    assert!(is_alive(pid));
+    assert!(processes::is_alive(pid));
     std::fs::write(project.path("stop"), "").unwrap();
-    assert_eq!(other.wait().0, 0);
+    assert_eq!(end(other).0, 0);
 }

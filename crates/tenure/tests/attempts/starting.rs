@@ -1,6 +1,9 @@
 //! Who may start at all.
 
-use crate::project::{Project, finish, is_alive};
+use rustix::process::Signal;
+use tenure_testkit::cli::processes;
+
+use crate::project::{Project, end, finish};
 
 #[test]
 fn another_window_of_the_same_name_does_not_run_beside_the_first() {
@@ -12,7 +15,7 @@ fn another_window_of_the_same_name_does_not_run_beside_the_first() {
     let fence = project.lock()["fence"].to_string();
     assert_eq!(project.code(&["tasks", "run", "T", "--fence", &fence, "--", "touch", "second"]), 6);
     assert!(!project.path("second").exists());
-    assert!(is_alive(pid));
+    assert!(processes::is_alive(pid));
 }
 
 #[test]
@@ -51,10 +54,10 @@ fn nor_under_one_that_is_ending_or_whose_supervisor_was_killed() {
         project.wait_for_file("up");
         if kill {
             // Nobody has noticed yet: the row still says that it runs.
-            first.signal("KILL");
-            assert_eq!(first.wait().0, 137);
+            first.signal(Signal::KILL);
+            assert_eq!(end(first).0, 137);
         } else {
-            first.signal("STOP");
+            first.signal(Signal::STOP);
             project.ok(&["tasks", "skip", "T", "--force", "--agent", "boss"]);
         }
         let mut late = project.command(&["start-attempt", "--", "touch", "ran"]);

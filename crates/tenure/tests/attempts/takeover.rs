@@ -1,6 +1,9 @@
 //! No two workers on one task, however the first one ended.
 
-use crate::project::{Project, Running, finish, is_alive, wait_for};
+use rustix::process::Signal;
+use tenure_testkit::cli::{Running, processes};
+
+use crate::project::{Project, end, finish, wait_for};
 
 /// Processes that are hard to get rid of: double-forked, deaf to SIGTERM, one in a session of its own, one without its
 /// environment. They write their pids to `old`, five lines, and their mark to `mark`.
@@ -29,7 +32,7 @@ const LOOK: &str = r#"
 fn two(project: &Project, ttl: &str) -> (Running, Vec<u32>) {
     let first = project.start("first", &["--ttl", ttl], TREE);
     let old = project.wait_for_pids("old", 5);
-    assert!(old.iter().all(|pid| is_alive(*pid)));
+    assert!(old.iter().all(|pid| processes::is_alive(*pid)));
     (first, old)
 }
 
@@ -39,7 +42,7 @@ fn second(project: &Project) -> Running {
 
 fn assert_alone(project: &Project, old: &[u32]) {
     assert_eq!(project.read("seen"), "", "the first one's processes, when the second began");
-    assert!(old.iter().all(|pid| !is_alive(*pid)));
+    assert!(old.iter().all(|pid| !processes::is_alive(*pid)));
 }
 
 #[test]
@@ -48,8 +51,8 @@ fn after_a_killed_supervisor_the_next_starts_when_all_its_processes_are_gone() {
     let (first, old) = two(&project, "10m");
     let second = second(&project);
     project.wait_for_waiter();
-    first.signal("KILL");
-    let (code, said) = second.wait();
+    first.signal(Signal::KILL);
+    let (code, said) = end(second);
     assert_eq!(code, 0, "{said}");
     assert_alone(&project, &old);
     assert_eq!((project.status().as_str(), project.attempts()), ("completed", 1));
@@ -60,9 +63,9 @@ fn the_same_after_a_supervisor_that_was_paused_past_its_expiry_and_its_writes_bo
     let project = Project::new();
     let (first, old) = two(&project, "1s");
     let fence = project.lock()["fence"].to_string();
-    first.signal("STOP");
+    first.signal(Signal::STOP);
     let second = second(&project);
-    let (code, said) = second.wait();
+    let (code, said) = end(second);
     assert_eq!(code, 0, "{said}");
     assert_alone(&project, &old);
     let before = project.task();
@@ -70,8 +73,8 @@ fn the_same_after_a_supervisor_that_was_paused_past_its_expiry_and_its_writes_bo
         let words: Vec<&str> = ["task"].iter().chain(word).chain(&["--fence", &fence]).copied().collect();
         assert_eq!(project.code(&words), 8, "{word:?}");
     }
-    first.signal("CONT");
-    let (code, said) = first.wait();
+    first.signal(Signal::CONT);
+    let (code, said) = end(first);
     assert_eq!(code, 8, "{said}");
     assert!(said.contains("no longer hold"), "{said}");
     assert_eq!(project.task(), before);
@@ -87,8 +90,8 @@ fn a_bare_claim_does_not_return_before_they_are_gone_either() {
     ] {
         let project = Project::new();
         let (first, old) = two(&project, "10m");
-        first.signal("KILL");
-        assert_eq!(first.wait().0, 137);
+        first.signal(Signal::KILL);
+        assert_eq!(end(first).0, 137);
         let words: Vec<&str> = claim.iter().chain(&["--agent", "second"]).copied().collect();
         let script = format!("tenure {} > /dev/null || exit; {LOOK}", words.join(" "));
         assert_eq!(finish(project.shell(&script)).status.code(), Some(0), "{claim:?}");
@@ -103,10 +106,10 @@ fn a_command_that_has_given_its_task_back_and_runs_on_is_ended_by_the_next() {
     let script = "tenure task release T > /dev/null && echo $$ > pid; sleep 120";
     let first = project.start("first", &[], script);
     let pid = project.wait_for_pids("pid", 1)[0];
-    assert!(is_alive(pid));
+    assert!(processes::is_alive(pid));
     project.ok(&["task", "claim", "T", "--agent", "second"]);
-    assert!(!is_alive(pid));
-    assert_eq!(first.wait().0, 137);
+    assert!(!processes::is_alive(pid));
+    assert_eq!(end(first).0, 137);
     assert_eq!(project.lock()["holder"]["id"], "second");
     assert_eq!(project.attempts(), 0);
 }
@@ -115,10 +118,10 @@ fn a_command_that_has_given_its_task_back_and_runs_on_is_ended_by_the_next() {
 fn a_clean_up_ends_what_a_dead_supervisor_left() {
     let project = Project::new();
     let (first, old) = two(&project, "10m");
-    first.signal("KILL");
-    assert_eq!(first.wait().0, 137);
+    first.signal(Signal::KILL);
+    assert_eq!(end(first).0, 137);
     project.ok(&["locks", "cleanup"]);
-    assert!(old.iter().all(|pid| !is_alive(*pid)));
+    assert!(old.iter().all(|pid| !processes::is_alive(*pid)));
     assert_eq!((project.status().as_str(), project.attempts()), ("pending", 1));
 }
 
@@ -129,19 +132,19 @@ fn a_paused_supervisor_that_nobody_has_overtaken_goes_on_also_after_a_clean_up()
         let script = "echo $$ > pid; while [ ! -e stop ]; do sleep 0.05; done";
         let running = project.start("a", &["--ttl", "1s"], script);
         let pid = project.wait_for_pids("pid", 1)[0];
-        running.signal("STOP");
+        running.signal(Signal::STOP);
         wait_for("the expiry", || project.lock()["expired"] == true);
         if cleanup {
             project.ok(&["locks", "cleanup"]);
             assert_eq!(project.status(), "pending");
         }
-        assert!(is_alive(pid), "the clean-up has ended work that was only late");
-        running.signal("CONT");
+        assert!(processes::is_alive(pid), "the clean-up has ended work that was only late");
+        running.signal(Signal::CONT);
         wait_for("the revival", || project.lock()["expired"] == false);
-        assert!(is_alive(pid));
+        assert!(processes::is_alive(pid));
         assert_eq!(project.code(&["task", "claim", "T", "--agent", "b"]), 6);
         std::fs::write(project.path("stop"), "").unwrap();
-        assert_eq!(running.wait().0, 0);
+        assert_eq!(end(running).0, 0);
         assert_eq!((project.status().as_str(), project.attempts()), ("completed", 0));
     }
 }

@@ -3,7 +3,9 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use crate::project::{Project, Running, wait_for};
+use tenure_testkit::cli::Running;
+
+use crate::project::{Project, end, wait_for};
 
 /// A terminal made by `script`, in which `line` runs.
 fn at_a_terminal(project: &Project, line: &str) -> (Running, impl Write) {
@@ -12,7 +14,7 @@ fn at_a_terminal(project: &Project, line: &str) -> (Running, impl Write) {
     project.surround(&mut command);
     let (reader, writer) = std::io::pipe().unwrap();
     command.stdin(Stdio::from(reader));
-    (Running::of(command), writer)
+    (Running::start(command), writer)
 }
 
 #[test]
@@ -27,7 +29,7 @@ fn a_command_reads_from_the_terminal_and_the_shell_has_it_back_afterwards() {
     keys.write_all(b"two\n").unwrap();
     wait_for("the second line", || project.read("second") == "two\n");
     drop(keys);
-    running.wait();
+    end(running);
     assert_eq!(project.status(), "completed");
 }
 
@@ -45,7 +47,7 @@ fn ctrl_c_at_the_terminal_gives_the_task_back() {
     keys.write_all(b"\x03").unwrap();
     wait_for("the end", || project.read("code") == "130\n");
     drop(keys);
-    running.wait();
+    end(running);
     assert_eq!((project.status().as_str(), project.attempts()), ("pending", 0));
 }
 
@@ -79,6 +81,6 @@ fn ctrl_z_gives_the_shell_its_terminal_and_fg_gives_it_to_the_command_again() {
     wait_for("the line", || project.read("line") == "hello\n");
     keys.write_all(b"exit\n").unwrap();
     drop(keys);
-    running.wait();
+    end(running);
     assert_eq!((project.status().as_str(), project.attempts()), ("completed", 0));
 }

@@ -6,8 +6,10 @@ use std::time::{Duration, Instant};
 
 use tenure_testkit::SmallDisk;
 
+use tenure_testkit::cli::skip;
+
 use crate::story::steps;
-use crate::support::{Ran, TestEnv, skip};
+use crate::support::{Ran, TestEnv};
 
 const DATABASE: &str = "work/.tenure/tenure.db";
 

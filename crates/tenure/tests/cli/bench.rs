@@ -34,9 +34,9 @@ fn every_budget_stands_in_one_table_of_one_run() {
         ("release → next waiter has it, p99", "atMost", 10.0),
         ("holder killed → waiter has it, worst", "atMost", 1000.0),
         ("task next --claim: with 10,000 tasks ÷ with 100", "atMost", 1.5),
-        ("file lock: take and release", "atMost", 100.0),
+        ("file lock: acquire and release", "atMost", 100.0),
         ("file lock: refuse", "atMost", 20.0),
-        ("file lock: take over from the dead", "atMost", 50.0),
+        ("file lock: take over from a dead holder", "atMost", 50.0),
         ("idle runner, resident", "atMost", 10.0),
         ("idle runner, of one processor", "atMost", 0.1),
         ("claim_task over MCP ÷ the same transaction", "atMost", 3.0),
@@ -66,7 +66,7 @@ fn one_theme_can_be_asked_for_alone() {
     assert_eq!(rows.iter().filter(|line| line.starts_with("file lock: ")).count(), 6, "{ran}");
     assert_eq!(rows.iter().filter(|line| line.starts_with("this program")).count(), 1, "{ran}");
     assert_eq!(rows.len(), 7, "{ran}");
-    assert!(lines[lines.len() - 1].starts_with("A build for debugging: nothing is judged."), "{ran}");
+    assert!(lines[lines.len() - 1].starts_with("This is a debug build, so nothing is judged."), "{ran}");
 }
 
 #[test]

@@ -6,10 +6,10 @@ use crate::support::TestEnv;
 /// How much room is left on this machine is no part of a story.
 fn settled(story: &Story) -> String {
     let told = story.to_string();
-    let line = |line: &str| match line.split_once(" MB are free at ") {
+    let line = |line: &str| match line.split_once(" MB free at ") {
         Some((before, after)) => {
             let start = before.trim_end_matches(|c: char| c.is_ascii_digit());
-            format!("{start}[N] MB are free at {after}")
+            format!("{start}[N] MB free at {after}")
         }
         None => line.to_owned(),
     };
@@ -132,7 +132,10 @@ fn two_holders_of_one_task_are_found_and_left_to_a_person() {
             (Some("leases"), Some(false)),
             "{error}"
         );
-        assert!(first["sentence"].as_str().unwrap().starts_with("ONE is held by 2 at once: "), "{first}");
+        assert!(
+            first["sentence"].as_str().unwrap().starts_with("ONE has 2 holders at the same time: "),
+            "{first}"
+        );
     }
 }
 
@@ -225,11 +228,11 @@ fn a_timer_that_is_installed_and_does_not_fire_is_a_problem() {
             .map(|f| f["sentence"].as_str().unwrap().to_owned())
     };
     env.write("home/crontab", line("/bin/true"));
-    assert!(timer(&env).unwrap().ends_with("does not fire: it has never called"));
+    assert!(timer(&env).unwrap().ends_with("does not fire: it has never fired"));
     env.ok(&["runners", "wakeup", "--timer", "cron"]);
     assert_eq!(timer(&env), None);
     env.later(Duration::from_mins(5));
-    assert!(timer(&env).unwrap().ends_with("does not fire: it last called 5m ago"));
+    assert!(timer(&env).unwrap().ends_with("does not fire: it last fired 5m ago"));
     env.write("home/crontab", line("/nowhere/tenure"));
-    assert!(timer(&env).unwrap().ends_with("calls /nowhere/tenure, which is not there"));
+    assert!(timer(&env).unwrap().ends_with("runs /nowhere/tenure, which does not exist"));
 }

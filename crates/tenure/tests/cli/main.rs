@@ -6,11 +6,9 @@
     reason = "a failed expectation is a failed test"
 )]
 
-#[path = "../support/mod.rs"]
-mod support;
-
 mod examples;
 mod story;
+mod support;
 mod work_rows;
 
 mod agents;

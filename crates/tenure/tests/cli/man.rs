@@ -57,7 +57,7 @@ fn the_page_of_the_program_has_every_command_and_the_exit_codes() {
     for (path, _) in commands().iter().filter(|(path, _)| !path.contains(' ')) {
         assert!(page.contains(&format!("tenure-{path}(1)")), "no {path} in {page}");
     }
-    assert!(page.contains("8 you no longer hold it"), "{page}");
+    assert!(page.contains("8 lease lost"), "{page}");
     // What tenure calls itself is nobody's to name.
     assert!(!page.contains("keep-lease") && !page.contains("start-attempt"), "{page}");
 }

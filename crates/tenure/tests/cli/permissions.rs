@@ -5,8 +5,10 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::Path;
 use std::process::Command;
 
+use tenure_testkit::cli::skip;
+
 use crate::story::steps;
-use crate::support::{Ran, TestEnv, skip};
+use crate::support::{Ran, TestEnv};
 
 const NOBODY: u32 = 65534;
 

@@ -204,7 +204,8 @@ fn the_instructions_hold_nothing_of_this_moment_and_every_command_in_them_is_one
     }
     // Both print the same steps.
     let page = env.ok(&["prime"]).out;
-    let steps = |text: &str| text[text.find("1. Take one").unwrap()..].lines().next().map(str::to_owned);
+    let steps =
+        |text: &str| text[text.find("1. Claim the next task").unwrap()..].lines().next().map(str::to_owned);
     assert_eq!(steps(&text), steps(&page).map(|line| line.replace("F777", "T")));
 }
 

@@ -1,12 +1,14 @@
-//! The documents cannot rot: every command line in them is run, every command named in them is one that the parser knows,
-//! and the list of commands is the parser's own.
+//! The documents match the code: every command line in them is run, every command, test, table and file that they name exists,
+//! and the list of commands is generated from the parser.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a failed expectation is a failed test")]
 
 mod commands;
 mod contract;
+mod guarantees;
 mod page;
 mod play;
+mod schema;
 
 use std::path::{Path, PathBuf};
 
@@ -26,7 +28,7 @@ fn documents() -> Vec<PathBuf> {
     found
 }
 
-/// A page that explains, which neither the list of commands nor the README is.
+/// A page of the guide: neither the README nor the generated list of commands.
 fn is_guide(path: &Path) -> bool {
     !["README.md", "commands.md"].contains(&name(path).as_str())
 }
@@ -54,7 +56,7 @@ fn every_command_named_in_the_text_is_one_that_there_is() {
             named += 1;
             let words = page::words(&line);
             let parsed = tenure::command().try_get_matches_from(&words);
-            // `--help` and the like are answers, not mistakes; and a command may be named without its arguments.
+            // `--help` is no error, and a command may be named without its arguments.
             let fault = parsed.err().filter(clap::Error::use_stderr);
             let fault = fault.filter(|e| e.kind() != clap::error::ErrorKind::MissingRequiredArgument);
             assert!(fault.is_none(), "{}: `{line}`: {}", name(&path), fault.unwrap());
@@ -63,9 +65,54 @@ fn every_command_named_in_the_text_is_one_that_there_is() {
     assert!(named >= 20, "only {named} commands are named");
 }
 
+/// The documents for contributors: they have no command lines to run.
+fn for_contributors() -> Vec<PathBuf> {
+    let decisions = std::fs::read_dir(root().join("docs/decisions")).unwrap();
+    let mut found: Vec<PathBuf> = decisions.map(|entry| entry.unwrap().path()).collect();
+    found.extend(["ARCHITECTURE.md", "CONTRIBUTING.md"].map(|name| root().join(name)));
+    found.sort();
+    found
+}
+
+/// Every Rust source file below `folder`.
+fn rust_files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(rust_files(&path));
+        } else if path.extension().is_some_and(|end| end == "rs") {
+            found.push(path);
+        }
+    }
+    found
+}
+
+#[test]
+fn every_file_that_the_contributors_documents_name_exists() {
+    let mut named = 0;
+    for path in for_contributors() {
+        for span in page::code(&std::fs::read_to_string(&path).unwrap()) {
+            // A word in capitals stands for a name that the reader chooses.
+            let placeholder = span
+                .split(['/', '.', '-'])
+                .any(|word| !word.is_empty() && word.chars().all(|c| c.is_ascii_uppercase()));
+            let is_path =
+                span.starts_with("crates/") || span.starts_with("docs/") || span.starts_with("tenure-");
+            if !is_path || placeholder || span.contains(' ') || !span.contains('/') {
+                continue;
+            }
+            named += 1;
+            let file = if span.starts_with("tenure-") { format!("crates/{span}") } else { span.clone() };
+            assert!(root().join(file).exists(), "{}: there is no {span}", name(&path));
+        }
+    }
+    assert!(named >= 20, "only {named} files are named");
+}
+
 #[test]
 fn links_between_the_documents_lead_somewhere() {
-    for path in documents() {
+    for path in documents().into_iter().chain(for_contributors()) {
         let text = std::fs::read_to_string(&path).unwrap();
         for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
             let target = link.split('#').next().unwrap();

@@ -1,7 +1,8 @@
-//! What a document asks to be run.
+//! Reads the command lines of a document.
 //!
-//! A `console` block is a session: lines that begin with `$ ` are typed, what follows is what is seen, if anything is shown
-//! at all. A line `$ echo $?` with a number tells how the command before it ends. `<!-- given: … -->` is run and not shown.
+//! A `console` block is a session: lines that begin with `$ ` are commands, and the lines after one are its expected output, if
+//! any is shown. A line `$ echo $?` with a number is the exit code of the command before it. `<!-- given: … -->` is run and not
+//! shown.
 
 #[derive(Debug, PartialEq)]
 pub(crate) struct Step {
@@ -42,7 +43,7 @@ pub(crate) fn steps(text: &str) -> Vec<Step> {
     steps
 }
 
-/// Everything that is shown as code: inline, and line by line in blocks that are typed into a shell.
+/// Inline code, and the commands of `console` blocks.
 pub(crate) fn code(text: &str) -> Vec<String> {
     let typed = steps(text).into_iter().filter(|step| step.shown).map(|step| step.command);
     typed.chain(spans(text)).collect()

@@ -1,4 +1,4 @@
-//! Types a document's command lines into a shell, in an empty folder with an empty home.
+//! Runs a document's command lines in a shell, in an empty folder with an empty home.
 
 use std::io::Read;
 use std::os::unix::process::CommandExt;
@@ -11,9 +11,9 @@ use tenure_testkit::postgres::Cluster;
 
 use crate::page::Step;
 
-/// What has not ended by then hangs.
+/// A command that runs longer has hung.
 const HANG: Duration = Duration::from_mins(1);
-/// A crontab in the page's own home.
+/// A `crontab` that keeps its table in the page's home.
 const CRONTAB: &str = r#"#!/bin/sh
 case $1 in
 -l) [ -e "$HOME/crontab" ] || { echo "no crontab for $LOGNAME" >&2; exit 1; }; cat "$HOME/crontab" ;;
@@ -21,9 +21,9 @@ case $1 in
 *) cat "$@" > "$HOME/crontab" ;;
 esac
 "#;
-/// Stands for a server of the tests' own.
+/// Replaced by the URL of a PostgreSQL server that the tests start.
 const SERVER: &str = "postgres://tenure@db.example/tenure";
-/// How long something that follows is followed.
+/// How long a command with `--follow` runs.
 const WHILE: Duration = Duration::from_secs(2);
 
 pub(crate) fn play(page: &str, steps: &[Step]) {
@@ -32,7 +32,7 @@ pub(crate) fn play(page: &str, steps: &[Step]) {
     for name in ["work", "home", "run", "bin"] {
         std::fs::create_dir(at.join(name)).unwrap();
     }
-    // A page must not change the timers of whoever runs the tests.
+    // A page must not change the timers of the user that runs the tests.
     for (name, script) in [("crontab", CRONTAB), ("systemctl", "#!/bin/sh\nexit 1\n")] {
         std::fs::write(at.join("bin").join(name), script).unwrap();
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
@@ -58,11 +58,11 @@ pub(crate) fn play(page: &str, steps: &[Step]) {
             assert_eq!(seen, shown, "{page}: $ {}", step.command);
         }
     }
-    // Whatever a page has started and not stopped.
+    // Stop the runners that a page has started.
     run(&at, "tenure runners stop --all", false);
 }
 
-/// The exit code, none if it had to be ended, and everything that it printed.
+/// The exit code, `None` if the command had to be killed, and its output.
 fn run(at: &Path, line: &str, follows: bool) -> (Option<i32>, String) {
     let binary = Path::new(env!("CARGO_BIN_EXE_tenure"));
     let (own, others) = (at.join("bin"), std::env::var("PATH").unwrap());
@@ -104,7 +104,7 @@ fn wait(child: &mut Child, limit: Duration) -> Option<i32> {
     None
 }
 
-/// A line without what differs from run to run: ids, times, durations, counts of milliseconds, and how columns are spaced.
+/// A line without what differs between runs: ids, times, durations, paths and the spacing of columns.
 fn alike(line: &str) -> String {
     let words = line.split_whitespace().map(|word| {
         let core = word.trim_matches(|c: char| ",.;:()".contains(c));

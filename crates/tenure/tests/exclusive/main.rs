@@ -2,29 +2,32 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test ends with the first thing that goes wrong")]
 
+use std::ops::Deref;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use rustix::process::Signal;
 use serde_json::Value;
+use tenure_testkit::cli::{self, Sandbox, StoreKind, Suite, processes, until};
 
-struct Project {
-    folder: tempfile::TempDir,
+const SUITE: Suite = Suite { binary: env!("CARGO_BIN_EXE_tenure"), store: StoreKind::Sqlite };
+
+/// In a sandbox of its own.
+struct Project(cli::Project);
+
+impl Deref for Project {
+    type Target = cli::Project;
+
+    fn deref(&self) -> &cli::Project {
+        &self.0
+    }
 }
 
 impl Project {
     fn new() -> Self {
-        let project = Self { folder: tempfile::tempdir().unwrap() };
-        assert!(project.tenure(&["init"]).status.success());
-        project
-    }
-
-    fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
-        command.args(args).current_dir(self.folder.path()).env_remove("TENURE_AGENT");
-        command.env("TENURE_HOME", self.folder.path().join("home")).env("CI", "1").stdin(Stdio::null());
-        command
+        Self(Sandbox::new(SUITE).project("p"))
     }
 
     fn tenure(&self, args: &[&str]) -> Output {
@@ -39,7 +42,7 @@ impl Project {
     }
 
     fn lock(&self) -> PathBuf {
-        self.folder.path().join(".tenure/.exclusive-lock")
+        self.root().join(".tenure/.exclusive-lock")
     }
 
     fn write_lock(&self, holder: &str, pid: u32, hostname: &str) {
@@ -57,21 +60,9 @@ impl Project {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        wait_for("the lock", || self.lock().exists());
+        until("the lock", || self.lock().exists());
         child
     }
-}
-
-fn wait_for(what: &str, mut happened: impl FnMut() -> bool) {
-    let end = Instant::now() + Duration::from_secs(20);
-    while !happened() {
-        assert!(Instant::now() < end, "waited too long for {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-fn signal(pid: u32, name: &str) {
-    assert!(Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).status().unwrap().success());
 }
 
 fn dead_pid() -> u32 {
@@ -86,7 +77,7 @@ fn hostname() -> String {
 }
 
 #[test]
-fn a_second_tool_is_refused_at_once_and_told_who_has_it() {
+fn a_second_tool_is_refused_at_once_and_the_holder_is_named() {
     let project = Project::new();
     let me = std::process::id().to_string();
     let (code, _) = project.json(&["exclusive", "acquire", "--holder", "first", "--pid", &me]);
@@ -119,7 +110,7 @@ fn a_living_holders_lock_is_released_only_by_force() {
     assert!(project.lock().exists());
     let (code, answer) = project.json(&["exclusive", "release", "--force"]);
     assert_eq!((code, &answer["data"]["forced"]), (0, &Value::Bool(true)));
-    signal(child.id(), "TERM");
+    processes::signal(child.id(), Signal::TERM);
     let output = child.wait().unwrap();
     assert_eq!(output.code(), Some(143));
 }
@@ -191,19 +182,17 @@ fn with_json_the_commands_output_is_not_mixed_into_the_answer() {
 #[test]
 fn run_passes_signals_on_and_the_lock_is_gone_whatever_happened() {
     let project = Project::new();
-    for (name, number) in [("INT", 2), ("TERM", 15)] {
+    for (name, signal) in [("INT", Signal::INT), ("TERM", Signal::TERM)] {
         let script =
             format!("trap 'echo caught {name}; exit 7' {name}; echo ready; while :; do sleep 0.05; done");
-        let child = project.running(&script);
-        let mut child = Some(child);
-        let pid = child.as_ref().unwrap().id();
-        // The trap is set once "ready" stands in the pipe; until then the signal would end the shell.
-        let mut out = child.as_mut().unwrap().stdout.take().unwrap();
+        let mut child = project.running(&script);
+        // Until the trap is set, the signal would end the shell.
+        let mut out = child.stdout.take().unwrap();
         let mut ready = [0; 6];
         std::io::Read::read_exact(&mut out, &mut ready).unwrap();
-        signal(pid, name);
-        let status = child.unwrap().wait().unwrap();
-        assert_eq!(status.code(), Some(7), "{name} {number}");
+        processes::signal(child.id(), signal);
+        let status = child.wait().unwrap();
+        assert_eq!(status.code(), Some(7), "{name}");
         assert!(!project.lock().exists());
     }
 }
@@ -212,7 +201,7 @@ fn run_passes_signals_on_and_the_lock_is_gone_whatever_happened() {
 fn a_killed_run_leaves_a_lock_that_blocks_nobody() {
     let project = Project::new();
     let mut child = project.running("exec sleep 1");
-    signal(child.id(), "KILL");
+    processes::signal(child.id(), Signal::KILL);
     assert_eq!(child.wait().unwrap().signal(), Some(9));
     assert!(project.lock().exists());
     assert_eq!(project.json(&["exclusive", "acquire", "--holder", "next"]).0, 0);
@@ -229,7 +218,7 @@ fn waiting_gets_the_lock_when_it_is_released_and_gives_up_in_time() {
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    signal(first.id(), "TERM");
+    processes::signal(first.id(), Signal::TERM);
     first.wait().unwrap();
     assert!(second.wait().unwrap().success());
     assert!(!project.lock().exists());
@@ -273,7 +262,7 @@ fn draining_waits_until_no_attempt_runs_and_lets_go_if_that_takes_too_long() {
     let (_, added) = project.json(&["tasks", "add", "long work"]);
     let id = TaskId::new(added["data"]["task"]["id"].as_str().unwrap());
     let options = tenure_sqlite::OpenOptions::new(std::sync::Arc::new(SystemClock));
-    let database: &Path = &project.folder.path().join(".tenure/tenure.db");
+    let database: &Path = &project.root().join(".tenure/tenure.db");
     let store: Box<dyn Store> = Box::new(tenure_sqlite::SqliteStore::open(database, options).unwrap());
     let policy =
         Policy { ticket_life: Duration::from_secs(15), max_attempts: 3, max_rejections: 5, review: false };
@@ -297,7 +286,7 @@ fn draining_waits_until_no_attempt_runs_and_lets_go_if_that_takes_too_long() {
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    wait_for("the lock", || project.lock().exists());
+    until("the lock", || project.lock().exists());
     assert!(draining.try_wait().unwrap().is_none());
     let outcome = Outcome { exit_code: Some(0), reason: "done".into(), charged: false };
     store.write(Durability::Power, |tx| kernel::end_attempt(tx, &attempt, &outcome, "worker")).unwrap();

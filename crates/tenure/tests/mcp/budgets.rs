@@ -12,15 +12,16 @@ use tenure_core::{Policy, SystemClock, reference};
 use tenure_sqlite::{OpenOptions, SqliteStore};
 
 use crate::client::Client;
-use crate::world::{Context, memory};
+use crate::shop::Shop;
+use tenure_testkit::cli::processes;
 
 #[test]
 fn a_claim_over_the_wire_takes_little_more_than_its_transaction() {
     const CLAIMS: usize = 150;
-    let world = Context::with_tasks(2 * CLAIMS);
-    let mut client = Client::new(&world, "quick");
+    let shop = Shop::with_tasks(2 * CLAIMS);
+    let mut client = Client::new(&shop, "quick");
     client.ok("get_status", json!({}));
-    let database = world.path("work/.tenure/tenure.db");
+    let database = shop.root().join(".tenure/tenure.db");
     let store: Box<dyn Store> =
         Box::new(SqliteStore::open(&database, OpenOptions::new(Arc::new(SystemClock))).unwrap());
     let policy =
@@ -47,20 +48,20 @@ fn a_claim_over_the_wire_takes_little_more_than_its_transaction() {
     eprintln!("round trip {:?}, transaction {:?}, ratio {ratio:.2}", wire[CLAIMS / 2], here[CLAIMS / 2]);
     // The budget is 3; twice that is no busy machine any more.
     assert!(ratio < 6.0, "{ratio}");
-    let resident = memory(client.pid(), "VmRSS");
+    let resident = processes::memory(client.pid(), "VmRSS");
     eprintln!("resident {resident} kB");
 }
 
 #[test]
 fn commands_that_need_no_server_start_no_runtime() {
-    let world = Context::with_tasks(1);
+    let shop = Shop::with_tasks(1);
     // An executor polls; none of these makes anything to poll with.
     for words in [&["tasks", "list"][..], &["task", "claim", "T1", "--agent", "a"]] {
-        let trace = world.path("trace");
+        let trace = shop.path("trace");
         let mut command = std::process::Command::new("strace");
         command.args(["-f", "-qq", "-e", "trace=epoll_create1,clone,clone3,eventfd2", "-o"]).arg(&trace);
         command.arg(env!("CARGO_BIN_EXE_tenure")).args(words);
-        world.surround(&mut command);
+        shop.surround(&mut command);
         let output = command.output().expect("strace is needed");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let calls = std::fs::read_to_string(&trace).unwrap();

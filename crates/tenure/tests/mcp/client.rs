@@ -6,7 +6,8 @@ use std::sync::mpsc::{Receiver, channel};
 
 use serde_json::{Value, json};
 
-use crate::world::{Context, LIMIT, until};
+use crate::shop::Shop;
+use tenure_testkit::cli::{HANG, until};
 
 #[derive(Debug)]
 pub(crate) struct Client {
@@ -18,8 +19,8 @@ pub(crate) struct Client {
 
 impl Client {
     /// Started and introduced.
-    pub(crate) fn new(world: &Context, name: &str) -> Self {
-        Self::of(world.command(&["mcp"]), name)
+    pub(crate) fn new(shop: &Shop, name: &str) -> Self {
+        Self::of(shop.command(&["mcp"]), name)
     }
 
     pub(crate) fn of(mut command: Command, name: &str) -> Self {
@@ -56,7 +57,7 @@ impl Client {
     }
 
     pub(crate) fn hear(&self) -> Value {
-        let line = self.lines.recv_timeout(LIMIT).expect("an answer");
+        let line = self.lines.recv_timeout(HANG).expect("an answer");
         serde_json::from_str(&line).unwrap_or_else(|e| panic!("{e}: {line:.200}"))
     }
 

@@ -6,55 +6,57 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::client::Client;
-use crate::world::{Context, is_there, kill, until};
+use crate::shop::Shop;
+use rustix::process::Signal;
+use tenure_testkit::cli::{processes, until};
 
 #[test]
 fn a_client_that_hangs_up_leaves_nothing_held_and_no_server() {
-    let world = Context::with_tasks(2);
-    let mut client = Client::new(&world, "shy");
+    let shop = Shop::with_tasks(2);
+    let mut client = Client::new(&shop, "shy");
     client.ok("claim_next", json!({}));
     client.ok("claim_next", json!({}));
     let me = client.ok("get_status", json!({}))["you"].as_str().unwrap().to_owned();
-    assert_eq!(world.task("T1")["lease"]["holder"]["id"], me);
+    assert_eq!(shop.show("T1")["lease"]["holder"]["id"], me);
     client.hang_up();
     assert!(client.ended().success());
     for key in ["T1", "T2"] {
-        let task = world.task(key);
+        let task = shop.show(key);
         assert_eq!((task["status"].as_str(), task["lease"].is_null()), (Some("pending"), true), "{task}");
     }
-    let agents = world.cli(&["agents", "list"]);
+    let agents = shop.ok(&["agents", "list"]);
     assert!(agents["agents"][0]["leftAt"].is_string(), "{agents}");
 }
 
 #[test]
 fn a_server_that_is_asked_to_stop_lets_go_and_ends_at_once() {
-    for signal in ["TERM", "INT"] {
-        let world = Context::with_tasks(1);
-        let mut client = Client::new(&world, "busy");
+    for signal in [Signal::TERM, Signal::INT] {
+        let shop = Shop::with_tasks(1);
+        let mut client = Client::new(&shop, "busy");
         client.ok("claim_next", json!({}));
         // Also while somebody waits.
         let waiting =
             client.ask("tools/call", json!({"name": "claim_next", "arguments": {"waitSeconds": 300}}));
-        until("it stands in line", || world.cli(&["status"])["waiting"] == 1);
-        kill(client.pid(), signal);
+        until("it stands in line", || shop.ok(&["status"])["waiting"] == 1);
+        processes::signal(client.pid(), signal);
         let begun = Instant::now();
         assert!(client.ended().success());
         assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
-        assert_eq!(world.task("T1")["status"], "pending");
-        assert_eq!(world.cli(&["status"])["waiting"], 0, "{waiting}");
+        assert_eq!(shop.show("T1")["status"], "pending");
+        assert_eq!(shop.ok(&["status"])["waiting"], 0, "{waiting}");
     }
 }
 
 #[test]
 fn what_a_killed_server_held_can_be_claimed_at_once() {
-    let world = Context::with_tasks(1);
-    let mut client = Client::new(&world, "doomed");
+    let shop = Shop::with_tasks(1);
+    let mut client = Client::new(&shop, "doomed");
     let grant = client.ok("claim_task", json!({"task": "T1", "ttl": "1h"}));
     assert_eq!(grant["lease"]["holder"]["pid"], client.pid());
-    assert_eq!(world.try_cli(&["tasks", "claim", "T1", "--agent", "next"])["error"]["code"], "TASK_LOCKED");
-    kill(client.pid(), "KILL");
+    assert_eq!(shop.try_cli(&["tasks", "claim", "T1", "--agent", "next"])["error"]["code"], "TASK_LOCKED");
+    processes::signal(client.pid(), Signal::KILL);
     client.ended();
-    let taken = world.cli(&["tasks", "claim", "T1", "--agent", "next"]);
+    let taken = shop.ok(&["tasks", "claim", "T1", "--agent", "next"]);
     assert_eq!(taken["takenOver"]["fence"], grant["lease"]["fence"]);
     // It ran nothing, so nothing is charged.
     assert_eq!(taken["task"]["attempts"], 0);
@@ -62,27 +64,27 @@ fn what_a_killed_server_held_can_be_claimed_at_once() {
 
 #[test]
 fn a_server_whose_client_was_killed_ends_although_somebody_keeps_the_pipes_open() {
-    let world = Context::with_tasks(1);
+    let shop = Shop::with_tasks(1);
     // The shell stands for the client. We hold the other ends of its pipes, as a client's other child might.
     let mut shell = std::process::Command::new("sh");
     shell.args(["-c", r#""$0" mcp; true"#, env!("CARGO_BIN_EXE_tenure")]);
-    world.surround(&mut shell);
+    shop.surround(&mut shell);
     let mut client = Client::of(shell, "orphan");
     let grant = client.ok("claim_next", json!({"ttl": "1h"}));
     let server = u32::try_from(grant["lease"]["holder"]["pid"].as_u64().unwrap()).unwrap();
     assert_ne!(server, client.pid());
-    kill(client.pid(), "KILL");
+    processes::signal(client.pid(), Signal::KILL);
     let begun = Instant::now();
-    until("the server is gone", || !is_there(server));
+    until("the server is gone", || !processes::is_alive(server));
     assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
     assert!(client.input.is_some());
-    let taken = world.cli(&["tasks", "claim", "T1", "--agent", "next"]);
+    let taken = shop.ok(&["tasks", "claim", "T1", "--agent", "next"]);
     assert_eq!(taken["task"]["key"], "T1");
 }
 
 #[test]
 fn a_server_ends_with_a_client_that_was_killed_and_its_tasks_are_free() {
-    let world = Context::with_tasks(1);
+    let shop = Shop::with_tasks(1);
     // A client whose pipes die with it: the lines come from a process in between.
     let script = r#"
 import subprocess, sys, json, os, time
@@ -98,25 +100,25 @@ time.sleep(600)
 "#;
     let mut client = std::process::Command::new("python3");
     client.args(["-c", script, env!("CARGO_BIN_EXE_tenure")]);
-    world.surround(&mut client);
+    shop.surround(&mut client);
     let mut client = client.stdout(Stdio::piped()).spawn().unwrap();
     let mut said = String::new();
     let mut output = std::io::BufReader::new(client.stdout.take().unwrap());
     std::io::BufRead::read_line(&mut output, &mut said).unwrap();
     let server: u32 = said.trim().parse().unwrap();
-    assert_eq!(world.task("T1")["status"], "in_progress");
+    assert_eq!(shop.show("T1")["status"], "in_progress");
     client.kill().unwrap();
     client.wait().unwrap();
-    until("the server is gone", || !is_there(server));
-    world.cli(&["tasks", "claim", "T1", "--agent", "next"]);
+    until("the server is gone", || !processes::is_alive(server));
+    shop.ok(&["tasks", "claim", "T1", "--agent", "next"]);
 }
 
 #[test]
 fn leases_expire_instead_where_that_is_configured_and_the_same_name_takes_them_up_again() {
-    let world = Context::with_tasks(1);
-    world.configure("mcp: {releaseOnDisconnect: false}");
+    let shop = Shop::with_tasks(1);
+    shop.configure("mcp: {releaseOnDisconnect: false}");
     let named = || {
-        let mut command = world.command(&["mcp"]);
+        let mut command = shop.command(&["mcp"]);
         command.env("TENURE_AGENT", "ann");
         command
     };
@@ -125,9 +127,9 @@ fn leases_expire_instead_where_that_is_configured_and_the_same_name_takes_them_u
     assert_eq!(grant["lease"]["holder"]["id"], "ann");
     client.hang_up();
     assert!(client.ended().success());
-    let task = world.task("T1");
+    let task = shop.show("T1");
     assert_eq!((task["status"].as_str(), &task["lease"]["expired"]), (Some("in_progress"), &json!(false)));
-    assert_eq!(world.try_cli(&["tasks", "claim", "T1", "--agent", "bob"])["error"]["code"], "TASK_LOCKED");
+    assert_eq!(shop.try_cli(&["tasks", "claim", "T1", "--agent", "bob"])["error"]["code"], "TASK_LOCKED");
     let mut again = Client::of(named(), "patient");
     let taken_up = again.ok("claim_task", json!({"task": "T1"}));
     assert_eq!(taken_up["lease"]["reacquired"], true);
@@ -137,11 +139,11 @@ fn leases_expire_instead_where_that_is_configured_and_the_same_name_takes_them_u
 
 #[test]
 fn an_agent_of_a_supervisor_speaks_for_its_lease_and_never_lets_it_go_by_hanging_up() {
-    let world = Context::with_tasks(1);
-    let grant = world.cli(&["tasks", "claim", "T1", "--agent", "boss", "--ttl", "1h"]);
+    let shop = Shop::with_tasks(1);
+    let grant = shop.ok(&["tasks", "claim", "T1", "--agent", "boss", "--ttl", "1h"]);
     let (fence, id) = (grant["lease"]["fence"].to_string(), grant["task"]["id"].as_str().unwrap().to_owned());
     let helper = || {
-        let mut command = world.command(&["mcp"]);
+        let mut command = shop.command(&["mcp"]);
         command.env("TENURE_AGENT", "helper").env("TENURE_FENCE", &fence).env("TENURE_TASK_ID", &id);
         Client::of(command, "helper")
     };
@@ -153,17 +155,17 @@ fn an_agent_of_a_supervisor_speaks_for_its_lease_and_never_lets_it_go_by_hanging
     );
     client.hang_up();
     assert!(client.ended().success());
-    assert_eq!(world.task("T1")["lease"]["holder"]["id"], "boss");
+    assert_eq!(shop.show("T1")["lease"]["holder"]["id"], "boss");
     let done = json!({"task": "T1", "fence": same["lease"]["fence"], "outcome": "done"});
     assert_eq!(helper().ok("finish_task", done)["task"]["status"], "completed");
 }
 
 #[test]
 fn an_empty_conversation_is_no_failure() {
-    let world = Context::new();
-    let output = world.command(&["mcp"]).output().unwrap();
+    let shop = Shop::new();
+    let output = shop.command(&["mcp"]).output().unwrap();
     assert!(output.status.success() && output.stdout.is_empty() && output.stderr.is_empty(), "{output:?}");
-    assert_eq!(world.cli(&["agents", "list"])["total"], 0, "who never called never joined");
-    let outside = world.command(&["mcp", "-C", "/"]).output().unwrap();
+    assert_eq!(shop.ok(&["agents", "list"])["total"], 0, "who never called never joined");
+    let outside = shop.command(&["mcp", "-C", "/"]).output().unwrap();
     assert_eq!(outside.status.code(), Some(3));
 }

@@ -7,7 +7,9 @@ use std::process::{Child, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::world::{Context, LIMIT, kill, memory, until};
+use crate::shop::Shop;
+use rustix::process::Signal;
+use tenure_testkit::cli::{HANG, processes, until};
 
 pub(crate) struct Server {
     pub(crate) child: Child,
@@ -23,9 +25,9 @@ impl Drop for Server {
 }
 
 impl Server {
-    pub(crate) fn start(world: &Context) -> Self {
-        let child = world.command(&["mcp", "--http", "127.0.0.1:0"]).stderr(Stdio::null()).spawn().unwrap();
-        let note = world.path("work/.tenure/mcp.json");
+    pub(crate) fn start(shop: &Shop) -> Self {
+        let child = shop.command(&["mcp", "--http", "127.0.0.1:0"]).stderr(Stdio::null()).spawn().unwrap();
+        let note = shop.root().join(".tenure/mcp.json");
         until("it listens", || note.is_file());
         assert_eq!(std::fs::metadata(&note).unwrap().permissions().mode() & 0o777, 0o600);
         let told: Value = serde_json::from_slice(&std::fs::read(&note).unwrap()).unwrap();
@@ -37,7 +39,7 @@ impl Server {
     /// Sends one request and leaves the connection open.
     fn send(&self, method: &str, headers: &[(&str, &str)], body: &str) -> TcpStream {
         let mut stream = TcpStream::connect(&self.address).unwrap();
-        stream.set_read_timeout(Some(LIMIT)).unwrap();
+        stream.set_read_timeout(Some(HANG)).unwrap();
         let mut head = format!("{method} /mcp HTTP/1.1\r\n");
         let usual = [
             ("Host", self.address.as_str()),
@@ -101,8 +103,8 @@ fn hello(name: &str) -> String {
 
 #[test]
 fn only_who_has_the_token_and_is_no_foreign_page_is_let_in() {
-    let world = Context::new();
-    let server = Server::start(&world);
+    let shop = Shop::new();
+    let server = Server::start(&shop);
     let body = hello("somebody");
     let wrong = format!("Bearer {}x", &server.token[1..]);
     for (headers, status) in [
@@ -121,29 +123,29 @@ fn only_who_has_the_token_and_is_no_foreign_page_is_let_in() {
         assert_eq!(server.status("POST", &headers, &body), status, "{headers:?}");
     }
     assert_eq!(server.status("GET", &[("Mcp-Session-Id", "made-up")], ""), 404);
-    let before = memory(server.child.id(), "VmRSS");
+    let before = processes::memory(server.child.id(), "VmRSS");
     assert_eq!(server.status("POST", &[], &"x".repeat(10 * 1024 * 1024)), 413);
     assert!(matches!(server.status("POST", &[], "{nonsense"), 400 | 415 | 422));
-    assert!(memory(server.child.id(), "VmHWM") < before + 24 * 1024);
+    assert!(processes::memory(server.child.id(), "VmHWM") < before + 24 * 1024);
     assert_eq!(server.status("POST", &[], &body), 200, "it lives");
-    assert_eq!(world.cli(&["agents", "list"])["total"], 0, "none of them has called a tool");
+    assert_eq!(shop.ok(&["agents", "list"])["total"], 0, "none of them has called a tool");
 }
 
 #[test]
 fn a_server_that_others_could_reach_is_not_started() {
-    let world = Context::new();
+    let shop = Shop::new();
     for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:80"] {
-        let output = world.command(&["mcp", "--http", address]).output().unwrap();
+        let output = shop.command(&["mcp", "--http", address]).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{address}");
     }
-    let short = world.command(&["mcp", "--http", "0"]).env("TENURE_MCP_TOKEN", "short").output().unwrap();
+    let short = shop.command(&["mcp", "--http", "0"]).env("TENURE_MCP_TOKEN", "short").output().unwrap();
     assert_eq!(short.status.code(), Some(2));
 }
 
 #[test]
 fn each_session_is_a_holder_and_what_it_held_goes_back_when_it_is_over() {
-    let world = Context::with_tasks(2);
-    let server = Server::start(&world);
+    let shop = Shop::with_tasks(2);
+    let server = Server::start(&shop);
     let (ann, bob) = (server.join("ann"), server.join("bob"));
     let grant = server.call(&ann, "claim_task", json!({"task": "T1"}));
     let holder = grant["structuredContent"]["lease"]["holder"].clone();
@@ -153,19 +155,19 @@ fn each_session_is_a_holder_and_what_it_held_goes_back_when_it_is_over() {
     assert_eq!(refused["structuredContent"]["error"]["details"]["lockedBy"], holder["id"], "{refused}");
     assert_eq!(server.call(&bob, "claim_next", json!({}))["structuredContent"]["task"]["key"], "T2");
     assert!(matches!(server.status("DELETE", &[("Mcp-Session-Id", &ann)], ""), 200..=204));
-    until("it went back", || world.task("T1")["status"] == "pending");
-    assert_eq!(world.task("T2")["status"], "in_progress", "that is another's");
+    until("it went back", || shop.show("T1")["status"] == "pending");
+    assert_eq!(shop.show("T2")["status"], "in_progress", "that is another's");
     // The server itself goes: all goes.
-    kill(server.child.id(), "TERM");
-    until("it went back", || world.task("T2")["status"] == "pending");
+    processes::signal(server.child.id(), Signal::TERM);
+    until("it went back", || shop.show("T2")["status"] == "pending");
 }
 
 #[test]
 fn a_client_whose_stream_is_gone_is_gone_and_one_whose_stream_is_open_stays() {
-    let world = Context::with_tasks(2);
+    let shop = Shop::with_tasks(2);
     // How long one may be silent, and how long one whose stream broke may take to come back.
-    world.configure("locking: {leaseTtl: 3s}");
-    let server = Server::start(&world);
+    shop.configure("locking: {leaseTtl: 3s}");
+    let server = Server::start(&shop);
     let (mortal, lasting) = (server.join("mortal"), server.join("lasting"));
     let open = |session: &str| {
         let mut stream = server.send("GET", &[("Mcp-Session-Id", session)], "");
@@ -178,8 +180,8 @@ fn a_client_whose_stream_is_gone_is_gone_and_one_whose_stream_is_open_stays() {
     server.call(&mortal, "claim_task", json!({"task": "T1"}));
     let kept = server.call(&lasting, "claim_task", json!({"task": "T2"}));
     drop(dying);
-    until("the dead client's task is free", || world.task("T1")["status"] == "pending");
-    assert_eq!(world.task("T2")["lease"]["fence"], kept["structuredContent"]["lease"]["fence"]);
+    until("the dead client's task is free", || shop.show("T1")["status"] == "pending");
+    assert_eq!(shop.show("T2")["lease"]["fence"], kept["structuredContent"]["lease"]["fence"]);
     let finish =
         json!({"task": "T2", "fence": kept["structuredContent"]["lease"]["fence"], "outcome": "done"});
     assert_eq!(server.call(&lasting, "finish_task", finish)["isError"], false);
@@ -188,8 +190,8 @@ fn a_client_whose_stream_is_gone_is_gone_and_one_whose_stream_is_open_stays() {
 
 #[test]
 fn a_server_has_sixty_four_sessions_and_room_again_when_one_has_left() {
-    let world = Context::new();
-    let server = Server::start(&world);
+    let shop = Shop::new();
+    let server = Server::start(&shop);
     let sessions: Vec<String> = (0..64).map(|n| server.join(&format!("s{n}"))).collect();
     assert_eq!(server.status("POST", &[], &hello("one-more")), 503);
     let list = server.call(&sessions[63], "list_tasks", json!({}));

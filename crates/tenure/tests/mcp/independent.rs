@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::http::Server;
-use crate::world::Context;
+use crate::shop::Shop;
+use rustix::process::Signal;
+use tenure_testkit::cli::processes;
 
 /// As it was when these tests were written; another one is another test.
 const PACKAGE: &str = "mcp==2.3.0";
@@ -41,11 +43,11 @@ fn python() -> PathBuf {
     python
 }
 
-fn live(world: &Context, way: &str, more: &[&str]) {
+fn live(shop: &Shop, way: &str, more: &[&str]) {
     let mut command = Command::new(python());
     command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mcp/life.py"));
-    command.arg(env!("CARGO_BIN_EXE_tenure")).arg(world.path("work")).arg(way).args(more);
-    world.surround(&mut command);
+    command.arg(env!("CARGO_BIN_EXE_tenure")).arg(shop.root()).arg(way).args(more);
+    shop.surround(&mut command);
     let output = command.output().unwrap();
     let (said, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{way}: {said}\n{errors}");
@@ -54,20 +56,20 @@ fn live(world: &Context, way: &str, more: &[&str]) {
 
 #[test]
 fn the_whole_life_of_a_task_over_stdio_in_the_newest_protocol() {
-    live(&Context::new(), "stdio-modern", &[]);
+    live(&Shop::new(), "stdio-modern", &[]);
 }
 
 #[test]
 fn the_whole_life_of_a_task_over_stdio_with_a_handshake() {
-    live(&Context::new(), "stdio-legacy", &[]);
+    live(&Shop::new(), "stdio-legacy", &[]);
 }
 
 #[test]
 fn the_whole_life_of_a_task_over_http() {
-    let world = Context::new();
-    let mut server = Server::start(&world);
-    live(&world, "http", &[&format!("http://{}/mcp", server.address), &server.token]);
-    crate::world::kill(server.child.id(), "TERM");
+    let shop = Shop::new();
+    let mut server = Server::start(&shop);
+    live(&shop, "http", &[&format!("http://{}/mcp", server.address), &server.token]);
+    processes::signal(server.child.id(), Signal::TERM);
     assert!(server.child.wait().unwrap().success());
-    assert!(!world.path("work/.tenure/mcp.json").exists());
+    assert!(!shop.root().join(".tenure/mcp.json").exists());
 }

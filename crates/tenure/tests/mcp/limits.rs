@@ -5,16 +5,17 @@ use std::os::unix::fs::PermissionsExt;
 use serde_json::{Value, json};
 
 use crate::client::Client;
-use crate::world::{Context, until};
+use crate::shop::Shop;
+use tenure_testkit::cli::until;
 
 #[test]
 fn a_client_stands_in_sixteen_lines_and_is_told_when_it_wants_one_more() {
-    let world = Context::with_tasks(1);
-    world.cli(&["task", "claim", "T1", "--agent", "holder"]);
+    let shop = Shop::with_tasks(1);
+    shop.ok(&["task", "claim", "T1", "--agent", "holder"]);
     let wait = json!({"name": "claim_task", "arguments": {"task": "T1", "waitSeconds": 120}});
-    let mut greedy = Client::new(&world, "greedy");
+    let mut greedy = Client::new(&shop, "greedy");
     let mut waits: Vec<u64> = (0..16).map(|_| greedy.ask("tools/call", wait.clone())).collect();
-    until("somebody stands in line", || world.cli(&["status"])["waiting"].as_u64() > Some(0));
+    until("somebody stands in line", || shop.ok(&["status"])["waiting"].as_u64() > Some(0));
     // Whichever of them comes last to the server is one too many.
     waits.push(greedy.ask("tools/call", wait.clone()));
     let refused = greedy.hear();
@@ -23,11 +24,11 @@ fn a_client_stands_in_sixteen_lines_and_is_told_when_it_wants_one_more() {
     assert_eq!(error["message"], "too many of your calls are waiting already", "{refused}");
     // It is the client's own limit: it may do anything else, and another may wait.
     greedy.ok("get_status", json!({}));
-    let mut other = Client::new(&world, "other");
+    let mut other = Client::new(&shop, "other");
     let waiting = other.ask("tools/call", wait.clone());
     until("another stands in line", || {
-        world.cli(&["tasks", "show", "T1"])["task"]["lease"].is_object()
-            && world.cli(&["status"])["waiting"].as_u64() > Some(1)
+        shop.ok(&["tasks", "show", "T1"])["task"]["lease"].is_object()
+            && shop.ok(&["status"])["waiting"].as_u64() > Some(1)
     });
     // One that is cancelled makes room.
     let still: Vec<u64> = waits.into_iter().filter(|id| *id != refused["id"].as_u64().unwrap()).collect();
@@ -41,7 +42,7 @@ fn a_client_stands_in_sixteen_lines_and_is_told_when_it_wants_one_more() {
         tried["structuredContent"]["error"]["code"] == "WAIT_TIMEOUT"
     });
     drop(greedy);
-    world.cli(&["task", "release", "T1", "--agent", "holder"]);
+    shop.ok(&["task", "release", "T1", "--agent", "holder"]);
     let answer = other.answer(waiting);
     assert_eq!(answer["result"]["isError"], false, "{answer}");
 }
@@ -52,20 +53,20 @@ fn read(client: &mut Client, uri: &str) -> Value {
 
 #[test]
 fn the_end_of_the_latest_attempts_log_can_be_read() {
-    let world = Context::with_tasks(2);
-    world.configure("runners: {preset: mine}\npresets: {mine: {command: [./agent.sh]}}");
-    let agent = world.path("work/agent.sh");
+    let shop = Shop::with_tasks(2);
+    shop.configure("runners: {preset: mine}\npresets: {mine: {command: [./agent.sh]}}");
+    let agent = shop.root().join("agent.sh");
     // One says a little, the other more than is given out.
     let script = "#!/bin/sh\nif [ -e twice ]; then seq 1 40000; else touch twice; fi\necho the end of $TENURE_TASK_ID\n";
     std::fs::write(&agent, script).unwrap();
     std::fs::set_permissions(&agent, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let mut client = Client::new(&world, "reader");
+    let mut client = Client::new(&shop, "reader");
     let none = read(&mut client, "tenure://log/T1");
     assert_eq!(none["error"]["message"], "no attempt at T1 has left a log", "{none}");
-    assert!(world.command(&["runners", "start", "--foreground"]).output().unwrap().status.success());
+    assert!(shop.command(&["runners", "start", "--foreground"]).output().unwrap().status.success());
 
     let mut log = |key: &str| {
-        let id = world.task(key)["id"].as_str().unwrap().to_owned();
+        let id = shop.show(key)["id"].as_str().unwrap().to_owned();
         let answer = read(&mut client, &format!("tenure://log/{key}"));
         let page = &answer["result"]["contents"][0];
         assert_eq!(page["mimeType"], "text/plain", "{answer}");

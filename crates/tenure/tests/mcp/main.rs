@@ -18,4 +18,4 @@ mod pool;
 mod protocol;
 mod renewing;
 mod setup;
-mod world;
+mod shop;

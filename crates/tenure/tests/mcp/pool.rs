@@ -6,19 +6,19 @@ use std::sync::Mutex;
 use serde_json::json;
 
 use crate::client::Client;
-use crate::world::Context;
+use crate::shop::Shop;
 
 #[test]
 fn sixteen_clients_share_two_hundred_tasks_and_each_is_done_exactly_once() {
     const CLIENTS: usize = 16;
     const TASKS: usize = 200;
-    let world = Context::with_tasks(TASKS);
+    let shop = Shop::with_tasks(TASKS);
     let done = Mutex::new(BTreeMap::<String, Vec<(usize, u64)>>::new());
     std::thread::scope(|scope| {
         for number in 0..CLIENTS {
-            let (world, done) = (&world, &done);
+            let (shop, done) = (&shop, &done);
             scope.spawn(move || {
-                let mut client = Client::new(world, &format!("worker {number}"));
+                let mut client = Client::new(shop, &format!("worker {number}"));
                 loop {
                     let result = client.call("claim_next", json!({"waitSeconds": 0}));
                     let answer = &result["structuredContent"];
@@ -42,7 +42,7 @@ fn sixteen_clients_share_two_hundred_tasks_and_each_is_done_exactly_once() {
     let hands: std::collections::BTreeSet<usize> =
         done.values().flatten().map(|(number, _)| *number).collect();
     assert!(hands.len() > 1, "one client did it all");
-    let status = world.cli(&["status"]);
+    let status = shop.ok(&["status"]);
     assert_eq!((&status["tasks"]["completed"], &status["activeClaims"]), (&json!(TASKS), &json!(0)));
     assert_eq!(status["agentsRegistered"], 0, "all have left");
 }

@@ -6,12 +6,13 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::client::Client;
-use crate::world::{Context, memory};
+use crate::shop::Shop;
+use tenure_testkit::cli::processes;
 
 #[test]
 fn what_is_wrong_is_answered_clearly_and_the_server_lives() {
-    let world = Context::with_tasks(1);
-    let mut client = Client::new(&world, "odd");
+    let shop = Shop::with_tasks(1);
+    let mut client = Client::new(&shop, "odd");
     let answers = [
         ("{nonsense", -32700),
         ("[]", -32600),
@@ -61,10 +62,10 @@ fn what_is_wrong_is_answered_clearly_and_the_server_lives() {
 
 #[test]
 fn ten_megabytes_of_arguments_are_refused_by_their_id_and_leave_no_trace() {
-    let world = Context::new();
-    let mut client = Client::new(&world, "big");
+    let shop = Shop::new();
+    let mut client = Client::new(&shop, "big");
     client.ok("get_status", json!({}));
-    let before = memory(client.pid(), "VmRSS");
+    let before = processes::memory(client.pid(), "VmRSS");
     let big = "x".repeat(10 * 1024 * 1024);
     for _ in 0..5 {
         let answer = client.request("tools/call", json!({"name": "add_task", "arguments": {"title": big}}));
@@ -88,19 +89,19 @@ fn ten_megabytes_of_arguments_are_refused_by_their_id_and_leave_no_trace() {
     assert_eq!(added["task"]["description"].as_str().map(str::len), Some(256 * 1024));
     let listed = client.ok("list_tasks", json!({}))["tasks"][0]["description"].as_str().unwrap().to_owned();
     assert!(listed.len() < 600 && listed.ends_with('…'), "a list is short");
-    let grown = memory(client.pid(), "VmHWM").saturating_sub(before);
+    let grown = processes::memory(client.pid(), "VmHWM").saturating_sub(before);
     assert!(grown < 24 * 1024, "grew by {grown} kB");
 }
 
 #[test]
 fn a_flood_of_requests_is_held_back_answered_in_full_and_costs_no_memory() {
     let count = if std::env::var_os("TENURE_TEST_FULL").is_some() { 100_000 } else { 10_000 };
-    let world = Context::with_tasks(3);
-    let mut calm = Client::new(&world, "calm");
+    let shop = Shop::with_tasks(3);
+    let mut calm = Client::new(&shop, "calm");
     calm.ok("list_tasks", json!({}));
-    let before = memory(calm.pid(), "VmRSS");
+    let before = processes::memory(calm.pid(), "VmRSS");
     drop(calm);
-    let mut child = world
+    let mut child = shop
         .command(&["mcp"])
         .stdin(std::process::Stdio::piped())
         .stdout(std::process::Stdio::piped())
@@ -129,7 +130,7 @@ fn a_flood_of_requests_is_held_back_answered_in_full_and_costs_no_memory() {
         std::thread::sleep(Duration::from_millis(50));
     }
     assert!(!writer.is_finished(), "a flood that fits into the pipes is none");
-    let grown = memory(child.id(), "VmHWM").saturating_sub(before);
+    let grown = processes::memory(child.id(), "VmHWM").saturating_sub(before);
     assert!(grown < 12 * 1024, "grew by {grown} kB while nobody listened");
     let mut answered = std::collections::HashSet::new();
     for line in std::io::BufRead::lines(std::io::BufReader::new(output)) {
@@ -143,7 +144,7 @@ fn a_flood_of_requests_is_held_back_answered_in_full_and_costs_no_memory() {
         }
     }
     drop(writer.join().unwrap());
-    let grown = memory(child.id(), "VmHWM").saturating_sub(before);
+    let grown = processes::memory(child.id(), "VmHWM").saturating_sub(before);
     assert!(grown < 12 * 1024, "grew by {grown} kB");
     assert!(child.wait().unwrap().success());
 }

@@ -3,81 +3,81 @@
 
 use serde_json::{Value, json};
 
-use crate::world::Context;
+use crate::shop::Shop;
 
 #[test]
 fn every_client_is_set_up_checked_set_up_again_and_removed() {
     for (client, file) in [
-        ("claude", "work/.mcp.json"),
-        ("gemini", "work/.gemini/settings.json"),
-        ("vscode", "work/.vscode/mcp.json"),
+        ("claude", "projects/shop/.mcp.json"),
+        ("gemini", "projects/shop/.gemini/settings.json"),
+        ("vscode", "projects/shop/.vscode/mcp.json"),
         ("codex", "home/.codex/config.toml"),
     ] {
-        let world = Context::new();
+        let shop = Shop::new();
         let run = |more: &[&str]| {
             let mut words = vec!["setup", client, "--mcp"];
             words.extend(more);
-            world.try_cli(&words)
+            shop.try_cli(&words)
         };
         let missing = run(&["--check"]);
         assert_eq!(missing["error"]["code"], "CHECK_FAILED", "{missing}");
         assert_eq!(run(&["--dry-run"])["data"]["changed"], true);
-        assert!(!world.path(file).exists(), "{client}");
+        assert!(!shop.path(file).exists(), "{client}");
         assert_eq!(run(&[])["data"]["changed"], true);
-        let made = std::fs::read_to_string(world.path(file)).unwrap();
+        let made = std::fs::read_to_string(shop.path(file)).unwrap();
         let checked = run(&["--check"]);
         assert_eq!((&checked["success"], &checked["data"]["tools"]), (&json!(true), &json!(12)), "{checked}");
         assert_eq!(run(&[])["data"]["changed"], false);
-        assert_eq!(std::fs::read_to_string(world.path(file)).unwrap(), made);
+        assert_eq!(std::fs::read_to_string(shop.path(file)).unwrap(), made);
         assert_eq!(run(&["--remove"])["data"]["changed"], true);
-        assert!(!world.path(file).exists(), "{client}");
+        assert!(!shop.path(file).exists(), "{client}");
         assert_eq!(run(&["--remove"])["data"]["changed"], false);
     }
 }
 
 #[test]
 fn everything_else_in_the_file_stays() {
-    let world = Context::new();
-    let path = world.path("work/.mcp.json");
+    let shop = Shop::new();
+    let path = shop.root().join(".mcp.json");
     let before = "{\n\t\"mcpServers\": {\n\t\t\"zoo\": {\n\t\t\t\"command\": \"zoo\"\n\t\t}\n\t},\n\t\"aardvark\": true\n}\n";
     std::fs::write(&path, before).unwrap();
-    world.cli(&["setup", "claude", "--mcp"]);
+    shop.ok(&["setup", "claude", "--mcp"]);
     let after: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
     let keys: Vec<_> = after.as_object().unwrap().keys().collect();
     assert_eq!(keys, ["mcpServers", "aardvark"]);
     assert_eq!(after["mcpServers"]["zoo"]["command"], "zoo");
     assert_eq!(after["mcpServers"]["tenure"], json!({"command": "tenure", "args": ["mcp"]}));
-    world.cli(&["setup", "claude", "--mcp", "--remove"]);
+    shop.ok(&["setup", "claude", "--mcp", "--remove"]);
     assert_eq!(std::fs::read_to_string(&path).unwrap(), before);
     // Comments stay where they are.
     let commented = "{ // mine\n  \"mcpServers\": {\n    \"zoo\": {} // animals\n  }\n}";
     std::fs::write(&path, commented).unwrap();
-    world.cli(&["setup", "claude", "--mcp"]);
+    shop.ok(&["setup", "claude", "--mcp"]);
     let after = std::fs::read_to_string(&path).unwrap();
     assert!(after.starts_with("{ // mine\n") && after.contains("\"zoo\": {}, // animals\n"), "{after}");
     assert!(after.contains("\"tenure\": {"), "{after}");
-    world.cli(&["setup", "claude", "--mcp", "--remove"]);
+    shop.ok(&["setup", "claude", "--mcp", "--remove"]);
     assert_eq!(std::fs::read_to_string(&path).unwrap(), commented);
     // A file that cannot be read is left alone.
     std::fs::write(&path, "{ # mine\n}").unwrap();
-    let refused = world.try_cli(&["setup", "claude", "--mcp"]);
+    let refused = shop.try_cli(&["setup", "claude", "--mcp"]);
     assert_eq!(refused["error"]["code"], "CONFIG_ERROR", "{refused}");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "{ # mine\n}");
 }
 
 #[test]
 fn a_check_fails_for_a_server_that_does_not_serve() {
-    let world = Context::new();
+    let shop = Shop::new();
     for command in ["/no/such/program", "true", "cat", "false"] {
         let file = json!({"mcpServers": {"tenure": {"command": command, "args": ["mcp"]}}});
-        std::fs::write(world.path("work/.mcp.json"), file.to_string()).unwrap();
-        let checked = world.try_cli(&["setup", "claude", "--mcp", "--check", "--timeout", "5s"]);
+        std::fs::write(shop.root().join(".mcp.json"), file.to_string()).unwrap();
+        let checked = shop.try_cli(&["setup", "claude", "--mcp", "--check", "--timeout", "5s"]);
         assert_eq!(checked["error"]["code"], "CHECK_FAILED", "{command}: {checked}");
     }
     // Outside a project the server reports that, and the check passes it on.
     let file = json!({"mcpServers": {"tenure": {"command": env!("CARGO_BIN_EXE_tenure"), "args": ["mcp", "-C", "/"]}}});
-    std::fs::write(world.path("work/.mcp.json"), file.to_string()).unwrap();
-    let checked = world.try_cli(&["setup", "claude", "--mcp", "--check"]);
+    std::fs::write(shop.root().join(".mcp.json"), file.to_string()).unwrap();
+    let checked = shop.try_cli(&["setup", "claude", "--mcp", "--check"]);
     let said = checked["error"]["message"].as_str().unwrap();
     assert!(said.contains("init"), "{said}");
 }

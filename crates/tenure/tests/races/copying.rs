@@ -4,7 +4,9 @@ use rustix::process::Signal;
 use serde_json::Value;
 use tenure_testkit::postgres::Cluster;
 
-use crate::harness::{Project, Running};
+use tenure_testkit::cli::Running;
+
+use crate::harness::Project;
 
 /// What a user can see of a project.
 fn seen(project: &Project) -> Vec<Value> {
@@ -60,7 +62,7 @@ fn a_project_goes_to_the_server_and_back_and_nothing_is_lost() {
     assert_eq!(copied["rows"]["tasks"], 1500);
     let now = seen(&project);
     assert!(now.len() > before.len());
-    project.url = Some(url.clone());
+    project.store_variable = Some(url.clone());
     assert_eq!(seen(&project), now);
 
     let again = project.run(&["--json", "store", "copy", "--to", "sqlite:"]);
@@ -76,7 +78,7 @@ fn a_project_goes_to_the_server_and_back_and_nothing_is_lost() {
     let on_server = seen(&project);
     std::fs::remove_file(project.database()).unwrap();
     project.ok(&["store", "copy", "--to", "sqlite:"]);
-    project.url = None;
+    project.store_variable = None;
     assert_eq!(seen(&project), on_server);
     let last = project.ok(&["tasks", "claim", "F7", "--agent", "bob"]);
     assert!(last["lease"]["fence"].as_i64() > next["lease"]["fence"].as_i64());
@@ -100,6 +102,6 @@ fn a_copy_that_is_killed_leaves_nothing_and_can_be_made_again() {
     let last = project.run(&["--json", "store", "copy", "--to", &url]);
     // Either none of them was done, or one was done wholly.
     assert!(matches!(last.code, Some(0 | 1)), "{last:?}");
-    project.url = Some(url);
+    project.store_variable = Some(url);
     assert_eq!(seen(&project), now);
 }

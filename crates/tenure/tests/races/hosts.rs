@@ -7,7 +7,9 @@ use std::time::Duration;
 use tenure_testkit::postgres::Cluster;
 use tenure_testkit::proxy::Proxy;
 
-use crate::harness::{Project, Running, until};
+use tenure_testkit::cli::{Running, until};
+
+use crate::harness::Project;
 
 /// A machine: its name, a clone of the project, and the cable.
 struct Host {
@@ -46,7 +48,6 @@ impl Host {
             command.env(name, value.unwrap_or_default());
         }
         command.stdin(std::process::Stdio::null());
-        command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
         command
     }
 

@@ -78,7 +78,7 @@ fn a_hostile_url_is_refused_and_never_repeated() {
     ] {
         let mut command = project.command(&["--json", "-vv", "--timeout", "1s", "status"]);
         command.env("TENURE_STORE", &url);
-        let answer = crate::harness::Running::start(command).end();
+        let answer = tenure_testkit::cli::Running::start(command).end();
         assert_eq!(answer.code, Some(code), "{url}: {answer:?}");
         assert!(!format!("{answer:?}").contains("s3cret"), "{url}: {answer:?}");
     }

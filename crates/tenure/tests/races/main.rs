@@ -10,8 +10,11 @@
     reason = "a test stops where it fails, and says what it measured"
 )]
 
+use tenure_testkit::cli::{StoreKind, Suite};
+
+pub(crate) const SUITE: Suite = Suite { binary: env!("CARGO_BIN_EXE_tenure"), store: StoreKind::Sqlite };
+
 mod checker;
-mod dice;
 mod fenced;
 mod harness;
 mod history;

@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use crate::checker::faults;
-use crate::dice::{Dice, seed};
-use crate::harness::{Answer, HANG, Project, Running, full_or};
+use tenure_testkit::cli::{Answer, Dice, HANG, Running, full_or};
+
+use crate::harness::Project;
 use crate::history::{Deed, Event, History};
 use crate::watcher::{Enough, now, watch};
 
@@ -292,7 +293,7 @@ fn tell(history: &History) -> String {
 fn whoever_is_killed_when_ever_every_task_gets_completed_once() {
     let kills = full_or(1000, 100);
     let project = Project::with_config(CONFIG);
-    blow(&project, kills, seed("nemesis"), false, || {});
+    blow(&project, kills, Dice::seed("nemesis"), false, || {});
 }
 
 pub(crate) const CONFIG: &str = "locking: {pollInterval: 1s}\ntasks: {maxAttempts: 100000}";

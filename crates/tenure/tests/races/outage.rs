@@ -7,8 +7,9 @@ use std::time::Duration;
 use tenure_testkit::postgres::Cluster;
 use tenure_testkit::proxy::{Cut, Proxy};
 
-use crate::dice::seed;
-use crate::harness::{Project, full_or};
+use tenure_testkit::cli::{Dice, full_or};
+
+use crate::harness::Project;
 use crate::nemesis::{CONFIG, blow};
 
 #[test]
@@ -35,7 +36,7 @@ fn whoever_goes_down_when_ever_every_task_gets_completed_once() {
         // Also when the storm fails, or the failure would never be heard.
         let calm = || over.store(true, Ordering::SeqCst);
         let blown = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            blow(&project, full_or(1000, 60), seed("outage"), true, || {
+            blow(&project, full_or(1000, 60), Dice::seed("outage"), true, || {
                 calm();
                 weather.join().unwrap();
             });

@@ -2,7 +2,9 @@
 
 use rustix::process::Signal;
 
-use crate::harness::{Project, until};
+use tenure_testkit::cli::until;
+
+use crate::harness::Project;
 
 const PASSWORD: &str = "s3cret-of-this-test";
 
@@ -17,7 +19,8 @@ fn command_lines() -> Vec<String> {
 #[test]
 fn a_password_is_in_no_command_line_of_what_works_waits_or_keeps() {
     let mut project = Project::with_config("locking: {pollInterval: 1s}");
-    project.url = project.url.map(|url| url.replace("tenure@", &format!("tenure:{PASSWORD}@")));
+    project.store_variable =
+        project.store_variable.take().map(|url| url.replace("tenure@", &format!("tenure:{PASSWORD}@")));
     project.add("F", 2);
     let begun = project.root().join("begun");
     let script = "touch begun; sleep 60";

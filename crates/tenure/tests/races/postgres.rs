@@ -7,9 +7,12 @@
     reason = "a test stops where it fails, and says what it measured"
 )]
 
+use tenure_testkit::cli::{StoreKind, Suite};
+
+pub(crate) const SUITE: Suite = Suite { binary: env!("CARGO_BIN_EXE_tenure"), store: StoreKind::Postgres };
+
 mod checker;
 mod copying;
-mod dice;
 mod fenced;
 mod harness;
 mod history;

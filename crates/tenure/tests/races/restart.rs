@@ -1,14 +1,15 @@
 //! Runners and waiters live through a restart of the server.
 
-use std::time::Duration;
-
 use tenure_testkit::postgres::Cluster;
+use tenure_testkit::proxy::Proxy;
 
-use crate::harness::{Project, Running, until};
+use tenure_testkit::cli::{Running, until};
 
-fn project(cluster: &Cluster) -> Project {
-    let project = Project::bare_on(Some(cluster.url()));
-    project.ok(&["init"]);
+use crate::harness::Project;
+
+fn project(url: String) -> Project {
+    let project = Project::bare_on(Some(url));
+    project.init(&[]);
     let project = project.configured(
         "locking: {pollInterval: 1s}\n\
          runners: {preset: mine, heartbeatInterval: 1s, staleTimeout: 30s, killGrace: 1s}\n\
@@ -27,12 +28,14 @@ fn journal(project: &Project) -> String {
 #[test]
 fn a_runner_goes_on_with_its_task_after_the_server_was_away() {
     let cluster = Cluster::private(&[]);
-    let project = project(&cluster);
+    let proxy = Proxy::to(cluster.port());
+    let project = project(cluster.tcp_url("tenure", proxy.port()));
     project.add("F", 2);
     let runner = project.spawn(&["--json", "runners", "start", "--foreground", "--ttl", "60s"]);
     until("the agent works", || journal(&project) == "begun\n");
     cluster.stop_immediately();
-    std::thread::sleep(Duration::from_secs(2));
+    let before = proxy.refusals();
+    until("the runner has tried twice to reach the server", || proxy.refusals() >= before + 2);
     cluster.start();
     let answer = runner.end();
     assert_eq!(answer.code, Some(0), "{answer:?}");
@@ -44,7 +47,7 @@ fn a_runner_goes_on_with_its_task_after_the_server_was_away() {
 #[test]
 fn a_waiter_is_served_after_the_server_was_away() {
     let cluster = Cluster::private(&[]);
-    let project = project(&cluster);
+    let project = project(cluster.url());
     project.add("F", 1);
     project.ok(&["tasks", "claim", "F1", "--agent", "ann"]);
     let waiter: Running = project.spawn(&["--json", "tasks", "claim", "F1", "--agent", "bob", "--wait"]);
@@ -59,7 +62,7 @@ fn a_waiter_is_served_after_the_server_was_away() {
 #[test]
 fn a_command_says_that_the_server_is_away_and_no_password() {
     let cluster = Cluster::private(&["fsync=off"]);
-    let project = project(&cluster);
+    let project = project(cluster.url());
     cluster.stop_immediately();
     let mut command = project.command(&["--timeout", "1s", "status"]);
     command.env("TENURE_STORE", cluster.url().replace("tenure@", "tenure:s3cret@"));

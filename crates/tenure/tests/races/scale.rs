@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use rusqlite::{Connection, params};
 
-use crate::harness::{Project, full_or};
+use tenure_testkit::cli::full_or;
+
+use crate::harness::Project;
 
 /// Tasks as in a project that has been worked on: a third is completed, a tenth waits for the one before.
 fn fill(project: &Project, count: i64) {

@@ -3,7 +3,9 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::harness::{Answer, Project, Running, until};
+use tenure_testkit::cli::{Answer, Running, until};
+
+use crate::harness::Project;
 
 /// The program on a machine whose clock is wrong by so much.
 fn command(project: &Project, skew: &str, args: &[&str]) -> Command {
@@ -15,7 +17,6 @@ fn command(project: &Project, skew: &str, args: &[&str]) -> Command {
         command.env(name, value.unwrap_or_default());
     }
     command.stdin(std::process::Stdio::null());
-    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
     command
 }
 

@@ -4,7 +4,9 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use crate::harness::{Project, Running, cpu, full_or};
+use tenure_testkit::cli::{Running, full_or, processes, until};
+
+use crate::harness::Project;
 
 /// Waiters `w0` … for one held task, each in line before the next one comes.
 fn line_up(project: &Project, task: &str, count: usize) -> Vec<Running> {
@@ -169,11 +171,11 @@ fn a_newcomer_never_overtakes_whoever_stands_in_line() {
 fn a_waiter_for_any_task_is_woken_by_new_work_and_by_a_release() {
     let project = Project::with_config("locking: {pollInterval: 10m}");
     let waiter = project.spawn(&["tasks", "next", "--claim", "--wait", "30m", "--agent", "w"]);
-    crate::harness::until("it waits", || project.store().read(|view| view.count_tickets()).unwrap() == 1);
+    until("it waits", || project.store().read(|view| view.count_tickets()).unwrap() == 1);
     project.ok(&["tasks", "add", "new work"]);
     assert_eq!(waiter.end().code, Some(0));
     let waiter = project.spawn(&["tasks", "next", "--claim", "--wait", "30m", "--agent", "v"]);
-    crate::harness::until("it waits", || project.store().read(|view| view.count_tickets()).unwrap() == 1);
+    until("it waits", || project.store().read(|view| view.count_tickets()).unwrap() == 1);
     project.ok(&["tasks", "release", "T1", "--agent", "w"]);
     assert_eq!(waiter.end().code, Some(0));
 }
@@ -212,9 +214,7 @@ fn the_task_of_a_killed_waiter_for_anything_goes_to_the_next_without_a_poll() {
     let wait = |name: &str, more: &[&str], count: u64| {
         let args = ["tasks", "next", "--claim", "--wait", "30m", "--agent", name, "--json"];
         let waiter = project.spawn(&[&args[..], more].concat());
-        crate::harness::until("it waits", || {
-            project.store().read(|view| view.count_tickets()).unwrap() == count
-        });
+        until("it waits", || project.store().read(|view| view.count_tickets()).unwrap() == count);
         waiter
     };
     let first = wait("first", &[], 1);
@@ -242,13 +242,13 @@ fn a_hundred_waiters_cost_less_than_a_thousandth_of_a_processor_each() {
         .collect();
     project.wait_for_queue("F1", 100);
     let begun = Instant::now();
-    let before: Vec<Duration> = waiters.iter().map(|w| cpu(w.pid())).collect();
+    let before: Vec<Duration> = waiters.iter().map(|w| processes::cpu(w.pid())).collect();
     std::thread::sleep(time);
     let wall = begun.elapsed();
     let mut shares: Vec<f64> = waiters
         .iter()
         .zip(before)
-        .map(|(w, before)| cpu(w.pid()).saturating_sub(before).as_secs_f64() / wall.as_secs_f64())
+        .map(|(w, before)| processes::cpu(w.pid()).saturating_sub(before).as_secs_f64() / wall.as_secs_f64())
         .collect();
     shares.sort_by(f64::total_cmp);
     let percent = |place: usize| shares[place] * 100.0;

@@ -11,7 +11,9 @@ use tenure_core::store::Durability;
 use tenure_core::{Context, Policy, reference};
 use tenure_lock::ProcessIdentity;
 
-use crate::harness::{Answer, Project, Running, contest, rounds};
+use tenure_testkit::cli::{Answer, Running};
+
+use crate::harness::{Project, contest, rounds};
 
 const TAKERS: usize = 16;
 

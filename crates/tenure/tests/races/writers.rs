@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::dice::{Dice, seed};
-use crate::harness::{Answer, Project, Running, full_or};
+use tenure_testkit::cli::{Answer, Dice, Running, full_or};
+
+use crate::harness::Project;
 
 #[test]
 fn forty_processes_make_one_project_and_add_forty_tasks() {
@@ -52,7 +53,7 @@ enum Did {
 #[test]
 fn eight_processes_add_update_and_reject_the_same_tasks_and_nothing_is_lost() {
     let each = full_or(200, 25);
-    let start = seed("writers");
+    let start = Dice::seed("writers");
     let project = Project::with_config("tasks: {maxRejections: 100000}");
     let shared = project.add("S", 4);
     let did: Vec<Did> = std::thread::scope(|scope| {

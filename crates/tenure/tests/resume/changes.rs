@@ -2,7 +2,9 @@
 
 use rustix::process::Signal;
 
-use crate::world::{Project, until};
+use tenure_testkit::cli::until;
+
+use crate::project::Project;
 
 /// A job of five items, interrupted after the first two.
 fn interrupted(p: &Project) {
@@ -59,7 +61,7 @@ fn a_list_that_is_gone_does_not_keep_the_job_from_going_on() {
     std::fs::remove_file(p.root().join("items.txt")).unwrap();
     let answer = p.run(&["resume", "a"]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
-    assert!(answer.err.contains("is gone"), "{answer:?}");
+    assert!(answer.err.contains("no longer exists"), "{answer:?}");
     assert_eq!(p.successes(), [1, 2, 3, 4, 5]);
 }
 

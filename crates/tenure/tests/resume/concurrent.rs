@@ -1,10 +1,12 @@
-//! Concurrent resume: one proceeds, and the others are told who, where and since when.
+//! Concurrent resume: one proceeds, and the others report its pid, its host and since when it holds the lock.
 
 use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::sessions;
-use crate::world::{Answer, Project, Running, full_or, until};
+use tenure_testkit::cli::{Answer, Running, full_or, until};
+
+use crate::project::Project;
 
 /// A session whose runner was killed in the middle of a task, and that runner.
 fn abandoned(p: &Project, key: &str) -> (String, u32) {
@@ -40,8 +42,8 @@ fn named_in(answer: &Answer, id: &str) -> u32 {
     pid.parse().unwrap()
 }
 
-/// Eight resume it at once, each by one of its names. Gives the one that proceeds; the others have named it. One that came
-/// between its lock and its name, on a busy machine, may have read the name of the dead one before it.
+/// Resumes it eight times at once, each by one of its names. Returns the process that proceeds; the others have named it. On
+/// a busy machine one of them may have read the lock file before it was rewritten, and named the dead process.
 fn race(p: &Project, names: &[String; 4], id: &str, before: u32, round: u32) -> Running {
     let mut running: Vec<Running> = (0..8).map(|n| p.spawn(&["resume", &names[n % 4]])).collect();
     let mut winner = None;
@@ -173,13 +175,13 @@ fn the_lease_in_the_store_refuses_where_the_file_cannot() {
     let p = Project::new();
     let id = stale(&p, "A");
     let winner = p.spawn(&["resume", &id]);
-    until("it goes on", || p.marks("A").len() == 2);
+    until("it continues", || p.marks("A").len() == 2);
     // Another home, so another file: only the store knows.
     let mut command = p.command(&["--json", "resume", &id]);
     let refused = command.env("TENURE_HOME", p.root().join("other-home")).output().unwrap();
     assert_eq!(refused.status.code(), Some(6), "{refused:?}");
     let error: Value = serde_json::from_slice::<Value>(&refused.stdout).unwrap()["error"].clone();
-    // The place is taken by the same one, and is asked for first.
+    // The same process has the slot, which is asked for first.
     assert!(["RESUME_LOCKED", "RUNNER_ACTIVE"].contains(&error["code"].as_str().unwrap()), "{error}");
     assert!(
         error["message"].as_str().unwrap().to_lowercase().contains(&format!("pid {}", winner.pid())),
@@ -198,7 +200,7 @@ fn a_home_that_cannot_be_written_is_a_warning_and_the_job_runs() {
     let mut command = p.command(&["jobs", "start", "a", "--items", "items.txt", "--", "true"]);
     let ran = command.env("TENURE_HOME", p.root().join("file")).output().unwrap();
     assert!(ran.status.success(), "{ran:?}");
-    assert!(String::from_utf8_lossy(&ran.stderr).contains("no resume file"), "{ran:?}");
+    assert!(String::from_utf8_lossy(&ran.stderr).contains("resume lock file"), "{ran:?}");
     assert_eq!(p.successes(), [1, 2]);
 }
 

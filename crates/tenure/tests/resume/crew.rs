@@ -2,7 +2,9 @@
 
 use rustix::process::Signal;
 
-use crate::world::{Project, until};
+use tenure_testkit::cli::until;
+
+use crate::project::Project;
 
 const ITEM: &str = "echo \"$1\" >>\"$PRETEND/ran\"; sleep 0.02";
 

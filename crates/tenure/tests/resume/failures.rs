@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crate::world::{Project, until};
+use tenure_testkit::cli::until;
+
+use crate::project::Project;
 
 #[test]
 fn every_item_is_run_once_and_what_it_printed_is_in_its_log() {

@@ -1,19 +1,18 @@
-//! A disk that becomes full in the middle of a job: what was written stays readable, and the job goes on afterwards.
+//! A disk that becomes full in the middle of a job: what was written stays readable, and the job continues afterwards.
 
 use rustix::process::Signal;
 use serde_json::Value;
 use tenure_testkit::SmallDisk;
 
-use crate::world::{Project, until};
+use tenure_testkit::cli::{skip, until};
+
+use crate::project::Project;
 
 #[test]
 fn a_disk_that_is_full_during_a_checkpoint_leaves_it_readable() {
     let p = Project::new();
     let Some(disk) = SmallDisk::mount(&p.shared("disk"), 4096) else {
-        let _ = std::io::Write::write_all(
-            &mut std::io::stderr(),
-            b"SKIPPED: mounting a small file system needs root; the full disk was not tested\n",
-        );
+        skip("mounting a small file system needs root; the full disk was not tested");
         return;
     };
     let run = |args: &[&str]| {

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::world::Project;
+use crate::project::Project;
 
 #[test]
 fn arguments_are_what_the_item_says_byte_for_byte() {

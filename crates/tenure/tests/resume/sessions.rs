@@ -1,11 +1,11 @@
-//! Sessions: a runner that was interrupted goes on where it was, with the options of its first start.
-
-use std::os::unix::fs::PermissionsExt;
+//! Sessions: an interrupted runner continues where it was, with the options of its first start.
 
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::world::{Project, until};
+use tenure_testkit::cli::{until, write_program};
+
+use crate::project::Project;
 
 fn sessions(p: &Project) -> Vec<Value> {
     p.ok(&["sessions", "list"])["sessions"].as_array().unwrap().clone()
@@ -166,14 +166,13 @@ fn agent_named(p: &Project, name: &str, said: &str) {
     let folder = p.root().join("bin");
     std::fs::create_dir_all(&folder).unwrap();
     let path = folder.join(name);
-    let shared = p.shared("x");
-    let shared = shared.parent().unwrap().display();
+    let shared = p.path("agent");
+    let shared = shared.display();
     let text = format!(
         "#!/bin/sh\ncat >/dev/null\necho \"$*\" >>'{shared}/args'\necho '{said}'\n\
          test -e '{shared}/go' && exit 0\necho x >'{shared}/begun'\nsleep 1000\n"
     );
-    std::fs::write(&path, text).unwrap();
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    write_program(&path, &text);
 }
 
 #[test]

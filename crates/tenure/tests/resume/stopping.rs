@@ -2,7 +2,9 @@
 
 use rustix::process::Signal;
 
-use crate::world::{Project, until};
+use tenure_testkit::cli::until;
+
+use crate::project::Project;
 
 #[test]
 fn ctrl_c_stops_the_items_processes_too_and_the_job_is_resumable_at_once() {
@@ -34,7 +36,7 @@ fn ctrl_c_stops_the_items_processes_too_and_the_job_is_resumable_at_once() {
 }
 
 #[test]
-fn a_job_that_somebody_coordinates_is_not_cancelled_under_its_hands_and_an_interrupted_one_is() {
+fn a_job_with_a_coordinator_is_not_cancelled_and_an_interrupted_one_is() {
     let p = Project::new();
     p.numbers("items.txt", 2);
     p.script("wait.sh", "echo $$ >>\"$PRETEND/begun\"; sleep 1000");

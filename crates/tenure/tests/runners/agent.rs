@@ -1,9 +1,9 @@
-//! The agent calls tenure back: its word wins, for its own task only.
+//! Agents that call tenure themselves: what an agent reports about its own task beats its exit code.
 
-use crate::world::Project;
+use crate::project::Project;
 
 #[test]
-fn an_agents_own_word_wins_over_its_exit_code() {
+fn what_an_agent_reports_itself_beats_its_exit_code() {
     let project = Project::new();
     project.task("A", &["tenure task done A", "exit 1"]);
     project.task("B", &["tenure task fail B -m 'no chance'"]);
@@ -47,13 +47,10 @@ fn an_agent_finishes_its_own_task_claims_a_second_one_and_both_are_right() {
         assert_eq!(project.status(key), "completed");
         assert_eq!(project.moves(key, "completed"), 1, "{key}");
     }
-    assert!(project.marks("wrong").is_empty(), "nobody worked on B again");
+    assert!(project.marks("wrong").is_empty(), "no other agent worked on B");
     assert_eq!((project.marks("c").len(), project.marks("d").len()), (1, 1));
     let done = project.ok(&["locks", "show", "B", "--history"]);
-    assert!(
-        !done.to_string().contains(&format!("\"fence\":{fence},")),
-        "B was held under a fence of its own"
-    );
+    assert!(!done.to_string().contains(&format!("\"fence\":{fence},")), "B has its own fence");
 }
 
 fn first_fence(project: &Project) -> String {

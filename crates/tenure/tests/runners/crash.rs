@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use crate::world::{Dice, Project, full_or, until};
+use tenure_testkit::cli::{Dice, full_or, until};
+
+use crate::project::Project;
 
 #[test]
 fn a_killed_runner_leaves_nothing_that_the_next_does_not_put_right() {

@@ -1,18 +1,18 @@
 //! The database vanishes under a runner, as after `git clean -fdx`.
 
-use crate::world::Project;
+use crate::project::Project;
 
-fn vanishing(make_away: impl Fn(&Project), words: &str) {
+fn vanishing(remove: impl Fn(&Project), words: &str) {
     let project = Project::hasty();
     project.task("A", &["deaf", "fork", "mark begun", "hang"]);
     let runner = project.runner(&[]);
     project.wait_for("begun");
-    make_away(&project);
+    remove(&project);
     let ran = runner.end();
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(ran.err.contains(words), "{}", ran.err);
     let last = ran.err.lines().rev().find(|line| line.contains("database")).unwrap();
-    assert!(last.contains(words), "the last word says what happened: {}", ran.err);
+    assert!(last.contains(words), "the last line names the cause: {}", ran.err);
     project.expect_no_agents();
 }
 

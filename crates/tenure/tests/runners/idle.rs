@@ -2,8 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use crate::processes::{cpu, memory};
-use crate::world::{Project, full_or, until};
+use tenure_testkit::cli::processes::{cpu, memory};
+use tenure_testkit::cli::{full_or, until};
+
+use crate::project::Project;
 
 #[test]
 fn an_idle_runner_is_small_and_quiet_and_starts_far_sooner_than_it_polls() {

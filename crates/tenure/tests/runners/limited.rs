@@ -6,7 +6,9 @@ use std::time::Duration;
 use serde_json::Value;
 use tenure_core::{Clock, SystemClock, Timestamp};
 
-use crate::world::{Project, until};
+use tenure_testkit::cli::until;
+
+use crate::project::Project;
 
 const CONFIG: &str = "runners: {preset: claude, killGrace: 300ms}\nlocking: {pollInterval: 1s}";
 const USAGE_LIMIT: &str = include_str!("../../../tenure-runner/tests/agent-recordings/claude-usage-5h.out");
@@ -72,7 +74,7 @@ fn a_usage_limit_against_a_backlog_of(count: usize) {
     assert!(next >= reset && next <= reset.after(Duration::from_mins(1)), "{parked}");
     for args in [&["status"][..], &["why"], &["doctor"]] {
         let shown = project.run(args).out;
-        let sentence = format!("claude is parked: {reason}; wake-up tries again in ");
+        let sentence = format!("claude is parked: {reason}; wake-up retries it in ");
         assert!(shown.contains(&sentence), "{args:?}: {shown}");
     }
 

@@ -2,7 +2,7 @@
 
 use rustix::process::Signal;
 
-use crate::world::Project;
+use crate::project::Project;
 
 #[test]
 fn a_runner_stands_aside_for_the_exclusive_lock_and_goes_on_after_it() {

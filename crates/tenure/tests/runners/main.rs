@@ -1,20 +1,18 @@
-//! Runners as real processes, with an agent that only pretends: who runs, what becomes of a task when an agent or a runner
-//! vanishes, and that nothing of either is left behind.
+//! Runners as real processes, with a pretend agent: how many run at a time, what becomes of a task when an agent or a runner
+//! vanishes, and that no process of either is left behind.
 //!
-//! Every test has a project, a home and an agent of its own; whatever it started is gone when it ends, also if it fails.
-//! Nothing asserts an absolute time: deadlines only turn a hang into a failure. `TENURE_TEST_FULL=1` runs the long counts;
-//! `TENURE_TEST_SEED` repeats a random run.
+//! Every test has its own sandbox. Nothing asserts an absolute time: deadlines only turn a hang into a failure.
+//! `TENURE_TEST_FULL=1` runs the long counts; `TENURE_TEST_SEED` repeats a random run. `postgres.rs` runs the same tests on
+//! PostgreSQL.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::print_stderr,
-    reason = "a test stops where it fails, and says what it measured"
-)]
+#![expect(clippy::unwrap_used, reason = "a test stops where it fails")]
+
+use tenure_testkit::cli::{StoreKind, Suite};
+
+pub(crate) const SUITE: Suite = Suite { binary: env!("CARGO_BIN_EXE_tenure"), store: StoreKind::Sqlite };
 
 mod agent;
 mod crash;
-mod database;
 mod hooks;
 mod idle;
 mod limited;
@@ -22,7 +20,7 @@ mod locks;
 mod output;
 mod parked;
 mod paused;
-mod processes;
+mod project;
 mod queue;
 mod review;
 mod scenarios;
@@ -30,4 +28,6 @@ mod secrets;
 mod slot;
 mod stop;
 mod table;
-mod world;
+
+// Only on SQLite: what happens when the database file vanishes.
+mod database;

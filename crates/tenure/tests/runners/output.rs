@@ -1,24 +1,26 @@
-//! What agents print: bounded in memory and on disk, and harmless to look at.
+//! The output of agents is bounded in memory and on disk, and harmless to display.
 
 use std::time::Duration;
 
-use crate::processes::memory;
-use crate::world::{Project, full_or};
+use tenure_testkit::cli::full_or;
+use tenure_testkit::cli::processes::memory;
+
+use crate::project::Project;
 
 #[test]
-fn a_flood_of_output_is_bounded_in_memory_and_on_disk_and_the_heart_beats_on() {
+fn a_flood_of_output_is_bounded_in_memory_and_on_disk_and_heartbeats_continue() {
     let project = Project::hasty();
     let size = full_or(1_000_000_000_u64, 64_000_000);
     project.task("A", &["print calm", "mark begun", &format!("flood {size}"), "mark flooded", "wait go"]);
     let runner = project.runner(&[]);
     project.wait_for("begun");
-    let (mut beats, mut last, mut peak) = (0, serde_json::Value::Null, 0);
+    let (mut renewals, mut last, mut peak) = (0, serde_json::Value::Null, 0);
     let begun = std::time::Instant::now();
     while !project.shared("flooded").exists() {
         let lock = project.ok(&["locks", "show", "A"])["lock"].clone();
         assert_eq!(lock["expired"], false, "{lock}");
         if lock["heartbeatAt"] != last {
-            (beats, last) = (beats + 1, lock["heartbeatAt"].clone());
+            (renewals, last) = (renewals + 1, lock["heartbeatAt"].clone());
         }
         peak = peak.max(memory(runner.pid(), "VmHWM"));
         assert!(begun.elapsed() < Duration::from_mins(10), "the flood does not end");
@@ -29,7 +31,7 @@ fn a_flood_of_output_is_bounded_in_memory_and_on_disk_and_the_heart_beats_on() {
     assert_eq!(runner.end().code, Some(0));
     assert_eq!(project.status("A"), "completed");
     let sizes: Vec<u64> = project.attempt_logs().iter().map(|path| path.metadata().unwrap().len()).collect();
-    eprintln!("flood of {size} bytes: {took:?}, {beats} beats, peak {peak} kB, logs {sizes:?}");
+    eprintln!("flood of {size} bytes: {took:?}, {renewals} renewals, peak {peak} kB, logs {sizes:?}");
     assert!(sizes.len() <= 2 && sizes.iter().sum::<u64>() <= 16 * 1024 * 1024, "{sizes:?}");
     assert!(peak < 64 * 1024, "{peak} kB");
 }
@@ -56,7 +58,7 @@ fn every_line_is_written_through_as_it_comes() {
     project.task("A", &["print early", "mark begun", "wait go"]);
     let runner = project.runner(&[]);
     project.wait_for("begun");
-    crate::world::until("the line is in the log", || {
+    tenure_testkit::cli::until("the line is in the log", || {
         std::fs::read_to_string(&project.attempt_logs()[0]).unwrap().contains("] early\n")
     });
     project.give("go");

@@ -1,6 +1,6 @@
 //! An agent that cannot work at all does not fail the whole backlog.
 
-use crate::world::Project;
+use crate::project::Project;
 
 #[test]
 fn an_expired_login_parks_the_preset_and_leaves_the_tasks_pending() {
@@ -31,7 +31,7 @@ fn an_expired_login_parks_the_preset_and_leaves_the_tasks_pending() {
     let shown = project.run(&["status"]).out;
     assert!(shown.contains("pretend is parked"), "{shown}");
 
-    // Logged in again: whoever starts a runner by hand wants it to try.
+    // A runner that is started by hand tries the parked preset again.
     let again = project.work(&["--once"]);
     assert_eq!(again.code, Some(1));
     assert_eq!(project.marks("tried").len(), 4);

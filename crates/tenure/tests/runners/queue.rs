@@ -1,14 +1,10 @@
 //! A runner beside waiters for ready work: it overtakes nobody, holds nothing that it does not work on, and gets its turn.
 
-use std::sync::Arc;
-
 use rustix::process::Signal;
 use serde_json::Value;
-use tenure_core::SystemClock;
-use tenure_core::store::Store;
-use tenure_sqlite::{OpenOptions, SqliteStore};
+use tenure_testkit::cli::{Running, until};
 
-use crate::world::{Project, Running, until};
+use crate::project::Project;
 
 fn waiter(project: &Project, name: &str, more: &[&str]) -> Running {
     let args = ["--json", "tasks", "next", "--claim", "--agent", name];
@@ -92,7 +88,7 @@ fn what_an_earlier_waiter_leaves_goes_to_the_runner_at_once() {
     assert_eq!(project.locks(), Vec::<Value>::new());
     let newcomer = waiter(&project, "newcomer", &[]).end();
     assert_eq!(newcomer.code, Some(10), "{newcomer:?}");
-    let message = "what is ready goes to 2 waiters that came before you";
+    let message = "everything ready goes to 2 waiters ahead of you";
     assert_eq!(newcomer.json()["error"]["message"], message);
     let shown = project.run(&["--json", "tasks", "next"]);
     assert_eq!((shown.code, shown.json()["error"]["message"].as_str()), (Some(10), Some(message)));
@@ -119,7 +115,5 @@ fn a_waiter_that_is_silent_for_too_long_does_not_keep_the_runner_from_work() {
 }
 
 fn tickets(project: &Project) -> u64 {
-    let store = SqliteStore::open(&project.database(), OpenOptions::new(Arc::new(SystemClock))).unwrap();
-    let store: &dyn Store = &store;
-    store.read(|view| view.count_tickets()).unwrap()
+    project.store().read(|view| view.count_tickets()).unwrap()
 }

@@ -1,8 +1,8 @@
-//! The round trip of a review: done, looked at, sent back with notes, done again, approved.
+//! The round trip of a review: done, reviewed, rejected with notes, done again, approved.
 
 use std::process::Command;
 
-use crate::world::Project;
+use crate::project::Project;
 
 const REVIEWED: &str = "runners: {preset: pretend, killGrace: 300ms}\nreview: {enabled: true, preset: judge}\n\
                         locking: {pollInterval: 1s}";
@@ -96,7 +96,7 @@ fn a_review_that_breaks_off_leaves_the_task_in_review() {
     assert_eq!(runner.end().code, Some(0));
     assert_eq!((project.status("A").as_str(), project.show("A")["rejections"].as_u64()), ("review", Some(0)));
     let runner = project.runner(&[]);
-    crate::world::until("it is looked at again", || project.marks("looking").len() == 2);
+    tenure_testkit::cli::until("it is looked at again", || project.marks("looking").len() == 2);
     runner.signal(rustix::process::Signal::KILL);
     drop(runner);
     project.give("go");
@@ -105,7 +105,7 @@ fn a_review_that_breaks_off_leaves_the_task_in_review() {
 }
 
 #[test]
-fn only_whoever_was_given_it_for_review_may_judge_a_task_in_progress() {
+fn only_the_reviewer_that_holds_it_may_judge_a_task_in_progress() {
     let project = Project::with(REVIEWED);
     project.task(
         "A",

@@ -1,8 +1,8 @@
-//! The two scenarios of seed 000, from a cold start, in the seed's words.
+//! The two scenarios of seed 000, from a cold start, with the seed's log lines.
 
 use rustix::process::Signal;
 
-use crate::world::Project;
+use crate::project::Project;
 
 /// The lines of a log without their times, with what differs from run to run by name.
 fn transcript(project: &Project, pid: u32, names: &[(String, &str)]) -> Vec<String> {
@@ -43,7 +43,7 @@ fn two_runners_in_the_same_section() {
     project.wait_for_log(second.pid(), "Waiting for section lock...");
     assert!(project.marks("two").is_empty());
     project.give("go1");
-    // It keeps the section and goes on in it, although another waits in line.
+    // It keeps the section and continues in it, although another runner is queued.
     project.wait_for("two");
     project.wait_for_log(second.pid(), "Section still locked");
     let list = project.ok(&["runners", "list"]);

@@ -2,8 +2,9 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use crate::processes;
-use crate::world::Project;
+use tenure_testkit::cli::processes;
+
+use crate::project::Project;
 
 const SECRET: &str = "hunter2-and-a-half";
 

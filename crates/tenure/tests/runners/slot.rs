@@ -1,6 +1,8 @@
-//! One runner per place (R1): by the store, not by a check beforehand.
+//! One runner per slot (R1), enforced by the store and not by a check beforehand.
 
-use crate::world::{Project, Running, full_or, until};
+use tenure_testkit::cli::{Running, full_or, until};
+
+use crate::project::Project;
 
 #[test]
 fn of_eight_started_at_once_exactly_one_runs_and_the_others_name_it() {
@@ -31,7 +33,7 @@ fn of_eight_started_at_once_exactly_one_runs_and_the_others_name_it() {
 }
 
 #[test]
-fn a_second_place_is_for_a_second_runner_and_a_third_is_refused() {
+fn a_second_slot_is_for_a_second_runner_and_a_third_is_refused() {
     let project = Project::with("runners: {preset: pretend, maxConcurrent: 2, killGrace: 300ms}");
     let first = project.runner(&["--idle-timeout", "10m"]);
     let second = project.runner(&["--idle-timeout", "10m"]);
@@ -57,7 +59,7 @@ fn a_runner_works_without_the_directory_of_runners() {
 }
 
 #[test]
-fn a_detached_runner_keeps_nothing_of_its_callers_and_works_on() {
+fn a_detached_runner_keeps_nothing_of_its_caller_and_continues() {
     let project = Project::new();
     project.task("A", &["mark begun", "wait go"]);
     let started = project.ok(&["runners", "start"]);
@@ -69,7 +71,7 @@ fn a_detached_runner_keeps_nothing_of_its_callers_and_works_on() {
     }
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let session = stat.rsplit_once(") ").unwrap().1.split(' ').nth(3).unwrap().to_owned();
-    assert_eq!(session, pid.to_string(), "it leads a session of its own");
+    assert_eq!(session, pid.to_string(), "it leads its own session");
     project.give("go");
     project.wait_until("A", "completed");
     until("it has ended", || !std::path::Path::new(&format!("/proc/{pid}")).exists());

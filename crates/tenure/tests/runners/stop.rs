@@ -4,7 +4,9 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use crate::world::{Project, until};
+use tenure_testkit::cli::until;
+
+use crate::project::Project;
 
 #[test]
 fn sigterm_ends_the_whole_tree_of_the_agent_requeues_and_releases() {
@@ -23,7 +25,7 @@ fn sigterm_ends_the_whole_tree_of_the_agent_requeues_and_releases() {
         project.expect_no_agents();
         assert_eq!(project.status("A"), "pending");
         assert_eq!(project.show("A")["attempts"], 0, "a stop is not charged");
-        assert_eq!(project.ok(&["locks", "list"])["total"], 0, "not even the section or the place is held");
+        assert_eq!(project.ok(&["locks", "list"])["total"], 0, "neither the section nor the slot is held");
         // The grace and a second, and as much again for a busy machine.
         assert!(took < Duration::from_secs(4), "{took:?}");
         eprintln!("{signal:?}: ended {} ms after the signal, the grace is 1000 ms", took.as_millis());
@@ -56,7 +58,7 @@ fn an_idle_or_waiting_runner_stops_at_once() {
     project.wait_for_log(waiting.pid(), "Waiting for task lock...");
     waiting.signal(Signal::TERM);
     assert_eq!(waiting.end().code, Some(0));
-    assert_eq!(project.ok(&["locks", "show", "A"])["queue"], 0, "it has left the line");
+    assert_eq!(project.ok(&["locks", "show", "A"])["queue"], 0, "it has left the queue");
 }
 
 #[test]

@@ -2,7 +2,9 @@
 
 use rustix::process::Signal;
 
-use crate::world::{Project, until};
+use tenure_testkit::cli::until;
+
+use crate::project::Project;
 
 #[test]
 fn runner_crashes_and_the_next_one_takes_its_task_over() {

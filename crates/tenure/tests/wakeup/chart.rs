@@ -1,10 +1,11 @@
-//! Every path of the chart, each with a project and processes of its own, in one wake-up.
+//! Every path of the decision table, each with its own project and processes, in one wake-up.
 
 use rustix::process::Signal;
 
-use crate::machine::{Machine, Project, decisions};
-use crate::processes;
-use crate::world::until;
+use tenure_testkit::cli::{Project, processes, until};
+
+use crate::SUITE;
+use crate::machine::{Machine, decisions, make_silent};
 
 fn lock_of(holder: &str, pid: u32, host: &str) -> String {
     format!(r#"{{"holder":"{holder}","pid":{pid},"hostname":"{host}","started_at":"2026-01-02T03:04:05Z"}}"#)
@@ -14,24 +15,27 @@ fn lock_of(holder: &str, pid: u32, host: &str) -> String {
 const NOBODY: u32 = 2_000_000_000;
 
 /// A runner at work, with an agent that has begun.
-fn at_work(project: &Project<'_>, key: &str) -> u32 {
+fn at_work(project: &Project, key: &str) -> u32 {
     project.task(key, &["fork", &format!("mark begun-{key}"), &format!("wait go-{key}")]);
-    let pid = project.runner(&[]);
-    project.machine.wait_for(&format!("begun-{key}"));
+    let pid = project.detached_runner(&[]);
+    project.wait_for(&format!("begun-{key}"));
     pid
 }
 
-/// As if it had been silent for an hour.
-pub(crate) fn make_silent(project: &Project<'_>) {
-    project.sql(
-        "UPDATE runners SET heartbeat_at = heartbeat_at - 3600000 WHERE completed_at IS NULL;
-         UPDATE leases SET heartbeat_at = heartbeat_at - 3600000, expires_at = expires_at - 3600000
-         WHERE ended_at IS NULL AND holder_kind = 'runner';",
-    );
+/// A database file that is not one, or a server that does not answer.
+fn break_store(project: &Project) {
+    if SUITE.is_on_postgres() {
+        project.ok(&["config", "set", "store.url", "postgres://nobody@127.0.0.1:1/nowhere"]);
+        return;
+    }
+    std::fs::write(project.database(), "this is no database").unwrap();
+    for side in ["-wal", "-shm"] {
+        let _ = std::fs::remove_file(format!("{}{side}", project.database().display()));
+    }
 }
 
 #[test]
-fn every_path_of_the_chart_on_real_processes() {
+fn every_path_of_the_decision_table_on_real_processes() {
     let machine = Machine::new();
     let host = tenure_lock::hostname();
     let me = std::process::id();
@@ -47,22 +51,22 @@ fn every_path_of_the_chart_on_real_processes() {
     let hangs_pid = at_work(&hangs, "HANGS");
     let wakes = machine.project("wakes");
     let wakes_pid = at_work(&wakes, "WAKES");
-    let idle_pid = machine.project("idles").runner(&["--idle-timeout", "10m"]);
+    let idle_pid = machine.project("idles").detached_runner(&["--idle-timeout", "10m"]);
     processes::signal(idle_pid, Signal::KILL);
     let locked = machine.project("locked");
     locked.task("L", &[]);
-    std::fs::write(locked.root.join(".tenure/.exclusive-lock"), lock_of("backup", me, &host)).unwrap();
+    std::fs::write(locked.root().join(".tenure/.exclusive-lock"), lock_of("backup", me, &host)).unwrap();
     let beads = machine.project("beads");
     beads.task("B", &[]);
-    std::fs::create_dir(beads.root.join(".beads")).unwrap();
-    std::fs::write(beads.root.join(".beads/.exclusive-lock"), lock_of("vc-executor", 7, "another-host"))
+    std::fs::create_dir(beads.root().join(".beads")).unwrap();
+    std::fs::write(beads.root().join(".beads/.exclusive-lock"), lock_of("vc-executor", 7, "another-host"))
         .unwrap();
     let malformed = machine.project("malformed");
     malformed.task("M", &[]);
-    std::fs::write(malformed.root.join(".tenure/.exclusive-lock"), "{").unwrap();
+    std::fs::write(malformed.root().join(".tenure/.exclusive-lock"), "{").unwrap();
     let stale = machine.project("stalelock");
     stale.task("S", &["mark begun-S", "wait go-S"]);
-    std::fs::write(stale.root.join(".tenure/.exclusive-lock"), lock_of("crashed", NOBODY, &host)).unwrap();
+    std::fs::write(stale.root().join(".tenure/.exclusive-lock"), lock_of("crashed", NOBODY, &host)).unwrap();
     let parked = machine.project("parked");
     for n in 0..3 {
         parked.task(&format!("P{n}"), &["print Please log in", "exit 1"]);
@@ -75,12 +79,9 @@ fn every_path_of_the_chart_on_real_processes() {
     unwanted.task("U", &[]);
     unwanted.ok(&["config", "set", "runners.wakeup.enabled", "false"]);
     let gone = machine.project("gone");
-    std::fs::remove_dir_all(&gone.root).unwrap();
+    std::fs::remove_dir_all(gone.root()).unwrap();
     let broken = machine.project("broken");
-    std::fs::write(broken.database(), "this is no database").unwrap();
-    for side in ["-wal", "-shm"] {
-        let _ = std::fs::remove_file(format!("{}{side}", broken.database().display()));
-    }
+    break_store(&broken);
     let agentless = machine.project("agentless");
     agentless.task("A", &[]);
     agentless.ok(&["config", "set", "runners.preset", "claude"]);
@@ -89,7 +90,7 @@ fn every_path_of_the_chart_on_real_processes() {
     held.task("H", &[]);
     held.ok(&["tasks", "claim", "H", "--agent", "bob", "--ttl", "1h"]);
 
-    // Two that hang. One of them was only asleep: it goes on when its doorbell rings.
+    // Two runners are silent. One of them was only stopped: it continues when its doorbell rings.
     for (project, pid) in [(&hangs, hangs_pid), (&wakes, wakes_pid)] {
         project.stop_between_writes(pid);
         make_silent(project);
@@ -116,8 +117,12 @@ fn every_path_of_the_chart_on_real_processes() {
         ("parked", "parked", "pretend is parked for another"),
         ("off", "disabled", "tenure projects disable"),
         ("unwanted", "disabled", "runners.wakeup.enabled is false"),
-        ("gone", "missing", "it is no longer there"),
-        ("broken", "error", "damaged or not a database"),
+        ("gone", "missing", "it no longer exists"),
+        (
+            "broken",
+            "error",
+            if SUITE.is_on_postgres() { "cannot be reached" } else { "damaged or not a database" },
+        ),
         ("agentless", "error", "cannot be run"),
         ("held", "idle", "all that is left is held by others (1)"),
     ];
@@ -136,10 +141,10 @@ fn every_path_of_the_chart_on_real_processes() {
     ] {
         assert!(log.contains(line), "{line:?} is not in:\n{log}");
     }
-    assert!(!stale.root.join(".tenure/.exclusive-lock").exists());
-    assert!(malformed.root.join(".tenure/.exclusive-lock").exists(), "never deleted");
+    assert!(!stale.root().join(".tenure/.exclusive-lock").exists());
+    assert!(malformed.root().join(".tenure/.exclusive-lock").exists(), "never deleted");
 
-    // What was decided is what is so.
+    // The processes agree with the decisions.
     assert!(processes::is_alive(works_pid) && processes::is_alive(wakes_pid), "left alone");
     assert!(!processes::is_alive(hangs_pid), "killed");
     for project in [&works, &wakes, &dead, &hangs] {
@@ -167,7 +172,7 @@ fn quiet_says_nothing_unless_something_is_wrong() {
     let quiet = machine.run(&["runners", "wakeup", "--quiet"]);
     assert_eq!((quiet.code, quiet.out.as_str(), quiet.err.as_str()), (Some(0), "", ""));
     let broken = machine.project("broken");
-    std::fs::write(broken.root.join(".tenure/config.yaml"), "lockng: {}\n").unwrap();
+    std::fs::write(broken.root().join(".tenure/config.yaml"), "lockng: {}\n").unwrap();
     let said = machine.run(&["runners", "wakeup", "--quiet"]);
     assert_eq!(said.code, Some(1), "{said:?}");
     assert!(said.out.contains("broken") && said.out.contains("lockng"), "{said:?}");
@@ -179,9 +184,9 @@ fn a_project_that_has_moved_is_reported_with_where_it_is() {
     let machine = Machine::new();
     let project = machine.project("old");
     let new = machine.path("projects/new");
-    std::fs::rename(&project.root, &new).unwrap();
+    std::fs::rename(project.root(), &new).unwrap();
     let decided = machine.wake_up(&[]);
-    assert_eq!(decided["old"], ("missing".to_owned(), "it is no longer there".to_owned()));
+    assert_eq!(decided["old"], ("missing".to_owned(), "it no longer exists".to_owned()));
     machine.ok(&["-C", new.to_str().unwrap(), "projects", "add"]);
     let decided = machine.wake_up(&[]);
     assert_eq!((decided["old"].0.as_str(), decided["new"].0.as_str()), ("missing", "idle"));

@@ -1,10 +1,11 @@
-//! Timers: what is installed runs with nothing around it, and nothing else in a crontab is touched.
+//! Timers: the installed command runs in an empty environment, and no other line of a crontab is touched.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::machine::{Machine, program};
-use crate::world::Answer;
+use tenure_testkit::cli::{Answer, Running, processes, skip, write_program};
+
+use crate::machine::Machine;
 
 struct Crontab<'m> {
     machine: &'m Machine,
@@ -21,7 +22,7 @@ impl<'m> Crontab<'m> {
     }
 
     fn run(&self, args: &[&str]) -> Answer {
-        self.machine.start(self.command(args)).end()
+        Running::start(self.command(args)).end()
     }
 
     fn text(&self) -> String {
@@ -47,16 +48,16 @@ impl<'m> Crontab<'m> {
     }
 }
 
-/// With what cron gives a command, and nothing else.
+/// Runs a command with the environment that cron gives it, and nothing else.
 fn as_cron_does(machine: &Machine, line: &str) -> std::process::Output {
     Command::new("/bin/sh")
         .args(["-c", line])
         .env_clear()
-        .env("HOME", machine.path("h"))
+        .env("HOME", machine.path("home"))
         .env("LOGNAME", "tester")
         .env("SHELL", "/bin/sh")
         .env("PATH", "/usr/bin:/bin")
-        .current_dir(machine.path("h"))
+        .current_dir(machine.path("home"))
         .stdin(Stdio::null())
         .output()
         .unwrap()
@@ -70,7 +71,7 @@ fn the_installed_line_run_as_cron_would_starts_the_work_and_is_seen_to_have_fire
     let odd = machine.path("it's 100% odd");
     std::fs::create_dir(&odd).unwrap();
     std::os::unix::fs::symlink(machine.path("agent/pretend-agent.sh"), odd.join("pretend")).unwrap();
-    let config = machine.path("h/.tenure/config.yaml");
+    let config = machine.path("home/.tenure/config.yaml");
     let text = std::fs::read_to_string(&config).unwrap();
     let script = machine.path("agent/pretend-agent.sh").display().to_string();
     std::fs::write(&config, text.replace(&format!("['{script}']"), "[pretend]")).unwrap();
@@ -82,7 +83,7 @@ fn the_installed_line_run_as_cron_would_starts_the_work_and_is_seen_to_have_fire
 
     let mut install = Command::new(&binary);
     install.args(["--json", "runners", "cron", "install"]).env_clear();
-    install.env("HOME", machine.path("h"));
+    install.env("HOME", machine.path("home"));
     let bin = machine.path("bin");
     install.env("PATH", format!("{}:{}:/usr/bin:/bin:{}", odd.display(), bin.display(), odd.display()));
     let installed = install.output().unwrap();
@@ -97,7 +98,7 @@ fn the_installed_line_run_as_cron_would_starts_the_work_and_is_seen_to_have_fire
     // The same home, given by its name.
     let mut own = crontab.command(&["--json", "runners", "cron", "status"]);
     own.env_remove("TENURE_HOME");
-    let answer = machine.start(own).end();
+    let answer = Running::start(own).end();
     let timer = answer.json()["data"]["timers"][0].clone();
     assert_eq!(
         (timer["kind"].as_str(), timer["installed"].as_bool()),
@@ -120,7 +121,7 @@ fn the_installed_line_run_as_cron_would_starts_the_work_and_is_seen_to_have_fire
 }
 
 #[test]
-fn a_home_of_ones_own_is_captured_and_has_a_block_of_its_own() {
+fn another_home_is_captured_and_has_its_own_block() {
     let machine = Machine::new();
     let crontab = Crontab::new(&machine);
     let other = machine.path("elsewhere/t");
@@ -128,11 +129,11 @@ fn a_home_of_ones_own_is_captured_and_has_a_block_of_its_own() {
     project.task("A", &["mark begun"]);
     let with_home = |args: &[&str]| {
         let mut command = crontab.command(args);
-        command.env("TENURE_HOME", &other).current_dir(&project.root);
-        machine.start(command).end()
+        command.env("TENURE_HOME", &other).current_dir(project.root());
+        Running::start(command).end()
     };
     std::fs::create_dir_all(&other).unwrap();
-    std::fs::copy(machine.home().join("config.yaml"), other.join("config.yaml")).unwrap();
+    std::fs::copy(machine.tenure_home().join("config.yaml"), other.join("config.yaml")).unwrap();
     assert_eq!(with_home(&["projects", "add"]).code, Some(0));
     assert_eq!(with_home(&["runners", "cron", "install"]).code, Some(0));
     let line = crontab.command_line();
@@ -147,8 +148,8 @@ fn a_home_of_ones_own_is_captured_and_has_a_block_of_its_own() {
     assert!(!crontab.file.exists());
     let mut fired = crontab.command(&["--json", "runners", "cron", "status"]);
     fired.env("TENURE_HOME", &other);
-    assert!(machine.start(fired).end().json()["data"]["timers"][0]["lastFiredAt"].is_string());
-    crate::processes::end_all(&format!("TENURE_HOME={}", other.display()));
+    assert!(Running::start(fired).end().json()["data"]["timers"][0]["lastFiredAt"].is_string());
+    processes::end_all(&format!("TENURE_HOME={}", other.display()));
 }
 
 #[test]
@@ -181,14 +182,14 @@ fn every_other_line_of_a_crontab_stays_and_what_cannot_be_done_is_said() {
     );
     // No `crontab` at all, and asked for by name.
     let mut none = machine.command(&["--json", "runners", "cron", "install", "--with", "cron"]);
-    none.env("PATH", machine.path("r"));
-    let refused = machine.start(none).end();
+    none.env("PATH", machine.path("run"));
+    let refused = Running::start(none).end();
     assert_eq!(refused.code, Some(1), "{refused:?}");
     assert_eq!(refused.json()["error"]["message"], "there is no `crontab` on PATH");
     for verb in ["uninstall", "status"] {
         let mut none = machine.command(&["runners", "cron", verb]);
-        none.env("PATH", machine.path("r"));
-        assert_eq!(machine.start(none).end().code, Some(0), "{verb} looks wherever it can");
+        none.env("PATH", machine.path("run"));
+        assert_eq!(Running::start(none).end().code, Some(0), "{verb} looks wherever it can");
     }
 }
 
@@ -203,12 +204,12 @@ fn units_of_systemd_and_launchd_are_written_enabled_and_taken_away() {
     let machine = Machine::new();
     let folder = machine.path("bin");
     let record = format!("#!/bin/sh\necho \"${{0##*/}} $*\" >>'{}'\n", machine.path("called").display());
-    program(&folder.join("systemctl"), &record);
-    program(&folder.join("launchctl"), &record);
+    write_program(&folder.join("systemctl"), &record);
+    write_program(&folder.join("launchctl"), &record);
     let run = |args: &[&str]| {
         let mut command = machine.command(args);
         command.env("PATH", format!("{}:/usr/bin:/bin", folder.display())).env_remove("TENURE_HOME");
-        machine.start(command).end()
+        Running::start(command).end()
     };
     for kind in ["systemd", "launchd"] {
         let dry = run(&["--json", "runners", "cron", "install", "--with", kind, "--dry-run"]);
@@ -235,8 +236,8 @@ fn units_of_systemd_and_launchd_are_written_enabled_and_taken_away() {
     assert!(called.contains("systemctl --user disable --now tenure-wakeup.timer"), "{called}");
     let called = std::fs::read_to_string(machine.path("called-launchd")).unwrap();
     assert!(called.contains("launchctl bootstrap gui/"), "{called}");
-    // A manager that does not answer: the files are there, and the command is told.
-    program(&folder.join("systemctl"), "#!/bin/sh\necho 'Failed to connect to bus' >&2\nexit 1\n");
+    // A manager that does not answer: the files exist, and the command that remains is printed.
+    write_program(&folder.join("systemctl"), "#!/bin/sh\necho 'Failed to connect to bus' >&2\nexit 1\n");
     let alone = run(&["--json", "runners", "cron", "install", "--with", "systemd"]);
     assert_eq!(alone.json()["data"]["timer"]["enabled"], false);
     let hint = alone.json()["hints"][0]["command"].as_str().unwrap().to_owned();
@@ -247,7 +248,7 @@ fn units_of_systemd_and_launchd_are_written_enabled_and_taken_away() {
 #[test]
 fn the_real_crontab_takes_the_line() {
     if !rustix::process::geteuid().is_root() {
-        eprintln!("SKIPPED: only root can have a mount namespace; the real crontab was not tried");
+        skip("only root can have a mount namespace; the real crontab was not tested");
         return;
     }
     let spool = Path::new("/var/spool/cron/crontabs");
@@ -263,10 +264,10 @@ fn the_real_crontab_takes_the_line() {
     );
     let mut command = Command::new("unshare");
     command.args(["--mount", "sh", "-c", &script]).env_clear().stdin(Stdio::null());
-    command.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").env("HOME", machine.path("h"));
-    let answer = machine.start(command).end();
+    command.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").env("HOME", machine.path("home"));
+    let answer = Running::start(command).end();
     if answer.err.contains("unshare") {
-        eprintln!("SKIPPED: no mount namespace here: {}", answer.err);
+        skip(&format!("no mount namespace here: {}", answer.err));
         return;
     }
     assert_eq!(answer.code, Some(0), "{answer:?}");

@@ -2,19 +2,20 @@
 
 use rustix::process::Signal;
 
-use crate::machine::{Machine, Project};
-use crate::processes;
-use crate::world::{full_or, until};
+use tenure_testkit::cli::{Project, full_or, processes, until};
+
+use crate::SUITE;
+use crate::machine::Machine;
 
 /// Projects with a runner each, whose agents have begun something that they will not finish, and more to do after it.
-fn busy(machine: &Machine, count: usize) -> Vec<Project<'_>> {
+fn busy(machine: &Machine, count: usize) -> Vec<Project> {
     let projects: Vec<_> = (0..count).map(|n| machine.project(&format!("p{n}"))).collect();
     for (n, project) in projects.iter().enumerate() {
         project.task("A", &["deaf", "fork", "away", &format!("mark begun-{n}"), "wait go"]);
         project.task("B", &["print two"]);
     }
     for project in &projects {
-        project.runner(&[]);
+        project.detached_runner(&[]);
     }
     for n in 0..count {
         machine.wait_for(&format!("begun-{n}"));
@@ -22,7 +23,7 @@ fn busy(machine: &Machine, count: usize) -> Vec<Project<'_>> {
     projects
 }
 
-fn all_backlogs_finish(machine: &Machine, projects: &[Project<'_>]) {
+fn all_backlogs_finish(machine: &Machine, projects: &[Project]) {
     machine.give("go");
     for project in projects {
         for key in ["A", "B"] {
@@ -33,7 +34,7 @@ fn all_backlogs_finish(machine: &Machine, projects: &[Project<'_>]) {
     until("nothing is left", || machine.tenures().is_empty() && machine.agents().is_empty());
 }
 
-fn everything_is_restarted_once(machine: &Machine, projects: &[Project<'_>], before: &[u32]) {
+fn everything_is_restarted_once(machine: &Machine, projects: &[Project], before: &[u32]) {
     let decided = machine.wake_up(&[]);
     assert_eq!(decided.len(), projects.len());
     assert!(decided.values().all(|(decision, _)| decision == "restarted"), "{decided:#?}");
@@ -46,9 +47,9 @@ fn everything_is_restarted_once(machine: &Machine, projects: &[Project<'_>], bef
 }
 
 #[test]
-fn after_the_death_of_every_runner_one_wake_up_brings_everything_going_again() {
+fn after_the_death_of_every_runner_one_wake_up_restarts_everything() {
     let machine = Machine::new();
-    let count = full_or(20, 20);
+    let count = if SUITE.is_on_postgres() { full_or(20, 6) } else { 20 };
     let projects = busy(&machine, count);
     let runners = machine.tenures();
     assert!(runners.len() >= count, "{runners:?}");
@@ -63,27 +64,32 @@ fn after_the_death_of_every_runner_one_wake_up_brings_everything_going_again() {
 }
 
 #[test]
-fn after_a_reboot_one_wake_up_brings_everything_going_again() {
+fn after_a_reboot_one_wake_up_restarts_everything() {
     let machine = Machine::new();
-    let projects = busy(&machine, full_or(20, 6));
-    for pid in machine.tenures().into_iter().chain(machine.agents()) {
-        processes::signal(pid, Signal::KILL);
-    }
-    until("the machine is down", || machine.tenures().is_empty() && machine.agents().is_empty());
-    // Whatever was recorded, was recorded in an earlier boot; and another process has each of the numbers now.
+    let projects = busy(&machine, full_or(20, if SUITE.is_on_postgres() { 3 } else { 6 }));
+    machine.kill_everything();
+    // Everything was recorded in an earlier boot, and each pid now belongs to another process.
     let me = std::process::id();
     for project in &projects {
-        for (table, column) in
-            [("leases", "process"), ("runners", "process"), ("attempts", "owner"), ("tickets", "process")]
-        {
-            project.sql(&format!(
-                "UPDATE {table} SET {column} = json_set({column}, '$.boot_id', 'boot before', '$.pid', {me})
-                 WHERE {column} IS NOT NULL"
-            ));
-        }
+        project.rewrite_processes(|process| {
+            process["boot_id"] = "boot before".into();
+            process["pid"] = me.into();
+        });
     }
-    everything_is_restarted_once(&machine, &projects, &[]);
+    if SUITE.is_on_postgres() {
+        // Another machine may have the same id, so an earlier boot does not prove that a process is dead; its lease
+        // expires.
+        // A runner that finds nothing else to do ends before that, and the next wake-up starts another.
+        machine.give("go");
+        until("every backlog is finished", || {
+            machine.wake_up(&[]);
+            projects.iter().all(|project| project.status("A") == "completed")
+        });
+    } else {
+        everything_is_restarted_once(&machine, &projects, &[]);
+    }
     all_backlogs_finish(&machine, &projects);
-    let shown = projects[0].ok(&["tasks", "show", "A"])["task"]["attempts"].clone();
-    assert_eq!(shown, 0, "a power cut is nobody's fault");
+    if !SUITE.is_on_postgres() {
+        assert_eq!(projects[0].show("A")["attempts"], 0, "a power cut is not charged");
+    }
 }

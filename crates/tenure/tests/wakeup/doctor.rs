@@ -1,17 +1,17 @@
-//! `doctor` after a crash: it finds what the dead have left, and `--fix` puts it right.
+//! `doctor` after a crash: it finds what dead processes have left, and `--fix` repairs it.
 
 use rustix::process::Signal;
 
+use tenure_testkit::cli::{processes, until};
+
 use crate::machine::Machine;
-use crate::processes;
-use crate::world::until;
 
 #[test]
 fn what_a_killed_runner_leaves_is_found_and_fixed_and_the_living_are_left_alone() {
     let machine = Machine::new();
     let project = machine.project("p");
     project.task("A", &["deaf", "fork", "away", "mark begun", "wait go"]);
-    let pid = project.runner(&[]);
+    let pid = project.detached_runner(&[]);
     machine.wait_for("begun");
     assert_eq!(project.run(&["doctor"]).code, Some(0), "a runner at work is no problem");
     processes::signal(pid, Signal::KILL);
@@ -20,7 +20,7 @@ fn what_a_killed_runner_leaves_is_found_and_fixed_and_the_living_are_left_alone(
     assert!(!orphans.is_empty());
     let other = machine.project("q");
     other.task("B", &["mark begun-B", "wait go"]);
-    let living = other.runner(&[]);
+    let living = other.detached_runner(&[]);
     machine.wait_for("begun-B");
 
     let found = project.run(&["--json", "doctor"]);
@@ -32,9 +32,9 @@ fn what_a_killed_runner_leaves_is_found_and_fixed_and_the_living_are_left_alone(
         let of: Vec<_> = findings.iter().filter(|f| f["check"] == check).collect();
         of.iter().map(|f| f["sentence"].as_str().unwrap()).collect::<Vec<_>>().join("; ")
     };
-    assert!(told("runners").contains(&format!("(pid {pid}) died without a word")), "{findings:?}");
+    assert!(told("runners").contains(&format!("(pid {pid}) is dead but still registered")), "{findings:?}");
     assert!(told("leases").contains("A was held by runner"), "{findings:?}");
-    assert!(told("processes").contains("these processes of it still run: "), "{findings:?}");
+    assert!(told("processes").contains("its processes are still running: "), "{findings:?}");
     assert!(!machine.agents().is_empty(), "finding is not ending");
 
     let fixed = project.run(&["--json", "doctor", "--fix"]);

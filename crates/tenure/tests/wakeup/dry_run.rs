@@ -1,13 +1,13 @@
-//! A dry run tells what would be done, and does nothing.
+//! A dry run reports what would be done and does nothing.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use rustix::process::Signal;
 
+use tenure_testkit::cli::{processes, until};
+
 use crate::machine::Machine;
-use crate::processes;
-use crate::world::until;
 
 /// Every file below a folder with its bytes, but for SQLite's scratch space and what runners at work are writing.
 fn files(folder: &Path, found: &mut BTreeMap<PathBuf, Vec<u8>>) {
@@ -28,12 +28,12 @@ fn a_dry_run_changes_no_byte_and_no_process() {
     machine.project("ready").task("A", &[]);
     let dead = machine.project("dead");
     dead.task("D", &["deaf", "fork", "mark begun-D", "wait go"]);
-    let pid = dead.runner(&[]);
+    let pid = dead.detached_runner(&[]);
     machine.wait_for("begun-D");
     processes::signal(pid, Signal::KILL);
     let hangs = machine.project("hangs");
     hangs.task("H", &["mark begun-H", "wait go"]);
-    let silent = hangs.runner(&[]);
+    let silent = hangs.detached_runner(&[]);
     machine.wait_for("begun-H");
     hangs.stop_between_writes(silent);
     until("one is dead and one silent", || {
@@ -43,7 +43,7 @@ fn a_dry_run_changes_no_byte_and_no_process() {
     let stale = machine.project("stalelock");
     stale.task("S", &[]);
     std::fs::write(
-        stale.root.join(".tenure/.exclusive-lock"),
+        stale.root().join(".tenure/.exclusive-lock"),
         format!(
             r#"{{"holder":"x","pid":2000000000,"hostname":"{}","started_at":"2026-01-02T03:04:05Z"}}"#,
             tenure_lock::hostname()
@@ -59,7 +59,7 @@ fn a_dry_run_changes_no_byte_and_no_process() {
     }
     let look = || {
         let mut found = BTreeMap::new();
-        for folder in ["projects", "h", "r"] {
+        for folder in ["projects", "home", "run"] {
             files(&machine.path(folder), &mut found);
         }
         // What an agent that polls starts for a moment comes and goes: of agents, only those that were there before.

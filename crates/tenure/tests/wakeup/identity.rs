@@ -4,11 +4,11 @@ use std::process::{Child, Command, Stdio};
 
 use rustix::process::Signal;
 
-use crate::machine::{Machine, Project};
-use crate::processes;
-use crate::world::until;
+use tenure_testkit::cli::{Project, processes, until};
 
-/// A process of ours that has nothing to do with tenure.
+use crate::machine::{Machine, make_silent};
+
+/// A process of the test that has nothing to do with tenure.
 struct Bystander(Child);
 
 impl Bystander {
@@ -28,14 +28,9 @@ impl Drop for Bystander {
     }
 }
 
-/// Its runner was killed, and the bystander has its number now: the recorded start time is another's.
-fn give_its_number_to(project: &Project<'_>, bystander: &Bystander) {
-    let pid = bystander.0.id();
-    for (table, column) in [("leases", "process"), ("runners", "process"), ("attempts", "owner")] {
-        project.sql(&format!(
-            "UPDATE {table} SET {column} = json_set({column}, '$.pid', {pid}) WHERE {column} IS NOT NULL"
-        ));
-    }
+/// As if the killed runner's pid now belonged to the bystander: the recorded start time is another one.
+fn give_its_pid_to(project: &Project, bystander: &Bystander) {
+    project.rewrite_processes(|process| process["pid"] = bystander.0.id().into());
 }
 
 #[test]
@@ -44,12 +39,12 @@ fn a_recycled_pid_is_never_killed() {
         let machine = Machine::new();
         let project = machine.project("p");
         project.task("A", &["mark begun", "wait go"]);
-        let pid = project.runner(&[]);
+        let pid = project.detached_runner(&[]);
         machine.wait_for("begun");
         processes::signal(pid, Signal::KILL);
         until("it is dead", || !processes::is_alive(pid));
         let mut bystander = Bystander::new();
-        give_its_number_to(&project, &bystander);
+        give_its_pid_to(&project, &bystander);
         if silent {
             project.sql("UPDATE runners SET heartbeat_at = 1; UPDATE leases SET heartbeat_at = 1, expires_at = 2 WHERE ended_at IS NULL");
         }
@@ -67,7 +62,7 @@ fn a_recycled_pid_is_never_killed() {
 fn a_runner_that_was_stopped_past_its_time_and_goes_on_when_it_is_rung_is_left_alone() {
     let machine = Machine::new();
     let project = machine.project("p");
-    let pid = project.runner(&["--idle-timeout", "10m"]);
+    let pid = project.detached_runner(&["--idle-timeout", "10m"]);
     project.stop_between_writes(pid);
     until("it has been silent for too long", || machine.wake_up(&["--dry-run"])["p"].0 == "restarted");
     let wake_up = machine.spawn(&["--json", "runners", "wakeup"]);
@@ -81,17 +76,17 @@ fn a_runner_that_was_stopped_past_its_time_and_goes_on_when_it_is_rung_is_left_a
     assert_eq!(project.runners().len(), 1);
 }
 
-/// As after a night in a closed laptop: by the clock it was silent for hours, and by its own count the next beat is far.
+/// As after a night in a closed laptop: by the clock it was silent for hours, and its next heartbeat is not due for long.
 #[test]
-fn a_runner_that_is_rung_beats_at_once_however_far_its_next_beat_is() {
+fn a_runner_that_is_rung_renews_at_once_however_far_its_next_heartbeat_is() {
     let machine = Machine::with(&crate::machine::slow());
     let idle = machine.project("idle");
     let working = machine.project("working");
     working.task("A", &["mark begun", "wait go"]);
-    let pids = [idle.runner(&["--idle-timeout", "10m"]), working.runner(&[])];
+    let pids = [idle.detached_runner(&["--idle-timeout", "10m"]), working.detached_runner(&[])];
     machine.wait_for("begun");
     for project in [&idle, &working] {
-        crate::chart::make_silent(project);
+        make_silent(project);
     }
     let decided = machine.wake_up(&[]);
     for name in ["idle", "working"] {

@@ -1,23 +1,15 @@
-//! Wake-up with real processes: many projects of one user, their runners and agents, and a machine on which any of them
-//! may die.
+//! Wake-up with real processes: many projects of one user, their runners and agents, and a machine on which any of them may
+//! die.
 //!
-//! Every test has a home of its own; whatever it started is gone when it ends, also if it fails. Nothing asserts an
-//! absolute time of the wall clock: deadlines only turn a hang into a failure. `TENURE_TEST_FULL=1` runs the long counts;
-//! `TENURE_TEST_SEED` repeats a random run.
+//! Every test has its own sandbox. Nothing asserts an absolute time of the wall clock: deadlines only turn a hang into a
+//! failure. `TENURE_TEST_FULL=1` runs the long counts; `TENURE_TEST_SEED` repeats a random run. `postgres.rs` runs the same
+//! tests on PostgreSQL.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::print_stderr,
-    reason = "a test stops where it fails, and says what it measured"
-)]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test stops where it fails")]
 
-#[expect(dead_code, reason = "the runners' tests use the rest of it")]
-#[path = "../runners/processes.rs"]
-mod processes;
-#[expect(dead_code, reason = "the runners' tests use the rest of it")]
-#[path = "../runners/world.rs"]
-mod world;
+use tenure_testkit::cli::{StoreKind, Suite};
+
+pub(crate) const SUITE: Suite = Suite { binary: env!("CARGO_BIN_EXE_tenure"), store: StoreKind::Sqlite };
 
 mod chart;
 mod cron;
@@ -26,9 +18,14 @@ mod doctor;
 mod dry_run;
 mod identity;
 mod machine;
-mod many;
 mod overlap;
-mod postgres;
+mod registered;
 mod soak;
 mod timing;
+
+// Only on SQLite: wake-up remembers idle projects by the state of their database files, a writer can be stopped while it
+// holds a lock file of the store, and a clone can bring a database file.
+mod idle_projects;
+mod many;
+mod stopped_writer;
 mod unregistered;

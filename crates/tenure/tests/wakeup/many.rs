@@ -2,8 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use tenure_testkit::cli::full_or;
+
+use crate::idle_projects::age_files;
 use crate::machine::Machine;
-use crate::world::full_or;
 
 /// What the processes that were waited for have used of the processors so far.
 fn spent() -> Duration {
@@ -21,25 +23,28 @@ fn a_thousand_idle_projects_take_less_than_a_second_and_less_when_nothing_has_ch
     first.task("A", &[]);
     first.ok(&["tasks", "update", "A", "--status", "completed"]);
     // Copies of one: what counts is how many there are.
-    let home = rusqlite::Connection::open(machine.home().join("tenure.db")).unwrap();
+    let home = rusqlite::Connection::open(machine.tenure_home().join("tenure.db")).unwrap();
     home.execute_batch("BEGIN").unwrap();
     for n in 1..count {
         let root = machine.path(&format!("projects/p{n}"));
         std::fs::create_dir_all(root.join(".tenure")).unwrap();
         for file in ["tenure.db", "tenure.db-wal", "config.yaml"] {
-            std::fs::copy(first.root.join(".tenure").join(file), root.join(".tenure").join(file)).unwrap();
+            std::fs::copy(first.root().join(".tenure").join(file), root.join(".tenure").join(file)).unwrap();
         }
         home.execute(
             "INSERT INTO known_projects SELECT ?1, name, registered_at, last_seen_at, enabled, project_id
              FROM known_projects WHERE path = ?2",
-            [root.to_string_lossy(), first.root.to_string_lossy()],
+            [root.to_string_lossy(), first.root().to_string_lossy()],
         )
         .unwrap();
     }
     home.execute_batch("COMMIT").unwrap();
     drop(home);
-    // Files that were written a moment ago cannot vouch for anything yet.
-    std::thread::sleep(Duration::from_secs(4));
+    // Files that were written a moment ago are not trusted yet.
+    for n in 0..count {
+        age_files(&machine.path(&format!("projects/p{n}/.tenure")));
+    }
+    age_files(&machine.tenure_home());
     let round = || {
         let (before, begun) = (spent(), Instant::now());
         let data = machine.ok(&["runners", "wakeup"]);

@@ -1,37 +1,61 @@
-//! Wake-ups at the same time, and one project that holds its wake-up up.
+//! Concurrent wake-ups, and projects that do not answer.
 
 use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::Command;
 
-use rustix::process::Signal;
+use tenure_testkit::cli::{Project, Running, processes, until};
+use tenure_testkit::postgres::Cluster;
+use tenure_testkit::proxy::Proxy;
 
-use crate::machine::{Machine, Project, decisions};
-use crate::world::{Running, until};
+use crate::SUITE;
+use crate::machine::{Machine, USUAL, decisions};
 
-/// A project that cannot even be looked at until this lets it: whoever reads its configuration waits.
-struct Tarpit {
-    config: PathBuf,
-    text: String,
+/// Makes a project unreadable until it is released: on SQLite a process that reads its configuration blocks, on PostgreSQL
+/// its server accepts connections and does not answer.
+enum Tarpit {
+    Config { path: PathBuf, text: String },
+    Server(Proxy),
 }
 
 impl Tarpit {
-    fn of(project: &Project<'_>) -> Self {
-        let config = project.root.join(".tenure/config.yaml");
-        let text = std::fs::read_to_string(&config).unwrap();
-        std::fs::remove_file(&config).unwrap();
-        assert!(Command::new("mkfifo").arg(&config).status().unwrap().success());
-        Self { config, text }
+    fn of(project: &Project) -> Self {
+        if SUITE.is_on_postgres() {
+            let cluster = Cluster::shared();
+            let proxy = Proxy::to(cluster.port());
+            project.ok(&["config", "set", "store.url", &cluster.tcp_url("tenure", proxy.port())]);
+            proxy.hold();
+            return Self::Server(proxy);
+        }
+        let path = project.root().join(".tenure/config.yaml");
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+        Self::Config { path, text }
     }
 
-    /// Whoever reads gets it now, and whoever comes finds a file again.
-    fn let_go(self) {
-        let pipe = self.config.with_extension("pipe");
-        std::fs::rename(&self.config, &pipe).unwrap();
-        std::fs::write(&self.config, &self.text).unwrap();
-        let mut writer = File::options().write(true).open(pipe).unwrap();
-        writer.write_all(self.text.as_bytes()).unwrap();
+    fn release(self) {
+        match self {
+            Self::Server(proxy) => proxy.release(),
+            // A blocked reader gets the text through the pipe; later ones find a file again.
+            Self::Config { path, text } => {
+                let pipe = path.with_extension("pipe");
+                std::fs::rename(&path, &pipe).unwrap();
+                std::fs::write(&path, &text).unwrap();
+                let mut writer = File::options().write(true).open(pipe).unwrap();
+                writer.write_all(text.as_bytes()).unwrap();
+            }
+        }
+    }
+}
+
+/// What a process says that could not write because another one does not finish.
+fn locked_message() -> &'static str {
+    if SUITE.is_on_postgres() {
+        "another program keeps the project locked"
+    } else {
+        "has kept the store from being written"
     }
 }
 
@@ -40,7 +64,7 @@ fn of_twenty_at_once_one_acts_and_the_others_end_at_once_with_zero() {
     let machine = Machine::new();
     let slow = machine.project("slow");
     slow.task("A", &["mark begun", "wait go"]);
-    // Whoever acts is held up here, so all the others come while it is at work.
+    // The wake-up that acts is held up here, so all the others come while it works.
     let tarpit = Tarpit::of(&slow);
     let mut left: Vec<Running> = (0..20).map(|_| machine.spawn(&["--json", "runners", "wakeup"])).collect();
     let mut ended = Vec::new();
@@ -48,7 +72,7 @@ fn of_twenty_at_once_one_acts_and_the_others_end_at_once_with_zero() {
         ended.extend(left.extract_if(.., |process| !process.is_running()));
         left.len() == 1
     });
-    tarpit.let_go();
+    tarpit.release();
     let acting = left.remove(0).end();
     for answer in ended.into_iter().map(Running::end) {
         assert_eq!(answer.code, Some(0), "{answer:?}");
@@ -79,7 +103,7 @@ fn a_project_whose_store_is_stuck_does_not_keep_the_others_waiting() {
     assert_eq!(answer.code, Some(1), "{answer:?}");
     let decided = decisions(&answer.json()["data"]);
     assert_eq!(decided["a-stuck"].0, "error", "{decided:?}");
-    assert!(decided["a-stuck"].1.contains("has kept the store from being written"), "{decided:?}");
+    assert!(decided["a-stuck"].1.contains(locked_message()), "{decided:?}");
     for n in 0..3 {
         assert_eq!(decided[&format!("b{n}")].0, "started", "{decided:?}");
     }
@@ -101,17 +125,21 @@ fn a_project_that_does_not_answer_at_all_is_left_behind_at_the_deadline() {
     let answer = machine.run(&["--json", "runners", "wakeup", "--timeout", "10s"]);
     assert_eq!(answer.code, Some(1), "{answer:?}");
     let decided = decisions(&answer.json()["data"]);
-    assert_eq!(decided["a-mute"], ("error".to_owned(), "it did not answer within 10s".to_owned()));
+    assert_eq!(decided["a-mute"].0, "error", "{decided:?}");
+    // A server has its own, shorter limit.
+    let reason = if SUITE.is_on_postgres() { "no answer for 5 s" } else { "it did not answer within 10s" };
+    assert!(decided["a-mute"].1.ends_with(reason), "{decided:?}");
     assert_eq!(decided["other"].0, "started", "{decided:?}");
     machine.wait_for("begun");
 }
 
 #[test]
-fn a_runner_that_cannot_beat_because_the_store_is_stuck_is_not_killed() {
-    let machine = Machine::new();
+fn a_runner_that_cannot_renew_because_the_store_is_stuck_is_not_killed() {
+    // The task's lease outlasts all of this; only the runner is silent for too long.
+    let machine = Machine::with(&USUAL.replace("taskTimeout: 10s", "taskTimeout: 5m"));
     let project = machine.project("p");
     project.task("A", &["mark begun", "wait go"]);
-    let pid = project.runner(&[]);
+    let pid = project.detached_runner(&[]);
     machine.wait_for("begun");
     let gate = project.hold_writers();
     let stale = || project.ok(&["runners", "wakeup", "--dry-run"])["results"][0]["decision"] == "restarted";
@@ -119,54 +147,27 @@ fn a_runner_that_cannot_beat_because_the_store_is_stuck_is_not_killed() {
     let answer = machine.run(&["--json", "runners", "wakeup"]);
     let decided = decisions(&answer.json()["data"]);
     assert_eq!(decided["p"].0, "error", "{decided:?}");
-    assert!(decided["p"].1.contains("has kept the store from being written"), "{decided:?}");
-    assert!(crate::processes::is_alive(pid));
+    assert!(decided["p"].1.contains(locked_message()), "{decided:?}");
+    assert!(processes::is_alive(pid));
     drop(gate);
     machine.give("go");
     project.wait_until("A", "completed");
 }
 
 #[test]
-fn whoever_keeps_the_directory_locked_does_not_keep_the_projects_from_being_served() {
+fn a_locked_directory_does_not_keep_the_projects_from_being_served() {
     let machine = Machine::new();
     let project = machine.project("p");
     project.task("A", &["mark begun"]);
-    // Stopped in the middle of writing to it, and inside its gate.
-    let gate = machine.home().join("tenure.gate.lock");
+    // As by a process that was stopped while it wrote.
+    let gate = machine.tenure_home().join("tenure.gate.lock");
     let gate = File::options().read(true).write(true).create(true).truncate(false).open(gate).unwrap();
     gate.lock().unwrap();
-    let writer = rusqlite::Connection::open(machine.home().join("tenure.db")).unwrap();
+    let writer = rusqlite::Connection::open(machine.tenure_home().join("tenure.db")).unwrap();
     writer.execute_batch("BEGIN IMMEDIATE; UPDATE known_projects SET last_seen_at = 1;").unwrap();
     let answer = machine.run(&["--json", "runners", "wakeup", "--timer", "cron"]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
     assert_eq!(decisions(&answer.json()["data"])["p"].0, "started", "{answer:?}");
-    assert!(answer.err.contains("cannot be noted that the timer has called"), "{answer:?}");
+    assert!(answer.err.contains("cannot record the timer's call"), "{answer:?}");
     machine.wait_for("begun");
-}
-
-#[test]
-fn a_runner_that_hangs_on_its_way_to_the_store_is_killed_although_nobody_can_write() {
-    let machine = Machine::new();
-    let project = machine.project("p");
-    project.task("A", &["mark begun", "wait go"]);
-    let pid = project.runner(&[]);
-    machine.wait_for("begun");
-    // It stands first in line when it stops, and keeps everybody behind it waiting.
-    let gate = project.hold_writers();
-    let writer = || {
-        let table = std::fs::read_to_string("/proc/locks").unwrap();
-        let queue = project.database().with_extension("queue.lock");
-        let inode = std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(queue).unwrap());
-        table.lines().any(|line| line.contains(&format!(" {pid} ")) && line.contains(&format!(":{inode} ")))
-    };
-    until("it stands in line", writer);
-    crate::processes::signal(pid, Signal::STOP);
-    until("it has stopped", || crate::processes::state(pid) == Some('T'));
-    drop(gate);
-    crate::chart::make_silent(&project);
-    let decided = machine.wake_up(&[]);
-    assert_eq!(decided["p"].0, "restarted", "{decided:?}");
-    assert!(!crate::processes::is_alive(pid));
-    machine.give("go");
-    project.wait_until("A", "completed");
 }

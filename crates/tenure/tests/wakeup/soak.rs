@@ -5,15 +5,15 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use crate::machine::{Machine, Project};
-use crate::processes;
-use crate::world::{Dice, full_or, until};
+use tenure_testkit::cli::{Dice, Project, Running, full_or, processes, until};
+
+use crate::machine::Machine;
 
 const PROJECTS: usize = 4;
 
 struct Days<'m> {
     machine: &'m Machine,
-    projects: Vec<Project<'m>>,
+    projects: Vec<Project>,
     keys: Vec<Vec<String>>,
     dice: Dice,
     kills: (usize, usize),
@@ -63,7 +63,7 @@ impl Days<'_> {
     fn lock(&mut self, at: usize) {
         let project = &self.projects[at];
         let holder = project.command(&["exclusive", "run", "--holder", "tool", "--", "sleep", "0.5"]);
-        let mut holder = self.machine.start(holder);
+        let mut holder = Running::start(holder);
         if self.dice.below(2) == 0 {
             std::thread::sleep(Duration::from_millis(100));
             holder.signal(Signal::KILL);
@@ -106,7 +106,7 @@ fn whatever_dies_everything_is_done_in_the_end_and_completed_once() {
     // The night is over: nothing more happens, but that the timer calls.
     until("everything is done", || {
         days.wake_up();
-        let left = |project: &Project<'_>| project.ok(&["tasks", "list"])["total"].as_u64().unwrap();
+        let left = |project: &Project| project.ok(&["tasks", "list"])["total"].as_u64().unwrap();
         days.projects.iter().map(left).sum::<u64>() == 0
     });
     let tasks: usize = days.keys.iter().map(Vec::len).sum();

@@ -1,61 +1,30 @@
-//! What changes without anybody writing: leases that run out, holders that die, presets that may be tried again.
+//! Changes that no process writes: leases that expire, holders that die, presets whose pause is over.
 
 use rustix::process::Signal;
+use tenure_testkit::cli::until;
 
-use crate::machine::{Machine, Project};
-use crate::world::until;
-
-/// Until the files are old enough to vouch for the project, and it is remembered.
-fn remembered(machine: &Machine, project: &Project<'_>) {
-    until("the project is remembered as idle", || {
-        machine.wake_up(&[]);
-        known(machine).contains(&project.root.to_string_lossy().into_owned())
-    });
-}
-
-fn known(machine: &Machine) -> Vec<String> {
-    let conn = rusqlite::Connection::open(machine.home().join("tenure.db")).unwrap();
-    let mut rows = conn.prepare("SELECT path FROM idle_projects").unwrap();
-    rows.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
-}
+use crate::machine::{Machine, slow};
 
 #[test]
-fn a_project_that_is_remembered_as_idle_is_served_as_soon_as_something_is_added() {
-    let machine = Machine::new();
-    let project = machine.project("p");
-    remembered(&machine, &project);
-    project.task("A", &["mark begun"]);
-    // Long enough for the files to be trusted again: it is their difference that counts, not their age.
-    std::thread::sleep(std::time::Duration::from_secs(4));
-    assert_eq!(machine.wake_up(&[])["p"].0, "started");
-    machine.wait_for("begun");
-    project.wait_until("A", "completed");
-}
-
-#[test]
-fn a_claim_that_runs_out_is_noticed_although_no_file_has_changed() {
+fn a_claim_that_expires_is_noticed() {
     let machine = Machine::new();
     let project = machine.project("p");
     project.task("A", &["mark begun"]);
-    project.ok(&["tasks", "claim", "A", "--agent", "bob", "--ttl", "8s"]);
-    remembered(&machine, &project);
+    project.ok(&["tasks", "claim", "A", "--agent", "bob", "--ttl", "3s"]);
     assert_eq!(machine.wake_up(&[])["p"].0, "idle");
-    until("it has run out, and the work begins", || machine.wake_up(&[])["p"].0 == "started");
+    until("the claim has expired and the work begins", || machine.wake_up(&[])["p"].0 == "started");
     machine.wait_for("begun");
 }
 
 #[test]
-fn a_project_with_a_living_holder_is_looked_at_each_time_and_its_death_is_noticed() {
-    // With heartbeats that are far from each other, so that it is not they that change the files.
-    let machine = Machine::with(&crate::machine::slow());
+fn the_death_of_a_living_holder_is_noticed() {
+    // With long heartbeat intervals: it is the death that is noticed, not the silence.
+    let machine = Machine::with(&slow());
     let project = machine.project("p");
     project.task("A", &["mark begun"]);
-    let holder =
-        machine.start(project.command(&["tasks", "run", "A", "--agent", "bob", "--", "sleep", "600"]));
-    until("bob has it", || project.status("A") == "in_progress");
-    std::thread::sleep(std::time::Duration::from_secs(4));
+    let holder = project.spawn(&["tasks", "run", "A", "--agent", "bob", "--", "sleep", "600"]);
+    project.wait_until("A", "in_progress");
     assert_eq!(machine.wake_up(&[])["p"].0, "idle");
-    assert!(known(&machine).is_empty(), "a death is written nowhere");
     holder.signal(Signal::KILL);
     drop(holder);
     assert_eq!(machine.wake_up(&[])["p"].0, "started");
@@ -70,10 +39,10 @@ fn a_parked_preset_is_tried_again_after_its_pause_which_doubles() {
     for n in 0..3 {
         project.task(&format!("P{n}"), &["mark tried", "exit 1"]);
     }
-    let tried = || std::fs::read_to_string(machine.path("agent/tried")).unwrap_or_default().lines().count();
+    let tried = || machine.marks("tried").len();
     let parked = || project.ok(&["status"])["parked"][0].clone();
     for round in 1..=3_u32 {
-        // Not before its time is there another try.
+        // There is no other try before its time.
         if round > 1 {
             assert_eq!(machine.wake_up(&[])["p"].0, "parked");
             project.sql("UPDATE preset_health SET next_try_at = parked_at");
@@ -95,14 +64,8 @@ fn a_parked_preset_is_tried_again_after_its_pause_which_doubles() {
 fn after_a_usage_limit_wake_up_waits_for_the_reset_then_tries_one_task_and_does_the_rest_when_it_works() {
     let machine = Machine::new();
     let project = machine.project("p");
-    let (claude, limit) = (machine.path("agent/claude"), machine.path("agent/limit"));
-    std::fs::copy(machine.path("agent/pretend-agent.sh"), &claude).unwrap();
-    let shared = machine.path("agent");
-    let config = project.root.join(".tenure/config.yaml");
-    let before = std::fs::read_to_string(&config).unwrap();
-    let (program, folder) = (claude.display(), shared.display());
-    let preset = format!("presets: {{claude: {{command: ['{program}'], env: {{PRETEND: '{folder}'}}}}}}");
-    std::fs::write(&config, format!("{before}{preset}\nrunners: {{preset: claude}}\n")).unwrap();
+    let (shared, limit) = (machine.path("agent"), machine.shared("limit"));
+    project.configure("runners: {preset: claude}");
     let keys = ["A", "B", "C", "D"];
     for key in keys {
         project.task(key, &["mark tried", "replay limit", "mark worked"]);

@@ -6,8 +6,9 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::machine::{Machine, USUAL, decisions, program};
-use crate::world::Answer;
+use tenure_testkit::cli::{Answer, Running, write_program};
+
+use crate::machine::{Machine, USUAL, decisions};
 
 /// A user whose wake-up searches `~/src`.
 fn searching() -> Machine {
@@ -15,7 +16,7 @@ fn searching() -> Machine {
         "runners: {preset: pretend,",
         "runners: {preset: pretend, wakeup: {projectPaths: ['~/src', '~', /nowhere/at/all]},",
     ));
-    std::fs::create_dir(machine.path("h/src")).unwrap();
+    std::fs::create_dir(machine.path("home/src")).unwrap();
     machine
 }
 
@@ -31,24 +32,24 @@ fn hostile_clone(machine: &Machine, name: &str) -> PathBuf {
     origin.task("A", &[]);
     for what in ["preset", "hook"] {
         let mark = machine.path("agent").join(what);
-        program(
-            &origin.root.join(format!("{what}.sh")),
+        write_program(
+            &origin.root().join(format!("{what}.sh")),
             &format!("#!/bin/sh\necho ran >> '{}'\n", mark.display()),
         );
     }
-    let config = origin.root.join(".tenure/config.yaml");
+    let config = origin.root().join(".tenure/config.yaml");
     let before = std::fs::read_to_string(&config).unwrap();
     let more = "runners: {preset: theirs}\npresets: {theirs: {command: [./preset.sh]}}\n\
                 hooks: [{name: h, event: runner.started, type: script, command: ./hook.sh}]\n";
     std::fs::write(config, before + more).unwrap();
     origin.sql("PRAGMA wal_checkpoint(TRUNCATE)");
-    git(&origin.root, &["init", "-q"]);
-    git(&origin.root, &["add", "-f", ".tenure/tenure.db", ".tenure/config.yaml", "preset.sh", "hook.sh"]);
-    git(&origin.root, &["commit", "-qm", "all of it"]);
-    let clone = machine.path("h/src").join(name);
-    git(&machine.path("h"), &["clone", "-q", origin.root.to_str().unwrap(), clone.to_str().unwrap()]);
+    git(origin.root(), &["init", "-q"]);
+    git(origin.root(), &["add", "-f", ".tenure/tenure.db", ".tenure/config.yaml", "preset.sh", "hook.sh"]);
+    git(origin.root(), &["commit", "-qm", "all of it"]);
+    let clone = machine.path("home/src").join(name);
+    git(&machine.path("home"), &["clone", "-q", origin.root().to_str().unwrap(), clone.to_str().unwrap()]);
     origin.ok(&["projects", "remove"]);
-    std::fs::remove_dir_all(&origin.root).unwrap();
+    std::fs::remove_dir_all(origin.root()).unwrap();
     clone
 }
 
@@ -69,9 +70,9 @@ fn paste(machine: &Machine, line: &str) -> Answer {
     for (name, value) in machine.command(&[]).get_envs() {
         shell.env(name, value.unwrap_or_default());
     }
-    let path = format!("{}:{}", binary.display(), machine.search_path());
-    shell.args(["-c", line]).env("PATH", path).current_dir(machine.path("h"));
-    machine.start(shell).end()
+    let path = format!("{}:{}", binary.display(), machine.search_path().display());
+    shell.args(["-c", line]).env("PATH", path).current_dir(machine.path("home"));
+    Running::start(shell).end()
 }
 
 #[test]
@@ -83,7 +84,7 @@ fn nothing_of_a_clone_is_run_or_opened_before_its_user_registers_it() {
 
     let woken = machine.run(&["--json", "runners", "wakeup"]);
     assert_eq!(woken.code, Some(0), "a candidate is no error: {woken:?}");
-    let reason = "it is not registered, so nothing of it is read or run".to_owned();
+    let reason = "it is not registered, so none of its files is read or run".to_owned();
     let expected = [("it's a shop".to_owned(), ("unregistered".to_owned(), reason))];
     assert_eq!(decisions(&woken.json()["data"]), BTreeMap::from(expected));
     let quiet = machine.run(&["runners", "wakeup", "--quiet"]);
@@ -118,10 +119,10 @@ fn a_candidate_with_a_wrong_configuration_or_no_store_is_reported_and_no_error()
     for (name, config) in
         [("wrong", "lockng: {}\n"), ("server", "store: {url: 'postgres://127.0.0.1:1/x'}\n")]
     {
-        std::fs::create_dir_all(machine.path(&format!("h/src/{name}/.tenure"))).unwrap();
-        std::fs::write(machine.path(&format!("h/src/{name}/.tenure/config.yaml")), config).unwrap();
+        std::fs::create_dir_all(machine.path(&format!("home/src/{name}/.tenure"))).unwrap();
+        std::fs::write(machine.path(&format!("home/src/{name}/.tenure/config.yaml")), config).unwrap();
     }
-    std::fs::create_dir_all(machine.path("h/src/empty/.tenure")).unwrap();
+    std::fs::create_dir_all(machine.path("home/src/empty/.tenure")).unwrap();
     let woken = machine.run(&["--json", "runners", "wakeup"]);
     assert_eq!(woken.code, Some(0), "{woken:?}");
     let decided = decisions(&woken.json()["data"]);
@@ -132,7 +133,7 @@ fn a_candidate_with_a_wrong_configuration_or_no_store_is_reported_and_no_error()
 #[test]
 fn a_clone_without_a_store_is_registered_by_the_command_that_wake_up_suggests() {
     let machine = searching();
-    let clone = machine.path("h/src/fresh");
+    let clone = machine.path("home/src/fresh");
     std::fs::create_dir_all(clone.join(".tenure")).unwrap();
     std::fs::write(clone.join(".tenure/config.yaml"), "project: {name: fresh}\n").unwrap();
     let hints = commands(&machine.run(&["--json", "runners", "wakeup"]));
@@ -146,11 +147,11 @@ fn a_clone_without_a_store_is_registered_by_the_command_that_wake_up_suggests() 
 fn a_linked_worktree_is_no_candidate_because_its_project_is_that_of_the_main_checkout() {
     let machine = searching();
     let main = machine.project("main");
-    git(&main.root, &["init", "-q"]);
-    git(&main.root, &["add", ".tenure/config.yaml"]);
-    git(&main.root, &["commit", "-qm", "configuration"]);
-    let linked = machine.path("h/src/linked");
-    git(&main.root, &["worktree", "add", "-q", linked.to_str().unwrap()]);
+    git(main.root(), &["init", "-q"]);
+    git(main.root(), &["add", ".tenure/config.yaml"]);
+    git(main.root(), &["commit", "-qm", "configuration"]);
+    let linked = machine.path("home/src/linked");
+    git(main.root(), &["worktree", "add", "-q", linked.to_str().unwrap()]);
     assert!(linked.join(".tenure/config.yaml").exists());
     let decided = machine.wake_up(&[]);
     assert_eq!(decided.keys().collect::<Vec<_>>(), ["main"], "{decided:?}");
@@ -162,9 +163,9 @@ fn a_project_that_was_removed_from_the_registry_is_left_alone_until_it_is_added_
     let project = machine.project("far");
     project.task("A", &["mark begun-A"]);
     project.ok(&["projects", "remove"]);
-    let moved = machine.path("h/src/deep/far");
-    std::fs::create_dir(machine.path("h/src/deep")).unwrap();
-    std::fs::rename(&project.root, &moved).unwrap();
+    let moved = machine.path("home/src/deep/far");
+    std::fs::create_dir(machine.path("home/src/deep")).unwrap();
+    std::fs::rename(project.root(), &moved).unwrap();
     let decided = machine.wake_up(&[]);
     assert_eq!(decided.len(), 1, "the home itself is no project: {decided:?}");
     assert_eq!(decided["far"].0, "unregistered", "{decided:?}");

@@ -32,7 +32,7 @@ fn an_empty_file_is_valid() {
 }
 
 #[test]
-fn the_seeds_wrappers_and_plain_values_read_the_same() {
+fn annotated_and_plain_values_read_the_same() {
     let wrapped = r#"
 locking:
   _description: "Task locking settings"
@@ -63,7 +63,7 @@ runners:
 }
 
 #[test]
-fn the_contracts_example_is_read() {
+fn the_documented_example_is_read() {
     let text = r#"
 runners: {preset: mine}
 presets:
@@ -81,7 +81,7 @@ hooks:
 }
 
 #[test]
-fn unknown_keys_are_named_with_their_place_and_the_nearest_known_key() {
+fn unknown_keys_are_reported_with_their_position_and_the_nearest_known_key() {
     let error = error("locking:\n  taskTimeout: 60m\n  leaseTTL: 5m\n");
     assert_eq!(
         error.to_string(),
@@ -105,8 +105,8 @@ fn unknown_keys_are_named_with_their_place_and_the_nearest_known_key() {
 }
 
 #[test]
-fn values_of_the_wrong_type_are_named_with_their_place() {
-    for (text, place, words) in [
+fn values_of_the_wrong_type_are_reported_with_their_position() {
+    for (text, position, words) in [
         (
             "locking:\n  leaseTtl: 5\n",
             at(2, 13),
@@ -147,14 +147,14 @@ fn values_of_the_wrong_type_are_named_with_their_place() {
         ),
     ] {
         let error = error(text);
-        assert_eq!(error.position(), Some(place), "{text}: {error}");
+        assert_eq!(error.position(), Some(position), "{text}: {error}");
         assert!(error.to_string().contains(words), "{text}: {error}");
     }
 }
 
 #[test]
-fn a_file_that_is_no_set_of_settings_is_refused_with_a_place() {
-    for (text, place) in [
+fn a_file_without_settings_is_refused_with_a_position() {
+    for (text, position) in [
         ("- a\n- b\n", at(1, 1)),
         ("just text", at(1, 1)),
         ("locking: {", at(1, 10)),
@@ -165,12 +165,12 @@ fn a_file_that_is_no_set_of_settings_is_refused_with_a_place() {
         ("runners.preset: x", at(1, 1)),
     ] {
         let error = error(text);
-        assert_eq!(error.position(), Some(place), "{text}: {error}");
+        assert_eq!(error.position(), Some(position), "{text}: {error}");
     }
 }
 
 #[test]
-fn a_key_given_twice_is_refused_with_both_places() {
+fn a_duplicate_key_is_refused_with_both_positions() {
     let error = error("locking:\n  leaseTtl: 5m\nlocking:\n  leaseTtl: 6m\n");
     assert_eq!(error, ConfigError::DuplicateKey { key: "locking".into(), at: at(3, 1), first: at(1, 1) });
 }

@@ -7,7 +7,7 @@ fn check(text: &str, key: &str, value: &str, expected: &str) {
 }
 
 #[test]
-fn a_key_is_added_where_none_was() {
+fn a_missing_key_is_added() {
     check("", "locking.leaseTtl", "5m", "locking:\n  leaseTtl: 5m\n");
     check("", "runners.wakeup.enabled", "false", "runners:\n  wakeup:\n    enabled: false\n");
     check("# mine", "project.name", "x", "# mine\nproject:\n  name: x");
@@ -33,7 +33,7 @@ fn a_key_is_added_where_none_was() {
     );
 }
 
-/// The setting is not edited, and the error names the reason and the command that opens the file.
+/// Asserts that the edit is refused with this reason and a hint to `tenure config edit`.
 fn refused(text: &str, key: &str, value: &str, reason: &str) {
     match set(text, key, value) {
         Err(error @ ConfigError::CannotEdit { .. }) => {
@@ -158,7 +158,7 @@ fn lists_and_maps_are_written_in_flow_style() {
 }
 
 #[test]
-fn a_value_that_cannot_be_changed_alone_is_refused() {
+fn a_value_that_others_depend_on_is_refused() {
     let anchored = "locking:\n  taskTimeout: &t 60m\n  leaseTtl: *t\n";
     refused(anchored, "locking.taskTimeout", "50m", "other values depend on it");
     refused(anchored, "locking.leaseTtl", "50m", "alias");
@@ -274,7 +274,7 @@ proptest! {
             .iter()
             .any(|group| text.lines().any(|line| line.trim_start().starts_with(group)));
         let Some(Known::Key(known)) = keys::find(key) else { panic!("{key}") };
-        let wanted = Value::from_text(known.kind, key, &value, &Place::Request).unwrap();
+        let wanted = Value::from_text(known.kind, key, &value, &Location::Request).unwrap();
         let is_set = before.document.setting(key).is_some_and(|setting| setting.value == wanted);
         if in_flow && !is_set {
             refused(&text, key, &value, "inside a flow mapping");

@@ -11,7 +11,7 @@ fn resolve(user: &str, project: &str) -> Result<Config, ConfigError> {
 }
 
 #[test]
-fn without_any_layer_the_contracts_defaults_hold() {
+fn without_any_layer_the_documented_defaults_hold() {
     let config = Config::resolve(Layers::default()).unwrap();
     let minutes = |n: u64| Duration::from_secs(n * 60);
     assert_eq!(config.locking.task_timeout, minutes(60));
@@ -41,7 +41,7 @@ fn without_any_layer_the_contracts_defaults_hold() {
 }
 
 #[test]
-fn each_layer_beats_the_one_below() {
+fn each_layer_overrides_the_one_below() {
     let user =
         Document::parse("locking: {leaseTtl: 1m, waitTimeout: 1m, pollInterval: 1s, taskTimeout: 59m}")
             .unwrap();
@@ -90,7 +90,7 @@ fn a_wrong_value_in_the_environment_names_its_variable() {
 }
 
 #[test]
-fn a_runner_must_not_look_stale_while_it_lives() {
+fn timeouts_that_make_a_live_runner_look_stale_are_refused() {
     let error = resolve("runners: {heartbeatInterval: 2m}", "locking:\n  taskTimeout: 10m").unwrap_err();
     assert_eq!(
         error.to_string(),

@@ -1,8 +1,8 @@
-//! One list item, read from its own line: marker, check box, key and dependencies.
+//! Parses the line of a list item: marker, check box, key and dependencies.
 
 use crate::text::check_task_key;
 
-/// What stands in the brackets.
+/// The content of the brackets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mark {
     Open,
@@ -12,7 +12,7 @@ pub(super) enum Mark {
     Other(char),
 }
 
-/// The text after `-`, `*`, `+`, `1.` or `1)`, and how many columns the marker takes.
+/// The text after `-`, `*`, `+`, `1.` or `1)`, and the width of the marker.
 pub(super) fn after_marker(text: &str) -> Option<(usize, &str)> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let width = match text.as_bytes().get(digits)? {
@@ -24,8 +24,8 @@ pub(super) fn after_marker(text: &str) -> Option<(usize, &str)> {
     (rest.is_empty() || rest.starts_with([' ', '\t'])).then(|| (width + 1, rest.trim_start()))
 }
 
-/// The mark and the text after `[ ]`. `[]` is what people type when they mean `[ ]`; a letter or digit in the
-/// brackets, other than `x`, is a footnote or a link, not a mark.
+/// The mark and the text after `[ ]`. `[]` is accepted as `[ ]`; a letter or digit other than `x` in the brackets is
+/// a footnote or a link, not a mark.
 pub(super) fn after_check_box(text: &str) -> Option<(Mark, &str)> {
     let inner = text.strip_prefix('[')?;
     let (mark, rest) = if let Some(rest) = inner.strip_prefix(']') {
@@ -45,9 +45,9 @@ pub(super) fn after_check_box(text: &str) -> Option<(Mark, &str)> {
     (rest.is_empty() || rest.starts_with([' ', '\t'])).then(|| (mark, rest.trim()))
 }
 
-/// `F001: …`, `[F001] …`, `**F001** …`, `` `F001` … `` and `T001 …`: the key and the rest. Ordinary words
-/// are not keys: a key has a digit, and a capital or a hyphen (`bd-12`), so `Note: …`, `` `main2.rs` … `` and
-/// `2. …` stay titles. `None` as well where nothing would be left of the title.
+/// Splits a leading key from the text: `F001: …`, `[F001] …`, `**F001** …`, `` `F001` … `` or `T001 …`. A key has a
+/// digit, and a capital or a hyphen (`bd-12`), so `Note: …`, `` `main2.rs` … `` and `2. …` are titles. `None` also if
+/// the title would be empty.
 pub(super) fn split_key(text: &str) -> Option<(&str, &str)> {
     let (key, rest, is_explicit) = if let Some(inner) = text.strip_prefix('[') {
         let (key, rest) = inner.split_once(']')?;
@@ -76,7 +76,7 @@ fn starts_with_capital(word: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_uppercase())
 }
 
-/// One capital and three digits or more, which needs no colon to be a number.
+/// One capital and at least three digits: such a key needs no colon.
 fn is_numbered(word: &str) -> bool {
     starts_with_capital(word)
         && word.len() >= 4
@@ -89,19 +89,19 @@ fn looks_like_key(word: &str) -> bool {
         && word.ends_with(|c: char| c.is_ascii_alphanumeric())
         && word.contains(|c: char| c.is_ascii_digit())
         && word.contains(|c: char| c.is_ascii_uppercase() || c == '-')
-        // A file's name ends in letters, a sub-task's number in digits.
+        // A file name ends in letters, a sub-task's number in digits.
         && word.rsplit_once('.').is_none_or(|(_, tail)| tail.starts_with(|c: char| c.is_ascii_digit()))
 }
 
-/// The title without `(depends on F001, F002)` or `depends: F001` at its end, and the keys. Without brackets
-/// the colon is needed: "Refactor what depends on V8" is a title.
+/// Splits `(depends on F001, F002)` or `depends: F001` off the end of a title. Without parentheses the colon is
+/// required: "Refactor what depends on V8" is a title.
 pub(super) fn split_dependencies(title: &str) -> Option<(&str, Vec<String>)> {
     let title = title.trim_end();
     let (before, keys) = if let Some(inner) = title.strip_suffix(')') {
         let (before, inner) = inner.rsplit_once('(')?;
         (before, keys_after_phrase(inner, false)?)
     } else {
-        // Same length as the title, so that positions agree.
+        // Has the same length as the title, so that byte offsets agree.
         let lower = title.to_ascii_lowercase();
         let at = PHRASES.iter().filter_map(|phrase| lower.rfind(phrase)).min()?;
         let (before, phrase) = title.split_at_checked(at)?;
@@ -115,7 +115,7 @@ pub(super) fn split_dependencies(title: &str) -> Option<(&str, Vec<String>)> {
     Some((before.trim_end_matches(is_separator), keys))
 }
 
-/// The keys of a line that says nothing but what the task waits for.
+/// The keys of a line that contains nothing but dependencies.
 pub(super) fn dependency_line(text: &str) -> Option<Vec<String>> {
     let text = after_marker(text).map_or(text, |(_, rest)| rest);
     let plain = text.replace("**", "");
@@ -143,7 +143,7 @@ fn keys_after_phrase(text: &str, needs_colon: bool) -> Option<Vec<String>> {
         if word.is_empty() || word.eq_ignore_ascii_case("and") {
             continue;
         }
-        // Without this "(depends on the weather)" would wait for two tasks that nobody has.
+        // Otherwise "(depends on the weather)" would name two tasks.
         if check_task_key(word).is_err() || !word.contains(|c: char| c.is_ascii_digit()) {
             return None;
         }

@@ -1,8 +1,8 @@
-//! What a single line of Markdown is.
+//! Classifies single lines of Markdown.
 
 use std::borrow::Cow;
 
-/// The column where the text begins, with tab stops of four, and the text.
+/// The column of the text (tab stops of four), and the text.
 pub(super) fn indent(line: &str) -> (usize, &str) {
     let mut column = 0;
     for (at, c) in line.char_indices() {
@@ -25,14 +25,14 @@ pub(super) fn dedent(line: &str, columns: usize) -> Cow<'_, str> {
     Cow::Owned(" ".repeat(column - columns) + text)
 }
 
-pub(super) struct Heading {
+pub(super) struct HeadingLine {
     pub(super) line: usize,
     pub(super) level: usize,
     pub(super) text: String,
 }
 
 /// `## Text ##`.
-pub(super) fn heading(line: usize, text: &str) -> Option<Heading> {
+pub(super) fn heading(line: usize, text: &str) -> Option<HeadingLine> {
     let level = text.bytes().take_while(|&b| b == b'#').count();
     let rest = text.get(level..)?;
     if !(1..=6).contains(&level) || !(rest.is_empty() || rest.starts_with([' ', '\t'])) {
@@ -42,7 +42,7 @@ pub(super) fn heading(line: usize, text: &str) -> Option<Heading> {
     let bare = rest.trim_end_matches('#');
     let is_closed = bare.is_empty() || bare.ends_with([' ', '\t']);
     let text = if is_closed { bare.trim_end() } else { rest };
-    Some(Heading { line, level, text: text.to_owned() })
+    Some(HeadingLine { line, level, text: text.to_owned() })
 }
 
 /// `---`, `* * *`, `___`.
@@ -57,14 +57,14 @@ pub(super) fn is_break(text: &str) -> bool {
 }
 
 /// An open code block.
-pub(super) struct Fence {
+pub(super) struct CodeFence {
     mark: u8,
     length: usize,
-    /// Text left of this column is outside of the list item that the block is in.
+    /// Text left of this column is outside of the list item that contains the block.
     pub(super) column: usize,
 }
 
-impl Fence {
+impl CodeFence {
     pub(super) fn opened_by(text: &str) -> Option<Self> {
         let mark = text.bytes().next().filter(|&b| b == b'`' || b == b'~')?;
         let length = text.bytes().take_while(|&b| b == mark).count();
@@ -78,13 +78,13 @@ impl Fence {
     }
 }
 
-/// What follows a comment that begins this text, or that began earlier; `None` while it goes on.
+/// The text after a comment that starts here or was already open; `None` if it does not end on this line.
 pub(super) fn comment_at_start(text: &str, is_open: bool) -> Option<&str> {
     let inner = if is_open { text } else { text.strip_prefix("<!--").unwrap_or(text) };
     inner.split_once("-->").map(|(_, after)| after)
 }
 
-/// The line without the comments that begin and end in it, except in `code`.
+/// The line without comments that start and end on it. Comments in `code` are kept.
 pub(super) fn without_comments(line: &str) -> Cow<'_, str> {
     if !line.contains("<!--") {
         return Cow::Borrowed(line);
@@ -95,7 +95,7 @@ pub(super) fn without_comments(line: &str) -> Cow<'_, str> {
     while let Some((before, after)) = rest.split_once("<!--") {
         out.push_str(before);
         is_code ^= before.bytes().filter(|&b| b == b'`').count() % 2 == 1;
-        // Only outside of code is the end looked for: a line of comments without end stays linear.
+        // The end is searched only outside of code, so a line of unclosed comments takes linear time.
         if is_code {
             out.push_str("<!--");
             rest = after;
@@ -112,7 +112,7 @@ pub(super) fn without_comments(line: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// How many lines at the top are front matter.
+/// The number of lines of front matter at the top.
 pub(super) fn front_matter(text: &str) -> usize {
     let mut lines = text.lines();
     if lines.next().map(str::trim_end) != Some("---") {

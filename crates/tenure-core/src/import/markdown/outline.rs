@@ -1,24 +1,24 @@
-//! The sections of a Markdown text by their anchors.
+//! The sections of a Markdown text by anchor.
 //!
-//! Guarantees: the anchors are the ones that an import writes into `sourceFile`, because the same scan finds them. A
-//! section goes from its heading to the next one of the same or a higher level, subsections included.
+//! Guarantees: the anchors equal those that an import writes into `sourceFile`, because both come from the same scan.
+//! A section extends from its heading to the next heading of the same or a higher level, including subsections.
 
 use super::Scan;
 use super::lines::front_matter;
 
-/// A heading where it stands.
+/// A heading and its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Heading {
-    /// The first line is 1.
+pub struct OutlineHeading {
+    /// Counted from 1.
     pub line: usize,
     /// 1 to 6; 1 is the highest.
     pub level: usize,
-    /// None if nothing of the heading is left once its marks are gone.
+    /// `None` if the heading has no text apart from markup.
     pub anchor: Option<String>,
 }
 
-/// Every heading, from top to bottom. What looks like one in code, comments and front matter is none.
-pub fn outline(text: &str) -> Vec<Heading> {
+/// All headings, top to bottom. Headings in code, comments and front matter are ignored.
+pub fn outline(text: &str) -> Vec<OutlineHeading> {
     let mut scan = Scan::default();
     for (number, line) in (1..).zip(text.lines()).skip(front_matter(text)) {
         scan.line(number, line);
@@ -26,7 +26,7 @@ pub fn outline(text: &str) -> Vec<Heading> {
     scan.outline
 }
 
-/// The section with this anchor, its heading included. Capital letters in `anchor` are forgiven.
+/// The section with this anchor, including its heading. Ignores the case of `anchor`.
 pub fn section<'t>(text: &'t str, anchor: &str) -> Option<&'t str> {
     let headings = outline(text);
     let at = |wanted: &str| headings.iter().position(|heading| heading.anchor.as_deref() == Some(wanted));
@@ -38,7 +38,7 @@ pub fn section<'t>(text: &'t str, anchor: &str) -> Option<&'t str> {
     text.get(start..end)
 }
 
-/// Where a line begins.
+/// The byte offset of a line.
 fn offset(text: &str, line: usize) -> usize {
     text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum()
 }
@@ -86,7 +86,7 @@ Last.
 ";
 
     #[test]
-    fn a_section_holds_its_subsections_and_ends_at_its_equal() {
+    fn a_section_includes_its_subsections_and_ends_at_the_next_of_its_level() {
         let found = section(PLAN, "log-in").unwrap();
         assert!(found.starts_with("## Log in\n\nFirst text."), "{found}");
         assert!(found.contains("### Details ##\n\nDeep.") && !found.contains("Second text"), "{found}");
@@ -94,7 +94,7 @@ Last.
     }
 
     #[test]
-    fn equal_headings_are_told_apart_by_their_number() {
+    fn equal_headings_are_distinguished_by_a_number() {
         assert_eq!(section(PLAN, "log-in-1").unwrap(), "## Log in\n\nSecond text.\n\n");
         assert_eq!(section(PLAN, "log-in-2"), None);
     }
@@ -111,7 +111,7 @@ Last.
     }
 
     #[test]
-    fn the_last_line_needs_no_newline_and_returns_do_no_harm() {
+    fn a_missing_final_newline_and_carriage_returns_are_accepted() {
         assert_eq!(section("# A\r\nx\r\n# B\r\ny", "a").unwrap(), "# A\r\nx\r\n");
         assert_eq!(section("# A\r\nx\r\n# B\r\ny", "b").unwrap(), "# B\r\ny");
         assert_eq!(section("", "b"), None);

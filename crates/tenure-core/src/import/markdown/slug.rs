@@ -1,7 +1,7 @@
-//! The anchors that GitHub gives to headings.
+//! The anchors that GitHub generates for headings.
 //!
-//! Guarantees: lower case, spaces to hyphens, punctuation gone, the second of equal ones gets `-1`. Not
-//! guaranteed: combining marks outside the common block, which only a full Unicode table could tell.
+//! Guarantees: lower case, spaces become hyphens, punctuation is removed, and the second of equal anchors gets `-1`.
+//! Not guaranteed: combining marks outside the common block, which would need a full Unicode table.
 
 use std::collections::HashMap;
 
@@ -37,7 +37,7 @@ fn slug(heading: &str) -> String {
         .collect()
 }
 
-/// A heading's text without links, emphasis and code marks. One pass: a `)` that is far away is looked for once.
+/// The text of a heading without links, emphasis and code marks, in a single pass.
 pub(super) fn plain(heading: &str) -> String {
     let mut out = String::with_capacity(heading.len());
     let mut last_open = None;

@@ -1,4 +1,4 @@
-//! The four formats in realistic files, and what each of them may not do.
+//! The four formats in realistic files, and the limits of each.
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn keys(import: &Import) -> Vec<&str> {
 }
 
 #[test]
-fn the_format_is_told_by_name_and_content() {
+fn the_format_is_detected_by_name_and_content() {
     for (name, text, tasks) in [
         ("plan.md", fixture!("plan.md"), 11),
         ("PLAN", fixture!("plan.md"), 11),
@@ -72,7 +72,7 @@ fn a_json_task_without_key_is_depended_on_by_position() {
 }
 
 #[test]
-fn json_sections_can_say_their_mode() {
+fn json_sections_can_set_their_mode() {
     let text = r#"{"sections":["One",{"name":"Two","parallel":true,"priority":3}],"tasks":[{"title":"t","section":"Two"}]}"#;
     let import = read("a.json", text);
     let two = ImportedSection { name: "Two".to_owned(), parallel: true, priority: Some(3) };
@@ -106,7 +106,7 @@ fn values_of_the_wrong_type_are_named_once() {
 }
 
 #[test]
-fn a_key_used_twice_names_both_lines_in_every_format() {
+fn a_duplicate_key_names_both_lines_in_every_format() {
     let twice = "the key F1 is already used on line";
     for (name, text, first, second) in [
         ("a.md", "- [ ] F1: a\n- [ ] F1: b", 1, 2),
@@ -131,7 +131,7 @@ fn ten_problems_are_spelled_out_and_the_rest_counted() {
 }
 
 #[test]
-fn limits_are_kept_by_every_field() {
+fn every_field_is_checked_against_its_limits() {
     for (text, error) in [
         (r#"[{"title":" "}]"#, "line 1: the title is empty"),
         (r#"[{"title":"a\u0000"}]"#, "line 1: the title holds a NUL character"),
@@ -153,7 +153,7 @@ fn limits_are_kept_by_every_field() {
 }
 
 #[test]
-fn a_lodestar_spec_keeps_its_order_and_says_what_it_loses() {
+fn a_lodestar_spec_keeps_its_order_and_reports_what_it_loses() {
     let import = read("spec.yaml", fixture!("spec.yaml"));
     assert_eq!(keys(&import), ["F002", "F001", "F003"]);
     let print = task(&import, "Print the timetable");
@@ -169,7 +169,11 @@ fn a_lodestar_spec_keeps_its_order_and_says_what_it_loses() {
     );
     let statuses: Vec<_> = import.tasks.iter().map(|task| task.status).collect();
     assert_eq!(statuses, [ImportedStatus::Pending, ImportedStatus::Completed, ImportedStatus::Review]);
-    assert_eq!(task(&import, "Sell tickets").depends_on, ["F001"], "nothing waits for a deleted task");
+    assert_eq!(
+        task(&import, "Sell tickets").depends_on,
+        ["F001"],
+        "a dependency on a deleted task is dropped"
+    );
     assert_eq!(
         import.sections,
         [ImportedSection { name: "harbour".to_owned(), parallel: true, priority: None }]
@@ -182,7 +186,7 @@ fn a_lodestar_spec_keeps_its_order_and_says_what_it_loses() {
 }
 
 #[test]
-fn yaml_that_is_no_spec_is_refused_with_its_line() {
+fn yaml_that_is_not_a_spec_is_refused_with_its_line() {
     for text in ["", "  \n", "- a\n- b\n", "just text", "a: b\n", "tasks: [1]\n", "tasks:\n  F1: {title: [\n"]
     {
         let error = parse(Some(Format::Lodestar), "spec.yaml", text).unwrap_err();
@@ -204,19 +208,19 @@ fn no_yaml_key_is_dropped_because_it_occurs_twice() {
 }
 
 #[test]
-fn beads_issues_keep_ids_and_turn_families_round() {
+fn beads_issues_keep_ids_and_parents_depend_on_children() {
     let import = read("issues.jsonl", fixture!("issues.jsonl"));
     assert_eq!(keys(&import), ["kv-1", "kv-1.1", "kv-1.2", "kv-7"]);
     assert_eq!(
         task(&import, "Storage engine").depends_on,
         ["kv-1.1", "kv-1.2"],
-        "the epic waits for its parts"
+        "the epic depends on its parts"
     );
     assert_eq!(task(&import, "Storage engine").labels, ["epic"]);
     assert_eq!(
         task(&import, "Read the log back").depends_on,
         ["kv-1.1"],
-        "nothing waits for a deleted issue"
+        "a dependency on a deleted issue is dropped"
     );
     let log = task(&import, "Write the log");
     assert_eq!((log.line, log.priority, log.labels.as_slice()), (2, Some(1), &["disk".to_owned()][..]));
@@ -233,7 +237,7 @@ fn beads_issues_keep_ids_and_turn_families_round() {
 }
 
 #[test]
-fn a_beads_child_that_waits_for_its_parent_makes_no_circle() {
+fn a_beads_child_that_depends_on_its_parent_makes_no_cycle() {
     let text = r#"{"id":"a","title":"a","issue_type":"epic"}
 {"id":"b","title":"b","dependencies":[{"depends_on_id":"a","type":"parent-child"},{"depends_on_id":"a","type":"blocks"}]}
 {"id":"c","title":"c","dependencies":[{"depends_on_id":"gone","type":"parent-child"},{"depends_on_id":"external:x:y","type":"blocks"}]}"#;
@@ -242,7 +246,7 @@ fn a_beads_child_that_waits_for_its_parent_makes_no_circle() {
         (import.tasks[0].depends_on.len(), &import.tasks[1].depends_on[..]),
         (0, &["a".to_owned()][..])
     );
-    for what in ["parent that the child waits for", "parent that is not in the file", "another project"] {
+    for what in ["parent that the child depends on", "parent that is not in the file", "another project"] {
         said(&import, what);
     }
 }

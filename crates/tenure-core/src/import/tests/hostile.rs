@@ -1,4 +1,4 @@
-//! Input that nobody means well with.
+//! Malicious and malformed input.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Pieces that the formats give a meaning to, thrown together.
+/// Random concatenations of tokens that the formats give a meaning to.
 fn soup() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         4 => any::<char>().prop_map(String::from),
@@ -33,7 +33,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_is_imported_keeps_the_limits(text in soup()) {
+    fn every_imported_text_is_within_the_limits(text in soup()) {
         if let Ok(import) = parse(Some(Format::Markdown), "plan.md", &text) {
             for task in &import.tasks {
                 prop_assert!(crate::text::check_title(&task.title).is_ok());
@@ -59,7 +59,7 @@ proptest! {
     }
 }
 
-/// Far above what is needed, far below what a quadratic scan would take.
+/// Asserts a bound far above what is needed and far below what a quadratic scan would take.
 fn finishes_soon(what: &str, file_name: &str, text: &str) {
     let started = Instant::now();
     let outcome = parse(None, file_name, text);
@@ -69,7 +69,7 @@ fn finishes_soon(what: &str, file_name: &str, text: &str) {
 }
 
 #[test]
-fn a_hundred_thousand_lines_are_read_in_time_that_grows_with_their_number() {
+fn a_hundred_thousand_lines_are_read_in_linear_time() {
     let (mut markdown, mut json, mut yaml, mut beads) =
         (String::new(), String::from("["), String::from("tasks:\n"), String::new());
     for n in 0..25_000 {
@@ -101,7 +101,7 @@ fn a_hundred_thousand_lines_are_read_in_time_that_grows_with_their_number() {
 }
 
 #[test]
-fn inputs_made_to_be_slow_are_not() {
+fn inputs_designed_to_be_slow_are_read_quickly() {
     let n = 100_000;
     let nested = |step: usize, line: &str| {
         (0..2000).fold(String::new(), |text, depth| text + &" ".repeat(depth * step) + line)

@@ -1,4 +1,4 @@
-//! Markdown as people write it.
+//! Realistic Markdown.
 
 use super::*;
 
@@ -52,7 +52,7 @@ fn a_plan_becomes_tasks_sections_and_anchors() {
 }
 
 #[test]
-fn every_marker_and_sign_is_understood() {
+fn every_marker_and_check_mark_is_accepted() {
     use ImportedStatus::{Completed, Pending, Skipped};
     let import = read("a.md", "- [ ] a\n* [x] b\n+ [X] c\n1. [-] d\n2) [~] e\n-\t[/] f\n- [!] g\n- [] h\n");
     let statuses: Vec<_> = import.tasks.iter().map(|task| task.status).collect();
@@ -67,7 +67,7 @@ fn links_and_footnotes_are_not_check_boxes() {
 }
 
 #[test]
-fn only_what_looks_like_a_key_is_one() {
+fn ordinary_words_are_not_keys() {
     for (item, key, title) in [
         ("F001: Do", Some("F001"), "Do"),
         ("**F001** Do", Some("F001"), "Do"),
@@ -118,13 +118,13 @@ fn dependencies_are_taken_from_the_end_of_a_title_only_if_they_are_keys() {
 }
 
 #[test]
-fn an_outer_item_waits_for_its_parts_unless_they_wait_for_it() {
+fn an_outer_item_depends_on_its_children_unless_they_depend_on_it() {
     let import =
         read("a.md", "- [ ] F1: a\n  - [ ] F2: b\n    - [ ] F3: c (depends on F1)\n  - plain\n    - [ ] d\n");
     assert_eq!(import.tasks[0].depends_on, ["F2"]);
     assert_eq!(import.tasks[0].depends_on_items, [3], "a plain item between them changes nothing");
     assert_eq!(import.tasks[1].depends_on.len(), 0);
-    assert_eq!(said(&import, "waits for an outer one").line, Some(3));
+    assert_eq!(said(&import, "depends on an outer one").line, Some(3));
     assert_eq!(import.tasks[0].description, "- plain");
 }
 
@@ -137,7 +137,7 @@ fn tabs_and_two_spaces_nest_alike() {
 }
 
 #[test]
-fn code_comments_and_quotations_hold_no_tasks() {
+fn code_comments_and_quotations_contain_no_tasks() {
     let text = "~~~\n- [ ] a\n~~~\n<!--\n- [ ] b\n-->\n- [ ] c <!-- - [ ] d --> e\n\n> - [ ] f\n\ntext\n\n    - [ ] g\n";
     let import = read("a.md", text);
     assert_eq!(import.tasks.len(), 1);
@@ -147,7 +147,7 @@ fn code_comments_and_quotations_hold_no_tasks() {
 }
 
 #[test]
-fn an_unclosed_block_is_said_and_ends_with_its_item() {
+fn an_unclosed_block_is_reported_and_ends_with_its_item() {
     let import = read("a.md", "- [ ] a\n  ```\n  code\n- [ ] b\n```\n- [ ] c\n");
     assert_eq!(import.tasks.len(), 2);
     assert_eq!(import.tasks[0].description, "```\ncode");
@@ -169,7 +169,7 @@ fn anchors_follow_githubs_rules() {
     assert_eq!(of("f"), "a.md#closed");
     assert_eq!(of("g"), "a.md");
     assert_eq!(task(&import, "b").section.as_deref(), Some("code & more link"));
-    assert_eq!(task(&import, "d").section.as_deref(), Some("Größe 2.0"), "deeper headings are no sections");
+    assert_eq!(task(&import, "d").section.as_deref(), Some("Größe 2.0"), "deeper headings are not sections");
     assert_eq!(task(&import, "g").section, None);
     assert_eq!(task(&read("a.md", "### Only\n- [ ] a"), "a").section.as_deref(), Some("Only"));
 }

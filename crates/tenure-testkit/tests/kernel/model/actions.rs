@@ -1,4 +1,4 @@
-//! What can happen next, and what the real kernel makes of it.
+//! The possible actions, and their effect according to the real kernel.
 
 use tenure_core::error::TaskName;
 use tenure_core::holder::{Caller, Holder};
@@ -16,34 +16,35 @@ use super::{Kernel, checks};
 pub(crate) enum Action {
     /// Without waiting.
     Acquire {
-        who: usize,
+        actor: usize,
         task: usize,
     },
     /// It is granted, but the reply is lost: the holder does not know its fence.
     AcquireUnheard {
-        who: usize,
+        actor: usize,
         task: usize,
     },
-    /// Acquire, or stand in the line that refused it, in one transaction: what a waiter does whenever it wakes.
+    /// Acquires, or enqueues for the resource that was refused, in one transaction, as a waiter does when it is
+    /// woken.
     AcquireOrWait {
-        who: usize,
+        actor: usize,
         task: usize,
     },
-    LeaveLine {
-        who: usize,
+    LeaveQueue {
+        actor: usize,
     },
     Renew {
-        who: usize,
+        actor: usize,
         task: usize,
         revive: bool,
     },
-    /// Also when it was said before, or is long too late.
+    /// Also repeated, or long after the expiry.
     Done {
-        who: usize,
+        actor: usize,
         task: usize,
     },
     Release {
-        who: usize,
+        actor: usize,
         task: usize,
     },
     Force {
@@ -51,14 +52,14 @@ pub(crate) enum Action {
     },
     ForceSection,
     Cleanup,
-    /// A person opens what was completed.
+    /// A person reopens a completed task.
     Reopen {
         task: usize,
     },
     Crash {
-        who: usize,
+        actor: usize,
     },
-    /// The clock goes on. Whoever does nothing meanwhile is paused past its expiry.
+    /// The clock advances. A holder that does nothing meanwhile is paused past its expiry.
     Tick,
     StepBack,
 }
@@ -66,34 +67,34 @@ pub(crate) enum Action {
 pub(crate) fn possible(kernel: &Kernel, state: &Snapshot, actions: &mut Vec<Action>) {
     let bounds = &kernel.bounds;
     let rows = &state.rows;
-    for who in 0..kernel.scene.callers.len() {
-        let belief = &state.beliefs[who];
-        let alive = !state.is_dead(&kernel.scene.callers[who]);
+    for actor in 0..kernel.scene.callers.len() {
+        let belief = &state.beliefs[actor];
+        let alive = !state.is_dead(&kernel.scene.callers[actor]);
         for task in 0..kernel.scene.tasks.len() {
             if alive {
-                actions.push(Action::Acquire { who, task });
+                actions.push(Action::Acquire { actor, task });
             }
             if alive && bounds.lost_replies {
-                actions.push(Action::AcquireUnheard { who, task });
+                actions.push(Action::AcquireUnheard { actor, task });
             }
             if alive && bounds.waiting {
-                actions.push(Action::AcquireOrWait { who, task });
+                actions.push(Action::AcquireOrWait { actor, task });
             }
-            // The fence outlives the process: an agent that its runner has left behind still shows it.
+            // The fence outlives the process: an agent whose runner has died still presents it.
             if belief.fences[task].is_some() {
-                actions.push(Action::Done { who, task });
-                actions.push(Action::Release { who, task });
+                actions.push(Action::Done { actor, task });
+                actions.push(Action::Release { actor, task });
                 if alive {
-                    actions.push(Action::Renew { who, task, revive: false });
-                    actions.push(Action::Renew { who, task, revive: true });
+                    actions.push(Action::Renew { actor, task, revive: false });
+                    actions.push(Action::Renew { actor, task, revive: true });
                 }
             }
         }
         if alive && belief.ticket.is_some() {
-            actions.push(Action::LeaveLine { who });
+            actions.push(Action::LeaveQueue { actor });
         }
         if alive && state.dead.len() < bounds.crashes {
-            actions.push(Action::Crash { who });
+            actions.push(Action::Crash { actor });
         }
     }
     if bounds.force {
@@ -123,17 +124,19 @@ pub(crate) fn perform(kernel: &Kernel, last: &Snapshot, action: Action) -> Snaps
     match action {
         Action::Tick => next.tick(),
         Action::StepBack => next.step_back(),
-        Action::Crash { who } => {
-            let process = kernel.scene.callers[who].process.as_ref();
+        Action::Crash { actor } => {
+            let process = kernel.scene.callers[actor].process.as_ref();
             next.dead.extend(process.map(|process| process.process.pid));
         }
-        Action::Acquire { who, task } => acquire(kernel, last, &mut next, (who, task), true),
-        Action::AcquireUnheard { who, task } => acquire(kernel, last, &mut next, (who, task), false),
-        Action::AcquireOrWait { who, task } => acquire_or_wait(kernel, last, &mut next, who, task),
-        Action::LeaveLine { who } => dequeue(kernel, last, &mut next, who),
-        Action::Renew { who, task, revive } => renew(kernel, last, &mut next, (who, task), revive),
-        Action::Done { who, task } => finish(kernel, last, &mut next, (who, task), Finish::Done),
-        Action::Release { who, task } => finish(kernel, last, &mut next, (who, task), Finish::Release(None)),
+        Action::Acquire { actor, task } => acquire(kernel, last, &mut next, (actor, task), true),
+        Action::AcquireUnheard { actor, task } => acquire(kernel, last, &mut next, (actor, task), false),
+        Action::AcquireOrWait { actor, task } => acquire_or_wait(kernel, last, &mut next, actor, task),
+        Action::LeaveQueue { actor } => dequeue(kernel, last, &mut next, actor),
+        Action::Renew { actor, task, revive } => renew(kernel, last, &mut next, (actor, task), revive),
+        Action::Done { actor, task } => finish(kernel, last, &mut next, (actor, task), Finish::Done),
+        Action::Release { actor, task } => {
+            finish(kernel, last, &mut next, (actor, task), Finish::Release(None))
+        }
         Action::Force { task } => force(kernel, last, &mut next, &Resource::task(&kernel.scene.tasks[task])),
         Action::ForceSection => {
             if let Some(id) = &kernel.scene.section {
@@ -146,18 +149,18 @@ pub(crate) fn perform(kernel: &Kernel, last: &Snapshot, action: Action) -> Snaps
                 let id = &kernel.scene.tasks[task];
                 kernel::override_status(tx, ctx, &person, id, TaskStatus::Pending, None, false)
             });
-            settle(kernel, last, &mut next, done);
+            check_step(kernel, last, &mut next, done);
         }
         Action::Cleanup => {
             let done = last.transact(|tx, ctx| kernel::close_all_lapsed(tx, ctx, "janitor"));
-            settle(kernel, last, &mut next, done);
+            check_step(kernel, last, &mut next, done);
         }
     }
     next
 }
 
-/// Takes the rows over and judges the step by them.
-fn settle<T>(kernel: &Kernel, last: &Snapshot, next: &mut Snapshot, done: Done<T>) -> Option<T> {
+/// Stores the new rows and checks the step.
+fn check_step<T>(kernel: &Kernel, last: &Snapshot, next: &mut Snapshot, done: Done<T>) -> Option<T> {
     let fault = checks::fault_in(kernel, last, next, &done);
     next.fault = next.fault.or(fault);
     next.rows = done.rows;
@@ -169,73 +172,79 @@ pub(crate) fn try_acquire(
     ctx: &tenure_core::Context<'_>,
     kernel: &Kernel,
     state: &Snapshot,
-    (who, task): (usize, usize),
+    (actor, task): (usize, usize),
 ) -> Result<Verdict> {
-    let (caller, id) = (&kernel.scene.callers[who], &kernel.scene.tasks[task]);
-    kernel::acquire_task(tx, ctx, caller, id, &state.terms(who))
+    let (caller, id) = (&kernel.scene.callers[actor], &kernel.scene.tasks[task]);
+    kernel::acquire_task(tx, ctx, caller, id, &state.terms(actor))
 }
 
-fn acquire(kernel: &Kernel, last: &Snapshot, next: &mut Snapshot, (who, task): (usize, usize), heard: bool) {
-    let done = last.transact(|tx, ctx| try_acquire(tx, ctx, kernel, last, (who, task)));
-    if let Some(Verdict::Granted(grant)) = settle(kernel, last, next, done) {
+fn acquire(
+    kernel: &Kernel,
+    last: &Snapshot,
+    next: &mut Snapshot,
+    (actor, task): (usize, usize),
+    heard: bool,
+) {
+    let done = last.transact(|tx, ctx| try_acquire(tx, ctx, kernel, last, (actor, task)));
+    if let Some(Verdict::Granted(grant)) = check_step(kernel, last, next, done) {
         if heard {
-            next.beliefs[who].fences[task] = Some(grant.lease.fence);
-            next.beliefs[who].ticket = None;
+            next.beliefs[actor].fences[task] = Some(grant.lease.fence);
+            next.beliefs[actor].ticket = None;
         }
-        let fault = checks::fault_in_grant(kernel, last, next, (who, task), &grant);
+        let fault = checks::fault_in_grant(kernel, last, next, (actor, task), &grant);
         next.fault = next.fault.or(fault);
     }
 }
 
-fn acquire_or_wait(kernel: &Kernel, last: &Snapshot, next: &mut Snapshot, who: usize, task: usize) {
-    let caller = &kernel.scene.callers[who];
+fn acquire_or_wait(kernel: &Kernel, last: &Snapshot, next: &mut Snapshot, actor: usize, task: usize) {
+    let caller = &kernel.scene.callers[actor];
     let process = caller.process.clone().unwrap();
-    let bell = super::Scene::bell(who);
+    let bell = super::Scene::bell(actor);
     let done = last.transact(|tx, ctx| {
-        let verdict = try_acquire(tx, ctx, kernel, last, (who, task))?;
+        let verdict = try_acquire(tx, ctx, kernel, last, (actor, task))?;
         let Verdict::Refused(locked) = &verdict else { return Ok((verdict, None)) };
-        let ticket = last.beliefs[who].ticket.as_ref().map(|(number, of)| (*number, of));
+        let ticket = last.beliefs[actor].ticket.as_ref().map(|(number, of)| (*number, of));
         let viewer = ctx.viewer(tx, None)?;
         let number = kernel::enqueue(tx, &viewer, &locked.resource, caller, &process, Some(&bell), ticket)?;
         let ticket = (number, locked.resource.clone());
         Ok((verdict, Some(ticket)))
     });
-    match settle(kernel, last, next, done) {
+    match check_step(kernel, last, next, done) {
         Some((Verdict::Granted(grant), _)) => {
-            if last.beliefs[who].ticket.is_some() {
+            if last.beliefs[actor].ticket.is_some() {
                 kernel.seen.served();
             }
-            next.beliefs[who].fences[task] = Some(grant.lease.fence);
-            next.beliefs[who].ticket = None;
-            let fault = checks::fault_in_grant(kernel, last, next, (who, task), &grant);
+            next.beliefs[actor].fences[task] = Some(grant.lease.fence);
+            next.beliefs[actor].ticket = None;
+            let fault = checks::fault_in_grant(kernel, last, next, (actor, task), &grant);
             next.fault = next.fault.or(fault);
         }
-        Some((_, ticket)) => next.beliefs[who].ticket = ticket,
-        // What cannot be claimed at all is not waited for either.
+        Some((_, ticket)) => next.beliefs[actor].ticket = ticket,
+        // A task that cannot be claimed at all is not waited for.
         None => {}
     }
 }
 
-fn dequeue(kernel: &Kernel, last: &Snapshot, next: &mut Snapshot, who: usize) {
-    let Some((number, resource)) = last.beliefs[who].ticket.clone() else { return };
+fn dequeue(kernel: &Kernel, last: &Snapshot, next: &mut Snapshot, actor: usize) {
+    let Some((number, resource)) = last.beliefs[actor].ticket.clone() else { return };
     let done = last.transact(|tx, ctx| {
         let viewer = ctx.viewer(tx, None)?;
         kernel::dequeue(tx, &viewer, number, &resource)
     });
-    settle(kernel, last, next, done);
-    next.beliefs[who].ticket = None;
+    check_step(kernel, last, next, done);
+    next.beliefs[actor].ticket = None;
 }
 
-fn renew(kernel: &Kernel, last: &Snapshot, next: &mut Snapshot, (who, task): (usize, usize), revive: bool) {
-    let caller = credential(kernel, last, who, task);
+fn renew(kernel: &Kernel, last: &Snapshot, next: &mut Snapshot, (actor, task): (usize, usize), revive: bool) {
+    let caller = credential(kernel, last, actor, task);
     let beat = Beat { revive, ..Beat::default() };
     let done = last.transact(|tx, ctx| {
         let name = name(tx, kernel, task)?;
         kernel::renew(tx, ctx, &caller, &name, beat)
     });
-    let fault = checks::fault_in_renewal(kernel, last, &done, (who, task), revive);
+    let fault = checks::fault_in_renewal(kernel, last, &done, (actor, task), revive);
     next.fault = next.fault.or(fault);
-    if let Some(lease) = settle(kernel, last, next, done) {
+    if let Some(lease) = check_step(kernel, last, next, done) {
         let before = last.rows.leases.get(&lease.fence);
         if before.is_some_and(|before| before.expires_at <= now()) {
             kernel.seen.revived();
@@ -247,13 +256,13 @@ fn finish(
     kernel: &Kernel,
     last: &Snapshot,
     next: &mut Snapshot,
-    (who, task): (usize, usize),
+    (actor, task): (usize, usize),
     word: Finish<'_>,
 ) {
-    let mut caller = credential(kernel, last, who, task);
+    let mut caller = credential(kernel, last, actor, task);
     let shown = caller.fence;
     if !kernel.fenced {
-        // The mutant: whatever fence was shown, the latest is taken for it.
+        // The mutant: replaces the presented fence with the latest one.
         let resource = Resource::task(&kernel.scene.tasks[task]);
         let latest = last.rows.leases.values().rfind(|lease| lease.resource == resource);
         caller.fence = latest.map(|lease| lease.fence);
@@ -267,20 +276,20 @@ fn finish(
     }
     let fault = checks::fault_in_finish(kernel, last, &done, shown, task);
     next.fault = next.fault.or(fault);
-    settle(kernel, last, next, done);
+    check_step(kernel, last, next, done);
 }
 
 fn force(kernel: &Kernel, last: &Snapshot, next: &mut Snapshot, resource: &Resource) {
     let Some(shown) = last.rows.open_lease(resource).cloned() else { return };
     let done = last.transact(|tx, ctx| kernel::evict(tx, ctx, "boss", &shown));
-    settle(kernel, last, next, done);
+    check_step(kernel, last, next, done);
 }
 
-/// Who acts for a lease shows its fence; a process that has died has left that to others.
-fn credential(kernel: &Kernel, state: &Snapshot, who: usize, task: usize) -> Caller {
-    let caller = kernel.scene.callers[who].clone();
+/// A caller that acts under a lease presents its fence, unless its process has died.
+fn credential(kernel: &Kernel, state: &Snapshot, actor: usize, task: usize) -> Caller {
+    let caller = kernel.scene.callers[actor].clone();
     let caller = if state.is_dead(&caller) { Caller::new(caller.holder) } else { caller };
-    caller.with_fence(state.beliefs[who].fences[task])
+    caller.with_fence(state.beliefs[actor].fences[task])
 }
 
 fn name(tx: &dyn Tx, kernel: &Kernel, task: usize) -> Result<TaskName> {

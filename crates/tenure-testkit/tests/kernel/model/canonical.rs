@@ -1,8 +1,8 @@
-//! States that differ only in what no decision asks for are one state.
+//! Maps states that no decision can distinguish to one canonical state.
 //!
-//! That makes the space finite without a limit on grants, tickets, forces or time. Moments are kept relative to now, which
-//! never moves; those long past are all alike. Fences and tickets are numbered anew in their order. A credential that is
-//! not of the latest grant is as good as any other such one.
+//! This makes the state space finite without a limit on grants, tickets, evictions or time. Times are relative to a
+//! constant `now`; all times in the distant past are equal. Fences and tickets are renumbered in order. All outdated
+//! fences of a task are equivalent.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -13,23 +13,23 @@ use tenure_core::lease::{EndReason, Lease, Resource};
 
 use super::snapshot::{Snapshot, TICK, TICKET_LIFE, TTL};
 
-/// It is always this time; what lies before and after moves instead.
+/// The constant current time; all other times move instead.
 pub(crate) fn now() -> Timestamp {
     Timestamp::from_millis(0).after(TICK * 100)
 }
 
 impl Snapshot {
-    /// As if the clock had gone on by a tick.
+    /// Advances the clock by a tick.
     pub(crate) fn tick(&mut self) {
         self.move_moments(|moment| moment.before(TICK));
     }
 
-    /// As if the clock had been put back by the whole life of a lease.
+    /// Moves the clock back by the ttl of a lease.
     pub(crate) fn step_back(&mut self) {
         self.move_moments(|moment| moment.after(TTL));
     }
 
-    /// No moment lies so far ahead that another step back would make it endless.
+    /// Whether another step back keeps all times within bounds.
     pub(crate) fn may_step_back(&self) -> bool {
         let limit = now().after(TTL);
         self.rows.leases.values().filter(|lease| lease.is_open()).all(|lease| lease.expires_at <= limit)
@@ -54,7 +54,7 @@ impl Snapshot {
 
     fn forget_moments(&mut self) {
         let zero = Timestamp::from_millis(0);
-        // What is over is over, however long ago; a step back of the clock may bring it back all the same.
+        // All expired times are equal. A step back of the clock may make them valid again.
         let (expired, silent) = (now(), now().before(TICKET_LIFE));
         for lease in self.rows.leases.values_mut() {
             lease.acquired_at = zero;
@@ -84,7 +84,7 @@ impl Snapshot {
         self.rows.leases.values().map(of).collect()
     }
 
-    /// Keeps the latest grant of each resource, and one stale credential of each task that somebody still has one of.
+    /// Keeps the latest lease of each resource, and one outdated fence per task if a holder still has one.
     fn forget_leases(&mut self) {
         let latest = self.latest();
         let tasks: Vec<_> = self.rows.tasks.keys().cloned().collect();
@@ -108,7 +108,8 @@ impl Snapshot {
                 lease.doorbell = None;
             }
         }
-        // The feed serves only to recognise what was said under the latest grant, and the last such word is enough.
+        // The feed is only used to recognise a repeated finish under the latest lease, so the last such event
+        // suffices.
         let rows = &mut self.rows;
         let mut last = BTreeMap::new();
         for event in rows.events.drain(..).filter(|event| event.kind == EventKind::TaskStatus) {
@@ -121,7 +122,7 @@ impl Snapshot {
     }
 
     fn number_fences(&mut self) {
-        // Fences are compared within a resource only, so the order between resources is no difference either.
+        // Fences are compared only within a resource, so their order across resources is irrelevant.
         let key = |lease: &Lease| (lease.resource.kind.as_str(), lease.resource.id.clone(), lease.fence);
         let mut order: Vec<_> = self.rows.leases.values().map(key).collect();
         order.sort();
@@ -150,7 +151,7 @@ impl Snapshot {
             self.rows.tickets.insert(ticket.number, ticket);
         }
         for belief in &mut self.beliefs {
-            // A ticket that is gone has a number that nobody has.
+            // A removed ticket gets a number that no ticket has.
             if let Some((number, _)) = &mut belief.ticket {
                 *number = new.get(number).copied().unwrap_or(0);
             }

@@ -1,4 +1,4 @@
-//! The rules, said a second time: as conditions on a step from one state to the next, not as code that makes it.
+//! The rules stated a second time, as conditions on a step from one state to the next.
 
 use tenure_core::ErrorCode;
 use tenure_core::holder::Judge;
@@ -18,7 +18,8 @@ fn live<'a>(rows: &'a State, state: &Snapshot, resource: &Resource) -> Option<&'
     rows.open_lease(resource).filter(|lease| !is_dead(state, lease) && lease.expires_at > now())
 }
 
-/// The lease that keeps others out. A section's does so while its holder works there, or is between two tasks.
+/// The lease that excludes other holders. A section's lease does so while its holder works there or is between two
+/// tasks.
 fn blocking<'a>(rows: &'a State, state: &Snapshot, resource: &Resource) -> Option<&'a Lease> {
     let lease = live(rows, state, resource)?;
     if resource.kind != ResourceKind::Section {
@@ -44,13 +45,13 @@ fn latest<'a>(rows: &'a State, resource: &Resource) -> Option<&'a Lease> {
     rows.leases.values().rfind(|lease| lease.resource == *resource)
 }
 
-fn live_line<'a>(rows: &'a State, state: &Snapshot, resource: &Resource) -> Vec<&'a Ticket> {
+fn live_queue<'a>(rows: &'a State, state: &Snapshot, resource: &Resource) -> Vec<&'a Ticket> {
     let fresh = |ticket: &&Ticket| ticket.refreshed_at.after(TICKET_LIFE) > now();
     let alive = |ticket: &&Ticket| !state.dead.contains(&ticket.process.process.pid);
     rows.tickets.values().filter(|t| t.resource == *resource).filter(fresh).filter(alive).collect()
 }
 
-/// What every transaction has to keep.
+/// Conditions that every transaction has to preserve.
 pub(crate) fn fault_in<T>(
     kernel: &Kernel,
     last: &Snapshot,
@@ -75,7 +76,7 @@ pub(crate) fn fault_in<T>(
         if granted.iter().any(|lease| Some(lease.fence) <= greatest) {
             return Some("L2");
         }
-        // A live lease ends only by its own holder's word or by force, and never to make room for a grant.
+        // A live lease ends only by its holder's finish or by force, never to make room for a grant.
         if let Some(before) = blocking(&last.rows, last, &resource)
             && !granted.is_empty()
             && granted.iter().any(|lease| lease.process != before.process)
@@ -94,11 +95,11 @@ pub(crate) fn fault_in<T>(
     serial_section_fault(kernel, next, &done.rows)
 }
 
-/// Did a live waiter of another stand before whoever was granted it?
+/// Whether the grant overtook a live earlier ticket of another waiter.
 fn overtaken(last: &Snapshot, lease: &Lease, resource: &Resource) -> bool {
-    let line = live_line(&last.rows, last, resource);
-    // A holder that revives its own keeps what it had; nobody has waited for less time than it has held.
-    line.first().is_some_and(|first| Some(&first.process) != lease.process.as_ref())
+    let queue = live_queue(&last.rows, last, resource);
+    // A holder that revives its lease keeps it; no waiter has waited for longer than it has held the lease.
+    queue.first().is_some_and(|first| Some(&first.process) != lease.process.as_ref())
         && !was_its_own(last, lease)
 }
 
@@ -107,20 +108,20 @@ fn was_its_own(last: &Snapshot, lease: &Lease) -> bool {
         .is_some_and(|before| before.process == lease.process && lease.resource.kind == ResourceKind::Section)
 }
 
-/// Whoever frees a resource, or leaves the head of the line before a free one, rings whoever is first in line then.
+/// Freeing a resource, or removing the first ticket of a free one, must ring the first remaining waiter.
 fn woken<T>(last: &Snapshot, next: &Snapshot, done: &Done<T>, resource: &Resource) -> bool {
     let was_open = last.rows.open_lease(resource).is_some();
     let is_open = done.rows.open_lease(resource).is_some();
-    let line = live_line(&done.rows, next, resource);
-    let Some(first) = line.first() else { return true };
+    let queue = live_queue(&done.rows, next, resource);
+    let Some(first) = queue.first() else { return true };
     let freed = was_open && !is_open;
     let head_left =
-        !is_open && live_line(&last.rows, last, resource).first().is_some_and(|t| t.number < first.number);
+        !is_open && live_queue(&last.rows, last, resource).first().is_some_and(|t| t.number < first.number);
     let rung = first.doorbell.as_ref().is_none_or(|bell| done.rings.contains(bell));
     rung || !(freed || head_left)
 }
 
-/// One life at a time in a serial section, with the section's lease over each of its tasks'.
+/// A serial section has one holder at a time, and the section's lease lasts at least as long as those of its tasks.
 fn serial_section_fault(kernel: &Kernel, state: &Snapshot, rows: &State) -> Option<&'static str> {
     let section = live(rows, state, &Resource::section(kernel.scene.section.as_ref()?));
     let tasks = kernel.scene.tasks.iter().filter_map(|id| live(rows, state, &Resource::task(id)));
@@ -132,12 +133,12 @@ fn serial_section_fault(kernel: &Kernel, state: &Snapshot, rows: &State) -> Opti
     (!tasks.into_iter().all(covered)).then_some("L9")
 }
 
-/// A grant excludes everybody else at that moment, and a grant repeated is the same grant.
+/// A grant excludes all other holders at that time, and repeating it returns the same grant.
 pub(crate) fn fault_in_grant(
     kernel: &Kernel,
     last: &Snapshot,
     next: &Snapshot,
-    (who, task): (usize, usize),
+    (actor, task): (usize, usize),
     grant: &Grant,
 ) -> Option<&'static str> {
     let resource = Resource::task(&kernel.scene.tasks[task]);
@@ -145,7 +146,7 @@ pub(crate) fn fault_in_grant(
     if grant.reacquired != before.is_some() || before.is_some_and(|lease| lease.fence != grant.lease.fence) {
         return Some("L6");
     }
-    for other in (0..kernel.scene.callers.len()).filter(|other| *other != who) {
+    for other in (0..kernel.scene.callers.len()).filter(|other| *other != actor) {
         let answer = next.transact(|tx, ctx| try_acquire(tx, ctx, kernel, next, (other, task))).answer;
         if !matches!(answer, Ok(Verdict::Refused(_))) {
             return Some("L4");
@@ -154,7 +155,7 @@ pub(crate) fn fault_in_grant(
     None
 }
 
-/// Is this lease the latest grant of its resource, ended by nothing but time, with its task left alone?
+/// Whether this is the latest lease on its resource, ended only by expiry, with the task unchanged since.
 fn still_its_own(kernel: &Kernel, last: &Snapshot, fence: Option<Fence>, task: usize) -> bool {
     let id = &kernel.scene.tasks[task];
     let Some(lease) = latest(&last.rows, &Resource::task(id)).filter(|l| Some(l.fence) == fence) else {
@@ -170,10 +171,10 @@ pub(crate) fn fault_in_renewal(
     kernel: &Kernel,
     last: &Snapshot,
     done: &Done<Lease>,
-    (who, task): (usize, usize),
+    (actor, task): (usize, usize),
     revive: bool,
 ) -> Option<&'static str> {
-    let fence = last.beliefs[who].fences[task];
+    let fence = last.beliefs[actor].fences[task];
     let resource = Resource::task(&kernel.scene.tasks[task]);
     let is_live = live(&last.rows, last, &resource).is_some_and(|lease| Some(lease.fence) == fence);
     let own = still_its_own(kernel, last, fence, task);
@@ -183,7 +184,7 @@ pub(crate) fn fault_in_renewal(
         let allowed = is_live || (own && revive);
         allowed && moved && stored && Some(lease.fence) == fence
     } else {
-        // In a section, somebody else may work or wait by now, and goes first.
+        // In a section, another holder may work or wait by now, and takes precedence.
         let due = is_live || (own && revive && kernel.scene.section.is_none());
         !due && done.rows == last.rows
     };
@@ -200,7 +201,7 @@ pub(crate) fn fault_in_finish(
     let own = still_its_own(kernel, last, shown, task);
     let fault = match &done.answer {
         Ok(finished) if finished.changed => !own,
-        // Said before, under the same fence, and nothing is written.
+        // A repeated finish under the same fence writes nothing.
         Ok(_) => {
             let lease = shown.and_then(|fence| last.rows.leases.get(&fence));
             let said = lease.and_then(|lease| lease.ended).map(|(_, reason)| reason);
@@ -211,47 +212,42 @@ pub(crate) fn fault_in_finish(
     fault.then_some("L8")
 }
 
-/// Whoever lives and stands first before a free resource is served if it asks.
+/// The first live waiter for a free resource is granted it when it asks.
 pub(crate) fn no_waiter_is_lost(kernel: &Kernel, state: &Snapshot) -> bool {
-    (0..kernel.scene.callers.len()).all(|who| {
-        let Some((number, resource)) = &state.beliefs[who].ticket else { return true };
-        let first = live_line(&state.rows, state, resource).first().is_some_and(|t| t.number == *number);
+    (0..kernel.scene.callers.len()).all(|actor| {
+        let Some((number, resource)) = &state.beliefs[actor].ticket else { return true };
+        let first = live_queue(&state.rows, state, resource).first().is_some_and(|t| t.number == *number);
         let judge = state.judge();
-        let lives = kernel.scene.callers[who]
+        let lives = kernel.scene.callers[actor]
             .process
             .as_ref()
             .is_some_and(|process| judge.liveness(process) != tenure_core::holder::Liveness::Dead);
         if !first || !lives || blocking(&state.rows, state, resource).is_some() {
             return true;
         }
-        // Some task must be there to serve it with: its own, or one of the section that it waits for.
+        // There must be a task to grant: the requested one, or one of the section that it waits for.
         (0..kernel.scene.tasks.len()).all(|task| {
             let id = &kernel.scene.tasks[task];
             let wanted = resource.kind == ResourceKind::Section || *resource == Resource::task(id);
             let startable =
                 matches!(state.rows.tasks[id].status, TaskStatus::Pending | TaskStatus::InProgress);
             let task_free = live(&state.rows, state, &Resource::task(id)).is_none();
-            let elsewhere = others_stand_elsewhere(kernel, state, who, id);
+            let elsewhere = others_come_first(kernel, state, actor, id);
             !wanted || !startable || !task_free || elsewhere || {
                 let answer =
-                    state.transact(|tx, ctx| try_acquire(tx, ctx, kernel, state, (who, task))).answer;
+                    state.transact(|tx, ctx| try_acquire(tx, ctx, kernel, state, (actor, task))).answer;
                 matches!(answer, Ok(Verdict::Granted(_)))
             }
         })
     })
 }
 
-/// Does the section, or its line, or the task's line, belong to another? Then that one is served first.
-fn others_stand_elsewhere(
-    kernel: &Kernel,
-    state: &Snapshot,
-    who: usize,
-    id: &tenure_core::id::TaskId,
-) -> bool {
-    let me = kernel.scene.callers[who].process.as_ref();
+/// Whether the section, its queue or the task's queue belongs to another waiter, which is then served first.
+fn others_come_first(kernel: &Kernel, state: &Snapshot, actor: usize, id: &tenure_core::id::TaskId) -> bool {
+    let me = kernel.scene.callers[actor].process.as_ref();
     let others_wait = |resource: &Resource| {
-        live_line(&state.rows, state, resource).iter().any(|ticket| Some(&ticket.process) != me)
-            && state.beliefs[who].ticket.as_ref().is_none_or(|(_, of)| of != resource)
+        live_queue(&state.rows, state, resource).iter().any(|ticket| Some(&ticket.process) != me)
+            && state.beliefs[actor].ticket.as_ref().is_none_or(|(_, of)| of != resource)
     };
     let section = kernel.scene.section.as_ref().map(Resource::section);
     let section_held =

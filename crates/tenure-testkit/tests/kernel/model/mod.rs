@@ -1,8 +1,8 @@
-//! The real kernel functions over the store in memory, explored state by state.
+//! Explores the real kernel functions over the in-memory store, state by state.
 //!
-//! Two or three holders, of which two share a name, acquire, wait, renew, revive, finish, repeat what they said, crash
-//! and are forced out, while the clock goes forward and back and clean-ups run at any moment. Every order of these is
-//! tried, without a limit on their number: see `canonical` for why that comes to an end.
+//! Two or three holders, two of which share a name, acquire, wait, renew, revive, finish, repeat requests, crash and
+//! are evicted, while the clock moves forward and back and clean-ups run at any time. Every interleaving is explored,
+//! without a limit on the number of steps; `canonical` explains why the state space is finite.
 
 mod actions;
 mod canonical;
@@ -20,7 +20,7 @@ use snapshot::{Scene, Snapshot};
 
 use crate::full;
 
-/// How much may go wrong on the way.
+/// Limits on the disturbances.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
     pub(crate) crashes: usize,
@@ -30,7 +30,7 @@ pub(crate) struct Bounds {
     pub(crate) force: bool,
 }
 
-/// That the interesting things did happen, counted outside the states so as not to multiply them.
+/// Counts that the interesting cases occurred, outside of the states so as not to multiply them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Seen(Arc<[AtomicUsize; 3]>);
 
@@ -56,7 +56,7 @@ impl Seen {
 pub(crate) struct Kernel {
     pub(crate) scene: Scene,
     pub(crate) bounds: Bounds,
-    /// False for the mutant, whose finish is accepted under any grant.
+    /// False for the mutant, whose finish is accepted under any fence.
     pub(crate) fenced: bool,
     pub(crate) seen: Seen,
 }
@@ -76,7 +76,7 @@ impl Model for Kernel {
     }
 
     fn actions(&self, state: &Snapshot, actions: &mut Vec<Action>) {
-        // What has gone wrong once is not worth going on from.
+        // A faulty state is not explored further.
         if state.fault.is_none() {
             actions::possible(self, state, actions);
         }
@@ -100,7 +100,7 @@ impl Model for Kernel {
                 s.fault != Some("L8")
             }),
             Property::always("L9: one holder in a serial section", |_, s: &Snapshot| s.fault != Some("L9")),
-            Property::always("the line is kept", |_, s: &Snapshot| s.fault != Some("overtaken")),
+            Property::always("the queue is served in order", |_, s: &Snapshot| s.fault != Some("overtaken")),
             Property::always("the next waiter is woken", |_, s: &Snapshot| s.fault != Some("not woken")),
             Property::always("no waiter is lost", checks::no_waiter_is_lost),
             Property::always("T1: in progress is leased", checks::in_progress_is_leased),
@@ -110,7 +110,7 @@ impl Model for Kernel {
     }
 }
 
-/// Explores everything.
+/// Explores the whole state space.
 fn explore(name: &str, kernel: Kernel) {
     let seen = kernel.seen.clone();
     let limit = if full() { Duration::from_hours(2) } else { Duration::from_mins(4) };
@@ -125,26 +125,26 @@ fn explore(name: &str, kernel: Kernel) {
         checker.max_depth(),
         start.elapsed().as_secs_f64()
     );
-    assert!(start.elapsed() < limit, "not the whole space was explored");
+    assert!(start.elapsed() < limit, "the state space was not explored completely");
     checker.assert_properties();
-    assert!(served > 0 && revived > 0 && late > 0, "nothing of interest has happened");
+    assert!(served > 0 && revived > 0 && late > 0, "no interesting case occurred");
 }
 
 #[test]
-fn every_order_of_events_between_two_keeps_the_rules() {
+fn every_interleaving_of_two_holders_keeps_the_rules() {
     let bounds = Bounds { crashes: 1, waiting: true, back_steps: true, lost_replies: true, force: true };
     explore("one task, two holders", Kernel::new(Scene::one_task(2), bounds));
 }
 
 #[test]
-fn every_order_of_events_between_three_keeps_the_rules() {
+fn every_interleaving_of_three_holders_keeps_the_rules() {
     let more = full();
     let bounds = Bounds { crashes: 1, waiting: true, back_steps: more, lost_replies: more, force: true };
     explore("one task, three holders", Kernel::new(Scene::one_task(3), bounds));
 }
 
 #[test]
-fn every_order_of_events_in_a_serial_section_keeps_the_rules() {
+fn every_interleaving_in_a_serial_section_keeps_the_rules() {
     let more = full();
     let bounds = Bounds {
         crashes: usize::from(more),
@@ -157,10 +157,10 @@ fn every_order_of_events_in_a_serial_section_keeps_the_rules() {
 }
 
 #[test]
-fn a_kernel_without_the_fence_check_is_found_out() {
+fn a_kernel_without_the_fence_check_is_detected() {
     let bounds = Bounds { crashes: 0, waiting: false, back_steps: false, lost_replies: false, force: false };
     let kernel = Kernel { fenced: false, ..Kernel::new(Scene::one_task(2), bounds) };
     let checker = kernel.checker().threads(2).spawn_bfs().join();
     let path = checker.assert_any_discovery("L8: only the latest grant writes, once");
-    println!("the mutant is found out by {:?}", path.into_actions());
+    println!("the mutant is detected by {:?}", path.into_actions());
 }

@@ -1,4 +1,4 @@
-//! One state of the world: the rows, the clock, who lives, and what each holder believes.
+//! One state of the model: the rows, the clock, the live processes, and the knowledge of each holder.
 
 use std::collections::BTreeSet;
 use std::hash::{Hash, Hasher};
@@ -18,12 +18,12 @@ use tenure_testkit::{CountingIds, FakeWorld, MemoryStore};
 
 use super::canonical::now;
 
-/// A lease lasts one tick of the clock, and so does a silent ticket.
+/// The ttl of a lease and the lifetime of an unrefreshed ticket: one tick.
 pub(crate) const TICK: Duration = Duration::from_secs(1);
 pub(crate) const TTL: Duration = TICK;
 pub(crate) const TICKET_LIFE: Duration = TICK;
 
-/// Who there is and what there is to do.
+/// The holders and the tasks.
 #[derive(Debug, Clone)]
 pub(crate) struct Scene {
     pub(crate) callers: Vec<Caller>,
@@ -42,7 +42,7 @@ impl Scene {
 
     fn new(holders: usize, tasks: usize, section: Option<SectionId>) -> Self {
         let world = FakeWorld::default();
-        // The last two share a name: two windows of one person.
+        // The last two share a name: two processes of one person.
         let names = ["ann", "bob", "bob"];
         let caller = |at: usize| {
             let pid = u32::try_from(at).unwrap() + 1;
@@ -65,7 +65,7 @@ impl Scene {
     }
 }
 
-/// What a holder believes: the last fence it was given for each task, and its place in a line.
+/// What a holder knows: the last fence that it was granted for each task, and its ticket.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Belief {
     pub(crate) fences: Vec<Option<Fence>>,
@@ -86,7 +86,7 @@ impl Hash for Snapshot {
     }
 }
 
-/// What a transaction did.
+/// The effects of a transaction.
 pub(crate) struct Done<T> {
     pub(crate) answer: Result<T>,
     pub(crate) rows: State,
@@ -138,7 +138,7 @@ impl Snapshot {
         mut body: impl FnMut(&mut dyn Tx, &Context<'_>) -> Result<T>,
     ) -> Done<T> {
         let judge = self.judge();
-        // The only ids that the kernel takes here are those of leases, of which there are as many as fences.
+        // The kernel generates only lease ids here, and there are as many leases as fences.
         let ids = CountingIds::after(u64::try_from(self.rows.last_fence).unwrap());
         let policy = Policy { ticket_life: TICKET_LIFE, max_attempts: 3, max_rejections: 5, review: false };
         let ctx = Context { judge: &judge, ids: &ids, policy };

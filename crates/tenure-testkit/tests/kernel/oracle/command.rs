@@ -1,4 +1,4 @@
-//! What can be asked for.
+//! The commands that the oracle tests apply.
 
 use proptest::prelude::*;
 use tenure_core::task::TaskStatus;
@@ -7,12 +7,12 @@ use tenure_core::task::TaskStatus;
 pub(crate) const TASKS: usize = 6;
 pub(crate) const SECTIONS: usize = 2;
 
-/// Somebody with a name; those with a process get a new one when theirs was killed.
+/// Name, and whether the caller has a process; a killed process is replaced by a new one.
 pub(crate) const CALLERS: [(&str, bool); 5] =
     [("ann", false), ("bob", true), ("bob", true), ("cid", true), ("dan", false)];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Word {
+pub(crate) enum FinishKind {
     Done,
     Fail,
     Release,
@@ -21,33 +21,33 @@ pub(crate) enum Word {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Command {
     Claim {
-        who: usize,
+        actor: usize,
         task: usize,
     },
     Next {
-        who: usize,
+        actor: usize,
     },
-    /// `shown`: with the last fence that it was given for this task, rather than by name.
+    /// `shown`: presents the last fence granted for this task, instead of relying on the name.
     Renew {
-        who: usize,
+        actor: usize,
         task: usize,
         shown: bool,
         revive: bool,
     },
     Finish {
-        who: usize,
+        actor: usize,
         task: usize,
         shown: bool,
-        word: Word,
+        finish: FinishKind,
     },
     Check {
-        who: usize,
+        actor: usize,
         task: usize,
         shown: bool,
     },
     /// Approve, reject, skip, retry, `update --status`.
-    Settle {
-        who: usize,
+    OverrideStatus {
+        actor: usize,
         task: usize,
         to: TaskStatus,
         force: bool,
@@ -72,7 +72,7 @@ pub(crate) enum Command {
         section: Option<usize>,
     },
     Kill {
-        who: usize,
+        actor: usize,
     },
     Advance {
         seconds: u64,
@@ -87,9 +87,9 @@ pub(crate) fn sequences() -> impl Strategy<Value = Vec<Command>> {
 }
 
 fn command() -> impl Strategy<Value = Command> {
-    let who = || 0..CALLERS.len();
+    let actor = || 0..CALLERS.len();
     let task = || 0..TASKS;
-    let word = prop_oneof![Just(Word::Done), Just(Word::Fail), Just(Word::Release)];
+    let finish = prop_oneof![Just(FinishKind::Done), Just(FinishKind::Fail), Just(FinishKind::Release)];
     let to = prop_oneof![
         3 => Just(TaskStatus::Pending),
         1 => Just(TaskStatus::Completed),
@@ -97,19 +97,19 @@ fn command() -> impl Strategy<Value = Command> {
         1 => Just(TaskStatus::Failed),
         1 => Just(TaskStatus::Review),
     ];
-    // Around the expiry of a lease (60 s), at it, and far beyond.
+    // Shortly before and after the expiry of a lease (60 s), exactly at it, and much later.
     let seconds = prop_oneof![3 => 1..40_u64, 2 => Just(60), 1 => Just(3600)];
     prop_oneof![
-        8 => (who(), task()).prop_map(|(who, task)| Command::Claim { who, task }),
-        4 => who().prop_map(|who| Command::Next { who }),
-        5 => (who(), task(), any::<bool>(), any::<bool>())
-            .prop_map(|(who, task, shown, revive)| Command::Renew { who, task, shown, revive }),
-        7 => (who(), task(), any::<bool>(), word)
-            .prop_map(|(who, task, shown, word)| Command::Finish { who, task, shown, word }),
-        1 => (who(), task(), any::<bool>())
-            .prop_map(|(who, task, shown)| Command::Check { who, task, shown }),
-        3 => (who(), task(), to, any::<bool>())
-            .prop_map(|(who, task, to, force)| Command::Settle { who, task, to, force }),
+        8 => (actor(), task()).prop_map(|(actor, task)| Command::Claim { actor, task }),
+        4 => actor().prop_map(|actor| Command::Next { actor }),
+        5 => (actor(), task(), any::<bool>(), any::<bool>())
+            .prop_map(|(actor, task, shown, revive)| Command::Renew { actor, task, shown, revive }),
+        7 => (actor(), task(), any::<bool>(), finish)
+            .prop_map(|(actor, task, shown, finish)| Command::Finish { actor, task, shown, finish }),
+        1 => (actor(), task(), any::<bool>())
+            .prop_map(|(actor, task, shown)| Command::Check { actor, task, shown }),
+        3 => (actor(), task(), to, any::<bool>())
+            .prop_map(|(actor, task, to, force)| Command::OverrideStatus { actor, task, to, force }),
         1 => task().prop_map(|task| Command::Force { task }),
         1 => (0..SECTIONS).prop_map(|section| Command::ForceSection { section }),
         2 => Just(Command::Cleanup),
@@ -117,7 +117,7 @@ fn command() -> impl Strategy<Value = Command> {
         1 => (task(), task()).prop_map(|(task, on)| Command::Undepend { task, on }),
         1 => (task(), proptest::option::of(0..SECTIONS))
             .prop_map(|(task, section)| Command::Move { task, section }),
-        2 => who().prop_map(|who| Command::Kill { who }),
+        2 => actor().prop_map(|actor| Command::Kill { actor }),
         5 => seconds.clone().prop_map(|seconds| Command::Advance { seconds }),
         2 => seconds.prop_map(|seconds| Command::StepBack { seconds }),
     ]

@@ -1,5 +1,5 @@
-//! Random sequences of commands, applied to the real kernel on a real store and to a naive model written from the semantics;
-//! after each command both must have given the same answer and look the same.
+//! Applies random sequences of commands to the real kernel on a real store and to a naive model written from the
+//! specification; after each command both must give the same answer and have the same state.
 
 mod command;
 mod naive;
@@ -17,25 +17,25 @@ use tenure_testkit::Fixture;
 use naive::Naive;
 use real::Real;
 
-/// From the environment, to repeat a run, or a new one.
+/// The seed from the environment, to repeat a run, or a random one.
 fn seed() -> u64 {
     let given = std::env::var("TENURE_TEST_SEED").ok();
     given.and_then(|text| text.parse().ok()).unwrap_or_else(|| RandomState::new().build_hasher().finish())
 }
 
 #[test]
-fn the_kernel_on_sqlite_does_what_the_naive_model_does() {
+fn the_kernel_on_sqlite_agrees_with_the_naive_model() {
     compare(Fixture::sqlite(), 5_000, Duration::from_secs(30));
 }
 
 #[test]
-fn the_kernel_on_postgresql_does_what_the_naive_model_does() {
+fn the_kernel_on_postgresql_agrees_with_the_naive_model() {
     compare(Fixture::postgres(), 500, Duration::from_secs(15));
 }
 
-#[expect(clippy::panic, reason = "a test stops where it fails")]
+#[expect(clippy::panic, reason = "a failed comparison is a failed test")]
 fn compare(fixture: Fixture, cases: u32, limit: Duration) {
-    // A busy machine gets through fewer: the limit is time, and the seed still names the same sequences.
+    // The run is limited by time, so a busy machine runs fewer sequences; the seed still determines them.
     let (cases, limit) = if crate::full() { (10 * cases, Duration::from_hours(2)) } else { (cases, limit) };
     let seed = seed();
     println!("TENURE_TEST_SEED={seed}");
@@ -45,7 +45,7 @@ fn compare(fixture: Fixture, cases: u32, limit: Duration) {
     let config = Config { cases, failure_persistence: None, max_shrink_iters: 2_000, ..Config::default() };
     let mut runner = TestRunner::new_with_rng(config, rng);
     let start = Instant::now();
-    // One database for all sequences: making a fresh one takes longer than a sequence.
+    // One database for all sequences, because creating one takes longer than a sequence.
     let real = RefCell::new(Real::new(fixture));
     let (steps, sequences) = (Cell::new(0_usize), Cell::new(0_usize));
     let outcome = runner.run(&command::sequences(), |commands| {
@@ -59,16 +59,17 @@ fn compare(fixture: Fixture, cases: u32, limit: Duration) {
             steps.set(steps.get() + 1);
             let (theirs, ours) = (real.perform(command), naive.perform(command));
             if theirs != ours {
-                let text = format!("step {at}, {command:?}: the kernel says {theirs:?}, the model {ours:?}");
+                let text =
+                    format!("step {at}, {command:?}: the kernel answers {theirs:?}, the model {ours:?}");
                 return Err(TestCaseError::fail(text));
             }
-            let (theirs, ours) = (real.look(), naive.look());
+            let (theirs, ours) = (real.visible_state(), naive.visible_state());
             if theirs != ours {
                 let text = format!("after step {at}, {command:?}:\n kernel {theirs:?}\n model  {ours:?}");
                 return Err(TestCaseError::fail(text));
             }
         }
-        real.check_the_feed();
+        real.check_feed();
         Ok(())
     });
     println!(
@@ -77,7 +78,7 @@ fn compare(fixture: Fixture, cases: u32, limit: Duration) {
         steps.get(),
         start.elapsed().as_secs_f64()
     );
-    assert!(sequences.get() > 20, "too slow to have shown anything");
+    assert!(sequences.get() > 20, "too few sequences to show anything");
     if let Err(TestError::Fail(why, commands)) = outcome {
         panic!("TENURE_TEST_SEED={seed}\n{commands:?}\n{why}");
     }

@@ -1,12 +1,12 @@
-//! The naive model: a list of leases, and the sentences of the semantics as they stand there. It shares no code with the
-//! kernel, only the words for statuses and error codes.
+//! The naive model: a list of leases, and the sentences of the specification. It shares no code with the kernel
+//! except for the statuses and error codes.
 
 use std::collections::BTreeSet;
 
 use tenure_core::ErrorCode;
 use tenure_core::task::TaskStatus;
 
-use super::command::{CALLERS, Command, TASKS, Word};
+use super::command::{CALLERS, Command, FinishKind, TASKS};
 
 pub(crate) const TTL: i64 = 60;
 
@@ -33,7 +33,7 @@ pub(crate) struct Held {
     pub(crate) pid: Option<u32>,
     pub(crate) expires: i64,
     pub(crate) ended: Option<Why>,
-    /// The status that its end under the holder's word has led to.
+    /// The status that the holder's finish has set.
     pub(crate) said: Option<TaskStatus>,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct Job {
     pub(crate) section: Option<usize>,
 }
 
-/// What a command answers: a fence, nothing, or a code.
+/// The answer to a command: a fence, nothing, or an error code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Answer {
     Nothing,
@@ -54,9 +54,9 @@ pub(crate) enum Answer {
     Refused(ErrorCode),
 }
 
-/// What can be seen from outside.
+/// The externally visible state.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Look {
+pub(crate) struct VisibleState {
     pub(crate) tasks: Vec<(TaskStatus, bool, Option<SeenLease>)>,
     pub(crate) sections: Vec<Option<SeenLease>>,
 }
@@ -101,24 +101,24 @@ impl Naive {
 
     pub(crate) fn perform(&mut self, command: &Command) -> Answer {
         match *command {
-            Command::Claim { who, task } => self.undo_if_refused(|m| m.claim(who, task)),
-            Command::Next { who } => self.next(who),
-            Command::Renew { who, task, shown, revive } => {
-                self.undo_if_refused(|m| m.renew(who, task, shown, revive).map(Answer::of))
+            Command::Claim { actor, task } => self.undo_if_refused(|m| m.claim(actor, task)),
+            Command::Next { actor } => self.next(actor),
+            Command::Renew { actor, task, shown, revive } => {
+                self.undo_if_refused(|m| m.renew(actor, task, shown, revive).map(Answer::of))
             }
-            Command::Finish { who, task, shown, word } => {
-                self.undo_if_refused(|m| m.finish(who, task, shown, word).map(Answer::Changed))
+            Command::Finish { actor, task, shown, finish } => {
+                self.undo_if_refused(|m| m.finish(actor, task, shown, finish).map(Answer::Changed))
             }
-            Command::Check { who, task, shown } => self.undo_if_refused(|m| {
-                let at = m.meant(who, task, shown)?;
+            Command::Check { actor, task, shown } => self.undo_if_refused(|m| {
+                let at = m.meant(actor, task, shown)?;
                 if m.live(&m.leases[at]) {
                     Ok(Answer::of(m.leases[at].fence))
                 } else {
                     Err(ErrorCode::LeaseLost)
                 }
             }),
-            Command::Settle { who, task, to, force } => {
-                self.undo_if_refused(|m| m.settle(who, task, to, force).map(|()| Answer::Nothing))
+            Command::OverrideStatus { actor, task, to, force } => {
+                self.undo_if_refused(|m| m.override_status(actor, task, to, force).map(|()| Answer::Nothing))
             }
             Command::Force { task } => self.force(What::Task(task)),
             Command::ForceSection { section } => self.force(What::Section(section)),
@@ -127,15 +127,15 @@ impl Naive {
                 Answer::Ended(count)
             }
             Command::Depend { task, on } => {
-                // Later on earlier only, so that there is no circle.
+                // Only later tasks depend on earlier ones, so that there is no cycle.
                 Answer::Changed(task > on && self.deps.insert((task, on)))
             }
             Command::Undepend { task, on } => Answer::Changed(self.deps.remove(&(task, on))),
             Command::Move { task, section } => self.relocate(task, section),
-            Command::Kill { who } => {
-                if CALLERS[who].1 {
-                    self.dead.insert(self.pids[who]);
-                    self.pids[who] += 100;
+            Command::Kill { actor } => {
+                if CALLERS[actor].1 {
+                    self.dead.insert(self.pids[actor]);
+                    self.pids[actor] += 100;
                 }
                 Answer::Nothing
             }
@@ -150,7 +150,7 @@ impl Naive {
         }
     }
 
-    /// A refusal that is an error changes nothing. One by a holder (6) still buries what it found lapsed.
+    /// A refused command changes nothing, except that a refusal by a holder (6) still closes lapsed leases.
     fn undo_if_refused(&mut self, body: impl FnOnce(&mut Self) -> Outcome<Answer>) -> Answer {
         let before = self.clone();
         match body(self) {
@@ -162,8 +162,8 @@ impl Naive {
         }
     }
 
-    pub(crate) fn pid(&self, who: usize) -> Option<u32> {
-        CALLERS[who].1.then(|| self.pids[who])
+    pub(crate) fn pid(&self, actor: usize) -> Option<u32> {
+        CALLERS[actor].1.then(|| self.pids[actor])
     }
 
     pub(crate) fn live(&self, held: &Held) -> bool {
@@ -182,7 +182,7 @@ impl Naive {
         self.jobs[task].section.filter(|section| *section == 0)
     }
 
-    /// Does the holder of this section's lease work there, or is it between two tasks?
+    /// Whether the holder of this section's lease works there or is between two tasks.
     pub(crate) fn works_there(&self, at: usize) -> bool {
         let section = &self.leases[at];
         let under = |held: &&Held| {
@@ -199,21 +199,21 @@ impl Naive {
         self.deps.iter().any(|(from, on)| *from == task && !finished(*on))
     }
 
-    /// L6: the fence, or the name with the same process; a name without a process reaches its own lease too.
-    pub(crate) fn same(&self, held: &Held, who: usize, fence: Option<i64>) -> bool {
+    /// L6: the fence, or the name with the same process; a name without a process also matches its own lease.
+    pub(crate) fn same(&self, held: &Held, actor: usize, fence: Option<i64>) -> bool {
         fence == Some(held.fence)
-            || held.name == CALLERS[who].0
-                && (held.pid.is_none() || self.pid(who).is_none() || held.pid == self.pid(who))
+            || held.name == CALLERS[actor].0
+                && (held.pid.is_none() || self.pid(actor).is_none() || held.pid == self.pid(actor))
     }
 
-    fn claim(&mut self, who: usize, task: usize) -> Outcome<Answer> {
+    fn claim(&mut self, actor: usize, task: usize) -> Outcome<Answer> {
         if let Some(at) = self.open(What::Task(task)) {
             if self.live(&self.leases[at]) {
-                if !self.same(&self.leases[at], who, None) {
+                if !self.same(&self.leases[at], actor, None) {
                     return Ok(Answer::Refused(ErrorCode::TaskLocked));
                 }
                 let fence = self.leases[at].fence;
-                self.shown[who][task] = Some(fence);
+                self.shown[actor][task] = Some(fence);
                 return Ok(Answer::Fence { fence, reacquired: true });
             }
             self.close_lapsed(at);
@@ -225,23 +225,23 @@ impl Naive {
             return Err(ErrorCode::NotReady);
         }
         if let Some(section) = self.serial(task)
-            && !self.enter(who, section)
+            && !self.enter(actor, section)
         {
             return Ok(Answer::Refused(ErrorCode::SectionLocked));
         }
-        let fence = self.grant(What::Task(task), CALLERS[who].0, self.pid(who));
+        let fence = self.grant(What::Task(task), CALLERS[actor].0, self.pid(actor));
         self.jobs[task].status = TaskStatus::InProgress;
-        self.shown[who][task] = Some(fence);
+        self.shown[actor][task] = Some(fence);
         Ok(Answer::Fence { fence, reacquired: false })
     }
 
-    /// One holder at a time, and one of its processes.
-    fn enter(&mut self, who: usize, section: usize) -> bool {
+    /// Takes the section for one holder and one of its processes.
+    fn enter(&mut self, actor: usize, section: usize) -> bool {
         if let Some(at) = self.open(What::Section(section)) {
-            let pid = self.pid(who);
+            let pid = self.pid(actor);
             let live = self.live(&self.leases[at]);
             let held = &mut self.leases[at];
-            if live && held.name == CALLERS[who].0 && held.pid == pid {
+            if live && held.name == CALLERS[actor].0 && held.pid == pid {
                 held.expires = held.expires.max(self.now + TTL);
                 return true;
             }
@@ -250,7 +250,7 @@ impl Naive {
             }
             self.close_lapsed(at);
         }
-        self.grant(What::Section(section), CALLERS[who].0, self.pid(who));
+        self.grant(What::Section(section), CALLERS[actor].0, self.pid(actor));
         true
     }
 
@@ -262,7 +262,7 @@ impl Naive {
         fence
     }
 
-    /// Pending or left behind, unblocked, unleased, and its section not another's.
+    /// Pending or lapsed, unblocked, not leased, and in no section of another holder.
     fn ready(&self, task: usize, me: Option<&str>) -> bool {
         let status = self.jobs[task].status;
         let offered = matches!(status, TaskStatus::Pending | TaskStatus::InProgress);
@@ -275,13 +275,13 @@ impl Naive {
         offered && !self.blocked(task) && !leased && section_open
     }
 
-    fn next(&mut self, who: usize) -> Answer {
-        let mut me = Some(CALLERS[who].0);
+    fn next(&mut self, actor: usize) -> Answer {
+        let mut me = Some(CALLERS[actor].0);
         loop {
-            let place = |task: usize| (self.jobs[task].section.map_or(0, |section| section + 1), task);
+            let order = |task: usize| (self.jobs[task].section.map_or(0, |section| section + 1), task);
             let ready = (0..TASKS).filter(|task| self.ready(*task, me));
-            let Some(task) = ready.min_by_key(|task| place(*task)) else { return Answer::Nothing };
-            match self.claim(who, task).unwrap() {
+            let Some(task) = ready.min_by_key(|task| order(*task)) else { return Answer::Nothing };
+            match self.claim(actor, task).unwrap() {
                 Answer::Fence { fence, .. } => return Answer::Taken { task, fence },
                 // The section is open to the name, but another process of that name works in it.
                 _ if me.is_some() => me = None,
@@ -290,7 +290,7 @@ impl Naive {
         }
     }
 
-    pub(crate) fn look(&self) -> Look {
+    pub(crate) fn visible_state(&self) -> VisibleState {
         let seen = |what: What| {
             self.open(what).map(|at| {
                 let held = &self.leases[at];
@@ -303,7 +303,7 @@ impl Naive {
             })
         };
         let task = |at: usize| (self.jobs[at].status, self.ready(at, None), seen(What::Task(at)));
-        Look {
+        VisibleState {
             tasks: (0..TASKS).map(task).collect(),
             sections: (0..super::command::SECTIONS).map(|at| seen(What::Section(at))).collect(),
         }
@@ -315,11 +315,11 @@ impl Answer {
         Self::Fence { fence, reacquired: false }
     }
 
-    pub(crate) fn word_leads_to(word: Word, status: TaskStatus) -> bool {
-        match word {
-            Word::Done => matches!(status, TaskStatus::Completed | TaskStatus::Review),
-            Word::Fail => status == TaskStatus::Failed,
-            Word::Release => status == TaskStatus::Pending,
+    pub(crate) fn finish_leads_to(finish: FinishKind, status: TaskStatus) -> bool {
+        match finish {
+            FinishKind::Done => matches!(status, TaskStatus::Completed | TaskStatus::Review),
+            FinishKind::Fail => status == TaskStatus::Failed,
+            FinishKind::Release => status == TaskStatus::Pending,
         }
     }
 }

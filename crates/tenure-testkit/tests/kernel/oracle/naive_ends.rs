@@ -1,25 +1,25 @@
-//! The naive model's endings: finishing, renewing, forcing, cleaning up.
+//! The naive model's end of a lease: finishing, renewing, evicting, cleaning up.
 
 use tenure_core::ErrorCode;
 use tenure_core::task::TaskStatus;
 
-use super::command::Word;
+use super::command::FinishKind;
 use super::naive::{Answer, Held, Naive, TTL, What, Why};
 
 impl Naive {
-    /// The lease that the caller speaks for, if it is the latest of its task.
-    pub(crate) fn meant(&self, who: usize, task: usize, shown: bool) -> Result<usize, ErrorCode> {
+    /// The lease that the caller refers to, if it is the latest of its task.
+    pub(crate) fn meant(&self, actor: usize, task: usize, shown: bool) -> Result<usize, ErrorCode> {
         let latest = self.leases.iter().rposition(|held| held.what == What::Task(task));
-        let fence = self.shown[who][task].filter(|_| shown);
+        let fence = self.shown[actor][task].filter(|_| shown);
         let meant = match fence {
             Some(fence) => self.leases.iter().position(|held| held.fence == fence),
-            None => latest.filter(|at| self.same(&self.leases[*at], who, None)),
+            None => latest.filter(|at| self.same(&self.leases[*at], actor, None)),
         };
         let meant = meant.ok_or(ErrorCode::NotHolder)?;
         if Some(meant) == latest { Ok(meant) } else { Err(ErrorCode::LeaseLost) }
     }
 
-    /// Live, or ended by nothing but time while nobody has decided about the task.
+    /// Live, or ended only by expiry while the task was unchanged.
     fn counts(&self, held: &Held, task: usize, late: bool) -> bool {
         let by_time = matches!(held.ended, None | Some(Why::Expired)) && !self.is_dead(held);
         let untouched = matches!(self.jobs[task].status, TaskStatus::InProgress | TaskStatus::Pending);
@@ -28,27 +28,27 @@ impl Naive {
 
     pub(crate) fn finish(
         &mut self,
-        who: usize,
+        actor: usize,
         task: usize,
         shown: bool,
-        word: Word,
+        finish: FinishKind,
     ) -> Result<bool, ErrorCode> {
-        let at = self.meant(who, task, shown)?;
+        let at = self.meant(actor, task, shown)?;
         let held = self.leases[at].clone();
-        let why = if word == Word::Release { Why::Released } else { Why::Completed };
+        let why = if finish == FinishKind::Release { Why::Released } else { Why::Completed };
         if held.ended == Some(why) {
             let status = self.jobs[task].status;
-            let said = held.said.is_some_and(|said| Answer::word_leads_to(word, said));
-            let repeated = said || Answer::word_leads_to(word, status);
+            let said = held.said.is_some_and(|said| Answer::finish_leads_to(finish, said));
+            let repeated = said || Answer::finish_leads_to(finish, status);
             return if repeated { Ok(false) } else { Err(ErrorCode::LeaseLost) };
         }
         if !self.counts(&held, task, true) {
             return Err(ErrorCode::LeaseLost);
         }
-        let to = match word {
-            Word::Done => TaskStatus::Completed,
-            Word::Fail => TaskStatus::Failed,
-            Word::Release => TaskStatus::Pending,
+        let to = match finish {
+            FinishKind::Done => TaskStatus::Completed,
+            FinishKind::Fail => TaskStatus::Failed,
+            FinishKind::Release => TaskStatus::Pending,
         };
         self.leases[at].ended = Some(why);
         self.leases[at].said = Some(to);
@@ -59,12 +59,12 @@ impl Naive {
 
     pub(crate) fn renew(
         &mut self,
-        who: usize,
+        actor: usize,
         task: usize,
         shown: bool,
         revive: bool,
     ) -> Result<i64, ErrorCode> {
-        let at = self.meant(who, task, shown)?;
+        let at = self.meant(actor, task, shown)?;
         if !self.counts(&self.leases[at], task, revive) {
             return Err(ErrorCode::LeaseLost);
         }
@@ -79,7 +79,7 @@ impl Naive {
         Ok(self.leases[at].fence)
     }
 
-    /// The section is renewed with its task, or comes back with it unless somebody else works there.
+    /// Renews the section with its task, or revives it unless another holder works there.
     fn keep_section(&mut self, task: usize, section: usize, was_live: bool) -> Result<(), ErrorCode> {
         let (name, pid) = (self.leases[task].name, self.leases[task].pid);
         let latest = self.leases.iter().rposition(|held| held.what == What::Section(section));
@@ -106,9 +106,9 @@ impl Naive {
         Ok(())
     }
 
-    pub(crate) fn settle(
+    pub(crate) fn override_status(
         &mut self,
-        who: usize,
+        actor: usize,
         task: usize,
         to: TaskStatus,
         force: bool,
@@ -118,7 +118,7 @@ impl Naive {
             let said = matches!(to, TaskStatus::Completed | TaskStatus::Review | TaskStatus::Failed);
             let why = if !self.live(held) {
                 self.reason(held)
-            } else if self.same(held, who, None) {
+            } else if self.same(held, actor, None) {
                 if said { Why::Completed } else { Why::Released }
             } else if force {
                 Why::Forced
@@ -137,7 +137,7 @@ impl Naive {
         if self.is_dead(held) { Why::Died } else { Why::Expired }
     }
 
-    /// Closes what has lapsed; its task is pending again.
+    /// Closes a lapsed lease and returns its task to pending.
     pub(crate) fn close_lapsed(&mut self, at: usize) {
         self.end(at, self.reason(&self.leases[at].clone()));
     }
@@ -155,7 +155,7 @@ impl Naive {
         }
     }
 
-    /// What was held under it and has lapsed does not outlive it.
+    /// Closes lapsed leases on tasks of the section together with it.
     fn close_lapsed_in_section(&mut self, over: usize, section: usize) {
         let over = self.leases[over].clone();
         for at in 0..self.leases.len() {
@@ -172,7 +172,7 @@ impl Naive {
         }
     }
 
-    /// The section ends with the last of its holder's living tasks.
+    /// The section ends with the last live task of its holder.
     fn leave_section(&mut self, at: usize, task: usize) {
         let Some(section) = self.serial(task) else { return };
         let ended = self.leases[at].clone();
@@ -231,7 +231,7 @@ impl Naive {
         lapsed.len()
     }
 
-    /// Refused while leased; what has lapsed is buried first.
+    /// Refused while leased; a lapsed lease is closed first.
     pub(crate) fn relocate(&mut self, task: usize, section: Option<usize>) -> Answer {
         self.cleanup();
         if self.open(What::Task(task)).is_some() {

@@ -1,4 +1,4 @@
-//! The real thing: the kernel's functions on a real database, with the same commands and the same view.
+//! Applies the commands to the real kernel on a real database.
 
 use std::cell::RefCell;
 use std::time::Duration;
@@ -14,11 +14,11 @@ use tenure_core::store::{EventFilter, LeaseFilter, NewSection, TaskEdit, TaskFil
 use tenure_core::task::{DEFAULT_PRIORITY, Task, TaskStatus};
 use tenure_core::{Clock, ErrorCode, Result};
 use tenure_testkit::Fixture;
-use tenure_testkit::conformance::statuses_told;
+use tenure_testkit::conformance::replayed_statuses;
 use tenure_testkit::fixture::{TESTER, TTL, new_task};
 
-use super::command::{CALLERS, Command, TASKS, Word};
-use super::naive::{Answer, Look, SeenLease};
+use super::command::{CALLERS, Command, FinishKind, TASKS};
+use super::naive::{Answer, SeenLease, VisibleState};
 
 pub(crate) struct Real {
     f: Fixture,
@@ -26,10 +26,10 @@ pub(crate) struct Real {
     sections: Vec<SectionId>,
     pids: Vec<u32>,
     shown: Vec<[Option<Fence>; TASKS]>,
-    /// The feed up to here belongs to earlier sequences.
-    told: i64,
+    /// Events up to this number belong to earlier sequences.
+    earlier_events: i64,
     rounds: u32,
-    /// The fences in the order of their grants. A store may leave numbers out; the model counts.
+    /// The fences in order of their grants. A store may skip numbers; the model does not.
     granted: RefCell<Vec<i64>>,
 }
 
@@ -41,20 +41,21 @@ impl Real {
             sections: Vec::new(),
             pids: Vec::new(),
             shown: Vec::new(),
-            told: 0,
+            earlier_events: 0,
             rounds: 0,
             granted: RefCell::default(),
         }
     }
 
-    /// An empty project in the same database; with the last fence, the time in seconds, and the callers' pids.
+    /// Creates an empty project in the same database. Returns the last fence, the time in seconds, and the callers'
+    /// pids.
     pub(crate) fn reset(&mut self) -> (i64, i64, Vec<u32>) {
         let f = &self.f;
         let last = EventFilter { last: true, limit: 1, ..EventFilter::default() };
         let sections: Vec<_> = (0..2).map(|_| f.ids.section()).collect();
         let tasks: Vec<_> = (0..TASKS).map(|_| f.ids.task()).collect();
-        // All in one transaction: there are thousands of sequences.
-        self.told = f
+        // One transaction, because there are thousands of sequences.
+        self.earlier_events = f
             .write(|tx| {
                 for lease in tx.leases(&LeaseFilter::default())? {
                     tx.end_lease(lease.fence, EndReason::Forced)?;
@@ -65,7 +66,7 @@ impl Real {
                 for id in &self.sections {
                     tx.delete_section(id, NewEvent::new(EventKind::SectionDeleted, TESTER))?;
                 }
-                let told = tx.events(&last)?.first().map_or(0, |event| event.seq);
+                let earlier_events = tx.events(&last)?.first().map_or(0, |event| event.seq);
                 for (at, id) in (0..).zip(&sections) {
                     let mode = if at == 0 { SectionMode::Serial } else { SectionMode::Parallel };
                     let name = format!("S{at}");
@@ -80,13 +81,13 @@ impl Real {
                 }
                 let home = [Some(0), Some(0), Some(0), Some(1), None, None];
                 for (at, id) in tasks.iter().enumerate() {
-                    // Tasks are in the model's order whatever section they move to.
+                    // Tasks keep the model's order whatever section they are moved to.
                     let position = i64::try_from(at).unwrap();
                     let section = home[at].map(|section: usize| &sections[section]);
                     let task = new_task(id, &format!("T{at}"), section, position);
                     tx.insert_task(&task, NewEvent::new(EventKind::TaskCreated, TESTER).task(id))?;
                 }
-                Ok(told)
+                Ok(earlier_events)
             })
             .unwrap();
         self.sections = sections;
@@ -99,11 +100,11 @@ impl Real {
         (granted, self.now(), self.pids.clone())
     }
 
-    /// The how-manieth grant that was.
-    fn place(&self, fence: Fence) -> i64 {
+    /// The ordinal number of the grant with this fence.
+    fn ordinal(&self, fence: Fence) -> i64 {
         let mut granted = self.granted.borrow_mut();
         if granted.last().is_none_or(|last| *last < fence.number()) {
-            // One command grants a section and a task at most; revivals bring a few more.
+            // A command grants at most a section and a task; revivals add a few more.
             let newest = LeaseFilter {
                 include_ended: true,
                 newest_first: true,
@@ -123,9 +124,9 @@ impl Real {
         self.f.clock.now().as_millis() / 1000
     }
 
-    fn caller(&self, who: usize) -> Caller {
-        let (name, has_process) = CALLERS[who];
-        if has_process { self.f.worker(name, self.pids[who]) } else { self.f.bare(name) }
+    fn caller(&self, actor: usize) -> Caller {
+        let (name, has_process) = CALLERS[actor];
+        if has_process { self.f.worker(name, self.pids[actor]) } else { self.f.bare(name) }
     }
 
     fn name(&self, task: usize) -> TaskName {
@@ -133,41 +134,41 @@ impl Real {
         TaskName { id, key: format!("T{task}"), title: String::new(), status: TaskStatus::Pending }
     }
 
-    fn showing(&self, who: usize, task: usize, shown: bool) -> Caller {
-        self.caller(who).with_fence(self.shown[who][task].filter(|_| shown))
+    fn showing(&self, actor: usize, task: usize, shown: bool) -> Caller {
+        self.caller(actor).with_fence(self.shown[actor][task].filter(|_| shown))
     }
 
     pub(crate) fn perform(&mut self, command: &Command) -> Answer {
         let f = &self.f;
         match *command {
-            Command::Claim { who, task } => self.claim(who, task),
-            Command::Next { who } => self.next(who),
-            Command::Renew { who, task, shown, revive } => {
+            Command::Claim { actor, task } => self.claim(actor, task),
+            Command::Next { actor } => self.next(actor),
+            Command::Renew { actor, task, shown, revive } => {
                 let beat = Beat { revive, ..Beat::default() };
-                let (caller, name) = (self.showing(who, task, shown), self.name(task));
+                let (caller, name) = (self.showing(actor, task, shown), self.name(task));
                 let answer = f.write(|tx| kernel::renew(tx, &f.context(), &caller, &name, beat));
-                told(answer, |lease| Answer::of(self.place(lease.fence)))
+                answer_of(answer, |lease| Answer::of(self.ordinal(lease.fence)))
             }
-            Command::Finish { who, task, shown, word } => {
-                let word = match word {
-                    Word::Done => Finish::Done,
-                    Word::Fail => Finish::Fail("it did not work"),
-                    Word::Release => Finish::Release(None),
+            Command::Finish { actor, task, shown, finish } => {
+                let finish = match finish {
+                    FinishKind::Done => Finish::Done,
+                    FinishKind::Fail => Finish::Fail("it did not work"),
+                    FinishKind::Release => Finish::Release(None),
                 };
-                let (caller, name) = (self.showing(who, task, shown), self.name(task));
-                let answer = f.write(|tx| kernel::finish(tx, &f.context(), &caller, &name, word, false));
-                told(answer, |finished| Answer::Changed(finished.changed))
+                let (caller, name) = (self.showing(actor, task, shown), self.name(task));
+                let answer = f.write(|tx| kernel::finish(tx, &f.context(), &caller, &name, finish, false));
+                answer_of(answer, |finished| Answer::Changed(finished.changed))
             }
-            Command::Check { who, task, shown } => {
-                let (caller, name) = (self.showing(who, task, shown), self.name(task));
+            Command::Check { actor, task, shown } => {
+                let (caller, name) = (self.showing(actor, task, shown), self.name(task));
                 let answer = f.store.read(|view| kernel::check(view, &f.context(), &caller, &name));
-                told(answer, |lease| Answer::of(self.place(lease.fence)))
+                answer_of(answer, |lease| Answer::of(self.ordinal(lease.fence)))
             }
-            Command::Settle { who, task, to, force } => {
-                let (caller, id) = (self.caller(who), &self.tasks[task]);
+            Command::OverrideStatus { actor, task, to, force } => {
+                let (caller, id) = (self.caller(actor), &self.tasks[task]);
                 let answer =
                     f.write(|tx| kernel::override_status(tx, &f.context(), &caller, id, to, None, force));
-                told(answer, |_| Answer::Nothing)
+                answer_of(answer, |_| Answer::Nothing)
             }
             Command::Force { task } => self.force(&Resource::task(&self.tasks[task])),
             Command::ForceSection { section } => self.force(&Resource::section(&self.sections[section])),
@@ -181,10 +182,10 @@ impl Real {
                 Answer::Changed(self.f.write(|tx| tx.remove_dependency(a, b)).unwrap())
             }
             Command::Move { task, section } => self.relocate(task, section),
-            Command::Kill { who } => {
-                if CALLERS[who].1 {
-                    self.f.world.kill(self.pids[who]);
-                    self.pids[who] += 100;
+            Command::Kill { actor } => {
+                if CALLERS[actor].1 {
+                    self.f.world.kill(self.pids[actor]);
+                    self.pids[actor] += 100;
                 }
                 Answer::Nothing
             }
@@ -199,29 +200,29 @@ impl Real {
         }
     }
 
-    fn claim(&mut self, who: usize, task: usize) -> Answer {
-        let (caller, id) = (self.caller(who), &self.tasks[task]);
+    fn claim(&mut self, actor: usize, task: usize) -> Answer {
+        let (caller, id) = (self.caller(actor), &self.tasks[task]);
         let f = &self.f;
         match f.write(|tx| kernel::acquire_task(tx, &f.context(), &caller, id, &Terms::new(TTL))) {
             Ok(Verdict::Granted(grant)) => {
-                self.shown[who][task] = Some(grant.lease.fence);
-                Answer::Fence { fence: self.place(grant.lease.fence), reacquired: grant.reacquired }
+                self.shown[actor][task] = Some(grant.lease.fence);
+                Answer::Fence { fence: self.ordinal(grant.lease.fence), reacquired: grant.reacquired }
             }
-            Ok(verdict) => told(verdict.granted(), |_| Answer::Nothing),
+            Ok(verdict) => answer_of(verdict.granted(), |_| Answer::Nothing),
             Err(error) => Answer::Refused(error.code()),
         }
     }
 
-    fn next(&mut self, who: usize) -> Answer {
-        let Some(grant) = self.f.next(&self.caller(who)) else { return Answer::Nothing };
+    fn next(&mut self, actor: usize) -> Answer {
+        let Some(grant) = self.f.next(&self.caller(actor)) else { return Answer::Nothing };
         let task = self.tasks.iter().position(|id| *id == grant.task.id).unwrap();
-        self.shown[who][task] = Some(grant.lease.fence);
-        Answer::Taken { task, fence: self.place(grant.lease.fence) }
+        self.shown[actor][task] = Some(grant.lease.fence);
+        Answer::Taken { task, fence: self.ordinal(grant.lease.fence) }
     }
 
     fn force(&self, resource: &Resource) -> Answer {
         match self.f.read(|view| view.open_lease(resource)) {
-            Some(lease) => told(self.f.force(&lease), |forced| Answer::Ended(forced.ended.len())),
+            Some(lease) => answer_of(self.f.force(&lease), |forced| Answer::Ended(forced.ended.len())),
             None => Answer::Nothing,
         }
     }
@@ -238,7 +239,7 @@ impl Real {
         Answer::Nothing
     }
 
-    pub(crate) fn look(&self) -> Look {
+    pub(crate) fn visible_state(&self) -> VisibleState {
         let filter = TaskFilter { limit: 100, ..TaskFilter::default() };
         let (tasks, sections) = self.f.read(|view| {
             let viewer = self.f.viewer(view, None);
@@ -246,7 +247,7 @@ impl Real {
         });
         let find = |id: &TaskId| -> &Task { tasks.iter().find(|task| task.id == *id).unwrap() };
         let seen = |lease: &Lease| SeenLease {
-            fence: self.place(lease.fence),
+            fence: self.ordinal(lease.fence),
             name: lease.holder.id.clone(),
             pid: lease.process.as_ref().map(|process| process.process.pid),
             expires: lease.expires_at.as_millis() / 1000,
@@ -261,25 +262,26 @@ impl Real {
                 .find(|section| section.id == *id)
                 .and_then(|section| section.lease.as_ref().map(seen))
         };
-        Look {
+        VisibleState {
             tasks: self.tasks.iter().map(task).collect(),
             sections: self.sections.iter().map(section).collect(),
         }
     }
 
-    /// T1, over this sequence.
-    pub(crate) fn check_the_feed(&self) {
-        let filter = EventFilter { since: self.told, limit: u64::from(u32::MAX), ..EventFilter::default() };
-        let told = statuses_told(&self.f.read(|view| view.events(&filter)));
-        let look = self.look();
-        for (id, (status, _, lease)) in self.tasks.iter().zip(look.tasks) {
-            assert_eq!(told.get(id), Some(&status), "what the feed tells of {id}");
+    /// T1 for this sequence.
+    pub(crate) fn check_feed(&self) {
+        let filter =
+            EventFilter { since: self.earlier_events, limit: u64::from(u32::MAX), ..EventFilter::default() };
+        let statuses = replayed_statuses(&self.f.read(|view| view.events(&filter)));
+        let state = self.visible_state();
+        for (id, (status, _, lease)) in self.tasks.iter().zip(state.tasks) {
+            assert_eq!(statuses.get(id), Some(&status), "the status of {id} according to the feed");
             assert_eq!(lease.is_some(), status == TaskStatus::InProgress);
         }
     }
 }
 
-fn told<T>(answer: Result<T>, say: impl FnOnce(T) -> Answer) -> Answer {
+fn answer_of<T>(answer: Result<T>, say: impl FnOnce(T) -> Answer) -> Answer {
     match answer {
         Ok(answer) => say(answer),
         Err(error) => Answer::Refused(error.code()),

@@ -6,30 +6,31 @@ use tenure_core::wire;
 
 use crate::answer::Answer;
 use crate::app::App;
-use crate::identity::Who;
-use crate::report::{Outcome, Report};
+use crate::identity::IdentityArgs;
+use crate::report::{CommandResult, Report};
 use crate::text::Text;
 
-/// Leave: what the agent holds goes back
+/// Remove an agent and release everything it holds
 ///
 /// Example: tenure agents leave A1234ABCD
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Its id (default: yours)
+    /// The agent's id (default: yours)
     id: Option<String>,
     #[command(flatten)]
-    who: Who,
+    identity: IdentityArgs,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
     let ctx = open.context();
-    let identity = app.identity(&args.who)?;
+    let identity = app.identity(&args.identity)?;
     let id = match args.id {
         Some(id) => id,
-        None if args.who.agent.is_some() || app.env.var("TENURE_AGENT").is_some() => identity.holder.id,
+        None if args.identity.agent.is_some() || app.env.var("TENURE_AGENT").is_some() => identity.holder.id,
         None => {
-            return Err(Report::usage("say which agent leaves").hint("see all", "tenure agents list"));
+            return Err(Report::usage("no agent given: pass its id, or set TENURE_AGENT")
+                .hint("see all", "tenure agents list"));
         }
     };
     let (agent, released) = open.write(|tx| leave_agent(tx, &ctx, &id))?;
@@ -40,7 +41,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         return Ok(Answer::new(answer_data, text));
     }
     let tasks = if released.len() == 1 { "task" } else { "tasks" };
-    let back = app.past("given back", "would be given back");
+    let back = app.past("released", "would be released");
     text.line(format!("  {} {tasks} {back}", released.len()));
-    Ok(Answer::new(answer_data, text).hint("see what can be taken", "tenure tasks list --ready"))
+    Ok(Answer::new(answer_data, text).hint("see ready tasks", "tenure tasks list --ready"))
 }

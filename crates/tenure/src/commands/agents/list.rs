@@ -6,7 +6,7 @@ use tenure_core::wire;
 
 use crate::answer::Answer;
 use crate::app::App;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 use crate::text::{Table, Text};
 
 /// List agents
@@ -15,7 +15,7 @@ use crate::text::{Table, Text};
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Args {}
 
-pub(super) fn run(app: &mut App<'_>, _: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, _: Args) -> CommandResult<Answer> {
     let open = app.open()?;
     let (agents, now) = open.read(|view| Ok((view.agents()?, view.now())))?;
     let mut text = Text::new();
@@ -36,7 +36,7 @@ pub(super) fn run(app: &mut App<'_>, _: Args) -> Outcome<Answer> {
                 agent.capabilities.join(", "),
             ]);
         }
-        text.table(&table, app.printer.look());
+        text.table(&table, app.printer.render_options());
     }
     let rows: Vec<_> = agents.iter().map(wire::agent).collect();
     Ok(Answer::new(json!({"agents": rows, "total": rows.len()}), text))

@@ -1,4 +1,4 @@
-//! `tenure agents`: names that hold leases.
+//! `tenure agents`: registered agents.
 
 use crate::verbs::verbs;
 

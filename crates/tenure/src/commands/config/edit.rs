@@ -10,23 +10,22 @@ use super::{failed, read, resolved, target, template, validate};
 use crate::answer::Answer;
 use crate::app::App;
 use crate::atomic;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::text::Text;
 
-/// Open the file in your editor ($VISUAL or $EDITOR), and check it afterwards
+/// Open a configuration file in your editor ($VISUAL or $EDITOR) and validate it afterwards
 ///
-/// A file that is not there yet begins with every setting as a comment. If it is wrong afterwards, that is said (exit 3)
-/// and the file stays as you left it.
+/// A new file starts with every setting as a comment. If the saved file is invalid, exits 3 and leaves it as you saved it.
 ///
 /// Example: EDITOR=nano tenure config edit --user
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Your own file, for all projects, rather than the project's
+    /// Edit your user configuration instead of the project's
     #[arg(long)]
     user: bool,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let (layer, path) = target(app, args.user)?;
     let editor = editor(app)?;
     let before = read(&path)?;
@@ -42,10 +41,10 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     open(app, &editor, &path)?;
     let after = read(&path)?;
     validate::alone(&path, &path.to_string_lossy()).and_then(|()| resolved(app).map(drop)).map_err(
-        |report| report.note("The file was left as you saved it.").hint("mend it", again(args.user)),
+        |report| report.note("The file is kept as you saved it.").hint("fix it", again(args.user)),
     )?;
     let changed = after != before;
-    let word = if changed { "Saved" } else { "Nothing changed in" };
+    let word = if changed { "Saved" } else { "No changes in" };
     text.line(format!("{word} {}", path.display()));
     Ok(Answer::new(data(changed), text))
 }
@@ -54,17 +53,17 @@ fn again(user: bool) -> &'static str {
     if user { "tenure config edit --user" } else { "tenure config edit" }
 }
 
-fn editor(app: &App<'_>) -> Outcome<String> {
+fn editor(app: &App<'_>) -> CommandResult<String> {
     let chosen = app.env.var("VISUAL").or_else(|| app.env.var("EDITOR"));
     match (chosen, &app.env.terminal) {
         (Some(editor), _) => Ok(editor.to_owned()),
         (None, Some(_)) => Ok("vi".to_owned()),
-        (None, None) => Err(Report::usage("no editor is known: neither VISUAL nor EDITOR is set")
+        (None, None) => Err(Report::usage("no editor: neither VISUAL nor EDITOR is set")
             .hint("name one", "EDITOR=nano tenure config edit")),
     }
 }
 
-fn create(app: &App<'_>, path: &Path) -> Outcome<()> {
+fn create(app: &App<'_>, path: &Path) -> CommandResult<()> {
     let real = atomic::follow(path).map_err(|e| failed(&e, "write", path))?;
     if let Some(folder) = real.parent() {
         atomic::make_folder(folder).map_err(|e| failed(&e, "make", folder))?;
@@ -72,9 +71,9 @@ fn create(app: &App<'_>, path: &Path) -> Outcome<()> {
     atomic::write(path, &template::text(), &app.env.ids.hex8()).map_err(|e| failed(&e, "write", path))
 }
 
-/// The editor's name may hold arguments (`code --wait`), so it goes through a shell, as git does it. Our standard
-/// output is for the answer only, unless a person looks at it.
-fn open(app: &App<'_>, editor: &str, path: &Path) -> Outcome<()> {
+/// The editor may have arguments (`code --wait`), so it is run through a shell, as git does. Unless standard output is a
+/// terminal, it is reserved for the answer.
+fn open(app: &App<'_>, editor: &str, path: &Path) -> CommandResult<()> {
     let mut command = Command::new("sh");
     command.arg("-c").arg(format!("{editor} \"$@\"")).arg(editor).arg(path);
     command.env_clear().envs(&app.env.vars).current_dir(&app.env.cwd);
@@ -87,7 +86,7 @@ fn open(app: &App<'_>, editor: &str, path: &Path) -> Outcome<()> {
     if status.success() {
         return Ok(());
     }
-    let how = status.code().map_or_else(|| "was killed".to_owned(), |code| format!("ended with {code}"));
+    let how = status.code().map_or_else(|| "was killed".to_owned(), |code| format!("exited with {code}"));
     Err(Report::new(ErrorCode::General, format!("the editor {editor} {how}; the file was not checked"))
         .hint("check it", "tenure config validate"))
 }

@@ -1,14 +1,14 @@
-//! `tenure config`: settings, where each comes from, and changing them.
+//! `tenure config`: shows and changes settings.
 
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use tenure_core::ErrorCode;
-use tenure_core::config::{Config, Entry, Origin};
+use tenure_core::config::{Config, Origin, Setting};
 
 use crate::app::App;
 use crate::project::{Located, Project};
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::verbs::verbs;
 
 mod edit;
@@ -19,9 +19,9 @@ mod show;
 mod template;
 mod validate;
 
-/// Settings: show, get, set, check
+/// Show, change and validate settings
 ///
-/// Flags beat the environment, that beats the project's file, that beats yours, that beats the defaults.
+/// Precedence: flags, environment, the project's file, your user file, defaults.
 ///
 /// Example: tenure config set locking.leaseTtl 30m
 #[derive(Debug, clap::Args)]
@@ -40,19 +40,19 @@ verbs! {
     "edit" => Edit(edit),
 }
 
-/// The project whose configuration file applies. Here a fresh clone, which has the file but no database, is a project too.
-fn project(app: &App<'_>) -> Outcome<Option<Project>> {
+/// The project whose configuration applies. A fresh clone, which has the file but no database, counts as well.
+fn project(app: &App<'_>) -> CommandResult<Option<Project>> {
     Ok(match app.locate(&app.start()?) {
         Located::Project(project) | Located::Clone(project) => Some(project),
         Located::Nothing => None,
     })
 }
 
-fn resolved(app: &App<'_>) -> Outcome<Config> {
+fn resolved(app: &App<'_>) -> CommandResult<Config> {
     project(app)?.map_or_else(|| app.config(None), |project| project.config)
 }
 
-/// Which file a change goes to.
+/// The file that a change is written to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Layer {
     User,
@@ -68,8 +68,8 @@ impl Layer {
     }
 }
 
-/// The project's file inside a project, unless the user's was asked for; the user's elsewhere.
-fn target(app: &App<'_>, user: bool) -> Outcome<(Layer, PathBuf)> {
+/// The project's file inside a project, unless `user` is set; the user's file elsewhere.
+fn target(app: &App<'_>, user: bool) -> CommandResult<(Layer, PathBuf)> {
     if let (false, Some(project)) = (user, project(app)?) {
         crate::ownership::check(&project.paths, app.env)?;
         return Ok((Layer::Project, project.paths.config()));
@@ -80,8 +80,8 @@ fn target(app: &App<'_>, user: bool) -> Outcome<(Layer, PathBuf)> {
     }
 }
 
-/// The file's text; empty if there is none.
-fn read(path: &Path) -> Outcome<Option<String>> {
+/// The file's text, or `None` if it does not exist.
+fn read(path: &Path) -> CommandResult<Option<String>> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
@@ -93,7 +93,7 @@ fn failed(error: &std::io::Error, verb: &str, path: &Path) -> Report {
     Report::io(error, ErrorCode::Config, verb, path)
 }
 
-fn object(entry: &Entry) -> Value {
+fn object(entry: &Setting) -> Value {
     let mut object = json!({
         "key": entry.key,
         "value": entry.value,

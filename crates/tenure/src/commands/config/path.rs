@@ -5,16 +5,16 @@ use serde_json::{Value, json};
 use super::{Layer, project};
 use crate::answer::Answer;
 use crate::app::App;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 use crate::text::{Style, Table, Text};
 
-/// Say which files the settings come from, and which of them exist
+/// Show the paths of the configuration files, and whether each exists
 ///
 /// Example: tenure config path
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {}
 
-pub(super) fn run(app: &mut App<'_>, _args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, _args: Args) -> CommandResult<Answer> {
     let project = project(app)?.map(|project| (Layer::Project, project.paths.config()));
     let user = app.user_config().map(|path| (Layer::User, path));
     let mut table = Table::new(&["LAYER", "EXISTS", "FILE"]);
@@ -30,9 +30,9 @@ pub(super) fn run(app: &mut App<'_>, _args: Args) -> Outcome<Answer> {
     }
     let mut text = Text::new();
     if rows.is_empty() {
-        text.line("No files: there is no project here, and neither HOME nor TENURE_HOME is set.");
+        text.line("No files: this is not a project, and neither HOME nor TENURE_HOME is set.");
     } else {
-        text.table(&table, app.printer.look());
+        text.table(&table, app.printer.render_options());
     }
     Ok(Answer::new(json!({"files": rows, "total": rows.len()}), text))
 }

@@ -4,44 +4,44 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::json;
-use tenure_core::config::{self, Config, Document, Found, Origin};
+use tenure_core::config::{self, Config, Document, Lookup, Origin};
 
 use super::{Layer, failed, object, project, read, target};
 use crate::answer::Answer;
 use crate::app::App;
 use crate::atomic;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::text::Text;
 
-/// Set one setting; everything else in the file, comments too, stays as it is
+/// Change one setting; the rest of the file is preserved, including comments
 ///
-/// Goes to the project's file inside a project, else to yours. A value that does not fit the others is refused, and
-/// nothing is written.
+/// Writes to the project's file inside a project, otherwise to your user file. An invalid value is refused and nothing is
+/// written.
 ///
 /// Example: tenure config set runners.preset codex
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// A key such as `locking.leaseTtl`
     key: String,
-    /// Its value; lists and hooks as YAML, such as `[a, b]`
+    /// The value; lists and hooks in YAML, such as `[a, b]`
     #[arg(allow_hyphen_values = true)]
     value: String,
-    /// Write to your own file, for all projects
+    /// Write to your user file, which applies to all projects
     #[arg(long)]
     user: bool,
 }
 
-/// Whoever else writes the file is done in milliseconds.
+/// How long to wait for another writer of the file, which takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let (layer, path) = target(app, args.user)?;
     let real = atomic::follow(&path).map_err(|e| failed(&e, "write", &path))?;
     let folder = real.parent().unwrap_or(Path::new(".")).to_owned();
     let _lock = if app.global.dry_run {
         None
     } else {
-        // The arguments are judged before anything is made for them.
+        // The arguments are validated before any file or folder is created.
         config::set("", &args.key, &args.value).map_err(|e| Report::config(&e, None))?;
         atomic::make_folder(&folder).map_err(|e| failed(&e, "make", &folder))?;
         let patience = app.global.timeout.map_or(PATIENCE, |limit| limit.min(PATIENCE));
@@ -67,25 +67,25 @@ fn answer(
     path: &Path,
     changed: bool,
     effective: &Config,
-) -> Outcome<Answer> {
+) -> CommandResult<Answer> {
     let found = effective.get(key).map_err(|e| Report::config(&e, None))?;
-    let Found::Setting(entry) = &found else {
-        return Err(Report::usage(format!("{key} is a group of settings; name one of its keys"))
+    let Lookup::Setting(entry) = &found else {
+        return Err(Report::usage(format!("{key} is a group of settings; give one of its keys"))
             .hint("see its keys", format!("tenure config get {key}")));
     };
     let mut text = Text::new();
     if changed {
         text.line(format!("{} {key} in {}", app.past("Set", "Would set"), path.display()));
     } else {
-        text.line(format!("{key} was already so in {}; nothing changed", path.display()));
+        text.line(format!("{key} already has this value in {}; nothing changed", path.display()));
     }
     let wins = match (&entry.origin, layer) {
         (Origin::User { .. }, Layer::User) | (Origin::Project { .. }, Layer::Project) => true,
-        // Hooks of both files count; the list as a whole is named after the stronger file.
+        // Hooks of both files apply; the list's origin is the file with the higher precedence.
         _ => key == "hooks",
     };
     if !wins {
-        text.line(format!("  but here {} counts, from {}", entry.display, entry.origin));
+        text.line(format!("  overridden here by {}, from {}", entry.display, entry.origin));
     }
     let data = json!({
         "setting": object(entry),

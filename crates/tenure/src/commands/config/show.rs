@@ -6,16 +6,16 @@ use tenure_core::config::Origin;
 use super::{object, resolved};
 use crate::answer::Answer;
 use crate::app::App;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 use crate::text::{Style, Table, Text};
 
-/// Show every setting, its value, and where that came from
+/// Show every setting, its value, and where the value comes from
 ///
 /// Example: tenure config show
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Args {}
 
-pub(super) fn run(app: &mut App<'_>, _args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, _args: Args) -> CommandResult<Answer> {
     let entries = resolved(app)?.entries();
     let mut table = Table::new(&["KEY", "VALUE", "FROM", "WHAT IT IS"]);
     for entry in &entries {
@@ -32,7 +32,7 @@ pub(super) fn run(app: &mut App<'_>, _args: Args) -> Outcome<Answer> {
         ]);
     }
     let mut text = Text::new();
-    text.table(&table, app.printer.look());
+    text.table(&table, app.printer.render_options());
     let rows: Vec<Value> = entries.iter().map(object).collect();
     Ok(Answer::new(json!({"settings": rows, "total": rows.len()}), text))
 }

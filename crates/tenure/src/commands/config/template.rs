@@ -1,4 +1,4 @@
-//! What a new configuration file begins with: every setting and its default, as comments.
+//! The text of a new configuration file: every setting and its default, as comments.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use tenure_core::config::KEYS;
 
 pub(super) fn text() -> String {
     let mut text =
-        "# tenure's settings. Everything below is the default; take away the `#` of a line, and of the\n\
+        "# tenure's settings. Everything below is the default; remove the `#` of a line, and of the\n\
                     # groups above it, to change it. `tenure config validate` checks the file.\n"
             .to_owned();
     let mut open: Vec<&str> = Vec::new();
@@ -26,7 +26,7 @@ pub(super) fn text() -> String {
         open = groups;
     }
     text.push_str(
-        "#\n# presets:\n#   mine:\n#     command: [\"./agent.sh\", \"--careful\"]  # The prompt comes on standard input\n\
+        "#\n# presets:\n#   mine:\n#     command: [\"./agent.sh\", \"--careful\"]  # The prompt is passed on standard input\n\
          #     env: {MODEL: large}\n",
     );
     text

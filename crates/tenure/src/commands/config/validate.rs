@@ -9,19 +9,19 @@ use tenure_core::config::{Config, Document, Layer, Layers};
 use super::{project, resolved};
 use crate::answer::Answer;
 use crate::app::App;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::text::{Style, Text};
 
-/// Check the settings; the first mistake is named with its file, line and column (exit 3)
+/// Validate the configuration; exits 3 and prints the file, line and column of the first error
 ///
 /// Example: tenure config validate .tenure/config.yaml
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Only this file (default: the project's, yours and the environment, together)
+    /// Validate only this file (default: the project's, yours and the environment together)
     file: Option<PathBuf>,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let checked = match args.file {
         Some(file) => {
             let path = app.env.cwd.join(&file);
@@ -39,17 +39,17 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         text.styled(Style::Good, "Valid").and(Style::Plain, format!("  {}", path.display()));
     }
     if checked.is_empty() {
-        text.line("There is no configuration file; the defaults count.");
+        text.line("There is no configuration file; the defaults apply.");
     }
     let files: Vec<Value> = checked.iter().map(|path| json!(path.to_string_lossy())).collect();
     Ok(Answer::new(json!({"valid": true, "files": files, "total": files.len()}), text))
 }
 
-/// The file by itself, on top of the defaults.
-pub(super) fn alone(path: &std::path::Path, shown: &str) -> Outcome<()> {
+/// Validates one file on top of the defaults.
+pub(super) fn alone(path: &std::path::Path, shown: &str) -> CommandResult<()> {
     let text = std::fs::read(path).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => Report::usage(format!("there is no file {shown}"))
-            .hint("see which files count", "tenure config path"),
+            .hint("see the configuration files", "tenure config path"),
         _ => Report::io(&error, ErrorCode::Config, "read", path),
     })?;
     let text = String::from_utf8(text)

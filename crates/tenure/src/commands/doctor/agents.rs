@@ -1,4 +1,4 @@
-//! Agents: found on PATH, and which version.
+//! Agents: whether each preset's program is on PATH, and its version.
 
 use std::ffi::OsString;
 use std::io::Read;
@@ -27,10 +27,10 @@ pub(super) fn examine(app: &App<'_>, project: Option<&Project>, found: &mut Exam
         let Ok(agent) = preset::resolve(name, &config.presets, &root, path) else { continue };
         let version = version_of(app, &agent.program);
         found.agents.push(json!({"preset": name, "program": agent.program, "version": version}));
-        let said = version.unwrap_or_else(|| agent.program.display().to_string());
-        found.checks.push(("agents", format!("{name}: {said}")));
+        let shown = version.unwrap_or_else(|| agent.program.display().to_string());
+        found.checks.push(("agents", format!("{name}: {shown}")));
     }
-    // With a timer, a runner that cannot start its agent fails every minute; without one, nobody may want an agent at all.
+    // With a timer, a runner that cannot start its agent fails every minute. Without one, agents may not be in use at all.
     let unattended = found.checks.iter().any(|(check, _)| *check == "timer");
     for name in wanted {
         if let Err(error) = preset::resolve(&name, &config.presets, &root, path) {
@@ -38,7 +38,7 @@ pub(super) fn examine(app: &App<'_>, project: Option<&Project>, found: &mut Exam
             let other = preset::any_runnable(&config.presets, &root, path);
             let command = other.map_or_else(
                 || "tenure config edit".to_owned(),
-                |other| format!("tenure config set runners.preset {}", crate::shell::quote(other)),
+                |other| format!("tenure config set runners.preset {}", crate::shell_quote::quote(other)),
             );
             found
                 .findings
@@ -47,7 +47,7 @@ pub(super) fn examine(app: &App<'_>, project: Option<&Project>, found: &mut Exam
     }
 }
 
-/// Only of programs that are known to understand the question: anything else might begin to work.
+/// Only built-in programs are asked for `--version`: an unknown program might start working instead.
 fn version_of(app: &App<'_>, program: &Path) -> Option<String> {
     let name = program.file_name()?.to_str()?;
     if !BUILT_IN.iter().any(|known| known.command.first() == Some(&name)) {

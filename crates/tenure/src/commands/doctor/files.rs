@@ -1,4 +1,4 @@
-//! Permissions, disk space, and sockets that nobody listens to.
+//! Permissions, disk space, and the sockets of dead processes.
 
 use std::fs::Permissions;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -10,15 +10,15 @@ use super::Examination;
 use super::finding::{FIX, Finding};
 use crate::app::App;
 use crate::project::ProjectPaths;
-use crate::shell::quote;
+use crate::shell_quote::quote;
 use crate::store;
 
-/// Less than this is soon nothing.
-const LITTLE: u64 = 100 * 1024 * 1024;
-/// A few commits.
-const NOTHING: u64 = 5 * 1024 * 1024;
+/// Warn below this many free bytes.
+const DISK_LOW: u64 = 100 * 1024 * 1024;
+/// Below this many free bytes only a few commits are possible.
+const DISK_ALMOST_FULL: u64 = 5 * 1024 * 1024;
 
-/// What is ours alone: the folders, and all of a database. The configuration is the user's to share.
+/// The paths that other users must not read: the folders and the database files. The configuration may be shared.
 fn private(app: &App<'_>, paths: Option<&ProjectPaths>) -> Vec<PathBuf> {
     let project = paths.map(|paths| (paths.folder(), paths.database()));
     let home = app.env.home().map(|home| (home.clone(), Directory::file(&home)));
@@ -48,17 +48,17 @@ pub(super) fn examine(app: &App<'_>, paths: Option<&ProjectPaths>, found: &mut E
             ));
         } else if meta.mode() & 0o077 != 0 {
             let sentence =
-                format!("{} can be read by others (mode {:o})", path.display(), meta.mode() & 0o777);
+                format!("{} is accessible to other users (mode {:o})", path.display(), meta.mode() & 0o777);
             found
                 .findings
                 .push(Finding::warning("permissions", sentence, format!("chmod go-rwx {shown}")).fixable());
         } else if meta.mode() & 0o200 == 0 {
-            let sentence = format!("{} cannot be written", path.display());
+            let sentence = format!("{} is not writable", path.display());
             found.findings.push(Finding::problem("permissions", sentence, format!("chmod u+w {shown}")));
         }
     }
     if found.findings.len() == before {
-        found.checks.push(("permissions", "nobody else can read or write what is yours".to_owned()));
+        found.checks.push(("permissions", "the files are accessible to you only".to_owned()));
     }
     for folder in
         paths.map(ProjectPaths::folder).into_iter().chain(app.env.home()).filter(|folder| folder.exists())
@@ -67,7 +67,7 @@ pub(super) fn examine(app: &App<'_>, paths: Option<&ProjectPaths>, found: &mut E
     }
     let dead = tenure_sqlite::sweep_doorbells(&store::doorbells(app.env), false);
     if dead > 0 {
-        let sentence = format!("{dead} sockets are left of processes that were killed");
+        let sentence = format!("{dead} sockets of killed processes are left over");
         found.findings.push(Finding::warning("sockets", sentence, FIX).fixable());
     }
 }
@@ -76,17 +76,21 @@ fn disk(folder: &Path, found: &mut Examination) {
     let Ok(space) = rustix::fs::statvfs(folder) else { return };
     let free = space.f_bavail.saturating_mul(space.f_frsize);
     let shown = quote(&folder.to_string_lossy());
-    let sentence = format!("{} MB are free at {}", free / 1024 / 1024, folder.display());
+    let sentence = format!("{} MB free at {}", free / 1024 / 1024, folder.display());
     match free {
-        ..NOTHING => found.findings.push(Finding::problem("disk", sentence, format!("df -h {shown}"))),
-        NOTHING..LITTLE => found.findings.push(Finding::warning("disk", sentence, format!("df -h {shown}"))),
+        ..DISK_ALMOST_FULL => {
+            found.findings.push(Finding::problem("disk", sentence, format!("df -h {shown}")));
+        }
+        DISK_ALMOST_FULL..DISK_LOW => {
+            found.findings.push(Finding::warning("disk", sentence, format!("df -h {shown}")));
+        }
         _ => found.checks.push(("disk", sentence)),
     }
 }
 
 pub(super) fn fix(app: &App<'_>, paths: Option<&ProjectPaths>) {
     for path in private(app, paths) {
-        // What cannot be changed is found again, and told.
+        // A failure is reported by the second examination.
         if let Ok(meta) = path.metadata()
             && meta.mode() & 0o077 != 0
         {

@@ -1,12 +1,12 @@
-//! Something that is not as it should be: how bad, in a sentence, and the command that mends it.
+//! A finding of `doctor`: its severity, a description, and the command that fixes it.
 
 use serde_json::{Value, json};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Severity {
-    /// It does not work, or will not.
+    /// Something does not work, or will stop working.
     Problem,
-    /// It works, and could do better.
+    /// Everything works, but could be improved.
     Warning,
 }
 
@@ -21,12 +21,12 @@ impl Severity {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Finding {
-    /// What was looked at.
+    /// The name of the check.
     pub(super) check: &'static str,
     pub(super) severity: Severity,
     pub(super) sentence: String,
     pub(super) command: String,
-    /// `--fix` does it.
+    /// Whether `--fix` fixes it.
     pub(super) fixable: bool,
 }
 
@@ -48,7 +48,7 @@ impl Finding {
         Self { severity: Severity::Warning, ..Self::problem(check, sentence, command) }
     }
 
-    /// One that `--fix` mends.
+    /// Marks a finding that `--fix` fixes.
     pub(super) fn fixable(mut self) -> Self {
         self.fixable = true;
         self
@@ -65,5 +65,5 @@ impl Finding {
     }
 }
 
-/// What `--fix` mends is mended by it.
+/// The command of a fixable finding.
 pub(super) const FIX: &str = "tenure doctor --fix";

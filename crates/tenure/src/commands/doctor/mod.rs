@@ -1,11 +1,11 @@
-//! `tenure doctor`: is everything as it should be, and if not, what mends it.
+//! `tenure doctor`: checks the installation and the project, and fixes what is safe to fix.
 
 use serde_json::{Value, json};
 use tenure_core::ErrorCode;
 
 use crate::answer::{Answer, Hint};
 use crate::app::App;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::text::{Style, Text};
 
 mod agents;
@@ -18,30 +18,30 @@ use finding::{Finding, Severity};
 
 /// Check the store, leases, runners, processes, the timer, agents, permissions and disk space
 ///
-/// Reads only, unless --fix. Exit 7 if there is a problem; what is merely unfinished, like a timer that is not
-/// installed, is a warning.
+/// Read-only, unless --fix is given. Exits 7 if there is a problem; an incomplete setup, such as a missing timer, is only
+/// a warning.
 ///
 /// Example: tenure doctor --fix
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Put right what can be put right without a risk
+    /// Fix everything that can be fixed safely
     #[arg(long)]
     fix: bool,
 }
 
-/// What was looked at, and what was found.
+/// The checks that were made, and their findings.
 #[derive(Debug, Default)]
 struct Examination {
     findings: Vec<Finding>,
-    /// One line for each thing that was looked at.
+    /// One line for each check without a finding.
     checks: Vec<(&'static str, String)>,
     agents: Vec<Value>,
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let before = examine(app)?;
     if !args.fix {
-        return tell(app, &before, &[]);
+        return answer(app, &before, &[]);
     }
     if app.global.dry_run {
         return Ok(would_fix(&before));
@@ -49,10 +49,10 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     fix(app)?;
     let after = examine(app)?;
     let fixed: Vec<Finding> = before.findings.into_iter().filter(|f| !after.findings.contains(f)).collect();
-    tell(app, &after, &fixed)
+    answer(app, &after, &fixed)
 }
 
-fn examine(app: &mut App<'_>) -> Outcome<Examination> {
+fn examine(app: &mut App<'_>) -> CommandResult<Examination> {
     let mut examination = Examination::default();
     let project = match app.find() {
         Ok(project) => Some(project),
@@ -70,7 +70,7 @@ fn examine(app: &mut App<'_>) -> Outcome<Examination> {
     Ok(examination)
 }
 
-fn fix(app: &mut App<'_>) -> Outcome<()> {
+fn fix(app: &mut App<'_>) -> CommandResult<()> {
     let project = app.find().ok();
     if let Some(project) = &project {
         store::fix(app, project)?;
@@ -83,7 +83,7 @@ fn would_fix(found: &Examination) -> Answer {
     let fixable: Vec<&Finding> = found.findings.iter().filter(|finding| finding.fixable).collect();
     let mut text = Text::new();
     if fixable.is_empty() {
-        text.line("There is nothing that would be fixed.");
+        text.line("There is nothing to fix.");
     }
     for finding in &fixable {
         text.line(format!("Would fix: {}", finding.sentence));
@@ -92,19 +92,19 @@ fn would_fix(found: &Examination) -> Answer {
     Answer::new(json!({"findings": rows, "total": rows.len()}), text)
 }
 
-fn tell(app: &mut App<'_>, found: &Examination, fixed: &[Finding]) -> Outcome<Answer> {
+fn answer(app: &mut App<'_>, found: &Examination, fixed: &[Finding]) -> CommandResult<Answer> {
     let problems = found.findings.iter().filter(|f| f.severity == Severity::Problem).count();
     let data = json!({
         "findings": found.findings.iter().map(Finding::object).collect::<Vec<_>>(),
         "total": found.findings.len(),
         "problems": problems,
         "fixed": fixed.iter().map(Finding::object).collect::<Vec<_>>(),
-        "checks": found.checks.iter().map(|(check, said)| json!({"check": check, "result": said})).collect::<Vec<_>>(),
+        "checks": found.checks.iter().map(|(check, result)| json!({"check": check, "result": result})).collect::<Vec<_>>(),
         "agents": found.agents,
     });
     let mut text = Text::new();
-    for (check, said) in &found.checks {
-        text.styled(Style::Good, "ok       ").and(Style::Plain, format!("{check}: {said}"));
+    for (check, result) in &found.checks {
+        text.styled(Style::Good, "ok       ").and(Style::Plain, format!("{check}: {result}"));
     }
     for finding in fixed {
         text.styled(Style::Good, "fixed    ")
@@ -118,22 +118,19 @@ fn tell(app: &mut App<'_>, found: &Examination, fixed: &[Finding]) -> Outcome<An
     }
     let mut hints: Vec<Hint> = Vec::new();
     if found.findings.iter().any(|finding| finding.fixable) {
-        hints.push(Hint::new("put right what can be", "tenure doctor --fix"));
+        hints.push(Hint::new("fix what can be fixed", "tenure doctor --fix"));
     }
     if problems == 0 {
         let mut answer = Answer::new(data, text);
         answer.hints = hints;
         return Ok(answer);
     }
-    let message = if problems == 1 {
-        "1 problem was found".to_owned()
-    } else {
-        format!("{problems} problems were found")
-    };
+    let message =
+        if problems == 1 { "1 problem found".to_owned() } else { format!("{problems} problems found") };
     let mut report = Report::new(ErrorCode::CheckFailed, message);
     report.details = Box::new(data);
     report.hints = hints;
-    // What was found is the answer, also when it is bad.
+    // The findings are the command's output, even though it fails.
     app.printer.show(&text);
     Err(report)
 }

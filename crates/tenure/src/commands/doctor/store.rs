@@ -1,21 +1,21 @@
-//! The project's store: its file, its invariants, and what the dead have left in it.
+//! The project's store: its file, its invariants, and the rows that dead processes left in it.
 
 use tenure_core::duration::format_rounded;
 use tenure_core::kernel::{self, Violation};
 use tenure_core::lease::{Attempt, LeaseState};
 use tenure_core::store::View;
 use tenure_core::{Error, Timestamp};
-use tenure_runner::processes::{self, Bond};
+use tenure_runner::processes::{self, ProcessFilter};
 use tenure_runner::{Scope, exclusion};
 
 use super::Examination;
 use super::finding::{FIX, Finding};
 use crate::app::{App, Open};
 use crate::commands::{lease_view, runner_view};
-use crate::identity::Who;
+use crate::identity::IdentityArgs;
 use crate::project::{Project, ProjectPaths};
-use crate::report::Outcome;
-use crate::shell::quote;
+use crate::report::CommandResult;
+use crate::shell_quote::quote;
 
 pub(super) fn examine(app: &mut App<'_>, project: &Project, found: &mut Examination) {
     let paths = &project.paths;
@@ -33,7 +33,7 @@ pub(super) fn examine(app: &mut App<'_>, project: &Project, found: &mut Examinat
             return;
         }
     };
-    let looked = (|| -> Result<Vec<Finding>, Error> {
+    let examined = (|| -> Result<Vec<Finding>, Error> {
         let mut findings = Vec::new();
         for defect in open.store.check(false)? {
             let finding = if defect.mendable {
@@ -46,25 +46,28 @@ pub(super) fn examine(app: &mut App<'_>, project: &Project, found: &mut Examinat
         let ctx = open.context();
         findings.extend(open.read(|view| {
             let violations = kernel::check_invariants(view, &ctx)?;
-            violations.into_iter().map(|violation| tell(view, app, violation)).collect::<Result<Vec<_>, _>>()
+            violations
+                .into_iter()
+                .map(|violation| finding(view, app, violation))
+                .collect::<Result<Vec<_>, _>>()
         })?);
         findings.extend(open.read(|view| parked(view))?);
         Ok(findings)
     })();
-    match looked {
+    match examined {
         Ok(findings) if findings.is_empty() => {
-            let said = "the file, leases, statuses, runners and attempts are sound".to_owned();
-            found.checks.push(("store", said));
+            let result = "the file, leases, statuses, runners and attempts are consistent".to_owned();
+            found.checks.push(("store", result));
         }
         Ok(findings) => found.findings.extend(findings),
         Err(error) => found.findings.push(Finding::problem("store", error.to_string(), set_aside(paths))),
     }
     for lock in exclusion::peek(&paths.root) {
         let sentence = if lock.skip {
-            format!("runners stand aside: {lock}")
+            format!("runners are paused: {lock}")
         } else {
             let who = lock.holder.clone().unwrap_or_default();
-            format!("an exclusive lock of a dead process is left ({who}); the next check removes it")
+            format!("a dead process ({who}) left its exclusive lock; the next runner removes it")
         };
         found.findings.push(Finding::warning("exclusive lock", sentence, "tenure exclusive status"));
     }
@@ -81,7 +84,7 @@ fn set_aside(paths: &ProjectPaths) -> String {
     )
 }
 
-fn tell(view: &dyn View, app: &App<'_>, violation: Violation) -> Result<Finding, Error> {
+fn finding(view: &dyn View, app: &App<'_>, violation: Violation) -> Result<Finding, Error> {
     Ok(match violation {
         Violation::Shared(leases) => {
             let name = leases
@@ -94,22 +97,21 @@ fn tell(view: &dyn View, app: &App<'_>, violation: Violation) -> Result<Finding,
                 leases.first().map_or_else(String::new, |l| format!("tenure locks release {}", l.id));
             Finding::problem(
                 "leases",
-                format!("{name} is held by {} at once: {}", who.len(), who.join(", ")),
+                format!("{name} has {} holders at the same time: {}", who.len(), who.join(", ")),
                 command,
             )
         }
         Violation::MissingEvent { task, told } => {
-            let told =
-                told.map_or_else(|| "nothing of it".to_owned(), |status| format!("that it is {status}"));
-            let sentence = format!("{} is {}, and the feed knows {told}", task.key, task.status);
+            let recorded = told
+                .map_or_else(|| "has no event for it".to_owned(), |status| format!("last recorded {status}"));
+            let sentence = format!("{} is {}, but the event feed {recorded}", task.key, task.status);
             Finding::problem("tasks", sentence, FIX).fixable()
         }
         Violation::Unheld(task) => {
-            Finding::problem("tasks", format!("{} is in progress and nobody holds it", task.key), FIX)
-                .fixable()
+            Finding::problem("tasks", format!("{} is in progress without a holder", task.key), FIX).fixable()
         }
         Violation::DanglingLease(lease) => {
-            let sentence = format!("lease {} is on {}, which does not exist", lease.id, lease.resource);
+            let sentence = format!("lease {} is for {}, which does not exist", lease.id, lease.resource);
             Finding::problem("leases", sentence, FIX).fixable()
         }
         Violation::Lapsed(lease, state) => {
@@ -117,19 +119,20 @@ fn tell(view: &dyn View, app: &App<'_>, violation: Violation) -> Result<Finding,
             let why = if state == LeaseState::HolderDead {
                 "whose process is dead".to_owned()
             } else {
-                format!("whose lease ran out {} ago", ago(view.now(), lease.expires_at))
+                format!("whose lease expired {} ago", ago(view.now(), lease.expires_at))
             };
             let sentence = format!("{name} was held by {}, {why}", lease_view::holder(&lease));
             Finding::problem("leases", sentence, "tenure locks cleanup").fixable()
         }
         Violation::DeadRunner(runner) => {
             let short: String = runner.id.chars().take(8).collect();
-            let sentence = format!("runner {short} (pid {}) died without a word", runner.process.process.pid);
+            let sentence =
+                format!("runner {short} (pid {}) is dead but still registered", runner.process.process.pid);
             Finding::problem("runners", sentence, "tenure runners wakeup").fixable()
         }
         Violation::Abandoned(attempt) => abandoned(app, &attempt),
         Violation::DeadTickets(count) => {
-            let sentence = format!("{count} places in line belong to dead processes");
+            let sentence = format!("{count} queue tickets belong to dead processes");
             Finding::warning("leases", sentence, FIX).fixable()
         }
     })
@@ -137,17 +140,17 @@ fn tell(view: &dyn View, app: &App<'_>, violation: Violation) -> Result<Finding,
 
 fn abandoned(app: &App<'_>, attempt: &Attempt) -> Finding {
     let here = app.env.judge.is_this_boot(&attempt.owner);
-    let left = match processes::find(Bond { mark: attempt.id.as_str(), group: None }) {
+    let left = match processes::find(ProcessFilter { mark: attempt.id.as_str(), group: None }) {
         Ok(left) if here => left,
         _ => Vec::new(),
     };
     let rest = if left.is_empty() {
-        "no process of it is left".to_owned()
+        "none of its processes is left".to_owned()
     } else {
         let names: Vec<_> = left.iter().map(ToString::to_string).collect();
-        format!("these processes of it still run: {}", names.join(", "))
+        format!("its processes are still running: {}", names.join(", "))
     };
-    let sentence = format!("nobody supervises attempt {}; {rest}", attempt.id);
+    let sentence = format!("attempt {} has no supervisor; {rest}", attempt.id);
     Finding::problem("processes", sentence, FIX).fixable()
 }
 
@@ -156,26 +159,26 @@ fn ago(now: Timestamp, then: Timestamp) -> String {
 }
 
 fn parked(view: &dyn View) -> Result<Vec<Finding>, Error> {
-    let tell = |health| {
+    let finding = |health| {
         let line = runner_view::parked_line(&health, view.now());
         Finding::warning("agents", format!("the preset {line}"), "tenure runners start")
     };
-    Ok(view.parked_presets()?.into_iter().map(tell).collect())
+    Ok(view.parked_presets()?.into_iter().map(finding).collect())
 }
 
-/// One reconcile, what it does not look for, and the processes of what is over.
-pub(super) fn fix(app: &mut App<'_>, project: &Project) -> Outcome<()> {
+/// Reconciles the store, repairs the remaining violations, and reaps the processes of ended attempts.
+pub(super) fn fix(app: &mut App<'_>, project: &Project) -> CommandResult<()> {
     let Ok(open) = app.open_at(project.clone()) else { return Ok(()) };
-    let actor = app.identity(&Who::default())?.holder.id;
-    if let Err(error) = mend(&open, &actor) {
-        // The rest is found again, and told.
-        app.printer.warn(&format!("not everything could be put right: {error}"));
+    let actor = app.identity(&IdentityArgs::default())?.holder.id;
+    if let Err(error) = repair(&open, &actor) {
+        // What is left is reported by the second examination.
+        app.printer.warn(&format!("not everything could be fixed: {error}"));
         return Ok(());
     }
     crate::clearing::after(app, &open, Scope::Abandoned, &actor)
 }
 
-fn mend(open: &Open<'_>, actor: &str) -> Result<(), Error> {
+fn repair(open: &Open<'_>, actor: &str) -> Result<(), Error> {
     open.store.check(true)?;
     let ctx = open.context();
     open.write(|tx| kernel::reconcile(tx, &ctx, actor))?;

@@ -1,4 +1,4 @@
-//! Does work go on by itself? The registry, and the timer: installed, and really firing.
+//! Unattended operation: the registry of projects, and the timer, which must be installed and firing.
 
 use tenure_core::duration::format_rounded;
 use tenure_runner::timer::Kind;
@@ -10,10 +10,14 @@ use crate::app::App;
 use crate::candidates::unregistered;
 use crate::commands::runners::cron;
 use crate::project::ProjectPaths;
-use crate::report::Outcome;
-use crate::shell;
+use crate::report::CommandResult;
+use crate::shell_quote;
 
-pub(super) fn examine(app: &App<'_>, paths: Option<&ProjectPaths>, found: &mut Examination) -> Outcome<()> {
+pub(super) fn examine(
+    app: &App<'_>,
+    paths: Option<&ProjectPaths>,
+    found: &mut Examination,
+) -> CommandResult<()> {
     let Ok(home) = app.home() else {
         let sentence = "neither HOME nor TENURE_HOME is set, so no project is registered";
         found.findings.push(Finding::problem(
@@ -27,8 +31,8 @@ pub(super) fn examine(app: &App<'_>, paths: Option<&ProjectPaths>, found: &mut E
         Ok(directory) => registry(app, paths, directory.as_ref(), found)?,
         Err(error) => {
             let path = Directory::file(&home);
-            let shown = shell::quote(&path.to_string_lossy());
-            let sentence = format!("the registry {} cannot be read: {error}", path.display());
+            let shown = shell_quote::quote(&path.to_string_lossy());
+            let sentence = format!("cannot read the registry {}: {error}", path.display());
             found.findings.push(Finding::problem(
                 "registry",
                 sentence,
@@ -46,28 +50,29 @@ fn registry(
     paths: Option<&ProjectPaths>,
     directory: Option<&Directory>,
     found: &mut Examination,
-) -> Outcome<()> {
+) -> CommandResult<()> {
     let projects = directory.map(Directory::projects).transpose()?.unwrap_or_default();
     for project in &projects {
         if app.project_at(&project.path).is_none() {
-            let sentence = format!("{} is registered and no longer there", project.path.display());
-            let command = format!("tenure projects remove {}", shell::last(&project.path.to_string_lossy()));
+            let sentence = format!("{} is registered but no longer exists", project.path.display());
+            let command =
+                format!("tenure projects remove {}", shell_quote::last_arg(&project.path.to_string_lossy()));
             found.findings.push(Finding::warning("registry", sentence, command));
         }
     }
-    // A mistake in the user's configuration is reported with the timer.
+    // An invalid user configuration is reported with the timer.
     for (path, hint) in unregistered(app, &projects).unwrap_or_default() {
-        // The project at hand has a finding below.
+        // The current project has its own finding below.
         if paths.is_none_or(|paths| paths.root != path) {
-            let sentence = format!("{} is not registered, so wake-up leaves it alone", path.display());
+            let sentence = format!("{} is not registered, so wake-up ignores it", path.display());
             found.findings.push(Finding::warning("registry", sentence, hint.command));
         }
     }
     let Some(paths) = paths else { return Ok(()) };
-    let path = shell::last(&paths.root.to_string_lossy());
+    let path = shell_quote::last_arg(&paths.root.to_string_lossy());
     match projects.iter().find(|project| project.path == paths.root) {
         None => {
-            let sentence = "this project is not registered, so wake-up does not know it";
+            let sentence = "this project is not registered, so wake-up ignores it";
             found.findings.push(Finding::warning(
                 "registry",
                 sentence,
@@ -75,22 +80,22 @@ fn registry(
             ));
         }
         Some(project) if !project.enabled => {
-            let sentence = "wake-up is kept away from this project";
+            let sentence = "wake-up is disabled for this project";
             found.findings.push(Finding::warning(
                 "registry",
                 sentence,
                 format!("tenure projects enable {path}"),
             ));
         }
-        Some(_) => found.checks.push(("registry", "wake-up looks after this project".to_owned())),
+        Some(_) => found.checks.push(("registry", "wake-up is enabled for this project".to_owned())),
     }
     Ok(())
 }
 
 fn timer(app: &App<'_>, found: &mut Examination) {
-    let timers = match cron::look(app, &Kind::ALL) {
+    let timers = match cron::timer_states(app, &Kind::ALL) {
         Ok(timers) => timers,
-        // A mistake in the configuration is the store's finding already.
+        // Also covers an invalid configuration, which has a finding of the store.
         Err(report) => {
             found.findings.push(Finding::problem("timer", report.message, "tenure config validate"));
             return;
@@ -110,21 +115,21 @@ fn timer(app: &App<'_>, found: &mut Examination) {
             continue;
         }
         let last = timer.fired_at.map_or_else(
-            || "it has never called".to_owned(),
-            |at| format!("it last called {} ago", format_rounded(now.since(at))),
+            || "it has never fired".to_owned(),
+            |at| format!("it last fired {} ago", format_rounded(now.since(at))),
         );
         if let Some(binary) = timer.missing_binary() {
-            let sentence = format!("the timer of {kind} calls {}, which is not there", binary.display());
+            let sentence = format!("the {kind} timer runs {}, which does not exist", binary.display());
             found.findings.push(Finding::problem("timer", sentence, "tenure runners cron install"));
         } else if timer.overdue {
-            let sentence = format!("a timer is installed with {kind} and does not fire: {last}");
+            let sentence = format!("the {kind} timer is installed but does not fire: {last}");
             found.findings.push(Finding::problem("timer", sentence, how_to_start(timer.kind)));
         } else {
             found.checks.push(("timer", format!("installed with {kind}; {last}")));
         }
     }
     if timers.iter().all(|timer| timer.entry.is_none()) {
-        let sentence = "no timer is installed, so nothing is started by itself";
+        let sentence = "no timer is installed, so runners are not started automatically";
         found.findings.push(Finding::warning("timer", sentence, "tenure runners cron install"));
     }
 }

@@ -1,4 +1,4 @@
-//! `tenure exclusive acquire`, and the waiting that `run` shares with it.
+//! `tenure exclusive acquire`, and the waiting that it shares with `run`.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -12,12 +12,12 @@ use super::{describe, failed, folder, object};
 use crate::answer::Answer;
 use crate::app::{App, parse_duration};
 use crate::interrupt::Interrupts;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::text::Text;
 
-/// Take the project for a process (default: the one that called tenure)
+/// Lock the project for a process (default: the one that called tenure)
 ///
-/// The lock stays until it is released or that process ends.
+/// The lock lasts until it is released or the process ends.
 ///
 /// Example: tenure exclusive acquire --holder ci-pipeline --wait 5m --drain
 #[derive(Debug, clap::Args)]
@@ -34,15 +34,15 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Patience {
-    /// Wait for it, at most this long (default: locking.waitTimeout)
+    /// Wait for the lock, at most this long (default: locking.waitTimeout)
     #[arg(long, value_name = "DUR", num_args = 0..=1, value_parser = parse_duration)]
     wait: Option<Option<Duration>>,
-    /// Once it is taken, wait until no attempt runs, at most this long (default: locking.waitTimeout)
+    /// After locking, wait until no attempt is running, at most this long (default: locking.waitTimeout)
     #[arg(long, value_name = "DUR", num_args = 0..=1, value_parser = parse_duration)]
     drain: Option<Option<Duration>>,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let pid = match args.pid {
         Some(pid) => pid,
         None => parent()?,
@@ -50,7 +50,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let lock = ExclusiveLock::for_process(&args.holder, env!("CARGO_PKG_VERSION"), pid).map_err(failed)?;
     let mut text = Text::new();
     if app.global.dry_run {
-        match super::look(&folder(app)?)? {
+        match super::lock_status(&folder(app)?)? {
             tenure_lock::ExclusiveStatus::Free | tenure_lock::ExclusiveStatus::Stale { .. } => {}
             _ => lock.place(&folder(app)?).map_err(failed)?,
         }
@@ -63,14 +63,14 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         .hint("when you are done", format!("tenure exclusive release --pid {pid}")))
 }
 
-pub(super) fn parent() -> Outcome<u32> {
+pub(super) fn parent() -> CommandResult<u32> {
     rustix::process::getppid()
         .and_then(|pid| u32::try_from(pid.as_raw_nonzero().get()).ok())
-        .ok_or_else(|| Report::usage("there is no parent process to hold the lock; name one with --pid"))
+        .ok_or_else(|| Report::usage("there is no parent process to hold the lock; give one with --pid"))
 }
 
-/// Places the lock, waiting as asked; then waits, as asked, until nothing runs.
-pub(super) fn take(app: &mut App<'_>, lock: &ExclusiveLock, patience: &Patience) -> Outcome<()> {
+/// Acquires the lock and, with `--drain`, waits until no attempt is running.
+pub(super) fn take(app: &mut App<'_>, lock: &ExclusiveLock, patience: &Patience) -> CommandResult<()> {
     let folder = folder(app)?;
     let open = app.open()?;
     let wait = app.asked_patience(&open, patience.wait);
@@ -82,7 +82,7 @@ pub(super) fn take(app: &mut App<'_>, lock: &ExclusiveLock, patience: &Patience)
         Ok(!attempts.iter().any(|a| a.state == AttemptState::Running && alive(&a.owner)))
     });
     if drained.is_err() {
-        // A lock that was asked for together with quiet is no use without it.
+        // Without the drain the lock is not wanted.
         lock.release(&folder).map_err(failed)?;
     }
     drained
@@ -92,7 +92,7 @@ fn app_judge(app: &App<'_>, owner: &tenure_core::holder::Incarnation) -> Livenes
     app.env.judge.liveness(owner)
 }
 
-fn place(app: &App<'_>, lock: &ExclusiveLock, folder: &Path, wait: Option<Duration>) -> Outcome<()> {
+fn place(app: &App<'_>, lock: &ExclusiveLock, folder: &Path, wait: Option<Duration>) -> CommandResult<()> {
     let first = match lock.place(folder) {
         Ok(()) => return Ok(()),
         Err(error) => error,
@@ -105,15 +105,15 @@ fn place(app: &App<'_>, lock: &ExclusiveLock, folder: &Path, wait: Option<Durati
     })
 }
 
-/// How often a foreign file is looked at. Its holder may be any program, so nobody rings.
-const PULSE: Duration = Duration::from_millis(100);
+/// How often the lock file is polled. Its holder may be any program, so there is no doorbell.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 fn until(
     app: &App<'_>,
     patience: Duration,
     what: &str,
-    mut done: impl FnMut() -> Outcome<bool>,
-) -> Outcome<()> {
+    mut done: impl FnMut() -> CommandResult<bool>,
+) -> CommandResult<()> {
     let patience = app.global.timeout.map_or(patience, |limit| patience.min(limit));
     let interrupts = Interrupts::listen().map_err(Report::from)?;
     let begun = Instant::now();
@@ -126,7 +126,7 @@ fn until(
             let waited = Duration::from_secs(begun.elapsed().as_secs());
             return Err(Error::WaitTimeout { what: what.to_owned(), waited, locked: None }.into());
         }
-        interrupts.wait(PULSE.min(left));
+        interrupts.wait(POLL_INTERVAL.min(left));
         if let Some(code) = interrupts.caught() {
             return Err(Report::interrupted(code));
         }

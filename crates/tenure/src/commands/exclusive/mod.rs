@@ -7,7 +7,7 @@ use tenure_core::{ErrorCode, Timestamp};
 use tenure_lock::{ExclusiveError, ExclusiveLock, ExclusiveStatus, Liveness};
 
 use crate::app::App;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::verbs::verbs;
 
 mod acquire;
@@ -15,9 +15,9 @@ mod release;
 mod run;
 mod status;
 
-/// Take the whole project for one tool; runners step aside
+/// Lock the whole project for one tool; runners pause
 ///
-/// Cooperative, not security: whoever ignores the lock is not stopped.
+/// The lock is advisory: a program that ignores it is not stopped.
 ///
 /// Example: tenure exclusive run --holder release -- ./release.sh
 #[derive(Debug, clap::Args)]
@@ -34,7 +34,7 @@ verbs! {
     "run" => Run(run),
 }
 
-fn folder(app: &App<'_>) -> Outcome<PathBuf> {
+fn folder(app: &App<'_>) -> CommandResult<PathBuf> {
     let paths = app.find()?.paths;
     crate::ownership::check(&paths, app.env)?;
     Ok(paths.folder())
@@ -76,7 +76,7 @@ fn failed(error: ExclusiveError) -> Report {
             });
             if held.liveness == Liveness::Unknown {
                 report.context.push(
-                    "Its process is on another machine; if that is gone, somebody who knows has to remove the file."
+                    "Its process is on another machine. If that machine is gone, remove the lock file by hand."
                         .into(),
                 );
             }
@@ -85,11 +85,11 @@ fn failed(error: ExclusiveError) -> Report {
         ExclusiveError::Malformed { path, source } => {
             let mut report = Report::new(ErrorCode::ExclusiveLocked, format!("{}: {source}", path.display()));
             *report.details = json!({"path": path, "malformed": source.why});
-            report.context.push("It counts as locked until somebody mends or removes the file.".into());
+            report.context.push("The project counts as locked until the file is repaired or removed.".into());
             report
         }
         ExclusiveError::Io { source, .. } if is_permission(&source) => {
-            Report::new(ErrorCode::PermissionDenied, format!("the lock file: {source}"))
+            Report::new(ErrorCode::PermissionDenied, format!("cannot access the lock file: {source}"))
         }
         ExclusiveError::Invalid(_) | ExclusiveError::NoSuchProcess { .. } => Report::usage(error.to_string()),
         other => Report::new(ErrorCode::General, other.to_string()),
@@ -100,28 +100,28 @@ fn is_permission(error: &std::io::Error) -> bool {
     matches!(error.kind(), std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem)
 }
 
-fn look(folder: &Path) -> Outcome<ExclusiveStatus> {
+fn lock_status(folder: &Path) -> CommandResult<ExclusiveStatus> {
     ExclusiveLock::status(folder).map_err(failed)
 }
 
 /// A lock that pauses runners, as `status` and `why` report it.
-pub(super) struct Seen {
+pub(super) struct LockView {
     pub(super) sentence: String,
     pub(super) object: Value,
 }
 
-/// The first lock of the project, tenure's or that of beads, that pauses runners. A free or stale lock does not.
-pub(super) fn seen(root: &Path) -> Option<Seen> {
-    tenure_runner::exclusion::folders(root).iter().find_map(|folder| seen_in(folder))
+/// The first lock of the project, of tenure or of beads, that pauses runners. A stale lock does not.
+pub(super) fn blocking_lock(root: &Path) -> Option<LockView> {
+    tenure_runner::exclusion::folders(root).iter().find_map(|folder| blocking_lock_in(folder))
 }
 
-fn seen_in(folder: &Path) -> Option<Seen> {
+fn blocking_lock_in(folder: &Path) -> Option<LockView> {
     match ExclusiveLock::status(folder) {
         Ok(ExclusiveStatus::Held { lock, liveness }) => {
-            Some(Seen { sentence: describe(&lock), object: object(&lock, liveness) })
+            Some(LockView { sentence: describe(&lock), object: object(&lock, liveness) })
         }
         Ok(ExclusiveStatus::Malformed(malformed)) => {
-            Some(Seen { sentence: malformed.to_string(), object: json!({"malformed": malformed.why}) })
+            Some(LockView { sentence: malformed.to_string(), object: json!({"malformed": malformed.why}) })
         }
         _ => None,
     }

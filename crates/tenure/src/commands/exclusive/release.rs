@@ -5,13 +5,13 @@ use tenure_core::ErrorCode;
 use tenure_lock::{ExclusiveError, ExclusiveLock, ExclusiveStatus, Liveness, Release};
 
 use super::acquire::parent;
-use super::{describe, failed, folder, look, object};
+use super::{describe, failed, folder, lock_status, object};
 use crate::answer::Answer;
 use crate::app::App;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::text::Text;
 
-/// Give the project back, or remove the lock of a dead holder
+/// Unlock the project, or remove the lock of a dead holder
 ///
 /// Example: tenure exclusive release
 #[derive(Debug, clap::Args)]
@@ -19,12 +19,12 @@ pub(crate) struct Args {
     /// The process that holds it (default: the parent of this one)
     #[arg(long, value_name = "P")]
     pid: Option<u32>,
-    /// Also a living holder's, or a file that is no lock
+    /// Also remove the lock of a live holder, or a malformed lock file
     #[arg(long)]
     force: bool,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let folder = folder(app)?;
     let pid = match args.pid {
         Some(pid) => pid,
@@ -32,7 +32,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     };
     let mut text = Text::new();
     if app.global.dry_run {
-        let (word, lock) = match look(&folder)? {
+        let (word, lock) = match lock_status(&folder)? {
             ExclusiveStatus::Free => return Err(nothing()),
             ExclusiveStatus::Stale { lock } | ExclusiveStatus::Held { lock, .. } => {
                 ("Would release", Some(lock))
@@ -50,8 +50,8 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         Ok(Release::NotThere) => Err(nothing()),
         Ok(Release::NotOurs(lock)) if args.force => match lock.release(&folder).map_err(failed)? {
             Release::NotOurs(_) => {
-                Err(Report::new(ErrorCode::General, "the lock has changed hands meanwhile")
-                    .hint("see who has it", "tenure exclusive status"))
+                Err(Report::new(ErrorCode::General, "the lock was taken over by another holder meanwhile")
+                    .hint("see the holder", "tenure exclusive status"))
             }
             _ => {
                 text.line(format!("Took the project from {}", describe(&lock)));
@@ -68,7 +68,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
             if liveness == Liveness::Unknown {
                 report
                     .context
-                    .push("Its process is on another machine, so nobody here can tell if it lives.".into());
+                    .push("Its process is on another machine, so it is unknown whether it is alive.".into());
             }
             Err(report)
         }

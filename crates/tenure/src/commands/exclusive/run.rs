@@ -1,27 +1,31 @@
-//! `tenure exclusive run`: a command that has the project to itself for as long as it runs.
+//! `tenure exclusive run`: runs a command under the exclusive lock.
 
 use std::ffi::OsString;
 use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::Signal;
 use serde_json::json;
 use tenure_core::ErrorCode;
 use tenure_lock::{ExclusiveLock, Release};
+use tenure_runner::{Process, limit_for, until_any};
 
 use super::acquire::{Patience, take};
 use super::{failed, folder};
 use crate::answer::Answer;
 use crate::app::App;
 use crate::interrupt::Interrupts;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::text::Text;
 
-/// Run a command that has the project to itself
+/// A poll needs a limit; nothing else happens after this time.
+const LONG: Duration = Duration::from_hours(1);
+
+/// Run a command while holding the exclusive lock
 ///
-/// Signals are passed on, the exit code is the command's, and the lock is gone afterwards whatever happened.
+/// Signals are forwarded, the exit code is the command's, and the lock is always released afterwards.
 ///
 /// Example: tenure exclusive run --holder release --drain -- ./release.sh
 #[derive(Debug, clap::Args)]
@@ -36,10 +40,12 @@ pub(crate) struct Args {
     command: Vec<OsString>,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     if app.global.dry_run {
-        return Err(Report::usage("a command cannot be run dry; --dry-run goes with `exclusive acquire`")
-            .hint("see if the project is free", "tenure exclusive status"));
+        return Err(Report::usage(
+            "`exclusive run` does not support --dry-run; use it with `exclusive acquire`",
+        )
+        .hint("see whether the project is locked", "tenure exclusive status"));
     }
     let folder = folder(app)?;
     let lock = ExclusiveLock::new(&args.holder, env!("CARGO_PKG_VERSION"));
@@ -49,39 +55,34 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let status = ended?;
     match released.map_err(failed)? {
         Release::Removed => {}
-        _ => app.printer.warn("the lock was overwritten or removed by somebody else while the command ran"),
+        _ => app.printer.warn("the lock file was changed or removed while the command was running"),
     }
     let code = code_of(status);
     let data = json!({"exclusive": null, "exitCode": code});
     Ok(Answer::new(data, Text::new()).exit(code))
 }
 
-/// As a shell says it: the code, or 128 and the signal.
+/// The exit code as shells report it: the command's own, or 128 plus the signal.
 fn code_of(status: ExitStatus) -> u8 {
     let number = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
     u8::try_from(number & 0xff).unwrap_or(1)
 }
 
-fn supervise(app: &App<'_>, command: &[OsString]) -> Outcome<ExitStatus> {
-    let broken = |e: std::io::Error| Report::new(ErrorCode::General, format!("the command was lost: {e}"));
+fn supervise(app: &App<'_>, command: &[OsString]) -> CommandResult<ExitStatus> {
+    let broken =
+        |e: std::io::Error| Report::new(ErrorCode::General, format!("cannot wait for the command: {e}"));
     let interrupts = Interrupts::listen().map_err(Report::from)?;
     let mut child = spawn(app, command)?;
-    let watch = i32::try_from(child.id())
-        .ok()
-        .and_then(Pid::from_raw)
-        .and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
-    let Some(watch) = watch else { return child.wait().map_err(broken) };
+    // Not collected yet, so the pid is the child's.
+    let Some(process) = Process::open(child.id()) else { return child.wait().map_err(broken) };
+    let fds: Vec<_> = process.fd().into_iter().chain([interrupts.as_fd()]).collect();
     loop {
-        let mut polled = [
-            PollFd::from_borrowed_fd(watch.as_fd(), PollFlags::IN),
-            PollFd::from_borrowed_fd(interrupts.as_fd(), PollFlags::IN),
-        ];
-        let _ = poll(&mut polled, None);
+        until_any(&fds, limit_for(Some(&process), LONG));
         if let Some(code) = interrupts.take()
             && !(code == 130 && terminal_sent_it())
         {
             let signal = if code == 130 { Signal::INT } else { Signal::TERM };
-            let _ = pidfd_send_signal(&watch, signal);
+            let _ = process.signal(signal);
         }
         if let Some(status) = child.try_wait().map_err(broken)? {
             return Ok(status);
@@ -89,9 +90,9 @@ fn supervise(app: &App<'_>, command: &[OsString]) -> Outcome<ExitStatus> {
     }
 }
 
-/// With `--json` our one object must stand alone on standard output.
-fn spawn(app: &App<'_>, command: &[OsString]) -> Outcome<Child> {
-    let (program, rest) = command.split_first().ok_or_else(|| Report::usage("no command was given"))?;
+/// With `--json`, standard output is reserved for the JSON object, so the command's goes to standard error.
+fn spawn(app: &App<'_>, command: &[OsString]) -> CommandResult<Child> {
+    let (program, rest) = command.split_first().ok_or_else(|| Report::usage("no command given"))?;
     let mut spawned = Command::new(program);
     spawned.args(rest).current_dir(&app.env.cwd);
     if app.global.json {
@@ -111,7 +112,7 @@ fn spawn(app: &App<'_>, command: &[OsString]) -> Outcome<Child> {
     })
 }
 
-/// Ctrl+C at a terminal reaches the whole foreground group, so the command has had it already.
+/// Whether the command received the SIGINT as well: Ctrl+C at a terminal reaches the whole foreground process group.
 fn terminal_sent_it() -> bool {
     rustix::termios::tcgetpgrp(std::io::stdin()).is_ok_and(|group| group == rustix::process::getpgrp())
 }

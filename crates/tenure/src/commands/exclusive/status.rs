@@ -3,21 +3,21 @@
 use serde_json::json;
 use tenure_lock::{ExclusiveStatus, Liveness};
 
-use super::{describe, folder, look, object};
+use super::{describe, folder, lock_status, object};
 use crate::answer::Answer;
 use crate::app::App;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 use crate::text::Text;
 
-/// Say who has the project to itself
+/// Show the holder of the exclusive lock
 ///
 /// Example: tenure exclusive status
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Args {}
 
-pub(super) fn run(app: &mut App<'_>, _args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, _args: Args) -> CommandResult<Answer> {
     let mut text = Text::new();
-    let (state, lock, why) = match look(&folder(app)?)? {
+    let (state, lock, why) = match lock_status(&folder(app)?)? {
         ExclusiveStatus::Free => {
             text.line("The project is not locked.");
             ("free", None, None)
@@ -25,18 +25,18 @@ pub(super) fn run(app: &mut App<'_>, _args: Args) -> Outcome<Answer> {
         ExclusiveStatus::Held { lock, liveness } => {
             text.line(format!("Locked by {}", describe(&lock)));
             if liveness == Liveness::Unknown {
-                text.line("  Its process is on another machine, so nobody here can tell if it lives.");
+                text.line("  Its process is on another machine, so it is unknown whether it is alive.");
             }
             ("held", Some(object(&lock, liveness)), None)
         }
         ExclusiveStatus::Stale { lock } => {
-            text.line(format!("A dead holder's lock is left: {}", describe(&lock)));
-            text.line("  It is in nobody's way; the next taker or runner removes it.");
+            text.line(format!("Not locked; a dead process left its lock: {}", describe(&lock)));
+            text.line("  The next runner or `exclusive acquire` removes it.");
             ("stale", Some(object(&lock, Liveness::Dead)), None)
         }
         ExclusiveStatus::Malformed(malformed) => {
             text.line(format!("The lock file is malformed: {}", malformed.why));
-            text.line("  It counts as locked until somebody mends or removes it.");
+            text.line("  The project counts as locked until the file is repaired or removed.");
             ("malformed", None, Some(malformed.why))
         }
         _ => ("unknown", None, None),

@@ -1,21 +1,22 @@
-//! `tenure hooks deliver`: the helper that outlives the command whose `async` hooks it runs.
+//! `tenure hooks deliver`: the background process that runs a command's `async` hooks.
 
 use tenure_core::ErrorCode;
 use tenure_runner::hooks::deliver;
 
 use crate::app::App;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 
-/// Run the hooks that standard input names (for tenure itself)
+/// Run the hooks given on standard input (used internally)
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {}
 
-pub(super) fn run(app: &mut App<'_>, _: Args) -> Outcome<()> {
+pub(super) fn run(app: &mut App<'_>, _: Args) -> CommandResult<()> {
     tenure_runner::detach();
     match deliver(std::io::stdin(), &app.env.vars, app.env.clock.as_ref()) {
         Ok(_) => Ok(()),
-        Err(error) => {
-            Err(Report::new(ErrorCode::General, format!("this is not an errand of tenure's: {error}")))
-        }
+        Err(error) => Err(Report::new(
+            ErrorCode::General,
+            format!("standard input is not a hook delivery request: {error}"),
+        )),
     }
 }

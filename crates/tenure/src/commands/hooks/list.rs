@@ -2,24 +2,24 @@
 
 use serde_json::{Value, json};
 use tenure_core::config::{Hook, HookAction};
-use tenure_runner::hooks::Entry;
+use tenure_runner::hooks::LogEntry;
 
 use crate::answer::Answer;
 use crate::app::App;
-use crate::hooks::Around;
-use crate::report::Outcome;
+use crate::hooks::HookProject;
+use crate::report::CommandResult;
 use crate::text::{Style, Table, Text};
 
-/// List the hooks, yours and the project's, and how each went last
+/// List your hooks and the project's, with the result of each one's last run
 ///
 /// Example: tenure hooks list
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Args {}
 
-pub(super) fn run(app: &mut App<'_>, _: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, _: Args) -> CommandResult<Answer> {
     let open = app.open()?;
     let hooks = &open.config.hooks;
-    let entries = Around::of(&open).log.last_entries();
+    let entries = HookProject::of(&open).log.last_entries();
     let last = |hook: &Hook| entries.iter().find(|entry| entry.hook == hook.name);
     let rows: Vec<Value> = hooks.iter().map(|hook| object(hook, last(hook))).collect();
     let mut text = Text::new();
@@ -36,7 +36,7 @@ pub(super) fn run(app: &mut App<'_>, _: Args) -> Outcome<Answer> {
                 outcome(last(hook)),
             ]);
         }
-        text.table(&table, app.printer.look());
+        text.table(&table, app.printer.render_options());
     }
     Ok(Answer::new(json!({"hooks": rows, "total": hooks.len()}), text))
 }
@@ -45,7 +45,7 @@ fn kind(hook: &Hook) -> String {
     format!("{}{}", hook.action.kind(), if hook.run_async { ", async" } else { "" })
 }
 
-/// As it is written: variables are not filled in.
+/// The action as configured, without expanding variables.
 fn what(hook: &Hook) -> String {
     match &hook.action {
         HookAction::Script { command, args } => {
@@ -57,7 +57,7 @@ fn what(hook: &Hook) -> String {
     }
 }
 
-fn outcome(last: Option<&Entry>) -> (Style, String) {
+fn outcome(last: Option<&LogEntry>) -> (Style, String) {
     match last {
         None => (Style::Dim, "never ran".to_owned()),
         Some(entry) => {
@@ -68,8 +68,8 @@ fn outcome(last: Option<&Entry>) -> (Style, String) {
     }
 }
 
-/// Without headers and body, which are nobody's business in a list.
-fn object(hook: &Hook, last: Option<&Entry>) -> Value {
+/// Without headers and body, which may contain secrets.
+fn object(hook: &Hook, last: Option<&LogEntry>) -> Value {
     let mut object = hook.to_json();
     if let Some(fields) = object.as_object_mut() {
         fields.remove("headers");

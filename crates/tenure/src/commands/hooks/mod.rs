@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 use tenure_core::config::{Hook, HookEvent};
-use tenure_runner::hooks::{Happening, Outcome as HookOutcome, Setting};
+use tenure_runner::hooks::{HookContext, HookEnvironment, Outcome as HookOutcome};
 
 use crate::app::{App, Open};
-use crate::hooks::Around;
+use crate::hooks::HookProject;
 use crate::interrupt::Interrupts;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::text::{Style, Text};
 use crate::verbs::verbs;
 
@@ -16,10 +16,10 @@ mod list;
 mod run;
 mod test;
 
-/// Hooks: list, try, run
+/// List, test and run hooks
 ///
-/// A hook is a script to run or a webhook to call when something happens. They are configured under `hooks` in
-/// config.yaml; --no-hooks leaves them out.
+/// A hook is a script or a webhook that runs on an event. Hooks are configured under `hooks` in config.yaml; --no-hooks
+/// disables them.
 ///
 /// Example: tenure hooks test notify
 #[derive(Debug, clap::Args)]
@@ -40,39 +40,39 @@ verbs! {
 fn parse_event(text: &str) -> Result<HookEvent, String> {
     HookEvent::parse(text).ok_or_else(|| match HookEvent::nearest(text) {
         Some(event) => format!("did you mean {event}?"),
-        None => format!("there are {}", HookEvent::list()),
+        None => format!("the events are {}", HookEvent::list()),
     })
 }
 
-fn refuse_if_off(app: &App<'_>) -> Outcome<()> {
+fn refuse_if_off(app: &App<'_>) -> CommandResult<()> {
     if app.global.no_hooks {
-        return Err(Report::usage("hooks are switched off by --no-hooks or TENURE_NO_HOOKS"));
+        return Err(Report::usage("hooks are disabled by --no-hooks or TENURE_NO_HOOKS"));
     }
     Ok(())
 }
 
-/// Calls `body` with each hook, in order, and a setting that knows of Ctrl+C.
+/// Calls `body` with each hook, in order, and an environment in which Ctrl+C stops it.
 fn each<T>(
     app: &App<'_>,
     open: &Open<'_>,
     hooks: &[&Hook],
-    happening: &Happening,
-    mut body: impl FnMut(&Hook, &Happening, &Setting<'_>) -> T,
+    context: &HookContext,
+    mut body: impl FnMut(&Hook, &HookContext, &HookEnvironment<'_>) -> T,
 ) -> Vec<T> {
     let interrupts = Interrupts::listen().ok();
-    let around = Around::of(open);
-    let setting = around.setting(app, open, interrupts.as_ref());
-    hooks.iter().map(|hook| body(hook, happening, &setting)).collect()
+    let project = HookProject::of(open);
+    let environment = project.environment(app, open, interrupts.as_ref());
+    hooks.iter().map(|hook| body(hook, context, &environment)).collect()
 }
 
-/// The sentence for `--dry-run`, from a hook's preview.
+/// The line for `--dry-run`, from a hook's preview.
 fn would_run(shown: &Value) -> String {
     let text = |field: &str| shown[field].as_str().unwrap_or_default().to_owned();
     let what = match shown["type"].as_str() {
         Some("webhook") => format!("{} {}", text("method"), text("url")),
         _ => {
             let args = shown["args"].as_array().into_iter().flatten().filter_map(Value::as_str);
-            let words: Vec<String> = args.map(crate::shell::quote).collect();
+            let words: Vec<String> = args.map(crate::shell_quote::quote).collect();
             format!("{} {}", text("command"), words.join(" ")).trim_end().to_owned()
         }
     };

@@ -3,17 +3,17 @@
 use serde_json::json;
 use tenure_core::ErrorCode;
 use tenure_core::config::{Hook, HookEvent};
-use tenure_runner::hooks::{Happening, preview, run as run_hook};
+use tenure_runner::hooks::{HookContext, preview, run as run_hook};
 
 use super::{describe, each, parse_event, refuse_if_off, would_run};
 use crate::answer::Answer;
 use crate::app::App;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::text::Text;
 
-/// Run one hook with sample data, here and now, and say how it went
+/// Run one hook with sample data now, and show the result
 ///
-/// Exit 1 if it failed. An async hook is waited for.
+/// Waits for an async hook too. Exits 1 if the hook fails.
 ///
 /// Example: tenure hooks test notify --event task.failed
 #[derive(Debug, clap::Args)]
@@ -21,26 +21,26 @@ pub(crate) struct Args {
     /// The hook
     #[arg(value_name = "NAME")]
     name: String,
-    /// Pretend that this has happened (default: the hook's own event)
+    /// The event to simulate (default: the hook's event)
     #[arg(long, value_name = "E", value_parser = parse_event)]
     event: Option<HookEvent>,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     refuse_if_off(app)?;
     let open = app.open()?;
     let hook = open.config.hooks.iter().find(|hook| hook.name == args.name);
     let Some(hook) = hook else { return Err(unknown(&args.name, &open.config.hooks)) };
-    let happening = Happening::sample(args.event.unwrap_or(hook.event), app.env.clock.now());
+    let context = HookContext::sample(args.event.unwrap_or(hook.event), app.env.clock.now());
     let mut text = Text::new();
     if app.global.dry_run {
-        let shown = each(app, &open, &[hook], &happening, preview).into_iter().next();
+        let shown = each(app, &open, &[hook], &context, preview).into_iter().next();
         let shown =
             shown.transpose().map_err(|failure| Report::new(ErrorCode::HookFailed, failure.to_string()))?;
         text.line(shown.as_ref().map(would_run).unwrap_or_default());
         return Ok(Answer::new(json!({"result": shown}), text));
     }
-    let Some(outcome) = each(app, &open, &[hook], &happening, run_hook).into_iter().next() else {
+    let Some(outcome) = each(app, &open, &[hook], &context, run_hook).into_iter().next() else {
         return Err(Report::usage("no hook was run"));
     };
     if let Some(warning) = outcome.warning() {
@@ -55,9 +55,9 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
 fn unknown(name: &str, hooks: &[Hook]) -> Report {
     let names: Vec<&str> = hooks.iter().map(|hook| hook.name.as_str()).collect();
     let known = if names.is_empty() {
-        "none is configured".to_owned()
+        "none are configured".to_owned()
     } else {
-        format!("there are {}", names.join(", "))
+        format!("the hooks are {}", names.join(", "))
     };
     Report::usage(format!("there is no hook {name:?}; {known}")).hint("see all hooks", "tenure hooks list")
 }

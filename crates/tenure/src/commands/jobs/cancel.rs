@@ -5,27 +5,27 @@ use tenure_core::job::JobState;
 use tenure_core::{reference, rules};
 use tenure_runner::{Scope, finish_ending};
 
-use super::desk::Desk;
-use super::take_up::{self, Wish};
+use super::job_process::JobProcess;
+use super::resume::{self, ResumeOptions};
 use super::view::{self, short};
 use crate::answer::Answer;
 use crate::app::App;
-use crate::gate;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
+use crate::resume_lock;
 use crate::text::{Style, Text};
 
-/// Give a job up for good; what workers have of it is ended
+/// Cancel a job permanently, and end its running items
 ///
-/// A job that somebody coordinates is not cancelled under its hands: stop that process first (Ctrl+C).
+/// A job with a running coordinator cannot be cancelled: stop that process first (Ctrl+C).
 ///
 /// Example: tenure jobs cancel thumbnails
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The job: its name, its id, or the beginning of that
+    /// The job: its name, its id, or a prefix of the id
     job: String,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
     let job = open.read(|view| reference::job(view, &args.job))?;
     let mut text = Text::new();
@@ -34,22 +34,22 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         let object = open.read(|view| view::whole(view, &open, &job, 0))?.1;
         return Ok(Answer::new(json!({"job": object}), text));
     }
-    let desk = Desk::new(app, &open)?;
-    let _gate = gate::take(app, &job.id, false)?;
-    let cancelled = match take_up::take(&open, &desk, &job, Wish::default())? {
+    let process = JobProcess::new(app, &open)?;
+    let _resume_lock = resume_lock::acquire(app, &job.id, false)?;
+    let cancelled = match resume::take(&open, &process, &job, ResumeOptions::default())? {
         Ok((_, lease)) => {
             let ctx = open.context();
             let cancelled = open.write(|tx| rules::cancel_job(tx, &ctx, &lease))?;
-            let actor = &desk.caller.holder.id;
+            let actor = &process.caller.holder.id;
             let cleared = finish_ending(open.store.as_ref(), &ctx, Scope::Abandoned, actor)?;
             for survivor in &cleared.survivors {
-                app.printer.warn(&format!("a process of an ended attempt does not die: {survivor}"));
+                app.printer.warn(&format!("a process of an ended attempt cannot be killed: {survivor}"));
             }
             cancelled
         }
         Err(finished) if finished.state == JobState::Cancelled => finished,
         Err(finished) => {
-            let message = format!("job {} is over already: it is {}", finished.name, finished.state);
+            let message = format!("job {} is already {}", finished.name, finished.state);
             return Err(Report::usage(message));
         }
     };

@@ -5,26 +5,26 @@ use serde_json::{Value, json};
 use super::view::{self, short, style};
 use crate::answer::Answer;
 use crate::app::App;
-use crate::commands::newest::Newest;
-use crate::report::Outcome;
+use crate::commands::limit::ListLimit;
+use crate::report::CommandResult;
 use crate::text::{Style, Table, Text};
 
-/// With each job of a list come only so many; `jobs show` has the others.
+/// Maximum number of dead letters per job in the list; `jobs show` prints more.
 const DEAD_LETTERS: u64 = 10;
 
-/// List jobs, the newest first
+/// List jobs, newest first
 ///
 /// Example: tenure jobs list --limit 5
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    newest: Newest,
+    list: ListLimit,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
     let (found, total) = open.read(|view| {
-        let (jobs, total) = view.jobs(args.newest.limit)?;
+        let (jobs, total) = view.jobs(args.list.limit)?;
         let mut found = Vec::new();
         for job in jobs {
             let (status, object) = view::whole(view, &open, &job, DEAD_LETTERS)?;
@@ -49,7 +49,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
                 (Style::Dim, job.updated_at.to_seconds()),
             ]);
         }
-        text.table(&table, app.printer.look());
+        text.table(&table, app.printer.render_options());
     }
     let rows: Vec<Value> = found.into_iter().map(|(_, _, object)| object).collect();
     Ok(Answer::new(json!({"jobs": rows, "total": total}), text))

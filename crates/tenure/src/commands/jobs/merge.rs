@@ -1,5 +1,5 @@
-//! An accepted change of a job's items: what is new is added, what is gone and was not finished is dropped, and what has
-//! succeeded stays so. Broken off in the middle it can be done again: what was added by then is no longer new.
+//! Merges a changed list of items into a job: new items are added, removed items that are pending or failed are dropped,
+//! and all others are kept. The merge can be repeated after an interruption: items that were added are no longer new.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use tenure_core::{Result, rules};
 use tenure_runner::jobs::source::{Items, digest};
 
 use crate::app::Open;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 
 const PAGE: u64 = 1_000;
 
@@ -20,8 +20,8 @@ pub(super) fn apply(
     job: &Job,
     items: &mut Items,
     definition: &Definition,
-) -> Outcome<Job> {
-    // How many of each there are to be. Two items that look the same are two.
+) -> CommandResult<Job> {
+    // How often each item occurs in the new list. Equal items are distinct.
     let mut wanted: HashMap<[u8; 16], u64> = HashMap::new();
     items.each(&mut |payload| {
         *wanted.entry(digest(&payload)).or_default() += 1;
@@ -50,7 +50,8 @@ pub(super) fn apply(
     Ok(open.write(|tx| rules::change_definition(tx, &ctx, lease, definition, &changes))?)
 }
 
-/// Takes from `wanted` what the job has, and from the job what is not wanted. Says the greatest number there is.
+/// Subtracts the job's items from `wanted`, and drops unfinished items that are not wanted. Returns the highest item
+/// number.
 fn drop_unwanted(
     open: &Open<'_>,
     lease: &Lease,

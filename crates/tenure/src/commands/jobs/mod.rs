@@ -3,18 +3,18 @@
 use crate::verbs::verbs;
 
 mod cancel;
-mod desk;
+mod job_process;
 mod list;
 mod merge;
 mod progress;
+pub(super) mod resume;
 mod retry;
 mod show;
 mod start;
-pub(super) mod take_up;
 mod view;
 mod work;
 
-/// Jobs: one command over many items, with retries, a dead-letter list and resume
+/// Run one command over many items, with retries, a dead-letter list and resume
 ///
 /// Example: tenure jobs start thumbnails --items images.txt --parallel 4 -- ./thumbnail.sh {item}
 #[derive(Debug, clap::Args)]

@@ -1,4 +1,4 @@
-//! How a job comes along: a bar on a terminal, a line now and then elsewhere. Always on standard error.
+//! A job's progress on standard error: a bar on a terminal, periodic lines elsewhere.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -10,16 +10,16 @@ use crate::app::App;
 use crate::printer::Printer;
 use crate::text::Text;
 
-/// How often a line is written where there is no bar.
-const PACE: Duration = Duration::from_secs(10);
+/// The shortest time between two lines where there is no bar.
+const LINE_INTERVAL: Duration = Duration::from_secs(10);
 const WIDTH: usize = 30;
 
 #[derive(Debug)]
 pub(super) struct Progress {
     live: bool,
     drawn: bool,
-    told: Instant,
-    last: String,
+    printed_at: Instant,
+    last_line: String,
 }
 
 impl Progress {
@@ -29,16 +29,16 @@ impl Progress {
         let verb = if coordinates { "Job" } else { "Working on job" };
         let mut text = Text::new();
         text.line(format!(
-            "{verb} {} ({}): {left} of {} items to do, {parallel} at a time",
+            "{verb} {} ({}): {left} of {} items left, {parallel} at a time",
             job.name,
             short(&job.id),
             job.counts.total
         ));
-        // A program that asked for JSON gets its answer, and hears of what takes long.
+        // With `--json` only the periodic lines are printed.
         if !app.global.json {
             app.printer.notice(&text);
         }
-        Self { live, drawn: false, told: Instant::now(), last: String::new() }
+        Self { live, drawn: false, printed_at: Instant::now(), last_line: String::new() }
     }
 
     pub(super) fn is_live(&self) -> bool {
@@ -52,7 +52,7 @@ impl Progress {
         printer.notice(&text);
     }
 
-    pub(super) fn tell(&mut self, printer: &mut Printer<'_>, job: &Job) {
+    pub(super) fn update(&mut self, printer: &mut Printer<'_>, job: &Job) {
         let line = sentence(job);
         if self.live {
             let done = job.counts.succeeded + job.counts.failed + job.counts.skipped;
@@ -60,9 +60,9 @@ impl Progress {
             let bar = format!("{}{}", "=".repeat(filled.min(WIDTH)), " ".repeat(WIDTH - filled.min(WIDTH)));
             printer.draw(&format!("\r[{bar}] {line}\x1b[K"));
             self.drawn = true;
-        } else if self.told.elapsed() >= PACE && self.last != line {
-            self.told = Instant::now();
-            self.last.clone_from(&line);
+        } else if self.printed_at.elapsed() >= LINE_INTERVAL && self.last_line != line {
+            self.printed_at = Instant::now();
+            self.last_line.clone_from(&line);
             self.say(printer, &format!("{}: {line}", job.name));
         }
     }

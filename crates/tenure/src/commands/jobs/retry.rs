@@ -3,31 +3,32 @@
 use tenure_core::job::JobState;
 use tenure_core::reference;
 
-use super::take_up::{self, Wish};
+use super::resume::{self, ResumeOptions};
 use super::view::short;
 use crate::answer::Answer;
 use crate::app::App;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 
-/// Try the dead letters of a job again, and what else of it is left
+/// Retry a job's dead letters, and run its remaining items
 ///
 /// Example: tenure jobs retry thumbnails
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The job: its name, its id, or the beginning of that
+    /// The job: its name, its id, or a prefix of the id
     job: String,
-    /// Go on although the list of items has changed
+    /// Retry although the list of items has changed
     #[arg(long)]
     accept_changes: bool,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>> {
     let open = app.open()?;
     let job = open.read(|view| reference::job(view, &args.job))?;
     if job.state == JobState::Cancelled {
         return Err(Report::usage(format!("job {} was cancelled", job.name))
-            .hint("see what it has done", format!("tenure jobs show {}", short(&job.id))));
+            .hint("see its results", format!("tenure jobs show {}", short(&job.id))));
     }
-    let wish = Wish { retry_failed: true, accept_changes: args.accept_changes, ..Wish::default() };
-    take_up::resume(app, &open, &job, wish)
+    let options =
+        ResumeOptions { retry_failed: true, accept_changes: args.accept_changes, ..ResumeOptions::default() };
+    resume::resume(app, &open, &job, options)
 }

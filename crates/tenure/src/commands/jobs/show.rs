@@ -7,25 +7,25 @@ use super::progress::sentence;
 use super::view::{self, short, style};
 use crate::answer::Answer;
 use crate::app::App;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::text::{Style, Text};
 
-/// Show a job with its dead letters, or one of its items with all that was tried
+/// Show a job with its dead letters, or one of its items with all attempts
 ///
 /// Example: tenure jobs show thumbnails --item 17
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The job: its name, its id, or the beginning of that
+    /// The job: its name, its id, or a prefix of the id
     job: String,
     /// Only this item
     #[arg(long, value_name = "N")]
     item: Option<u64>,
-    /// At most so many dead letters
+    /// Maximum number of dead letters
     #[arg(long, value_name = "N", default_value_t = view::DEAD_LETTERS)]
     limit: u64,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
     let job = open.read(|view| reference::job(view, &args.job))?;
     if let Some(number) = args.item {

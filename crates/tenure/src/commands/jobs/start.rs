@@ -9,50 +9,50 @@ use tenure_core::lease::Lease;
 use tenure_core::{Error, ErrorCode, kernel, rules};
 use tenure_runner::jobs::source::{Items, Survey};
 
-use super::desk::Desk;
-use super::take_up;
+use super::job_process::JobProcess;
+use super::resume;
 use crate::answer::Answer;
 use crate::app::{App, Open, parse_duration};
-use crate::gate;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
+use crate::resume_lock;
 use crate::text::Text;
 
 /// Run one command over many items, several at a time
 ///
-/// Items come from a JSON array, from JSON lines, or from plain lines. {item} and {item.a.b} are replaced inside any
-/// argument, never through a shell; the item is also on the command's standard input. What fails is tried again, and ends
-/// in the dead-letter list. Interrupted, the job can be resumed. Exit 1 if anything ended in the dead-letter list.
+/// Items are read from a JSON array, JSON lines or plain lines. {item} and {item.a.b} are replaced in every argument,
+/// without a shell; the item is also passed on standard input. A failed item is retried, and finally goes to the
+/// dead-letter list. An interrupted job can be resumed. Exits 1 if there are dead letters.
 ///
 /// Example: tenure jobs start thumbnails --items images.txt --parallel 4 -- ./thumbnail.sh {item}
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The job's name
     name: String,
-    /// Where the items are; - is standard input
+    /// The file with the items; - reads standard input
     #[arg(long, value_name = "FILE")]
     items: String,
-    /// A JSON pointer to the list inside of a document
+    /// A JSON pointer to the list inside the document
     #[arg(long, value_name = "POINTER")]
     path: Option<String>,
     /// Only items whose field has this value
     #[arg(long, value_name = "FIELD=VALUE", value_parser = parse_filter)]
     filter: Vec<(String, String)>,
-    /// At most so many items
+    /// Maximum number of items
     #[arg(long, value_name = "N")]
     max_items: Option<u64>,
-    /// How many at a time
+    /// How many items run at a time
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
     parallel: u32,
-    /// How often an item that failed is tried again
+    /// How many times a failed item is retried
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(0..=1000))]
     retries: u32,
-    /// The pauses between: from a second on, doubling or not
+    /// The delay between retries: starts at one second, doubling (exponential) or constant (fixed)
     #[arg(long, value_name = "HOW", default_value = "exponential", value_parser = ["exponential", "fixed"])]
     backoff: String,
-    /// End an item that takes longer; it has failed then
+    /// End an item that takes longer than this; it counts as failed
     #[arg(long, value_name = "DUR", value_parser = parse_duration)]
     item_timeout: Option<Duration>,
-    /// What becomes of an item that keeps failing: dlq puts it aside, stop ends the job, skip passes over it
+    /// What to do with an item that keeps failing: dlq (dead-letter list), stop (end the job) or skip
     #[arg(long, value_name = "WHAT", default_value = "dlq", value_parser = ["dlq", "stop", "skip"])]
     on_failure: String,
     /// The command and its arguments
@@ -60,7 +60,7 @@ pub(crate) struct Args {
     command: Vec<String>,
 }
 
-/// So many items are stored in one transaction, unless they are long.
+/// Maximum number of items, and of their bytes, in one transaction.
 const BATCH_ITEMS: usize = 2_000;
 const BATCH_BYTES: usize = 4 * 1024 * 1024;
 
@@ -71,11 +71,11 @@ fn parse_filter(text: &str) -> Result<(String, String), String> {
     }
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
     let source = source(app, &args)?;
     let mut items = Items::open(&source)?;
-    // All that is wrong with the items is found before anything is stored.
+    // Errors in the items are found before anything is stored.
     let survey = items.survey()?;
     let definition = definition(app, &args, source, &survey)?;
     tenure_core::text::check_job_name(&args.name).map_err(Error::from)?;
@@ -85,44 +85,45 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         return Ok(Answer::new(json!({"job": null, "items": survey.items}), text));
     }
     if survey.items == 0 && survey.seen > 0 {
-        app.printer.warn(&format!("none of the {} items is wanted", survey.seen));
+        app.printer.warn(&format!("none of the {} items matches", survey.seen));
     }
-    let desk = Desk::new(app, &open)?;
+    let process = JobProcess::new(app, &open)?;
     let id = app.env.ids.uuid();
-    let _gate = gate::take(app, &id, false)?;
+    let _resume_lock = resume_lock::acquire(app, &id, false)?;
     let ctx = open.context();
-    let terms = desk.terms(&open);
+    let terms = process.terms(&open);
     let begun =
-        open.write(|tx| rules::begin_job(tx, &ctx, &desk.caller, &id, &args.name, &definition, &terms));
+        open.write(|tx| rules::begin_job(tx, &ctx, &process.caller, &id, &args.name, &definition, &terms));
     let (_, lease) = begun.map_err(|error| refused(error, &args.name))?;
-    let job = match load(&open, &desk, &lease, &mut items, &survey) {
+    let job = match load(&open, &process, &lease, &mut items, &survey) {
         Ok(job) => job,
         Err(report) => {
-            // What cannot be undone now, the next start or reconcile does: to everybody else there is no such job.
+            // If this fails, the next start or reconcile drops the job. Until its items are complete it is visible to no
+            // other process.
             let _ = open.write(|tx| rules::drop_job(tx, &ctx, &lease));
             return Err(report);
         }
     };
     drop(items);
-    take_up::carry_out(app, &open, &desk, &job, &lease)
+    resume::carry_out(app, &open, &process, &job, &lease)
 }
 
-fn source(app: &App<'_>, args: &Args) -> Outcome<ItemSource> {
+fn source(app: &App<'_>, args: &Args) -> CommandResult<ItemSource> {
     let file = match args.items.as_str() {
         "-" => None,
-        path => Some(text_of(&app.env.cwd.join(path), "the path of the items")?),
+        path => Some(text_of(&app.env.cwd.join(path), "the path of the items file")?),
     };
     Ok(ItemSource { file, path: args.path.clone(), filters: args.filter.clone(), max_items: args.max_items })
 }
 
-/// It is stored, and shown as JSON.
-fn text_of(path: &Path, what: &str) -> Outcome<String> {
+/// The path as UTF-8, because it is stored and shown as JSON.
+fn text_of(path: &Path, what: &str) -> CommandResult<String> {
     let text = path.to_str().ok_or_else(|| Report::usage(format!("{what} is not UTF-8 text")))?;
     Ok(text.to_owned())
 }
 
-fn definition(app: &App<'_>, args: &Args, source: ItemSource, survey: &Survey) -> Outcome<Definition> {
-    let unknown = |what: &str| Report::usage(format!("{what} is not known"));
+fn definition(app: &App<'_>, args: &Args, source: ItemSource, survey: &Survey) -> CommandResult<Definition> {
+    let unknown = |what: &str| Report::usage(format!("{what} is not a known value"));
     if args.item_timeout == Some(Duration::ZERO) {
         return Err(Report::usage("an item timeout of 0s would end every item at once"));
     }
@@ -142,7 +143,7 @@ fn definition(app: &App<'_>, args: &Args, source: ItemSource, survey: &Survey) -
     })
 }
 
-/// An unfinished job of that name is not replaced in passing.
+/// The error for a name that an unfinished job uses: that job is not replaced.
 fn refused(error: Error, name: &str) -> Report {
     let changed = matches!(error, Error::DefinitionChanged { .. });
     let report = Report::from(error);
@@ -150,13 +151,19 @@ fn refused(error: Error, name: &str) -> Report {
         return report;
     }
     report
-        .note("It is not finished, and was started otherwise.")
-        .hint("go on with it as it was", format!("tenure resume {name}"))
-        .hint("or give it up first", format!("tenure jobs cancel {name}"))
+        .note("It is not finished, and its definition is different.")
+        .hint("resume it unchanged", format!("tenure resume {name}"))
+        .hint("or cancel it first", format!("tenure jobs cancel {name}"))
 }
 
-/// Stores the items batch by batch. Nobody sees the job before the last of them is there.
-fn load(open: &Open<'_>, desk: &Desk, lease: &Lease, items: &mut Items, survey: &Survey) -> Outcome<Job> {
+/// Stores the items in batches. The job becomes visible with the last one.
+fn load(
+    open: &Open<'_>,
+    process: &JobProcess,
+    lease: &Lease,
+    items: &mut Items,
+    survey: &Survey,
+) -> CommandResult<Job> {
     let ctx = open.context();
     let mut batch: Vec<String> = Vec::new();
     let mut bytes = 0;
@@ -176,7 +183,7 @@ fn load(open: &Open<'_>, desk: &Desk, lease: &Lease, items: &mut Items, survey: 
         batch.push(payload);
         if batch.len() >= BATCH_ITEMS || bytes >= BATCH_BYTES {
             bytes = 0;
-            interrupted = desk.interrupts.take();
+            interrupted = process.interrupts.take();
             if interrupted.is_some() {
                 return Err(Error::General("interrupted".to_owned()));
             }
@@ -187,9 +194,9 @@ fn load(open: &Open<'_>, desk: &Desk, lease: &Lease, items: &mut Items, survey: 
     if let Some(code) = interrupted {
         return Err(Report::interrupted(code));
     }
-    // What was read first is what the job is defined by.
+    // The definition has the hash of the first pass over the items.
     if read? != *survey {
-        return Err(Report::new(ErrorCode::InvalidArguments, "the items changed while they were read"));
+        return Err(Report::new(ErrorCode::InvalidArguments, "the items changed while they were being read"));
     }
     store(&mut batch, &mut first)?;
     Ok(open.write(|tx| rules::publish_job(tx, &ctx, lease))?)

@@ -1,6 +1,6 @@
-//! How a job is shown: its object, and its lines.
+//! A job as JSON and as text.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tenure_core::job::{Item, ItemState, Job, JobStatus};
 use tenure_core::store::{ItemFilter, View};
 use tenure_core::{Result, rules, wire};
@@ -9,7 +9,7 @@ use crate::answer::Answer;
 use crate::app::Open;
 use crate::text::{Style, Text};
 
-/// How many dead letters come with a job.
+/// Maximum number of dead letters shown with a job.
 pub(super) const DEAD_LETTERS: u64 = 100;
 
 pub(super) fn short(id: &str) -> &str {
@@ -29,21 +29,22 @@ pub(super) fn style(status: JobStatus) -> Style {
     }
 }
 
-/// The job as it stands, with the first of its dead letters and what was tried.
+/// The job with its first dead letters and their attempts.
 pub(super) fn whole(view: &dyn View, open: &Open<'_>, job: &Job, limit: u64) -> Result<(JobStatus, Value)> {
     let status = status(view, open, job)?;
     let mut letters = Vec::new();
     for item in dead_letters(view, job, limit)? {
-        letters.push(wire::item(&item, &view.attempts(&item.resource())?));
+        let attempts = view.attempts(&item.resource())?;
+        letters.push((item, attempts));
     }
-    Ok((status, wire::job(job, status, letters)))
+    Ok((status, json!(wire::job(job, status, &letters))))
 }
 
 fn dead_letters(view: &dyn View, job: &Job, limit: u64) -> Result<Vec<Item>> {
     view.items(&ItemFilter { job: Some(job.id.clone()), state: Some(ItemState::Failed), after: 0, limit })
 }
 
-/// The answer of whoever has worked on a job. Exit 1 if anything of it is in the dead-letter list.
+/// The answer of a command that ran items. Exits 1 if there are dead letters.
 pub(super) fn answer(open: &Open<'_>, job: &Job) -> Result<Answer> {
     let (status, object) = open.read(|view| whole(view, open, job, DEAD_LETTERS))?;
     let mut text = Text::new();
@@ -56,8 +57,10 @@ pub(super) fn answer(open: &Open<'_>, job: &Job) -> Result<Answer> {
     let answer = Answer::new(serde_json::json!({"job": object}), text).exit(u8::from(job.counts.failed > 0));
     let again = tenure_core::job::JobState::Cancelled != job.state;
     Ok(match (job.counts.failed > 0 && again, status) {
-        (true, _) => answer.hint("try them again", format!("tenure jobs retry {}", short(&job.id))),
-        (false, JobStatus::Interrupted) => answer.hint("go on", format!("tenure resume {}", short(&job.id))),
+        (true, _) => answer.hint("retry the dead letters", format!("tenure jobs retry {}", short(&job.id))),
+        (false, JobStatus::Interrupted) => {
+            answer.hint("resume it", format!("tenure resume {}", short(&job.id)))
+        }
         _ => answer,
     })
 }

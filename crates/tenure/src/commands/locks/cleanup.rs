@@ -11,38 +11,38 @@ use crate::app::App;
 use crate::clearing;
 use crate::commands::lease_view;
 use crate::hooks;
-use crate::identity::Who;
-use crate::report::Outcome;
+use crate::identity::IdentityArgs;
+use crate::report::CommandResult;
 use crate::text::Text;
 
-/// Close every expired or dead lock and put its task back
+/// Close every lock that expired or whose holder is dead, and return its task
 ///
 /// Example: tenure locks cleanup --dry-run
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    who: Who,
+    identity: IdentityArgs,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
-    let actor = app.identity(&args.who)?.holder.id;
+    let actor = app.identity(&args.identity)?.holder.id;
     let ctx = open.context();
-    let ears = hooks::ears(app, &open);
-    let (closed, names, news) = open.write(|tx| {
+    let hook_filter = hooks::filter(app, &open);
+    let (closed, names, hook_contexts) = open.write(|tx| {
         let closed = kernel::close_all_lapsed(tx, &ctx, &actor)?;
-        let mut news = Vec::new();
+        let mut hook_contexts = Vec::new();
         for (lease, _) in &closed {
-            news.extend(ears.abandoned(tx, lease)?);
+            hook_contexts.extend(hook_filter.abandoned(tx, lease)?);
         }
         let names = closed
             .iter()
             .map(|(l, _)| lease_view::resource_name(tx, &l.resource))
             .collect::<tenure_core::Result<Vec<_>>>()?;
-        Ok((closed, names, news))
+        Ok((closed, names, hook_contexts))
     })?;
     clearing::after(app, &open, Scope::Abandoned, &actor)?;
-    hooks::tell(app, &open, &news);
+    hooks::deliver(app, &open, &hook_contexts);
     let now = app.env.clock.now();
     let judge = app.env.judge.as_ref();
     let mut text = Text::new();

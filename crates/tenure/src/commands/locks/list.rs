@@ -1,6 +1,6 @@
 //! `tenure locks list`.
 
-use serde_json::{Value, json};
+use serde_json::json;
 use tenure_core::duration::format_rounded;
 use tenure_core::lease::{LeaseState, ResourceKind};
 use tenure_core::store::LeaseFilter;
@@ -9,10 +9,10 @@ use tenure_core::wire;
 use crate::answer::Answer;
 use crate::app::App;
 use crate::commands::lease_view;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 use crate::text::{Style, Table, Text};
 
-/// List open locks, expired ones marked until they are cleaned up
+/// List open locks; expired ones are marked until they are cleaned up
 ///
 /// Example: tenure locks list --type task
 #[derive(Debug, Default, clap::Args)]
@@ -30,7 +30,7 @@ enum Kind {
     All,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
     let kinds = match args.kind {
         Kind::Task => vec![ResourceKind::Task],
@@ -49,7 +49,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let judge = app.env.judge.as_ref();
     let mut text = Text::new();
     if leases.is_empty() {
-        text.line("Nothing is held.");
+        text.line("No locks.");
     } else {
         let mut table = Table::new(&["LOCK", "HOLDER", "FENCE", "SINCE", "EXPIRES", "LEASE"]);
         for (lease, name) in leases.iter().zip(&names) {
@@ -63,18 +63,12 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
                 (Style::Plain, lease.id.to_string()),
             ]);
         }
-        text.table(&table, app.printer.look());
+        text.table(&table, app.printer.render_options());
     }
-    let rows: Vec<Value> = leases
+    let rows: Vec<_> = leases
         .iter()
         .zip(&names)
-        .map(|(lease, name)| {
-            let mut row = wire::lease(lease, now, judge);
-            if let Some(fields) = row.as_object_mut() {
-                fields.insert("name".into(), json!(name));
-            }
-            row
-        })
+        .map(|(lease, name)| wire::NamedLeaseJson { lease: wire::lease(lease, now, judge), name })
         .collect();
     Ok(Answer::new(json!({"locks": rows, "total": rows.len()}), text))
 }

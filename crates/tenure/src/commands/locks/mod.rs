@@ -7,7 +7,7 @@ mod list;
 mod release;
 mod show;
 
-/// Locks: see who holds what, release, clean up
+/// List, show, release and clean up locks
 ///
 /// REF is a task, `section:NAME`, or a lease id.
 ///

@@ -11,11 +11,11 @@ use crate::app::App;
 use crate::clearing;
 use crate::commands::lease_view;
 use crate::hooks;
-use crate::identity::Who;
-use crate::report::Outcome;
+use crate::identity::IdentityArgs;
+use crate::report::CommandResult;
 use crate::text::{Style, Text};
 
-/// Release your own lock, or one that has expired or whose holder is dead
+/// Release your lock, or one that has expired or whose holder is dead
 ///
 /// Example: tenure locks release F001
 #[derive(Debug, clap::Args)]
@@ -23,19 +23,19 @@ pub(crate) struct Args {
     /// A task, `section:NAME`, or a lease id
     #[arg(value_name = "REF")]
     reference: String,
-    /// Also if its holder is alive and somebody else
+    /// Also release the lock of another live holder
     #[arg(long)]
     force: bool,
     #[command(flatten)]
-    who: Who,
+    identity: IdentityArgs,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
-    let identity = app.identity(&args.who)?;
+    let identity = app.identity(&args.identity)?;
     let ctx = open.context();
-    let ears = hooks::ears(app, &open);
-    let (released, name, others, news) = open.write(|tx| {
+    let hook_filter = hooks::filter(app, &open);
+    let (released, name, others, hook_contexts) = open.write(|tx| {
         let found = find_lock(tx, &args.reference)?;
         let task = found.resource.task_id();
         let caller = identity.actor(task.as_ref().map(TaskId::as_str));
@@ -45,23 +45,23 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
             .map(|lease| lease_view::resource_name(tx, &lease.resource))
             .collect::<tenure_core::Result<Vec<_>>>()?;
         let name = lease_view::resource_name(tx, &found.resource)?;
-        let mut news = Vec::new();
+        let mut hook_contexts = Vec::new();
         for lease in released.ended.iter().filter(|_| released.forced) {
-            news.extend(ears.abandoned(tx, lease)?);
+            hook_contexts.extend(hook_filter.abandoned(tx, lease)?);
         }
-        Ok((released, name, others, news))
+        Ok((released, name, others, hook_contexts))
     })?;
     for lease in &released.ended {
         clearing::after(app, &open, Scope::Of(&lease.resource), &identity.holder.id)?;
     }
-    hooks::tell(app, &open, &news);
+    hooks::deliver(app, &open, &hook_contexts);
     let now = app.env.clock.now();
     let judge = app.env.judge.as_ref();
     let mut text = Text::new();
     let word = app.past("Released", "Would release");
     text.line(format!("{word} {name}, held by {}", lease_view::holder(&released.lease)));
     for other in others {
-        text.styled(Style::Warn, format!("  and with it {other}"));
+        text.styled(Style::Warn, format!("  also released {other}"));
     }
     let data = json!({
         "lock": wire::lease(&released.lease, now, judge),

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use tenure_core::kernel;
-use tenure_core::lease::{Lease, LeaseState};
+use tenure_core::lease::LeaseState;
 use tenure_core::rules::find_lock;
 use tenure_core::store::LeaseFilter;
 use tenure_core::wire;
@@ -10,10 +10,10 @@ use tenure_core::wire;
 use crate::answer::Answer;
 use crate::app::App;
 use crate::commands::lease_view;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 use crate::text::{Table, Text};
 
-/// Show who holds something, or that it is free
+/// Show the holder of a task or section, or that it is free
 ///
 /// Example: tenure locks show section:Backend --history
 #[derive(Debug, clap::Args)]
@@ -21,12 +21,12 @@ pub(crate) struct Args {
     /// A task, `section:NAME`, or a lease id
     #[arg(value_name = "REF")]
     reference: String,
-    /// Also every earlier lock of it
+    /// Also show earlier locks
     #[arg(long)]
     history: bool,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
     let ctx = open.context();
     let (found, name, queue, past, now) = open.read(|view| {
@@ -67,7 +67,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         }
     }
     if queue > 0 {
-        text.line(format!("  Waiting in line: {queue}"));
+        text.line(format!("  Waiting in queue: {queue}"));
     }
     if args.history {
         let mut table = Table::new(&["FENCE", "HOLDER", "SINCE", "UNTIL", "END"]);
@@ -80,17 +80,19 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
                 lease.ended.map_or_else(|| "open".to_owned(), |(_, why)| why.as_str().to_owned()),
             ]);
         }
-        text.blank().table(&table, app.printer.look());
+        text.blank().table(&table, app.printer.render_options());
     }
-    let object = |lease: &Lease| wire::lease(lease, now, judge);
     let mut data = json!({
         "resource": found.resource.to_string(),
         "name": name,
-        "lock": found.lease.as_ref().map(object),
+        "lock": found.lease.as_ref().map(|lease| wire::lease(lease, now, judge)),
         "queue": queue,
     });
     if let (true, Some(fields)) = (args.history, data.as_object_mut()) {
-        fields.insert("history".into(), past.iter().map(object).collect());
+        fields.insert(
+            "history".into(),
+            past.iter().map(|lease| json!(wire::lease(lease, now, judge))).collect(),
+        );
     }
     Ok(Answer::new(data, text))
 }

@@ -1,4 +1,4 @@
-//! Claims over MCP: one try at a time, with a place in line that is kept from one try to the next.
+//! Claims over MCP: one try at a time, with a ticket that is kept from one try to the next.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
@@ -11,29 +11,29 @@ use tenure_core::lease::Resource;
 use tenure_core::reference;
 use tenure_serve::{Claim, Session, Step};
 
-use super::desk::{Counter, holds, reply};
+use super::handler::{McpHandler, holds, reply};
 use crate::answer::Answer;
 use crate::commands::tasks::grant;
-use crate::identity::{Identity, Who};
-use crate::report::{Outcome, Report};
+use crate::identity::{Identity, IdentityArgs};
+use crate::report::{CommandResult, Report};
 use crate::store::Doorbell;
 use crate::text::Text;
-use crate::waiting::{self, NamedTask, Try, Want};
+use crate::waiting::{self, ClaimRequest, NamedTask, TryResult};
 use crate::{clearing, hooks};
 
-/// Where somebody stands, and what for.
+/// A claim that waits in the queue.
 #[derive(Debug)]
-pub(super) struct Place {
-    want: Want,
+pub(super) struct QueuedClaim {
+    want: ClaimRequest,
     terms: Terms,
     doorbell: Option<Doorbell>,
     before: Option<(Resource, Incarnation)>,
     locked: Option<Box<Locked>>,
 }
 
-impl Counter<'_, '_> {
-    pub(super) fn try_claim(&mut self, session: &Session, claim: &Claim, place: u64) -> Outcome<Step> {
-        let who = Who { agent: session.agent().map(str::to_owned), fence: None };
+impl McpHandler<'_, '_> {
+    pub(super) fn try_claim(&mut self, session: &Session, claim: &Claim, place: u64) -> CommandResult<Step> {
+        let who = IdentityArgs { agent: session.agent().map(str::to_owned), fence: None };
         let identity = self.app.identity(&who)?;
         if claim.wait.is_zero() {
             let (want, terms) = self.want(claim)?;
@@ -46,7 +46,7 @@ impl Counter<'_, '_> {
             None => {
                 let (want, terms) = self.want(claim)?;
                 let doorbell = self.open.store.doorbell(self.app.env);
-                Place { want, terms, doorbell, before: None, locked: None }
+                QueuedClaim { want, terms, doorbell, before: None, locked: None }
             }
         };
         if let Some(bell) = &stands.doorbell {
@@ -54,22 +54,22 @@ impl Counter<'_, '_> {
         }
         let caller = |task: Option<&TaskName>| self.caller(&identity, task);
         let me = Incarnation::current();
-        let Place { want, terms, doorbell, before, .. } = &mut stands;
+        let QueuedClaim { want, terms, doorbell, before, .. } = &mut stands;
         let asked = waiting::Claim::new(want, &caller);
         let tried = waiting::try_and_queue(self.open, &asked, terms, &me, doorbell.as_ref(), before);
         match tried {
-            Ok(Try::Granted(grant)) => self.granted(session, *grant),
-            Ok(Try::Hopeless(error)) | Err(error) => {
+            Ok(TryResult::Granted(grant)) => self.granted(session, *grant),
+            Ok(TryResult::Impossible(error)) | Err(error) => {
                 waiting::leave(self.open, &stands.terms)?;
                 Err(error.into())
             }
-            Ok(Try::Wait { locked, ticket, until, watch }) => {
+            Ok(TryResult::Wait { locked, ticket, until, watch }) => {
                 stands.terms.ticket = Some(ticket);
                 let why = in_the_way(locked.as_deref());
                 stands.locked = locked;
                 let env = self.app.env;
                 let bell = stands.doorbell.as_ref().and_then(|bell| bell.as_fd().try_clone_to_owned().ok());
-                let holders = watch.iter().filter_map(|who| waiting::pidfd(env, who));
+                let holders = watch.iter().filter_map(|who| waiting::watch_exit(who, env.judge.as_ref()));
                 let wake: Vec<OwnedFd> = bell.into_iter().chain(holders).collect();
                 let expiry = until.map(|at| at.since(env.clock.now()) + Duration::from_millis(1));
                 let nap = self.open.config.locking.poll_interval.min(expiry.unwrap_or(Duration::MAX));
@@ -79,7 +79,7 @@ impl Counter<'_, '_> {
         }
     }
 
-    /// Gives the place up: what to say to somebody who has waited this long.
+    /// Removes the ticket of a claim that has waited for `waited`, and returns the error for its caller.
     pub(super) fn dequeue(&mut self, place: u64, waited: Duration) -> Report {
         let Some(stands) = self.places.remove(&place) else { return waiting::nothing_ready().into() };
         match waiting::leave(self.open, &stands.terms) {
@@ -88,13 +88,13 @@ impl Counter<'_, '_> {
         }
     }
 
-    fn want(&self, claim: &Claim) -> Outcome<(Want, Terms)> {
+    fn want(&self, claim: &Claim) -> CommandResult<(ClaimRequest, Terms)> {
         let want = match (&claim.task, &claim.section) {
-            (Some(task), _) => Want::Task(NamedTask::new(task)),
+            (Some(task), _) => ClaimRequest::Task(NamedTask::new(task)),
             (None, Some(section)) => {
-                Want::Next(Some(self.open.read(|view| reference::section(view, section))?.id))
+                ClaimRequest::Next(Some(self.open.read(|view| reference::section(view, section))?.id))
             }
-            (None, None) => Want::Next(None),
+            (None, None) => ClaimRequest::Next(None),
         };
         let mut terms = Terms::new(claim.ttl.unwrap_or(self.open.config.locking.lease_ttl));
         terms.doorbell.clone_from(&self.doorbell);
@@ -110,19 +110,19 @@ impl Counter<'_, '_> {
         caller
     }
 
-    fn granted(&mut self, session: &Session, grant: Grant) -> Outcome<Step> {
+    fn granted(&mut self, session: &Session, grant: Grant) -> CommandResult<Step> {
         let grant = clearing::before(self.app, self.open, grant)?;
-        let news = hooks::ears(self.app, self.open).granted(self.app.env.clock.now(), &grant);
-        hooks::tell(self.app, self.open, &news);
-        let answer = Answer::new(grant::data(self.app, &grant), told(&grant));
+        let hook_contexts = hooks::filter(self.app, self.open).granted(self.app.env.clock.now(), &grant);
+        hooks::deliver(self.app, self.open, &hook_contexts);
+        let answer = Answer::new(grant::data(self.app, &grant), describe(&grant));
         let name = kernel::name_of(&grant.task);
         let effect = holds(name, grant.lease, session, grant.reacquired);
         Ok(Step::Granted(reply(answer, effect)))
     }
 }
 
-/// For a model that reads only the text: everything it needs to begin.
-fn told(grant: &Grant) -> Text {
+/// The text of a grant, for a model that reads only the text: everything it needs to start the work.
+fn describe(grant: &Grant) -> Text {
     let (task, lease) = (&grant.task, &grant.lease);
     let mut text = Text::new();
     if grant.reacquired {
@@ -152,7 +152,7 @@ fn in_the_way(locked: Option<&Locked>) -> String {
     match locked {
         Some(locked) => {
             let who = locked.lease.as_ref().map_or_else(
-                || "promised to whoever waits before you".to_owned(),
+                || "promised to an earlier waiter".to_owned(),
                 |lease| format!("held by {}", lease.holder),
             );
             format!("waiting: {} is {who}", locked.name)

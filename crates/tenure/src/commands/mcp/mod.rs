@@ -1,4 +1,4 @@
-//! `tenure mcp`: the project for clients that have no shell.
+//! `tenure mcp`: serves the project to clients without a shell.
 
 use std::io::IsTerminal;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
@@ -6,18 +6,18 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 
 use tenure_core::ErrorCode;
-use tenure_serve::{Care, Http, Way};
+use tenure_serve::{HeartbeatOptions, Http, Transport};
 
 use crate::answer::Answer;
 use crate::app::{App, Open};
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::text::Text;
 
 mod claims;
-mod desk;
+mod handler;
 mod pages;
 
-use desk::Counter;
+use handler::McpHandler;
 
 /// Serve this project over MCP, on standard input and output
 ///
@@ -31,48 +31,48 @@ pub(crate) struct Args {
     http: Option<SocketAddr>,
 }
 
-/// Shorter ones can be guessed.
+/// A shorter token could be guessed.
 const SHORTEST_TOKEN: usize = 16;
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>> {
     if app.global.dry_run {
         return Err(Report::usage("--dry-run does not go with `mcp`"));
     }
     let mut open = app.open()?;
-    // Nobody's call waits for a hook.
+    // No call waits for a hook.
     open.config.hooks.iter_mut().for_each(|hook| hook.run_async = true);
     let failed = |e: std::io::Error| Report::new(ErrorCode::General, format!("cannot serve: {e}"));
     let named = if args.http.is_none() { app.env.var("TENURE_AGENT").map(str::to_owned) } else { None };
     if let Some(id) = &named {
         tenure_core::text::check_agent_id(id).map_err(tenure_core::Error::from)?;
     }
-    let (way, _note) = match args.http {
+    let (transport, _address_file) = match args.http {
         None => {
             welcome(app);
-            (Way::Stdio, None)
+            (Transport::Stdio, None)
         }
         Some(address) => {
-            let (http, note) = listen(app, &open, address)?;
-            (Way::Http(http), Some(note))
+            let (http, address_file) = listen(app, &open, address)?;
+            (Transport::Http(http), Some(address_file))
         }
     };
     let doorbell = open.store.doorbell(app.env);
     let (source, ttl) = (open.source.clone(), open.config.locking.lease_ttl);
     let another = move || source.open_for_beats(ttl);
     let database = open.store.file()?;
-    let care = Care {
+    let heartbeat = HeartbeatOptions {
         ctx: open.context(),
         open: &another,
         interval: open.config.runners.heartbeat_interval,
         database: database.as_ref(),
         doorbell: doorbell.as_ref().map(AsFd::as_fd),
     };
-    let mut counter = Counter::new(app, &open, named, doorbell.as_ref());
-    tenure_serve::run(&mut counter, care, way).map_err(failed)?;
+    let mut handler = McpHandler::new(app, &open, named, doorbell.as_ref());
+    tenure_serve::run(&mut handler, heartbeat, transport).map_err(failed)?;
     Ok(None)
 }
 
-/// A person who started this by hand sees nothing else.
+/// Explains to a person at a terminal why nothing happens.
 fn welcome(app: &mut App<'_>) {
     if std::io::stdin().is_terminal() {
         let mut text = Text::new();
@@ -100,23 +100,23 @@ fn parse_address(text: &str) -> Result<SocketAddr, String> {
     }
 }
 
-/// Tells clients where we are, while we are.
+/// The file with the address and the token for clients. It is removed when the server ends.
 #[derive(Debug)]
-struct Note {
+struct AddressFile {
     path: PathBuf,
     text: String,
 }
 
-impl Drop for Note {
+impl Drop for AddressFile {
     fn drop(&mut self) {
-        // Another server may have put its own there since.
+        // Another server may have replaced the file since.
         if std::fs::read_to_string(&self.path).is_ok_and(|text| text == self.text) {
             let _ = std::fs::remove_file(&self.path);
         }
     }
 }
 
-fn listen(app: &mut App<'_>, open: &Open<'_>, address: SocketAddr) -> Outcome<(Http, Note)> {
+fn listen(app: &mut App<'_>, open: &Open<'_>, address: SocketAddr) -> CommandResult<(Http, AddressFile)> {
     let cannot = |e: std::io::Error| {
         Report::new(ErrorCode::General, format!("cannot listen on {address}: {e}"))
             .hint("let the system choose a port", "tenure mcp --http 0")
@@ -134,15 +134,15 @@ fn listen(app: &mut App<'_>, open: &Open<'_>, address: SocketAddr) -> Outcome<(H
     };
     let url = format!("http://{address}/mcp");
     let path = open.paths.folder().join("mcp.json");
-    let told = serde_json::json!({"url": url, "token": token, "pid": std::process::id()});
-    let told = format!("{told:#}\n");
-    crate::atomic::write(&path, &told, &app.env.ids.uuid())
+    let contents = serde_json::json!({"url": url, "token": token, "pid": std::process::id()});
+    let contents = format!("{contents:#}\n");
+    crate::atomic::write(&path, &contents, &app.env.ids.uuid())
         .map_err(|e| Report::io(&e, ErrorCode::General, "write", &path))?;
     let mut text = Text::new();
     text.line(format!("Listening on {url}"));
     text.line(format!("The token is in {}", path.display()));
     app.printer.notice(&text);
-    Ok((Http { listener, token, quiet: open.config.locking.lease_ttl }, Note { path, text: told }))
+    Ok((Http { listener, token, quiet: open.config.locking.lease_ttl }, AddressFile { path, text: contents }))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Resources over MCP: the board, a task, a lease, the end of a log.
+//! MCP resources: the board, a task, a lease, the end of a log.
 
 use std::fs::File;
 
@@ -10,51 +10,53 @@ use tenure_core::task::TaskStatus;
 use tenure_core::{Error, ErrorCode, wire};
 use tenure_serve::Page;
 
-use super::desk::{Counter, brief};
+use super::handler::{McpHandler, shortened};
 use crate::commands::runners::logs;
 use crate::commands::status;
-use crate::commands::tasks::show;
-use crate::identity::Who;
-use crate::report::{Outcome, Report};
+use crate::commands::tasks::{show, view};
+use crate::identity::IdentityArgs;
+use crate::report::{CommandResult, Report};
 
 const BOARD_TASKS: u64 = 100;
-/// Of a log.
+/// How many bytes of a log are read, from its end.
 const TAIL: u64 = 64 * 1024;
 
-impl Counter<'_, '_> {
-    pub(super) fn page(&self, who: &Who, page: &Page) -> Outcome<String> {
+impl McpHandler<'_, '_> {
+    pub(super) fn page(&self, identity_args: &IdentityArgs, page: &Page) -> CommandResult<String> {
         let object = match page {
-            Page::Board => self.board(who)?,
-            Page::Task(task) => show::show(self.app, self.open, who, task, true)?.data,
+            Page::Board => self.board(identity_args)?,
+            Page::Task(task) => show::show(self.app, self.open, identity_args, task, true)?.data,
             Page::Lease(lease) => self.lease(lease)?,
             Page::Log(task) => return self.log(task),
         };
         Ok(format!("{object:#}"))
     }
 
-    fn board(&self, who: &Who) -> Outcome<Value> {
-        let identity = self.app.identity(who)?;
+    fn board(&self, identity_args: &IdentityArgs) -> CommandResult<Value> {
+        let identity = self.app.identity(identity_args)?;
         let open = TaskStatus::ALL.into_iter().filter(|s| *s != TaskStatus::Completed).collect();
         let filter = TaskFilter { statuses: Some(open), limit: BOARD_TASKS, ..TaskFilter::default() };
         let (tasks, total) = self.open.read(|view| {
             let viewer = self.open.viewer(view, &identity)?;
             view.list_tasks(&filter, &viewer)
         })?;
-        let rows: Vec<_> = tasks.into_iter().map(|task| brief(self.app, task)).collect();
-        let status = status::show(self.app, self.open, who)?.data;
+        let tasks: Vec<_> = tasks.into_iter().map(shortened).collect();
+        let rows: Vec<_> = tasks.iter().map(|task| view::object(self.app, task)).collect();
+        let status = status::show(self.app, self.open, identity_args)?.data;
         Ok(json!({"status": status, "tasks": rows, "total": total}))
     }
 
-    fn lease(&self, reference: &str) -> Outcome<Value> {
+    fn lease(&self, reference: &str) -> CommandResult<Value> {
         let lease = self.open.read(|view| match reference.parse().map(Fence::new) {
             Ok(fence) => view.lease_by_fence(fence),
             Err(_) => view.lease_by_id(reference),
         })?;
         let lease = lease.ok_or_else(|| Error::LockNotFound { reference: reference.to_owned() })?;
-        Ok(json!({"lease": wire::lease(&lease, self.app.env.clock.now(), self.app.env.judge.as_ref())}))
+        let lease = wire::lease(&lease, self.app.env.clock.now(), self.app.env.judge.as_ref());
+        Ok(json!(wire::LeaseAnswer { lease }))
     }
 
-    fn log(&self, task: &str) -> Outcome<String> {
+    fn log(&self, task: &str) -> CommandResult<String> {
         let name = self.open.resolve(task)?;
         let attempts = self.open.read(|view| view.attempts(&Resource::new(ResourceKind::Task, &name.id)))?;
         let Some(path) = attempts.into_iter().find_map(|attempt| attempt.log_path) else {

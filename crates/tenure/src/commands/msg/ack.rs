@@ -5,8 +5,8 @@ use tenure_core::rules::acknowledge;
 
 use crate::answer::Answer;
 use crate::app::{App, Open};
-use crate::identity::Who;
-use crate::report::Outcome;
+use crate::identity::IdentityArgs;
+use crate::report::CommandResult;
 use crate::text::Text;
 
 /// Say that a message has reached you
@@ -18,12 +18,12 @@ pub(crate) struct Args {
     #[arg(required = true)]
     id: Vec<i64>,
     #[command(flatten)]
-    who: Who,
+    identity: IdentityArgs,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
-    let identity = app.identity(&args.who)?;
+    let identity = app.identity(&args.identity)?;
     let acknowledged = acknowledge_all(&open, &args.id, &identity.holder.id)?;
     let mut text = Text::new();
     for id in &args.id {

@@ -4,8 +4,8 @@ use tenure_core::id::TaskId;
 use tenure_core::store::MessageFilter;
 
 use crate::app::{App, Open};
-use crate::identity::Who;
-use crate::report::{Outcome, Report};
+use crate::identity::IdentityArgs;
+use crate::report::{CommandResult, Report};
 
 /// As many as are listed when no `--limit` is given.
 const LIMIT: u64 = 100;
@@ -28,18 +28,25 @@ pub(super) struct Filter {
     #[arg(long, value_name = "N", default_value_t = LIMIT)]
     limit: u64,
     #[command(flatten)]
-    pub(super) who: Who,
+    pub(super) identity: IdentityArgs,
 }
 
 impl Default for Filter {
     fn default() -> Self {
-        Self { task: None, to: None, mine: false, all: false, limit: LIMIT, who: Who::default() }
+        Self {
+            task: None,
+            to: None,
+            mine: false,
+            all: false,
+            limit: LIMIT,
+            identity: IdentityArgs::default(),
+        }
     }
 }
 
 impl Filter {
-    pub(super) fn resolve(&self, app: &App<'_>, open: &Open<'_>) -> Outcome<MessageFilter> {
-        let identity = app.identity(&self.who)?;
+    pub(super) fn resolve(&self, app: &App<'_>, open: &Open<'_>) -> CommandResult<MessageFilter> {
+        let identity = app.identity(&self.identity)?;
         if self.mine && !identity.is_named() {
             return Err(Report::usage(
                 "--mine needs to know who you are: give --agent ID, or set TENURE_AGENT",

@@ -7,7 +7,7 @@ use tenure_core::wire;
 use super::filter::Filter;
 use crate::answer::Answer;
 use crate::app::App;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 use crate::text::{Style, Text};
 
 /// List messages that nobody has acknowledged
@@ -19,7 +19,7 @@ pub(crate) struct Args {
     filter: Filter,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
     let filter = args.filter.resolve(app, &open)?;
     let (messages, total) = open.read(|view| view.messages(&filter))?;

@@ -5,7 +5,7 @@ use crate::verbs::verbs;
 pub(super) mod ack;
 mod filter;
 mod list;
-mod send;
+pub(super) mod send;
 mod wait;
 
 /// Messages: send, list, acknowledge, wait

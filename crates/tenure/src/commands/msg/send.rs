@@ -1,14 +1,13 @@
 //! `tenure msg send`.
 
 use serde_json::json;
-use tenure_core::error::TaskName;
 use tenure_core::rules::send_message;
 use tenure_core::{Error, wire};
 
 use crate::answer::Answer;
-use crate::app::{App, read_text};
-use crate::identity::Who;
-use crate::report::Outcome;
+use crate::app::{App, Open, read_text};
+use crate::identity::IdentityArgs;
+use crate::report::CommandResult;
 use crate::text::Text;
 
 /// Leave a message on a task, or for an agent
@@ -29,18 +28,30 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "TEXT", visible_aliases = ["text", "notes", "reason"], allow_hyphen_values = true)]
     message: String,
     #[command(flatten)]
-    who: Who,
+    identity: IdentityArgs,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
-    let identity = app.identity(&args.who)?;
+    let identity = app.identity(&args.identity)?;
     let body = read_text(&args.message)?;
-    let task: Option<TaskName> = args.task.map(|t| open.resolve(&t)).transpose()?;
     let from = args.from.unwrap_or(identity.holder.id);
-    tenure_core::text::check_agent_id(&from).map_err(Error::from)?;
+    send(app, &open, &from, args.task.as_deref(), args.to.as_deref(), &body)
+}
+
+/// Sends a message. `task` is a reference to a task, `to` the id of an agent.
+pub(crate) fn send(
+    app: &App<'_>,
+    open: &Open<'_>,
+    from: &str,
+    task: Option<&str>,
+    to: Option<&str>,
+    body: &str,
+) -> CommandResult<Answer> {
+    let task = task.map(|task| open.resolve(task)).transpose()?;
+    tenure_core::text::check_agent_id(from).map_err(Error::from)?;
     let ctx = open.context();
-    let sent = open.write(|tx| send_message(tx, &ctx, task.as_ref(), &from, args.to.as_deref(), &body))?;
+    let sent = open.write(|tx| send_message(tx, &ctx, task.as_ref(), from, to, body))?;
     let mut text = Text::new();
     let target = match (&sent.task, &sent.to) {
         (Some(task), Some(to)) => format!("on {} for {to}", task.key),
@@ -52,5 +63,5 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     } else {
         text.line(format!("Left message #{} {target}", sent.id));
     }
-    Ok(Answer::new(json!({"message": wire::message(&sent)}), text))
+    Ok(Answer::new(json!(wire::MessageAnswer { message: wire::message(&sent) }), text))
 }

@@ -8,8 +8,8 @@ use super::filter::Filter;
 use super::list;
 use crate::answer::Answer;
 use crate::app::{App, parse_duration};
-use crate::listening::Listener;
-use crate::report::Outcome;
+use crate::message_wait::MessageWaiter;
+use crate::report::CommandResult;
 
 /// Wait until there is a message
 ///
@@ -24,14 +24,14 @@ pub(crate) struct Args {
 }
 
 /// Reads the messages, and reads them again each time the doorbell rings.
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
     let filter = args.filter.resolve(app, &open)?;
     let patience = args.at_most.unwrap_or(open.config.locking.wait_timeout);
     let patience = app.global.timeout.map_or(patience, |limit| patience.min(limit));
     let patience = if app.never_waits() { Duration::ZERO } else { patience };
     let begun = Instant::now();
-    let mut listener = Listener::new(app, &open, &args.filter.who)?;
+    let mut listener = MessageWaiter::new(app, &open, &args.filter.identity)?;
     loop {
         let (messages, total) = open.read(|view| view.messages(&filter))?;
         if total > 0 {

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::registry::{object, state};
 use crate::answer::Answer;
 use crate::app::App;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 use crate::text::Text;
 
 /// Register a project
@@ -15,11 +15,11 @@ use crate::text::Text;
 /// Example: tenure projects add ~/src/shop
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Its folder (default: this one)
+    /// The project's folder (default: the current project)
     path: Option<PathBuf>,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let start = match args.path {
         Some(path) => app.folder(&path)?,
         None => app.start()?,

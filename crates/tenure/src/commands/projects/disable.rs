@@ -5,17 +5,17 @@ use std::path::PathBuf;
 use super::registry::change;
 use crate::answer::Answer;
 use crate::app::App;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 
-/// Keep wake-up away from a project
+/// Disable wake-up for a project
 ///
 /// Example: tenure projects disable ~/src/shop
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Its folder (default: this one)
+    /// The project's folder (default: the current project)
     path: Option<PathBuf>,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     change(app, args.path, "Disabled", "disable", |d, p| d.set_enabled(p, false))
 }

@@ -5,17 +5,17 @@ use std::path::PathBuf;
 use super::registry::change;
 use crate::answer::Answer;
 use crate::app::App;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 
-/// Let wake-up look after a project again
+/// Enable wake-up for a project again
 ///
 /// Example: tenure projects enable ~/src/shop
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Its folder (default: this one)
+    /// The project's folder (default: the current project)
     path: Option<PathBuf>,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     change(app, args.path, "Enabled", "enable", |d, p| d.set_enabled(p, true))
 }

@@ -10,24 +10,24 @@ use super::registry::{MISSING, UNREGISTERED, moved_to, object, state};
 use crate::answer::Answer;
 use crate::app::App;
 use crate::candidates::unregistered;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 use crate::text::{Style, Table, Text};
 
-/// List them
+/// List registered projects, and unregistered ones in runners.wakeup.projectPaths
 ///
 /// Example: tenure projects list
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Args {}
 
-pub(super) fn run(app: &mut App<'_>, _: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, _: Args) -> CommandResult<Answer> {
     let home = app.home()?;
     let projects = match Directory::open_existing(&home, app.env.clock.clone())? {
         Some(directory) => directory.projects()?,
         None => Vec::new(),
     };
-    // The registry can be read without a valid configuration.
+    // The registry is readable without a valid configuration.
     let candidates = unregistered(app, &projects).unwrap_or_else(|report| {
-        app.printer.warn(&format!("projects that are not registered are not listed: {}", report.message));
+        app.printer.warn(&format!("cannot list unregistered projects: {}", report.message));
         BTreeMap::new()
     });
     let mut table = Table::new(&["NAME", "STATE", "PATH"]);
@@ -69,15 +69,15 @@ pub(super) fn run(app: &mut App<'_>, _: Args) -> Outcome<Answer> {
     }
     let mut text = Text::new();
     if rows.is_empty() {
-        text.line("No projects yet.");
+        text.line("No projects.");
     } else {
-        text.table(&table, app.printer.look());
+        text.table(&table, app.printer.render_options());
     }
     let mut answer = Answer::new(json!({"projects": rows, "total": rows.len()}), text);
     if let Some(path) = missing {
-        let path = crate::shell::last(&path.to_string_lossy());
-        answer = answer.hint("forget one that is gone", format!("tenure projects remove {path}"));
+        let path = crate::shell_quote::last_arg(&path.to_string_lossy());
+        answer = answer.hint("unregister a missing project", format!("tenure projects remove {path}"));
     }
     answer.hints.extend(candidates.into_values());
-    Ok(if rows.is_empty() { answer.hint("make one here", "tenure init") } else { answer })
+    Ok(if rows.is_empty() { answer.hint("create one here", "tenure init") } else { answer })
 }

@@ -11,7 +11,7 @@ mod remove;
 
 pub(super) use registry::moved_to;
 
-/// The projects on this machine that tenure looks after
+/// Manage the registry of projects on this machine
 ///
 /// Example: tenure projects list
 #[derive(Debug, clap::Args)]

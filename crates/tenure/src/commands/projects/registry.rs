@@ -1,4 +1,4 @@
-//! A registered project: where it is now, how it is shown, and changing its entry.
+//! Entries of the registry: finding a moved project, showing and changing an entry.
 
 use std::path::{Path, PathBuf};
 
@@ -8,10 +8,10 @@ use tenure_sqlite::{Directory, KnownProject};
 
 use crate::answer::Answer;
 use crate::app::App;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::text::Text;
 
-/// Where the project that was at `path` is now, according to the registry: by its id, which a clone shares.
+/// The registered path of the project that was at `path`. It is found by its id, which a clone shares.
 pub(in crate::commands) fn moved_to<'a>(
     app: &App<'_>,
     path: &Path,
@@ -28,7 +28,7 @@ pub(super) const MISSING: &str = "missing";
 /// Wake-up's decision has the same name.
 pub(super) const UNREGISTERED: &str = "unregistered";
 
-/// Whether the project is still where it was registered, and wake-up serves it.
+/// Whether the project is missing, or wake-up is enabled for it.
 pub(super) fn state(app: &App<'_>, project: &KnownProject) -> &'static str {
     if app.project_at(&project.path).is_none() {
         MISSING
@@ -57,7 +57,7 @@ pub(super) fn change(
     done: &str,
     verb: &str,
     act: impl Fn(&Directory, &Path) -> tenure_core::Result<bool>,
-) -> Outcome<Answer> {
+) -> CommandResult<Answer> {
     let path = match path {
         Some(path) => app.env.cwd.join(path),
         None => app.find().map_or_else(|_| app.env.cwd.clone(), |project| project.paths.root),
@@ -65,7 +65,7 @@ pub(super) fn change(
     let path = path.canonicalize().unwrap_or(path);
     let not_registered = || {
         Report::new(ErrorCode::General, format!("{} is not registered", path.display()))
-            .hint("see which are", "tenure projects list")
+            .hint("see all projects", "tenure projects list")
     };
     let directory =
         Directory::open_existing(&app.home()?, app.env.clock.clone())?.ok_or_else(not_registered)?;

@@ -1,27 +1,27 @@
 //! `tenure runners list`.
 
-use serde_json::{Value, json};
-use tenure_core::Timestamp;
+use serde_json::json;
 use tenure_core::holder::Liveness;
-use tenure_core::runner::{Runner, RunnerStatus};
+use tenure_core::runner::RunnerStatus;
+use tenure_core::{Timestamp, wire};
 use tenure_sqlite::{Directory, KnownRunner};
 
 use crate::answer::Answer;
 use crate::app::App;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 use crate::text::{Style, Table, Text};
 
-/// List runners of all projects on this machine, and of this project on all machines
+/// List the runners of all projects on this machine, and of this project on all machines
 ///
 /// Example: tenure runners list
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Args {
-    /// How many of those that have ended to show as well
+    /// Also show this many ended runners
     #[arg(long, value_name = "N", default_value_t = 0)]
     ended: usize,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let home = app.home()?;
     let mut all = match Directory::open_existing(&home, app.env.clock.clone())? {
         Some(directory) => known(app, &directory)?,
@@ -37,13 +37,13 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         text.line("No runners.");
     } else {
         text.styled(Style::Bold, "RUNNERS");
-        // Where all are on this machine, its name says nothing.
-        let far = shown.iter().any(|known| known.runner.process.hostname != app.env.hostname);
-        let mut heads = vec!["ID", "STATUS", "PID", "PROJECT", "SECTION", "HEARTBEAT"];
-        if far {
-            heads.insert(3, "HOST");
+        // The host is shown only if a runner is on another one.
+        let has_remote = shown.iter().any(|known| known.runner.process.hostname != app.env.hostname);
+        let mut headings = vec!["ID", "STATUS", "PID", "PROJECT", "SECTION", "HEARTBEAT"];
+        if has_remote {
+            headings.insert(3, "HOST");
         }
-        let mut table = Table::new(&heads);
+        let mut table = Table::new(&headings);
         for known in &shown {
             let runner = &known.runner;
             let mut cells = vec![
@@ -54,20 +54,20 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
                 (Style::Plain, known.section_name.clone().unwrap_or_else(|| "-".to_owned())),
                 (Style::Plain, time_of_day(runner.heartbeat_at)),
             ];
-            if far {
+            if has_remote {
                 cells.insert(3, (Style::Plain, runner.process.hostname.clone()));
             }
             table.styled_row(cells);
         }
-        text.table(&table, app.printer.look());
+        text.table(&table, app.printer.render_options());
     }
     warn_of_other_projects(app, &shown, &mut text);
-    let rows: Vec<Value> = shown.iter().map(|known| object(app, known)).collect();
+    let rows: Vec<_> = shown.iter().map(|known| object(app, known)).collect();
     Ok(Answer::new(json!({"runners": rows, "total": rows.len()}), text))
 }
 
-/// This project's runners on other machines, if they share its store.
-fn on_other_machines(app: &mut App<'_>, here: &[KnownRunner]) -> Outcome<Vec<KnownRunner>> {
+/// The project's runners on other machines, if its store is on a server.
+fn on_other_machines(app: &mut App<'_>, here: &[KnownRunner]) -> CommandResult<Vec<KnownRunner>> {
     let Ok(project) = app.find() else { return Ok(Vec::new()) };
     if !app.source(&project.paths, project.config.as_ref().map_err(Clone::clone)?)?.is_on_server() {
         return Ok(Vec::new());
@@ -87,8 +87,8 @@ fn on_other_machines(app: &mut App<'_>, here: &[KnownRunner]) -> Outcome<Vec<Kno
     Ok(others)
 }
 
-/// What the directory says, corrected: whoever finds a runner dead says so.
-pub(super) fn known(app: &App<'_>, directory: &Directory) -> Outcome<Vec<KnownRunner>> {
+/// The runners in the directory. A runner that turns out to be dead is marked as failed, there too.
+pub(super) fn known(app: &App<'_>, directory: &Directory) -> CommandResult<Vec<KnownRunner>> {
     let mut all = directory.runners()?;
     for known in &mut all {
         let runner = &mut known.runner;
@@ -96,9 +96,9 @@ pub(super) fn known(app: &App<'_>, directory: &Directory) -> Outcome<Vec<KnownRu
             runner.status = RunnerStatus::Failed;
             runner.current_task = None;
             runner.completed_at = Some(app.env.clock.now());
-            runner.error = Some("its process is gone".to_owned());
+            runner.error = Some("its process has died".to_owned());
             if !app.global.dry_run {
-                // The list is right all the same if the directory cannot be written.
+                // Best effort: the list is correct even if the directory cannot be written.
                 let _ = directory.save_runner(known);
             }
         }
@@ -137,32 +137,8 @@ fn warn_of_other_projects(app: &App<'_>, shown: &[KnownRunner], text: &mut Text)
     text.line("   DO NOT modify files in other projects.");
 }
 
-pub(super) fn object(app: &App<'_>, known: &KnownRunner) -> Value {
-    let mut object = runner_object(&known.runner, known.section_name.as_deref());
-    let alive = match app.env.judge.liveness(&known.runner.process) {
-        Liveness::Alive => Some(true),
-        Liveness::Dead => Some(false),
-        Liveness::Unknown => None,
-    };
-    if let Some(fields) = object.as_object_mut() {
-        fields.insert("alive".into(), json!(alive));
-    }
-    object
-}
-
-pub(in crate::commands) fn runner_object(runner: &Runner, section: Option<&str>) -> Value {
-    json!({
-        "id": runner.id,
-        "status": runner.status.as_str(),
-        "pid": runner.process.process.pid,
-        "host": runner.process.hostname,
-        "projectPath": runner.project_path,
-        "section": section,
-        "currentTask": runner.current_task,
-        "startedAt": runner.started_at,
-        "completedAt": runner.completed_at,
-        "lastHeartbeat": runner.heartbeat_at,
-        "error": runner.error,
-        "logPath": runner.log_path,
-    })
+pub(super) fn object<'r>(app: &App<'_>, known: &'r KnownRunner) -> wire::RunnerJson<'r> {
+    let liveness = app.env.judge.liveness(&known.runner.process);
+    let runner = wire::runner(&known.runner, known.section_name.as_deref());
+    wire::RunnerJson { alive: Some(wire::alive(liveness)), ..runner }
 }

@@ -12,42 +12,45 @@ use tenure_sqlite::{Directory, KnownRunner};
 use crate::answer::Answer;
 use crate::app::App;
 use crate::interrupt::Interrupts;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::text::Text;
 
-/// Show what a runner has logged
+/// Show a runner's log
 ///
 /// Example: tenure runners logs --follow
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The runner, by its id or a beginning of it (default: this project's latest)
+    /// The runner: its id, or a prefix of the id (default: this project's latest)
     id: Option<String>,
-    /// Go on as it is written
+    /// Keep printing new lines
     #[arg(short, long)]
     follow: bool,
-    /// Of every runner
+    /// Show the logs of all runners
     #[arg(long, conflicts_with_all = ["id", "follow"])]
     all: bool,
-    /// How many lines at most
+    /// Maximum number of lines
     #[arg(long, value_name = "N", default_value_t = 100)]
     limit: usize,
 }
 
-const PULSE: Duration = Duration::from_millis(200);
-/// Of a large log only the end is read.
-const MOST: u64 = 4 * 1024 * 1024;
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
+/// Maximum number of bytes read from the end of a log.
+const MAX_LOG_BYTES: u64 = 4 * 1024 * 1024;
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>> {
     let chosen = choose(app, &args)?;
     let mut lines: Vec<(String, String)> = Vec::new();
     for known in &chosen {
         let short: String = known.runner.id.chars().take(8).collect();
         let path = known.runner.log_path.clone().map(PathBuf::from);
-        let text = path.and_then(|path| File::open(path).ok()).map(|f| end_of(f, MOST).0).unwrap_or_default();
+        let text = path
+            .and_then(|path| File::open(path).ok())
+            .map(|f| end_of(f, MAX_LOG_BYTES).0)
+            .unwrap_or_default();
         lines.extend(text.lines().map(|line| (short.clone(), line.to_owned())));
     }
     if args.all {
-        // Every line begins with its time, so this is their order.
+        // Every line starts with its time, so this is chronological.
         lines.sort_by(|a, b| a.1.cmp(&b.1));
     }
     let skip = lines.len().saturating_sub(args.limit);
@@ -61,19 +64,19 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
         return Ok(Some(Answer::new(json!({"lines": rows, "total": rows.len()}), text)));
     }
     for (short, line) in &lines {
-        tell(app, short, line);
+        print_line(app, short, line);
     }
     let Some(known) = chosen.first() else { return Ok(None) };
     follow(app, known)
 }
 
-fn tell(app: &mut App<'_>, short: &str, line: &str) {
+fn print_line(app: &mut App<'_>, short: &str, line: &str) {
     let mut text = Text::new();
     text.line(line);
     app.printer.stream(&json!({"runner": short, "line": line}), &text);
 }
 
-fn follow(app: &mut App<'_>, known: &KnownRunner) -> Outcome<Option<Answer>> {
+fn follow(app: &mut App<'_>, known: &KnownRunner) -> CommandResult<Option<Answer>> {
     let short: String = known.runner.id.chars().take(8).collect();
     let path = PathBuf::from(known.runner.log_path.clone().unwrap_or_default());
     let interrupts = Interrupts::listen().map_err(Report::from)?;
@@ -83,7 +86,7 @@ fn follow(app: &mut App<'_>, known: &KnownRunner) -> Outcome<Option<Answer>> {
         if app.global.timeout.is_some_and(|limit| begun.elapsed() >= limit) {
             return Ok(None);
         }
-        interrupts.wait(PULSE);
+        interrupts.wait(POLL_INTERVAL);
         if let Some(code) = interrupts.caught() {
             return Err(Report::interrupted(code).silent());
         }
@@ -92,14 +95,14 @@ fn follow(app: &mut App<'_>, known: &KnownRunner) -> Outcome<Option<Answer>> {
             continue;
         }
         let mut new = Vec::new();
-        if file.take(MOST).read_to_end(&mut new).is_err() {
+        if file.take(MAX_LOG_BYTES).read_to_end(&mut new).is_err() {
             continue;
         }
-        // Whole lines only; the rest comes with the next look.
+        // Only complete lines; the rest is read in the next poll.
         let whole = new.iter().rposition(|b| *b == b'\n').map_or(0, |last| last + 1);
         at += whole as u64;
         for line in String::from_utf8_lossy(&new[..whole]).lines() {
-            tell(app, &short, line);
+            print_line(app, &short, line);
         }
     }
 }
@@ -112,7 +115,7 @@ pub(crate) fn end_of(mut file: File, most: u64) -> (String, u64) {
     (String::from_utf8_lossy(&bytes).into_owned(), size)
 }
 
-fn choose(app: &App<'_>, args: &Args) -> Outcome<Vec<KnownRunner>> {
+fn choose(app: &App<'_>, args: &Args) -> CommandResult<Vec<KnownRunner>> {
     let home = app.home()?;
     let all = match Directory::open_existing(&home, app.env.clock.clone())? {
         Some(directory) => super::list::known(app, &directory)?,
@@ -122,19 +125,19 @@ fn choose(app: &App<'_>, args: &Args) -> Outcome<Vec<KnownRunner>> {
         return Ok(all);
     }
     let nothing = || {
-        Report::new(ErrorCode::RunnerNotFound, "there is no such runner")
-            .hint("see them all", "tenure runners list")
+        Report::new(ErrorCode::RunnerNotFound, "no such runner")
+            .hint("see all runners", "tenure runners list")
     };
-    let mut fitting = match &args.id {
+    let mut matching = match &args.id {
         Some(id) => all.into_iter().filter(|k| k.runner.id.starts_with(id.as_str())).collect::<Vec<_>>(),
         None => {
             let here = app.find()?.paths.root.to_string_lossy().into_owned();
             all.into_iter().filter(|k| k.runner.project_path == here).collect()
         }
     };
-    if fitting.is_empty() {
+    if matching.is_empty() {
         return Err(nothing());
     }
-    fitting.truncate(1);
-    Ok(fitting)
+    matching.truncate(1);
+    Ok(matching)
 }

@@ -1,4 +1,4 @@
-//! What the program does for its runner: the agent's command and environment, its prompt, and telling the directory.
+//! What the runner needs from the program: the agent's command and environment, the prompt, the directory and hooks.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -12,31 +12,31 @@ use tenure_core::store::{EventFilter, LeaseFilter, MessageFilter, Store};
 use tenure_core::task::{Task, TaskStatus};
 use tenure_core::{Error, Result, wire};
 use tenure_runner::agents::AgentKind;
-use tenure_runner::anchor::spec_text;
 use tenure_runner::daemon::log::DaemonLog;
 use tenure_runner::daemon::{AgentStart, Happening, Outside, Purpose};
-use tenure_runner::hooks::{Ears, Happening as News, fire};
+use tenure_runner::hooks::{HookContext, HookFilter, fire};
 use tenure_runner::preset::{self, SESSION_MARKERS};
 use tenure_runner::prompt::{self, Brief, Role};
+use tenure_runner::spec_section::spec_text;
 use tenure_sqlite::{Directory, KnownRunner};
 
 use crate::env::Env;
-use crate::hooks::{self, Around};
+use crate::hooks::{self, HookProject};
 
-/// A diff that is longer tells a reviewer less, not more.
-const LONGEST_DIFF: usize = 64 * 1024;
+/// Maximum number of bytes of a diff in a review prompt.
+const MAX_DIFF_BYTES: usize = 64 * 1024;
 
-pub(super) struct Program<'a> {
+pub(super) struct RunnerHost<'a> {
     pub(super) env: &'a Env,
     pub(super) config: &'a Config,
     pub(super) root: PathBuf,
     pub(super) open: &'a (dyn Fn() -> Result<Box<dyn Store>> + Sync),
-    /// None with `--no-hooks`.
+    /// Empty with `--no-hooks`.
     pub(super) hooks: Vec<Hook>,
     pub(super) log: &'a DaemonLog,
 }
 
-impl Program<'_> {
+impl RunnerHost<'_> {
     fn diff_since(&self, task: &Task) -> Option<String> {
         let store = (self.open)().ok()?;
         let first = store
@@ -56,13 +56,13 @@ impl Program<'_> {
         let base = base.trim();
         let mut diff =
             self.git(&["diff", "--no-color", "--no-ext-diff", if base.is_empty() { "HEAD" } else { base }])?;
-        if diff.len() > LONGEST_DIFF {
-            let mut end = LONGEST_DIFF;
+        if diff.len() > MAX_DIFF_BYTES {
+            let mut end = MAX_DIFF_BYTES;
             while !diff.is_char_boundary(end) {
                 end -= 1;
             }
             diff.truncate(end);
-            diff.push_str("\n[the rest was left out]\n");
+            diff.push_str("\n[the rest is omitted]\n");
         }
         Some(diff)
     }
@@ -72,30 +72,30 @@ impl Program<'_> {
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    fn news(&self, what: Happening<'_>) -> Vec<News> {
+    fn hook_contexts(&self, what: Happening<'_>) -> Vec<HookContext> {
         let now = self.env.clock.now();
         let judge = self.env.judge.as_ref();
         let of_runner = |event, runner: &Runner| {
-            vec![News::new(event, now).with("runner", super::list::runner_object(runner, None))]
+            vec![HookContext::new(event, now).with("runner", wire::runner(runner, None))]
         };
         match what {
             Happening::RunnerStarted(runner) => of_runner(HookEvent::RunnerStarted, runner),
             Happening::RunnerStopped(runner) => of_runner(HookEvent::RunnerStopped, runner),
             Happening::RunnerFailed(runner) => of_runner(HookEvent::RunnerFailed, runner),
             Happening::LeaseLost(task) => {
-                vec![News::new(HookEvent::LeaseLost, now).with("task", wire::task(task, now, judge))]
+                vec![HookContext::new(HookEvent::LeaseLost, now).with("task", wire::task(task, now, judge))]
             }
             Happening::TaskEnded(task) => {
-                let ears = Ears::new(&self.hooks, judge);
+                let hook_filter = HookFilter::new(&self.hooks, judge);
                 let read = |store: Box<dyn Store>| {
-                    store.read(|view| ears.changed(view, TaskStatus::InProgress, task))
+                    store.read(|view| hook_filter.changed(view, TaskStatus::InProgress, task))
                 };
                 (self.open)().and_then(read).unwrap_or_default()
             }
         }
     }
 
-    /// Our own folder first, so that the agent finds the tenure that started it.
+    /// `PATH` with the folder of this binary first, so that the agent runs the same tenure.
     fn path(&self) -> Option<OsString> {
         let own = crate::own_binary().ok()?.parent()?.to_owned();
         let rest = self.env.vars.get(&OsString::from("PATH")).cloned().unwrap_or_default();
@@ -103,7 +103,7 @@ impl Program<'_> {
     }
 }
 
-impl Outside for Program<'_> {
+impl Outside for RunnerHost<'_> {
     fn agent(&self, name: &str, conversation: Option<&str>) -> Result<AgentStart> {
         let path = self.env.vars.get(&OsString::from("PATH")).map(OsString::as_os_str);
         let agent = preset::resolve(name, &self.config.presets, &self.root, path)
@@ -162,7 +162,7 @@ impl Outside for Program<'_> {
         prompt::render(&template, &brief).map_err(|e| Error::Config(e.to_string()))
     }
 
-    /// The directory is a courtesy: a home that cannot be written is never in the way.
+    /// Best effort: a home that cannot be written does not stop the runner.
     fn announce(&self, runner: &Runner, section: Option<&str>) {
         let Some(home) = self.env.home() else { return };
         if let Ok(directory) = Directory::open(&home, self.env.clock.clone()) {
@@ -171,14 +171,14 @@ impl Outside for Program<'_> {
         }
     }
 
-    /// No hook is waited for: one that hangs must not keep the runner from its next task.
+    /// Does not wait for hooks: one that hangs must not delay the runner.
     fn happened(&self, what: Happening<'_>) {
         if self.hooks.is_empty() {
             return;
         }
-        let around = Around::at(&self.root, &self.config.project);
-        let setting = around.setting_for(&self.root, self.env);
-        for outcome in fire(&self.hooks, &self.news(what), &setting, &hooks::helper()) {
+        let project = HookProject::at(&self.root, &self.config.project);
+        let environment = project.environment_without_stop(&self.root, self.env);
+        for outcome in fire(&self.hooks, &self.hook_contexts(what), &environment, &hooks::helper()) {
             if let Some(warning) = outcome.warning() {
                 self.log.line(&warning);
             }

@@ -1,4 +1,4 @@
-//! Resuming a session: the runner once more, with the options of its first start, from where it was interrupted.
+//! Resumes a session: starts its runner again with the original options, from where it was interrupted.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,18 +11,18 @@ use tenure_core::{kernel, reference};
 use super::start::{self, Serving};
 use crate::answer::Answer;
 use crate::app::{App, Open};
-use crate::commands::jobs::take_up::Wish;
+use crate::commands::jobs::resume::ResumeOptions;
 use crate::commands::sessions;
-use crate::identity::Who;
-use crate::report::{Outcome, Report};
+use crate::identity::IdentityArgs;
+use crate::report::{CommandResult, Report};
 use crate::text::Text;
 
 pub(in crate::commands) fn resume(
     app: &mut App<'_>,
     open: &Open<'_>,
     session: &Session,
-    wish: Wish,
-) -> Outcome<Option<Answer>> {
+    options: ResumeOptions,
+) -> CommandResult<Option<Answer>> {
     let short: String = session.id.chars().take(8).collect();
     let object = open.read(|view| sessions::object(view, open, session))?.1;
     let say = |line: String| {
@@ -33,28 +33,28 @@ pub(in crate::commands) fn resume(
     if session.state == SessionState::Completed {
         return Ok(Some(say(format!("Session {short} is finished"))));
     }
-    if wish.retry_failed {
+    if options.retry_failed {
         return Err(Report::usage(
-            "--retry-failed is for jobs; a task that failed is reopened by `tasks retry`",
+            "--retry-failed applies to jobs only; reopen a failed task with `tasks retry`",
         )
         .hint("see the failed tasks", "tenure tasks list --status failed"));
     }
     let orders = orders(app, open, session)?;
     let changes = session.options.changes_to(&orders.session.options);
-    if !changes.is_empty() && !wish.accept_changes {
+    if !changes.is_empty() && !options.accept_changes {
         let error = Error::DefinitionChanged { what: format!("session {short}"), changes };
         let how = format!("tenure resume {short} --accept-changes");
-        return Err(Report::from(error).hint("go on as it is defined now", how));
+        return Err(Report::from(error).hint("resume with the new definition", how));
     }
     start::refuse_locked_out(app, open)?;
     if app.global.dry_run {
         return Ok(Some(say(format!("Would resume session {short} with {}", orders.preset))));
     }
-    if wish.force {
-        let (ctx, actor) = (open.context(), app.identity(&Who::default())?.holder.id);
+    if options.force {
+        let (ctx, actor) = (open.context(), app.identity(&IdentityArgs::default())?.holder.id);
         open.write(|tx| kernel::evict_unless_alive(tx, &ctx, &session.resource(), &actor))?;
     }
-    let how = Serving { echo: wish.detached.is_none(), first: wish.detached, force: wish.force };
+    let how = Serving { echo: options.detached.is_none(), first: options.detached, force: options.force };
     let mut served = start::serve(app, open, &orders, how)?;
     if let Some(fields) = served.as_mut().and_then(|answer| answer.data.as_object_mut()) {
         let now = open.read(|view| reference::session(view, &session.id))?;
@@ -63,8 +63,8 @@ pub(in crate::commands) fn resume(
     Ok(served)
 }
 
-/// As they were given then, for the agents as they are now.
-fn orders(app: &App<'_>, open: &Open<'_>, session: &Session) -> Outcome<tenure_runner::daemon::Orders> {
+/// The original options, with the presets as they are configured now.
+fn orders(app: &App<'_>, open: &Open<'_>, session: &Session) -> CommandResult<tenure_runner::daemon::Orders> {
     let options = &session.options;
     let args = start::Args {
         task: options.task.as_ref().map(ToString::to_string),
@@ -78,7 +78,7 @@ fn orders(app: &App<'_>, open: &Open<'_>, session: &Session) -> Outcome<tenure_r
     let mut orders = start::orders(app, open, &args, session.id.clone())?;
     orders.workdir = PathBuf::from(&options.workdir);
     if !orders.workdir.is_dir() {
-        let message = format!("the folder of this session is gone: {}", orders.workdir.display());
+        let message = format!("the folder of this session no longer exists: {}", orders.workdir.display());
         return Err(Report::new(tenure_core::ErrorCode::General, message));
     }
     orders.session.options.workdir.clone_from(&options.workdir);

@@ -1,4 +1,4 @@
-//! `tenure runners start`: in the foreground, or as a process of its own that keeps nothing of its caller's.
+//! `tenure runners start`: runs in the foreground, or starts a background process that is detached from its caller.
 
 use std::io::{BufRead, BufReader};
 use std::os::fd::AsFd;
@@ -12,68 +12,67 @@ use tenure_core::holder::Incarnation;
 use tenure_core::id::TaskId;
 use tenure_core::runner::Runner;
 use tenure_core::session::SessionOptions;
-use tenure_core::wire::millis;
+use tenure_core::wire::{self, millis};
 use tenure_core::{ErrorCode, reference};
 use tenure_runner::daemon::log::{DaemonLog, sweep};
 use tenure_runner::daemon::{self, Bell, Orders, SessionOrders, Site, Summary, Timing};
 use tenure_runner::exclusion;
 use tenure_runner::preset::{self, PresetError};
 
-use super::list::runner_object;
-use super::outside::Program;
+use super::outside::RunnerHost;
 use crate::answer::Answer;
 use crate::app::{App, Open, parse_duration, parse_ttl};
-use crate::gate;
 use crate::interrupt::Interrupts;
 use crate::printer::CommandName;
-use crate::report::{Outcome, Report};
-use crate::shell::quote;
+use crate::report::{CommandResult, Report};
+use crate::resume_lock;
+use crate::shell_quote::quote;
 use crate::store::Doorbell;
 use crate::text::{Style, Text};
 
-/// Start a runner: it takes ready tasks one after the other and has an agent work on each
+/// Start a runner, which claims ready tasks one after another and runs an agent on each
 ///
-/// It goes on until nothing is left. The project's place for a runner taken is exit 6 at once.
+/// It runs until no work is left. Exits 6 immediately if all of the project's runner slots are in use.
 ///
 /// Example: tenure runners start --preset claude
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Args {
-    /// Only this task, then stop
+    /// Run only this task, then stop
     #[arg(long, value_name = "T")]
     pub(super) task: Option<String>,
-    /// Only tasks of this section
+    /// Run only tasks of this section
     #[arg(long, value_name = "S")]
     pub(super) section: Option<String>,
-    /// The agent (default: runners.preset)
+    /// The agent preset (default: runners.preset)
     #[arg(long, value_name = "NAME")]
     pub(super) preset: Option<String>,
-    /// How long a task is held without a heartbeat (default: locking.taskTimeout)
+    /// How long a task stays held after the last heartbeat (default: locking.taskTimeout)
     #[arg(long, value_name = "DUR", value_parser = parse_ttl)]
     pub(super) ttl: Option<Duration>,
-    /// Stay here and show what it does
+    /// Stay in the foreground and print the log
     #[arg(long)]
     pub(super) foreground: bool,
-    /// One task, then stop; exit 1 if it failed
+    /// Run one task, then stop; exit 1 if it failed
     #[arg(long)]
     pub(super) once: bool,
-    /// How long to wait for new work when nothing is left (default: runners.idleTimeout)
+    /// How long to wait for new work before stopping (default: runners.idleTimeout)
     #[arg(long, value_name = "DUR", value_parser = parse_duration)]
     pub(super) idle_timeout: Option<Duration>,
-    /// The process behind a start without --foreground (for tenure itself)
+    /// The background process of a start without --foreground (used internally)
     #[arg(long, hide = true)]
     pub(super) detached: bool,
 }
 
 impl Args {
-    /// In the place of one that was lost, or as the configuration says.
-    pub(super) fn instead_of(section: Option<String>, preset: Option<String>) -> Self {
+    /// For a replacement of a lost runner. `None` is the configured default.
+    pub(super) fn replacement(section: Option<String>, preset: Option<String>) -> Self {
         Self { section, preset, ..Self::default() }
     }
 }
 
 const NAME: CommandName = CommandName { command: "runners", subcommand: Some("start") };
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>> {
     if args.detached {
         tenure_runner::detach();
     }
@@ -92,30 +91,30 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
     serve(app, &open, &orders, how)
 }
 
-/// How a runner is served in this process.
+/// How a runner runs in this process.
 pub(super) struct Serving {
-    /// Show its log.
+    /// Print its log.
     pub(super) echo: bool,
-    /// It is a process of its own, and answers under this name once it has its place.
+    /// Set in a background process: it answers under this name as soon as it has its slot.
     pub(super) first: Option<CommandName<'static>>,
-    /// The session's resume file is taken past what cannot be read or judged.
+    /// Take over a resume lock that is unreadable or whose holder is unknown.
     pub(super) force: bool,
 }
 
-pub(super) fn refuse_locked_out(app: &App<'_>, open: &Open<'_>) -> Outcome<()> {
-    let look = if app.global.dry_run { exclusion::peek } else { exclusion::check };
-    let locks = look(&open.paths.root);
+pub(super) fn refuse_locked_out(app: &App<'_>, open: &Open<'_>) -> CommandResult<()> {
+    let check = if app.global.dry_run { exclusion::peek } else { exclusion::check };
+    let locks = check(&open.paths.root);
     if let Some(skip) = locks.iter().find(|lock| lock.skip) {
         let who = skip.holder.clone().unwrap_or_else(|| "a malformed lock file".to_owned());
         let mut report =
             Report::new(ErrorCode::ExclusiveLocked, format!("the project is locked exclusively by {who}"));
         *report.details = json!({"lockedBy": skip.holder});
-        return Err(report.hint("see who has it", "tenure exclusive status"));
+        return Err(report.hint("see the holder", "tenure exclusive status"));
     }
     Ok(())
 }
 
-/// An agent that cannot be run, and how to choose another: one that is there, or one that is to be described.
+/// The error for an agent that cannot be run, with a hint how to choose another.
 fn unusable(
     error: &PresetError,
     open: &Open<'_>,
@@ -125,17 +124,17 @@ fn unusable(
 ) -> Report {
     let report = Report::new(ErrorCode::Config, error.to_string());
     let Some(other) = preset::any_runnable(&open.config.presets, &open.paths.root, path) else {
-        return report.hint("describe one under presets", "tenure config edit");
+        return report.hint("define one under presets", "tenure config edit");
     };
     let command = match (works, &args.preset) {
         (true, Some(_)) => format!("tenure runners start --preset {}", quote(other)),
         (true, None) => format!("tenure config set runners.preset {}", quote(other)),
         (false, _) => format!("tenure config set review.preset {}", quote(other)),
     };
-    report.hint("choose one that is there", command)
+    report.hint("choose an available one", command)
 }
 
-pub(super) fn orders(app: &App<'_>, open: &Open<'_>, args: &Args, session: String) -> Outcome<Orders> {
+pub(super) fn orders(app: &App<'_>, open: &Open<'_>, args: &Args, session: String) -> CommandResult<Orders> {
     let runners = &open.config.runners;
     let section = match &args.section {
         Some(name) => {
@@ -151,9 +150,9 @@ pub(super) fn orders(app: &App<'_>, open: &Open<'_>, args: &Args, session: Strin
     let locking = &open.config.locking;
     let preset = args.preset.clone().unwrap_or_else(|| runners.preset.clone());
     let path = app.env.vars.get(&std::ffi::OsString::from("PATH")).map(std::ffi::OsString::as_os_str);
-    // Found out now, by whoever starts it, rather than later, by nobody.
+    // Resolved now, so that an error is reported to the caller and not only to the log.
     let reviewer = open.config.review.preset.clone().filter(|_| open.config.review.enabled);
-    let words = |name: &str| -> Outcome<Vec<String>> {
+    let words = |name: &str| -> CommandResult<Vec<String>> {
         let agent = preset::resolve(name, &open.config.presets, &open.paths.root, path)
             .map_err(|e| unusable(&e, open, args, name == preset, path))?;
         let program = agent.program.to_string_lossy().into_owned();
@@ -199,7 +198,7 @@ pub(super) fn orders(app: &App<'_>, open: &Open<'_>, args: &Args, session: Strin
     })
 }
 
-/// A runner that was started in a linked worktree has its agents work there; any other in the project's root.
+/// The agents' folder: the linked worktree in which the runner was started, otherwise the project's root.
 fn workdir(app: &App<'_>, open: &Open<'_>) -> PathBuf {
     let start = app.start().unwrap_or_else(|_| open.paths.root.clone());
     let start = start.canonicalize().unwrap_or(start);
@@ -212,9 +211,9 @@ fn workdir(app: &App<'_>, open: &Open<'_>) -> PathBuf {
         .map_or_else(|| open.paths.root.clone(), PathBuf::from)
 }
 
-/// Starts ourselves as a process of its own, and waits only until it has its place or says why not.
-pub(super) fn launch(app: &App<'_>, start: &Path, args: &Args) -> Outcome<Value> {
-    let mut command = ourselves(app, start)?;
+/// Starts the runner as a background process, and waits only until it has its slot or has reported why not.
+pub(super) fn launch(app: &App<'_>, start: &Path, args: &Args) -> CommandResult<Value> {
+    let mut command = own_command(app, start)?;
     command.args(["runners", "start", "--detached"]);
     for (flag, value) in [("--task", &args.task), ("--section", &args.section), ("--preset", &args.preset)] {
         if let Some(value) = value {
@@ -245,13 +244,14 @@ fn launched(data: Value) -> Answer {
         ),
     );
     Answer::new(data, text)
-        .hint("see what it does", format!("tenure runners logs {short} --follow"))
+        .hint("see its log", format!("tenure runners logs {short} --follow"))
         .hint("stop it", format!("tenure runners stop {short}"))
 }
 
-/// Ourselves once more, for the project that is found from there, in our surroundings, and answering in JSON.
-pub(in crate::commands) fn ourselves(app: &App<'_>, start: &Path) -> Outcome<Command> {
-    let failed = |e: std::io::Error| Report::new(ErrorCode::General, format!("cannot find the binary: {e}"));
+/// A command that runs this program again in the same environment, for the project at `start`, with JSON output.
+pub(in crate::commands) fn own_command(app: &App<'_>, start: &Path) -> CommandResult<Command> {
+    let failed =
+        |e: std::io::Error| Report::new(ErrorCode::General, format!("cannot find the tenure binary: {e}"));
     let mut command = Command::new(crate::own_binary().map_err(failed)?);
     command.env_clear().envs(&app.env.vars).env_remove("TENURE_ATTEMPT");
     command.arg("--json").arg("-C").arg(start).current_dir(start);
@@ -264,8 +264,8 @@ pub(in crate::commands) fn ourselves(app: &App<'_>, start: &Path) -> Outcome<Com
     Ok(command)
 }
 
-/// Starts it, and waits for its first word only: what it has, or why not.
-pub(in crate::commands) fn first_answer(command: &mut Command) -> Outcome<Value> {
+/// Starts the command and waits for the first line of its output: the answer or the error.
+pub(in crate::commands) fn first_answer(command: &mut Command) -> CommandResult<Value> {
     let failed =
         |e: std::io::Error| Report::new(ErrorCode::General, format!("cannot start the process: {e}"));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -281,11 +281,11 @@ pub(in crate::commands) fn first_answer(command: &mut Command) -> Outcome<Value>
     Err(relayed(&answer["error"]))
 }
 
-/// The child's refusal, as our own.
+/// The child's error as a report.
 fn relayed(error: &Value) -> Report {
     let code = error["code"].as_str().unwrap_or_default();
     let code = ErrorCode::ALL.iter().copied().find(|c| c.as_str() == code).unwrap_or(ErrorCode::General);
-    let message = error["message"].as_str().unwrap_or("the runner ended before it had begun");
+    let message = error["message"].as_str().unwrap_or("the process ended before it was ready");
     let mut report = Report::new(code, message);
     *report.details = error["details"].clone();
     report
@@ -296,9 +296,9 @@ pub(super) fn serve(
     open: &Open<'_>,
     orders: &Orders,
     how: Serving,
-) -> Outcome<Option<Answer>> {
-    // Before anything is held, and let go after it.
-    let _gate = gate::take(app, &orders.session.id, how.force)?;
+) -> CommandResult<Option<Answer>> {
+    // Acquired before any lease and released after it.
+    let _resume_lock = resume_lock::acquire(app, &orders.session.id, how.force)?;
     let logs = app.env.home().unwrap_or_else(|| open.paths.folder()).join("runners").join("logs");
     let (kept, now) = (open.config.runners.log_retention, app.env.clock.now());
     sweep(&logs, kept, now);
@@ -317,7 +317,7 @@ pub(super) fn serve(
     let doorbell = open.store.doorbell(app.env);
     let address = doorbell.as_ref().map(Doorbell::address);
     let waits_for_none = |hook: &Hook| Hook { run_async: true, ..hook.clone() };
-    let program = Program {
+    let program = RunnerHost {
         env: app.env,
         config: &open.config,
         root: orders.root.clone(),
@@ -330,8 +330,8 @@ pub(super) fn serve(
         log: &log,
     };
     let ctx = open.context();
-    let actor = app.identity(&crate::identity::Who::default())?.holder.id;
-    // Whoever starts a runner by hand wants it to try again.
+    let actor = app.identity(&crate::identity::IdentityArgs::default())?.holder.id;
+    // Starting a runner is an explicit request to retry a parked preset.
     open.write(|tx| {
         for preset in std::iter::once(&orders.preset).chain(&orders.reviewer) {
             daemon::unpark(tx, preset, &actor)?;
@@ -356,7 +356,7 @@ pub(super) fn serve(
     };
     let preset = orders.preset.clone();
     let section = orders.section.as_ref().map(|(_, name)| name.clone());
-    let data = |runner: &Runner| json!({"runner": runner_object(runner, section.as_deref()), "preset": preset, "sessionId": orders.session.id});
+    let data = |runner: &Runner| json!({"runner": wire::runner(runner, section.as_deref()), "preset": preset, "sessionId": orders.session.id});
     let detached = how.first.is_some();
     let printer = &mut app.printer;
     let ran = daemon::run(&site, &mut |runner| {
@@ -365,21 +365,14 @@ pub(super) fn serve(
             leave_streams();
         }
     });
-    let summary = match ran {
-        Ok(summary) => summary,
-        Err(error) if detached && error.code() != ErrorCode::RunnerActive => {
-            // The log has it; there is nobody left to tell, unless it failed before it began.
-            return Err(error.into());
-        }
-        Err(error) => return Err(error.into()),
-    };
+    let summary = ran?;
     if detached {
         return Ok(None);
     }
-    Ok(Some(goodbye(&summary, data(&summary.runner), orders.once)))
+    Ok(Some(result(&summary, data(&summary.runner), orders.once)))
 }
 
-fn goodbye(summary: &Summary, mut data: Value, once: bool) -> Answer {
+fn result(summary: &Summary, mut data: Value, once: bool) -> Answer {
     if let Some(fields) = data.as_object_mut() {
         fields.insert("completed".into(), json!(summary.completed));
         fields.insert("failed".into(), json!(summary.failed));
@@ -389,7 +382,8 @@ fn goodbye(summary: &Summary, mut data: Value, once: bool) -> Answer {
     Answer::new(data, text).exit(u8::from(once && summary.failed > 0))
 }
 
-/// The caller waits for our first line and must not wait for more.
+/// Redirects the standard streams to `/dev/null`: the caller reads until end of file, and must not wait for the runner to
+/// end.
 pub(in crate::commands) fn leave_streams() {
     if let Ok(null) = std::fs::File::options().read(true).write(true).open("/dev/null") {
         let _ = rustix::stdio::dup2_stdin(&null);

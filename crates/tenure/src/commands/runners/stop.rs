@@ -13,37 +13,37 @@ use tenure_sqlite::{Directory, KnownRunner};
 use super::list::known;
 use crate::answer::Answer;
 use crate::app::App;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::text::Text;
 
-/// Stop a runner: its agent ends, its task goes back
+/// Stop a runner: its agent is ended and its task returned
 ///
-/// Without an id it stops this project's runners only. Nothing running is no error.
+/// Without an id it stops this project's runners. It is not an error if none is running.
 ///
 /// Example: tenure runners stop
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The runner, by its id or a beginning of it
+    /// The runner: its id, or a prefix of the id
     id: Option<String>,
-    /// Every runner on this machine
+    /// Stop every runner on this machine
     #[arg(long, conflicts_with = "id")]
     all: bool,
-    /// Kill it, then put right what it leaves
+    /// Kill it, then clean up after it
     #[arg(long)]
     force: bool,
 }
 
-/// Beyond the grace that the runner itself gives its agent.
+/// How long to wait in addition to the grace period that the runner gives its agent.
 const SLACK: Duration = Duration::from_secs(5);
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let targets = targets(app, &args)?;
     let mut text = Text::new();
     if targets.is_empty() {
-        text.line("No runner is running here.");
+        text.line("No runner is running.");
     }
     let mut stopped: Vec<Value> = Vec::new();
-    let mut stubborn = Vec::new();
+    let mut still_running = Vec::new();
     for known in &targets {
         let runner = &known.runner;
         let short: String = runner.id.chars().take(8).collect();
@@ -55,23 +55,23 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
             }
             text.line(format!("Stopped runner {short} (pid {})", runner.process.process.pid));
         } else {
-            stubborn.push(short.clone());
+            still_running.push(short.clone());
         }
         stopped.push(
             json!({"id": runner.id, "pid": runner.process.process.pid, "projectPath": runner.project_path}),
         );
     }
-    if let Some(short) = stubborn.first() {
+    if let Some(short) = still_running.first() {
         return Err(Report::new(
             ErrorCode::General,
-            format!("runner {short} has not ended yet; it was asked to"),
+            format!("runner {short} was asked to stop and is still running"),
         )
-        .hint("see what it does", format!("tenure runners logs {short}")));
+        .hint("see its log", format!("tenure runners logs {short}")));
     }
     Ok(Answer::new(json!({"runners": stopped, "total": stopped.len()}), text))
 }
 
-/// False if it was asked and has not ended yet.
+/// Returns false if it is still running after the grace period.
 fn end(app: &App<'_>, runner: &Runner, force: bool) -> bool {
     let signal = if force { Signal::KILL } else { Signal::TERM };
     signal_one(&runner.process, app.env.judge.as_ref(), signal, grace(app, runner)).unwrap_or(false)
@@ -82,7 +82,7 @@ fn grace(app: &App<'_>, runner: &Runner) -> Duration {
     config.map_or(SLACK, |config| config.runners.kill_grace) + SLACK
 }
 
-fn targets(app: &App<'_>, args: &Args) -> Outcome<Vec<KnownRunner>> {
+fn targets(app: &App<'_>, args: &Args) -> CommandResult<Vec<KnownRunner>> {
     let here = if args.id.is_none() && !args.all { Some(app.find()?) } else { None };
     let home = app.home()?;
     let Some(directory) = Directory::open_existing(&home, app.env.clock.clone())? else {
@@ -93,15 +93,15 @@ fn targets(app: &App<'_>, args: &Args) -> Outcome<Vec<KnownRunner>> {
     };
     let mut all = known(app, &directory)?;
     if let Some(id) = &args.id {
-        let mut fitting: Vec<_> = all.into_iter().filter(|k| k.runner.id.starts_with(id.as_str())).collect();
-        return match fitting.len() {
+        let mut matching: Vec<_> = all.into_iter().filter(|k| k.runner.id.starts_with(id.as_str())).collect();
+        return match matching.len() {
             0 => Err(unknown(id)),
             1 => {
-                fitting.retain(|k| !k.runner.status.is_over());
-                Ok(fitting)
+                matching.retain(|k| !k.runner.status.is_over());
+                Ok(matching)
             }
-            _ => Err(Report::new(ErrorCode::Ambiguous, format!("several runners begin with {id}"))
-                .hint("see them all", "tenure runners list")),
+            _ => Err(Report::new(ErrorCode::Ambiguous, format!("several runner ids start with {id}"))
+                .hint("see all runners", "tenure runners list")),
         };
     }
     all.retain(|k| !k.runner.status.is_over());
@@ -114,5 +114,5 @@ fn targets(app: &App<'_>, args: &Args) -> Outcome<Vec<KnownRunner>> {
 
 fn unknown(id: &str) -> Report {
     Report::new(ErrorCode::RunnerNotFound, format!("there is no runner {id}"))
-        .hint("see them all", "tenure runners list")
+        .hint("see all runners", "tenure runners list")
 }

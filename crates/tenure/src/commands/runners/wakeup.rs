@@ -1,4 +1,4 @@
-//! `tenure runners wakeup`: what a timer calls every minute.
+//! `tenure runners wakeup`: called by a timer every minute.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{File, TryLockError};
@@ -21,54 +21,55 @@ use crate::app::App;
 use crate::candidates::unregistered;
 use crate::cli::Global;
 use crate::env::{Env, Output};
-use crate::identity::Who;
+use crate::identity::IdentityArgs;
 use crate::printer::Printer;
 use crate::project::{Project, ProjectPaths};
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::text::{Style, Table, Text};
 
-/// Look at every project once and bring its work going again (a timer calls this)
+/// Restart stalled projects (called by a timer)
 ///
-/// Nothing is done where a runner works, nothing is ready, or another tool has the project. With --quiet it says
-/// nothing unless something is wrong. Exit 1 only if a project could not be served.
+/// Checks every registered project once, and starts a runner where work is ready. Skips projects with a running runner,
+/// without ready work, or locked by another tool. With --quiet it prints errors only. Exits 1 if a project could not be
+/// checked.
 ///
 /// Example: tenure runners wakeup --dry-run
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Which timer calls (for tenure itself)
+    /// The calling timer (used internally)
     #[arg(long, hide = true, value_name = "KIND", value_parser = super::cron::parse_kind)]
     timer: Option<Kind>,
 }
 
-/// It is over before the next one begins.
+/// A wake-up ends before the next one starts.
 const DEADLINE: Duration = Duration::from_secs(50);
 
-/// How long a project's store may keep its wake-up waiting. The next one comes soon.
+/// How long to wait for a project's busy store. The next wake-up tries again.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A registered project to serve.
-struct Job {
+/// A registered project to check.
+struct WakeupTarget {
     root: PathBuf,
-    /// Wake-up may start a runner there.
+    /// Whether wake-up may start a runner there.
     enabled: bool,
     /// The state of its files before they are read.
     mark: Option<String>,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let limit = app.global.timeout.map_or(DEADLINE, |limit| limit.min(DEADLINE));
     let deadline = Instant::now() + limit;
     let home = app.home()?;
     if let (Some(timer), false) = (args.timer, app.global.dry_run) {
         let noted = app.directory().and_then(|directory| Ok(directory.note_fired(timer.as_str())?));
-        // The projects are served even if the directory cannot be written.
+        // The projects are checked even if the directory cannot be written.
         if let Err(report) = noted {
-            app.printer.warn(&format!("it cannot be noted that the timer has called: {}", report.message));
+            app.printer.warn(&format!("cannot record the timer's call: {}", report.message));
         }
     }
     let _turn = match take_turn(app, &home)? {
         Turn::Ours(lock) => lock,
-        Turn::Anothers => return Ok(overlapping(app.global.quiet)),
+        Turn::Busy => return Ok(overlapping(app.global.quiet)),
     };
     let directory = Directory::open_existing(&home, app.env.clock.clone())?;
     let registered = directory.as_ref().map(Directory::projects).transpose()?.unwrap_or_default();
@@ -79,7 +80,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     };
     let mut verdicts: BTreeMap<PathBuf, Verdict> = BTreeMap::new();
     for path in candidates.keys() {
-        let reason = "it is not registered, so nothing of it is read or run";
+        let reason = "it is not registered, so none of its files is read or run";
         verdicts.insert(path.clone(), Verdict::new(Decision::Unregistered, reason));
     }
     let mut jobs = Vec::new();
@@ -96,7 +97,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
             Some(idle) => {
                 verdicts.insert(project.path.clone(), Verdict::new(Decision::Idle, idle.reason.clone()));
             }
-            None => jobs.push(Job { root: project.path.clone(), enabled: project.enabled, mark }),
+            None => jobs.push(WakeupTarget { root: project.path.clone(), enabled: project.enabled, mark }),
         }
     }
     let roots: Vec<PathBuf> = jobs.iter().map(|job| job.root.clone()).collect();
@@ -122,7 +123,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         let busy: Vec<&Path> =
             roots.iter().map(PathBuf::as_path).filter(|r| known.contains_key(*r) && !resting(r)).collect();
         if let (Some(directory), false) = (&directory, idle.is_empty() && busy.is_empty()) {
-            // Only saves the next one a look.
+            // Best effort: only saves the next wake-up some work.
             let _ = directory.note_idle(&idle, &busy);
         }
         tenure_sqlite::sweep_doorbells(&crate::store::doorbells(app.env), true);
@@ -131,14 +132,14 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
 }
 
 enum Turn {
-    /// Nothing to hold in a dry run, which is in nobody's way.
+    /// `None` in a dry run, which needs no lock.
     Ours(Option<File>),
-    Anothers,
+    Busy,
 }
 
-/// An OS lock, which ends with its process. In the home, because that is what wake-ups of one user share, whoever calls
-/// them; if it cannot be had, nothing is done, and that is said.
-fn take_turn(app: &App<'_>, home: &Path) -> Outcome<Turn> {
+/// Allows one wake-up per user at a time. The file lock ends with its process; the file is in the home, which all
+/// wake-ups of a user share. If it cannot be opened, the wake-up fails.
+fn take_turn(app: &App<'_>, home: &Path) -> CommandResult<Turn> {
     if app.global.dry_run {
         return Ok(Turn::Ours(None));
     }
@@ -150,7 +151,7 @@ fn take_turn(app: &App<'_>, home: &Path) -> Outcome<Turn> {
     let file = file.map_err(|e| failed(&e))?;
     match file.try_lock() {
         Ok(()) => Ok(Turn::Ours(Some(file))),
-        Err(TryLockError::WouldBlock) => Ok(Turn::Anothers),
+        Err(TryLockError::WouldBlock) => Ok(Turn::Busy),
         Err(TryLockError::Error(e)) => Err(failed(&e)),
     }
 }
@@ -158,39 +159,39 @@ fn take_turn(app: &App<'_>, home: &Path) -> Outcome<Turn> {
 fn overlapping(quiet: bool) -> Answer {
     let mut text = Text::new();
     if !quiet {
-        text.line("Another wake-up is at work.");
+        text.line("Another wake-up is already running.");
     }
     Answer::new(json!({"results": [], "total": 0, "overlapping": true}), text)
 }
 
-/// Where a project that is gone may be now.
-fn whereabouts(app: &App<'_>, path: &Path, registered: &[KnownProject]) -> String {
+/// Why a project is missing, and where it may be now.
+fn missing_reason(app: &App<'_>, path: &Path, registered: &[KnownProject]) -> String {
     match super::super::projects::moved_to(app, path, registered) {
-        Some(other) => format!("it is no longer there; the same project is at {}", other.display()),
-        None => "it is no longer there".to_owned(),
+        Some(other) => format!("it no longer exists; the same project is at {}", other.display()),
+        None => "it no longer exists".to_owned(),
     }
 }
 
-/// Serves one project, on a thread that is abandoned if it does not answer in time.
+/// Checks one project, on a thread that is abandoned if it does not answer in time.
 fn serve(
     env: &Env,
     global: &Global,
     log: Option<&DaemonLog>,
     registered: &[KnownProject],
-    job: Job,
+    job: WakeupTarget,
 ) -> (Verdict, Option<IdleProject>) {
-    let mut nowhere = Output::nowhere();
+    let mut sink = Output::sink();
     let shared = std::cell::OnceCell::new();
-    let printer = Printer::new(&mut nowhere, global, false);
-    let mut app = App { env, shared: &shared, global, printer, ears: Vec::new() };
+    let printer = Printer::new(&mut sink, global, false);
+    let mut app = App { env, shared: &shared, global, printer, wait_handles: Vec::new() };
     let Some(project) = app.project_at(&job.root) else {
-        return (Verdict::new(Decision::Missing, whereabouts(&app, &job.root, registered)), None);
+        return (Verdict::new(Decision::Missing, missing_reason(&app, &job.root, registered)), None);
     };
     if !job.enabled {
-        let reason = "it was switched off with `tenure projects disable`";
+        let reason = "it was disabled with `tenure projects disable`";
         return (Verdict::new(Decision::Disabled, reason), None);
     }
-    match look_after(&mut app, log, project) {
+    match wake_up(&mut app, log, project) {
         Ok((verdict, rest)) => {
             let memory = match (rest, job.mark) {
                 (Rest::Until(until), Some(mark)) => {
@@ -204,10 +205,10 @@ fn serve(
     }
 }
 
-fn look_after(app: &mut App<'_>, log: Option<&DaemonLog>, project: Project) -> Outcome<(Verdict, Rest)> {
+fn wake_up(app: &mut App<'_>, log: Option<&DaemonLog>, project: Project) -> CommandResult<(Verdict, Rest)> {
     let open = app.open_at(project)?;
     let root = &open.paths.root;
-    let actor = app.identity(&Who::default())?.holder.id;
+    let actor = app.identity(&IdentityArgs::default())?.holder.id;
     let (runners, review) = (&open.config.runners, &open.config.review);
     let reviewer = review.preset.clone().filter(|_| review.enabled);
     let say = |line: &str| {
@@ -220,7 +221,7 @@ fn look_after(app: &mut App<'_>, log: Option<&DaemonLog>, project: Project) -> O
         let section = lost.and_then(|runner| runner.section.as_ref());
         let section = section.and_then(|id| open.read(|view| view.section(id)).ok().flatten());
         let preset = lost.map(|runner| runner.preset.clone());
-        let args = start::Args::instead_of(section.map(|section| section.name), preset);
+        let args = start::Args::replacement(section.map(|section| section.name), preset);
         match start::launch(app, root, &args) {
             Ok(data) => Ok(data["runner"]["id"].as_str().unwrap_or_default().to_owned()),
             Err(report) => Err(NotStarted { code: report.code, message: report.message }),
@@ -244,7 +245,7 @@ fn look_after(app: &mut App<'_>, log: Option<&DaemonLog>, project: Project) -> O
     if verdict.decision == Decision::Error {
         say(&verdict.reason);
     }
-    // A server's rows change without a file here.
+    // The rows on a server change without a change of the project's files.
     let rest = if open.source.is_on_server() { Rest::Unknown } else { rest };
     Ok((verdict, rest))
 }
@@ -264,12 +265,12 @@ fn answer(app: &App<'_>, verdicts: &BTreeMap<PathBuf, Verdict>, hints: Vec<Hint>
         ]);
     }
     if app.global.dry_run {
-        text.line("What a wake-up would decide now; nothing is done.");
+        text.line("Dry run: a wake-up would decide the following.");
     }
     if !verdicts.is_empty() && (failed || !app.global.quiet) {
-        text.table(&table, app.printer.look());
+        text.table(&table, app.printer.render_options());
     } else if !app.global.quiet {
-        text.line("There is no project to look after.");
+        text.line("No projects.");
     }
     let results: Vec<Value> = verdicts
         .iter()

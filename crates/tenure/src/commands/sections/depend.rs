@@ -6,34 +6,34 @@ use tenure_core::rules::{depend_section, undepend_section};
 use super::view;
 use crate::answer::Answer;
 use crate::app::App;
-use crate::identity::Who;
-use crate::report::{Outcome, Report};
+use crate::identity::IdentityArgs;
+use crate::report::{CommandResult, Report};
 use crate::text::Text;
 
-/// Make a section wait for another, or no longer
+/// Add or remove dependencies between sections
 ///
 /// Example: tenure sections depend Frontend --on Backend
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The section that waits
+    /// The dependent section
     name: String,
     /// A section that must be finished first (repeat for more)
     #[arg(long, value_name = "NAME")]
     on: Vec<String>,
-    /// A section that it no longer waits for (repeat for more)
+    /// A section to remove from its dependencies (repeat for more)
     #[arg(long, value_name = "NAME")]
     not_on: Vec<String>,
     #[command(flatten)]
-    who: Who,
+    identity: IdentityArgs,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
     let ctx = open.context();
     if args.on.is_empty() && args.not_on.is_empty() {
-        return Err(Report::usage("say --on or --not-on, and which section"));
+        return Err(Report::usage("nothing to change: give --on SECTION or --not-on SECTION"));
     }
-    let caller = app.identity(&args.who)?.actor(None);
+    let caller = app.identity(&args.identity)?.actor(None);
     let section = open.write(|tx| {
         let mut section = reference::section(tx, &args.name)?;
         for other in &args.not_on {

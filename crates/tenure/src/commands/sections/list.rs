@@ -5,7 +5,7 @@ use tenure_core::wire;
 
 use crate::answer::Answer;
 use crate::app::App;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 use crate::text::{Table, Text};
 
 /// List sections in working order
@@ -14,7 +14,7 @@ use crate::text::{Table, Text};
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Args {}
 
-pub(super) fn run(app: &mut App<'_>, _: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, _: Args) -> CommandResult<Answer> {
     let sections = app.open()?.read(|view| view.sections())?;
     let now = app.env.clock.now();
     let judge = app.env.judge.as_ref();
@@ -33,7 +33,7 @@ pub(super) fn run(app: &mut App<'_>, _: Args) -> Outcome<Answer> {
                 section.lease.as_ref().map_or_else(|| "-".to_owned(), |l| l.holder.id.clone()),
             ]);
         }
-        text.table(&table, app.printer.look());
+        text.table(&table, app.printer.render_options());
     }
     let rows: Vec<_> = sections.iter().map(|s| wire::section(s, now, judge)).collect();
     Ok(Answer::new(json!({"sections": rows, "total": rows.len()}), text))

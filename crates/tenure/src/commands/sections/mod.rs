@@ -10,7 +10,7 @@ mod show;
 mod update;
 mod view;
 
-/// Sections: groups of tasks, worked through by one holder at a time or by many
+/// Manage sections: groups of tasks with one holder at a time, or many
 ///
 /// Example: tenure sections add Backend
 #[derive(Debug, clap::Args)]

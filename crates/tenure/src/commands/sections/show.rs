@@ -9,8 +9,8 @@ use super::view;
 use crate::answer::Answer;
 use crate::app::App;
 use crate::commands::{lease_view, tasks};
-use crate::identity::Who;
-use crate::report::Outcome;
+use crate::identity::IdentityArgs;
+use crate::report::CommandResult;
 use crate::text::{Style, Text};
 
 /// Show a section and its tasks
@@ -22,9 +22,9 @@ pub(crate) struct Args {
     name: String,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
-    let identity = app.identity(&Who::default())?;
+    let identity = app.identity(&IdentityArgs::default())?;
     let (section, (tasks, total)) = open.read(|store| {
         let section = reference::section(store, &args.name)?;
         let viewer = open.viewer(store, &identity)?;
@@ -34,10 +34,11 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     })?;
     let mut text = describe(app, &section);
     if !tasks.is_empty() {
-        text.blank().table(&tasks::view::table(app, &tasks), app.printer.look());
+        text.blank().table(&tasks::view::table(app, &tasks), app.printer.render_options());
     }
     let mut data = view::data(app, &section);
-    data["tasks"] = tasks.iter().map(|task| tasks::view::object(app, task)).collect();
+    let rows: Vec<_> = tasks.iter().map(|task| tasks::view::object(app, task)).collect();
+    data["tasks"] = json!(rows);
     data["total"] = json!(total);
     Ok(Answer::new(data, text))
 }
@@ -51,7 +52,7 @@ fn describe(app: &App<'_>, section: &Section) -> Text {
         text.line(format!("Depends on: {}", section.depends_on.join(", ")));
     }
     if !section.blocked_by.is_empty() {
-        text.line(format!("Waits for: {}", section.blocked_by.join(", ")));
+        text.line(format!("Blocked by: {}", section.blocked_by.join(", ")));
     }
     if let Some(lease) = &section.lease {
         let rest = lease_view::remaining(lease, app.env.clock.now(), app.env.judge.as_ref());

@@ -6,8 +6,8 @@ use tenure_core::section::SectionMode;
 use super::view;
 use crate::answer::Answer;
 use crate::app::App;
-use crate::identity::Who;
-use crate::report::{Outcome, Report};
+use crate::identity::IdentityArgs;
+use crate::report::{CommandResult, Report};
 
 /// Change a section
 ///
@@ -19,23 +19,23 @@ pub(crate) struct Args {
     /// A new name
     #[arg(long, value_name = "NAME")]
     rename: Option<String>,
-    /// Many may work in it at a time
+    /// Allow many holders at a time
     #[arg(long, conflicts_with = "serial")]
     parallel: bool,
-    /// One holder at a time
+    /// Allow one holder at a time
     #[arg(long)]
     serial: bool,
-    /// Lower comes first
+    /// Priority; lower comes first
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     priority: Option<i64>,
-    /// Place it directly behind this section
+    /// Move it directly after this section
     #[arg(long, value_name = "NAME")]
     after: Option<String>,
     #[command(flatten)]
-    who: Who,
+    identity: IdentityArgs,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
     let ctx = open.context();
     let mode = match (args.parallel, args.serial) {
@@ -45,9 +45,9 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     };
     let request = EditSection { name: args.rename, mode, priority: args.priority, after: args.after };
     if request.name.is_none() && mode.is_none() && request.priority.is_none() && request.after.is_none() {
-        return Err(Report::usage("nothing to change: say what, for example --parallel"));
+        return Err(Report::usage("nothing to change: give an option, for example --parallel"));
     }
-    let caller = app.identity(&args.who)?.actor(None);
+    let caller = app.identity(&args.identity)?.actor(None);
     let section = open.write(|tx| edit_section(tx, &ctx, &caller, &args.name, &request))?;
     Ok(view::changed(app, &section, app.past("Updated", "Would update")))
 }

@@ -1,4 +1,4 @@
-//! A section in an answer: as JSON, and as a line that says what was done to it.
+//! A section as JSON, and the answer of verbs that change it.
 
 use serde_json::{Value, json};
 use tenure_core::section::Section;

@@ -5,23 +5,23 @@ use serde_json::{Value, json};
 use super::{object, style};
 use crate::answer::Answer;
 use crate::app::App;
-use crate::commands::newest::Newest;
-use crate::report::Outcome;
+use crate::commands::limit::ListLimit;
+use crate::report::CommandResult;
 use crate::text::{Style, Table, Text};
 
-/// List sessions, the newest first
+/// List sessions, newest first
 ///
 /// Example: tenure sessions list --limit 5
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    newest: Newest,
+    list: ListLimit,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
     let (rows, total) = open.read(|view| {
-        let (sessions, total) = view.sessions(args.newest.limit)?;
+        let (sessions, total) = view.sessions(args.list.limit)?;
         let mut rows = Vec::new();
         for session in sessions {
             let (status, object) = object(view, &open, &session)?;
@@ -47,7 +47,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
                 (Style::Dim, session.updated_at.to_seconds()),
             ]);
         }
-        text.table(&table, app.printer.look());
+        text.table(&table, app.printer.render_options());
     }
     let rows: Vec<Value> = rows.into_iter().map(|(_, _, object)| object).collect();
     Ok(Answer::new(json!({"sessions": rows, "total": total}), text))

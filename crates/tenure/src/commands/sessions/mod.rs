@@ -1,6 +1,6 @@
-//! `tenure sessions`: runs of runners, and how far they got.
+//! `tenure sessions`: the runs of runners and their progress.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tenure_core::session::{Session, SessionState};
 use tenure_core::store::View;
 use tenure_core::{Result, kernel, wire};
@@ -12,7 +12,7 @@ use crate::verbs::verbs;
 mod list;
 mod show;
 
-/// Sessions: what runners were at, and which of them can be resumed
+/// List and show sessions: runs of runners, which can be resumed
 ///
 /// Example: tenure sessions list
 #[derive(Debug, clap::Args)]
@@ -47,5 +47,5 @@ fn style(status: &str) -> Style {
 
 pub(super) fn object(view: &dyn View, open: &Open<'_>, session: &Session) -> Result<(&'static str, Value)> {
     let status = status(view, open, session)?;
-    Ok((status, wire::session(session, status, &view.done_tasks(&session.id)?)))
+    Ok((status, json!(wire::session(session, status, &view.done_tasks(&session.id)?))))
 }

@@ -6,19 +6,19 @@ use tenure_core::reference;
 use super::{object, style};
 use crate::answer::Answer;
 use crate::app::App;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 use crate::text::{Style, Text};
 
-/// Show a session: what it is through with, and what it is at
+/// Show a session: its finished tasks and its current one
 ///
 /// Example: tenure sessions show 3f2a9c1e
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The session: its id, or the beginning of that
+    /// The session: its id, or a prefix of the id
     session: String,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
     let (session, status, object) = open.read(|view| {
         let session = reference::session(view, &args.session)?;
@@ -35,19 +35,19 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     text.line(format!("  Runner:  {}", session.runner));
     text.line(format!("  Started: {}", session.started_at.to_seconds()));
     if let Some(current) = &session.current {
-        text.line(format!("  At:      {} (fence {})", current.key, current.fence));
+        text.line(format!("  Current: {} (fence {})", current.key, current.fence));
         if let Some(name) = &current.agent_session {
-            text.line(format!("  Agent's session: {name}"));
+            text.line(format!("  Agent session: {name}"));
         }
     }
     for done in object["done"].as_array().into_iter().flatten() {
         let (key, status) = (done["key"].as_str(), done["status"].as_str());
-        text.line(format!("  Through with {}: {}", key.unwrap_or_default(), status.unwrap_or_default()));
+        text.line(format!("  Finished {}: {}", key.unwrap_or_default(), status.unwrap_or_default()));
     }
     if let Some(error) = &session.error {
         text.styled(Style::Bad, format!("  {error}"));
     }
     let answer = Answer::new(json!({"session": object}), text);
     let resumable = matches!(status, "interrupted" | "failed");
-    Ok(if resumable { answer.hint("go on", format!("tenure resume {short}")) } else { answer })
+    Ok(if resumable { answer.hint("resume it", format!("tenure resume {short}")) } else { answer })
 }

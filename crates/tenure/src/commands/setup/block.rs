@@ -75,7 +75,7 @@ pub(super) fn take_out(text: Option<&str>) -> Result<Change, String> {
     let before = match (after.is_empty(), shorter.ends_with('\n')) {
         (true, true) => without_last_break(shorter),
         (false, true) => shorter,
-        // The empty line that `put` adds before the block is not there.
+        // The empty line that `put` adds before the block is missing.
         (_, false) => before,
     };
     Ok(Change::Write(format!("{before}{rest}")))
@@ -83,7 +83,7 @@ pub(super) fn take_out(text: Option<&str>) -> Result<Change, String> {
 
 pub(super) fn block(body: &str) -> String {
     let mark = mark_of(body);
-    format!("{BEGIN}{mark} (by `tenure setup`, which replaces it; --remove takes it out) -->\n{body}{END}")
+    format!("{BEGIN}{mark} (managed by `tenure setup`; --remove deletes it) -->\n{body}{END}")
 }
 
 fn mark_of(body: &str) -> String {
@@ -100,10 +100,10 @@ fn find(text: &str) -> Result<Option<Range<usize>>, String> {
             (None, None) if trimmed.starts_with(BEGIN) => begin = Some((number, at)),
             (Some((_, start)), None) if trimmed == END => whole = Some(start..at + trimmed.len()),
             _ if trimmed == END => {
-                return Err(format!("line {number} ends a block of tenure's that nothing begins"));
+                return Err(format!("line {number} has an end marker of tenure without a begin marker"));
             }
             _ if trimmed.starts_with(BEGIN) => {
-                return Err(format!("line {number} begins a block of tenure's inside or after another"));
+                return Err(format!("line {number} begins a second tenure block"));
             }
             _ => {}
         }
@@ -111,7 +111,7 @@ fn find(text: &str) -> Result<Option<Range<usize>>, String> {
     }
     match (begin, whole) {
         (Some((number, _)), None) => {
-            Err(format!("line {number} begins a block of tenure's that no line `{END}` ends"))
+            Err(format!("line {number} begins a tenure block without a line `{END}`"))
         }
         (_, whole) => Ok(whole),
     }

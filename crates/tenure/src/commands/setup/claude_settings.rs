@@ -5,12 +5,12 @@ use serde_json::{Map, Value, json};
 use super::NAME;
 use super::file::Change;
 use super::json_edit::{JsonDocument, Remaining, Step};
-use crate::shell::quote;
+use crate::shell_quote::quote;
 
 pub(super) const FILE: &str = ".claude/settings.json";
 
 /// An event of Claude Code that runs `tenure claude-hook`.
-struct Event {
+struct HookedEvent {
     name: &'static str,
     /// The argument of `tenure claude-hook`.
     word: &'static str,
@@ -19,20 +19,20 @@ struct Event {
     timeout: u64,
 }
 
-const EVENTS: [Event; 3] = [
-    Event { name: "SessionStart", word: "session-start", timeout: 10 },
-    Event { name: "PostToolUse", word: "post-tool-use", timeout: 5 },
-    Event { name: "SessionEnd", word: "session-end", timeout: 10 },
+const EVENTS: [HookedEvent; 3] = [
+    HookedEvent { name: "SessionStart", word: "session-start", timeout: 10 },
+    HookedEvent { name: "PostToolUse", word: "post-tool-use", timeout: 5 },
+    HookedEvent { name: "SessionEnd", word: "session-end", timeout: 10 },
 ];
 
 /// The shell command of one event. It succeeds silently where tenure is missing or too old to know the hook, because the
 /// settings are shared with everybody who works on the project.
-fn command(program: &str, event: &Event) -> String {
+fn command(program: &str, event: &HookedEvent) -> String {
     format!("{} claude-hook {} 2>/dev/null || true", quote(program), event.word)
 }
 
 pub(super) fn put(text: Option<&str>, program: &str) -> Result<Change, String> {
-    let entry = |event: &Event| json!({"hooks": [{"type": "command", "command": command(program, event), "timeout": event.timeout}]});
+    let entry = |event: &HookedEvent| json!({"hooks": [{"type": "command", "command": command(program, event), "timeout": event.timeout}]});
     let Some(text) = text else {
         let all: Map<_, _> =
             EVENTS.iter().map(|event| (event.name.to_owned(), json!([entry(event)]))).collect();
@@ -95,7 +95,7 @@ pub(super) fn are_off(text: &str) -> Result<bool, String> {
     Ok(JsonDocument::parse(text)?.root().get("disableAllHooks") == Some(&json!(true)))
 }
 
-fn missing_in(root: &Map<String, Value>, program: &str) -> Result<Vec<&'static Event>, String> {
+fn missing_in(root: &Map<String, Value>, program: &str) -> Result<Vec<&'static HookedEvent>, String> {
     let mut found = Vec::new();
     for event in &EVENTS {
         if ours(root, event, program)?.is_empty() {
@@ -109,7 +109,7 @@ fn missing_in(root: &Map<String, Value>, program: &str) -> Result<Vec<&'static E
 /// counts as ours even if its owner has adapted the command.
 fn ours(
     root: &Map<String, Value>,
-    event: &Event,
+    event: &HookedEvent,
     program: &str,
 ) -> Result<Vec<(usize, usize, bool)>, String> {
     let Some(hooks) = root.get("hooks") else { return Ok(Vec::new()) };

@@ -9,7 +9,7 @@ use tenure_core::ErrorCode;
 
 use crate::app::App;
 use crate::atomic;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 
 /// How long to wait for another process that changes the same file.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -41,7 +41,7 @@ impl Plan {
         path: PathBuf,
         by_hand: &str,
         edit: impl FnOnce(Option<&str>) -> Result<Change, String>,
-    ) -> Outcome<Self> {
+    ) -> CommandResult<Self> {
         let real = atomic::follow(&path).map_err(|e| Report::io(&e, ErrorCode::Config, "read", &path))?;
         let folder = folder_of(&real);
         // If the folder cannot be locked, the last writer wins.
@@ -62,7 +62,7 @@ impl Plan {
     }
 
     /// Makes the change, unless this is a dry run. Never removes `root` or a folder above it.
-    pub(super) fn carry_out(&self, app: &App<'_>, root: &Path) -> Outcome<()> {
+    pub(super) fn carry_out(&self, app: &App<'_>, root: &Path) -> CommandResult<()> {
         if app.global.dry_run {
             return Ok(());
         }
@@ -90,7 +90,7 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().unwrap_or(Path::new("."))
 }
 
-pub(super) fn text_of(path: &Path) -> Outcome<Option<String>> {
+pub(super) fn text_of(path: &Path) -> CommandResult<Option<String>> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),

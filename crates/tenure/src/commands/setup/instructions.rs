@@ -1,4 +1,4 @@
-//! `tenure setup NAME`: how to work here, in the file that the client reads, and Claude Code's hooks.
+//! `tenure setup NAME`: instructions in the file that the client reads, and Claude Code's hooks.
 
 use std::path::Path;
 
@@ -10,13 +10,13 @@ use super::{Args, Client, block, claude_settings, program};
 use crate::answer::Answer;
 use crate::app::App;
 use crate::commands::prime;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::text::{Style, Text};
 
-const BLOCK_BY_HAND: &str = "put the markers right, or take them out, and try again";
-const HOOKS_BY_HAND: &str = "make it plain JSON, and try again";
+const BLOCK_BY_HAND: &str = "repair or remove the markers, and try again";
+const HOOKS_BY_HAND: &str = "make it valid JSON, and try again";
 
-/// The file that the client reads; none of its own for VS Code.
+/// The file that the client reads. VS Code has no file of its own; it reads AGENTS.md.
 pub(super) fn file_of(client: Client) -> Option<&'static str> {
     match client {
         Client::Claude => Some("CLAUDE.md"),
@@ -26,13 +26,13 @@ pub(super) fn file_of(client: Client) -> Option<&'static str> {
     }
 }
 
-pub(super) fn run(app: &App<'_>, args: &Args, file: &str) -> Outcome<Answer> {
+pub(super) fn run(app: &App<'_>, args: &Args, file: &str) -> CommandResult<Answer> {
     if args.check {
         return check(app, args.client, file);
     }
     let root = app.find()?.paths.root;
     let body = prime::for_any_time();
-    // Everything is decided before anything is written.
+    // All changes are decided before the first is written.
     let mut plans = vec![(
         "instructions",
         Plan::of(app, root.join(file), BLOCK_BY_HAND, |text| {
@@ -61,7 +61,7 @@ pub(super) fn run(app: &App<'_>, args: &Args, file: &str) -> Outcome<Answer> {
             (true, true) => {
                 text.line(format!("{} the {part} from {shown}", app.past("Removed", "Would remove")))
             }
-            (false, false) => text.line(format!("The {part} are there already in {shown}")),
+            (false, false) => text.line(format!("The {part} in {shown} are already up to date")),
             (false, true) => text.line(format!("There are no {part} in {shown}; nothing changed")),
         };
         parts.push(json!({"part": part, "path": plan.path, "changed": plan.changes()}));
@@ -80,35 +80,37 @@ pub(super) fn run(app: &App<'_>, args: &Args, file: &str) -> Outcome<Answer> {
     Ok(if args.remove {
         answer
     } else {
-        answer.hint("see later whether it is up to date", format!("tenure setup {name} --check"))
+        answer.hint("check it later", format!("tenure setup {name} --check"))
     })
 }
 
-fn check(app: &App<'_>, client: Client, file: &str) -> Outcome<Answer> {
+fn check(app: &App<'_>, client: Client, file: &str) -> CommandResult<Answer> {
     let root = app.find()?.paths.root;
     let path = root.join(file);
     let there = text_of(&path)?.unwrap_or_default();
     let state =
         block::state(&there, &prime::for_any_time()).map_err(|why| unreadable(&path, &why, BLOCK_BY_HAND))?;
-    let mut parts = vec![("instructions", path, state.as_str(), told(state).to_owned())];
+    let mut parts = vec![("instructions", path, state.as_str(), describe(state).to_owned())];
     if client == Client::Claude {
         let path = root.join(claude_settings::FILE);
-        let (state, said) = hooks(app, &path)?;
-        parts.push(("hooks", path, state, said));
+        let (state, description) = hooks(app, &path)?;
+        parts.push(("hooks", path, state, description));
     }
     let data: Vec<_> = parts
         .iter()
         .map(|(part, path, state, _)| json!({"part": part, "path": path, "state": state}))
         .collect();
-    let lines = parts.iter().map(|(part, path, _, said)| format!("the {part} in {} {said}", path.display()));
+    let lines = parts
+        .iter()
+        .map(|(part, path, _, description)| format!("the {part} in {} {description}", path.display()));
     let lines: Vec<String> = lines.collect();
     let name = client.name();
     if parts.iter().any(|(_, _, state, _)| *state != "current") {
-        let mut report = Report::new(ErrorCode::CheckFailed, format!("{name} is not set up as it should be"));
+        let mut report = Report::new(ErrorCode::CheckFailed, format!("{name} is not set up correctly"));
         report.context.extend(lines.iter().map(|line| format!("  {line}")));
         *report.details = json!({"client": name, "parts": data});
         let helps = parts.iter().any(|(_, _, state, _)| !["current", "disabled"].contains(state));
-        return Err(if helps { report.hint("do so", format!("tenure setup {name}")) } else { report });
+        return Err(if helps { report.hint("set it up", format!("tenure setup {name}")) } else { report });
     }
     let mut text = Text::new();
     text.styled(Style::Good, format!("{name} is set up"));
@@ -118,26 +120,26 @@ fn check(app: &App<'_>, client: Client, file: &str) -> Outcome<Answer> {
     Ok(Answer::new(json!({"client": name, "parts": data}), text))
 }
 
-fn told(state: block::State) -> &'static str {
+fn describe(state: block::State) -> &'static str {
     match state {
         block::State::Absent => "are missing",
         block::State::Current => "are up to date",
-        block::State::Outdated => "are of another version of tenure",
-        block::State::Edited => "were edited by hand, which setup undoes",
+        block::State::Outdated => "were written by another version of tenure",
+        block::State::Edited => "were edited by hand; setup overwrites them",
     }
 }
 
-fn hooks(app: &App<'_>, path: &Path) -> Outcome<(&'static str, String)> {
+fn hooks(app: &App<'_>, path: &Path) -> CommandResult<(&'static str, String)> {
     let bad = |why: String| unreadable(path, &why, HOOKS_BY_HAND);
     let Some(text) = text_of(path)? else { return Ok(("absent", "are missing".to_owned())) };
     let missing = claude_settings::missing(&text, &program(app)).map_err(bad)?;
     Ok(if claude_settings::are_off(&text).map_err(bad)? {
-        ("disabled", "do not run: disableAllHooks is set there".to_owned())
+        ("disabled", "are disabled by disableAllHooks".to_owned())
     } else if missing.is_empty() {
-        ("current", "are there".to_owned())
+        ("current", "are up to date".to_owned())
     } else if missing == claude_settings::events() {
         ("absent", "are missing".to_owned())
     } else {
-        ("outdated", format!("are not complete: {} has none", missing.join(" and ")))
+        ("outdated", format!("are incomplete: {} missing", missing.join(" and ")))
     })
 }

@@ -230,16 +230,16 @@ impl<'a> Syntax<'a> {
 }
 
 /// An entry of an object or list: the range that includes its key, and its value.
-struct Entry<'s, 'a> {
+struct JsonEntry<'s, 'a> {
     key: Option<String>,
     range: Range<usize>,
     value: &'s ast::Value<'a>,
 }
 
-fn entries<'s, 'a>(value: &'s ast::Value<'a>) -> Vec<Entry<'s, 'a>> {
+fn entries<'s, 'a>(value: &'s ast::Value<'a>) -> Vec<JsonEntry<'s, 'a>> {
     match value {
         ast::Value::Object(object) => {
-            let entry = |property: &'s ast::ObjectProp<'a>| Entry {
+            let entry = |property: &'s ast::ObjectProp<'a>| JsonEntry {
                 key: Some(property.name.clone().into_string()),
                 range: property.start()..property.end(),
                 value: &property.value,
@@ -248,14 +248,14 @@ fn entries<'s, 'a>(value: &'s ast::Value<'a>) -> Vec<Entry<'s, 'a>> {
         }
         ast::Value::Array(list) => {
             let entry =
-                |value: &'s ast::Value<'a>| Entry { key: None, range: value.start()..value.end(), value };
+                |value: &'s ast::Value<'a>| JsonEntry { key: None, range: value.start()..value.end(), value };
             list.elements.iter().map(entry).collect()
         }
         _ => Vec::new(),
     }
 }
 
-fn position(entries: &[Entry<'_, '_>], step: Step<'_>) -> Option<usize> {
+fn position(entries: &[JsonEntry<'_, '_>], step: Step<'_>) -> Option<usize> {
     match step {
         Step::Index(index) => (index < entries.len()).then_some(index),
         // JSON readers take the last of several entries with the same key.

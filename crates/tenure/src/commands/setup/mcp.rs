@@ -1,4 +1,4 @@
-//! `tenure setup NAME --mcp`: a client's configuration, so that it starts our MCP server by itself.
+//! `tenure setup NAME --mcp`: adds the MCP server to a client's configuration.
 
 use std::path::{Path, PathBuf};
 
@@ -7,18 +7,18 @@ use tenure_core::ErrorCode;
 
 use super::file::{Change, Plan, text_of, unreadable};
 use super::mcp_check::try_out;
-use super::mcp_entry::Entry;
+use super::mcp_entry::ServerEntry;
 use super::{Args, Client, mcp_json, mcp_toml};
 use crate::answer::Answer;
 use crate::app::App;
-use crate::report::{Outcome, Report};
-use crate::shell::quote;
+use crate::report::{CommandResult, Report};
+use crate::shell_quote::quote;
 use crate::text::{Style, Text};
 
 const BY_HAND: &str = "add the server by hand: command `tenure`, argument `mcp`";
 
-/// Where the client keeps its servers.
-fn file(app: &App<'_>, client: Client) -> Outcome<PathBuf> {
+/// The file in which the client configures MCP servers.
+fn file(app: &App<'_>, client: Client) -> CommandResult<PathBuf> {
     let in_project = |below: &str| Ok(app.find()?.paths.root.join(below));
     match client {
         Client::Claude => in_project(".mcp.json"),
@@ -30,14 +30,14 @@ fn file(app: &App<'_>, client: Client) -> Outcome<PathBuf> {
             (None, None) => Err(Report::new(ErrorCode::Config, "neither HOME nor CODEX_HOME is set")),
         },
         Client::AgentsMd => {
-            Err(Report::usage("agents-md is a file that many clients read; MCP is set up for one client")
-                .hint("for instance", "tenure setup codex --mcp"))
+            Err(Report::usage("--mcp needs a client; agents-md is a file that many clients read")
+                .hint("for example", "tenure setup codex --mcp"))
         }
     }
 }
 
-/// The file's text with our entry put in, or taken out for `None`.
-fn edit(client: Client, text: &str, entry: Option<&Entry>) -> Result<Change, String> {
+/// Adds our entry to the file's text, or removes it if `entry` is `None`.
+fn edit(client: Client, text: &str, entry: Option<&ServerEntry>) -> Result<Change, String> {
     match client {
         Client::Codex => mcp_toml::edit(text, entry),
         Client::Vscode => mcp_json::edit(text, "servers", entry, true),
@@ -45,8 +45,8 @@ fn edit(client: Client, text: &str, entry: Option<&Entry>) -> Result<Change, Str
     }
 }
 
-/// What the file says now.
-fn read(client: Client, text: &str) -> Result<Option<Entry>, String> {
+/// Our entry in the file's text.
+fn read(client: Client, text: &str) -> Result<Option<ServerEntry>, String> {
     match client {
         Client::Codex => mcp_toml::read(text),
         Client::Vscode => mcp_json::read(text, "servers"),
@@ -54,12 +54,12 @@ fn read(client: Client, text: &str) -> Result<Option<Entry>, String> {
     }
 }
 
-pub(super) fn run(app: &App<'_>, args: &Args) -> Outcome<Answer> {
+pub(super) fn run(app: &App<'_>, args: &Args) -> CommandResult<Answer> {
     let path = file(app, args.client)?;
     if args.check {
         return check(app, args.client, &path);
     }
-    let wanted = if args.remove { None } else { Some(Entry::ours(app)) };
+    let wanted = if args.remove { None } else { Some(ServerEntry::ours(app)) };
     let plan =
         Plan::of(app, path, BY_HAND, |text| edit(args.client, text.unwrap_or_default(), wanted.as_ref()))?;
     let root = app.find().map_or_else(|_| app.env.cwd.clone(), |project| project.paths.root);
@@ -72,7 +72,7 @@ pub(super) fn run(app: &App<'_>, args: &Args) -> Outcome<Answer> {
             .styled(Style::Good, app.past("Set up", "Would set up"))
             .and(Style::Plain, format!(" {name} in {shown}")),
         (true, true) => text.line(format!("{} {name} from {shown}", app.past("Removed", "Would remove"))),
-        (false, false) => text.line(format!("{name} is set up already in {shown}")),
+        (false, false) => text.line(format!("{name} is already set up in {shown}")),
         (false, true) => text.line(format!("{name} is not set up in {shown}; nothing changed")),
     };
     let data = json!({"client": name, "path": plan.path, "changed": plan.changes(), "removed": args.remove});
@@ -80,25 +80,26 @@ pub(super) fn run(app: &App<'_>, args: &Args) -> Outcome<Answer> {
     Ok(if args.remove {
         answer
     } else {
-        answer.hint("see it work", format!("tenure setup {name} --mcp --check"))
+        answer.hint("check that it works", format!("tenure setup {name} --mcp --check"))
     })
 }
 
-fn check(app: &App<'_>, client: Client, path: &Path) -> Outcome<Answer> {
+fn check(app: &App<'_>, client: Client, path: &Path) -> CommandResult<Answer> {
     let failed = |why: String| Report::new(ErrorCode::CheckFailed, why);
     let name = client.name();
     let text = text_of(path)?.unwrap_or_default();
     let entry = read(client, &text).map_err(|why| unreadable(path, &why, BY_HAND))?;
     let Some(entry) = entry else {
         let setup = format!("tenure setup {name} --mcp");
-        return Err(failed(format!("{name} is not set up in {}", path.display())).hint("do so", setup));
+        return Err(failed(format!("{name} is not set up in {}", path.display())).hint("set it up", setup));
     };
     let root = app.find().map_or_else(|_| app.env.cwd.clone(), |project| project.paths.root);
     let worked = try_out(app, &entry, &root);
     let line = std::iter::once(&entry.command).chain(&entry.args).map(|word| quote(word)).collect::<Vec<_>>();
     let line = line.join(" ");
     let found = worked.map_err(|why| {
-        failed(format!("`{line}` does not serve: {why}")).note(format!("as {} has it", path.display()))
+        failed(format!("`{line}` does not work: {why}"))
+            .note(format!("It is configured in {}.", path.display()))
     })?;
     let mut text = Text::new();
     text.styled(Style::Good, "It works")

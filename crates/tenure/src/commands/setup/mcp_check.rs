@@ -1,4 +1,4 @@
-//! Does it work? Starts the server as its client would, and calls a tool.
+//! Tests the MCP server: starts it as its client would, and calls a tool.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -8,43 +8,44 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::mcp_entry::Entry;
+use super::mcp_entry::ServerEntry;
 use crate::app::App;
 
-/// A server that takes longer would be given up by its client.
+/// How long the server may take. A client would give up on a slower one.
 const PATIENCE: Duration = Duration::from_secs(10);
-const TO_END: Duration = Duration::from_secs(5);
+/// How long the server may take to exit after its input is closed.
+const EXIT_PATIENCE: Duration = Duration::from_secs(5);
 const VERSION: &str = "2025-06-18";
 
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) tools: usize,
-    /// Its name and version.
+    /// The server's name and version.
     pub(super) server: String,
 }
 
-pub(super) fn try_out(app: &App<'_>, entry: &Entry, root: &Path) -> Result<Found, String> {
+pub(super) fn try_out(app: &App<'_>, entry: &ServerEntry, root: &Path) -> Result<Found, String> {
     let mut command = Command::new(&entry.command);
     command.args(&entry.args).current_dir(root).env_clear().envs(&app.env.vars);
     command.envs(entry.env.iter().map(|(name, value)| (name, value)));
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().map_err(|e| format!("it cannot be started: {e}"))?;
+    let mut child = command.spawn().map_err(|e| format!("cannot start it: {e}"))?;
     let patience = app.global.timeout.map_or(PATIENCE, |limit| limit.min(PATIENCE));
     let found = converse(&mut child, patience);
     let ended = end(&mut child);
     match (found, ended) {
         (Ok(found), true) => Ok(found),
-        (Ok(_), false) => Err("it goes on when its client has hung up".to_owned()),
+        (Ok(_), false) => Err("it keeps running after its client has disconnected".to_owned()),
         (Err(why), _) => {
-            let said = child.stderr.take().map(last_line).unwrap_or_default();
-            Err(if said.is_empty() { why } else { format!("{why} ({said})") })
+            let stderr = child.stderr.take().map(last_line).unwrap_or_default();
+            Err(if stderr.is_empty() { why } else { format!("{why} ({stderr})") })
         }
     }
 }
 
 fn converse(child: &mut Child, patience: Duration) -> Result<Found, String> {
     let (Some(mut input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
-        return Err("it has no input and output".to_owned());
+        return Err("its standard input and output are not connected".to_owned());
     };
     let (send, answers) = channel();
     std::thread::spawn(move || {
@@ -81,23 +82,23 @@ fn answer(answers: &Receiver<String>, id: u32, deadline: Instant) -> Result<Valu
         let line = match answers.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
             Ok(line) => line,
             Err(RecvTimeoutError::Timeout) => return Err("no answer".to_owned()),
-            Err(RecvTimeoutError::Disconnected) => return Err("it has ended".to_owned()),
+            Err(RecvTimeoutError::Disconnected) => return Err("it exited".to_owned()),
         };
         let Ok(message) = serde_json::from_str::<Value>(&line) else {
-            return Err(format!("it printed something else: {line:.80}"));
+            return Err(format!("it printed something other than JSON: {line:.80}"));
         };
         if message["id"] == id {
             return match message.get("result") {
                 Some(result) => Ok(result.clone()),
-                None => Err(message["error"]["message"].as_str().unwrap_or("an error").to_owned()),
+                None => Err(message["error"]["message"].as_str().unwrap_or("unknown error").to_owned()),
             };
         }
     }
 }
 
-/// Its input is closed by now. True if it ended by itself.
+/// Waits for the server to exit after its input was closed, and kills it otherwise. Returns true if it exited.
 fn end(child: &mut Child) -> bool {
-    let deadline = Instant::now() + TO_END;
+    let deadline = Instant::now() + EXIT_PATIENCE;
     while Instant::now() < deadline {
         if !matches!(child.try_wait(), Ok(None)) {
             return true;

@@ -1,4 +1,4 @@
-//! A server as clients configure it: a command, its arguments, and what is added to its environment.
+//! An MCP server in a client's configuration: its command, arguments and environment variables.
 
 use std::path::Path;
 
@@ -6,18 +6,18 @@ use super::NAME;
 use crate::app::App;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct ServerEntry {
     pub(super) command: String,
     pub(super) args: Vec<String>,
     pub(super) env: Vec<(String, String)>,
 }
 
-impl Entry {
+impl ServerEntry {
     pub(super) fn ours(app: &App<'_>) -> Self {
         Self { command: super::program(app), args: vec!["mcp".to_owned()], env: Vec::new() }
     }
 
-    /// Is this `wanted`, or any tenure that serves MCP as its owner wants it?
+    /// Whether this entry is `wanted`, or another command that runs `tenure … mcp`, which its owner may have adapted.
     pub(super) fn serves(&self, wanted: &Self) -> bool {
         if (&self.command, &self.args) == (&wanted.command, &wanted.args) {
             return true;

@@ -5,10 +5,15 @@ use serde_json::{Map, Value, json};
 use super::NAME;
 use super::file::Change;
 use super::json_edit::{JsonDocument, Remaining, Step};
-use super::mcp_entry::Entry;
+use super::mcp_entry::ServerEntry;
 
 /// Adds our server to `group`, repairs it there, or removes it if `entry` is `None`.
-pub(super) fn edit(text: &str, group: &str, entry: Option<&Entry>, typed: bool) -> Result<Change, String> {
+pub(super) fn edit(
+    text: &str,
+    group: &str,
+    entry: Option<&ServerEntry>,
+    typed: bool,
+) -> Result<Change, String> {
     let Some(mut json) = parse(text)? else {
         let made = |wanted| JsonDocument::new(group, json!({NAME: server(wanted, typed)}));
         return Ok(entry.map_or(Change::Nothing, |wanted| Change::Write(made(wanted).into_text())));
@@ -49,7 +54,7 @@ pub(super) fn edit(text: &str, group: &str, entry: Option<&Entry>, typed: bool) 
     Ok(Change::Write(json.into_text()))
 }
 
-pub(super) fn read(text: &str, group: &str) -> Result<Option<Entry>, String> {
+pub(super) fn read(text: &str, group: &str) -> Result<Option<ServerEntry>, String> {
     let root = parse(text)?.map(|json| json.root()).unwrap_or_default();
     Ok(root.get(group).and_then(|servers| servers.get(NAME)).and_then(entry_of))
 }
@@ -60,7 +65,7 @@ fn parse(text: &str) -> Result<Option<JsonDocument>, String> {
 }
 
 /// The settings of our server; `typed` for clients that require its transport as well.
-fn server(wanted: &Entry, typed: bool) -> Map<String, Value> {
+fn server(wanted: &ServerEntry, typed: bool) -> Map<String, Value> {
     let mut server = Map::new();
     if typed {
         server.insert("type".to_owned(), json!("stdio"));
@@ -70,10 +75,10 @@ fn server(wanted: &Entry, typed: bool) -> Map<String, Value> {
     server
 }
 
-fn entry_of(value: &Value) -> Option<Entry> {
+fn entry_of(value: &Value) -> Option<ServerEntry> {
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let env = value.get("env").and_then(Value::as_object);
-    Some(Entry {
+    Some(ServerEntry {
         command: value.get("command").and_then(text)?,
         args: value.get("args").and_then(Value::as_array).into_iter().flatten().filter_map(text).collect(),
         env: env.into_iter().flatten().filter_map(|(k, v)| Some((k.clone(), text(v)?))).collect(),
@@ -84,8 +89,8 @@ fn entry_of(value: &Value) -> Option<Entry> {
 mod tests {
     use super::*;
 
-    fn ours() -> Entry {
-        Entry { command: "tenure".into(), args: vec!["mcp".into()], env: Vec::new() }
+    fn ours() -> ServerEntry {
+        ServerEntry { command: "tenure".into(), args: vec!["mcp".into()], env: Vec::new() }
     }
 
     fn put(text: &str) -> Option<String> {

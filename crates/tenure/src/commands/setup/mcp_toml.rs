@@ -1,26 +1,27 @@
-//! Codex keeps its servers in TOML: comments, order and layout of everything else stay as they are.
+//! MCP servers of Codex, which configures them in TOML. Comments, order and layout of everything else are preserved.
 
 use toml_edit::{Array, DocumentMut, Item, Table, TableLike, value};
 
 use super::NAME;
 use super::file::Change;
-use super::mcp_entry::Entry;
+use super::mcp_entry::ServerEntry;
 
 const GROUP: &str = "mcp_servers";
 
-pub(super) fn edit(text: &str, entry: Option<&Entry>) -> Result<Change, String> {
+pub(super) fn edit(text: &str, entry: Option<&ServerEntry>) -> Result<Change, String> {
     let mut root = parse(text)?;
     match entry {
         Some(wanted) => {
             let mut group = Table::new();
             group.set_implicit(true);
             let servers = root.entry(GROUP).or_insert(Item::Table(group));
-            let servers = servers.as_table_like_mut().ok_or_else(|| format!("{GROUP} is no table"))?;
+            let servers = servers.as_table_like_mut().ok_or_else(|| format!("{GROUP} is not a table"))?;
             if servers.get(NAME).and_then(entry_of).is_some_and(|found| found.serves(wanted)) {
                 return Ok(Change::Nothing);
             }
             let server = servers.entry(NAME).or_insert(Item::Table(Table::new()));
-            let server = server.as_table_like_mut().ok_or_else(|| format!("{GROUP}.{NAME} is no table"))?;
+            let server =
+                server.as_table_like_mut().ok_or_else(|| format!("{GROUP}.{NAME} is not a table"))?;
             server.insert("command", value(&wanted.command));
             server.insert("args", value(wanted.args.iter().collect::<Array>()));
         }
@@ -40,7 +41,7 @@ pub(super) fn edit(text: &str, entry: Option<&Entry>) -> Result<Change, String> 
     Ok(if text.trim().is_empty() { Change::Delete } else { Change::Write(text) })
 }
 
-pub(super) fn read(text: &str) -> Result<Option<Entry>, String> {
+pub(super) fn read(text: &str) -> Result<Option<ServerEntry>, String> {
     Ok(parse(text)?.get(GROUP).and_then(|servers| servers.get(NAME)).and_then(entry_of))
 }
 
@@ -48,11 +49,11 @@ fn parse(text: &str) -> Result<DocumentMut, String> {
     text.parse().map_err(|e: toml_edit::TomlError| format!("this is not TOML: {}", e.to_string().trim()))
 }
 
-fn entry_of(item: &Item) -> Option<Entry> {
+fn entry_of(item: &Item) -> Option<ServerEntry> {
     let server = item.as_table_like()?;
     let args = server.get("args").and_then(Item::as_array);
     let env = server.get("env").and_then(Item::as_table_like).map(TableLike::iter);
-    Some(Entry {
+    Some(ServerEntry {
         command: server.get("command")?.as_str()?.to_owned(),
         args: args.into_iter().flatten().filter_map(|word| word.as_str().map(str::to_owned)).collect(),
         env: env
@@ -67,8 +68,8 @@ fn entry_of(item: &Item) -> Option<Entry> {
 mod tests {
     use super::*;
 
-    fn ours() -> Entry {
-        Entry { command: "tenure".into(), args: vec!["mcp".into()], env: Vec::new() }
+    fn ours() -> ServerEntry {
+        ServerEntry { command: "tenure".into(), args: vec!["mcp".into()], env: Vec::new() }
     }
 
     fn written(change: Change) -> String {

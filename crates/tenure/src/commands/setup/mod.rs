@@ -2,7 +2,7 @@
 
 use crate::answer::Answer;
 use crate::app::App;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 
 mod block;
 mod claude_settings;
@@ -23,12 +23,12 @@ mod mcp_toml;
 /// Our name in clients' files, and the name of the program.
 const NAME: &str = "tenure";
 
-/// Tell a client how to work with tenure, by instructions and hooks, or over MCP
+/// Set up a client to work with tenure, with instructions and hooks or over MCP
 ///
-/// Instructions go between two markers into CLAUDE.md (claude), GEMINI.md (gemini) or AGENTS.md (codex, agents-md), and
-/// claude gets hooks in .claude/settings.json: a name of its own for each session, leases renewed while it works, and
-/// given back when it ends. With --mcp the server goes into .mcp.json (claude), .gemini/settings.json, .vscode/mcp.json or
-/// ~/.codex/config.toml. Everything else in a file stays as it is.
+/// Instructions are written between two markers into CLAUDE.md (claude), GEMINI.md (gemini) or AGENTS.md (codex,
+/// agents-md). claude also gets hooks in .claude/settings.json, which name each session's agent, renew its leases while
+/// it works and release them when it ends. With --mcp the server is added to .mcp.json (claude), .gemini/settings.json,
+/// .vscode/mcp.json or ~/.codex/config.toml. The rest of each file is preserved.
 ///
 /// Example: tenure setup claude
 #[derive(Debug, clap::Args)]
@@ -36,14 +36,14 @@ pub(crate) struct Args {
     /// The client, or the file that many clients read
     #[arg(value_enum, value_name = "NAME")]
     client: Client,
-    /// Over MCP
+    /// Set up the MCP server instead
     #[cfg(feature = "serve")]
     #[arg(long)]
     mcp: bool,
-    /// Say whether it is set up as this tenure would; with --mcp, start the server and call a tool
+    /// Check whether the setup is up to date; with --mcp, start the server and call a tool
     #[arg(long, conflicts_with = "remove")]
     check: bool,
-    /// Take it out again
+    /// Remove the setup
     #[arg(long)]
     remove: bool,
 }
@@ -69,15 +69,15 @@ impl Client {
     }
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     #[cfg(feature = "serve")]
     if args.mcp {
         return mcp::run(app, &args);
     }
     let Some(file) = instructions::file_of(args.client) else {
-        return Err(Report::usage("vscode has no file of its own for instructions; it reads AGENTS.md")
-            .hint("write that", "tenure setup agents-md")
-            .hint("or work over MCP", "tenure setup vscode --mcp"));
+        return Err(Report::usage("vscode reads its instructions from AGENTS.md")
+            .hint("write AGENTS.md", "tenure setup agents-md")
+            .hint("or use MCP", "tenure setup vscode --mcp"));
     };
     instructions::run(app, &args, file)
 }

@@ -11,30 +11,30 @@ use tenure_core::{Error, ErrorCode};
 
 use crate::answer::Answer;
 use crate::app::{App, Open};
-use crate::report::{Outcome, Report};
-use crate::shell::quote;
+use crate::report::{CommandResult, Report};
+use crate::shell_quote::quote;
 use crate::store::Source;
 use crate::text::Text;
 
 /// Copy everything to another store: tasks, leases, events, messages, sessions and jobs
 ///
-/// All or nothing, and only while nobody holds anything. The copy keeps every id, fence and number. Which store counts
-/// is said by store.url, which is not changed.
+/// Copies all or nothing, and only while no lease is held. Every id, fence and number is kept. The project keeps using
+/// its current store until you change store.url.
 ///
 /// Example: tenure store copy --to postgres://ann@db.example/work
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A PostgreSQL URL, `sqlite:` for this project's own file, or `sqlite:PATH`
+    /// A PostgreSQL URL, `sqlite:` for the project's database file, or `sqlite:PATH`
     #[arg(long, value_name = "URL")]
     to: String,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
     let target = target(app, &open, &args.to)?;
     if target.shown() == open.source.shown() {
-        return Err(Report::usage(format!("the rows are in {} already", target.shown()))
-            .hint("see what says so", "tenure config show"));
+        return Err(Report::usage(format!("the project already uses {}", target.shown()))
+            .hint("see store.url", "tenure config show"));
     }
     let lapsed = lapsed_leases(&open)?;
     let mut counts = Map::new();
@@ -66,13 +66,13 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     Ok(match target {
         _ if app.global.dry_run => answer,
         Source::Postgres { .. } => {
-            answer.hint("use it from now on", format!("tenure config set store.url {}", quote(&shown)))
+            answer.hint("use it", format!("tenure config set store.url {}", quote(&shown)))
         }
-        Source::Sqlite { .. } => answer.hint("use it from now on: take store.url out", "tenure config edit"),
+        Source::Sqlite { .. } => answer.hint("to use it, remove store.url", "tenure config edit"),
     })
 }
 
-fn target(app: &App<'_>, open: &Open<'_>, to: &str) -> Outcome<Source> {
+fn target(app: &App<'_>, open: &Open<'_>, to: &str) -> CommandResult<Source> {
     let mut config = open.config.clone();
     let mut options = app.store_options();
     options.dry_run = false;
@@ -89,8 +89,9 @@ fn target(app: &App<'_>, open: &Open<'_>, to: &str) -> Outcome<Source> {
     }
 }
 
-/// The fences of open leases that have lapsed. A lease that is live is an error, because its holder would keep writing here.
-fn lapsed_leases(open: &Open<'_>) -> Outcome<BTreeSet<i64>> {
+/// The fences of open leases that have lapsed. A live lease is an error, because its holder would keep writing to this
+/// store.
+fn lapsed_leases(open: &Open<'_>) -> CommandResult<BTreeSet<i64>> {
     let ctx = open.context();
     let lapsed = open.read(|view| {
         let open = view.leases(&LeaseFilter::default())?;
@@ -105,24 +106,24 @@ fn lapsed_leases(open: &Open<'_>) -> Outcome<BTreeSet<i64>> {
     Ok(lapsed)
 }
 
-/// Refuses a lease that was granted after [`lapsed_leases`] read them and before the copy began.
+/// Refuses a lease that was granted between [`lapsed_leases`] and the start of the copy.
 fn refuse_new_leases(table: &Table, rows: &[Vec<Cell>], lapsed: &BTreeSet<i64>) -> tenure_core::Result<()> {
     if table.name != "leases" {
         return Ok(());
     }
-    let place = |name: &str| table.columns.iter().position(|(column, _)| *column == name);
-    let (Some(fence), Some(ended)) = (place("fence"), place("ended_at")) else { return Ok(()) };
+    let index = |name: &str| table.columns.iter().position(|(column, _)| *column == name);
+    let (Some(fence), Some(ended)) = (index("fence"), index("ended_at")) else { return Ok(()) };
     let is_new = |row: &Vec<Cell>| {
         row.get(ended) == Some(&Cell::Null)
             && !matches!(row.get(fence), Some(Cell::Int(number)) if lapsed.contains(number))
     };
     if rows.iter().any(is_new) {
-        return Err(Error::store("something was claimed while the copy began; nothing was copied"));
+        return Err(Error::store("a lease was granted while the copy started; nothing was copied"));
     }
     Ok(())
 }
 
-/// `task_deps` as JSON has it: `taskDeps`.
+/// `task_deps` becomes `taskDeps`.
 fn camel_case(name: &str) -> String {
     let mut words = name.split('_');
     let first = words.next().unwrap_or_default().to_owned();

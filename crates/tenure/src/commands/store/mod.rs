@@ -1,19 +1,19 @@
-//! `tenure store`: where a project's rows are kept.
+//! `tenure store`: the project's store.
 
 use crate::answer::Answer;
 use crate::app::App;
 use crate::fast_parser::Definition;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 use crate::verbs::{Commands, Group, verbs};
 
 mod copy;
 
-/// Where the project's rows are kept
+/// Manage the project's store
 ///
 /// Example: tenure store copy --to postgres://ann@db.example/work --dry-run
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    // Required: none of the verbs is harmless enough to run when none is given.
+    // Required: no verb is harmless enough to be the default.
     #[command(subcommand)]
     verb: Verb,
 }
@@ -31,6 +31,6 @@ impl Group for Args {
     }
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>> {
     args.verb.run(app)
 }

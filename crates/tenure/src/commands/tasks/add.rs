@@ -6,8 +6,8 @@ use super::view;
 use crate::answer::Answer;
 use crate::app::{App, Open, read_text};
 use crate::hooks;
-use crate::identity::Who;
-use crate::report::Outcome;
+use crate::identity::IdentityArgs;
+use crate::report::CommandResult;
 use crate::text::{Style, Text};
 
 /// Add a task
@@ -15,9 +15,9 @@ use crate::text::{Style, Text};
 /// Example: tenure tasks add 'Fix the login page' --id F001 --section Backend --depends-on T1
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// What is to be done, in a line
+    /// The title: what to do, in one line
     title: String,
-    /// The key to name it by (default: the next of T1, T2 …)
+    /// The task's key (default: the next of T1, T2 …)
     #[arg(long, value_name = "KEY")]
     id: Option<String>,
     /// The section it belongs to
@@ -26,10 +26,10 @@ pub(crate) struct Args {
     /// The specification: a file, and a heading in it (docs/SPEC.md#login)
     #[arg(long, value_name = "FILE#ANCHOR")]
     source: Option<String>,
-    /// More about it; `-` reads standard input
+    /// The description; `-` reads standard input
     #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true)]
     description: Option<String>,
-    /// Lower comes first (default 100)
+    /// Priority; lower comes first (default 100)
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     priority: Option<i64>,
     /// A task that must be finished first (repeat for more)
@@ -38,14 +38,14 @@ pub(crate) struct Args {
     /// A label (repeat for more)
     #[arg(long, value_name = "L")]
     label: Vec<String>,
-    /// Place it directly behind this task
+    /// Place it directly after this task
     #[arg(long, value_name = "T")]
     after: Option<String>,
     #[command(flatten)]
-    who: Who,
+    identity: IdentityArgs,
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
     let request = AddTask {
         title: args.title,
@@ -58,25 +58,30 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         labels: args.label,
         after: args.after,
     };
-    add(app, &open, &args.who, &request)
+    add(app, &open, &args.identity, &request)
 }
 
-pub(crate) fn add(app: &mut App<'_>, open: &Open<'_>, who: &Who, request: &AddTask) -> Outcome<Answer> {
-    let caller = app.identity(who)?.actor(None);
+pub(crate) fn add(
+    app: &mut App<'_>,
+    open: &Open<'_>,
+    identity_args: &IdentityArgs,
+    request: &AddTask,
+) -> CommandResult<Answer> {
+    let caller = app.identity(identity_args)?.actor(None);
     let ctx = open.context();
-    let ears = hooks::ears(app, open);
-    let (task, news) = open.write(|tx| {
+    let hook_filter = hooks::filter(app, open);
+    let (task, hook_contexts) = open.write(|tx| {
         let task = add_task(tx, &ctx, &caller, request)?;
-        let news = ears.created(tx.now(), &task);
-        Ok((task, news))
+        let hook_contexts = hook_filter.created(tx.now(), &task);
+        Ok((task, hook_contexts))
     })?;
-    hooks::tell(app, open, &news);
+    hooks::deliver(app, open, &hook_contexts);
     let mut text = Text::new();
     text.line(format!("{} ", app.past("Added", "Would add")))
         .and(Style::Bold, task.key.clone())
         .and(Style::Plain, format!("  {}", task.title));
     if !task.blocked_by.is_empty() {
-        text.line(format!("  waits for {}", task.blocked_by.join(", ")));
+        text.line(format!("  blocked by {}", task.blocked_by.join(", ")));
     }
     Ok(Answer::new(view::data(app, &task), text))
 }

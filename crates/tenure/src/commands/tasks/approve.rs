@@ -6,7 +6,7 @@ use super::remark::OptionalRemark;
 use super::status_change::{ChangeArgs, change};
 use crate::answer::Answer;
 use crate::app::App;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 
 /// Approve a task that is in review
 ///
@@ -19,6 +19,6 @@ pub(crate) struct Args {
     remark: OptionalRemark,
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     change(app, &args.change, Change::Approve, args.remark.message, "Approved", "Would approve")
 }

@@ -1,4 +1,4 @@
-//! `tenure tasks audit`: every change of a task's status, and by whom.
+//! `tenure tasks audit`: a task's events.
 
 use serde_json::json;
 use tenure_core::id::TaskId;
@@ -8,10 +8,10 @@ use tenure_core::{reference, wire};
 use super::show::history_line;
 use crate::answer::Answer;
 use crate::app::App;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 use crate::text::{Style, Text};
 
-/// Show everything that happened to a task: who, when, from what to what, and why
+/// Show a task's history: each change with its time, author and reason
 ///
 /// Example: tenure tasks audit F001
 #[derive(Debug, clap::Args)]
@@ -20,7 +20,7 @@ pub(crate) struct Args {
     task: String,
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
     let (name, events) = open.read(|view| {
         let name = reference::task(view, &args.task)?;

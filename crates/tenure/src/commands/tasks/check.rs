@@ -6,11 +6,11 @@ use tenure_core::{kernel, wire};
 
 use crate::answer::Answer;
 use crate::app::App;
-use crate::identity::Who;
-use crate::report::Outcome;
+use crate::identity::IdentityArgs;
+use crate::report::CommandResult;
 use crate::text::Text;
 
-/// Exit 0 if you still hold a task, 8 if not: for scripts and git hooks
+/// Exit 0 if you still hold a task, 8 if not; for scripts and git hooks
 ///
 /// Example: tenure tasks check F001 --agent A1234ABCD && git push
 #[derive(Debug, clap::Args)]
@@ -18,17 +18,18 @@ pub(crate) struct Args {
     /// The task
     task: String,
     #[command(flatten)]
-    who: Who,
+    identity: IdentityArgs,
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
     let name = open.resolve(&args.task)?;
-    let caller = app.identity(&args.who)?.for_task(&name.id, &name.key, "check")?;
+    let caller = app.identity(&args.identity)?.for_task(&name.id, &name.key, "check")?;
     let ctx = open.context();
     let lease = open.read(|view| kernel::check(view, &ctx, &caller, &name))?;
     let now = app.env.clock.now();
     let mut text = Text::new();
     text.line(format!("You hold {} for another {}", name.key, format_rounded(lease.expires_at.since(now))));
-    Ok(Answer::new(json!({"lease": wire::lease(&lease, now, app.env.judge.as_ref())}), text))
+    let lease = wire::lease(&lease, now, app.env.judge.as_ref());
+    Ok(Answer::new(json!(wire::LeaseAnswer { lease }), text))
 }

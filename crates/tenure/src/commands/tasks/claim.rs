@@ -10,56 +10,56 @@ use crate::app::App;
 use crate::clearing;
 use crate::commands::keep_lease;
 use crate::hooks;
-use crate::identity::{Identity, Who};
-use crate::report::{Outcome, Report};
-use crate::waiting::{self, Claim, NamedTask, Want};
+use crate::identity::{Identity, IdentityArgs};
+use crate::report::{CommandResult, Report};
+use crate::waiting::{self, Claim, ClaimRequest, NamedTask};
 
-/// Claim a task: it is yours until the lease runs out
+/// Claim a task: you hold it until the lease expires
 ///
-/// Never waits without --wait. Without an identity (no --agent, no TENURE_AGENT, no terminal) a new agent joins.
+/// Waits only with --wait. Without an identity (no --agent, no TENURE_AGENT, no terminal) a new agent is registered.
 ///
 /// Example: tenure tasks claim F001 --agent A1234ABCD --ttl 30m
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     claim: ClaimArgs,
-    /// Renew it while this process lives, and let it go when it dies
+    /// Renew the lease while this process is alive, and release it afterwards
     #[arg(long, value_name = "PID")]
     while_pid: Option<u32>,
     #[command(flatten)]
-    who: Who,
+    identity: IdentityArgs,
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
-    let mut identity = app.identity(&args.who)?;
+    let mut identity = app.identity(&args.identity)?;
     let joined = join_if_nobody(app, &mut identity);
     let process = args.while_pid.map(living).transpose()?;
     let (terms, patience) = (args.claim.terms(&open), args.claim.patience(app, &open));
     let caller = |task: Option<&TaskName>| Caller { process: process.clone(), ..identity.claimant(task) };
-    let want = Want::Task(NamedTask::new(&args.claim.task));
-    let grant = waiting::acquire(app, &open, &Claim::new(&want, &caller), terms, patience)?;
+    let request = ClaimRequest::Task(NamedTask::new(&args.claim.task));
+    let grant = waiting::acquire(app, &open, &Claim::new(&request, &caller), terms, patience)?;
     if let Some(process) = &process
         && !app.global.dry_run
     {
-        grant::refuse_another_life(&open, &grant, process)?;
+        grant::refuse_other_process(&open, &grant, process)?;
         keep_lease::start(app, &open, &grant).inspect_err(|_| {
             clearing::give_back(&open, &grant, "its keeper could not be started");
         })?;
     }
-    let news = hooks::ears(app, &open).granted(app.env.clock.now(), &grant);
-    hooks::tell(app, &open, &news);
+    let hook_contexts = hooks::filter(app, &open).granted(app.env.clock.now(), &grant);
+    hooks::deliver(app, &open, &hook_contexts);
     Ok(grant::answer(app, &grant, joined))
 }
 
-fn living(pid: u32) -> Outcome<Incarnation> {
+fn living(pid: u32) -> CommandResult<Incarnation> {
     let process = ProcessIdentity::of(pid)
         .ok_or_else(|| Report::usage(format!("--while-pid: there is no process {pid}")))?;
     Ok(Incarnation { process, hostname: tenure_lock::hostname() })
 }
 
-/// Makes a caller without a name a new agent, so that two callers never share a default name. The agent is registered with
-/// its first grant. A fence is not a name: one that matches no open lease identifies nobody.
+/// Makes an anonymous caller a new agent, so that two callers never share a default name. The agent is registered with
+/// its first grant. A fence is not a name: one that matches no open lease identifies no caller.
 pub(super) fn join_if_nobody(app: &App<'_>, identity: &mut Identity) -> bool {
     if identity.is_named() {
         return false;

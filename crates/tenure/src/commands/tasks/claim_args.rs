@@ -10,10 +10,10 @@ use crate::app::{App, Open, parse_duration, parse_ttl};
 pub(super) struct ClaimArgs {
     /// The task
     pub(super) task: String,
-    /// How long it is yours without renewing (default: locking.leaseTtl)
+    /// How long the lease lasts without renewal (default: locking.leaseTtl)
     #[arg(long, value_name = "DUR", value_parser = parse_ttl)]
     ttl: Option<Duration>,
-    /// Stand in line for it, at most this long (default: locking.waitTimeout)
+    /// Wait for the task, at most this long (default: locking.waitTimeout)
     #[arg(long, value_name = "DUR", num_args = 0..=1, value_parser = parse_duration)]
     wait: Option<Option<Duration>>,
 }

@@ -6,37 +6,37 @@ use super::view;
 use crate::answer::Answer;
 use crate::app::App;
 use crate::hooks;
-use crate::identity::Who;
-use crate::report::Outcome;
+use crate::identity::IdentityArgs;
+use crate::report::CommandResult;
 use crate::text::{Style, Text};
 
-/// Delete a task; its history stays
+/// Delete a task; its history is kept
 ///
 /// Example: tenure tasks delete F001
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The task
     task: String,
-    /// Also if somebody else holds it: that lease ends
+    /// Also if another holder has it; ends that lease
     #[arg(long)]
     force: bool,
     #[command(flatten)]
-    who: Who,
+    identity: IdentityArgs,
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
-    let identity = app.identity(&args.who)?;
+    let identity = app.identity(&args.identity)?;
     let name = open.resolve(&args.task)?;
     let caller = identity.actor(Some(&name.id));
     let ctx = open.context();
-    let ears = hooks::ears(app, &open);
-    let (task, news) = open.write(|tx| {
+    let hook_filter = hooks::filter(app, &open);
+    let (task, hook_contexts) = open.write(|tx| {
         let task = delete_task(tx, &ctx, &caller, &name.id, args.force)?;
-        let news = ears.deleted(tx, &task)?;
-        Ok((task, news))
+        let hook_contexts = hook_filter.deleted(tx, &task)?;
+        Ok((task, hook_contexts))
     })?;
-    hooks::tell(app, &open, &news);
+    hooks::deliver(app, &open, &hook_contexts);
     let mut text = Text::new();
     text.line(format!("{} {}  {}", app.past("Deleted", "Would delete"), task.key, task.title));
     let mut data = view::data(app, &task);

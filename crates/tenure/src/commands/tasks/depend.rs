@@ -6,36 +6,36 @@ use super::view;
 use crate::answer::Answer;
 use crate::app::App;
 use crate::hooks;
-use crate::identity::Who;
-use crate::report::{Outcome, Report};
+use crate::identity::IdentityArgs;
+use crate::report::{CommandResult, Report};
 use crate::text::Text;
 
-/// Make a task wait for others, or no longer
+/// Add or remove dependencies of a task
 ///
 /// Example: tenure tasks depend F002 --on F001
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The task that waits
+    /// The dependent task
     task: String,
     /// A task that must be finished first (repeat for more)
     #[arg(long, value_name = "U")]
     on: Vec<String>,
-    /// A task that it no longer waits for (repeat for more)
+    /// A task to remove from its dependencies (repeat for more)
     #[arg(long, value_name = "U")]
     not_on: Vec<String>,
     #[command(flatten)]
-    who: Who,
+    identity: IdentityArgs,
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     if args.on.is_empty() && args.not_on.is_empty() {
-        return Err(Report::usage("say --on or --not-on, and which task"));
+        return Err(Report::usage("nothing to change: give --on TASK or --not-on TASK"));
     }
     let open = app.open()?;
-    let caller = app.identity(&args.who)?.actor(None);
+    let caller = app.identity(&args.identity)?.actor(None);
     let ctx = open.context();
-    let ears = hooks::ears(app, &open);
-    let (task, news) = open.write(|tx| {
+    let hook_filter = hooks::filter(app, &open);
+    let (task, hook_contexts) = open.write(|tx| {
         let mut task = None;
         for on in &args.not_on {
             task = Some(undepend(tx, &ctx, &caller, &args.task, on)?);
@@ -44,10 +44,10 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
             task = Some(depend(tx, &ctx, &caller, &args.task, on)?);
         }
         let task = task.ok_or_else(|| tenure_core::Error::invalid("nothing to change"))?;
-        let news = ears.edited(tx.now(), &task);
-        Ok((task, news))
+        let hook_contexts = hook_filter.edited(tx.now(), &task);
+        Ok((task, hook_contexts))
     })?;
-    hooks::tell(app, &open, &news);
+    hooks::deliver(app, &open, &hook_contexts);
     let mut text = Text::new();
     text.line(if task.depends_on.is_empty() {
         format!("{} {} on nothing", task.key, app.past("depends", "would depend"))

@@ -5,10 +5,10 @@ use tenure_core::kernel::Finish;
 use super::finish;
 use crate::answer::Answer;
 use crate::app::App;
-use crate::identity::Who;
-use crate::report::Outcome;
+use crate::identity::IdentityArgs;
+use crate::report::CommandResult;
 
-/// Say that your task is done
+/// Mark your task as done
 ///
 /// Example: tenure tasks done F001 --agent A1234ABCD
 #[derive(Debug, clap::Args)]
@@ -16,9 +16,9 @@ pub(crate) struct Args {
     /// The task
     task: String,
     #[command(flatten)]
-    who: Who,
+    identity: IdentityArgs,
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
-    finish::resolve_and_finish(app, &args.task, &args.who, Finish::Done, "done", "done")
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
+    finish::resolve_and_finish(app, &args.task, &args.identity, Finish::Done, "done", "done")
 }

@@ -6,10 +6,10 @@ use super::finish;
 use super::remark::Remark;
 use crate::answer::Answer;
 use crate::app::{App, read_text};
-use crate::identity::Who;
-use crate::report::Outcome;
+use crate::identity::IdentityArgs;
+use crate::report::CommandResult;
 
-/// Say that your task cannot be done, and why
+/// Mark your task as failed, with a reason
 ///
 /// Example: tenure tasks fail F001 --agent A1234ABCD -m 'The API does not exist'
 #[derive(Debug, clap::Args)]
@@ -19,11 +19,11 @@ pub(crate) struct Args {
     #[command(flatten)]
     remark: Remark,
     #[command(flatten)]
-    who: Who,
+    identity: IdentityArgs,
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let message = read_text(&args.remark.message)?;
     tenure_core::text::check_message(&message).map_err(tenure_core::Error::from)?;
-    finish::resolve_and_finish(app, &args.task, &args.who, Finish::Fail(&message), "fail", "failed")
+    finish::resolve_and_finish(app, &args.task, &args.identity, Finish::Fail(&message), "fail", "failed")
 }

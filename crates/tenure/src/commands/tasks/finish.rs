@@ -1,30 +1,32 @@
-//! The holder ends its work on a task: what `done`, `fail` and `release` share.
+//! Finishing a held task: what `done`, `fail` and `release` share.
 
 use serde_json::json;
 use tenure_core::error::TaskName;
 use tenure_core::kernel::{self, Finish, Finished};
 use tenure_core::task::TaskStatus;
+use tenure_core::wire::FinishAnswer;
 
 use super::view;
 use crate::answer::Answer;
 use crate::app::{App, Open};
 use crate::hooks;
-use crate::identity::Who;
-use crate::report::Outcome;
+use crate::identity::IdentityArgs;
+use crate::report::CommandResult;
 use crate::text::{Style, Text};
 
-/// Finishes the task that `task` refers to. `verb` is the command's, for errors; `done` is what the task is afterwards.
+/// Finishes the task that `task` refers to. `verb` is the command's name, for errors; `done` describes the task
+/// afterwards.
 pub(super) fn resolve_and_finish(
     app: &mut App<'_>,
     task: &str,
-    who: &Who,
+    identity_args: &IdentityArgs,
     outcome: Finish<'_>,
     verb: &str,
     done: &str,
-) -> Outcome<Answer> {
+) -> CommandResult<Answer> {
     let open = app.open()?;
     let name = open.resolve(task)?;
-    let finished = finish(app, &open, &name, who, outcome, verb)?;
+    let finished = finish(app, &open, &name, identity_args, outcome, verb)?;
     Ok(answer(app, &finished, outcome, done))
 }
 
@@ -33,21 +35,21 @@ pub(crate) fn finish(
     app: &mut App<'_>,
     open: &Open<'_>,
     name: &TaskName,
-    who: &Who,
+    identity_args: &IdentityArgs,
     outcome: Finish<'_>,
     verb: &str,
-) -> Outcome<Finished> {
-    let caller = app.identity(who)?.for_task(&name.id, &name.key, verb)?;
+) -> CommandResult<Finished> {
+    let caller = app.identity(identity_args)?.for_task(&name.id, &name.key, verb)?;
     let ctx = open.context();
-    let ears = hooks::ears(app, open);
-    let (finished, news) = open.write(|tx| {
+    let hook_filter = hooks::filter(app, open);
+    let (finished, hook_contexts) = open.write(|tx| {
         let finished = kernel::finish(tx, &ctx, &caller, name, outcome, false)?;
         // Only the holder can finish a task, so it was in progress, even if a clean-up has changed its status since.
         let was = if finished.changed { TaskStatus::InProgress } else { finished.task.status };
-        let news = ears.changed(tx, was, &finished.task)?;
-        Ok((finished, news))
+        let hook_contexts = hook_filter.changed(tx, was, &finished.task)?;
+        Ok((finished, hook_contexts))
     })?;
-    hooks::tell(app, open, &news);
+    hooks::deliver(app, open, &hook_contexts);
     Ok(finished)
 }
 
@@ -55,15 +57,15 @@ pub(crate) fn answer(app: &App<'_>, finished: &Finished, outcome: Finish<'_>, do
     let key = &finished.task.key;
     let mut text = Text::new();
     if !finished.changed {
-        text.line(format!("{key} was {done} already; nothing changed"));
+        text.line(format!("{key} was already {done}; nothing changed"));
     } else if matches!(outcome, Finish::Release(_)) {
         text.line(format!("{} task {key}", app.past("Released", "Would release")));
     } else {
         text.line(format!("{} {key} {done}", app.past("Marked", "Would mark")));
     }
     if finished.changed && finished.task.status == TaskStatus::Review {
-        text.and(Style::Plain, "; it waits for a review");
+        text.and(Style::Plain, "; waiting for review");
     }
-    let data = json!({"task": view::object(app, &finished.task), "changed": finished.changed});
-    Answer::new(data, text)
+    let data = FinishAnswer { task: view::object(app, &finished.task), changed: finished.changed };
+    Answer::new(json!(data), text)
 }

@@ -1,4 +1,4 @@
-//! A grant as it is told: the lease, when it runs out, and what to remember.
+//! The answer to a claim: the lease, its expiry, and reminders.
 
 use serde_json::{Value, json};
 use tenure_core::duration::format_rounded;
@@ -9,8 +9,8 @@ use tenure_core::{Error, wire};
 use super::view;
 use crate::answer::Answer;
 use crate::app::{App, Open};
-use crate::report::Outcome;
-use crate::shell::quote;
+use crate::report::CommandResult;
+use crate::shell_quote::quote;
 use crate::text::{Style, Text};
 
 pub(super) fn answer(app: &App<'_>, grant: &Grant, joined: bool) -> Answer {
@@ -19,13 +19,13 @@ pub(super) fn answer(app: &App<'_>, grant: &Grant, joined: bool) -> Answer {
     let id = &grant.lease.holder.id;
     let mut text = Text::new();
     if grant.reacquired {
-        text.line(format!("{key} is already yours since {}", grant.lease.acquired_at.to_seconds()));
+        text.line(format!("You already hold {key}, since {}", grant.lease.acquired_at.to_seconds()));
     } else {
         text.styled(Style::Good, app.past("Claimed", "Would claim"))
             .and(Style::Plain, format!(" task {key}"));
     }
     text.line(format!("  {}", grant.task.title));
-    // Only one of the two is shown, and the other costs as much again.
+    // Only one of JSON and text is shown, so the other is not built.
     let data = if app.printer.json { data(app, grant) } else { Value::Null };
     if app.global.dry_run {
         return Answer::new(data, text);
@@ -33,7 +33,7 @@ pub(super) fn answer(app: &App<'_>, grant: &Grant, joined: bool) -> Answer {
     text.line(format!("  Lease: {}   Fence: {}", grant.lease.id, grant.lease.fence));
     text.line(format!("  Expires in: {}", format_rounded(grant.lease.expires_at.since(now))));
     if joined && !grant.reacquired {
-        text.line(format!("  Agent: {id} (new; give it with --agent or TENURE_AGENT)"));
+        text.line(format!("  Agent: {id} (new; pass it with --agent or TENURE_AGENT)"));
     }
     if let Some((old, _)) = &grant.taken_over {
         text.styled(Style::Dim, format!("  taken over from {}", old.holder));
@@ -44,18 +44,22 @@ pub(super) fn answer(app: &App<'_>, grant: &Grant, joined: bool) -> Answer {
     text.line(format!("  - Renew with tenure task renew {key} --agent {agent} before expiry"));
     text.line(format!("  - Mark done with tenure task done {key} --agent {agent} when complete"));
     let mut answer = Answer::new(data, text);
-    // In text the same two commands stand above, in the words of "Remember to".
+    // The text has the same commands under "Remember to".
     if app.printer.json {
         answer = answer
             .hint("renew before it expires", format!("tenure task renew {key} --agent {agent}"))
-            .hint("when it is done", format!("tenure task done {key} --agent {agent}"))
+            .hint("mark it done", format!("tenure task done {key} --agent {agent}"))
             .hint("if you cannot finish it", format!("tenure task release {key} --agent {agent} -m WHY"));
     }
     answer
 }
 
-/// A credential reaches the lease, but not the place of the process that works under it: two never do (L6).
-pub(super) fn refuse_another_life(open: &Open<'_>, grant: &Grant, process: &Incarnation) -> Outcome<()> {
+/// Refuses a second process under the same lease (L6): a fence proves the lease, but does not replace its process.
+pub(super) fn refuse_other_process(
+    open: &Open<'_>,
+    grant: &Grant,
+    process: &Incarnation,
+) -> CommandResult<()> {
     if grant.lease.process.as_ref().is_some_and(|theirs| theirs.process == process.process) {
         return Ok(());
     }
@@ -70,13 +74,12 @@ pub(super) fn refuse_another_life(open: &Open<'_>, grant: &Grant, process: &Inca
 pub(crate) fn data(app: &App<'_>, grant: &Grant) -> Value {
     let now = app.env.clock.now();
     let judge = app.env.judge.as_ref();
-    let mut lease = wire::lease(&grant.lease, now, judge);
-    if let Some(fields) = lease.as_object_mut() {
-        fields.insert("reacquired".into(), json!(grant.reacquired));
-    }
-    json!({
-        "task": view::object(app, &grant.task),
-        "lease": lease,
-        "takenOver": grant.taken_over.as_ref().map(|(old, _)| wire::lease(old, now, judge)),
+    json!(wire::GrantAnswer {
+        task: view::object(app, &grant.task),
+        lease: wire::GrantedLeaseJson {
+            lease: wire::lease(&grant.lease, now, judge),
+            reacquired: grant.reacquired,
+        },
+        taken_over: grant.taken_over.as_ref().map(|(old, _)| wire::lease(old, now, judge)),
     })
 }

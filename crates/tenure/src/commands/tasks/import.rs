@@ -14,24 +14,24 @@ use tenure_core::rules;
 use crate::answer::Answer;
 use crate::app::{App, read_text};
 use crate::hooks;
-use crate::identity::Who;
-use crate::report::{Outcome, Report};
+use crate::identity::IdentityArgs;
+use crate::report::{CommandResult, Report};
 use crate::text::{Style, Text};
 
-/// Import tasks from a Markdown check list, JSON, lodestar's spec.yaml or beads' JSONL
+/// Import tasks from a Markdown checklist, JSON, lodestar's spec.yaml or beads' JSONL
 ///
-/// All or nothing: one bad line and nothing is imported. Ids become keys; what has no place in tenure is said.
+/// If one line is invalid, nothing is imported. Ids become keys; fields that tenure does not have are listed.
 ///
 /// Example: tenure tasks import PLAN.md
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The file, or `-` for standard input
     file: PathBuf,
-    /// What it is, where its name and content do not tell
+    /// The format, if its name and content do not show it
     #[arg(long, value_enum)]
     format: Option<FormatArg>,
     #[command(flatten)]
-    who: Who,
+    identity: IdentityArgs,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -53,9 +53,9 @@ impl From<FormatArg> for Format {
     }
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
-    let caller = app.identity(&args.who)?.actor(None);
+    let caller = app.identity(&args.identity)?.actor(None);
     let (name, content) = if args.file.as_os_str() == "-" {
         ("stdin".to_owned(), read_text("-")?)
     } else {
@@ -68,20 +68,22 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let import = import::parse(args.format.map(Format::from), &name, &content)
         .map_err(|e| Report::usage(format!("{name}: {e}")))?;
     let ctx = open.context();
-    let ears = hooks::ears(app, &open);
-    let (taken, news) = open.write(|tx| {
+    let hook_filter = hooks::filter(app, &open);
+    let (taken, hook_contexts) = open.write(|tx| {
         let taken = rules::import(tx, &ctx, &caller, &import)?;
-        let mut news = Vec::new();
-        if ears.listen_for(HookEvent::TaskCreated) {
+        let mut hook_contexts = Vec::new();
+        if hook_filter.listens_to(HookEvent::TaskCreated) {
             let viewer = ctx.viewer(tx, None)?;
             for key in &taken.tasks {
                 let id = TaskId::new(reference::task(tx, key)?.id);
-                news.extend(tx.task(&id, &viewer)?.iter().flat_map(|task| ears.created(tx.now(), task)));
+                hook_contexts.extend(
+                    tx.task(&id, &viewer)?.iter().flat_map(|task| hook_filter.created(tx.now(), task)),
+                );
             }
         }
-        Ok((taken, news))
+        Ok((taken, hook_contexts))
     })?;
-    hooks::tell(app, &open, &news);
+    hooks::deliver(app, &open, &hook_contexts);
 
     let mut text = Text::new();
     let count = taken.tasks.len();

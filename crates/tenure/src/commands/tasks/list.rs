@@ -1,20 +1,20 @@
 //! `tenure tasks list`.
 
 use serde_json::{Value, json};
-use tenure_core::reference;
 use tenure_core::store::TaskFilter;
 use tenure_core::task::TaskStatus;
+use tenure_core::{reference, wire};
 use tenure_sqlite::Directory;
 
 use super::view;
 use crate::answer::Answer;
 use crate::app::{App, Open};
-use crate::identity::{Identity, Who};
-use crate::report::{Outcome, Report};
-use crate::shell;
+use crate::identity::{Identity, IdentityArgs};
+use crate::report::{CommandResult, Report};
+use crate::shell_quote;
 use crate::text::{Style, Text};
 
-/// List tasks in working order (default: everything but completed)
+/// List tasks in working order (default: all but completed)
 ///
 /// Example: tenure tasks list --status active --section Backend
 #[derive(Debug, Clone, Default, PartialEq, Eq, clap::Args)]
@@ -23,28 +23,28 @@ pub(crate) struct Args {
     /// pending, in_progress, review, completed, failed, skipped; active (in_progress and review); or all
     #[arg(short, long, value_name = "STATUS")]
     status: Vec<String>,
-    /// Only this section's
+    /// Only tasks of this section
     #[arg(long, value_name = "S")]
     section: Option<String>,
-    /// Only those with this text in the key, the title or the description
+    /// Only tasks with this text in the key, title or description
     #[arg(long, value_name = "TEXT")]
     search: Option<String>,
-    /// Only those with this label
+    /// Only tasks with this label
     #[arg(long, value_name = "L")]
     label: Option<String>,
-    /// Only those that can be claimed now
+    /// Only tasks that can be claimed now
     #[arg(long)]
     ready: bool,
-    /// Only those that you hold
+    /// Only tasks that you hold
     #[arg(long)]
     mine: bool,
-    /// Of every registered project
+    /// List the tasks of every registered project
     #[arg(long)]
     global: bool,
-    /// How many at most
+    /// Maximum number of tasks
     #[arg(long, value_name = "N", default_value_t)]
-    limit: Limit,
-    /// How many to pass over first
+    limit: PageSize,
+    /// How many to skip first
     #[arg(long, value_name = "N", default_value_t = 0)]
     offset: u64,
     /// Act as this agent (or set TENURE_AGENT)
@@ -52,23 +52,23 @@ pub(crate) struct Args {
     agent: Option<String>,
 }
 
-/// A page's size, 100 unless said otherwise.
+/// The size of a page; 100 by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Limit(u64);
+struct PageSize(u64);
 
-impl Default for Limit {
+impl Default for PageSize {
     fn default() -> Self {
         Self(100)
     }
 }
 
-impl std::fmt::Display for Limit {
+impl std::fmt::Display for PageSize {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.fmt(f)
     }
 }
 
-impl std::str::FromStr for Limit {
+impl std::str::FromStr for PageSize {
     type Err = std::num::ParseIntError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -76,22 +76,22 @@ impl std::str::FromStr for Limit {
     }
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let statuses = statuses(&args.status)?;
-    let identity = app.identity(&Who { agent: args.agent.clone(), fence: None })?;
+    let identity = app.identity(&IdentityArgs { agent: args.agent.clone(), fence: None })?;
     if args.mine && !identity.is_named() {
-        return Err(Report::usage("--mine needs to know who you are: give --agent ID, or set TENURE_AGENT")
-            .hint("become somebody", "tenure agents join"));
+        return Err(Report::usage("--mine needs your identity: give --agent ID, or set TENURE_AGENT")
+            .hint("register an agent", "tenure agents join"));
     }
     if args.global {
         return global(app, &args, &identity, statuses);
     }
     let open = app.open()?;
     let (tasks, total) = page(&open, &args, &identity, statuses)?;
-    // Only one of the two is shown, and making the other would cost as much again.
+    // Only one of JSON and text is shown, so the other is not built.
     if app.printer.json {
-        let rows: Vec<_> = tasks.iter().map(|task| view::object(app, task)).collect();
-        return Ok(Answer::new(json!({"tasks": rows, "total": total}), Text::new()));
+        let tasks = tasks.iter().map(|task| view::object(app, task)).collect();
+        return Ok(Answer::new(json!(wire::TasksAnswer { tasks, total }), Text::new()));
     }
     let mut text = Text::new();
     if tasks.is_empty() {
@@ -101,7 +101,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
             _ => "No tasks on this page.",
         });
     } else {
-        text.table(&view::table(app, &tasks), app.printer.look());
+        text.table(&view::table(app, &tasks), app.printer.render_options());
     }
     let shown = u64::try_from(tasks.len()).unwrap_or(u64::MAX);
     if shown > 0 && args.offset + shown < total {
@@ -136,13 +136,13 @@ fn page(
     })
 }
 
-/// A project that cannot be read is said and passed over.
+/// A project that cannot be read is reported and skipped.
 fn global(
     app: &mut App<'_>,
     args: &Args,
     identity: &Identity,
     statuses: Option<Vec<TaskStatus>>,
-) -> Outcome<Answer> {
+) -> CommandResult<Answer> {
     let home = app.home()?;
     let projects = match Directory::open_existing(&home, app.env.clock.clone())? {
         Some(directory) => directory.projects()?,
@@ -153,9 +153,10 @@ fn global(
     let mut total = 0;
     for project in projects {
         let Some(located) = app.project_at(&project.path) else {
-            let remove = format!("tenure projects remove {}", shell::last(&project.path.to_string_lossy()));
+            let remove =
+                format!("tenure projects remove {}", shell_quote::last_arg(&project.path.to_string_lossy()));
             let path = project.path.display();
-            app.printer.warn(&format!("{path} is no longer there; `{remove}` forgets it"));
+            app.printer.warn(&format!("{path} no longer exists; unregister it with `{remove}`"));
             continue;
         };
         let found = app.open_at(located).and_then(|open| Ok(page(&open, args, identity, statuses.clone())?));
@@ -174,9 +175,9 @@ fn global(
             text.blank();
         }
         text.styled(Style::Bold, project.path.to_string_lossy().into_owned());
-        text.table(&view::table(app, &tasks), app.printer.look());
+        text.table(&view::table(app, &tasks), app.printer.render_options());
         for task in &tasks {
-            let mut row = view::object(app, task);
+            let mut row = json!(view::object(app, task));
             if let Some(fields) = row.as_object_mut() {
                 fields.insert("projectPath".into(), json!(project.path));
             }
@@ -189,7 +190,7 @@ fn global(
     Ok(Answer::new(json!({"tasks": rows, "total": total}), text))
 }
 
-pub(crate) fn statuses(words: &[String]) -> Outcome<Option<Vec<TaskStatus>>> {
+pub(crate) fn statuses(words: &[String]) -> CommandResult<Option<Vec<TaskStatus>>> {
     if words.is_empty() {
         return Ok(Some(TaskStatus::ALL.into_iter().filter(|s| *s != TaskStatus::Completed).collect()));
     }
@@ -202,7 +203,7 @@ pub(crate) fn statuses(words: &[String]) -> Outcome<Option<Vec<TaskStatus>>> {
                 Some(status) => chosen.push(status),
                 None => {
                     return Err(Report::usage(format!(
-                        "there is no status {other:?}; there are pending, in_progress, review, completed, failed, \
+                        "there is no status {other:?}; the statuses are pending, in_progress, review, completed, failed, \
                          skipped, active and all"
                     )));
                 }

@@ -5,7 +5,7 @@ use clap::Args as _;
 use crate::answer::Answer;
 use crate::app::App;
 use crate::fast_parser::Definition;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::verbs::{Commands, Group, verbs};
 
 pub(crate) mod add;
@@ -35,9 +35,10 @@ mod status_change;
 mod update;
 pub(crate) mod view;
 
-/// Tasks: add, list, claim, finish
+/// Add, list, claim and finish tasks
 ///
-/// Without a subcommand it lists. A task is named by its key, its id or a beginning of it, its title or a part of that.
+/// Without a subcommand it lists tasks. A task can be given by its key, its id or a prefix of it, or its title or a part
+/// of it.
 ///
 /// Example: tenure tasks --ready
 #[derive(Debug, clap::Args)]
@@ -84,10 +85,10 @@ impl Group for Args {
     }
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>> {
     let Some(verb) = args.verb else { return list::run(app, args.list).map(Some) };
     if args.list != list::Args::default() {
-        return Err(Report::usage("the flags before the subcommand belong to `tenure tasks list`"));
+        return Err(Report::usage("the options before the subcommand belong to `tenure tasks list`"));
     }
     verb.run(app)
 }

@@ -10,39 +10,40 @@ use super::{claim, grant, view};
 use crate::answer::Answer;
 use crate::app::{App, parse_duration, parse_ttl};
 use crate::hooks;
-use crate::identity::Who;
-use crate::report::{Outcome, Report};
+use crate::identity::IdentityArgs;
+use crate::report::{CommandResult, Report};
 use crate::text::{Style, Text};
-use crate::waiting::{self, Claim, Want, nothing_for_newcomer};
+use crate::waiting::{self, Claim, ClaimRequest, nothing_for_newcomer};
 
 /// Show the next ready task, or claim it in the same step
 ///
 /// Example: tenure tasks next --claim --wait 10m
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Take it
+    /// Claim it
     #[arg(long)]
     claim: bool,
-    /// Only from this section
+    /// Only a task of this section
     #[arg(long, value_name = "S")]
     section: Option<String>,
-    /// How long it is yours without renewing (default: locking.leaseTtl)
+    /// How long the lease lasts without renewal (default: locking.leaseTtl)
     #[arg(long, value_name = "DUR", requires = "claim", value_parser = parse_ttl)]
     ttl: Option<Duration>,
-    /// If nothing is ready, wait, at most this long (default: locking.waitTimeout)
+    /// If nothing is ready, wait at most this long (default: locking.waitTimeout)
     #[arg(long, value_name = "DUR", num_args = 0..=1, value_parser = parse_duration)]
     wait: Option<Option<Duration>>,
     #[command(flatten)]
-    who: Who,
+    identity: IdentityArgs,
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     if args.wait.is_some() && !args.claim {
-        return Err(Report::usage("--wait waits for a task to take, so it needs --claim")
-            .hint("take one", "tenure tasks next --claim --wait"));
+        return Err(
+            Report::usage("--wait needs --claim").hint("claim one", "tenure tasks next --claim --wait")
+        );
     }
     let open = app.open()?;
-    let mut identity = app.identity(&args.who)?;
+    let mut identity = app.identity(&args.identity)?;
     let section = match &args.section {
         Some(name) => Some(open.read(|view| reference::section(view, name))?.id),
         None => None,
@@ -58,15 +59,15 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         let mut text = Text::new();
         text.styled(Style::Bold, task.key.clone()).and(Style::Plain, format!("  {}", task.title));
         let claim = format!("tenure tasks claim {}", task.key);
-        return Ok(Answer::new(view::data(app, &task), text).hint("take it", claim));
+        return Ok(Answer::new(view::data(app, &task), text).hint("claim it", claim));
     }
     let patience = app.asked_patience(&open, args.wait);
     let joined = claim::join_if_nobody(app, &mut identity);
     let caller = |task: Option<&TaskName>| identity.claimant(task);
     let terms = Terms::new(args.ttl.unwrap_or(open.config.locking.lease_ttl));
-    let want = Want::Next(section);
-    let grant = waiting::acquire(app, &open, &Claim::new(&want, &caller), terms, patience)?;
-    let news = hooks::ears(app, &open).granted(app.env.clock.now(), &grant);
-    hooks::tell(app, &open, &news);
+    let request = ClaimRequest::Next(section);
+    let grant = waiting::acquire(app, &open, &Claim::new(&request, &caller), terms, patience)?;
+    let hook_contexts = hooks::filter(app, &open).granted(app.env.clock.now(), &grant);
+    hooks::deliver(app, &open, &hook_contexts);
     Ok(grant::answer(app, &grant, joined))
 }

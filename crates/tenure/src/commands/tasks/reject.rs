@@ -6,9 +6,9 @@ use super::remark::Remark;
 use super::status_change::{ChangeArgs, change};
 use crate::answer::Answer;
 use crate::app::App;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 
-/// Send a task back with a remark
+/// Reject a task in review or completed, with a reason; it becomes pending again
 ///
 /// Example: tenure tasks reject F001 -m 'The tests are missing'
 #[derive(Debug, clap::Args)]
@@ -19,6 +19,6 @@ pub(crate) struct Args {
     remark: Remark,
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     change(app, &args.change, Change::Reject, Some(args.remark.message), "Rejected", "Would reject")
 }

@@ -6,10 +6,10 @@ use super::finish;
 use super::remark::OptionalRemark;
 use crate::answer::Answer;
 use crate::app::{App, read_text};
-use crate::identity::Who;
-use crate::report::Outcome;
+use crate::identity::IdentityArgs;
+use crate::report::CommandResult;
 
-/// Give your task back, for somebody else to take
+/// Release your task, so that it can be claimed again
 ///
 /// Example: tenure tasks release F001 --agent A1234ABCD -m 'Blocked on credentials'
 #[derive(Debug, clap::Args)]
@@ -19,10 +19,10 @@ pub(crate) struct Args {
     #[command(flatten)]
     remark: OptionalRemark,
     #[command(flatten)]
-    who: Who,
+    identity: IdentityArgs,
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let message = args.remark.message.as_deref().map(read_text).transpose()?;
     if let Some(text) = &message {
         tenure_core::text::check_message(text).map_err(tenure_core::Error::from)?;
@@ -30,7 +30,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     finish::resolve_and_finish(
         app,
         &args.task,
-        &args.who,
+        &args.identity,
         Finish::Release(message.as_deref()),
         "release",
         "released",

@@ -1,14 +1,14 @@
-//! The remark that a verb stores with a change of a task. It is spelled the same everywhere.
+//! The `-m` option of verbs that store a remark with a change of a task.
 
-/// A remark that is required.
+/// A required remark.
 #[derive(Debug, clap::Args)]
 pub(super) struct Remark {
-    /// Why; `-` reads standard input
+    /// The reason; `-` reads standard input
     #[arg(short, long, value_name = "TEXT", visible_aliases = ["text", "notes", "reason"], allow_hyphen_values = true)]
     pub(super) message: String,
 }
 
-/// A remark that may be left out.
+/// An optional remark.
 #[derive(Debug, clap::Args)]
 pub(super) struct OptionalRemark {
     /// A remark; `-` reads standard input

@@ -12,28 +12,28 @@ use tenure_core::wire;
 
 use crate::answer::Answer;
 use crate::app::{App, Open, parse_ttl};
-use crate::identity::Who;
-use crate::report::Outcome;
+use crate::identity::IdentityArgs;
+use crate::report::CommandResult;
 use crate::text::Text;
 
-/// Renew your lease: it runs from now again
+/// Renew your lease, starting now
 ///
 /// Example: tenure tasks renew F001 --agent A1234ABCD
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The task
     task: String,
-    /// How long it is yours from now (default: as before)
+    /// How long the lease lasts from now (default: as before)
     #[arg(long, value_name = "DUR", value_parser = parse_ttl)]
     ttl: Option<Duration>,
     #[command(flatten)]
-    who: Who,
+    identity: IdentityArgs,
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
     let name = open.resolve(&args.task)?;
-    let lease = renew(app, &open, &name, &args.who, args.ttl)?;
+    let lease = renew(app, &open, &name, &args.identity, args.ttl)?;
     Ok(answer(app, &name, &lease))
 }
 
@@ -41,10 +41,10 @@ pub(crate) fn renew(
     app: &App<'_>,
     open: &Open<'_>,
     name: &TaskName,
-    who: &Who,
+    identity_args: &IdentityArgs,
     ttl: Option<Duration>,
-) -> Outcome<Lease> {
-    let caller = app.identity(who)?.for_task(&name.id, &name.key, "renew")?;
+) -> CommandResult<Lease> {
+    let caller = app.identity(identity_args)?.for_task(&name.id, &name.key, "renew")?;
     let ctx = open.context();
     let beat = Beat { ttl, ..Beat::default() };
     Ok(open.store.write(Durability::Process, |tx| kernel::renew(tx, &ctx, &caller, name, beat))?)
@@ -55,5 +55,6 @@ pub(crate) fn answer(app: &App<'_>, name: &TaskName, lease: &Lease) -> Answer {
     let mut text = Text::new();
     text.line(format!("{} lease for {}", app.past("Renewed", "Would renew"), name.key));
     text.line(format!("  Expires in: {}", format_rounded(lease.expires_at.since(now))));
-    Answer::new(json!({"lease": wire::lease(lease, now, app.env.judge.as_ref())}), text)
+    let lease = wire::lease(lease, now, app.env.judge.as_ref());
+    Answer::new(json!(wire::LeaseAnswer { lease }), text)
 }

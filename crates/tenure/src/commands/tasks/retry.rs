@@ -6,9 +6,9 @@ use super::remark::OptionalRemark;
 use super::status_change::{ChangeArgs, change};
 use crate::answer::Answer;
 use crate::app::App;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 
-/// Open a failed or skipped task again
+/// Reopen a failed or skipped task
 ///
 /// Example: tenure tasks retry F001
 #[derive(Debug, clap::Args)]
@@ -19,6 +19,6 @@ pub(crate) struct Args {
     remark: OptionalRemark,
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     change(app, &args.change, Change::Retry, args.remark.message, "Reopened", "Would reopen")
 }

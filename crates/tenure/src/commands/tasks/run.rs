@@ -10,7 +10,7 @@ use tenure_core::error::TaskName;
 use tenure_core::holder::Incarnation;
 use tenure_core::kernel::{self, Grant};
 use tenure_core::task::{Task, TaskStatus};
-use tenure_runner::hooks::Happening;
+use tenure_runner::hooks::HookContext;
 use tenure_runner::{Ended, Exit, Loss, Supervision, supervise};
 
 use super::claim_args::ClaimArgs;
@@ -19,21 +19,21 @@ use crate::answer::Answer;
 use crate::app::{App, Open};
 use crate::clearing;
 use crate::hooks;
-use crate::identity::Who;
+use crate::identity::IdentityArgs;
 use crate::interrupt::Interrupts;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::store::Doorbell;
 use crate::text::{Style, Text};
-use crate::waiting::{self, Claim, NamedTask, Want};
+use crate::waiting::{self, Claim, ClaimRequest, NamedTask};
 
-/// How `--ttl` is explained here: the heartbeat renews the lease, not the caller.
-const TTL_HELP: &str = "How long it stays yours after the last heartbeat (default: locking.leaseTtl)";
+/// The help of `--ttl` here: a heartbeat renews the lease, not the caller.
+const TTL_HELP: &str = "How long the lease lasts after the last heartbeat (default: locking.leaseTtl)";
 
 /// Claim a task, run a command under the lease, and mark it done or failed
 ///
-/// The command finds the lease in its environment (TENURE_TASK_ID, TENURE_AGENT, TENURE_FENCE …), and may say itself
-/// what becomes of the task. Else exit 0 is done and anything else is failed. If the lease is lost, the command and all
-/// that it started are ended (exit 8). On Ctrl+C or SIGTERM the task goes back to pending.
+/// The command finds the lease in its environment (TENURE_TASK_ID, TENURE_AGENT, TENURE_FENCE …) and may finish the task
+/// itself. Otherwise exit 0 marks the task done, and any other exit code marks it failed. If the lease is lost, the
+/// command and all processes that it started are ended (exit 8). On Ctrl+C or SIGTERM the task is returned to pending.
 ///
 /// Example: tenure tasks run F001 --ttl 30m -- make check
 #[derive(Debug, clap::Args)]
@@ -42,21 +42,21 @@ pub(crate) struct Args {
     #[command(flatten)]
     claim: ClaimArgs,
     #[command(flatten)]
-    who: Who,
+    identity: IdentityArgs,
     /// The command and its arguments
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     if app.global.dry_run {
-        return Err(Report::usage("a command cannot be run dry; --dry-run goes with `tasks claim`").hint(
-            "see if you would get it",
-            format!("tenure tasks claim --dry-run {}", crate::shell::last(&args.claim.task)),
+        return Err(Report::usage("`tasks run` does not support --dry-run; use it with `tasks claim`").hint(
+            "see whether you could claim it",
+            format!("tenure tasks claim --dry-run {}", crate::shell_quote::last_arg(&args.claim.task)),
         ));
     }
     let open = app.open()?;
-    let mut identity = app.identity(&args.who)?;
+    let mut identity = app.identity(&args.identity)?;
     claim::join_if_nobody(app, &mut identity);
     let me = Incarnation::current();
     let caller = |task: Option<&TaskName>| identity.claimant(task).with_process(me.clone());
@@ -66,16 +66,16 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let mut terms = args.claim.terms(&open);
     terms.doorbell = doorbell.as_ref().map(Doorbell::address);
     let patience = args.claim.patience(app, &open);
-    let want = Want::Task(NamedTask::new(&args.claim.task));
-    let granted = waiting::acquire(app, &open, &Claim::new(&want, &caller), terms, patience)?;
-    grant::refuse_another_life(&open, &granted, &me)?;
+    let request = ClaimRequest::Task(NamedTask::new(&args.claim.task));
+    let granted = waiting::acquire(app, &open, &Claim::new(&request, &caller), terms, patience)?;
+    grant::refuse_other_process(&open, &granted, &me)?;
     if let Some(code) = interrupts.take() {
-        clearing::give_back(&open, &granted, "interrupted before it began");
+        clearing::give_back(&open, &granted, "interrupted before the command started");
         return Err(Report::interrupted(code));
     }
     announce(app, &granted);
-    let news = hooks::ears(app, &open).granted(app.env.clock.now(), &granted);
-    hooks::tell_meanwhile(app, &open, &news);
+    let hook_contexts = hooks::filter(app, &open).granted(app.env.clock.now(), &granted);
+    hooks::deliver_async(app, &open, &hook_contexts);
 
     let database = open.store.file()?;
     let source = &open.source;
@@ -107,16 +107,16 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         }
     };
     for survivor in &supervised.survivors {
-        app.printer.warn(&format!("a process of this attempt does not die: {survivor}"));
+        app.printer.warn(&format!("a process of this attempt cannot be killed: {survivor}"));
     }
-    let news = ending_news(app, &open, &supervised.ended);
-    hooks::tell(app, &open, &news);
+    let hook_contexts = ending_contexts(app, &open, &supervised.ended);
+    hooks::deliver(app, &open, &hook_contexts);
     tell(app, &granted, &supervised.attempt.id.to_string(), supervised.ended)
 }
 
 /// The hook events of how the attempt ended. If the command finished the task itself, that command has delivered them; a lost
 /// lease is reported by the process that ended it.
-fn ending_news(app: &App<'_>, open: &Open<'_>, ended: &Ended) -> Vec<Happening> {
+fn ending_contexts(app: &App<'_>, open: &Open<'_>, ended: &Ended) -> Vec<HookContext> {
     let task = match ended {
         Ended::Exited { spoken: false, task, .. }
         | Ended::NotStarted { task, .. }
@@ -124,12 +124,12 @@ fn ending_news(app: &App<'_>, open: &Open<'_>, ended: &Ended) -> Vec<Happening> 
         | Ended::Interrupted { task, .. } => task,
         Ended::Exited { .. } | Ended::Lost(_) => return Vec::new(),
     };
-    let ears = hooks::ears(app, open);
-    if ears.is_empty() {
+    let hook_filter = hooks::filter(app, open);
+    if hook_filter.is_empty() {
         return Vec::new();
     }
     // A failure to read the events must not hide how the command ended.
-    open.read(|view| ears.changed(view, TaskStatus::InProgress, task)).unwrap_or_default()
+    open.read(|view| hook_filter.changed(view, TaskStatus::InProgress, task)).unwrap_or_default()
 }
 
 fn announce(app: &mut App<'_>, granted: &Grant) {
@@ -145,7 +145,7 @@ fn announce(app: &mut App<'_>, granted: &Grant) {
 }
 
 /// The command line of `tenure start-attempt`, which checks the lease once more and then execs the command.
-fn command(app: &App<'_>, open: &Open<'_>, granted: &Grant, words: &[OsString]) -> Outcome<Command> {
+fn command(app: &App<'_>, open: &Open<'_>, granted: &Grant, words: &[OsString]) -> CommandResult<Command> {
     let failed = |what: &str, e: std::io::Error| Report::new(ErrorCode::General, format!("{what}: {e}"));
     let mut command =
         Command::new(crate::own_binary().map_err(|e| failed("cannot find the tenure binary", e))?);
@@ -165,11 +165,11 @@ fn command(app: &App<'_>, open: &Open<'_>, granted: &Grant, words: &[OsString]) 
     Ok(command)
 }
 
-fn tell(app: &mut App<'_>, granted: &Grant, attempt: &str, ended: Ended) -> Outcome<Answer> {
+fn tell(app: &mut App<'_>, granted: &Grant, attempt: &str, ended: Ended) -> CommandResult<Answer> {
     let data = |app: &App<'_>, task: &Task, code: u8| -> Value {
         let mut data = grant::data(app, granted);
         if let Some(fields) = data.as_object_mut() {
-            fields.insert("task".into(), view::object(app, task));
+            fields.insert("task".into(), json!(view::object(app, task)));
             fields.insert("attempt".into(), json!(attempt));
             fields.insert("exitCode".into(), json!(code));
         }
@@ -229,7 +229,7 @@ fn lost(loss: Loss, granted: &Grant) -> Report {
         }
         loss => gone(loss.to_string()),
     };
-    report.context.insert(0, "The command and all that it started were ended.".to_owned());
+    report.context.insert(0, "The command and all processes that it started were ended.".to_owned());
     report
 }
 

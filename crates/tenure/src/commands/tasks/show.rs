@@ -16,37 +16,37 @@ use super::view;
 use crate::answer::Answer;
 use crate::app::{App, Open};
 use crate::commands::{event_view, lease_view};
-use crate::identity::Who;
-use crate::report::Outcome;
+use crate::identity::IdentityArgs;
+use crate::report::CommandResult;
 use crate::text::{Style, Text};
 
-/// Show a task: its status, who has it and for how long, or that it can be claimed
+/// Show a task: its status, its holder and expiry, or that it can be claimed
 ///
 /// Example: tenure tasks show F001 --history
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The task
     task: String,
-    /// Also everything that happened to it
+    /// Also show its history
     #[arg(long)]
     history: bool,
     #[command(flatten)]
-    who: Who,
+    identity: IdentityArgs,
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
-    show(app, &open, &args.who, &args.task, args.history)
+    show(app, &open, &args.identity, &args.task, args.history)
 }
 
 pub(crate) fn show(
     app: &App<'_>,
     open: &Open<'_>,
-    who: &Who,
+    identity_args: &IdentityArgs,
     reference: &str,
     history: bool,
-) -> Outcome<Answer> {
-    let identity = app.identity(who)?;
+) -> CommandResult<Answer> {
+    let identity = app.identity(identity_args)?;
     let (task, queue, events, messages, now) = open.read(|view| {
         let viewer = open.viewer(view, &identity)?;
         let name = reference::task(view, reference)?;
@@ -64,7 +64,7 @@ pub(crate) fn show(
     })?;
     let mut text = describe(&task, now, app.env.judge.as_ref());
     if queue > 0 {
-        text.line(format!("Waiting in line: {queue}"));
+        text.line(format!("Waiting in queue: {queue}"));
     }
     if !messages.is_empty() {
         text.blank().styled(Style::Bold, "Messages");
@@ -78,16 +78,14 @@ pub(crate) fn show(
             text.line(format!("  {}", history_line(event)));
         }
     }
-    let mut data = json!({
-        "task": view::object(app, &task),
-        "queue": queue,
-        "messages": messages.iter().map(wire::message).collect::<Vec<_>>(),
-    });
-    if let (true, Some(fields)) = (history, data.as_object_mut()) {
-        fields.insert("events".into(), events.iter().map(wire::event).collect());
-    }
-    let answer = Answer::new(data, text);
-    Ok(if task.ready { answer.hint("take it", format!("tenure tasks claim {}", task.key)) } else { answer })
+    let data = wire::TaskDetailsAnswer {
+        task: view::object(app, &task),
+        queue,
+        messages: messages.iter().map(wire::message).collect(),
+        events: history.then(|| events.iter().map(wire::event).collect()),
+    };
+    let answer = Answer::new(json!(data), text);
+    Ok(if task.ready { answer.hint("claim it", format!("tenure tasks claim {}", task.key)) } else { answer })
 }
 
 fn describe(task: &Task, now: Timestamp, judge: &dyn Judge) -> Text {
@@ -98,10 +96,10 @@ fn describe(task: &Task, now: Timestamp, judge: &dyn Judge) -> Text {
     match &task.lease {
         Some(lease) => {
             let live = lease.state(now, judge) == LeaseState::Live;
-            let (who, until) =
+            let (holder_label, expiry_label) =
                 if live { ("Claimed by", "Lease expires") } else { ("Last claimed by", "Lease") };
-            text.line(format!("{who}: {}", lease_view::holder(lease)));
-            text.line(format!("{until}: {}", lease_view::remaining(lease, now, judge)));
+            text.line(format!("{holder_label}: {}", lease_view::holder(lease)));
+            text.line(format!("{expiry_label}: {}", lease_view::remaining(lease, now, judge)));
         }
         None if task.ready => {
             text.line("Claimable: yes");
@@ -109,7 +107,7 @@ fn describe(task: &Task, now: Timestamp, judge: &dyn Judge) -> Text {
         None => {}
     }
     if !task.blocked_by.is_empty() {
-        text.line(format!("Waits for: {}", task.blocked_by.join(", ")));
+        text.line(format!("Blocked by: {}", task.blocked_by.join(", ")));
     }
     if let Some(section) = &task.section {
         let mode = if section.serial { "" } else { " (parallel)" };

@@ -6,9 +6,9 @@ use super::remark::OptionalRemark;
 use super::status_change::{ChangeArgs, change};
 use crate::answer::Answer;
 use crate::app::App;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 
-/// Leave a task out; what depends on it goes on
+/// Skip a task; tasks that depend on it are unblocked
 ///
 /// Example: tenure tasks skip F001 -m 'No longer needed'
 #[derive(Debug, clap::Args)]
@@ -19,6 +19,6 @@ pub(crate) struct Args {
     remark: OptionalRemark,
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     change(app, &args.change, Change::Skip, args.remark.message, "Skipped", "Would skip")
 }

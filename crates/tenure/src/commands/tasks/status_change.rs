@@ -1,31 +1,31 @@
-//! Changes of a task's status that need no lease: what `approve`, `reject`, `skip` and `retry` share.
+//! Status changes that need no lease: what `approve`, `reject`, `skip` and `retry` share.
 
 use serde_json::json;
 use tenure_core::rules::{Change, Changed, change_status};
 use tenure_core::store::View;
 use tenure_core::{Result, wire};
-use tenure_runner::hooks::{Ears, Happening};
+use tenure_runner::hooks::{HookContext, HookFilter};
 
 use super::view;
 use crate::answer::Answer;
 use crate::app::{App, read_text};
 use crate::hooks;
-use crate::identity::Who;
-use crate::report::Outcome;
+use crate::identity::IdentityArgs;
+use crate::report::CommandResult;
 use crate::text::{Style, Text};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ChangeArgs {
     /// The task
     task: String,
-    /// Also if somebody else holds it: that lease ends
+    /// Also if another holder has it; ends that lease
     #[arg(long)]
     force: bool,
     #[command(flatten)]
-    who: Who,
+    identity: IdentityArgs,
 }
 
-/// Changes the status and delivers the hooks. `done` and `would` are the verbs of the answer, without and with `--dry-run`.
+/// Changes the status and delivers the hooks. `done` is the verb of the answer, and `would` that of a dry run.
 pub(super) fn change(
     app: &mut App<'_>,
     args: &ChangeArgs,
@@ -33,33 +33,37 @@ pub(super) fn change(
     message: Option<String>,
     done: &str,
     would: &str,
-) -> Outcome<Answer> {
+) -> CommandResult<Answer> {
     let open = app.open()?;
     let message = message.as_deref().map(read_text).transpose()?;
-    let identity = app.identity(&args.who)?;
+    let identity = app.identity(&args.identity)?;
     let name = open.resolve(&args.task)?;
     let caller = identity.actor(Some(&name.id));
     let ctx = open.context();
-    let ears = hooks::ears(app, &open);
-    let (changed, news) = open.write(|tx| {
+    let hook_filter = hooks::filter(app, &open);
+    let (changed, hook_contexts) = open.write(|tx| {
         let changed = change_status(tx, &ctx, &caller, &name.id, change, message.as_deref(), args.force)?;
-        let news = news(&ears, tx, &changed)?;
-        Ok((changed, news))
+        let hook_contexts = hook_contexts(&hook_filter, tx, &changed)?;
+        Ok((changed, hook_contexts))
     })?;
-    hooks::tell(app, &open, &news);
+    hooks::deliver(app, &open, &hook_contexts);
     Ok(answer(app, &changed, app.past(done, would)))
 }
 
 /// The hook events of a status change: the change itself, and the lease that it ended.
-pub(super) fn news(ears: &Ears<'_>, view: &dyn View, changed: &Changed) -> Result<Vec<Happening>> {
-    let mut news = ears.changed(view, changed.from, &changed.task)?;
+pub(super) fn hook_contexts(
+    hook_filter: &HookFilter<'_>,
+    view: &dyn View,
+    changed: &Changed,
+) -> Result<Vec<HookContext>> {
+    let mut hook_contexts = hook_filter.changed(view, changed.from, &changed.task)?;
     if let Some(lease) = &changed.evicted {
-        news.extend(ears.lost(view.now(), &changed.task, lease));
+        hook_contexts.extend(hook_filter.lost(view.now(), &changed.task, lease));
     }
-    Ok(news)
+    Ok(hook_contexts)
 }
 
-/// `verb` says what happened to the task, in the past tense.
+/// `verb` is the change in the past tense.
 pub(super) fn answer(app: &App<'_>, changed: &Changed, verb: &str) -> Answer {
     let task = &changed.task;
     let mut text = Text::new();
@@ -76,7 +80,7 @@ pub(super) fn answer(app: &App<'_>, changed: &Changed, verb: &str) -> Answer {
     let evicted = changed.evicted.as_ref().map(|lease| wire::lease(lease, now, app.env.judge.as_ref()));
     let mut data = json!({"task": view::object(app, task), "from": changed.from.as_str()});
     if let (Some(lease), Some(fields)) = (evicted, data.as_object_mut()) {
-        fields.insert("endedLease".into(), lease);
+        fields.insert("endedLease".into(), json!(lease));
     }
     Answer::new(data, text)
 }

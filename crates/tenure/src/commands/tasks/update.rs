@@ -12,15 +12,15 @@ use super::{claim, grant, status_change, view};
 use crate::answer::Answer;
 use crate::app::{App, read_text};
 use crate::hooks;
-use crate::identity::Who;
-use crate::report::{Outcome, Report};
+use crate::identity::IdentityArgs;
+use crate::report::{CommandResult, Report};
 use crate::text::{Style, Text};
-use crate::waiting::{self, Claim, NamedTask, Then, Want};
+use crate::waiting::{self, Claim, ClaimRequest, NamedTask, Then};
 
 /// Change a task
 ///
-/// `--status in_progress` takes the lock and waits for it; `--no-wait` does not. Any other status is refused at once while
-/// somebody else holds the task.
+/// `--status in_progress` claims the task and waits for it, unless --no-wait is given. Any other status is refused while
+/// another holder has the task.
 ///
 /// Example: tenure tasks update F001 --status in_progress
 #[derive(Debug, clap::Args)]
@@ -36,13 +36,13 @@ pub(crate) struct Args {
     /// A new description; `-` reads standard input
     #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true)]
     description: Option<String>,
-    /// Move it to this section; empty takes it out of its section
+    /// Move it to this section; empty removes it from its section
     #[arg(long, value_name = "S")]
     section: Option<String>,
     /// The specification; empty removes it
     #[arg(long, value_name = "FILE#ANCHOR")]
     source: Option<String>,
-    /// Lower comes first
+    /// Priority; lower comes first
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     priority: Option<i64>,
     /// Add a label (repeat for more)
@@ -51,24 +51,25 @@ pub(crate) struct Args {
     /// Remove a label (repeat for more)
     #[arg(long, value_name = "L")]
     remove_label: Vec<String>,
-    /// Place it directly behind this task
+    /// Move it directly after this task
     #[arg(long, value_name = "T")]
     after: Option<String>,
-    /// Also if somebody else holds it: that lease ends
+    /// Also if another holder has it; ends that lease
     #[arg(long)]
     force: bool,
     #[command(flatten)]
     remark: OptionalRemark,
     #[command(flatten)]
-    who: Who,
+    identity: IdentityArgs,
 }
 
 fn parse_status(text: &str) -> Result<TaskStatus, String> {
-    TaskStatus::parse(text)
-        .ok_or_else(|| "there are pending, in_progress, review, completed, failed and skipped".to_owned())
+    TaskStatus::parse(text).ok_or_else(|| {
+        "the statuses are pending, in_progress, review, completed, failed and skipped".to_owned()
+    })
 }
 
-pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let empty_is_none = |text: &String| (!text.is_empty()).then(|| text.clone());
     let edit = EditTask {
         title: args.title.clone(),
@@ -81,22 +82,22 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         after: args.after.clone(),
     };
     if edit.is_empty() && args.status.is_none() {
-        return Err(Report::usage("nothing to change: say what, for example --title or --status"));
+        return Err(Report::usage("nothing to change: give an option, for example --title or --status"));
     }
     if args.remark.message.is_some() && args.status.is_none() {
-        return Err(Report::usage("-m goes with --status"));
+        return Err(Report::usage("-m needs --status"));
     }
     let open = app.open()?;
-    let mut identity = app.identity(&args.who)?;
+    let mut identity = app.identity(&args.identity)?;
     let ctx = open.context();
     if args.status == Some(TaskStatus::InProgress) {
         if args.force {
-            return Err(Report::usage("--force does not go with --status in_progress"));
+            return Err(Report::usage("--force cannot be used with --status in_progress"));
         }
         let joined = claim::join_if_nobody(app, &mut identity);
         let caller = |task: Option<&TaskName>| identity.claimant(task);
         let terms = Terms::new(open.config.locking.task_timeout);
-        let want = Want::Task(NamedTask::new(&args.task));
+        let request = ClaimRequest::Task(NamedTask::new(&args.task));
         let patience = app.default_patience(&open);
         // In the transaction of the grant: an edit that is refused must not leave the task claimed.
         let then: &Then<'_> = &|tx, caller, grant| {
@@ -105,10 +106,10 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
             }
             Ok(())
         };
-        let claim = Claim { then: Some(then), ..Claim::new(&want, &caller) };
+        let claim = Claim { then: Some(then), ..Claim::new(&request, &caller) };
         let taken = waiting::acquire(app, &open, &claim, terms, patience)?;
-        let news = hooks::ears(app, &open).granted(app.env.clock.now(), &taken);
-        hooks::tell(app, &open, &news);
+        let hook_contexts = hooks::filter(app, &open).granted(app.env.clock.now(), &taken);
+        hooks::deliver(app, &open, &hook_contexts);
         let mut answer = grant::answer(app, &taken, joined);
         let mut text = Text::new();
         if app.global.dry_run {
@@ -120,7 +121,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         text.styled(Style::Dim, format!("  Lease: {}   Fence: {}", taken.lease.id, taken.lease.fence));
         if joined && !taken.reacquired {
             text.line(format!(
-                "  Agent: {} (new; give it with --agent or TENURE_AGENT)",
+                "  Agent: {} (new; pass it with --agent or TENURE_AGENT)",
                 taken.lease.holder.id
             ));
         }
@@ -130,8 +131,8 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let name = open.resolve(&args.task)?;
     let message = args.remark.message.as_deref().map(read_text).transpose()?;
     let caller = identity.actor(Some(&name.id));
-    let ears = hooks::ears(app, &open);
-    let (task, changed, news) = open.write(|tx| {
+    let hook_filter = hooks::filter(app, &open);
+    let (task, changed, hook_contexts) = open.write(|tx| {
         let mut task = None;
         if !edit.is_empty() {
             task = Some(edit_task(tx, &ctx, &caller, &name.id, &edit)?);
@@ -153,14 +154,16 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
             None => None,
         };
         let task = task.ok_or_else(|| Error::invalid("nothing to change"))?;
-        let news = match &changed {
-            Some(changed) if changed.from != task.status => status_change::news(&ears, tx, changed)?,
+        let hook_contexts = match &changed {
+            Some(changed) if changed.from != task.status => {
+                status_change::hook_contexts(&hook_filter, tx, changed)?
+            }
             _ if edit.is_empty() => Vec::new(),
-            _ => ears.edited(tx.now(), &task),
+            _ => hook_filter.edited(tx.now(), &task),
         };
-        Ok((task, changed, news))
+        Ok((task, changed, hook_contexts))
     })?;
-    hooks::tell(app, &open, &news);
+    hooks::deliver(app, &open, &hook_contexts);
     if let Some(changed) = changed {
         return Ok(status_change::answer(app, &changed, app.past("Updated", "Would update")));
     }

@@ -1,20 +1,20 @@
-//! How tasks are shown, as JSON and as rows.
+//! Tasks as JSON and as table rows.
 
 use serde_json::{Value, json};
 use tenure_core::lease::LeaseState;
 use tenure_core::task::{Task, TaskStatus};
-use tenure_core::wire;
+use tenure_core::wire::{self, TaskAnswer, TaskJson};
 
 use crate::app::App;
 use crate::text::{Style, Table};
 
-pub(crate) fn object(app: &App<'_>, task: &Task) -> Value {
+pub(crate) fn object<'t>(app: &App<'_>, task: &'t Task) -> TaskJson<'t> {
     wire::task(task, app.env.clock.now(), app.env.judge.as_ref())
 }
 
 /// `{"task": …}`.
 pub(crate) fn data(app: &App<'_>, task: &Task) -> Value {
-    json!({"task": object(app, task)})
+    json!(TaskAnswer { task: object(app, task) })
 }
 
 pub(crate) fn table(app: &App<'_>, tasks: &[Task]) -> Table {

@@ -4,17 +4,17 @@ use std::path::Path;
 
 use serde_json::json;
 use tenure_core::ErrorCode;
-use tenure_runner::timer::{self, Call, Kind, TimerError};
+use tenure_runner::timer::{self, Kind, TimerCall, TimerError};
 
 use super::timers::{self, With};
 use crate::answer::Answer;
 use crate::app::App;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 use crate::text::{Style, Text};
 
-/// Have wake-up called every runners.wakeup.checkInterval
+/// Install a timer that calls wake-up every runners.wakeup.checkInterval
 ///
-/// The path of this binary, PATH and a TENURE_HOME of your own are written down with it.
+/// The entry contains the path of this binary, PATH and, if it is not the default, TENURE_HOME.
 ///
 /// Example: tenure runners cron install --with systemd
 #[derive(Debug, clap::Args)]
@@ -23,11 +23,11 @@ pub(crate) struct Args {
     with: With,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let machine = timers::machine(app);
     let kind = args.with.with.or_else(|| timer::usual(&machine)).ok_or_else(|| {
         Report::new(ErrorCode::General, "this machine has neither crontab nor a running systemd")
-            .note("Have whatever it has instead call `tenure runners wakeup --quiet` every minute.")
+            .note("Use another scheduler to call `tenure runners wakeup --quiet` every minute.")
     })?;
     let binary = std::env::current_exe()
         .map_err(|e| Report::new(ErrorCode::General, format!("cannot find the tenure binary: {e}")))?;
@@ -36,7 +36,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         .ok_or_else(|| Report::usage("the path of the tenure binary is not UTF-8"))?
         .to_owned();
     let every = app.config(None)?.runners.wakeup.check_interval;
-    let call = Call { binary, path: path(app), home: machine.home.clone(), every };
+    let call = TimerCall { binary, path: path(app), home: machine.home.clone(), every };
     let mut text = Text::new();
     if app.global.dry_run {
         let entry = preview(kind, &call).map_err(timers::failed)?;
@@ -50,18 +50,18 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         "kind": kind.as_str(), "entry": installed.entry.shown, "enabled": installed.enable.is_none(),
     }});
     if let Some(command) = &installed.enable {
-        app.printer.warn(&format!("{} did not enable it", kind.as_str()));
+        app.printer.warn(&format!("{} did not enable the timer", kind.as_str()));
         return Ok(Answer::new(data, text).hint("enable it", command));
     }
-    let answer = Answer::new(data, text).hint("see whether it really calls", "tenure runners cron status");
+    let answer = Answer::new(data, text).hint("see whether it fires", "tenure runners cron status");
     Ok(if kind == Kind::Systemd {
-        answer.hint("keep it going when you are logged out", "loginctl enable-linger")
+        answer.hint("keep it running while you are logged out", "loginctl enable-linger")
     } else {
         answer
     })
 }
 
-/// The folders in `PATH` that exist, each once, in their order.
+/// The existing folders of `PATH` in order, without duplicates.
 fn path(app: &App<'_>) -> Option<String> {
     let all = app.env.var("PATH")?;
     let mut kept: Vec<&str> = Vec::new();
@@ -73,7 +73,7 @@ fn path(app: &App<'_>) -> Option<String> {
     Some(kept.join(":"))
 }
 
-fn preview(kind: Kind, call: &Call) -> Result<String, TimerError> {
+fn preview(kind: Kind, call: &TimerCall) -> Result<String, TimerError> {
     match kind {
         Kind::Cron => timer::cron::line(call),
         Kind::Systemd => timer::systemd::units(call).map(|(service, timer)| format!("{service}\n{timer}")),

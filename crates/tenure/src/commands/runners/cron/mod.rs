@@ -1,4 +1,4 @@
-//! `tenure runners cron`: the machine's timer that calls wake-up.
+//! `tenure runners cron`: the system timer that calls wake-up.
 
 use crate::verbs::verbs;
 
@@ -7,9 +7,9 @@ mod status;
 mod timers;
 mod uninstall;
 
-pub(in crate::commands) use timers::{fired, look, parse_kind, patience};
+pub(in crate::commands) use timers::{fired, parse_kind, patience, timer_states};
 
-/// The timer that calls wake-up: install, uninstall, status
+/// Install, uninstall and inspect the timer that calls wake-up
 ///
 /// Example: tenure runners cron install
 #[derive(Debug, clap::Args)]

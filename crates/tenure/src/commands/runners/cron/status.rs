@@ -6,10 +6,10 @@ use tenure_core::duration::format_rounded;
 use super::timers::{self, With};
 use crate::answer::Answer;
 use crate::app::App;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 use crate::text::{Style, Text};
 
-/// Say what is installed and when it last really called
+/// Show which timers are installed and when each last fired
 ///
 /// Example: tenure runners cron status
 #[derive(Debug, Default, clap::Args)]
@@ -18,8 +18,8 @@ pub(crate) struct Args {
     with: With,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
-    let found = timers::look(app, &args.with.kinds())?;
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
+    let found = timers::timer_states(app, &args.with.kinds())?;
     let now = app.env.clock.now();
     let mut text = Text::new();
     let mut rows: Vec<Value> = Vec::new();
@@ -39,23 +39,23 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         }
         let Some(entry) = &timer.entry else { continue };
         let when = timer.fired_at.map_or_else(
-            || "it has never called yet".to_owned(),
-            |at| format!("it last called {} ago, at {}", format_rounded(now.since(at)), at.to_seconds()),
+            || "it has never fired".to_owned(),
+            |at| format!("it last fired {} ago, at {}", format_rounded(now.since(at)), at.to_seconds()),
         );
         let style = if timer.overdue { Style::Warn } else { Style::Good };
         text.styled(style, format!("Installed with {kind}")).and(Style::Plain, format!("; {when}"));
         text.block(2, &entry.shown);
         if let Some(binary) = timer.missing_binary() {
-            text.styled(Style::Bad, format!("  {} is not there any more", binary.display()));
+            text.styled(Style::Bad, format!("  {} no longer exists", binary.display()));
         }
     }
     let none = found.iter().all(|timer| timer.entry.is_none());
     if none {
-        text.line("No timer is installed: nothing is started by itself.");
+        text.line("No timer is installed, so runners are not started automatically.");
     }
     let answer = Answer::new(json!({"timers": rows, "total": rows.len()}), text);
     Ok(if none || found.iter().any(|timer| timer.missing_binary().is_some()) {
-        answer.hint("have wake-up called every minute", "tenure runners cron install")
+        answer.hint("install a timer", "tenure runners cron install")
     } else {
         answer
     })

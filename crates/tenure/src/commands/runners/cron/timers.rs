@@ -1,19 +1,19 @@
-//! Timers: which kinds there are to choose from, which are installed, and when they last called.
+//! Timers: the kinds, which of them are installed, and when each last fired.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tenure_core::{ErrorCode, Timestamp};
-use tenure_runner::timer::{self, Entry, Kind, Machine, TimerError};
+use tenure_runner::timer::{self, Kind, Machine, TimerEntry, TimerError};
 use tenure_sqlite::Directory;
 
 use crate::app::App;
-use crate::report::{Outcome, Report};
+use crate::report::{CommandResult, Report};
 
 /// The kind of timer, which every verb of `cron` takes.
 #[derive(Debug, Default, Clone, Copy, clap::Args)]
 pub(super) struct With {
-    /// cron, systemd or launchd (default: install: this machine's way; else: all of them)
+    /// cron, systemd or launchd (default: for install, what this machine uses; otherwise all)
     #[arg(long, value_name = "KIND", value_parser = parse_kind)]
     pub(super) with: Option<Kind>,
 }
@@ -29,7 +29,7 @@ pub(in crate::commands) fn parse_kind(text: &str) -> Result<Kind, String> {
     Kind::parse(text).ok_or_else(|| "cron, systemd or launchd".to_owned())
 }
 
-/// This user's machine, as timers see it.
+/// The environment that timers depend on.
 pub(in crate::commands) fn machine(app: &App<'_>) -> Machine {
     Machine {
         vars: app.env.vars.clone(),
@@ -51,10 +51,8 @@ pub(super) fn failed(error: TimerError) -> Report {
         TimerError::NoProgram("crontab") => {
             report.hint("use systemd instead", "tenure runners cron install --with systemd")
         }
-        TimerError::TooLong(_) => Report { code: ErrorCode::InvalidArguments, ..report }.hint(
-            "write down a shorter one",
-            "PATH=/usr/local/bin:/usr/bin:/bin tenure runners cron install",
-        ),
+        TimerError::TooLong(_) => Report { code: ErrorCode::InvalidArguments, ..report }
+            .hint("use a shorter PATH", "PATH=/usr/local/bin:/usr/bin:/bin tenure runners cron install"),
         TimerError::Impossible(_) => Report { code: ErrorCode::InvalidArguments, ..report },
         _ => report,
     }
@@ -64,16 +62,16 @@ pub(super) fn failed(error: TimerError) -> Report {
 #[derive(Debug)]
 pub(in crate::commands) struct Timer {
     pub(in crate::commands) kind: Kind,
-    pub(in crate::commands) entry: Option<Entry>,
-    /// Why the machine could not be asked about it.
+    pub(in crate::commands) entry: Option<TimerEntry>,
+    /// Why its state could not be read.
     pub(in crate::commands) trouble: Option<String>,
     pub(in crate::commands) fired_at: Option<Timestamp>,
-    /// Whether it is installed and has not called for longer than it should take.
+    /// Whether it is installed and has not fired in time.
     pub(in crate::commands) overdue: bool,
 }
 
 impl Timer {
-    /// The program that the timer calls, if there is no such file.
+    /// The program that the timer runs, if the file does not exist.
     pub(in crate::commands) fn missing_binary(&self) -> Option<&Path> {
         let binary = self.entry.as_ref()?.binary.as_deref()?;
         (!binary.is_file()).then_some(binary)
@@ -81,7 +79,7 @@ impl Timer {
 }
 
 /// The state of each of `kinds`.
-pub(in crate::commands) fn look(app: &App<'_>, kinds: &[Kind]) -> Outcome<Vec<Timer>> {
+pub(in crate::commands) fn timer_states(app: &App<'_>, kinds: &[Kind]) -> CommandResult<Vec<Timer>> {
     let machine = machine(app);
     let fired = fired(app)?;
     let patience = patience(app.config(None)?.runners.wakeup.check_interval);
@@ -100,13 +98,13 @@ pub(in crate::commands) fn look(app: &App<'_>, kinds: &[Kind]) -> Outcome<Vec<Ti
         .collect())
 }
 
-/// How long after its last call a timer counts as running: one call may be missed, two may not.
+/// How long after its last call a timer counts as firing: one missed call is tolerated, two are not.
 pub(in crate::commands) fn patience(every: Duration) -> Duration {
     every * 2 + Duration::from_secs(30)
 }
 
-/// When each kind of timer last called.
-pub(in crate::commands) fn fired(app: &App<'_>) -> Outcome<Vec<(String, Timestamp)>> {
+/// When each kind of timer last fired.
+pub(in crate::commands) fn fired(app: &App<'_>) -> CommandResult<Vec<(String, Timestamp)>> {
     let directory = Directory::open_existing(&app.home()?, app.env.clock.clone())?;
     Ok(directory.map(|directory| directory.timers()).transpose()?.unwrap_or_default())
 }

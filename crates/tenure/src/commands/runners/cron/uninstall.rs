@@ -6,10 +6,10 @@ use tenure_runner::timer;
 use super::timers::{self, With};
 use crate::answer::Answer;
 use crate::app::App;
-use crate::report::Outcome;
+use crate::report::CommandResult;
 use crate::text::Text;
 
-/// Take the timer away again, wherever it is
+/// Remove the timer of every kind
 ///
 /// Example: tenure runners cron uninstall
 #[derive(Debug, clap::Args)]
@@ -18,7 +18,7 @@ pub(crate) struct Args {
     with: With,
 }
 
-pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
+pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let machine = timers::machine(app);
     let mut removed = Vec::new();
     for kind in args.with.kinds() {
@@ -35,7 +35,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     if removed.is_empty() {
         text.line("No timer was installed.");
     } else {
-        text.line(format!("{} the timer of {}", app.past("Removed", "Would remove"), removed.join(", ")));
+        text.line(format!("{} the {} timer", app.past("Removed", "Would remove"), removed.join(", ")));
     }
     Ok(Answer::new(json!({"removed": removed, "total": removed.len()}), text))
 }

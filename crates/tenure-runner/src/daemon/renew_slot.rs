@@ -1,0 +1,129 @@
+//! The runner's own heartbeat: renews its slot, its session and its row while it works or idles.
+//!
+//! A lost slot, also one that could not be renewed in time, ends the runner before its next task. An attempt under way has
+//! the heartbeat of its task, which ends it when the task's lease is lost.
+
+use std::io::Write;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::sync::Mutex;
+
+use tenure_core::lease::Lease;
+use tenure_core::runner::Runner;
+use tenure_core::store::{Durability, Store};
+use tenure_core::{Context, Error, Result, kernel};
+use tenure_lock::BootTime;
+
+use super::place::Seat;
+use super::{Orders, Outside, Site};
+use crate::heartbeat::{Heartbeat, HeartbeatEnd, Loss, Renew, Renewal};
+
+/// The heartbeat's thread, as the runner's loop sees it.
+#[derive(Debug)]
+pub(super) struct SlotHeartbeat {
+    lost: Mutex<Option<String>>,
+    bell: UnixStream,
+}
+
+impl SlotHeartbeat {
+    /// Why the slot is no longer the runner's, if that is so.
+    pub(super) fn lost(&self) -> Option<Error> {
+        let why = self.lost.lock().ok()?.clone()?;
+        Some(Error::General(why))
+    }
+
+    /// Makes the next beat due: a ring may ask whether this runner is alive.
+    pub(super) fn beat_now(&self) {
+        let _ = (&self.bell).write(&[1]);
+    }
+}
+
+/// Runs `body` while a thread renews the slot.
+pub(super) fn beside<T>(
+    site: &Site<'_>,
+    seat: &mut Seat,
+    body: impl FnOnce(&mut Seat, &SlotHeartbeat) -> Result<T>,
+) -> Result<T> {
+    let broken = |e: std::io::Error| Error::General(format!("the heartbeat cannot be started: {e}"));
+    let (bell, rung) = UnixStream::pair().map_err(broken)?;
+    let (stop, stopped) = UnixStream::pair().map_err(broken)?;
+    bell.set_nonblocking(true).map_err(broken)?;
+    rung.set_nonblocking(true).map_err(broken)?;
+    let state = SlotHeartbeat { lost: Mutex::default(), bell };
+    let timing = &site.orders.timing;
+    let (open, database, interval, ttl) = (site.open, site.database, timing.heartbeat, timing.stale);
+    let asked = seat.asked;
+    let mut renew = RenewSlot {
+        ctx: site.ctx,
+        orders: site.orders,
+        outside: site.outside,
+        slot: seat.slot.clone(),
+        session: seat.session.clone(),
+        id: seat.runner.id.clone(),
+    };
+    std::thread::scope(|scope| {
+        let state = &state;
+        let beating = move || {
+            let (stop, doorbell) = (Some(stopped.as_fd()), Some(rung.as_fd()));
+            let heartbeat = Heartbeat { open, database, interval, ttl, stop, doorbell };
+            if let HeartbeatEnd::Lost(loss) = heartbeat.run(asked, &mut renew)
+                && let Ok(mut lost) = state.lost.lock()
+            {
+                *lost = Some(message(&loss));
+            }
+        };
+        let thread = std::thread::Builder::new().name("runner-heartbeat".into());
+        thread.spawn_scoped(scope, beating).map_err(broken)?;
+        let answer = body(seat, state);
+        // Hangs up, which ends the thread.
+        drop(stop);
+        answer
+    })
+}
+
+fn message(loss: &Loss) -> String {
+    match loss {
+        Loss::Unreachable(error) => format!("the runner's slot could not be renewed: {error}"),
+        _ => loss.to_string(),
+    }
+}
+
+struct RenewSlot<'a> {
+    ctx: Context<'a>,
+    orders: &'a Orders,
+    outside: &'a dyn Outside,
+    slot: Lease,
+    session: Lease,
+    id: String,
+}
+
+impl Renew for RenewSlot<'_> {
+    fn renew(&mut self, store: &dyn Store, _asked: BootTime) -> Renewal {
+        let renewed =
+            store.write(Durability::Process, |tx| {
+                let held = kernel::renew_resource(tx, &self.ctx, &self.slot, None)?
+                    .and(kernel::renew_resource(tx, &self.ctx, &self.session, None)?);
+                let row = match tx.runner(&self.id)? {
+                    Some(row) if held.is_some() => Some(Runner { heartbeat_at: tx.now(), ..row }),
+                    _ => None,
+                };
+                if let Some(row) = &row {
+                    tx.save_runner(row)?;
+                }
+                Ok((held.is_some(), row))
+            });
+        match renewed {
+            Ok((true, row)) => {
+                if let Some(row) = row {
+                    self.outside.announce(&row, self.orders.section_name());
+                }
+                Renewal::Held
+            }
+            Ok((false, _)) => {
+                let why = "another runner has this place or this session now".to_owned();
+                Renewal::Lost(Loss::Refused(Box::new(Error::General(why))))
+            }
+            Err(unclear) => Renewal::Unclear(unclear),
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! The heartbeat: renews leases while work goes on under them, and stops the work when it is no longer sure to hold them.
+//!
+//! Each heartbeat runs on a thread and a store handle of its own, so nothing else that the process does delays it. The
+//! policy is [`Schedule`]; what is renewed is a [`Renew`].
+
+mod schedule;
+mod task;
+
+use std::fmt;
+use std::os::fd::BorrowedFd;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tenure_core::store::Store;
+use tenure_core::{Error, Result};
+use tenure_lock::BootTime;
+
+use crate::database::DatabaseFile;
+use crate::wait::until_any_or;
+
+pub use schedule::{Schedule, Step, renew_every, request_patience};
+pub use task::RenewTask;
+pub(crate) use task::is_finished;
+
+/// Opens another handle on the project's store.
+pub type OpenStore<'a> = &'a (dyn Fn() -> Result<Box<dyn Store>> + Sync);
+
+/// Why the right to work is gone.
+#[derive(Debug)]
+pub enum Loss {
+    /// The store says so: taken over, or taken away.
+    Refused(Box<Error>),
+    /// The store has not answered for so long that the lease may soon end.
+    Unreachable(Box<Error>),
+    /// The database is gone.
+    Deleted(PathBuf),
+    /// Another file has the database's name.
+    Replaced(PathBuf),
+}
+
+impl Loss {
+    /// The whole store is gone, so no other task can be worked on either.
+    pub(crate) fn is_of_the_store(&self) -> bool {
+        matches!(self, Self::Deleted(_) | Self::Replaced(_))
+    }
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(error) => write!(f, "{error}"),
+            Self::Unreachable(error) => write!(f, "the lease could not be renewed: {error}"),
+            Self::Deleted(path) => write!(f, "the database {} was deleted", path.display()),
+            Self::Replaced(path) => write!(f, "the database {} was replaced by another file", path.display()),
+        }
+    }
+}
+
+/// The result of one request.
+#[derive(Debug)]
+pub enum Renewal {
+    Held,
+    /// The holder itself has ended the lease, so there is nothing left to renew.
+    Finished,
+    Lost(Loss),
+    /// The store did not answer; try again.
+    Unclear(Error),
+}
+
+/// What a heartbeat keeps.
+pub trait Renew {
+    /// Renews everything, in one transaction that was asked for at `asked`.
+    fn renew(&mut self, store: &dyn Store, asked: BootTime) -> Renewal;
+
+    /// The earliest moment at which one of the leases was asked for or renewed, where they do not all count from the last
+    /// renewal.
+    fn counted_from(&self) -> Option<BootTime> {
+        None
+    }
+}
+
+/// How a heartbeat ended.
+#[derive(Debug)]
+pub(crate) enum HeartbeatEnd {
+    Stopped,
+    Finished,
+    Lost(Loss),
+}
+
+/// The connection of a heartbeat to its store, kept open from beat to beat.
+pub struct HeartbeatStore<'a> {
+    open: OpenStore<'a>,
+    database: Option<&'a DatabaseFile>,
+    store: Option<Box<dyn Store>>,
+}
+
+impl<'a> HeartbeatStore<'a> {
+    pub fn new(open: OpenStore<'a>, database: Option<&'a DatabaseFile>) -> Self {
+        Self { open, database, store: None }
+    }
+
+    pub fn renew(&mut self, renew: &mut dyn Renew, asked: BootTime) -> Renewal {
+        if let Some(loss) = self.database.and_then(DatabaseFile::loss) {
+            return Renewal::Lost(loss);
+        }
+        let store = match self.store.take().map_or_else(self.open, Ok) {
+            Ok(store) => self.store.insert(store),
+            Err(error) => return Renewal::Unclear(error),
+        };
+        renew.renew(store.as_ref(), asked)
+    }
+}
+
+impl fmt::Debug for HeartbeatStore<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HeartbeatStore").field("database", &self.database).finish_non_exhaustive()
+    }
+}
+
+/// One heartbeat: how often, for how long a lease lasts, and what it reacts to in between.
+#[derive(Clone, Copy)]
+pub(crate) struct Heartbeat<'a> {
+    pub(crate) open: OpenStore<'a>,
+    pub(crate) database: Option<&'a DatabaseFile>,
+    /// `runners.heartbeatInterval`.
+    pub(crate) interval: Duration,
+    pub(crate) ttl: Duration,
+    /// Readable or hung up: the heartbeat ends.
+    pub(crate) stop: Option<BorrowedFd<'a>>,
+    /// Readable: the next beat is due.
+    pub(crate) doorbell: Option<BorrowedFd<'a>>,
+}
+
+impl Heartbeat<'_> {
+    /// Beats until it is stopped or there is nothing more to renew. The lease was asked for at `asked`.
+    pub(crate) fn run(&self, asked: BootTime, renew: &mut dyn Renew) -> HeartbeatEnd {
+        let mut schedule = Schedule::new(self.interval, self.ttl, asked);
+        let mut store = HeartbeatStore::new(self.open, self.database);
+        let mut last_error = None;
+        loop {
+            if let Some(asked) = renew.counted_from() {
+                schedule.count_from(asked);
+            }
+            let now = BootTime::now();
+            let step = schedule.next(now);
+            let until = if let Step::Wait(until) = step { until } else { now };
+            let (stopped, rung) = self.wait(until);
+            if stopped {
+                return HeartbeatEnd::Stopped;
+            }
+            if rung {
+                schedule.ring(BootTime::now());
+            }
+            match step {
+                Step::Wait(_) => continue,
+                Step::Beat => {}
+                Step::GiveUp => {
+                    let error = last_error.unwrap_or_else(|| Error::store("the store does not answer"));
+                    return HeartbeatEnd::Lost(Loss::Unreachable(Box::new(error)));
+                }
+            }
+            // The lease counts from when the store wrote it, which was not before this.
+            let asked = BootTime::now();
+            match store.renew(renew, asked) {
+                Renewal::Held => schedule.renewed(asked),
+                Renewal::Finished => return HeartbeatEnd::Finished,
+                Renewal::Lost(loss) => return HeartbeatEnd::Lost(loss),
+                Renewal::Unclear(error) => {
+                    schedule.unanswered(BootTime::now());
+                    last_error = Some(error);
+                }
+            }
+        }
+    }
+
+    /// Sleeps until then, unless it is stopped or rung before: whether it was.
+    fn wait(&self, until: BootTime) -> (bool, bool) {
+        let fds: Vec<BorrowedFd<'_>> = self.stop.into_iter().chain(self.doorbell).collect();
+        let mut ready = until_any_or(&fds, until).into_iter();
+        let stopped = self.stop.is_some() && ready.next() == Some(true);
+        let rung = self.doorbell.is_some() && ready.next() == Some(true);
+        if let Some(doorbell) = self.doorbell.filter(|_| rung) {
+            silence(doorbell);
+        }
+        (stopped, rung)
+    }
+}
+
+/// Takes the rings that have come.
+pub fn silence(doorbell: BorrowedFd<'_>) {
+    let mut byte = [0];
+    // Bounded, so that rings without a pause do not delay the heartbeat.
+    for _ in 0..1000 {
+        if rustix::io::read(doorbell, &mut byte).is_err() {
+            return;
+        }
+    }
+}

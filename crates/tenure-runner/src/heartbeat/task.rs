@@ -1,0 +1,51 @@
+//! Renewing the lease on a task, together with its section.
+
+use std::time::Duration;
+
+use tenure_core::error::TaskName;
+use tenure_core::holder::Caller;
+use tenure_core::id::Fence;
+use tenure_core::kernel::{self, Beat};
+use tenure_core::lease::EndReason;
+use tenure_core::store::{Durability, Store, View};
+use tenure_core::{Context, Error, Result};
+use tenure_lock::BootTime;
+
+use super::{Loss, Renew, Renewal};
+
+/// The lease on one task.
+#[derive(Debug, Clone, Copy)]
+pub struct RenewTask<'a> {
+    pub ctx: Context<'a>,
+    pub task: &'a TaskName,
+    pub caller: &'a Caller,
+    pub fence: Fence,
+    /// At least how long each beat keeps the section; the task's ttl without it.
+    pub section_ttl: Option<Duration>,
+}
+
+impl Renew for RenewTask<'_> {
+    /// Renews the lease, also an expired one if nothing was granted since.
+    fn renew(&mut self, store: &dyn Store, _asked: BootTime) -> Renewal {
+        let beat = Beat { revive: true, section_ttl: self.section_ttl, ..Beat::default() };
+        let renewed =
+            store.write(Durability::Process, |tx| kernel::renew(tx, &self.ctx, self.caller, self.task, beat));
+        match renewed {
+            Ok(_) => Renewal::Held,
+            Err(error @ (Error::LeaseLost(_) | Error::NotHolder(_) | Error::TaskNotFound { .. })) => {
+                match store.read(|view| is_finished(view, self.fence)) {
+                    Ok(true) => Renewal::Finished,
+                    Ok(false) => Renewal::Lost(Loss::Refused(Box::new(error))),
+                    Err(unclear) => Renewal::Unclear(unclear),
+                }
+            }
+            Err(unclear) => Renewal::Unclear(unclear),
+        }
+    }
+}
+
+/// Whether the holder itself has ended this lease, by finishing or releasing the task.
+pub(crate) fn is_finished(view: &dyn View, fence: Fence) -> Result<bool> {
+    let ended = view.lease_by_fence(fence)?.and_then(|lease| lease.ended);
+    Ok(matches!(ended, Some((_, EndReason::Completed | EndReason::Released))))
+}

@@ -1,0 +1,345 @@
+//! A project in a sandbox, on SQLite or PostgreSQL.
+
+use std::fs::File;
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use rustix::process::Signal;
+use serde_json::Value;
+use tenure_core::SystemClock;
+use tenure_core::store::Store;
+use tenure_postgres::{Address, PostgresStore, Surroundings};
+use tenure_sqlite::{OpenOptions, SqliteStore};
+
+use super::{Answer, Running, Sandbox, processes, until};
+use crate::postgres;
+
+/// Derefs to its sandbox; commands of the project run in its folder.
+#[derive(Debug)]
+pub struct Project {
+    sandbox: Arc<Sandbox>,
+    root: PathBuf,
+    /// The variable `TENURE_STORE` for the project's commands, which beats the configuration.
+    pub store_variable: Option<String>,
+    id: OnceLock<String>,
+}
+
+impl Deref for Project {
+    type Target = Sandbox;
+
+    fn deref(&self) -> &Sandbox {
+        &self.sandbox
+    }
+}
+
+impl Project {
+    pub(super) fn bare(sandbox: Arc<Sandbox>, root: PathBuf) -> Self {
+        std::fs::create_dir_all(&root).unwrap();
+        let project = Self { sandbox, root, store_variable: None, id: OnceLock::new() };
+        if let Some(url) = project.server() {
+            // The documented order: the configuration names the server, then `init` makes the project there.
+            std::fs::create_dir(project.root.join(".tenure")).unwrap();
+            std::fs::write(project.config_file(), format!("store: {{url: '{url}'}}\n")).unwrap();
+        }
+        project
+    }
+
+    #[track_caller]
+    pub fn init(&self, more: &[&str]) -> Value {
+        self.ok(&[&["init"], more].concat())
+    }
+
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub fn sandbox(&self) -> &Arc<Sandbox> {
+        &self.sandbox
+    }
+
+    /// The URL of the server that has the rows; none on SQLite.
+    pub fn server(&self) -> Option<&str> {
+        self.store_variable.as_deref().or(self.sandbox.server())
+    }
+
+    fn config_file(&self) -> PathBuf {
+        self.root.join(".tenure/config.yaml")
+    }
+
+    /// Appends to the project's configuration.
+    pub fn configure(&self, more: &str) {
+        let before = std::fs::read_to_string(self.config_file()).unwrap_or_default();
+        std::fs::write(self.config_file(), format!("{before}{more}\n")).unwrap();
+    }
+
+    /// Sets the sandbox's environment and the project's folder.
+    pub fn surround(&self, command: &mut Command) {
+        self.sandbox.surround(command);
+        command.current_dir(&self.root);
+        if let Some(url) = &self.store_variable {
+            command.env("TENURE_STORE", url);
+        }
+    }
+
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(self.suite().binary);
+        self.surround(&mut command);
+        command.args(args);
+        command
+    }
+
+    pub fn spawn(&self, args: &[&str]) -> Running {
+        Running::start(self.command(args))
+    }
+
+    #[track_caller]
+    pub fn run(&self, args: &[&str]) -> Answer {
+        self.spawn(args).end()
+    }
+
+    /// Runs with `--json` and returns `data`; fails the test unless the command succeeds.
+    #[track_caller]
+    pub fn ok(&self, args: &[&str]) -> Value {
+        self.run(&[&["--json"], args].concat()).data()
+    }
+
+    /// A task whose agent takes these steps.
+    #[track_caller]
+    pub fn task(&self, key: &str, steps: &[&str]) {
+        self.task_in(key, steps, &[]);
+    }
+
+    /// [`Project::task`] with more arguments to `tasks add`. Steps that begin with `review: ` are the reviewer's.
+    #[track_caller]
+    pub fn task_in(&self, key: &str, steps: &[&str], more: &[&str]) {
+        let lines: Vec<String> = steps
+            .iter()
+            .map(|step| if step.starts_with("review: ") { (*step).to_owned() } else { format!("do: {step}") })
+            .collect();
+        let title = format!("Task {key}");
+        let text = lines.join("\n");
+        let mut args = vec!["tasks", "add", &title, "--id", key, "-d", &text];
+        args.extend(more);
+        self.ok(&args);
+    }
+
+    #[track_caller]
+    pub fn show(&self, key: &str) -> Value {
+        self.ok(&["tasks", "show", key])["task"].clone()
+    }
+
+    #[track_caller]
+    pub fn status(&self, key: &str) -> String {
+        self.show(key)["status"].as_str().unwrap().to_owned()
+    }
+
+    #[track_caller]
+    pub fn wait_until(&self, key: &str, status: &str) {
+        until(&format!("{key} is {status}"), || self.status(key) == status);
+    }
+
+    /// Waits until the open lease of `task` has expired.
+    #[track_caller]
+    pub fn wait_until_expired(&self, task: &str) {
+        until(&format!("the lease of {task} has expired"), || {
+            self.ok(&["locks", "show", task])["lock"]["expired"] == true
+        });
+    }
+
+    /// Open leases on tasks and sections.
+    pub fn locks(&self) -> Vec<Value> {
+        let all = self.ok(&["locks", "list"])["locks"].as_array().unwrap().clone();
+        let held = |lock: &Value, kind: &str| lock["resource"].as_str().unwrap().starts_with(kind);
+        all.into_iter().filter(|lock| held(lock, "task:") || held(lock, "section:")).collect()
+    }
+
+    /// All events, as the command line prints them.
+    pub fn feed(&self) -> Vec<Value> {
+        self.ok(&["events", "--limit", "1000000"])["events"].as_array().unwrap().clone()
+    }
+
+    /// How often `task` was moved to `status`, according to the events.
+    #[track_caller]
+    pub fn moves(&self, task: &str, status: &str) -> usize {
+        let id = self.show(task)["id"].clone();
+        let moved = |event: &&Value| event["taskId"] == id && event["to"] == status;
+        self.feed().iter().filter(moved).count()
+    }
+
+    /// A runner in the foreground, once it has its slot.
+    #[track_caller]
+    pub fn runner(&self, args: &[&str]) -> Running {
+        let mut all = vec!["runners", "start", "--foreground"];
+        all.extend(args);
+        let mut runner = self.spawn(&all);
+        until("the runner has started", || {
+            self.log(runner.pid()).contains(" started on ") || !runner.is_running()
+        });
+        runner
+    }
+
+    /// A detached runner; its pid.
+    #[track_caller]
+    pub fn detached_runner(&self, args: &[&str]) -> u32 {
+        let mut all = vec!["runners", "start"];
+        all.extend(args);
+        u32::try_from(self.ok(&all)["runner"]["pid"].as_u64().unwrap()).unwrap()
+    }
+
+    /// Runs a runner until nothing is left to do.
+    #[track_caller]
+    pub fn work(&self, args: &[&str]) -> Answer {
+        let mut all = vec!["runners", "start", "--foreground"];
+        all.extend(args);
+        self.run(&all)
+    }
+
+    /// Living runners, as the project's store has them.
+    pub fn runners(&self) -> Vec<Value> {
+        self.ok(&["status"])["runners"].as_array().unwrap().clone()
+    }
+
+    /// The logs of attempts, ordered by name.
+    pub fn attempt_logs(&self) -> Vec<PathBuf> {
+        let folder = std::fs::read_dir(self.root.join(".tenure/logs")).unwrap();
+        let mut found: Vec<_> = folder.map(|entry| entry.unwrap().path()).collect();
+        found.sort();
+        found
+    }
+
+    /// Where the rows are on SQLite. On PostgreSQL there is no such file.
+    pub fn database(&self) -> PathBuf {
+        self.root.join(".tenure/tenure.db")
+    }
+
+    pub fn id(&self) -> &str {
+        self.id.get_or_init(|| {
+            self.ok(&["config", "get", "project.id"])["setting"]["value"].as_str().unwrap().to_owned()
+        })
+    }
+
+    /// The store itself, without the command line.
+    pub fn store(&self) -> Box<dyn Store> {
+        if let Some(url) = self.server() {
+            let address = Address::parse(url, &Surroundings::default()).unwrap();
+            let options = tenure_postgres::OpenOptions::default();
+            return Box::new(PostgresStore::open(address, self.id(), options).unwrap());
+        }
+        let options = OpenOptions::new(Arc::new(SystemClock));
+        Box::new(SqliteStore::open(&self.database(), options).unwrap())
+    }
+
+    /// Changes the project's rows behind the program's back. Tables are named without a schema, and on both stores they
+    /// hold only this project's rows.
+    #[track_caller]
+    pub fn sql(&self, statements: &str) {
+        match self.server() {
+            Some(url) => drop(postgres::sql(url, &format!("{}{statements}", self.own_rows()))),
+            None => self.connection().execute_batch(statements).unwrap(),
+        }
+    }
+
+    /// The one column of a query on the project's rows, as text.
+    #[track_caller]
+    pub fn select(&self, query: &str) -> Vec<String> {
+        if let Some(url) = self.server() {
+            let answer = postgres::sql(url, &format!("{}{query}", self.own_rows()));
+            return answer.lines().map(str::to_owned).collect();
+        }
+        let connection = self.connection();
+        let as_text = format!("WITH found (value) AS ({query}) SELECT CAST(value AS TEXT) FROM found");
+        let mut query = connection.prepare(&as_text).unwrap();
+        let rows = query.query_map([], |row| row.get(0)).unwrap();
+        rows.map(Result::unwrap).collect()
+    }
+
+    fn connection(&self) -> rusqlite::Connection {
+        let connection = rusqlite::Connection::open(self.database()).unwrap();
+        connection.busy_timeout(Duration::from_secs(30)).unwrap();
+        connection
+    }
+
+    /// Statements after this one see a view of each table with the rows of this project. Views of one table can be updated,
+    /// and temporary ones are found first.
+    fn own_rows(&self) -> String {
+        let project = self.id();
+        format!(
+            "DO $$ DECLARE t text; BEGIN
+               FOR t IN SELECT table_name FROM information_schema.columns
+                        WHERE table_schema = 'tenure' AND column_name = 'project' LOOP
+                 EXECUTE format('CREATE TEMP VIEW %I AS SELECT * FROM tenure.%I WHERE project = %L', t, t, '{project}');
+               END LOOP;
+             END $$; "
+        )
+    }
+
+    /// Rewrites the recorded processes of holders, waiters, runners and attempts.
+    pub fn rewrite_processes(&self, change: impl Fn(&mut Value)) {
+        let columns =
+            [("leases", "process"), ("runners", "process"), ("attempts", "owner"), ("tickets", "process")];
+        for (table, column) in columns {
+            let recorded =
+                self.select(&format!("SELECT DISTINCT {column} FROM {table} WHERE {column} IS NOT NULL"));
+            for old in recorded {
+                let mut process: Value = serde_json::from_str(&old).unwrap();
+                change(&mut process);
+                self.sql(&format!("UPDATE {table} SET {column} = '{process}' WHERE {column} = '{old}'"));
+            }
+        }
+    }
+
+    /// Keeps every other process from writing until it is dropped. Reading still works.
+    pub fn hold_writers(&self) -> HeldStore {
+        match self.server() {
+            Some(url) => HeldStore::with_turn(url, self.id()),
+            None => HeldStore::with_lock(&self.database().with_extension("gate.lock")),
+        }
+    }
+
+    /// Keeps every other process from queueing to write. On SQLite processes wait for this lock in no particular order.
+    pub fn hold_queue(&self) -> HeldStore {
+        match self.server() {
+            Some(_) => self.hold_writers(),
+            None => HeldStore::with_lock(&self.database().with_extension("queue.lock")),
+        }
+    }
+
+    /// Stops a process while it is not writing: inside a write it would keep all others from the store.
+    pub fn stop_between_writes(&self, pid: u32) {
+        // On SQLite a writer takes the lock of the queue first, then the gate.
+        let queue = self.server().is_none().then(|| self.hold_queue());
+        let gate = self.hold_writers();
+        processes::signal(pid, Signal::STOP);
+        until("the process has stopped", || processes::state(pid) == Some('T'));
+        drop((gate, queue));
+    }
+}
+
+/// While it exists, no other process can write to the store.
+#[derive(Debug)]
+pub enum HeldStore {
+    /// SQLite: a lock file of the store.
+    File(File),
+    /// PostgreSQL: a session with the project's turn.
+    Session(postgres::Session),
+}
+
+impl HeldStore {
+    fn with_lock(path: &Path) -> Self {
+        let file = File::options().read(true).write(true).create(true).truncate(false).open(path).unwrap();
+        file.lock().unwrap();
+        Self::File(file)
+    }
+
+    /// A session of its own, not a transaction of the store: the server ends those after some seconds of silence.
+    fn with_turn(url: &str, project: &str) -> Self {
+        let digits = u128::from_str_radix(&project.replace('-', ""), 16).unwrap();
+        // The two halves of the id, combined as the store does it.
+        let turn = ((digits >> 64) ^ digits) & u128::from(u64::MAX);
+        let turn = i64::from_ne_bytes(u64::try_from(turn).unwrap().to_ne_bytes());
+        Self::Session(postgres::Session::holding(url, &format!("SELECT pg_advisory_lock({turn});")))
+    }
+}

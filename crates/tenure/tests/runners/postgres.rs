@@ -1,0 +1,25 @@
+//! The tests of `main.rs` on PostgreSQL.
+
+#![expect(clippy::unwrap_used, reason = "a test stops where it fails")]
+
+use tenure_testkit::cli::{StoreKind, Suite};
+
+pub(crate) const SUITE: Suite = Suite { binary: env!("CARGO_BIN_EXE_tenure"), store: StoreKind::Postgres };
+
+mod agent;
+mod crash;
+mod hooks;
+mod idle;
+mod limited;
+mod locks;
+mod output;
+mod parked;
+mod paused;
+mod project;
+mod queue;
+mod review;
+mod scenarios;
+mod secrets;
+mod slot;
+mod stop;
+mod table;
