@@ -1,9 +1,9 @@
-//! What a decision needs besides the rows: who lives, where new ids come from, and the project's policy.
+//! What a decision needs besides the rows: liveness of processes, new ids, and the project's policy.
 
 use std::time::Duration;
 
 use crate::error::Result;
-use crate::holder::{Holder, Judge};
+use crate::holder::{Holder, Judge, Liveness};
 use crate::id::Ids;
 use crate::store::{View, Viewer};
 
@@ -16,7 +16,7 @@ pub struct Context<'a> {
 
 #[derive(Debug, Clone, Copy)]
 pub struct Policy {
-    /// A waiter that was silent for this long has lost its place: three times `locking.pollInterval`.
+    /// A ticket that was not refreshed for this long no longer counts: three times `locking.pollInterval`.
     pub ticket_life: Duration,
     pub max_attempts: u32,
     pub max_rejections: u32,
@@ -25,7 +25,19 @@ pub struct Policy {
 }
 
 impl Context<'_> {
+    /// The caller `me` and the processes known to be dead. Those are looked up once per transaction, whatever the number of
+    /// calls: one query, and one liveness check for each process recorded in an open lease or a ticket. A process that dies
+    /// later in the transaction counts as alive until its end.
     pub fn viewer(&self, view: &dyn View, me: Option<&Holder>) -> Result<Viewer> {
-        Viewer::open(view, self.judge, me, self.policy.ticket_life)
+        let known = view.dead_processes();
+        let dead = match known.get() {
+            Some(dead) => dead.clone(),
+            None => {
+                let mut dead = view.recorded_processes()?;
+                dead.retain(|process| self.judge.liveness(process) == Liveness::Dead);
+                known.get_or_init(|| dead).clone()
+            }
+        };
+        Ok(Viewer { me: me.cloned(), dead, ticket_life: self.policy.ticket_life })
     }
 }

@@ -1,7 +1,7 @@
-//! From what a user typed to the one thing meant.
+//! Resolving what a user typed to a row.
 //!
-//! A task is named by its id, its key, a unique beginning of its id, its exact title, or a unique part of its title; the
-//! first of these that fits decides. What fits several is an error that lists them, never a guess.
+//! A task is named by its id, its key, a unique prefix of its id, its exact title, or a unique part of its title; the first
+//! of these that matches decides. A reference that matches several tasks is an error that lists them.
 
 use crate::error::{Error, Result, TaskName};
 use crate::job::Job;
@@ -18,15 +18,14 @@ pub fn task(view: &dyn View, reference: &str) -> Result<TaskName> {
     if reference.is_empty() {
         return Err(not_found());
     }
-    let lower = reference.to_ascii_lowercase();
-    let mut ways = vec![TaskLookup::Id(&lower), TaskLookup::Key(reference)];
-    if lower.len() >= SHORTEST_PREFIX && lower.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-') {
-        ways.push(TaskLookup::IdPrefix(&lower));
+    if let Some(found) = task_by_id_or_key(view, reference)? {
+        return Ok(found);
     }
-    ways.push(TaskLookup::Title(reference));
-    ways.push(TaskLookup::TitlePart(reference));
-    for way in ways {
-        let mut found = view.find_tasks(way, LISTED + 1)?;
+    let prefix = id_prefix(reference);
+    let mut lookups: Vec<_> = prefix.as_deref().map(TaskLookup::IdPrefix).into_iter().collect();
+    lookups.extend([TaskLookup::Title(reference), TaskLookup::TitlePart(reference)]);
+    for lookup in lookups {
+        let mut found = view.find_tasks(lookup, LISTED + 1)?;
         match found.len() {
             0 => {}
             1 => return found.pop().ok_or_else(not_found),
@@ -41,6 +40,29 @@ pub fn task(view: &dyn View, reference: &str) -> Result<TaskName> {
         }
     }
     Err(not_found())
+}
+
+/// The task whose id or key is `reference`. Both are unique and found by an index, so a claim resolves them inside its
+/// transaction; a title may need a scan, so it is resolved before.
+pub fn task_by_id_or_key(view: &dyn View, reference: &str) -> Result<Option<TaskName>> {
+    for lookup in [TaskLookup::Id(&reference.to_ascii_lowercase()), TaskLookup::Key(reference)] {
+        if let Some(found) = view.find_tasks(lookup, 1)?.pop() {
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
+}
+
+/// The task `id`, if `reference` still names it. This checks the one row only: a second task that has come to match since
+/// `reference` was resolved is not looked for.
+pub fn task_again(view: &dyn View, id: &str, reference: &str) -> Result<TaskName> {
+    let matches = |task: &TaskName| {
+        task.key == reference
+            || id_prefix(reference).is_some_and(|prefix| task.id.starts_with(&prefix))
+            || task.title.to_ascii_lowercase().contains(&reference.to_ascii_lowercase())
+    };
+    let found = view.find_tasks(TaskLookup::Id(id), 1)?.pop();
+    found.filter(matches).ok_or_else(|| Error::TaskNotFound { reference: reference.to_owned() })
 }
 
 /// Something that can be resumed.

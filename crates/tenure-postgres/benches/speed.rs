@@ -238,7 +238,7 @@ fn hand_offs(cluster: &Cluster) -> (Duration, Duration) {
     let resource = Resource::task(&id);
     let acquire = |store: &dyn Store, caller: &Caller, ticket: Option<(i64, Resource)>| {
         let terms = Terms { ticket, ..Terms::new(TTL) };
-        let hint = ClaimHint { holder: &caller.holder, wants: ClaimTarget::Task(&id) };
+        let hint = ClaimHint { holder: &caller.holder, wants: ClaimTarget::Task(id.as_str()) };
         store.claim(hint, |tx| kernel::acquire_task(tx, &context(), caller, &id, &terms)).unwrap()
     };
     let release = |store: &dyn Store, caller: &Caller| {

@@ -1,4 +1,4 @@
-//! Where the server is and who connects, read from a URL. What is shown of it never has the password.
+//! The server's address and the user's name, read from a URL. What is displayed of it never has the password.
 
 use std::fmt;
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
-//! The server's clock, as far as this process can tell: what it last said, and the monotonic time since. What this
-//! machine believes the time to be does not come into it.
+//! The server's clock as this process knows it: the last time that was read, plus the monotonic time since. The clock of this
+//! machine does not count.
 
 use std::sync::Mutex;
 use std::time::Instant;

@@ -1,79 +1,81 @@
-//! The end of a transaction: what was kept back, the note that the request was served, and the commit, sent together.
+//! The last round trip of a transaction: the buffered writes, the note that the request was served, and the commit.
 
 use tenure_core::Timestamp;
 use tenure_core::store::Durability;
 
+use crate::connection::{Connection, Sql, Statement, Value};
 use crate::error::Remedy;
-use crate::kept::{Change, Together};
-use crate::link::{Line, Link, Sql, Value};
-use crate::transaction::{Told, Trace, Transaction, Writer};
+use crate::transaction::{PendingEvent, Trace, Transaction, Writer};
+use crate::write_buffer::{Combined, Write};
 
-/// Rows of clients that were last heard of this long ago are of no use to anybody.
+/// Requests of clients that sent none for this long are deleted.
 const FORGOTTEN_MS: i64 = 24 * 60 * 60 * 1000;
 
-/// Comes back when everything that was committed so far has reached the disk, and the standbys that must have it.
-pub(crate) fn flush(link: &Link) -> String {
-    format!("{}SELECT pg_logical_emit_message(true, 'tenure', '')", link.lasting())
+/// A transaction that returns when everything committed so far is on the disk, and on the standbys that must have it.
+pub(crate) fn flush(connection: &Connection) -> String {
+    format!("{}SELECT pg_logical_emit_message(true, 'tenure', '')", connection.durable())
 }
 
 impl Transaction<'_> {
-    /// Ends without a trace. What the body said counts, unless the store itself broke under it.
+    /// Rolls back. The outcome of the body stands, unless the store can remedy a failure by running it again.
     pub(crate) fn undo(self, outcome: tenure_core::Result<()>) -> Sql<tenure_core::Result<()>> {
-        if let Some(failure) = self.broken.into_inner() {
-            drop(self.link.into_inner().run("ROLLBACK"));
+        if let Some(failure) = self.failure.into_inner() {
+            drop(self.connection.into_inner().batch("ROLLBACK"));
             return Err(failure);
         }
-        self.link.into_inner().run("ROLLBACK")?;
+        self.connection.into_inner().batch("ROLLBACK")?;
         Ok(outcome)
     }
 
-    /// Where several take turns, or somebody is waiting to be rung, a turn ends without waiting for the disk: else the changes
-    /// of a project would wait for it one by one, rather than together. Nobody is told of a change before the disk has it,
-    /// and whoever has seen it earlier and builds on it is flushed after it. So is the answer of who may have written
-    /// nothing: it may rest on what others did, and a commit of nothing waits for nothing.
-    fn last_words(&mut self, writer: Writer, written: bool, rings: bool) -> String {
-        let link = self.link.get_mut();
+    /// The statements that commit. If others wait for the turn, or for a ring, the turn ends before the disk has the commit,
+    /// so that the commits of a project share one flush instead of waiting for one each; the flush follows in the same
+    /// round trip, and the caller gets its answer after that. A transaction that read this one's rows commits later in the
+    /// same log, so it is never durable without it. A transaction that wrote nothing still flushes, because its answer may
+    /// depend on another client's commit that is not durable yet.
+    fn commit_statements(&mut self, writer: Writer, written: bool, rings: bool) -> String {
+        let connection = self.connection.get_mut();
         match writer.durability {
             Durability::Process => "SET LOCAL synchronous_commit = off; COMMIT".to_owned(),
-            Durability::Power if !written => format!("COMMIT; {}", flush(link)),
+            Durability::Power if !written => format!("COMMIT; {}", flush(connection)),
             Durability::Power if self.waited || rings => {
-                format!("SET LOCAL synchronous_commit = off; COMMIT; {}", flush(link))
+                format!("SET LOCAL synchronous_commit = off; COMMIT; {}", flush(connection))
             }
-            Durability::Power => format!("{}COMMIT", link.lasting()),
+            Durability::Power => format!("{}COMMIT", connection.durable()),
         }
     }
 
     pub(crate) fn commit(mut self, writer: Writer, sent: &mut Option<Trace>) -> Sql<()> {
-        if let Some(failure) = self.broken.take() {
-            drop(self.link.into_inner().run("ROLLBACK"));
+        if let Some(failure) = self.failure.take() {
+            drop(self.connection.into_inner().batch("ROLLBACK"));
             return Err(failure);
         }
         let now = self.now.as_millis();
-        // A grant is a note of itself.
-        let granted = self.granted.take().map(|lease| Trace::Grant(lease.fence.number()));
-        let mut changes = self.kept.take();
-        // Who only looked, or was seen to be there, may do so again if the answer is lost.
+        // A lease with a fence that was drawn for this transaction proves by itself that it was committed.
+        let granted =
+            self.prefetched.get_mut().granted.take().map(|lease| Trace::Grant(lease.fence.number()));
+        let mut writes = self.writes.take();
+        // A transaction that only read, or refreshed something, may run again if the answer is lost.
         let noted = self.changed.get();
-        changes.extend(told(self.now, &self.events.take()));
-        if self.next_task != self.counted {
-            changes.push(Change::new("projects", COUNT, &[&self.next_task]));
+        writes.extend(event_write(self.now, &self.events.take()));
+        if self.next_task != self.stored_next_task {
+            writes.push(Write::new("projects", COUNT, &[&self.next_task]));
         }
         let trace = granted.unwrap_or(Trace::Note);
         if noted && matches!(trace, Trace::Note) {
-            // A few of many clients tidy up for all.
+            // One client in sixteen deletes old requests, at its first request.
             if writer.request == 1 && writer.client.as_bytes()[0] < 16 {
                 let old: [&dyn Value; 1] = [&now.saturating_sub(FORGOTTEN_MS)];
-                changes.push(Change::new("requests", FORGET, &old));
+                writes.push(Write::new("requests", FORGET, &old));
             }
-            changes.push(Change::new("requests", NOTE, &[&writer.client, &writer.request, &now]));
+            writes.push(Write::new("requests", NOTE, &[&writer.client, &writer.request, &now]));
         }
-        let mut statements = Together::all(self.project, changes);
+        let mut statements = Combined::all(self.project, writes);
         let count = statements.len();
         if count == 0 && !self.rings.is_empty() {
-            statements.push(Together::new(self.project));
+            statements.push(Combined::new(self.project));
         }
         let rings = std::mem::take(&mut self.rings);
-        let said: Vec<String> = statements
+        let texts: Vec<String> = statements
             .iter_mut()
             .enumerate()
             .map(|(at, one)| match rings.as_slice() {
@@ -81,17 +83,17 @@ impl Transaction<'_> {
                 _ => one.sql("SELECT", &[]),
             })
             .collect();
-        let values: Vec<Vec<&dyn Value>> = statements.iter().map(Together::values).collect();
-        let mut lines: Vec<Line<'_>> =
-            said.iter().zip(&values).map(|(sql, values)| Line::Ask(sql, values)).collect();
-        let last = self.last_words(writer, noted, !rings.is_empty());
-        lines.push(Line::Run(&last));
+        let values: Vec<Vec<&dyn Value>> = statements.iter().map(Combined::values).collect();
+        let mut sent_statements: Vec<Statement<'_>> =
+            texts.iter().zip(&values).map(|(sql, values)| Statement::Query(sql, values)).collect();
+        let last = self.commit_statements(writer, noted, !rings.is_empty());
+        sent_statements.push(Statement::Batch(&last));
         *sent = Some(trace);
-        let outcome = self.link.into_inner().talk(&lines);
+        let outcome = self.connection.into_inner().pipeline(&sent_statements);
         if let Err(failure) = &outcome
             && failure.remedy() != Remedy::Reconnect
         {
-            // The server has answered, and it was no.
+            // The server has answered that it did not commit.
             *sent = None;
         }
         outcome.map(drop)
@@ -106,17 +108,17 @@ const RING: &str = "SELECT count(pg_notify(bell, '')) FROM unnest($2::text[]) AS
 
 const EVENT_COLUMNS: &str = "project, seq, kind, actor, task_id, from_status, to_status, fence, detail, at";
 
-/// A few are told one by one, which is the least work for the server; many as columns, so that they are one statement.
-pub(crate) fn told(at: Timestamp, events: &[Told]) -> Option<Change> {
+/// The write of some events: a few as rows, which is the least work for the server, many as arrays.
+pub(crate) fn event_write(at: Timestamp, events: &[PendingEvent]) -> Option<Write> {
     let at = at.as_millis();
     match events {
         [] => None,
-        [_] | [_, _] | [_, _, _] => Some(told_in_rows(at, events)),
-        _ => Some(told_in_columns(at, events)),
+        [_] | [_, _] | [_, _, _] => Some(events_as_rows(at, events)),
+        _ => Some(events_as_arrays(at, events)),
     }
 }
 
-fn told_in_rows(at: i64, events: &[Told]) -> Change {
+fn events_as_rows(at: i64, events: &[PendingEvent]) -> Write {
     let mut values: Vec<&dyn Value> = vec![&at];
     let mut rows = Vec::new();
     for event in events {
@@ -126,10 +128,10 @@ fn told_in_rows(at: i64, events: &[Told]) -> Change {
         rows.push(format!("($1, nextval('tenure.event_numbers'), {}, $2)", given.join(", ")));
     }
     let sql = format!("INSERT INTO tenure.events ({EVENT_COLUMNS}) VALUES {}", rows.join(", "));
-    Change::new("events", sql, &values)
+    Write::new("events", sql, &values)
 }
 
-fn told_in_columns(at: i64, events: &[Told]) -> Change {
+fn events_as_arrays(at: i64, events: &[PendingEvent]) -> Write {
     let sql = format!(
         "INSERT INTO tenure.events ({EVENT_COLUMNS})
          SELECT $1, nextval('tenure.event_numbers'), given.*, $9
@@ -142,10 +144,10 @@ fn told_in_columns(at: i64, events: &[Told]) -> Change {
     let to: Vec<Option<&str>> = events.iter().map(|event| event.to).collect();
     let fence: Vec<Option<i64>> = events.iter().map(|event| event.fence).collect();
     let detail: Vec<Option<String>> = events.iter().map(|event| event.detail.clone()).collect();
-    Change::new("events", sql, &[&kind, &actor, &task, &from, &to, &fence, &detail, &at])
+    Write::new("events", sql, &[&kind, &actor, &task, &from, &to, &fence, &detail, &at])
 }
 
-impl Told {
+impl PendingEvent {
     fn values(&self) -> [&dyn Value; 7] {
         [&self.kind, &self.actor, &self.task, &self.from, &self.to, &self.fence, &self.detail]
     }

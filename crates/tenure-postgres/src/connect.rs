@@ -19,18 +19,19 @@ use crate::address::Address;
 use crate::error::Failure;
 use crate::tls::{self, TlsMode};
 
-/// "May we speak encrypted?"
+/// The request to encrypt the connection.
 const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
-/// A peer that has vanished is noticed after this long without an answer to anything sent.
+/// How long after something was sent without an answer the peer counts as gone.
 const SILENCE: Duration = Duration::from_secs(10);
 
-pub(crate) type Connection = tokio_postgres::Connection<Wire, NoTlsStream>;
+/// The protocol's state machine, which has to be polled for anything to happen on the socket.
+pub(crate) type Protocol = tokio_postgres::Connection<Wire, NoTlsStream>;
 
 /// A connection, and the process id that the server gave when it began.
 pub(crate) struct Connected {
     pub(crate) client: Client,
-    pub(crate) connection: Connection,
-    /// For whoever only waits until something comes.
+    pub(crate) connection: Protocol,
+    /// To wait until there is something to read.
     pub(crate) socket: OwnedFd,
     pub(crate) given_pid: i32,
 }

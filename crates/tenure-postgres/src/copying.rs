@@ -6,7 +6,7 @@ use tenure_core::store::{
 };
 use tenure_core::{Error, Result};
 
-use crate::link::Value;
+use crate::connection::Value;
 use crate::rows::get;
 use crate::store::PostgresStore;
 use crate::transaction::Transaction;

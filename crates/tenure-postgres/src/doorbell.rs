@@ -1,12 +1,12 @@
-//! Doorbells: a channel on the server, heard through the store's own connection.
+//! Doorbells: notification channels of the server, received through the store's own connection.
 //!
-//! A ring is only a hint. Whoever hears it runs its transaction again; whoever does not hear it polls.
+//! A ring is only a hint to run the transaction again. A waiter that misses it polls.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixDatagram;
 
-/// What every channel of ours begins with.
+/// The prefix of every channel.
 pub(crate) const CHANNEL: &str = "tenure_";
 
 /// The waiter's end.
@@ -47,7 +47,7 @@ pub(crate) struct Bell(UnixDatagram);
 
 impl Bell {
     pub(crate) fn ring(&self) {
-        // Full means that it rings already; a waiter that is gone needs none.
+        // A full socket means that a ring is pending; a waiter that is gone needs none.
         drop(self.0.send(&[1]));
     }
 

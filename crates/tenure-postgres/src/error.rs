@@ -1,4 +1,4 @@
-//! What the server and the network say, in tenure's words.
+//! Failures of the server and the network as errors of tenure.
 
 use std::io;
 use std::time::Duration;
@@ -10,36 +10,36 @@ use crate::address::Address;
 
 const LEASE_IDS: &str = "leases_lease_id_project_key";
 
-/// Why a statement or a connection came to nothing.
+/// Why a statement or a connection failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
     Server(tokio_postgres::Error),
     Network(io::Error),
-    /// Nothing was heard for so long.
+    /// The server sent nothing for this long.
     Silent(Duration),
-    /// The server does not speak encrypted, and that was asked for.
+    /// The server does not encrypt, and encryption was asked for.
     Plain,
     /// Encryption failed: most often a certificate that is not trusted.
     Untrusted(io::Error),
-    /// The server only follows another one.
+    /// The server is a standby.
     InRecovery,
-    /// It cannot be done while others claim.
-    Crowded,
-    /// A value that no tenure wrote.
+    /// The transaction shares its turn with other claims, and needs an exclusive one to go on.
+    NeedsExclusiveTurn,
+    /// A value that tenure does not write.
     Unreadable(String),
-    /// Known already in tenure's words.
+    /// An error of tenure.
     Refused(Error),
 }
 
-/// What may be done about it.
+/// What the store does about a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Remedy {
-    /// The connection is gone, or the server is on its way down or up: connect again.
+    /// Connect again: the connection is gone, or the server is stopping or starting.
     Reconnect,
-    /// Two transactions were in each other's way: run it again.
-    Again,
-    /// Run it again when it is nobody else's turn.
-    Alone,
+    /// Run the transaction again: it conflicted with another.
+    Retry,
+    /// Run the transaction again in an exclusive turn.
+    RetryExclusively,
     None,
 }
 
@@ -65,18 +65,18 @@ impl Failure {
 
     pub(crate) fn remedy(&self) -> Remedy {
         match self {
-            // A standby may just be being promoted.
+            // A standby may be about to be promoted.
             Self::Network(_) | Self::Silent(_) | Self::InRecovery => Remedy::Reconnect,
-            Self::Crowded => Remedy::Alone,
+            Self::NeedsExclusiveTurn => Remedy::RetryExclusively,
             Self::Plain | Self::Untrusted(_) | Self::Unreadable(_) | Self::Refused(_) => Remedy::None,
             Self::Server(error) => match error.code() {
                 None if is_of_the_network(error) => Remedy::Reconnect,
                 None => Remedy::None,
-                Some(code) if *code == SqlState::T_R_SERIALIZATION_FAILURE => Remedy::Again,
-                Some(code) if *code == SqlState::T_R_DEADLOCK_DETECTED => Remedy::Again,
-                // Another lease has the id that was drawn for this one.
+                Some(code) if *code == SqlState::T_R_SERIALIZATION_FAILURE => Remedy::Retry,
+                Some(code) if *code == SqlState::T_R_DEADLOCK_DETECTED => Remedy::Retry,
+                // Another lease has the id that was drawn; the next try draws another.
                 Some(_) if error.as_db_error().and_then(DbError::constraint) == Some(LEASE_IDS) => {
-                    Remedy::Again
+                    Remedy::Retry
                 }
                 Some(code) => {
                     let text = code.code();
@@ -91,7 +91,7 @@ impl Failure {
         }
     }
 
-    pub(crate) fn told(self, address: &Address) -> Error {
+    pub(crate) fn into_error(self, address: &Address) -> Error {
         let error = match self {
             Self::Refused(error) => return error,
             Self::Server(error) => error,
@@ -105,7 +105,9 @@ impl Failure {
                     hint: Some("set store.url to the primary".to_owned()),
                 };
             }
-            Self::Crowded => return Error::store("it was not done alone"),
+            Self::NeedsExclusiveTurn => {
+                return Error::store("the transaction did not get an exclusive turn");
+            }
             Self::Unreadable(what) => {
                 return Error::store(format!("the store answered unexpectedly: {what}"));
             }
@@ -121,7 +123,7 @@ impl Failure {
             "42501" => return denied(address, db.message()),
             "28P01" | "28000" => {
                 return Error::PermissionDenied {
-                    message: format!("the server lets {} not in: {}", user(address), db.message()),
+                    message: format!("the server refuses the login of {}: {}", user(address), db.message()),
                     path: None,
                 };
             }
@@ -134,9 +136,10 @@ impl Failure {
                 Some("end the transaction that is open on the schema tenure, then try again".to_owned()),
             ),
             "53100" => ("the server's disk is full; nothing was changed".to_owned(), None),
-            "25006" => {
-                (format!("the server {address} only reads"), Some("set store.url to the primary".to_owned()))
-            }
+            "25006" => (
+                format!("the server {address} is read-only"),
+                Some("set store.url to the primary".to_owned()),
+            ),
             text if text.starts_with("57P") || text.starts_with("08") || text == "53300" => {
                 return away(address, db.message());
             }
@@ -146,7 +149,7 @@ impl Failure {
     }
 }
 
-/// Did the connection break, rather than the two sides disagree?
+/// Whether the connection broke, rather than the server answering with an error.
 fn is_of_the_network(error: &tokio_postgres::Error) -> bool {
     let mut inner: Option<&dyn std::error::Error> = Some(error);
     while let Some(found) = inner {
@@ -158,7 +161,7 @@ fn is_of_the_network(error: &tokio_postgres::Error) -> bool {
     error.is_closed()
 }
 
-/// Before a word was said in SQL: most often a password that is asked for and was not given.
+/// A failure before the first statement: most often the server asks for a password and none was given.
 fn unheard(address: &Address, why: &str) -> Error {
     if why.contains("password") {
         return Error::PermissionDenied {
@@ -193,19 +196,19 @@ fn untrusted(address: &Address, why: &str) -> Error {
 }
 
 /// Names the right that is missing, as the statement that gives it.
-fn denied(address: &Address, said: &str) -> Error {
+fn denied(address: &Address, message: &str) -> Error {
     let role = format!("\"{}\"", address.user().replace('"', "\"\""));
-    let grant = if said.contains("schema") {
+    let grant = if message.contains("schema") {
         format!("GRANT USAGE ON SCHEMA tenure TO {role}")
-    } else if said.contains("database") {
+    } else if message.contains("database") {
         let database = address.database().replace('"', "\"\"");
         format!("GRANT CREATE ON DATABASE \"{database}\" TO {role}")
-    } else if said.contains("sequence") {
+    } else if message.contains("sequence") {
         format!("GRANT USAGE ON ALL SEQUENCES IN SCHEMA tenure TO {role}")
     } else {
         format!("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA tenure TO {role}")
     };
-    Error::PermissionDenied { message: format!("{said}; who owns it may say: {grant}"), path: None }
+    Error::PermissionDenied { message: format!("{message}; its owner can run: {grant}"), path: None }
 }
 
 /// The innermost reason: the outer ones only say that it was the network.

@@ -10,10 +10,10 @@ use tenure_core::task::TaskStatus;
 use tenure_core::{Error, Result};
 use tokio_postgres::Row;
 
+use crate::connection::Value;
 use crate::error::Failure;
-use crate::link::Value;
 use crate::rows::{Parameters, PgRow, all, count, get, limit_of, record, to_json};
-use crate::transaction::{Told, Transaction};
+use crate::transaction::{PendingEvent, Transaction};
 
 fn agent_query(rest: &str) -> String {
     format!(
@@ -33,7 +33,7 @@ fn read_agent(row: &Row) -> Result<Agent> {
 
 const EVENTS_WHERE: &str =
     "FROM tenure.events WHERE project = $1 AND seq > $2 AND ($3::text IS NULL OR task_id = $3)";
-/// With a task it is found by its own index.
+/// The events of a task have an index of their own.
 const TASK_EVENTS_WHERE: &str = "FROM tenure.events WHERE project = $1 AND seq > $2 AND task_id = $3";
 
 fn events_where(filter: &EventFilter) -> &'static str {
@@ -81,21 +81,21 @@ impl ReadFeed for Transaction<'_> {
         Ok((all(self.rows(&listing, &values)?, read)?, total))
     }
 
-    /// Whoever has read up to a number asks for what comes after it, so there must be nothing before it that is yet to come:
-    /// of those who claim at the same time, one may draw its number first and commit last. So what is found is given only
-    /// when nobody is under way.
+    /// A reader of the feed continues after the last number that it has seen, so no event with a lower number may be committed
+    /// later. Of two claims that share a turn, one may draw its number first and commit last. So events are returned only
+    /// from an exclusive turn, during which no claim is under way.
     fn events(&self, filter: &EventFilter) -> Result<Vec<Event>> {
-        self.alone()?;
-        self.tell();
+        self.require_exclusive_turn()?;
+        self.flush_events();
         let order = if filter.last { "DESC" } else { "ASC" };
         let sql =
             format!("SELECT {} {} ORDER BY seq {order} LIMIT $4", events::TABLE.list, events_where(filter));
         let values: [&dyn Value; 3] =
             [&filter.since, &filter.task.as_ref().map(TaskId::as_str), &limit_of(filter.limit)];
         let mut events = all(self.rows(&sql, &values)?, record::<Event>)?;
-        // What befalls one task is told in its order by itself: each change waits for the one before.
+        // The events of one task are in order anyway: each of its changes waits for the one before.
         if self.writer.is_none() && filter.task.is_none() && !events.is_empty() {
-            return Err(self.fail(Failure::Crowded));
+            return Err(self.fail(Failure::NeedsExclusiveTurn));
         }
         if filter.last {
             events.reverse();
@@ -104,7 +104,7 @@ impl ReadFeed for Transaction<'_> {
     }
 
     fn count_events(&self, filter: &EventFilter) -> Result<u64> {
-        self.tell();
+        self.flush_events();
         let sql = format!("SELECT count(*) {}", events_where(filter));
         let row = self.row(&sql, &[&filter.since, &filter.task.as_ref().map(TaskId::as_str)])?;
         row.map_or(Ok(0), |row| count(&row, 0))
@@ -122,7 +122,8 @@ impl WriteFeed for Transaction<'_> {
     fn see_agent(&mut self, id: &str) -> Result<bool> {
         let sql = "UPDATE tenure.agents SET last_seen_at = $3, left_at = NULL WHERE project = $1 AND id = $2";
         let values: [&dyn Value; 2] = [&id, &self.now.as_millis()];
-        let seen = self.agent.take().filter(|(name, _)| name == id).and_then(|(_, seen)| seen);
+        let known = self.prefetched.borrow_mut().agent.take();
+        let seen = known.filter(|(name, _)| name == id).and_then(|(_, seen)| seen);
         let Some(seen) = seen else {
             return Ok(!self.change(&format!("{sql} RETURNING 1"), &values)?.is_empty());
         };
@@ -156,11 +157,11 @@ impl WriteFeed for Transaction<'_> {
         Ok(!changed.is_empty())
     }
 
-    /// Kept back until the commit.
+    /// Buffered until the commit.
     fn append(&mut self, event: NewEvent<'_>) -> Result<()> {
         self.changed.set(true);
         let detail = if event.detail.is_null() { None } else { Some(to_json(&event.detail)?) };
-        self.events.get_mut().push(Told {
+        self.events.get_mut().push(PendingEvent {
             kind: event.kind.as_str(),
             actor: event.actor.to_owned(),
             task: event.task.map(|task| task.as_str().to_owned()),

@@ -1,4 +1,4 @@
-//! Leases, the lines before them, and the attempts under them.
+//! Leases, tickets and attempts.
 
 use std::collections::BTreeSet;
 
@@ -9,9 +9,9 @@ use tenure_core::store::columns::{attempts, leases, tickets};
 use tenure_core::store::{Dialect, LeaseBeat, LeaseFilter, NewLease, NewTicket, ReadLeases, WriteLeases};
 use tenure_core::{Error, Result, Timestamp};
 
-use crate::link::{NOW, Value};
-use crate::readiness::Facts;
+use crate::connection::{NOW, Value};
 use crate::rows::{Parameters, all, count, get, insert_sql, json, record, update_sql};
+use crate::task_query::id_or_key;
 use crate::transaction::Transaction;
 
 impl Transaction<'_> {
@@ -26,13 +26,23 @@ impl Transaction<'_> {
     }
 }
 
-pub(crate) fn line_query() -> String {
+pub(crate) fn tickets_query() -> String {
     Dialect::Postgres.select(&tickets::TABLE, "resource_kind = ? AND resource_id = ? ORDER BY number")
 }
 
-/// Keeps the ticket `$2` if it was not silent for `$3`, and finds the open lease of the resource `$4`, `$5`. It need not outlast
-/// a power failure.
-pub(crate) fn keep_place_query() -> String {
+/// The tickets of the task with the id `$2` or the key `$3`.
+pub(crate) fn named_task_tickets_query() -> String {
+    format!(
+        "SELECT {} FROM tenure.tickets
+         WHERE project = $1 AND resource_kind = 'task' AND resource_id = {} ORDER BY number",
+        tickets::TABLE.list,
+        id_or_key("$2", "$3")
+    )
+}
+
+/// Refreshes the ticket `$2` if it was refreshed within the last `$3` milliseconds, and reads the open lease of the resource
+/// `$4`, `$5`. It need not survive a power failure.
+pub(crate) fn refresh_ticket_query() -> String {
     format!(
         "WITH moment AS MATERIALIZED (
            SELECT set_config('synchronous_commit', 'off', true), coalesce($6, {NOW}) AS now)
@@ -51,7 +61,7 @@ fn distinct(processes: &[String]) -> Result<Vec<Incarnation>> {
 
 impl ReadLeases for Transaction<'_> {
     fn recorded_processes(&self) -> Result<Vec<Incarnation>> {
-        if let Some(known) = &*self.processes.borrow() {
+        if let Some(known) = &self.prefetched.borrow().processes {
             return distinct(known);
         }
         let rows = self.rows(
@@ -59,15 +69,13 @@ impl ReadLeases for Transaction<'_> {
              UNION ALL SELECT process FROM tenure.tickets WHERE project = $1",
             &[],
         )?;
-        let found = all(rows, |row| get::<String>(row, 0))?;
-        let processes = distinct(&found);
-        *self.processes.borrow_mut() = Some(found);
-        processes
+        distinct(&all(rows, |row| get::<String>(row, 0))?)
     }
 
     fn open_lease(&self, resource: &Resource) -> Result<Option<Lease>> {
-        if let Some(granted) = self.granted.borrow().as_ref().filter(|lease| lease.resource == *resource) {
-            return Ok(Some(granted.clone()));
+        let granted = self.prefetched.borrow().granted(resource);
+        if granted.is_some() {
+            return Ok(granted);
         }
         self.lease_where(
             "resource_kind = $2 AND resource_id = $3 AND ended_at IS NULL",
@@ -116,7 +124,7 @@ impl ReadLeases for Transaction<'_> {
             terms.push(format!("holder_kind = ${at} AND holder_id = ${}", at + 1));
         }
         let order = if filter.newest_first { "DESC" } else { "ASC" };
-        // The plus keeps the planner from walking the whole history in the order of fences to find the few that are open.
+        // Without the plus the planner walks the whole history in the order of fences to find the few open leases.
         let by = if filter.include_ended { "fence" } else { "(fence + 0)" };
         let limit = filter.limit.map(|n| format!("LIMIT {n}")).unwrap_or_default();
         let sql = format!(
@@ -139,20 +147,15 @@ impl ReadLeases for Transaction<'_> {
     }
 
     fn tickets(&self, resource: &Resource) -> Result<Vec<Ticket>> {
-        if !self.facts.get().lines {
-            return Ok(Vec::new());
+        let known = self.prefetched.borrow().tickets(resource);
+        if let Some(known) = known {
+            return Ok(known);
         }
-        match &*self.line.borrow() {
-            Some((task, line)) if resource.kind == ResourceKind::Task && *task == resource.id => {
-                return Ok(line.clone());
-            }
-            _ => {}
-        }
-        all(self.rows(&line_query(), &[&resource.kind.as_str(), &resource.id])?, record)
+        all(self.rows(&tickets_query(), &[&resource.kind.as_str(), &resource.id])?, record)
     }
 
     fn ready_tickets(&self) -> Result<Vec<Ticket>> {
-        if !self.facts.get().lines {
+        if !self.prefetched.borrow().may_exist.tickets {
             return Ok(Vec::new());
         }
         let messages = Resource::messages();
@@ -160,8 +163,8 @@ impl ReadLeases for Transaction<'_> {
         let sql = Dialect::Postgres.select(&tickets::TABLE, ready);
         let queue = all(self.rows(&sql, &[&messages.kind.as_str(), &messages.id])?, record::<Ticket>)?;
         if !queue.is_empty() {
-            // Which task each waiter gets is decided over several tasks, and a shared turn locks only the one it takes.
-            self.alone()?;
+            // Which task each waiter gets depends on several tasks, and a shared turn locks only the one that it takes.
+            self.require_exclusive_turn()?;
         }
         Ok(queue)
     }
@@ -183,26 +186,29 @@ impl ReadLeases for Transaction<'_> {
         )
     }
 
+    fn ending_attempts(&self, resource: &Resource) -> Result<Vec<Attempt>> {
+        if self.prefetched.borrow().has_no_ending_attempts(resource) {
+            return Ok(Vec::new());
+        }
+        self.attempts_where(
+            "resource_kind = $2 AND resource_id = $3 AND state = 'ending' ORDER BY started_at DESC, fence DESC",
+            &[&resource.kind.as_str(), &resource.id],
+        )
+    }
+
     fn open_attempts(&self) -> Result<Vec<Attempt>> {
         self.attempts_where("state <> 'ended' ORDER BY started_at", &[])
     }
 }
 
 impl WriteLeases for Transaction<'_> {
-    /// It is this transaction's turn, so nobody else decides about anything in the project.
-    fn lock(&mut self, _resource: &Resource) -> Result<()> {
-        Ok(())
-    }
-
     fn grant(&mut self, new: &NewLease) -> Result<Option<Lease>> {
-        if new.process.is_some() {
-            *self.processes.borrow_mut() = None;
-        }
         let mut values = new.values(self.now)?;
         if new.resource.kind != ResourceKind::Task {
-            self.alone()?;
+            self.require_exclusive_turn()?;
         }
-        let Some(fence) = self.fence.take() else {
+        let fence = self.prefetched.borrow_mut().fence.take();
+        let Some(fence) = fence else {
             let sql = format!("{} RETURNING {}", insert_sql(&leases::TABLE, &values), leases::TABLE.list);
             return self.change(&sql, &Parameters::of(&values).values())?.first().map(record).transpose();
         };
@@ -211,13 +217,11 @@ impl WriteLeases for Transaction<'_> {
         let sql = insert_sql(&leases::TABLE, &values);
         self.keep_shared("leases", &sql, &Parameters::of(&values).values());
         let granted = new.granted(Fence::new(fence), self.now);
-        *self.granted.borrow_mut() = Some(granted.clone());
+        self.prefetched.borrow_mut().granted = Some(granted.clone());
         Ok(Some(granted))
     }
 
     fn beat(&mut self, fence: Fence, beat: &LeaseBeat) -> Result<()> {
-        self.granted.take();
-        *self.processes.borrow_mut() = None;
         let mut values = beat.values()?;
         let sql = update_sql(&leases::TABLE, &values, leases::fence);
         values.push((leases::fence, fence.number().into()));
@@ -225,8 +229,6 @@ impl WriteLeases for Transaction<'_> {
     }
 
     fn end_lease(&mut self, fence: Fence, reason: EndReason) -> Result<()> {
-        self.granted.take();
-        *self.processes.borrow_mut() = None;
         self.keep(
             "leases",
             "UPDATE tenure.leases SET ended_at = $3, end_reason = $4
@@ -236,8 +238,6 @@ impl WriteLeases for Transaction<'_> {
     }
 
     fn reopen_lease(&mut self, fence: Fence) -> Result<()> {
-        self.granted.take();
-        *self.processes.borrow_mut() = None;
         self.keep(
             "leases",
             "UPDATE tenure.leases SET ended_at = NULL, end_reason = NULL
@@ -247,17 +247,13 @@ impl WriteLeases for Transaction<'_> {
     }
 
     fn insert_ticket(&mut self, new: &NewTicket) -> Result<i64> {
-        self.line.take();
-        *self.processes.borrow_mut() = None;
         let values = new.values(self.now)?;
         let sql = format!("{} RETURNING number", insert_sql(&tickets::TABLE, &values));
         let rows = self.change(&sql, &Parameters::of(&values).values())?;
-        self.facts.set(Facts::UNKNOWN);
         rows.first().map_or_else(|| Err(Error::store("the ticket was not written")), |row| get(row, 0))
     }
 
     fn refresh_ticket(&mut self, number: i64, silent_since: Timestamp) -> Result<bool> {
-        self.line.take();
         let changed = self.repeat(
             "UPDATE tenure.tickets SET refreshed_at = $3 WHERE project = $1 AND number = $2 AND refreshed_at > $4
              RETURNING 1",
@@ -267,8 +263,6 @@ impl WriteLeases for Transaction<'_> {
     }
 
     fn delete_ticket(&mut self, number: i64) -> Result<()> {
-        self.line.take();
-        *self.processes.borrow_mut() = None;
         self.keep("tickets", "DELETE FROM tenure.tickets WHERE project = $1 AND number = $2", &[&number])
     }
 

@@ -1,7 +1,7 @@
 //! tenure's store on PostgreSQL: the same rules on rows that several machines share.
 //!
-//! Guaranteed: the changes of one project are made one after the other, each in one transaction; the only clock is the
-//! server's, read when it is a transaction's turn; a change whose answer was lost is never made twice; a password is
+//! Guaranteed: the write transactions of a project run one after the other, except claims of the next task, which may share a
+//! turn; the only clock is the server's, read after a transaction's turn has begun; a commit whose answer was lost is never made twice; a password is
 //! never part of a message; a server in recovery is refused, because what it grants may not last.
 //! Not guaranteed: anything about a primary that is lost before its standby had the last commits. That is for the
 //! server's own synchronous replication to promise.
@@ -15,23 +15,23 @@
 //! ```
 
 mod address;
-mod begin;
 mod clock;
 mod commit;
 mod connect;
+mod connection;
 mod copying;
 mod doorbell;
 mod error;
 mod feed;
 mod integrity;
 mod jobs;
-mod kept;
 mod leases;
-mod link;
 mod migrate;
+mod notifications;
+mod open_transaction;
 mod passwords;
+mod prefetched;
 mod readiness;
-mod reading;
 mod rows;
 mod sections;
 mod store;
@@ -40,6 +40,7 @@ mod task_query;
 mod tasks;
 mod tls;
 mod transaction;
+mod write_buffer;
 
 pub use address::{Address, Surroundings};
 pub use clock::ServerClock;

@@ -9,8 +9,8 @@ use tokio_postgres::error::SqlState;
 
 use uuid::Uuid;
 
+use crate::connection::{Connection, Sql};
 use crate::error::Failure;
-use crate::link::{Link, Sql};
 
 const MIGRATIONS: [&str; 1] = [include_str!("../schema/001.sql")];
 
@@ -20,9 +20,9 @@ const LATEST: i64 = 1;
 const LOCK: &str = "SELECT pg_advisory_xact_lock(1952804469, 1818322020)";
 
 /// The schema version of the database, zero if it has none, and whether the project exists in it.
-pub(crate) fn version(link: &mut Link, project: Uuid) -> Sql<(i64, bool)> {
+pub(crate) fn version(connection: &mut Connection, project: Uuid) -> Sql<(i64, bool)> {
     let sql = "SELECT max(version), EXISTS (SELECT 1 FROM tenure.projects WHERE id = $1) FROM tenure.ladder";
-    match link.one(sql, &[&project]) {
+    match connection.one(sql, &[&project]) {
         Ok(row) => {
             let found: i64 = row.try_get::<_, Option<i64>>(0)?.unwrap_or(0);
             if found > LATEST {
@@ -44,31 +44,33 @@ pub(crate) fn is_latest(version: i64) -> bool {
 }
 
 /// Migrates the database to the latest schema.
-pub(crate) fn migrate(link: &mut Link) -> Sql<()> {
-    let encoding: String = link.one("SELECT current_setting('server_encoding')", &[])?.try_get(0)?;
+pub(crate) fn migrate(connection: &mut Connection) -> Sql<()> {
+    let encoding: String = connection.one("SELECT current_setting('server_encoding')", &[])?.try_get(0)?;
     if encoding != "UTF8" {
         return Err(Failure::Refused(Error::Store {
             message: format!("the database is encoded in {encoding}, which cannot hold every text"),
             hint: Some("createdb --encoding UTF8 --template template0 NAME".to_owned()),
         }));
     }
-    let settings = link.settings().to_owned();
-    link.run(&format!("BEGIN; {settings} {LOCK}"))?;
-    let outcome = migrate_inside(link);
+    let settings = connection.settings().to_owned();
+    connection.batch(&format!("BEGIN; {settings} {LOCK}"))?;
+    let outcome = migrate_inside(connection);
     let end = if outcome.is_ok() { "COMMIT" } else { "ROLLBACK" };
-    let ended = link.run(end);
+    let ended = connection.batch(end);
     outcome.and(ended)
 }
 
-fn migrate_inside(link: &mut Link) -> Sql<()> {
-    let there: bool = link.one("SELECT to_regclass('tenure.ladder') IS NOT NULL", &[])?.try_get(0)?;
+fn migrate_inside(connection: &mut Connection) -> Sql<()> {
+    let there: bool = connection.one("SELECT to_regclass('tenure.ladder') IS NOT NULL", &[])?.try_get(0)?;
     if !there {
-        link.run("CREATE SCHEMA IF NOT EXISTS tenure; CREATE TABLE tenure.ladder (version bigint NOT NULL)")?;
+        connection.batch(
+            "CREATE SCHEMA IF NOT EXISTS tenure; CREATE TABLE tenure.ladder (version bigint NOT NULL)",
+        )?;
     }
-    let found: Option<i64> = link.one("SELECT max(version) FROM tenure.ladder", &[])?.try_get(0)?;
+    let found: Option<i64> = connection.one("SELECT max(version) FROM tenure.ladder", &[])?.try_get(0)?;
     let from = usize::try_from(found.unwrap_or(0)).unwrap_or(0);
     for migration in MIGRATIONS.iter().skip(from) {
-        link.run(migration)?;
+        connection.batch(migration)?;
     }
-    link.run(&format!("DELETE FROM tenure.ladder; INSERT INTO tenure.ladder VALUES ({LATEST})"))
+    connection.batch(&format!("DELETE FROM tenure.ladder; INSERT INTO tenure.ladder VALUES ({LATEST})"))
 }

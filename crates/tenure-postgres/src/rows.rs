@@ -10,7 +10,7 @@ use tenure_core::store::{
 use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
 
-use crate::link::Value;
+use crate::connection::Value;
 use crate::sections::{read_section, section_query};
 use crate::transaction::Transaction;
 

@@ -1,4 +1,4 @@
-//! Opening a project's store, and running one transaction until it is known to have happened.
+//! Opening a project's store, and running a transaction until it is known whether it was committed.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -14,10 +14,10 @@ use uuid::Uuid;
 use crate::address::Address;
 use crate::clock::ServerClock;
 use crate::commit::flush;
+use crate::connection::{Connection, NOW, Sql, Value};
 use crate::doorbell::{Bell, CHANNEL, Doorbell};
 use crate::error::{Failure, Remedy};
-use crate::leases::keep_place_query;
-use crate::link::{Link, NOW, Sql, Value};
+use crate::leases::refresh_ticket_query;
 use crate::rows::{PgRow, get, millis};
 use crate::transaction::{Trace, Transaction, Writer};
 use crate::{integrity, migrate};
@@ -47,12 +47,12 @@ pub struct PostgresStore {
     pub(crate) options: OpenOptions,
     pub(crate) project: Uuid,
     known: bool,
-    /// Who asks, and which of its questions this is: so a commit whose answer was lost is found again.
+    /// This client, and the number of its last request: by these a commit whose answer was lost is recognized.
     client: Uuid,
     request: Cell<i64>,
     runtime: Arc<Runtime>,
     clock: Arc<ServerClock>,
-    link: RefCell<Option<Link>>,
+    connection: RefCell<Option<Connection>>,
     listening: RefCell<Option<(String, Bell)>>,
 }
 
@@ -69,10 +69,10 @@ impl PostgresStore {
     /// Opens a project that the database has. If it does not have it, [`PostgresStore::knows_project`] says so.
     pub fn open(address: Address, project: &str, options: OpenOptions) -> Result<Self> {
         let mut store = Self::new(address, project, options)?;
-        store.known = store.keep_trying(|link| {
-            let (version, known) = migrate::version(link, store.project)?;
+        store.known = store.keep_trying(|connection| {
+            let (version, known) = migrate::version(connection, store.project)?;
             if known && !migrate::is_latest(version) {
-                migrate::migrate(link)?;
+                migrate::migrate(connection)?;
             }
             Ok(known)
         })?;
@@ -82,13 +82,13 @@ impl PostgresStore {
     /// Opens a project, making the schema and the project's row where they are missing. Many may do so at once.
     pub fn create(address: Address, project: &str, name: &str, options: OpenOptions) -> Result<Self> {
         let mut store = Self::new(address, project, options)?;
-        store.keep_trying(|link| {
-            let (version, known) = migrate::version(link, store.project)?;
+        store.keep_trying(|connection| {
+            let (version, known) = migrate::version(connection, store.project)?;
             if known && migrate::is_latest(version) {
                 return Ok(());
             }
             if !migrate::is_latest(version) {
-                migrate::migrate(link)?;
+                migrate::migrate(connection)?;
             }
             let sql = format!(
                 "WITH made AS (
@@ -97,7 +97,7 @@ impl PostgresStore {
                  INSERT INTO tenure.sections (project, id, name, mode, priority, position, created_at, updated_at)
                  SELECT id, '', '', 'parallel', 100, 0, 0, 0 FROM made"
             );
-            link.rows(&sql, &[&store.project, &name]).map(drop)
+            connection.rows(&sql, &[&store.project, &name]).map(drop)
         })?;
         store.known = true;
         Ok(store)
@@ -119,17 +119,17 @@ impl PostgresStore {
             request: Cell::new(0),
             runtime: Arc::new(runtime),
             clock: Arc::new(ServerClock::new()),
-            link: RefCell::new(None),
+            connection: RefCell::new(None),
             listening: RefCell::new(None),
         })
     }
 
-    /// Did the database have this project when it was opened?
+    /// Whether the database had this project when it was opened.
     pub fn knows_project(&self) -> bool {
         self.known
     }
 
-    /// The server's time, as this process last heard it.
+    /// The server's clock, as last read by this process.
     pub fn clock(&self) -> Arc<ServerClock> {
         Arc::clone(&self.clock)
     }
@@ -138,52 +138,52 @@ impl PostgresStore {
         &self.address
     }
 
-    /// A bell that others can ring, unless a pooler stands between: then nobody would hear it, and polling serves.
+    /// A bell that other processes can ring. `None` behind a pooler, which does not pass notifications on: then a waiter polls.
     pub fn doorbell(&self) -> Option<Doorbell> {
         let channel = format!("{CHANNEL}{}", Uuid::new_v4().simple());
         let (doorbell, bell) = Doorbell::new(channel.clone()).ok()?;
         *self.listening.borrow_mut() = Some((channel, bell));
-        // The connection that is open does not listen yet.
-        *self.link.borrow_mut() = None;
-        let pooled = self.with_link(|link| Ok(link.pooled)).ok()?;
+        // The next connection subscribes to the channel.
+        *self.connection.borrow_mut() = None;
+        let pooled = self.with_connection(|connection| Ok(connection.pooled)).ok()?;
         (!pooled).then_some(doorbell)
     }
 
-    /// Runs `work` on a connection, on a new one if there is none that works.
-    pub(crate) fn with_link<T>(&self, work: impl FnOnce(&mut Link) -> Sql<T>) -> Sql<T> {
-        let mut place = self.link.borrow_mut();
-        if place.as_ref().is_some_and(Link::is_closed) {
-            *place = None;
+    /// Runs `work` on the connection, or on a new one if that is closed.
+    pub(crate) fn with_connection<T>(&self, work: impl FnOnce(&mut Connection) -> Sql<T>) -> Sql<T> {
+        let mut slot = self.connection.borrow_mut();
+        if slot.as_ref().is_some_and(Connection::is_closed) {
+            *slot = None;
         }
-        let link = match &mut *place {
-            Some(link) => link,
+        let connection = match &mut *slot {
+            Some(connection) => connection,
             none => {
-                let mut link = Link::open(&self.runtime, &self.address, self.options.patience)?;
-                self.clock.set(link.begun_at);
+                let mut connection = Connection::open(&self.runtime, &self.address, self.options.patience)?;
+                self.clock.set(connection.connected_at);
                 if let Some((channel, bell)) = &*self.listening.borrow()
-                    && !link.pooled
+                    && !connection.pooled
                 {
-                    link.listen(channel, bell.another()?)?;
+                    connection.listen(channel, bell.another()?)?;
                 }
-                none.insert(link)
+                none.insert(connection)
             }
         };
-        let talk = link.talk_alone();
-        let outcome = work(link);
-        drop(talk);
+        let pause = connection.pause_reader();
+        let outcome = work(connection);
+        drop(pause);
         if outcome.as_ref().is_err_and(|failure| failure.remedy() == Remedy::Reconnect) {
-            *place = None;
+            *slot = None;
         }
         outcome
     }
 
-    /// Tries again for as long as patience lasts and trying again can help.
-    pub(crate) fn keep_trying<T>(&self, mut work: impl FnMut(&mut Link) -> Sql<T>) -> Result<T> {
-        let mut turns = Turns::new(self.options.patience);
+    /// Retries as long as the patience lasts and a retry can help.
+    pub(crate) fn keep_trying<T>(&self, mut work: impl FnMut(&mut Connection) -> Sql<T>) -> Result<T> {
+        let mut retries = Retries::new(self.options.patience);
         loop {
-            match self.with_link(&mut work) {
+            match self.with_connection(&mut work) {
                 Ok(done) => return Ok(done),
-                Err(failure) => turns.next(failure).map_err(|failure| failure.told(&self.address))?,
+                Err(failure) => retries.next(failure).map_err(|failure| failure.into_error(&self.address))?,
             }
         }
     }
@@ -197,21 +197,21 @@ fn unknown_project() -> Error {
 }
 
 /// The pauses between tries.
-struct Turns {
+struct Retries {
     deadline: Instant,
     pause: Duration,
 }
 
-impl Turns {
+impl Retries {
     fn new(patience: Duration) -> Self {
         Self { deadline: Instant::now() + patience, pause: FIRST_PAUSE }
     }
 
-    /// Waits for the next turn, or gives the failure back if there is none.
+    /// Sleeps before the next try, or returns the failure if there is none.
     fn next(&mut self, failure: Failure) -> Sql<()> {
         let pause = match failure.remedy() {
             Remedy::None => return Err(failure),
-            Remedy::Again | Remedy::Alone => Duration::ZERO,
+            Remedy::Retry | Remedy::RetryExclusively => Duration::ZERO,
             Remedy::Reconnect => self.pause,
         };
         if Instant::now() + pause >= self.deadline {
@@ -225,15 +225,16 @@ impl Turns {
 
 impl Store for PostgresStore {
     fn read_with(&self, body: &mut dyn FnMut(&dyn View) -> Result<()>) -> Result<()> {
-        let mut turns = Turns::new(self.options.patience);
-        let mut alone = false;
+        let mut retries = Retries::new(self.options.patience);
+        let mut exclusive = false;
         loop {
-            let failure = match self.with_link(|link| self.read_once(link, alone, body)) {
+            let failure = match self.with_connection(|connection| self.read_once(connection, exclusive, body))
+            {
                 Ok(outcome) => return outcome,
                 Err(failure) => failure,
             };
-            alone |= failure.remedy() == Remedy::Alone;
-            turns.next(failure).map_err(|failure| failure.told(&self.address))?;
+            exclusive |= failure.remedy() == Remedy::RetryExclusively;
+            retries.next(failure).map_err(|failure| failure.into_error(&self.address))?;
         }
     }
 
@@ -250,7 +251,7 @@ impl Store for PostgresStore {
         self.write_until_known(Durability::Power, Some(hint), sharing, body)
     }
 
-    /// In one statement, and whoever's turn it is: a place that is kept was not lost before, so nobody sees a difference.
+    /// One statement, outside the turns: a ticket that is refreshed still counted before, so no decision changes.
     fn refresh_ticket(
         &self,
         ticket: i64,
@@ -263,7 +264,8 @@ impl Store for PostgresStore {
         let test = self.options.clock.as_ref().map(|clock| clock.now().as_millis());
         let values: [&dyn Value; 6] =
             [&self.project, &ticket, &millis(life), &resource.kind.as_str(), &resource.id, &test];
-        let row = self.keep_trying(|link| Ok(link.rows(&keep_place_query(), &values)?.pop()))?;
+        let row =
+            self.keep_trying(|connection| Ok(connection.rows(&refresh_ticket_query(), &values)?.pop()))?;
         let Some(row) = row else { return Ok(None) };
         let now = Timestamp::from_millis(get(&row, 0)?);
         self.clock.set(now);
@@ -277,7 +279,7 @@ impl Store for PostgresStore {
 
 fn uncertain(error: &Error) -> Error {
     Error::Store {
-        message: format!("{error}; the change was sent, and whether it was made is not known"),
+        message: format!("{error}; the commit was sent, and whether it succeeded is not known"),
         hint: Some("tenure status".to_owned()),
     }
 }
@@ -289,15 +291,15 @@ impl PostgresStore {
 
     fn read_once(
         &self,
-        link: &mut Link,
-        alone: bool,
+        connection: &mut Connection,
+        exclusive: bool,
         body: &mut dyn FnMut(&dyn View) -> Result<()>,
     ) -> Sql<Result<()>> {
         let (clock, writer) = (self.options.clock.as_deref(), self.writer(Durability::Power));
-        let begun = if alone {
-            Transaction::writing(link, &self.address, self.project, writer, clock, None)?
+        let begun = if exclusive {
+            Transaction::writing(connection, &self.address, self.project, writer, clock, None)?
         } else {
-            Transaction::reading(link, &self.address, self.project, clock)?
+            Transaction::reading(connection, &self.address, self.project, clock)?
         };
         let tx = begun.ok_or_else(|| Failure::Refused(unknown_project()))?;
         self.clock.set(tx.now);
@@ -305,7 +307,7 @@ impl PostgresStore {
         tx.undo(outcome)
     }
 
-    /// A transaction that is run once: if the connection breaks, that is the answer.
+    /// A transaction that is not retried.
     pub(crate) fn write_untried(
         &self,
         durability: Durability,
@@ -313,8 +315,9 @@ impl PostgresStore {
     ) -> Result<()> {
         self.request.set(self.request.get() + 1);
         let writer = self.writer(durability);
-        let outcome = self.with_link(|link| self.write_once(link, writer, None, &mut None, body));
-        outcome.unwrap_or_else(|failure| Err(failure.told(&self.address)))
+        let outcome =
+            self.with_connection(|connection| self.write_once(connection, writer, None, &mut None, body));
+        outcome.unwrap_or_else(|failure| Err(failure.into_error(&self.address)))
     }
 
     fn write_until_known(
@@ -326,21 +329,22 @@ impl PostgresStore {
     ) -> Result<()> {
         self.request.set(self.request.get() + 1);
         let first = self.writer(durability);
-        let mut turns = Turns::new(self.options.patience);
-        // Once a commit was sent, it may have happened although nobody said so.
+        let mut retries = Retries::new(self.options.patience);
+        // Once the commit was sent, the transaction may be committed although no answer came.
         let mut sent = None;
         loop {
             let writer = Writer { again: sent, shares, ..first };
-            let attempt =
-                self.with_link(|link| self.write_once(link, writer, hint, &mut sent, &mut |tx| body(tx)));
+            let attempt = self.with_connection(|connection| {
+                self.write_once(connection, writer, hint, &mut sent, &mut |tx| body(tx))
+            });
             let failure = match attempt {
                 Ok(outcome) => return outcome,
                 Err(failure) => failure,
             };
-            // Only when the turn is nobody else's is it settled what became of an earlier try.
+            // Only in an exclusive turn is it certain whether an earlier try was committed.
             shares = false;
-            if let Err(failure) = turns.next(failure) {
-                let error = failure.told(&self.address);
+            if let Err(failure) = retries.next(failure) {
+                let error = failure.into_error(&self.address);
                 return Err(if sent.is_some() { uncertain(&error) } else { error });
             }
         }
@@ -348,7 +352,7 @@ impl PostgresStore {
 
     fn write_once(
         &self,
-        link: &mut Link,
+        connection: &mut Connection,
         writer: Writer,
         hint: Option<ClaimHint<'_>>,
         sent: &mut Option<Trace>,
@@ -357,18 +361,26 @@ impl PostgresStore {
         let clock = self.options.clock.as_deref();
         let mut tx = match hint {
             Some(ClaimHint { holder, wants: ClaimTarget::Next(section) }) if writer.shares => {
-                Transaction::claiming(link, &self.address, self.project, writer, clock, holder, section)?
+                Transaction::claiming(
+                    connection,
+                    &self.address,
+                    self.project,
+                    writer,
+                    clock,
+                    holder,
+                    section,
+                )?
             }
-            _ => Transaction::writing(link, &self.address, self.project, writer, clock, hint)?
+            _ => Transaction::writing(connection, &self.address, self.project, writer, clock, hint)?
                 .ok_or_else(|| Failure::Refused(unknown_project()))?,
         };
         self.clock.set(tx.now);
-        // It is our turn, so whatever became of the earlier try is settled.
-        if tx.made {
+        // The exclusive turn has begun, so it is certain whether an earlier try was committed.
+        if tx.already_committed {
             let done = tx.undo(Ok(()))?;
             if writer.durability == Durability::Power {
-                let flush = flush(link);
-                link.run(&flush)?;
+                let flush = flush(connection);
+                connection.batch(&flush)?;
             }
             return Ok(done);
         }

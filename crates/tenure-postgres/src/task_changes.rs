@@ -1,4 +1,4 @@
-//! Every change of a task's row and of its dependencies.
+//! Writing tasks and their dependencies.
 
 use tenure_core::Result;
 use tenure_core::event::NewEvent;
@@ -11,11 +11,6 @@ use crate::rows::{Parameters, insert_sql, update_sql};
 use crate::transaction::Transaction;
 
 impl WriteTasks for Transaction<'_> {
-    /// It is this transaction's turn, so nobody else edits anything in the project.
-    fn lock_graph(&mut self) -> Result<()> {
-        Ok(())
-    }
-
     fn take_task_number(&mut self) -> Result<i64> {
         self.next_task += 1;
         Ok(self.next_task - 1)
@@ -39,7 +34,7 @@ impl WriteTasks for Transaction<'_> {
     }
 
     fn set_status(&mut self, id: &TaskId, to: TaskStatus, event: NewEvent<'_>) -> Result<()> {
-        // It was read in this turn, so it is there.
+        // The task was read in this turn, so it exists.
         self.changed.set(true);
         let was_finished = event.from.is_some_and(TaskStatus::is_finished);
         if was_finished != to.is_finished() {

@@ -1,4 +1,4 @@
-//! Tasks as queries give them: whole, with what blocks them and the lease on them.
+//! Queries for whole tasks, with what blocks them and the lease on them.
 
 use tenure_core::Result;
 use tenure_core::store::columns::{leases, tasks};
@@ -6,8 +6,10 @@ use tenure_core::store::{FINISHED, TASK_WIDTH, read_task as read_task_columns};
 use tenure_core::task::Task;
 use tokio_postgres::Row;
 
-use crate::link::NOW;
-use crate::readiness::{Facts, Wanted, first_ready, first_ready_or_left, has_work, quiet, ready};
+use crate::connection::NOW;
+use crate::readiness::{
+    MayExist, Wanted, first_ready, first_ready_if_quiet, first_ready_or_left, has_work, ready, some,
+};
 use crate::rows::{PgRow, get};
 
 const DEPENDS_ON: &str = "ARRAY(SELECT u.key FROM tenure.task_deps d
@@ -19,7 +21,7 @@ const OPEN_LEASE: &str = "LEFT JOIN tenure.leases o ON o.project = $1 AND o.reso
 
 const NO_KEYS: &str = "'{}'::text[]";
 
-/// What [`read_task`] reads.
+/// The columns that [`read_task`] reads.
 fn task_columns(
     linked: bool,
     blocked_by: &str,
@@ -34,28 +36,48 @@ fn task_columns(
     )
 }
 
-/// Of a ready task that has no lease.
+/// The columns of a ready task that has no lease.
 fn ready_columns(linked: bool) -> String {
     task_columns(linked, NO_KEYS, NO_KEYS, "true", "NULL::bigint")
 }
 
-/// Of tasks `t` in sections `s`, joined as `from` says.
-pub(crate) fn task_query(from: &str, rest: &str, facts: Facts) -> String {
-    judged_query(from, rest, facts, &format!("({})", ready(facts)), "")
+/// Tasks `t` in sections `s`, joined as `from` says.
+pub(crate) fn task_query(from: &str, rest: &str, may_exist: MayExist) -> String {
+    judged_query(from, rest, may_exist, &format!("({})", ready(may_exist)), "")
 }
 
-/// The order of a join is the order in which it is made: here the one task comes first.
+/// Joins are made in the order in which they are written; here the one task comes first.
 pub(crate) const ONE_TASK: &str =
     "tenure.tasks t JOIN tenure.sections s ON t.project = $1 AND t.section_id = s.id";
 
-/// The task `$3`, without saying whether it is ready; and what is needed if `$2` is going to claim it.
-pub(crate) fn sought_query(facts: Facts, taking: bool) -> String {
-    let extra =
-        if taking { for_a_claim("t.status = 'pending' AND o.fence IS NULL", "$2") } else { String::new() };
-    judged_query(ONE_TASK, "AND t.id = $3", facts, "false", &extra)
+/// The id of the task whose id is `id`, or else whose key is `key`.
+pub(crate) fn id_or_key(id: &str, key: &str) -> String {
+    format!(
+        "coalesce((SELECT id FROM tenure.tasks WHERE project = $1 AND id = {id}),
+                  (SELECT id FROM tenure.tasks WHERE project = $1 AND key = {key}))"
+    )
 }
 
-fn judged_query(from: &str, rest: &str, facts: Facts, ready: &str, extra: &str) -> String {
+/// As [`task_row_query`], of the task with the id `$3` or the key `$4`, for a claim.
+pub(crate) fn named_task_query() -> String {
+    let extra = for_a_claim("t.status = 'pending' AND o.fence IS NULL", "$2");
+    judged_query(
+        ONE_TASK,
+        &format!("AND t.id = {}", id_or_key("$3", "$4")),
+        MayExist::UNKNOWN,
+        "false",
+        &extra,
+    )
+}
+
+/// The task `$3`, without its readiness; if it is about to be claimed by `$2`, with [`for_a_claim`].
+pub(crate) fn task_row_query(may_exist: MayExist, claiming: bool) -> String {
+    let extra =
+        if claiming { for_a_claim("t.status = 'pending' AND o.fence IS NULL", "$2") } else { String::new() };
+    judged_query(ONE_TASK, "AND t.id = $3", may_exist, "false", &extra)
+}
+
+fn judged_query(from: &str, rest: &str, may_exist: MayExist, ready: &str, extra: &str) -> String {
     let blocked_by = format!(
         "ARRAY(SELECT u.key FROM tenure.task_deps d
            JOIN tenure.tasks u ON u.project = $1 AND u.id = d.depends_on
@@ -68,67 +90,85 @@ fn judged_query(from: &str, rest: &str, facts: Facts, ready: &str, extra: &str) 
            WHERE d.project = $1 AND d.section_id = s.id AND {} ORDER BY u.name)",
         has_work()
     );
-    let by_sections = if facts.ordered { &by_sections } else { NO_KEYS };
-    let blocked_by = if facts.linked { &blocked_by } else { NO_KEYS };
-    let columns = task_columns(facts.linked, blocked_by, by_sections, ready, &leases::TABLE.of("o"));
+    let by_sections = if may_exist.section_deps { &by_sections } else { NO_KEYS };
+    let blocked_by = if may_exist.task_deps { &blocked_by } else { NO_KEYS };
+    let columns = task_columns(may_exist.task_deps, blocked_by, by_sections, ready, &leases::TABLE.of("o"));
     format!("SELECT {columns}{extra} FROM {from} {OPEN_LEASE} WHERE s.project = $1 {rest}")
 }
 
-/// What goes with a task that is likely to be claimed: a fence, and when the claimant was seen.
+/// What a claim of task `t` by `who` needs besides the task: a fence, whether an earlier attempt is still ending, and when
+/// the agent was last seen. [`FOR_A_CLAIM`] columns.
 fn for_a_claim(condition: &str, who: &str) -> String {
-    format!(", CASE WHEN {condition} THEN nextval('tenure.fences') END, {}", seen(who))
+    format!(", CASE WHEN {condition} THEN nextval('tenure.fences') END, {}, {}", has_ending(), seen(who))
+}
+
+pub(crate) const FOR_A_CLAIM: usize = 3;
+
+/// Whether task `t` has an attempt that is ending.
+fn has_ending() -> String {
+    some(
+        "tenure.attempts a WHERE a.project = $1 AND a.resource_kind = 'task' AND a.resource_id = t.id \
+         AND a.state = 'ending'",
+    )
 }
 
 fn seen(who: &str) -> String {
     format!("(SELECT last_seen_at FROM tenure.agents WHERE project = $1 AND id = {who} AND left_at IS NULL)")
 }
 
-/// The first ready task, whole; of section `$7` if `in_section`. The tasks behind parameter `passed_over`, and the sections
-/// behind the next one, are reserved.
-pub(crate) fn found_query(
+/// The first ready task, whole; of section `$7` if `in_section`. Parameter `passed_over` is a list of reserved tasks, the one
+/// after it a list of reserved sections.
+pub(crate) fn first_ready_query(
     in_section: bool,
     passed_over: Option<usize>,
-    facts: Facts,
-    taking: bool,
+    may_exist: MayExist,
+    claiming: bool,
     shared: bool,
 ) -> String {
     let only = if in_section { "AND s.id = $7" } else { "" };
     let unreserved = passed_over
         .map(|at| (format!("AND t.id <> ALL (${at})"), format!("{only} AND s.id <> ALL (${})", at + 1)));
     let (besides, only) = unreserved.as_ref().map_or(("", only), |(tasks, only)| (tasks, only));
-    let extra = if taking { for_a_claim("true", "$6") } else { String::new() };
-    if !facts.lapsed {
-        // All leases that are open are live, and a task that is ready has no live one.
-        return first_ready(&format!("{}{extra}", ready_columns(facts.linked)), facts, besides, only, shared);
+    let extra = if claiming { for_a_claim("true", "$6") } else { String::new() };
+    if !may_exist.lapsed_leases {
+        // Every open lease is live, and a ready task has no live lease.
+        return first_ready(
+            &format!("{}{extra}", ready_columns(may_exist.task_deps)),
+            may_exist,
+            besides,
+            only,
+            shared,
+        );
     }
     let lease = leases::TABLE.of("o");
     format!(
         "SELECT {}{extra} FROM ({}) f JOIN tenure.tasks t ON t.project = $1 AND t.id = f.id
          JOIN tenure.sections s ON s.project = $1 AND s.id = t.section_id {OPEN_LEASE}",
-        task_columns(facts.linked, NO_KEYS, NO_KEYS, "true", &lease),
-        first_ready_or_left(facts, besides, only)
+        task_columns(may_exist.task_deps, NO_KEYS, NO_KEYS, "true", &lease),
+        first_ready_or_left(may_exist, besides, only)
     )
 }
 
-/// How many columns of [`guess_query`] are those of the task.
+/// How many columns of [`next_task_query`] are those of the task.
 const WHOLE: usize = LEASE + 1;
 
 /// Where the lease begins in a row that [`read_task`] reads: behind what the task depends on, what blocks it in two lists, and
 /// whether it is ready.
 const LEASE: usize = TASK_WIDTH + 4;
 
-/// Where the time and the facts begin in what [`guess_query`] finds: behind the task, a fence, and when the agent was seen.
-pub(crate) const GUESSED: usize = WHOLE + 2;
+/// How many columns of [`next_task_query`] come before the time: those of the task, and [`for_a_claim`].
+pub(crate) const NEXT_TASK_COLUMNS: usize = WHOLE + FOR_A_CLAIM;
 
-/// What the claimant `$2` would take next (in section `$3`) if the project were quiet, and whether it is. Always a row.
-pub(crate) fn guess_query(in_section: bool, assumed: Facts) -> String {
+/// The next task for `$2` (in section `$3`) if there are no tickets and no leases of sections, the time, and whether there are
+/// any. Always one row.
+pub(crate) fn next_task_query(in_section: bool) -> String {
     let only = if in_section { "AND s.id = $3" } else { "" };
-    let columns = format!("{}, nextval('tenure.fences')", ready_columns(assumed.linked));
+    let columns = format!("{}, nextval('tenure.fences'), {}", ready_columns(true), has_ending());
     format!(
         "SELECT found.*, {}, {NOW}, {} FROM (SELECT) AS always LEFT JOIN LATERAL ({}) AS found ON true",
         seen("$2"),
-        Facts::query(Wanted::All),
-        quiet(&columns, assumed.ordered, only)
+        MayExist::query(Wanted::All),
+        first_ready_if_quiet(&columns, only)
     )
 }
 

@@ -1,8 +1,7 @@
-//! Tasks: finding, listing, the next ready one, and every change of a task's row.
+//! Reading tasks: by name, in lists, and the next ready one.
 
 use tenure_core::Result;
 use tenure_core::error::TaskName;
-use tenure_core::holder::Holder;
 use tenure_core::id::{SectionId, TaskId};
 use tenure_core::store::columns::{names, names_of};
 use tenure_core::store::{
@@ -11,52 +10,15 @@ use tenure_core::store::{
 use tenure_core::task::{Task, TaskStatus};
 use tokio_postgres::Row;
 
-use crate::leases::line_query;
-use crate::link::Value;
-use crate::readiness::{Facts, ready};
+use crate::connection::Value;
+use crate::leases::tickets_query;
+use crate::prefetched::OfferedTask;
+use crate::readiness::{MayExist, ready};
 use crate::rows::{PgRow, all, count, get, limit_of, millis, record, to_json};
-use crate::task_query::{GUESSED, ONE_TASK, found_query, read_task, sought_query, task_query};
+use crate::task_query::{
+    FOR_A_CLAIM, NEXT_TASK_COLUMNS, ONE_TASK, first_ready_query, read_task, task_query, task_row_query,
+};
 use crate::transaction::Transaction;
-
-/// What was found by looking for it before anybody asked.
-pub(crate) struct Guess {
-    row: Row,
-    holder: String,
-    section: Option<String>,
-}
-
-/// A task that was looked for by its id before anybody asked, and the line before it.
-pub(crate) struct Sought {
-    holder: String,
-    task: String,
-    found: Vec<Row>,
-    line: Vec<Row>,
-}
-
-impl Sought {
-    pub(crate) fn new(holder: &str, task: &str, found: Vec<Row>, line: Vec<Row>) -> Self {
-        Self { holder: holder.to_owned(), task: task.to_owned(), found, line }
-    }
-}
-
-impl Guess {
-    pub(crate) fn new(row: Row, holder: &Holder, section: Option<&SectionId>) -> Self {
-        let section = section.map(|section| section.as_str().to_owned());
-        Self { row, holder: holder.id.clone(), section }
-    }
-
-    /// Is it what is asked for now? The row of a task, or one without.
-    fn fits(&self, section: Option<&SectionId>, viewer: &Viewer) -> bool {
-        viewer.me.as_ref().is_some_and(|me| me.id == self.holder)
-            && section.map(SectionId::as_str) == self.section.as_deref()
-    }
-}
-
-/// A task as somebody has found it.
-pub(crate) struct Found {
-    task: Task,
-    seen_by: Bound,
-}
 
 fn read_name(row: &Row) -> Result<TaskName> {
     name_at(row, 0)
@@ -68,7 +30,7 @@ fn name_at(row: &Row, at: usize) -> Result<TaskName> {
 
 /// The values behind `$2` to `$6`.
 #[derive(PartialEq)]
-struct Bound {
+pub(crate) struct Bound {
     now: i64,
     dead: Vec<String>,
     fresh: i64,
@@ -83,17 +45,20 @@ impl Bound {
 }
 
 impl Transaction<'_> {
-    fn facts(&self, viewer: &Viewer) -> Facts {
-        let facts = self.facts.get();
-        Facts { lapsed: facts.lapsed || !viewer.dead.is_empty(), ..facts }
+    fn may_exist(&self, viewer: &Viewer) -> MayExist {
+        let known = self.prefetched.borrow().may_exist;
+        MayExist { lapsed_leases: known.lapsed_leases || !viewer.dead.is_empty(), ..known }
     }
 
-    /// A fence and when the agent was seen, from column `at` on.
-    fn prepare_claim(&self, row: &Row, at: usize, me: &str) -> Result<()> {
+    /// Keeps what [`crate::task_query::for_a_claim`] has read with the task `id`, from column `at` on.
+    fn prepare_claim(&self, row: &Row, at: usize, id: &str, me: &str) -> Result<()> {
+        let mut prefetched = self.prefetched.borrow_mut();
         if let Some(fence) = get(row, at)? {
-            self.fence.set(Some(fence));
+            prefetched.fence = Some(fence);
         }
-        *self.agent.borrow_mut() = Some((me.to_owned(), get(row, at + 1)?));
+        let ending: bool = get(row, at + 1)?;
+        prefetched.without_ending_attempts = (!ending).then(|| id.to_owned());
+        prefetched.agent = Some((me.to_owned(), get(row, at + 2)?));
         Ok(())
     }
 
@@ -116,47 +81,59 @@ impl ReadTasks for Transaction<'_> {
         let mut values = bound.values();
         let name = id.as_str();
         values.push(&name);
-        let row = self.row(&task_query(ONE_TASK, "AND t.id = $7", self.facts(viewer)), &values)?;
+        let row = self.row(&task_query(ONE_TASK, "AND t.id = $7", self.may_exist(viewer)), &values)?;
         row.map(|row| read_task(&row)).transpose()
     }
 
     fn task_row(&self, id: &TaskId, viewer: &Viewer) -> Result<Option<Task>> {
         let bound = self.bind(viewer)?;
-        match self.found.take() {
-            Some(found) if found.task.id == *id && found.seen_by == bound => {
-                return Ok(Some(Task { ready: false, ..found.task }));
+        let offered = self.prefetched.borrow_mut().offered.take();
+        match offered {
+            Some(offered) if offered.task.id == *id && offered.bound == bound => {
+                return Ok(Some(Task { ready: false, ..offered.task }));
             }
             _ => {}
         }
-        // Only what was found as the next one is locked while others claim.
-        self.alone()?;
+        // In a shared turn only the task that was offered is locked.
+        self.require_exclusive_turn()?;
         let (me, name) = (bound.me_id.as_str(), id.as_str());
-        let taking = self.writer.is_some() && !me.is_empty();
-        let sought = self.sought.take().filter(|sought| sought.holder == me && sought.task == name);
-        let (rows, line) = match sought {
-            Some(sought) => (sought.found, Some(sought.line)),
+        let claiming = self.writer.is_some() && !me.is_empty();
+        let named = self.prefetched.borrow_mut().named.take();
+        let named = match named {
+            Some(named) if named.is_of(me, id)? => Some(named),
+            _ => None,
+        };
+        let (rows, tickets) = match named {
+            Some(named) => (named.rows, Some(named.tickets)),
             None => {
-                let task = sought_query(self.facts(viewer), taking);
+                let may_exist = self.may_exist(viewer);
+                let task = task_row_query(may_exist, claiming);
                 let values: [&dyn Value; 2] = [&me, &name];
-                if taking && self.facts.get().lines {
-                    let (rows, line) = self.two((&task, &values), (&line_query(), &[&"task", &name]))?;
-                    (rows, Some(line))
+                if claiming && may_exist.tickets {
+                    let (rows, tickets) =
+                        self.two((&task, &values), (&tickets_query(), &[&"task", &name]))?;
+                    (rows, Some(tickets))
                 } else {
                     (self.rows(&task, &values)?, None)
                 }
             }
         };
-        if let Some(line) = line {
-            *self.line.borrow_mut() = Some((name.to_owned(), all(line, record)?));
+        if let Some(tickets) = tickets {
+            self.prefetched.borrow_mut().tickets = Some((name.to_owned(), all(tickets, record)?));
         }
         let Some(row) = rows.first() else { return Ok(None) };
-        if taking {
-            self.prepare_claim(row, row.len() - 2, me)?;
+        if claiming {
+            self.prepare_claim(row, row.len() - FOR_A_CLAIM, name, me)?;
         }
         read_task(row).map(Some)
     }
 
     fn find_tasks(&self, lookup: TaskLookup<'_>, limit: usize) -> Result<Vec<TaskName>> {
+        if let Some(named) = &self.prefetched.borrow().named
+            && let Some(found) = named.names(lookup)?
+        {
+            return Ok(found);
+        }
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let (condition, value) = match lookup {
             TaskLookup::Id(id) => ("id = $2", id),
@@ -164,7 +141,7 @@ impl ReadTasks for Transaction<'_> {
             // 'g' comes after every hex digit and after the dash.
             TaskLookup::IdPrefix(prefix) => ("id >= $2 AND id < $2 || 'g'", prefix),
             TaskLookup::Title(title) => ("title = $2", title),
-            // As in every store, only ASCII is folded, and on both sides: else Ä would not be found by Ä.
+            // As in every store, only ASCII letters are folded, and on both sides, so that Ä matches Ä.
             TaskLookup::TitlePart(part) => ("strpos(lower(title), lower($2 COLLATE \"C\")) > 0", part),
         };
         let sql = format!(
@@ -214,9 +191,9 @@ impl ReadTasks for Transaction<'_> {
                 values.len() + 1
             ));
         }
-        let facts = self.facts(viewer);
+        let may_exist = self.may_exist(viewer);
         if filter.ready {
-            terms.push(format!(" AND ({})", ready(facts)));
+            terms.push(format!(" AND ({})", ready(may_exist)));
         }
         let terms = terms.concat();
         let counting = format!(
@@ -232,7 +209,7 @@ impl ReadTasks for Transaction<'_> {
             values.len() + 1
         );
         let from = "tenure.sections s JOIN tenure.tasks t ON t.project = $1 AND t.section_id = s.id";
-        let listing = task_query(from, &rest, facts);
+        let listing = task_query(from, &rest, may_exist);
         Ok((all(self.rows(&listing, &values)?, read_task)?, total))
     }
 
@@ -248,12 +225,12 @@ impl ReadTasks for Transaction<'_> {
         if only.is_some() {
             values.push(&only);
         }
-        let facts = self.facts(viewer);
-        if facts.lapsed {
-            self.alone()?;
+        let may_exist = self.may_exist(viewer);
+        if may_exist.lapsed_leases {
+            self.require_exclusive_turn()?;
         }
-        // With nobody's eyes it is asked what others would take.
-        let taking = self.writer.is_some() && viewer.me.is_some();
+        // Without a caller this is no claim, but the question what others would get.
+        let claiming = self.writer.is_some() && viewer.me.is_some();
         let (tasks, sections): (Vec<&str>, Vec<&str>) = (
             reserved.tasks.iter().map(TaskId::as_str).collect(),
             reserved.sections.iter().map(SectionId::as_str).collect(),
@@ -263,28 +240,32 @@ impl ReadTasks for Transaction<'_> {
             values.extend([&tasks as &dyn Value, &sections]);
             passed_over = Some(values.len());
         }
-        let guess = self.guess.take().filter(|guess| reserved.is_empty() && guess.fits(section, viewer));
-        let (row, extra) = match guess {
-            Some(guess) => (get::<Option<&str>>(&guess.row, 0)?.is_some().then_some(guess.row), GUESSED - 2),
+        let next = self.prefetched.borrow_mut().next.take();
+        let next = next.filter(|next| reserved.is_empty() && next.answers(section, viewer));
+        let (row, extra) = match next {
+            Some(next) => {
+                let found = get::<Option<&str>>(&next.row, 0)?.is_some();
+                (found.then_some(next.row), NEXT_TASK_COLUMNS - FOR_A_CLAIM)
+            }
             None => {
-                let sql = found_query(only.is_some(), passed_over, facts, taking, self.shares());
+                let sql = first_ready_query(only.is_some(), passed_over, may_exist, claiming, self.shares());
                 let row = self.row(&sql, &values)?;
-                let extra = row.as_ref().map_or(0, |row| row.len() - 2);
+                let extra = row.as_ref().map_or(0, |row| row.len() - FOR_A_CLAIM);
                 (row, extra)
             }
         };
         let Some(row) = row else {
-            // Others may have put back what was passed over because they were about to take it.
-            self.alone()?;
+            // A task that was skipped because another claim had locked it may become free again.
+            self.require_exclusive_turn()?;
             return Ok(None);
         };
         let task = read_task(&row)?;
         let id = task.id.clone();
-        if taking {
-            self.prepare_claim(&row, extra, &bound.me_id)?;
+        if claiming {
+            self.prepare_claim(&row, extra, id.as_str(), &bound.me_id)?;
         }
         drop(values);
-        *self.found.borrow_mut() = Some(Found { task, seen_by: bound });
+        self.prefetched.borrow_mut().offered = Some(OfferedTask { task, bound });
         Ok(Some(id))
     }
 

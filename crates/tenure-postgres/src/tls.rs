@@ -1,4 +1,4 @@
-//! Encryption: which of it is asked for, and how far the server must prove who it is.
+//! Encryption: the mode that is asked for, and how far the server must prove its identity.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use tenure_core::{Error, Result};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TlsMode {
     Disable,
-    /// Encrypted if the server can; nobody is who they say they are.
+    /// Encrypted if the server can; its identity is not checked.
     Prefer,
-    /// Encrypted, to whoever answers; with a root certificate as `verify-ca`.
+    /// Encrypted, without checking the identity; with a root certificate as `verify-ca`.
     Require,
-    /// A certificate from somebody we trust, whatever its name.
+    /// A certificate that is signed by a trusted authority, whatever its name.
     VerifyCa,
     /// And made out to this host.
     VerifyFull,

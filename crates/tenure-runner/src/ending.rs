@@ -1,12 +1,12 @@
-//! Finishing attempts whose lease is over: their processes first, outside any transaction, then the row.
+//! Finishing attempts whose lease is over: first their processes, outside any transaction, then the row.
 //!
-//! Anybody may do it, twice is as good as once. An attempt of another host, or of a container with a pid namespace of its
-//! own, is left to those who can see its processes. One that only time has ended, and that nobody was given since, is
-//! left to its supervisor if that lives: it may take its lease up again.
+//! Any process may do it, and doing it twice is harmless. An attempt on another host or in another pid namespace is left to
+//! processes that can see it. One whose lease only expired, and was not granted again since, is left to its supervisor if
+//! that is alive, because it may revive the lease.
 
 use tenure_core::holder::{Incarnation, Liveness};
 use tenure_core::id::AttemptId;
-use tenure_core::kernel::{self, Outcome};
+use tenure_core::kernel::{self, Grant, Outcome};
 use tenure_core::lease::{Attempt, AttemptState, EndReason, Resource};
 use tenure_core::store::{Durability, Store, View};
 use tenure_core::{Context, Error, Result};
@@ -56,8 +56,30 @@ enum Whereabouts {
 }
 
 pub fn finish_ending(store: &dyn Store, ctx: &Context<'_>, scope: Scope<'_>, actor: &str) -> Result<Cleared> {
+    end_all(store, store.read(|view| due(view, ctx, scope))?, actor)
+}
+
+/// Ends what earlier attempts have left of a task that was just granted. Without leftovers, the store is not asked.
+pub fn end_leftovers(store: &dyn Store, ctx: &Context<'_>, grant: &Grant) -> Result<Cleared> {
+    if grant.leftovers.is_empty() {
+        return Ok(Cleared::default());
+    }
+    let here = Host::here();
+    let mut due = Vec::new();
+    for attempt in &grant.leftovers {
+        let dead = ctx.judge.liveness(&attempt.owner) == Liveness::Dead;
+        let place = whereabouts(&attempt.owner, &here, dead);
+        // No earlier lease can be revived after this grant.
+        if (dead || attempt.fence != grant.lease.fence) && place != Whereabouts::Elsewhere {
+            due.push((attempt.clone(), place));
+        }
+    }
+    end_all(store, due, &grant.lease.holder.id)
+}
+
+fn end_all(store: &dyn Store, due: Vec<(Attempt, Whereabouts)>, actor: &str) -> Result<Cleared> {
     let mut cleared = Cleared::default();
-    for (attempt, place) in store.read(|view| due(view, ctx, scope))? {
+    for (attempt, place) in due {
         if place == Whereabouts::Here {
             let filter = ProcessFilter { mark: attempt.id.as_str(), group: None };
             let left = processes::end(filter, EndMode::Kill).map_err(|e| {
@@ -79,8 +101,8 @@ pub fn finish_ending(store: &dyn Store, ctx: &Context<'_>, scope: Scope<'_>, act
     Ok(cleared)
 }
 
-/// Does an earlier attempt stand in the way of a new one on this host? Those `around_us` do not: whoever starts
-/// something there is what is left of them.
+/// Whether an earlier attempt keeps a new one from starting on this host. Attempts in `around_us` contain this very process
+/// and are ignored.
 pub(crate) fn is_in_the_way(
     view: &dyn View,
     ctx: &Context<'_>,

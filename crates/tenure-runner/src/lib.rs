@@ -49,7 +49,7 @@ mod while_pid;
 
 pub use database::DatabaseFile;
 pub use detach::detach;
-pub use ending::{Cleared, Scope, finish_ending};
+pub use ending::{Cleared, Scope, end_leftovers, finish_ending};
 pub use exec_gate::{ExecRefused, exec_if_running};
 pub use heartbeat::{
     HeartbeatStore, Loss, OpenStore, Renew, RenewTask, Renewal, Schedule, Step, renew_every,

@@ -1,6 +1,6 @@
 //! Opening the database, and running one transaction.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::fmt;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
@@ -10,11 +10,11 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, ToSql};
 use tenure_core::event::{EventKind, NewEvent};
-use tenure_core::holder::Holder;
+use tenure_core::holder::{Holder, Incarnation};
 use tenure_core::id::LeaseId;
 use tenure_core::lease::Resource;
 use tenure_core::store::columns::{attempts, events, leases};
-use tenure_core::store::{Agent, Defect, Dialect, Durability, NewLease, Store, Tx, View};
+use tenure_core::store::{Agent, Defect, Dialect, Durability, Hint, NewLease, Store, Tx, View};
 use tenure_core::{Clock, Error, Result, Timestamp};
 
 use crate::doorbell;
@@ -167,15 +167,10 @@ impl SqliteStore {
         &self.path
     }
 
-    /// This store is open for as long as the process lives: dropping it need not close it.
-    pub fn leave_open(&self) {
-        self.conn.ends_with_process.set(true);
-    }
-
-    /// Prepares the statements of a grant. A process that waits for one calls this first, so that its turn is not spent on it.
-    pub fn rehearse_grant(&self) {
+    /// Prepares the statements of a grant, so that a waiter does not spend its turn on that.
+    fn prepare_grant(&self) {
         for sql in grant_statements().unwrap_or_default() {
-            // What cannot be prepared now says so when it is needed.
+            // A statement that cannot be prepared fails when it is run.
             drop(self.conn.prepare_cached(&sql));
         }
     }
@@ -205,7 +200,12 @@ impl SqliteStore {
     }
 
     fn transaction(&self) -> Transaction<'_> {
-        Transaction { conn: &self.conn, now: self.options.clock.now(), rings: Vec::new() }
+        Transaction {
+            conn: &self.conn,
+            now: self.options.clock.now(),
+            rings: Vec::new(),
+            dead_processes: OnceCell::new(),
+        }
     }
 
     fn run(&self, sql: &str) -> Result<()> {
@@ -227,6 +227,13 @@ impl Store for SqliteStore {
         body: &mut dyn FnMut(&mut dyn Tx) -> Result<()>,
     ) -> Result<()> {
         self.inside(durability, &mut |tx| body(tx))
+    }
+
+    fn hint(&self, hint: Hint) {
+        match hint {
+            Hint::EndsWithProcess => self.conn.ends_with_process.set(true),
+            Hint::GrantExpected => self.prepare_grant(),
+        }
     }
 
     fn check(&self, mend: bool) -> Result<Vec<Defect>> {
@@ -272,6 +279,7 @@ pub(crate) struct Transaction<'a> {
     pub(crate) conn: &'a Connection,
     pub(crate) now: Timestamp,
     pub(crate) rings: Vec<String>,
+    dead_processes: OnceCell<Vec<Incarnation>>,
 }
 
 impl Transaction<'_> {
@@ -284,6 +292,10 @@ impl Transaction<'_> {
 impl View for Transaction<'_> {
     fn now(&self) -> Timestamp {
         self.now
+    }
+
+    fn dead_processes(&self) -> &OnceCell<Vec<Incarnation>> {
+        &self.dead_processes
     }
 }
 

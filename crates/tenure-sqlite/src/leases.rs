@@ -125,11 +125,6 @@ impl ReadLeases for Transaction<'_> {
 }
 
 impl WriteLeases for Transaction<'_> {
-    /// The gate has made this transaction the only one that writes.
-    fn lock(&mut self, _resource: &Resource) -> Result<()> {
-        Ok(())
-    }
-
     fn grant(&mut self, new: &NewLease) -> Result<Option<Lease>> {
         match self.insert_numbered(&leases::TABLE, &new.values(self.now)?) {
             // Put together here: to return the row would cost SQLite as much again as to write it.

@@ -58,11 +58,6 @@ fn dependency<'a>(task: &'a TaskId, on: &'a TaskId) -> Values<'a> {
 }
 
 impl WriteTasks for Transaction<'_> {
-    /// The gate has made this transaction the only one that writes.
-    fn lock_graph(&mut self) -> Result<()> {
-        Ok(())
-    }
-
     fn take_task_number(&mut self) -> Result<i64> {
         self.conn
             .prepare_cached(

@@ -44,12 +44,13 @@ pub struct Granted {
     pub lease: Lease,
     pub reacquired: bool,
     pub taken_over: Option<(Lease, LeaseState)>,
+    pub leftovers: Vec<Attempt>,
 }
 
 impl From<Grant> for Granted {
     fn from(grant: Grant) -> Self {
-        let Grant { task, lease, reacquired, taken_over } = grant;
-        Self { task, lease, reacquired, taken_over }
+        let Grant { task, lease, reacquired, taken_over, leftovers } = grant;
+        Self { task, lease, reacquired, taken_over, leftovers }
     }
 }
 
@@ -306,7 +307,7 @@ impl Fixture {
 
     pub fn claim_on(&self, caller: &Caller, key: &str, terms: &Terms) -> Result<Granted> {
         let id = self.id(key);
-        let hint = ClaimHint { holder: &caller.holder, wants: ClaimTarget::Task(&id) };
+        let hint = ClaimHint { holder: &caller.holder, wants: ClaimTarget::Task(key) };
         self.store
             .claim(hint, |tx| kernel::acquire_task(tx, &self.context(), caller, &id, terms))?
             .granted()

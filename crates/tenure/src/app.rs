@@ -9,7 +9,7 @@ use tenure_core::config::{Config, Document, Layer, Layers, Override};
 use tenure_core::duration;
 use tenure_core::error::TaskName;
 use tenure_core::holder::AcrossMachines;
-use tenure_core::store::{Durability, Tx, View, Viewer};
+use tenure_core::store::{Durability, Hint, Tx, View, Viewer};
 use tenure_core::{Context, Error, Policy, Result};
 use tenure_demo::Program;
 use tenure_sqlite::{Directory, OpenOptions};
@@ -99,9 +99,7 @@ impl<'a> App<'a> {
     pub(crate) fn open(&mut self) -> CommandResult<Open<'a>> {
         let project = self.find()?;
         let open = self.open_at(project)?;
-        if let Backend::Sqlite(store) = &open.store {
-            store.leave_open();
-        }
+        open.store.hint(Hint::EndsWithProcess);
         Ok(open)
     }
 
@@ -113,18 +111,15 @@ impl<'a> App<'a> {
         let source = self.source(&paths, &config)?;
         self.printer.detail(1, || format!("store    {}", source.shown()));
         let store = source.open()?;
-        match &store {
-            Backend::Sqlite(store) if store.is_on_fuse() => {
-                self.printer.warn("the project is on a FUSE file system; its locks may not hold");
-            }
-            Backend::Sqlite(_) => {}
-            Backend::Postgres(store) => {
-                self.env = self.shared.get_or_init(|| Env {
-                    clock: store.clock(),
-                    judge: Arc::new(AcrossMachines(Arc::clone(&self.env.judge))),
-                    ..self.env.clone()
-                });
-            }
+        if let Some(warning) = store.warning() {
+            self.printer.warn(warning);
+        }
+        if let Some(clock) = store.server_clock() {
+            self.env = self.shared.get_or_init(|| Env {
+                clock,
+                judge: Arc::new(AcrossMachines(Arc::clone(&self.env.judge))),
+                ..self.env.clone()
+            });
         }
         Ok(Open { paths, config, store, source, env: self.env })
     }

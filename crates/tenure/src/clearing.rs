@@ -4,7 +4,7 @@ use tenure_core::Result;
 use tenure_core::holder::Caller;
 use tenure_core::kernel::{self, Beat, Finish, Grant};
 use tenure_core::store::Durability;
-use tenure_runner::{Cleared, Scope, finish_ending};
+use tenure_runner::{Cleared, Scope, end_leftovers, finish_ending};
 
 use crate::app::{App, Open};
 use crate::report::CommandResult;
@@ -15,10 +15,7 @@ pub(crate) fn before(app: &App<'_>, open: &Open<'_>, mut grant: Grant) -> Comman
     if app.global.dry_run {
         return Ok(grant);
     }
-    let scope = Scope::Of(&grant.lease.resource);
-    let cleared = finish_ending(open.store.as_ref(), &open.context(), scope, &grant.lease.holder.id)
-        .and_then(Cleared::or_survivors);
-    match cleared {
+    match end_leftovers(open.store.as_ref(), &open.context(), &grant).and_then(Cleared::or_survivors) {
         Ok(cleared) if cleared.ended.is_empty() => {}
         // Reaping may have taken longer than a short lease lasts.
         Ok(_) => grant.lease = renew(open, &grant)?,

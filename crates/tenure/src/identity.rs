@@ -1,6 +1,7 @@
 //! The caller's identity: from a flag, the environment or the terminal, or anonymous.
 
 use tenure_core::Error;
+use tenure_core::error::TaskName;
 use tenure_core::holder::{Caller, Holder};
 use tenure_core::id::Fence;
 use tenure_core::text::check_agent_id;
@@ -102,6 +103,11 @@ impl Identity {
     pub(crate) fn actor(&self, task_id: Option<&str>) -> Caller {
         let fence = task_id.map_or(self.fence, |id| self.fence_for(id));
         Caller::new(self.holder.clone()).with_fence(fence)
+    }
+
+    /// The caller of a claim of `task`, or of any task.
+    pub(crate) fn claimant(&self, task: Option<&TaskName>) -> Caller {
+        task.map_or_else(|| self.without_fence(), |task| self.actor(Some(&task.id)))
     }
 
     /// The caller without its fence, for work that is not chosen yet: a fence belongs to one task.

@@ -3,11 +3,12 @@
 use std::ops::Deref;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::config::Config;
 use tenure_core::store::{Movable, Store};
-use tenure_core::{Error, Result};
+use tenure_core::{Clock, Error, Result};
 use tenure_postgres::{Address, PostgresStore, Surroundings};
 use tenure_runner::{DatabaseFile, request_patience};
 use tenure_sqlite::SqliteStore;
@@ -168,6 +169,24 @@ impl Backend {
         match self {
             Self::Sqlite(store) => store.as_ref(),
             Self::Postgres(store) => store.as_ref(),
+        }
+    }
+
+    /// Why the store may not keep its promises where it is.
+    pub(crate) fn warning(&self) -> Option<&'static str> {
+        match self {
+            Self::Sqlite(store) if store.is_on_fuse() => {
+                Some("the project is on a FUSE file system; its locks may not hold")
+            }
+            Self::Sqlite(_) | Self::Postgres(_) => None,
+        }
+    }
+
+    /// The clock of a store that machines share.
+    pub(crate) fn server_clock(&self) -> Option<Arc<dyn Clock>> {
+        match self {
+            Self::Sqlite(_) => None,
+            Self::Postgres(store) => Some(store.clock()),
         }
     }
 

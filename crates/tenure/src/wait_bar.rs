@@ -31,7 +31,7 @@ impl Bar {
         self.is_live = app.printer.err_is_terminal() && !app.env.flag("CI") && !app.global.quiet;
         let mut text = Text::new();
         match (request, locked) {
-            (ClaimRequest::Task { title, .. }, Some(locked)) => {
+            (ClaimRequest::Task(_), Some(locked)) => {
                 let who = locked.lease.as_ref().map_or_else(
                     || "reserved for an earlier waiter".to_owned(),
                     |lease| format!("locked by another {}: {}", lease.holder.kind.as_str(), lease.holder.id),
@@ -41,7 +41,7 @@ impl Bar {
                         text.line(format!("Section {:?} is {who}.", locked.name));
                     }
                     _ => {
-                        text.line(format!("Task {title:?} is {who}."));
+                        text.line(format!("Task {:?} is {who}.", locked.name));
                     }
                 }
                 text.line("Waiting for lock... (Ctrl+C to cancel)");
@@ -74,7 +74,7 @@ impl Bar {
 
     /// Prints the end of the wait, if its beginning was printed.
     pub(crate) fn released(&self, app: &mut App<'_>, request: &ClaimRequest) {
-        if self.begun && matches!(request, ClaimRequest::Task { .. }) {
+        if self.begun && matches!(request, ClaimRequest::Task(_)) {
             let mut text = Text::new();
             text.line("Lock released!");
             app.printer.notice(&text);

@@ -3,37 +3,139 @@
 //! A waiter holds a ticket and nothing else. A wake-up is only a hint: the waiter runs the acquire transaction again.
 //! When it is interrupted, it removes its ticket and exits with the signal's code. When it is killed, its ticket is dead.
 
+use std::cell::OnceCell;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use tenure_core::error::Locked;
+use tenure_core::error::{Locked, TaskName};
 use tenure_core::holder::{Caller, Incarnation, Judge, Liveness};
 use tenure_core::id::{SectionId, TaskId};
 use tenure_core::kernel::{self, Grant, Terms, Verdict};
 use tenure_core::lease::{LeaseState, Resource, ResourceKind};
-use tenure_core::store::{ClaimHint, ClaimTarget, LeaseFilter, Tx, View, Viewer};
-use tenure_core::{Context, Error, Timestamp};
+use tenure_core::store::{ClaimHint, ClaimTarget, Hint, LeaseFilter, Tx, View, Viewer};
+use tenure_core::{Context, Error, Timestamp, reference};
 use tenure_runner::{Process, until_any};
 
 use crate::app::{App, Open};
 use crate::clearing;
 use crate::interrupt::Interrupts;
 use crate::report::{CommandResult, Report};
-use crate::store::{Backend, Doorbell};
+use crate::store::Doorbell;
 use crate::wait_bar::Bar;
 
 /// What to claim.
 #[derive(Debug, Clone)]
 pub(crate) enum ClaimRequest {
-    Task {
-        id: TaskId,
-        title: String,
-    },
+    Task(NamedTask),
     /// Any ready task, of this section if one is named.
     Next(Option<SectionId>),
 }
 
-/// The result of one try: granted, impossible, or what to wait for.
+/// A task as the user named it.
+///
+/// An id or a key is resolved inside the claim's transaction. Anything else may need a scan of all titles, so it is resolved
+/// before that, and checked again inside.
+#[derive(Debug, Clone)]
+pub(crate) struct NamedTask {
+    reference: String,
+    found: OnceCell<TaskName>,
+}
+
+impl NamedTask {
+    pub(crate) fn new(reference: &str) -> Self {
+        Self { reference: reference.to_owned(), found: OnceCell::new() }
+    }
+
+    fn id_or_key(&self) -> &str {
+        self.found.get().map_or(&self.reference, |name| &name.id)
+    }
+
+    fn title(&self) -> &str {
+        self.found.get().map_or(&self.reference, |name| &name.title)
+    }
+
+    fn resolve(&self, view: &dyn View) -> tenure_core::Result<TaskName> {
+        if let Some(known) = self.found.get() {
+            return reference::task_again(view, &known.id, &self.reference);
+        }
+        let found = reference::task_by_id_or_key(view, &self.reference)?
+            .ok_or_else(|| Error::TaskNotFound { reference: self.reference.clone() })?;
+        Ok(self.found.get_or_init(|| found).clone())
+    }
+}
+
+/// A step in the transaction of a grant. If it fails, nothing was granted.
+pub(crate) type Then<'a> = dyn Fn(&mut dyn Tx, &Caller, &mut Grant) -> tenure_core::Result<()> + 'a;
+
+/// A claim: what is asked for, and by which caller.
+pub(crate) struct Claim<'a> {
+    pub(crate) request: &'a ClaimRequest,
+    /// The caller that claims this task, or any: a fence may count for one task only.
+    pub(crate) caller: &'a dyn Fn(Option<&TaskName>) -> Caller,
+    pub(crate) then: Option<&'a Then<'a>>,
+}
+
+impl<'a> Claim<'a> {
+    pub(crate) fn new(request: &'a ClaimRequest, caller: &'a dyn Fn(Option<&TaskName>) -> Caller) -> Self {
+        Self { request, caller, then: None }
+    }
+
+    /// Resolves the task and acquires it, in the transaction that it is given. `None` if any task would do and none is ready.
+    fn acquire(
+        &self,
+        tx: &mut dyn Tx,
+        ctx: &Context<'_>,
+        terms: &Terms,
+    ) -> tenure_core::Result<(Caller, Option<Verdict>)> {
+        let (caller, mut verdict) = match self.request {
+            ClaimRequest::Task(task) => {
+                let name = task.resolve(tx)?;
+                let caller = (self.caller)(Some(&name));
+                let verdict = kernel::acquire_task(tx, ctx, &caller, &TaskId::new(name.id), terms)?;
+                (caller, Some(verdict))
+            }
+            ClaimRequest::Next(section) => {
+                let caller = (self.caller)(None);
+                let grant = kernel::acquire_next(tx, ctx, &caller, section.as_ref(), terms)?;
+                (caller, grant.map(|grant| Verdict::Granted(Box::new(grant))))
+            }
+        };
+        if let (Some(Verdict::Granted(grant)), Some(then)) = (&mut verdict, self.then) {
+            then(tx, &caller, grant)?;
+        }
+        Ok((caller, verdict))
+    }
+
+    /// Runs `body` in a transaction that begins with this claim. One that may write a ticket is `queueing`.
+    pub(crate) fn transact<T>(
+        &self,
+        open: &Open<'_>,
+        queueing: bool,
+        mut body: impl FnMut(&mut dyn Tx) -> tenure_core::Result<T>,
+    ) -> tenure_core::Result<T> {
+        let holder = (self.caller)(None).holder;
+        let task = match self.request {
+            // A ticket needs the project's exclusive turn, which the hint would not ask for.
+            ClaimRequest::Next(_) if queueing => return open.write(body),
+            ClaimRequest::Next(section) => {
+                let wants = ClaimTarget::Next(section.as_ref());
+                return open.store.claim(ClaimHint { holder: &holder, wants }, body);
+            }
+            ClaimRequest::Task(task) => task,
+        };
+        let hint = |task| ClaimHint { holder: &holder, wants: ClaimTarget::Task(task) };
+        match open.store.claim(hint(task.id_or_key()), &mut body) {
+            Err(Error::TaskNotFound { .. }) if task.found.get().is_none() => {
+                let found = open.resolve(&task.reference)?;
+                let found = task.found.get_or_init(|| found);
+                open.store.claim(hint(&found.id), body)
+            }
+            outcome => outcome,
+        }
+    }
+}
+
+/// One try: granted, or what to wait for.
 #[derive(Debug)]
 pub(crate) enum TryResult {
     Granted(Box<Grant>),
@@ -52,24 +154,23 @@ pub(crate) enum TryResult {
 pub(crate) fn acquire(
     app: &mut App<'_>,
     open: &Open<'_>,
-    caller: &Caller,
-    request: &ClaimRequest,
+    claim: &Claim<'_>,
     terms: Terms,
     patience: Option<Duration>,
 ) -> CommandResult<Grant> {
-    let grant = acquire_or_wait(app, open, caller, request, terms, patience)?;
+    let grant = acquire_or_wait(app, open, claim, terms, patience)?;
     clearing::before(app, open, grant)
 }
 
 fn acquire_or_wait(
     app: &mut App<'_>,
     open: &Open<'_>,
-    caller: &Caller,
-    request: &ClaimRequest,
+    claim: &Claim<'_>,
     mut terms: Terms,
     patience: Option<Duration>,
 ) -> CommandResult<Grant> {
-    let Some(patience) = patience else { return Ok(try_once(open, caller, request, &terms)?) };
+    let Some(patience) = patience else { return Ok(try_once(open, claim, &terms)?) };
+    let request = claim.request;
     let patience = app.global.timeout.map_or(patience, |limit| patience.min(limit));
     let begun = Instant::now();
     let deadline = begun + patience;
@@ -84,16 +185,7 @@ fn acquire_or_wait(
         if let Some(bell) = &doorbell {
             bell.silence();
         }
-        let mut attempt = |tx: &mut dyn Tx| {
-            try_and_queue(tx, open, caller, request, &terms, &me, doorbell.as_ref(), &mut before)
-        };
-        let outcome = match request {
-            ClaimRequest::Task { id, .. } => {
-                open.store.claim(ClaimHint { holder: &caller.holder, wants: ClaimTarget::Task(id) }, attempt)
-            }
-            // May enqueue a ticket, so it is more than a claim.
-            ClaimRequest::Next(_) => open.write(&mut attempt),
-        };
+        let outcome = try_and_queue(open, claim, &terms, &me, doorbell.as_ref(), &mut before);
         let (locked, ticket, until, watch) = match outcome {
             Ok(TryResult::Granted(grant)) => {
                 bar.end(app);
@@ -116,10 +208,8 @@ fn acquire_or_wait(
             bar.end(app);
             return Err(timed_out(request, patience, locked).into());
         }
-        if bar.begin(app, request, locked.as_deref())
-            && let Backend::Sqlite(store) = &open.store
-        {
-            store.rehearse_grant();
+        if bar.begin(app, request, locked.as_deref()) {
+            open.store.hint(Hint::GrantExpected);
         }
         let watched: Vec<OwnedFd> =
             watch.iter().filter_map(|who| watch_exit(who, app.env.judge.as_ref())).collect();
@@ -173,31 +263,18 @@ fn still_held(
     Ok(same.map(|lease| lease.expires_at))
 }
 
-pub(crate) fn try_once(
-    open: &Open<'_>,
-    caller: &Caller,
-    request: &ClaimRequest,
-    terms: &Terms,
-) -> tenure_core::Result<Grant> {
+/// One try without a ticket. A refusal commits: a lapsed lease that was closed on the way stays closed.
+pub(crate) fn try_once(open: &Open<'_>, claim: &Claim<'_>, terms: &Terms) -> tenure_core::Result<Grant> {
     let ctx = open.context();
-    match request {
-        ClaimRequest::Task { id, .. } => {
-            // A refusal commits too: a lapsed lease that was closed stays closed.
-            let hint = ClaimHint { holder: &caller.holder, wants: ClaimTarget::Task(id) };
-            open.store.claim(hint, |tx| kernel::acquire_task(tx, &ctx, caller, id, terms))?.granted()
-        }
-        ClaimRequest::Next(section) => {
-            let hint = ClaimHint { holder: &caller.holder, wants: ClaimTarget::Next(section.as_ref()) };
-            open.store.claim(hint, |tx| {
-                if let Some(grant) = kernel::acquire_next(tx, &ctx, caller, section.as_ref(), terms)? {
-                    return Ok(Ok(grant));
-                }
-                // An answer, not a failure of the transaction: lapsed leases that it closed stay closed.
-                let viewer = ctx.viewer(tx, None)?;
-                nothing_for_newcomer(tx, &viewer, section.as_ref()).map(Err)
-            })?
-        }
-    }
+    claim.transact(open, false, |tx| {
+        let section = match (claim.acquire(tx, &ctx, terms)?.1, claim.request) {
+            (Some(verdict), _) => return Ok(verdict.granted()),
+            (None, ClaimRequest::Next(section)) => section.as_ref(),
+            (None, ClaimRequest::Task(_)) => None,
+        };
+        let viewer = ctx.viewer(tx, None)?;
+        nothing_for_newcomer(tx, &viewer, section).map(Err)
+    })?
 }
 
 /// Why a caller without a ticket is granted nothing: nothing is ready, or all of it goes to waiters that came before.
@@ -236,12 +313,10 @@ impl Judge for SelfAliveJudge<'_> {
     }
 }
 
-#[expect(clippy::too_many_arguments, reason = "one private step of acquire, with its whole context")]
+/// One try; refused, it takes or keeps a ticket in the same transaction.
 pub(crate) fn try_and_queue(
-    tx: &mut dyn Tx,
     open: &Open<'_>,
-    caller: &Caller,
-    request: &ClaimRequest,
+    claim: &Claim<'_>,
     terms: &Terms,
     me: &Incarnation,
     doorbell: Option<&Doorbell>,
@@ -249,26 +324,33 @@ pub(crate) fn try_and_queue(
 ) -> tenure_core::Result<TryResult> {
     let judge = SelfAliveJudge { me, judge: open.context().judge };
     let ctx = Context { judge: &judge, ..open.context() };
-    let (resource, locked) = match request {
-        ClaimRequest::Task { id, .. } => match kernel::acquire_task(tx, &ctx, caller, id, terms)? {
-            Verdict::Granted(grant) => return Ok(TryResult::Granted(grant)),
-            Verdict::Refused(locked) => (locked.resource.clone(), Some(locked)),
-            barred @ Verdict::Barred { .. } => {
-                return Ok(barred
-                    .granted()
-                    .map_or_else(TryResult::Impossible, |grant| TryResult::Granted(Box::new(grant))));
-            }
-        },
-        ClaimRequest::Next(section) => match kernel::acquire_next(tx, &ctx, caller, section.as_ref(), terms)?
-        {
-            Some(grant) => return Ok(TryResult::Granted(Box::new(grant))),
-            None => (Resource::ready(section.as_ref()), None),
-        },
+    claim.transact(open, true, |tx| try_in(tx, &ctx, claim, terms, me, doorbell, before))
+}
+
+fn try_in(
+    tx: &mut dyn Tx,
+    ctx: &Context<'_>,
+    claim: &Claim<'_>,
+    terms: &Terms,
+    me: &Incarnation,
+    doorbell: Option<&Doorbell>,
+    before: &mut Option<(Resource, Incarnation)>,
+) -> tenure_core::Result<TryResult> {
+    let (caller, verdict) = claim.acquire(tx, ctx, terms)?;
+    let (resource, locked) = match (verdict, claim.request) {
+        (Some(Verdict::Refused(locked)), _) => (locked.resource.clone(), Some(locked)),
+        (Some(verdict), _) => {
+            return Ok(verdict
+                .granted()
+                .map_or_else(TryResult::Impossible, |grant| TryResult::Granted(Box::new(grant))));
+        }
+        (None, ClaimRequest::Next(section)) => (Resource::ready(section.as_ref()), None),
+        (None, ClaimRequest::Task(_)) => (Resource::ready(None), None),
     };
     let address = doorbell.map(Doorbell::address);
     let held = terms.ticket.as_ref().map(|(number, of)| (*number, of));
     let viewer = ctx.viewer(tx, None)?;
-    let number = kernel::enqueue(tx, &viewer, &resource, caller, me, address.as_deref(), held)?;
+    let number = kernel::enqueue(tx, &viewer, &resource, &caller, me, address.as_deref(), held)?;
     let (until, mut watch) = match &locked {
         Some(locked) => match &locked.lease {
             Some(lease) => (Some(lease.expires_at), lease.process.iter().cloned().collect()),
@@ -305,7 +387,7 @@ pub(crate) fn leave(open: &Open<'_>, terms: &Terms) -> CommandResult<()> {
 
 pub(crate) fn timed_out(request: &ClaimRequest, waited: Duration, locked: Option<Box<Locked>>) -> Error {
     let what = match request {
-        ClaimRequest::Task { title, .. } => format!("task {title:?}"),
+        ClaimRequest::Task(task) => format!("task {:?}", task.title()),
         ClaimRequest::Next(_) => "a task to become ready".to_owned(),
     };
     Error::WaitTimeout { what, waited, locked }

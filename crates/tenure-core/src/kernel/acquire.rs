@@ -1,4 +1,4 @@
-//! Acquiring: a grant, or a refusal that names the holder, until when, and how many wait.
+//! Acquiring: a grant, or a refusal that names the holder, its expiry, and the number of waiters.
 
 use std::time::Duration;
 
@@ -15,22 +15,22 @@ use crate::error::{Error, Locked, Result, TaskName};
 use crate::event::{EventKind, NewEvent};
 use crate::holder::{Caller, HolderKind};
 use crate::id::{SectionId, TaskId};
-use crate::lease::{Lease, LeaseState, Resource};
+use crate::lease::{Attempt, Lease, LeaseState, Resource};
 use crate::store::{Agent, LeaseBeat, NewLease, Tx, Viewer};
 use crate::task::{Task, TaskStatus};
 
 const CLAIMED: &str = "claimed";
 
-/// For how long, and where to ring the holder.
+/// The terms of a claim.
 #[derive(Debug, Clone)]
 pub struct Terms {
     pub ttl: Duration,
-    /// How long the section is kept after the last beat. At least `ttl` counts.
+    /// How long the section is kept after the last heartbeat, at least `ttl`.
     pub section_ttl: Duration,
     pub doorbell: Option<String>,
     /// The caller's ticket, if it has one, and what it queues for.
     pub ticket: Option<(i64, Resource)>,
-    /// The task is wanted for its review, so it may be in review, and goes back there if nothing comes of it.
+    /// The task is claimed for review: it may be in `review`, and returns there if the lease ends without a result.
     pub review: bool,
 }
 
@@ -46,10 +46,12 @@ impl Terms {
 pub struct Grant {
     pub task: Task,
     pub lease: Lease,
-    /// It was the caller's already.
+    /// The caller held the lease already.
     pub reacquired: bool,
-    /// Whose lease was taken over, and why that was possible.
+    /// The lapsed lease that was taken over.
     pub taken_over: Option<(Lease, LeaseState)>,
+    /// Earlier attempts whose processes may still run. They have to end before anything new starts.
+    pub leftovers: Vec<Attempt>,
 }
 
 #[must_use = "a granted task is held from now on: work on it, or give it back"]
@@ -57,8 +59,8 @@ pub struct Grant {
 pub enum Verdict {
     Granted(Box<Grant>),
     Refused(Box<Locked>),
-    /// Closing the lapsed lease under it showed that it cannot be started: it has failed for good, or goes back to its
-    /// reviewer. Not an error, because that closing is to be committed.
+    /// The task had a lapsed lease, and after closing it cannot be started: it has failed, or it returned to `review`. Not an
+    /// error, because the transaction has to commit the closing.
     Barred {
         task: TaskName,
         hint: Option<String>,
@@ -84,7 +86,7 @@ pub fn name_of(task: &Task) -> TaskName {
     }
 }
 
-/// Acquires one task, and its section with it where that is serial.
+/// Acquires one task, together with its section if that is serial.
 pub fn acquire_task(
     tx: &mut dyn Tx,
     ctx: &Context<'_>,
@@ -95,13 +97,8 @@ pub fn acquire_task(
     let viewer = ctx.viewer(tx, Some(&caller.holder))?;
     let missing = || Error::TaskNotFound { reference: id.to_string() };
     let mut task = tx.task_row(id, &viewer)?.ok_or_else(missing)?;
-    // Section before task, everywhere, so that two acquirers never wait for each other.
     let section = task.section.clone().filter(|s| s.serial);
-    if let Some(section) = &section {
-        tx.lock(&Resource::section(&section.id))?;
-    }
     let resource = Resource::task(id);
-    tx.lock(&resource)?;
 
     let mut taken_over = None;
     if let Some(lease) = task.lease.clone() {
@@ -147,7 +144,7 @@ pub fn acquire_task(
         doorbell: terms.doorbell.clone(),
         ttl: terms.ttl,
         expires_at: tx.now().after(terms.ttl),
-        // What somebody else's import had left in progress goes back to where everybody can take it.
+        // A task that was imported as in progress returns to `pending`.
         claimed_from: Some(match task.status {
             TaskStatus::InProgress => TaskStatus::Pending,
             status => status,
@@ -164,7 +161,8 @@ pub fn acquire_task(
     remove_own_ticket(tx, &viewer, terms)?;
     let (status, updated_at) = (TaskStatus::InProgress, tx.now());
     let task = Task { status, ready: false, lease: Some(lease.clone()), updated_at, ..task };
-    Ok(Verdict::Granted(Box::new(Grant { task, lease, reacquired: false, taken_over })))
+    let leftovers = tx.ending_attempts(&lease.resource)?;
+    Ok(Verdict::Granted(Box::new(Grant { task, lease, reacquired: false, taken_over, leftovers })))
 }
 
 /// Acquires the first ready task in working order that no earlier waiter gets (Q1).
@@ -183,7 +181,7 @@ pub fn acquire_next(
         let Some(id) = tx.next_unreserved(section, &reserved, &viewer)? else { return Ok(None) };
         match acquire_task(tx, ctx, caller, &id, terms)? {
             Verdict::Granted(grant) => return Ok(Some(*grant)),
-            // A serial section held under the caller's own name by another process: not the caller's after all.
+            // A serial section that another process holds under the caller's name does not count as the caller's.
             Verdict::Refused(_) if viewer.me.is_some() => viewer.me = None,
             Verdict::Refused(_) => return Ok(None),
             Verdict::Barred { .. } => {}
@@ -219,7 +217,7 @@ fn reacquire(
     mut lease: Lease,
     terms: &Terms,
 ) -> Result<Verdict> {
-    // A process that takes up what its name had claimed is from now on the life that must not end.
+    // The lease was claimed under a name only. From now on it lasts as long as the process that works under it.
     if lease.process.is_none() && caller.process.is_some() {
         lease.process.clone_from(&caller.process);
         lease.doorbell.clone_from(&terms.doorbell);
@@ -241,10 +239,11 @@ fn reacquire(
         }
     }
     remove_own_ticket(tx, viewer, terms)?;
-    Ok(Verdict::Granted(Box::new(Grant { task, lease, reacquired: true, taken_over: None })))
+    let leftovers = tx.ending_attempts(&lease.resource)?;
+    Ok(Verdict::Granted(Box::new(Grant { task, lease, reacquired: true, taken_over: None, leftovers })))
 }
 
-/// Takes or keeps the section's lease for the caller, or says who has it.
+/// Acquires or renews the section's lease for the caller, or refuses.
 #[expect(clippy::too_many_arguments, reason = "one private step of acquire_task, with its whole context")]
 fn take_section(
     tx: &mut dyn Tx,
@@ -287,7 +286,7 @@ fn take_section(
     Ok(None)
 }
 
-/// Ids of leases are short, for people to type them, so now and then one is drawn that was drawn before.
+/// Ids of leases are short, so that people can type them; one that exists already is drawn again.
 pub(super) fn grant(tx: &mut dyn Tx, ctx: &Context<'_>, mut lease: NewLease) -> Result<Lease> {
     for _ in 0..100 {
         if let Some(granted) = tx.grant(&lease)? {
@@ -321,7 +320,7 @@ pub(super) fn acquired<'a>(lease: &'a Lease, taken_over: Option<&(Lease, LeaseSt
     }))
 }
 
-/// Any name is an agent, registered at first use.
+/// Registers the caller as an agent at its first use.
 fn register_agent(tx: &mut dyn Tx, caller: &Caller) -> Result<()> {
     if caller.holder.kind != HolderKind::Agent {
         return Ok(());

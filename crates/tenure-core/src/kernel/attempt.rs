@@ -1,7 +1,7 @@
 //! Attempts: one execution under a lease, recorded before its process exists.
 //!
-//! The lease's end turns a running attempt into an `ending` one in the same transaction; whoever then ends its processes
-//! says so with [`end_attempt`]. While one is `ending`, nothing new may start on that resource.
+//! The end of a lease turns its running attempt into an `ending` one in the same transaction. Once the processes are gone,
+//! [`end_attempt`] records that. While an attempt is `ending`, nothing new may start on its resource.
 
 use serde_json::json;
 
@@ -13,7 +13,7 @@ use crate::id::{AttemptId, TaskId};
 use crate::lease::{Attempt, AttemptState, Lease};
 use crate::store::{Tx, View};
 
-/// How an attempt went, for its row.
+/// The outcome of an attempt, for its row.
 #[derive(Debug, Clone, Default)]
 pub struct Outcome {
     pub exit_code: Option<i32>,
@@ -48,7 +48,7 @@ pub fn begin_attempt(
     Ok(attempt)
 }
 
-/// The row may have been marked since it was begun, so nothing else of it is written.
+/// Records the pid. The row may have been marked as ending meanwhile, so nothing else of it is written.
 pub fn note_pid(tx: &mut dyn Tx, attempt: &mut Attempt, pid: u32) -> Result<()> {
     if let Some(found) = stored(tx, attempt)? {
         *attempt = Attempt { pid: Some(pid), ..found };
@@ -57,7 +57,7 @@ pub fn note_pid(tx: &mut dyn Tx, attempt: &mut Attempt, pid: u32) -> Result<()> 
     Ok(())
 }
 
-/// Its command could not be started at all, and why.
+/// Records why the command could not be started.
 pub fn note_failed_start(tx: &mut dyn Tx, attempt: &Attempt, why: &str) -> Result<()> {
     match stored(tx, attempt)?.filter(|found| found.state == AttemptState::Running) {
         Some(found) => {
@@ -67,7 +67,7 @@ pub fn note_failed_start(tx: &mut dyn Tx, attempt: &Attempt, why: &str) -> Resul
     }
 }
 
-/// Why its command could not be started, if that is what happened. While it runs, nothing else has a reason.
+/// Why the command could not be started, if it could not. A running attempt has no other reason.
 pub fn failed_start(view: &dyn View, attempt: &Attempt) -> Result<Option<String>> {
     let found = stored(view, attempt)?.filter(|found| found.state == AttemptState::Running);
     Ok(found.and_then(|found| found.reason))
@@ -77,7 +77,7 @@ fn stored(view: &dyn View, attempt: &Attempt) -> Result<Option<Attempt>> {
     Ok(view.attempts(&attempt.resource)?.into_iter().find(|found| found.id == attempt.id))
 }
 
-/// Its processes are gone. Saying it twice changes nothing.
+/// Records that the processes of an attempt are gone. Idempotent.
 pub fn end_attempt(tx: &mut dyn Tx, attempt: &Attempt, outcome: &Outcome, actor: &str) -> Result<()> {
     let Some(found) = stored(tx, attempt)?.filter(|found| found.state != AttemptState::Ended) else {
         return Ok(());
@@ -86,7 +86,7 @@ pub fn end_attempt(tx: &mut dyn Tx, attempt: &Attempt, outcome: &Outcome, actor:
         state: AttemptState::Ended,
         ended_at: Some(tx.now()),
         exit_code: outcome.exit_code.or(found.exit_code),
-        // What the takeover wrote down is the reason; the killing is only its consequence.
+        // The reason of the takeover stands; the kill is its consequence.
         reason: found.reason.clone().or_else(|| Some(outcome.reason.clone())),
         charged: found.charged || outcome.charged,
         ..found
@@ -95,7 +95,7 @@ pub fn end_attempt(tx: &mut dyn Tx, attempt: &Attempt, outcome: &Outcome, actor:
     say(tx, &ended, EventKind::AttemptEnded, actor)
 }
 
-/// The lease is over: whatever still runs under it is to be ended.
+/// Marks what still runs under an ended lease as ending.
 pub(super) fn mark_ending(
     tx: &mut dyn Tx,
     lease: &Lease,
@@ -121,7 +121,7 @@ pub(super) fn mark_ending(
     Ok(charged)
 }
 
-/// Its lease is over and nobody has marked it: whoever did so died in between, or wrote by other means.
+/// Marks a running attempt whose lease is over, which only a program other than tenure can have left.
 pub(super) fn mark_orphan(tx: &mut dyn Tx, attempt: &Attempt, actor: &str) -> Result<()> {
     if attempt.state != AttemptState::Running {
         return Ok(());
@@ -132,7 +132,7 @@ pub(super) fn mark_orphan(tx: &mut dyn Tx, attempt: &Attempt, actor: &str) -> Re
     say(tx, &ending, EventKind::AttemptEnding, actor)
 }
 
-/// The lease is taken up again: what time alone had doomed goes on, or the next clean-up would end it.
+/// The lease is revived, so its attempt runs on: left `ending`, the next clean-up would end it.
 pub(super) fn mark_running(tx: &mut dyn Tx, lease: &Lease) -> Result<()> {
     for attempt in tx.attempts(&lease.resource)? {
         if attempt.fence == lease.fence && attempt.state == AttemptState::Ending {
@@ -143,14 +143,7 @@ pub(super) fn mark_running(tx: &mut dyn Tx, lease: &Lease) -> Result<()> {
     Ok(())
 }
 
-/// Attempts of this lease's resource whose processes have to be gone before anything new starts.
-pub fn ending_attempts(view: &dyn View, lease: &Lease) -> Result<Vec<Attempt>> {
-    let mut attempts = view.attempts(&lease.resource)?;
-    attempts.retain(|a| a.state == AttemptState::Ending);
-    Ok(attempts)
-}
-
-/// Every attempt that waits for its processes to be ended.
+/// Every attempt whose processes have yet to be ended.
 pub fn unfinished_attempts(view: &dyn View) -> Result<Vec<Attempt>> {
     let mut attempts = view.open_attempts()?;
     attempts.retain(|a| a.state == AttemptState::Ending);

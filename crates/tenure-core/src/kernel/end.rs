@@ -1,4 +1,4 @@
-//! Ending: a holder finishes or lets go, time or death ends a lease, or somebody forces it away.
+//! The end of a lease: its holder finishes or releases it, it lapses, or it is evicted.
 
 use serde_json::json;
 
@@ -15,18 +15,18 @@ use crate::lease::{EndReason, Lease, LeaseState, Resource};
 use crate::store::{EventFilter, LeaseFilter, TaskEdit, Tx, Viewer};
 use crate::task::{Task, TaskStatus};
 
-/// How far back a repeated word is looked for: far more than happens to a task that nobody was given since.
+/// How many events of a task are searched for a repeated finish: far more than a task has after its last grant.
 const RECENT: u64 = 100;
 
 #[derive(Debug, Clone)]
 pub struct Finished {
     pub task: Task,
     pub lease: Lease,
-    /// False if this was said before, with the same credential.
+    /// False if the same finish was reported before, with the same credential.
     pub changed: bool,
 }
 
-/// The holder's word on its task, accepted only under the latest grant (L8) and applied once.
+/// The holder's report on its task, accepted only under the latest grant (L8) and applied once.
 ///
 /// `keep_section` is for a runner that goes on to the section's next task.
 pub fn finish(
@@ -38,15 +38,14 @@ pub fn finish(
     keep_section: bool,
 ) -> Result<Finished> {
     let id = TaskId::new(&task.id);
-    lock_task(tx, &id)?;
-    let claim = claim_of(tx, ctx, caller, task)?;
     let viewer = ctx.viewer(tx, Some(&caller.holder))?;
     let found = read(tx, &id, &viewer)?;
+    let claim = claim_of(tx, ctx, caller, task)?;
     let lease = &claim.lease;
     let expected = finish.end_reason();
     match claim.state {
         LeaseState::Live => {}
-        // Late, but nobody has been given it and nobody has moved it since.
+        // Late, but the task was neither granted nor moved since.
         LeaseState::Expired if still_where_left(lease, found.status) => {}
         LeaseState::Ended(reason) if reason == expected && was_said(tx, finish, lease, found.status)? => {
             return Ok(Finished { task: found, lease: claim.lease, changed: false });
@@ -54,17 +53,17 @@ pub fn finish(
         _ => return Err(claim.lost(name_of(&found), None, caller)),
     }
     if lease.ended.is_some() {
-        // Time had closed it; the holder's word is the better reason.
+        // It was closed as expired; the holder's report is the better reason.
         tx.reopen_lease(lease.fence)?;
     }
     let mut reason = finish.message().map(str::to_owned);
-    // What a runner's agent says about its task: not the runner itself, which shows its process.
+    // Reported by the runner's agent, not by the runner itself, which shows its process.
     let by_the_agent = lease.holder.kind == HolderKind::Runner && caller.process.is_none();
     let given_back = by_the_agent && matches!(finish, Finish::Release(_));
     close(tx, lease, expected, reason.as_deref(), &caller.holder.id, given_back)?;
     let mut to = finish.target(ctx, lease, &found);
     if given_back {
-        // The runner would offer it to the next agent at once, and that one give it back, for ever.
+        // Uncharged, the runner would offer the task to the next agent at once, which may release it again, for ever.
         let attempts = found.attempts.saturating_add(1);
         tx.edit_task(&id, &TaskEdit { attempts: Some(attempts), ..TaskEdit::default() }, None)?;
         if attempts >= ctx.policy.max_attempts {
@@ -81,7 +80,7 @@ pub fn finish(
     }
     move_task(tx, &found, to, &caller.holder.id, lease, reason.as_deref(), rejected)?;
     acknowledge_messages(tx, &id, to, &caller.holder.id)?;
-    // An agent's word does not end its runner's stay in the section.
+    // An agent's report does not end its runner's lease of the section.
     if !keep_section && !by_the_agent {
         drop_section(tx, ctx, &viewer, &found, lease, expected)?;
     }
@@ -91,8 +90,8 @@ pub fn finish(
     Ok(Finished { task, lease: claim.lease, changed: true })
 }
 
-/// The execution broke off by no decision of its holder: a command that could not be started, or was killed by a signal
-/// that was not ours. The task goes back, charged, and fails for good once that has happened often enough.
+/// The execution ended without a decision of its holder: the command could not be started, or was killed by a foreign
+/// signal. The task is returned and charged, and fails after `max_attempts`.
 pub fn abort_attempt(
     tx: &mut dyn Tx,
     ctx: &Context<'_>,
@@ -101,10 +100,9 @@ pub fn abort_attempt(
     why: &str,
 ) -> Result<Finished> {
     let id = TaskId::new(&task.id);
-    lock_task(tx, &id)?;
-    let claim = claim_of(tx, ctx, caller, task)?;
     let viewer = ctx.viewer(tx, Some(&caller.holder))?;
     let found = read(tx, &id, &viewer)?;
+    let claim = claim_of(tx, ctx, caller, task)?;
     let lease = &claim.lease;
     match claim.state {
         LeaseState::Live => {}
@@ -120,7 +118,7 @@ pub fn abort_attempt(
     Ok(Finished { task, lease: claim.lease, changed: true })
 }
 
-/// Has the holder said this before? A person may have moved the task on since; the feed still knows.
+/// Whether the holder has reported this before. The task may have been moved since; its events still show the report.
 fn was_said(tx: &dyn Tx, finish: Finish<'_>, lease: &Lease, status: TaskStatus) -> Result<bool> {
     if finish.already(lease, status) {
         return Ok(true);
@@ -134,7 +132,7 @@ fn was_said(tx: &dyn Tx, finish: Finish<'_>, lease: &Lease, status: TaskStatus) 
 
 #[derive(Debug, Clone)]
 pub struct Evicted {
-    /// The lease that was shown, and those of its holder's tasks that went with a section.
+    /// The lease that was shown; for a section, also those of its holder's tasks in it.
     pub ended: Vec<Lease>,
 }
 
@@ -143,7 +141,7 @@ pub fn evict(tx: &mut dyn Tx, ctx: &Context<'_>, actor: &str, shown: &Lease) -> 
     end_shown(tx, ctx, actor, shown, EndReason::Forced)
 }
 
-/// The holder gives a lease up, whatever it is for.
+/// The holder releases a lease, whatever its resource.
 pub fn release(tx: &mut dyn Tx, ctx: &Context<'_>, actor: &str, own: &Lease) -> Result<Evicted> {
     end_shown(tx, ctx, actor, own, EndReason::Released)
 }
@@ -155,7 +153,6 @@ fn end_shown(
     shown: &Lease,
     reason: EndReason,
 ) -> Result<Evicted> {
-    lock_with_section(tx, &shown.resource)?;
     let current = tx.open_lease(&shown.resource)?;
     let Some(lease) = current.filter(|lease| lease.fence == shown.fence) else {
         return Err(Error::LockNotFound { reference: shown.id.to_string() });
@@ -165,9 +162,8 @@ fn end_shown(
     if let Some(section) = lease.resource.section_id() {
         ended.extend(tx.task_leases_in_section(&section, &lease.holder)?);
     }
-    // The section first: with the last of its tasks it would be released, which is not what happened to it.
+    // The section first: the end of the last of its tasks would release it, with the wrong reason.
     for lease in &ended {
-        tx.lock(&lease.resource)?;
         let state = lease.state(tx.now(), ctx.judge);
         let reason = if state == LeaseState::Live { reason } else { reason_of(state) };
         close(tx, lease, reason, None, actor, false)?;
@@ -179,15 +175,14 @@ fn end_shown(
     Ok(Evicted { ended })
 }
 
-/// Closes every lease that time or death has ended and puts its task back. Says which.
+/// Closes every lapsed lease and returns its task. Returns what was closed.
 pub fn close_all_lapsed(tx: &mut dyn Tx, ctx: &Context<'_>, actor: &str) -> Result<Vec<(Lease, LeaseState)>> {
-    let mut buried = Vec::new();
+    let mut closed = Vec::new();
     for lease in tx.leases(&LeaseFilter::default())? {
         if lease.state(tx.now(), ctx.judge) == LeaseState::Live {
             continue;
         }
-        lock_with_section(tx, &lease.resource)?;
-        // Nobody else decides about it any more; the one before may have taken it along.
+        // Closing an earlier one may have closed this one too.
         let open = tx.open_lease(&lease.resource)?.filter(|open| open.fence == lease.fence);
         let state = open.as_ref().unwrap_or(&lease).state(tx.now(), ctx.judge);
         if state == LeaseState::Live {
@@ -196,12 +191,12 @@ pub fn close_all_lapsed(tx: &mut dyn Tx, ctx: &Context<'_>, actor: &str) -> Resu
         if let Some(lease) = open {
             close_lapsed(tx, ctx, &lease, state, actor)?;
         }
-        buried.push((lease, state));
+        closed.push((lease, state));
     }
-    Ok(buried)
+    Ok(closed)
 }
 
-/// Closes one lapsed lease, marks what ran under it as ending, and puts its task back where it was claimed from.
+/// Closes one lapsed lease, marks its attempt as ending, and returns its task to the status it was claimed from.
 pub(crate) fn close_lapsed(
     tx: &mut dyn Tx,
     ctx: &Context<'_>,
@@ -210,7 +205,7 @@ pub(crate) fn close_lapsed(
     actor: &str,
 ) -> Result<()> {
     let reason = reason_of(state);
-    // A supervisor that died while the machine ran on may have been killed by its task; a reboot or a pause was not.
+    // A supervisor that died in this boot may have been killed by its task; a reboot is no fault of the task.
     let charge = state == LeaseState::HolderDead
         && lease.process.as_ref().is_some_and(|process| ctx.judge.is_this_boot(process));
     let charged = close(tx, lease, reason, None, actor, charge)?;
@@ -223,8 +218,8 @@ pub(crate) fn close_lapsed(
     }
 }
 
-/// Closes the lapsed leases that were held under a section whose lease is over. Left open, they would be valid again
-/// after a step back of the clock, beside whoever works in the section by then.
+/// Closes the lapsed leases that were held under a section whose lease is over. Left open, they would be valid again after
+/// the clock steps back, beside a later holder of the section.
 pub(super) fn close_lapsed_in_section(
     tx: &mut dyn Tx,
     ctx: &Context<'_>,
@@ -235,7 +230,6 @@ pub(super) fn close_lapsed_in_section(
     for task in tx.task_leases_in_section(section, &over.holder)? {
         let state = task.state(tx.now(), ctx.judge);
         if state != LeaseState::Live && of_one_life(over, &task) {
-            tx.lock(&task.resource)?;
             close_lapsed(tx, ctx, &task, state, actor)?;
         }
     }
@@ -251,7 +245,7 @@ pub(super) fn reason_of(state: LeaseState) -> EndReason {
     }
 }
 
-/// The lease row, its event, and the attempt under it. True if a running attempt was charged.
+/// Closes the lease, with its event and the attempt under it. True if a running attempt was charged.
 pub(super) fn close(
     tx: &mut dyn Tx,
     lease: &Lease,
@@ -271,7 +265,7 @@ pub(super) fn close(
     attempt::mark_ending(tx, lease, reason.as_str(), charge, actor)
 }
 
-/// Puts the task of an ended lease back, or fails it if it has been tried often enough; wakes who may go on.
+/// Returns the task of an ended lease, or fails it after `max_attempts`, and wakes the waiters that may go on.
 fn return_task(
     tx: &mut dyn Tx,
     ctx: &Context<'_>,
@@ -304,8 +298,8 @@ fn return_task(
     wake::work_appeared(tx, viewer)
 }
 
-/// A section's lease ends with the last of its holder's tasks, and for the same reason where time or death was it: what
-/// time has ended can be taken up again (L7).
+/// A section's lease ends with the last of its holder's tasks; if that lapsed, with the same reason, because an expired lease
+/// can be revived (L7).
 pub(super) fn drop_section(
     tx: &mut dyn Tx,
     ctx: &Context<'_>,
@@ -316,7 +310,7 @@ pub(super) fn drop_section(
 ) -> Result<()> {
     let Some(section) = task.section.as_ref().filter(|s| s.serial) else { return Ok(()) };
     let now = tx.now();
-    // Those that have lapsed do not count: they block nobody (L3), so they must not block through the section either.
+    // Lapsed leases do not count: they block nothing (L3), so not through the section either.
     let at_work = |lease: &Lease| lease.state(now, ctx.judge) == LeaseState::Live;
     let others = tx.task_leases_in_section(&section.id, &ended.holder)?;
     if others.iter().any(|lease| lease.fence != ended.fence && at_work(lease)) {
@@ -355,12 +349,12 @@ fn move_task(
     tx.set_status(&task.id, to, event)
 }
 
-/// In progress, or back where a clean-up put it: nobody has decided anything about it since.
+/// The task is in progress, or where a clean-up returned it to: no decision was made about it since.
 fn still_where_left(lease: &Lease, status: TaskStatus) -> bool {
     status == TaskStatus::InProgress || Some(status) == lease.claimed_from
 }
 
-/// What was left on a task has reached its holder once that holder has finished it.
+/// The finish of a task acknowledges the messages on it for its holder.
 fn acknowledge_messages(tx: &mut dyn Tx, id: &TaskId, to: TaskStatus, by: &str) -> Result<()> {
     if !matches!(to, TaskStatus::Completed | TaskStatus::Review) {
         return Ok(());
@@ -376,21 +370,6 @@ fn acknowledge_messages(tx: &mut dyn Tx, id: &TaskId, to: TaskStatus, by: &str) 
         }
     }
     Ok(())
-}
-
-/// Ending a task's lease may end its section's, so that is locked too, and first.
-fn lock_with_section(tx: &mut dyn Tx, resource: &Resource) -> Result<()> {
-    match resource.task_id() {
-        Some(id) if tx.task_row(&id, &Viewer::default())?.is_some() => lock_task(tx, &id),
-        _ => tx.lock(resource),
-    }
-}
-
-pub(crate) fn lock_task(tx: &mut dyn Tx, id: &TaskId) -> Result<()> {
-    if let Some(section) = read(tx, id, &Viewer::default())?.section.filter(|s| s.serial) {
-        tx.lock(&Resource::section(&section.id))?;
-    }
-    tx.lock(&Resource::task(id))
 }
 
 pub(super) fn read(tx: &dyn Tx, id: &TaskId, viewer: &Viewer) -> Result<Task> {

@@ -1,17 +1,17 @@
-//! A holder's word on its task: what it says, where that leads, and whether it was said before.
+//! A holder's report on its task: the status it leads to, and whether it was made before.
 
 use crate::context::Context;
 use crate::lease::{EndReason, Lease};
 use crate::task::{Task, TaskStatus};
 
-/// What the holder says about its task.
+/// What a holder reports about its task.
 #[derive(Debug, Clone, Copy)]
 pub enum Finish<'a> {
     Done,
     /// Leave it to a reviewer, whatever the policy.
     Review,
     Fail(&'a str),
-    /// What was given for review does not do, and why. From anybody else this is a failure.
+    /// The review rejects the task, with the reason. Without a review this is a failure.
     Reject(&'a str),
     Release(Option<&'a str>),
 }
@@ -38,7 +38,7 @@ impl Finish<'_> {
 
     pub(super) fn target(self, ctx: &Context<'_>, lease: &Lease, task: &Task) -> TaskStatus {
         match self {
-            // Whoever was given a task to review and says "done" has approved it.
+            // Finishing a task that was claimed for review approves it.
             Self::Done if ctx.policy.review && lease.claimed_from != Some(TaskStatus::Review) => {
                 TaskStatus::Review
             }
@@ -54,7 +54,7 @@ impl Finish<'_> {
         }
     }
 
-    /// Is this what a task of that status says, as after a reply that got lost?
+    /// Whether a task of this status shows that the report was made before, as after a lost reply.
     pub(super) fn already(self, lease: &Lease, status: TaskStatus) -> bool {
         match self {
             Self::Done => matches!(status, TaskStatus::Completed | TaskStatus::Review),

@@ -1,6 +1,6 @@
-//! Do the rows keep what they promise? Reads only; [`reconcile`](super::reconcile) and [`mend`] put right what this finds.
+//! Checks the invariants of the rows. Only reads; [`reconcile`](super::reconcile) and [`repair`] correct what this finds.
 //!
-//! Written over [`View`], so every store can be examined, also one that other programs have written to.
+//! Written over [`View`], so it works on every store, also on one that other programs have written to.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,24 +16,24 @@ use crate::runner::Runner;
 use crate::store::{EventFilter, LeaseFilter, TaskFilter, Tx, View};
 use crate::task::{Task, TaskStatus};
 
-/// Something that should not be.
+/// A violated invariant.
 #[derive(Debug, Clone)]
 pub enum Violation {
     /// L1: several open leases on one resource.
     Shared(Vec<Lease>),
-    /// T1: the feed knows of another status than the row, or of none.
+    /// T1: the last status in the events differs from the row's, or there is none.
     MissingEvent { task: TaskName, told: Option<TaskStatus> },
-    /// A task in progress that nobody holds.
+    /// A task in progress without an open lease.
     Unheld(TaskName),
     /// An open lease on a task or section that does not exist.
     DanglingLease(Lease),
-    /// An open lease whose time is up, or whose process is dead.
+    /// An open lease that has lapsed.
     Lapsed(Lease, LeaseState),
-    /// It has not said goodbye, and its process is gone.
+    /// A runner that is not marked as ended, and whose process is dead.
     DeadRunner(Runner),
-    /// An attempt that nobody supervises, or that is under no lease.
+    /// An attempt whose supervisor is dead, or that has no lease.
     Abandoned(Attempt),
-    /// Places in line of dead processes.
+    /// Tickets of dead processes.
     DeadTickets(usize),
 }
 
@@ -95,7 +95,7 @@ fn about_leases(
     Ok(())
 }
 
-/// Events are read in pieces: of a long history only the last word on each task is kept.
+/// Events are read in batches, and only the last status of each task is kept.
 const PIECE: u64 = 10_000;
 
 fn about_statuses(view: &dyn View, tasks: &[Task], violations: &mut Vec<Violation>) -> Result<()> {
@@ -119,12 +119,11 @@ fn about_statuses(view: &dyn View, tasks: &[Task], violations: &mut Vec<Violatio
     Ok(())
 }
 
-/// Puts right what no reconcile looks for: leases of nothing are closed, and what the feed does not know is told to it.
+/// Corrects what reconcile does not: closes leases of resources that do not exist, and appends missing status events.
 pub fn repair(tx: &mut dyn Tx, ctx: &Context<'_>, actor: &str) -> Result<()> {
     for violation in check_invariants(tx, ctx)? {
         match violation {
             Violation::DanglingLease(lease) => {
-                tx.lock(&lease.resource)?;
                 tx.end_lease(lease.fence, EndReason::Forced)?;
                 let detail =
                     json!({"lease": lease.id, "resource": lease.resource.to_string(), "reason": "forced"});

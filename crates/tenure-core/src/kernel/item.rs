@@ -67,7 +67,7 @@ pub fn take_item(
     job: &str,
     terms: &Terms,
 ) -> Result<NextItem> {
-    let job = lock_job(tx, job)?;
+    let job = read_job(tx, job)?;
     if job.state != JobState::Open {
         return Ok(NextItem::Over(job.state));
     }
@@ -82,7 +82,6 @@ pub fn take_item(
         let Some(lease) = tx.open_lease(&resource)? else { continue };
         let state = lease.state(tx.now(), ctx.judge);
         if state != LeaseState::Live {
-            tx.lock(&resource)?;
             close_lapsed(tx, ctx, &lease, state, &caller.holder.id)?;
             return match tx.item(&item.job, item.number)? {
                 Some(item) => grant(tx, ctx, caller, item, terms),
@@ -107,20 +106,19 @@ fn grant(tx: &mut dyn Tx, ctx: &Context<'_>, caller: &Caller, item: Item, terms:
             tx.save_item(&item)?;
             Ok(NextItem::Granted(Box::new(ItemGrant { item, lease })))
         }
-        // Only somebody who writes by other means holds what is pending.
+        // Only another program can have left a lease on a pending item.
         Err(_) => Ok(NextItem::Busy),
     }
 }
 
-/// Keeps the item, or takes it up again if nothing but time has ended its lease. False if it is no longer the holder's.
+/// Renews the lease of an item, or revives it if it only expired. False if the item is no longer the holder's.
 pub fn renew_item(tx: &mut dyn Tx, ctx: &Context<'_>, held: &Lease) -> Result<bool> {
     let Some((job, number)) = item_of(held) else { return Ok(false) };
-    tx.lock(&held.resource)?;
     let latest = tx.latest_lease(&held.resource)?.filter(|latest| latest.fence == held.fence);
     if let Some(lease) = latest.filter(|lease| lease.ended.is_some())
         && state_for_holder(&lease, tx.now(), ctx.judge) == LeaseState::Expired
     {
-        // A clean-up had put it back. Nobody was given it since, or there would be a later grant.
+        // A clean-up had returned it. It was not granted since, or there would be a later lease.
         let Some(item) = tx.item(job, number)?.filter(|item| item.state == ItemState::Pending) else {
             return Ok(false);
         };
@@ -131,7 +129,7 @@ pub fn renew_item(tx: &mut dyn Tx, ctx: &Context<'_>, held: &Lease) -> Result<bo
     Ok(renew_resource(tx, ctx, held, None)?.is_some())
 }
 
-/// The holder's word on its item, accepted only under the latest grant (L8) and applied once.
+/// The holder's report on its item, accepted only under the latest grant (L8) and applied once.
 pub fn finish_item(
     tx: &mut dyn Tx,
     ctx: &Context<'_>,
@@ -140,8 +138,7 @@ pub fn finish_item(
 ) -> Result<FinishedItem> {
     let lost = || Error::WorkLost { what: held.resource.to_string() };
     let (job, number) = item_of(held).ok_or_else(lost)?;
-    let job = lock_job(tx, job)?;
-    tx.lock(&held.resource)?;
+    let job = read_job(tx, job)?;
     let item = tx.item(&job.id, number)?.ok_or_else(lost)?;
     let latest = tx.latest_lease(&held.resource)?;
     let lease = latest.filter(|latest| latest.fence == held.fence).ok_or_else(lost)?;
@@ -157,7 +154,7 @@ pub fn finish_item(
         _ => return Err(lost()),
     }
     if lease.ended.is_some() {
-        // Time had closed it; the holder's word is the better reason.
+        // It was closed as expired; the holder's report is the better reason.
         tx.reopen_lease(lease.fence)?;
     }
     let actor = lease.holder.id.clone();
@@ -205,7 +202,7 @@ fn after(job: &Job, item: &Item, outcome: ItemOutcome<'_>, now: Timestamp) -> It
     next
 }
 
-/// The lease of an item is over without a word of its holder: the item is pending again.
+/// The lease of an item ended without a report of its holder: the item is pending again.
 pub(super) fn give_item_back(tx: &mut dyn Tx, lease: &Lease, why: &str, actor: &str) -> Result<()> {
     let Some((job, number)) = item_of(lease) else { return Ok(()) };
     match tx.item(job, number)?.filter(|item| item.state == ItemState::Running) {
@@ -260,13 +257,6 @@ pub(crate) fn move_job(
     tx.set_job_state(&job.id, to, event)
 }
 
-/// The job before its items, everywhere, so that two workers never wait for each other.
-pub(crate) fn lock_job(tx: &mut dyn Tx, id: &str) -> Result<Job> {
-    let job = read_job(tx, id)?;
-    tx.lock(&job.resource())?;
-    read_job(tx, id)
-}
-
-fn read_job(tx: &dyn Tx, id: &str) -> Result<Job> {
+pub(crate) fn read_job(tx: &dyn Tx, id: &str) -> Result<Job> {
     tx.job(id)?.ok_or_else(|| Error::JobNotFound { reference: id.to_owned() })
 }

@@ -1,4 +1,4 @@
-//! Whose lease is it, and does its holder's word still count?
+//! The lease that a caller means, and its state.
 
 use crate::clock::Timestamp;
 use crate::context::Context;
@@ -7,7 +7,7 @@ use crate::holder::{Caller, Judge, Liveness};
 use crate::lease::{Lease, LeaseState, Resource};
 use crate::store::View;
 
-/// Does `caller` mean, by credential or by name, the life that holds `lease`? (L6)
+/// Whether `caller` is, by credential or by name, the process that holds `lease` (L6).
 ///
 /// Two windows that share one name are two workers as soon as one of them executes something, so a name alone does not
 /// reach a lease under which another process is `running` an attempt.
@@ -25,10 +25,10 @@ pub fn same_holder(lease: &Lease, caller: &Caller, running: bool) -> bool {
     }
 }
 
-/// How a lease stands for its own holder, who may come late.
+/// The state of a lease for its own holder, which may come late.
 ///
-/// A clean-up between the expiry and the death of a holder must not make a difference (L8), so the death counts also
-/// when the lease was closed as expired before it.
+/// A clean-up between the expiry and the death of a holder must make no difference (L8), so the death counts even if the
+/// lease was closed as expired before it.
 pub(super) fn state_for_holder(lease: &Lease, now: Timestamp, judge: &dyn Judge) -> LeaseState {
     match lease.state(now, judge) {
         LeaseState::Expired if lease.liveness(judge) == Some(Liveness::Dead) => LeaseState::HolderDead,
@@ -36,8 +36,8 @@ pub(super) fn state_for_holder(lease: &Lease, now: Timestamp, judge: &dyn Judge)
     }
 }
 
-/// How a section's lease stands. It ends with the last of its holder's tasks, so when those have lapsed it blocks nobody
-/// either, however long it was granted for (L3). A holder that is between two tasks still has it.
+/// The state of a section's lease. It ends with the last of its holder's tasks, so once those have lapsed it blocks nothing
+/// either, however long it was granted for (L3). A holder between two tasks still has it.
 pub(super) fn section_state(view: &dyn View, ctx: &Context<'_>, section: &Lease) -> Result<LeaseState> {
     let state = section.state(view.now(), ctx.judge);
     let (LeaseState::Live, Some(id)) = (state, section.resource.section_id()) else { return Ok(state) };
@@ -60,7 +60,7 @@ pub(super) fn of_one_life(section: &Lease, task: &Lease) -> bool {
     }
 }
 
-/// The lease that a caller speaks for, and how it stands.
+/// The lease that a caller means, and its state.
 #[derive(Debug, Clone)]
 pub struct Claim {
     pub lease: Lease,
@@ -69,7 +69,7 @@ pub struct Claim {
 
 /// Finds the lease that the caller means: the one of its fence, or the resource's latest if it is the same holder (L6).
 ///
-/// Refused if that lease is not the latest grant of its resource: somebody has been given it since.
+/// Refused if that lease is not the latest grant of its resource.
 pub fn claim_of(view: &dyn View, ctx: &Context<'_>, caller: &Caller, task: &TaskName) -> Result<Claim> {
     let resource = Resource::new(crate::lease::ResourceKind::Task, &task.id);
     let latest = view.latest_lease(&resource)?;

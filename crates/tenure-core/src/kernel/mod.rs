@@ -1,11 +1,11 @@
-//! The lease kernel: who holds a resource, for how long, and what happens when the holder vanishes.
+//! The lease kernel: which holder has a resource, for how long, and what happens when the holder vanishes.
 //!
 //! Each function here is one decision inside one transaction. They guarantee, for every resource: at most one open
-//! lease (L1, by the store's unique index); fences that only rise (L2); a lapsed lease blocks nobody (L3, L5) and is
+//! lease (L1, by the store's unique index); fences that only rise (L2); a lapsed lease blocks nothing (L3, L5) and is
 //! taken over in the transaction that closes it (L4); only the latest grant may write, and nothing but time may have
 //! ended it (L8); a section and its task are granted together or not at all (L9).
 //!
-//! They do not touch processes. Ending the processes of a lapsed attempt is the caller's work, after the commit.
+//! They do not touch processes. The caller ends the processes of a lapsed attempt after the commit.
 
 mod acquire;
 mod attempt;
@@ -25,15 +25,14 @@ mod wake;
 
 pub use acquire::{Grant, Terms, Verdict, acquire_next, acquire_task, name_of};
 pub use attempt::{
-    Outcome, begin_attempt, end_attempt, ending_attempts, failed_start, note_failed_start, note_pid,
-    unfinished_attempts,
+    Outcome, begin_attempt, end_attempt, failed_start, note_failed_start, note_pid, unfinished_attempts,
 };
+pub(crate) use end::close_lapsed;
 pub use end::{Evicted, Finished, abort_attempt, close_all_lapsed, evict, finish, release};
-pub(crate) use end::{close_lapsed, lock_task};
 pub use finish::Finish;
 pub use invariants::{Violation, check_invariants, repair};
 pub use item::{FinishedItem, ItemGrant, ItemOutcome, NextItem, finish_item, renew_item, take_item};
-pub(crate) use item::{lock_job, move_job, settle_job};
+pub(crate) use item::{move_job, read_job, settle_job};
 pub use lease_state::{Claim, claim_of, same_holder};
 pub(crate) use override_status::held_error;
 pub use override_status::override_status;

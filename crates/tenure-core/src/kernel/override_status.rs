@@ -1,9 +1,9 @@
-//! A change of status by somebody who need not hold the task, and the question whether somebody does.
+//! Changing the status of a task that the caller need not hold.
 
 use serde_json::json;
 
 use super::acquire::name_of;
-use super::end::{close, drop_section, lock_task, read, reason_of};
+use super::end::{close, drop_section, read, reason_of};
 use super::lease_state::same_holder;
 use super::wake;
 use crate::context::Context;
@@ -15,9 +15,9 @@ use crate::lease::{EndReason, Lease, LeaseState, Resource};
 use crate::store::Tx;
 use crate::task::{Task, TaskStatus};
 
-/// A change of status by somebody who need not hold the task: approve, reject, skip, retry, `update --status`.
+/// Changes the status of a task that the caller need not hold: approve, reject, skip, retry, `update --status`.
 ///
-/// Another's live lease refuses it, unless `force`: then that lease ends, and is returned.
+/// Refused under another holder's live lease, unless `force_it`: then that lease ends, and is returned.
 pub fn override_status(
     tx: &mut dyn Tx,
     ctx: &Context<'_>,
@@ -27,11 +27,10 @@ pub fn override_status(
     message: Option<&str>,
     force_it: bool,
 ) -> Result<Option<Lease>> {
-    lock_task(tx, id)?;
     let viewer = ctx.viewer(tx, Some(&caller.holder))?;
     let task = read(tx, id, &viewer)?;
     if to == TaskStatus::InProgress {
-        // Only a grant leads there: in progress under no lease, a task is offered to nobody and ended by nothing.
+        // Only a grant leads there: without a lease, a task in progress is never offered and never ended.
         let hint = Some(format!("tenure tasks claim {}", task.key));
         return Err(Error::InvalidTransition {
             task: name_of(&task),
@@ -77,7 +76,7 @@ pub fn override_status(
     Ok(evicted)
 }
 
-/// The refusal of a change to a task that somebody holds.
+/// The refusal of a change to a task that is held.
 pub(crate) fn held_error(tx: &dyn Tx, ctx: &Context<'_>, task: &Task, lease: &Lease) -> Result<Error> {
     let viewer = ctx.viewer(tx, None)?;
     let resource = lease.resource.clone();

@@ -1,4 +1,4 @@
-//! The line before a resource: first come, first served, among live waiters.
+//! The queue for a resource: first come, first served, among live tickets.
 
 use std::time::Duration;
 
@@ -8,28 +8,28 @@ use crate::holder::{Caller, Incarnation};
 use crate::lease::{Resource, Ticket};
 use crate::store::{NewTicket, Tx, View, Viewer};
 
-/// The live tickets of others that stand before `mine`, or before everybody who has none.
+/// The live tickets before `mine`, or all of them for a caller without a ticket.
 ///
-/// A ticket that is gone, or was silent for too long, has lost its place: who shows it is a newcomer.
+/// A ticket that is gone, or was not refreshed in time, does not count: its owner is a newcomer.
 pub(super) fn live_before(
     view: &dyn View,
     viewer: &Viewer,
     resource: &Resource,
     mine: Option<i64>,
 ) -> Result<Vec<Ticket>> {
-    let mut line = view.tickets(resource)?;
-    line.retain(|ticket| is_live(view, viewer, ticket));
-    if let Some(place) = line.iter().position(|ticket| Some(ticket.number) == mine) {
-        line.truncate(place);
+    let mut queue = view.tickets(resource)?;
+    queue.retain(|ticket| is_live(view, viewer, ticket));
+    if let Some(position) = queue.iter().position(|ticket| Some(ticket.number) == mine) {
+        queue.truncate(position);
     }
-    Ok(line)
+    Ok(queue)
 }
 
 pub(super) fn is_live(view: &dyn View, viewer: &Viewer, ticket: &Ticket) -> bool {
     ticket.refreshed_at > view.now().before(viewer.ticket_life) && !viewer.is_dead(&ticket.process)
 }
 
-/// How many live waiters stand before a newcomer, or before the ticket `mine`.
+/// The number of live waiters before the ticket `mine`, or before a newcomer.
 pub fn count_before(
     view: &dyn View,
     viewer: &Viewer,
@@ -39,9 +39,9 @@ pub fn count_before(
     Ok(live_before(view, viewer, resource, mine)?.len())
 }
 
-/// Takes a place in the line, or keeps the one that `ticket` is if it is for this resource.
+/// Adds a ticket to the queue for `resource`, or refreshes `ticket` if it is for this resource.
 ///
-/// A waiter holds one ticket at a time: a place in another line is given up, and whoever now stands first there is told.
+/// A waiter has one ticket at a time: one for another resource is removed, and the next waiter there is woken.
 pub fn enqueue(
     tx: &mut dyn Tx,
     viewer: &Viewer,
@@ -65,7 +65,7 @@ pub fn enqueue(
     })
 }
 
-/// Is seen in line again. False if the place was lost meanwhile, by being silent for too long.
+/// Refreshes a ticket. False if it no longer counts, because it was not refreshed for too long.
 pub fn refresh_ticket(tx: &mut dyn Tx, life: Duration, number: i64) -> Result<bool> {
     let silent_since = tx.now().before(life);
     tx.refresh_ticket(number, silent_since)

@@ -2,7 +2,7 @@
 //!
 //! A waiter wants any ready task, or one of a section. The live tickets are served in the order of arrival, whatever they
 //! want: each gets the first task in working order that it could take and that no earlier ticket gets. Those tasks are
-//! reserved. So a waiter for whom nothing is ready keeps nothing from anybody, and nobody takes the work of an earlier one.
+//! reserved. So a waiter without ready work reserves nothing, and no caller takes the work of an earlier waiter.
 
 use super::queue::is_live;
 use crate::error::Result;
@@ -11,13 +11,12 @@ use crate::id::{SectionId, TaskId};
 use crate::lease::{ResourceKind, Ticket};
 use crate::store::{LeaseFilter, Reserved, View, Viewer};
 
-/// How many waiters are served at most in one decision, so that its cost is bounded. What a later one could take is free to
-/// anybody.
+/// How many waiters are served at most in one decision, so that its cost is bounded. Nothing is reserved for later ones.
 const MOST: usize = 32;
 
 /// What the tickets before `mine` get; with no ticket, the caller comes after all of them.
 ///
-/// A ticket that is gone, or was silent for too long, has lost its place: its owner is a newcomer.
+/// A ticket that is gone, or was not refreshed in time, does not count: its owner is a newcomer.
 pub(super) fn reserved_before(view: &dyn View, viewer: &Viewer, mine: Option<i64>) -> Result<Reserved> {
     let mut queue = live(view, viewer)?;
     if let Some(place) = queue.iter().position(|ticket| Some(ticket.number) == mine) {
@@ -46,7 +45,7 @@ pub fn next_for_newcomer(
     view.next_unreserved(section, &reserved, viewer)
 }
 
-/// A caller was granted nothing. Is that because all that is ready is reserved? Then, how many waiters came before `mine`.
+/// The number of waiters before `mine`, if a caller was granted nothing because all ready work is reserved.
 pub fn waiters_before(
     view: &dyn View,
     viewer: &Viewer,
@@ -68,7 +67,7 @@ fn live(view: &dyn View, viewer: &Viewer) -> Result<Vec<Ticket>> {
 
 /// What the tickets of `queue` get, and the numbers of those that get something.
 fn serve(view: &dyn View, viewer: &Viewer, queue: &[Ticket]) -> Result<(Reserved, Vec<i64>)> {
-    // Work that is ready under a waiter's name only, in a section that it holds, is not reserved: nobody else can take it.
+    // Work that is ready under a waiter's name only, in a section that it holds, is not reserved: no other caller can take it.
     let viewer = of(None, viewer);
     let (mut reserved, mut served) = (Reserved::default(), Vec::new());
     let mut without_work: Vec<Option<SectionId>> = Vec::new();
@@ -93,7 +92,7 @@ fn serve(view: &dyn View, viewer: &Viewer, queue: &[Ticket]) -> Result<(Reserved
     Ok((reserved, served))
 }
 
-/// Those of `queue` that hold a serial section in which something is ready: nobody else may work there.
+/// Those of `queue` that hold a serial section in which something is ready: no other caller may work there.
 fn going_on_in_their_sections(view: &dyn View, viewer: &Viewer, queue: Vec<Ticket>) -> Result<Vec<Ticket>> {
     let mut going_on = Vec::new();
     if queue.is_empty() {

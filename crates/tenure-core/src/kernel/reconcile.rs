@@ -1,7 +1,7 @@
-//! Who is really working? One function answers that from the rows and the living, and repairs what disagrees.
+//! Reconciling the rows with the processes that are alive.
 //!
-//! After a crash anywhere, one reconcile restores every invariant of the rows. Processes that are left over are named by
-//! the attempts it marks `ending`; ending those is the caller's work, after the commit.
+//! After a crash anywhere, one reconcile restores every invariant of the rows. Processes that are left over belong to the
+//! attempts that it marks `ending`; the caller ends them after the commit.
 
 use serde_json::json;
 
@@ -17,22 +17,22 @@ use crate::runner::{Runner, RunnerStatus};
 use crate::store::{ItemFilter, TaskFilter, Tx};
 use crate::task::TaskStatus;
 
-/// What was put right.
+/// What was corrected.
 #[derive(Debug, Clone, Default)]
 pub struct Repairs {
-    /// Leases that time or death had ended.
+    /// Lapsed leases, now closed.
     pub leases: Vec<(Lease, LeaseState)>,
-    /// Tasks in progress under no lease, put back.
+    /// Tasks in progress without a lease, returned.
     pub tasks: Vec<TaskName>,
     /// Attempts whose processes have to be ended now.
     pub attempts: Vec<Attempt>,
-    /// Runners that had died without a word.
+    /// Runners that had died without being marked as ended.
     pub runners: Vec<Runner>,
-    /// Items of jobs that were running under no lease, put back.
+    /// Items of jobs that were running without a lease, returned.
     pub items: Vec<Resource>,
-    /// Jobs whose starter died before they were any, removed.
+    /// Jobs whose starter died while loading them, removed.
     pub unborn: Vec<String>,
-    /// Places in line of dead processes.
+    /// Tickets of dead processes, removed.
     pub tickets: usize,
 }
 
@@ -87,7 +87,7 @@ fn close_dead_runners(tx: &mut dyn Tx, ctx: &Context<'_>, actor: &str) -> Result
     Ok(closed)
 }
 
-/// Only a grant leads to `in_progress`, and every end leads out of it; this is for what no tenure has written.
+/// Only a grant leads to `in_progress`, and every end leads out of it, so only another program can have left such a task.
 fn return_unheld_tasks(tx: &mut dyn Tx, ctx: &Context<'_>, actor: &str) -> Result<Vec<TaskName>> {
     let viewer = ctx.viewer(tx, None)?;
     let filter = TaskFilter {
@@ -124,11 +124,10 @@ fn return_unheld_items(tx: &mut dyn Tx, actor: &str) -> Result<Vec<Resource>> {
     Ok(returned)
 }
 
-/// The lapsed leases are closed by now, so what is being loaded under none was left so.
+/// The lapsed leases are closed by now, so a job that is being loaded without one was left behind.
 fn remove_unborn_jobs(tx: &mut dyn Tx) -> Result<Vec<String>> {
     let mut removed = Vec::new();
     for job in tx.loading_jobs()? {
-        tx.lock(&job.resource())?;
         if tx.open_lease(&job.resource())?.is_none() {
             tx.delete_job(&job.id)?;
             removed.push(job.id);

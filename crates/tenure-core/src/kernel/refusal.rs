@@ -31,7 +31,7 @@ pub(super) struct Part<'a> {
 }
 
 impl Part<'_> {
-    /// Another's live lease is in the way.
+    /// Refused by another holder's live lease.
     pub(super) fn held(
         self,
         view: &dyn View,
@@ -43,7 +43,7 @@ impl Part<'_> {
         locked(view, self.resource.clone(), self.name, Some(name_of(self.task)), Some(lease), queue)
     }
 
-    /// Nobody holds it. Are there waiters before the caller?
+    /// Refused by waiters before the caller, if there are any.
     pub(super) fn queued(self, view: &dyn View, viewer: &Viewer, terms: &Terms) -> Result<Option<Locked>> {
         let queue = live_before(view, viewer, self.resource, own_ticket(terms, self.resource))?.len();
         if queue == 0 {
@@ -89,7 +89,7 @@ pub fn in_the_way(
     part.queued(view, viewer, terms)
 }
 
-/// Is this section the caller's, so that it may go on in it?
+/// Whether the section is the caller's, so that it may go on in it.
 pub(super) fn goes_on(view: &dyn View, ctx: &Context<'_>, caller: &Caller, section: &Lease) -> bool {
     same_holder(section, caller, section.process != caller.process)
         && section.state(view.now(), ctx.judge) == LeaseState::Live

@@ -1,4 +1,4 @@
-//! Renewing: only the holder, from now, by the lease's own ttl (L7).
+//! Renewing: only by the holder, from now on, for the lease's ttl (L7).
 
 use std::time::Duration;
 
@@ -38,10 +38,6 @@ pub fn renew(
     let found =
         tx.task_row(&id, &viewer)?.ok_or_else(|| Error::TaskNotFound { reference: task.key.clone() })?;
     let section = found.section.clone().filter(|s| s.serial);
-    if let Some(section) = &section {
-        tx.lock(&Resource::section(&section.id))?;
-    }
-    tx.lock(&Resource::task(&id))?;
     let claim = claim_of(tx, ctx, caller, task)?;
     let mut lease = claim.lease.clone();
     let lost = || claim.lost(name_of(&found), None, caller);
@@ -75,7 +71,7 @@ pub fn renew(
     Ok(lease)
 }
 
-/// Does the caller still hold the task?
+/// Whether the caller still holds the task.
 pub fn check(view: &dyn View, ctx: &Context<'_>, caller: &Caller, task: &TaskName) -> Result<Lease> {
     let claim = claim_of(view, ctx, caller, task)?;
     if claim.state == LeaseState::Live {
@@ -140,13 +136,13 @@ fn revive(tx: &mut dyn Tx, lease: &Lease, id: &TaskId, status: TaskStatus) -> Re
     Ok(())
 }
 
-/// Is this the section under which that task's holder works? A name that two processes share is two holders.
+/// Whether `task` is held under the lease `section`. Two processes that share a name are two holders.
 fn covers(section: &Lease, task: &Lease) -> bool {
     section.held_by(&task.holder) && (section.process.is_none() || section.process == task.process)
 }
 
-/// Does anybody else work there by now, be it another process of the same name, or has somebody worked there since and
-/// the next stands in line? Then this task's holder would come into the section as a newcomer.
+/// Whether another process works in the section by now, even under the same name, or has worked there since and a waiter
+/// comes next. Then the holder of this task would be a newcomer in the section.
 fn section_taken(
     tx: &mut dyn Tx,
     ctx: &Context<'_>,
@@ -165,7 +161,7 @@ fn section_taken(
     Ok(line.iter().any(|ticket| Some(&ticket.process) != task.process.as_ref()))
 }
 
-/// The clean-up had let the section go with the task; both come back together.
+/// A clean-up had released the section with the task; both are revived together.
 fn bring_section_back(
     tx: &mut dyn Tx,
     ctx: &Context<'_>,
@@ -179,7 +175,7 @@ fn bring_section_back(
         match state {
             // Somebody has it under whom this task does not work; it is not ours to take.
             LeaseState::Live => return Ok(()),
-            // The same grant, so that whoever beats for the section by its fence still can.
+            // The same grant, so that a heartbeat by its fence still succeeds.
             LeaseState::Expired if !latest.is_open() && covers(&latest, task) => {
                 tx.reopen_lease(latest.fence)?;
                 return renew_section(tx, ctx, id, task, ttl).map(drop);

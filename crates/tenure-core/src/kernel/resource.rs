@@ -1,4 +1,4 @@
-//! What is held besides tasks: a runner's slot, a session, a job, an item, and a section that a runner keeps.
+//! Resources other than tasks: a runner's slot, a session, a job, an item, and a section that a runner keeps.
 
 use std::time::Duration;
 
@@ -24,7 +24,6 @@ pub fn acquire_resource(
     name: &str,
     terms: &Terms,
 ) -> Result<std::result::Result<Lease, Box<Locked>>> {
-    tx.lock(resource)?;
     let viewer = ctx.viewer(tx, Some(&caller.holder))?;
     if let Some(lease) = tx.open_lease(resource)? {
         match lease.state(tx.now(), ctx.judge) {
@@ -63,7 +62,6 @@ pub fn renew_resource(
     held: &Lease,
     ttl: Option<Duration>,
 ) -> Result<Option<Lease>> {
-    tx.lock(&held.resource)?;
     let latest = tx.latest_lease(&held.resource)?;
     let Some(mut lease) = latest.filter(|l| l.fence == held.fence) else { return Ok(None) };
     match state_for_holder(&lease, tx.now(), ctx.judge) {
@@ -79,7 +77,7 @@ pub fn renew_resource(
     Ok(Some(lease))
 }
 
-/// Refuses a write in the name of a lease that is not the latest grant, or that more than time has ended (L8).
+/// Refuses a write under a lease that is not the latest grant, or that ended other than by expiry (L8).
 pub fn must_hold(view: &dyn View, ctx: &Context<'_>, held: &Lease) -> Result<()> {
     let latest = view.latest_lease(&held.resource)?.filter(|latest| latest.fence == held.fence);
     match latest.map(|lease| state_for_holder(&lease, view.now(), ctx.judge)) {
@@ -88,13 +86,13 @@ pub fn must_hold(view: &dyn View, ctx: &Context<'_>, held: &Lease) -> Result<()>
     }
 }
 
-/// Does it keep everybody else out?
+/// Whether the lease blocks others.
 pub fn is_live(view: &dyn View, ctx: &Context<'_>, lease: &Lease) -> bool {
     lease.state(view.now(), ctx.judge) == LeaseState::Live
 }
 
-/// Ends the lease of a holder that cannot be judged: one on another machine, or one of which nothing is recorded. Whoever
-/// is certainly at work is never robbed.
+/// Ends the lease of a holder whose liveness is unknown: one on another machine, or without a recorded process. A lease whose
+/// holder is alive is never ended.
 pub fn evict_unless_alive(
     tx: &mut dyn Tx,
     ctx: &Context<'_>,
@@ -109,7 +107,7 @@ pub fn evict_unless_alive(
     }
 }
 
-/// Closes what time or death has ended, if it is open still.
+/// Closes the open lease of `resource` if it has lapsed.
 pub(crate) fn close_if_lapsed(
     tx: &mut dyn Tx,
     ctx: &Context<'_>,
@@ -123,9 +121,8 @@ pub(crate) fn close_if_lapsed(
     }
 }
 
-/// The holder gives up something that is not a task.
+/// The holder releases something that is not a task.
 pub fn release_resource(tx: &mut dyn Tx, ctx: &Context<'_>, lease: &Lease, reason: EndReason) -> Result<()> {
-    tx.lock(&lease.resource)?;
     let Some(open) = tx.open_lease(&lease.resource)?.filter(|l| l.fence == lease.fence) else {
         return Ok(());
     };

@@ -1,11 +1,11 @@
-//! Who is to be woken after the commit. A ring is a hint; the woken run their transaction again.
+//! Which processes a transaction wakes after its commit. A ring is a hint to run a transaction again.
 
 use super::ready_queue::waiters_with_work;
 use crate::error::Result;
 use crate::lease::{Lease, Resource, ResourceKind};
 use crate::store::{LeaseFilter, Tx, Viewer};
 
-/// The first live waiter for `resource`. Places of the dead are taken away on the way there.
+/// Wakes the first live waiter for `resource`, and removes the tickets of dead processes before it.
 pub(super) fn wake_first(tx: &mut dyn Tx, viewer: &Viewer, resource: &Resource) -> Result<()> {
     let (dead, mut line): (Vec<_>, Vec<_>) =
         tx.tickets(resource)?.into_iter().partition(|ticket| viewer.is_dead(&ticket.process));
@@ -38,7 +38,7 @@ pub(crate) fn work_appeared(tx: &mut dyn Tx, viewer: &Viewer) -> Result<()> {
     Ok(())
 }
 
-/// Somebody was written to: those of that name who listen for messages.
+/// Wakes those that wait for messages to this recipient.
 pub(crate) fn message_arrived(tx: &mut dyn Tx, viewer: &Viewer, to: Option<&str>) -> Result<()> {
     for ticket in super::queue::live_before(tx, viewer, &Resource::messages(), None)? {
         if to.is_none_or(|to| to == ticket.holder.id)
@@ -50,7 +50,7 @@ pub(crate) fn message_arrived(tx: &mut dyn Tx, viewer: &Viewer, to: Option<&str>
     Ok(())
 }
 
-/// Whoever supervises a lease that was taken away, so that it stops at once rather than at its next heartbeat.
+/// Wakes the supervisor of an evicted lease, so that it stops at once instead of at its next heartbeat.
 pub(super) fn holder(tx: &mut dyn Tx, lease: &Lease) {
     if let Some(doorbell) = &lease.doorbell {
         tx.ring(doorbell);

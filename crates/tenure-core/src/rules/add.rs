@@ -85,9 +85,6 @@ pub fn add_task(tx: &mut dyn Tx, ctx: &Context<'_>, caller: &Caller, request: &A
         ..NewTask::new(ctx.ids.task(), key, &request.title)
     };
     insert(tx, &task, &caller.holder.id)?;
-    if !request.depends_on.is_empty() {
-        tx.lock_graph()?;
-    }
     for on in &request.depends_on {
         let on = TaskId::new(reference::task(tx, on)?.id);
         if on == task.id {

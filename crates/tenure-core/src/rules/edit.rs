@@ -128,7 +128,6 @@ pub fn edit_task(
 /// Refuses to move a held task, because its holder works under the section's lease. Closes a lapsed lease first: it
 /// was granted under the old section and must not be revived in the new one.
 fn free_to_move(tx: &mut dyn Tx, ctx: &Context<'_>, caller: &Caller, task: &Task) -> Result<()> {
-    kernel::lock_task(tx, &task.id)?;
     let Some(lease) = tx.open_lease(&Resource::task(&task.id))? else { return Ok(()) };
     match lease.state(tx.now(), ctx.judge) {
         LeaseState::Live => Err(kernel::held_error(tx, ctx, task, &lease)?),
@@ -162,7 +161,6 @@ pub fn delete_task(
             hint: Some(format!("tenure tasks depend {} --not-on {}", keys[0], task.key)),
         });
     }
-    tx.lock_graph()?;
     let mut event = NewEvent::new(EventKind::TaskDeleted, &caller.holder.id)
         .task(&task.id)
         .detail(json!({"key": task.key, "title": task.title}));

@@ -70,7 +70,6 @@ pub fn import(tx: &mut dyn Tx, ctx: &Context<'_>, caller: &Caller, import: &Impo
         taken.tasks.push(key);
         ids.push(new.id);
     }
-    tx.lock_graph()?;
     for (task, id) in import.tasks.iter().zip(&ids) {
         for other in &task.depends_on_items {
             if let Some(on) = ids.get(*other) {

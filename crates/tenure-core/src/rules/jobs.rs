@@ -7,7 +7,7 @@ use crate::error::{Error, Locked, Result};
 use crate::event::{EventKind, NewEvent};
 use crate::holder::Caller;
 use crate::job::{Definition, ItemState, Job, JobState};
-use crate::kernel::{self, Terms, lock_job, move_job, settle_job};
+use crate::kernel::{self, Terms, move_job, read_job, settle_job};
 use crate::lease::{EndReason, Lease, Resource, ResourceKind};
 use crate::store::{ItemFilter, JobLookup, NewJob, Tx};
 use crate::text;
@@ -29,7 +29,7 @@ pub fn begin_job(
     refuse_duplicate_name(tx, ctx, name, definition)?;
     let new = NewJob { id: id.to_owned(), name: name.to_owned(), definition: definition.clone() };
     tx.insert_job(&new)?;
-    let job = lock_job(tx, id)?;
+    let job = read_job(tx, id)?;
     match kernel::acquire_resource(tx, ctx, caller, &job.resource(), name, terms)? {
         Ok(lease) => Ok((job, lease)),
         Err(locked) => Err(Error::Locked(locked)),
@@ -85,7 +85,7 @@ pub fn load_items(
 
 /// Makes a job visible once all its items are written.
 pub fn publish_job(tx: &mut dyn Tx, ctx: &Context<'_>, lease: &Lease) -> Result<Job> {
-    let job = lock_job(tx, &lease.resource.id)?;
+    let job = read_job(tx, &lease.resource.id)?;
     kernel::must_hold(tx, ctx, lease)?;
     let event = NewEvent::new(EventKind::JobCreated, &lease.holder.id)
         .fence(lease.fence)
@@ -96,7 +96,7 @@ pub fn publish_job(tx: &mut dyn Tx, ctx: &Context<'_>, lease: &Lease) -> Result<
 
 /// Deletes a job whose items could not all be read.
 pub fn drop_job(tx: &mut dyn Tx, ctx: &Context<'_>, lease: &Lease) -> Result<()> {
-    let job = lock_job(tx, &lease.resource.id)?;
+    let job = read_job(tx, &lease.resource.id)?;
     kernel::must_hold(tx, ctx, lease)?;
     if job.state == JobState::Loading {
         tx.delete_job(&job.id)?;
@@ -107,7 +107,6 @@ pub fn drop_job(tx: &mut dyn Tx, ctx: &Context<'_>, lease: &Lease) -> Result<()>
 /// Deletes a job whose creator died before publishing it.
 fn remove_unpublished(tx: &mut dyn Tx, ctx: &Context<'_>, job: &Job, actor: &str) -> Result<()> {
     let resource = job.resource();
-    tx.lock(&resource)?;
     if tx.open_lease(&resource)?.is_some_and(|lease| kernel::is_live(tx, ctx, &lease)) {
         return Ok(());
     }
@@ -140,7 +139,7 @@ pub fn take_up_job(
     terms: &Terms,
     how: TakeUp,
 ) -> Result<TakenUp> {
-    let job = lock_job(tx, id)?;
+    let job = read_job(tx, id)?;
     let lease = match kernel::acquire_resource(tx, ctx, caller, &job.resource(), &job.name, terms)? {
         Ok(lease) => lease,
         Err(locked) => return Ok(TakenUp::Refused(locked)),
@@ -172,7 +171,7 @@ pub fn change_definition(
     definition: &Definition,
     changes: &[String],
 ) -> Result<Job> {
-    let job = lock_job(tx, &lease.resource.id)?;
+    let job = read_job(tx, &lease.resource.id)?;
     kernel::must_hold(tx, ctx, lease)?;
     tx.set_definition(&job.id, definition)?;
     let event = NewEvent::new(EventKind::JobChanged, &lease.holder.id)
@@ -190,7 +189,7 @@ pub fn drop_items(tx: &mut dyn Tx, ctx: &Context<'_>, lease: &Lease, numbers: &[
 
 /// Cancels the job permanently and evicts the workers that hold its items.
 pub fn cancel_job(tx: &mut dyn Tx, ctx: &Context<'_>, lease: &Lease) -> Result<Job> {
-    let job = lock_job(tx, &lease.resource.id)?;
+    let job = read_job(tx, &lease.resource.id)?;
     kernel::must_hold(tx, ctx, lease)?;
     let actor = &lease.holder.id;
     for item in tx.items(&ItemFilter::running(Some(&job.id)))? {
@@ -200,7 +199,7 @@ pub fn cancel_job(tx: &mut dyn Tx, ctx: &Context<'_>, lease: &Lease) -> Result<J
     }
     move_job(tx, &job, JobState::Cancelled, actor, None)?;
     kernel::release_resource(tx, ctx, lease, EndReason::Released)?;
-    lock_job(tx, &job.id)
+    read_job(tx, &job.id)
 }
 
 /// Whether the job has a live coordinator, or a worker with a live lease on one of its items.

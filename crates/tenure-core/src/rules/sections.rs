@@ -137,7 +137,6 @@ pub fn delete_section(
 
 /// Makes `section` depend on `on`.
 pub fn depend_section(tx: &mut dyn Tx, caller: &Caller, section: &str, on: &str) -> Result<Section> {
-    tx.lock_graph()?;
     let section = reference::section(tx, section)?;
     let on = reference::section(tx, on)?;
     if let Some(mut path) = path_between(&tx.sections()?, &on.name, &section.name) {
@@ -157,7 +156,6 @@ pub fn undepend_section(
     section: &str,
     on: &str,
 ) -> Result<Section> {
-    tx.lock_graph()?;
     let section = reference::section(tx, section)?;
     let on = reference::section(tx, on)?;
     if tx.remove_section_dependency(&section.id, &on.id)? {
@@ -211,7 +209,6 @@ fn check_free_name(view: &dyn View, name: &str) -> Result<()> {
 fn refuse_if_in_use(tx: &mut dyn Tx, ctx: &Context<'_>, section: &Section) -> Result<()> {
     let viewer = ctx.viewer(tx, None)?;
     let resource = Resource::section(&section.id);
-    tx.lock(&resource)?;
     let mut leases: Vec<_> = section.lease.iter().cloned().collect();
     let filter = TaskFilter {
         statuses: Some(vec![crate::task::TaskStatus::InProgress, crate::task::TaskStatus::Review]),

@@ -66,7 +66,6 @@ pub enum Step<'a> {
 
 /// Writes a checkpoint. Returns false and writes nothing if the caller no longer holds the session (L8).
 pub fn checkpoint(tx: &mut dyn Tx, ctx: &Context<'_>, lease: &Lease, step: Step<'_>) -> Result<bool> {
-    tx.lock(&lease.resource)?;
     if kernel::must_hold(tx, ctx, lease).is_err() {
         return Ok(false);
     }
@@ -121,7 +120,6 @@ pub fn close_session(
     state: SessionState,
     error: Option<&str>,
 ) -> Result<()> {
-    tx.lock(&lease.resource)?;
     if kernel::must_hold(tx, ctx, lease).is_ok()
         && let Some(session) = tx.session(&lease.resource.id)?
     {

@@ -65,8 +65,8 @@ pub trait ReadFeed {
 
 pub trait WriteFeed {
     fn save_agent(&mut self, agent: &Agent) -> Result<()>;
-    /// The agent is here, now. False if there is none of that id. A store may leave out a moment that comes less than a
-    /// second after another.
+    /// Records that the agent was seen now. False if there is none of that id. A store may skip this less than a second after
+    /// the last time.
     fn see_agent(&mut self, id: &str) -> Result<bool>;
     fn insert_message(
         &mut self,

@@ -1,4 +1,4 @@
-//! Rows of leases, of the queues for them, and of the attempts under them.
+//! Rows of leases, tickets and attempts.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ pub struct NewLease {
 }
 
 impl NewLease {
-    /// As it is stored, under the fence that the store has given it: times are whole milliseconds.
+    /// The lease as it is stored under this fence: times are whole milliseconds.
     pub fn granted(&self, fence: Fence, now: Timestamp) -> Lease {
         Lease {
             fence,
@@ -54,7 +54,7 @@ impl NewLease {
     }
 }
 
-/// The part of a lease that its holder moves.
+/// The part of a lease that a heartbeat writes.
 #[derive(Debug, Clone)]
 pub struct LeaseBeat {
     pub process: Option<Incarnation>,
@@ -90,27 +90,31 @@ pub trait ReadLeases {
     fn all_tickets(&self) -> Result<Vec<Ticket>>;
     /// Newest first.
     fn attempts(&self, resource: &Resource) -> Result<Vec<Attempt>>;
+    /// The attempts of `resource` that are `ending`: their lease is over, and their processes may still run.
+    fn ending_attempts(&self, resource: &Resource) -> Result<Vec<Attempt>> {
+        let mut attempts = self.attempts(resource)?;
+        attempts.retain(|attempt| attempt.state == AttemptState::Ending);
+        Ok(attempts)
+    }
     /// Every attempt that is not over.
     fn open_attempts(&self) -> Result<Vec<Attempt>>;
 }
 
 pub trait WriteLeases {
-    /// Nobody else decides about `resource` until this transaction is over, whether or not it has a row.
-    fn lock(&mut self, resource: &Resource) -> Result<()>;
-    /// A grant: the store gives it a fence greater than every earlier one. None if another lease has its id. A store that
-    /// finds this out only when it commits runs the transaction again, which draws another.
+    /// Grants a lease, with a fence greater than every earlier one. `None` if another lease has its id. A store that finds this
+    /// out only at the commit runs the transaction again, which draws another.
     fn grant(&mut self, lease: &NewLease) -> Result<Option<Lease>>;
     fn beat(&mut self, fence: Fence, beat: &LeaseBeat) -> Result<()>;
     fn end_lease(&mut self, fence: Fence, reason: EndReason) -> Result<()>;
-    /// Undoes an end that only time had brought.
+    /// Reopens a lease that ended as expired.
     fn reopen_lease(&mut self, fence: Fence) -> Result<()>;
     fn insert_ticket(&mut self, ticket: &NewTicket) -> Result<i64>;
-    /// Seen again, now. False if the ticket is gone, or was last seen at `silent_since` or before.
+    /// Refreshes a ticket. False if it is gone, or was last refreshed at `silent_since` or before.
     fn refresh_ticket(&mut self, number: i64, silent_since: Timestamp) -> Result<bool>;
     fn delete_ticket(&mut self, number: i64) -> Result<()>;
     fn insert_attempt(&mut self, attempt: &Attempt) -> Result<()>;
     fn update_attempt(&mut self, id: &AttemptId, attempt: &Attempt) -> Result<()>;
-    /// Wakes the process that listens there, after the commit and only then. A hint, never a promise.
+    /// Rings a doorbell after the commit, and only then. A hint, never a promise.
     fn ring(&mut self, doorbell: &str);
 }
 

@@ -1,15 +1,22 @@
-//! What a store must be able to do: move rows.
+//! The interface of a store. A store keeps rows and decides nothing.
 //!
-//! A store decides nothing. It runs a body inside one transaction, hands it a [`View`] or a [`Tx`], and commits all
-//! or nothing. A body may be run again after a conflict, so it must have no effect but through its `Tx`.
+//! It runs a body inside one transaction, passes it a [`View`] or a [`Tx`], and commits everything or nothing. A body may
+//! run more than once, so it must have no effect except through its `Tx`.
+//!
+//! **A write transaction is alone in its project**: from its first statement to its commit no other transaction writes there,
+//! so what a rule has read stays true until it commits, and no rule takes a lock. There are two exceptions, both on
+//! PostgreSQL. [`Store::claim_with`] for [`ClaimTarget::Next`] may run beside other such claims; the store then locks the row
+//! of the task that it offers, and refuses every step that would touch anything else, after which the body runs again alone.
+//! [`Store::refresh_ticket`] updates one ticket, which changes no decision of anyone else.
 
+use std::cell::OnceCell;
 use std::fmt;
 use std::time::Duration;
 
 use crate::clock::Timestamp;
 use crate::error::Result;
-use crate::holder::{Holder, Incarnation, Judge, Liveness};
-use crate::id::{SectionId, TaskId};
+use crate::holder::{Holder, Incarnation};
+use crate::id::SectionId;
 use crate::lease::{Lease, Resource};
 
 pub mod columns;
@@ -50,7 +57,7 @@ pub enum Durability {
     Process,
 }
 
-/// A place where rows live.
+/// A store of one project.
 pub trait Store: Send + fmt::Debug {
     fn read_with(&self, body: &mut dyn FnMut(&dyn View) -> Result<()>) -> Result<()>;
 
@@ -60,19 +67,20 @@ pub trait Store: Send + fmt::Debug {
         body: &mut dyn FnMut(&mut dyn Tx) -> Result<()>,
     ) -> Result<()>;
 
-    /// A transaction that begins by taking a task, so that a store may look for it before it is asked. One that wants whatever
-    /// is next ([`crate::kernel::acquire_next`]) does nothing else, and a store may run several of these at once, as long as
+    /// A transaction that begins by claiming a task, so that a store may prefetch it. One for [`ClaimTarget::Next`] calls
+    /// [`crate::kernel::acquire_next`] and nothing else that writes, and a store may run several of these at once, as long as
     /// each decides as if it were alone.
     fn claim_with(
         &self,
-        _claimant: ClaimHint<'_>,
+        _hint: ClaimHint<'_>,
         body: &mut dyn FnMut(&mut dyn Tx) -> Result<()>,
     ) -> Result<()> {
         self.write_with(Durability::Power, body)
     }
 
-    /// Is seen in line again ([`crate::kernel::keep_place`]), and looks at what stands before it: the time, and the open lease
-    /// on `resource`. None if the place was lost. Hundreds may do so every few seconds, and none of them decides anything.
+    /// Refreshes a ticket ([`crate::kernel::refresh_ticket`]) and returns the store's time and the open lease of `resource`;
+    /// `None` if the ticket no longer counts. Hundreds of waiters may do so every few seconds, and none of them decides
+    /// anything.
     fn refresh_ticket(
         &self,
         ticket: i64,
@@ -88,13 +96,25 @@ pub trait Store: Send + fmt::Debug {
         Ok(seen)
     }
 
-    /// What the store itself finds wrong below the rows. With `mend` it puts right what it can.
+    /// Something that the store may use to be faster. No effect on any result.
+    fn hint(&self, _hint: Hint) {}
+
+    /// Defects that the store itself finds below the rows. With `mend` it corrects what it can.
     fn check(&self, _mend: bool) -> Result<Vec<Defect>> {
         Ok(Vec::new())
     }
 }
 
-/// Who takes a task, and which.
+/// See [`Store::hint`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hint {
+    /// The process ends together with the use of the store, so the store need not be closed in an orderly manner.
+    EndsWithProcess,
+    /// The caller waits for a grant and wants it to be fast once its turn has come.
+    GrantExpected,
+}
+
+/// The holder that claims a task, and which one. See [`Store::claim_with`].
 #[derive(Debug, Clone, Copy)]
 pub struct ClaimHint<'a> {
     pub holder: &'a Holder,
@@ -103,21 +123,22 @@ pub struct ClaimHint<'a> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClaimTarget<'a> {
-    /// Whatever is next, in this section or in any.
+    /// The next ready task, in this section or in any.
     Next(Option<&'a SectionId>),
-    Task(&'a TaskId),
+    /// The task with this id or key.
+    Task(&'a str),
 }
 
-/// Something wrong with a store that no rule could have brought about.
+/// A defect of a store that no rule can have caused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Defect {
     pub what: String,
-    /// The store can put it right by itself.
+    /// The store can correct it by itself.
     pub mendable: bool,
 }
 
 impl dyn Store + '_ {
-    /// One consistent look at the store.
+    /// One read transaction: a consistent snapshot.
     pub fn read<T>(&self, mut body: impl FnMut(&dyn View) -> Result<T>) -> Result<T> {
         let mut answer = None;
         self.read_with(&mut |view| {
@@ -141,7 +162,7 @@ impl dyn Store + '_ {
         answer.ok_or_else(unanswered)
     }
 
-    /// One transaction that takes a task. See [`Store::claim_with`].
+    /// One transaction that claims a task. See [`Store::claim_with`].
     pub fn claim<T>(&self, hint: ClaimHint<'_>, mut body: impl FnMut(&mut dyn Tx) -> Result<T>) -> Result<T> {
         let mut answer = None;
         self.claim_with(hint, &mut |tx| {
@@ -156,30 +177,17 @@ fn unanswered() -> crate::Error {
     crate::Error::store("the store committed without running the transaction")
 }
 
-/// From whose side, and knowing which processes to be dead, readiness is judged.
+/// The caller and the processes known to be dead; readiness is evaluated against both. Made by [`crate::Context::viewer`].
 #[derive(Debug, Clone, Default)]
 pub struct Viewer {
     pub me: Option<Holder>,
-    /// Recorded processes that are proven dead: their leases and tickets block nobody.
+    /// Processes that are proven dead. Their leases and tickets block nothing.
     pub dead: Vec<Incarnation>,
-    /// A ticket that was not refreshed for this long has lost its place.
+    /// A ticket that was not refreshed for this long no longer counts.
     pub ticket_life: Duration,
 }
 
 impl Viewer {
-    /// Looks at every recorded process once. The number of those is the number of open leases and waiters, not of
-    /// tasks.
-    pub fn open(
-        view: &dyn View,
-        judge: &dyn Judge,
-        me: Option<&Holder>,
-        ticket_life: Duration,
-    ) -> Result<Self> {
-        let mut dead = view.recorded_processes()?;
-        dead.retain(|process| judge.liveness(process) == Liveness::Dead);
-        Ok(Self { me: me.cloned(), dead, ticket_life })
-    }
-
     pub fn is_dead(&self, process: &Incarnation) -> bool {
         self.dead.contains(process)
     }
@@ -189,8 +197,11 @@ impl Viewer {
 pub trait View:
     ReadTasks + ReadSections + ReadLeases + ReadFeed + ReadRunners + ReadJobs + ReadSessions
 {
-    /// The moment of this transaction, read once every lock it needs is held.
+    /// The time of this transaction. A write transaction reads the clock after its turn has begun.
     fn now(&self) -> Timestamp;
+
+    /// The dead processes that [`crate::Context::viewer`] has found in this transaction, empty until then.
+    fn dead_processes(&self) -> &OnceCell<Vec<Incarnation>>;
 }
 
 /// Writing: everything a [`View`] can, and changes that are committed together.

@@ -82,7 +82,7 @@ impl Reserved {
 
 pub trait ReadTasks {
     fn task(&self, id: &TaskId, viewer: &Viewer) -> Result<Option<Task>>;
-    /// A task whose `ready` is left false, for callers that do not need it.
+    /// The task without its readiness, which is left false.
     fn task_row(&self, id: &TaskId, viewer: &Viewer) -> Result<Option<Task>>;
     fn find_tasks(&self, lookup: TaskLookup<'_>, limit: usize) -> Result<Vec<TaskName>>;
     fn list_tasks(&self, filter: &TaskFilter, viewer: &Viewer) -> Result<(Vec<Task>, u64)>;
@@ -108,9 +108,7 @@ pub trait ReadTasks {
 }
 
 pub trait WriteTasks {
-    /// Nobody else edits the dependency graph until this transaction is over.
-    fn lock_graph(&mut self) -> Result<()>;
-    /// The number of the next task that names itself: `T1`, `T2` …
+    /// The number of the next task without a key of its own: `T1`, `T2` …
     fn take_task_number(&mut self) -> Result<i64>;
     fn insert_task(&mut self, task: &NewTask, event: NewEvent<'_>) -> Result<()>;
     fn edit_task(&mut self, id: &TaskId, edit: &TaskEdit, event: Option<NewEvent<'_>>) -> Result<()>;

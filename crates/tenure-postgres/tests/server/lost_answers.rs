@@ -58,7 +58,7 @@ fn a_client_that_cannot_reconnect_gets_an_error_that_the_outcome_is_unknown() {
         claim_next(&store, "a")
     });
     let error = begun.unwrap_err().to_string();
-    assert!(error.contains("whether it was made is not known"), "{error}");
+    assert!(error.contains("whether it succeeded is not known"), "{error}");
 }
 
 #[test]

@@ -80,4 +80,15 @@ fn a_wrong_counter_is_found_and_repaired() {
     assert!(found.len() == 1 && found[0].mendable && found[0].what.contains("K1"), "{found:?}");
     assert_eq!(store.check(true).unwrap(), found, "it reports what it has repaired");
     assert_eq!(store.check(false).unwrap(), []);
+    // The counters of a job are kept by triggers.
+    let job = format!(
+        "INSERT INTO tenure.jobs (project, id, name, state, definition, created_at, updated_at, total, failed)
+         VALUES ('{project}', 'j1', 'nightly', 'open', '{{}}', 0, 0, 3, 1)"
+    );
+    client.batch_execute(&job).unwrap();
+    let told: Vec<String> = store.check(false).unwrap().into_iter().map(|defect| defect.what).collect();
+    let wrong = |column: &str| format!("jobs.{column} of \"nightly\" is not what it should be");
+    assert_eq!(told, [wrong("total"), wrong("failed")]);
+    store.check(true).unwrap();
+    assert_eq!(store.check(false).unwrap(), []);
 }

@@ -54,8 +54,36 @@ pub(super) fn the_end_of_a_lease_sets_its_attempt_to_ending(fresh: &dyn Fn() -> 
         assert_eq!((now.state, now.reason.as_deref()), (AttemptState::Ending, Some(reason)));
         assert_eq!(f.read(|view| kernel::unfinished_attempts(view)).len(), 1);
         let lease = f.history(&attempt.resource).pop().unwrap();
-        assert_eq!(f.read(|view| kernel::ending_attempts(view, &lease)).len(), 1);
+        assert_eq!(f.read(|view| view.ending_attempts(&lease.resource)).len(), 1);
     }
+}
+
+pub(super) fn a_grant_brings_the_attempts_that_are_still_ending(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    f.add_task("A");
+    f.add_task("B");
+    let old = attempt(&f, 7);
+    assert!(f.claim(&f.bare("bob"), "B").unwrap().leftovers.is_empty());
+    let ids = |attempts: &[Attempt]| attempts.iter().map(|a| a.id.clone()).collect::<Vec<_>>();
+    // By a takeover, which makes the attempt an ending one in the same transaction.
+    f.clock.advance(TTL);
+    let bob = f.worker("bob", 8);
+    let taken = f.claim(&bob, "A").unwrap();
+    assert!(taken.taken_over.is_some());
+    assert_eq!(ids(&taken.leftovers), std::slice::from_ref(&old.id));
+    assert!(taken.leftovers.iter().all(|a| a.state == AttemptState::Ending));
+    assert_eq!(
+        ids(&f.claim(&bob, "A").unwrap().leftovers),
+        std::slice::from_ref(&old.id),
+        "also when it is the caller's already"
+    );
+    // By any claim, while nothing has said that the processes are gone.
+    f.release(&bob, "A").unwrap();
+    let next = f.next(&f.bare("cid")).unwrap();
+    assert_eq!((next.task.key.as_str(), ids(&next.leftovers)), ("A", vec![old.id.clone()]));
+    f.write(|tx| kernel::end_attempt(tx, &old, &Outcome::default(), "cid")).unwrap();
+    f.release(&f.bare("cid"), "A").unwrap();
+    assert!(f.next(&f.bare("dan")).unwrap().leftovers.is_empty());
 }
 
 pub(super) fn an_attempt_is_ended_once_and_keeps_the_reason_of_the_takeover(fresh: &dyn Fn() -> Fixture) {

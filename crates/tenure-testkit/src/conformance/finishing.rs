@@ -307,7 +307,6 @@ fn claim_for_review(f: &Fixture, reviewer: &Caller) {
         claimed_from: Some(TaskStatus::Review),
     };
     f.write(|tx| {
-        tx.lock(&Resource::task(&id))?;
         tx.grant(&lease)?;
         let event = NewEvent::new(EventKind::TaskStatus, "reviewer").task(&id);
         tx.set_status(&id, TaskStatus::InProgress, event.status(TaskStatus::Review, TaskStatus::InProgress))

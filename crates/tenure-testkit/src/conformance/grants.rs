@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use tenure_core::holder::{Caller, Holder};
+use tenure_core::holder::{Caller, Holder, Incarnation, Judge, Liveness};
 use tenure_core::id::{Ids, RandomIds, TaskId};
 use tenure_core::kernel::{self, Terms, same_holder};
 use tenure_core::lease::{EndReason, LeaseState, Resource, ResourceKind};
 use tenure_core::section::SectionMode;
 use tenure_core::store::{ClaimHint, ClaimTarget, LeaseFilter, NewLease, Tx};
 use tenure_core::task::TaskStatus;
-use tenure_core::{Clock, Context, Error, ErrorCode};
+use tenure_core::{Clock, Context, Error, ErrorCode, reference};
 
 use crate::fixture::{Fixture, TTL, refused};
 
@@ -28,6 +28,48 @@ pub(super) fn a_claim_grants_a_lease_and_sets_in_progress(fresh: &dyn Fn() -> Fi
     assert_eq!(grant.lease.expires_at, f.clock.now().after(TTL));
     assert_eq!(grant.lease.claimed_from, Some(TaskStatus::Pending));
     assert_eq!(f.lease("A"), Some(grant.lease));
+}
+
+/// Counts how often liveness is asked.
+#[derive(Debug)]
+struct CountingJudge<'a> {
+    judge: &'a dyn Judge,
+    asked: AtomicU32,
+}
+
+impl Judge for CountingJudge<'_> {
+    fn liveness(&self, process: &Incarnation) -> Liveness {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        self.judge.liveness(process)
+    }
+
+    fn is_this_boot(&self, process: &Incarnation) -> bool {
+        self.judge.is_this_boot(process)
+    }
+}
+
+pub(super) fn the_dead_are_looked_up_once_in_a_transaction(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    for (key, pid) in [("A", 1), ("B", 2), ("C", 3)] {
+        f.add_task(key);
+        f.claim(&f.worker(key, pid), key).unwrap();
+    }
+    f.world.kill(2);
+    let judge = CountingJudge { judge: f.context().judge, asked: AtomicU32::new(0) };
+    let ctx = Context { judge: &judge, ..f.context() };
+    let ann = Holder::agent("ann");
+    let dead = f
+        .write(|tx| {
+            judge.asked.store(0, Ordering::Relaxed);
+            let first = ctx.viewer(tx, None)?;
+            let second = ctx.viewer(tx, Some(&ann))?;
+            assert_eq!((first.me, second.me), (None, Some(ann.clone())), "each call names its own caller");
+            assert_eq!(first.dead, second.dead);
+            Ok(second.dead)
+        })
+        .unwrap();
+    assert_eq!(dead, [f.world.process(2)]);
+    assert_eq!(judge.asked.into_inner(), 3, "one question per recorded process");
 }
 
 pub(super) fn a_refusal_names_the_holder_and_the_expiry(fresh: &dyn Fn() -> Fixture) {
@@ -58,20 +100,13 @@ pub(super) fn two_open_leases_on_one_resource_are_impossible_in_the_store_itself
             expires_at: f.clock.now().after(TTL),
             claimed_from: None,
         };
-        f.write(|tx| {
-            tx.lock(&resource)?;
-            tx.grant(&lease)
-        })
+        f.write(|tx| tx.grant(&lease))
     };
     let first = grant("ann").unwrap().unwrap();
     // A lapsed lease occupies the resource as well: a takeover must close it first (L4).
     f.clock.advance(TTL * 2);
     assert_eq!(refused(grant("bob")), ErrorCode::Store);
-    f.write(|tx| {
-        tx.lock(&resource)?;
-        tx.end_lease(first.fence, EndReason::Expired)
-    })
-    .unwrap();
+    f.write(|tx| tx.end_lease(first.fence, EndReason::Expired)).unwrap();
     assert!(grant("bob").unwrap().unwrap().fence > first.fence);
 }
 
@@ -311,6 +346,39 @@ pub(super) fn an_unknown_task_cannot_be_claimed(fresh: &dyn Fn() -> Fixture) {
     assert_eq!(refused(answer), ErrorCode::TaskNotFound);
 }
 
+pub(super) fn an_id_or_a_key_is_resolved_in_the_transaction_of_the_claim(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    for key in ["A", "B", "C"] {
+        f.add_task(key);
+    }
+    let ann = f.bare("ann");
+    let claim = |text: &str| {
+        let hint = ClaimHint { holder: &ann.holder, wants: ClaimTarget::Task(text) };
+        f.store.claim(hint, |tx| {
+            let found = reference::task_by_id_or_key(tx, text)?;
+            let found = found.ok_or_else(|| Error::TaskNotFound { reference: text.to_owned() })?;
+            let id = TaskId::new(found.id);
+            kernel::acquire_task(tx, &f.context(), &ann, &id, &Terms::new(TTL))?.granted()
+        })
+    };
+    assert_eq!(claim("A").unwrap().task.key, "A");
+    let id = f.id("B").to_string();
+    assert_eq!(claim(&id.to_uppercase()).unwrap().task.key, "B");
+    assert_eq!(refused(claim("a")), ErrorCode::TaskNotFound, "the case of a key counts");
+    assert_eq!(refused(claim("task C")), ErrorCode::TaskNotFound, "a title is no key");
+    // An id comes before a key.
+    let id = f.id("C").to_string();
+    let again = |text: &str| f.store.read(|view| reference::task_again(view, &id, text));
+    let title = f.task("C").title;
+    for text in ["C", &id[..6], &title, &title.to_uppercase()] {
+        assert_eq!(again(text).unwrap().key, "C", "{text} still names it");
+    }
+    assert_eq!(refused(again("another title")), ErrorCode::TaskNotFound);
+    f.add_task(&id);
+    assert_eq!(claim(&id).unwrap().task.key, "C");
+    assert_eq!(claim(&id).unwrap().task.key, "C");
+}
+
 /// Repeats each id a few times before it continues.
 #[derive(Debug)]
 struct Stutter(AtomicU32);
@@ -359,7 +427,7 @@ pub(super) fn a_claim_hint_does_not_change_the_result(fresh: &dyn Fn() -> Fixtur
         let claim = |tx: &mut dyn Tx| kernel::acquire_task(tx, &f.context(), caller, id, &Terms::new(TTL));
         f.store.claim(hint, claim).unwrap().granted().unwrap()
     };
-    let grant = take(&bob.holder, ClaimTarget::Task(&b), &ann, &a);
+    let grant = take(&bob.holder, ClaimTarget::Task(b.as_str()), &ann, &a);
     assert_eq!((grant.task.key.as_str(), &grant.lease.holder), ("A", &ann.holder));
     f.release(&ann, "A").unwrap();
     let grant = take(&ann.holder, ClaimTarget::Next(None), &ann, &b);

@@ -37,6 +37,7 @@ pub fn cases() -> Vec<(&'static str, Case)> {
         grants {
             a_claim_grants_a_lease_and_sets_in_progress,
             a_refusal_names_the_holder_and_the_expiry,
+            the_dead_are_looked_up_once_in_a_transaction,
             two_open_leases_on_one_resource_are_impossible_in_the_store_itself,
             an_id_that_is_in_use_is_generated_again,
             a_claim_hint_does_not_change_the_result,
@@ -57,6 +58,7 @@ pub fn cases() -> Vec<(&'static str, Case)> {
             an_agent_is_registered_at_its_first_claim,
             a_slot_has_one_holder_and_is_taken_over_from_a_dead_one,
             an_unknown_task_cannot_be_claimed,
+            an_id_or_a_key_is_resolved_in_the_transaction_of_the_claim,
         }
         renewing {
             renewal_moves_expiry_and_heartbeat_together_from_now,
@@ -179,6 +181,7 @@ pub fn cases() -> Vec<(&'static str, Case)> {
         attempts {
             an_attempt_is_recorded_and_its_pid_noted,
             the_end_of_a_lease_sets_its_attempt_to_ending,
+            a_grant_brings_the_attempts_that_are_still_ending,
             an_attempt_is_ended_once_and_keeps_the_reason_of_the_takeover,
             only_a_supervisor_that_died_in_this_boot_charges_the_task,
             a_holder_that_died_without_an_attempt_is_not_charged,

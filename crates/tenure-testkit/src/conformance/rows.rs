@@ -46,11 +46,7 @@ pub(super) fn a_task_is_read_as_it_was_written_and_edited(fresh: &dyn Fn() -> Fi
         labels: vec!["x".to_owned(), "ü".to_owned()],
         ..new_task(&id, "A", None, 5)
     };
-    f.write(|tx| {
-        tx.lock_graph()?;
-        tx.insert_task(&new, created().task(&id))
-    })
-    .unwrap();
+    f.write(|tx| tx.insert_task(&new, created().task(&id))).unwrap();
     let task = f.task("A");
     assert_eq!((&task.title, &task.description), (&new.title, &new.description));
     assert_eq!((task.priority, task.position, task.attempts, task.rejections), (7, 5, 0, 0));
@@ -259,13 +255,7 @@ pub(super) fn a_lease_is_read_as_it_was_granted_moved_and_ended(fresh: &dyn Fn()
         expires_at: f.clock.now().after(TTL),
         claimed_from: None,
     };
-    let lease = f
-        .write(|tx| {
-            tx.lock(&resource)?;
-            tx.grant(&new)
-        })
-        .unwrap()
-        .unwrap();
+    let lease = f.write(|tx| tx.grant(&new)).unwrap().unwrap();
     assert_eq!((&lease.id, &lease.process, &lease.doorbell), (&new.id, &new.process, &new.doorbell));
     assert_eq!((lease.acquired_at, lease.heartbeat_at, lease.ended), (f.clock.now(), f.clock.now(), None));
     let read = || f.read(|view| view.lease_by_fence(lease.fence)).unwrap();
@@ -281,11 +271,7 @@ pub(super) fn a_lease_is_read_as_it_was_granted_moved_and_ended(fresh: &dyn Fn()
         expires_at: f.clock.now().after(TTL * 2),
     };
     let change = |body: &mut dyn FnMut(&mut dyn tenure_core::store::Tx) -> Result<()>| {
-        f.write(|tx| {
-            tx.lock(&resource)?;
-            body(tx)
-        })
-        .unwrap();
+        f.write(|tx| body(tx)).unwrap();
     };
     change(&mut |tx| tx.beat(lease.fence, &beat));
     assert_eq!((read().ttl, read().process, read().expires_at), (TTL * 2, None, beat.expires_at));

@@ -8,15 +8,6 @@ use tenure_core::{Error, Result, Timestamp};
 
 use super::MemoryTx;
 
-impl MemoryTx {
-    fn locked_lease(&mut self, fence: Fence) -> Result<Option<&mut Lease>> {
-        if let Some(lease) = self.state.leases.get(&fence) {
-            self.must_be_locked(&lease.resource)?;
-        }
-        Ok(self.state.leases.get_mut(&fence))
-    }
-}
-
 impl ReadLeases for MemoryTx {
     fn recorded_processes(&self) -> Result<Vec<Incarnation>> {
         Ok(self.state.recorded_processes())
@@ -97,13 +88,7 @@ impl ReadLeases for MemoryTx {
 }
 
 impl WriteLeases for MemoryTx {
-    fn lock(&mut self, resource: &Resource) -> Result<()> {
-        self.locked.push(resource.clone());
-        Ok(())
-    }
-
     fn grant(&mut self, new: &NewLease) -> Result<Option<Lease>> {
-        self.must_be_locked(&new.resource)?;
         if new.resource.kind == ResourceKind::Ready {
             return Err(Error::store("nobody holds the line of those who wait for anything"));
         }
@@ -121,7 +106,7 @@ impl WriteLeases for MemoryTx {
     }
 
     fn beat(&mut self, fence: Fence, beat: &LeaseBeat) -> Result<()> {
-        if let Some(lease) = self.locked_lease(fence)? {
+        if let Some(lease) = self.state.leases.get_mut(&fence) {
             lease.process.clone_from(&beat.process);
             lease.doorbell.clone_from(&beat.doorbell);
             lease.ttl = beat.ttl;
@@ -133,7 +118,7 @@ impl WriteLeases for MemoryTx {
 
     fn end_lease(&mut self, fence: Fence, reason: EndReason) -> Result<()> {
         let now = self.now;
-        if let Some(lease) = self.locked_lease(fence)?
+        if let Some(lease) = self.state.leases.get_mut(&fence)
             && lease.is_open()
         {
             lease.ended = Some((now, reason));
@@ -146,7 +131,7 @@ impl WriteLeases for MemoryTx {
         if resource.is_some_and(|resource| self.state.open_lease(&resource).is_some()) {
             return Err(Error::store("another lease is open"));
         }
-        if let Some(lease) = self.locked_lease(fence)?
+        if let Some(lease) = self.state.leases.get_mut(&fence)
             && lease.ended.is_some_and(|(_, reason)| reason == EndReason::Expired)
         {
             lease.ended = None;

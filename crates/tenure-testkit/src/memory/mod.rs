@@ -2,9 +2,6 @@
 //!
 //! A transaction works on a copy of the whole state, and committing is putting the copy in place of the original. Every
 //! derived value (open dependencies, readiness, the next task) is computed anew from its definition at each question.
-//!
-//! Beyond that it insists on what a store with real concurrency needs and SQLite forgives: that no lease changes before
-//! its resource was locked in the same transaction.
 
 mod feed;
 mod fingerprint;
@@ -16,11 +13,12 @@ mod sessions;
 mod state;
 mod tasks;
 
+use std::cell::OnceCell;
 use std::sync::{Arc, Mutex};
 
-use tenure_core::lease::Resource;
+use tenure_core::holder::Incarnation;
 use tenure_core::store::{Durability, Store, Tx, View};
-use tenure_core::{Clock, Error, Result, Timestamp};
+use tenure_core::{Clock, Result, Timestamp};
 
 pub use state::{MessageRow, SectionRow, State, TaskRow};
 
@@ -59,7 +57,8 @@ impl MemoryStore {
         now: Timestamp,
         mut body: impl FnMut(&mut dyn Tx) -> Result<T>,
     ) -> (Result<T>, State, Vec<String>) {
-        let mut tx = MemoryTx { state: rows.clone(), now, rings: Vec::new(), locked: Vec::new() };
+        let mut tx =
+            MemoryTx { state: rows.clone(), now, rings: Vec::new(), dead_processes: OnceCell::new() };
         match body(&mut tx) {
             Ok(answer) => (Ok(answer), tx.state, tx.rings),
             Err(error) => (Err(error), rows.clone(), Vec::new()),
@@ -67,7 +66,12 @@ impl MemoryStore {
     }
 
     fn begin(&self) -> MemoryTx {
-        MemoryTx { state: self.state(), now: self.clock.now(), rings: Vec::new(), locked: Vec::new() }
+        MemoryTx {
+            state: self.state(),
+            now: self.clock.now(),
+            rings: Vec::new(),
+            dead_processes: OnceCell::new(),
+        }
     }
 }
 
@@ -95,22 +99,16 @@ struct MemoryTx {
     state: State,
     now: Timestamp,
     rings: Vec<String>,
-    locked: Vec<Resource>,
-}
-
-impl MemoryTx {
-    fn must_be_locked(&self, resource: &Resource) -> Result<()> {
-        if self.locked.contains(resource) {
-            Ok(())
-        } else {
-            Err(Error::store(format!("{resource} is changed without its lock")))
-        }
-    }
+    dead_processes: OnceCell<Vec<Incarnation>>,
 }
 
 impl View for MemoryTx {
     fn now(&self) -> Timestamp {
         self.now
+    }
+
+    fn dead_processes(&self) -> &OnceCell<Vec<Incarnation>> {
+        &self.dead_processes
     }
 }
 

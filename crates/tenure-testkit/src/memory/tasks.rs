@@ -172,10 +172,6 @@ impl ReadTasks for MemoryTx {
 }
 
 impl WriteTasks for MemoryTx {
-    fn lock_graph(&mut self) -> Result<()> {
-        Ok(())
-    }
-
     fn take_task_number(&mut self) -> Result<i64> {
         self.state.last_task_number += 1;
         Ok(self.state.last_task_number)

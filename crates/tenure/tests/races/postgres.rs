@@ -22,6 +22,7 @@ mod nemesis;
 mod outage;
 mod passwords;
 mod restart;
+mod round_trips;
 mod skew;
 mod waiting;
 mod watcher;

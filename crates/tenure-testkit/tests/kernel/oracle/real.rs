@@ -58,7 +58,6 @@ impl Real {
         self.earlier_events = f
             .write(|tx| {
                 for lease in tx.leases(&LeaseFilter::default())? {
-                    tx.lock(&lease.resource)?;
                     tx.end_lease(lease.fence, EndReason::Forced)?;
                 }
                 for id in &self.tasks {

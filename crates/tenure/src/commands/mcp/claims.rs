@@ -4,9 +4,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use tenure_core::duration::format_rounded;
-use tenure_core::error::Locked;
+use tenure_core::error::{Locked, TaskName};
 use tenure_core::holder::{Caller, Incarnation};
-use tenure_core::id::TaskId;
 use tenure_core::kernel::{self, Grant, Terms};
 use tenure_core::lease::Resource;
 use tenure_core::reference;
@@ -19,7 +18,7 @@ use crate::identity::{Identity, IdentityArgs};
 use crate::report::{CommandResult, Report};
 use crate::store::Doorbell;
 use crate::text::Text;
-use crate::waiting::{self, ClaimRequest, TryResult};
+use crate::waiting::{self, ClaimRequest, NamedTask, TryResult};
 use crate::{clearing, hooks};
 
 /// A claim that waits in the queue.
@@ -38,8 +37,8 @@ impl McpHandler<'_, '_> {
         let identity = self.app.identity(&who)?;
         if claim.wait.is_zero() {
             let (want, terms) = self.want(claim)?;
-            let caller = self.caller(&identity, &want);
-            let grant = waiting::try_once(self.open, &caller, &want, &terms)?;
+            let caller = |task: Option<&TaskName>| self.caller(&identity, task);
+            let grant = waiting::try_once(self.open, &waiting::Claim::new(&want, &caller), &terms)?;
             return self.granted(session, grant);
         }
         let mut stands = match self.places.remove(&place) {
@@ -53,12 +52,11 @@ impl McpHandler<'_, '_> {
         if let Some(bell) = &stands.doorbell {
             bell.silence();
         }
-        let caller = self.caller(&identity, &stands.want);
+        let caller = |task: Option<&TaskName>| self.caller(&identity, task);
         let me = Incarnation::current();
         let QueuedClaim { want, terms, doorbell, before, .. } = &mut stands;
-        let tried = self.open.write(|tx| {
-            waiting::try_and_queue(tx, self.open, &caller, want, terms, &me, doorbell.as_ref(), before)
-        });
+        let asked = waiting::Claim::new(want, &caller);
+        let tried = waiting::try_and_queue(self.open, &asked, terms, &me, doorbell.as_ref(), before);
         match tried {
             Ok(TryResult::Granted(grant)) => self.granted(session, *grant),
             Ok(TryResult::Impossible(error)) | Err(error) => {
@@ -92,10 +90,7 @@ impl McpHandler<'_, '_> {
 
     fn want(&self, claim: &Claim) -> CommandResult<(ClaimRequest, Terms)> {
         let want = match (&claim.task, &claim.section) {
-            (Some(task), _) => {
-                let name = self.open.resolve(task)?;
-                ClaimRequest::Task { id: TaskId::new(&name.id), title: name.title }
-            }
+            (Some(task), _) => ClaimRequest::Task(NamedTask::new(task)),
             (None, Some(section)) => {
                 ClaimRequest::Next(Some(self.open.read(|view| reference::section(view, section))?.id))
             }
@@ -106,12 +101,9 @@ impl McpHandler<'_, '_> {
         Ok((want, terms))
     }
 
-    fn caller(&self, identity: &Identity, want: &ClaimRequest) -> Caller {
-        let mut caller = match want {
-            ClaimRequest::Task { id, .. } => identity.actor(Some(id.as_str())),
-            ClaimRequest::Next(_) => identity.without_fence(),
-        };
-        // A caller that presents another agent's fence works under that agent's supervisor, not under this process.
+    fn caller(&self, identity: &Identity, task: Option<&TaskName>) -> Caller {
+        let mut caller = identity.claimant(task);
+        // A caller with another holder's credential works under that holder's supervisor, not under this server.
         if caller.fence.is_none() {
             caller.process.clone_from(&self.process);
         }

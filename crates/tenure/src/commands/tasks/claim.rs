@@ -1,7 +1,7 @@
 //! `tenure tasks claim`.
 
-use tenure_core::holder::{Incarnation, ProcessIdentity};
-use tenure_core::id::TaskId;
+use tenure_core::error::TaskName;
+use tenure_core::holder::{Caller, Incarnation, ProcessIdentity};
 
 use super::claim_args::ClaimArgs;
 use super::grant;
@@ -12,7 +12,7 @@ use crate::commands::keep_lease;
 use crate::hooks;
 use crate::identity::{Identity, IdentityArgs};
 use crate::report::{CommandResult, Report};
-use crate::waiting::{self, ClaimRequest};
+use crate::waiting::{self, Claim, ClaimRequest, NamedTask};
 
 /// Claim a task: you hold it until the lease expires
 ///
@@ -33,14 +33,13 @@ pub(crate) struct Args {
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
     let mut identity = app.identity(&args.identity)?;
-    let name = open.resolve(&args.claim.task)?;
     let joined = join_if_nobody(app, &mut identity);
-    let mut caller = identity.actor(Some(&name.id));
-    caller.process = args.while_pid.map(living).transpose()?;
+    let process = args.while_pid.map(living).transpose()?;
     let (terms, patience) = (args.claim.terms(&open), args.claim.patience(app, &open));
-    let request = ClaimRequest::Task { id: TaskId::new(&name.id), title: name.title };
-    let grant = waiting::acquire(app, &open, &caller, &request, terms, patience)?;
-    if let Some(process) = &caller.process
+    let caller = |task: Option<&TaskName>| Caller { process: process.clone(), ..identity.claimant(task) };
+    let request = ClaimRequest::Task(NamedTask::new(&args.claim.task));
+    let grant = waiting::acquire(app, &open, &Claim::new(&request, &caller), terms, patience)?;
+    if let Some(process) = &process
         && !app.global.dry_run
     {
         grant::refuse_other_process(&open, &grant, process)?;

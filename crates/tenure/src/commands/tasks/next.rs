@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use tenure_core::error::TaskName;
 use tenure_core::kernel::{self, Terms};
 use tenure_core::{Error, reference};
 
@@ -12,7 +13,7 @@ use crate::hooks;
 use crate::identity::IdentityArgs;
 use crate::report::{CommandResult, Report};
 use crate::text::{Style, Text};
-use crate::waiting::{self, ClaimRequest, nothing_for_newcomer};
+use crate::waiting::{self, Claim, ClaimRequest, nothing_for_newcomer};
 
 /// Show the next ready task, or claim it in the same step
 ///
@@ -62,9 +63,10 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     }
     let patience = app.asked_patience(&open, args.wait);
     let joined = claim::join_if_nobody(app, &mut identity);
-    let caller = identity.without_fence();
+    let caller = |task: Option<&TaskName>| identity.claimant(task);
     let terms = Terms::new(args.ttl.unwrap_or(open.config.locking.lease_ttl));
-    let grant = waiting::acquire(app, &open, &caller, &ClaimRequest::Next(section), terms, patience)?;
+    let request = ClaimRequest::Next(section);
+    let grant = waiting::acquire(app, &open, &Claim::new(&request, &caller), terms, patience)?;
     let hook_contexts = hooks::filter(app, &open).granted(app.env.clock.now(), &grant);
     hooks::deliver(app, &open, &hook_contexts);
     Ok(grant::answer(app, &grant, joined))

@@ -6,8 +6,8 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 use tenure_core::ErrorCode;
+use tenure_core::error::TaskName;
 use tenure_core::holder::Incarnation;
-use tenure_core::id::TaskId;
 use tenure_core::kernel::{self, Grant};
 use tenure_core::task::{Task, TaskStatus};
 use tenure_runner::hooks::HookContext;
@@ -24,7 +24,7 @@ use crate::interrupt::Interrupts;
 use crate::report::{CommandResult, Report};
 use crate::store::Doorbell;
 use crate::text::{Style, Text};
-use crate::waiting::{self, ClaimRequest};
+use crate::waiting::{self, Claim, ClaimRequest, NamedTask};
 
 /// The help of `--ttl` here: a heartbeat renews the lease, not the caller.
 const TTL_HELP: &str = "How long the lease lasts after the last heartbeat (default: locking.leaseTtl)";
@@ -57,18 +57,17 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     }
     let open = app.open()?;
     let mut identity = app.identity(&args.identity)?;
-    let name = open.resolve(&args.claim.task)?;
     claim::join_if_nobody(app, &mut identity);
     let me = Incarnation::current();
-    let caller = identity.actor(Some(&name.id)).with_process(me.clone());
+    let caller = |task: Option<&TaskName>| identity.claimant(task).with_process(me.clone());
     // Before the grant, so that no signal is missed while the task is held.
     let interrupts = Interrupts::listen().map_err(Report::from)?;
     let doorbell = open.store.doorbell(app.env);
     let mut terms = args.claim.terms(&open);
     terms.doorbell = doorbell.as_ref().map(Doorbell::address);
     let patience = args.claim.patience(app, &open);
-    let request = ClaimRequest::Task { id: TaskId::new(&name.id), title: name.title.clone() };
-    let granted = waiting::acquire(app, &open, &caller, &request, terms, patience)?;
+    let request = ClaimRequest::Task(NamedTask::new(&args.claim.task));
+    let granted = waiting::acquire(app, &open, &Claim::new(&request, &caller), terms, patience)?;
     grant::refuse_other_process(&open, &granted, &me)?;
     if let Some(code) = interrupts.take() {
         clearing::give_back(&open, &granted, "interrupted before the command started");

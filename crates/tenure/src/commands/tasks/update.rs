@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use tenure_core::Error;
-use tenure_core::id::TaskId;
+use tenure_core::error::TaskName;
 use tenure_core::kernel::Terms;
 use tenure_core::rules::{Change, EditTask, change_status, edit_task};
 use tenure_core::task::TaskStatus;
@@ -15,7 +15,7 @@ use crate::hooks;
 use crate::identity::IdentityArgs;
 use crate::report::{CommandResult, Report};
 use crate::text::{Style, Text};
-use crate::waiting::{self, ClaimRequest};
+use crate::waiting::{self, Claim, ClaimRequest, NamedTask, Then};
 
 /// Change a task
 ///
@@ -89,21 +89,25 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     }
     let open = app.open()?;
     let mut identity = app.identity(&args.identity)?;
-    let name = open.resolve(&args.task)?;
     let ctx = open.context();
     if args.status == Some(TaskStatus::InProgress) {
         if args.force {
             return Err(Report::usage("--force cannot be used with --status in_progress"));
         }
         let joined = claim::join_if_nobody(app, &mut identity);
-        let caller = identity.actor(Some(&name.id));
+        let caller = |task: Option<&TaskName>| identity.claimant(task);
         let terms = Terms::new(open.config.locking.task_timeout);
-        let request = ClaimRequest::Task { id: TaskId::new(&name.id), title: name.title.clone() };
+        let request = ClaimRequest::Task(NamedTask::new(&args.task));
         let patience = app.default_patience(&open);
-        let mut taken = waiting::acquire(app, &open, &caller, &request, terms, patience)?;
-        if !edit.is_empty() {
-            taken.task = open.write(|tx| edit_task(tx, &ctx, &caller, &name.id, &edit))?;
-        }
+        // In the transaction of the grant: an edit that is refused must not leave the task claimed.
+        let then: &Then<'_> = &|tx, caller, grant| {
+            if !edit.is_empty() {
+                grant.task = edit_task(tx, &ctx, caller, grant.task.id.as_str(), &edit)?;
+            }
+            Ok(())
+        };
+        let claim = Claim { then: Some(then), ..Claim::new(&request, &caller) };
+        let taken = waiting::acquire(app, &open, &claim, terms, patience)?;
         let hook_contexts = hooks::filter(app, &open).granted(app.env.clock.now(), &taken);
         hooks::deliver(app, &open, &hook_contexts);
         let mut answer = grant::answer(app, &taken, joined);
@@ -124,6 +128,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
         answer.text = text;
         return Ok(answer);
     }
+    let name = open.resolve(&args.task)?;
     let message = args.remark.message.as_deref().map(read_text).transpose()?;
     let caller = identity.actor(Some(&name.id));
     let hook_filter = hooks::filter(app, &open);

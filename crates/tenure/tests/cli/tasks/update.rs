@@ -59,6 +59,27 @@ fn in_progress_takes_the_lock() {
 }
 
 #[test]
+fn an_edit_that_is_refused_leaves_the_task_unclaimed() {
+    let mut env = TestEnv::project();
+    some(&mut env);
+    for edit in [["--section", "Nowhere"], ["--title", ""], ["--after", "T99"], ["--section", "Backend"]] {
+        let args = ["tasks", "update", "T1", "--status", "in_progress", "--agent", "eve"];
+        let refused = env.json(&[&args[..], &edit].concat());
+        assert_ne!(refused.data()["task"]["status"], "in_progress", "{edit:?} was accepted");
+        let task = env.json(&["tasks", "show", "T1"]).exits(0).data();
+        assert_eq!(
+            (&task["task"]["status"], &task["task"]["lease"]),
+            (&"pending".into(), &serde_json::Value::Null),
+            "{edit:?}"
+        );
+    }
+    let taken =
+        env.json(&["tasks", "update", "T1", "--status", "in_progress", "--title", "Uno", "--agent", "eve"]);
+    let taken = taken.exits(0).data();
+    assert_eq!((&taken["task"]["status"], &taken["task"]["title"]), (&"in_progress".into(), &"Uno".into()));
+}
+
+#[test]
 fn another_status_under_somebody_elses_lock_is_refused_at_once() {
     let story = Story::project(some)
         .tell(&["tasks", "update", "T2", "--status", "completed", "--agent", "eve"])

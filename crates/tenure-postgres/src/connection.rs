@@ -1,6 +1,7 @@
-//! A live connection: statements go out, answers come back, on the calling thread.
+//! A connection to the server, driven by the calling thread.
 //!
-//! Nothing runs in the background, except that a thread waits for rings while nobody talks, if somebody listens.
+//! Nothing runs in the background, except a thread that waits for notifications between two statements, if a doorbell was
+//! asked for.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,20 +15,19 @@ use std::time::Duration;
 use tenure_core::Timestamp;
 use tokio::runtime::Runtime;
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Row, Statement};
+use tokio_postgres::{Client, Row, Statement as Prepared};
 use uuid::Uuid;
 
 use crate::address::Address;
 use crate::connect::{self, Connected};
 use crate::doorbell::Bell;
 use crate::error::Failure;
-use crate::readiness::Facts;
-use crate::reading::{Ear, Reading, Talk};
+use crate::notifications::{Reader, ReaderPause, Subscription};
 
-/// A client that was stopped in the middle of a transaction keeps others waiting no longer than this.
+/// How long a client that is stopped in the middle of a transaction can keep others waiting.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// For statements that find a few rows by an index: the planner has nothing to weigh, whatever its statistics say.
+/// Every statement finds a few rows by an index, so the planner is left no other choice, whatever its statistics say.
 const PLANNING: [(&str, &str); 8] = [
     ("jit", "off"),
     ("enable_seqscan", "off"),
@@ -40,60 +40,58 @@ const PLANNING: [(&str, &str); 8] = [
     ("from_collapse_limit", "1"),
 ];
 
-/// The only clock: the server's, at this very moment.
+/// The current time of the server's clock, which is the only one that counts.
 pub(crate) const NOW: &str = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 
 pub(crate) type Sql<T> = Result<T, Failure>;
 
-/// Something to say to the server.
+/// Something to send to the server.
 #[derive(Clone, Copy)]
-pub(crate) enum Line<'a> {
-    /// Statements without parameters, and without an answer.
-    Run(&'a str),
-    Ask(&'a str, &'a [&'a dyn Value]),
+pub(crate) enum Statement<'a> {
+    /// One or more statements without parameters, whose rows are ignored.
+    Batch(&'a str),
+    Query(&'a str, &'a [&'a dyn Value]),
 }
 
 type Answer<'a> = Pin<Box<dyn Future<Output = Result<Option<Vec<Row>>, tokio_postgres::Error>> + 'a>>;
 
-/// A statement that was said before.
+/// A query that was sent before.
 #[derive(Default)]
 struct Known {
     uses: u64,
-    statement: Option<Statement>,
+    statement: Option<Prepared>,
 }
 
-pub(crate) struct Link {
+pub(crate) struct Connection {
     runtime: Arc<Runtime>,
     client: Client,
-    reading: Arc<Reading>,
+    reader: Arc<Reader>,
     socket: OwnedFd,
     known: HashMap<String, Known>,
     limit: Duration,
-    /// Behind a pooler that gives every transaction another server process.
+    /// The connection goes through a pooler, which may give every transaction another server process.
     pub(crate) pooled: bool,
     settings: String,
-    /// The server would not wait for the disk unless it is told to.
-    lazy: bool,
-    /// What the last claim found out about the project.
-    pub(crate) assumed: Facts,
-    /// The server's time when it began.
-    pub(crate) begun_at: Timestamp,
+    /// The server's default is a commit that does not wait for the disk.
+    asynchronous_commit: bool,
+    /// The server's time when the connection was made.
+    pub(crate) connected_at: Timestamp,
 }
 
-impl fmt::Debug for Link {
+impl fmt::Debug for Connection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Link").field("pooled", &self.pooled).finish_non_exhaustive()
+        f.debug_struct("Connection").field("pooled", &self.pooled).finish_non_exhaustive()
     }
 }
 
-impl Link {
-    /// The first server that answers and is not a standby.
+impl Connection {
+    /// Connects to the first server that answers and is not a standby.
     pub(crate) fn open(runtime: &Arc<Runtime>, address: &Address, patience: Duration) -> Sql<Self> {
         let mut failure = None;
         for (host, port) in address.servers() {
             match Self::open_one(runtime, address, host, port, patience) {
-                Ok(link) => return Ok(link),
-                // A standby that is refused says more than a server that is away.
+                Ok(connection) => return Ok(connection),
+                // That a server is a standby says more than that another is unreachable.
                 Err(found) if !matches!(failure, Some(Failure::InRecovery)) => failure = Some(found),
                 Err(_) => {}
             }
@@ -115,7 +113,7 @@ impl Link {
         options.extend(settings.iter().map(|(name, value)| format!("-c {name}={value}")));
         ours.config.options(options.join(" "));
         let (found, refused_options) = match runtime.block_on(connect::connect(&ours, host, port)) {
-            // How poolers answer to settings that they cannot keep apart.
+            // The answer of poolers to startup options that they do not support.
             Err(Failure::Server(e)) if e.code().is_some_and(|c| c.code() == "08P01") => {
                 (runtime.block_on(connect::connect(address, host, port))?, true)
             }
@@ -123,83 +121,79 @@ impl Link {
         };
         let Connected { client, connection, socket, given_pid } = found;
         let local: Vec<String> = settings.iter().map(|(n, v)| format!("SET LOCAL {n} = {v};")).collect();
-        let mut link = Self {
+        let mut ours = Self {
             runtime: Arc::clone(runtime),
             client,
-            reading: Reading::of(connection),
+            reader: Reader::of(connection),
             socket,
             known: HashMap::new(),
             limit: patience.saturating_add(pause(patience)),
             pooled: refused_options,
             settings: local.concat(),
-            lazy: false,
-            assumed: Facts::QUIET,
-            begun_at: Timestamp::from_millis(0),
+            asynchronous_commit: false,
+            connected_at: Timestamp::from_millis(0),
         };
         let sql = format!(
             "SELECT pg_backend_pid(), pg_is_in_recovery(), {NOW}, current_setting('synchronous_commit') = 'off'"
         );
-        let row = link.one(&sql, &[])?;
-        link.pooled |= row.try_get::<_, i32>(0)? != given_pid;
+        let row = ours.one(&sql, &[])?;
+        ours.pooled |= row.try_get::<_, i32>(0)? != given_pid;
         if row.try_get(1)? {
             return Err(Failure::InRecovery);
         }
-        link.begun_at = Timestamp::from_millis(row.try_get(2)?);
-        link.lazy = row.try_get(3)?;
-        Ok(link)
+        ours.connected_at = Timestamp::from_millis(row.try_get(2)?);
+        ours.asynchronous_commit = row.try_get(3)?;
+        Ok(ours)
     }
 
-    /// What a transaction must say first, because nothing else will have said it.
+    /// The settings with which every transaction has to begin: behind a pooler, the connection's own do not apply.
     pub(crate) fn settings(&self) -> &str {
         if self.pooled { &self.settings } else { "" }
     }
 
-    /// What a transaction must say whose commit is to last.
-    pub(crate) fn lasting(&self) -> &'static str {
-        if self.lazy { "SET LOCAL synchronous_commit = on;" } else { "" }
+    /// The setting of a transaction whose commit must wait for the disk.
+    pub(crate) fn durable(&self) -> &'static str {
+        if self.asynchronous_commit { "SET LOCAL synchronous_commit = on;" } else { "" }
     }
 
     pub(crate) fn is_closed(&self) -> bool {
         self.client.is_closed()
     }
 
-    /// Statements without parameters, and without an answer.
-    pub(crate) fn run(&mut self, sql: &str) -> Sql<()> {
-        self.talk(&[Line::Run(sql)]).map(drop)
+    /// Runs statements without parameters, and ignores their rows.
+    pub(crate) fn batch(&mut self, sql: &str) -> Sql<()> {
+        self.pipeline(&[Statement::Batch(sql)]).map(drop)
     }
 
     pub(crate) fn rows(&mut self, sql: &str, values: &[&dyn Value]) -> Sql<Vec<Row>> {
-        self.talk(&[Line::Ask(sql, values)])
+        Ok(self.pipeline(&[Statement::Query(sql, values)])?.pop().unwrap_or_default())
     }
 
-    /// The answer to the last question.
-    pub(crate) fn talk(&mut self, lines: &[Line<'_>]) -> Sql<Vec<Row>> {
-        Ok(self.answers(lines)?.pop().unwrap_or_default())
-    }
-
-    /// Everything is sent together, and so is one way to the server and back: the answers to all questions, or the first
-    /// thing that went wrong. What comes after that is said in a transaction that has failed.
-    pub(crate) fn answers(&mut self, lines: &[Line<'_>]) -> Sql<Vec<Vec<Row>>> {
-        let mut known = Vec::with_capacity(lines.len());
-        for line in lines {
-            known.push(match line {
-                Line::Run(_) => None,
-                Line::Ask(sql, values) => self.known(sql, values)?,
+    /// Sends all statements in one round trip. Returns the rows of every query, or the first failure; the statements after
+    /// that one fail too, because their transaction has.
+    pub(crate) fn pipeline(&mut self, statements: &[Statement<'_>]) -> Sql<Vec<Vec<Row>>> {
+        let mut prepared = Vec::with_capacity(statements.len());
+        for statement in statements {
+            prepared.push(match statement {
+                Statement::Batch(_) => None,
+                Statement::Query(sql, values) => self.prepared(sql, values)?,
             });
         }
-        let Self { client, reading, runtime, limit, .. } = self;
+        let Self { client, reader, runtime, limit, .. } = self;
         let client = &*client;
-        let said = lines.iter().zip(&known).map(|(line, known)| -> Answer<'_> {
-            match line {
-                Line::Run(sql) => Box::pin(async move { client.batch_execute(sql).await.map(|()| None) }),
-                Line::Ask(sql, values) => {
-                    Box::pin(async move { ask(client, known.as_ref(), sql, values).await.map(Some) })
+        let sent = statements.iter().zip(&prepared).map(|(statement, prepared)| -> Answer<'_> {
+            match statement {
+                Statement::Batch(sql) => {
+                    Box::pin(async move { client.batch_execute(sql).await.map(|()| None) })
+                }
+                Statement::Query(sql, values) => {
+                    Box::pin(async move { query(client, prepared.as_ref(), sql, values).await.map(Some) })
                 }
             }
         });
-        let said = in_order(said.collect());
+        let sent = in_order(sent.collect());
         let mut answers = Vec::new();
-        for outcome in drive(runtime, reading, *limit, async { Ok(said.await) })? {
+        for outcome in drive(runtime, reader, *limit, async { Ok(sent.await) })? {
             answers.extend(outcome?);
         }
         Ok(answers)
@@ -210,45 +204,45 @@ impl Link {
         rows.pop().ok_or_else(|| Failure::Unreadable("no row where one must be".to_owned()))
     }
 
-    /// A statement is prepared when it comes a second time: most processes say most things once. Later it is prepared anew
-    /// now and then, because its plan was made for tables as they were: a table that was empty then may be long by now.
-    fn known(&mut self, sql: &str, values: &[&dyn Value]) -> Sql<Option<Statement>> {
+    /// A query is prepared when it is sent a second time, because most processes send most queries once. It is prepared anew
+    /// from time to time, because its plan was made for the tables as they were then.
+    fn prepared(&mut self, sql: &str, values: &[&dyn Value]) -> Sql<Option<Prepared>> {
         if self.pooled {
             return Ok(None);
         }
-        let Self { client, reading, runtime, limit, known, .. } = self;
+        let Self { client, reader, runtime, limit, known, .. } = self;
         let found = match known.get_mut(sql) {
             Some(found) => found,
             None => known.entry(sql.to_owned()).or_default(),
         };
         found.uses += 1;
-        // The 2nd, 16th, 128th time, and so on.
+        // At the 2nd, 16th, 128th use, and so on.
         if found.uses.is_power_of_two() && found.uses.trailing_zeros() % 3 == 1 {
             let types: Vec<Type> = values.iter().map(|value| value.kind()).collect();
-            let statement = drive(runtime, reading, *limit, client.prepare_typed(sql, &types))?;
+            let statement = drive(runtime, reader, *limit, client.prepare_typed(sql, &types))?;
             found.statement = Some(statement);
         }
         Ok(found.statement.clone())
     }
 
-    /// While this lives, only answers are read from the connection, by who waits for them.
-    pub(crate) fn talk_alone(&self) -> Talk {
-        self.reading.talk()
+    /// Keeps the thread that waits for notifications from reading the connection, until this is dropped.
+    pub(crate) fn pause_reader(&self) -> ReaderPause {
+        self.reader.pause()
     }
 
-    /// From now on `bell` is rung for what comes on `channel`, and for the end of the connection.
+    /// Rings `bell` from now on for every notification on `channel`, and when the connection ends.
     pub(crate) fn listen(&mut self, channel: &str, bell: Bell) -> Sql<()> {
-        self.run(&format!("LISTEN \"{channel}\""))?;
-        let ear = Ear { channel: channel.to_owned(), bell };
-        self.reading.listen(ear, self.socket.try_clone()?, Arc::clone(&self.runtime))?;
+        self.batch(&format!("LISTEN \"{channel}\""))?;
+        let subscription = Subscription { channel: channel.to_owned(), bell };
+        self.reader.subscribe(subscription, self.socket.try_clone()?, Arc::clone(&self.runtime))?;
         Ok(())
     }
 }
 
-impl Drop for Link {
-    /// Whoever listens is told that nothing more will come.
+impl Drop for Connection {
+    /// Ends the thread that waits for notifications.
     fn drop(&mut self) {
-        self.reading.end();
+        self.reader.end();
         let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
     }
 }
@@ -268,13 +262,13 @@ fn settings(patience: Duration) -> Vec<(&'static str, String)> {
     all
 }
 
-async fn ask(
+async fn query(
     client: &Client,
-    known: Option<&Statement>,
+    prepared: Option<&Prepared>,
     sql: &str,
     values: &[&dyn Value],
 ) -> Result<Vec<Row>, tokio_postgres::Error> {
-    match known {
+    match prepared {
         Some(statement) => {
             let values: Vec<&(dyn ToSql + Sync)> = values.iter().map(|value| value.bound()).collect();
             client.query(statement, &values).await
@@ -287,14 +281,14 @@ async fn ask(
     }
 }
 
-/// Runs a future and the connection behind it until the future is done.
+/// Polls a future together with the connection that it waits for, until the future is done.
 fn drive<T>(
     runtime: &Runtime,
-    reading: &Reading,
+    reader: &Reader,
     limit: Duration,
     future: impl Future<Output = Result<T, tokio_postgres::Error>>,
 ) -> Sql<T> {
-    let mut state = reading.lock();
+    let mut state = reader.lock();
     let work = async {
         let mut future = pin!(future);
         poll_fn(|cx| {
@@ -313,7 +307,7 @@ fn drive<T>(
     }
 }
 
-/// All of them, begun in this order.
+/// Polls all futures, the first time in this order, until all are done.
 async fn in_order<T>(mut futures: Vec<Pin<Box<dyn Future<Output = T> + '_>>>) -> Vec<T> {
     let mut done: Vec<Option<T>> = futures.iter().map(|_| None).collect();
     poll_fn(|cx| {
@@ -330,16 +324,16 @@ async fn in_order<T>(mut futures: Vec<Pin<Box<dyn Future<Output = T> + '_>>>) ->
     done.into_iter().flatten().collect()
 }
 
-/// Something that goes into a statement, always as a bound parameter.
+/// A parameter of a query.
 pub(crate) trait Value {
     fn kind(&self) -> Type;
     fn bound(&self) -> &(dyn ToSql + Sync);
-    /// For a statement that is said later.
-    fn kept(&self) -> Box<dyn Value>;
+    /// An owned copy, for a write that is sent later.
+    fn boxed(&self) -> Box<dyn Value>;
 }
 
 macro_rules! values {
-    ($($rust:ty => $sql:ident, $kept:expr;)*) => {
+    ($($rust:ty => $sql:ident, $own:expr;)*) => {
         $(impl Value for $rust {
             fn kind(&self) -> Type {
                 Type::$sql
@@ -349,9 +343,9 @@ macro_rules! values {
                 self
             }
 
-            fn kept(&self) -> Box<dyn Value> {
-                let keep: fn(&Self) -> _ = $kept;
-                Box::new(keep(self))
+            fn boxed(&self) -> Box<dyn Value> {
+                let own: fn(&Self) -> _ = $own;
+                Box::new(own(self))
             }
         })*
     };

@@ -1,0 +1,196 @@
+//! The first round trip of a transaction: the turn, the time, and what its decision is likely to read first.
+
+use std::cell::{Cell, OnceCell, RefCell};
+
+use tenure_core::holder::Holder;
+use tenure_core::id::SectionId;
+use tenure_core::store::{ClaimHint, ClaimTarget, Durability};
+use tenure_core::{Clock, Timestamp};
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+use crate::address::Address;
+use crate::connection::{Connection, NOW, Sql, Statement, Value};
+use crate::error::{Failure, Remedy};
+use crate::leases::named_task_tickets_query;
+use crate::prefetched::{NamedTask, NextTask, Prefetched};
+use crate::readiness::{MayExist, Wanted};
+use crate::task_query::{NEXT_TASK_COLUMNS, named_task_query, next_task_query};
+use crate::transaction::{Trace, Transaction, Writer};
+
+impl<'a> Transaction<'a> {
+    /// None if the database does not have the project.
+    pub(crate) fn reading(
+        connection: &'a mut Connection,
+        address: &'a Address,
+        project: Uuid,
+        clock: Option<&dyn Clock>,
+    ) -> Sql<Option<Self>> {
+        let begin = format!("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {}", connection.settings());
+        let columns = MayExist::query(Wanted::Processes);
+        let sql = format!("SELECT {NOW}, {columns} FROM tenure.projects WHERE id = $1");
+        let statements = [Statement::Batch(&begin), Statement::Query(&sql, &[&project])];
+        let row = begin_with(connection, &statements)?.pop().and_then(|mut rows| rows.pop());
+        let Some(row) = row else { return no_such_project(connection) };
+        Ok(Some(Self::begun(connection, address, project, &row, 0, clock)?))
+    }
+
+    /// Takes the exclusive turn. None if the database does not have the project.
+    pub(crate) fn writing(
+        connection: &'a mut Connection,
+        address: &'a Address,
+        project: Uuid,
+        writer: Writer,
+        clock: Option<&dyn Clock>,
+        hint: Option<ClaimHint<'_>>,
+    ) -> Sql<Option<Self>> {
+        let begin = format!("BEGIN ISOLATION LEVEL READ COMMITTED; {}", connection.settings());
+        let mut values: Vec<&dyn Value> = vec![&project];
+        let committed = match &writer.again {
+            None => "false",
+            Some(Trace::Note) => {
+                values.extend([&writer.client as &dyn Value, &writer.request]);
+                "EXISTS (SELECT 1 FROM tenure.requests WHERE project = $1 AND client = $2 AND request = $3)"
+            }
+            Some(Trace::Grant(fence)) => {
+                values.push(fence);
+                "EXISTS (SELECT 1 FROM tenure.leases WHERE project = $1 AND fence = $2)"
+            }
+        };
+        let named = match hint {
+            Some(ClaimHint { holder, wants: ClaimTarget::Task(reference) }) => Some((&holder.id, reference)),
+            _ => None,
+        };
+        let wanted = match writer.durability {
+            // Which other task is ready does not matter to the claim of a named one.
+            Durability::Power if named.is_some() => Wanted::Processes,
+            Durability::Power => Wanted::All,
+            // Hundreds of heartbeats may come at once, and none of them asks what is ready.
+            Durability::Process => Wanted::Nothing,
+        };
+        let sql = format!(
+            "SELECT {NOW}, {}, next_task, {committed} FROM tenure.projects WHERE id = $1",
+            MayExist::query(wanted)
+        );
+        let turn: [&dyn Value; 1] = [&turn_of(project)];
+        let mut statements =
+            vec![Statement::Batch(&begin), Statement::Query(TURN, &turn), Statement::Query(&sql, &values)];
+        let reference = named.map_or("", |(_, reference)| reference);
+        let id = reference.to_ascii_lowercase();
+        let holder = named.map_or("", |(holder, _)| holder);
+        let (of_task, of_tickets): ([&dyn Value; 4], [&dyn Value; 3]) =
+            ([&project, &holder, &id, &reference], [&project, &id, &reference]);
+        let prefetch = named.map(|_| (named_task_query(), named_task_tickets_query()));
+        if let Some((task, tickets)) = &prefetch {
+            statements.extend([Statement::Query(task, &of_task), Statement::Query(tickets, &of_tickets)]);
+        }
+        let mut answers = begin_with(connection, &statements)?.into_iter();
+        let turn = answers.next().and_then(|mut rows| rows.pop());
+        let Some(row) = answers.next().and_then(|mut rows| rows.pop()) else {
+            return no_such_project(connection);
+        };
+        let mut tx = Self::begun(connection, address, project, &row, 0, clock)?;
+        tx.next_task = row.try_get(1 + MayExist::COLUMNS)?;
+        tx.stored_next_task = tx.next_task;
+        tx.already_committed = row.try_get(2 + MayExist::COLUMNS)?;
+        tx.waited = turn.map_or(Ok(false), |turn| turn.try_get(1))?;
+        tx.writer = Some(writer);
+        if let (Some((holder, reference)), Some(rows), Some(tickets)) =
+            (named, answers.next(), answers.next())
+        {
+            let (holder, reference) = (holder.clone(), reference.to_owned());
+            tx.prefetched.get_mut().named = Some(NamedTask { holder, reference, rows, tickets });
+        }
+        Ok(Some(tx))
+    }
+
+    /// Takes a shared turn, and reads the next task under the assumption that no ticket and no lease of a section exists.
+    /// The same statement tells whether that is so.
+    pub(crate) fn claiming(
+        connection: &'a mut Connection,
+        address: &'a Address,
+        project: Uuid,
+        writer: Writer,
+        clock: Option<&dyn Clock>,
+        holder: &Holder,
+        section: Option<&SectionId>,
+    ) -> Sql<Self> {
+        let begin = format!("BEGIN ISOLATION LEVEL READ COMMITTED; {}", connection.settings());
+        let only = section.map(SectionId::as_str);
+        let sql = next_task_query(only.is_some());
+        let mut values: Vec<&dyn Value> = vec![&project, &holder.id];
+        if only.is_some() {
+            values.push(&only);
+        }
+        let statements = [
+            Statement::Batch(&begin),
+            Statement::Query(SHARED_TURN, &[&turn_of(project)]),
+            Statement::Query(&sql, &values),
+        ];
+        let row = begin_with(connection, &statements)?.pop().and_then(|mut rows| rows.pop());
+        let row = row.ok_or_else(|| Failure::Unreadable("no row where one must be".to_owned()))?;
+        let mut tx = Self::begun(connection, address, project, &row, NEXT_TASK_COLUMNS, clock)?;
+        tx.writer = Some(writer);
+        let prefetched = tx.prefetched.get_mut();
+        if !prefetched.may_exist.tickets && !prefetched.may_exist.section_leases {
+            prefetched.next = Some(NextTask::new(row, holder, section));
+        }
+        Ok(tx)
+    }
+
+    /// A transaction whose first answer is `row`: from column `at` on the time and what [`MayExist::read`] reads.
+    fn begun(
+        connection: &'a mut Connection,
+        address: &'a Address,
+        project: Uuid,
+        row: &Row,
+        at: usize,
+        clock: Option<&dyn Clock>,
+    ) -> Sql<Self> {
+        let now = clock.map_or(Timestamp::from_millis(row.try_get(at)?), Clock::now);
+        let (may_exist, processes) = MayExist::read(row, at + 1, now.as_millis())?;
+        Ok(Self {
+            connection: RefCell::new(connection),
+            address,
+            project,
+            writer: None,
+            now,
+            waited: false,
+            already_committed: false,
+            next_task: 0,
+            stored_next_task: 0,
+            dead_processes: OnceCell::new(),
+            prefetched: RefCell::new(Prefetched::new(may_exist, processes)),
+            writes: RefCell::default(),
+            changed: Cell::new(false),
+            events: RefCell::default(),
+            rings: Vec::new(),
+            failure: RefCell::new(None),
+        })
+    }
+}
+
+/// Sends the first statements of a transaction, and rolls it back if one of them fails.
+fn begin_with(connection: &mut Connection, statements: &[Statement<'_>]) -> Sql<Vec<Vec<Row>>> {
+    let begun = connection.pipeline(statements);
+    if begun.as_ref().is_err_and(|failure| failure.remedy() != Remedy::Reconnect) {
+        drop(connection.batch("ROLLBACK"));
+    }
+    begun
+}
+
+fn no_such_project<T>(connection: &mut Connection) -> Sql<Option<T>> {
+    connection.batch("ROLLBACK")?;
+    Ok(None)
+}
+
+/// Takes the exclusive turn, and says whether it had to be waited for.
+const TURN: &str =
+    "SELECT pg_advisory_xact_lock($1), clock_timestamp() > statement_timestamp() + interval '100 us'";
+const SHARED_TURN: &str = "SELECT pg_advisory_xact_lock_shared($1)";
+
+/// The key of a project's advisory lock. Two projects with the same key only wait for each other.
+fn turn_of(project: Uuid) -> i64 {
+    let (high, low) = project.as_u64_pair();
+    i64::from_ne_bytes((high ^ low).to_ne_bytes())
+}
