@@ -22,7 +22,7 @@ fn claiming_a_task_by_its_key_is_at_most_four_round_trips_after_connecting() {
     };
     let connecting = asks(&|| {
         let address = Address::parse(&url, &Surroundings::default()).unwrap();
-        drop(PostgresStore::open(address, &id, OpenOptions::default()).unwrap());
+        drop(PostgresStore::open(address, id, OpenOptions::default()).unwrap());
     });
     for (args, limit) in [
         (&["tasks", "claim", "K1", "--agent", "ann"][..], 4),
