@@ -28,7 +28,7 @@ pub fn units(call: &TimerCall) -> Result<(String, String), TimerError> {
     );
     let timer = format!(
         "# Written by `tenure runners cron install`.\n\
-         [Unit]\nDescription=TimerCall tenure's wake-up\n\n\
+         [Unit]\nDescription=Call tenure's wake-up\n\n\
          [Timer]\nOnActiveSec=1s\nOnUnitActiveSec={}s\nAccuracySec=1s\n\n\
          [Install]\nWantedBy=timers.target\n",
         call.every.max(Duration::from_secs(1)).as_secs()
