@@ -172,6 +172,7 @@ impl Connection {
     /// Sends all statements in one round trip. Returns the rows of every query, or the first failure; the statements after
     /// that one fail too, because their transaction has.
     pub(crate) fn pipeline(&mut self, statements: &[Statement<'_>]) -> Sql<Vec<Vec<Row>>> {
+        let _span = tracing::trace_span!("round_trip", statements = statements.len()).entered();
         let mut prepared = Vec::with_capacity(statements.len());
         for statement in statements {
             prepared.push(match statement {

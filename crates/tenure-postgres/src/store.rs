@@ -225,6 +225,7 @@ impl Retries {
 
 impl Store for PostgresStore {
     fn read_with(&self, body: &mut dyn FnMut(&dyn View) -> Result<()>) -> Result<()> {
+        let _span = tracing::debug_span!("read").entered();
         let mut retries = Retries::new(self.options.patience);
         let mut exclusive = false;
         loop {
@@ -327,6 +328,7 @@ impl PostgresStore {
         mut shares: bool,
         body: &mut dyn FnMut(&mut dyn Tx) -> Result<()>,
     ) -> Result<()> {
+        let _span = tracing::debug_span!("write", ?durability, shares).entered();
         self.request.set(self.request.get() + 1);
         let first = self.writer(durability);
         let mut retries = Retries::new(self.options.patience);
@@ -341,6 +343,7 @@ impl PostgresStore {
                 Ok(outcome) => return outcome,
                 Err(failure) => failure,
             };
+            tracing::debug!(?failure, "the transaction failed; it may be tried again");
             // Only in an exclusive turn is it certain whether an earlier try was committed.
             shares = false;
             if let Err(failure) = retries.next(failure) {

@@ -219,6 +219,7 @@ impl Connection {
     async fn answer(&self, call: Call, client: String) -> Option<Result<Reply, Refusal>> {
         let (leases, session) = (Arc::clone(&self.shared.leases), Arc::clone(&self.session));
         let request = move |handler: &mut dyn RequestHandler| {
+            let _span = tracing::debug_span!("call", ?call, client).entered();
             join(handler, &session, &client, only_reads(&call))?;
             let asked = BootTime::now();
             let reply = handler.answer(&session, &call)?;

@@ -99,6 +99,7 @@ impl Connection {
         let (leases, session) = (Arc::clone(&self.shared.leases), Arc::clone(&self.session));
         let (claim, client) = (claim.clone(), client.to_owned());
         let request = move |handler: &mut dyn RequestHandler| {
+            let _span = tracing::debug_span!("claim", ?claim, client).entered();
             join(handler, &session, &client, false)?;
             let asked = BootTime::now();
             let step = handler.claim(&session, &claim, number)?;

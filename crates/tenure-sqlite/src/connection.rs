@@ -253,8 +253,10 @@ impl SqliteStore {
         durability: Durability,
         body: &mut dyn FnMut(&mut Transaction<'_>) -> Result<()>,
     ) -> Result<()> {
+        let _span = tracing::debug_span!("write", ?durability).entered();
         self.set_durability(durability)?;
         let pass = self.gate.enter(self.options.patience)?;
+        tracing::debug!("passed the gate");
         self.run("BEGIN IMMEDIATE")?;
         let mut tx = self.transaction();
         let outcome = body(&mut tx);
@@ -268,6 +270,7 @@ impl SqliteStore {
             return Err(error);
         }
         drop(pass);
+        tracing::debug!(rings = tx.rings.len(), "committed");
         doorbell::ring_all(&tx.rings);
         self.tidy_on_close();
         Ok(())

@@ -28,6 +28,7 @@ mod secrets;
 mod slot;
 mod stop;
 mod table;
+mod trace;
 
 // Only on SQLite: what happens when the database file vanishes.
 mod database;

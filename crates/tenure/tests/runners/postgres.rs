@@ -23,3 +23,4 @@ mod secrets;
 mod slot;
 mod stop;
 mod table;
+mod trace;
