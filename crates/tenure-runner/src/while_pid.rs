@@ -13,7 +13,7 @@ use tenure_core::{Context, Error, Result, kernel};
 use tenure_lock::BootTime;
 
 use crate::database::DatabaseFile;
-use crate::heartbeat::{Heartbeat, HeartbeatEnd, Loss, OpenStore, Renew, RenewTask, Renewal};
+use crate::heartbeat::{Heartbeat, HeartbeatEnd, LeaseLoss, OpenStore, Renew, RenewTask, Renewal};
 use crate::wait::Process;
 
 /// How the keeping ended.
@@ -53,7 +53,7 @@ pub fn keep_while_alive(
             HeartbeatEnd::Stopped => return release(store, ctx, lease),
             _ if renew.is_dead() => return release(store, ctx, lease),
             // The work is not this process's to stop. A store that answers again may still renew the lease.
-            HeartbeatEnd::Lost(Loss::Unreachable(_)) => asked = BootTime::now(),
+            HeartbeatEnd::Lost(LeaseLoss::Unreachable(_)) => asked = BootTime::now(),
             HeartbeatEnd::Finished | HeartbeatEnd::Lost(_) => return Ok(Kept::Over),
         }
     }

@@ -19,7 +19,7 @@ pub(crate) struct Args {
     fence: i64,
 }
 
-/// Starts a keeper that outlives us and keeps nothing of our caller's: no pipe, no folder, no terminal.
+/// Starts a keeper that outlives this process and inherits nothing from it: no pipe, no folder, no terminal.
 pub(crate) fn start(app: &App<'_>, open: &Open<'_>, grant: &Grant) -> Outcome<()> {
     let failed = |e: std::io::Error| Report::from(Error::General(format!("cannot start the keeper: {e}")));
     let mut keeper = Command::new(crate::own_binary().map_err(failed)?);
@@ -28,7 +28,7 @@ pub(crate) fn start(app: &App<'_>, open: &Open<'_>, grant: &Grant) -> Outcome<()
         keeper.arg("--config").arg(app.env.cwd.join(config));
     }
     keeper.arg("keep-lease").arg(grant.lease.fence.to_string());
-    // It belongs to the process that it watches, not to the attempt in which it was started.
+    // The keeper belongs to the watched process, not to the attempt in which it was started.
     keeper.env_clear().envs(&app.env.vars).env_remove("TENURE_ATTEMPT").env_remove("TENURE_JSON");
     keeper.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).current_dir("/");
     keeper.spawn().map(drop).map_err(failed)

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use tenure_core::reference::{self, Work};
 
-use super::jobs::take_up::{self, Wish};
+use super::jobs::take_up::{self, ResumeOptions};
 use super::runners;
 use crate::answer::Answer;
 use crate::app::App;
@@ -50,21 +50,21 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
     if args.detach && !app.global.dry_run {
         return detach(app, &args, &work).map(Some);
     }
-    let wish = Wish {
+    let options = ResumeOptions {
         force: args.force,
         retry_failed: args.retry_failed,
         accept_changes: args.accept_changes,
         detached: args.detached.then_some(NAME),
     };
     match work {
-        Work::Job(job) => take_up::resume(app, &open, &job, wish),
-        Work::Session(session) => runners::resume(app, &open, &session, wish),
+        Work::Job(job) => take_up::resume(app, &open, &job, options),
+        Work::Session(session) => runners::resume(app, &open, &session, options),
     }
 }
 
 /// Starts ourselves as a process of its own, and waits only until it has the work or says why not.
 fn detach(app: &mut App<'_>, args: &Args, work: &Work) -> Outcome<Answer> {
-    let mut command = runners::ourselves(app, &app.start()?)?;
+    let mut command = runners::own_command(app, &app.start()?)?;
     command.args(["resume", work.id(), "--detached"]);
     flags(&mut command, args);
     let data = runners::first_answer(&mut command)?;

@@ -12,7 +12,7 @@ fn what_an_agent_reports_itself_beats_its_exit_code() {
     assert_eq!(ran.code, Some(4), "there is no such section: {ran:?}");
     for (key, status) in [("A", "completed"), ("B", "failed"), ("C", "pending")] {
         let ran = project.work(&["--task", key]);
-        assert!(ran.err.contains("as it said itself"), "{}", ran.err);
+        assert!(ran.err.contains("as it reported"), "{}", ran.err);
         assert_eq!(project.status(key), status);
     }
     assert_eq!(project.marks("c").len(), 1);

@@ -56,7 +56,7 @@ fn the_moment_the_next_runner_has_its_place_nothing_of_the_old_attempt_is_alive(
     let next = project.work(&[]);
     assert_eq!(next.code, Some(0), "{next:?}");
     project.expect_no_agents();
-    assert!(next.err.contains("Ended what was left of attempt"), "{}", next.err);
+    assert!(next.err.contains("Reaped the processes left by attempt"), "{}", next.err);
 }
 
 #[test]

@@ -5,8 +5,8 @@ use tenure_core::job::JobState;
 use tenure_core::{reference, rules};
 use tenure_runner::{Scope, finish_ending};
 
-use super::desk::Desk;
-use super::take_up::{self, Wish};
+use super::session::JobSession;
+use super::take_up::{self, ResumeOptions};
 use super::view::{self, short};
 use crate::answer::Answer;
 use crate::app::App;
@@ -34,13 +34,13 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         let object = open.read(|view| view::whole(view, &open, &job, 0))?.1;
         return Ok(Answer::new(json!({"job": object}), text));
     }
-    let desk = Desk::new(app, &open)?;
+    let session = JobSession::new(app, &open)?;
     let _gate = gate::take(app, &job.id, false)?;
-    let cancelled = match take_up::take(&open, &desk, &job, Wish::default())? {
+    let cancelled = match take_up::take(&open, &session, &job, ResumeOptions::default())? {
         Ok((_, lease)) => {
             let ctx = open.context();
             let cancelled = open.write(|tx| rules::cancel_job(tx, &ctx, &lease))?;
-            let actor = &desk.caller.holder.id;
+            let actor = &session.caller.holder.id;
             let cleared = finish_ending(open.store.as_ref(), &ctx, Scope::Abandoned, actor)?;
             for survivor in &cleared.survivors {
                 app.printer.warn(&format!("a process of an ended attempt does not die: {survivor}"));

@@ -3,11 +3,11 @@
 use crate::verbs::verbs;
 
 mod cancel;
-mod desk;
 mod list;
 mod merge;
 mod progress;
 mod retry;
+mod session;
 mod show;
 mod start;
 pub(super) mod take_up;

@@ -1,4 +1,4 @@
-//! How a job comes along: a bar on a terminal, a line now and then elsewhere. Always on standard error.
+//! The progress of a job: a bar on a terminal, a line from time to time elsewhere. Always on standard error.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use crate::app::App;
 use crate::printer::Printer;
 use crate::text::Text;
 
-/// How often a line is written where there is no bar.
+/// How often a line is written without a bar.
 const PACE: Duration = Duration::from_secs(10);
 const WIDTH: usize = 30;
 
@@ -34,7 +34,7 @@ impl Progress {
             short(&job.id),
             job.counts.total
         ));
-        // A program that asked for JSON gets its answer, and hears of what takes long.
+        // With --json only the result is printed, and messages about long operations.
         if !app.global.json {
             app.printer.notice(&text);
         }

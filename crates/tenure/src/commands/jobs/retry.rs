@@ -3,7 +3,7 @@
 use tenure_core::job::JobState;
 use tenure_core::reference;
 
-use super::take_up::{self, Wish};
+use super::take_up::{self, ResumeOptions};
 use super::view::short;
 use crate::answer::Answer;
 use crate::app::App;
@@ -28,6 +28,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
         return Err(Report::usage(format!("job {} was cancelled", job.name))
             .hint("see what it has done", format!("tenure jobs show {}", short(&job.id))));
     }
-    let wish = Wish { retry_failed: true, accept_changes: args.accept_changes, ..Wish::default() };
-    take_up::resume(app, &open, &job, wish)
+    let options =
+        ResumeOptions { retry_failed: true, accept_changes: args.accept_changes, ..ResumeOptions::default() };
+    take_up::resume(app, &open, &job, options)
 }

@@ -9,7 +9,7 @@ use tenure_core::lease::Lease;
 use tenure_core::{Error, ErrorCode, kernel, rules};
 use tenure_runner::jobs::source::{Items, Survey};
 
-use super::desk::Desk;
+use super::session::JobSession;
 use super::take_up;
 use crate::answer::Answer;
 use crate::app::{App, Open, parse_duration};
@@ -87,15 +87,15 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     if survey.items == 0 && survey.seen > 0 {
         app.printer.warn(&format!("none of the {} items is wanted", survey.seen));
     }
-    let desk = Desk::new(app, &open)?;
+    let session = JobSession::new(app, &open)?;
     let id = app.env.ids.uuid();
     let _gate = gate::take(app, &id, false)?;
     let ctx = open.context();
-    let terms = desk.terms(&open);
+    let terms = session.terms(&open);
     let begun =
-        open.write(|tx| rules::begin_job(tx, &ctx, &desk.caller, &id, &args.name, &definition, &terms));
+        open.write(|tx| rules::begin_job(tx, &ctx, &session.caller, &id, &args.name, &definition, &terms));
     let (_, lease) = begun.map_err(|error| refused(error, &args.name))?;
-    let job = match load(&open, &desk, &lease, &mut items, &survey) {
+    let job = match load(&open, &session, &lease, &mut items, &survey) {
         Ok(job) => job,
         Err(report) => {
             // What cannot be undone now, the next start or reconcile does: to everybody else there is no such job.
@@ -104,7 +104,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         }
     };
     drop(items);
-    take_up::carry_out(app, &open, &desk, &job, &lease)
+    take_up::carry_out(app, &open, &session, &job, &lease)
 }
 
 fn source(app: &App<'_>, args: &Args) -> Outcome<ItemSource> {
@@ -156,7 +156,13 @@ fn refused(error: Error, name: &str) -> Report {
 }
 
 /// Stores the items batch by batch. Nobody sees the job before the last of them is there.
-fn load(open: &Open<'_>, desk: &Desk, lease: &Lease, items: &mut Items, survey: &Survey) -> Outcome<Job> {
+fn load(
+    open: &Open<'_>,
+    session: &JobSession,
+    lease: &Lease,
+    items: &mut Items,
+    survey: &Survey,
+) -> Outcome<Job> {
     let ctx = open.context();
     let mut batch: Vec<String> = Vec::new();
     let mut bytes = 0;
@@ -176,7 +182,7 @@ fn load(open: &Open<'_>, desk: &Desk, lease: &Lease, items: &mut Items, survey: 
         batch.push(payload);
         if batch.len() >= BATCH_ITEMS || bytes >= BATCH_BYTES {
             bytes = 0;
-            interrupted = desk.interrupts.take();
+            interrupted = session.interrupts.take();
             if interrupted.is_some() {
                 return Err(Error::General("interrupted".to_owned()));
             }

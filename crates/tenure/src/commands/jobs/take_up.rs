@@ -1,4 +1,4 @@
-//! Taking a job up again: under its gate and its lease, with the definition it had, from where it was left.
+//! Resumes a job: under its resume lock and its lease, with its stored definition, from where it stopped.
 
 use serde_json::json;
 use tenure_core::job::{Definition, Job, JobState};
@@ -8,7 +8,7 @@ use tenure_core::{Error, kernel};
 use tenure_runner::jobs::source::Items;
 use tenure_runner::{Scope, finish_ending};
 
-use super::desk::Desk;
+use super::session::JobSession;
 use super::view::{self, short};
 use super::{merge, progress};
 use crate::answer::Answer;
@@ -18,13 +18,13 @@ use crate::printer::CommandName;
 use crate::report::{Outcome, Report};
 use crate::text::Text;
 
-/// How it was asked for.
+/// The options of a resume.
 #[derive(Debug, Clone, Copy, Default)]
-pub(in crate::commands) struct Wish {
+pub(in crate::commands) struct ResumeOptions {
     pub(in crate::commands) force: bool,
     pub(in crate::commands) retry_failed: bool,
     pub(in crate::commands) accept_changes: bool,
-    /// This is the process behind `--detach`: it answers once it has the job.
+    /// The detached process behind `--detach`: it answers once it holds the job.
     pub(in crate::commands) detached: Option<CommandName<'static>>,
 }
 
@@ -32,7 +32,7 @@ pub(in crate::commands) fn resume(
     app: &mut App<'_>,
     open: &Open<'_>,
     job: &Job,
-    wish: Wish,
+    options: ResumeOptions,
 ) -> Outcome<Option<Answer>> {
     if app.global.dry_run {
         let mut text = Text::new();
@@ -40,11 +40,11 @@ pub(in crate::commands) fn resume(
         let object = open.read(|view| view::whole(view, open, job, 0))?.1;
         return Ok(Some(Answer::new(json!({"job": object}), text)));
     }
-    let desk = Desk::new(app, open)?;
-    let _gate = gate::take(app, &job.id, wish.force)?;
-    let changed = changes(app, job, wish)?;
-    clear_up(app, open, &desk)?;
-    let (job, lease) = match take(open, &desk, job, wish)? {
+    let session = JobSession::new(app, open)?;
+    let _gate = gate::take(app, &job.id, options.force)?;
+    let changed = changes(app, job, options)?;
+    clear_up(app, open, &session)?;
+    let (job, lease) = match take(open, &session, job, options)? {
         Ok(taken) => taken,
         Err(finished) => return finished_already(open, &finished).map(Some),
     };
@@ -52,19 +52,19 @@ pub(in crate::commands) fn resume(
         Some((mut items, definition)) => merge::apply(open, &lease, &job, &mut items, &definition)?,
         None => job,
     };
-    if let Some(name) = wish.detached {
+    if let Some(name) = options.detached {
         let object = open.read(|view| view::whole(view, open, &job, 0))?.1;
         app.printer.answer(name, &Answer::new(json!({"job": object}), Text::new()));
         crate::commands::runners::leave_streams();
-        // There is nobody left to tell; the job's rows have it.
-        return carry_out(app, open, &desk, &job, &lease).map(|_| None);
+        // The caller is gone; the job's rows have the result.
+        return carry_out(app, open, &session, &job, &lease).map(|_| None);
     }
-    carry_out(app, open, &desk, &job, &lease).map(Some)
+    carry_out(app, open, &session, &job, &lease).map(Some)
 }
 
-/// What the last one has left: its leases, and the processes of its items.
-fn clear_up(app: &mut App<'_>, open: &Open<'_>, desk: &Desk) -> Outcome<()> {
-    let (ctx, actor) = (open.context(), &desk.caller.holder.id);
+/// Repairs what the previous coordinator left: its leases, and the processes of its items.
+fn clear_up(app: &mut App<'_>, open: &Open<'_>, session: &JobSession) -> Outcome<()> {
+    let (ctx, actor) = (open.context(), &session.caller.holder.id);
     open.write(|tx| kernel::reconcile(tx, &ctx, actor))?;
     let cleared = finish_ending(open.store.as_ref(), &ctx, Scope::Abandoned, actor)?;
     for survivor in &cleared.survivors {
@@ -73,20 +73,20 @@ fn clear_up(app: &mut App<'_>, open: &Open<'_>, desk: &Desk) -> Outcome<()> {
     Ok(())
 }
 
-/// Makes this process the one that coordinates the job; or gives the job back if it is finished.
+/// Makes this process the coordinator of the job, or returns the job if it is finished.
 pub(super) fn take(
     open: &Open<'_>,
-    desk: &Desk,
+    session: &JobSession,
     job: &Job,
-    wish: Wish,
+    options: ResumeOptions,
 ) -> Outcome<Result<(Job, Lease), Job>> {
-    let (ctx, terms) = (open.context(), desk.terms(open));
-    let how = TakeUp { retry_failed: wish.retry_failed };
+    let (ctx, terms) = (open.context(), session.terms(open));
+    let how = TakeUp { retry_failed: options.retry_failed };
     let taken = open.write(|tx| {
-        if wish.force {
-            kernel::evict_unless_alive(tx, &ctx, &job.resource(), &desk.caller.holder.id)?;
+        if options.force {
+            kernel::evict_unless_alive(tx, &ctx, &job.resource(), &session.caller.holder.id)?;
         }
-        rules::take_up_job(tx, &ctx, &desk.caller, &job.id, &terms, how)
+        rules::take_up_job(tx, &ctx, &session.caller, &job.id, &terms, how)
     })?;
     match taken {
         TakenUp::Yours(job, lease) => Ok(Ok((*job, *lease))),
@@ -95,15 +95,15 @@ pub(super) fn take(
     }
 }
 
-/// Runs what is left, and says how it ended.
+/// Runs the remaining items and reports the result.
 pub(super) fn carry_out(
     app: &mut App<'_>,
     open: &Open<'_>,
-    desk: &Desk,
+    session: &JobSession,
     job: &Job,
     lease: &Lease,
 ) -> Outcome<Answer> {
-    let summary = desk.work(app, open, job, Some(lease), job.definition.options.parallel)?;
+    let summary = session.work(app, open, job, Some(lease), job.definition.options.parallel)?;
     let answer = view::answer(open, &summary.job)?;
     let Some(signal) = summary.stopped_by.filter(|_| summary.job.state == JobState::Open) else {
         return Ok(answer);
@@ -121,10 +121,10 @@ fn finished_already(open: &Open<'_>, job: &Job) -> Outcome<Answer> {
     Ok(answer)
 }
 
-/// What a change of the list has made of the definition, if that was accepted.
-fn changes(app: &mut App<'_>, job: &Job, wish: Wish) -> Outcome<Option<(Items, Definition)>> {
+/// The changed list and definition, if the changes were accepted.
+fn changes(app: &mut App<'_>, job: &Job, options: ResumeOptions) -> Outcome<Option<(Items, Definition)>> {
     let left = job.counts.pending + job.counts.running;
-    let nothing_to_do = left == 0 && !(wish.retry_failed && job.counts.failed > 0);
+    let nothing_to_do = left == 0 && !(options.retry_failed && job.counts.failed > 0);
     if job.definition.source.file.is_none() || nothing_to_do || job.state == JobState::Cancelled {
         return Ok(None);
     }
@@ -140,7 +140,7 @@ fn changes(app: &mut App<'_>, job: &Job, wish: Wish) -> Outcome<Option<(Items, D
     if changes.is_empty() {
         return Ok(None);
     }
-    if wish.accept_changes {
+    if options.accept_changes {
         return Ok(Some((items, definition)));
     }
     let error = Error::DefinitionChanged { what: format!("job {}", job.name), changes };

@@ -3,7 +3,7 @@
 use tenure_core::job::JobState;
 use tenure_core::reference;
 
-use super::desk::Desk;
+use super::session::JobSession;
 use super::view;
 use crate::answer::Answer;
 use crate::app::App;
@@ -33,8 +33,8 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     if job.state != JobState::Open {
         return Ok(view::answer(&open, &job)?);
     }
-    let desk = Desk::new(app, &open)?;
-    let summary = desk.work(app, &open, &job, None, args.parallel)?;
+    let session = JobSession::new(app, &open)?;
+    let summary = session.work(app, &open, &job, None, args.parallel)?;
     match summary.stopped_by {
         Some(signal) => Err(Report::interrupted(u8::try_from(128 + signal).unwrap_or(1))),
         None => Ok(view::answer(&open, &summary.job)?),

@@ -37,7 +37,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         text.line("No runners.");
     } else {
         text.styled(Style::Bold, "RUNNERS");
-        // Where all are on this machine, its name says nothing.
+        // The host is shown only if there are several.
         let far = shown.iter().any(|known| known.runner.process.hostname != app.env.hostname);
         let mut heads = vec!["ID", "STATUS", "PID", "PROJECT", "SECTION", "HEARTBEAT"];
         if far {
@@ -87,7 +87,7 @@ fn on_other_machines(app: &mut App<'_>, here: &[KnownRunner]) -> Outcome<Vec<Kno
     Ok(others)
 }
 
-/// What the directory says, corrected: whoever finds a runner dead says so.
+/// The runners of the directory, with dead ones marked as failed.
 pub(super) fn known(app: &App<'_>, directory: &Directory) -> Outcome<Vec<KnownRunner>> {
     let mut all = directory.runners()?;
     for known in &mut all {
@@ -98,7 +98,7 @@ pub(super) fn known(app: &App<'_>, directory: &Directory) -> Outcome<Vec<KnownRu
             runner.completed_at = Some(app.env.clock.now());
             runner.error = Some("its process is gone".to_owned());
             if !app.global.dry_run {
-                // The list is right all the same if the directory cannot be written.
+                // The list is correct even if the directory cannot be written.
                 let _ = directory.save_runner(known);
             }
         }

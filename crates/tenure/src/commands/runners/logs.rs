@@ -33,8 +33,8 @@ pub(crate) struct Args {
     limit: usize,
 }
 
-const PULSE: Duration = Duration::from_millis(200);
-/// Of a large log only the end is read.
+const POLL: Duration = Duration::from_millis(200);
+/// The maximum number of bytes read from the end of a log.
 const MOST: u64 = 4 * 1024 * 1024;
 
 pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
@@ -47,7 +47,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
         lines.extend(text.lines().map(|line| (short.clone(), line.to_owned())));
     }
     if args.all {
-        // Every line begins with its time, so this is their order.
+        // Each line begins with its time, so this sorts by time.
         lines.sort_by(|a, b| a.1.cmp(&b.1));
     }
     let skip = lines.len().saturating_sub(args.limit);
@@ -83,7 +83,7 @@ fn follow(app: &mut App<'_>, known: &KnownRunner) -> Outcome<Option<Answer>> {
         if app.global.timeout.is_some_and(|limit| begun.elapsed() >= limit) {
             return Ok(None);
         }
-        interrupts.wait(PULSE);
+        interrupts.wait(POLL);
         if let Some(code) = interrupts.caught() {
             return Err(Report::interrupted(code).silent());
         }
@@ -95,7 +95,7 @@ fn follow(app: &mut App<'_>, known: &KnownRunner) -> Outcome<Option<Answer>> {
         if file.take(MOST).read_to_end(&mut new).is_err() {
             continue;
         }
-        // Whole lines only; the rest comes with the next look.
+        // Only whole lines; the rest follows with the next read.
         let whole = new.iter().rposition(|b| *b == b'\n').map_or(0, |last| last + 1);
         at += whole as u64;
         for line in String::from_utf8_lossy(&new[..whole]).lines() {

@@ -9,10 +9,10 @@ use crate::app::App;
 use crate::report::Outcome;
 use crate::verbs::verbs;
 
+mod callbacks;
 pub(super) mod cron;
 mod list;
 pub(crate) mod logs;
-mod outside;
 mod resume;
 mod start;
 mod stop;
@@ -20,7 +20,7 @@ mod wakeup;
 
 pub(super) use list::runner_object;
 pub(super) use resume::resume;
-pub(super) use start::{first_answer, leave_streams, ourselves};
+pub(super) use start::{first_answer, leave_streams, own_command};
 
 /// Runners: start agents on the backlog, list, stop, read logs, wake up
 ///

@@ -1,4 +1,4 @@
-//! Resuming a session: the runner once more, with the options of its first start, from where it was interrupted.
+//! Resumes a session: starts a runner with the options of the first start, from the task at which it was interrupted.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use tenure_core::{kernel, reference};
 use super::start::{self, Serving};
 use crate::answer::Answer;
 use crate::app::{App, Open};
-use crate::commands::jobs::take_up::Wish;
+use crate::commands::jobs::take_up::ResumeOptions;
 use crate::commands::sessions;
 use crate::identity::Who;
 use crate::report::{Outcome, Report};
@@ -21,7 +21,7 @@ pub(in crate::commands) fn resume(
     app: &mut App<'_>,
     open: &Open<'_>,
     session: &Session,
-    wish: Wish,
+    how: ResumeOptions,
 ) -> Outcome<Option<Answer>> {
     let short: String = session.id.chars().take(8).collect();
     let object = open.read(|view| sessions::object(view, open, session))?.1;
@@ -33,29 +33,29 @@ pub(in crate::commands) fn resume(
     if session.state == SessionState::Completed {
         return Ok(Some(say(format!("Session {short} is finished"))));
     }
-    if wish.retry_failed {
+    if how.retry_failed {
         return Err(Report::usage(
             "--retry-failed is for jobs; a task that failed is reopened by `tasks retry`",
         )
         .hint("see the failed tasks", "tenure tasks list --status failed"));
     }
-    let orders = orders(app, open, session)?;
-    let changes = session.options.changes_to(&orders.session.options);
-    if !changes.is_empty() && !wish.accept_changes {
+    let options = options(app, open, session)?;
+    let changes = session.options.changes_to(&options.session.options);
+    if !changes.is_empty() && !how.accept_changes {
         let error = Error::DefinitionChanged { what: format!("session {short}"), changes };
-        let how = format!("tenure resume {short} --accept-changes");
-        return Err(Report::from(error).hint("go on as it is defined now", how));
+        let command = format!("tenure resume {short} --accept-changes");
+        return Err(Report::from(error).hint("go on as it is defined now", command));
     }
     start::refuse_locked_out(app, open)?;
     if app.global.dry_run {
-        return Ok(Some(say(format!("Would resume session {short} with {}", orders.preset))));
+        return Ok(Some(say(format!("Would resume session {short} with {}", options.preset))));
     }
-    if wish.force {
+    if how.force {
         let (ctx, actor) = (open.context(), app.identity(&Who::default())?.holder.id);
         open.write(|tx| kernel::evict_unless_alive(tx, &ctx, &session.resource(), &actor))?;
     }
-    let how = Serving { echo: wish.detached.is_none(), first: wish.detached, force: wish.force };
-    let mut served = start::serve(app, open, &orders, how)?;
+    let mode = Serving { echo: how.detached.is_none(), first: how.detached, force: how.force };
+    let mut served = start::serve(app, open, &options, mode)?;
     if let Some(fields) = served.as_mut().and_then(|answer| answer.data.as_object_mut()) {
         let now = open.read(|view| reference::session(view, &session.id))?;
         fields.insert("session".into(), open.read(|view| sessions::object(view, open, &now))?.1);
@@ -63,25 +63,29 @@ pub(in crate::commands) fn resume(
     Ok(served)
 }
 
-/// As they were given then, for the agents as they are now.
-fn orders(app: &App<'_>, open: &Open<'_>, session: &Session) -> Outcome<tenure_runner::daemon::Orders> {
-    let options = &session.options;
+/// The options of the first start, with the agents as they are now.
+fn options(
+    app: &App<'_>,
+    open: &Open<'_>,
+    session: &Session,
+) -> Outcome<tenure_runner::daemon::RunnerOptions> {
+    let stored = &session.options;
     let args = start::Args {
-        task: options.task.as_ref().map(ToString::to_string),
-        section: options.section.clone(),
-        preset: Some(options.preset.clone()),
-        ttl: options.ttl_ms.map(Duration::from_millis),
-        once: options.once,
-        idle_timeout: options.idle_timeout_ms.map(Duration::from_millis),
+        task: stored.task.as_ref().map(ToString::to_string),
+        section: stored.section.clone(),
+        preset: Some(stored.preset.clone()),
+        ttl: stored.ttl_ms.map(Duration::from_millis),
+        once: stored.once,
+        idle_timeout: stored.idle_timeout_ms.map(Duration::from_millis),
         ..start::Args::default()
     };
-    let mut orders = start::orders(app, open, &args, session.id.clone())?;
-    orders.workdir = PathBuf::from(&options.workdir);
-    if !orders.workdir.is_dir() {
-        let message = format!("the folder of this session is gone: {}", orders.workdir.display());
+    let mut options = start::options(app, open, &args, session.id.clone())?;
+    options.workdir = PathBuf::from(&stored.workdir);
+    if !options.workdir.is_dir() {
+        let message = format!("the folder of this session is gone: {}", options.workdir.display());
         return Err(Report::new(tenure_core::ErrorCode::General, message));
     }
-    orders.session.options.workdir.clone_from(&options.workdir);
-    orders.session.interrupted.clone_from(&session.current);
-    Ok(orders)
+    options.session.options.workdir.clone_from(&stored.workdir);
+    options.session.interrupted.clone_from(&session.current);
+    Ok(options)
 }

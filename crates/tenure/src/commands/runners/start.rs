@@ -1,4 +1,4 @@
-//! `tenure runners start`: in the foreground, or as a process of its own that keeps nothing of its caller's.
+//! `tenure runners start`: in the foreground, or as a detached process that inherits nothing from its caller.
 
 use std::io::{BufRead, BufReader};
 use std::os::fd::AsFd;
@@ -15,12 +15,14 @@ use tenure_core::session::SessionOptions;
 use tenure_core::wire::millis;
 use tenure_core::{ErrorCode, reference};
 use tenure_runner::daemon::log::{DaemonLog, sweep};
-use tenure_runner::daemon::{self, Bell, Orders, SessionOrders, Site, Summary, Timing};
+use tenure_runner::daemon::{
+    self, DoorbellRef, RunnerContext, RunnerOptions, RunnerSummary, RunnerTiming, SessionStart,
+};
 use tenure_runner::exclusion;
 use tenure_runner::preset::{self, PresetError};
 
+use super::callbacks::Program;
 use super::list::runner_object;
-use super::outside::Program;
 use crate::answer::Answer;
 use crate::app::{App, Open, parse_duration, parse_ttl};
 use crate::gate;
@@ -65,7 +67,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// In the place of one that was lost, or as the configuration says.
+    /// The arguments for a runner that replaces a lost one.
     pub(super) fn instead_of(section: Option<String>, preset: Option<String>) -> Self {
         Self { section, preset, ..Self::default() }
     }
@@ -78,33 +80,33 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Option<Answer>> {
         tenure_runner::detach();
     }
     let open = app.open()?;
-    let orders = orders(app, &open, &args, app.env.ids.uuid())?;
+    let options = options(app, &open, &args, app.env.ids.uuid())?;
     refuse_locked_out(app, &open)?;
     if app.global.dry_run {
         let mut text = Text::new();
-        text.line(format!("Would start a runner with {} on {}", orders.preset, orders.root.display()));
-        return Ok(Some(Answer::new(json!({"runner": null, "preset": orders.preset}), text)));
+        text.line(format!("Would start a runner with {} on {}", options.preset, options.root.display()));
+        return Ok(Some(Answer::new(json!({"runner": null, "preset": options.preset}), text)));
     }
     if !args.foreground && !args.detached {
         return launch(app, &app.start()?, &args).map(|data| Some(launched(data)));
     }
-    let how = Serving { echo: args.foreground, first: args.detached.then_some(NAME), force: false };
-    serve(app, &open, &orders, how)
+    let mode = Serving { echo: args.foreground, first: args.detached.then_some(NAME), force: false };
+    serve(app, &open, &options, mode)
 }
 
-/// How a runner is served in this process.
+/// How a runner runs in this process.
 pub(super) struct Serving {
-    /// Show its log.
+    /// Show the log on standard error.
     pub(super) echo: bool,
-    /// It is a process of its own, and answers under this name once it has its place.
+    /// In a detached process: the command under whose name it answers once it has a slot.
     pub(super) first: Option<CommandName<'static>>,
-    /// The session's resume file is taken past what cannot be read or judged.
+    /// Take the session's resume lock even if its file cannot be read or its holder cannot be checked.
     pub(super) force: bool,
 }
 
 pub(super) fn refuse_locked_out(app: &App<'_>, open: &Open<'_>) -> Outcome<()> {
-    let look = if app.global.dry_run { exclusion::peek } else { exclusion::check };
-    let locks = look(&open.paths.root);
+    let check = if app.global.dry_run { exclusion::peek } else { exclusion::check };
+    let locks = check(&open.paths.root);
     if let Some(skip) = locks.iter().find(|lock| lock.skip) {
         let who = skip.holder.clone().unwrap_or_else(|| "a malformed lock file".to_owned());
         let mut report =
@@ -115,7 +117,7 @@ pub(super) fn refuse_locked_out(app: &App<'_>, open: &Open<'_>) -> Outcome<()> {
     Ok(())
 }
 
-/// An agent that cannot be run, and how to choose another: one that is there, or one that is to be described.
+/// The error for an agent that cannot be run, with a hint that selects another.
 fn unusable(
     error: &PresetError,
     open: &Open<'_>,
@@ -135,7 +137,12 @@ fn unusable(
     report.hint("choose one that is there", command)
 }
 
-pub(super) fn orders(app: &App<'_>, open: &Open<'_>, args: &Args, session: String) -> Outcome<Orders> {
+pub(super) fn options(
+    app: &App<'_>,
+    open: &Open<'_>,
+    args: &Args,
+    session: String,
+) -> Outcome<RunnerOptions> {
     let runners = &open.config.runners;
     let section = match &args.section {
         Some(name) => {
@@ -151,7 +158,7 @@ pub(super) fn orders(app: &App<'_>, open: &Open<'_>, args: &Args, session: Strin
     let locking = &open.config.locking;
     let preset = args.preset.clone().unwrap_or_else(|| runners.preset.clone());
     let path = app.env.vars.get(&std::ffi::OsString::from("PATH")).map(std::ffi::OsString::as_os_str);
-    // Found out now, by whoever starts it, rather than later, by nobody.
+    // Checked here, where the caller sees the error, and not later in the detached process.
     let reviewer = open.config.review.preset.clone().filter(|_| open.config.review.enabled);
     let words = |name: &str| -> Outcome<Vec<String>> {
         let agent = preset::resolve(name, &open.config.presets, &open.paths.root, path)
@@ -174,8 +181,8 @@ pub(super) fn orders(app: &App<'_>, open: &Open<'_>, args: &Args, session: Strin
         ttl_ms: args.ttl.map(millis),
         idle_timeout_ms: args.idle_timeout.map(millis),
     };
-    Ok(Orders {
-        session: SessionOrders { id: session, options, interrupted: None },
+    Ok(RunnerOptions {
+        session: SessionStart { id: session, options, interrupted: None },
         root: open.paths.root.clone(),
         workdir,
         section,
@@ -183,8 +190,8 @@ pub(super) fn orders(app: &App<'_>, open: &Open<'_>, args: &Args, session: Strin
         once: args.once,
         preset,
         reviewer,
-        places: runners.max_concurrent,
-        timing: Timing {
+        slots: runners.max_concurrent,
+        timing: RunnerTiming {
             ttl: args.ttl.unwrap_or(locking.task_timeout),
             section_ttl: locking.section_timeout,
             stale: runners.stale_timeout,
@@ -199,7 +206,7 @@ pub(super) fn orders(app: &App<'_>, open: &Open<'_>, args: &Args, session: Strin
     })
 }
 
-/// A runner that was started in a linked worktree has its agents work there; any other in the project's root.
+/// Agents work in the linked worktree in which the runner was started, or else in the project's root.
 fn workdir(app: &App<'_>, open: &Open<'_>) -> PathBuf {
     let start = app.start().unwrap_or_else(|_| open.paths.root.clone());
     let start = start.canonicalize().unwrap_or(start);
@@ -212,9 +219,9 @@ fn workdir(app: &App<'_>, open: &Open<'_>) -> PathBuf {
         .map_or_else(|| open.paths.root.clone(), PathBuf::from)
 }
 
-/// Starts ourselves as a process of its own, and waits only until it has its place or says why not.
+/// Starts a detached runner and waits only until it has a slot or reports an error.
 pub(super) fn launch(app: &App<'_>, start: &Path, args: &Args) -> Outcome<Value> {
-    let mut command = ourselves(app, start)?;
+    let mut command = own_command(app, start)?;
     command.args(["runners", "start", "--detached"]);
     for (flag, value) in [("--task", &args.task), ("--section", &args.section), ("--preset", &args.preset)] {
         if let Some(value) = value {
@@ -249,8 +256,8 @@ fn launched(data: Value) -> Answer {
         .hint("stop it", format!("tenure runners stop {short}"))
 }
 
-/// Ourselves once more, for the project that is found from there, in our surroundings, and answering in JSON.
-pub(in crate::commands) fn ourselves(app: &App<'_>, start: &Path) -> Outcome<Command> {
+/// A command that runs this binary with this environment for the project at `start`, with JSON output.
+pub(in crate::commands) fn own_command(app: &App<'_>, start: &Path) -> Outcome<Command> {
     let failed = |e: std::io::Error| Report::new(ErrorCode::General, format!("cannot find the binary: {e}"));
     let mut command = Command::new(crate::own_binary().map_err(failed)?);
     command.env_clear().envs(&app.env.vars).env_remove("TENURE_ATTEMPT");
@@ -264,7 +271,7 @@ pub(in crate::commands) fn ourselves(app: &App<'_>, start: &Path) -> Outcome<Com
     Ok(command)
 }
 
-/// Starts it, and waits for its first word only: what it has, or why not.
+/// Starts the command and waits for its first line only: the data, or the error.
 pub(in crate::commands) fn first_answer(command: &mut Command) -> Outcome<Value> {
     let failed =
         |e: std::io::Error| Report::new(ErrorCode::General, format!("cannot start the process: {e}"));
@@ -281,11 +288,11 @@ pub(in crate::commands) fn first_answer(command: &mut Command) -> Outcome<Value>
     Err(relayed(&answer["error"]))
 }
 
-/// The child's refusal, as our own.
+/// The child's error.
 fn relayed(error: &Value) -> Report {
     let code = error["code"].as_str().unwrap_or_default();
     let code = ErrorCode::ALL.iter().copied().find(|c| c.as_str() == code).unwrap_or(ErrorCode::General);
-    let message = error["message"].as_str().unwrap_or("the runner ended before it had begun");
+    let message = error["message"].as_str().unwrap_or("the runner ended before it started");
     let mut report = Report::new(code, message);
     *report.details = error["details"].clone();
     report
@@ -294,11 +301,11 @@ fn relayed(error: &Value) -> Report {
 pub(super) fn serve(
     app: &mut App<'_>,
     open: &Open<'_>,
-    orders: &Orders,
-    how: Serving,
+    options: &RunnerOptions,
+    mode: Serving,
 ) -> Outcome<Option<Answer>> {
-    // Before anything is held, and let go after it.
-    let _gate = gate::take(app, &orders.session.id, how.force)?;
+    // Taken before anything is held, and released last.
+    let _gate = gate::take(app, &options.session.id, mode.force)?;
     let logs = app.env.home().unwrap_or_else(|| open.paths.folder()).join("runners").join("logs");
     let (kept, now) = (open.config.runners.log_retention, app.env.clock.now());
     sweep(&logs, kept, now);
@@ -307,10 +314,10 @@ pub(super) fn serve(
         let _ = directory.forget_runners(now.before(kept));
     }
     let log =
-        DaemonLog::open(&logs, std::process::id(), how.echo && !app.global.quiet, app.env.clock.clone());
+        DaemonLog::open(&logs, std::process::id(), mode.echo && !app.global.quiet, app.env.clock.clone());
     let database = open.store.file()?;
     let source = &open.source;
-    let ttl = orders.timing.ttl;
+    let ttl = options.timing.ttl;
     let another = || source.open_for_beats(ttl);
     let me = Incarnation::current();
     let interrupts = Interrupts::listen().map_err(Report::from)?;
@@ -320,7 +327,7 @@ pub(super) fn serve(
     let program = Program {
         env: app.env,
         config: &open.config,
-        root: orders.root.clone(),
+        root: options.root.clone(),
         open: &another,
         hooks: if app.global.no_hooks {
             Vec::new()
@@ -331,14 +338,14 @@ pub(super) fn serve(
     };
     let ctx = open.context();
     let actor = app.identity(&crate::identity::Who::default())?.holder.id;
-    // Whoever starts a runner by hand wants it to try again.
+    // A runner that is started by hand tries parked presets again.
     open.write(|tx| {
-        for preset in std::iter::once(&orders.preset).chain(&orders.reviewer) {
+        for preset in std::iter::once(&options.preset).chain(&options.reviewer) {
             daemon::unpark(tx, preset, &actor)?;
         }
         Ok(())
     })?;
-    let site = Site {
+    let cx = RunnerContext {
         store: open.store.as_ref(),
         open: &another,
         ctx,
@@ -348,19 +355,19 @@ pub(super) fn serve(
         doorbell: doorbell
             .as_ref()
             .zip(address.as_deref())
-            .map(|(bell, address)| Bell { address, fd: bell.as_fd() }),
+            .map(|(bell, address)| DoorbellRef { address, fd: bell.as_fd() }),
         database: database.as_ref(),
         log: &log,
-        orders,
-        outside: &program,
+        options,
+        callbacks: &program,
     };
-    let preset = orders.preset.clone();
-    let section = orders.section.as_ref().map(|(_, name)| name.clone());
-    let data = |runner: &Runner| json!({"runner": runner_object(runner, section.as_deref()), "preset": preset, "sessionId": orders.session.id});
-    let detached = how.first.is_some();
+    let preset = options.preset.clone();
+    let section = options.section.as_ref().map(|(_, name)| name.clone());
+    let data = |runner: &Runner| json!({"runner": runner_object(runner, section.as_deref()), "preset": preset, "sessionId": options.session.id});
+    let detached = mode.first.is_some();
     let printer = &mut app.printer;
-    let ran = daemon::run(&site, &mut |runner| {
-        if let Some(name) = how.first {
+    let ran = daemon::run(&cx, &mut |runner| {
+        if let Some(name) = mode.first {
             printer.answer(name, &Answer::new(data(runner), Text::new()));
             leave_streams();
         }
@@ -368,7 +375,7 @@ pub(super) fn serve(
     let summary = match ran {
         Ok(summary) => summary,
         Err(error) if detached && error.code() != ErrorCode::RunnerActive => {
-            // The log has it; there is nobody left to tell, unless it failed before it began.
+            // Reported only by an error before the first answer; later ones are in the log.
             return Err(error.into());
         }
         Err(error) => return Err(error.into()),
@@ -376,10 +383,10 @@ pub(super) fn serve(
     if detached {
         return Ok(None);
     }
-    Ok(Some(goodbye(&summary, data(&summary.runner), orders.once)))
+    Ok(Some(run_answer(&summary, data(&summary.runner), options.once)))
 }
 
-fn goodbye(summary: &Summary, mut data: Value, once: bool) -> Answer {
+fn run_answer(summary: &RunnerSummary, mut data: Value, once: bool) -> Answer {
     if let Some(fields) = data.as_object_mut() {
         fields.insert("completed".into(), json!(summary.completed));
         fields.insert("failed".into(), json!(summary.failed));
@@ -389,7 +396,7 @@ fn goodbye(summary: &Summary, mut data: Value, once: bool) -> Answer {
     Answer::new(data, text).exit(u8::from(once && summary.failed > 0))
 }
 
-/// The caller waits for our first line and must not wait for more.
+/// Detaches the standard streams, so that the caller does not wait for more than the first line.
 pub(in crate::commands) fn leave_streams() {
     if let Ok(null) = std::fs::File::options().read(true).write(true).open("/dev/null") {
         let _ = rustix::stdio::dup2_stdin(&null);

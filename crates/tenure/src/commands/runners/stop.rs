@@ -33,7 +33,7 @@ pub(crate) struct Args {
     force: bool,
 }
 
-/// Beyond the grace that the runner itself gives its agent.
+/// Added to the grace period that the runner gives its agent.
 const SLACK: Duration = Duration::from_secs(5);
 
 pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
@@ -71,7 +71,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     Ok(Answer::new(json!({"runners": stopped, "total": stopped.len()}), text))
 }
 
-/// False if it was asked and has not ended yet.
+/// False if the runner was signalled and has not ended yet.
 fn end(app: &App<'_>, runner: &Runner, force: bool) -> bool {
     let signal = if force { Signal::KILL } else { Signal::TERM };
     signal_one(&runner.process, app.env.judge.as_ref(), signal, grace(app, runner)).unwrap_or(false)

@@ -12,7 +12,7 @@ use tenure_core::ErrorCode;
 use tenure_core::runner::Runner;
 use tenure_runner::daemon::log::DaemonLog;
 use tenure_runner::timer::Kind;
-use tenure_runner::wakeup::{self, Decision, NotStarted, Rest, Verdict, Ward};
+use tenure_runner::wakeup::{self, Decision, NotStarted, Recheck, Target, Verdict};
 use tenure_sqlite::{Directory, IdleProject, KnownProject};
 
 use super::start;
@@ -40,16 +40,16 @@ pub(crate) struct Args {
     timer: Option<Kind>,
 }
 
-/// It is over before the next one begins.
+/// A wake-up ends before the next one begins.
 const DEADLINE: Duration = Duration::from_secs(50);
 
-/// How long a project's store may keep its wake-up waiting. The next one comes soon.
+/// How long a wake-up waits for a project's store; the next one comes soon.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A registered project to serve.
 struct Job {
     root: PathBuf,
-    /// Wake-up may start a runner there.
+    /// Whether wake-up may start a runner there.
     enabled: bool,
     /// The state of its files before they are read.
     mark: Option<String>,
@@ -63,12 +63,12 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         let noted = app.directory().and_then(|directory| Ok(directory.note_fired(timer.as_str())?));
         // The projects are served even if the directory cannot be written.
         if let Err(report) = noted {
-            app.printer.warn(&format!("it cannot be noted that the timer has called: {}", report.message));
+            app.printer.warn(&format!("cannot record the call of the timer: {}", report.message));
         }
     }
     let _turn = match take_turn(app, &home)? {
         Turn::Ours(lock) => lock,
-        Turn::Anothers => return Ok(overlapping(app.global.quiet)),
+        Turn::Busy => return Ok(overlapping(app.global.quiet)),
     };
     let directory = Directory::open_existing(&home, app.env.clock.clone())?;
     let registered = directory.as_ref().map(Directory::projects).transpose()?.unwrap_or_default();
@@ -88,7 +88,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     for project in &registered {
         let mut files = ProjectPaths::new(&project.path).changing_files().to_vec();
         files.extend(user_config.clone());
-        let mark = if project.enabled { wakeup::mark(&project.path, &files, now) } else { None };
+        let mark = if project.enabled { wakeup::fingerprint(&project.path, &files, now) } else { None };
         let unchanged = known
             .get(&project.path)
             .filter(|idle| mark.as_ref() == Some(&idle.mark) && idle.until.is_none_or(|until| until > now));
@@ -106,7 +106,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         Arc::new(DaemonLog::shared(&home.join("runners").join("logs"), "wakeup.log", app.env.clock.clone()))
     });
     let answers =
-        wakeup::each(jobs, deadline, move |job| serve(&env, &global, log.as_deref(), &registered, job));
+        wakeup::for_each(jobs, deadline, move |job| serve(&env, &global, log.as_deref(), &registered, job));
     let mut idle = Vec::new();
     for (root, answer) in roots.iter().zip(answers) {
         let late = || {
@@ -122,7 +122,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         let busy: Vec<&Path> =
             roots.iter().map(PathBuf::as_path).filter(|r| known.contains_key(*r) && !resting(r)).collect();
         if let (Some(directory), false) = (&directory, idle.is_empty() && busy.is_empty()) {
-            // Only saves the next one a look.
+            // Only saves the next wake-up an inspection.
             let _ = directory.note_idle(&idle, &busy);
         }
         tenure_sqlite::sweep_doorbells(&crate::store::doorbells(app.env), true);
@@ -131,13 +131,13 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
 }
 
 enum Turn {
-    /// Nothing to hold in a dry run, which is in nobody's way.
+    /// None in a dry run, which locks nothing.
     Ours(Option<File>),
-    Anothers,
+    Busy,
 }
 
-/// An OS lock, which ends with its process. In the home, because that is what wake-ups of one user share, whoever calls
-/// them; if it cannot be had, nothing is done, and that is said.
+/// Takes an OS lock, which ends with its process. It is in the home folder, which all wake-ups of a user share.
+/// Without the lock nothing is done, and the error is reported.
 fn take_turn(app: &App<'_>, home: &Path) -> Outcome<Turn> {
     if app.global.dry_run {
         return Ok(Turn::Ours(None));
@@ -150,7 +150,7 @@ fn take_turn(app: &App<'_>, home: &Path) -> Outcome<Turn> {
     let file = file.map_err(|e| failed(&e))?;
     match file.try_lock() {
         Ok(()) => Ok(Turn::Ours(Some(file))),
-        Err(TryLockError::WouldBlock) => Ok(Turn::Anothers),
+        Err(TryLockError::WouldBlock) => Ok(Turn::Busy),
         Err(TryLockError::Error(e)) => Err(failed(&e)),
     }
 }
@@ -163,8 +163,8 @@ fn overlapping(quiet: bool) -> Answer {
     Answer::new(json!({"results": [], "total": 0, "overlapping": true}), text)
 }
 
-/// Where a project that is gone may be now.
-fn whereabouts(app: &App<'_>, path: &Path, registered: &[KnownProject]) -> String {
+/// The new location of a project that was moved, if known.
+fn missing_reason(app: &App<'_>, path: &Path, registered: &[KnownProject]) -> String {
     match super::super::projects::moved_to(app, path, registered) {
         Some(other) => format!("it is no longer there; the same project is at {}", other.display()),
         None => "it is no longer there".to_owned(),
@@ -184,16 +184,16 @@ fn serve(
     let printer = Printer::new(&mut nowhere, global, false);
     let mut app = App { env, shared: &shared, global, printer, ears: Vec::new() };
     let Some(project) = app.project_at(&job.root) else {
-        return (Verdict::new(Decision::Missing, whereabouts(&app, &job.root, registered)), None);
+        return (Verdict::new(Decision::Missing, missing_reason(&app, &job.root, registered)), None);
     };
     if !job.enabled {
         let reason = "it was switched off with `tenure projects disable`";
         return (Verdict::new(Decision::Disabled, reason), None);
     }
-    match look_after(&mut app, log, project) {
-        Ok((verdict, rest)) => {
-            let memory = match (rest, job.mark) {
-                (Rest::Until(until), Some(mark)) => {
+    match wake_project(&mut app, log, project) {
+        Ok((verdict, recheck)) => {
+            let memory = match (recheck, job.mark) {
+                (Recheck::Until(until), Some(mark)) => {
                     Some(IdleProject { mark, reason: verdict.reason.clone(), until })
                 }
                 _ => None,
@@ -204,7 +204,7 @@ fn serve(
     }
 }
 
-fn look_after(app: &mut App<'_>, log: Option<&DaemonLog>, project: Project) -> Outcome<(Verdict, Rest)> {
+fn wake_project(app: &mut App<'_>, log: Option<&DaemonLog>, project: Project) -> Outcome<(Verdict, Recheck)> {
     let open = app.open_at(project)?;
     let root = &open.paths.root;
     let actor = app.identity(&Who::default())?.holder.id;
@@ -226,7 +226,7 @@ fn look_after(app: &mut App<'_>, log: Option<&DaemonLog>, project: Project) -> O
             Err(report) => Err(NotStarted { code: report.code, message: report.message }),
         }
     };
-    let ward = Ward {
+    let target = Target {
         root,
         store: open.store.as_ref(),
         ctx: open.context(),
@@ -237,16 +237,16 @@ fn look_after(app: &mut App<'_>, log: Option<&DaemonLog>, project: Project) -> O
         reviewing: reviewer.is_some(),
         dry_run: app.global.dry_run,
         writer: &|| open.source.writer(),
-        say: &say,
+        log: &say,
         start: &start,
     };
-    let (verdict, rest) = wakeup::serve(&ward);
+    let (verdict, recheck) = wakeup::wake(&target);
     if verdict.decision == Decision::Error {
         say(&verdict.reason);
     }
-    // A server's rows change without a file here.
-    let rest = if open.source.is_on_server() { Rest::Unknown } else { rest };
-    Ok((verdict, rest))
+    // The rows of a server change without a change of a file.
+    let recheck = if open.source.is_on_server() { Recheck::Unknown } else { recheck };
+    Ok((verdict, recheck))
 }
 
 fn answer(app: &App<'_>, verdicts: &BTreeMap<PathBuf, Verdict>, hints: Vec<Hint>) -> Answer {

@@ -11,7 +11,7 @@ use tenure_core::id::TaskId;
 use tenure_core::kernel::{self, Grant};
 use tenure_core::task::{Task, TaskStatus};
 use tenure_runner::hooks::Happening;
-use tenure_runner::{Ended, Exit, Loss, Supervision, supervise};
+use tenure_runner::{Ended, Exit, LeaseLoss, Supervision, supervise};
 
 use super::claim_args::ClaimArgs;
 use super::{claim, grant, view};
@@ -98,7 +98,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
         section_ttl: None,
         keep_section: false,
         limits: None,
-        steps: None,
+        recorder: None,
     };
     let supervised = match supervise(&supervision, &mut command(app, &open, &granted, &args.command)?) {
         Ok(supervised) => supervised,
@@ -119,7 +119,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
 /// lease is reported by the process that ended it.
 fn ending_news(app: &App<'_>, open: &Open<'_>, ended: &Ended) -> Vec<Happening> {
     let task = match ended {
-        Ended::Exited { spoken: false, task, .. }
+        Ended::Exited { reported: false, task, .. }
         | Ended::NotStarted { task, .. }
         | Ended::Overdue { task, .. }
         | Ended::Interrupted { task, .. } => task,
@@ -183,9 +183,9 @@ fn tell(app: &mut App<'_>, granted: &Grant, attempt: &str, ended: Ended) -> Outc
         report
     };
     match ended {
-        Ended::Exited { exit, spoken, task } => {
+        Ended::Exited { exit, reported, task } => {
             let code = code_of(exit);
-            if code == 0 || spoken {
+            if code == 0 || reported {
                 if !app.global.json {
                     let mut text = Text::new();
                     text.line(format!("{} is {}", task.key, task.status));
@@ -219,11 +219,11 @@ fn tell(app: &mut App<'_>, granted: &Grant, attempt: &str, ended: Ended) -> Outc
     }
 }
 
-fn lost(loss: Loss, granted: &Grant) -> Report {
+fn lost(loss: LeaseLoss, granted: &Grant) -> Report {
     let key = &granted.task.key;
     let gone = |what: String| Report::new(ErrorCode::LeaseLost, format!("you no longer hold {key}: {what}"));
     let mut report = match loss {
-        Loss::Refused(error) => {
+        LeaseLoss::Refused(error) => {
             let mut report = Report::from(*error);
             report.code = ErrorCode::LeaseLost;
             report

@@ -1,4 +1,4 @@
-//! Where this process works on a job: its name, its ears, and the running of items.
+//! Runs items of a job in this process: its identity, signals, doorbell and commands.
 
 use std::os::fd::AsFd;
 use std::path::PathBuf;
@@ -13,8 +13,8 @@ use tenure_core::lease::Lease;
 use tenure_core::{Error, ErrorCode};
 use tenure_lock::BootTime;
 use tenure_runner::DatabaseFile;
-use tenure_runner::daemon::Bell;
-use tenure_runner::jobs::{self, Outside, Site, Summary, Timing, Work};
+use tenure_runner::daemon::DoorbellRef;
+use tenure_runner::jobs::{self, JobCallbacks, JobContext, JobSummary, JobTiming, JobWork};
 
 use super::progress::Progress;
 use crate::app::{App, Open};
@@ -23,21 +23,21 @@ use crate::interrupt::Interrupts;
 use crate::report::{Outcome, Report};
 use crate::store::{Backend, Doorbell};
 
-pub(super) struct Desk {
+pub(super) struct JobSession {
     pub(super) caller: Caller,
     pub(super) interrupts: Interrupts,
     me: Incarnation,
     doorbell: Option<Doorbell>,
     database: Option<DatabaseFile>,
-    /// When it was made, before anything was asked for.
+    /// Created before anything was requested.
     since: BootTime,
 }
 
-impl Desk {
-    /// Before anything is held, so that no signal finds us holding it and deaf.
+impl JobSession {
+    /// To be called before anything is held, so that no signal is missed.
     pub(super) fn new(app: &App<'_>, open: &Open<'_>) -> Outcome<Self> {
         let me = Incarnation::current();
-        // Two windows of one person are two workers, so each has a name of its own.
+        // Two processes of one user are two workers, so each has a unique holder.
         let holder = Holder::runner(app.env.ids.uuid());
         Ok(Self {
             caller: Caller::new(holder).with_process(me.clone()),
@@ -55,7 +55,7 @@ impl Desk {
         terms
     }
 
-    /// Works through the job; `held` is its lease if this process coordinates it.
+    /// Works through the job; `held` is its lease if this process is the coordinator.
     pub(super) fn work(
         &self,
         app: &mut App<'_>,
@@ -63,7 +63,7 @@ impl Desk {
         job: &Job,
         held: Option<&Lease>,
         parallel: u32,
-    ) -> Outcome<Summary> {
+    ) -> Outcome<JobSummary> {
         let workdir = PathBuf::from(&job.definition.workdir);
         if !workdir.is_dir() {
             let message = format!("the folder of job {} is gone: {}", job.name, workdir.display());
@@ -73,12 +73,16 @@ impl Desk {
         let another = || source.open().map(Backend::boxed);
         let runners = &open.config.runners;
         let for_heartbeat = || source.open_for_beats(runners.stale_timeout);
-        let program =
-            Program { env: app.env, root: open.paths.root.clone(), workdir, said: Mutex::new(Vec::new()) };
+        let program = Program {
+            env: app.env,
+            root: open.paths.root.clone(),
+            workdir,
+            messages: Mutex::new(Vec::new()),
+        };
         let address = self.doorbell.as_ref().map(Doorbell::address);
         let bell = self.doorbell.as_ref().zip(address.as_deref());
         let mut progress = Progress::begin(app, job, parallel, held.is_some());
-        let site = Site {
+        let cx = JobContext {
             store: open.store.as_ref(),
             open: &another,
             open_heartbeat: &for_heartbeat,
@@ -88,22 +92,22 @@ impl Desk {
             me: &self.me,
             caller: &self.caller,
             signals: &self.interrupts,
-            doorbell: bell.map(|(bell, address)| Bell { address, fd: bell.as_fd() }),
+            doorbell: bell.map(|(bell, address)| DoorbellRef { address, fd: bell.as_fd() }),
             database: self.database.as_ref(),
             root: &open.paths.root,
-            timing: Timing {
+            timing: JobTiming {
                 ttl: runners.stale_timeout,
                 heartbeat: runners.heartbeat_interval,
                 grace: runners.kill_grace,
                 poll: open.config.locking.poll_interval,
-                tell: if progress.is_live() { Duration::from_millis(200) } else { Duration::from_secs(1) },
+                report: if progress.is_live() { Duration::from_millis(200) } else { Duration::from_secs(1) },
             },
-            outside: &program,
+            callbacks: &program,
         };
-        let work = Work { job, held, parallel };
+        let work = JobWork { job, held, parallel };
         let printer = &mut app.printer;
-        let ran = jobs::run(&site, &work, &mut |job| {
-            for line in program.take_said() {
+        let ran = jobs::run(&cx, &work, &mut |job| {
+            for line in program.take_messages() {
                 progress.say(printer, &line);
             }
             progress.tell(printer, job);
@@ -117,17 +121,17 @@ struct Program<'a> {
     env: &'a Env,
     root: PathBuf,
     workdir: PathBuf,
-    /// What the workers' threads have to say; only one thread speaks.
-    said: Mutex<Vec<String>>,
+    /// Messages of the workers' threads; only the main thread prints.
+    messages: Mutex<Vec<String>>,
 }
 
 impl Program<'_> {
-    fn take_said(&self) -> Vec<String> {
-        self.said.lock().map(|mut said| std::mem::take(&mut *said)).unwrap_or_default()
+    fn take_messages(&self) -> Vec<String> {
+        self.messages.lock().map(|mut messages| std::mem::take(&mut *messages)).unwrap_or_default()
     }
 }
 
-impl Outside for Program<'_> {
+impl JobCallbacks for Program<'_> {
     fn command(&self, words: &[String]) -> tenure_core::Result<Command> {
         let own =
             crate::own_binary().map_err(|e| Error::General(format!("cannot find the tenure binary: {e}")))?;
@@ -138,9 +142,9 @@ impl Outside for Program<'_> {
         Ok(command)
     }
 
-    fn say(&self, line: &str) {
-        if let Ok(mut said) = self.said.lock() {
-            said.push(line.to_owned());
+    fn show(&self, line: &str) {
+        if let Ok(mut messages) = self.messages.lock() {
+            messages.push(line.to_owned());
         }
     }
 }

@@ -1,4 +1,5 @@
-//! What the program does for its runner: the agent's command and environment, its prompt, and telling the directory.
+//! What a runner needs from this program: the agent's command and environment, the prompt, hooks, and the directory
+//! entry.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -13,8 +14,8 @@ use tenure_core::task::{Task, TaskStatus};
 use tenure_core::{Error, Result, wire};
 use tenure_runner::agents::AgentKind;
 use tenure_runner::daemon::log::DaemonLog;
-use tenure_runner::daemon::{AgentStart, Happening, Outside, Purpose};
-use tenure_runner::hooks::{Ears, Happening as News, fire};
+use tenure_runner::daemon::{AgentStart, Purpose, RunnerCallbacks, RunnerEvent};
+use tenure_runner::hooks::{Ears, Happening, fire};
 use tenure_runner::preset::{self, SESSION_MARKERS};
 use tenure_runner::prompt::{self, Brief, Role};
 use tenure_runner::spec_section::spec_text;
@@ -23,7 +24,7 @@ use tenure_sqlite::{Directory, KnownRunner};
 use crate::env::Env;
 use crate::hooks::{self, Around};
 
-/// A diff that is longer tells a reviewer less, not more.
+/// A longer diff is truncated.
 const LONGEST_DIFF: usize = 64 * 1024;
 
 pub(super) struct Program<'a> {
@@ -31,7 +32,7 @@ pub(super) struct Program<'a> {
     pub(super) config: &'a Config,
     pub(super) root: PathBuf,
     pub(super) open: &'a (dyn Fn() -> Result<Box<dyn Store>> + Sync),
-    /// None with `--no-hooks`.
+    /// Empty with `--no-hooks`.
     pub(super) hooks: Vec<Hook>,
     pub(super) log: &'a DaemonLog,
 }
@@ -72,20 +73,20 @@ impl Program<'_> {
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    fn news(&self, what: Happening<'_>) -> Vec<News> {
+    fn news(&self, what: RunnerEvent<'_>) -> Vec<Happening> {
         let now = self.env.clock.now();
         let judge = self.env.judge.as_ref();
         let of_runner = |event, runner: &Runner| {
-            vec![News::new(event, now).with("runner", super::list::runner_object(runner, None))]
+            vec![Happening::new(event, now).with("runner", super::list::runner_object(runner, None))]
         };
         match what {
-            Happening::RunnerStarted(runner) => of_runner(HookEvent::RunnerStarted, runner),
-            Happening::RunnerStopped(runner) => of_runner(HookEvent::RunnerStopped, runner),
-            Happening::RunnerFailed(runner) => of_runner(HookEvent::RunnerFailed, runner),
-            Happening::LeaseLost(task) => {
-                vec![News::new(HookEvent::LeaseLost, now).with("task", wire::task(task, now, judge))]
+            RunnerEvent::RunnerStarted(runner) => of_runner(HookEvent::RunnerStarted, runner),
+            RunnerEvent::RunnerStopped(runner) => of_runner(HookEvent::RunnerStopped, runner),
+            RunnerEvent::RunnerFailed(runner) => of_runner(HookEvent::RunnerFailed, runner),
+            RunnerEvent::LeaseLost(task) => {
+                vec![Happening::new(HookEvent::LeaseLost, now).with("task", wire::task(task, now, judge))]
             }
-            Happening::TaskEnded(task) => {
+            RunnerEvent::TaskEnded(task) => {
                 let ears = Ears::new(&self.hooks, judge);
                 let read = |store: Box<dyn Store>| {
                     store.read(|view| ears.changed(view, TaskStatus::InProgress, task))
@@ -95,7 +96,7 @@ impl Program<'_> {
         }
     }
 
-    /// Our own folder first, so that the agent finds the tenure that started it.
+    /// `PATH` with the folder of this binary first, so that the agent finds the same tenure.
     fn path(&self) -> Option<OsString> {
         let own = crate::own_binary().ok()?.parent()?.to_owned();
         let rest = self.env.vars.get(&OsString::from("PATH")).cloned().unwrap_or_default();
@@ -103,7 +104,7 @@ impl Program<'_> {
     }
 }
 
-impl Outside for Program<'_> {
+impl RunnerCallbacks for Program<'_> {
     fn agent(&self, name: &str, conversation: Option<&str>) -> Result<AgentStart> {
         let path = self.env.vars.get(&OsString::from("PATH")).map(OsString::as_os_str);
         let agent = preset::resolve(name, &self.config.presets, &self.root, path)
@@ -162,7 +163,7 @@ impl Outside for Program<'_> {
         prompt::render(&template, &brief).map_err(|e| Error::Config(e.to_string()))
     }
 
-    /// The directory is a courtesy: a home that cannot be written is never in the way.
+    /// The directory is informative: failures to write it are ignored.
     fn announce(&self, runner: &Runner, section: Option<&str>) {
         let Some(home) = self.env.home() else { return };
         if let Ok(directory) = Directory::open(&home, self.env.clock.clone()) {
@@ -171,8 +172,8 @@ impl Outside for Program<'_> {
         }
     }
 
-    /// No hook is waited for: one that hangs must not keep the runner from its next task.
-    fn happened(&self, what: Happening<'_>) {
+    /// No hook is waited for: a hook that hangs must not delay the next task.
+    fn notify(&self, what: RunnerEvent<'_>) {
         if self.hooks.is_empty() {
             return;
         }
