@@ -58,7 +58,7 @@ pub use heartbeat::{
 pub use processes::Survivor;
 pub use program::ProgramError;
 pub use supervise::{
-    AttemptRecorder, Ended, Exit, Explanation, LimitCheck, Limits, Signals, Supervised, Supervision,
+    AttemptRecorder, CommandEnd, Exit, Explanation, LimitCheck, Limits, Signals, Supervised, Supervision,
     supervise,
 };
 pub use wait::{Process, limit_for, until_any, until_any_or};

@@ -10,7 +10,7 @@ use tenure_core::{Error, Result};
 
 use crate::database::DatabaseFile;
 use crate::heartbeat::{LeaseLoss, is_finished};
-use crate::supervise::{Ended, Exit, Explanation, LimitCheck, Supervision};
+use crate::supervise::{CommandEnd, Exit, Explanation, LimitCheck, Supervision};
 
 /// How an attempt ended, as the supervisor saw it.
 pub(crate) enum AttemptEnd {
@@ -38,7 +38,7 @@ pub(crate) fn conclude(
     attempt: &Attempt,
     end: AttemptEnd,
     all_gone: bool,
-) -> Result<Ended> {
+) -> Result<CommandEnd> {
     let end = match (end, s.database.and_then(DatabaseFile::loss)) {
         (AttemptEnd::Lost(loss), _) | (_, Some(loss)) => return Ok(lost(s, caller, attempt, loss, all_gone)),
         (end, None) => end,
@@ -54,35 +54,41 @@ pub(crate) fn conclude(
         record(tx, s, caller, attempt, &end, explanation.as_ref(), all_gone)
     })?;
     Ok(match (recorded, end) {
-        (Recorded::Refused(error), _) => Ended::Lost(LeaseLoss::Refused(error)),
+        (Recorded::Refused(error), _) => CommandEnd::Lost(LeaseLoss::Refused(error)),
         (Recorded::ByCommand(task) | Recorded::ByExit(task), AttemptEnd::Interrupted(signal)) => {
-            Ended::Interrupted { signal, task }
+            CommandEnd::Interrupted { signal, task }
         }
         (Recorded::ByCommand(task) | Recorded::ByExit(task), end @ AttemptEnd::Overdue(_)) => {
-            Ended::Overdue { why: reason(&end), task }
+            CommandEnd::Overdue { why: reason(&end), task }
         }
         (Recorded::NotStarted(why, task), AttemptEnd::Exited(Exit::Code(code))) => {
-            Ended::NotStarted { why, exit: u8::try_from(code).unwrap_or(126), task }
+            CommandEnd::NotStarted { why, exit: u8::try_from(code).unwrap_or(126), task }
         }
         (Recorded::NotStarted(why, task), AttemptEnd::NotStarted { exit, .. }) => {
-            Ended::NotStarted { why, exit, task }
+            CommandEnd::NotStarted { why, exit, task }
         }
-        (Recorded::NotStarted(why, task), _) => Ended::NotStarted { why, exit: 126, task },
-        (Recorded::ByCommand(task), end) => Ended::Exited { exit: exit_of(&end), reported: true, task },
-        (Recorded::ByExit(task), end) => Ended::Exited { exit: exit_of(&end), reported: false, task },
+        (Recorded::NotStarted(why, task), _) => CommandEnd::NotStarted { why, exit: 126, task },
+        (Recorded::ByCommand(task), end) => CommandEnd::Exited { exit: exit_of(&end), reported: true, task },
+        (Recorded::ByExit(task), end) => CommandEnd::Exited { exit: exit_of(&end), reported: false, task },
     })
 }
 
 /// The new holder may have ended the attempt already; otherwise this does. If it cannot be written, the next reaper
 /// ends the attempt.
-fn lost(s: &Supervision<'_>, caller: &Caller, attempt: &Attempt, loss: LeaseLoss, all_gone: bool) -> Ended {
+fn lost(
+    s: &Supervision<'_>,
+    caller: &Caller,
+    attempt: &Attempt,
+    loss: LeaseLoss,
+    all_gone: bool,
+) -> CommandEnd {
     if all_gone && matches!(loss, LeaseLoss::Refused(_)) {
         let outcome = Outcome { reason: "the lease was lost".to_owned(), ..Outcome::default() };
         let _ = s
             .store
             .write(Durability::Process, |tx| kernel::end_attempt(tx, attempt, &outcome, &caller.holder.id));
     }
-    Ended::Lost(loss)
+    CommandEnd::Lost(loss)
 }
 
 fn record(

@@ -125,7 +125,7 @@ impl Exit {
 
 /// How the command and its task ended.
 #[derive(Debug)]
-pub enum Ended {
+pub enum CommandEnd {
     /// The command exited. `reported` if it finished the task itself.
     Exited {
         exit: Exit,
@@ -153,7 +153,7 @@ pub enum Ended {
 
 #[derive(Debug)]
 pub struct Supervised {
-    pub ended: Ended,
+    pub ended: CommandEnd,
     pub attempt: Attempt,
     /// Processes of the attempt that survived SIGKILL, nearly always none.
     pub survivors: Vec<Survivor>,
@@ -163,6 +163,13 @@ pub struct Supervised {
 pub fn supervise(s: &Supervision<'_>, command: &mut Command) -> Result<Supervised> {
     let caller =
         Caller::new(s.lease.holder.clone()).with_process(s.me.clone()).with_fence(Some(s.lease.fence));
+    let span = tracing::debug_span!(
+        "attempt",
+        task = s.task.key,
+        fence = %s.lease.fence,
+        attempt = tracing::field::Empty
+    )
+    .entered();
     let (stop, stopped) = UnixStream::pair().map_err(|e| broken(&e))?;
     let (ended, ending) = UnixStream::pair().map_err(|e| broken(&e))?;
     let mut renew = RenewTask {
@@ -174,8 +181,11 @@ pub fn supervise(s: &Supervision<'_>, command: &mut Command) -> Result<Supervise
     };
     let (open, database, interval, ttl, doorbell) = (s.open, s.database, s.interval, s.lease.ttl, s.doorbell);
     let (attempt, asked) = begin(s, &caller)?;
+    span.record("attempt", attempt.id.as_str());
+    let heartbeat_span = span.clone();
     std::thread::scope(|scope| {
         let beating = move || {
+            let _span = heartbeat_span.entered();
             let stop = Some(stopped.as_fd());
             let end = Heartbeat { open, database, interval, ttl, stop, doorbell }.run(asked, &mut renew);
             // Closes the stream, which wakes the supervisor.
@@ -215,6 +225,7 @@ fn begin(s: &Supervision<'_>, caller: &Caller) -> Result<(Attempt, BootTime)> {
         }
         let scope = Scope::Of(&s.lease.resource);
         let cleared = ending::finish_ending(s.store, &s.ctx, scope, &caller.holder.id)?.or_survivors()?;
+        tracing::debug!(attempts = cleared.ended.len(), "reaped");
         around_us = cleared.around_us;
     }
     Err(Error::General("processes of an earlier attempt keep reappearing; giving up".to_owned()))
@@ -240,6 +251,7 @@ fn run(
         }
     };
     let pid = child.id();
+    tracing::debug!(pid, "started");
     let foreground = pid_of(pid).and_then(Foreground::hand_to);
     // Nothing may return from here on until the child is gone.
     let event = match s.store.write(Durability::Process, |tx| kernel::note_pid(tx, &mut attempt, pid)) {
@@ -256,6 +268,7 @@ fn run(
         }
     };
     let (survivors, exit) = end_all(&mut child, &attempt, mode);
+    tracing::debug!(pid, ?exit, survivors = survivors.len(), "ended");
     let end = match (event, exit) {
         (WatchEvent::Lost(loss), _) => AttemptEnd::Lost(loss),
         (WatchEvent::Signalled(signal), _) => AttemptEnd::Interrupted(signal),

@@ -35,14 +35,14 @@ pub fn keep_while_alive(
     interval: Duration,
     database: Option<&DatabaseFile>,
 ) -> Result<Kept> {
-    let Some(who) = &lease.process else {
+    let Some(watched) = &lease.process else {
         return Err(Error::invalid("this lease records no process to watch"));
     };
     let caller = Caller::new(lease.holder.clone()).with_fence(Some(lease.fence));
     let task = RenewTask { ctx, task, caller: &caller, fence: lease.fence, section_ttl: None };
     // Opened before it is asked whether it lives, so that it is not a later process with the same pid.
-    let process = Process::open(who.process.pid);
-    let mut renew = RenewWhileAlive { task, who, judge: ctx.judge };
+    let process = Process::open(watched.process.pid);
+    let mut renew = RenewWhileAlive { task, watched, judge: ctx.judge };
     let stop = process.as_ref().and_then(Process::fd);
     let heartbeat = Heartbeat { open, database, interval, ttl: lease.ttl, stop, doorbell: None };
     // The claim was made by another process, so its moment is not known: the first beat is due at once.
@@ -61,13 +61,13 @@ pub fn keep_while_alive(
 
 struct RenewWhileAlive<'a> {
     task: RenewTask<'a>,
-    who: &'a Incarnation,
+    watched: &'a Incarnation,
     judge: &'a dyn Judge,
 }
 
 impl RenewWhileAlive<'_> {
     fn is_dead(&self) -> bool {
-        self.judge.liveness(self.who) == Liveness::Dead
+        self.judge.liveness(self.watched) == Liveness::Dead
     }
 }
 

@@ -20,12 +20,12 @@ use crate::agents::{AgentKind, Observed};
 use crate::heartbeat::OpenStore;
 use crate::input::private_input;
 use crate::supervise::{
-    AttemptRecorder, Ended, Exit, Explanation, LimitCheck, Limits, Supervision, supervise,
+    AttemptRecorder, CommandEnd, Exit, Explanation, LimitCheck, Limits, Supervision, supervise,
 };
 
 /// The result of an attempt, for the log and for the health of its preset.
 pub(super) struct AttemptReport {
-    pub(super) ended: Ended,
+    pub(super) ended: CommandEnd,
     pub(super) took: Duration,
     /// The last line that the agent printed.
     pub(super) last_line: Option<String>,
@@ -36,24 +36,24 @@ pub(super) struct AttemptReport {
 impl AttemptReport {
     pub(super) fn sentence(&self) -> String {
         match &self.ended {
-            Ended::Exited { reported: false, task, .. } | Ended::Overdue { task, .. }
+            CommandEnd::Exited { reported: false, task, .. } | CommandEnd::Overdue { task, .. }
                 if self.obstacle.is_some() =>
             {
                 let why = self.obstacle.as_deref().unwrap_or_default();
                 format!("{why}; the task is {} again", task.status)
             }
-            Ended::Exited { exit: Exit::Code(code), reported, task } => {
+            CommandEnd::Exited { exit: Exit::Code(code), reported, task } => {
                 let source = if *reported { "as it reported" } else { "by its exit code" };
                 format!("{} {source} (exit {code})", task.status)
             }
-            Ended::Exited { exit: Exit::Signal(signal), task, .. } => {
+            CommandEnd::Exited { exit: Exit::Signal(signal), task, .. } => {
                 format!("killed by signal {signal}, the task is {}", task.status)
             }
-            Ended::NotStarted { why, task, .. } | Ended::Overdue { why, task } => {
+            CommandEnd::NotStarted { why, task, .. } | CommandEnd::Overdue { why, task } => {
                 format!("{why}; the task is {}", task.status)
             }
-            Ended::Interrupted { .. } => "interrupted".to_owned(),
-            Ended::Lost(loss) => loss.to_string(),
+            CommandEnd::Interrupted { .. } => "interrupted".to_owned(),
+            CommandEnd::Lost(loss) => loss.to_string(),
         }
     }
 }
@@ -168,10 +168,10 @@ pub(super) fn run_agent(
     }
     let last_line = log.lock().ok().and_then(|log| log.last_line());
     let obstacle = match &supervised.ended {
-        Ended::Exited { .. } | Ended::Overdue { .. } => {
+        CommandEnd::Exited { .. } | CommandEnd::Overdue { .. } => {
             diagnosis.obstacle().map(|found| found.reason.clone())
         }
-        Ended::NotStarted { .. } | Ended::Interrupted { .. } | Ended::Lost(_) => None,
+        CommandEnd::NotStarted { .. } | CommandEnd::Interrupted { .. } | CommandEnd::Lost(_) => None,
     };
     Ok(AttemptReport { ended: supervised.ended, took: begun.elapsed(), last_line, obstacle })
 }

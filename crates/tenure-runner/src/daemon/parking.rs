@@ -19,7 +19,7 @@ use tenure_core::{Result, Timestamp, kernel};
 use super::RunnerContext;
 use super::agent::AttemptReport;
 use super::slot::RunnerSlot;
-use crate::supervise::{Ended, Exit};
+use crate::supervise::{CommandEnd, Exit};
 
 const QUICK: Duration = Duration::from_secs(30);
 const IN_A_ROW: u32 = 3;
@@ -36,12 +36,12 @@ pub(super) fn record_attempt(
     report: &AttemptReport,
 ) -> Result<Option<String>> {
     let (quick, task) = match &report.ended {
-        Ended::Exited { exit: Exit::Code(code), reported: false, task } if *code != 0 => {
+        CommandEnd::Exited { exit: Exit::Code(code), reported: false, task } if *code != 0 => {
             (report.took < QUICK, task)
         }
-        Ended::NotStarted { task, .. } => (true, task),
-        Ended::Exited { task, .. } | Ended::Overdue { task, .. } => (false, task),
-        Ended::Interrupted { .. } | Ended::Lost(_) => return Ok(None),
+        CommandEnd::NotStarted { task, .. } => (true, task),
+        CommandEnd::Exited { task, .. } | CommandEnd::Overdue { task, .. } => (false, task),
+        CommandEnd::Interrupted { .. } | CommandEnd::Lost(_) => return Ok(None),
     };
     let why = report.last_line.clone().unwrap_or_else(|| report.sentence());
     cx.store.write(Durability::Power, |tx| {

@@ -40,6 +40,7 @@ pub(super) fn acquire(cx: &RunnerContext<'_>) -> Result<RunnerSlot> {
     }
     let cleared = finish_ending(cx.store, &cx.ctx, Scope::Abandoned, &id)?;
     for attempt in &cleared.ended {
+        tracing::debug!(attempt = %attempt.id, "reaped");
         cx.log.line(&format!("Reaped the processes left by attempt {}", attempt.id));
     }
     let mut terms = Terms::new(cx.options.timing.stale);

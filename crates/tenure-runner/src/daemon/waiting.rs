@@ -160,6 +160,11 @@ impl RunnerLoop<'_, '_> {
         let mut fds = vec![self.cx.signals.as_fd()];
         fds.extend(self.cx.doorbell.map(|bell| bell.fd));
         fds.extend(process.as_ref().and_then(Process::fd));
+        tracing::debug!(
+            ?limit,
+            holder = watched.map(|lease| tracing::field::display(&lease.holder)),
+            "waiting"
+        );
         let woken = until_any(&fds, limit);
         if let Some(bell) = self.cx.doorbell {
             if woken.get(1) == Some(&true) {

@@ -19,7 +19,7 @@ use super::waiting::Wait;
 use super::{Purpose, RunnerContext, agent, parking};
 use crate::database::DatabaseFile;
 use crate::exclusion;
-use crate::supervise::Ended;
+use crate::supervise::CommandEnd;
 
 /// The numbers of a run, and how it was stopped.
 #[derive(Debug, Default, Clone, Copy)]
@@ -113,18 +113,27 @@ impl RunnerLoop<'_, '_> {
         }
         match found {
             Pick::Task(grant, purpose) => {
+                tracing::debug!(task = grant.task.key, fence = %grant.lease.fence, ?purpose, "picked");
                 self.idle_since = None;
                 self.ticket = None;
                 self.last_logged.clear();
                 self.work_on(slot, &grant, purpose)
             }
-            Pick::Locked(locked) => self.wait_for_lock(slot, &locked),
-            Pick::Queued(before) => self.wait_for_turn(slot, before),
+            Pick::Locked(locked) => {
+                tracing::debug!(resource = %locked.resource, "locked");
+                self.wait_for_lock(slot, &locked)
+            }
+            Pick::Queued(before) => {
+                tracing::debug!(before, "queued");
+                self.wait_for_turn(slot, before)
+            }
             Pick::Blocked(why) => {
+                tracing::debug!(why, "nothing ready");
                 self.log_once(format!("Nothing is ready: {why}"));
                 self.idle(slot)
             }
             Pick::Nothing => {
+                tracing::debug!("nothing left");
                 self.log_once("Looking for tasks... none pending".to_owned());
                 self.idle(slot)
             }
@@ -230,18 +239,20 @@ impl RunnerLoop<'_, '_> {
             }
         };
         match &report.ended {
-            Ended::Lost(loss) => {
+            CommandEnd::Lost(loss) => {
                 log.line(&format!("Lost {}: {loss}; its agent was ended and nothing was changed", task.key));
                 self.cx.callbacks.notify(super::RunnerEvent::LeaseLost(task));
                 if loss.is_store_gone() {
                     return Err(Error::General(format!("{loss}; the runner ends")));
                 }
             }
-            Ended::Interrupted { signal, task } => {
+            CommandEnd::Interrupted { signal, task } => {
                 log.line(&format!("Stopped: {} is {} again", task.key, task.status));
                 return Ok(Flow::Stop(*signal));
             }
-            Ended::Exited { task, .. } | Ended::NotStarted { task, .. } | Ended::Overdue { task, .. } => {
+            CommandEnd::Exited { task, .. }
+            | CommandEnd::NotStarted { task, .. }
+            | CommandEnd::Overdue { task, .. } => {
                 self.count(task.status, purpose);
                 let verb = verb_for(purpose, task.status);
                 log.line(&format!("{verb} {}: {}", task.key, report.sentence()));

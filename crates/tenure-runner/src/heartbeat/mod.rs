@@ -155,6 +155,7 @@ impl Heartbeat<'_> {
                 HeartbeatStep::Wait(_) => continue,
                 HeartbeatStep::Beat => {}
                 HeartbeatStep::GiveUp => {
+                    tracing::debug!("gave up");
                     let error = last_error.unwrap_or_else(|| Error::store("the store does not answer"));
                     return HeartbeatEnd::Lost(LeaseLoss::Unreachable(Box::new(error)));
                 }
@@ -162,10 +163,20 @@ impl Heartbeat<'_> {
             // The lease counts from when the store wrote it, which is not before this moment.
             let asked = BootTime::now();
             match store.renew(renew, asked) {
-                Renewal::Held => schedule.renewed(asked),
-                Renewal::Finished => return HeartbeatEnd::Finished,
-                Renewal::Lost(loss) => return HeartbeatEnd::Lost(loss),
+                Renewal::Held => {
+                    tracing::debug!("renewed");
+                    schedule.renewed(asked);
+                }
+                Renewal::Finished => {
+                    tracing::debug!("finished");
+                    return HeartbeatEnd::Finished;
+                }
+                Renewal::Lost(loss) => {
+                    tracing::debug!(%loss, "lost");
+                    return HeartbeatEnd::Lost(loss);
+                }
                 Renewal::Unclear(error) => {
+                    tracing::debug!(%error, "not renewed");
                     schedule.unanswered(BootTime::now());
                     last_error = Some(error);
                 }

@@ -52,6 +52,8 @@ impl Worker<'_> {
     /// An error ends the whole job; a failure of the item is recorded as its outcome.
     pub(super) fn run_item(&self, store: &dyn Store, claimed: ClaimedItem) -> Result<()> {
         let ClaimedItem { grant, asked, words, attempt } = claimed;
+        let (job, item) = (&self.work.job.name, grant.item.number);
+        let _span = tracing::debug_span!("item", job, item, fence = %grant.lease.fence).entered();
         let signals = self.control.hold(&grant.lease, asked).map_err(|e| broken(&e))?;
         let words = match words {
             Ok(words) => words,
@@ -130,7 +132,10 @@ impl Worker<'_> {
             let cleared = ending::finish_ending(store, &self.ctx, scope, &self.caller.holder.id)
                 .and_then(ending::Cleared::or_survivors);
             let around_us = match cleared {
-                Ok(cleared) => cleared.around_us,
+                Ok(cleared) => {
+                    tracing::debug!(attempts = cleared.ended.len(), "reaped");
+                    cleared.around_us
+                }
                 Err(error) => {
                     let outcome = ItemOutcome::Interrupted { why: &error.to_string() };
                     self.write(store, grant, None, outcome, true)?;
@@ -205,6 +210,7 @@ impl Worker<'_> {
         signals: &ItemSignals<'_>,
     ) -> Result<(ItemEnd, Vec<Survivor>)> {
         let pid = child.id();
+        tracing::debug!(pid, attempt = %attempt.id, "started");
         let limit =
             ItemTimeout { begun: Instant::now(), most: self.work.job.definition.options.item_timeout() };
         // Only informative: processes are found by their mark.
@@ -226,6 +232,7 @@ impl Worker<'_> {
             _ => None,
         };
         let (survivors, exit) = end_all(&mut child, attempt, mode);
+        tracing::debug!(pid, ?exit, survivors = survivors.len(), "ended");
         if let Some(written) = written {
             return written.map(|()| (ItemEnd::Succeeded, survivors));
         }

@@ -79,10 +79,11 @@ pub struct NotStarted {
 
 /// Serves one project. An error becomes the verdict of this project and does not affect others.
 pub fn wake(target: &Target<'_>) -> (Verdict, Recheck) {
-    match try_wake(target) {
-        Ok(answer) => answer,
-        Err(error) => (Verdict::new(Decision::Error, error.to_string()), Recheck::Unknown),
-    }
+    let _span = tracing::debug_span!("wakeup", project = %target.root.display()).entered();
+    let (verdict, recheck) = try_wake(target)
+        .unwrap_or_else(|error| (Verdict::new(Decision::Error, error.to_string()), Recheck::Unknown));
+    tracing::debug!(decision = verdict.decision.as_str(), reason = verdict.reason, "decided");
+    (verdict, recheck)
 }
 
 fn try_wake(target: &Target<'_>) -> Result<(Verdict, Recheck)> {
@@ -218,6 +219,7 @@ fn repair(target: &Target<'_>) -> Result<()> {
     }
     let cleared = finish_ending(target.store, &target.ctx, Scope::Abandoned, target.actor)?.or_survivors()?;
     for attempt in &cleared.ended {
+        tracing::debug!(attempt = %attempt.id, "reaped");
         (target.log)(&format!("Reaped the processes left by attempt {}", attempt.id));
     }
     Ok(())

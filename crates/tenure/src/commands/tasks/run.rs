@@ -11,7 +11,7 @@ use tenure_core::id::TaskId;
 use tenure_core::kernel::{self, Grant};
 use tenure_core::task::{Task, TaskStatus};
 use tenure_runner::hooks::Happening;
-use tenure_runner::{Ended, Exit, LeaseLoss, Supervision, supervise};
+use tenure_runner::{CommandEnd, Exit, LeaseLoss, Supervision, supervise};
 
 use super::claim_args::ClaimArgs;
 use super::{claim, grant, view};
@@ -117,13 +117,13 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
 
 /// The hook events of how the attempt ended. If the command finished the task itself, that command has delivered them; a lost
 /// lease is reported by the process that ended it.
-fn ending_news(app: &App<'_>, open: &Open<'_>, ended: &Ended) -> Vec<Happening> {
+fn ending_news(app: &App<'_>, open: &Open<'_>, ended: &CommandEnd) -> Vec<Happening> {
     let task = match ended {
-        Ended::Exited { reported: false, task, .. }
-        | Ended::NotStarted { task, .. }
-        | Ended::Overdue { task, .. }
-        | Ended::Interrupted { task, .. } => task,
-        Ended::Exited { .. } | Ended::Lost(_) => return Vec::new(),
+        CommandEnd::Exited { reported: false, task, .. }
+        | CommandEnd::NotStarted { task, .. }
+        | CommandEnd::Overdue { task, .. }
+        | CommandEnd::Interrupted { task, .. } => task,
+        CommandEnd::Exited { .. } | CommandEnd::Lost(_) => return Vec::new(),
     };
     let ears = hooks::ears(app, open);
     if ears.is_empty() {
@@ -166,7 +166,7 @@ fn command(app: &App<'_>, open: &Open<'_>, granted: &Grant, words: &[OsString]) 
     Ok(command)
 }
 
-fn tell(app: &mut App<'_>, granted: &Grant, attempt: &str, ended: Ended) -> Outcome<Answer> {
+fn tell(app: &mut App<'_>, granted: &Grant, attempt: &str, ended: CommandEnd) -> Outcome<Answer> {
     let data = |app: &App<'_>, task: &Task, code: u8| -> Value {
         let mut data = grant::data(app, granted);
         if let Some(fields) = data.as_object_mut() {
@@ -183,7 +183,7 @@ fn tell(app: &mut App<'_>, granted: &Grant, attempt: &str, ended: Ended) -> Outc
         report
     };
     match ended {
-        Ended::Exited { exit, reported, task } => {
+        CommandEnd::Exited { exit, reported, task } => {
             let code = code_of(exit);
             if code == 0 || reported {
                 if !app.global.json {
@@ -200,22 +200,22 @@ fn tell(app: &mut App<'_>, granted: &Grant, attempt: &str, ended: Ended) -> Outc
             let message = format!("the command {how}; {} is {}", task.key, task.status);
             Err(failed(app, message, &task, code))
         }
-        Ended::NotStarted { why, exit, task } => {
+        CommandEnd::NotStarted { why, exit, task } => {
             let message = format!("{why}; {} is {}", task.key, task.status);
             Err(failed(app, message, &task, exit))
         }
-        Ended::Overdue { why, task } => {
+        CommandEnd::Overdue { why, task } => {
             let message = format!("{why}; {} is {}", task.key, task.status);
             Err(failed(app, message, &task, 1))
         }
-        Ended::Interrupted { signal, task } => {
+        CommandEnd::Interrupted { signal, task } => {
             let code = code_of(Exit::Signal(signal));
             let mut report = Report::interrupted(code);
             report.message = format!("interrupted; {} is {}", task.key, task.status);
             *report.details = data(app, &task, code);
             Err(report)
         }
-        Ended::Lost(loss) => Err(lost(loss, granted)),
+        CommandEnd::Lost(loss) => Err(lost(loss, granted)),
     }
 }
 
