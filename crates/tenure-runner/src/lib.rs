@@ -28,6 +28,7 @@ mod detach;
 mod ending;
 pub mod exclusion;
 mod exec_gate;
+mod execution;
 mod heartbeat;
 pub mod hooks;
 mod input;
@@ -51,6 +52,7 @@ pub use database::DatabaseFile;
 pub use detach::detach;
 pub use ending::{Cleared, Scope, finish_ending};
 pub use exec_gate::{ExecRefused, exec_if_running};
+pub use execution::{DoorbellRef, Execution};
 pub use heartbeat::{
     HeartbeatStep, HeartbeatStore, LeaseLoss, OpenStore, Renew, RenewTask, Renewal, Schedule, drain_doorbell,
     renew_every, request_patience,

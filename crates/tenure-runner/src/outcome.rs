@@ -39,7 +39,7 @@ pub(crate) fn conclude(
     end: AttemptEnd,
     all_gone: bool,
 ) -> Result<CommandEnd> {
-    let end = match (end, s.database.and_then(DatabaseFile::loss)) {
+    let end = match (end, s.exec.database.and_then(DatabaseFile::loss)) {
         (AttemptEnd::Lost(loss), _) | (_, Some(loss)) => return Ok(lost(s, caller, attempt, loss, all_gone)),
         (end, None) => end,
     };
@@ -127,7 +127,7 @@ fn record(
         kernel::end_attempt(tx, attempt, &outcome, &caller.holder.id)?;
     }
     if is_finished(tx, s.lease.fence)? {
-        let viewer = s.ctx.viewer(tx, Some(&caller.holder))?;
+        let viewer = s.exec.ctx.viewer(tx, Some(&caller.holder))?;
         if let Some(id) = s.lease.resource.task_id()
             && let Some(task) = tx.task(&id, &viewer)?
         {
@@ -136,7 +136,7 @@ fn record(
         }
     }
     let finished = if broken {
-        kernel::abort_attempt(tx, &s.ctx, caller, s.task, &reason)
+        kernel::abort_attempt(tx, &s.exec.ctx, caller, s.task, &reason)
     } else {
         let reason = match (end, explanation) {
             (AttemptEnd::Exited(Exit::Code(1..)), Some(Explanation::LastLine(line))) => {
@@ -151,7 +151,7 @@ fn record(
             AttemptEnd::Exited(_) | AttemptEnd::Overdue(_) => Finish::Fail(&reason),
             _ => Finish::Release(Some(&reason)),
         };
-        kernel::finish(tx, &s.ctx, caller, s.task, finish, s.keep_section)
+        kernel::finish(tx, &s.exec.ctx, caller, s.task, finish, s.keep_section)
     };
     match finished {
         Ok(finished) => {

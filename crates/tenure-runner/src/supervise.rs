@@ -5,7 +5,7 @@
 //! nothing (R3). If the command finished its task itself, that counts instead of its exit code.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus};
@@ -13,18 +13,18 @@ use std::time::Duration;
 
 use rustix::process::{Signal, kill_process_group};
 use tenure_core::error::TaskName;
-use tenure_core::holder::{Caller, Incarnation};
+use tenure_core::holder::Caller;
 use tenure_core::kernel::{self, Beat};
 use tenure_core::lease::{Attempt, Lease};
 use tenure_core::store::{Durability, Store, Tx};
 use tenure_core::task::Task;
-use tenure_core::{Context, Error, Result};
+use tenure_core::{Error, Result};
 use tenure_lock::BootTime;
 
-use crate::database::DatabaseFile;
 use crate::ending::{self, Scope};
 use crate::exec_gate::{cannot_run, exit_code_of};
-use crate::heartbeat::{Heartbeat, LeaseLoss, OpenStore, RenewTask};
+use crate::execution::Execution;
+use crate::heartbeat::{Heartbeat, LeaseLoss, RenewTask};
 use crate::outcome::{AttemptEnd, conclude};
 use crate::processes::{self, EndMode, ProcessFilter, Survivor};
 use crate::terminal::Foreground;
@@ -39,17 +39,10 @@ pub trait Signals: AsFd {
 /// What the supervisor of a command under a lease needs.
 pub struct Supervision<'a> {
     pub store: &'a dyn Store,
-    /// For the heartbeat, which uses a separate handle.
-    pub open: OpenStore<'a>,
-    pub ctx: Context<'a>,
+    pub exec: Execution<'a>,
     pub task: &'a TaskName,
     pub lease: &'a Lease,
-    /// This process, which the lease records.
-    pub me: &'a Incarnation,
     pub signals: &'a dyn Signals,
-    /// Rings when the lease is taken away.
-    pub doorbell: Option<BorrowedFd<'a>>,
-    pub database: Option<&'a DatabaseFile>,
     /// `runners.heartbeatInterval`.
     pub interval: Duration,
     /// `runners.killGrace`.
@@ -162,7 +155,7 @@ pub struct Supervised {
 /// Runs `command`, which passes the [exec gate](crate::exec_if_running), under the lease.
 pub fn supervise(s: &Supervision<'_>, command: &mut Command) -> Result<Supervised> {
     let caller =
-        Caller::new(s.lease.holder.clone()).with_process(s.me.clone()).with_fence(Some(s.lease.fence));
+        Caller::new(s.lease.holder.clone()).with_process(s.exec.me.clone()).with_fence(Some(s.lease.fence));
     let span = tracing::debug_span!(
         "attempt",
         task = s.task.key,
@@ -173,13 +166,14 @@ pub fn supervise(s: &Supervision<'_>, command: &mut Command) -> Result<Supervise
     let (stop, stopped) = UnixStream::pair().map_err(|e| broken(&e))?;
     let (ended, ending) = UnixStream::pair().map_err(|e| broken(&e))?;
     let mut renew = RenewTask {
-        ctx: s.ctx,
+        ctx: s.exec.ctx,
         task: s.task,
         caller: &caller,
         fence: s.lease.fence,
         section_ttl: s.section_ttl,
     };
-    let (open, database, interval, ttl, doorbell) = (s.open, s.database, s.interval, s.lease.ttl, s.doorbell);
+    let (open, database, interval, ttl, doorbell) =
+        (s.exec.open_store, s.exec.database, s.interval, s.lease.ttl, s.exec.doorbell.map(|bell| bell.fd));
     let (attempt, asked) = begin(s, &caller)?;
     span.record("attempt", attempt.id.as_str());
     let heartbeat_span = span.clone();
@@ -210,11 +204,11 @@ fn begin(s: &Supervision<'_>, caller: &Caller) -> Result<(Attempt, BootTime)> {
         let asked = BootTime::now();
         let begun = s.store.write(Durability::Power, |tx| {
             let beat = Beat { revive: true, ..Beat::default() };
-            let lease = kernel::renew(tx, &s.ctx, caller, s.task, beat)?;
-            if ending::is_in_the_way(tx, &s.ctx, &lease.resource, &around_us)? {
+            let lease = kernel::renew(tx, &s.exec.ctx, caller, s.task, beat)?;
+            if ending::is_in_the_way(tx, &s.exec.ctx, &lease.resource, &around_us)? {
                 return Ok(None);
             }
-            let attempt = kernel::begin_attempt(tx, &s.ctx, &lease, s.me, s.log_path.clone())?;
+            let attempt = kernel::begin_attempt(tx, &s.exec.ctx, &lease, s.exec.me, s.log_path.clone())?;
             if let Some(recorder) = s.recorder {
                 recorder.begun(tx, &attempt)?;
             }
@@ -224,7 +218,8 @@ fn begin(s: &Supervision<'_>, caller: &Caller) -> Result<(Attempt, BootTime)> {
             return Ok((attempt, asked));
         }
         let scope = Scope::Of(&s.lease.resource);
-        let cleared = ending::finish_ending(s.store, &s.ctx, scope, &caller.holder.id)?.or_survivors()?;
+        let cleared =
+            ending::finish_ending(s.store, &s.exec.ctx, scope, &caller.holder.id)?.or_survivors()?;
         tracing::debug!(attempts = cleared.ended.len(), "reaped");
         around_us = cleared.around_us;
     }

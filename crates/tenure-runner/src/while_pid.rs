@@ -12,8 +12,8 @@ use tenure_core::store::{Durability, Store};
 use tenure_core::{Context, Error, Result, kernel};
 use tenure_lock::BootTime;
 
-use crate::database::DatabaseFile;
-use crate::heartbeat::{Heartbeat, HeartbeatEnd, LeaseLoss, OpenStore, Renew, RenewTask, Renewal};
+use crate::execution::Execution;
+use crate::heartbeat::{Heartbeat, HeartbeatEnd, LeaseLoss, Renew, RenewTask, Renewal};
 use crate::wait::Process;
 
 /// How the keeping ended.
@@ -28,13 +28,12 @@ pub enum Kept {
 /// Keeps `lease` for the process that it records. Returns when there is nothing left to keep.
 pub fn keep_while_alive(
     store: &dyn Store,
-    open: OpenStore<'_>,
-    ctx: Context<'_>,
+    exec: Execution<'_>,
     task: &TaskName,
     lease: &Lease,
     interval: Duration,
-    database: Option<&DatabaseFile>,
 ) -> Result<Kept> {
+    let Execution { open_store: open, ctx, database, .. } = exec;
     let Some(watched) = &lease.process else {
         return Err(Error::invalid("this lease records no process to watch"));
     };

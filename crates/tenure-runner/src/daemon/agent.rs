@@ -105,7 +105,8 @@ pub(super) fn run_agent(
     let (handle, reader) = read_output(reader).map_err(|e| broken("its output cannot be read", &e))?;
     let log = Mutex::new(log);
     let last = LastOutput::default();
-    let diagnosis = Diagnosis { kind, clock: cx.clock, observed: Mutex::default(), found: OnceLock::new() };
+    let diagnosis =
+        Diagnosis { kind, clock: cx.exec.clock, observed: Mutex::default(), found: OnceLock::new() };
     let limits = Bounds {
         begun: Instant::now(),
         diagnosis: &diagnosis,
@@ -118,7 +119,7 @@ pub(super) fn run_agent(
     let begun = Instant::now();
     let supervised = std::thread::scope(|scope| {
         let (log, last, handle, diagnosis) = (&log, &last, &handle, &diagnosis);
-        let (open, ctx, session) = (cx.open, cx.ctx, &slot.session);
+        let (open, ctx, session) = (cx.exec.open_store, cx.exec.ctx, &slot.session);
         let mut named = None;
         let mut on_line = move |line: &[u8]| {
             diagnosis.observe(line);
@@ -134,7 +135,7 @@ pub(super) fn run_agent(
             .spawn_scoped(scope, move || reader.run(log, last, &mut on_line))
             .map_err(|e| broken("its output cannot be read", &e))?;
         let recorder = Checkpoints {
-            ctx: cx.ctx,
+            ctx: cx.exec.ctx,
             session: &slot.session,
             fence: grant.lease.fence,
             preset: &preset,
@@ -143,14 +144,10 @@ pub(super) fn run_agent(
         };
         let supervision = Supervision {
             store: cx.store,
-            open: cx.open,
-            ctx: cx.ctx,
+            exec: cx.exec,
             task: &name,
             lease: &grant.lease,
-            me: cx.me,
             signals: cx.signals,
-            doorbell: cx.doorbell.map(|bell| bell.fd),
-            database: cx.database,
             interval: cx.options.timing.heartbeat,
             grace: cx.options.timing.grace,
             log_path: Some(log_path),

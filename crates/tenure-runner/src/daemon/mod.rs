@@ -16,22 +16,19 @@ mod slot;
 mod waiting;
 mod work;
 
-use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use tenure_core::holder::Incarnation;
+use tenure_core::Result;
 use tenure_core::id::{SectionId, TaskId};
 use tenure_core::runner::{Runner, RunnerStatus};
 use tenure_core::session::{Current, SessionOptions, SessionState};
 use tenure_core::store::Store;
 use tenure_core::task::Task;
-use tenure_core::{Clock, Context, Result};
 
 use crate::agents::AgentKind;
-use crate::database::DatabaseFile;
-use crate::heartbeat::OpenStore;
+use crate::execution::Execution;
 use crate::supervise::Signals;
 use log::DaemonLog;
 
@@ -126,15 +123,8 @@ pub enum RunnerEvent<'a> {
 /// What a runner works with.
 pub struct RunnerContext<'a> {
     pub store: &'a dyn Store,
-    /// For the heartbeats, which use separate handles.
-    pub open: OpenStore<'a>,
-    pub ctx: Context<'a>,
-    pub clock: &'a dyn Clock,
-    pub me: &'a Incarnation,
+    pub exec: Execution<'a>,
     pub signals: &'a dyn Signals,
-    pub doorbell: Option<DoorbellRef<'a>>,
-    /// The database file, if the store is one.
-    pub database: Option<&'a DatabaseFile>,
     pub log: &'a DaemonLog,
     pub options: &'a RunnerOptions,
     pub callbacks: &'a dyn RunnerCallbacks,
@@ -144,12 +134,6 @@ impl std::fmt::Debug for RunnerContext<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("RunnerContext").field("options", self.options).finish_non_exhaustive()
     }
-}
-
-#[derive(Debug, Clone, Copy)]
-pub struct DoorbellRef<'a> {
-    pub address: &'a str,
-    pub fd: BorrowedFd<'a>,
 }
 
 /// The result of a run.

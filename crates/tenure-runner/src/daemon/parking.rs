@@ -91,7 +91,7 @@ pub(super) fn park(
 
 /// Returns a failed task to the status it was claimed from, because its agent could not work at all.
 fn undo_failure(tx: &mut dyn Tx, cx: &RunnerContext<'_>, slot: &RunnerSlot, id: &TaskId) -> Result<()> {
-    let viewer = cx.ctx.viewer(tx, None)?;
+    let viewer = cx.exec.ctx.viewer(tx, None)?;
     let Some(task) = tx.task(id, &viewer)? else { return Ok(()) };
     let from = tx.latest_lease(&Resource::task(id))?.and_then(|lease| lease.claimed_from);
     let from = from.unwrap_or(TaskStatus::Pending);
@@ -105,7 +105,7 @@ fn undo_failure(tx: &mut dyn Tx, cx: &RunnerContext<'_>, slot: &RunnerSlot, id: 
         tx.edit_task(id, &TaskEdit { rejections, ..TaskEdit::default() }, None)?;
     }
     let message = Some("the agent could not work at all");
-    kernel::override_status(tx, &cx.ctx, &slot.caller, id, from, message, false).map(drop)
+    kernel::override_status(tx, &cx.exec.ctx, &slot.caller, id, from, message, false).map(drop)
 }
 
 /// Lets a parked preset be tried again, at the request of a person.

@@ -50,15 +50,15 @@ pub(super) fn pick_work(
         return Ok(Pick::Task(Box::new(grant), Purpose::Review));
     }
     if let Some(kept) = section.and_then(|lease| lease.resource.section_id()) {
-        if let Some(grant) = kernel::acquire_next(tx, &cx.ctx, &slot.caller, Some(&kept), terms)? {
+        if let Some(grant) = kernel::acquire_next(tx, &cx.exec.ctx, &slot.caller, Some(&kept), terms)? {
             return Ok(Pick::Task(Box::new(grant), Purpose::Work));
         }
         if let Some(lease) = section {
-            kernel::release_resource(tx, &cx.ctx, lease, EndReason::Released)?;
+            kernel::release_resource(tx, &cx.exec.ctx, lease, EndReason::Released)?;
         }
     }
     let wanted = cx.options.section.as_ref().map(|(id, _)| id);
-    if let Some(grant) = kernel::acquire_next(tx, &cx.ctx, &slot.caller, wanted, terms)? {
+    if let Some(grant) = kernel::acquire_next(tx, &cx.exec.ctx, &slot.caller, wanted, terms)? {
         return Ok(Pick::Task(Box::new(grant), Purpose::Work));
     }
     // Closing a lapsed lease may have put a task back into review.
@@ -77,7 +77,7 @@ fn release_section_unless_needed(
 ) -> Result<()> {
     let next = section_of(tx, grant)?.map(|lease| lease.resource);
     match section.filter(|kept| Some(&kept.resource) != next.as_ref()) {
-        Some(kept) => kernel::release_resource(tx, &cx.ctx, kept, EndReason::Released),
+        Some(kept) => kernel::release_resource(tx, &cx.exec.ctx, kept, EndReason::Released),
         None => Ok(()),
     }
 }
@@ -91,7 +91,7 @@ fn pick_interrupted(
     id: &TaskId,
     terms: &Terms,
 ) -> Result<Pick> {
-    let viewer = cx.ctx.viewer(tx, Some(&slot.caller.holder))?;
+    let viewer = cx.exec.ctx.viewer(tx, Some(&slot.caller.holder))?;
     let Some(task) = tx.task(id, &viewer)? else { return Ok(Pick::Nothing) };
     let wanted = cx.options.section.as_ref().map(|(id, _)| id);
     let here = wanted.is_none_or(|wanted| task.section.as_ref().is_some_and(|s| s.id == *wanted));
@@ -105,7 +105,7 @@ fn pick_task(
     id: &TaskId,
     terms: &Terms,
 ) -> Result<Pick> {
-    match kernel::acquire_task(tx, &cx.ctx, &slot.caller, id, terms) {
+    match kernel::acquire_task(tx, &cx.exec.ctx, &slot.caller, id, terms) {
         Ok(Verdict::Granted(grant)) => Ok(Pick::Task(grant, Purpose::Work)),
         Ok(Verdict::Refused(locked)) => Ok(Pick::Locked(locked)),
         Err(Error::NotReady { task, blocked_by }) => {
@@ -132,7 +132,7 @@ fn pick_review(
     slot: &RunnerSlot,
     terms: &Terms,
 ) -> Result<Option<Grant>> {
-    let viewer = cx.ctx.viewer(tx, Some(&slot.caller.holder))?;
+    let viewer = cx.exec.ctx.viewer(tx, Some(&slot.caller.holder))?;
     let filter = TaskFilter {
         statuses: Some(vec![TaskStatus::Review]),
         section: cx.options.section.as_ref().map(|(id, _)| id.clone()),
@@ -141,7 +141,7 @@ fn pick_review(
     };
     let terms = Terms { review: true, ..terms.clone() };
     for task in tx.list_tasks(&filter, &viewer)?.0 {
-        match kernel::acquire_task(tx, &cx.ctx, &slot.caller, &task.id, &terms) {
+        match kernel::acquire_task(tx, &cx.exec.ctx, &slot.caller, &task.id, &terms) {
             Ok(Verdict::Granted(grant)) => return Ok(Some(*grant)),
             // Held, or no longer in review because its lapsed lease was closed in this transaction.
             Ok(Verdict::Refused(_) | Verdict::Barred { .. })
@@ -156,7 +156,7 @@ fn pick_review(
 /// that it never leaves the runner with a task (R4).
 fn why_nothing(tx: &dyn Tx, cx: &RunnerContext<'_>, slot: &RunnerSlot, terms: &Terms) -> Result<Pick> {
     let wanted = cx.options.section.as_ref().map(|(id, _)| id);
-    let viewer = cx.ctx.viewer(tx, Some(&slot.caller.holder))?;
+    let viewer = cx.exec.ctx.viewer(tx, Some(&slot.caller.holder))?;
     let mine = terms.ticket.as_ref().map(|(number, _)| *number);
     if let Some(before) = kernel::waiters_before(tx, &viewer, wanted, mine)? {
         return Ok(Pick::Queued(before));
@@ -171,7 +171,9 @@ fn why_nothing(tx: &dyn Tx, cx: &RunnerContext<'_>, slot: &RunnerSlot, terms: &T
     for task in tx.list_tasks(&filter, &viewer)?.0 {
         if let Some(first) = task.blocked_by.first() {
             blocked.get_or_insert_with(|| format!("{} waits for {first}", task.key));
-        } else if let Some(locked) = kernel::in_the_way(tx, &cx.ctx, &viewer, &slot.caller, &task, terms)? {
+        } else if let Some(locked) =
+            kernel::in_the_way(tx, &cx.exec.ctx, &viewer, &slot.caller, &task, terms)?
+        {
             return Ok(Pick::Locked(Box::new(locked)));
         }
     }
@@ -187,7 +189,7 @@ fn why_nothing(tx: &dyn Tx, cx: &RunnerContext<'_>, slot: &RunnerSlot, terms: &T
 
 /// Tasks in progress elsewhere, perhaps on another machine: nothing is ready, but not everything is done.
 fn held_by_others(tx: &dyn Tx, cx: &RunnerContext<'_>, slot: &RunnerSlot) -> Result<Option<String>> {
-    let viewer = cx.ctx.viewer(tx, Some(&slot.caller.holder))?;
+    let viewer = cx.exec.ctx.viewer(tx, Some(&slot.caller.holder))?;
     let filter = TaskFilter {
         statuses: Some(vec![TaskStatus::InProgress]),
         section: cx.options.section.as_ref().map(|(id, _)| id.clone()),
@@ -211,7 +213,7 @@ fn still_queued(
 ) -> Result<Option<Locked>> {
     let Some((_, resource)) = &terms.ticket else { return Ok(None) };
     let (Some(id), Some(lease)) = (resource.section_id(), tx.open_lease(resource)?) else { return Ok(None) };
-    let live = lease.state(tx.now(), cx.ctx.judge) == LeaseState::Live;
+    let live = lease.state(tx.now(), cx.exec.ctx.judge) == LeaseState::Live;
     if !live || lease.held_by(&slot.caller.holder) {
         return Ok(None);
     }

@@ -51,10 +51,11 @@ pub(super) fn with_heartbeat<T>(
     rung.set_nonblocking(true).map_err(broken)?;
     let state = SlotHeartbeat { lost: Mutex::default(), bell };
     let timing = &cx.options.timing;
-    let (open, database, interval, ttl) = (cx.open, cx.database, timing.heartbeat, timing.stale);
+    let (open, database, interval, ttl) =
+        (cx.exec.open_store, cx.exec.database, timing.heartbeat, timing.stale);
     let asked = slot.asked;
     let mut renew = RenewSlot {
-        ctx: cx.ctx,
+        ctx: cx.exec.ctx,
         options: cx.options,
         callbacks: cx.callbacks,
         slot: slot.lease.clone(),

@@ -13,7 +13,7 @@ use tenure_core::store::Durability;
 use tenure_core::{Error, Result};
 use tenure_lock::BootTime;
 
-use super::{DoorbellRef, RunnerContext};
+use super::RunnerContext;
 use crate::ending::{Scope, finish_ending};
 
 /// A registered runner and its slot.
@@ -31,30 +31,30 @@ pub(super) struct RunnerSlot {
 
 /// Repairs what earlier runners left, then takes the first free slot. If all are taken, the error names a holder.
 pub(super) fn acquire(cx: &RunnerContext<'_>) -> Result<RunnerSlot> {
-    let id = cx.ctx.ids.uuid();
+    let id = cx.exec.ctx.ids.uuid();
     let holder = Holder::runner(&id);
-    let caller = Caller::new(holder).with_process(cx.me.clone());
-    let repaired = cx.store.write(Durability::Power, |tx| kernel::reconcile(tx, &cx.ctx, &id))?;
+    let caller = Caller::new(holder).with_process(cx.exec.me.clone());
+    let repaired = cx.store.write(Durability::Power, |tx| kernel::reconcile(tx, &cx.exec.ctx, &id))?;
     for (lease, _) in &repaired.leases {
         cx.log.line(&format!("Closed the lapsed lease {} of {}", lease.id, lease.holder));
     }
-    let cleared = finish_ending(cx.store, &cx.ctx, Scope::Abandoned, &id)?;
+    let cleared = finish_ending(cx.store, &cx.exec.ctx, Scope::Abandoned, &id)?;
     for attempt in &cleared.ended {
         tracing::debug!(attempt = %attempt.id, "reaped");
         cx.log.line(&format!("Reaped the processes left by attempt {}", attempt.id));
     }
     let mut terms = Terms::new(cx.options.timing.stale);
-    terms.doorbell = cx.doorbell.map(|bell: DoorbellRef<'_>| bell.address.to_owned());
+    terms.doorbell = cx.exec.doorbell.map(|bell| bell.address.to_owned());
     let asked = BootTime::now();
     let taken = cx.store.write(Durability::Power, |tx| {
         let mut refusal: Option<Box<Locked>> = None;
         for number in 0..cx.options.slots.max(1) {
             let resource = Resource::new(ResourceKind::Runner, number.to_string());
-            match kernel::acquire_resource(tx, &cx.ctx, &caller, &resource, "of this project", &terms)? {
+            match kernel::acquire_resource(tx, &cx.exec.ctx, &caller, &resource, "of this project", &terms)? {
                 Ok(lease) => {
                     let now = tx.now();
                     let plan = &cx.options.session;
-                    let (ctx, options) = (&cx.ctx, &plan.options);
+                    let (ctx, options) = (&cx.exec.ctx, &plan.options);
                     let session = match open_session(tx, ctx, &caller, &plan.id, options, &terms)? {
                         Ok((_, lease)) => lease,
                         // The error aborts the transaction, so the slot is not taken.
@@ -63,7 +63,7 @@ pub(super) fn acquire(cx: &RunnerContext<'_>) -> Result<RunnerSlot> {
                     let runner = Runner {
                         id: id.clone(),
                         status: RunnerStatus::Running,
-                        process: cx.me.clone(),
+                        process: cx.exec.me.clone(),
                         project_path: cx.options.root.to_string_lossy().into_owned(),
                         section: cx.options.section.as_ref().map(|(id, _)| id.clone()),
                         preset: cx.options.preset.clone(),
@@ -75,7 +75,8 @@ pub(super) fn acquire(cx: &RunnerContext<'_>) -> Result<RunnerSlot> {
                         error: None,
                     };
                     tx.save_runner(&runner)?;
-                    let detail = json!({"runner": id, "pid": cx.me.process.pid, "preset": runner.preset});
+                    let detail =
+                        json!({"runner": id, "pid": cx.exec.me.process.pid, "preset": runner.preset});
                     tx.append(NewEvent::new(EventKind::RunnerStarted, &id).detail(detail))?;
                     return Ok(Ok((lease, session, runner)));
                 }
@@ -113,7 +114,7 @@ pub(super) fn save_status(
     }
     slot.runner.status = status;
     slot.runner.current_task = task;
-    slot.runner.heartbeat_at = cx.clock.now();
+    slot.runner.heartbeat_at = cx.exec.clock.now();
     let _ = cx.store.write(Durability::Process, |tx| tx.save_runner(&slot.runner));
     announce(cx, &slot.runner);
 }
@@ -128,8 +129,8 @@ pub(super) fn release(
 ) {
     slot.runner.status = status;
     slot.runner.current_task = None;
-    slot.runner.completed_at = Some(cx.clock.now());
-    slot.runner.heartbeat_at = cx.clock.now();
+    slot.runner.completed_at = Some(cx.exec.clock.now());
+    slot.runner.heartbeat_at = cx.exec.clock.now();
     slot.runner.error = error;
     let kind =
         if status == RunnerStatus::Failed { EventKind::RunnerFailed } else { EventKind::RunnerStopped };
@@ -138,8 +139,8 @@ pub(super) fn release(
         tx.save_runner(&slot.runner)?;
         let detail = json!({"runner": slot.runner.id, "reason": slot.runner.error});
         tx.append(NewEvent::new(kind, &slot.runner.id).detail(detail))?;
-        close_session(tx, &cx.ctx, &slot.session, session, slot.runner.error.as_deref())?;
-        kernel::release_resource(tx, &cx.ctx, &slot.lease, EndReason::Released)
+        close_session(tx, &cx.exec.ctx, &slot.session, session, slot.runner.error.as_deref())?;
+        kernel::release_resource(tx, &cx.exec.ctx, &slot.lease, EndReason::Released)
     });
     if let Err(error) = released {
         cx.log.line(&format!("The end of the runner could not be recorded: {error}"));

@@ -40,8 +40,10 @@ impl RunnerLoop<'_, '_> {
         }
         save_status(self.cx, slot, RunnerStatus::Idle, None);
         self.join_queue(slot, &locked.resource)?;
-        let expiry =
-            locked.lease.as_ref().map(|l| l.expires_at.since(self.cx.clock.now()) + Duration::from_millis(1));
+        let expiry = locked
+            .lease
+            .as_ref()
+            .map(|l| l.expires_at.since(self.cx.exec.clock.now()) + Duration::from_millis(1));
         let nap = self.cx.options.timing.poll.min(expiry.unwrap_or(Duration::MAX));
         Ok(self.sleep(nap, locked.lease.as_ref()))
     }
@@ -68,11 +70,11 @@ impl RunnerLoop<'_, '_> {
 
     /// Takes a ticket for `resource`, or refreshes it.
     fn join_queue(&mut self, slot: &RunnerSlot, resource: &Resource) -> Result<()> {
-        let address = self.cx.doorbell.map(|bell| bell.address);
+        let address = self.cx.exec.doorbell.map(|bell| bell.address);
         let held = self.ticket.as_ref().map(|(number, of)| (*number, of));
         let number = self.cx.store.write(Durability::Process, |tx| {
-            let viewer = self.cx.ctx.viewer(tx, None)?;
-            kernel::enqueue(tx, &viewer, resource, &slot.caller, self.cx.me, address, held)
+            let viewer = self.cx.exec.ctx.viewer(tx, None)?;
+            kernel::enqueue(tx, &viewer, resource, &slot.caller, self.cx.exec.me, address, held)
         })?;
         self.ticket = Some((number, resource.clone()));
         Ok(())
@@ -112,7 +114,7 @@ impl RunnerLoop<'_, '_> {
             return Ok(None);
         };
         self.cx.store.read(|view| {
-            let viewer = self.cx.ctx.viewer(view, None)?;
+            let viewer = self.cx.exec.ctx.viewer(view, None)?;
             let first = view.task_leases_in_section(&section, &lease.holder)?.into_iter().next();
             let task = first.and_then(|lease| lease.resource.task_id());
             Ok(task.map(|id| view.task(&id, &viewer)).transpose()?.flatten().map(|task| task.key))
@@ -156,9 +158,9 @@ impl RunnerLoop<'_, '_> {
     /// Sleeps until the doorbell rings, a signal arrives, the watched holder dies, or `limit` has passed.
     pub(super) fn sleep(&self, limit: Duration, watched: Option<&Lease>) -> Flow {
         let process = watched.and_then(|lease| lease.process.as_ref());
-        let process = process.and_then(|process| Process::open_alive(process, self.cx.ctx.judge));
+        let process = process.and_then(|process| Process::open_alive(process, self.cx.exec.ctx.judge));
         let mut fds = vec![self.cx.signals.as_fd()];
-        fds.extend(self.cx.doorbell.map(|bell| bell.fd));
+        fds.extend(self.cx.exec.doorbell.map(|bell| bell.fd));
         fds.extend(process.as_ref().and_then(Process::fd));
         tracing::debug!(
             ?limit,
@@ -166,7 +168,7 @@ impl RunnerLoop<'_, '_> {
             "waiting"
         );
         let woken = until_any(&fds, limit);
-        if let Some(bell) = self.cx.doorbell {
+        if let Some(bell) = self.cx.exec.doorbell {
             if woken.get(1) == Some(&true) {
                 self.heartbeat.beat_now();
             }

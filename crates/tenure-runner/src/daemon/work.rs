@@ -95,7 +95,7 @@ impl RunnerLoop<'_, '_> {
         if let Some(error) = self.heartbeat.lost() {
             return Err(error);
         }
-        if let Some(loss) = self.cx.database.and_then(DatabaseFile::loss) {
+        if let Some(loss) = self.cx.exec.database.and_then(DatabaseFile::loss) {
             return Err(Error::General(loss.to_string()));
         }
         if self.is_locked_out() {
@@ -156,7 +156,7 @@ impl RunnerLoop<'_, '_> {
         let timing = &self.cx.options.timing;
         let mut terms = Terms::new(timing.ttl);
         terms.section_ttl = timing.section_ttl;
-        terms.doorbell = self.cx.doorbell.map(|bell| bell.address.to_owned());
+        terms.doorbell = self.cx.exec.doorbell.map(|bell| bell.address.to_owned());
         terms.ticket.clone_from(&self.ticket);
         let section = self.section.clone();
         if let Some(name) = section.as_ref().and_then(|l| self.section_name(l)) {
@@ -167,7 +167,7 @@ impl RunnerLoop<'_, '_> {
             let found = pick_work(tx, self.cx, slot, first.as_ref(), section.as_ref(), &terms)?;
             if let Pick::Task(grant, _) = &found {
                 let step = Step::Taken { task: &grant.task, fence: grant.lease.fence };
-                if !checkpoint(tx, &self.cx.ctx, &slot.session, step)? {
+                if !checkpoint(tx, &self.cx.exec.ctx, &slot.session, step)? {
                     return Err(Error::WorkLost { what: slot.session.resource.to_string() });
                 }
             }
@@ -300,7 +300,7 @@ impl RunnerLoop<'_, '_> {
         let caller = slot.caller.clone().with_fence(Some(grant.lease.fence));
         let name = kernel::name_of(&grant.task);
         self.cx.store.write(Durability::Power, |tx| {
-            kernel::finish(tx, &self.cx.ctx, &caller, &name, Finish::Release(Some(why)), false)
+            kernel::finish(tx, &self.cx.exec.ctx, &caller, &name, Finish::Release(Some(why)), false)
         })?;
         Ok(())
     }
@@ -308,7 +308,7 @@ impl RunnerLoop<'_, '_> {
     pub(super) fn release_section(&mut self) -> Result<()> {
         if let Some(section) = self.section.take() {
             self.cx.store.write(Durability::Power, |tx| {
-                kernel::release_resource(tx, &self.cx.ctx, &section, EndReason::Released)
+                kernel::release_resource(tx, &self.cx.exec.ctx, &section, EndReason::Released)
             })?;
         }
         Ok(())
@@ -326,7 +326,7 @@ impl RunnerLoop<'_, '_> {
     pub(super) fn leave_queue(&mut self) {
         if let Some((number, resource)) = self.ticket.take() {
             let _ = self.cx.store.write(Durability::Process, |tx| {
-                let viewer = self.cx.ctx.viewer(tx, None)?;
+                let viewer = self.cx.exec.ctx.viewer(tx, None)?;
                 kernel::dequeue(tx, &viewer, number, &resource)
             });
         }

@@ -40,7 +40,7 @@ enum ItemEnd {
 impl Worker<'_> {
     pub(super) fn begin(&self, tx: &mut dyn Tx, grant: &ItemGrant) -> Result<Attempt> {
         let log = self.log(grant).path().to_string_lossy().into_owned();
-        kernel::begin_attempt(tx, &self.ctx, &grant.lease, self.me, Some(log))
+        kernel::begin_attempt(tx, &self.exec.ctx, &grant.lease, self.exec.me, Some(log))
     }
 
     fn log(&self, grant: &ItemGrant) -> AttemptLog {
@@ -129,7 +129,7 @@ impl Worker<'_> {
         let resource = &grant.lease.resource;
         for _ in 0..100 {
             let scope = Scope::Of(resource);
-            let cleared = ending::finish_ending(store, &self.ctx, scope, &self.caller.holder.id)
+            let cleared = ending::finish_ending(store, &self.exec.ctx, scope, &self.caller.holder.id)
                 .and_then(ending::Cleared::or_survivors);
             let around_us = match cleared {
                 Ok(cleared) => {
@@ -143,10 +143,10 @@ impl Worker<'_> {
                 }
             };
             let begun = store.write(Durability::Power, |tx| {
-                if !kernel::renew_item(tx, &self.ctx, &grant.lease)? {
+                if !kernel::renew_item(tx, &self.exec.ctx, &grant.lease)? {
                     return Ok(Err(()));
                 }
-                if ending::is_in_the_way(tx, &self.ctx, resource, &around_us)? {
+                if ending::is_in_the_way(tx, &self.exec.ctx, resource, &around_us)? {
                     return Ok(Ok(None));
                 }
                 self.begin(tx, grant).map(|attempt| Ok(Some(attempt)))
@@ -273,7 +273,7 @@ impl Worker<'_> {
                     let ended = Outcome { exit_code, reason: reason.to_owned(), charged: false };
                     kernel::end_attempt(tx, attempt, &ended, &self.caller.holder.id)?;
                 }
-                match kernel::finish_item(tx, &self.ctx, &grant.lease, outcome) {
+                match kernel::finish_item(tx, &self.exec.ctx, &grant.lease, outcome) {
                     // Detected before anything of the finish was written, so the end of the attempt is kept.
                     Err(Error::WorkLost { .. }) => Ok(false),
                     finished => finished.map(|_| true),

@@ -18,15 +18,14 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use tenure_core::holder::{Caller, Incarnation};
+use tenure_core::holder::Caller;
 use tenure_core::job::Job;
 use tenure_core::lease::{EndReason, Lease};
 use tenure_core::store::{Durability, Store};
-use tenure_core::{Clock, Context, Error, Result, kernel};
+use tenure_core::{Error, Result, kernel};
 use tenure_lock::BootTime;
 
-use crate::daemon::DoorbellRef;
-use crate::database::DatabaseFile;
+use crate::execution::Execution;
 use crate::heartbeat::{Heartbeat, OpenStore};
 use crate::supervise::Signals;
 use crate::wait::until_any;
@@ -56,20 +55,13 @@ pub struct JobTiming {
 /// What a process needs to work on a job.
 pub struct JobContext<'a> {
     pub store: &'a dyn Store,
-    /// For the workers, each of which uses a separate handle.
-    pub open: OpenStore<'a>,
-    /// For the heartbeat: a handle with a short timeout for a store that does not answer.
-    pub open_heartbeat: OpenStore<'a>,
+    pub exec: Execution<'a>,
+    /// Opens the handle of a worker, which waits longer for the store than a heartbeat.
+    pub open_worker_store: OpenStore<'a>,
     /// A time before the first lease of this job was requested.
     pub since: BootTime,
-    pub ctx: Context<'a>,
-    pub clock: &'a (dyn Clock + 'a),
-    pub me: &'a Incarnation,
     pub caller: &'a Caller,
     pub signals: &'a dyn Signals,
-    pub doorbell: Option<DoorbellRef<'a>>,
-    /// The database file, if the store is one.
-    pub database: Option<&'a DatabaseFile>,
     /// The project's root.
     pub root: &'a Path,
     pub timing: JobTiming,
@@ -106,13 +98,9 @@ pub fn run(cx: &JobContext<'_>, work: &JobWork<'_>, progress: &mut dyn FnMut(&Jo
     let (workers_gone, worker_end) = UnixStream::pair().map_err(broken)?;
     let control = JobControl::new(work.held.cloned()).map_err(broken)?;
     let shared = worker::Worker {
-        open: cx.open,
-        ctx: cx.ctx,
-        clock: cx.clock,
-        me: cx.me,
+        exec: cx.exec,
+        open_store: cx.open_worker_store,
         caller: cx.caller,
-        doorbell: cx.doorbell.map(|bell| bell.address),
-        database: cx.database,
         root: cx.root,
         timing: cx.timing,
         callbacks: cx.callbacks,
@@ -122,10 +110,10 @@ pub fn run(cx: &JobContext<'_>, work: &JobWork<'_>, progress: &mut dyn FnMut(&Jo
     let mut stopped_by = None;
     std::thread::scope(|scope| -> Result<()> {
         let (stop, stopped) = UnixStream::pair().map_err(broken)?;
-        let (open, database, asked) = (cx.open_heartbeat, cx.database, cx.since);
+        let (open, database, asked) = (cx.exec.open_store, cx.exec.database, cx.since);
         let (interval, ttl) = (cx.timing.heartbeat, cx.timing.ttl);
-        let doorbell = cx.doorbell.map(|bell| bell.fd);
-        let mut renew = renew_job::RenewJob { ctx: cx.ctx, control: &control };
+        let doorbell = cx.exec.doorbell.map(|bell| bell.fd);
+        let mut renew = renew_job::RenewJob { ctx: cx.exec.ctx, control: &control };
         let beating = move || {
             let stop = Some(stopped.as_fd());
             let heartbeat = Heartbeat { open, database, interval, ttl, stop, doorbell };
@@ -179,7 +167,7 @@ fn release_job(cx: &JobContext<'_>, work: &JobWork<'_>) -> Result<Job> {
     let id = &work.job.id;
     cx.store.write(Durability::Power, |tx| {
         if let Some(lease) = work.held {
-            kernel::release_resource(tx, &cx.ctx, lease, EndReason::Released)?;
+            kernel::release_resource(tx, &cx.exec.ctx, lease, EndReason::Released)?;
         }
         tx.job(id)?.ok_or_else(|| Error::JobNotFound { reference: id.clone() })
     })

@@ -4,11 +4,11 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use tenure_core::holder::{Caller, Incarnation};
+use tenure_core::holder::Caller;
 use tenure_core::kernel::{self, ItemGrant, NextItem, Terms};
 use tenure_core::lease::Attempt;
 use tenure_core::store::{Durability, Store};
-use tenure_core::{Clock, Context, Error, Result};
+use tenure_core::{Error, Result};
 use tenure_lock::BootTime;
 
 use super::control::JobControl;
@@ -16,6 +16,7 @@ use super::{JobCallbacks, JobTiming, JobWork, fill};
 use crate::database::DatabaseFile;
 use crate::ending;
 use crate::exclusion;
+use crate::execution::Execution;
 use crate::heartbeat::OpenStore;
 use crate::wait::until_any;
 
@@ -27,13 +28,9 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What each worker of a job works with.
 pub(super) struct Worker<'a> {
-    pub(super) open: OpenStore<'a>,
-    pub(super) ctx: Context<'a>,
-    pub(super) clock: &'a (dyn Clock + 'a),
-    pub(super) me: &'a Incarnation,
+    pub(super) exec: Execution<'a>,
+    pub(super) open_store: OpenStore<'a>,
     pub(super) caller: &'a Caller,
-    pub(super) doorbell: Option<&'a str>,
-    pub(super) database: Option<&'a DatabaseFile>,
     pub(super) root: &'a Path,
     pub(super) timing: JobTiming,
     pub(super) callbacks: &'a dyn JobCallbacks,
@@ -66,11 +63,11 @@ impl Worker<'_> {
     }
 
     fn work(&self) -> Result<()> {
-        let store = (self.open)()?;
+        let store = (self.open_store)()?;
         let shown = Mutex::new(String::new());
         let mut unanswered: Option<Instant> = None;
         while !self.control.is_stopping() {
-            if let Some(loss) = self.database.and_then(DatabaseFile::loss) {
+            if let Some(loss) = self.exec.database.and_then(DatabaseFile::loss) {
                 return Err(Error::General(loss.to_string()));
             }
             if self.is_locked_out(&shown) {
@@ -97,21 +94,22 @@ impl Worker<'_> {
 
     fn next(&self, store: &dyn Store) -> Result<NextWork> {
         let mut terms = Terms::new(self.timing.ttl);
-        terms.doorbell = self.doorbell.map(str::to_owned);
+        terms.doorbell = self.exec.doorbell.map(|bell| bell.address.to_owned());
         let job = self.work.job;
         let asked = BootTime::now();
         let next = store.write(Durability::Power, |tx| {
-            let next = kernel::take_item(tx, &self.ctx, self.caller, &job.id, &terms)?;
+            let next = kernel::take_item(tx, &self.exec.ctx, self.caller, &job.id, &terms)?;
             let NextItem::Granted(grant) = next else { return Ok(Err(next)) };
             let words = fill(&job.definition.command, &grant.item.payload);
-            let free = words.is_ok() && !ending::is_in_the_way(tx, &self.ctx, &grant.lease.resource, &[])?;
+            let free =
+                words.is_ok() && !ending::is_in_the_way(tx, &self.exec.ctx, &grant.lease.resource, &[])?;
             let attempt = if free { Some(self.begin(tx, &grant)?) } else { None };
             Ok(Ok(ClaimedItem { grant: *grant, asked, words, attempt }))
         })?;
         Ok(match next {
             Ok(claimed) => NextWork::Item(Box::new(claimed)),
             Err(NextItem::Later(due)) => {
-                let wait = due.since(self.clock.now()) + Duration::from_millis(1);
+                let wait = due.since(self.exec.clock.now()) + Duration::from_millis(1);
                 NextWork::Sleep(wait.min(LONGEST_SLEEP))
             }
             Err(NextItem::Busy) if self.work.held.is_some() => NextWork::Sleep(RECHECK),

@@ -1,34 +1,30 @@
 //! Runs items of a job in this process: its identity, signals, doorbell and commands.
 
-use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use tenure_core::holder::{Caller, Holder, Incarnation};
+use tenure_core::holder::{Caller, Holder};
 use tenure_core::job::Job;
 use tenure_core::kernel::Terms;
 use tenure_core::lease::Lease;
 use tenure_core::{Error, ErrorCode};
 use tenure_lock::BootTime;
-use tenure_runner::DatabaseFile;
-use tenure_runner::daemon::DoorbellRef;
 use tenure_runner::jobs::{self, JobCallbacks, JobContext, JobSummary, JobTiming, JobWork};
 
 use super::progress::Progress;
 use crate::app::{App, Open};
 use crate::env::Env;
+use crate::execution::Surroundings;
 use crate::interrupt::Interrupts;
 use crate::report::{Outcome, Report};
-use crate::store::{Backend, Doorbell};
+use crate::store::Backend;
 
 pub(super) struct JobSession {
     pub(super) caller: Caller,
     pub(super) interrupts: Interrupts,
-    me: Incarnation,
-    doorbell: Option<Doorbell>,
-    database: Option<DatabaseFile>,
+    surroundings: Surroundings,
     /// Created before anything was requested.
     since: BootTime,
 }
@@ -36,22 +32,20 @@ pub(super) struct JobSession {
 impl JobSession {
     /// To be called before anything is held, so that no signal is missed.
     pub(super) fn new(app: &App<'_>, open: &Open<'_>) -> Outcome<Self> {
-        let me = Incarnation::current();
+        let surroundings = Surroundings::new(open)?;
         // Two processes of one user are two workers, so each has a unique holder.
         let holder = Holder::runner(app.env.ids.uuid());
         Ok(Self {
-            caller: Caller::new(holder).with_process(me.clone()),
+            caller: Caller::new(holder).with_process(surroundings.me.clone()),
             interrupts: Interrupts::listen().map_err(Report::from)?,
-            me,
-            doorbell: open.store.doorbell(app.env),
-            database: open.store.file()?,
+            surroundings,
             since: BootTime::now(),
         })
     }
 
     pub(super) fn terms(&self, open: &Open<'_>) -> Terms {
         let mut terms = Terms::new(open.config.runners.stale_timeout);
-        terms.doorbell = self.doorbell.as_ref().map(Doorbell::address);
+        terms.doorbell = self.surroundings.doorbell_address();
         terms
     }
 
@@ -79,21 +73,14 @@ impl JobSession {
             workdir,
             messages: Mutex::new(Vec::new()),
         };
-        let address = self.doorbell.as_ref().map(Doorbell::address);
-        let bell = self.doorbell.as_ref().zip(address.as_deref());
         let mut progress = Progress::begin(app, job, parallel, held.is_some());
         let cx = JobContext {
             store: open.store.as_ref(),
-            open: &another,
-            open_heartbeat: &for_heartbeat,
+            exec: self.surroundings.execution(open, &for_heartbeat),
+            open_worker_store: &another,
             since: self.since,
-            ctx: open.context(),
-            clock: app.env.clock.as_ref(),
-            me: &self.me,
             caller: &self.caller,
             signals: &self.interrupts,
-            doorbell: bell.map(|(bell, address)| DoorbellRef { address, fd: bell.as_fd() }),
-            database: self.database.as_ref(),
             root: &open.paths.root,
             timing: JobTiming {
                 ttl: runners.stale_timeout,

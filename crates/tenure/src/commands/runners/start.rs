@@ -1,23 +1,19 @@
 //! `tenure runners start`: in the foreground, or as a detached process that inherits nothing from its caller.
 
 use std::io::{BufRead, BufReader};
-use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use tenure_core::config::Hook;
-use tenure_core::holder::Incarnation;
 use tenure_core::id::TaskId;
 use tenure_core::runner::Runner;
 use tenure_core::session::SessionOptions;
 use tenure_core::wire::millis;
 use tenure_core::{ErrorCode, reference};
 use tenure_runner::daemon::log::{DaemonLog, sweep};
-use tenure_runner::daemon::{
-    self, DoorbellRef, RunnerContext, RunnerOptions, RunnerSummary, RunnerTiming, SessionStart,
-};
+use tenure_runner::daemon::{self, RunnerContext, RunnerOptions, RunnerSummary, RunnerTiming, SessionStart};
 use tenure_runner::exclusion;
 use tenure_runner::preset::{self, PresetError};
 
@@ -25,12 +21,12 @@ use super::callbacks::Program;
 use super::list::runner_object;
 use crate::answer::Answer;
 use crate::app::{App, Open, parse_duration, parse_ttl};
+use crate::execution::Surroundings;
 use crate::gate;
 use crate::interrupt::Interrupts;
 use crate::printer::CommandName;
 use crate::report::{Outcome, Report};
 use crate::shell::quote;
-use crate::store::Doorbell;
 use crate::text::{Style, Text};
 
 /// Start a runner: it takes ready tasks one after the other and has an agent work on each
@@ -315,14 +311,11 @@ pub(super) fn serve(
     }
     let log =
         DaemonLog::open(&logs, std::process::id(), mode.echo && !app.global.quiet, app.env.clock.clone());
-    let database = open.store.file()?;
+    let surroundings = Surroundings::new(open)?;
     let source = &open.source;
     let ttl = options.timing.ttl;
     let another = || source.open_for_beats(ttl);
-    let me = Incarnation::current();
     let interrupts = Interrupts::listen().map_err(Report::from)?;
-    let doorbell = open.store.doorbell(app.env);
-    let address = doorbell.as_ref().map(Doorbell::address);
     let waits_for_none = |hook: &Hook| Hook { run_async: true, ..hook.clone() };
     let program = Program {
         env: app.env,
@@ -336,7 +329,6 @@ pub(super) fn serve(
         },
         log: &log,
     };
-    let ctx = open.context();
     let actor = app.identity(&crate::identity::Who::default())?.holder.id;
     // A runner that is started by hand tries parked presets again.
     open.write(|tx| {
@@ -347,16 +339,8 @@ pub(super) fn serve(
     })?;
     let cx = RunnerContext {
         store: open.store.as_ref(),
-        open: &another,
-        ctx,
-        clock: app.env.clock.as_ref(),
-        me: &me,
+        exec: surroundings.execution(open, &another),
         signals: &interrupts,
-        doorbell: doorbell
-            .as_ref()
-            .zip(address.as_deref())
-            .map(|(bell, address)| DoorbellRef { address, fd: bell.as_fd() }),
-        database: database.as_ref(),
         log: &log,
         options,
         callbacks: &program,

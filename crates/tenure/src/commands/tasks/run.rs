@@ -6,7 +6,6 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 use tenure_core::ErrorCode;
-use tenure_core::holder::Incarnation;
 use tenure_core::id::TaskId;
 use tenure_core::kernel::{self, Grant};
 use tenure_core::task::{Task, TaskStatus};
@@ -18,11 +17,11 @@ use super::{claim, grant, view};
 use crate::answer::Answer;
 use crate::app::{App, Open};
 use crate::clearing;
+use crate::execution::Surroundings;
 use crate::hooks;
 use crate::identity::Who;
 use crate::interrupt::Interrupts;
 use crate::report::{Outcome, Report};
-use crate::store::Doorbell;
 use crate::text::{Style, Text};
 use crate::waiting::{self, Want};
 
@@ -59,17 +58,16 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let mut identity = app.identity(&args.who)?;
     let name = open.resolve(&args.claim.task)?;
     claim::join_if_nobody(app, &mut identity);
-    let me = Incarnation::current();
-    let caller = identity.actor(Some(&name.id)).with_process(me.clone());
+    let surroundings = Surroundings::new(&open)?;
+    let caller = identity.actor(Some(&name.id)).with_process(surroundings.me.clone());
     // Before the grant, so that no signal is missed while the task is held.
     let interrupts = Interrupts::listen().map_err(Report::from)?;
-    let doorbell = open.store.doorbell(app.env);
     let mut terms = args.claim.terms(&open);
-    terms.doorbell = doorbell.as_ref().map(Doorbell::address);
+    terms.doorbell = surroundings.doorbell_address();
     let patience = args.claim.patience(app, &open);
     let want = Want::Task { id: TaskId::new(&name.id), title: name.title.clone() };
     let granted = waiting::acquire(app, &open, &caller, &want, terms, patience)?;
-    grant::refuse_another_life(&open, &granted, &me)?;
+    grant::refuse_another_life(&open, &granted, &surroundings.me)?;
     if let Some(code) = interrupts.take() {
         clearing::give_back(&open, &granted, "interrupted before it began");
         return Err(Report::interrupted(code));
@@ -78,20 +76,15 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> Outcome<Answer> {
     let news = hooks::ears(app, &open).granted(app.env.clock.now(), &granted);
     hooks::tell_meanwhile(app, &open, &news);
 
-    let database = open.store.file()?;
     let source = &open.source;
     let ttl = granted.lease.ttl;
     let another = || source.open_for_beats(ttl);
     let supervision = Supervision {
         store: open.store.as_ref(),
-        open: &another,
-        ctx: open.context(),
+        exec: surroundings.execution(&open, &another),
         task: &kernel::name_of(&granted.task),
         lease: &granted.lease,
-        me: &me,
         signals: &interrupts,
-        doorbell: doorbell.as_ref().map(AsFd::as_fd),
-        database: database.as_ref(),
         interval: open.config.runners.heartbeat_interval,
         grace: open.config.runners.kill_grace,
         log_path: None,
