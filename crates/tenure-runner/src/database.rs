@@ -1,12 +1,13 @@
-//! Is the database still the file that was opened?
+//! Detects that the database is no longer the file that was opened.
 //!
-//! An open descriptor writes happily into a file that was deleted, so whoever holds a lease for long compares the name.
+//! Writes through an open descriptor succeed even if the file was deleted, so long-lived lease holders compare the
+//! path's inode.
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::heartbeat::Loss;
+use crate::heartbeat::LeaseLoss;
 
 #[derive(Debug, Clone)]
 pub struct DatabaseFile {
@@ -16,21 +17,21 @@ pub struct DatabaseFile {
 }
 
 impl DatabaseFile {
-    /// The file that is there now.
+    /// The file that exists now.
     pub fn at(path: &Path) -> io::Result<Self> {
         let found = std::fs::metadata(path)?;
         Ok(Self { path: path.to_owned(), device: found.dev(), inode: found.ino() })
     }
 
-    /// What has become of it, if it is no longer there under its name.
-    pub fn loss(&self) -> Option<Loss> {
+    /// How the file was lost, if its path no longer leads to it.
+    pub fn loss(&self) -> Option<LeaseLoss> {
         match std::fs::metadata(&self.path) {
             Ok(found) if (found.dev(), found.ino()) == (self.device, self.inode) => None,
-            Ok(_) => Some(Loss::Replaced(self.path.clone())),
+            Ok(_) => Some(LeaseLoss::Replaced(self.path.clone())),
             Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-                Some(Loss::Deleted(self.path.clone()))
+                Some(LeaseLoss::Deleted(self.path.clone()))
             }
-            // Not to be seen for the moment is not gone; the renewal says the rest.
+            // An unreadable path does not prove that the file is gone; the renewal decides.
             Err(_) => None,
         }
     }
@@ -41,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_missed_when_it_is_deleted_or_another_has_its_name() {
+    fn a_deleted_or_replaced_file_is_detected() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("db");
         std::fs::write(&path, "1").unwrap();
@@ -50,8 +51,8 @@ mod tests {
         assert!(file.loss().is_none());
         std::fs::write(folder.path().join("new"), "3").unwrap();
         std::fs::rename(folder.path().join("new"), &path).unwrap();
-        assert!(matches!(file.loss(), Some(Loss::Replaced(_))));
+        assert!(matches!(file.loss(), Some(LeaseLoss::Replaced(_))));
         std::fs::remove_file(&path).unwrap();
-        assert!(matches!(file.loss(), Some(Loss::Deleted(_))));
+        assert!(matches!(file.loss(), Some(LeaseLoss::Deleted(_))));
     }
 }

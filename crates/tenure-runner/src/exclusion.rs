@@ -1,4 +1,4 @@
-//! The exclusive lock, as runners and wake-up ask for it: our own file, and that of beads where the project has one, so
+//! The exclusive lock as runners and wake-up check it: tenure's file, and that of beads if the project has one, so
 //! that one tool can hold both.
 
 use std::path::{Path, PathBuf};
@@ -15,14 +15,14 @@ pub fn folders(root: &Path) -> Vec<PathBuf> {
     folders
 }
 
-/// What each lock file says, for those that say anything. Stale ones are removed on the way.
+/// The state of each lock file that exists. Stale ones are removed.
 pub fn check(root: &Path) -> Vec<SkipDecision> {
-    let mut said: Vec<_> = folders(root).iter().map(should_skip_database).collect();
-    said.retain(|decision| decision.reason != SkipReason::NoLock);
-    said
+    let mut decisions: Vec<_> = folders(root).iter().map(should_skip_database).collect();
+    decisions.retain(|decision| decision.reason != SkipReason::NoLock);
+    decisions
 }
 
-/// [`check`], without touching anything: what is stale would be removed.
+/// Like [`check`], but removes nothing.
 pub fn peek(root: &Path) -> Vec<SkipDecision> {
     let decision = |skip, holder, reason| Some(SkipDecision { skip, holder, reason });
     let look = |folder: &PathBuf| match ExclusiveLock::status(folder) {

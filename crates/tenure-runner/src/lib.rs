@@ -1,18 +1,18 @@
-//! Executing work under a lease: the attempt protocol, which `tasks run`, runners and jobs share.
+//! Executes work under a lease: the attempt protocol that `tasks run`, runners and jobs share.
 //!
-//! Guaranteed, on Linux: an attempt's row and mark are committed before its process exists; its command becomes itself
+//! Guaranteed, on Linux: an attempt's row and mark are committed before its process exists; its command is executed
 //! only while that row says `running`; no process of an attempt outlives it (R2); nothing new starts on a task while the
-//! processes of an earlier attempt on this host live; a lease that is lost ends the work under it.
+//! processes of an earlier attempt on this host live; a lost lease ends the work under it.
 //! Not guaranteed: reaching a process that has cleared its environment *and* left its process group.
 //!
 //! ```
 //! use std::time::Duration;
 //! use tenure_runner::{renew_every, spec_section::spec_text};
 //!
-//! // A lease is renewed often enough to miss a beat, and never less often than configured.
+//! // A lease is renewed often enough to survive one missed heartbeat, and at least as often as configured.
 //! assert_eq!(renew_every(Duration::from_secs(30), Duration::from_secs(60)), Duration::from_secs(20));
 //!
-//! // An agent is told the part of the specification that its task is about, and no file outside of the project.
+//! // A prompt contains the section of the specification that the task refers to, and never a file outside the project.
 //! # let root = tempfile::tempdir()?;
 //! # let root = root.path();
 //! std::fs::write(root.join("spec.md"), "# Login\n\nA form.\n\n# Logout\n\nA button.\n")?;
@@ -28,6 +28,7 @@ mod detach;
 mod ending;
 pub mod exclusion;
 mod exec_gate;
+mod execution;
 mod heartbeat;
 pub mod hooks;
 mod input;
@@ -51,14 +52,16 @@ pub use database::DatabaseFile;
 pub use detach::detach;
 pub use ending::{Cleared, Scope, end_leftovers, finish_ending};
 pub use exec_gate::{ExecRefused, exec_if_running};
+pub use execution::{DoorbellRef, Execution};
 pub use heartbeat::{
-    HeartbeatStore, Loss, OpenStore, Renew, RenewTask, Renewal, Schedule, Step, renew_every,
-    request_patience, silence,
+    HeartbeatStep, HeartbeatStore, LeaseLoss, OpenStore, Renew, RenewTask, Renewal, Schedule, drain_doorbell,
+    renew_every, request_patience,
 };
 pub use processes::Survivor;
 pub use program::ProgramError;
 pub use supervise::{
-    Ended, Exit, Explanation, Limits, Look, Signals, Steps, Supervised, Supervision, supervise,
+    AttemptRecorder, CommandEnd, Exit, Explanation, LimitCheck, Limits, Signals, Supervised, Supervision,
+    supervise,
 };
 pub use wait::{Process, limit_for, until_any, until_any_or};
 pub use while_pid::{Kept, keep_while_alive};

@@ -1,4 +1,4 @@
-//! Writing down how an attempt ended, under its fence, in one transaction.
+//! Records how an attempt ended, under its fence, in one transaction.
 
 use tenure_core::duration::format_short;
 use tenure_core::holder::Caller;
@@ -9,175 +9,185 @@ use tenure_core::task::{Task, TaskStatus};
 use tenure_core::{Error, Result};
 
 use crate::database::DatabaseFile;
-use crate::heartbeat::{Loss, is_finished};
-use crate::supervise::{Ended, Exit, Explanation, Look, Supervision};
+use crate::heartbeat::{LeaseLoss, is_finished};
+use crate::supervise::{CommandEnd, Exit, Explanation, LimitCheck, Supervision};
 
-/// What the supervisor has to say.
-pub(crate) enum Word {
+/// How an attempt ended, as the supervisor saw it.
+pub(crate) enum AttemptEnd {
     Exited(Exit),
     NotStarted { why: String, exit: u8 },
     Interrupted(i32),
-    Overdue(Look),
-    Lost(Loss),
+    Overdue(LimitCheck),
+    Lost(LeaseLoss),
 }
 
-/// Whose word it was in the end.
-enum Said {
-    /// The command's own, under the fence.
-    Itself(Box<Task>),
-    ByItsEnd(Box<Task>),
-    /// The command never was; why.
+/// What decided the outcome of the task.
+enum Recorded {
+    /// The command finished the task itself, under the fence.
+    ByCommand(Box<Task>),
+    ByExit(Box<Task>),
+    /// The command was not started, for this reason.
     NotStarted(String, Box<Task>),
-    Nobody(Box<Error>),
+    Refused(Box<Error>),
 }
 
-/// `all_gone`: no process of the attempt is left. Else it stays `ending`, and whoever comes next goes on with that.
+/// `all_gone`: no process of the attempt is left. Otherwise it stays `ending`, and the next reaper continues.
 pub(crate) fn conclude(
     s: &Supervision<'_>,
     caller: &Caller,
     attempt: &Attempt,
-    word: Word,
+    end: AttemptEnd,
     all_gone: bool,
-) -> Result<Ended> {
-    let word = match (word, s.database.and_then(DatabaseFile::loss)) {
-        (Word::Lost(loss), _) | (_, Some(loss)) => return Ok(lost(s, caller, attempt, loss, all_gone)),
-        (word, None) => word,
+) -> Result<CommandEnd> {
+    let end = match (end, s.exec.database.and_then(DatabaseFile::loss)) {
+        (AttemptEnd::Lost(loss), _) | (_, Some(loss)) => return Ok(lost(s, caller, attempt, loss, all_gone)),
+        (end, None) => end,
     };
-    // Asked before the transaction, because it may have to wait for the rest of the output.
+    // Called before the transaction, because it may wait for the rest of the output.
     let explain = |exit| s.limits.and_then(|limits| limits.explain(exit));
-    let explanation = match &word {
-        Word::Exited(Exit::Code(code)) => explain(Some(*code)),
-        Word::Overdue(_) => explain(None),
+    let explanation = match &end {
+        AttemptEnd::Exited(Exit::Code(code)) => explain(Some(*code)),
+        AttemptEnd::Overdue(_) => explain(None),
         _ => None,
     };
-    let said = s
-        .store
-        .write(Durability::Power, |tx| say(tx, s, caller, attempt, &word, explanation.as_ref(), all_gone))?;
-    Ok(match (said, word) {
-        (Said::Nobody(error), _) => Ended::Lost(Loss::Refused(error)),
-        (Said::Itself(task) | Said::ByItsEnd(task), Word::Interrupted(signal)) => {
-            Ended::Interrupted { signal, task }
+    let recorded = s.store.write(Durability::Power, |tx| {
+        record(tx, s, caller, attempt, &end, explanation.as_ref(), all_gone)
+    })?;
+    Ok(match (recorded, end) {
+        (Recorded::Refused(error), _) => CommandEnd::Lost(LeaseLoss::Refused(error)),
+        (Recorded::ByCommand(task) | Recorded::ByExit(task), AttemptEnd::Interrupted(signal)) => {
+            CommandEnd::Interrupted { signal, task }
         }
-        (Said::Itself(task) | Said::ByItsEnd(task), word @ Word::Overdue(_)) => {
-            Ended::Overdue { why: reason(&word), task }
+        (Recorded::ByCommand(task) | Recorded::ByExit(task), end @ AttemptEnd::Overdue(_)) => {
+            CommandEnd::Overdue { why: reason(&end), task }
         }
-        (Said::NotStarted(why, task), Word::Exited(Exit::Code(code))) => {
-            Ended::NotStarted { why, exit: u8::try_from(code).unwrap_or(126), task }
+        (Recorded::NotStarted(why, task), AttemptEnd::Exited(Exit::Code(code))) => {
+            CommandEnd::NotStarted { why, exit: u8::try_from(code).unwrap_or(126), task }
         }
-        (Said::NotStarted(why, task), Word::NotStarted { exit, .. }) => Ended::NotStarted { why, exit, task },
-        (Said::NotStarted(why, task), _) => Ended::NotStarted { why, exit: 126, task },
-        (Said::Itself(task), word) => Ended::Exited { exit: exit_of(&word), spoken: true, task },
-        (Said::ByItsEnd(task), word) => Ended::Exited { exit: exit_of(&word), spoken: false, task },
+        (Recorded::NotStarted(why, task), AttemptEnd::NotStarted { exit, .. }) => {
+            CommandEnd::NotStarted { why, exit, task }
+        }
+        (Recorded::NotStarted(why, task), _) => CommandEnd::NotStarted { why, exit: 126, task },
+        (Recorded::ByCommand(task), end) => CommandEnd::Exited { exit: exit_of(&end), reported: true, task },
+        (Recorded::ByExit(task), end) => CommandEnd::Exited { exit: exit_of(&end), reported: false, task },
     })
 }
 
-/// Whoever has it now may have ended the attempt already; if nobody has, this is it. Where it cannot be written, the
-/// next to come finishes it.
-fn lost(s: &Supervision<'_>, caller: &Caller, attempt: &Attempt, loss: Loss, all_gone: bool) -> Ended {
-    if all_gone && matches!(loss, Loss::Refused(_)) {
+/// The new holder may have ended the attempt already; otherwise this does. If it cannot be written, the next reaper
+/// ends the attempt.
+fn lost(
+    s: &Supervision<'_>,
+    caller: &Caller,
+    attempt: &Attempt,
+    loss: LeaseLoss,
+    all_gone: bool,
+) -> CommandEnd {
+    if all_gone && matches!(loss, LeaseLoss::Refused(_)) {
         let outcome = Outcome { reason: "the lease was lost".to_owned(), ..Outcome::default() };
         let _ = s
             .store
             .write(Durability::Process, |tx| kernel::end_attempt(tx, attempt, &outcome, &caller.holder.id));
     }
-    Ended::Lost(loss)
+    CommandEnd::Lost(loss)
 }
 
-fn say(
+fn record(
     tx: &mut dyn Tx,
     s: &Supervision<'_>,
     caller: &Caller,
     attempt: &Attempt,
-    word: &Word,
+    end: &AttemptEnd,
     explanation: Option<&Explanation>,
     all_gone: bool,
-) -> Result<Said> {
-    let not_started = match word {
-        Word::NotStarted { why, .. } => Some(why.clone()),
+) -> Result<Recorded> {
+    let not_started = match end {
+        AttemptEnd::NotStarted { why, .. } => Some(why.clone()),
         _ => kernel::failed_start(tx, attempt)?,
     };
     let obstacle = match explanation {
         Some(Explanation::Obstacle(why)) if not_started.is_none() => Some(why.clone()),
         _ => None,
     };
-    let reason = not_started.clone().or_else(|| obstacle.clone()).unwrap_or_else(|| reason(word));
+    let reason = not_started.clone().or_else(|| obstacle.clone()).unwrap_or_else(|| reason(end));
     let review = s.lease.claimed_from == Some(TaskStatus::Review);
     let broken = not_started.is_some()
-        || match word {
+        || match end {
             _ if obstacle.is_some() => false,
-            Word::Exited(Exit::Signal(_)) | Word::Overdue(Look::Hung(_)) => true,
-            // A review that takes too long says nothing about the work.
-            Word::Overdue(_) => review,
+            AttemptEnd::Exited(Exit::Signal(_)) | AttemptEnd::Overdue(LimitCheck::Hung(_)) => true,
+            // A review that takes too long tells nothing about the work.
+            AttemptEnd::Overdue(_) => review,
             _ => false,
         };
     if all_gone {
-        let exit_code = match word {
-            Word::Exited(Exit::Code(code)) => Some(*code),
+        let exit_code = match end {
+            AttemptEnd::Exited(Exit::Code(code)) => Some(*code),
             _ => None,
         };
         let outcome = Outcome { exit_code, reason: reason.clone(), charged: broken };
         kernel::end_attempt(tx, attempt, &outcome, &caller.holder.id)?;
     }
     if is_finished(tx, s.lease.fence)? {
-        let viewer = s.ctx.viewer(tx, Some(&caller.holder))?;
+        let viewer = s.exec.ctx.viewer(tx, Some(&caller.holder))?;
         if let Some(id) = s.lease.resource.task_id()
             && let Some(task) = tx.task(&id, &viewer)?
         {
-            note_end(tx, s, &task)?;
-            return Ok(Said::Itself(Box::new(task)));
+            record_end(tx, s, &task)?;
+            return Ok(Recorded::ByCommand(Box::new(task)));
         }
     }
     let finished = if broken {
-        kernel::abort_attempt(tx, &s.ctx, caller, s.task, &reason)
+        kernel::abort_attempt(tx, &s.exec.ctx, caller, s.task, &reason)
     } else {
-        let reason = match (word, explanation) {
-            (Word::Exited(Exit::Code(1..)), Some(Explanation::LastLine(line))) => format!("{reason}: {line}"),
+        let reason = match (end, explanation) {
+            (AttemptEnd::Exited(Exit::Code(1..)), Some(Explanation::LastLine(line))) => {
+                format!("{reason}: {line}")
+            }
             _ => reason,
         };
-        let finish = match word {
+        let finish = match end {
             _ if obstacle.is_some() => Finish::Release(Some(&reason)),
-            Word::Exited(Exit::Code(0)) => Finish::Done,
-            Word::Exited(_) if review => Finish::Reject(&reason),
-            Word::Exited(_) | Word::Overdue(_) => Finish::Fail(&reason),
+            AttemptEnd::Exited(Exit::Code(0)) => Finish::Done,
+            AttemptEnd::Exited(_) if review => Finish::Reject(&reason),
+            AttemptEnd::Exited(_) | AttemptEnd::Overdue(_) => Finish::Fail(&reason),
             _ => Finish::Release(Some(&reason)),
         };
-        kernel::finish(tx, &s.ctx, caller, s.task, finish, s.keep_section)
+        kernel::finish(tx, &s.exec.ctx, caller, s.task, finish, s.keep_section)
     };
     match finished {
         Ok(finished) => {
-            note_end(tx, s, &finished.task)?;
+            record_end(tx, s, &finished.task)?;
             let task = Box::new(finished.task);
-            Ok(not_started.map_or(Said::ByItsEnd(task.clone()), |why| Said::NotStarted(why, task)))
+            Ok(not_started.map_or(Recorded::ByExit(task.clone()), |why| Recorded::NotStarted(why, task)))
         }
-        // Found out before anything of it was written, so the end of the attempt stands.
+        // Detected before anything of the finish was written, so the end of the attempt is kept.
         Err(error @ (Error::LeaseLost(_) | Error::NotHolder(_) | Error::TaskNotFound { .. })) => {
-            Ok(Said::Nobody(Box::new(error)))
+            Ok(Recorded::Refused(Box::new(error)))
         }
         Err(error) => Err(error),
     }
 }
 
-fn note_end(tx: &mut dyn Tx, s: &Supervision<'_>, task: &Task) -> Result<()> {
-    s.steps.map_or(Ok(()), |steps| steps.ended(tx, task))
+fn record_end(tx: &mut dyn Tx, s: &Supervision<'_>, task: &Task) -> Result<()> {
+    s.recorder.map_or(Ok(()), |recorder| recorder.ended(tx, task))
 }
 
-fn reason(word: &Word) -> String {
-    match word {
-        Word::Exited(Exit::Code(code)) => format!("exited with {code}"),
-        Word::Exited(Exit::Signal(signal)) => format!("killed by {}", signal_name(*signal)),
-        Word::Interrupted(signal) => format!("interrupted by {}", signal_name(*signal)),
-        Word::NotStarted { why, .. } => why.clone(),
-        Word::Overdue(Look::Hung(silence)) => format!("no output for {}", format_short(*silence)),
-        Word::Overdue(Look::TooLong(limit) | Look::GoOn(limit)) => {
+fn reason(end: &AttemptEnd) -> String {
+    match end {
+        AttemptEnd::Exited(Exit::Code(code)) => format!("exited with {code}"),
+        AttemptEnd::Exited(Exit::Signal(signal)) => format!("killed by {}", signal_name(*signal)),
+        AttemptEnd::Interrupted(signal) => format!("interrupted by {}", signal_name(*signal)),
+        AttemptEnd::NotStarted { why, .. } => why.clone(),
+        AttemptEnd::Overdue(LimitCheck::Hung(silence)) => format!("no output for {}", format_short(*silence)),
+        AttemptEnd::Overdue(LimitCheck::TooLong(limit) | LimitCheck::Within(limit)) => {
             format!("not finished after {}", format_short(*limit))
         }
-        Word::Lost(_) => "the lease was lost".to_owned(),
+        AttemptEnd::Lost(_) => "the lease was lost".to_owned(),
     }
 }
 
-fn exit_of(word: &Word) -> Exit {
-    match word {
-        Word::Exited(exit) => *exit,
+fn exit_of(end: &AttemptEnd) -> Exit {
+    match end {
+        AttemptEnd::Exited(exit) => *exit,
         _ => Exit::Signal(0),
     }
 }

@@ -1,11 +1,11 @@
-//! Running one command under a lease, from its attempt's row to its outcome.
+//! Runs one command under a lease, from its attempt's row to its outcome.
 //!
 //! Guaranteed: the row is committed before the process exists; when this returns, no process of the attempt is left
 //! (survivors of SIGKILL are named); the outcome is written under the fence, so a holder that was overtaken changes
-//! nothing (R3). What the command itself said about its task wins over its exit code.
+//! nothing (R3). If the command finished its task itself, that counts instead of its exit code.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus};
@@ -13,73 +13,66 @@ use std::time::Duration;
 
 use rustix::process::{Signal, kill_process_group};
 use tenure_core::error::TaskName;
-use tenure_core::holder::{Caller, Incarnation};
+use tenure_core::holder::Caller;
 use tenure_core::kernel::{self, Beat};
 use tenure_core::lease::{Attempt, Lease};
 use tenure_core::store::{Durability, Store, Tx};
 use tenure_core::task::Task;
-use tenure_core::{Context, Error, Result};
+use tenure_core::{Error, Result};
 use tenure_lock::BootTime;
 
-use crate::database::DatabaseFile;
 use crate::ending::{self, Scope};
 use crate::exec_gate::{cannot_run, exit_code_of};
-use crate::heartbeat::{Heartbeat, Loss, OpenStore, RenewTask};
-use crate::outcome::{Word, conclude};
+use crate::execution::Execution;
+use crate::heartbeat::{Heartbeat, LeaseLoss, RenewTask};
+use crate::outcome::{AttemptEnd, conclude};
 use crate::processes::{self, EndMode, ProcessFilter, Survivor};
 use crate::terminal::Foreground;
-use crate::watch::{Event, HeartbeatThread, pid_of, watch_over};
+use crate::watch::{HeartbeatThread, WatchEvent, pid_of, watch_until};
 
-/// Signals to the supervisor, as something to poll for.
+/// Signals to the supervisor, with a descriptor to poll.
 pub trait Signals: AsFd {
-    /// The number of the one that came since the last call.
+    /// The number of a signal that has arrived since the last call.
     fn take(&self) -> Option<i32>;
 }
 
-/// Everything that a command under a lease needs around it.
+/// What the supervisor of a command under a lease needs.
 pub struct Supervision<'a> {
     pub store: &'a dyn Store,
-    /// For the heartbeat, which has a handle of its own.
-    pub open: OpenStore<'a>,
-    pub ctx: Context<'a>,
+    pub exec: Execution<'a>,
     pub task: &'a TaskName,
     pub lease: &'a Lease,
-    /// This process, which the lease records.
-    pub me: &'a Incarnation,
     pub signals: &'a dyn Signals,
-    /// Rung when the lease is taken away.
-    pub doorbell: Option<BorrowedFd<'a>>,
-    pub database: Option<&'a DatabaseFile>,
     /// `runners.heartbeatInterval`.
     pub interval: Duration,
     /// `runners.killGrace`.
     pub grace: Duration,
     pub log_path: Option<String>,
-    /// At least how long each beat keeps the section; the task's ttl without it.
+    /// The minimum time for which each heartbeat extends the section lease; the task's ttl if None.
     pub section_ttl: Option<Duration>,
-    /// The section is not let go with the task: a runner goes on in it.
+    /// Keep the section lease when the task ends: a runner continues in the section.
     pub keep_section: bool,
-    /// What else may end the work.
+    /// Limits that end the work.
     pub limits: Option<&'a dyn Limits>,
-    /// What is written with each step, in the same transaction.
-    pub steps: Option<&'a dyn Steps>,
+    /// Records that are written in the same transactions as the attempt's.
+    pub recorder: Option<&'a dyn AttemptRecorder>,
 }
 
-/// Whoever keeps a record of the work's steps: it is written with them or not at all.
-pub trait Steps {
-    /// The attempt is about to begin. An error here keeps it from it.
+/// Writes additional records in the transactions that begin and end an attempt.
+pub trait AttemptRecorder {
+    /// The attempt is about to begin. An error prevents it.
     fn begun(&self, tx: &mut dyn Tx, attempt: &Attempt) -> Result<()>;
-    /// The task is as it is now.
+    /// The attempt has ended and left the task in this state.
     fn ended(&self, tx: &mut dyn Tx, task: &Task) -> Result<()>;
 }
 
-/// Bounds on the work itself, looked at while it goes on.
+/// Limits of the work, checked while it runs.
 pub trait Limits: Sync {
-    fn look(&self) -> Look;
+    fn check(&self) -> LimitCheck;
 
-    /// Why the work ended as it did, as far as its output says. Asked once it has ended.
+    /// Why the work ended, as far as its output tells. Called once, after it has ended.
     ///
-    /// `exit` is None for work that did not end by itself.
+    /// `exit` is None for work that did not exit by itself.
     fn explain(&self, exit: Option<i32>) -> Option<Explanation> {
         let _ = exit;
         None
@@ -88,19 +81,20 @@ pub trait Limits: Sync {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Explanation {
-    /// What the work printed last, which often says why.
+    /// The last line of output, which often gives the reason.
     LastLine(String),
-    /// Why no task could have been worked on. The task goes back to where it was claimed from, not charged.
+    /// The reason why no task could have been worked on. The task returns to the status it was claimed from, without a
+    /// charge.
     Obstacle(String),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Look {
-    /// All is well; look again after this long.
-    GoOn(Duration),
-    /// It has printed nothing for this long: it is ended, and its task tried again.
+pub enum LimitCheck {
+    /// Within the limits; check again after this time.
+    Within(Duration),
+    /// No output for this long: the work is ended and its task retried.
     Hung(Duration),
-    /// It has taken this long: it is ended, and its task has failed.
+    /// Still running after this long: the work is ended and its task has failed.
     TooLong(Duration),
 }
 
@@ -122,90 +116,101 @@ impl Exit {
     }
 }
 
-/// What became of the command and of its task.
+/// How the command and its task ended.
 #[derive(Debug)]
-pub enum Ended {
-    /// It ran to its end. `spoken` if it has said itself what becomes of the task.
+pub enum CommandEnd {
+    /// The command exited. `reported` if it finished the task itself.
     Exited {
         exit: Exit,
-        spoken: bool,
+        reported: bool,
         task: Box<Task>,
     },
-    /// There was nothing to run. The exit code is a shell's: 126 or 127.
+    /// The command could not be started. The exit code is the one a shell uses: 126 or 127.
     NotStarted {
         why: String,
         exit: u8,
         task: Box<Task>,
     },
-    /// It hung or took too long, and was ended for it.
+    /// The command exceeded a limit and was ended.
     Overdue {
         why: String,
         task: Box<Task>,
     },
-    /// A signal to us ended it.
+    /// The command was ended because of a signal to this process.
     Interrupted {
         signal: i32,
         task: Box<Task>,
     },
-    Lost(Loss),
+    Lost(LeaseLoss),
 }
 
 #[derive(Debug)]
 pub struct Supervised {
-    pub ended: Ended,
+    pub ended: CommandEnd,
     pub attempt: Attempt,
-    /// Processes of the attempt that SIGKILL did not end. Nearly always none.
+    /// Processes of the attempt that survived SIGKILL, nearly always none.
     pub survivors: Vec<Survivor>,
 }
 
 /// Runs `command`, which passes the [exec gate](crate::exec_if_running), under the lease.
 pub fn supervise(s: &Supervision<'_>, command: &mut Command) -> Result<Supervised> {
     let caller =
-        Caller::new(s.lease.holder.clone()).with_process(s.me.clone()).with_fence(Some(s.lease.fence));
+        Caller::new(s.lease.holder.clone()).with_process(s.exec.me.clone()).with_fence(Some(s.lease.fence));
+    let span = tracing::debug_span!(
+        "attempt",
+        task = s.task.key,
+        fence = %s.lease.fence,
+        attempt = tracing::field::Empty
+    )
+    .entered();
     let (stop, stopped) = UnixStream::pair().map_err(|e| broken(&e))?;
     let (ended, ending) = UnixStream::pair().map_err(|e| broken(&e))?;
     let mut renew = RenewTask {
-        ctx: s.ctx,
+        ctx: s.exec.ctx,
         task: s.task,
         caller: &caller,
         fence: s.lease.fence,
         section_ttl: s.section_ttl,
     };
-    let (open, database, interval, ttl, doorbell) = (s.open, s.database, s.interval, s.lease.ttl, s.doorbell);
+    let (open, database, interval, ttl, doorbell) =
+        (s.exec.open_store, s.exec.database, s.interval, s.lease.ttl, s.exec.doorbell.map(|bell| bell.fd));
     let (attempt, asked) = begin(s, &caller)?;
+    span.record("attempt", attempt.id.as_str());
+    let heartbeat_span = span.clone();
     std::thread::scope(|scope| {
         let beating = move || {
+            let _span = heartbeat_span.entered();
             let stop = Some(stopped.as_fd());
             let end = Heartbeat { open, database, interval, ttl, stop, doorbell }.run(asked, &mut renew);
-            // Hangs up, which wakes the supervisor.
+            // Closes the stream, which wakes the supervisor.
             drop(ending);
             end
         };
         let thread = std::thread::Builder::new().name("heartbeat".into()).spawn_scoped(scope, beating);
         let heartbeat = thread.map(|thread| HeartbeatThread { thread: Some(thread), ended });
         let supervised = run(s, &caller, attempt, heartbeat.map_err(|e| broken(&e)), command);
-        // Hangs up, which ends the heartbeat.
+        // Closes the stream, which ends the heartbeat.
         drop(stop);
         supervised
     })
 }
 
-/// Commits the row and the mark, once no earlier attempt is in the way. Also returns when the renewal that came with them
-/// was asked for.
+/// Commits the row and the mark once no earlier attempt has processes left. Also returns when the renewal in that
+/// transaction was requested.
 fn begin(s: &Supervision<'_>, caller: &Caller) -> Result<(Attempt, BootTime)> {
     let mut around_us = Vec::new();
-    // Each round ends what was in the way; more can only come from a lease that is lost, which the renewal says.
+    // Each round ends the earlier attempts. New ones can only appear if the lease is lost, which the renewal reports.
     for _ in 0..100 {
         let asked = BootTime::now();
         let begun = s.store.write(Durability::Power, |tx| {
             let beat = Beat { revive: true, ..Beat::default() };
-            let lease = kernel::renew(tx, &s.ctx, caller, s.task, beat)?;
-            if ending::is_in_the_way(tx, &s.ctx, &lease.resource, &around_us)? {
+            let lease = kernel::renew(tx, &s.exec.ctx, caller, s.task, beat)?;
+            if ending::is_in_the_way(tx, &s.exec.ctx, &lease.resource, &around_us)? {
                 return Ok(None);
             }
-            let attempt = kernel::begin_attempt(tx, &s.ctx, &lease, s.me, s.log_path.clone())?;
-            if let Some(steps) = s.steps {
-                steps.begun(tx, &attempt)?;
+            let attempt = kernel::begin_attempt(tx, &s.exec.ctx, &lease, s.exec.me, s.log_path.clone())?;
+            if let Some(recorder) = s.recorder {
+                recorder.begun(tx, &attempt)?;
             }
             Ok(Some(attempt))
         })?;
@@ -213,10 +218,12 @@ fn begin(s: &Supervision<'_>, caller: &Caller) -> Result<(Attempt, BootTime)> {
             return Ok((attempt, asked));
         }
         let scope = Scope::Of(&s.lease.resource);
-        let cleared = ending::finish_ending(s.store, &s.ctx, scope, &caller.holder.id)?.or_survivors()?;
+        let cleared =
+            ending::finish_ending(s.store, &s.exec.ctx, scope, &caller.holder.id)?.or_survivors()?;
+        tracing::debug!(attempts = cleared.ended.len(), "reaped");
         around_us = cleared.around_us;
     }
-    Err(Error::General("earlier attempts at this task do not stop ending".to_owned()))
+    Err(Error::General("processes of an earlier attempt keep reappearing; giving up".to_owned()))
 }
 
 fn run(
@@ -234,55 +241,57 @@ fn run(
     let (mut heartbeat, mut child) = match started {
         Ok(started) => started,
         Err((why, exit)) => {
-            let ended = conclude(s, caller, &attempt, Word::NotStarted { why, exit }, true)?;
+            let ended = conclude(s, caller, &attempt, AttemptEnd::NotStarted { why, exit }, true)?;
             return Ok(Supervised { ended, attempt, survivors: Vec::new() });
         }
     };
     let pid = child.id();
+    tracing::debug!(pid, "started");
     let foreground = pid_of(pid).and_then(Foreground::hand_to);
-    // From here on nothing may return before the child is gone.
+    // Nothing may return from here on until the child is gone.
     let event = match s.store.write(Durability::Process, |tx| kernel::note_pid(tx, &mut attempt, pid)) {
-        Ok(()) => watch_over(s.signals, s.limits, pid, Some(&mut heartbeat), foreground.as_ref()),
-        Err(error) => Event::Lost(Loss::Unreachable(Box::new(error))),
+        Ok(()) => watch_until(s.signals, s.limits, pid, Some(&mut heartbeat), foreground.as_ref()),
+        Err(error) => WatchEvent::Lost(LeaseLoss::Unreachable(Box::new(error))),
     };
-    let manner = match &event {
-        Event::Lost(_) => EndMode::Kill,
-        Event::Signalled(signal_hook::consts::SIGINT) => {
+    let mode = match &event {
+        WatchEvent::Lost(_) => EndMode::Kill,
+        WatchEvent::Signalled(signal_hook::consts::SIGINT) => {
             EndMode::Graceful { signal: Signal::INT, grace: s.grace }
         }
-        Event::Signalled(_) | Event::Exited | Event::Overdue(_) => {
+        WatchEvent::Signalled(_) | WatchEvent::Exited | WatchEvent::Overdue(_) => {
             EndMode::Graceful { signal: Signal::TERM, grace: s.grace }
         }
     };
-    let (survivors, exit) = end_all(&mut child, &attempt, manner);
-    let word = match (event, exit) {
-        (Event::Lost(loss), _) => Word::Lost(loss),
-        (Event::Signalled(signal), _) => Word::Interrupted(signal),
-        (Event::Overdue(look), _) => Word::Overdue(look),
-        // Ctrl+C at the terminal that was handed over.
-        (Event::Exited, Exit::Signal(signal @ signal_hook::consts::SIGINT)) if foreground.is_some() => {
-            Word::Interrupted(signal)
+    let (survivors, exit) = end_all(&mut child, &attempt, mode);
+    tracing::debug!(pid, ?exit, survivors = survivors.len(), "ended");
+    let end = match (event, exit) {
+        (WatchEvent::Lost(loss), _) => AttemptEnd::Lost(loss),
+        (WatchEvent::Signalled(signal), _) => AttemptEnd::Interrupted(signal),
+        (WatchEvent::Overdue(look), _) => AttemptEnd::Overdue(look),
+        // Ctrl+C at the terminal that was handed to the command.
+        (WatchEvent::Exited, Exit::Signal(signal @ signal_hook::consts::SIGINT)) if foreground.is_some() => {
+            AttemptEnd::Interrupted(signal)
         }
-        (Event::Exited, exit) => Word::Exited(exit),
+        (WatchEvent::Exited, exit) => AttemptEnd::Exited(exit),
     };
     drop(foreground);
-    let ended = conclude(s, caller, &attempt, word, survivors.is_empty())?;
+    let ended = conclude(s, caller, &attempt, end, survivors.is_empty())?;
     Ok(Supervised { ended, attempt, survivors })
 }
 
-/// Ends the command and everything that it has left behind.
-pub(crate) fn end_all(child: &mut Child, attempt: &Attempt, manner: EndMode) -> (Vec<Survivor>, Exit) {
-    // The child is not collected yet, so its number is its own, and its group's.
+/// Ends the command and every process that it has left behind.
+pub(crate) fn end_all(child: &mut Child, attempt: &Attempt, mode: EndMode) -> (Vec<Survivor>, Exit) {
+    // The child is not reaped yet, so its pid and process group cannot have been reused.
     let filter = ProcessFilter { mark: attempt.id.as_str(), group: Some(child.id()) };
-    let (survivors, stuck) = match processes::end(filter, manner) {
+    let (survivors, stuck) = match processes::end(filter, mode) {
         Ok(left) => {
             let stuck = left.survivors.iter().any(|s| s.pid == child.id());
             (left.survivors, stuck)
         }
-        // Blind, but not helpless: the group is known. Whether that was all, nobody can say.
+        // The processes cannot be listed, but the process group is known. Whether others remain is unknown.
         Err(e) => {
             let _ = pid_of(child.id()).map(|group| kill_process_group(group, Signal::KILL));
-            let command = format!("what it has started cannot be looked for: {e}");
+            let command = format!("its other processes cannot be listed: {e}");
             (vec![Survivor { pid: child.id(), command }], false)
         }
     };

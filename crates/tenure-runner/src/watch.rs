@@ -1,4 +1,5 @@
-//! What a supervisor wakes up for: the command's exit, a signal to itself, or the loss of its lease.
+//! What ends a supervisor's wait: the command's exit, a signal to the supervisor, an exceeded limit, or the loss of
+//! the lease.
 
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -8,50 +9,50 @@ use std::time::Duration;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use tenure_core::Error;
 
-use crate::heartbeat::{HeartbeatEnd, Loss};
-use crate::supervise::{Limits, Look, Signals};
+use crate::heartbeat::{HeartbeatEnd, LeaseLoss};
+use crate::supervise::{LimitCheck, Limits, Signals};
 use crate::terminal::Foreground;
 use crate::wait::{Process, limit_for, until_any};
 
-/// Nothing happens by itself in this time; a poll needs a limit.
+/// The longest poll; nothing depends on it.
 const LONG: Duration = Duration::from_hours(1);
 
 /// The thread of the task's heartbeat.
 pub(crate) struct HeartbeatThread<'scope> {
     pub(crate) thread: Option<ScopedJoinHandle<'scope, HeartbeatEnd>>,
-    /// Hung up when the thread has ended.
+    /// Closed when the thread has ended.
     pub(crate) ended: UnixStream,
 }
 
-/// What the supervisor woke up for.
-pub(crate) enum Event {
+/// Why the supervisor stopped waiting.
+pub(crate) enum WatchEvent {
     Exited,
     Signalled(i32),
-    Overdue(Look),
-    Lost(Loss),
+    Overdue(LimitCheck),
+    Lost(LeaseLoss),
 }
 
-/// Until the command exits, somebody signals us, or the lease is lost.
-pub(crate) fn watch_over(
+/// Waits until the command exits, a signal arrives, a limit is exceeded, or the lease is lost.
+pub(crate) fn watch_until(
     signals: &dyn Signals,
     limits: Option<&dyn Limits>,
     pid: u32,
     mut heartbeat: Option<&mut HeartbeatThread<'_>>,
     foreground: Option<&Foreground>,
-) -> Event {
+) -> WatchEvent {
     let process = Process::open(pid);
     let pace = limit_for(process.as_ref(), LONG);
     loop {
-        let limit = match limits.map(Limits::look) {
-            Some(Look::GoOn(nap)) => pace.min(nap),
-            Some(look) => return Event::Overdue(look),
+        let limit = match limits.map(Limits::check) {
+            Some(LimitCheck::Within(nap)) => pace.min(nap),
+            Some(look) => return WatchEvent::Overdue(look),
             None => pace,
         };
         if has_exited(pid) {
-            return Event::Exited;
+            return WatchEvent::Exited;
         }
         if let Some(signal) = signals.take() {
-            return Event::Signalled(signal);
+            return WatchEvent::Signalled(signal);
         }
         let mut fds = vec![signals.as_fd()];
         let beats = heartbeat.as_deref().filter(|heartbeat| heartbeat.thread.is_some());
@@ -61,11 +62,13 @@ pub(crate) fn watch_over(
         fds.extend(foreground.map(AsFd::as_fd));
         let woken = until_any(&fds, limit);
         if beating && woken.get(1) == Some(&true) {
-            // There is nothing left to renew, and maybe no right left to go on.
+            // The heartbeat has ended: the task is finished, or the lease is lost.
             let thread = heartbeat.as_deref_mut().and_then(|heartbeat| heartbeat.thread.take());
             match thread.map(ScopedJoinHandle::join) {
-                Some(Ok(HeartbeatEnd::Lost(loss))) => return Event::Lost(loss),
-                Some(Err(_)) => return Event::Lost(Loss::Unreachable(Box::new(broken_heartbeat()))),
+                Some(Ok(HeartbeatEnd::Lost(loss))) => return WatchEvent::Lost(loss),
+                Some(Err(_)) => {
+                    return WatchEvent::Lost(LeaseLoss::Unreachable(Box::new(broken_heartbeat())));
+                }
                 _ => {}
             }
         }
@@ -75,13 +78,13 @@ pub(crate) fn watch_over(
     }
 }
 
-/// Without collecting it.
+/// Leaves the child unreaped.
 fn has_exited(pid: u32) -> bool {
     let asked = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     pid_of(pid).is_none_or(|pid| !matches!(waitid(WaitId::Pid(pid), asked), Ok(None)))
 }
 
-/// The code with which a child has exited, also without collecting it. None if a signal ended it.
+/// The exit code of a child, which stays unreaped. None if a signal ended it.
 pub(crate) fn exit_of(pid: u32) -> Option<i32> {
     let asked = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     waitid(WaitId::Pid(pid_of(pid)?), asked).ok().flatten()?.exit_status()
@@ -92,5 +95,5 @@ pub(crate) fn pid_of(number: u32) -> Option<Pid> {
 }
 
 fn broken_heartbeat() -> Error {
-    Error::General("the heartbeat has failed".to_owned())
+    Error::General("the heartbeat thread has failed".to_owned())
 }

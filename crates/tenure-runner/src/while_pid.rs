@@ -12,8 +12,8 @@ use tenure_core::store::{Durability, Store};
 use tenure_core::{Context, Error, Result, kernel};
 use tenure_lock::BootTime;
 
-use crate::database::DatabaseFile;
-use crate::heartbeat::{Heartbeat, HeartbeatEnd, Loss, OpenStore, Renew, RenewTask, Renewal};
+use crate::execution::Execution;
+use crate::heartbeat::{Heartbeat, HeartbeatEnd, LeaseLoss, Renew, RenewTask, Renewal};
 use crate::wait::Process;
 
 /// How the keeping ended.
@@ -28,21 +28,20 @@ pub enum Kept {
 /// Keeps `lease` for the process that it records. Returns when there is nothing left to keep.
 pub fn keep_while_alive(
     store: &dyn Store,
-    open: OpenStore<'_>,
-    ctx: Context<'_>,
+    exec: Execution<'_>,
     task: &TaskName,
     lease: &Lease,
     interval: Duration,
-    database: Option<&DatabaseFile>,
 ) -> Result<Kept> {
-    let Some(who) = &lease.process else {
+    let Execution { open_store: open, ctx, database, .. } = exec;
+    let Some(watched) = &lease.process else {
         return Err(Error::invalid("this lease records no process to watch"));
     };
     let caller = Caller::new(lease.holder.clone()).with_fence(Some(lease.fence));
     let task = RenewTask { ctx, task, caller: &caller, fence: lease.fence, section_ttl: None };
     // Opened before it is asked whether it lives, so that it is not a later process with the same pid.
-    let process = Process::open(who.process.pid);
-    let mut renew = RenewWhileAlive { task, who, judge: ctx.judge };
+    let process = Process::open(watched.process.pid);
+    let mut renew = RenewWhileAlive { task, watched, judge: ctx.judge };
     let stop = process.as_ref().and_then(Process::fd);
     let heartbeat = Heartbeat { open, database, interval, ttl: lease.ttl, stop, doorbell: None };
     // The claim was made by another process, so its moment is not known: the first beat is due at once.
@@ -53,7 +52,7 @@ pub fn keep_while_alive(
             HeartbeatEnd::Stopped => return release(store, ctx, lease),
             _ if renew.is_dead() => return release(store, ctx, lease),
             // The work is not this process's to stop. A store that answers again may still renew the lease.
-            HeartbeatEnd::Lost(Loss::Unreachable(_)) => asked = BootTime::now(),
+            HeartbeatEnd::Lost(LeaseLoss::Unreachable(_)) => asked = BootTime::now(),
             HeartbeatEnd::Finished | HeartbeatEnd::Lost(_) => return Ok(Kept::Over),
         }
     }
@@ -61,13 +60,13 @@ pub fn keep_while_alive(
 
 struct RenewWhileAlive<'a> {
     task: RenewTask<'a>,
-    who: &'a Incarnation,
+    watched: &'a Incarnation,
     judge: &'a dyn Judge,
 }
 
 impl RenewWhileAlive<'_> {
     fn is_dead(&self) -> bool {
-        self.judge.liveness(self.who) == Liveness::Dead
+        self.judge.liveness(self.watched) == Liveness::Dead
     }
 }
 

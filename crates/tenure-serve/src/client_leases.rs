@@ -17,8 +17,8 @@ use tenure_core::lease::Lease;
 use tenure_core::{Context, Error};
 use tenure_lock::BootTime;
 use tenure_runner::{
-    DatabaseFile, HeartbeatStore, Loss, OpenStore, RenewTask, Renewal, Schedule, Step, silence, until_any,
-    until_any_or,
+    DatabaseFile, HeartbeatStep, HeartbeatStore, LeaseLoss, OpenStore, RenewTask, Renewal, Schedule,
+    drain_doorbell, until_any, until_any_or,
 };
 
 use crate::session::{Lost, Session, lock};
@@ -131,7 +131,7 @@ impl ClientLeases {
                 return;
             }
             if let Some(doorbell) = options.doorbell.filter(|_| ready.get(1) == Some(&true)) {
-                silence(doorbell);
+                drain_doorbell(doorbell);
                 let now = BootTime::now();
                 lock(&self.leases).iter_mut().for_each(|kept| kept.schedule.ring(now));
             }
@@ -142,8 +142,8 @@ impl ClientLeases {
     /// When the first lease needs something.
     fn next(&self, now: BootTime) -> Option<BootTime> {
         let at = |kept: &ClientLease| match kept.schedule.next(now) {
-            Step::Wait(at) => at,
-            Step::Beat | Step::GiveUp => now,
+            HeartbeatStep::Wait(at) => at,
+            HeartbeatStep::Beat | HeartbeatStep::GiveUp => now,
         };
         lock(&self.leases).iter().map(at).min()
     }
@@ -159,10 +159,10 @@ impl ClientLeases {
                 continue;
             };
             match (kept.schedule.next(clock()), &away) {
-                (Step::Wait(_), _) => {}
-                (Step::Beat, None) => away = self.beat(store, ctx, &kept, clock),
-                (Step::Beat, Some(error)) => self.note_unanswered(fence, error, clock()),
-                (Step::GiveUp, _) => self.lose(&kept, &unreachable(kept.last_error.as_deref())),
+                (HeartbeatStep::Wait(_), _) => {}
+                (HeartbeatStep::Beat, None) => away = self.beat(store, ctx, &kept, clock),
+                (HeartbeatStep::Beat, Some(error)) => self.note_unanswered(fence, error, clock()),
+                (HeartbeatStep::GiveUp, _) => self.lose(&kept, &unreachable(kept.last_error.as_deref())),
             }
         }
     }
@@ -205,7 +205,7 @@ impl ClientLeases {
         }
     }
 
-    fn lose(&self, kept: &ClientLease, loss: &Loss) {
+    fn lose(&self, kept: &ClientLease, loss: &LeaseLoss) {
         let fence = kept.lease.fence;
         // A client that was told by its own call meanwhile, or is gone, is not told again.
         let known = lock(&self.leases).iter().any(|kept| kept.lease.fence == fence);
@@ -217,13 +217,13 @@ impl ClientLeases {
     }
 }
 
-fn unreachable(error: Option<&str>) -> Loss {
-    Loss::Unreachable(Box::new(Error::store(error.unwrap_or("the store does not answer"))))
+fn unreachable(error: Option<&str>) -> LeaseLoss {
+    LeaseLoss::Unreachable(Box::new(Error::store(error.unwrap_or("the store does not answer"))))
 }
 
-fn loss_message(loss: &Loss, task: &TaskName) -> String {
+fn loss_message(loss: &LeaseLoss, task: &TaskName) -> String {
     match loss {
-        Loss::Refused(error) => match error.as_ref() {
+        LeaseLoss::Refused(error) => match error.as_ref() {
             Error::LeaseLost(_) => error.to_string(),
             _ => format!("you no longer hold {}: {error}", task.key),
         },

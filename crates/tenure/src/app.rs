@@ -42,7 +42,7 @@ pub(crate) struct Open<'a> {
     pub(crate) config: Config,
     pub(crate) store: Backend,
     pub(crate) source: Source,
-    env: &'a Env,
+    pub(crate) env: &'a Env,
 }
 
 impl<'a> App<'a> {

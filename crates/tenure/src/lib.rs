@@ -26,6 +26,7 @@ mod clearing;
 mod cli;
 mod commands;
 mod env;
+mod execution;
 mod fast_parser;
 mod hooks;
 mod identity;

@@ -1,27 +1,27 @@
-//! What an agent calls its conversation, found in what it prints: its own resume needs that name.
+//! Finds the id of an agent's conversation in its output; the agent needs it to resume.
 //!
-//! Claude (`session_id` in every line of its stream), Codex (`thread_id` when the thread is started, or `session_id` within
-//! `msg` in older ones). Whatever else prints JSON lines with such a field is heard, too; whether its name can be used is
-//! the preset's to know.
+//! Claude prints `session_id` in every line of its stream; Codex prints `thread_id` when the thread starts, or
+//! `session_id` within `msg` in older versions. Other programs that print JSON lines with such a field are recognised
+//! as well; whether the id can be used depends on the preset.
 
 use serde_json::Value;
 
 const FIELDS: [&str; 2] = ["session_id", "thread_id"];
 
 pub(super) fn name_in(line: &[u8]) -> Option<String> {
-    // Most lines are not worth a parser.
+    // Avoids parsing most lines.
     let starts = line.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
     let holds = |word: &str| line.windows(word.len()).any(|part| part == word.as_bytes());
     if !starts || !FIELDS.iter().any(|field| holds(field)) {
         return None;
     }
     let value: Value = serde_json::from_slice(line).ok()?;
-    let places = [Some(&value), value.get("msg")];
-    let mut found = places.into_iter().flatten().flat_map(|place| FIELDS.map(|field| place.get(field)));
+    let objects = [Some(&value), value.get("msg")];
+    let mut found = objects.into_iter().flatten().flat_map(|object| FIELDS.map(|field| object.get(field)));
     found.find_map(|field| field?.as_str().filter(|name| is_name(name)).map(str::to_owned))
 }
 
-/// It becomes an argument, so it is nothing that could be taken for an option.
+/// It becomes an argument, so it must not look like an option.
 fn is_name(text: &str) -> bool {
     let plain = text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'));
     plain && !text.starts_with('-') && (1..=128).contains(&text.len())

@@ -1,6 +1,6 @@
-//! The runner's own log, `daemon-PID.log`: every line with its time, readable by its owner only.
+//! The runner's log, `daemon-PID.log`: each line with its time, readable by its owner only.
 //!
-//! A log that cannot be written is never in the way of the work.
+//! A log that cannot be written never stops the work.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -12,19 +12,19 @@ use std::time::Duration;
 use tenure_core::text::escape_line;
 use tenure_core::{Clock, Timestamp};
 
-const LONG: u64 = 1024 * 1024;
+const ROTATE_AT: u64 = 1024 * 1024;
 
 #[derive(Debug)]
 pub struct DaemonLog {
     path: PathBuf,
     file: Option<Mutex<File>>,
-    /// Also to standard error: a runner in the foreground is watched.
+    /// Also write to standard error, for a runner in the foreground.
     echo: bool,
     clock: Arc<dyn Clock>,
 }
 
 impl DaemonLog {
-    /// Opens `daemon-PID.log` in `folder`, making both.
+    /// Opens `daemon-PID.log` in `folder`, creating both.
     pub fn open(folder: &Path, pid: u32, echo: bool, clock: Arc<dyn Clock>) -> Self {
         Self::at(folder, folder.join(format!("daemon-{pid}.log")), echo, clock)
     }
@@ -37,10 +37,10 @@ impl DaemonLog {
         Self { path, file, echo, clock }
     }
 
-    /// Opens a log of that name, which many processes share one after the other. It begins anew when it is long.
+    /// Opens a log that many processes write one after another. It is rotated when it is long.
     pub fn shared(folder: &Path, name: &str, clock: Arc<dyn Clock>) -> Self {
         let path = folder.join(name);
-        if fs::metadata(&path).is_ok_and(|found| found.len() > LONG) {
+        if fs::metadata(&path).is_ok_and(|found| found.len() > ROTATE_AT) {
             let _ = fs::rename(&path, path.with_extension("log.1"));
         }
         Self::at(folder, path, false, clock)
@@ -65,7 +65,7 @@ pub(crate) fn private_folder(folder: &Path) -> std::io::Result<()> {
     fs::DirBuilder::new().mode(0o700).recursive(true).create(folder)
 }
 
-/// Removes logs that nobody has written to for longer than `keep`.
+/// Removes logs that were not written to for longer than `keep`.
 pub fn sweep(folder: &Path, keep: Duration, now: Timestamp) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.flatten() {

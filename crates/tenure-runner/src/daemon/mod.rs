@@ -1,82 +1,79 @@
-//! The runner: takes the next ready task, has an agent work on it, and goes on until nothing is left.
+//! The runner: claims the next ready task, runs an agent on it, and continues until nothing is left.
 //!
-//! Guaranteed: one runner per place (R1), because the place is a lease granted with the runner's own row; it holds no task
-//! while it waits for one; it starts nothing while the exclusive lock is there; however it ends, no task stays in progress
-//! behind it, if not by itself then by the next reconcile.
+//! Guaranteed: one runner per slot (R1), because the slot is a lease granted in the transaction that writes the
+//! runner's row; a waiting runner holds no task; nothing starts while the exclusive lock exists; however the runner
+//! ends, no task stays in progress: either the runner returns it, or the next reconcile does.
 
 mod agent;
+pub(crate) mod agent_output;
 mod conversation;
-pub(crate) mod listening;
 pub mod log;
-mod look;
 pub mod output;
 mod parking;
-mod place;
+mod pick_work;
 mod renew_slot;
+mod slot;
 mod waiting;
 mod work;
 
-use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use tenure_core::holder::Incarnation;
+use tenure_core::Result;
 use tenure_core::id::{SectionId, TaskId};
 use tenure_core::runner::{Runner, RunnerStatus};
 use tenure_core::session::{Current, SessionOptions, SessionState};
 use tenure_core::store::Store;
 use tenure_core::task::Task;
-use tenure_core::{Clock, Context, Result};
 
 use crate::agents::AgentKind;
-use crate::database::DatabaseFile;
-use crate::heartbeat::OpenStore;
+use crate::execution::Execution;
 use crate::supervise::Signals;
 use log::DaemonLog;
 
 pub use parking::unpark;
 
-/// What a runner was told to do.
+/// The configuration of one runner.
 #[derive(Debug, Clone)]
-pub struct Orders {
-    /// The project's root, and where the agent is started.
+pub struct RunnerOptions {
+    /// The project's root, and the folder in which agents are started.
     pub root: PathBuf,
     pub workdir: PathBuf,
     pub section: Option<(SectionId, String)>,
-    /// Only this task.
+    /// Work only on this task.
     pub task: Option<TaskId>,
-    /// One task, then stop.
+    /// Stop after one task.
     pub once: bool,
     pub preset: String,
-    /// A second agent looks at what is in review, before anything else.
+    /// The preset that reviews tasks in review, before any other work.
     pub reviewer: Option<String>,
-    pub places: u32,
-    pub timing: Timing,
-    pub session: SessionOrders,
+    pub slots: u32,
+    pub timing: RunnerTiming,
+    pub session: SessionStart,
 }
 
-impl Orders {
+impl RunnerOptions {
     fn section_name(&self) -> Option<&str> {
         self.section.as_ref().map(|(_, name)| name.as_str())
     }
 }
 
-/// Which session this run is a part of.
+/// The session that this run belongs to.
 #[derive(Debug, Clone)]
-pub struct SessionOrders {
+pub struct SessionStart {
     pub id: String,
     pub options: SessionOptions,
-    /// Where the run before was interrupted.
+    /// The task at which the previous run was interrupted.
     pub interrupted: Option<Current>,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub struct Timing {
-    /// How long a task is held without a heartbeat, and a section.
+pub struct RunnerTiming {
+    /// How long the lease of a task, and of a section, lasts without a heartbeat.
     pub ttl: Duration,
     pub section_ttl: Duration,
-    /// How long the place is held without a heartbeat.
+    /// How long the slot lasts without a heartbeat.
     pub stale: Duration,
     pub heartbeat: Duration,
     pub idle: Duration,
@@ -87,35 +84,35 @@ pub struct Timing {
     pub grace: Duration,
 }
 
-/// What an agent is started for.
+/// The kind of work an agent is started for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     Work,
     Review,
 }
 
-/// What the program around the runner does for it.
-pub trait Outside: Sync {
-    /// The agent of that preset. With the name of a conversation it continues that one, if its program can.
+/// What the runner needs from the program that contains it.
+pub trait RunnerCallbacks: Sync {
+    /// The agent of a preset. If `conversation` is given and the agent supports it, it resumes that conversation.
     fn agent(&self, preset: &str, conversation: Option<&str>) -> Result<AgentStart>;
     fn prompt(&self, task: &Task, purpose: Purpose) -> Result<String>;
-    /// The runner's row has changed: the directory wants to know. Never in the way.
+    /// Copies the runner's changed row to the directory. Failures are ignored.
     fn announce(&self, runner: &Runner, section: Option<&str>);
-    /// Something that hooks may want to know.
-    fn happened(&self, what: Happening<'_>);
+    /// Delivers an event to the hooks.
+    fn notify(&self, what: RunnerEvent<'_>);
 }
 
-/// An agent that is about to be started.
+/// An agent to be started.
 #[derive(Debug)]
 pub struct AgentStart {
-    /// Passes the exec gate; has its environment, but no input yet.
+    /// Passes the exec gate. Its environment is set, its input is not.
     pub command: Command,
-    /// The program, if its output is understood.
+    /// The agent program, if its output format is known.
     pub kind: Option<AgentKind>,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub enum Happening<'a> {
+pub enum RunnerEvent<'a> {
     RunnerStarted(&'a Runner),
     RunnerStopped(&'a Runner),
     RunnerFailed(&'a Runner),
@@ -123,80 +120,68 @@ pub enum Happening<'a> {
     LeaseLost(&'a Task),
 }
 
-/// Where a runner works.
-pub struct Site<'a> {
+/// What a runner works with.
+pub struct RunnerContext<'a> {
     pub store: &'a dyn Store,
-    /// For the heartbeats, which have handles of their own.
-    pub open: OpenStore<'a>,
-    pub ctx: Context<'a>,
-    pub clock: &'a dyn Clock,
-    pub me: &'a Incarnation,
+    pub exec: Execution<'a>,
     pub signals: &'a dyn Signals,
-    pub doorbell: Option<Bell<'a>>,
-    /// Where the store is a file, that file.
-    pub database: Option<&'a DatabaseFile>,
     pub log: &'a DaemonLog,
-    pub orders: &'a Orders,
-    pub outside: &'a dyn Outside,
+    pub options: &'a RunnerOptions,
+    pub callbacks: &'a dyn RunnerCallbacks,
 }
 
-impl std::fmt::Debug for Site<'_> {
+impl std::fmt::Debug for RunnerContext<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Site").field("orders", self.orders).finish_non_exhaustive()
+        f.debug_struct("RunnerContext").field("options", self.options).finish_non_exhaustive()
     }
 }
 
-#[derive(Debug, Clone, Copy)]
-pub struct Bell<'a> {
-    pub address: &'a str,
-    pub fd: BorrowedFd<'a>,
-}
-
-/// How a run went.
+/// The result of a run.
 #[derive(Debug, Clone)]
-pub struct Summary {
+pub struct RunnerSummary {
     pub runner: Runner,
     pub completed: u32,
     pub failed: u32,
-    /// The signal that stopped it.
+    /// The signal that stopped the runner.
     pub stopped_by: Option<i32>,
 }
 
-/// Registers, works, and says goodbye. `started` is called once the place is taken.
-pub fn run(site: &Site<'_>, started: &mut dyn FnMut(&Runner)) -> Result<Summary> {
-    let mut seat = place::take(site)?;
-    started(&seat.runner);
-    site.log.line(&format!(
+/// Takes a slot, works, and releases the slot. `started` is called once the slot is taken.
+pub fn run(cx: &RunnerContext<'_>, started: &mut dyn FnMut(&Runner)) -> Result<RunnerSummary> {
+    let mut slot = slot::acquire(cx)?;
+    started(&slot.runner);
+    cx.log.line(&format!(
         "Runner {} started on {} with {}",
-        seat.runner.id,
-        site.orders.root.display(),
-        site.orders.preset
+        slot.runner.id,
+        cx.options.root.display(),
+        cx.options.preset
     ));
-    site.outside.happened(Happening::RunnerStarted(&seat.runner));
-    let worked = renew_slot::beside(site, &mut seat, |seat, heartbeat| work::through(site, seat, heartbeat));
+    cx.callbacks.notify(RunnerEvent::RunnerStarted(&slot.runner));
+    let worked =
+        renew_slot::with_heartbeat(cx, &mut slot, |slot, heartbeat| work::run_loop(cx, slot, heartbeat));
     let (status, error) = match &worked {
         Ok(_) => (RunnerStatus::Completed, None),
         Err(error) => (RunnerStatus::Failed, Some(error.to_string())),
     };
-    // Stopped on purpose it is interrupted, and can be resumed.
+    // A runner that was stopped leaves an interrupted session, which can be resumed.
     let session = match &worked {
-        Ok(tally) if tally.stopped_by.is_some() => SessionState::Open,
+        Ok(counts) if counts.stopped_by.is_some() => SessionState::Open,
         Ok(_) => SessionState::Completed,
         Err(_) => SessionState::Failed,
     };
-    place::give_up(site, &mut seat, status, session, error.clone());
+    slot::release(cx, &mut slot, status, session, error.clone());
     if let Some(error) = &error {
-        site.log.line(&format!("Runner failed: {error}"));
-        site.outside.happened(Happening::RunnerFailed(&seat.runner));
+        cx.log.line(&format!("Runner failed: {error}"));
+        cx.callbacks.notify(RunnerEvent::RunnerFailed(&slot.runner));
     } else {
-        site.log.line("Runner ended");
-        site.outside.happened(Happening::RunnerStopped(&seat.runner));
+        cx.log.line("Runner ended");
+        cx.callbacks.notify(RunnerEvent::RunnerStopped(&slot.runner));
     }
-    let tally = worked?;
-    Ok(Summary {
-        runner: seat.runner,
-        completed: tally.completed,
-        failed: tally.failed,
-        stopped_by: tally.stopped_by,
+    let counts = worked?;
+    Ok(RunnerSummary {
+        runner: slot.runner,
+        completed: counts.completed,
+        failed: counts.failed,
+        stopped_by: counts.stopped_by,
     })
 }

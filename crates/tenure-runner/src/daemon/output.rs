@@ -1,7 +1,7 @@
-//! What an agent prints: line by line, each with its time, written through as it comes.
+//! The log of an attempt: each line with its time, written as it arrives.
 //!
-//! Memory is bounded by the longest line that is kept whole, disk by rotation: a log has at most two files. Bytes that
-//! are not text, and characters that would move a terminal's cursor, are written escaped.
+//! Memory is bounded by the longest line kept whole, disk by rotation: a log has at most two files. Bytes that are not
+//! text, and characters that would move a terminal's cursor, are escaped.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -18,9 +18,9 @@ use super::log::private_folder;
 
 /// A longer line is written in pieces.
 const LONGEST_LINE: usize = 64 * 1024;
-/// A full file becomes `NAME.1`, in place of the one before.
+/// The size at which a file is renamed to `NAME.1`, replacing the previous one.
 const FULL: u64 = 8 * 1024 * 1024;
-/// How much of the end is kept in memory, for the record of a failure.
+/// The number of last lines kept in memory, for the record of a failure.
 const TAIL_LINES: usize = 20;
 
 #[derive(Debug)]
@@ -39,13 +39,13 @@ impl AttemptLog {
         Self { path, file, written: 0, tail: Vec::new(), clock }
     }
 
-    /// One whose file is made when there is something to write: most of a job's items print nothing.
+    /// A log whose file is created with the first line: most items of a job print nothing.
     pub fn lazy(folder: &Path, name: &str, clock: Arc<dyn Clock>) -> Self {
         let path = folder.join(format!("{name}.log"));
         Self { path, file: None, written: 0, tail: Vec::new(), clock }
     }
 
-    /// Makes the file, if there is none yet.
+    /// Creates the file, if it does not exist yet.
     pub fn ensure(&mut self) {
         if self.file.is_none() && self.written == 0 {
             let folder = self.path.parent().map_or(Ok(()), private_folder);
@@ -57,12 +57,12 @@ impl AttemptLog {
         &self.path
     }
 
-    /// The last line that says anything: it often says why.
-    pub fn last_words(&self) -> Option<String> {
+    /// The last line that is not blank, which often gives the reason of a failure.
+    pub fn last_line(&self) -> Option<String> {
         self.tail.iter().rev().find(|line| !line.trim().is_empty()).cloned()
     }
 
-    /// The last lines, as they were printed.
+    /// The last lines.
     pub fn tail(&self) -> &[String] {
         &self.tail
     }
@@ -101,40 +101,40 @@ fn open(path: &Path) -> io::Result<File> {
     File::options().write(true).create(true).truncate(true).mode(0o600).open(path)
 }
 
-/// When something was last printed, for whoever watches for silence.
+/// When the last output was read, to detect silence.
 #[derive(Debug)]
-pub struct LastWord {
+pub struct LastOutput {
     since: Instant,
     millis: AtomicU64,
 }
 
-impl Default for LastWord {
+impl Default for LastOutput {
     fn default() -> Self {
         Self { since: Instant::now(), millis: AtomicU64::new(0) }
     }
 }
 
-impl LastWord {
-    fn now(&self) {
+impl LastOutput {
+    fn touch(&self) {
         let millis = u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.millis.store(millis, Ordering::Relaxed);
     }
 
-    /// For how long nothing has been printed.
+    /// The time since the last output.
     pub fn silence(&self) -> Duration {
         self.since.elapsed().saturating_sub(Duration::from_millis(self.millis.load(Ordering::Relaxed)))
     }
 }
 
-/// Reads until every writer has closed the pipe, or `more` says that nothing more is to be expected.
+/// Reads until every writer has closed the pipe or `more` returns false.
 ///
-/// `heard` gets every line as it was printed, including a last one without an end.
+/// `on_line` is called with every line, including a last one without a line end.
 pub fn pump(
     mut from: impl Read,
     mut more: impl FnMut() -> bool,
     log: &Mutex<AttemptLog>,
-    last: &LastWord,
-    heard: &mut dyn FnMut(&[u8]),
+    last: &LastOutput,
+    on_line: &mut dyn FnMut(&[u8]),
 ) {
     let mut buffer = vec![0; LONGEST_LINE];
     let mut line: Vec<u8> = Vec::new();
@@ -145,7 +145,7 @@ pub fn pump(
             Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
             Err(_) => break,
         };
-        last.now();
+        last.touch();
         let Ok(mut log) = log.lock() else { return };
         for piece in buffer[..count].split_inclusive(|b| *b == b'\n') {
             let mut rest = piece;
@@ -158,7 +158,7 @@ pub fn pump(
                     line.pop();
                 }
                 if ended || line.len() == LONGEST_LINE {
-                    heard(&line);
+                    on_line(&line);
                     log.line(&line);
                     line.clear();
                 }
@@ -166,7 +166,7 @@ pub fn pump(
         }
     }
     if let (false, Ok(mut log)) = (line.is_empty(), log.lock()) {
-        heard(&line);
+        on_line(&line);
         log.line(&line);
     }
 }
@@ -179,12 +179,12 @@ mod tests {
     fn logged(bytes: &[u8]) -> (tempfile::TempDir, Mutex<AttemptLog>) {
         let folder = tempfile::tempdir().unwrap();
         let log = Mutex::new(AttemptLog::create(folder.path(), "a", Arc::new(SystemClock)));
-        pump(bytes, || true, &log, &LastWord::default(), &mut |_| ());
+        pump(bytes, || true, &log, &LastOutput::default(), &mut |_| ());
         (folder, log)
     }
 
     #[test]
-    fn escapes_and_bytes_that_are_no_text_are_harmless_in_the_log() {
+    fn escape_sequences_and_invalid_utf_8_are_escaped_in_the_log() {
         let (folder, _log) = logged(b"one\x1b[2J\xff\r\ntwo\n\nno end");
         let text = fs::read_to_string(folder.path().join("a.log")).unwrap();
         assert_eq!(text.lines().count(), 4);
@@ -194,16 +194,16 @@ mod tests {
     }
 
     #[test]
-    fn every_line_is_heard_also_a_last_one_without_an_end() {
+    fn every_line_is_passed_on_including_a_last_one_without_a_line_end() {
         let folder = tempfile::tempdir().unwrap();
         let log = Mutex::new(AttemptLog::create(folder.path(), "a", Arc::new(SystemClock)));
         let mut lines = Vec::new();
-        pump(&b"one\ntwo"[..], || true, &log, &LastWord::default(), &mut |line| lines.push(line.to_vec()));
+        pump(&b"one\ntwo"[..], || true, &log, &LastOutput::default(), &mut |line| lines.push(line.to_vec()));
         assert_eq!(lines, [b"one", b"two"]);
     }
 
     #[test]
-    fn a_long_line_is_written_in_pieces_whatever_it_comes_in() {
+    fn a_long_line_is_written_in_pieces_however_it_arrives() {
         let mut bytes = vec![b'x'; 100];
         bytes.push(b'\n');
         bytes.extend(vec![b'y'; 3 * LONGEST_LINE]);
@@ -215,11 +215,11 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_fills_two_files_and_no_more() {
+    fn unlimited_output_fills_at_most_two_files() {
         let folder = tempfile::tempdir().unwrap();
         let log = Mutex::new(AttemptLog::create(folder.path(), "a", Arc::new(SystemClock)));
         let flood = io::repeat(b'x').take(40 * 1024 * 1024);
-        pump(flood, || true, &log, &LastWord::default(), &mut |_| ());
+        pump(flood, || true, &log, &LastOutput::default(), &mut |_| ());
         let sizes: Vec<u64> =
             fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().metadata().unwrap().len()).collect();
         assert_eq!(sizes.len(), 2);

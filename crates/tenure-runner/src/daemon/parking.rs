@@ -16,10 +16,10 @@ use tenure_core::store::{Durability, TaskEdit, Tx};
 use tenure_core::task::TaskStatus;
 use tenure_core::{Result, Timestamp, kernel};
 
-use super::Site;
-use super::agent::Report;
-use super::place::Seat;
-use crate::supervise::{Ended, Exit};
+use super::RunnerContext;
+use super::agent::AttemptReport;
+use super::slot::RunnerSlot;
+use crate::supervise::{CommandEnd, Exit};
 
 const QUICK: Duration = Duration::from_secs(30);
 const IN_A_ROW: u32 = 3;
@@ -29,17 +29,22 @@ const LONGEST_PAUSE: Duration = Duration::from_hours(1);
 const SPREAD_MILLIS: i64 = 60_000;
 
 /// Records how an attempt ended whose agent reported no obstacle. Returns the reason if that has parked the preset.
-pub(super) fn note(site: &Site<'_>, seat: &Seat, preset: &str, report: &Report) -> Result<Option<String>> {
+pub(super) fn record_attempt(
+    cx: &RunnerContext<'_>,
+    slot: &RunnerSlot,
+    preset: &str,
+    report: &AttemptReport,
+) -> Result<Option<String>> {
     let (quick, task) = match &report.ended {
-        Ended::Exited { exit: Exit::Code(code), spoken: false, task } if *code != 0 => {
+        CommandEnd::Exited { exit: Exit::Code(code), reported: false, task } if *code != 0 => {
             (report.took < QUICK, task)
         }
-        Ended::NotStarted { task, .. } => (true, task),
-        Ended::Exited { task, .. } | Ended::Overdue { task, .. } => (false, task),
-        Ended::Interrupted { .. } | Ended::Lost(_) => return Ok(None),
+        CommandEnd::NotStarted { task, .. } => (true, task),
+        CommandEnd::Exited { task, .. } | CommandEnd::Overdue { task, .. } => (false, task),
+        CommandEnd::Interrupted { .. } | CommandEnd::Lost(_) => return Ok(None),
     };
-    let why = report.said.clone().unwrap_or_else(|| report.sentence());
-    site.store.write(Durability::Power, |tx| {
+    let why = report.last_line.clone().unwrap_or_else(|| report.sentence());
+    cx.store.write(Durability::Power, |tx| {
         let mut health = tx.preset_health(preset)?.unwrap_or_else(|| healthy(preset));
         if !quick {
             if health != healthy(preset) {
@@ -54,9 +59,9 @@ pub(super) fn note(site: &Site<'_>, seat: &Seat, preset: &str, report: &Report) 
             return Ok(None);
         }
         for id in &health.tasks {
-            take_back(tx, site, seat, id)?;
+            undo_failure(tx, cx, slot, id)?;
         }
-        park(tx, preset, &seat.runner.id, &why, None)?;
+        park(tx, preset, &slot.runner.id, &why, None)?;
         Ok(Some(why.clone()))
     })
 }
@@ -84,9 +89,9 @@ pub(super) fn park(
     tx.append(NewEvent::new(EventKind::PresetParked, actor).detail(detail)).map(drop)
 }
 
-/// Returns a task that an agent failed although it could not work at all to where it was claimed from.
-fn take_back(tx: &mut dyn Tx, site: &Site<'_>, seat: &Seat, id: &TaskId) -> Result<()> {
-    let viewer = site.ctx.viewer(tx, None)?;
+/// Returns a failed task to the status it was claimed from, because its agent could not work at all.
+fn undo_failure(tx: &mut dyn Tx, cx: &RunnerContext<'_>, slot: &RunnerSlot, id: &TaskId) -> Result<()> {
+    let viewer = cx.exec.ctx.viewer(tx, None)?;
     let Some(task) = tx.task(id, &viewer)? else { return Ok(()) };
     let from = tx.latest_lease(&Resource::task(id))?.and_then(|lease| lease.claimed_from);
     let from = from.unwrap_or(TaskStatus::Pending);
@@ -100,7 +105,7 @@ fn take_back(tx: &mut dyn Tx, site: &Site<'_>, seat: &Seat, id: &TaskId) -> Resu
         tx.edit_task(id, &TaskEdit { rejections, ..TaskEdit::default() }, None)?;
     }
     let message = Some("the agent could not work at all");
-    kernel::override_status(tx, &site.ctx, &seat.caller, id, from, message, false).map(drop)
+    kernel::override_status(tx, &cx.exec.ctx, &slot.caller, id, from, message, false).map(drop)
 }
 
 /// Lets a parked preset be tried again, at the request of a person.

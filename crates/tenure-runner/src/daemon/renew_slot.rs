@@ -1,7 +1,7 @@
-//! The runner's own heartbeat: renews its slot, its session and its row while it works or idles.
+//! The runner's heartbeat: renews its slot, its session and its row while it works or idles.
 //!
-//! A lost slot, also one that could not be renewed in time, ends the runner before its next task. An attempt under way has
-//! the heartbeat of its task, which ends it when the task's lease is lost.
+//! A lost slot, or one that could not be renewed in time, ends the runner before its next task. An attempt has the
+//! heartbeat of its task, which ends it when the task's lease is lost.
 
 use std::io::Write;
 use std::os::fd::AsFd;
@@ -14,11 +14,11 @@ use tenure_core::store::{Durability, Store};
 use tenure_core::{Context, Error, Result, kernel};
 use tenure_lock::BootTime;
 
-use super::place::Seat;
-use super::{Orders, Outside, Site};
-use crate::heartbeat::{Heartbeat, HeartbeatEnd, Loss, Renew, Renewal};
+use super::slot::RunnerSlot;
+use super::{RunnerCallbacks, RunnerContext, RunnerOptions};
+use crate::heartbeat::{Heartbeat, HeartbeatEnd, LeaseLoss, Renew, Renewal};
 
-/// The heartbeat's thread, as the runner's loop sees it.
+/// The heartbeat's thread, as seen by the runner's loop.
 #[derive(Debug)]
 pub(super) struct SlotHeartbeat {
     lost: Mutex<Option<String>>,
@@ -26,23 +26,23 @@ pub(super) struct SlotHeartbeat {
 }
 
 impl SlotHeartbeat {
-    /// Why the slot is no longer the runner's, if that is so.
+    /// Why the slot was lost, if it was.
     pub(super) fn lost(&self) -> Option<Error> {
         let why = self.lost.lock().ok()?.clone()?;
         Some(Error::General(why))
     }
 
-    /// Makes the next beat due: a ring may ask whether this runner is alive.
+    /// Makes a renewal due: a ring may be a check whether this runner is alive.
     pub(super) fn beat_now(&self) {
         let _ = (&self.bell).write(&[1]);
     }
 }
 
 /// Runs `body` while a thread renews the slot.
-pub(super) fn beside<T>(
-    site: &Site<'_>,
-    seat: &mut Seat,
-    body: impl FnOnce(&mut Seat, &SlotHeartbeat) -> Result<T>,
+pub(super) fn with_heartbeat<T>(
+    cx: &RunnerContext<'_>,
+    slot: &mut RunnerSlot,
+    body: impl FnOnce(&mut RunnerSlot, &SlotHeartbeat) -> Result<T>,
 ) -> Result<T> {
     let broken = |e: std::io::Error| Error::General(format!("the heartbeat cannot be started: {e}"));
     let (bell, rung) = UnixStream::pair().map_err(broken)?;
@@ -50,16 +50,17 @@ pub(super) fn beside<T>(
     bell.set_nonblocking(true).map_err(broken)?;
     rung.set_nonblocking(true).map_err(broken)?;
     let state = SlotHeartbeat { lost: Mutex::default(), bell };
-    let timing = &site.orders.timing;
-    let (open, database, interval, ttl) = (site.open, site.database, timing.heartbeat, timing.stale);
-    let asked = seat.asked;
+    let timing = &cx.options.timing;
+    let (open, database, interval, ttl) =
+        (cx.exec.open_store, cx.exec.database, timing.heartbeat, timing.stale);
+    let asked = slot.asked;
     let mut renew = RenewSlot {
-        ctx: site.ctx,
-        orders: site.orders,
-        outside: site.outside,
-        slot: seat.slot.clone(),
-        session: seat.session.clone(),
-        id: seat.runner.id.clone(),
+        ctx: cx.exec.ctx,
+        options: cx.options,
+        callbacks: cx.callbacks,
+        slot: slot.lease.clone(),
+        session: slot.session.clone(),
+        id: slot.runner.id.clone(),
     };
     std::thread::scope(|scope| {
         let state = &state;
@@ -74,24 +75,24 @@ pub(super) fn beside<T>(
         };
         let thread = std::thread::Builder::new().name("runner-heartbeat".into());
         thread.spawn_scoped(scope, beating).map_err(broken)?;
-        let answer = body(seat, state);
-        // Hangs up, which ends the thread.
+        let answer = body(slot, state);
+        // Closes the stream, which ends the thread.
         drop(stop);
         answer
     })
 }
 
-fn message(loss: &Loss) -> String {
+fn message(loss: &LeaseLoss) -> String {
     match loss {
-        Loss::Unreachable(error) => format!("the runner's slot could not be renewed: {error}"),
+        LeaseLoss::Unreachable(error) => format!("the runner's slot could not be renewed: {error}"),
         _ => loss.to_string(),
     }
 }
 
 struct RenewSlot<'a> {
     ctx: Context<'a>,
-    orders: &'a Orders,
-    outside: &'a dyn Outside,
+    options: &'a RunnerOptions,
+    callbacks: &'a dyn RunnerCallbacks,
     slot: Lease,
     session: Lease,
     id: String,
@@ -115,13 +116,13 @@ impl Renew for RenewSlot<'_> {
         match renewed {
             Ok((true, row)) => {
                 if let Some(row) = row {
-                    self.outside.announce(&row, self.orders.section_name());
+                    self.callbacks.announce(&row, self.options.section_name());
                 }
                 Renewal::Held
             }
             Ok((false, _)) => {
-                let why = "another runner has this place or this session now".to_owned();
-                Renewal::Lost(Loss::Refused(Box::new(Error::General(why))))
+                let why = "another runner has taken this slot or this session".to_owned();
+                Renewal::Lost(LeaseLoss::Refused(Box::new(Error::General(why))))
             }
             Err(unclear) => Renewal::Unclear(unclear),
         }

@@ -1,4 +1,4 @@
-//! What a runner does while there is nothing to do: it holds nothing, queues or naps, and says so once.
+//! Waiting for work: the runner holds nothing, queues or sleeps, and logs the reason once.
 
 use std::time::{Duration, Instant};
 
@@ -8,79 +8,81 @@ use tenure_core::runner::RunnerStatus;
 use tenure_core::store::Durability;
 use tenure_core::{Error, Result, kernel};
 
-use super::place::{Seat, note};
-use super::work::{Loop, Next};
-use crate::heartbeat::silence;
+use super::slot::{RunnerSlot, save_status};
+use super::work::{Flow, RunnerLoop};
+use crate::heartbeat::drain_doorbell;
 use crate::wait::{Process, until_any};
 
-/// A store that does not answer is asked again this often, and for this long at most.
-const ASK_AGAIN: Duration = Duration::from_secs(1);
-const ASK_FOR: Duration = Duration::from_mins(1);
+/// How often, and for how long at most, a store that does not answer is asked again.
+const RETRY_EVERY: Duration = Duration::from_secs(1);
+const RETRY_FOR: Duration = Duration::from_mins(1);
 
-/// What is waited for.
+/// The wait for a resource.
 #[derive(Debug)]
 pub(super) struct Wait {
-    /// Since when anything is.
+    /// When the wait began.
     since: Instant,
     resource: Resource,
-    /// What its holder works on in the section.
+    /// The key of the task that the holder of the section works on.
     at_work: Option<String>,
 }
 
-impl Loop<'_, '_> {
-    /// Holding nothing, waits for the first lease that keeps it from work.
-    pub(super) fn stand_in_line(&mut self, seat: &mut Seat, locked: &Locked) -> Result<Next> {
+impl RunnerLoop<'_, '_> {
+    /// Waits, holding nothing, for the first lease that keeps this runner from work.
+    pub(super) fn wait_for_lock(&mut self, slot: &mut RunnerSlot, locked: &Locked) -> Result<Flow> {
         let since = self.waiting.as_ref().map_or_else(Instant::now, |wait| wait.since);
         let what = if locked.resource.kind == ResourceKind::Section { "section" } else { "task" };
         let name = locked.name.clone();
-        self.say_who_is_in_the_way(locked, since)?;
-        if since.elapsed() >= self.site.orders.timing.wait {
-            self.site.log.line(&format!("Waited long enough for {what} {name}"));
-            return Ok(Next::End);
+        self.log_blocking_lease(locked, since)?;
+        if since.elapsed() >= self.cx.options.timing.wait {
+            self.cx.log.line(&format!("Timed out waiting for {what} {name}"));
+            return Ok(Flow::End);
         }
-        note(self.site, seat, RunnerStatus::Idle, None);
-        self.join_queue(seat, &locked.resource)?;
+        save_status(self.cx, slot, RunnerStatus::Idle, None);
+        self.join_queue(slot, &locked.resource)?;
         let expiry = locked
             .lease
             .as_ref()
-            .map(|l| l.expires_at.since(self.site.clock.now()) + Duration::from_millis(1));
-        let nap = self.site.orders.timing.poll.min(expiry.unwrap_or(Duration::MAX));
-        Ok(self.nap(nap, locked.lease.as_ref()))
+            .map(|l| l.expires_at.since(self.cx.exec.clock.now()) + Duration::from_millis(1));
+        let nap = self.cx.options.timing.poll.min(expiry.unwrap_or(Duration::MAX));
+        Ok(self.sleep(nap, locked.lease.as_ref()))
     }
 
-    /// Holding nothing, waits in the queue for ready work: what there is goes to the `before` waiters that came earlier.
-    pub(super) fn wait_for_turn(&mut self, seat: &mut Seat, before: usize) -> Result<Next> {
-        let resource = Resource::ready(self.site.orders.section.as_ref().map(|(id, _)| id));
+    /// Waits, holding nothing, in the queue for ready work, which is reserved for the `before` earlier waiters.
+    pub(super) fn wait_for_turn(&mut self, slot: &mut RunnerSlot, before: usize) -> Result<Flow> {
+        let resource = Resource::ready(self.cx.options.section.as_ref().map(|(id, _)| id));
         if self.waiting.as_ref().is_none_or(|wait| wait.resource != resource) {
             self.stop_waiting();
         }
         let wait = Wait { since: Instant::now(), resource: resource.clone(), at_work: None };
         let since = self.waiting.get_or_insert(wait).since;
-        self.say(format!("What is ready goes to earlier waiters ({before})\nWaiting for the next turn..."));
-        if since.elapsed() >= self.site.orders.timing.wait {
-            self.site.log.line("Waited long enough for ready work");
-            return Ok(Next::End);
+        self.log_once(format!(
+            "Ready work is reserved for earlier waiters ({before})\nWaiting for the next turn..."
+        ));
+        if since.elapsed() >= self.cx.options.timing.wait {
+            self.cx.log.line("Timed out waiting for ready work");
+            return Ok(Flow::End);
         }
-        note(self.site, seat, RunnerStatus::Idle, None);
-        self.join_queue(seat, &resource)?;
-        Ok(self.nap(self.site.orders.timing.poll, None))
+        save_status(self.cx, slot, RunnerStatus::Idle, None);
+        self.join_queue(slot, &resource)?;
+        Ok(self.sleep(self.cx.options.timing.poll, None))
     }
 
-    /// Takes a ticket for `resource`, or keeps it.
-    fn join_queue(&mut self, seat: &Seat, resource: &Resource) -> Result<()> {
-        let address = self.site.doorbell.map(|bell| bell.address);
+    /// Takes a ticket for `resource`, or refreshes it.
+    fn join_queue(&mut self, slot: &RunnerSlot, resource: &Resource) -> Result<()> {
+        let address = self.cx.exec.doorbell.map(|bell| bell.address);
         let held = self.ticket.as_ref().map(|(number, of)| (*number, of));
-        let number = self.site.store.write(Durability::Process, |tx| {
-            let viewer = self.site.ctx.viewer(tx, None)?;
-            kernel::enqueue(tx, &viewer, resource, &seat.caller, self.site.me, address, held)
+        let number = self.cx.store.write(Durability::Process, |tx| {
+            let viewer = self.cx.exec.ctx.viewer(tx, None)?;
+            kernel::enqueue(tx, &viewer, resource, &slot.caller, self.cx.exec.me, address, held)
         })?;
         self.ticket = Some((number, resource.clone()));
         Ok(())
     }
 
-    fn say_who_is_in_the_way(&mut self, locked: &Locked, since: Instant) -> Result<()> {
+    fn log_blocking_lease(&mut self, locked: &Locked, since: Instant) -> Result<()> {
         let holder =
-            locked.lease.as_ref().map_or_else(|| "whoever waits before".to_owned(), |l| l.holder.to_string());
+            locked.lease.as_ref().map_or_else(|| "an earlier waiter".to_owned(), |l| l.holder.to_string());
         let at_work = self.at_work(locked)?;
         let before = self.waiting.as_ref().filter(|wait| wait.resource == locked.resource);
         let moved_on = before.is_some_and(|wait| wait.at_work.is_some() && wait.at_work != at_work);
@@ -91,104 +93,109 @@ impl Loop<'_, '_> {
         let name = &locked.name;
         match (locked.resource.kind, &at_work) {
             (ResourceKind::Section, Some(key)) if moved_on => {
-                self.site.log.line(&format!("Section still locked ({holder} got {key})"));
-                self.site.log.line("Waiting...");
+                self.cx.log.line(&format!("Section still locked ({holder} got {key})"));
+                self.cx.log.line("Waiting...");
             }
             _ if known => {}
             (ResourceKind::Section, _) => {
-                self.say(format!("Section {name} is locked by {holder}\nWaiting for section lock..."));
+                self.log_once(format!("Section {name} is locked by {holder}\nWaiting for section lock..."));
             }
-            _ => self.say(format!("Task {name:?} is locked by {holder}\nWaiting for task lock...")),
+            _ => self.log_once(format!("Task {name:?} is locked by {holder}\nWaiting for task lock...")),
         }
-        // Between two tasks its holder works on none; that is no news.
+        // Between two tasks the holder works on none; that is not logged.
         let at_work = at_work.or_else(|| self.waiting.take().and_then(|wait| wait.at_work));
         self.waiting = Some(Wait { since, resource: locked.resource.clone(), at_work });
         Ok(())
     }
 
-    /// The key of what the section's holder works on.
+    /// The key of the task that the section's holder works on.
     fn at_work(&self, locked: &Locked) -> Result<Option<String>> {
         let (Some(section), Some(lease)) = (locked.resource.section_id(), &locked.lease) else {
             return Ok(None);
         };
-        self.site.store.read(|view| {
-            let viewer = self.site.ctx.viewer(view, None)?;
+        self.cx.store.read(|view| {
+            let viewer = self.cx.exec.ctx.viewer(view, None)?;
             let first = view.task_leases_in_section(&section, &lease.holder)?.into_iter().next();
             let task = first.and_then(|lease| lease.resource.task_id());
             Ok(task.map(|id| view.task(&id, &viewer)).transpose()?.flatten().map(|task| task.key))
         })
     }
 
-    /// What was waited for is free, or no longer wanted.
+    /// The resource is free, or no longer needed.
     pub(super) fn stop_waiting(&mut self) {
         match self.waiting.take().map(|wait| wait.resource.kind) {
-            Some(ResourceKind::Section) => self.site.log.line("Section lock released!"),
+            Some(ResourceKind::Section) => self.cx.log.line("Section lock released!"),
             Some(ResourceKind::Ready) | None => {}
-            Some(_) => self.site.log.line("Task lock released!"),
+            Some(_) => self.cx.log.line("Task lock released!"),
         }
     }
 
-    pub(super) fn idle(&mut self, seat: &mut Seat) -> Result<Next> {
+    pub(super) fn idle(&mut self, slot: &mut RunnerSlot) -> Result<Flow> {
         self.release_section()?;
         if self.ticket.as_ref().is_some_and(|(_, of)| of.is_ready_work()) {
             self.leave_queue();
         }
         let since = *self.idle_since.get_or_insert_with(Instant::now);
-        let left = self.site.orders.timing.idle.saturating_sub(since.elapsed());
-        if left.is_zero() || self.site.orders.once || self.site.orders.task.is_some() {
-            return Ok(Next::End);
+        let left = self.cx.options.timing.idle.saturating_sub(since.elapsed());
+        if left.is_zero() || self.cx.options.once || self.cx.options.task.is_some() {
+            return Ok(Flow::End);
         }
-        self.say_also("Going idle");
-        note(self.site, seat, RunnerStatus::Idle, None);
-        Ok(self.nap(left.min(self.site.orders.timing.poll), None))
+        self.log_also("Going idle");
+        save_status(self.cx, slot, RunnerStatus::Idle, None);
+        Ok(self.sleep(left.min(self.cx.options.timing.poll), None))
     }
 
-    /// A store that is busy for a while is no reason to end.
-    pub(super) fn ask_again(&mut self, error: Error) -> Result<Next> {
+    /// A store that is busy for a while does not end the runner.
+    pub(super) fn retry_store(&mut self, error: Error) -> Result<Flow> {
         let since = *self.unanswered_since.get_or_insert_with(Instant::now);
-        if since.elapsed() >= ASK_FOR {
+        if since.elapsed() >= RETRY_FOR {
             return Err(error);
         }
-        self.say(format!("The store does not answer: {error}"));
-        Ok(self.nap(ASK_AGAIN, None))
+        self.log_once(format!("The store does not answer: {error}"));
+        Ok(self.sleep(RETRY_EVERY, None))
     }
 
-    /// Sleeps until the doorbell rings, a signal comes, the holder dies, or `limit` has passed.
-    pub(super) fn nap(&self, limit: Duration, watched: Option<&Lease>) -> Next {
+    /// Sleeps until the doorbell rings, a signal arrives, the watched holder dies, or `limit` has passed.
+    pub(super) fn sleep(&self, limit: Duration, watched: Option<&Lease>) -> Flow {
         let process = watched.and_then(|lease| lease.process.as_ref());
-        let process = process.and_then(|who| Process::open_alive(who, self.site.ctx.judge));
-        let mut fds = vec![self.site.signals.as_fd()];
-        fds.extend(self.site.doorbell.map(|bell| bell.fd));
+        let process = process.and_then(|process| Process::open_alive(process, self.cx.exec.ctx.judge));
+        let mut fds = vec![self.cx.signals.as_fd()];
+        fds.extend(self.cx.exec.doorbell.map(|bell| bell.fd));
         fds.extend(process.as_ref().and_then(Process::fd));
+        tracing::debug!(
+            ?limit,
+            holder = watched.map(|lease| tracing::field::display(&lease.holder)),
+            "waiting"
+        );
         let woken = until_any(&fds, limit);
-        if let Some(bell) = self.site.doorbell {
+        if let Some(bell) = self.cx.exec.doorbell {
             if woken.get(1) == Some(&true) {
                 self.heartbeat.beat_now();
             }
-            silence(bell.fd);
+            drain_doorbell(bell.fd);
         }
-        match self.site.signals.take() {
+        match self.cx.signals.take() {
             Some(signal) => {
-                self.site.log.line("Asked to stop");
-                Next::Stop(signal)
+                self.cx.log.line("Asked to stop");
+                Flow::Stop(signal)
             }
-            None => Next::Again,
+            None => Flow::Again,
         }
     }
 
-    pub(super) fn say(&mut self, what: String) {
-        if self.said != what {
+    pub(super) fn log_once(&mut self, what: String) {
+        if self.last_logged != what {
             for line in what.lines() {
-                self.site.log.line(line);
+                self.cx.log.line(line);
             }
-            self.said = what;
+            self.last_logged = what;
         }
     }
 
-    fn say_also(&mut self, what: &str) {
-        if !self.said.ends_with(what) {
-            self.site.log.line(what);
-            self.said = format!("{}\n{what}", self.said);
+    fn log_also(&mut self, what: &str) {
+        if !self.last_logged.ends_with(what) {
+            self.cx.log.line(what);
+            self.last_logged = format!("{}\n{what}", self.last_logged);
         }
     }
 }

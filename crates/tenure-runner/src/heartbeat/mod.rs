@@ -1,7 +1,7 @@
-//! The heartbeat: renews leases while work goes on under them, and stops the work when it is no longer sure to hold them.
+//! The heartbeat renews leases while work runs under them, and stops the work before a lease can be lost.
 //!
-//! Each heartbeat runs on a thread and a store handle of its own, so nothing else that the process does delays it. The
-//! policy is [`Schedule`]; what is renewed is a [`Renew`].
+//! Each heartbeat has its own thread and store handle, so nothing else in the process delays it. The policy is
+//! [`Schedule`]; a [`Renew`] is what is renewed.
 
 mod schedule;
 mod task;
@@ -18,34 +18,34 @@ use tenure_lock::BootTime;
 use crate::database::DatabaseFile;
 use crate::wait::until_any_or;
 
-pub use schedule::{Schedule, Step, renew_every, request_patience};
+pub use schedule::{HeartbeatStep, Schedule, renew_every, request_patience};
 pub use task::RenewTask;
 pub(crate) use task::is_finished;
 
 /// Opens another handle on the project's store.
 pub type OpenStore<'a> = &'a (dyn Fn() -> Result<Box<dyn Store>> + Sync);
 
-/// Why the right to work is gone.
+/// Why a lease was lost.
 #[derive(Debug)]
-pub enum Loss {
-    /// The store says so: taken over, or taken away.
+pub enum LeaseLoss {
+    /// The store refused the renewal: the lease was taken over or ended by force.
     Refused(Box<Error>),
     /// The store has not answered for so long that the lease may soon end.
     Unreachable(Box<Error>),
-    /// The database is gone.
+    /// The database file was deleted.
     Deleted(PathBuf),
-    /// Another file has the database's name.
+    /// The database file was replaced by another file.
     Replaced(PathBuf),
 }
 
-impl Loss {
-    /// The whole store is gone, so no other task can be worked on either.
-    pub(crate) fn is_of_the_store(&self) -> bool {
+impl LeaseLoss {
+    /// Whether the whole store is gone, so that no other task can be worked on either.
+    pub(crate) fn is_store_gone(&self) -> bool {
         matches!(self, Self::Deleted(_) | Self::Replaced(_))
     }
 }
 
-impl fmt::Display for Loss {
+impl fmt::Display for LeaseLoss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Refused(error) => write!(f, "{error}"),
@@ -60,19 +60,19 @@ impl fmt::Display for Loss {
 #[derive(Debug)]
 pub enum Renewal {
     Held,
-    /// The holder itself has ended the lease, so there is nothing left to renew.
+    /// The holder ended the lease, so there is nothing left to renew.
     Finished,
-    Lost(Loss),
+    Lost(LeaseLoss),
     /// The store did not answer; try again.
     Unclear(Error),
 }
 
-/// What a heartbeat keeps.
+/// The leases of one heartbeat.
 pub trait Renew {
-    /// Renews everything, in one transaction that was asked for at `asked`.
+    /// Renews all of them in one transaction. `asked` is the time before the request.
     fn renew(&mut self, store: &dyn Store, asked: BootTime) -> Renewal;
 
-    /// The earliest moment at which one of the leases was asked for or renewed, where they do not all count from the last
+    /// The earliest time at which one of the leases was requested or renewed, if they do not all count from the last
     /// renewal.
     fn counted_from(&self) -> Option<BootTime> {
         None
@@ -84,10 +84,10 @@ pub trait Renew {
 pub(crate) enum HeartbeatEnd {
     Stopped,
     Finished,
-    Lost(Loss),
+    Lost(LeaseLoss),
 }
 
-/// The connection of a heartbeat to its store, kept open from beat to beat.
+/// The store handle of a heartbeat, kept open between renewals.
 pub struct HeartbeatStore<'a> {
     open: OpenStore<'a>,
     database: Option<&'a DatabaseFile>,
@@ -117,7 +117,7 @@ impl fmt::Debug for HeartbeatStore<'_> {
     }
 }
 
-/// One heartbeat: how often, for how long a lease lasts, and what it reacts to in between.
+/// The timing of one heartbeat and the descriptors that it watches between renewals.
 #[derive(Clone, Copy)]
 pub(crate) struct Heartbeat<'a> {
     pub(crate) open: OpenStore<'a>,
@@ -125,14 +125,14 @@ pub(crate) struct Heartbeat<'a> {
     /// `runners.heartbeatInterval`.
     pub(crate) interval: Duration,
     pub(crate) ttl: Duration,
-    /// Readable or hung up: the heartbeat ends.
+    /// Readable or closed: the heartbeat ends.
     pub(crate) stop: Option<BorrowedFd<'a>>,
-    /// Readable: the next beat is due.
+    /// Readable: a renewal is due.
     pub(crate) doorbell: Option<BorrowedFd<'a>>,
 }
 
 impl Heartbeat<'_> {
-    /// Beats until it is stopped or there is nothing more to renew. The lease was asked for at `asked`.
+    /// Renews until it is stopped or nothing is left to renew. The lease was requested at `asked`.
     pub(crate) fn run(&self, asked: BootTime, renew: &mut dyn Renew) -> HeartbeatEnd {
         let mut schedule = Schedule::new(self.interval, self.ttl, asked);
         let mut store = HeartbeatStore::new(self.open, self.database);
@@ -143,7 +143,7 @@ impl Heartbeat<'_> {
             }
             let now = BootTime::now();
             let step = schedule.next(now);
-            let until = if let Step::Wait(until) = step { until } else { now };
+            let until = if let HeartbeatStep::Wait(until) = step { until } else { now };
             let (stopped, rung) = self.wait(until);
             if stopped {
                 return HeartbeatEnd::Stopped;
@@ -152,20 +152,31 @@ impl Heartbeat<'_> {
                 schedule.ring(BootTime::now());
             }
             match step {
-                Step::Wait(_) => continue,
-                Step::Beat => {}
-                Step::GiveUp => {
+                HeartbeatStep::Wait(_) => continue,
+                HeartbeatStep::Beat => {}
+                HeartbeatStep::GiveUp => {
+                    tracing::debug!("gave up");
                     let error = last_error.unwrap_or_else(|| Error::store("the store does not answer"));
-                    return HeartbeatEnd::Lost(Loss::Unreachable(Box::new(error)));
+                    return HeartbeatEnd::Lost(LeaseLoss::Unreachable(Box::new(error)));
                 }
             }
-            // The lease counts from when the store wrote it, which was not before this.
+            // The lease counts from when the store wrote it, which is not before this moment.
             let asked = BootTime::now();
             match store.renew(renew, asked) {
-                Renewal::Held => schedule.renewed(asked),
-                Renewal::Finished => return HeartbeatEnd::Finished,
-                Renewal::Lost(loss) => return HeartbeatEnd::Lost(loss),
+                Renewal::Held => {
+                    tracing::debug!("renewed");
+                    schedule.renewed(asked);
+                }
+                Renewal::Finished => {
+                    tracing::debug!("finished");
+                    return HeartbeatEnd::Finished;
+                }
+                Renewal::Lost(loss) => {
+                    tracing::debug!(%loss, "lost");
+                    return HeartbeatEnd::Lost(loss);
+                }
                 Renewal::Unclear(error) => {
+                    tracing::debug!(%error, "not renewed");
                     schedule.unanswered(BootTime::now());
                     last_error = Some(error);
                 }
@@ -173,21 +184,21 @@ impl Heartbeat<'_> {
         }
     }
 
-    /// Sleeps until then, unless it is stopped or rung before: whether it was.
+    /// Sleeps until then or until stopped or rung. Returns (stopped, rung).
     fn wait(&self, until: BootTime) -> (bool, bool) {
         let fds: Vec<BorrowedFd<'_>> = self.stop.into_iter().chain(self.doorbell).collect();
         let mut ready = until_any_or(&fds, until).into_iter();
         let stopped = self.stop.is_some() && ready.next() == Some(true);
         let rung = self.doorbell.is_some() && ready.next() == Some(true);
         if let Some(doorbell) = self.doorbell.filter(|_| rung) {
-            silence(doorbell);
+            drain_doorbell(doorbell);
         }
         (stopped, rung)
     }
 }
 
-/// Takes the rings that have come.
-pub fn silence(doorbell: BorrowedFd<'_>) {
+/// Drains the doorbell.
+pub fn drain_doorbell(doorbell: BorrowedFd<'_>) {
     let mut byte = [0];
     // Bounded, so that rings without a pause do not delay the heartbeat.
     for _ in 0..1000 {

@@ -35,7 +35,7 @@ fn margin(ttl: Duration) -> Duration {
 
 /// What is to be done at a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum HeartbeatStep {
     /// Nothing, until then.
     Wait(BootTime),
     Beat,
@@ -64,15 +64,15 @@ impl Schedule {
         Self { every, ttl, counted_from: asked, next_beat: asked + every, unanswered: false, rung: None }
     }
 
-    pub fn next(&self, now: BootTime) -> Step {
+    pub fn next(&self, now: BootTime) -> HeartbeatStep {
         if now >= self.next_beat {
-            return Step::Beat;
+            return HeartbeatStep::Beat;
         }
         if !self.unanswered {
-            return Step::Wait(self.next_beat);
+            return HeartbeatStep::Wait(self.next_beat);
         }
         let give_up = self.give_up_at();
-        if now >= give_up { Step::GiveUp } else { Step::Wait(self.next_beat.min(give_up)) }
+        if now >= give_up { HeartbeatStep::GiveUp } else { HeartbeatStep::Wait(self.next_beat.min(give_up)) }
     }
 
     /// The last moment at which there is still time to end the work before the lease ends.
@@ -139,39 +139,43 @@ mod tests {
 
     #[test]
     fn a_lease_is_renewed_every_interval_or_third_of_its_ttl() {
-        assert_eq!(schedule().next(at(0)), Step::Wait(at(15)));
-        assert_eq!(schedule().next(at(15)), Step::Beat);
-        assert_eq!(Schedule::new(secs(30), TTL, at(0)).next(at(0)), Step::Wait(at(20)));
+        assert_eq!(schedule().next(at(0)), HeartbeatStep::Wait(at(15)));
+        assert_eq!(schedule().next(at(15)), HeartbeatStep::Beat);
+        assert_eq!(Schedule::new(secs(30), TTL, at(0)).next(at(0)), HeartbeatStep::Wait(at(20)));
     }
 
     #[test]
     fn a_lease_counts_from_before_the_request_that_renewed_it() {
         let mut schedule = schedule();
         schedule.renewed(at(15));
-        assert_eq!(schedule.next(at(18)), Step::Wait(at(30)), "however long the answer took");
+        assert_eq!(schedule.next(at(18)), HeartbeatStep::Wait(at(30)), "however long the answer took");
         schedule.unanswered(at(69));
-        assert_eq!(schedule.next(at(69)), Step::Wait(at(70)), "a minute from second 15, less the margin");
+        assert_eq!(
+            schedule.next(at(69)),
+            HeartbeatStep::Wait(at(70)),
+            "a minute from second 15, less the margin"
+        );
     }
 
     #[test]
     fn an_unanswered_request_is_repeated_until_the_margin_is_reached() {
         let mut schedule = schedule();
         for second in 15..54 {
-            assert_eq!(schedule.next(at(second)), Step::Beat);
+            assert_eq!(schedule.next(at(second)), HeartbeatStep::Beat);
             schedule.unanswered(at(second));
-            assert_eq!(schedule.next(at(second)), Step::Wait(at(second + 1)));
+            assert_eq!(schedule.next(at(second)), HeartbeatStep::Wait(at(second + 1)));
         }
         schedule.unanswered(at(54) + Duration::from_millis(500));
-        assert_eq!(schedule.next(at(54) + Duration::from_millis(500)), Step::Wait(at(55)));
-        assert_eq!(schedule.next(at(55)), Step::GiveUp, "five seconds before it ends");
+        assert_eq!(schedule.next(at(54) + Duration::from_millis(500)), HeartbeatStep::Wait(at(55)));
+        assert_eq!(schedule.next(at(55)), HeartbeatStep::GiveUp, "five seconds before it ends");
     }
 
     #[test]
     fn a_request_that_is_unanswered_past_the_margin_ends_the_work_at_once() {
         let mut schedule = schedule();
-        assert_eq!(schedule.next(at(54)), Step::Beat);
+        assert_eq!(schedule.next(at(54)), HeartbeatStep::Beat);
         schedule.unanswered(at(57));
-        assert_eq!(schedule.next(at(57)), Step::GiveUp);
+        assert_eq!(schedule.next(at(57)), HeartbeatStep::GiveUp);
     }
 
     #[test]
@@ -179,18 +183,18 @@ mod tests {
         let mut schedule = schedule();
         schedule.unanswered(at(53));
         schedule.renewed(at(54));
-        assert_eq!(schedule.next(at(56)), Step::Wait(at(69)));
+        assert_eq!(schedule.next(at(56)), HeartbeatStep::Wait(at(69)));
         schedule.unanswered(at(69));
-        assert_eq!(schedule.next(at(69)), Step::Wait(at(70)));
+        assert_eq!(schedule.next(at(69)), HeartbeatStep::Wait(at(70)));
     }
 
     #[test]
     fn a_short_lease_keeps_a_third_of_itself_as_the_margin() {
         let mut schedule = Schedule::new(secs(30), secs(3), at(0));
         schedule.unanswered(at(1));
-        assert_eq!(schedule.next(at(1)), Step::Wait(at(2)));
+        assert_eq!(schedule.next(at(1)), HeartbeatStep::Wait(at(2)));
         schedule.unanswered(at(2));
-        assert_eq!(schedule.next(at(2)), Step::GiveUp);
+        assert_eq!(schedule.next(at(2)), HeartbeatStep::GiveUp);
     }
 
     #[test]
@@ -204,25 +208,25 @@ mod tests {
     fn after_a_suspend_a_beat_is_due_at_once_and_an_answer_saves_the_work() {
         let mut schedule = schedule();
         let resumed = at(2 * 3600);
-        assert_eq!(schedule.next(resumed), Step::Beat);
+        assert_eq!(schedule.next(resumed), HeartbeatStep::Beat);
         schedule.renewed(resumed);
-        assert_eq!(schedule.next(resumed), Step::Wait(resumed + secs(15)));
+        assert_eq!(schedule.next(resumed), HeartbeatStep::Wait(resumed + secs(15)));
     }
 
     #[test]
     fn after_a_suspend_past_the_end_of_the_lease_a_store_that_does_not_answer_ends_the_work() {
         let mut schedule = schedule();
         let resumed = at(2 * 3600);
-        assert_eq!(schedule.next(resumed), Step::Beat);
+        assert_eq!(schedule.next(resumed), HeartbeatStep::Beat);
         schedule.unanswered(resumed + secs(2));
-        assert_eq!(schedule.next(resumed + secs(2)), Step::GiveUp);
+        assert_eq!(schedule.next(resumed + secs(2)), HeartbeatStep::GiveUp);
     }
 
     #[test]
     fn a_suspend_in_the_middle_of_an_outage_is_followed_by_one_more_request() {
         let mut schedule = schedule();
         schedule.unanswered(at(20));
-        assert_eq!(schedule.next(at(2 * 3600)), Step::Beat);
+        assert_eq!(schedule.next(at(2 * 3600)), HeartbeatStep::Beat);
     }
 
     #[test]
@@ -230,9 +234,9 @@ mod tests {
         let mut schedule = schedule();
         // Asked in second 15, answered after a suspend in the middle of the request.
         schedule.renewed(at(15));
-        assert_eq!(schedule.next(at(3600)), Step::Beat);
+        assert_eq!(schedule.next(at(3600)), HeartbeatStep::Beat);
         schedule.unanswered(at(3602));
-        assert_eq!(schedule.next(at(3602)), Step::GiveUp, "that answer proves nothing any more");
+        assert_eq!(schedule.next(at(3602)), HeartbeatStep::GiveUp, "that answer proves nothing any more");
     }
 
     #[test]
@@ -242,7 +246,7 @@ mod tests {
         schedule.count_from(at(10));
         schedule.count_from(at(12));
         schedule.unanswered(at(65));
-        assert_eq!(schedule.next(at(65)), Step::GiveUp);
+        assert_eq!(schedule.next(at(65)), HeartbeatStep::GiveUp);
     }
 
     #[test]
@@ -250,27 +254,27 @@ mod tests {
         let half = Duration::from_millis(500);
         let mut schedule = schedule();
         schedule.ring(at(5));
-        assert_eq!(schedule.next(at(5)), Step::Beat);
+        assert_eq!(schedule.next(at(5)), HeartbeatStep::Beat);
         schedule.renewed(at(5));
         for _ in 0..3 {
             schedule.ring(at(5) + half);
-            assert_eq!(schedule.next(at(5) + half), Step::Wait(at(6)));
+            assert_eq!(schedule.next(at(5) + half), HeartbeatStep::Wait(at(6)));
         }
-        assert_eq!(schedule.next(at(6)), Step::Beat);
+        assert_eq!(schedule.next(at(6)), HeartbeatStep::Beat);
         schedule.renewed(at(6));
         schedule.ring(at(6) + half);
-        assert_eq!(schedule.next(at(6) + half), Step::Wait(at(7)));
+        assert_eq!(schedule.next(at(6) + half), HeartbeatStep::Wait(at(7)));
         schedule.renewed(at(7));
         schedule.ring(at(9));
-        assert_eq!(schedule.next(at(9)), Step::Beat);
+        assert_eq!(schedule.next(at(9)), HeartbeatStep::Beat);
     }
 
     #[test]
     fn a_ring_does_not_postpone_the_moment_of_giving_up() {
         let mut schedule = schedule();
         schedule.unanswered(at(56));
-        assert_eq!(schedule.next(at(56)), Step::GiveUp);
+        assert_eq!(schedule.next(at(56)), HeartbeatStep::GiveUp);
         schedule.ring(at(56));
-        assert_eq!(schedule.next(at(56)), Step::GiveUp);
+        assert_eq!(schedule.next(at(56)), HeartbeatStep::GiveUp);
     }
 }

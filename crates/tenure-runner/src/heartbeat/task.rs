@@ -11,7 +11,7 @@ use tenure_core::store::{Durability, Store, View};
 use tenure_core::{Context, Error, Result};
 use tenure_lock::BootTime;
 
-use super::{Loss, Renew, Renewal};
+use super::{LeaseLoss, Renew, Renewal};
 
 /// The lease on one task.
 #[derive(Debug, Clone, Copy)]
@@ -20,12 +20,12 @@ pub struct RenewTask<'a> {
     pub task: &'a TaskName,
     pub caller: &'a Caller,
     pub fence: Fence,
-    /// At least how long each beat keeps the section; the task's ttl without it.
+    /// The minimum time for which each renewal extends the section lease; the task's ttl if None.
     pub section_ttl: Option<Duration>,
 }
 
 impl Renew for RenewTask<'_> {
-    /// Renews the lease, also an expired one if nothing was granted since.
+    /// Renews the lease, even an expired one if the task was granted to no other holder since.
     fn renew(&mut self, store: &dyn Store, _asked: BootTime) -> Renewal {
         let beat = Beat { revive: true, section_ttl: self.section_ttl, ..Beat::default() };
         let renewed =
@@ -35,7 +35,7 @@ impl Renew for RenewTask<'_> {
             Err(error @ (Error::LeaseLost(_) | Error::NotHolder(_) | Error::TaskNotFound { .. })) => {
                 match store.read(|view| is_finished(view, self.fence)) {
                     Ok(true) => Renewal::Finished,
-                    Ok(false) => Renewal::Lost(Loss::Refused(Box::new(error))),
+                    Ok(false) => Renewal::Lost(LeaseLoss::Refused(Box::new(error))),
                     Err(unclear) => Renewal::Unclear(unclear),
                 }
             }
@@ -44,7 +44,7 @@ impl Renew for RenewTask<'_> {
     }
 }
 
-/// Whether the holder itself has ended this lease, by finishing or releasing the task.
+/// Whether the holder ended this lease by finishing or releasing the task.
 pub(crate) fn is_finished(view: &dyn View, fence: Fence) -> Result<bool> {
     let ended = view.lease_by_fence(fence)?.and_then(|lease| lease.ended);
     Ok(matches!(ended, Some((_, EndReason::Completed | EndReason::Released))))

@@ -1,4 +1,4 @@
-//! One attempt at an item: its processes from the first to the last, and its outcome under its fence.
+//! Runs one attempt at an item: its processes, and its outcome under its fence.
 
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -11,36 +11,36 @@ use tenure_core::lease::Attempt;
 use tenure_core::store::{Durability, Store, Tx};
 use tenure_core::{Error, Result, SystemClock};
 
-use super::crew::Line;
-use super::worker::{PATIENCE, Shared, Taken};
-use crate::daemon::listening::listen;
-use crate::daemon::output::{AttemptLog, LastWord};
+use super::control::ItemSignals;
+use super::worker::{ClaimedItem, PATIENCE, Worker};
+use crate::daemon::agent_output::read_output;
+use crate::daemon::output::{AttemptLog, LastOutput};
 use crate::ending::{self, Scope};
 use crate::exec_gate::cannot_run;
 use crate::input::private_input;
 use crate::processes::{EndMode, Survivor};
-use crate::supervise::{Exit, Limits, Look, end_all};
-use crate::watch::{Event, exit_of, watch_over};
+use crate::supervise::{Exit, LimitCheck, Limits, end_all};
+use crate::watch::{WatchEvent, exit_of, watch_until};
 
-/// A poll needs a limit.
+/// The longest poll; nothing depends on it.
 const LONG: Duration = Duration::from_hours(1);
 
-/// How the command ended, before that is written down.
-enum Word {
-    /// With 0, and that is written down.
+/// How the command ended.
+enum ItemEnd {
+    /// Exited with 0, and the success is already written.
     Succeeded,
     Exited(Exit),
     NotStarted(String),
     TooLong(Duration),
     Interrupted,
-    /// The item is another's, or the job is. Nothing is to be written.
+    /// Another process holds the item or the job. Nothing is written.
     Lost,
 }
 
-impl Shared<'_> {
+impl Worker<'_> {
     pub(super) fn begin(&self, tx: &mut dyn Tx, grant: &ItemGrant) -> Result<Attempt> {
         let log = self.log(grant).path().to_string_lossy().into_owned();
-        kernel::begin_attempt(tx, &self.ctx, &grant.lease, self.me, Some(log))
+        kernel::begin_attempt(tx, &self.exec.ctx, &grant.lease, self.exec.me, Some(log))
     }
 
     fn log(&self, grant: &ItemGrant) -> AttemptLog {
@@ -49,10 +49,12 @@ impl Shared<'_> {
         AttemptLog::lazy(&folder, &name, Arc::new(SystemClock))
     }
 
-    /// An error here is one that the whole job ends of; what goes wrong with the item is its outcome.
-    pub(super) fn run_item(&self, store: &dyn Store, taken: Taken) -> Result<()> {
-        let Taken { grant, asked, words, attempt } = taken;
-        let line = self.crew.hold(&grant.lease, asked).map_err(|e| broken(&e))?;
+    /// An error ends the whole job; a failure of the item is recorded as its outcome.
+    pub(super) fn run_item(&self, store: &dyn Store, claimed: ClaimedItem) -> Result<()> {
+        let ClaimedItem { grant, asked, words, attempt } = claimed;
+        let (job, item) = (&self.work.job.name, grant.item.number);
+        let _span = tracing::debug_span!("item", job, item, fence = %grant.lease.fence).entered();
+        let signals = self.control.hold(&grant.lease, asked).map_err(|e| broken(&e))?;
         let words = match words {
             Ok(words) => words,
             Err(why) => {
@@ -62,51 +64,51 @@ impl Shared<'_> {
         };
         let attempt = match attempt {
             Some(attempt) => attempt,
-            None => match self.clear_and_begin(store, &grant)? {
+            None => match self.reap_and_begin(store, &grant)? {
                 Some(attempt) => attempt,
                 None => return Ok(()),
             },
         };
         let log = Mutex::new(self.log(&grant));
-        let (word, survivors) = self.execute(store, &grant, attempt.clone(), &words, &line, &log)?;
+        let (end, survivors) = self.execute(store, &grant, attempt.clone(), &words, &signals, &log)?;
         for survivor in &survivors {
-            self.outside.say(&format!("Could not be ended: process {} ({})", survivor.pid, survivor.command));
+            self.callbacks.show(&format!("Process {} ({}) survived SIGKILL", survivor.pid, survivor.command));
         }
         let gone = survivors.is_empty();
         let failed = |why: String| {
             if let Ok(mut log) = log.lock() {
                 log.ensure();
             }
-            let why = match log.lock().ok().and_then(|log| log.last_words()) {
-                Some(words) => format!("{why}: {words}"),
+            let why = match log.lock().ok().and_then(|log| log.last_line()) {
+                Some(line) => format!("{why}: {line}"),
                 None => why,
             };
             let outcome = ItemOutcome::Failed { why: &why, for_good: false };
-            self.write(store, &grant, Some((&attempt, exit_code(&word))), outcome, gone)
+            self.write(store, &grant, Some((&attempt, exit_code(&end))), outcome, gone)
         };
-        match &word {
-            Word::Succeeded => {
+        match &end {
+            ItemEnd::Succeeded => {
                 self.end_attempt(store, &attempt, Some(0), "exited with 0", gone);
                 Ok(())
             }
-            Word::Exited(Exit::Code(code)) => failed(format!("exited with {code}")),
-            Word::Exited(Exit::Signal(signal)) => failed(format!("killed by signal {signal}")),
-            Word::NotStarted(why) => failed(why.clone()),
-            Word::TooLong(limit) => failed(format!("not finished after {}", format_short(*limit))),
-            Word::Interrupted => {
+            ItemEnd::Exited(Exit::Code(code)) => failed(format!("exited with {code}")),
+            ItemEnd::Exited(Exit::Signal(signal)) => failed(format!("killed by signal {signal}")),
+            ItemEnd::NotStarted(why) => failed(why.clone()),
+            ItemEnd::TooLong(limit) => failed(format!("not finished after {}", format_short(*limit))),
+            ItemEnd::Interrupted => {
                 let outcome = ItemOutcome::Interrupted { why: "interrupted" };
                 self.write(store, &grant, Some((&attempt, None)), outcome, gone)
             }
-            Word::Lost => {
-                self.outside
-                    .say(&format!("Lost item {}: it was ended and nothing was changed", grant.item.number));
+            ItemEnd::Lost => {
+                self.callbacks
+                    .show(&format!("Lost item {}: it was ended and nothing was changed", grant.item.number));
                 self.end_attempt(store, &attempt, None, "the lease was lost", gone);
                 Ok(())
             }
         }
     }
 
-    /// What cannot be written here, the next reconcile writes.
+    /// If this cannot be written, the next reconcile ends the attempt.
     fn end_attempt(
         &self,
         store: &dyn Store,
@@ -122,15 +124,18 @@ impl Shared<'_> {
         }
     }
 
-    /// Ends what an earlier attempt at the item has left, then begins. None if the item was lost meanwhile.
-    fn clear_and_begin(&self, store: &dyn Store, grant: &ItemGrant) -> Result<Option<Attempt>> {
+    /// Reaps the processes of earlier attempts at the item, then begins. None if the item was lost meanwhile.
+    fn reap_and_begin(&self, store: &dyn Store, grant: &ItemGrant) -> Result<Option<Attempt>> {
         let resource = &grant.lease.resource;
         for _ in 0..100 {
             let scope = Scope::Of(resource);
-            let cleared = ending::finish_ending(store, &self.ctx, scope, &self.caller.holder.id)
+            let cleared = ending::finish_ending(store, &self.exec.ctx, scope, &self.caller.holder.id)
                 .and_then(ending::Cleared::or_survivors);
             let around_us = match cleared {
-                Ok(cleared) => cleared.around_us,
+                Ok(cleared) => {
+                    tracing::debug!(attempts = cleared.ended.len(), "reaped");
+                    cleared.around_us
+                }
                 Err(error) => {
                     let outcome = ItemOutcome::Interrupted { why: &error.to_string() };
                     self.write(store, grant, None, outcome, true)?;
@@ -138,10 +143,10 @@ impl Shared<'_> {
                 }
             };
             let begun = store.write(Durability::Power, |tx| {
-                if !kernel::renew_item(tx, &self.ctx, &grant.lease)? {
+                if !kernel::renew_item(tx, &self.exec.ctx, &grant.lease)? {
                     return Ok(Err(()));
                 }
-                if ending::is_in_the_way(tx, &self.ctx, resource, &around_us)? {
+                if ending::is_in_the_way(tx, &self.exec.ctx, resource, &around_us)? {
                     return Ok(Ok(None));
                 }
                 self.begin(tx, grant).map(|attempt| Ok(Some(attempt)))
@@ -152,7 +157,7 @@ impl Shared<'_> {
                 Err(()) => return Ok(None),
             }
         }
-        Err(Error::General("earlier attempts at this item do not stop ending".to_owned()))
+        Err(Error::General("processes of an earlier attempt keep reappearing; giving up".to_owned()))
     }
 
     fn execute(
@@ -161,14 +166,14 @@ impl Shared<'_> {
         grant: &ItemGrant,
         mut attempt: Attempt,
         words: &[String],
-        line: &Line<'_>,
+        signals: &ItemSignals<'_>,
         log: &Mutex<AttemptLog>,
-    ) -> Result<(Word, Vec<Survivor>)> {
+    ) -> Result<(ItemEnd, Vec<Survivor>)> {
         let (reader, writer) = std::io::pipe().map_err(|e| broken(&e))?;
         let errors = writer.try_clone().map_err(|e| broken(&e))?;
         let input = private_input(&self.root.join(".tenure").join("logs"), &grant.item.payload)
             .map_err(|e| broken(&e))?;
-        let mut command = self.outside.command(words)?;
+        let mut command = self.callbacks.command(words)?;
         command
             .stdin(Stdio::from(input))
             .stdout(Stdio::from(writer))
@@ -176,22 +181,22 @@ impl Shared<'_> {
             .env("TENURE_JOB_ID", &grant.item.job)
             .env("TENURE_ITEM", grant.item.number.to_string())
             .env("TENURE_ATTEMPT", attempt.id.as_str());
-        let (ear, listener) = listen(reader).map_err(|e| broken(&e))?;
+        let (handle, output) = read_output(reader).map_err(|e| broken(&e))?;
         std::thread::scope(|scope| {
-            let last = LastWord::default();
+            let last = LastOutput::default();
             std::thread::Builder::new()
                 .name("output".into())
-                .spawn_scoped(scope, move || listener.run(log, &last, &mut |_| ()))
+                .spawn_scoped(scope, move || output.run(log, &last, &mut |_| ()))
                 .map_err(|e| broken(&e))?;
             let ended = match start(&mut command) {
                 Ok(child) => {
                     // Our copies of the pipe would keep it open.
                     drop(command);
-                    self.watch(store, grant, &mut attempt, child, line)
+                    self.watch(store, grant, &mut attempt, child, signals)
                 }
-                Err(why) => Ok((Word::NotStarted(why), Vec::new())),
+                Err(why) => Ok((ItemEnd::NotStarted(why), Vec::new())),
             };
-            ear.close();
+            handle.finish();
             ended
         })
     }
@@ -202,45 +207,53 @@ impl Shared<'_> {
         grant: &ItemGrant,
         attempt: &mut Attempt,
         mut child: Child,
-        line: &Line<'_>,
-    ) -> Result<(Word, Vec<Survivor>)> {
+        signals: &ItemSignals<'_>,
+    ) -> Result<(ItemEnd, Vec<Survivor>)> {
         let pid = child.id();
-        let limit = Limit { begun: Instant::now(), most: self.work.job.definition.options.item_timeout() };
-        // For the record only: whoever looks for its processes goes by the mark.
+        tracing::debug!(pid, attempt = %attempt.id, "started");
+        let limit =
+            ItemTimeout { begun: Instant::now(), most: self.work.job.definition.options.item_timeout() };
+        // Only informative: processes are found by their mark.
         let _ = store.write(Durability::Process, |tx| kernel::note_pid(tx, attempt, pid));
-        let event = watch_over(line, Some(&limit), pid, None, None);
+        let event = watch_until(signals, Some(&limit), pid, None, None);
         let grace = self.timing.grace;
-        let manner = match &event {
-            Event::Signalled(signal_hook::consts::SIGINT) => EndMode::Graceful { signal: Signal::INT, grace },
-            Event::Signalled(0) | Event::Lost(_) if line.must_end_at_once() => EndMode::Kill,
+        let mode = match &event {
+            WatchEvent::Signalled(signal_hook::consts::SIGINT) => {
+                EndMode::Graceful { signal: Signal::INT, grace }
+            }
+            WatchEvent::Signalled(0) | WatchEvent::Lost(_) if signals.must_end_at_once() => EndMode::Kill,
             _ => EndMode::Graceful { signal: Signal::TERM, grace },
         };
-        // Before anything else is done for it: what is not written down is done again after a crash.
+        // Written first, because an unrecorded success is run again after a crash.
         let written = match &event {
-            Event::Exited if exit_of(pid) == Some(0) => {
+            WatchEvent::Exited if exit_of(pid) == Some(0) => {
                 Some(self.write(store, grant, None, ItemOutcome::Succeeded, false))
             }
             _ => None,
         };
-        let (survivors, exit) = end_all(&mut child, attempt, manner);
+        let (survivors, exit) = end_all(&mut child, attempt, mode);
+        tracing::debug!(pid, ?exit, survivors = survivors.len(), "ended");
         if let Some(written) = written {
-            return written.map(|()| (Word::Succeeded, survivors));
+            return written.map(|()| (ItemEnd::Succeeded, survivors));
         }
-        let word = match event {
-            Event::Exited => match store.read(|view| kernel::failed_start(view, attempt)) {
-                Ok(Some(why)) => Word::NotStarted(why),
-                _ => Word::Exited(exit),
+        let end = match event {
+            WatchEvent::Exited => match store.read(|view| kernel::failed_start(view, attempt)) {
+                Ok(Some(why)) => ItemEnd::NotStarted(why),
+                _ => ItemEnd::Exited(exit),
             },
-            Event::Overdue(Look::TooLong(limit) | Look::Hung(limit) | Look::GoOn(limit)) => {
-                Word::TooLong(limit)
+            WatchEvent::Overdue(
+                LimitCheck::TooLong(limit) | LimitCheck::Hung(limit) | LimitCheck::Within(limit),
+            ) => ItemEnd::TooLong(limit),
+            WatchEvent::Signalled(_) if signals.signal().is_some() || signals.is_stopping() => {
+                ItemEnd::Interrupted
             }
-            Event::Signalled(_) if line.signal().is_some() || line.is_stopping() => Word::Interrupted,
-            Event::Signalled(_) | Event::Lost(_) => Word::Lost,
+            WatchEvent::Signalled(_) | WatchEvent::Lost(_) => ItemEnd::Lost,
         };
-        Ok((word, survivors))
+        Ok((end, survivors))
     }
 
-    /// Writes the outcome, under the fence. A store that does not answer is asked again: what the item has done is done.
+    /// Writes the outcome under the fence. A store that does not answer is asked again, because the item's work is
+    /// done.
     fn write(
         &self,
         store: &dyn Store,
@@ -260,8 +273,8 @@ impl Shared<'_> {
                     let ended = Outcome { exit_code, reason: reason.to_owned(), charged: false };
                     kernel::end_attempt(tx, attempt, &ended, &self.caller.holder.id)?;
                 }
-                match kernel::finish_item(tx, &self.ctx, &grant.lease, outcome) {
-                    // Found out before anything of it was written, so the end of the attempt stands.
+                match kernel::finish_item(tx, &self.exec.ctx, &grant.lease, outcome) {
+                    // Detected before anything of the finish was written, so the end of the attempt is kept.
                     Err(Error::WorkLost { .. }) => Ok(false),
                     finished => finished.map(|_| true),
                 }
@@ -270,7 +283,8 @@ impl Shared<'_> {
                 Ok(true) => return Ok(()),
                 Ok(false) => {
                     let number = grant.item.number;
-                    self.outside.say(&format!("Lost item {number}: another has it; nothing was changed"));
+                    self.callbacks
+                        .show(&format!("Lost item {number}: another process holds it; nothing was changed"));
                     return Ok(());
                 }
                 Err(Error::Store { .. }) if begun.elapsed() < PATIENCE => {
@@ -288,25 +302,25 @@ fn start(command: &mut Command) -> Result<Child, String> {
     command.spawn().map_err(|e| cannot_run(command, &e))
 }
 
-fn exit_code(word: &Word) -> Option<i32> {
-    match word {
-        Word::Exited(Exit::Code(code)) => Some(*code),
+fn exit_code(end: &ItemEnd) -> Option<i32> {
+    match end {
+        ItemEnd::Exited(Exit::Code(code)) => Some(*code),
         _ => None,
     }
 }
 
 /// `--item-timeout`.
-struct Limit {
+struct ItemTimeout {
     begun: Instant,
     most: Option<Duration>,
 }
 
-impl Limits for Limit {
-    fn look(&self) -> Look {
-        let Some(most) = self.most else { return Look::GoOn(LONG) };
+impl Limits for ItemTimeout {
+    fn check(&self) -> LimitCheck {
+        let Some(most) = self.most else { return LimitCheck::Within(LONG) };
         match most.saturating_sub(self.begun.elapsed()) {
-            Duration::ZERO => Look::TooLong(most),
-            left => Look::GoOn(left),
+            Duration::ZERO => LimitCheck::TooLong(most),
+            left => LimitCheck::Within(left),
         }
     }
 }

@@ -1,17 +1,18 @@
-//! Placeholders: `{item}` and `{item.a.b}` in a command's arguments become the item, or a field of it.
+//! Placeholders: `{item}` and `{item.a.b}` in the arguments of a command are replaced by the item, or by a field of
+//! it.
 //!
-//! Guaranteed: one pass, so what was put in is never looked at again; never a shell; a field that is not there is an
-//! error that names it.
+//! Guaranteed: a single pass, so substituted text is never expanded again; no shell; a missing field is an error that
+//! names it.
 
 use serde_json::Value;
 
-/// What the system takes as one argument, with the byte that ends it.
+/// The longest argument that the system accepts, with its terminating byte.
 #[cfg(target_os = "linux")]
 const LONGEST_ARGUMENT: usize = 128 * 1024;
 #[cfg(not(target_os = "linux"))]
 const LONGEST_ARGUMENT: usize = 256 * 1024;
 
-/// The command for one item, or why there can be none.
+/// The command for one item, or why it cannot be built.
 pub fn fill(command: &[String], payload: &str) -> Result<Vec<String>, String> {
     if !command.iter().any(|word| word.contains("{item")) {
         return Ok(command.to_vec());
@@ -21,7 +22,7 @@ pub fn fill(command: &[String], payload: &str) -> Result<Vec<String>, String> {
     for (index, word) in command.iter().enumerate() {
         let word = fill_word(word, &item, payload)?;
         if word.contains('\0') {
-            return Err(format!("argument {index} would hold a NUL character, which no argument can"));
+            return Err(format!("argument {index} would contain a NUL character"));
         }
         if word.len() >= LONGEST_ARGUMENT {
             return Err(format!(

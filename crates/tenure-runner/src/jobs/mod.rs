@@ -1,12 +1,12 @@
-//! Jobs: one command over many items, each an attempt under a lease of its own.
+//! Jobs: one command over many items. Each item is an attempt under its own lease.
 //!
 //! Guaranteed: an item's attempt is recorded before its process exists, and its outcome is written under its fence, so
-//! it has one success whoever dies when; no process of an item outlives its attempt (R2); nothing is started while the
-//! exclusive lock is there; when [`run`] returns, nothing is held any more and nothing runs.
-//! Not guaranteed: that an item whose process had done its work, but whose success was not yet written, is not run again.
+//! an item succeeds at most once whichever process dies; no process of an item outlives its attempt (R2); nothing
+//! starts while the exclusive lock exists; when [`run`] returns, nothing is held and nothing runs. Not guaranteed:
+//! that an item whose process had finished, but whose success was not yet written, is not run again.
 
 mod attempt;
-mod crew;
+mod control;
 mod fill;
 mod renew_job;
 pub mod source;
@@ -18,145 +18,134 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use tenure_core::holder::{Caller, Incarnation};
+use tenure_core::holder::Caller;
 use tenure_core::job::Job;
 use tenure_core::lease::{EndReason, Lease};
 use tenure_core::store::{Durability, Store};
-use tenure_core::{Clock, Context, Error, Result, kernel};
+use tenure_core::{Error, Result, kernel};
 use tenure_lock::BootTime;
 
-use crate::daemon::Bell;
-use crate::database::DatabaseFile;
+use crate::execution::Execution;
 use crate::heartbeat::{Heartbeat, OpenStore};
 use crate::supervise::Signals;
 use crate::wait::until_any;
-use crew::Crew;
+use control::JobControl;
 
 pub use fill::fill;
 
-/// What the program around a job does for it.
-pub trait Outside: Sync {
-    /// These words as a command that passes the exec gate, with its environment but no input yet.
+/// What a job needs from the program that contains it.
+pub trait JobCallbacks: Sync {
+    /// The command line of an item, as a command that passes the exec gate. Its environment is set, its input is not.
     fn command(&self, words: &[String]) -> Result<Command>;
-    /// Something to know while it runs.
-    fn say(&self, line: &str);
+    /// Shows a message while the job runs.
+    fn show(&self, line: &str);
 }
 
 #[derive(Debug, Clone, Copy)]
-pub struct Timing {
-    /// How long the job and its items are held without a heartbeat.
+pub struct JobTiming {
+    /// How long the leases of the job and its items last without a heartbeat.
     pub ttl: Duration,
     pub heartbeat: Duration,
     pub grace: Duration,
     pub poll: Duration,
-    /// How often the progress is told.
-    pub tell: Duration,
+    /// How often the progress is reported.
+    pub report: Duration,
 }
 
-/// Where a job is worked on, and by whom.
-pub struct Site<'a> {
+/// What a process needs to work on a job.
+pub struct JobContext<'a> {
     pub store: &'a dyn Store,
-    /// For the workers, each of which has a handle of its own.
-    pub open: OpenStore<'a>,
-    /// For the heartbeat: a handle that does not wait long for a store that is away.
-    pub open_heartbeat: OpenStore<'a>,
-    /// No lease of this job was asked for before this moment.
+    pub exec: Execution<'a>,
+    /// Opens the handle of a worker, which waits longer for the store than a heartbeat.
+    pub open_worker_store: OpenStore<'a>,
+    /// A time before the first lease of this job was requested.
     pub since: BootTime,
-    pub ctx: Context<'a>,
-    pub clock: &'a (dyn Clock + 'a),
-    pub me: &'a Incarnation,
     pub caller: &'a Caller,
     pub signals: &'a dyn Signals,
-    pub doorbell: Option<Bell<'a>>,
-    /// Where the store is a file, that file.
-    pub database: Option<&'a DatabaseFile>,
     /// The project's root.
     pub root: &'a Path,
-    pub timing: Timing,
-    pub outside: &'a dyn Outside,
+    pub timing: JobTiming,
+    pub callbacks: &'a dyn JobCallbacks,
 }
 
-impl std::fmt::Debug for Site<'_> {
+impl std::fmt::Debug for JobContext<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Site").field("root", &self.root).finish_non_exhaustive()
+        f.debug_struct("JobContext").field("root", &self.root).finish_non_exhaustive()
     }
 }
 
-/// What is to be worked on.
+/// The job and the part that this process has in it.
 #[derive(Debug, Clone)]
-pub struct Work<'a> {
+pub struct JobWork<'a> {
     pub job: &'a Job,
-    /// Whoever coordinates the job holds it, and stays until it is over. A worker goes when nothing is left to take.
+    /// The lease of the job, held by its coordinator, which stays until the job has ended. A worker has none and stops
+    /// when no item is left to take.
     pub held: Option<&'a Lease>,
     pub parallel: u32,
 }
 
-/// How it went.
+/// The result of working on a job.
 #[derive(Debug, Clone)]
-pub struct Summary {
+pub struct JobSummary {
     pub job: Job,
-    /// The signal that stopped it.
+    /// The signal that stopped the job.
     pub stopped_by: Option<i32>,
 }
 
-/// Works through the job. `progress` is told how it stands, now and then.
-pub fn run(site: &Site<'_>, work: &Work<'_>, progress: &mut dyn FnMut(&Job)) -> Result<Summary> {
+/// Works through the job. `progress` is called from time to time with its current state.
+pub fn run(cx: &JobContext<'_>, work: &JobWork<'_>, progress: &mut dyn FnMut(&Job)) -> Result<JobSummary> {
     let broken = |e: std::io::Error| Error::General(format!("the job cannot be worked on: {e}"));
-    let (news, tell) = UnixStream::pair().map_err(broken)?;
-    let crew = Crew::new(work.held.cloned()).map_err(broken)?;
-    let shared = worker::Shared {
-        open: site.open,
-        ctx: site.ctx,
-        clock: site.clock,
-        me: site.me,
-        caller: site.caller,
-        doorbell: site.doorbell.map(|bell| bell.address),
-        database: site.database,
-        root: site.root,
-        timing: site.timing,
-        outside: site.outside,
-        crew: &crew,
+    let (workers_gone, worker_end) = UnixStream::pair().map_err(broken)?;
+    let control = JobControl::new(work.held.cloned()).map_err(broken)?;
+    let shared = worker::Worker {
+        exec: cx.exec,
+        open_store: cx.open_worker_store,
+        caller: cx.caller,
+        root: cx.root,
+        timing: cx.timing,
+        callbacks: cx.callbacks,
+        control: &control,
         work,
     };
     let mut stopped_by = None;
     std::thread::scope(|scope| -> Result<()> {
         let (stop, stopped) = UnixStream::pair().map_err(broken)?;
-        let (open, database, asked) = (site.open_heartbeat, site.database, site.since);
-        let (interval, ttl) = (site.timing.heartbeat, site.timing.ttl);
-        let doorbell = site.doorbell.map(|bell| bell.fd);
-        let mut renew = renew_job::RenewJob { ctx: site.ctx, crew: &crew };
+        let (open, database, asked) = (cx.exec.open_store, cx.exec.database, cx.since);
+        let (interval, ttl) = (cx.timing.heartbeat, cx.timing.ttl);
+        let doorbell = cx.exec.doorbell.map(|bell| bell.fd);
+        let mut renew = renew_job::RenewJob { ctx: cx.exec.ctx, control: &control };
         let beating = move || {
             let stop = Some(stopped.as_fd());
             let heartbeat = Heartbeat { open, database, interval, ttl, stop, doorbell };
             let end = heartbeat.run(asked, &mut renew);
-            renew_job::conclude(renew.crew, end);
+            renew_job::conclude(renew.control, end);
         };
         let spawned = std::thread::Builder::new().name("job-heartbeat".into()).spawn_scoped(scope, beating);
         let mut spawned = spawned.map(drop);
         for number in 0..work.parallel.max(1) {
-            let Ok(end) = tell.try_clone() else { continue };
+            let Ok(end) = worker_end.try_clone() else { continue };
             let shared = &shared;
             let worker = std::thread::Builder::new().name(format!("item-{number}"));
             let begun = worker.spawn_scoped(scope, move || {
                 shared.work_through();
-                // Hangs up, which is how it is known that the last of them is gone.
+                // Closes the stream. Once all workers have, the loop below ends.
                 drop(end);
             });
             spawned = spawned.and(begun.map(drop));
         }
-        drop(tell);
+        drop(worker_end);
         if let Err(error) = spawned {
-            crew.fail(broken(error));
+            control.fail(broken(error));
         }
         loop {
-            let woken = until_any(&[news.as_fd(), site.signals.as_fd()], site.timing.tell);
-            if let Some(signal) = site.signals.take()
+            let woken = until_any(&[workers_gone.as_fd(), cx.signals.as_fd()], cx.timing.report);
+            if let Some(signal) = cx.signals.take()
                 && stopped_by.is_none()
             {
                 stopped_by = Some(signal);
-                crew.stop(signal);
+                control.stop(signal);
             }
-            if let Ok(Some(job)) = site.store.read(|view| view.job(&work.job.id)) {
+            if let Ok(Some(job)) = cx.store.read(|view| view.job(&work.job.id)) {
                 progress(&job);
             }
             if woken.first() == Some(&true) {
@@ -166,19 +155,19 @@ pub fn run(site: &Site<'_>, work: &Work<'_>, progress: &mut dyn FnMut(&Job)) -> 
         drop(stop);
         Ok(())
     })?;
-    let failed = crew.into_failure();
-    let job = let_go(site, work);
+    let failed = control.into_failure();
+    let job = release_job(cx, work);
     match failed {
         Some(error) => Err(error),
-        None => Ok(Summary { job: job?, stopped_by }),
+        None => Ok(JobSummary { job: job?, stopped_by }),
     }
 }
 
-fn let_go(site: &Site<'_>, work: &Work<'_>) -> Result<Job> {
+fn release_job(cx: &JobContext<'_>, work: &JobWork<'_>) -> Result<Job> {
     let id = &work.job.id;
-    site.store.write(Durability::Power, |tx| {
+    cx.store.write(Durability::Power, |tx| {
         if let Some(lease) = work.held {
-            kernel::release_resource(tx, &site.ctx, lease, EndReason::Released)?;
+            kernel::release_resource(tx, &cx.exec.ctx, lease, EndReason::Released)?;
         }
         tx.job(id)?.ok_or_else(|| Error::JobNotFound { reference: id.clone() })
     })

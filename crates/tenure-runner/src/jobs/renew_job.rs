@@ -1,15 +1,15 @@
-//! The heartbeat of a job: renews the job, if this process coordinates it, and every item under way.
+//! The heartbeat of a job: renews the job, in its coordinator, and every item that is being run.
 
 use tenure_core::store::{Durability, Store};
 use tenure_core::{Context, Error, Result, kernel};
 use tenure_lock::BootTime;
 
-use super::crew::Crew;
-use crate::heartbeat::{HeartbeatEnd, Loss, Renew, Renewal};
+use super::control::JobControl;
+use crate::heartbeat::{HeartbeatEnd, LeaseLoss, Renew, Renewal};
 
 pub(super) struct RenewJob<'a> {
     pub(super) ctx: Context<'a>,
-    pub(super) crew: &'a Crew,
+    pub(super) control: &'a JobControl,
 }
 
 impl Renew for RenewJob<'_> {
@@ -21,14 +21,14 @@ impl Renew for RenewJob<'_> {
     }
 
     fn counted_from(&self) -> Option<BootTime> {
-        self.crew.counted_from()
+        self.control.counted_from()
     }
 }
 
 impl RenewJob<'_> {
     /// A lost item stops its worker; a lost job stops them all.
     fn try_renew(&self, store: &dyn Store, asked: BootTime) -> Result<Renewal> {
-        let (job, items) = self.crew.leases();
+        let (job, items) = self.control.leases();
         if job.is_none() && items.is_empty() {
             return Ok(Renewal::Held);
         }
@@ -47,15 +47,15 @@ impl RenewJob<'_> {
         })?;
         for lease in &items {
             if lost.contains(&lease.fence) {
-                self.crew.lose(lease.fence);
+                self.control.lose(lease.fence);
             } else {
-                self.crew.renewed(lease.fence, asked);
+                self.control.renewed(lease.fence, asked);
             }
         }
         Ok(match job.filter(|_| lost_job) {
             Some(lease) => {
                 let error = Error::WorkLost { what: lease.resource.to_string() };
-                Renewal::Lost(Loss::Refused(Box::new(error)))
+                Renewal::Lost(LeaseLoss::Refused(Box::new(error)))
             }
             None => Renewal::Held,
         })
@@ -63,14 +63,14 @@ impl RenewJob<'_> {
 }
 
 /// Stops the workers if the leases are lost.
-pub(super) fn conclude(crew: &Crew, end: HeartbeatEnd) {
+pub(super) fn conclude(control: &JobControl, end: HeartbeatEnd) {
     match end {
         HeartbeatEnd::Stopped | HeartbeatEnd::Finished => {}
-        HeartbeatEnd::Lost(Loss::Refused(error)) => crew.fail(*error),
+        HeartbeatEnd::Lost(LeaseLoss::Refused(error)) => control.fail(*error),
         // The items' leases may end soon, too: their processes are killed without a grace period.
-        HeartbeatEnd::Lost(Loss::Unreachable(_)) => {
-            crew.fail_at_once(Error::store("the leases could not be renewed: the store does not answer"));
+        HeartbeatEnd::Lost(LeaseLoss::Unreachable(_)) => {
+            control.fail_at_once(Error::store("the leases could not be renewed: the store does not answer"));
         }
-        HeartbeatEnd::Lost(loss) => crew.fail_at_once(Error::General(loss.to_string())),
+        HeartbeatEnd::Lost(loss) => control.fail_at_once(Error::General(loss.to_string())),
     }
 }

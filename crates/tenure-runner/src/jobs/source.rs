@@ -1,8 +1,8 @@
-//! Where a job's items come from: a JSON array, JSON lines, or plain lines, from a file or from standard input.
+//! A job's list of items: a JSON array, JSON lines, or plain lines, from a file or from standard input.
 //!
-//! Guaranteed: memory is bounded by the longest item, however many there are; an item is kept as it was given; what
-//! cannot be read is an error that names the line. It is read twice, once to find all that is wrong and once to store it,
-//! so standard input is spooled into a file first.
+//! Guaranteed: memory is bounded by the longest item, whatever their number; an item is stored as given; an error
+//! names the line. The list is read twice, first to find all errors and then to store it, so standard input is spooled
+//! into a file first.
 
 use std::fmt;
 use std::fs::File;
@@ -18,7 +18,7 @@ use tenure_core::{Error, Result};
 
 use super::fill::{lookup, plain};
 
-/// Far more than a command can be given otherwise than on its standard input.
+/// Much longer than any item that a command could get otherwise than on standard input.
 const LONGEST_ITEM: usize = 16 * 1024 * 1024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,23 +28,23 @@ enum Format {
     Lines,
 }
 
-/// A list of items that can be read again and again.
+/// A list of items that can be read repeatedly.
 #[derive(Debug)]
 pub struct Items {
     file: File,
-    /// As messages name it.
+    /// The name for messages.
     name: String,
     format: Format,
     source: ItemSource,
 }
 
-/// What one reading of a list found.
+/// The result of reading a list once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Survey {
-    /// How many items the job has, and the hash of them in their order.
+    /// The number of selected items, and the hash of them in order.
     pub items: u64,
     pub hash: String,
-    /// How many there were before any were left out.
+    /// The number of items before filtering.
     pub seen: u64,
 }
 
@@ -58,7 +58,7 @@ impl Items {
                 if file.metadata().map_err(|e| cannot(&e))?.is_dir() {
                     return Err(Error::invalid(format!("cannot read the items: {path} is a folder")));
                 }
-                // What can be read only once is as good as standard input.
+                // A pipe can be read only once, like standard input.
                 let file = if file.metadata().is_ok_and(|m| m.is_file()) { file } else { spool(file)? };
                 (file, shown(path))
             }
@@ -69,7 +69,7 @@ impl Items {
         Ok(items)
     }
 
-    /// By its name if that says it, else by how it begins.
+    /// By the file's extension, or else by its first byte.
     fn find_format(&mut self) -> Result<Format> {
         if self.source.path.is_some() {
             return Ok(Format::Array);
@@ -97,12 +97,12 @@ impl Items {
         Error::invalid(format!("cannot read the items: {}: {}", self.name, why(error)))
     }
 
-    /// Reads all of it: everything that is wrong with it is found here.
+    /// Reads the whole list and reports every error in it.
     pub fn survey(&mut self) -> Result<Survey> {
         self.survey_with(&mut |_| Ok(()))
     }
 
-    /// As [`survey`](Self::survey), and gives each item that is not left out to `take`, as JSON.
+    /// Like [`survey`](Self::survey), and passes each selected item to `take`, as JSON.
     pub fn survey_with(&mut self, take: &mut dyn FnMut(String) -> Result<()>) -> Result<Survey> {
         let mut hash = Sha256::new();
         let mut items = 0;
@@ -115,34 +115,34 @@ impl Items {
         Ok(Survey { items, hash: hex(&hash.finalize()), seen })
     }
 
-    /// Gives each item that is not left out to `take`, as JSON. Says how many there were with those.
+    /// Passes each selected item to `take`, as JSON. Returns the number of all items.
     pub fn each(&mut self, take: &mut dyn FnMut(String) -> Result<()>) -> Result<u64> {
         let (source, name, format) = (self.source.clone(), self.name.clone(), self.format);
         let reader = self.reader()?;
-        let mut sieve = Sieve { source: &source, name: &name, seen: 0, kept: 0, take, stopped: None };
+        let mut filter = ItemFilter { source: &source, name: &name, seen: 0, kept: 0, take, stopped: None };
         match format {
-            Format::Array => array(reader, &mut sieve)?,
-            Format::JsonLines | Format::Lines => lines(reader, format, &mut sieve)?,
+            Format::Array => array(reader, &mut filter)?,
+            Format::JsonLines | Format::Lines => lines(reader, format, &mut filter)?,
         }
-        match sieve.stopped {
+        match filter.stopped {
             Some(error) => Err(error),
-            None => Ok(sieve.seen),
+            None => Ok(filter.seen),
         }
     }
 }
 
 /// Applies `--filter` and `--max-items`.
-struct Sieve<'a> {
+struct ItemFilter<'a> {
     source: &'a ItemSource,
     name: &'a str,
     seen: u64,
     kept: u64,
     take: &'a mut dyn FnMut(String) -> Result<()>,
-    /// Why `take` wants no more.
+    /// The error of `take`, which ends the reading.
     stopped: Option<Error>,
 }
 
-impl Sieve<'_> {
+impl ItemFilter<'_> {
     fn is_full(&self) -> bool {
         self.stopped.is_some() || self.source.max_items.is_some_and(|most| self.kept >= most)
     }
@@ -170,14 +170,14 @@ impl Sieve<'_> {
     }
 }
 
-fn lines(mut reader: impl BufRead, format: Format, sieve: &mut Sieve<'_>) -> Result<()> {
+fn lines(mut reader: impl BufRead, format: Format, filter: &mut ItemFilter<'_>) -> Result<()> {
     let mut line = Vec::new();
     for number in 1_u64.. {
         line.clear();
         let limit = LONGEST_ITEM as u64 + 1;
-        let at = |what: String| Error::invalid(format!("{}:{number}: {what}", sieve.name));
+        let at = |what: String| Error::invalid(format!("{}:{number}: {what}", filter.name));
         let count = (&mut reader).take(limit).read_until(b'\n', &mut line).map_err(|e| at(why(&e)))?;
-        if count == 0 || sieve.stopped.is_some() {
+        if count == 0 || filter.stopped.is_some() {
             return Ok(());
         }
         if count > LONGEST_ITEM {
@@ -196,26 +196,26 @@ fn lines(mut reader: impl BufRead, format: Format, sieve: &mut Sieve<'_>) -> Res
         } else {
             Value::from(text).to_string()
         };
-        sieve.offer(payload);
+        filter.offer(payload);
     }
     Ok(())
 }
 
 fn not_json(error: &serde_json::Error, line: u64) -> String {
     let text = error.to_string();
-    // It counts lines within what it was given, which was one.
+    // The parser counts lines within its input, which was one line.
     let what = text.split(" at line ").next().unwrap_or(&text);
-    let hint = if line == 1 { "; a list inside of a document is named with --path" } else { "" };
+    let hint = if line == 1 { "; use --path for a list inside a document" } else { "" };
     format!("not valid JSON: {what} (column {}){hint}", error.column())
 }
 
-/// The whole document is checked, also what stands behind the last item that is wanted.
-fn array(reader: impl Read, sieve: &mut Sieve<'_>) -> Result<()> {
-    let name = sieve.name.to_owned();
-    let pointer = sieve.source.path.clone().unwrap_or_default();
+/// Validates the whole document, including what follows the last selected item.
+fn array(reader: impl Read, filter: &mut ItemFilter<'_>) -> Result<()> {
+    let name = filter.name.to_owned();
+    let pointer = filter.source.path.clone().unwrap_or_default();
     let steps = steps(&pointer)?;
     let mut deserializer = serde_json::Deserializer::from_reader(reader);
-    let walked = Walk { steps: &steps, sieve: &mut *sieve }.deserialize(&mut deserializer);
+    let walked = ListSeed { steps: &steps, filter: &mut *filter }.deserialize(&mut deserializer);
     let ended = walked.and_then(|found| deserializer.end().map(|()| found));
     match ended {
         Ok(true) => Ok(()),
@@ -244,13 +244,13 @@ fn steps(pointer: &str) -> Result<Vec<String>> {
     Ok(rest.split('/').map(|step| step.replace("~1", "/").replace("~0", "~")).collect())
 }
 
-/// Goes down to the list without keeping anything on the way, and offers its elements one by one. True if it was there.
-struct Walk<'a, 'b> {
+/// Descends to the list without keeping anything else, and offers its elements one by one. True if the list exists.
+struct ListSeed<'a, 'b> {
     steps: &'a [String],
-    sieve: &'a mut Sieve<'b>,
+    filter: &'a mut ItemFilter<'b>,
 }
 
-impl<'de> DeserializeSeed<'de> for Walk<'_, '_> {
+impl<'de> DeserializeSeed<'de> for ListSeed<'_, '_> {
     type Value = bool;
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<bool, D::Error> {
@@ -258,7 +258,7 @@ impl<'de> DeserializeSeed<'de> for Walk<'_, '_> {
     }
 }
 
-impl<'de> Visitor<'de> for Walk<'_, '_> {
+impl<'de> Visitor<'de> for ListSeed<'_, '_> {
     type Value = bool;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -271,7 +271,7 @@ impl<'de> Visitor<'de> for Walk<'_, '_> {
             let mut found = false;
             for index in 0.. {
                 if wanted == Some(index) {
-                    let walk = Walk { steps: rest, sieve: &mut *self.sieve };
+                    let walk = ListSeed { steps: rest, filter: &mut *self.filter };
                     match list.next_element_seed(walk)? {
                         Some(there) => found = there,
                         None => return Ok(false),
@@ -287,7 +287,7 @@ impl<'de> Visitor<'de> for Walk<'_, '_> {
                 let megabytes = LONGEST_ITEM >> 20;
                 return Err(A::Error::custom(format!("an item is longer than {megabytes} MiB")));
             }
-            self.sieve.offer(Box::<str>::from(item).into_string());
+            self.filter.offer(Box::<str>::from(item).into_string());
         }
         Ok(true)
     }
@@ -301,7 +301,7 @@ impl<'de> Visitor<'de> for Walk<'_, '_> {
         let mut found = false;
         while let Some(key) = map.next_key::<String>()? {
             if key == *step && !found {
-                found = map.next_value_seed(Walk { steps: rest, sieve: &mut *self.sieve })?;
+                found = map.next_value_seed(ListSeed { steps: rest, filter: &mut *self.filter })?;
             } else {
                 map.next_value::<IgnoredAny>()?;
             }
@@ -310,7 +310,7 @@ impl<'de> Visitor<'de> for Walk<'_, '_> {
     }
 }
 
-/// Into a file without a name, so that it can be read again.
+/// Copies the input into an unnamed file, so that it can be read again.
 fn spool(mut from: impl Read) -> Result<File> {
     let copy = || -> io::Result<File> {
         let mut file = tempfile::tempfile()?;
@@ -342,7 +342,7 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// A short word for the content of one item, for telling whether it is in another list, too.
+/// A short hash of one item, to find it in another list.
 pub fn digest(payload: &str) -> [u8; 16] {
     let mut short = [0; 16];
     short.copy_from_slice(&Sha256::digest(payload.as_bytes())[..16]);

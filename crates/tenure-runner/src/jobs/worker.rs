@@ -1,91 +1,88 @@
-//! One worker of a job: takes the next item that is due, has it run, and again until nothing is left.
+//! One worker of a job: takes the next due item, runs it, and repeats until none is left.
 
 use std::path::Path;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use tenure_core::holder::{Caller, Incarnation};
+use tenure_core::holder::Caller;
 use tenure_core::kernel::{self, ItemGrant, NextItem, Terms};
 use tenure_core::lease::Attempt;
 use tenure_core::store::{Durability, Store};
-use tenure_core::{Clock, Context, Error, Result};
+use tenure_core::{Error, Result};
 use tenure_lock::BootTime;
 
-use super::crew::Crew;
-use super::{Outside, Timing, Work, fill};
+use super::control::JobControl;
+use super::{JobCallbacks, JobTiming, JobWork, fill};
 use crate::database::DatabaseFile;
 use crate::ending;
 use crate::exclusion;
+use crate::execution::Execution;
 use crate::heartbeat::OpenStore;
 use crate::wait::until_any;
 
-/// How long others are left alone with the rest before it is looked at again.
-const GLANCE: Duration = Duration::from_millis(200);
-const NAP: Duration = Duration::from_secs(1);
+/// How soon to look again while other workers have the remaining items.
+const RECHECK: Duration = Duration::from_millis(200);
+const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 /// How long a store that does not answer is asked again.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What every worker of a job works with.
-pub(super) struct Shared<'a> {
-    pub(super) open: OpenStore<'a>,
-    pub(super) ctx: Context<'a>,
-    pub(super) clock: &'a (dyn Clock + 'a),
-    pub(super) me: &'a Incarnation,
+/// What each worker of a job works with.
+pub(super) struct Worker<'a> {
+    pub(super) exec: Execution<'a>,
+    pub(super) open_store: OpenStore<'a>,
     pub(super) caller: &'a Caller,
-    pub(super) doorbell: Option<&'a str>,
-    pub(super) database: Option<&'a DatabaseFile>,
     pub(super) root: &'a Path,
-    pub(super) timing: Timing,
-    pub(super) outside: &'a dyn Outside,
-    pub(super) crew: &'a Crew,
-    pub(super) work: &'a Work<'a>,
+    pub(super) timing: JobTiming,
+    pub(super) callbacks: &'a dyn JobCallbacks,
+    pub(super) control: &'a JobControl,
+    pub(super) work: &'a JobWork<'a>,
 }
 
-/// An item with what is to be run for it.
-pub(super) struct Taken {
+/// A claimed item and its command.
+pub(super) struct ClaimedItem {
     pub(super) grant: ItemGrant,
-    /// When it was asked for.
+    /// When the claim was requested.
     pub(super) asked: BootTime,
-    /// The words of its command, or why there can be none.
+    /// The command line, or why it cannot be built.
     pub(super) words: Result<Vec<String>, String>,
-    /// None while something of an earlier attempt is in the way, or there is nothing to run.
+    /// None if processes of an earlier attempt must be reaped first, or there is no command.
     pub(super) attempt: Option<Attempt>,
 }
 
-enum Next {
-    Item(Box<Taken>),
-    Nap(Duration),
+enum NextWork {
+    Item(Box<ClaimedItem>),
+    Sleep(Duration),
     End,
 }
 
-impl Shared<'_> {
+impl Worker<'_> {
     pub(super) fn work_through(&self) {
         if let Err(error) = self.work() {
-            self.crew.fail(error);
+            self.control.fail(error);
         }
     }
 
     fn work(&self) -> Result<()> {
-        let store = (self.open)()?;
-        let said = Mutex::new(String::new());
+        let store = (self.open_store)()?;
+        let shown = Mutex::new(String::new());
         let mut unanswered: Option<Instant> = None;
-        while !self.crew.is_stopping() {
-            if let Some(loss) = self.database.and_then(DatabaseFile::loss) {
+        while !self.control.is_stopping() {
+            if let Some(loss) = self.exec.database.and_then(DatabaseFile::loss) {
                 return Err(Error::General(loss.to_string()));
             }
-            if self.is_locked_out(&said) {
-                self.nap(self.timing.poll.min(NAP));
+            if self.is_locked_out(&shown) {
+                self.sleep(self.timing.poll.min(LONGEST_SLEEP));
                 continue;
             }
             match self.next(store.as_ref()) {
-                Ok(Next::Item(taken)) => self.run_item(store.as_ref(), *taken)?,
-                Ok(Next::Nap(nap)) => self.nap(nap),
-                Ok(Next::End) => return Ok(()),
+                Ok(NextWork::Item(claimed)) => self.run_item(store.as_ref(), *claimed)?,
+                Ok(NextWork::Sleep(nap)) => self.sleep(nap),
+                Ok(NextWork::End) => return Ok(()),
                 Err(error @ Error::Store { .. }) => {
                     if unanswered.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
                         return Err(error);
                     }
-                    self.nap(GLANCE);
+                    self.sleep(RECHECK);
                     continue;
                 }
                 Err(error) => return Err(error),
@@ -95,49 +92,50 @@ impl Shared<'_> {
         Ok(())
     }
 
-    fn next(&self, store: &dyn Store) -> Result<Next> {
+    fn next(&self, store: &dyn Store) -> Result<NextWork> {
         let mut terms = Terms::new(self.timing.ttl);
-        terms.doorbell = self.doorbell.map(str::to_owned);
+        terms.doorbell = self.exec.doorbell.map(|bell| bell.address.to_owned());
         let job = self.work.job;
         let asked = BootTime::now();
         let next = store.write(Durability::Power, |tx| {
-            let next = kernel::take_item(tx, &self.ctx, self.caller, &job.id, &terms)?;
+            let next = kernel::take_item(tx, &self.exec.ctx, self.caller, &job.id, &terms)?;
             let NextItem::Granted(grant) = next else { return Ok(Err(next)) };
             let words = fill(&job.definition.command, &grant.item.payload);
-            let free = words.is_ok() && !ending::is_in_the_way(tx, &self.ctx, &grant.lease.resource, &[])?;
+            let free =
+                words.is_ok() && !ending::is_in_the_way(tx, &self.exec.ctx, &grant.lease.resource, &[])?;
             let attempt = if free { Some(self.begin(tx, &grant)?) } else { None };
-            Ok(Ok(Taken { grant: *grant, asked, words, attempt }))
+            Ok(Ok(ClaimedItem { grant: *grant, asked, words, attempt }))
         })?;
         Ok(match next {
-            Ok(taken) => Next::Item(Box::new(taken)),
+            Ok(claimed) => NextWork::Item(Box::new(claimed)),
             Err(NextItem::Later(due)) => {
-                let wait = due.since(self.clock.now()) + Duration::from_millis(1);
-                Next::Nap(wait.min(NAP))
+                let wait = due.since(self.exec.clock.now()) + Duration::from_millis(1);
+                NextWork::Sleep(wait.min(LONGEST_SLEEP))
             }
-            Err(NextItem::Busy) if self.work.held.is_some() => Next::Nap(GLANCE),
-            Err(_) => Next::End,
+            Err(NextItem::Busy) if self.work.held.is_some() => NextWork::Sleep(RECHECK),
+            Err(_) => NextWork::End,
         })
     }
 
-    /// Sleeps, unless all are told to stop.
-    pub(super) fn nap(&self, nap: Duration) {
-        until_any(&[self.crew.stopped()], nap);
+    /// Sleeps, unless the job is stopped.
+    pub(super) fn sleep(&self, nap: Duration) {
+        until_any(&[self.control.stopped()], nap);
     }
 
-    /// Said once for each reason, by whoever sees it first.
-    fn is_locked_out(&self, said: &Mutex<String>) -> bool {
+    /// Shows each reason once.
+    fn is_locked_out(&self, shown: &Mutex<String>) -> bool {
         let decisions = exclusion::check(self.root);
         for line in decisions.iter().map(ToString::to_string) {
-            if let Ok(mut said) = said.lock()
-                && *said != line
+            if let Ok(mut shown) = shown.lock()
+                && *shown != line
             {
-                self.outside.say(&line);
-                *said = line;
+                self.callbacks.show(&line);
+                *shown = line;
             }
         }
         let locked = decisions.iter().any(|decision| decision.skip);
-        if !locked && let Ok(mut said) = said.lock() {
-            said.clear();
+        if !locked && let Ok(mut shown) = shown.lock() {
+            shown.clear();
         }
         locked
     }

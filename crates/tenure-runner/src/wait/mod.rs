@@ -25,7 +25,7 @@ const CHECK_EXIT: Duration = Duration::from_millis(50);
 /// Without a timer that counts suspend: how late the end of a suspend may be noticed.
 const CHECK_RESUME: Duration = Duration::from_secs(1);
 
-/// Sleeps until a descriptor is readable or hung up, or `limit` has passed. Returns which are.
+/// Sleeps until a descriptor is readable or closed, or `limit` has passed. Returns which are.
 pub fn until_any(fds: &[BorrowedFd<'_>], limit: Duration) -> Vec<bool> {
     let mut polled: Vec<PollFd<'_>> =
         fds.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
@@ -73,10 +73,10 @@ pub(crate) fn until_all_end(watched: &[OwnedFd], limit: Duration) {
 
 impl Process {
     /// The recorded process, if it is alive.
-    pub fn open_alive(who: &Incarnation, judge: &dyn Judge) -> Option<Self> {
-        let process = Self::open(who.process.pid)?;
+    pub fn open_alive(recorded: &Incarnation, judge: &dyn Judge) -> Option<Self> {
+        let process = Self::open(recorded.process.pid)?;
         // Checked after opening: a descriptor opened before cannot belong to a later process with the same pid.
-        (judge.liveness(who) == Liveness::Alive).then_some(process)
+        (judge.liveness(recorded) == Liveness::Alive).then_some(process)
     }
 }
 

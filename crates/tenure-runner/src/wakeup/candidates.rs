@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// How deep below a configured folder a project may be.
+/// The maximum depth of a project below a configured folder.
 const DEPTH: usize = 3;
-/// A folder with more than this in it holds data, not projects.
+/// The maximum number of entries read per folder; a larger folder holds data, not projects.
 const MOST: usize = 10_000;
 
-/// Every project at or below `base`. What cannot be read is passed over: it cannot be worked in either.
+/// Every project at or below `base`. Unreadable folders are skipped.
 pub fn below(base: &Path, is_project: &dyn Fn(&Path) -> bool) -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
     let Ok(base) = base.canonicalize() else { return found };
@@ -23,7 +23,7 @@ pub fn below(base: &Path, is_project: &dyn Fn(&Path) -> bool) -> BTreeSet<PathBu
         let Ok(entries) = std::fs::read_dir(&folder) else { continue };
         for entry in entries.flatten().take(MOST) {
             let hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
-            // A link is not followed: what it leads to is found where it is, or is outside on purpose.
+            // Links are not followed: their target is found at its own path, or is excluded on purpose.
             if !hidden && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 open.push((entry.path(), depth + 1));
             }
@@ -32,7 +32,7 @@ pub fn below(base: &Path, is_project: &dyn Fn(&Path) -> bool) -> BTreeSet<PathBu
     found
 }
 
-/// `~` and `~/…` are the user's; anything relative is meant from there, too.
+/// Expands `~` and `~/…` to the user's home; relative paths are relative to it as well.
 pub fn expand(path: &str, user_home: Option<&Path>) -> Option<PathBuf> {
     let rest = match path.strip_prefix('~') {
         Some(rest) if rest.is_empty() || rest.starts_with('/') => rest.trim_start_matches('/'),
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn projects_are_found_three_deep_and_links_and_hidden_folders_are_left_alone() {
+    fn projects_are_found_three_levels_deep_and_links_and_hidden_folders_are_skipped() {
         let base = tempfile::tempdir().unwrap();
         for folder in ["a", "b/c/d", "b/c/d/e", ".hidden/x", "elsewhere/y"] {
             std::fs::create_dir_all(base.path().join(folder)).unwrap();

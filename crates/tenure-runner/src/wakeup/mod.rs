@@ -1,14 +1,14 @@
-//! Wake-up: one look at a project, and whatever brings its work going again.
+//! Wake-up: inspects a project and restarts its work if it has stalled.
 //!
-//! Guaranteed: nothing is done while the exclusive lock is there; a runner is killed only after it was silent for
-//! `runners.staleTimeout`, was rung and did not answer for [`GRACE`], and then only that very process, never a later one
-//! with its number; what the dead have left is put right before anything starts; a dry run changes nothing.
-//! The store is the truth: the directory of runners is not asked.
+//! Guaranteed: nothing is done while the exclusive lock is held; a runner is killed only after it was silent for
+//! `runners.staleTimeout` and did not answer its doorbell for [`GRACE`], and then only that process, never a later one
+//! with the same pid; leftovers of dead processes are repaired before anything starts; a dry run changes nothing. Only
+//! the store is consulted, not the directory of runners.
 
 mod candidates;
-mod chart;
-mod look;
-mod memory;
+mod decide;
+mod fingerprint;
+mod inspect;
 mod round;
 
 use std::path::Path;
@@ -24,23 +24,25 @@ use crate::ending::{Scope, finish_ending};
 use crate::{exclusion, processes};
 
 pub use candidates::{below, expand};
-pub use chart::{Decision, Done, Loss, Seen, SeenRunner, Step, Verdict, Work, next_step};
-pub use look::Rest;
-pub use memory::mark;
-pub use round::each;
+pub use decide::{
+    Actions, Decision, InspectedRunner, Inspection, LostRunner, PendingWork, Step, Verdict, next_step,
+};
+pub use fingerprint::fingerprint;
+pub use inspect::Recheck;
+pub use round::for_each;
 
-/// How long a runner that was rung may take to show a sign of life: a laptop that just woke is not a zombie.
+/// How long a runner may take to answer its doorbell: a laptop that has just resumed does not hang.
 pub const GRACE: Duration = Duration::from_secs(10);
 
-/// Between two looks for that sign.
-const LOOK_AGAIN: Duration = Duration::from_millis(100);
+/// The time between two checks for an answer.
+const CHECK_EVERY: Duration = Duration::from_millis(100);
 /// How long a process may take to die of SIGKILL.
-const DYING: Duration = Duration::from_secs(5);
-/// Each turn does something that the next does not need to; more would mean that others undo it.
-const TURNS: usize = 8;
+const KILL_PATIENCE: Duration = Duration::from_secs(5);
+/// Each round makes progress, so more rounds would mean that other processes undo it.
+const ROUNDS: usize = 8;
 
-/// A project, and what wake-up may do about it.
-pub struct Ward<'a> {
+/// A project and what wake-up needs to serve it.
+pub struct Target<'a> {
     pub root: &'a Path,
     pub store: &'a dyn Store,
     pub ctx: Context<'a>,
@@ -49,22 +51,22 @@ pub struct Ward<'a> {
     pub enabled: bool,
     /// `runners.staleTimeout`.
     pub stale_after: Duration,
-    /// What a runner would work and review with.
+    /// The presets that a runner would work and review with.
     pub presets: Vec<String>,
-    /// There is an agent for what is in review.
+    /// Whether an agent reviews tasks.
     pub reviewing: bool,
     pub dry_run: bool,
-    /// Who keeps others from writing to the store now, if that is known.
+    /// The pid of the process that holds the store's write lock, if known.
     pub writer: &'a dyn Fn() -> Option<u32>,
-    /// Lines for the log.
-    pub say: &'a dyn Fn(&str),
-    /// Starts a runner, as the one that was lost if there was one. Its id.
+    /// Writes a line to the log.
+    pub log: &'a dyn Fn(&str),
+    /// Starts a runner, in place of the lost one if there was one. Returns its id.
     pub start: &'a dyn Fn(Option<&Runner>) -> std::result::Result<String, NotStarted>,
 }
 
-impl std::fmt::Debug for Ward<'_> {
+impl std::fmt::Debug for Target<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Ward").field("root", &self.root).finish_non_exhaustive()
+        f.debug_struct("Target").field("root", &self.root).finish_non_exhaustive()
     }
 }
 
@@ -75,76 +77,80 @@ pub struct NotStarted {
     pub message: String,
 }
 
-/// Does for one project what the chart says. Whatever goes wrong is this project's verdict and nobody else's.
-pub fn serve(ward: &Ward<'_>) -> (Verdict, Rest) {
-    match through_the_chart(ward) {
-        Ok(answer) => answer,
-        Err(error) => (Verdict::new(Decision::Error, error.to_string()), Rest::Unknown),
-    }
+/// Serves one project. An error becomes the verdict of this project and does not affect others.
+pub fn wake(target: &Target<'_>) -> (Verdict, Recheck) {
+    let _span = tracing::debug_span!("wakeup", project = %target.root.display()).entered();
+    let (verdict, recheck) = try_wake(target)
+        .unwrap_or_else(|error| (Verdict::new(Decision::Error, error.to_string()), Recheck::Unknown));
+    tracing::debug!(decision = verdict.decision.as_str(), reason = verdict.reason, "decided");
+    (verdict, recheck)
 }
 
-fn through_the_chart(ward: &Ward<'_>) -> Result<(Verdict, Rest)> {
-    let mut done = Done::default();
-    for _ in 0..TURNS {
-        let locked = if ward.enabled { is_locked_out(ward) } else { None };
-        let (seen, rest) = ward.store.read(|view| look::look(view, ward, locked.clone()))?;
+fn try_wake(target: &Target<'_>) -> Result<(Verdict, Recheck)> {
+    let mut done = Actions::default();
+    for _ in 0..ROUNDS {
+        let locked = if target.enabled { is_locked_out(target) } else { None };
+        let (seen, recheck) = target.store.read(|view| inspect::inspect(view, target, locked.clone()))?;
         match next_step(&seen, &done) {
-            Step::Rest(verdict) => {
-                let rest = if verdict.decision == Decision::Idle { rest } else { Rest::Unknown };
-                return Ok((verdict, rest));
+            Step::Skip(verdict) => {
+                let recheck = if verdict.decision == Decision::Idle { recheck } else { Recheck::Unknown };
+                return Ok((verdict, recheck));
             }
-            Step::Start(verdict) => return Ok((start(ward, verdict, &done), Rest::Unknown)),
-            Step::Rouse(silent) => {
-                if ward.dry_run {
+            Step::Start(verdict) => return Ok((start(target, verdict, &done), Recheck::Unknown)),
+            Step::Ping(silent) => {
+                if target.dry_run {
                     let why = format!(
                         "runner {} is silent; it would be rung, and ended if it does not answer",
-                        chart::short(&silent.runner.id)
+                        decide::short(&silent.runner.id)
                     );
-                    return Ok((Verdict::new(Decision::Restarted, why).of(&silent.runner.id), Rest::Unknown));
+                    return Ok((
+                        Verdict::new(Decision::Restarted, why).of(&silent.runner.id),
+                        Recheck::Unknown,
+                    ));
                 }
-                match rouse(ward, &silent)? {
-                    Answer::Alive => done.answered = true,
-                    Answer::Ended(how) => done.lost = Some(Loss { runner: silent.runner, how }),
+                match ping(target, &silent)? {
+                    PingResult::Alive => done.answered = true,
+                    PingResult::Ended(how) => done.lost = Some(LostRunner { runner: silent.runner, how }),
                 }
             }
             Step::Repair => {
                 let dead = seen.runners.into_iter().find(|r| r.liveness == Liveness::Dead);
                 if let Some(dead) = dead {
-                    done.lost.get_or_insert(Loss { runner: dead.runner, how: "was dead" });
+                    done.lost.get_or_insert(LostRunner { runner: dead.runner, how: "was dead" });
                 }
-                if !ward.dry_run {
-                    repair(ward)?;
+                if !target.dry_run {
+                    repair(target)?;
                 }
                 done.repaired = true;
             }
         }
     }
-    Err(Error::General("its state kept changing".to_owned()))
+    Err(Error::General("the project's state kept changing".to_owned()))
 }
 
-/// The line of a lock that keeps us away.
-fn is_locked_out(ward: &Ward<'_>) -> Option<String> {
-    let said = if ward.dry_run { exclusion::peek(ward.root) } else { exclusion::check(ward.root) };
-    for decision in &said {
-        if !ward.dry_run
+/// The message of an exclusive lock that is held.
+fn is_locked_out(target: &Target<'_>) -> Option<String> {
+    let decisions = if target.dry_run { exclusion::peek(target.root) } else { exclusion::check(target.root) };
+    for decision in &decisions {
+        if !target.dry_run
             && let Some(line) = decision.log_line()
         {
-            (ward.say)(&line);
+            (target.log)(&line);
         }
     }
-    said.into_iter().find(|decision| decision.skip).map(|decision| decision.to_string())
+    decisions.into_iter().find(|decision| decision.skip).map(|decision| decision.to_string())
 }
 
-fn start(ward: &Ward<'_>, verdict: Verdict, done: &Done) -> Verdict {
-    if ward.dry_run {
+fn start(target: &Target<'_>, verdict: Verdict, done: &Actions) -> Verdict {
+    if target.dry_run {
         return verdict;
     }
-    match (ward.start)(done.lost.as_ref().map(|loss| &loss.runner)) {
+    match (target.start)(done.lost.as_ref().map(|loss| &loss.runner)) {
         Ok(runner) => {
-            (ward.say)(&format!("{} runner {runner}: {}", verdict.decision, verdict.reason));
+            (target.log)(&format!("{} runner {runner}: {}", verdict.decision, verdict.reason));
             verdict.of(&runner)
         }
-        // Somebody was faster.
+        // Another process started a runner first.
         Err(refusal) if refusal.code == ErrorCode::RunnerActive => {
             Verdict::new(Decision::Running, refusal.message)
         }
@@ -155,60 +161,66 @@ fn start(ward: &Ward<'_>, verdict: Verdict, done: &Done) -> Verdict {
     }
 }
 
-enum Answer {
+enum PingResult {
     Alive,
-    /// It is gone, and how that came.
+    /// The runner is gone, for this reason.
     Ended(&'static str),
 }
 
-/// Rings a silent runner and waits for a sign of life; ends it if none comes.
-fn rouse(ward: &Ward<'_>, silent: &SeenRunner) -> Result<Answer> {
-    let (short, pid) = (chart::short(&silent.runner.id), silent.runner.process.process.pid);
-    (ward.say)(&format!("Runner {short} (pid {pid}) is silent; ringing it"));
-    let rung = ward.store.write(Durability::Process, |tx| {
+/// Rings the doorbell of a silent runner and waits for a heartbeat; kills the runner if none comes.
+fn ping(target: &Target<'_>, silent: &InspectedRunner) -> Result<PingResult> {
+    let (short, pid) = (decide::short(&silent.runner.id), silent.runner.process.process.pid);
+    (target.log)(&format!("Runner {short} (pid {pid}) is silent; ringing it"));
+    let rung = target.store.write(Durability::Process, |tx| {
         if let Some(doorbell) = &silent.doorbell {
             tx.ring(doorbell);
         }
         Ok(())
     });
     match rung {
-        // A store that somebody else keeps locked lets no runner beat: it is not the runner that hangs.
-        Err(error) if (ward.writer)() != Some(pid) => return Err(error),
+        // While another process holds the write lock, no runner can renew: the runner does not hang.
+        Err(error) if (target.writer)() != Some(pid) => return Err(error),
         _ => {}
     }
     let end = Instant::now() + GRACE;
     while Instant::now() < end {
-        let now = ward.store.read(|view| match view.runner(&silent.runner.id)? {
-            Some(runner) if !runner.status.is_over() => look::seen_runner(view, ward, runner).map(Some),
+        let now = target.store.read(|view| match view.runner(&silent.runner.id)? {
+            Some(runner) if !runner.status.is_over() => {
+                inspect::inspect_runner(view, target, runner).map(Some)
+            }
             _ => Ok(None),
         })?;
         match now {
             Some(now) if now.liveness == Liveness::Dead => {
-                return Ok(Answer::Ended("had hung and is dead now"));
+                return Ok(PingResult::Ended("had hung and is dead now"));
             }
-            Some(now) if now.stale => std::thread::sleep(LOOK_AGAIN),
-            // A sign of life; or it has said goodbye, which is one.
-            _ => return Ok(Answer::Alive),
+            Some(now) if now.stale => std::thread::sleep(CHECK_EVERY),
+            // It renewed, or it has ended by itself.
+            _ => return Ok(PingResult::Alive),
         }
     }
-    (ward.say)(&format!("Runner {short} (pid {pid}) does not answer; killing it"));
-    let gone = processes::signal_one(&silent.runner.process, ward.ctx.judge, Signal::KILL, DYING)
-        .map_err(|e| Error::General(format!("runner {short} (pid {pid}) hangs and cannot be killed: {e}")))?;
+    (target.log)(&format!("Runner {short} (pid {pid}) does not answer; killing it"));
+    let gone = processes::signal_one(&silent.runner.process, target.ctx.judge, Signal::KILL, KILL_PATIENCE)
+        .map_err(|e| {
+        Error::General(format!("runner {short} (pid {pid}) hangs and cannot be killed: {e}"))
+    })?;
     if !gone {
         return Err(Error::General(format!("runner {short} (pid {pid}) hangs and does not die")));
     }
-    Ok(Answer::Ended("did not answer its doorbell and was killed"))
+    Ok(PingResult::Ended("did not answer its doorbell and was killed"))
 }
 
-/// After a crash anywhere: leases, rows, and what is left of processes.
-fn repair(ward: &Ward<'_>) -> Result<()> {
-    let repairs = ward.store.write(Durability::Power, |tx| kernel::reconcile(tx, &ward.ctx, ward.actor))?;
+/// Repairs leases and rows after a crash, and reaps leftover processes.
+fn repair(target: &Target<'_>) -> Result<()> {
+    let repairs =
+        target.store.write(Durability::Power, |tx| kernel::reconcile(tx, &target.ctx, target.actor))?;
     for (lease, _) in &repairs.leases {
-        (ward.say)(&format!("Closed the lapsed lease {} of {}", lease.id, lease.holder));
+        (target.log)(&format!("Closed the lapsed lease {} of {}", lease.id, lease.holder));
     }
-    let cleared = finish_ending(ward.store, &ward.ctx, Scope::Abandoned, ward.actor)?.or_survivors()?;
+    let cleared = finish_ending(target.store, &target.ctx, Scope::Abandoned, target.actor)?.or_survivors()?;
     for attempt in &cleared.ended {
-        (ward.say)(&format!("Ended what was left of attempt {}", attempt.id));
+        tracing::debug!(attempt = %attempt.id, "reaped");
+        (target.log)(&format!("Reaped the processes left by attempt {}", attempt.id));
     }
     Ok(())
 }

@@ -9,6 +9,7 @@ use tenure_core::store::Viewer;
 
 use crate::answer::Answer;
 use crate::app::{App, Open};
+use crate::execution::Surroundings;
 use crate::report::{CommandResult, Report};
 
 /// Renew a lease while its process is alive, then release it (used internally)
@@ -47,10 +48,10 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>
         let task = view.task(&id, &viewer)?.ok_or_else(missing)?;
         Ok((lease, kernel::name_of(&task)))
     })?;
-    let database = open.store.file()?;
+    let surroundings = Surroundings::without_doorbell(&open)?;
     let interval = open.config.runners.heartbeat_interval;
     let another = || open.source.open_for_beats(lease.ttl);
-    let (store, database) = (open.store.as_ref(), database.as_ref());
-    tenure_runner::keep_while_alive(store, &another, ctx, &task, &lease, interval, database)?;
+    let exec = surroundings.execution(&open, &another);
+    tenure_runner::keep_while_alive(open.store.as_ref(), exec, &task, &lease, interval)?;
     Ok(None)
 }

@@ -56,7 +56,7 @@ fn when_the_next_runner_has_its_slot_no_process_of_the_old_attempt_is_alive() {
     let next = project.work(&[]);
     assert_eq!(next.code, Some(0), "{next:?}");
     project.expect_no_agents();
-    assert!(next.err.contains("Ended what was left of attempt"), "{}", next.err);
+    assert!(next.err.contains("Reaped the processes left by attempt"), "{}", next.err);
 }
 
 #[test]

@@ -37,7 +37,7 @@ fn a_runner_waits_for_a_held_section_until_the_wait_timeout() {
     project.ok(&["tasks", "claim", "A", "--agent", "bob", "--ttl", "1h"]);
     let ran = project.work(&[]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    assert!(ran.err.contains("Waited long enough for section Backend"), "{}", ran.err);
+    assert!(ran.err.contains("Timed out waiting for section Backend"), "{}", ran.err);
     assert!(project.marks("begun").is_empty());
     assert_eq!(project.ok(&["locks", "show", "section:Backend"])["queue"], 0);
 }

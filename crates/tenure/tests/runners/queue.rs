@@ -82,7 +82,7 @@ fn a_task_that_an_earlier_waiter_leaves_goes_to_the_runner_at_once() {
     first.signal(Signal::STOP);
     project.task("A", &["mark a"]);
     let runner = project.runner(&[]);
-    project.wait_for_log(runner.pid(), "What is ready goes to earlier waiters (1)");
+    project.wait_for_log(runner.pid(), "Ready work is reserved for earlier waiters (1)");
     until("the runner is queued", || tickets(&project) == 2);
     assert_eq!(project.status("A"), "pending");
     assert_eq!(project.locks(), Vec::<Value>::new());

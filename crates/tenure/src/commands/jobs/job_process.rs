@@ -1,58 +1,52 @@
 //! This process as one of those that work on a job: its identity, signals and doorbell, and running items.
 
-use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use tenure_core::holder::{Caller, Holder, Incarnation};
+use tenure_core::holder::{Caller, Holder};
 use tenure_core::job::Job;
 use tenure_core::kernel::Terms;
 use tenure_core::lease::Lease;
 use tenure_core::{Error, ErrorCode};
 use tenure_lock::BootTime;
-use tenure_runner::DatabaseFile;
-use tenure_runner::daemon::Bell;
-use tenure_runner::jobs::{self, Outside, Site, Summary, Timing, Work};
+use tenure_runner::jobs::{self, JobCallbacks, JobContext, JobSummary, JobTiming, JobWork};
 
 use super::progress::Progress;
 use crate::app::{App, Open};
 use crate::env::Env;
+use crate::execution::Surroundings;
 use crate::interrupt::Interrupts;
 use crate::report::{CommandResult, Report};
-use crate::store::{Backend, Doorbell};
+use crate::store::Backend;
 
 /// A process that works on a job, as its coordinator or as a worker.
 pub(super) struct JobProcess {
     pub(super) caller: Caller,
     pub(super) interrupts: Interrupts,
-    me: Incarnation,
-    doorbell: Option<Doorbell>,
-    database: Option<DatabaseFile>,
-    /// When it was made, before anything was asked for.
+    surroundings: Surroundings,
+    /// When it was created, before anything was requested.
     since: BootTime,
 }
 
 impl JobProcess {
     /// Must be created before any lease is acquired, so that no signal is missed while one is held.
     pub(super) fn new(app: &App<'_>, open: &Open<'_>) -> CommandResult<Self> {
-        let me = Incarnation::current();
+        let surroundings = Surroundings::new(open)?;
         // A new name for each process: two processes of one person are two workers.
         let holder = Holder::runner(app.env.ids.uuid());
         Ok(Self {
-            caller: Caller::new(holder).with_process(me.clone()),
+            caller: Caller::new(holder).with_process(surroundings.me.clone()),
             interrupts: Interrupts::listen().map_err(Report::from)?,
-            me,
-            doorbell: open.store.doorbell(app.env),
-            database: open.store.file()?,
+            surroundings,
             since: BootTime::now(),
         })
     }
 
     pub(super) fn terms(&self, open: &Open<'_>) -> Terms {
         let mut terms = Terms::new(open.config.runners.stale_timeout);
-        terms.doorbell = self.doorbell.as_ref().map(Doorbell::address);
+        terms.doorbell = self.surroundings.doorbell_address();
         terms
     }
 
@@ -64,7 +58,7 @@ impl JobProcess {
         job: &Job,
         held: Option<&Lease>,
         parallel: u32,
-    ) -> CommandResult<Summary> {
+    ) -> CommandResult<JobSummary> {
         let workdir = PathBuf::from(&job.definition.workdir);
         if !workdir.is_dir() {
             let message = format!("the folder of job {} no longer exists: {}", job.name, workdir.display());
@@ -76,34 +70,27 @@ impl JobProcess {
         let for_heartbeat = || source.open_for_beats(runners.stale_timeout);
         let program =
             JobHost { env: app.env, root: open.paths.root.clone(), workdir, lines: Mutex::new(Vec::new()) };
-        let address = self.doorbell.as_ref().map(Doorbell::address);
-        let bell = self.doorbell.as_ref().zip(address.as_deref());
         let mut progress = Progress::begin(app, job, parallel, held.is_some());
-        let site = Site {
+        let cx = JobContext {
             store: open.store.as_ref(),
-            open: &another,
-            open_heartbeat: &for_heartbeat,
+            exec: self.surroundings.execution(open, &for_heartbeat),
+            open_worker_store: &another,
             since: self.since,
-            ctx: open.context(),
-            clock: app.env.clock.as_ref(),
-            me: &self.me,
             caller: &self.caller,
             signals: &self.interrupts,
-            doorbell: bell.map(|(bell, address)| Bell { address, fd: bell.as_fd() }),
-            database: self.database.as_ref(),
             root: &open.paths.root,
-            timing: Timing {
+            timing: JobTiming {
                 ttl: runners.stale_timeout,
                 heartbeat: runners.heartbeat_interval,
                 grace: runners.kill_grace,
                 poll: open.config.locking.poll_interval,
-                tell: if progress.is_live() { Duration::from_millis(200) } else { Duration::from_secs(1) },
+                report: if progress.is_live() { Duration::from_millis(200) } else { Duration::from_secs(1) },
             },
-            outside: &program,
+            callbacks: &program,
         };
-        let work = Work { job, held, parallel };
+        let work = JobWork { job, held, parallel };
         let printer = &mut app.printer;
-        let ran = jobs::run(&site, &work, &mut |job| {
+        let ran = jobs::run(&cx, &work, &mut |job| {
             for line in program.take_lines() {
                 progress.say(printer, &line);
             }
@@ -129,7 +116,7 @@ impl JobHost<'_> {
     }
 }
 
-impl Outside for JobHost<'_> {
+impl JobCallbacks for JobHost<'_> {
     fn command(&self, words: &[String]) -> tenure_core::Result<Command> {
         let own =
             crate::own_binary().map_err(|e| Error::General(format!("cannot find the tenure binary: {e}")))?;
@@ -140,7 +127,7 @@ impl Outside for JobHost<'_> {
         Ok(command)
     }
 
-    fn say(&self, line: &str) {
+    fn show(&self, line: &str) {
         if let Ok(mut lines) = self.lines.lock() {
             lines.push(line.to_owned());
         }

@@ -9,10 +9,10 @@ use crate::app::App;
 use crate::report::CommandResult;
 use crate::verbs::verbs;
 
+mod callbacks;
 pub(super) mod cron;
 mod list;
 pub(crate) mod logs;
-mod outside;
 mod resume;
 mod start;
 mod stop;

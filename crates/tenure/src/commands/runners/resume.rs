@@ -39,8 +39,8 @@ pub(in crate::commands) fn resume(
         )
         .hint("see the failed tasks", "tenure tasks list --status failed"));
     }
-    let orders = orders(app, open, session)?;
-    let changes = session.options.changes_to(&orders.session.options);
+    let runner_options = runner_options(app, open, session)?;
+    let changes = session.options.changes_to(&runner_options.session.options);
     if !changes.is_empty() && !options.accept_changes {
         let error = Error::DefinitionChanged { what: format!("session {short}"), changes };
         let how = format!("tenure resume {short} --accept-changes");
@@ -48,14 +48,14 @@ pub(in crate::commands) fn resume(
     }
     start::refuse_locked_out(app, open)?;
     if app.global.dry_run {
-        return Ok(Some(say(format!("Would resume session {short} with {}", orders.preset))));
+        return Ok(Some(say(format!("Would resume session {short} with {}", runner_options.preset))));
     }
     if options.force {
         let (ctx, actor) = (open.context(), app.identity(&IdentityArgs::default())?.holder.id);
         open.write(|tx| kernel::evict_unless_alive(tx, &ctx, &session.resource(), &actor))?;
     }
     let how = Serving { echo: options.detached.is_none(), first: options.detached, force: options.force };
-    let mut served = start::serve(app, open, &orders, how)?;
+    let mut served = start::serve(app, open, &runner_options, how)?;
     if let Some(fields) = served.as_mut().and_then(|answer| answer.data.as_object_mut()) {
         let now = open.read(|view| reference::session(view, &session.id))?;
         fields.insert("session".into(), open.read(|view| sessions::object(view, open, &now))?.1);
@@ -64,7 +64,11 @@ pub(in crate::commands) fn resume(
 }
 
 /// The original options, with the presets as they are configured now.
-fn orders(app: &App<'_>, open: &Open<'_>, session: &Session) -> CommandResult<tenure_runner::daemon::Orders> {
+fn runner_options(
+    app: &App<'_>,
+    open: &Open<'_>,
+    session: &Session,
+) -> CommandResult<tenure_runner::daemon::RunnerOptions> {
     let options = &session.options;
     let args = start::Args {
         task: options.task.as_ref().map(ToString::to_string),
@@ -75,13 +79,14 @@ fn orders(app: &App<'_>, open: &Open<'_>, session: &Session) -> CommandResult<te
         idle_timeout: options.idle_timeout_ms.map(Duration::from_millis),
         ..start::Args::default()
     };
-    let mut orders = start::orders(app, open, &args, session.id.clone())?;
-    orders.workdir = PathBuf::from(&options.workdir);
-    if !orders.workdir.is_dir() {
-        let message = format!("the folder of this session no longer exists: {}", orders.workdir.display());
+    let mut runner_options = start::options(app, open, &args, session.id.clone())?;
+    runner_options.workdir = PathBuf::from(&options.workdir);
+    if !runner_options.workdir.is_dir() {
+        let message =
+            format!("the folder of this session no longer exists: {}", runner_options.workdir.display());
         return Err(Report::new(tenure_core::ErrorCode::General, message));
     }
-    orders.session.options.workdir.clone_from(&options.workdir);
-    orders.session.interrupted.clone_from(&session.current);
-    Ok(orders)
+    runner_options.session.options.workdir.clone_from(&options.workdir);
+    runner_options.session.interrupted.clone_from(&session.current);
+    Ok(runner_options)
 }

@@ -1,33 +1,31 @@
 //! `tenure runners start`: runs in the foreground, or starts a background process that is detached from its caller.
 
 use std::io::{BufRead, BufReader};
-use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use tenure_core::config::Hook;
-use tenure_core::holder::Incarnation;
 use tenure_core::id::TaskId;
 use tenure_core::runner::Runner;
 use tenure_core::session::SessionOptions;
 use tenure_core::wire::{self, millis};
 use tenure_core::{ErrorCode, reference};
 use tenure_runner::daemon::log::{DaemonLog, sweep};
-use tenure_runner::daemon::{self, Bell, Orders, SessionOrders, Site, Summary, Timing};
+use tenure_runner::daemon::{self, RunnerContext, RunnerOptions, RunnerSummary, RunnerTiming, SessionStart};
 use tenure_runner::exclusion;
 use tenure_runner::preset::{self, PresetError};
 
-use super::outside::RunnerHost;
+use super::callbacks::RunnerHost;
 use crate::answer::Answer;
 use crate::app::{App, Open, parse_duration, parse_ttl};
+use crate::execution::Surroundings;
 use crate::interrupt::Interrupts;
 use crate::printer::CommandName;
 use crate::report::{CommandResult, Report};
 use crate::resume_lock;
 use crate::shell_quote::quote;
-use crate::store::Doorbell;
 use crate::text::{Style, Text};
 
 /// Start a runner, which claims ready tasks one after another and runs an agent on each
@@ -77,18 +75,18 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>
         tenure_runner::detach();
     }
     let open = app.open()?;
-    let orders = orders(app, &open, &args, app.env.ids.uuid())?;
+    let options = options(app, &open, &args, app.env.ids.uuid())?;
     refuse_locked_out(app, &open)?;
     if app.global.dry_run {
         let mut text = Text::new();
-        text.line(format!("Would start a runner with {} on {}", orders.preset, orders.root.display()));
-        return Ok(Some(Answer::new(json!({"runner": null, "preset": orders.preset}), text)));
+        text.line(format!("Would start a runner with {} on {}", options.preset, options.root.display()));
+        return Ok(Some(Answer::new(json!({"runner": null, "preset": options.preset}), text)));
     }
     if !args.foreground && !args.detached {
         return launch(app, &app.start()?, &args).map(|data| Some(launched(data)));
     }
     let how = Serving { echo: args.foreground, first: args.detached.then_some(NAME), force: false };
-    serve(app, &open, &orders, how)
+    serve(app, &open, &options, how)
 }
 
 /// How a runner runs in this process.
@@ -134,7 +132,12 @@ fn unusable(
     report.hint("choose an available one", command)
 }
 
-pub(super) fn orders(app: &App<'_>, open: &Open<'_>, args: &Args, session: String) -> CommandResult<Orders> {
+pub(super) fn options(
+    app: &App<'_>,
+    open: &Open<'_>,
+    args: &Args,
+    session: String,
+) -> CommandResult<RunnerOptions> {
     let runners = &open.config.runners;
     let section = match &args.section {
         Some(name) => {
@@ -173,8 +176,8 @@ pub(super) fn orders(app: &App<'_>, open: &Open<'_>, args: &Args, session: Strin
         ttl_ms: args.ttl.map(millis),
         idle_timeout_ms: args.idle_timeout.map(millis),
     };
-    Ok(Orders {
-        session: SessionOrders { id: session, options, interrupted: None },
+    Ok(RunnerOptions {
+        session: SessionStart { id: session, options, interrupted: None },
         root: open.paths.root.clone(),
         workdir,
         section,
@@ -182,8 +185,8 @@ pub(super) fn orders(app: &App<'_>, open: &Open<'_>, args: &Args, session: Strin
         once: args.once,
         preset,
         reviewer,
-        places: runners.max_concurrent,
-        timing: Timing {
+        slots: runners.max_concurrent,
+        timing: RunnerTiming {
             ttl: args.ttl.unwrap_or(locking.task_timeout),
             section_ttl: locking.section_timeout,
             stale: runners.stale_timeout,
@@ -294,11 +297,11 @@ fn relayed(error: &Value) -> Report {
 pub(super) fn serve(
     app: &mut App<'_>,
     open: &Open<'_>,
-    orders: &Orders,
+    options: &RunnerOptions,
     how: Serving,
 ) -> CommandResult<Option<Answer>> {
     // Acquired before any lease and released after it.
-    let _resume_lock = resume_lock::acquire(app, &orders.session.id, how.force)?;
+    let _resume_lock = resume_lock::acquire(app, &options.session.id, how.force)?;
     let logs = app.env.home().unwrap_or_else(|| open.paths.folder()).join("runners").join("logs");
     let (kept, now) = (open.config.runners.log_retention, app.env.clock.now());
     sweep(&logs, kept, now);
@@ -308,19 +311,16 @@ pub(super) fn serve(
     }
     let log =
         DaemonLog::open(&logs, std::process::id(), how.echo && !app.global.quiet, app.env.clock.clone());
-    let database = open.store.file()?;
+    let surroundings = Surroundings::new(open)?;
     let source = &open.source;
-    let ttl = orders.timing.ttl;
+    let ttl = options.timing.ttl;
     let another = || source.open_for_beats(ttl);
-    let me = Incarnation::current();
     let interrupts = Interrupts::listen().map_err(Report::from)?;
-    let doorbell = open.store.doorbell(app.env);
-    let address = doorbell.as_ref().map(Doorbell::address);
     let waits_for_none = |hook: &Hook| Hook { run_async: true, ..hook.clone() };
     let program = RunnerHost {
         env: app.env,
         config: &open.config,
-        root: orders.root.clone(),
+        root: options.root.clone(),
         open: &another,
         hooks: if app.global.no_hooks {
             Vec::new()
@@ -329,37 +329,28 @@ pub(super) fn serve(
         },
         log: &log,
     };
-    let ctx = open.context();
     let actor = app.identity(&crate::identity::IdentityArgs::default())?.holder.id;
     // Starting a runner is an explicit request to retry a parked preset.
     open.write(|tx| {
-        for preset in std::iter::once(&orders.preset).chain(&orders.reviewer) {
+        for preset in std::iter::once(&options.preset).chain(&options.reviewer) {
             daemon::unpark(tx, preset, &actor)?;
         }
         Ok(())
     })?;
-    let site = Site {
+    let cx = RunnerContext {
         store: open.store.as_ref(),
-        open: &another,
-        ctx,
-        clock: app.env.clock.as_ref(),
-        me: &me,
+        exec: surroundings.execution(open, &another),
         signals: &interrupts,
-        doorbell: doorbell
-            .as_ref()
-            .zip(address.as_deref())
-            .map(|(bell, address)| Bell { address, fd: bell.as_fd() }),
-        database: database.as_ref(),
         log: &log,
-        orders,
-        outside: &program,
+        options,
+        callbacks: &program,
     };
-    let preset = orders.preset.clone();
-    let section = orders.section.as_ref().map(|(_, name)| name.clone());
-    let data = |runner: &Runner| json!({"runner": wire::runner(runner, section.as_deref()), "preset": preset, "sessionId": orders.session.id});
+    let preset = options.preset.clone();
+    let section = options.section.as_ref().map(|(_, name)| name.clone());
+    let data = |runner: &Runner| json!({"runner": wire::runner(runner, section.as_deref()), "preset": preset, "sessionId": options.session.id});
     let detached = how.first.is_some();
     let printer = &mut app.printer;
-    let ran = daemon::run(&site, &mut |runner| {
+    let ran = daemon::run(&cx, &mut |runner| {
         if let Some(name) = how.first {
             printer.answer(name, &Answer::new(data(runner), Text::new()));
             leave_streams();
@@ -369,10 +360,10 @@ pub(super) fn serve(
     if detached {
         return Ok(None);
     }
-    Ok(Some(result(&summary, data(&summary.runner), orders.once)))
+    Ok(Some(result(&summary, data(&summary.runner), options.once)))
 }
 
-fn result(summary: &Summary, mut data: Value, once: bool) -> Answer {
+fn result(summary: &RunnerSummary, mut data: Value, once: bool) -> Answer {
     if let Some(fields) = data.as_object_mut() {
         fields.insert("completed".into(), json!(summary.completed));
         fields.insert("failed".into(), json!(summary.failed));

@@ -12,7 +12,7 @@ use tenure_core::ErrorCode;
 use tenure_core::runner::Runner;
 use tenure_runner::daemon::log::DaemonLog;
 use tenure_runner::timer::Kind;
-use tenure_runner::wakeup::{self, Decision, NotStarted, Rest, Verdict, Ward};
+use tenure_runner::wakeup::{self, Decision, NotStarted, Recheck, Target, Verdict};
 use tenure_sqlite::{Directory, IdleProject, KnownProject};
 
 use super::start;
@@ -89,7 +89,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     for project in &registered {
         let mut files = ProjectPaths::new(&project.path).changing_files().to_vec();
         files.extend(user_config.clone());
-        let mark = if project.enabled { wakeup::mark(&project.path, &files, now) } else { None };
+        let mark = if project.enabled { wakeup::fingerprint(&project.path, &files, now) } else { None };
         let unchanged = known
             .get(&project.path)
             .filter(|idle| mark.as_ref() == Some(&idle.mark) && idle.until.is_none_or(|until| until > now));
@@ -107,7 +107,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
         Arc::new(DaemonLog::shared(&home.join("runners").join("logs"), "wakeup.log", app.env.clock.clone()))
     });
     let answers =
-        wakeup::each(jobs, deadline, move |job| serve(&env, &global, log.as_deref(), &registered, job));
+        wakeup::for_each(jobs, deadline, move |job| serve(&env, &global, log.as_deref(), &registered, job));
     let mut idle = Vec::new();
     for (root, answer) in roots.iter().zip(answers) {
         let late = || {
@@ -194,7 +194,7 @@ fn serve(
     match wake_up(&mut app, log, project) {
         Ok((verdict, rest)) => {
             let memory = match (rest, job.mark) {
-                (Rest::Until(until), Some(mark)) => {
+                (Recheck::Until(until), Some(mark)) => {
                     Some(IdleProject { mark, reason: verdict.reason.clone(), until })
                 }
                 _ => None,
@@ -205,7 +205,11 @@ fn serve(
     }
 }
 
-fn wake_up(app: &mut App<'_>, log: Option<&DaemonLog>, project: Project) -> CommandResult<(Verdict, Rest)> {
+fn wake_up(
+    app: &mut App<'_>,
+    log: Option<&DaemonLog>,
+    project: Project,
+) -> CommandResult<(Verdict, Recheck)> {
     let open = app.open_at(project)?;
     let root = &open.paths.root;
     let actor = app.identity(&IdentityArgs::default())?.holder.id;
@@ -227,7 +231,7 @@ fn wake_up(app: &mut App<'_>, log: Option<&DaemonLog>, project: Project) -> Comm
             Err(report) => Err(NotStarted { code: report.code, message: report.message }),
         }
     };
-    let ward = Ward {
+    let target = Target {
         root,
         store: open.store.as_ref(),
         ctx: open.context(),
@@ -238,15 +242,15 @@ fn wake_up(app: &mut App<'_>, log: Option<&DaemonLog>, project: Project) -> Comm
         reviewing: reviewer.is_some(),
         dry_run: app.global.dry_run,
         writer: &|| open.source.writer(),
-        say: &say,
+        log: &say,
         start: &start,
     };
-    let (verdict, rest) = wakeup::serve(&ward);
+    let (verdict, rest) = wakeup::wake(&target);
     if verdict.decision == Decision::Error {
         say(&verdict.reason);
     }
     // The rows on a server change without a change of the project's files.
-    let rest = if open.source.is_on_server() { Rest::Unknown } else { rest };
+    let rest = if open.source.is_on_server() { Recheck::Unknown } else { rest };
     Ok((verdict, rest))
 }
 

@@ -7,22 +7,21 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 use tenure_core::ErrorCode;
 use tenure_core::error::TaskName;
-use tenure_core::holder::Incarnation;
 use tenure_core::kernel::{self, Grant};
 use tenure_core::task::{Task, TaskStatus};
 use tenure_runner::hooks::HookContext;
-use tenure_runner::{Ended, Exit, Loss, Supervision, supervise};
+use tenure_runner::{CommandEnd, Exit, LeaseLoss, Supervision, supervise};
 
 use super::claim_args::ClaimArgs;
 use super::{claim, grant, view};
 use crate::answer::Answer;
 use crate::app::{App, Open};
 use crate::clearing;
+use crate::execution::Surroundings;
 use crate::hooks;
 use crate::identity::IdentityArgs;
 use crate::interrupt::Interrupts;
 use crate::report::{CommandResult, Report};
-use crate::store::Doorbell;
 use crate::text::{Style, Text};
 use crate::waiting::{self, Claim, ClaimRequest, NamedTask};
 
@@ -58,17 +57,16 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
     let mut identity = app.identity(&args.identity)?;
     claim::join_if_nobody(app, &mut identity);
-    let me = Incarnation::current();
-    let caller = |task: Option<&TaskName>| identity.claimant(task).with_process(me.clone());
+    let surroundings = Surroundings::new(&open)?;
+    let caller = |task: Option<&TaskName>| identity.claimant(task).with_process(surroundings.me.clone());
     // Before the grant, so that no signal is missed while the task is held.
     let interrupts = Interrupts::listen().map_err(Report::from)?;
-    let doorbell = open.store.doorbell(app.env);
     let mut terms = args.claim.terms(&open);
-    terms.doorbell = doorbell.as_ref().map(Doorbell::address);
+    terms.doorbell = surroundings.doorbell_address();
     let patience = args.claim.patience(app, &open);
     let request = ClaimRequest::Task(NamedTask::new(&args.claim.task));
     let granted = waiting::acquire(app, &open, &Claim::new(&request, &caller), terms, patience)?;
-    grant::refuse_other_process(&open, &granted, &me)?;
+    grant::refuse_other_process(&open, &granted, &surroundings.me)?;
     if let Some(code) = interrupts.take() {
         clearing::give_back(&open, &granted, "interrupted before the command started");
         return Err(Report::interrupted(code));
@@ -77,27 +75,22 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let hook_contexts = hooks::filter(app, &open).granted(app.env.clock.now(), &granted);
     hooks::deliver_async(app, &open, &hook_contexts);
 
-    let database = open.store.file()?;
     let source = &open.source;
     let ttl = granted.lease.ttl;
     let another = || source.open_for_beats(ttl);
     let supervision = Supervision {
         store: open.store.as_ref(),
-        open: &another,
-        ctx: open.context(),
+        exec: surroundings.execution(&open, &another),
         task: &kernel::name_of(&granted.task),
         lease: &granted.lease,
-        me: &me,
         signals: &interrupts,
-        doorbell: doorbell.as_ref().map(AsFd::as_fd),
-        database: database.as_ref(),
         interval: open.config.runners.heartbeat_interval,
         grace: open.config.runners.kill_grace,
         log_path: None,
         section_ttl: None,
         keep_section: false,
         limits: None,
-        steps: None,
+        recorder: None,
     };
     let supervised = match supervise(&supervision, &mut command(app, &open, &granted, &args.command)?) {
         Ok(supervised) => supervised,
@@ -116,13 +109,13 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
 
 /// The hook events of how the attempt ended. If the command finished the task itself, that command has delivered them; a lost
 /// lease is reported by the process that ended it.
-fn ending_contexts(app: &App<'_>, open: &Open<'_>, ended: &Ended) -> Vec<HookContext> {
+fn ending_contexts(app: &App<'_>, open: &Open<'_>, ended: &CommandEnd) -> Vec<HookContext> {
     let task = match ended {
-        Ended::Exited { spoken: false, task, .. }
-        | Ended::NotStarted { task, .. }
-        | Ended::Overdue { task, .. }
-        | Ended::Interrupted { task, .. } => task,
-        Ended::Exited { .. } | Ended::Lost(_) => return Vec::new(),
+        CommandEnd::Exited { reported: false, task, .. }
+        | CommandEnd::NotStarted { task, .. }
+        | CommandEnd::Overdue { task, .. }
+        | CommandEnd::Interrupted { task, .. } => task,
+        CommandEnd::Exited { .. } | CommandEnd::Lost(_) => return Vec::new(),
     };
     let hook_filter = hooks::filter(app, open);
     if hook_filter.is_empty() {
@@ -165,7 +158,7 @@ fn command(app: &App<'_>, open: &Open<'_>, granted: &Grant, words: &[OsString]) 
     Ok(command)
 }
 
-fn tell(app: &mut App<'_>, granted: &Grant, attempt: &str, ended: Ended) -> CommandResult<Answer> {
+fn tell(app: &mut App<'_>, granted: &Grant, attempt: &str, ended: CommandEnd) -> CommandResult<Answer> {
     let data = |app: &App<'_>, task: &Task, code: u8| -> Value {
         let mut data = grant::data(app, granted);
         if let Some(fields) = data.as_object_mut() {
@@ -182,9 +175,9 @@ fn tell(app: &mut App<'_>, granted: &Grant, attempt: &str, ended: Ended) -> Comm
         report
     };
     match ended {
-        Ended::Exited { exit, spoken, task } => {
+        CommandEnd::Exited { exit, reported, task } => {
             let code = code_of(exit);
-            if code == 0 || spoken {
+            if code == 0 || reported {
                 if !app.global.json {
                     let mut text = Text::new();
                     text.line(format!("{} is {}", task.key, task.status));
@@ -199,30 +192,30 @@ fn tell(app: &mut App<'_>, granted: &Grant, attempt: &str, ended: Ended) -> Comm
             let message = format!("the command {how}; {} is {}", task.key, task.status);
             Err(failed(app, message, &task, code))
         }
-        Ended::NotStarted { why, exit, task } => {
+        CommandEnd::NotStarted { why, exit, task } => {
             let message = format!("{why}; {} is {}", task.key, task.status);
             Err(failed(app, message, &task, exit))
         }
-        Ended::Overdue { why, task } => {
+        CommandEnd::Overdue { why, task } => {
             let message = format!("{why}; {} is {}", task.key, task.status);
             Err(failed(app, message, &task, 1))
         }
-        Ended::Interrupted { signal, task } => {
+        CommandEnd::Interrupted { signal, task } => {
             let code = code_of(Exit::Signal(signal));
             let mut report = Report::interrupted(code);
             report.message = format!("interrupted; {} is {}", task.key, task.status);
             *report.details = data(app, &task, code);
             Err(report)
         }
-        Ended::Lost(loss) => Err(lost(loss, granted)),
+        CommandEnd::Lost(loss) => Err(lost(loss, granted)),
     }
 }
 
-fn lost(loss: Loss, granted: &Grant) -> Report {
+fn lost(loss: LeaseLoss, granted: &Grant) -> Report {
     let key = &granted.task.key;
     let gone = |what: String| Report::new(ErrorCode::LeaseLost, format!("you no longer hold {key}: {what}"));
     let mut report = match loss {
-        Loss::Refused(error) => {
+        LeaseLoss::Refused(error) => {
             let mut report = Report::from(*error);
             report.code = ErrorCode::LeaseLost;
             report

@@ -1,4 +1,4 @@
-//! The chart: from what was seen of a project to the next step. No clock, no store, no process is asked here.
+//! The decision table: from the state of a project to the next step. Pure: it uses no clock, store or process.
 
 use std::fmt;
 
@@ -10,18 +10,18 @@ use tenure_core::runner::{PresetHealth, Runner};
 /// What a wake-up decided for a project.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Decision {
-    /// There was work and nobody at it.
+    /// There was ready work and no runner.
     Started,
-    /// Its runner was dead, or was ended because it hung.
+    /// Its runner was dead, or was killed because it hung.
     Restarted,
     Running,
     Idle,
-    /// Another tool has the project to itself.
+    /// Another tool holds the exclusive lock.
     Locked,
-    /// Its agent fails at once; tried again later.
+    /// Its preset is parked and tried again later.
     Parked,
     Disabled,
-    /// Found below `runners.wakeup.projectPaths` and not registered: nothing of it is read or run.
+    /// Found below `runners.wakeup.projectPaths`, but not registered: nothing of it is read or run.
     Unregistered,
     Missing,
     Error,
@@ -70,88 +70,88 @@ impl Verdict {
     }
 }
 
-/// A runner that has not said goodbye.
+/// A runner that has not ended, as far as its row says.
 #[derive(Debug, Clone)]
-pub struct SeenRunner {
+pub struct InspectedRunner {
     pub runner: Runner,
     pub liveness: Liveness,
-    /// The last sign of life on any of its leases.
+    /// The last heartbeat on any of its leases.
     pub last_beat: Timestamp,
-    /// That is longer ago than `runners.staleTimeout`.
+    /// The last heartbeat is older than `runners.staleTimeout`.
     pub stale: bool,
     pub doorbell: Option<String>,
 }
 
-/// What there is to do in a project.
+/// Whether a project has ready work.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Work {
+pub enum PendingWork {
     /// The key of the first ready task.
     Ready(String),
-    /// Nothing, and why.
+    /// No ready work, with the reason.
     None(String),
 }
 
-/// What was seen of a project.
+/// The state of a project.
 #[derive(Debug, Clone)]
-pub struct Seen {
+pub struct Inspection {
     pub now: Timestamp,
-    /// `runners.wakeup.enabled`, as this project has it.
+    /// `runners.wakeup.enabled` of this project.
     pub enabled: bool,
-    /// The line to log if the exclusive lock keeps everybody away.
+    /// The line to log if the exclusive lock is held.
     pub locked: Option<String>,
-    pub runners: Vec<SeenRunner>,
-    /// Leases, attempts or runners of processes that are proven dead.
-    pub litter: bool,
-    pub work: Work,
-    /// The presets that a runner would use and that are parked.
+    pub runners: Vec<InspectedRunner>,
+    /// Leases, attempts or runners of dead processes exist.
+    pub leftovers: bool,
+    pub work: PendingWork,
+    /// The parked presets among those that a runner would use.
     pub parked: Vec<PresetHealth>,
 }
 
-/// What this wake-up has done about the project before it looked again.
+/// What this wake-up has already done about the project.
 #[derive(Debug, Clone, Default)]
-pub struct Done {
+pub struct Actions {
     pub repaired: bool,
-    /// It was rung, and it answered.
+    /// A silent runner answered its doorbell.
     pub answered: bool,
-    /// The runner that was found dead, or was killed.
-    pub lost: Option<Loss>,
+    /// The runner that was found dead or was killed.
+    pub lost: Option<LostRunner>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Loss {
+pub struct LostRunner {
     pub runner: Runner,
     pub how: &'static str,
 }
 
-/// What to do next.
+/// The next step.
 #[derive(Debug, Clone)]
 pub enum Step {
-    Rest(Verdict),
-    /// Alive but silent: ring, wait, and end it if it does not answer.
-    Rouse(Box<SeenRunner>),
-    /// Put right what the dead have left, then look again.
+    Skip(Verdict),
+    /// Alive but silent: ring its doorbell, wait, and kill it if it does not answer.
+    Ping(Box<InspectedRunner>),
+    /// Repair what dead processes left, then inspect again.
     Repair,
     Start(Verdict),
 }
 
-pub fn next_step(seen: &Seen, done: &Done) -> Step {
-    let rest = |decision, reason: String| Step::Rest(Verdict::new(decision, reason));
+pub fn next_step(seen: &Inspection, done: &Actions) -> Step {
+    let skip = |decision, reason: String| Step::Skip(Verdict::new(decision, reason));
     if !seen.enabled {
-        return rest(Decision::Disabled, "runners.wakeup.enabled is false".to_owned());
+        return skip(Decision::Disabled, "runners.wakeup.enabled is false".to_owned());
     }
     if let Some(line) = &seen.locked {
-        return rest(Decision::Locked, line.clone());
+        return skip(Decision::Locked, line.clone());
     }
     if let Some(silent) = seen.runners.iter().find(|r| r.stale && r.liveness == Liveness::Alive) {
-        return Step::Rouse(Box::new(silent.clone()));
+        return Step::Ping(Box::new(silent.clone()));
     }
-    if seen.litter && !done.repaired {
+    if seen.leftovers && !done.repaired {
         return Step::Repair;
     }
-    // One that cannot be judged from here counts as alive for as long as its heartbeat is fresh.
-    if let Some(at_work) = seen.runners.iter().find(|r| !r.stale && r.liveness != Liveness::Dead) {
-        return Step::Rest(
-            Verdict::new(Decision::Running, at_work_line(seen, at_work, done)).of(&at_work.runner.id),
+    // A runner on another machine counts as alive while its heartbeat is fresh.
+    if let Some(running) = seen.runners.iter().find(|r| !r.stale && r.liveness != Liveness::Dead) {
+        return Step::Skip(
+            Verdict::new(Decision::Running, running_line(seen, running, done)).of(&running.runner.id),
         );
     }
     let reason = match (&done.lost, &seen.work) {
@@ -159,29 +159,29 @@ pub fn next_step(seen: &Seen, done: &Done) -> Step {
             let (pid, short) = (loss.runner.process.process.pid, short(&loss.runner.id));
             format!("runner {short} (pid {pid}) {}", loss.how)
         }
-        (None, Work::Ready(key)) => format!("{key} is ready and nobody is at work"),
-        (None, Work::None(why)) => return rest(Decision::Idle, why.clone()),
+        (None, PendingWork::Ready(key)) => format!("{key} is ready and nobody is at work"),
+        (None, PendingWork::None(why)) => return skip(Decision::Idle, why.clone()),
     };
     if let Some((health, until)) = parked(seen) {
         let why = health.reason.as_deref().unwrap_or("it failed at once, three times in a row");
         let wait = format_rounded(until.since(seen.now));
-        return rest(Decision::Parked, format!("{} is parked for another {wait}: {why}", health.preset));
+        return skip(Decision::Parked, format!("{} is parked for another {wait}: {why}", health.preset));
     }
     let decision = if done.lost.is_some() { Decision::Restarted } else { Decision::Started };
     Step::Start(Verdict::new(decision, reason))
 }
 
-/// The preset that may not be tried for longest.
-fn parked(seen: &Seen) -> Option<(&PresetHealth, Timestamp)> {
+/// The preset that is parked longest.
+fn parked(seen: &Inspection) -> Option<(&PresetHealth, Timestamp)> {
     let waiting = seen.parked.iter().filter_map(|health| Some((health, health.next_try_at?)));
     waiting.filter(|(_, until)| *until > seen.now).max_by_key(|(_, until)| *until)
 }
 
-fn at_work_line(seen: &Seen, at_work: &SeenRunner, done: &Done) -> String {
-    let pid = at_work.runner.process.process.pid;
-    let ago = format_rounded(seen.now.since(at_work.last_beat));
+fn running_line(seen: &Inspection, running: &InspectedRunner, done: &Actions) -> String {
+    let pid = running.runner.process.process.pid;
+    let ago = format_rounded(seen.now.since(running.last_beat));
     let answered = if done.answered { "; it answered when it was rung" } else { "" };
-    format!("runner {} (pid {pid}), last heartbeat {ago} ago{answered}", short(&at_work.runner.id))
+    format!("runner {} (pid {pid}), last heartbeat {ago} ago{answered}", short(&running.runner.id))
 }
 
 pub(super) fn short(id: &str) -> &str {
@@ -200,20 +200,20 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_millis(1_000_000_000);
 
-    fn nothing() -> Seen {
-        Seen {
+    fn nothing() -> Inspection {
+        Inspection {
             now: NOW,
             enabled: true,
             locked: None,
             runners: Vec::new(),
-            litter: false,
-            work: Work::None("there is nothing to do".to_owned()),
+            leftovers: false,
+            work: PendingWork::None("there is nothing to do".to_owned()),
             parked: Vec::new(),
         }
     }
 
-    fn ready() -> Seen {
-        Seen { work: Work::Ready("T1".to_owned()), ..nothing() }
+    fn ready() -> Inspection {
+        Inspection { work: PendingWork::Ready("T1".to_owned()), ..nothing() }
     }
 
     fn runner() -> Runner {
@@ -233,12 +233,12 @@ mod tests {
         }
     }
 
-    fn with(liveness: Liveness, stale: bool) -> Seen {
-        let seen = SeenRunner { runner: runner(), liveness, last_beat: NOW, stale, doorbell: None };
-        Seen { runners: vec![seen], litter: liveness == Dead, ..ready() }
+    fn with(liveness: Liveness, stale: bool) -> Inspection {
+        let seen = InspectedRunner { runner: runner(), liveness, last_beat: NOW, stale, doorbell: None };
+        Inspection { runners: vec![seen], leftovers: liveness == Dead, ..ready() }
     }
 
-    fn parked_until(until: Timestamp) -> Seen {
+    fn parked_until(until: Timestamp) -> Inspection {
         let health = PresetHealth {
             preset: "claude".to_owned(),
             quick_failures: 0,
@@ -248,48 +248,53 @@ mod tests {
             times_parked: 1,
             reason: Some("please log in".to_owned()),
         };
-        Seen { parked: vec![health], ..ready() }
+        Inspection { parked: vec![health], ..ready() }
     }
 
-    fn lost() -> Done {
-        Done { repaired: true, lost: Some(Loss { runner: runner(), how: "was dead" }), ..Done::default() }
+    fn lost() -> Actions {
+        Actions {
+            repaired: true,
+            lost: Some(LostRunner { runner: runner(), how: "was dead" }),
+            ..Actions::default()
+        }
     }
 
-    /// `rest:idle`, `start:restarted`, `rouse`, `repair`.
-    fn told(step: &Step) -> String {
+    /// `skip:idle`, `start:restarted`, `ping`, `repair`.
+    fn shown(step: &Step) -> String {
         match step {
-            Step::Rest(verdict) => format!("rest:{}", verdict.decision),
+            Step::Skip(verdict) => format!("skip:{}", verdict.decision),
             Step::Start(verdict) => format!("start:{}", verdict.decision),
-            Step::Rouse(_) => "rouse".to_owned(),
+            Step::Ping(_) => "ping".to_owned(),
             Step::Repair => "repair".to_owned(),
         }
     }
 
     #[test]
-    fn every_path_of_the_chart() {
-        let locked = |seen: Seen| Seen { locked: Some("Skipping database (locked by x)".into()), ..seen };
-        let disabled = |seen: Seen| Seen { enabled: false, ..seen };
+    fn every_path_of_the_decision_table() {
+        let locked =
+            |seen: Inspection| Inspection { locked: Some("Skipping database (locked by x)".into()), ..seen };
+        let disabled = |seen: Inspection| Inspection { enabled: false, ..seen };
         let later = NOW.after(Duration::from_secs(1));
-        let fresh = Done::default();
-        let two = |a: Seen, b: Seen| Seen {
+        let fresh = Actions::default();
+        let two = |a: Inspection, b: Inspection| Inspection {
             runners: a.runners.iter().chain(&b.runners).cloned().collect(),
-            litter: a.litter || b.litter,
+            leftovers: a.leftovers || b.leftovers,
             ..a
         };
-        let table: Vec<(&str, Seen, Done, &str)> = vec![
-            ("nothing to do", nothing(), fresh.clone(), "rest:idle"),
+        let table: Vec<(&str, Inspection, Actions, &str)> = vec![
+            ("nothing to do", nothing(), fresh.clone(), "skip:idle"),
             ("ready work and no runner", ready(), fresh.clone(), "start:started"),
-            ("a runner with a fresh heartbeat", with(Alive, false), fresh.clone(), "rest:running"),
-            ("alive but stale", with(Alive, true), fresh.clone(), "rouse"),
+            ("a runner with a fresh heartbeat", with(Alive, false), fresh.clone(), "skip:running"),
+            ("alive but stale", with(Alive, true), fresh.clone(), "ping"),
             ("dead", with(Dead, false), fresh.clone(), "repair"),
             ("dead and stale", with(Dead, true), fresh.clone(), "repair"),
-            ("elsewhere and fresh", with(Unknown, false), fresh.clone(), "rest:running"),
+            ("elsewhere and fresh", with(Unknown, false), fresh.clone(), "skip:running"),
             ("elsewhere and silent for too long", with(Unknown, true), fresh.clone(), "start:started"),
             (
                 "one hangs beside one that works",
                 two(with(Alive, false), with(Alive, true)),
                 fresh.clone(),
-                "rouse",
+                "ping",
             ),
             (
                 "one is dead beside one that works",
@@ -297,45 +302,45 @@ mod tests {
                 fresh.clone(),
                 "repair",
             ),
-            ("that one was buried", two(with(Alive, false), ready()), lost(), "rest:running"),
-            ("dead, and put right", ready(), lost(), "start:restarted"),
+            ("the dead one was closed", two(with(Alive, false), ready()), lost(), "skip:running"),
+            ("dead, and repaired", ready(), lost(), "start:restarted"),
             ("dead while it was idle", nothing(), lost(), "start:restarted"),
             (
-                "what others left, put right",
+                "leftovers of others, repaired",
                 ready(),
-                Done { repaired: true, ..Done::default() },
+                Actions { repaired: true, ..Actions::default() },
                 "start:started",
             ),
             (
-                "litter that stays is not looked at for ever",
-                Seen { litter: true, ..nothing() },
-                Done { repaired: true, ..Done::default() },
-                "rest:idle",
+                "leftovers that remain are not repaired forever",
+                Inspection { leftovers: true, ..nothing() },
+                Actions { repaired: true, ..Actions::default() },
+                "skip:idle",
             ),
-            ("locked", locked(ready()), fresh.clone(), "rest:locked"),
-            ("locked, with a dead runner", locked(with(Dead, true)), fresh.clone(), "rest:locked"),
-            ("locked, with one that hangs", locked(with(Alive, true)), fresh.clone(), "rest:locked"),
-            ("switched off", disabled(ready()), fresh.clone(), "rest:disabled"),
-            ("switched off and locked", disabled(locked(ready())), fresh.clone(), "rest:disabled"),
-            ("parked", parked_until(later), fresh.clone(), "rest:parked"),
+            ("locked", locked(ready()), fresh.clone(), "skip:locked"),
+            ("locked, with a dead runner", locked(with(Dead, true)), fresh.clone(), "skip:locked"),
+            ("locked, with one that hangs", locked(with(Alive, true)), fresh.clone(), "skip:locked"),
+            ("switched off", disabled(ready()), fresh.clone(), "skip:disabled"),
+            ("switched off and locked", disabled(locked(ready())), fresh.clone(), "skip:disabled"),
+            ("parked", parked_until(later), fresh.clone(), "skip:parked"),
             ("parked until just now", parked_until(NOW), fresh.clone(), "start:started"),
-            ("parked, and its runner died", parked_until(later), lost(), "rest:parked"),
+            ("parked, and its runner died", parked_until(later), lost(), "skip:parked"),
             (
                 "parked, and nothing to do",
-                Seen { work: Work::None(String::new()), ..parked_until(later) },
+                Inspection { work: PendingWork::None(String::new()), ..parked_until(later) },
                 fresh,
-                "rest:idle",
+                "skip:idle",
             ),
         ];
         for (case, seen, done, expected) in table {
-            assert_eq!(told(&next_step(&seen, &done)), expected, "{case}");
+            assert_eq!(shown(&next_step(&seen, &done)), expected, "{case}");
         }
     }
 
     #[test]
-    fn every_verdict_gives_its_reason() {
-        let Step::Rest(parked) =
-            next_step(&parked_until(NOW.after(Duration::from_secs(90))), &Done::default())
+    fn every_verdict_has_a_reason() {
+        let Step::Skip(parked) =
+            next_step(&parked_until(NOW.after(Duration::from_secs(90))), &Actions::default())
         else {
             panic!("parked");
         };

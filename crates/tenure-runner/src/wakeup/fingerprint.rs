@@ -1,8 +1,8 @@
-//! What need not be looked at again: a project that had nothing to do, and whose files are as they were.
+//! Detects that an idle project need not be inspected again because its files are unchanged.
 //!
-//! Guaranteed: whatever is committed to the store, or changed in a configuration file, after a mark was taken changes
-//! the next mark. What changes without a file, the passing of time and the death of processes, is the business of
-//! whoever remembers: see [`Rest`](super::look::Rest).
+//! Guaranteed: everything that is committed to the store, or changed in a configuration file, after a fingerprint was
+//! taken changes the next one. Time and the death of processes change no file; see
+//! [`Recheck`](super::inspect::Recheck).
 
 use std::fmt::Write as _;
 use std::fs::Metadata;
@@ -12,19 +12,19 @@ use std::time::Duration;
 
 use tenure_core::Timestamp;
 
-/// Some file systems count in seconds. A file that was written just now may be written again under the same time.
+/// Some file systems record times in seconds: a file written just now may be written again with the same time.
 const TOO_YOUNG: Duration = Duration::from_secs(3);
 
-/// The state of `files`, on which the decision about the project at `root` rests; to be taken before they are read. None if
-/// it does not tell whether they will change.
-pub fn mark(root: &Path, files: &[PathBuf], now: Timestamp) -> Option<String> {
+/// The state of `files`, on which the decision about the project at `root` depends; to be taken before they are read.
+/// None if it would not show a later change.
+pub fn fingerprint(root: &Path, files: &[PathBuf], now: Timestamp) -> Option<String> {
     if crate::exclusion::folders(root).iter().any(|f| f.join(tenure_lock::EXCLUSIVE_LOCK_FILE).exists()) {
         return None;
     }
     let mut text = concat!(env!("CARGO_PKG_VERSION")).to_owned();
     for path in files {
         match std::fs::metadata(path) {
-            // An empty log is as good as none, and comes and goes with readers.
+            // An empty write-ahead log counts as none; readers create and remove it.
             Ok(found) if found.len() == 0 => text.push_str(" -"),
             Ok(found) if is_young(&found, now) => return None,
             Ok(found) => {
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_file_that_counts_changes_the_mark_and_a_lock_or_a_young_file_leaves_none() {
+    fn every_relevant_file_changes_the_fingerprint_and_a_lock_or_a_young_file_prevents_one() {
         let root = tempfile::tempdir().unwrap();
         let folder = root.path().join(".tenure");
         std::fs::create_dir(&folder).unwrap();
@@ -66,7 +66,7 @@ mod tests {
         let files = [database.clone(), log.clone(), config.clone(), user.clone()];
         std::fs::write(&database, "rows").unwrap();
         let later = || SystemClock.now().after(Duration::from_mins(1));
-        let take = |now| mark(root.path(), &files, now);
+        let take = |now| fingerprint(root.path(), &files, now);
         assert_eq!(take(SystemClock.now()), None, "just written");
         let first = take(later());
         assert!(first.is_some());
@@ -81,7 +81,7 @@ mod tests {
             seen.push(next);
         }
         std::fs::write(folder.join(".exclusive-lock"), "{}").unwrap();
-        assert_eq!(take(later()), None, "a lock has to be judged each time");
+        assert_eq!(take(later()), None, "a lock must be checked each time");
         std::fs::remove_file(folder.join(".exclusive-lock")).unwrap();
         assert!(take(later()).is_some());
         std::fs::create_dir(root.path().join(".beads")).unwrap();

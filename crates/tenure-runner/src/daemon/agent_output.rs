@@ -1,7 +1,7 @@
-//! Listening to an agent's output, and knowing when to stop.
+//! Reads an agent's output on a thread until the agent has ended.
 //!
-//! The end of the pipe is not enough: a process out of anybody's reach may keep it open for ever. So whoever knows that the
-//! agent is over says so, and what the pipe holds by then is read and no more.
+//! The end of the pipe is not sufficient, because a process that escaped may keep it open forever. So the supervisor
+//! tells the reader when the agent has ended; the reader then reads what the pipe holds and stops.
 
 use std::io::PipeReader;
 use std::os::fd::AsFd;
@@ -10,41 +10,41 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
-use super::output::{AttemptLog, LastWord, pump};
+use super::output::{AttemptLog, LastOutput, pump};
 use crate::wait::until_any;
 
-/// A poll needs a limit.
+/// The longest poll; nothing depends on it.
 const LONG: Duration = Duration::from_hours(1);
-/// How often the pipe is looked into after the agent is over; each look reads as much as it holds.
-const LAST_LOOKS: usize = 64;
-/// How long the rest of the output may take to be written down.
+/// The number of reads after the agent has ended; each takes as much as the pipe holds.
+const LAST_READS: usize = 64;
+/// How long to wait until the rest of the output is written.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The supervisor's end: says when it is over.
+/// The supervisor's side: tells the reader that the agent has ended.
 #[derive(Debug)]
-pub(crate) struct Ear {
+pub(crate) struct ReaderHandle {
     stop: Mutex<Option<UnixStream>>,
     done: Mutex<Receiver<()>>,
 }
 
-/// The reader's end, for a thread of its own.
+/// The reader's side, to be run on a separate thread.
 #[derive(Debug)]
-pub(crate) struct Listener {
+pub(crate) struct OutputReader {
     from: PipeReader,
     stopped: UnixStream,
     done: SyncSender<()>,
 }
 
-pub(crate) fn listen(from: PipeReader) -> std::io::Result<(Ear, Listener)> {
+pub(crate) fn read_output(from: PipeReader) -> std::io::Result<(ReaderHandle, OutputReader)> {
     let (stop, stopped) = UnixStream::pair()?;
-    let (done, heard) = sync_channel(1);
-    let ear = Ear { stop: Mutex::new(Some(stop)), done: Mutex::new(heard) };
-    Ok((ear, Listener { from, stopped, done }))
+    let (done, finished) = sync_channel(1);
+    let handle = ReaderHandle { stop: Mutex::new(Some(stop)), done: Mutex::new(finished) };
+    Ok((handle, OutputReader { from, stopped, done }))
 }
 
-impl Ear {
-    /// The agent is over. Comes back when what it has printed is written down.
-    pub(crate) fn close(&self) {
+impl ReaderHandle {
+    /// The agent has ended. Returns when its output is in the log.
+    pub(crate) fn finish(&self) {
         if let Ok(mut stop) = self.stop.lock()
             && stop.take().is_some()
             && let Ok(done) = self.done.lock()
@@ -54,19 +54,19 @@ impl Ear {
     }
 }
 
-impl Listener {
-    pub(crate) fn run(self, log: &Mutex<AttemptLog>, last: &LastWord, heard: &mut dyn FnMut(&[u8])) {
-        let mut looks = 0;
+impl OutputReader {
+    pub(crate) fn run(self, log: &Mutex<AttemptLog>, last: &LastOutput, on_line: &mut dyn FnMut(&[u8])) {
+        let mut reads = 0;
         let more = || loop {
-            if looks > LAST_LOOKS {
+            if reads > LAST_READS {
                 return false;
             }
-            let over = looks > 0;
+            let over = reads > 0;
             let limit = if over { Duration::ZERO } else { LONG };
             let woken = until_any(&[self.from.as_fd(), self.stopped.as_fd()], limit);
             let stopped = woken.get(1) == Some(&true);
             if over || stopped {
-                looks += 1;
+                reads += 1;
             }
             if woken.first() == Some(&true) {
                 return true;
@@ -75,7 +75,7 @@ impl Listener {
                 return false;
             }
         };
-        pump(&self.from, more, log, last, heard);
+        pump(&self.from, more, log, last, on_line);
         let _ = self.done.try_send(());
     }
 }
@@ -88,17 +88,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_printed_is_written_down_although_somebody_keeps_the_pipe_open() {
+    fn output_is_logged_although_another_process_keeps_the_pipe_open() {
         let folder = tempfile::tempdir().unwrap();
         let log = Mutex::new(AttemptLog::create(folder.path(), "a", Arc::new(tenure_core::SystemClock)));
         let (reader, mut writer) = std::io::pipe().unwrap();
-        let (ear, listener) = listen(reader).unwrap();
+        let (handle, reader) = read_output(reader).unwrap();
         std::thread::scope(|scope| {
-            let last = LastWord::default();
+            let last = LastOutput::default();
             let log = &log;
-            scope.spawn(move || listener.run(log, &last, &mut |_| ()));
+            scope.spawn(move || reader.run(log, &last, &mut |_| ()));
             writer.write_all(b"one\ntwo").unwrap();
-            ear.close();
+            handle.finish();
         });
         drop(writer);
         assert_eq!(log.lock().unwrap().tail(), ["one", "two"]);

@@ -13,7 +13,7 @@ use tenure_core::task::{Task, TaskStatus};
 use tenure_core::{Error, Result, wire};
 use tenure_runner::agents::AgentKind;
 use tenure_runner::daemon::log::DaemonLog;
-use tenure_runner::daemon::{AgentStart, Happening, Outside, Purpose};
+use tenure_runner::daemon::{AgentStart, Purpose, RunnerCallbacks, RunnerEvent};
 use tenure_runner::hooks::{HookContext, HookFilter, fire};
 use tenure_runner::preset::{self, SESSION_MARKERS};
 use tenure_runner::prompt::{self, Brief, Role};
@@ -72,20 +72,20 @@ impl RunnerHost<'_> {
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    fn hook_contexts(&self, what: Happening<'_>) -> Vec<HookContext> {
+    fn hook_contexts(&self, what: RunnerEvent<'_>) -> Vec<HookContext> {
         let now = self.env.clock.now();
         let judge = self.env.judge.as_ref();
         let of_runner = |event, runner: &Runner| {
             vec![HookContext::new(event, now).with("runner", wire::runner(runner, None))]
         };
         match what {
-            Happening::RunnerStarted(runner) => of_runner(HookEvent::RunnerStarted, runner),
-            Happening::RunnerStopped(runner) => of_runner(HookEvent::RunnerStopped, runner),
-            Happening::RunnerFailed(runner) => of_runner(HookEvent::RunnerFailed, runner),
-            Happening::LeaseLost(task) => {
+            RunnerEvent::RunnerStarted(runner) => of_runner(HookEvent::RunnerStarted, runner),
+            RunnerEvent::RunnerStopped(runner) => of_runner(HookEvent::RunnerStopped, runner),
+            RunnerEvent::RunnerFailed(runner) => of_runner(HookEvent::RunnerFailed, runner),
+            RunnerEvent::LeaseLost(task) => {
                 vec![HookContext::new(HookEvent::LeaseLost, now).with("task", wire::task(task, now, judge))]
             }
-            Happening::TaskEnded(task) => {
+            RunnerEvent::TaskEnded(task) => {
                 let hook_filter = HookFilter::new(&self.hooks, judge);
                 let read = |store: Box<dyn Store>| {
                     store.read(|view| hook_filter.changed(view, TaskStatus::InProgress, task))
@@ -103,7 +103,7 @@ impl RunnerHost<'_> {
     }
 }
 
-impl Outside for RunnerHost<'_> {
+impl RunnerCallbacks for RunnerHost<'_> {
     fn agent(&self, name: &str, conversation: Option<&str>) -> Result<AgentStart> {
         let path = self.env.vars.get(&OsString::from("PATH")).map(OsString::as_os_str);
         let agent = preset::resolve(name, &self.config.presets, &self.root, path)
@@ -172,7 +172,7 @@ impl Outside for RunnerHost<'_> {
     }
 
     /// Does not wait for hooks: one that hangs must not delay the runner.
-    fn happened(&self, what: Happening<'_>) {
+    fn notify(&self, what: RunnerEvent<'_>) {
         if self.hooks.is_empty() {
             return;
         }

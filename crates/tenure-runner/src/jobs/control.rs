@@ -1,4 +1,4 @@
-//! What the threads of a job share: which items are held, and whether to go on.
+//! State shared by the threads of a job: the held items, and whether to stop.
 
 use std::collections::HashMap;
 use std::io;
@@ -14,17 +14,17 @@ use tenure_lock::BootTime;
 use crate::supervise::Signals;
 
 #[derive(Debug)]
-pub(super) struct Crew {
-    inner: Mutex<Inner>,
-    /// Hung up when everybody is to stop.
+pub(super) struct JobControl {
+    inner: Mutex<ControlState>,
+    /// Closed when all workers must stop.
     stopped: UnixStream,
 }
 
 #[derive(Debug)]
-struct Inner {
-    /// The job's own lease, for whoever coordinates it.
+struct ControlState {
+    /// The job's lease, in its coordinator.
     job: Option<Lease>,
-    held: HashMap<Fence, Held>,
+    held: HashMap<Fence, HeldItem>,
     stop: Option<UnixStream>,
     signal: Option<i32>,
     failure: Option<Error>,
@@ -32,20 +32,20 @@ struct Inner {
     at_once: bool,
 }
 
-/// An item under way.
+/// An item that is being run.
 #[derive(Debug)]
-struct Held {
+struct HeldItem {
     lease: Lease,
-    /// When its grant or its last renewal was asked for.
+    /// When its grant or its last renewal was requested.
     asked: BootTime,
-    /// Hung up when its worker is to end it.
-    _line: UnixStream,
+    /// Closed when its worker must end it.
+    _open: UnixStream,
 }
 
-impl Crew {
+impl JobControl {
     pub(super) fn new(job: Option<Lease>) -> io::Result<Self> {
         let (stop, stopped) = UnixStream::pair()?;
-        let inner = Inner {
+        let inner = ControlState {
             job,
             held: HashMap::new(),
             stop: Some(stop),
@@ -56,8 +56,8 @@ impl Crew {
         Ok(Self { inner: Mutex::new(inner), stopped })
     }
 
-    /// A worker that panicked has left nothing half done in here.
-    fn inner(&self) -> MutexGuard<'_, Inner> {
+    /// A worker that panicked left nothing half written here.
+    fn inner(&self) -> MutexGuard<'_, ControlState> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -69,7 +69,7 @@ impl Crew {
         self.stopped.as_fd()
     }
 
-    /// Everybody ends what it does and goes.
+    /// All workers end their items and stop.
     pub(super) fn stop(&self, signal: i32) {
         let mut inner = self.inner();
         inner.signal.get_or_insert(signal);
@@ -77,7 +77,7 @@ impl Crew {
         inner.held.clear();
     }
 
-    /// The job cannot go on. The first reason counts.
+    /// Stops the job with an error. The first error is kept.
     pub(super) fn fail(&self, error: Error) {
         let mut inner = self.inner();
         inner.failure.get_or_insert(error);
@@ -85,7 +85,7 @@ impl Crew {
         inner.held.clear();
     }
 
-    /// The job cannot go on, and its leases may end soon.
+    /// Stops the job with an error, without a grace period: its leases may end soon.
     pub(super) fn fail_at_once(&self, error: Error) {
         self.inner().at_once = true;
         self.fail(error);
@@ -95,82 +95,82 @@ impl Crew {
         self.inner.into_inner().unwrap_or_else(PoisonError::into_inner).failure
     }
 
-    /// From now on the heartbeat renews this item, too. It was asked for at `asked`.
-    pub(super) fn hold(&self, lease: &Lease, asked: BootTime) -> io::Result<Line<'_>> {
+    /// Adds an item to those that the heartbeat renews. It was requested at `asked`.
+    pub(super) fn hold(&self, lease: &Lease, asked: BootTime) -> io::Result<ItemSignals<'_>> {
         let (end, other) = UnixStream::pair()?;
         let mut inner = self.inner();
-        // After the stop, the line is hung up from the start.
+        // After the stop, the stream is closed from the start.
         if inner.stop.is_some() {
-            inner.held.insert(lease.fence, Held { lease: lease.clone(), asked, _line: end });
+            inner.held.insert(lease.fence, HeldItem { lease: lease.clone(), asked, _open: end });
         }
         drop(inner);
-        Ok(Line { crew: self, fence: lease.fence, end: other })
+        Ok(ItemSignals { control: self, fence: lease.fence, end: other })
     }
 
-    /// The item is another's by now. Its worker hears of it.
+    /// The item was lost; its worker is notified.
     pub(super) fn lose(&self, fence: Fence) {
         self.inner().held.remove(&fence);
     }
 
-    /// The renewal that was asked for then has kept the item.
+    /// The item was renewed by a request at `asked`.
     pub(super) fn renewed(&self, fence: Fence, asked: BootTime) {
         if let Some(held) = self.inner().held.get_mut(&fence) {
             held.asked = asked;
         }
     }
 
-    /// The earliest moment from which the lease of an item counts.
+    /// The earliest time from which the lease of an item counts.
     pub(super) fn counted_from(&self) -> Option<BootTime> {
         self.inner().held.values().map(|held| held.asked).min()
     }
 
-    /// What the heartbeat renews.
+    /// The leases that the heartbeat renews.
     pub(super) fn leases(&self) -> (Option<Lease>, Vec<Lease>) {
         let inner = self.inner();
         (inner.job.clone(), inner.held.values().map(|held| held.lease.clone()).collect())
     }
 }
 
-/// How a worker hears that its item is to end. Nobody beats for the item any more once this is gone.
+/// Tells a worker that its item must end. The item is renewed until this is dropped.
 #[derive(Debug)]
-pub(super) struct Line<'a> {
-    crew: &'a Crew,
+pub(super) struct ItemSignals<'a> {
+    control: &'a JobControl,
     fence: Fence,
     end: UnixStream,
 }
 
-impl Line<'_> {
-    /// The signal by which all were stopped; none if only this item was lost, or the job has failed.
+impl ItemSignals<'_> {
+    /// The signal that stopped all workers; None if only this item was lost, or the job has failed.
     pub(super) fn signal(&self) -> Option<i32> {
-        self.crew.inner().signal
+        self.control.inner().signal
     }
 
     pub(super) fn is_stopping(&self) -> bool {
-        self.crew.is_stopping()
+        self.control.is_stopping()
     }
 
-    /// The right to the item is lost, or may be lost soon.
+    /// The item's lease is lost, or may be lost soon.
     pub(super) fn must_end_at_once(&self) -> bool {
-        let inner = self.crew.inner();
+        let inner = self.control.inner();
         inner.at_once || inner.stop.is_some()
     }
 }
 
-impl AsFd for Line<'_> {
+impl AsFd for ItemSignals<'_> {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.end.as_fd()
     }
 }
 
-impl Signals for Line<'_> {
+impl Signals for ItemSignals<'_> {
     fn take(&self) -> Option<i32> {
-        let inner = self.crew.inner();
+        let inner = self.control.inner();
         if inner.held.contains_key(&self.fence) { None } else { Some(inner.signal.unwrap_or(0)) }
     }
 }
 
-impl Drop for Line<'_> {
+impl Drop for ItemSignals<'_> {
     fn drop(&mut self) {
-        self.crew.lose(self.fence);
+        self.control.lose(self.fence);
     }
 }
