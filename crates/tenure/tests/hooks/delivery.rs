@@ -251,7 +251,7 @@ fn a_supervised_command_reports_its_start_and_its_end() {
         ["project.completed shop", "task.completed F001 completed", "task.updated F001 in_progress"];
     // The command does not wait for the first hook, because nothing renews its lease yet.
     until("all three have run", || {
-        let mut lines: Vec<String> = read(&p, "new_calls").lines().map(str::to_owned).collect();
+        let mut lines: Vec<String> = read(&p, "calls").lines().map(str::to_owned).collect();
         lines.sort();
         lines == expected
     });
