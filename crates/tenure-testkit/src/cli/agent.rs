@@ -15,8 +15,8 @@ pub const HASTY: &str = "runners: {preset: pretend, killGrace: 300ms, heartbeatI
                          locking: {pollInterval: 500ms, taskTimeout: 3s, sectionTimeout: 3s}";
 
 impl Sandbox {
-    /// `presets:` with the pretend agent as `pretend`, and as `judge`, which follows the lines `review: STEP`. `claude` and
-    /// `claude-judge` are the same script under the name of a program whose output the runner understands.
+    /// `presets:` with the pretend agent as `pretend`, and as `judge`, which follows the lines `review: STEP`. `pretend-claude`
+    /// and `pretend-claude-judge` are the same script under the name of a program whose output the runner understands.
     pub fn agent_presets(&self) -> String {
         let (script, shared) = self.install_agent();
         let claude = self.shared("claude");
@@ -25,8 +25,8 @@ impl Sandbox {
         format!(
             "presets:\n  pretend: {{command: ['{script}'], env: {{PRETEND: '{shared}'}}}}\n  \
              judge: {{command: ['{script}'], env: {{PRETEND: '{shared}', WORD: review}}}}\n  \
-             claude: {{command: ['{claude}'], env: {{PRETEND: '{shared}'}}}}\n  \
-             claude-judge: {{command: ['{claude}'], env: {{PRETEND: '{shared}', WORD: review}}}}\n",
+             pretend-claude: {{command: ['{claude}'], env: {{PRETEND: '{shared}'}}}}\n  \
+             pretend-claude-judge: {{command: ['{claude}'], env: {{PRETEND: '{shared}', WORD: review}}}}\n",
         )
     }
 }

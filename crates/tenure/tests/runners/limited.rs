@@ -10,7 +10,7 @@ use tenure_testkit::cli::until;
 
 use crate::project::Project;
 
-const CONFIG: &str = "runners: {preset: claude, killGrace: 300ms}\nlocking: {pollInterval: 1s}";
+const CONFIG: &str = "runners: {preset: pretend-claude, killGrace: 300ms}\nlocking: {pollInterval: 1s}";
 const USAGE_LIMIT: &str = include_str!("../../../tenure-runner/tests/agent-recordings/claude-usage-5h.out");
 const NOT_LOGGED_IN: &str =
     include_str!("../../../tenure-runner/tests/agent-recordings/claude-notloggedin.out");
@@ -62,7 +62,7 @@ fn a_usage_limit_against_a_backlog_of(count: usize) {
     let reason = format!("claude reports a usage limit until {}", reset.to_seconds());
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(ran.err.contains(&format!("Ended T1: {reason}; the task is pending again")), "{}", ran.err);
-    assert!(ran.err.contains(&format!("preset claude is parked: {reason}")), "{}", ran.err);
+    assert!(ran.err.contains(&format!("preset pretend-claude is parked: {reason}")), "{}", ran.err);
     assert_eq!(project.marks("tried").len(), 1, "parked at the first ending");
     expect_no_loss(&project, &keys, "pending");
     until("the hook for the runner's end has run", || called[1].exists());
@@ -74,7 +74,7 @@ fn a_usage_limit_against_a_backlog_of(count: usize) {
     assert!(next >= reset && next <= reset.after(Duration::from_mins(1)), "{parked}");
     for args in [&["status"][..], &["why"], &["doctor"]] {
         let shown = project.run(args).out;
-        let sentence = format!("claude is parked: {reason}; wake-up retries it in ");
+        let sentence = format!("pretend-claude is parked: {reason}; wake-up retries it in ");
         assert!(shown.contains(&sentence), "{args:?}: {shown}");
     }
 
@@ -105,7 +105,7 @@ fn without_a_known_reset_the_pause_is_a_minute_and_doubles() {
     std::fs::write(project.shared("login"), NOT_LOGGED_IN).unwrap();
     for minutes in [1, 2] {
         let ran = project.work(&[]);
-        let parked = "preset claude is parked: claude is not logged in, or its key was refused";
+        let parked = "preset pretend-claude is parked: claude is not logged in, or its key was refused";
         assert!(ran.err.contains(parked), "{}", ran.err);
         let shown = &project.ok(&["status"])["parked"][0];
         assert_eq!(time(&shown["nextTryAt"]).since(time(&shown["parkedAt"])), Duration::from_mins(minutes));
@@ -116,13 +116,13 @@ fn without_a_known_reset_the_pause_is_a_minute_and_doubles() {
 #[test]
 fn a_limit_during_a_review_leaves_the_task_in_review_and_counts_no_rejection() {
     let project = Project::with(
-        "runners: {preset: pretend, killGrace: 300ms}\nreview: {enabled: true, preset: claude-judge}\n\
+        "runners: {preset: pretend, killGrace: 300ms}\nreview: {enabled: true, preset: pretend-claude-judge}\n\
          locking: {pollInterval: 1s}",
     );
     project.task("A", &["mark worked", "review: replay limit"]);
     std::fs::write(project.shared("limit"), limit().0).unwrap();
     let ran = project.work(&[]);
-    assert!(ran.err.contains("preset claude-judge is parked: claude reports a usage limit"), "{}", ran.err);
+    assert!(ran.err.contains("preset pretend-claude-judge is parked: claude reports a usage limit"), "{}", ran.err);
     let task = project.show("A");
     assert_eq!((task["status"].as_str(), task["rejections"].as_u64()), (Some("review"), Some(0)), "{task}");
     expect_no_loss(&project, &["A".to_owned()], "review");
@@ -135,12 +135,12 @@ fn a_limit_during_a_review_leaves_the_task_in_review_and_counts_no_rejection() {
 #[test]
 fn an_agent_that_hangs_without_a_network_does_not_charge_its_task() {
     let project = Project::with(
-        "runners: {preset: claude, killGrace: 300ms, subprocessHangTimeout: 1s}\nlocking: {pollInterval: 1s}",
+        "runners: {preset: pretend-claude, killGrace: 300ms, subprocessHangTimeout: 1s}\nlocking: {pollInterval: 1s}",
     );
     project.task("A", &[&format!("print {NO_CONNECTION}"), "hang"]);
     let ran = project.work(&[]);
     let reason = "claude cannot reach its provider over the network";
-    assert!(ran.err.contains(&format!("preset claude is parked: {reason}")), "{}", ran.err);
+    assert!(ran.err.contains(&format!("preset pretend-claude is parked: {reason}")), "{}", ran.err);
     expect_no_loss(&project, &["A".to_owned()], "pending");
     project.expect_no_agents();
 }
@@ -152,7 +152,7 @@ fn a_task_that_the_agent_finished_before_the_limit_stays_finished() {
     project.task("B", &["mark b"]);
     std::fs::write(project.shared("limit"), limit().0).unwrap();
     let ran = project.work(&[]);
-    assert!(ran.err.contains("preset claude is parked: claude reports a usage limit"), "{}", ran.err);
+    assert!(ran.err.contains("preset pretend-claude is parked: claude reports a usage limit"), "{}", ran.err);
     assert_eq!((project.status("A").as_str(), project.status("B").as_str()), ("completed", "pending"));
     assert!(project.marks("b").is_empty());
 }

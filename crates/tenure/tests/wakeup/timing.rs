@@ -65,7 +65,7 @@ fn after_a_usage_limit_wake_up_waits_for_the_reset_and_tries_one_task_first() {
     let machine = Machine::new();
     let project = machine.project("p");
     let (shared, limit) = (machine.path("agent"), machine.shared("limit"));
-    project.configure("runners: {preset: claude}");
+    project.configure("runners: {preset: pretend-claude}");
     let keys = ["A", "B", "C", "D"];
     for key in keys {
         project.task(key, &["mark tried", "replay limit", "mark worked"]);
