@@ -7,7 +7,7 @@ use tenure_core::store::{Defect, FINISHED};
 
 use crate::error::sql_error;
 
-/// The most defects that are reported; the first few suffice for a badly damaged file.
+/// The most defects of each kind that are reported; the first few suffice for a badly damaged file.
 const MOST: usize = 20;
 
 /// A stored count: its column, and the query that computes its right value.
