@@ -35,7 +35,7 @@ impl<'a> Transaction<'a> {
         Ok(Some(Self::begun(connection, address, project, &row, 0, clock)?))
     }
 
-    /// Takes the exclusive turn. None if the database does not have the project.
+    /// Takes the exclusive turn. `None` if the database does not have the project.
     pub(crate) fn writing(
         connection: &'a mut Connection,
         address: &'a Address,

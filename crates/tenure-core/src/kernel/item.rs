@@ -29,7 +29,7 @@ pub struct ItemGrant {
 #[derive(Debug, Clone)]
 pub enum NextItem {
     Granted(Box<ItemGrant>),
-    /// No item can be taken before this time, when the first pending one is due.
+    /// No item can be taken now. The first pending one is due at this time.
     Later(Timestamp),
     /// All unfinished items are held by other workers. Some may become pending again.
     Busy,

@@ -44,9 +44,9 @@ pub(super) fn section_state(view: &dyn View, ctx: &Context<'_>, section: &Lease)
     let (LeaseState::Live, Some(id)) = (state, section.resource.section_id()) else { return Ok(state) };
     let mut tasks = view.task_leases_in_section(&id, &section.holder)?;
     tasks.retain(|task| of_one_life(section, task));
-    let mut standings = tasks.iter().map(|task| task.state(view.now(), ctx.judge));
-    let Some(first) = standings.next() else { return Ok(state) };
-    Ok(standings.fold(first, |so_far, next| match (so_far, next) {
+    let mut states = tasks.iter().map(|task| task.state(view.now(), ctx.judge));
+    let Some(first) = states.next() else { return Ok(state) };
+    Ok(states.fold(first, |so_far, next| match (so_far, next) {
         (LeaseState::Live, _) | (_, LeaseState::Live) => LeaseState::Live,
         (LeaseState::Expired, _) => so_far,
         _ => next,

@@ -138,12 +138,12 @@ fn remove_unborn_jobs(tx: &mut dyn Tx) -> Result<Vec<String>> {
 }
 
 fn delete_dead_tickets(tx: &mut dyn Tx, ctx: &Context<'_>) -> Result<usize> {
-    let mut torn = 0;
+    let mut deleted = 0;
     for ticket in tx.all_tickets()? {
         if ctx.judge.liveness(&ticket.process) == Liveness::Dead {
             tx.delete_ticket(ticket.number)?;
-            torn += 1;
+            deleted += 1;
         }
     }
-    Ok(torn)
+    Ok(deleted)
 }

@@ -84,7 +84,7 @@ pub trait ReadLeases {
     fn task_leases_in_section(&self, section: &SectionId, holder: &Holder) -> Result<Vec<Lease>>;
     /// In the order of arrival.
     fn tickets(&self, resource: &Resource) -> Result<Vec<Ticket>>;
-    /// The tickets for ready work of all sections and of none ([`Resource::is_ready_work`]), in the order of arrival.
+    /// All tickets for ready work ([`Resource::is_ready_work`]), limited to a section or not, in the order of arrival.
     fn ready_tickets(&self) -> Result<Vec<Ticket>>;
     fn count_tickets(&self) -> Result<u64>;
     fn all_tickets(&self) -> Result<Vec<Ticket>>;
