@@ -111,7 +111,7 @@ impl Proxy {
         self.state.refusals.load(Ordering::SeqCst)
     }
 
-    /// Closes all connections and refuses new ones, so that both sides notice it.
+    /// Closes all connections, and every new one as soon as it is accepted, so that clients notice it.
     pub fn close(&self) {
         self.state.closed.store(true, Ordering::SeqCst);
         for stream in self.state.open.lock().unwrap().drain(..).filter_map(|stream| stream.upgrade()) {
