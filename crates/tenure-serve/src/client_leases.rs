@@ -207,8 +207,7 @@ impl ClientLeases {
 
     fn lose(&self, kept: &ClientLease, loss: &Loss) {
         let fence = kept.lease.fence;
-        // If the lease was removed meanwhile, its client has disconnected or has already got the loss as the error of a
-        // call.
+        // If the lease was removed meanwhile, the client has ended it or has disconnected, so no loss is reported.
         let known = lock(&self.leases).iter().any(|kept| kept.lease.fence == fence);
         self.forget(fence);
         if known {

@@ -1,6 +1,6 @@
 //! The global database: a directory of projects and of runners, and nothing else.
 //!
-//! It has no leases. If it cannot be written, work continues, and the next process that can write it corrects it.
+//! It has no leases. If it cannot be written, work continues, and the next command that lists its runners corrects them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
