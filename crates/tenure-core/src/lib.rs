@@ -1,7 +1,8 @@
 //! The domain of tenure: types, rules, and the lease kernel.
 //!
-//! This crate does no I/O and contains no SQL. Rules are pure decisions over the [`store::Tx`] trait; a store only
-//! moves rows. Time, new ids and the liveness of processes are passed in, so tests can control all of them.
+//! This crate does no I/O. Rules are pure decisions over the [`store::Tx`] trait; a store only moves rows. The SQL that
+//! the stores have in common is built in [`store`]. Time, new ids and the liveness of processes are passed in, so tests
+//! can control all of them.
 //!
 //! ```
 //! use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Resolving what a user typed to a row.
+//! Resolves a reference typed by a user to a row.
 //!
 //! A task is named by its id, its key, a unique prefix of its id, its exact title, or a unique part of its title; the first
 //! of these that matches decides. A reference that matches several tasks is an error that lists them.
@@ -42,8 +42,8 @@ pub fn task(view: &dyn View, reference: &str) -> Result<TaskName> {
     Err(not_found())
 }
 
-/// The task whose id or key is `reference`. Both are unique and found by an index, so a claim resolves them inside its
-/// transaction; a title may need a scan, so it is resolved before.
+/// The task whose id or key is `reference`. Both are unique and indexed, so a claim resolves them inside its
+/// transaction; a title may need a scan, so it is resolved before the transaction.
 pub fn task_by_id_or_key(view: &dyn View, reference: &str) -> Result<Option<TaskName>> {
     for lookup in [TaskLookup::Id(&reference.to_ascii_lowercase()), TaskLookup::Key(reference)] {
         if let Some(found) = view.find_tasks(lookup, 1)?.pop() {
@@ -53,8 +53,8 @@ pub fn task_by_id_or_key(view: &dyn View, reference: &str) -> Result<Option<Task
     Ok(None)
 }
 
-/// The task `id`, if `reference` still names it. This checks the one row only: a second task that has come to match since
-/// `reference` was resolved is not looked for.
+/// The task `id`, if `reference` still names it. Only this row is checked: it is not detected if another task matches
+/// `reference` by now.
 pub fn task_again(view: &dyn View, id: &str, reference: &str) -> Result<TaskName> {
     let matches = |task: &TaskName| {
         task.key == reference
@@ -72,8 +72,8 @@ pub enum Work {
     Job(Box<Job>),
 }
 
-/// A session or a job by its id, by a unique beginning of it, or by the job's name. One that is not finished comes before
-/// finished ones of its name, and then the newest.
+/// A session or a job by its id, by a unique prefix of it, or by the job's name. Of several jobs with the name, an
+/// unfinished one comes first, then the newest.
 pub fn work(view: &dyn View, reference: &str) -> Result<Work> {
     check_work(reference)?;
     if let Some(job) = view.find_jobs(JobLookup::Name(reference), 1)?.pop() {
@@ -91,7 +91,7 @@ pub fn work(view: &dyn View, reference: &str) -> Result<Work> {
         .and_then(|only| only.ok_or_else(|| Error::SessionNotFound { reference: reference.to_owned(), what }))
 }
 
-/// As [`work`], but only a job will do.
+/// As [`work`], but only for jobs.
 pub fn job(view: &dyn View, reference: &str) -> Result<Job> {
     check_work(reference)?;
     if let Some(job) = view.find_jobs(JobLookup::Name(reference), 1)?.pop() {
@@ -105,7 +105,7 @@ pub fn job(view: &dyn View, reference: &str) -> Result<Job> {
         .ok_or_else(|| Error::JobNotFound { reference: reference.to_owned() })
 }
 
-/// As [`work`], but only a session will do.
+/// As [`work`], but only for sessions.
 pub fn session(view: &dyn View, reference: &str) -> Result<Session> {
     check_work(reference)?;
     let found = match id_prefix(reference) {
@@ -140,7 +140,7 @@ fn id_prefix(reference: &str) -> Option<String> {
     is_id.then_some(lower)
 }
 
-/// What no id and no name can be is refused before anything is looked for: it would name a file, too.
+/// Refuses a text that is not a valid id or name before it is looked up, because it is also used as a file name.
 fn check_work(reference: &str) -> Result<()> {
     let plain = reference.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b));
     if reference.is_empty() || reference.len() > 128 || reference.starts_with(['.', '-']) || !plain {
@@ -150,7 +150,7 @@ fn check_work(reference: &str) -> Result<()> {
     Ok(())
 }
 
-/// A section by its name, with or without `section:` in front, in any case if that is unique.
+/// A section by its name or id, with or without the prefix `section:`. Case is ignored if only one name then matches.
 pub fn section(view: &dyn View, reference: &str) -> Result<Section> {
     if let Some(found) = view.section_by_name(reference)? {
         return Ok(found);

@@ -1,4 +1,4 @@
-//! The server's address and the user's name, read from a URL. What is displayed of it never has the password.
+//! The server's address and the user's name, parsed from a URL. The displayed form never contains the password.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use crate::tls::TlsMode;
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 const DEFAULT_PORT: u16 = 5432;
 
-/// What an address is completed from.
+/// Settings from the environment that complete an address.
 #[derive(Debug, Clone, Default)]
 pub struct Surroundings {
     /// `PGPASSWORD`.
@@ -36,13 +36,13 @@ pub struct Address {
 }
 
 impl Address {
-    /// Is this the URL of a PostgreSQL database?
+    /// Whether this is the URL of a PostgreSQL database.
     pub fn is_one(url: &str) -> bool {
         url.starts_with("postgres://") || url.starts_with("postgresql://")
     }
 
-    /// Reads `postgres://user:password@host:port/database?options`. Nothing of the text is part of an error: a mistyped
-    /// URL may have its password anywhere.
+    /// Parses `postgres://user:password@host:port/database?options`. Errors quote nothing of the text, because a
+    /// mistyped URL may contain its password anywhere.
     pub fn parse(url: &str, surroundings: &Surroundings) -> Result<Self> {
         if !Self::is_one(url) {
             return Err(invalid("it does not begin with postgres://"));
@@ -60,7 +60,7 @@ impl Address {
         if config.get_application_name().is_none() {
             config.application_name("tenure");
         }
-        // We negotiate ourselves, before the protocol begins.
+        // Encryption is negotiated in `connect`, before the protocol begins.
         config.ssl_mode(Plain::Disable);
         let connect_limit = config.get_connect_timeout().copied().unwrap_or(CONNECT_LIMIT);
         let mut address = Self {
@@ -121,7 +121,7 @@ impl fmt::Debug for Address {
     }
 }
 
-/// What we decide ourselves about encryption, and the URL without it.
+/// Extracts the options about encryption, which tenure interprets itself, and returns the URL without them.
 fn split_options(url: &str) -> Result<(String, Option<TlsMode>, Option<PathBuf>)> {
     let Some((base, query)) = url.split_once('?') else { return Ok((url.to_owned(), None, None)) };
     let (mut tls, mut root, mut kept) = (None, None, Vec::new());

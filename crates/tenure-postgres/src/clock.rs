@@ -1,5 +1,5 @@
-//! The server's clock as this process knows it: the last time that was read, plus the monotonic time since. The clock of this
-//! machine does not count.
+//! The server's clock as known to this process: the last time that was read, plus the monotonic time since then. This
+//! machine's wall clock is not used.
 
 use std::sync::Mutex;
 use std::time::Instant;

@@ -8,16 +8,16 @@ use crate::error::Remedy;
 use crate::transaction::{PendingEvent, Trace, Transaction, Writer};
 use crate::write_buffer::{Combined, Write};
 
-/// Requests of clients that sent none for this long are deleted.
+/// Rows of requests from clients that sent no request for this long are deleted.
 const FORGOTTEN_MS: i64 = 24 * 60 * 60 * 1000;
 
-/// A transaction that returns when everything committed so far is on the disk, and on the standbys that must have it.
+/// A transaction that returns when everything committed so far is on the disk and on the synchronous standbys.
 pub(crate) fn flush(connection: &Connection) -> String {
     format!("{}SELECT pg_logical_emit_message(true, 'tenure', '')", connection.durable())
 }
 
 impl Transaction<'_> {
-    /// Rolls back. The outcome of the body stands, unless the store can remedy a failure by running it again.
+    /// Rolls back and returns the outcome of the body, unless the store can remedy a failure by running the body again.
     pub(crate) fn undo(self, outcome: tenure_core::Result<()>) -> Sql<tenure_core::Result<()>> {
         if let Some(failure) = self.failure.into_inner() {
             drop(self.connection.into_inner().batch("ROLLBACK"));
@@ -27,11 +27,11 @@ impl Transaction<'_> {
         Ok(outcome)
     }
 
-    /// The statements that commit. If others wait for the turn, or for a ring, the turn ends before the disk has the commit,
-    /// so that the commits of a project share one flush instead of waiting for one each; the flush follows in the same
-    /// round trip, and the caller gets its answer after that. A transaction that read this one's rows commits later in the
-    /// same log, so it is never durable without it. A transaction that wrote nothing still flushes, because its answer may
-    /// depend on another client's commit that is not durable yet.
+    /// The statements that commit. If the turn had to be waited for, or the commit rings a doorbell, other clients may
+    /// be waiting. Then the turn ends before the commit is on the disk, so that the commits of a project share one
+    /// flush; the flush follows in the same round trip, before the caller gets its answer. A transaction that read this
+    /// one's rows commits later in the same log, so it is never durable without this one. A transaction that wrote
+    /// nothing flushes too, because its answer may depend on another client's commit that is not durable yet.
     fn commit_statements(&mut self, writer: Writer, written: bool, rings: bool) -> String {
         let connection = self.connection.get_mut();
         match writer.durability {
@@ -50,11 +50,11 @@ impl Transaction<'_> {
             return Err(failure);
         }
         let now = self.now.as_millis();
-        // A lease with a fence that was drawn for this transaction proves by itself that it was committed.
+        // A lease with the fence that was drawn for this transaction proves that the transaction was committed.
         let granted =
             self.prefetched.get_mut().granted.take().map(|lease| Trace::Grant(lease.fence.number()));
         let mut writes = self.writes.take();
-        // A transaction that only read, or refreshed something, may run again if the answer is lost.
+        // A transaction that only read or refreshed rows may simply run again if its answer is lost.
         let noted = self.changed.get();
         writes.extend(event_write(self.now, &self.events.take()));
         if self.next_task != self.stored_next_task {
@@ -62,7 +62,7 @@ impl Transaction<'_> {
         }
         let trace = granted.unwrap_or(Trace::Note);
         if noted && matches!(trace, Trace::Note) {
-            // One client in sixteen deletes old requests, at its first request.
+            // One client in sixteen deletes old requests, with its first request.
             if writer.request == 1 && writer.client.as_bytes()[0] < 16 {
                 let old: [&dyn Value; 1] = [&now.saturating_sub(FORGOTTEN_MS)];
                 writes.push(Write::new("requests", FORGET, &old));
@@ -93,7 +93,7 @@ impl Transaction<'_> {
         if let Err(failure) = &outcome
             && failure.remedy() != Remedy::Reconnect
         {
-            // The server has answered that it did not commit.
+            // The server has answered that the transaction was not committed.
             *sent = None;
         }
         outcome.map(drop)
@@ -108,7 +108,7 @@ const RING: &str = "SELECT count(pg_notify(bell, '')) FROM unnest($2::text[]) AS
 
 const EVENT_COLUMNS: &str = "project, seq, kind, actor, task_id, from_status, to_status, fence, detail, at";
 
-/// The write of some events: a few as rows, which is the least work for the server, many as arrays.
+/// The write of some events: few are sent as rows, which is the least work for the server, many as arrays.
 pub(crate) fn event_write(at: Timestamp, events: &[PendingEvent]) -> Option<Write> {
     let at = at.as_millis();
     match events {

@@ -21,17 +21,17 @@ use crate::tls::{self, TlsMode};
 
 /// The request to encrypt the connection.
 const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
-/// How long after something was sent without an answer the peer counts as gone.
+/// The peer counts as gone if data stays unacknowledged for this long.
 const SILENCE: Duration = Duration::from_secs(10);
 
 /// The protocol's state machine, which has to be polled for anything to happen on the socket.
 pub(crate) type Protocol = tokio_postgres::Connection<Wire, NoTlsStream>;
 
-/// A connection, and the process id that the server gave when it began.
+/// A connection, and the process id that the server sent when it began.
 pub(crate) struct Connected {
     pub(crate) client: Client,
     pub(crate) connection: Protocol,
-    /// To wait until there is something to read.
+    /// For waiting until there is something to read.
     pub(crate) socket: OwnedFd,
     pub(crate) given_pid: i32,
 }
@@ -103,8 +103,8 @@ pub(crate) trait Socket: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Socket for S {}
 
-/// The socket, and an ear for the process id in the server's greeting. Behind a pooler that is not the id of the process
-/// that serves us, and so a pooler is known.
+/// The socket. It also extracts the process id from the server's greeting. Behind a pooler that differs from the id of
+/// the process that runs the queries, by which a pooler is detected.
 pub(crate) struct Wire {
     socket: Box<dyn Socket>,
     greeting: Option<Vec<u8>>,
@@ -115,7 +115,7 @@ impl Wire {
     fn hear(&mut self, bytes: &[u8]) {
         let Some(heard) = &mut self.greeting else { return };
         heard.extend_from_slice(bytes);
-        // Each message is a letter and a length that counts itself.
+        // Each message is a letter and a length that includes itself.
         while let [letter, a, b, c, d, body @ ..] = heard.as_slice() {
             let length = usize::try_from(u32::from_be_bytes([*a, *b, *c, *d])).unwrap_or(usize::MAX);
             let end = length.saturating_add(1);

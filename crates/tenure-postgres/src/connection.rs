@@ -1,7 +1,7 @@
 //! A connection to the server, driven by the calling thread.
 //!
-//! Nothing runs in the background, except a thread that waits for notifications between two statements, if a doorbell was
-//! asked for.
+//! Nothing runs in the background, except a thread that waits for notifications between two statements, if there is a
+//! doorbell.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -24,10 +24,10 @@ use crate::doorbell::Bell;
 use crate::error::Failure;
 use crate::notifications::{Reader, ReaderPause, Subscription};
 
-/// How long a client that is stopped in the middle of a transaction can keep others waiting.
+/// The longest that a client stopped in the middle of a transaction can delay others.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// Every statement finds a few rows by an index, so the planner is left no other choice, whatever its statistics say.
+/// Every statement finds a few rows by an index, so all other plans are disabled, whatever the statistics say.
 const PLANNING: [(&str, &str); 8] = [
     ("jit", "off"),
     ("enable_seqscan", "off"),
@@ -40,7 +40,7 @@ const PLANNING: [(&str, &str); 8] = [
     ("from_collapse_limit", "1"),
 ];
 
-/// The current time of the server's clock, which is the only one that counts.
+/// The current time of the server's clock, the only one that is used.
 pub(crate) const NOW: &str = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 
 pub(crate) type Sql<T> = Result<T, Failure>;
@@ -91,7 +91,7 @@ impl Connection {
         for (host, port) in address.servers() {
             match Self::open_one(runtime, address, host, port, patience) {
                 Ok(connection) => return Ok(connection),
-                // That a server is a standby says more than that another is unreachable.
+                // That one server is a standby is more informative than that another is unreachable.
                 Err(found) if !matches!(failure, Some(Failure::InRecovery)) => failure = Some(found),
                 Err(_) => {}
             }
@@ -146,12 +146,13 @@ impl Connection {
         Ok(ours)
     }
 
-    /// The settings with which every transaction has to begin: behind a pooler, the connection's own do not apply.
+    /// The settings that every transaction must begin with. They are needed behind a pooler, where the session's
+    /// settings do not apply.
     pub(crate) fn settings(&self) -> &str {
         if self.pooled { &self.settings } else { "" }
     }
 
-    /// The setting of a transaction whose commit must wait for the disk.
+    /// The setting for a transaction whose commit must wait for the disk.
     pub(crate) fn durable(&self) -> &'static str {
         if self.asynchronous_commit { "SET LOCAL synchronous_commit = on;" } else { "" }
     }
@@ -205,8 +206,8 @@ impl Connection {
         rows.pop().ok_or_else(|| Failure::Unreadable("no row where one must be".to_owned()))
     }
 
-    /// A query is prepared when it is sent a second time, because most processes send most queries once. It is prepared anew
-    /// from time to time, because its plan was made for the tables as they were then.
+    /// Prepares a query when it is sent a second time, because most processes send most queries once. From time to time
+    /// it is prepared again, because its plan was made for the tables as they were at that time.
     fn prepared(&mut self, sql: &str, values: &[&dyn Value]) -> Sql<Option<Prepared>> {
         if self.pooled {
             return Ok(None);
@@ -248,8 +249,8 @@ impl Drop for Connection {
     }
 }
 
-/// How much longer than its patience a client waits for an answer. Heartbeats have little patience and must notice a server
-/// that has fallen silent before their lease ends.
+/// How much longer than its patience a client waits for an answer. Heartbeats have little patience and must notice a
+/// silent server before their lease ends.
 fn pause(patience: Duration) -> Duration {
     PAUSE.min(patience / 2)
 }
@@ -308,7 +309,7 @@ fn drive<T>(
     }
 }
 
-/// Polls all futures, the first time in this order, until all are done.
+/// Polls all futures until all are done, the first time in this order.
 async fn in_order<T>(mut futures: Vec<Pin<Box<dyn Future<Output = T> + '_>>>) -> Vec<T> {
     let mut done: Vec<Option<T>> = futures.iter().map(|_| None).collect();
     poll_fn(|cx| {

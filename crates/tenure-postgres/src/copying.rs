@@ -1,4 +1,4 @@
-//! A whole project's rows, out of this store or into it.
+//! Copies all rows of a project out of this store or into it.
 
 use tenure_core::store::columns::names;
 use tenure_core::store::{
@@ -14,8 +14,8 @@ use crate::transaction::Transaction;
 impl Movable for PostgresStore {
     fn hand_over(&self, put: &mut Put<'_>) -> Result<Counters> {
         let mut counters = None;
-        // In a write transaction although nothing is written, so that nothing changes meanwhile. It is not retried, because
-        // the receiver of the rows cannot start again.
+        // In a write transaction although nothing is written, so that no row changes meanwhile. It is not retried,
+        // because the receiver of the rows cannot start again.
         self.write_untried(Durability::Process, &mut |tx| {
             for table in COPIED_TABLES {
                 tx.read_table(table, put)?;
@@ -38,7 +38,7 @@ impl Movable for PostgresStore {
     }
 }
 
-/// One column of some rows.
+/// The values of one column in some rows.
 enum Column {
     Ints(Vec<Option<i64>>),
     Texts(Vec<Option<String>>),
@@ -74,8 +74,8 @@ impl Column {
 impl Transaction<'_> {
     fn read_table(&self, table: &'static Table, put: &mut Put<'_>) -> Result<()> {
         let name = table.name;
-        // The section of tasks without one is in every store from the beginning. A project's id is a UUID, so it needs no
-        // quoting.
+        // Every store has the row for tasks without a section from the start, so it is not copied. A project's id is a
+        // UUID, so it needs no quoting.
         let rest = if name == "sections" { "AND id <> ''" } else { "" };
         self.run(&format!(
             "DECLARE moving_{name} NO SCROLL CURSOR FOR SELECT {} FROM tenure.{name} WHERE project = '{}' {rest}
@@ -138,7 +138,7 @@ impl Transaction<'_> {
         })
     }
 
-    /// Other projects share the sequences, so they only move on.
+    /// The sequences are shared with other projects, so they are only ever increased.
     fn set_counters(&mut self, to: Counters) -> Result<()> {
         self.next_task = to.next_task;
         self.change(

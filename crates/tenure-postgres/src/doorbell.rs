@@ -9,7 +9,7 @@ use std::os::unix::net::UnixDatagram;
 /// The prefix of every channel.
 pub(crate) const CHANNEL: &str = "tenure_";
 
-/// The waiter's end.
+/// The end that a waiter reads.
 #[derive(Debug)]
 pub struct Doorbell {
     heard: UnixDatagram,
@@ -28,7 +28,7 @@ impl Doorbell {
         self.channel.clone()
     }
 
-    /// Forgets rings that have arrived, so that the next wait waits.
+    /// Discards the rings that have arrived, so that the next wait blocks.
     pub fn silence(&self) {
         let mut byte = [0];
         while self.heard.recv(&mut byte).is_ok() {}
@@ -41,13 +41,13 @@ impl AsFd for Doorbell {
     }
 }
 
-/// The reading thread's end.
+/// The end that the reading thread writes.
 #[derive(Debug)]
 pub(crate) struct Bell(UnixDatagram);
 
 impl Bell {
     pub(crate) fn ring(&self) {
-        // A full socket means that a ring is pending; a waiter that is gone needs none.
+        // A full socket means that a ring is already pending. A waiter that has ended needs none.
         drop(self.0.send(&[1]));
     }
 

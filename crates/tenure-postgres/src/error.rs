@@ -17,15 +17,15 @@ pub(crate) enum Failure {
     Network(io::Error),
     /// The server sent nothing for this long.
     Silent(Duration),
-    /// The server does not encrypt, and encryption was asked for.
+    /// The server does not support encryption, but the mode requires it.
     Plain,
-    /// Encryption failed: most often a certificate that is not trusted.
+    /// The TLS handshake failed, most often because the certificate is not trusted.
     Untrusted(io::Error),
     /// The server is a standby.
     InRecovery,
-    /// The transaction shares its turn with other claims, and needs an exclusive one to go on.
+    /// The transaction shares its turn with other claims, and cannot continue without an exclusive one.
     NeedsExclusiveTurn,
-    /// A value that tenure does not write.
+    /// A stored value that tenure does not write.
     Unreadable(String),
     /// An error of tenure.
     Refused(Error),
@@ -74,7 +74,7 @@ impl Failure {
                 None => Remedy::None,
                 Some(code) if *code == SqlState::T_R_SERIALIZATION_FAILURE => Remedy::Retry,
                 Some(code) if *code == SqlState::T_R_DEADLOCK_DETECTED => Remedy::Retry,
-                // Another lease has the id that was drawn; the next try draws another.
+                // Another lease has the drawn id. The next try draws another one.
                 Some(_) if error.as_db_error().and_then(DbError::constraint) == Some(LEASE_IDS) => {
                     Remedy::Retry
                 }
@@ -149,7 +149,7 @@ impl Failure {
     }
 }
 
-/// Whether the connection broke, rather than the server answering with an error.
+/// Whether the connection broke, as opposed to an error that the server sent.
 fn is_of_the_network(error: &tokio_postgres::Error) -> bool {
     let mut inner: Option<&dyn std::error::Error> = Some(error);
     while let Some(found) = inner {
@@ -161,7 +161,7 @@ fn is_of_the_network(error: &tokio_postgres::Error) -> bool {
     error.is_closed()
 }
 
-/// A failure before the first statement: most often the server asks for a password and none was given.
+/// The error for a failure before the first statement: most often the server requires a password and none was given.
 fn unheard(address: &Address, why: &str) -> Error {
     if why.contains("password") {
         return Error::PermissionDenied {
@@ -195,7 +195,7 @@ fn untrusted(address: &Address, why: &str) -> Error {
     }
 }
 
-/// Names the right that is missing, as the statement that gives it.
+/// Names the missing privilege, as the statement that grants it.
 fn denied(address: &Address, message: &str) -> Error {
     let role = format!("\"{}\"", address.user().replace('"', "\"\""));
     let grant = if message.contains("schema") {
@@ -211,7 +211,7 @@ fn denied(address: &Address, message: &str) -> Error {
     Error::PermissionDenied { message: format!("{message}; its owner can run: {grant}"), path: None }
 }
 
-/// The innermost reason: the outer ones only say that it was the network.
+/// The innermost source of the error: the outer ones only say that the network failed.
 fn cause(error: &tokio_postgres::Error) -> String {
     let mut inner: &dyn std::error::Error = error;
     while let Some(next) = inner.source() {

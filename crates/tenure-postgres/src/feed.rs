@@ -24,7 +24,7 @@ fn agent_query(rest: &str) -> String {
     )
 }
 
-/// An agent that was seen less than this long ago is not written again.
+/// An agent that was seen less than this long ago is not updated.
 const SEEN_MS: i64 = 1000;
 
 fn read_agent(row: &Row) -> Result<Agent> {
@@ -33,7 +33,7 @@ fn read_agent(row: &Row) -> Result<Agent> {
 
 const EVENTS_WHERE: &str =
     "FROM tenure.events WHERE project = $1 AND seq > $2 AND ($3::text IS NULL OR task_id = $3)";
-/// The events of a task have an index of their own.
+/// There is an index for the events of a task.
 const TASK_EVENTS_WHERE: &str = "FROM tenure.events WHERE project = $1 AND seq > $2 AND task_id = $3";
 
 fn events_where(filter: &EventFilter) -> &'static str {
@@ -81,9 +81,9 @@ impl ReadFeed for Transaction<'_> {
         Ok((all(self.rows(&listing, &values)?, read)?, total))
     }
 
-    /// A reader of the feed continues after the last number that it has seen, so no event with a lower number may be committed
-    /// later. Of two claims that share a turn, one may draw its number first and commit last. So events are returned only
-    /// from an exclusive turn, during which no claim is under way.
+    /// A reader of the feed continues after the last number that it has seen, so no event with a lower number may be
+    /// committed later. Of two claims that share a turn, one may draw its number first and commit last. So events of
+    /// more than one task are returned only in an exclusive turn, during which no claim is in progress.
     fn events(&self, filter: &EventFilter) -> Result<Vec<Event>> {
         self.require_exclusive_turn()?;
         self.flush_events();
@@ -93,7 +93,7 @@ impl ReadFeed for Transaction<'_> {
         let values: [&dyn Value; 3] =
             [&filter.since, &filter.task.as_ref().map(TaskId::as_str), &limit_of(filter.limit)];
         let mut events = all(self.rows(&sql, &values)?, record::<Event>)?;
-        // The events of one task are in order anyway: each of its changes waits for the one before.
+        // The events of one task are always in order, because each of its changes waits for the one before.
         if self.writer.is_none() && filter.task.is_none() && !events.is_empty() {
             return Err(self.fail(Failure::NeedsExclusiveTurn));
         }

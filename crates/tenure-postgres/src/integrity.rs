@@ -9,8 +9,8 @@ use crate::store::PostgresStore;
 /// At most this many wrong rows are reported for each counter.
 const MOST: usize = 20;
 
-/// A stored count: its table and column, the column that names a row to people, and the query for the right value. `$1` is
-/// the project.
+/// A stored count: its table and column, the column that names the row in messages, and the query for the right value.
+/// `$1` is the project.
 struct Counter {
     table: &'static str,
     column: &'static str,

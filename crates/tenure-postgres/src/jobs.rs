@@ -1,4 +1,4 @@
-//! Jobs and their items. The counts of a job are kept by triggers.
+//! Jobs and their items. Triggers maintain the counts of a job.
 
 use tenure_core::event::NewEvent;
 use tenure_core::job::{Definition, Item, ItemState, JobState};

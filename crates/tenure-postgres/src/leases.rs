@@ -30,7 +30,7 @@ pub(crate) fn tickets_query() -> String {
     Dialect::Postgres.select(&tickets::TABLE, "resource_kind = ? AND resource_id = ? ORDER BY number")
 }
 
-/// The tickets of the task with the id `$2` or the key `$3`.
+/// The tickets for the task with the id `$2` or the key `$3`.
 pub(crate) fn named_task_tickets_query() -> String {
     format!(
         "SELECT {} FROM tenure.tickets
@@ -40,8 +40,8 @@ pub(crate) fn named_task_tickets_query() -> String {
     )
 }
 
-/// Refreshes the ticket `$2` if it was refreshed within the last `$3` milliseconds, and reads the open lease of the resource
-/// `$4`, `$5`. It need not survive a power failure.
+/// Refreshes the ticket `$2` if it was refreshed within the last `$3` milliseconds, and reads the open lease of the
+/// resource `$4`, `$5`. The write need not survive power loss.
 pub(crate) fn refresh_ticket_query() -> String {
     format!(
         "WITH moment AS MATERIALIZED (
@@ -124,7 +124,7 @@ impl ReadLeases for Transaction<'_> {
             terms.push(format!("holder_kind = ${at} AND holder_id = ${}", at + 1));
         }
         let order = if filter.newest_first { "DESC" } else { "ASC" };
-        // Without the plus the planner walks the whole history in the order of fences to find the few open leases.
+        // Without the plus the planner scans all leases in the order of fences to find the few open ones.
         let by = if filter.include_ended { "fence" } else { "(fence + 0)" };
         let limit = filter.limit.map(|n| format!("LIMIT {n}")).unwrap_or_default();
         let sql = format!(
@@ -163,7 +163,7 @@ impl ReadLeases for Transaction<'_> {
         let sql = Dialect::Postgres.select(&tickets::TABLE, ready);
         let queue = all(self.rows(&sql, &[&messages.kind.as_str(), &messages.id])?, record::<Ticket>)?;
         if !queue.is_empty() {
-            // Which task each waiter gets depends on several tasks, and a shared turn locks only the one that it takes.
+            // Which task each waiter gets depends on several tasks, but a shared turn locks only the one that it takes.
             self.require_exclusive_turn()?;
         }
         Ok(queue)

@@ -1,10 +1,10 @@
 //! tenure's store on PostgreSQL: the same rules on rows that several machines share.
 //!
-//! Guaranteed: the write transactions of a project run one after the other, except claims of the next task, which may share a
-//! turn; the only clock is the server's, read after a transaction's turn has begun; a commit whose answer was lost is never made twice; a password is
-//! never part of a message; a server in recovery is refused, because what it grants may not last.
-//! Not guaranteed: anything about a primary that is lost before its standby had the last commits. That is for the
-//! server's own synchronous replication to promise.
+//! Guaranteed: the write transactions of a project run one after the other, except claims of the next task, which may
+//! share a turn; the only clock is the server's, read after a transaction's turn has begun; a commit whose answer was
+//! lost is never made twice; a password is never part of a message; a server in recovery is refused, because its grants
+//! may be lost. Not guaranteed: commits of a primary that is lost before its standby has received them. That requires
+//! the server's synchronous replication.
 //!
 //! ```
 //! use tenure_postgres::{Address, Surroundings};

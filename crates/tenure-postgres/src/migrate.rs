@@ -16,7 +16,7 @@ const MIGRATIONS: [&str; 1] = [include_str!("../schema/001.sql")];
 
 const LATEST: i64 = 1;
 
-/// The lock that every migrating client takes, whatever its project: `tenu`, `ladd`.
+/// The advisory lock of migrations, the same for all projects: `tenu`, `ladd`.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(1952804469, 1818322020)";
 
 /// The schema version of the database, zero if it has none, and whether the project exists in it.

@@ -1,7 +1,7 @@
 //! Reading notifications between two statements.
 //!
-//! The thread that runs a statement reads the connection itself. If there is a doorbell, a second thread waits for the socket,
-//! and reads the connection only while no statement is under way.
+//! The thread that runs a statement reads the connection itself. If there is a doorbell, a second thread waits for the
+//! socket, and reads the connection only while no statement is in progress.
 
 use std::future::poll_fn;
 use std::os::fd::OwnedFd;
@@ -24,15 +24,16 @@ pub(crate) struct Subscription {
 }
 
 pub(crate) struct State {
-    /// None when it has ended.
+    /// `None` after the connection has ended.
     connection: Option<Protocol>,
     subscription: Option<Subscription>,
-    /// A statement is under way.
+    /// A statement is in progress.
     paused: bool,
 }
 
 impl State {
-    /// Reads what has arrived. Ignores notices. At the end of the connection a pending query fails by itself.
+    /// Reads what has arrived. Ignores notices. If the connection has ended, a pending query fails without help from
+    /// here.
     pub(crate) fn read(&mut self, cx: &mut Context<'_>) {
         while let Some(open) = &mut self.connection {
             match open.poll_message(cx) {
@@ -61,7 +62,7 @@ pub(crate) struct Reader {
     resumed: Condvar,
 }
 
-/// Until this is dropped, the thread does not read.
+/// While this exists, the thread does not read.
 pub(crate) struct ReaderPause(Arc<Reader>);
 
 impl Drop for ReaderPause {
@@ -104,7 +105,8 @@ impl Reader {
         Ok(())
     }
 
-    /// Waits until something arrives, and reads it once no statement is under way. False after the end of the connection.
+    /// Waits until something arrives, and reads it while no statement is in progress. False after the end of the
+    /// connection.
     fn wait_and_read(&self, socket: &OwnedFd, runtime: &Runtime) -> bool {
         let mut fds = [PollFd::new(socket, PollFlags::IN)];
         if poll(&mut fds, None).is_err_and(|e| e != Errno::INTR) {
@@ -113,7 +115,7 @@ impl Reader {
         let paused = |state: &mut State| state.paused;
         let mut state = self.resumed.wait_while(self.lock(), paused).unwrap_or_else(PoisonError::into_inner);
         runtime.block_on(async {
-            // Twice: the runtime notices between the two that the socket is readable.
+            // Twice, because the runtime notices only between the two that the socket is readable.
             for _ in 0..2 {
                 poll_fn(|cx| {
                     state.read(cx);

@@ -1,4 +1,4 @@
-//! The first round trip of a transaction: the turn, the time, and what its decision is likely to read first.
+//! The first round trip of a transaction: the turn, the time, and the rows that its decision is likely to read first.
 
 use std::cell::{Cell, OnceCell, RefCell};
 
@@ -19,7 +19,7 @@ use crate::task_query::{NEXT_TASK_COLUMNS, named_task_query, next_task_query};
 use crate::transaction::{Trace, Transaction, Writer};
 
 impl<'a> Transaction<'a> {
-    /// None if the database does not have the project.
+    /// `None` if the database does not have the project.
     pub(crate) fn reading(
         connection: &'a mut Connection,
         address: &'a Address,
@@ -35,7 +35,7 @@ impl<'a> Transaction<'a> {
         Ok(Some(Self::begun(connection, address, project, &row, 0, clock)?))
     }
 
-    /// Takes the exclusive turn. None if the database does not have the project.
+    /// Takes the exclusive turn. `None` if the database does not have the project.
     pub(crate) fn writing(
         connection: &'a mut Connection,
         address: &'a Address,
@@ -62,10 +62,10 @@ impl<'a> Transaction<'a> {
             _ => None,
         };
         let wanted = match writer.durability {
-            // Which other task is ready does not matter to the claim of a named one.
+            // The claim of a named task does not depend on which other tasks are ready.
             Durability::Power if named.is_some() => Wanted::Processes,
             Durability::Power => Wanted::All,
-            // Hundreds of heartbeats may come at once, and none of them asks what is ready.
+            // Hundreds of heartbeats may arrive at once, and none of them needs to know what is ready.
             Durability::Process => Wanted::Nothing,
         };
         let sql = format!(
@@ -104,8 +104,8 @@ impl<'a> Transaction<'a> {
         Ok(Some(tx))
     }
 
-    /// Takes a shared turn, and reads the next task under the assumption that no ticket and no lease of a section exists.
-    /// The same statement tells whether that is so.
+    /// Takes a shared turn, and reads the next task under the assumption that no ticket and no lease of a section
+    /// exists. The same statement checks that assumption.
     pub(crate) fn claiming(
         connection: &'a mut Connection,
         address: &'a Address,
@@ -184,12 +184,12 @@ fn no_such_project<T>(connection: &mut Connection) -> Sql<Option<T>> {
     Ok(None)
 }
 
-/// Takes the exclusive turn, and says whether it had to be waited for.
+/// Takes the exclusive turn, and reports whether it had to be waited for.
 const TURN: &str =
     "SELECT pg_advisory_xact_lock($1), clock_timestamp() > statement_timestamp() + interval '100 us'";
 const SHARED_TURN: &str = "SELECT pg_advisory_xact_lock_shared($1)";
 
-/// The key of a project's advisory lock. Two projects with the same key only wait for each other.
+/// The key of a project's advisory lock. Two projects with the same key wait for each other, which is harmless.
 fn turn_of(project: Uuid) -> i64 {
     let (high, low) = project.as_u64_pair();
     i64::from_ne_bytes((high ^ low).to_ne_bytes())

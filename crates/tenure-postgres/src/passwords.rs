@@ -1,4 +1,4 @@
-//! `~/.pgpass`: lines of `host:port:database:user:password`, the first that fits counts.
+//! `~/.pgpass`: lines of `host:port:database:user:password`, of which the first match is used.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use tokio_postgres::config::Host;
 
 use crate::address::Address;
 
-/// A file that others can read is not used, as `psql` does not use it either.
+/// Finds the password for `address`. A file that other users can read is ignored, as by `psql`.
 pub(crate) fn find(file: &Path, address: &Address) -> Option<String> {
     let found = std::fs::metadata(file).ok()?;
     if !found.is_file() || others_can_read(&found) {
@@ -46,7 +46,7 @@ fn look_up(text: &str, wanted: [&str; 4]) -> Option<String> {
     })
 }
 
-/// By colons, except where a backslash stands before one.
+/// Splits at colons, except those after a backslash.
 fn split(line: &str) -> Vec<String> {
     let mut fields = vec![String::new()];
     let mut letters = line.trim_end_matches('\r').chars();

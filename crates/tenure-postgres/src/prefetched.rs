@@ -1,9 +1,9 @@
-//! Rows that a transaction has read before they were asked for.
+//! Rows that a transaction has read before they are needed.
 //!
-//! A round trip to the server costs more than the statement in it. So the first one of a transaction carries, besides the
-//! turn and the time, what its decision is likely to read next, and a row that was read for one question is kept for the
-//! next. All of that is in [`Prefetched`]. Every write passes through [`Prefetched::invalidate`], which drops whatever the
-//! write may have made untrue.
+//! A round trip to the server costs more than the statement in it. So the first one of a transaction carries, besides
+//! the turn and the time, what its decision is likely to read next, and a row that was read for one call is kept for
+//! the next. All of that is in [`Prefetched`]. Every write calls [`Prefetched::invalidate`], which drops the rows that
+//! the write may have changed.
 
 use tenure_core::Result;
 use tenure_core::error::TaskName;
@@ -31,11 +31,11 @@ pub(crate) struct Prefetched {
     pub(crate) offered: Option<OfferedTask>,
     /// A task's id, and its tickets.
     pub(crate) tickets: Option<(String, Vec<Ticket>)>,
-    /// A fence from the sequence, for a grant. One that is not used is a gap.
+    /// A fence drawn from the sequence for a grant. If it is not used, the sequence has a gap.
     pub(crate) fence: Option<i64>,
     /// The lease that this transaction has granted.
     pub(crate) granted: Option<Lease>,
-    /// The id of a task that has no attempt that is ending.
+    /// The id of a task without an attempt in state `ending`.
     pub(crate) without_ending_attempts: Option<String>,
     /// An agent's name, and when it was last seen; `None` if it is not registered.
     pub(crate) agent: Option<(String, Option<i64>)>,
@@ -57,7 +57,7 @@ impl Prefetched {
         }
     }
 
-    /// Drops what a write to `table` may have made untrue.
+    /// Drops the rows that a write to `table` may have changed.
     pub(crate) fn invalidate(&mut self, table: &str) {
         // Readiness depends on most tables.
         self.next = None;
@@ -80,7 +80,7 @@ impl Prefetched {
         }
     }
 
-    /// The open lease of `resource`, if it was granted here.
+    /// The open lease of `resource`, if this transaction granted it.
     pub(crate) fn granted(&self, resource: &Resource) -> Option<Lease> {
         self.granted.clone().filter(|lease| lease.resource == *resource)
     }
@@ -99,7 +99,7 @@ impl Prefetched {
     }
 }
 
-/// The next task for `holder` in `section`, if no ticket and no lease of a section exists.
+/// The next task for `holder` in `section`, valid if no ticket and no lease of a section exists.
 pub(crate) struct NextTask {
     /// The columns of a task are null if there is none.
     pub(crate) row: Row,
@@ -113,7 +113,7 @@ impl NextTask {
         Self { row, holder: holder.id.clone(), section }
     }
 
-    /// Whether this answers the question for the next task in `section`.
+    /// Whether this is the next task for the viewer in `section`.
     pub(crate) fn answers(&self, section: Option<&SectionId>, viewer: &Viewer) -> bool {
         viewer.me.as_ref().is_some_and(|me| me.id == self.holder)
             && section.map(SectionId::as_str) == self.section.as_deref()
@@ -136,7 +136,7 @@ impl NamedTask {
         Ok(self.holder == holder && found.is_some_and(|found| found.id == *task))
     }
 
-    /// The answer to `lookup`, if it follows from this.
+    /// The answer to `lookup`, if it follows from these rows.
     pub(crate) fn names(&self, lookup: TaskLookup<'_>) -> Result<Option<Vec<TaskName>>> {
         match lookup {
             TaskLookup::Id(id) if id == self.reference.to_ascii_lowercase() => {}
@@ -146,7 +146,7 @@ impl NamedTask {
         let Some(row) = self.rows.first() else { return Ok(Some(Vec::new())) };
         let name = name_of(&read_task(row)?);
         Ok(match lookup {
-            // A task with this id would have come before one with this key.
+            // The query prefers a task with this id to one with this key.
             TaskLookup::Id(id) => Some(if name.id == id { vec![name] } else { Vec::new() }),
             TaskLookup::Key(key) if name.key == key => Some(vec![name]),
             _ => None,
@@ -154,7 +154,7 @@ impl NamedTask {
     }
 }
 
-/// A task that was offered as the next one, as the viewer behind `bound` sees it.
+/// A task that was offered as the next one, as seen by the viewer of `bound`.
 pub(crate) struct OfferedTask {
     pub(crate) task: Task,
     pub(crate) bound: Bound,

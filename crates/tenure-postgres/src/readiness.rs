@@ -1,5 +1,6 @@
-//! Queries for ready tasks. The conditions are the core's; `$1` is the project, `$2` now, `$3` the processes known to be dead,
-//! `$4` the time since which a ticket must have been refreshed, `$5` and `$6` the kind and the id of the caller.
+//! Queries for ready tasks. The conditions are the core's; `$1` is the project, `$2` now, `$3` the processes known to
+//! be dead, `$4` the time since which a ticket must have been refreshed, `$5` and `$6` the kind and the id of the
+//! caller.
 //!
 //! A condition has a cost even if no row meets it, so a query leaves out those that cannot apply ([`MayExist`]).
 
@@ -8,11 +9,12 @@ use tokio_postgres::Row;
 
 use crate::connection::Sql;
 
-/// What may exist in a project. False is certain; true is not.
+/// What may exist in a project. False is certain; true means that it may exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MayExist {
     pub(crate) tickets: bool,
-    /// Open leases of tasks that have expired.
+    /// Lapsed leases of tasks. As read these are the expired ones; `Transaction::may_exist` adds those of dead
+    /// processes.
     pub(crate) lapsed_leases: bool,
     /// Open leases of sections.
     pub(crate) section_leases: bool,
@@ -22,11 +24,11 @@ pub(crate) struct MayExist {
     pub(crate) task_deps: bool,
 }
 
-/// How much of it to read.
+/// Which of [`MayExist`] to read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Wanted {
     Nothing,
-    /// The processes in open leases and tickets, and so whether there are tickets.
+    /// The processes in open leases and tickets, and whether there are tickets.
     Processes,
     All,
 }
@@ -69,7 +71,7 @@ impl MayExist {
         }
     }
 
-    /// Also the recorded processes, if they were asked for.
+    /// Reads what may exist, and the recorded processes if they were queried.
     pub(crate) fn read(row: &Row, at: usize, now: i64) -> Sql<(Self, Option<Vec<String>>)> {
         let holders: Option<Vec<String>> = row.try_get(at)?;
         let waiters: Option<Vec<String>> = row.try_get(at + 1)?;
@@ -94,7 +96,7 @@ impl From<MayExist> for Contents {
     }
 }
 
-/// Whether there is a row. The planner does not turn this into a join over whole tables, as it would with `EXISTS`.
+/// The condition that a row exists. Unlike `EXISTS`, the planner does not turn it into a join over whole tables.
 pub(crate) fn some(rows: &str) -> String {
     format!("(SELECT 1 FROM {rows} LIMIT 1) IS NOT NULL")
 }
@@ -125,8 +127,8 @@ pub(crate) fn ready(may_exist: MayExist) -> String {
     terms.join(" AND ")
 }
 
-/// The first pending task `t` in working order, with its section `s`, and `columns` of them. Its cost does not grow with the
-/// number of tasks: each section gives its first free one from the index.
+/// The first pending task `t` in working order, with its section `s`, and `columns` of them. Its cost does not grow
+/// with the number of tasks: each section contributes its first free one from the index.
 ///
 /// In a shared turn the task's row is locked, and rows that other claims have locked are skipped.
 fn first_pending(columns: &str, free: &str, open: &str, shared: bool) -> String {
@@ -142,7 +144,7 @@ fn first_pending(columns: &str, free: &str, open: &str, shared: bool) -> String 
     )
 }
 
-/// The first ready task, if there are no tickets and no leases of sections, and no lease has lapsed. Then every open lease
+/// The first ready task, if there are no tickets, no leases of sections and no lapsed leases. Then every open lease
 /// blocks, whatever the caller and the time.
 pub(crate) fn first_ready_if_quiet(columns: &str, only: &str) -> String {
     let free = Dialect::Postgres.none(
@@ -166,7 +168,7 @@ pub(crate) fn first_ready(
     first_pending(columns, &free, &open, shared)
 }
 
-/// The first ready task, which may be one whose lease has lapsed. Such a task is found through its lease.
+/// The first ready task, including tasks whose lease has lapsed, which are found through their leases.
 pub(crate) fn first_ready_or_left(may_exist: MayExist, besides: &str, only: &str) -> String {
     let columns = "t.id AS id, s.priority AS a, s.position AS b, s.id AS c, t.priority AS d, t.position AS e";
     let waiting = first_ready(columns, may_exist, besides, only, false);

@@ -1,4 +1,4 @@
-//! Rows as PostgreSQL has them, and statements over whole tables.
+//! Rows of PostgreSQL's results, and statements over whole tables.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ pub(crate) fn get<'r, T: FromSql<'r>>(row: &'r Row, index: usize) -> Result<T> {
     row.try_get(index).map_err(unexpected)
 }
 
-/// A row that consists of the columns of a table.
+/// Reads a row that consists of the columns of a table.
 pub(crate) fn record<T: Record>(row: &Row) -> Result<T> {
     T::read(Reader::new(&PgRow(row), 0))
 }
@@ -55,7 +55,7 @@ pub(crate) fn limit_of(limit: u64) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }
 
-/// All rows, read by the same reader.
+/// Reads all rows.
 pub(crate) fn all<T>(rows: Vec<Row>, read: impl Fn(&Row) -> Result<T>) -> Result<Vec<T>> {
     rows.iter().map(read).collect()
 }

@@ -22,17 +22,17 @@ use crate::rows::{PgRow, get, millis};
 use crate::transaction::{Trace, Transaction, Writer};
 use crate::{integrity, migrate};
 
-/// Between two tries to reach a server, at first and at most.
+/// The first and the longest pause between two tries to reach a server.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Clone)]
 pub struct OpenOptions {
-    /// How long to wait for a turn to write, or for a server that is away, before giving up.
+    /// How long to wait for a turn to write, or for a server that is unreachable.
     pub patience: Duration,
-    /// Every transaction is run and then undone.
+    /// Every transaction is run and then rolled back.
     pub dry_run: bool,
-    /// Instead of the server's clock, for tests that move time.
+    /// Replaces the server's clock in tests.
     pub clock: Option<Arc<dyn Clock>>,
 }
 
@@ -47,7 +47,7 @@ pub struct PostgresStore {
     pub(crate) options: OpenOptions,
     pub(crate) project: Uuid,
     known: bool,
-    /// This client, and the number of its last request: by these a commit whose answer was lost is recognized.
+    /// This client, and the number of its last request, by which a commit whose answer was lost is recognized.
     client: Uuid,
     request: Cell<i64>,
     runtime: Arc<Runtime>,
@@ -66,7 +66,7 @@ impl fmt::Debug for PostgresStore {
 }
 
 impl PostgresStore {
-    /// Opens a project that the database has. If it does not have it, [`PostgresStore::knows_project`] says so.
+    /// Opens a project. Succeeds even if the database does not have it; see [`PostgresStore::knows_project`].
     pub fn open(address: Address, project: &str, options: OpenOptions) -> Result<Self> {
         let mut store = Self::new(address, project, options)?;
         store.known = store.keep_trying(|connection| {
@@ -79,7 +79,8 @@ impl PostgresStore {
         Ok(store)
     }
 
-    /// Opens a project, making the schema and the project's row where they are missing. Many may do so at once.
+    /// Opens a project, and creates the schema and the project's row if they do not exist. Several processes may do so
+    /// at once.
     pub fn create(address: Address, project: &str, name: &str, options: OpenOptions) -> Result<Self> {
         let mut store = Self::new(address, project, options)?;
         store.keep_trying(|connection| {
@@ -138,7 +139,8 @@ impl PostgresStore {
         &self.address
     }
 
-    /// A bell that other processes can ring. `None` behind a pooler, which does not pass notifications on: then a waiter polls.
+    /// A doorbell that other processes can ring. `None` behind a pooler, which does not forward notifications; then a
+    /// waiter polls.
     pub fn doorbell(&self) -> Option<Doorbell> {
         let channel = format!("{CHANNEL}{}", Uuid::new_v4().simple());
         let (doorbell, bell) = Doorbell::new(channel.clone()).ok()?;
@@ -177,7 +179,7 @@ impl PostgresStore {
         outcome
     }
 
-    /// Retries as long as the patience lasts and a retry can help.
+    /// Runs `work` until it succeeds, the patience ends, or a retry cannot help.
     pub(crate) fn keep_trying<T>(&self, mut work: impl FnMut(&mut Connection) -> Sql<T>) -> Result<T> {
         let mut retries = Retries::new(self.options.patience);
         loop {
@@ -207,7 +209,7 @@ impl Retries {
         Self { deadline: Instant::now() + patience, pause: FIRST_PAUSE }
     }
 
-    /// Sleeps before the next try, or returns the failure if there is none.
+    /// Sleeps before the next try, or returns the failure if there is no next try.
     fn next(&mut self, failure: Failure) -> Sql<()> {
         let pause = match failure.remedy() {
             Remedy::None => return Err(failure),
@@ -252,7 +254,7 @@ impl Store for PostgresStore {
         self.write_until_known(Durability::Power, Some(hint), sharing, body)
     }
 
-    /// One statement, outside the turns: a ticket that is refreshed still counted before, so no decision changes.
+    /// One statement, outside the turns: it succeeds only if the ticket still counts, so it changes no decision.
     fn refresh_ticket(
         &self,
         ticket: i64,
@@ -332,7 +334,7 @@ impl PostgresStore {
         self.request.set(self.request.get() + 1);
         let first = self.writer(durability);
         let mut retries = Retries::new(self.options.patience);
-        // Once the commit was sent, the transaction may be committed although no answer came.
+        // After the commit was sent, the transaction may be committed even if no answer arrives.
         let mut sent = None;
         loop {
             let writer = Writer { again: sent, shares, ..first };
@@ -344,7 +346,7 @@ impl PostgresStore {
                 Err(failure) => failure,
             };
             tracing::debug!(?failure, "the transaction failed; it may be tried again");
-            // Only in an exclusive turn is it certain whether an earlier try was committed.
+            // Only an exclusive turn shows with certainty whether an earlier try was committed.
             shares = false;
             if let Err(failure) = retries.next(failure) {
                 let error = failure.into_error(&self.address);
@@ -378,7 +380,7 @@ impl PostgresStore {
                 .ok_or_else(|| Failure::Refused(unknown_project()))?,
         };
         self.clock.set(tx.now);
-        // The exclusive turn has begun, so it is certain whether an earlier try was committed.
+        // The exclusive turn has begun, so whether an earlier try was committed is certain.
         if tx.already_committed {
             let done = tx.undo(Ok(()))?;
             if writer.durability == Durability::Power {

@@ -34,7 +34,7 @@ impl WriteTasks for Transaction<'_> {
     }
 
     fn set_status(&mut self, id: &TaskId, to: TaskStatus, event: NewEvent<'_>) -> Result<()> {
-        // The task was read in this turn, so it exists.
+        // The task was read in this turn, so it exists and the result is not needed.
         self.changed.set(true);
         let was_finished = event.from.is_some_and(TaskStatus::is_finished);
         if was_finished != to.is_finished() {

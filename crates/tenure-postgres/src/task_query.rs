@@ -1,4 +1,4 @@
-//! Queries for whole tasks, with what blocks them and the lease on them.
+//! Queries for whole tasks, with their dependencies and their lease.
 
 use tenure_core::Result;
 use tenure_core::store::columns::{leases, tasks};
@@ -41,12 +41,12 @@ fn ready_columns(linked: bool) -> String {
     task_columns(linked, NO_KEYS, NO_KEYS, "true", "NULL::bigint")
 }
 
-/// Tasks `t` in sections `s`, joined as `from` says.
+/// Selects tasks `t` in sections `s`, joined as `from` says.
 pub(crate) fn task_query(from: &str, rest: &str, may_exist: MayExist) -> String {
     judged_query(from, rest, may_exist, &format!("({})", ready(may_exist)), "")
 }
 
-/// Joins are made in the order in which they are written; here the one task comes first.
+/// Joins are executed in the order in which they are written; here the one task comes first.
 pub(crate) const ONE_TASK: &str =
     "tenure.tasks t JOIN tenure.sections s ON t.project = $1 AND t.section_id = s.id";
 
@@ -58,7 +58,7 @@ pub(crate) fn id_or_key(id: &str, key: &str) -> String {
     )
 }
 
-/// As [`task_row_query`], of the task with the id `$3` or the key `$4`, for a claim.
+/// As [`task_row_query`], for a claim of the task with the id `$3` or the key `$4`.
 pub(crate) fn named_task_query() -> String {
     let extra = for_a_claim("t.status = 'pending' AND o.fence IS NULL", "$2");
     judged_query(
@@ -70,7 +70,7 @@ pub(crate) fn named_task_query() -> String {
     )
 }
 
-/// The task `$3`, without its readiness; if it is about to be claimed by `$2`, with [`for_a_claim`].
+/// The task `$3`, without its readiness; if `claiming`, with the columns of [`for_a_claim`] for the holder `$2`.
 pub(crate) fn task_row_query(may_exist: MayExist, claiming: bool) -> String {
     let extra =
         if claiming { for_a_claim("t.status = 'pending' AND o.fence IS NULL", "$2") } else { String::new() };
@@ -96,8 +96,8 @@ fn judged_query(from: &str, rest: &str, may_exist: MayExist, ready: &str, extra:
     format!("SELECT {columns}{extra} FROM {from} {OPEN_LEASE} WHERE s.project = $1 {rest}")
 }
 
-/// What a claim of task `t` by `who` needs besides the task: a fence, whether an earlier attempt is still ending, and when
-/// the agent was last seen. [`FOR_A_CLAIM`] columns.
+/// What a claim of task `t` by the holder `who` needs besides the task: a fence, whether an earlier attempt is still
+/// ending, and when the agent was last seen. These are [`FOR_A_CLAIM`] columns.
 fn for_a_claim(condition: &str, who: &str) -> String {
     format!(", CASE WHEN {condition} THEN nextval('tenure.fences') END, {}, {}", has_ending(), seen(who))
 }
@@ -116,8 +116,8 @@ fn seen(who: &str) -> String {
     format!("(SELECT last_seen_at FROM tenure.agents WHERE project = $1 AND id = {who} AND left_at IS NULL)")
 }
 
-/// The first ready task, whole; of section `$7` if `in_section`. Parameter `passed_over` is a list of reserved tasks, the one
-/// after it a list of reserved sections.
+/// The first ready task with all its columns; of section `$7` if `in_section`. The parameter `passed_over` is a list of
+/// reserved tasks, and the one after it a list of reserved sections.
 pub(crate) fn first_ready_query(
     in_section: bool,
     passed_over: Option<usize>,
@@ -131,7 +131,7 @@ pub(crate) fn first_ready_query(
     let (besides, only) = unreserved.as_ref().map_or(("", only), |(tasks, only)| (tasks, only));
     let extra = if claiming { for_a_claim("true", "$6") } else { String::new() };
     if !may_exist.lapsed_leases {
-        // Every open lease is live, and a ready task has no live lease.
+        // No lease has lapsed, so every open lease is live, and a ready task has none.
         return first_ready(
             &format!("{}{extra}", ready_columns(may_exist.task_deps)),
             may_exist,
@@ -152,15 +152,15 @@ pub(crate) fn first_ready_query(
 /// How many columns of [`next_task_query`] are those of the task.
 const WHOLE: usize = LEASE + 1;
 
-/// Where the lease begins in a row that [`read_task`] reads: behind what the task depends on, what blocks it in two lists, and
-/// whether it is ready.
+/// Where the lease begins in a row that [`read_task`] reads: after the dependencies, the two lists of what blocks the
+/// task, and its readiness.
 const LEASE: usize = TASK_WIDTH + 4;
 
 /// How many columns of [`next_task_query`] come before the time: those of the task, and [`for_a_claim`].
 pub(crate) const NEXT_TASK_COLUMNS: usize = WHOLE + FOR_A_CLAIM;
 
-/// The next task for `$2` (in section `$3`) if there are no tickets and no leases of sections, the time, and whether there are
-/// any. Always one row.
+/// The next task for `$2` (in section `$3`) if there are no tickets and no leases of sections; the time; and whether
+/// there are such tickets or leases. Always one row.
 pub(crate) fn next_task_query(in_section: bool) -> String {
     let only = if in_section { "AND s.id = $3" } else { "" };
     let columns = format!("{}, nextval('tenure.fences'), {}", ready_columns(true), has_ending());

@@ -28,7 +28,7 @@ fn name_at(row: &Row, at: usize) -> Result<TaskName> {
     tenure_core::store::read_name(Reader::new(&PgRow(row), at))
 }
 
-/// The values behind `$2` to `$6`.
+/// The values of `$2` to `$6`.
 #[derive(PartialEq)]
 pub(crate) struct Bound {
     now: i64,
@@ -50,7 +50,7 @@ impl Transaction<'_> {
         MayExist { lapsed_leases: known.lapsed_leases || !viewer.dead.is_empty(), ..known }
     }
 
-    /// Keeps what [`crate::task_query::for_a_claim`] has read with the task `id`, from column `at` on.
+    /// Stores what [`crate::task_query::for_a_claim`] has read for the task `id`, from column `at` on.
     fn prepare_claim(&self, row: &Row, at: usize, id: &str, me: &str) -> Result<()> {
         let mut prefetched = self.prefetched.borrow_mut();
         if let Some(fence) = get(row, at)? {
@@ -94,7 +94,7 @@ impl ReadTasks for Transaction<'_> {
             }
             _ => {}
         }
-        // In a shared turn only the task that was offered is locked.
+        // In a shared turn only the offered task is locked.
         self.require_exclusive_turn()?;
         let (me, name) = (bound.me_id.as_str(), id.as_str());
         let claiming = self.writer.is_some() && !me.is_empty();
@@ -138,10 +138,10 @@ impl ReadTasks for Transaction<'_> {
         let (condition, value) = match lookup {
             TaskLookup::Id(id) => ("id = $2", id),
             TaskLookup::Key(key) => ("key = $2", key),
-            // 'g' comes after every hex digit and after the dash.
+            // 'g' sorts after every hex digit and after the dash.
             TaskLookup::IdPrefix(prefix) => ("id >= $2 AND id < $2 || 'g'", prefix),
             TaskLookup::Title(title) => ("title = $2", title),
-            // As in every store, only ASCII letters are folded, and on both sides, so that Ä matches Ä.
+            // As in every store, case is folded for ASCII letters only, and on both sides, so that Ä matches Ä.
             TaskLookup::TitlePart(part) => ("strpos(lower(title), lower($2 COLLATE \"C\")) > 0", part),
         };
         let sql = format!(
@@ -229,7 +229,7 @@ impl ReadTasks for Transaction<'_> {
         if may_exist.lapsed_leases {
             self.require_exclusive_turn()?;
         }
-        // Without a caller this is no claim, but the question what others would get.
+        // Without a caller this is not a claim: the kernel computes what waiters would get.
         let claiming = self.writer.is_some() && viewer.me.is_some();
         let (tasks, sections): (Vec<&str>, Vec<&str>) = (
             reserved.tasks.iter().map(TaskId::as_str).collect(),
@@ -255,7 +255,7 @@ impl ReadTasks for Transaction<'_> {
             }
         };
         let Some(row) = row else {
-            // A task that was skipped because another claim had locked it may become free again.
+            // A task that was skipped because another claim has locked it may become ready again.
             self.require_exclusive_turn()?;
             return Ok(None);
         };

@@ -11,7 +11,7 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 use tenure_core::{Error, Result};
 
-/// `sslmode`, as libpq has it.
+/// The values of `sslmode`, as in libpq.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TlsMode {
     Disable,
@@ -19,9 +19,9 @@ pub(crate) enum TlsMode {
     Prefer,
     /// Encrypted, without checking the identity; with a root certificate as `verify-ca`.
     Require,
-    /// A certificate that is signed by a trusted authority, whatever its name.
+    /// A certificate that is signed by a trusted authority, for any name.
     VerifyCa,
-    /// And made out to this host.
+    /// As `verify-ca`, and the certificate is for this host.
     VerifyFull,
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn client_config(mode: TlsMode, root: Option<&Path>) -> Result<Client
     Ok(builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier)).with_no_client_auth())
 }
 
-/// The file that was named, or what the web trusts.
+/// The certificates in the named file, or by default the root certificates of Mozilla.
 fn trusted(root: Option<&Path>) -> Result<RootCertStore> {
     let mut roots = RootCertStore::empty();
     let Some(path) = root.filter(|path| *path != Path::new("system")) else {
@@ -77,7 +77,7 @@ fn trusted(root: Option<&Path>) -> Result<RootCertStore> {
     Ok(roots)
 }
 
-/// Checks as much as the mode asks for.
+/// Verifies as much as the mode requires.
 #[derive(Debug)]
 struct Verifier {
     chain: Option<Arc<WebPkiServerVerifier>>,
@@ -96,7 +96,7 @@ impl ServerCertVerifier for Verifier {
     ) -> std::result::Result<ServerCertVerified, rustls::Error> {
         let Some(chain) = &self.chain else { return Ok(ServerCertVerified::assertion()) };
         match chain.verify_server_cert(end_entity, intermediates, server_name, ocsp, now) {
-            // The name is looked at last: everything else was in order.
+            // The name is checked last, so everything else was valid.
             Err(rustls::Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) if !self.name_counts => Ok(ServerCertVerified::assertion()),

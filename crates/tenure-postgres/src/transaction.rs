@@ -1,9 +1,9 @@
-//! A transaction under way, through which all rows are read and written.
+//! A transaction in progress, through which all rows are read and written.
 //!
-//! The write transactions of a project take turns, by an advisory lock that ends with the transaction. So no row changes
-//! under a body, and what a rule has read stays true until the commit, exactly as behind SQLite's gate. The clock is read
-//! after the turn has begun. Events, and writes whose result is not needed, are buffered and sent with the next query or
-//! with the commit.
+//! The write transactions of a project take turns, by an advisory lock that ends with the transaction. So no row
+//! changes while a body runs, and what a rule has read stays true until the commit, exactly as behind SQLite's gate.
+//! The clock is read after the turn has begun. Events, and writes whose result is not needed, are buffered and sent
+//! with the next query or with the commit.
 //!
 //! A claim of the next task may share its turn with other such claims (`docs/decisions/0012`). It may then write only what
 //! no other claim reads: see [`Transaction::require_exclusive_turn`].
@@ -27,12 +27,12 @@ pub(crate) struct Transaction<'a> {
     pub(crate) connection: RefCell<&'a mut Connection>,
     pub(crate) address: &'a Address,
     pub(crate) project: Uuid,
-    /// None if it only reads.
+    /// `None` if the transaction only reads.
     pub(crate) writer: Option<Writer>,
     pub(crate) now: Timestamp,
-    /// The turn had to be waited for, so others may be waiting behind this one.
+    /// The turn had to be waited for, so other transactions may be waiting now.
     pub(crate) waited: bool,
-    /// An earlier try of the same request turned out to be committed.
+    /// An earlier try of the same request has been committed.
     pub(crate) already_committed: bool,
     pub(crate) next_task: i64,
     /// `next_task` as it was read.
@@ -40,11 +40,11 @@ pub(crate) struct Transaction<'a> {
     pub(crate) dead_processes: OnceCell<Vec<Incarnation>>,
     pub(crate) prefetched: RefCell<Prefetched>,
     pub(crate) writes: RefCell<Vec<Write>>,
-    /// Something was written that must not be written twice.
+    /// Something was written that must not be written twice, so the request is recorded.
     pub(crate) changed: Cell<bool>,
     pub(crate) events: RefCell<Vec<PendingEvent>>,
     pub(crate) rings: Vec<String>,
-    /// A failure that the store can remedy by running the body again, whatever the body made of the error.
+    /// A failure that the store can remedy by running the body again, even if the body has ignored the error.
     pub(crate) failure: RefCell<Option<Failure>>,
 }
 
@@ -54,7 +54,7 @@ pub(crate) struct Writer {
     pub(crate) client: Uuid,
     pub(crate) durability: Durability,
     pub(crate) request: i64,
-    /// Set if an earlier try may have been committed: what would be there then.
+    /// Set if an earlier try may have been committed: the trace that it would have left.
     pub(crate) again: Option<Trace>,
     /// The turn is shared with other claims.
     pub(crate) shares: bool,
@@ -91,7 +91,7 @@ impl Transaction<'_> {
         Ok(self.rows(sql, values)?.into_iter().next())
     }
 
-    /// The rows of a statement without parameters, for commands that take none.
+    /// The rows of a statement without parameters. For commands that do not accept any.
     pub(crate) fn bare(&self, sql: &str) -> Result<Vec<Row>> {
         self.send(Statement::Query(sql, &[]))
     }
@@ -106,20 +106,20 @@ impl Transaction<'_> {
         self.repeat(sql, values)
     }
 
-    /// A write that may be made twice, if the answer to the first was lost.
+    /// A write that may be repeated if the answer to the first one was lost.
     pub(crate) fn repeat(&self, sql: &str, values: &[&dyn Value]) -> Result<Vec<Row>> {
         self.require_exclusive_turn()?;
         self.prefetched.borrow_mut().invalidate(table_of(sql));
         self.with_project(sql, values)
     }
 
-    /// A write to one table whose result is not needed. It is buffered, and sent before anything else is read.
+    /// A write to one table whose result is not needed. It is buffered, and sent before the next query.
     pub(crate) fn keep(&self, table: &'static str, sql: &str, values: &[&dyn Value]) -> Result<()> {
         self.changed.set(true);
         self.keep_repeatable(table, sql, values)
     }
 
-    /// A buffered write that may be made twice.
+    /// A buffered write that may be repeated.
     pub(crate) fn keep_repeatable(
         &self,
         table: &'static str,
@@ -131,7 +131,7 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// A buffered write that is allowed in a shared turn: of rows that no other claim reads.
+    /// A buffered write that is allowed in a shared turn, because no other claim reads its rows.
     pub(crate) fn keep_shared(&self, table: &'static str, sql: &str, values: &[&dyn Value]) {
         self.prefetched.borrow_mut().invalidate(table);
         self.writes.borrow_mut().push(Write::new(table, sql, values));

@@ -1,11 +1,11 @@
-//! Buffers writes whose result is not needed, and sends them with the next query or with the commit, which saves a round trip
-//! each. Writes to different tables are combined into one statement, because each statement has its cost.
+//! Buffers writes whose result is not needed, and sends them with the next query or with the commit, which saves a
+//! round trip each. Writes to different tables are combined into one statement, because every statement has a cost.
 
 use uuid::Uuid;
 
 use crate::connection::Value;
 
-/// A write to one table. `$1` is the project, as everywhere.
+/// A write to one table. `$1` is the project, as in every statement.
 pub(crate) struct Write {
     table: &'static str,
     sql: String,
@@ -18,8 +18,8 @@ impl Write {
     }
 }
 
-/// Writes that are one statement. Their order within it is the server's choice, so no two are to one table: the second might
-/// not see the effect of the first.
+/// Writes that are combined into one statement. The server chooses their order, so no two of them are to the same
+/// table: the second might not see the effect of the first.
 pub(crate) struct Combined {
     tables: Vec<&'static str>,
     parts: Vec<String>,
@@ -31,7 +31,7 @@ impl Combined {
         Self { tables: Vec::new(), parts: Vec::new(), values: vec![Box::new(project)] }
     }
 
-    /// As few statements as possible, in the order in which the writes were buffered.
+    /// Combines the writes into as few statements as possible, in the order in which they were buffered.
     pub(crate) fn all(project: Uuid, writes: Vec<Write>) -> Vec<Self> {
         let mut all: Vec<Self> = Vec::new();
         for write in writes {
@@ -54,7 +54,7 @@ impl Combined {
         self.values.extend(write.values);
     }
 
-    /// The statement, which ends with `last` as its query.
+    /// The text of the statement, with `last` as its final query.
     pub(crate) fn sql(&mut self, last: &str, values: &[&dyn Value]) -> String {
         let last = self.renumbered(last);
         self.values.extend(values.iter().map(|value| value.boxed()));
@@ -65,7 +65,7 @@ impl Combined {
         self.values.iter().map(Box::as_ref).collect()
     }
 
-    /// `sql` with its parameters from `$2` on renumbered to come after the values that are there.
+    /// `sql` with its parameters from `$2` on renumbered to follow the values that are already bound.
     fn renumbered(&self, sql: &str) -> String {
         let before = self.values.len() - 1;
         let mut pieces = sql.split('$');

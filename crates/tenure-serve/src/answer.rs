@@ -65,7 +65,7 @@ pub(crate) struct LostLeaseJson<'a> {
     pub(crate) message: &'a str,
 }
 
-/// A message may quote an argument, which may be a megabyte long.
+/// The most characters of a message, which may quote an argument of a megabyte.
 const LONGEST_MESSAGE: usize = 2000;
 
 pub(crate) fn result(outcome: Result<Reply, Refusal>, mut lost: Vec<Lost>) -> CallToolResult {
@@ -115,7 +115,8 @@ pub(crate) fn shortened(text: &str) -> String {
     }
 }
 
-/// What to do next, in terms of the tools. It never suggests to take work from another holder: models follow such hints.
+/// The next step, in terms of the tools. It never suggests taking work from another holder, because models follow such
+/// hints.
 fn next_step(code: ErrorCode) -> Option<&'static str> {
     Some(match code {
         ErrorCode::TaskLocked | ErrorCode::SectionLocked => {

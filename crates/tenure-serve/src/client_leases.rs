@@ -1,8 +1,8 @@
-//! The leases of connected clients, renewed on a thread and a store handle of their own.
+//! The leases of connected clients, renewed on a separate thread with a separate store handle.
 //!
-//! Each lease has its own schedule, the same as every other heartbeat has. A forced release rings the doorbell, which
-//! checks all of them at once. The session of a lost lease is told with its next call; so is one whose lease could not be
-//! renewed in time, before that lease can end.
+//! Each lease has its own schedule, as with every other heartbeat. An eviction rings the doorbell, upon which all
+//! leases are checked at once. The loss of a lease is reported in the answer to the session's next call. A lease that
+//! could not be renewed in time is reported in the same way, before it can end.
 
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -23,10 +23,10 @@ use tenure_runner::{
 
 use crate::session::{Lost, Session, lock};
 
-/// Nothing happens by itself in this time; a poll needs a limit.
+/// The timeout of a poll while no lease is scheduled.
 const LONG: Duration = Duration::from_hours(1);
 
-/// What the heartbeat's thread works with.
+/// What the heartbeat thread needs.
 #[derive(Clone, Copy)]
 pub struct HeartbeatOptions<'a> {
     pub ctx: Context<'a>,
@@ -52,7 +52,7 @@ struct ClientLease {
     last_error: Option<String>,
 }
 
-/// All leases that are renewed, shared between the request handler and the heartbeat's thread.
+/// All leases that are renewed, shared between the request handler and the heartbeat thread.
 #[derive(Debug)]
 pub(crate) struct ClientLeases {
     leases: Mutex<Vec<ClientLease>>,
@@ -61,7 +61,7 @@ pub(crate) struct ClientLeases {
 }
 
 impl ClientLeases {
-    /// No leases yet, and the stream that wakes the thread.
+    /// An empty set of leases, and the stream that wakes the thread.
     pub(crate) fn new(interval: Duration) -> std::io::Result<(Arc<Self>, UnixStream)> {
         let (wake, woken) = UnixStream::pair()?;
         wake.set_nonblocking(true)?;
@@ -69,10 +69,10 @@ impl ClientLeases {
         Ok((Arc::new(Self { leases: Mutex::default(), interval, wake }), woken))
     }
 
-    /// Renews this lease from now on. The client asked for it at `asked`.
+    /// Renews this lease from now on. The client's request for it was sent at `asked`.
     ///
-    /// A lease that was the client's before (`reacquired`) was not necessarily renewed by that request, so it counts from
-    /// where it did, and its next beat is due at once.
+    /// If the client held the lease before (`reacquired`), that request may not have renewed it. Then the time until it
+    /// is given up still counts from its last renewal, and its next beat is due at once.
     pub(crate) fn keep(
         &self,
         session: &Arc<Session>,
@@ -91,7 +91,7 @@ impl ClientLeases {
         leases.retain(|kept| kept.lease.fence != lease.fence);
         leases.push(ClientLease { session: Arc::clone(session), task, lease, schedule, last_error: None });
         drop(leases);
-        // A full pipe wakes the thread, too.
+        // If the pipe is full, the thread is woken anyway.
         let _ = (&self.wake).write(&[1]);
     }
 
@@ -99,7 +99,7 @@ impl ClientLeases {
         lock(&self.leases).retain(|kept| kept.lease.fence != fence);
     }
 
-    /// Stops renewing for a session. Returns what was renewed.
+    /// Stops the renewals for a session. Returns the leases that were renewed for it.
     pub(crate) fn take(&self, session: &Session) -> Vec<Lease> {
         let mut taken = Vec::new();
         lock(&self.leases).retain(|kept| {
@@ -112,12 +112,12 @@ impl ClientLeases {
         taken
     }
 
-    /// Ends the thread.
+    /// Makes the thread end.
     pub(crate) fn stop(&self) {
         let _ = self.wake.shutdown(std::net::Shutdown::Both);
     }
 
-    /// The thread.
+    /// The body of the thread.
     pub(crate) fn run(&self, woken: &UnixStream, options: HeartbeatOptions<'_>) {
         let mut store = HeartbeatStore::new(options.open, options.database);
         let mut fds = vec![woken.as_fd()];
@@ -139,7 +139,7 @@ impl ClientLeases {
         }
     }
 
-    /// When the first lease needs something.
+    /// The earliest time at which a lease has to be renewed or given up.
     fn next(&self, now: BootTime) -> Option<BootTime> {
         let at = |kept: &ClientLease| match kept.schedule.next(now) {
             HeartbeatStep::Wait(at) => at,
@@ -148,11 +148,11 @@ impl ClientLeases {
         lock(&self.leases).iter().map(at).min()
     }
 
-    /// Renews what is due, and gives up what could not be renewed in time.
+    /// Renews the leases that are due, and gives up those that could not be renewed in time.
     fn pass(&self, store: &mut HeartbeatStore<'_>, ctx: Context<'_>, clock: &dyn Fn() -> BootTime) {
         let fences: Vec<Fence> = lock(&self.leases).iter().map(|kept| kept.lease.fence).collect();
-        // Once the store has not answered it is not asked for the other leases: waiting for it once for each of them
-        // would take longer than they last.
+        // Once the store has failed to answer, it is not asked for the other leases in this pass: waiting for each of
+        // them could take longer than they last.
         let mut away = None;
         for fence in fences {
             let Some(kept) = lock(&self.leases).iter().find(|kept| kept.lease.fence == fence).cloned() else {
@@ -167,7 +167,7 @@ impl ClientLeases {
         }
     }
 
-    /// Renews one lease. Why the store did not answer, if it did not.
+    /// Renews one lease. Returns the error if the store did not answer.
     fn beat(
         &self,
         store: &mut HeartbeatStore<'_>,
@@ -186,7 +186,7 @@ impl ClientLeases {
                 let renewed = leases.iter_mut().filter(|kept| kept.lease.fence == lease.fence);
                 renewed.for_each(|kept| kept.schedule.renewed(asked));
             }
-            // Finished by its holder, here or elsewhere.
+            // Its holder has finished it, through this connection or another process.
             Renewal::Finished => self.forget(lease.fence),
             Renewal::Lost(loss) => self.lose(kept, &loss),
             Renewal::Unclear(error) => {
@@ -207,7 +207,7 @@ impl ClientLeases {
 
     fn lose(&self, kept: &ClientLease, loss: &LeaseLoss) {
         let fence = kept.lease.fence;
-        // A client that was told by its own call meanwhile, or is gone, is not told again.
+        // If the lease was removed meanwhile, the client has ended it or has disconnected, so no loss is reported.
         let known = lock(&self.leases).iter().any(|kept| kept.lease.fence == fence);
         self.forget(fence);
         if known {
@@ -252,7 +252,7 @@ mod tests {
     use super::*;
     use crate::session::Roster;
 
-    /// A client that holds tasks, and a store that is away.
+    /// A client that holds tasks, and a store that does not answer.
     struct Scene {
         fixture: Fixture,
         leases: Arc<ClientLeases>,
@@ -260,7 +260,7 @@ mod tests {
         asked: AtomicUsize,
     }
 
-    /// This many seconds after the grant of leases that last a minute.
+    /// The time `seconds` after the grant of leases with a ttl of a minute.
     fn after(seconds: u64) -> BootTime {
         BootTime::after_boot(Duration::from_secs(1000 + seconds))
     }
@@ -278,7 +278,7 @@ mod tests {
             Self { fixture, leases, session, asked: AtomicUsize::new(0) }
         }
 
-        /// All passes that are due at that time.
+        /// Runs all passes that are due at that time.
         fn pass(&self, seconds: u64) {
             let (now, asked) = (after(seconds), &self.asked);
             let open = || -> tenure_core::Result<Box<dyn Store>> {

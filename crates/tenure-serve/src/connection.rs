@@ -25,13 +25,13 @@ use crate::tools;
 
 const INSTRUCTIONS: &str = include_str!("instructions.md");
 
-/// What all connections share.
+/// State that all connections share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) queue: RequestQueue,
     pub(crate) leases: Arc<ClientLeases>,
     pub(crate) roster: Arc<Roster>,
-    /// Cancelled when the server ends, which ends every wait.
+    /// Cancelled when the server ends; this ends every wait.
     pub(crate) shutdown: CancellationToken,
     pub(crate) numbers: AtomicU64,
     /// Whether clients are identified by protocol sessions, which the newest protocol version does not have.
@@ -75,7 +75,7 @@ impl Drop for Connection {
     }
 }
 
-/// Starts or stops the renewal of a lease that a request, sent at `asked`, was granted or ended.
+/// Starts or stops the renewal of the lease that a request, sent at `asked`, was granted or has ended.
 pub(crate) fn apply_effect(leases: &ClientLeases, session: &Arc<Session>, effect: &Effect, asked: BootTime) {
     match effect {
         Effect::Nothing => {}
@@ -101,7 +101,7 @@ pub(crate) fn join(
         return Err(Refusal::new(tenure_core::ErrorCode::General, "this session is over"));
     }
     match session.join(handler, client) {
-        // A project that cannot be written to can still be read.
+        // Reading works even if the project cannot be written.
         Err(_) if reads => Ok(()),
         joined => joined,
     }
@@ -155,7 +155,7 @@ impl ServerHandler for Connection {
             return Err(ErrorData::invalid_params(format!("there is no tool {name:?}"), None));
         };
         let outcome = match tool_request {
-            // A model can correct its arguments, so this is an answer and not a protocol error.
+            // This is an answer and not a protocol error, so that the model can correct its arguments.
             Err(wrong) => Err(Refusal::invalid(format!("the arguments do not fit: {wrong}"))),
             Ok(ToolRequest::Call(call)) => {
                 self.answer(call, client_of(&context)).await.ok_or_else(closing)?

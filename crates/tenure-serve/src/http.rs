@@ -1,7 +1,7 @@
 //! Clients over HTTP: loopback only, with a token. Each session is a separate agent.
 //!
-//! A client is connected while one of its requests or streams is open. A client whose stream broke may reconnect within
-//! [`LINGER`]; a client that never opened a stream counts as connected until it was silent for a whole ttl.
+//! A client is connected while one of its requests or streams is open. If its stream breaks, it may reconnect within
+//! [`LINGER`]. A client that never opened a stream is connected until it has been silent for [`Http::quiet`].
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -31,12 +31,12 @@ use crate::signals;
 /// How long a client whose stream broke may take to reconnect.
 const LINGER: Duration = Duration::from_secs(15);
 const SWEEP: Duration = Duration::from_secs(2);
-/// How often an open stream sends a ping, which shows whether the client is still there.
+/// How often an open stream sends a ping, which detects a client that is gone.
 const PING: Duration = Duration::from_secs(5);
 const MOST_CONNECTIONS: usize = 128;
 const MOST_SESSIONS: usize = 64;
 const SLOWEST_HEAD: Duration = Duration::from_secs(30);
-/// How long the server waits at its end for the last answers to be sent.
+/// How long the server waits, before it ends, for the last answers to be sent.
 const LAST_WRITE: Duration = Duration::from_millis(200);
 
 const SESSION: &str = "mcp-session-id";
@@ -48,7 +48,7 @@ pub struct Http {
     /// Bound to a loopback address.
     pub listener: TcpListener,
     pub token: String,
-    /// A client without a stream that was silent for this long counts as disconnected.
+    /// A client without a stream that was silent for this long is disconnected.
     pub quiet: Duration,
 }
 
@@ -65,7 +65,7 @@ pub(crate) async fn serve(shared: Arc<Shared>, http: Http) -> io::Result<()> {
     http.listener.set_nonblocking(true)?;
     let listener = tokio::net::TcpListener::from_std(http.listener)?;
     let mut config = SessionConfig::default();
-    // Presence decides when a session ends, not the time since its last message.
+    // [`Presence`] decides when a session ends, not the time since its last message.
     config.keep_alive = None;
     let mut sessions = LocalSessionManager::default();
     sessions.session_config = config;
@@ -91,12 +91,12 @@ pub(crate) async fn serve(shared: Arc<Shared>, http: Http) -> io::Result<()> {
     let stop = signals::asked_to_stop();
     tokio::pin!(stop);
     loop {
-        // Without a permit nothing is accepted: further connections wait in the kernel's backlog.
+        // A connection is accepted only with a permit; further ones wait in the kernel's backlog.
         let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { break };
         let stream = tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => stream,
-                // Out of descriptors, or the client has closed the connection already.
+                // There are no free descriptors, or the client has already closed the connection.
                 Err(_) => {
                     tokio::time::sleep(Duration::from_millis(50)).await;
                     continue;
@@ -141,7 +141,7 @@ impl HttpServer {
         let open = session.map(|id| self.presence.enter(&id, streams));
         let reply = self.mcp.handle(request).await;
         let open = open.or_else(|| session_of(reply.headers()).map(|id| self.presence.enter(&id, false)));
-        // The client counts as connected while it reads the answer.
+        // The client counts as connected until it has read the answer.
         reply.map(|body| {
             let kept = move |frame| {
                 let _ = &open;
@@ -187,7 +187,7 @@ struct Presence(Mutex<HashMap<String, ClientPresence>>);
 #[derive(Debug, Clone, Copy)]
 struct ClientPresence {
     open: usize,
-    /// It has opened a stream, so that a missing stream means that it is gone.
+    /// The client has opened a stream, so it is gone if it no longer has one.
     streamed: bool,
     last: Instant,
 }
@@ -202,7 +202,7 @@ struct OpenRequest {
 impl Presence {
     fn enter(self: &Arc<Self>, id: &str, streams: bool) -> OpenRequest {
         let mut all = lock(&self.0);
-        // Bounded, because a client can invent any number of session ids.
+        // The number of entries is limited, because a client can invent any number of session ids.
         if all.len() < 4 * MOST_SESSIONS || all.contains_key(id) {
             let seen = ClientPresence { open: 0, streamed: false, last: Instant::now() };
             let seen = all.entry(id.to_owned()).or_insert(seen);

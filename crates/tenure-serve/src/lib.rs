@@ -1,4 +1,4 @@
-//! tenure over MCP: any agent can hold work without a shell.
+//! tenure over MCP, so that an agent can hold work without a shell.
 //!
 //! Each connection is a holder: its first call registers an agent named after the client. While the client is connected, a
 //! thread of this server renews its leases; if one is lost, the next answer reports it. When the client disconnects, the
@@ -52,7 +52,7 @@ use client_leases::ClientLeases;
 use connection::Shared;
 use session::Roster;
 
-/// How clients connect.
+/// How clients connect to the server.
 #[derive(Debug)]
 pub enum Transport {
     /// Standard input and output, for one client: the parent process.

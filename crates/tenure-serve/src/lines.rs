@@ -1,10 +1,10 @@
 //! Reading messages, one per line, none longer than a limit.
 //!
-//! Of a line that is too long only the id of its request is kept, so that the request can be answered with an error.
+//! If a line is too long, only the id of its request is kept, so that the request can be answered with an error.
 
 use std::io::{self, BufRead};
 
-/// Enough for the longest description with every character escaped, and for the other fields of a task.
+/// Suffices for the longest description with every character escaped, and for the other fields of a task.
 pub(crate) const LONGEST: usize = 2 * 1024 * 1024;
 /// A longer id is dropped.
 const LONGEST_ID: usize = 256;
@@ -16,7 +16,7 @@ pub(crate) enum Line {
     TooLong(Option<Vec<u8>>),
 }
 
-/// The next line that is not blank. None at the end.
+/// The next line that is not blank, or `None` at the end of the input.
 pub(crate) fn next(input: &mut impl BufRead, longest: usize) -> io::Result<Option<Line>> {
     let mut line = Vec::new();
     let mut scan: Option<IdScan> = None;
@@ -26,7 +26,7 @@ pub(crate) fn next(input: &mut impl BufRead, longest: usize) -> io::Result<Optio
             Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
             Err(e) => return Err(e),
         };
-        // A line without an end was cut off by a client that disconnected.
+        // A last line without a line break was cut off when the client disconnected.
         if available.is_empty() {
             return Ok(None);
         }
@@ -56,15 +56,15 @@ pub(crate) fn next(input: &mut impl BufRead, longest: usize) -> io::Result<Optio
     }
 }
 
-/// Finds the value of `"id"` at the top of a JSON object, byte by byte, keeping nothing else.
+/// Finds the value of `"id"` at the top level of a JSON object, byte by byte, without keeping anything else.
 #[derive(Debug, Default)]
 struct IdScan {
     depth: usize,
     in_text: bool,
     escaped: bool,
-    /// The last text at the top, as far as it could be a key.
+    /// The last string at the top level, as long as it could be a key.
     text: Vec<u8>,
-    /// Behind the colon of `"id"`.
+    /// The scan is after the colon of `"id"`.
     in_id: bool,
     found: Option<Vec<u8>>,
 }
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str, longest: usize) -> Vec<Line> {
-        // A small buffer, so that lines come in many pieces.
+        // A small buffer, so that lines arrive in several pieces.
         let mut input = BufReader::with_capacity(7, text.as_bytes());
         let mut lines = Vec::new();
         while let Some(line) = next(&mut input, longest).unwrap() {

@@ -8,7 +8,7 @@ pub enum Page {
     /// The project's status and its open tasks.
     Board,
     Task(String),
-    /// By its id or its fence.
+    /// A lease, by its id or its fence.
     Lease(String),
     /// The end of the log of a task's latest attempt.
     Log(String),
@@ -71,7 +71,7 @@ pub(crate) fn templates() -> Vec<ResourceTemplate> {
     ]
 }
 
-/// Percent-decoded.
+/// Decodes percent-encoding.
 fn decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();

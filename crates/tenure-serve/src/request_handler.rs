@@ -1,7 +1,7 @@
 //! Executes requests one after the other, on the thread that owns the store.
 //!
-//! Guaranteed: work on the store never runs on the executor; at most [`QUEUE`] requests are queued, and a caller that would
-//! add another waits for room.
+//! Guaranteed: the store is never used on the executor's thread; at most [`QUEUE`] requests are queued, and a caller
+//! that would add another waits for room.
 
 use std::fmt;
 use std::os::fd::OwnedFd;
@@ -37,7 +37,7 @@ pub trait RequestHandler {
     fn end(&mut self, session: &Session, held: Vec<Lease>);
 }
 
-/// An answer: the object that programs read, and a short text for people.
+/// An answer: the object that programs read, and a short text for the model.
 #[derive(Debug, Clone)]
 pub struct Reply {
     pub data: Value,
@@ -88,7 +88,7 @@ pub enum Step {
     Wait {
         wake: Vec<OwnedFd>,
         nap: Duration,
-        /// What it waits for, as a sentence.
+        /// What the claim waits for, as a sentence.
         why: String,
     },
 }
@@ -116,7 +116,7 @@ pub(crate) fn queue() -> (RequestQueue, RequestReceiver) {
 impl RequestQueue {
     /// Runs `request` on the handler's thread and waits for its result. `None` if the server is closing.
     ///
-    /// The future may be dropped while it waits; what must happen all the same belongs inside `request`.
+    /// The future may be dropped while it waits; what must happen in any case belongs inside `request`.
     pub(crate) async fn ask<T: Send + 'static>(
         &self,
         request: impl FnOnce(&mut dyn RequestHandler) -> T + Send + 'static,

@@ -1,4 +1,4 @@
-//! When to stop: a signal, or the death of the parent.
+//! Reasons to stop: a signal, or the end of the parent process.
 
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// How often the parent is checked where its end cannot be waited for.
+/// How often the parent is checked if its end cannot be waited for.
 const POLL: Duration = Duration::from_secs(1);
 
 /// `None` if the descriptor cannot be polled; the caller then falls back on its timeout.
@@ -21,7 +21,7 @@ pub(crate) fn watchable(fd: OwnedFd) -> Option<AsyncFd<OwnedFd>> {
     AsyncFd::with_interest(fd, Interest::READABLE).ok()
 }
 
-/// SIGTERM, SIGINT or SIGHUP.
+/// Returns at SIGTERM, SIGINT or SIGHUP.
 pub(crate) async fn asked_to_stop() {
     let kinds = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()];
     let mut streams: Vec<_> = kinds.into_iter().filter_map(|kind| signal(kind).ok()).collect();
@@ -31,8 +31,8 @@ pub(crate) async fn asked_to_stop() {
     futures::future::select_all(streams.iter_mut().map(|stream| Box::pin(stream.recv()))).await;
 }
 
-/// Returns when the parent process has exited. A parent outside of our pid namespace cannot be watched; then only the
-/// closed pipe ends the server.
+/// Returns when the parent process has exited. A parent in another pid namespace cannot be watched; then only the end
+/// of the input ends the server.
 pub(crate) async fn parent_died() {
     let Some(parent) = getppid() else { return futures::future::pending().await };
     let process = u32::try_from(parent.as_raw_nonzero().get()).ok().and_then(Process::open);

@@ -29,7 +29,7 @@ use crate::signals;
 const MOST_IN_FLIGHT: usize = 64;
 /// Capacity of the channels between the threads.
 const CHANNEL: usize = 16;
-/// How long the server waits at its end for the client to read the last answer.
+/// How long the server waits, before it ends, for the client to read the last answer.
 const LAST_WRITE: Duration = Duration::from_secs(1);
 
 /// Serves one client until it disconnects or the process is asked to stop.
@@ -202,7 +202,7 @@ fn read(line: &[u8]) -> Result<ClientJsonRpcMessage, InvalidMessage> {
     };
     match serde_json::from_slice::<ClientJsonRpcMessage>(line) {
         Ok(JsonRpcMessage::Request(request)) => match &request.request {
-            // A method of the protocol whose parameters could not be read.
+            // A method of the protocol whose parameters could not be parsed.
             ClientRequest::CustomRequest(custom) if is_known(&custom.method) => {
                 let value = serde_json::from_slice(line).unwrap_or(Value::Null);
                 invalid(
@@ -268,7 +268,7 @@ impl Transport<RoleServer> for Stdio {
     }
 
     async fn close(&mut self) -> Result<(), Self::Error> {
-        // The process may end after this, and its threads with it, so what was said is written first.
+        // The process and its threads may end after this, so the queued answers are written first.
         if let Some(outgoing) = self.outgoing.take() {
             let (written, done) = oneshot::channel();
             let last = Outgoing { written: Some(written), ..Outgoing::default() };

@@ -28,7 +28,7 @@ enum ToolKind {
     ReadOnly,
     /// Repeating a call changes nothing more.
     Idempotent,
-    /// Each call does something new.
+    /// Each call has a new effect.
     Additive,
 }
 
@@ -157,7 +157,7 @@ fn schema<T: JsonSchema>(settings: SchemaSettings) -> JsonObject {
         settings.meta_schema = None;
     });
     let mut schema = settings.with_transform(simplify).into_generator().into_root_schema_for::<T>();
-    // The name and the comment of the Rust type.
+    // These are the name and the doc comment of the Rust type.
     schema.remove("title");
     schema.remove("description");
     object(schema.to_value())
@@ -208,7 +208,7 @@ mod tests {
             for rejected in ["\"format\":", "\"const\":", "\"oneOf\":"] {
                 assert!(!written.contains(rejected), "{} has {rejected}: {written}", tool.name);
             }
-            // A schema that is only `true`.
+            // This would be a schema that is only `true`.
             let output = serde_json::to_string(&tool.output_schema).unwrap();
             assert!(!output.contains(":true"), "{}: {output}", tool.name);
         }

@@ -23,7 +23,7 @@ use crate::signals::watchable;
 /// How often a waiting client gets a progress notification.
 const PROGRESS: Duration = Duration::from_secs(5);
 
-/// A claim that may have a ticket, which is removed when the claim is dropped.
+/// A claim that may have a ticket. Dropping it removes the ticket.
 #[derive(Debug)]
 struct QueuedClaim {
     number: u64,
@@ -43,7 +43,7 @@ impl Drop for QueuedClaim {
 }
 
 impl Connection {
-    /// None if the server is closing.
+    /// `None` if the server is closing.
     pub(crate) async fn claim(
         &self,
         claim: Claim,
@@ -129,12 +129,12 @@ impl Connection {
     }
 }
 
-/// Descriptors of which each one can end the wait.
+/// Descriptors, each of which can end the wait.
 struct WakeSources(Vec<AsyncFd<OwnedFd>>);
 
 impl WakeSources {
     fn new(fds: Vec<OwnedFd>) -> Self {
-        // A descriptor that cannot be polled is left out; then the nap ends the wait.
+        // A descriptor that cannot be polled is left out; then the timeout ends the wait.
         Self(fds.into_iter().filter_map(watchable).collect())
     }
 

@@ -28,15 +28,15 @@ use crate::migrate;
 use crate::rows::insert_sql;
 use crate::task_changes::SET_STATUS;
 
-/// About ten transactions.
+/// The length of the log above which it is moved into the database at the close: about ten transactions.
 const LONG_LOG: u64 = 512 * 1024;
 
 #[derive(Debug, Clone)]
 pub struct OpenOptions {
     pub clock: Arc<dyn Clock>,
-    /// How long to wait for a turn to write before giving up.
+    /// How long to wait for a turn to write.
     pub patience: Duration,
-    /// Every transaction is run and then undone.
+    /// Every transaction is run and then rolled back.
     pub dry_run: bool,
 }
 
@@ -46,8 +46,9 @@ impl OpenOptions {
     }
 }
 
-/// A connection that need not be closed. Freeing all that SQLite has made of the schema takes a short process longer than
-/// anything else at its end, and the end does it anyway.
+/// A connection that can be left open at the end of the process. Closing it frees all that SQLite has built from the
+/// schema, which costs a short process more time than anything else at its end, and the end of the process frees it
+/// anyway.
 struct Handle {
     conn: Option<Connection>,
     ends_with_process: Cell<bool>,
@@ -72,7 +73,7 @@ impl Drop for Handle {
     }
 }
 
-/// The statements of a grant. Those that insert are made from a row, as they are when the grant is made.
+/// The statements of a grant. The `INSERT`s are built from sample rows, so that they equal those of a real grant.
 fn grant_statements() -> Result<Vec<String>> {
     let now = Timestamp::from_millis(0);
     let lease = NewLease {
@@ -123,12 +124,12 @@ impl fmt::Debug for SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens a database that is there.
+    /// Opens an existing database.
     pub fn open(path: &Path, options: OpenOptions) -> Result<Self> {
         Self::open_with(path, options, OpenFlags::empty())
     }
 
-    /// Opens a database, making it if there is none. Many may do so at once.
+    /// Opens a database, and creates it if it does not exist. Several processes may do so at once.
     pub fn create(path: &Path, options: OpenOptions) -> Result<Self> {
         make_private(path)?;
         Self::open_with(path, options, OpenFlags::SQLITE_OPEN_CREATE)
@@ -141,7 +142,8 @@ impl SqliteStore {
         let conn = Connection::open_with_flags(path, flags).map_err(|e| sql_error(&e))?;
         conn.busy_timeout(options.patience).map_err(|e| sql_error(&e))?;
         conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(|e| sql_error(&e))?;
-        // Plans do not depend on what is bound, or every statement is planned a second time when something is.
+        // Plans must not depend on bound values. Otherwise every statement would be planned a second time when values
+        // are bound.
         conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map_err(|e| sql_error(&e))?;
         conn.set_prepared_statement_cache_capacity(64);
         conn.pragma_update(None, "foreign_keys", true).map_err(|e| sql_error(&e))?;
@@ -158,7 +160,8 @@ impl SqliteStore {
         Ok(Self { conn, path: path.to_owned(), gate, options, synchronous: RefCell::new(None), kind })
     }
 
-    /// Worth a warning: whether its locks hold depends on what is behind it.
+    /// Whether the file system is FUSE. Whether locks work there depends on what is behind it, so this is worth a
+    /// warning.
     pub fn is_on_fuse(&self) -> bool {
         self.kind == filesystem::Kind::Fuse
     }
@@ -167,7 +170,7 @@ impl SqliteStore {
         &self.path
     }
 
-    /// Prepares the statements of a grant, so that a waiter does not spend its turn on that.
+    /// Prepares the statements of a grant, so that a waiter need not do it while it has its turn.
     fn prepare_grant(&self) {
         for sql in grant_statements().unwrap_or_default() {
             // A statement that cannot be prepared fails when it is run.
@@ -188,8 +191,9 @@ impl SqliteStore {
         Ok(())
     }
 
-    /// The last process out leaves the log as it is, which saves it four flushes; but the first one in then reads all of
-    /// it. So a process that finds it grown lets its own close move it into the database.
+    /// By default the last process to close leaves the log as it is, which saves four flushes, but then the first
+    /// process to open it has to read it. So if the log has grown, the close of this process moves it into the
+    /// database.
     fn tidy_on_close(&self) {
         let mut log = self.path.clone().into_os_string();
         log.push("-wal");
@@ -247,7 +251,7 @@ impl Store for SqliteStore {
 }
 
 impl SqliteStore {
-    /// One transaction, for callers that know that this is SQLite.
+    /// One transaction, with access to the SQLite type.
     pub(crate) fn inside(
         &self,
         durability: Durability,
@@ -261,7 +265,7 @@ impl SqliteStore {
         let mut tx = self.transaction();
         let outcome = body(&mut tx);
         if outcome.is_err() || self.options.dry_run {
-            // After some errors SQLite has rolled back by itself, and says so here; the first error is the one to tell.
+            // After some errors SQLite has already rolled back, so this fails. The first error is the one to report.
             drop(self.run("ROLLBACK"));
             return outcome;
         }
@@ -286,7 +290,7 @@ pub(crate) struct Transaction<'a> {
 }
 
 impl Transaction<'_> {
-    /// Runs a statement that answers nothing, and says how many rows it changed.
+    /// Runs a statement that returns no rows, and returns how many it changed.
     pub(crate) fn change(&self, sql: &str, values: &[&dyn ToSql]) -> Result<usize> {
         self.conn.prepare_cached(sql).and_then(|mut s| s.execute(values)).map_err(|e| sql_error(&e))
     }
@@ -309,7 +313,8 @@ fn check_readable(path: &Path, may_create: bool) -> Result<()> {
         Ok(found) if found.is_dir() => {
             Err(Error::store(format!("{} is a directory, not a database", path.display())))
         }
-        // Asked, not tried: closing a file of our own would drop SQLite's locks on it in this process.
+        // Checks the permission without opening the file: closing a second descriptor of it would drop SQLite's locks
+        // in this process.
         Ok(_) => rustix::fs::access(path, rustix::fs::Access::READ_OK)
             .map_err(|e| io_error(&e.into(), "read", path)),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound && may_create => Ok(()),
@@ -317,8 +322,8 @@ fn check_readable(path: &Path, may_create: bool) -> Result<()> {
     }
 }
 
-/// Makes the file ours alone before SQLite sees it: SQLite gives its side files the same mode. One that is there is not
-/// even opened, because closing it again would drop SQLite's locks on it in this process.
+/// Creates the file with a private mode before SQLite opens it: SQLite gives its side files the same mode. An existing
+/// file is not opened, because closing it again would drop SQLite's locks on it in this process.
 pub(crate) fn make_private(path: &Path) -> Result<()> {
     let mut options = std::fs::File::options();
     options.write(true).create_new(true);

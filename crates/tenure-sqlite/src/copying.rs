@@ -1,4 +1,4 @@
-//! A whole project's rows, out of this store or into it.
+//! Copies all rows of a project out of this store or into it.
 
 use rusqlite::Row;
 use rusqlite::types::Value;
@@ -16,7 +16,7 @@ use crate::rows::{Bound, Sql};
 impl Movable for SqliteStore {
     fn hand_over(&self, put: &mut Put<'_>) -> Result<Counters> {
         let mut counters = None;
-        // Through the gate although nothing is written, so that nothing changes meanwhile.
+        // Holds the gate although nothing is written, so that no row changes meanwhile.
         self.inside(Durability::Process, &mut |tx| {
             for table in COPIED_TABLES {
                 tx.read_table(table, put)?;
@@ -53,7 +53,7 @@ fn read_row(row: &Row<'_>, width: usize) -> Sql<CopiedRow> {
 
 impl Transaction<'_> {
     fn read_table(&self, table: &'static Table, put: &mut Put<'_>) -> Result<()> {
-        // The section of tasks without one is in every store from the beginning.
+        // Every store has the row for tasks without a section from the start, so it is not copied.
         let rest = if table.name == "sections" { "WHERE id <> ''" } else { "" };
         let sql = format!(
             "SELECT {} FROM {} {rest} ORDER BY {}",

@@ -1,6 +1,6 @@
 //! The global database: a directory of projects and of runners, and nothing else.
 //!
-//! No lease lives here. If it cannot be written, work goes on, and its next reader corrects it.
+//! It has no leases. If it cannot be written, work continues, and the next command that lists its runners corrects them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub struct KnownProject {
     pub registered_at: Timestamp,
     pub last_seen_at: Timestamp,
     pub enabled: bool,
-    /// What `project.id` was when it was registered.
+    /// The `project.id` at the time of registration.
     pub project_id: Option<String>,
 }
 
@@ -43,7 +43,7 @@ const PROJECT_COLUMNS: &str = "path, name, registered_at, last_seen_at, enabled,
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Directory {
-    /// Opens the directory in `home` (`~/.tenure`), making both if need be.
+    /// Opens the directory in `home` (`~/.tenure`), and creates both if they do not exist.
     pub fn open(home: &Path, clock: Arc<dyn Clock>) -> Result<Self> {
         let mut builder = std::fs::DirBuilder::new();
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
@@ -56,7 +56,8 @@ impl Directory {
         )
         .map_err(|e| sql_error(&e))?;
         conn.busy_timeout(PATIENCE).map_err(|e| sql_error(&e))?;
-        // The last one out would lock everybody out while it tidies up; and a runner may be stopped just then.
+        // Otherwise the last process to close would lock out all others during the checkpoint, and it may be stopped at
+        // that moment.
         conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(|e| sql_error(&e))?;
         let gate = Gate::beside(&path);
         let directory = Self { conn, gate, clock };
@@ -107,7 +108,7 @@ impl Directory {
         body(&self.conn).map_err(|e| sql_error(&e))
     }
 
-    /// Enters a project, or notes that it was seen.
+    /// Registers a project, or records that it was seen.
     pub fn register(&self, path: &Path, name: Option<&str>, project_id: Option<&str>) -> Result<()> {
         let now = self.now();
         self.write(|conn| {
@@ -122,7 +123,7 @@ impl Directory {
         .map(drop)
     }
 
-    /// False if it was not there.
+    /// Removes a project. False if it was not registered.
     pub fn remove(&self, path: &Path) -> Result<bool> {
         self.write(|conn| {
             conn.execute("DELETE FROM known_projects WHERE path = ?1", [path.to_string_lossy()])
@@ -130,7 +131,7 @@ impl Directory {
         .map(|n| n > 0)
     }
 
-    /// False if it was not there.
+    /// False if the project is not registered.
     pub fn set_enabled(&self, path: &Path, enabled: bool) -> Result<bool> {
         self.write(|conn| {
             conn.execute(
@@ -163,7 +164,7 @@ impl Directory {
     }
 }
 
-/// A runner as it last wrote itself into the directory.
+/// A runner as it was last saved in the directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownRunner {
     pub runner: Runner,
@@ -171,7 +172,7 @@ pub struct KnownRunner {
 }
 
 impl Directory {
-    /// Enters a runner, or what has become of it.
+    /// Inserts or updates a runner.
     pub fn save_runner(&self, known: &KnownRunner) -> Result<()> {
         let runner = &known.runner;
         self.write(|conn| {
@@ -215,7 +216,7 @@ impl Directory {
         read().map_err(|e| sql_error(&e))
     }
 
-    /// Forgets runners that ended before `then`.
+    /// Deletes runners that ended before `then`.
     pub fn forget_runners(&self, then: Timestamp) -> Result<()> {
         self.write(|conn| {
             conn.execute("DELETE FROM known_runners WHERE completed_at < ?1", [then.as_millis()])

@@ -9,13 +9,13 @@ use tenure_core::{Result, Timestamp};
 use crate::directory::Directory;
 use crate::error::sql_error;
 
-/// A project that had nothing to do.
+/// A project in which wake-up found nothing to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdleProject {
-    /// The state of its files when that was found out.
+    /// The state of its files at that time.
     pub mark: String,
     pub reason: String,
-    /// Something becomes ready by itself then.
+    /// When something becomes ready by the passage of time alone.
     pub until: Option<Timestamp>,
 }
 
@@ -37,7 +37,8 @@ impl Directory {
         read().map_err(|e| sql_error(&e))
     }
 
-    /// Stores these and removes all others in one transaction, because a commit costs more than all of the rows.
+    /// Stores the idle projects and removes the busy ones in one transaction, because a commit costs more than all of
+    /// the rows.
     pub fn note_idle(&self, idle: &[(&Path, IdleProject)], busy: &[&Path]) -> Result<()> {
         self.write(|conn| {
             let change = conn.unchecked_transaction()?;
@@ -59,7 +60,7 @@ impl Directory {
         })
     }
 
-    /// A timer has called.
+    /// Records that a timer has fired.
     pub fn note_fired(&self, kind: &str) -> Result<()> {
         let now = self.now();
         self.write(|conn| {
@@ -71,7 +72,7 @@ impl Directory {
         .map(drop)
     }
 
-    /// Each kind of timer that ever called, and when it last did.
+    /// Each kind of timer that has ever fired, and when it last did.
     pub fn timers(&self) -> Result<Vec<(String, Timestamp)>> {
         let read = || -> rusqlite::Result<Vec<_>> {
             self.conn

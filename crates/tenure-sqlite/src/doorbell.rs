@@ -8,7 +8,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 
-/// A socket of this process that others can ring.
+/// A socket of this process that other processes can ring.
 #[derive(Debug)]
 pub struct Doorbell {
     socket: UnixDatagram,
@@ -16,7 +16,7 @@ pub struct Doorbell {
 }
 
 impl Doorbell {
-    /// Binds a socket with a random name. Where that is not possible (no room, no permission), polling serves.
+    /// Binds a socket with the given name. If that fails (no space, no permission), the caller polls instead.
     pub fn bind(folder: &Path, name: &str) -> io::Result<Self> {
         private_folder(folder)?;
         let path = folder.join(name);
@@ -29,7 +29,7 @@ impl Doorbell {
         self.path.to_string_lossy().into_owned()
     }
 
-    /// Forgets rings that have arrived, so that the next wait waits.
+    /// Discards the rings that have arrived, so that the next wait blocks.
     pub fn silence(&self) {
         let mut byte = [0];
         while self.socket.recv(&mut byte).is_ok() {}
@@ -48,7 +48,7 @@ impl Drop for Doorbell {
     }
 }
 
-/// Only the user's own, because other users share the temporary directory.
+/// Requires a folder that only this user can access, because other users share the temporary directory.
 fn private_folder(folder: &Path) -> io::Result<()> {
     match std::fs::DirBuilder::new().mode(0o700).recursive(true).create(folder) {
         Ok(()) => {}
@@ -77,7 +77,7 @@ pub fn sweep_doorbells(folder: &Path, remove: bool) -> usize {
     dead.count()
 }
 
-/// Rings each, as far as it goes. A receiver that is gone, full or not ours to reach will poll.
+/// Rings each doorbell, ignoring failures. A process whose socket is gone, full or inaccessible polls.
 pub(crate) fn ring_all(doorbells: &[String]) {
     if doorbells.is_empty() {
         return;

@@ -1,4 +1,4 @@
-//! What SQLite and the file system say, in tenure's words.
+//! Errors of SQLite and of the file system as errors of tenure.
 
 use std::io;
 use std::path::Path;

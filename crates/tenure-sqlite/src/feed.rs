@@ -24,7 +24,7 @@ fn agent_query(rest: &str) -> String {
     )
 }
 
-/// Saves an agent; of one that is known, [`Agent::LASTING`] columns stay as they are.
+/// Saves an agent. If it exists, its [`Agent::LASTING`] columns are kept.
 pub(crate) fn save_agent_sql(values: &[(Column, Cell<'_>)]) -> String {
     Dialect::Sqlite.upsert(&agents::TABLE, values.iter().map(|(column, _)| column), &Agent::LASTING)
 }
@@ -57,7 +57,7 @@ impl Transaction<'_> {
     }
 }
 
-/// The events that a filter is about, and its values.
+/// The condition of a filter, and its values.
 fn events_where(filter: &EventFilter) -> (&'static str, Vec<Cell<'_>>) {
     match &filter.task {
         Some(task) => ("seq > ? AND task_id = ?", vec![filter.since.into(), task.as_str().into()]),

@@ -1,4 +1,4 @@
-//! What kind of file system the database lies on. SQLite's locks do not hold across a network.
+//! The kind of file system that the database is on. SQLite's locks do not work across a network.
 
 use std::path::Path;
 

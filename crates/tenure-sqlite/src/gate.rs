@@ -1,9 +1,9 @@
 //! The gate: writers take turns.
 //!
-//! SQLite lets the writer that polls at the right moment write next, so one of eight writers starves. Two OS file locks in front of
-//! `BEGIN IMMEDIATE` give everyone a turn: a writer queues on the first, takes the second, and lets go of the first, so
-//! that at any moment only one process waits for the gate itself. Both locks belong to open files and vanish with the
-//! process that holds them.
+//! SQLite lets the writer that polls at the right moment write next, so one of eight writers starves. Two OS file locks
+//! before `BEGIN IMMEDIATE` let writers take turns: a writer waits for the first lock, then takes the second and
+//! releases the first, so that only one process at a time waits for the second. Both locks belong to open files and end
+//! with the process that holds them.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -49,8 +49,9 @@ fn lock(path: &Path, deadline: Instant) -> Result<File> {
         Err(TryLockError::WouldBlock) => {}
         Err(TryLockError::Error(e)) => return Err(io_error(&e, "lock", path)),
     }
-    // The kernel serves blocked lockers in the order in which they came, which polling would not; but it has no time
-    // limit. A thread that is still blocked when the time is up ends with the process, or lets go as soon as it gets it.
+    // The kernel serves blocked lockers in the order of arrival, which polling would not, but blocking has no time
+    // limit. If the deadline passes, the blocked thread remains until the process ends, or releases the lock as soon as
+    // it gets it.
     let (sender, receiver) = mpsc::sync_channel(1);
     let spawned = std::thread::Builder::new().name("gate".into()).spawn(move || {
         let outcome = file.lock().map(|()| file);
@@ -83,14 +84,14 @@ fn stuck(path: &Path) -> Error {
     }
 }
 
-/// The process that keeps others from writing to this database now, where the system says so: the one inside the gate, or else the
-/// next before it.
+/// The pid of the process that keeps others from writing to this database now, if the system reports it: the one that
+/// holds the gate, otherwise the one that holds the lock before it.
 pub fn writer_of(database: &Path) -> Option<u32> {
     let gate = Gate::beside(database);
     holder_of(&gate.gate).or_else(|| holder_of(&gate.queue))
 }
 
-/// The process that holds the OS lock, from the kernel's lock table, which only Linux has.
+/// The process that holds the OS lock, from the kernel's lock table, which exists on Linux only.
 fn holder_of(path: &Path) -> Option<u32> {
     use std::os::unix::fs::MetadataExt;
     let inode = std::fs::metadata(path).ok()?.ino().to_string();

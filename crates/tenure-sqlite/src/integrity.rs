@@ -1,4 +1,4 @@
-//! SQLite's own check of its file, and of what the store counts besides its rows.
+//! SQLite's check of its file, and a check of the counters that the store keeps.
 
 use rusqlite::Connection;
 use tenure_core::Result;
@@ -7,10 +7,10 @@ use tenure_core::store::{Defect, FINISHED};
 
 use crate::error::sql_error;
 
-/// Of a file that is damaged all over, the first few pages say enough.
+/// The most defects of each kind that are reported; the first few suffice for a badly damaged file.
 const MOST: usize = 20;
 
-/// A stored count: the column that has it, and the query that counts again.
+/// A stored count: its column, and the query that computes its right value.
 struct Counter {
     table: &'static str,
     column: &'static str,
@@ -77,7 +77,7 @@ pub(crate) fn check(conn: &Connection) -> Result<Vec<Defect>> {
     read().map_err(|e| sql_error(&e))
 }
 
-/// Counts again. Call it with the gate held.
+/// Corrects all counters. The caller holds the gate.
 pub(crate) fn recount(conn: &Connection, dry_run: bool) -> Result<()> {
     let count = || -> rusqlite::Result<()> {
         let change = conn.unchecked_transaction()?;
@@ -87,7 +87,7 @@ pub(crate) fn recount(conn: &Connection, dry_run: bool) -> Result<()> {
     count().map_err(|e| sql_error(&e))
 }
 
-/// Within the transaction that has brought the rows.
+/// Corrects all counters within the current transaction.
 pub(crate) fn count_all(conn: &Connection) -> rusqlite::Result<()> {
     for Counter { table, column, count, .. } in counters() {
         conn.execute(&format!("UPDATE {table} SET {column} = {count} WHERE {column} <> {count}"), [])?;

@@ -1,4 +1,4 @@
-//! Jobs and their items. A job's counts are changed with its items.
+//! Jobs and their items. A job's counts are updated with its items.
 
 use rusqlite::params;
 use tenure_core::event::NewEvent;
@@ -16,7 +16,8 @@ fn number(of: u64) -> i64 {
 }
 
 impl Transaction<'_> {
-    /// Moves an item from one of its job's counters to another. The empty state stands for a deleted item.
+    /// Moves an item from its job's counter for its present state to the one for `to`. An empty `to` means that it is
+    /// deleted.
     fn count_item(&self, job: &str, of: u64, to: &str, at: Timestamp) -> Result<()> {
         self.change(
             "UPDATE jobs SET

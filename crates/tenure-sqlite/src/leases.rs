@@ -1,4 +1,4 @@
-//! Leases, the queues for them, and the attempts under them.
+//! Leases, tickets and attempts.
 
 use std::collections::BTreeSet;
 
@@ -50,7 +50,7 @@ impl Transaction<'_> {
         }
         let order = if filter.newest_first { "DESC" } else { "ASC" };
         let limit = filter.limit.map(|n| format!("LIMIT {n}")).unwrap_or_default();
-        // The plus keeps SQLite from walking the whole history in the order of fences to find the few that are open.
+        // The plus keeps SQLite from scanning all leases in the order of fences to find the few that are open.
         let by = if filter.include_ended { "fence" } else { "+fence" };
         self.select(&format!("{} ORDER BY {by} {order} {limit}", terms.join(" AND ")), &values)
     }
@@ -58,7 +58,7 @@ impl Transaction<'_> {
 
 impl ReadLeases for Transaction<'_> {
     fn recorded_processes(&self) -> Result<Vec<Incarnation>> {
-        // Made distinct here: SQLite would make a table for that, even of nothing.
+        // Duplicates are removed here, because SQLite would create a temporary table for it, even for no rows.
         let sql = "SELECT process FROM leases WHERE ended_at IS NULL AND process IS NOT NULL
                    UNION ALL SELECT process FROM tickets";
         let texts = self.query(sql, &[], |row| Ok(row.text(0)?.unwrap_or_default().to_owned()))?;
@@ -127,7 +127,7 @@ impl ReadLeases for Transaction<'_> {
 impl WriteLeases for Transaction<'_> {
     fn grant(&mut self, new: &NewLease) -> Result<Option<Lease>> {
         match self.insert_numbered(&leases::TABLE, &new.values(self.now)?) {
-            // Put together here: to return the row would cost SQLite as much again as to write it.
+            // Built here, because returning the row would cost SQLite as much as writing it.
             Ok(fence) => Ok(Some(new.granted(Fence::new(fence), self.now))),
             Err(rusqlite::Error::SqliteFailure(_, Some(said))) if said.contains("leases.lease_id") => {
                 Ok(None)

@@ -1,10 +1,10 @@
 //! tenure's store on stock SQLite, bundled: one file, no service.
 //!
-//! Guaranteed: writes are serialised fairly between processes by the gate; a body that fails leaves nothing
-//! behind; a grant or a status change survives power loss; a database from the future is never touched.
-//! Not guaranteed: anything on a network file system, which is refused.
+//! Guaranteed: writers of several processes take turns through the gate; a body that fails changes nothing; a grant or
+//! a status change survives power loss; a database with a newer schema is never changed. Not guaranteed: anything on a
+//! network file system, which is refused.
 //!
-//! The rules are the core's; here they run on a store:
+//! The rules are in the core; this runs them on a store:
 //!
 //! ```
 //! use std::{sync::Arc, time::Duration};
@@ -29,7 +29,7 @@
 //!     store.write(Durability::Power, |tx| acquire_task(tx, &ctx, who, &TaskId::new(id.as_str()), &terms))
 //! };
 //!
-//! // One of them has it, the other is told who.
+//! // One of them is granted the task, and the other's refusal names the holder.
 //! let lease = claim(&ann)?.granted()?.lease;
 //! let Verdict::Refused(refused) = claim(&bob)? else { unreachable!() };
 //! assert_eq!(refused.lease.map(|lease| lease.fence), Some(lease.fence));

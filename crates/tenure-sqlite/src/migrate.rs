@@ -46,7 +46,7 @@ pub(crate) fn refuse_empty(conn: &Connection) -> Result<()> {
 pub(crate) fn migrate(conn: &Connection) -> Result<()> {
     if version(conn)? == 0 {
         refuse_foreign(conn)?;
-        // Persistent, and not possible inside a transaction.
+        // Persistent, and impossible inside a transaction.
         conn.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(())).map_err(|e| sql_error(&e))?;
     }
     conn.execute_batch("BEGIN IMMEDIATE").map_err(|e| sql_error(&e))?;

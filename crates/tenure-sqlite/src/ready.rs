@@ -25,12 +25,13 @@ pub(crate) fn ready() -> String {
     format!("{} AND {}", ready_in_open_section(), section_open())
 }
 
-/// Task `t`, with [`OPEN_LEASE`], is ready if its section is open. The section of tasks without one always is.
+/// Task `t`, with [`OPEN_LEASE`], is ready if its section is open. The section of tasks without a section is always
+/// open.
 pub(crate) fn ready_in_open_section() -> String {
     and(&Dialect::Sqlite.ready_in_open_section(Contents::UNKNOWN, OpenLease::Joined))
 }
 
-/// The values behind `:now`, `:dead`, `:fresh`, `:me_kind` and `:me_id`.
+/// The values of `:now`, `:dead`, `:fresh`, `:me_kind` and `:me_id`.
 pub(crate) struct Bound {
     pub(crate) now: i64,
     pub(crate) dead: String,

@@ -1,4 +1,4 @@
-//! Rows as SQLite has them, and statements over whole tables.
+//! Rows of SQLite's results, and statements over whole tables.
 
 use std::time::Duration;
 
@@ -56,7 +56,7 @@ fn bound(values: &[(Column, Cell<'_>)]) -> impl rusqlite::Params {
 }
 
 impl Transaction<'_> {
-    /// Inserts a row, and returns the number that SQLite gave it.
+    /// Inserts a row and returns its rowid.
     pub(crate) fn insert_numbered(&self, table: &Table, values: &[(Column, Cell<'_>)]) -> Sql<i64> {
         let sql = insert_sql(table, values);
         self.conn.prepare_cached(&sql)?.insert(bound(values))

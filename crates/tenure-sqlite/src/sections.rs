@@ -1,4 +1,4 @@
-//! Sections as queries give them: with what is counted about them, what stands before them, and their lease.
+//! Sections with their counts of tasks, their dependencies and their lease.
 
 use tenure_core::Result;
 use tenure_core::lease::Lease;

@@ -1,4 +1,4 @@
-//! Every change of a task's row, of its dependencies, and of what is counted about them.
+//! Every change of a task's row and of its dependencies, and of the counters that depend on them.
 
 use tenure_core::event::NewEvent;
 use tenure_core::id::{SectionId, TaskId};
@@ -14,8 +14,8 @@ pub(crate) const SET_STATUS: &str =
     "UPDATE tasks SET status = ?3, updated_at = ?4 WHERE id = ?1 AND status = ?2";
 
 impl Transaction<'_> {
-    /// Counts an open task in or out of its section. Not by triggers: every process would parse and plan them, and only a
-    /// few changes of a task need them.
+    /// If the task is open, adds `by` to the count of open tasks of its section. Triggers are not used: every process
+    /// would parse and plan them, and few changes of a task need them.
     fn count_in_section(&self, id: &TaskId, by: i64) -> Result<()> {
         self.change(
             &format!(
@@ -27,7 +27,7 @@ impl Transaction<'_> {
         .map(drop)
     }
 
-    /// Counts an open task among the open dependencies of the tasks that depend on it.
+    /// If the task is open, adds `by` to the count of open dependencies of the tasks that depend on it.
     fn count_for_dependents(&self, id: &TaskId, by: i64) -> Result<()> {
         self.change(
             &format!(
@@ -40,7 +40,7 @@ impl Transaction<'_> {
         .map(drop)
     }
 
-    /// Counts one dependency, if what is depended on is open.
+    /// If `on` is open, adds `by` to the count of open dependencies of `task`.
     fn count_dependency(&self, task: &TaskId, on: &TaskId, by: i64) -> Result<()> {
         self.change(
             &format!(

@@ -18,8 +18,8 @@ use crate::error::sql_error;
 use crate::ready::{OPEN_LEASE, ready, ready_in_open_section, section_open};
 use crate::rows::{Sql, count, read_all};
 
-/// Tasks with their sections and open leases. What is asked of other rows, and costs SQLite much to plan, is asked afterwards
-/// and only for the tasks that it concerns: see [`Transaction::complete`].
+/// Tasks with their sections and open leases. What needs other rows is expensive for SQLite to plan, so it is queried
+/// afterwards, and only for the tasks concerned: see [`Transaction::complete`].
 fn task_query(ready: &str, rest: &str) -> String {
     format!(
         "SELECT {}, s.name, s.mode, {ready}, {}
@@ -37,9 +37,9 @@ fn read_row(row: &dyn Row) -> Result<Task> {
 }
 
 impl Transaction<'_> {
-    /// Says whether the task is ready for `viewer`, if there is one.
+    /// Reads one task, with its readiness for `viewer` if there is one.
     fn one_task(&self, id: &TaskId, viewer: Option<&Viewer>) -> Result<Option<Task>> {
-        // The planner must start from the one task, so the join order of the listing is turned round here.
+        // The planner must start from the one task, so the join order of the listing is reversed here.
         let ready = if viewer.is_some() { ready_in_open_section() } else { "0".to_owned() };
         let sql = task_query(&ready, "WHERE t.id = :id").replace(
             "FROM sections s CROSS JOIN tasks t ON t.section_id = s.id",
@@ -95,7 +95,7 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// The unfinished sections in front of this one, as they block its tasks.
+    /// The unfinished sections that this one depends on, as they appear in a task's `blocked_by`.
     fn closed_before(&self, section: &SectionId) -> Sql<Vec<String>> {
         self.conn
             .prepare_cached(
@@ -196,7 +196,7 @@ impl Transaction<'_> {
     }
 }
 
-/// Binds only what the statement mentions, because the terms of a listing vary.
+/// Binds only the parameters that the statement has, because the conditions of a listing vary.
 fn bind_known(statement: &mut rusqlite::Statement<'_>, values: &[(&str, Box<dyn ToSql>)]) -> Sql<()> {
     for (name, value) in values {
         if let Some(index) = statement.parameter_index(name)? {
@@ -219,10 +219,10 @@ impl ReadTasks for Transaction<'_> {
         let (condition, values): (_, Vec<&str>) = match lookup {
             TaskLookup::Id(id) => ("t.id = ?", vec![id]),
             TaskLookup::Key(key) => ("t.key = ?", vec![key]),
-            // 'g' comes after every hex digit and after the dash.
+            // 'g' sorts after every hex digit and after the dash.
             TaskLookup::IdPrefix(prefix) => ("t.id >= ? AND t.id < ? || 'g'", vec![prefix, prefix]),
             TaskLookup::Title(title) => ("t.title = ?", vec![title]),
-            // SQLite folds ASCII only, so it must fold both sides: else Ä would not be found by Ä.
+            // SQLite folds the case of ASCII only, so it folds both sides. Otherwise Ä would not match Ä.
             TaskLookup::TitlePart(part) => ("instr(lower(t.title), lower(?))", vec![part]),
         };
         let mut values: Vec<Cell<'_>> = values.into_iter().map(Into::into).collect();

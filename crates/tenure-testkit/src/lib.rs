@@ -1,6 +1,6 @@
-//! What the tests of several crates share: a clock and process liveness that the test sets by hand, a simple in-memory store,
-//! the conformance suite that every store has to pass, PostgreSQL servers, a proxy that cuts connections, a small disk, and a
-//! harness ([`cli`]) that runs the `tenure` binary.
+//! Shared by the tests of several crates: a clock and process liveness that the test sets by hand, a simple in-memory
+//! store, the conformance suite that every store has to pass, PostgreSQL servers, a proxy that cuts connections, a
+//! small disk, and a harness ([`cli`]) that runs the `tenure` binary.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,

@@ -1,9 +1,9 @@
 //! PostgreSQL servers for tests: made by `initdb` in a temporary folder, and never run as root.
 //!
-//! [`Cluster::shared`] is one per test run (of nextest, or of one `cargo test` process). The first process that needs it starts
-//! it, under a lock file in a folder that all processes of the run know; the others join. A background process stops it some
-//! seconds after the last user has ended. Tests share its database: rows belong to projects, and each test has its own.
-//! [`Cluster::private`] belongs to one test, which may stop it at any moment.
+//! [`Cluster::shared`] is one per test run (of nextest, or of one `cargo test` process). The first process that needs
+//! it starts it, under a lock file in a folder that all processes of the run know; the others use it. A background
+//! process stops it some seconds after the last user has ended. Tests share its database: rows belong to projects, and
+//! each test has its own. [`Cluster::private`] belongs to one test, which may stop it at any time.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
@@ -24,7 +24,7 @@ const USER: &str = "tenure";
 pub struct Cluster {
     folder: PathBuf,
     port: u16,
-    /// A shared file lock; the janitor stops the server when no process has it any more.
+    /// A shared file lock; the janitor stops the server when no process holds it.
     _users: Option<File>,
     owned: bool,
 }
@@ -46,7 +46,7 @@ impl Cluster {
         Self::owned(folder)
     }
 
-    /// Stopped when it is dropped, or by the janitor if the test is killed.
+    /// A server that is stopped when the value is dropped, or by the janitor if the test is killed.
     fn owned(folder: PathBuf) -> Self {
         let users = lock_file(&folder, "users");
         users.lock_shared().unwrap();
@@ -77,7 +77,7 @@ impl Cluster {
         Self::owned(folder)
     }
 
-    /// Lets the server speak TLS with this certificate.
+    /// Enables TLS on the server with this certificate.
     pub fn install_certificate(&self, certificate: &Path, key: &Path) {
         for (from, name) in [(certificate, "server.crt"), (key, "server.key")] {
             let to = self.folder.join("data").join(name);
@@ -91,7 +91,7 @@ impl Cluster {
         self.reload();
     }
 
-    /// A program that refuses to run as root, run by another user.
+    /// A command for a program that refuses to run as root, run by another user if this process is root.
     pub fn unprivileged(program: &Path) -> Command {
         unprivileged(program)
     }
@@ -104,7 +104,7 @@ impl Cluster {
         &self.folder
     }
 
-    /// Through the socket.
+    /// The URL of the database `postgres` through the Unix socket.
     pub fn url(&self) -> String {
         self.url_of("postgres")
     }
@@ -136,7 +136,7 @@ impl Cluster {
         start(&self.folder);
     }
 
-    /// As in a power cut.
+    /// Stops the server as a power cut would, without a checkpoint.
     pub fn stop_immediately(&self) {
         pg_ctl(&self.folder, &["stop", "-m", "immediate", "-w"]);
     }
@@ -204,7 +204,7 @@ fn lock_file(folder: &Path, what: &str) -> File {
     File::options().create(true).append(true).open(folder.with_extension(what)).unwrap()
 }
 
-/// A folder with a short name: a socket's path has at most 107 bytes.
+/// A folder with a short name, because a socket's path has at most 107 bytes.
 fn base(name: &str) -> PathBuf {
     let folder = format!("tenure-pg-{}-{name}", rustix_uid());
     let temp = std::env::temp_dir();
@@ -299,7 +299,8 @@ fn pg_ctl(folder: &Path, arguments: &[&str]) {
     );
 }
 
-/// Stops the server when no process has used it for some seconds. File locks tell, because they end with their process.
+/// Starts a process that stops the server after some seconds without users. Users hold file locks, which end with their
+/// process.
 fn begin_janitor(folder: &Path) {
     let script = r#"
         folder=$1; shift; idle=0
@@ -354,7 +355,7 @@ fn server_user() -> Option<&'static str> {
     Some(if has("postgres") { "postgres" } else { "nobody" })
 }
 
-/// On PATH, or where Debian keeps it.
+/// The path of a program, on PATH or where Debian installs it.
 pub fn program(name: &str) -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut places: Vec<PathBuf> = std::env::split_paths(&path).collect();

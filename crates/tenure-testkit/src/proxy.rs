@@ -1,4 +1,4 @@
-//! A way to a server that a test may cut: a small proxy in this process.
+//! A TCP proxy in front of a server, with which a test can cut connections.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-/// What ends every change, whatever is said after it.
+/// The texts by which a commit is recognized, also if other statements follow.
 const COMMITS: [&[u8]; 2] = [b"COMMIT;", b"COMMIT\0"];
 const LENGTH: usize = 7;
 
@@ -14,9 +14,9 @@ const LENGTH: usize = 7;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cut {
     Never,
-    /// The server is never asked to commit.
+    /// The connection is cut before the commit is sent to the server.
     Before,
-    /// The server commits, and its answer is lost.
+    /// The commit is sent to the server, and the connection is cut before its answer.
     After,
 }
 
@@ -24,7 +24,7 @@ pub enum Cut {
 struct ProxyState {
     /// 0 never, 1 before, 2 after.
     cut: AtomicUsize,
-    /// Only every so manieth commit; 0 counts as 1.
+    /// Only every `every`th commit is cut; 0 counts as 1.
     every: AtomicU64,
     commits: AtomicU64,
     asks: AtomicU64,
@@ -33,7 +33,7 @@ struct ProxyState {
     closed: AtomicBool,
     held: AtomicBool,
     frozen: AtomicBool,
-    /// Only while somebody uses them: a long storm makes thousands.
+    /// Weak, because a long test opens thousands of connections.
     open: Mutex<Vec<Weak<TcpStream>>>,
 }
 
@@ -44,7 +44,7 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Before the server on this port of loopback.
+    /// A proxy in front of the server at this port on loopback.
     pub fn to(server: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -81,13 +81,13 @@ impl Proxy {
         self.port
     }
 
-    /// From now on, each `every`th commit.
+    /// Cuts each `every`th commit from now on.
     pub fn cut(&self, how: Cut, every: u64) {
         self.state.every.store(every, Ordering::SeqCst);
         self.state.cut.store(how as usize, Ordering::SeqCst);
     }
 
-    /// How often a client has said something: its ways to the server, where nothing is longer than a packet.
+    /// The number of reads from clients. It equals their round trips as long as no request is longer than a packet.
     pub fn asks(&self) -> u64 {
         self.state.asks.load(Ordering::SeqCst)
     }
@@ -111,7 +111,7 @@ impl Proxy {
         self.state.refusals.load(Ordering::SeqCst)
     }
 
-    /// Nothing gets through any more, as if the cable was pulled and the other side said so.
+    /// Closes all connections, and every new one as soon as it is accepted, so that clients notice it.
     pub fn close(&self) {
         self.state.closed.store(true, Ordering::SeqCst);
         for stream in self.state.open.lock().unwrap().drain(..).filter_map(|stream| stream.upgrade()) {
@@ -119,7 +119,7 @@ impl Proxy {
         }
     }
 
-    /// Nothing gets through any more, and nothing says so: packets are lost.
+    /// Discards everything that clients send from now on. The connections stay open, as if packets were lost.
     pub fn freeze(&self) {
         self.state.frozen.store(true, Ordering::SeqCst);
     }
@@ -155,7 +155,7 @@ fn ask(mut client: &TcpStream, mut server: &TcpStream, state: &ProxyState, silen
                     state.cuts.fetch_add(1, Ordering::SeqCst);
                     silenced.store(true, Ordering::SeqCst);
                     if server.write_all(said).is_ok() {
-                        // Sometimes before the server has committed, sometimes after.
+                        // The cut is sometimes before the server has committed and sometimes after.
                         std::thread::sleep(Duration::from_millis(number % 4));
                     }
                     break;

@@ -40,7 +40,7 @@ impl Terms {
     }
 }
 
-/// A lease that the caller now holds. Dropped, it stays open until it expires.
+/// A lease that the caller now holds. Dropping this value does not release it.
 #[must_use = "the task is held from now on: work on it, or give it back"]
 #[derive(Debug, Clone)]
 pub struct Grant {
@@ -50,7 +50,7 @@ pub struct Grant {
     pub reacquired: bool,
     /// The lapsed lease that was taken over.
     pub taken_over: Option<(Lease, LeaseState)>,
-    /// Earlier attempts whose processes may still run. They have to end before anything new starts.
+    /// Earlier attempts whose processes may still run. They must have ended before a new process is started.
     pub leftovers: Vec<Attempt>,
 }
 
@@ -59,8 +59,8 @@ pub struct Grant {
 pub enum Verdict {
     Granted(Box<Grant>),
     Refused(Box<Locked>),
-    /// The task had a lapsed lease, and after closing it cannot be started: it has failed, or it returned to `review`. Not an
-    /// error, because the transaction has to commit the closing.
+    /// The task had a lapsed lease, and after closing it the task cannot be started: it has failed, or it returned to
+    /// `review`. Not an error, because the transaction has to commit the closing.
     Barred {
         task: TaskName,
         hint: Option<String>,
@@ -144,7 +144,7 @@ pub fn acquire_task(
         doorbell: terms.doorbell.clone(),
         ttl: terms.ttl,
         expires_at: tx.now().after(terms.ttl),
-        // A task that was imported as in progress returns to `pending`.
+        // A task that another program left in progress without a lease returns to `pending`.
         claimed_from: Some(match task.status {
             TaskStatus::InProgress => TaskStatus::Pending,
             status => status,
@@ -165,7 +165,7 @@ pub fn acquire_task(
     Ok(Verdict::Granted(Box::new(Grant { task, lease, reacquired: false, taken_over, leftovers })))
 }
 
-/// Acquires the first ready task in working order that no earlier waiter gets (Q1).
+/// Acquires the first ready task in working order that is not reserved for an earlier waiter (Q1).
 pub fn acquire_next(
     tx: &mut dyn Tx,
     ctx: &Context<'_>,
@@ -176,12 +176,14 @@ pub fn acquire_next(
     let mut viewer = ctx.viewer(tx, Some(&caller.holder))?;
     let mine = terms.ticket.as_ref().filter(|(_, of)| of.is_ready_work()).map(|(number, _)| *number);
     let reserved = reserved_before(tx, &viewer, mine)?;
-    // Each round takes a task or makes one unready, so this ends; the bound is for a store that lies.
+    // Each round returns, clears `viewer.me`, or makes a task unready, so the loop ends. The bound stops a store that
+    // keeps offering a task that cannot be claimed.
     for _ in 0..1000 {
         let Some(id) = tx.next_unreserved(section, &reserved, &viewer)? else { return Ok(None) };
         match acquire_task(tx, ctx, caller, &id, terms)? {
             Verdict::Granted(grant) => return Ok(Some(*grant)),
-            // A serial section that another process holds under the caller's name does not count as the caller's.
+            // The search counted a serial section as the caller's by name, but another process holds it. The next round
+            // ignores the name.
             Verdict::Refused(_) if viewer.me.is_some() => viewer.me = None,
             Verdict::Refused(_) => return Ok(None),
             Verdict::Barred { .. } => {}
@@ -217,7 +219,7 @@ fn reacquire(
     mut lease: Lease,
     terms: &Terms,
 ) -> Result<Verdict> {
-    // The lease was claimed under a name only. From now on it lasts as long as the process that works under it.
+    // The lease was claimed without a process. It now records the caller's, so the death of that process ends it.
     if lease.process.is_none() && caller.process.is_some() {
         lease.process.clone_from(&caller.process);
         lease.doorbell.clone_from(&terms.doorbell);
@@ -286,7 +288,7 @@ fn take_section(
     Ok(None)
 }
 
-/// Ids of leases are short, so that people can type them; one that exists already is drawn again.
+/// Ids of leases are short, so that they can be typed. If another lease already has the id, a new one is drawn.
 pub(super) fn grant(tx: &mut dyn Tx, ctx: &Context<'_>, mut lease: NewLease) -> Result<Lease> {
     for _ in 0..100 {
         if let Some(granted) = tx.grant(&lease)? {
@@ -301,7 +303,8 @@ pub(super) fn own_ticket(terms: &Terms, resource: &Resource) -> Option<i64> {
     terms.ticket.as_ref().filter(|(_, of)| of == resource).map(|(number, _)| *number)
 }
 
-/// Removes the ticket of a caller that was granted something. If what it queued for is free, wakes the next waiter there.
+/// Removes the ticket of a caller that was granted a lease. If the resource it was queued for is free, wakes the next
+/// waiter there.
 pub(super) fn remove_own_ticket(tx: &mut dyn Tx, viewer: &Viewer, terms: &Terms) -> Result<()> {
     let Some((number, resource)) = &terms.ticket else { return Ok(()) };
     if tx.open_lease(resource)?.is_some() {

@@ -21,7 +21,7 @@ pub struct Outcome {
     pub charged: bool,
 }
 
-/// Commits the attempt's row and its mark; only then may its process be started.
+/// Inserts the attempt's row with its mark. The process may be started only after this is committed.
 pub fn begin_attempt(
     tx: &mut dyn Tx,
     ctx: &Context<'_>,
@@ -48,7 +48,7 @@ pub fn begin_attempt(
     Ok(attempt)
 }
 
-/// Records the pid. The row may have been marked as ending meanwhile, so nothing else of it is written.
+/// Records the pid. The row may have been marked as ending meanwhile, so it is read again and only the pid is changed.
 pub fn note_pid(tx: &mut dyn Tx, attempt: &mut Attempt, pid: u32) -> Result<()> {
     if let Some(found) = stored(tx, attempt)? {
         *attempt = Attempt { pid: Some(pid), ..found };
@@ -67,7 +67,8 @@ pub fn note_failed_start(tx: &mut dyn Tx, attempt: &Attempt, why: &str) -> Resul
     }
 }
 
-/// Why the command could not be started, if it could not. A running attempt has no other reason.
+/// Why the command could not be started, or `None` if it was started. While an attempt is running, `reason` has no
+/// other use.
 pub fn failed_start(view: &dyn View, attempt: &Attempt) -> Result<Option<String>> {
     let found = stored(view, attempt)?.filter(|found| found.state == AttemptState::Running);
     Ok(found.and_then(|found| found.reason))
@@ -86,7 +87,7 @@ pub fn end_attempt(tx: &mut dyn Tx, attempt: &Attempt, outcome: &Outcome, actor:
         state: AttemptState::Ended,
         ended_at: Some(tx.now()),
         exit_code: outcome.exit_code.or(found.exit_code),
-        // The reason of the takeover stands; the kill is its consequence.
+        // The reason recorded when the lease ended is kept: the exit of the processes is only its consequence.
         reason: found.reason.clone().or_else(|| Some(outcome.reason.clone())),
         charged: found.charged || outcome.charged,
         ..found
@@ -95,7 +96,7 @@ pub fn end_attempt(tx: &mut dyn Tx, attempt: &Attempt, outcome: &Outcome, actor:
     say(tx, &ended, EventKind::AttemptEnded, actor)
 }
 
-/// Marks what still runs under an ended lease as ending.
+/// Marks the running attempt of an ended lease as `ending`. True if the attempt was charged.
 pub(super) fn mark_ending(
     tx: &mut dyn Tx,
     lease: &Lease,
@@ -121,7 +122,8 @@ pub(super) fn mark_ending(
     Ok(charged)
 }
 
-/// Marks a running attempt whose lease is over, which only a program other than tenure can have left.
+/// Marks a running attempt whose lease is over as ending. Every end of a lease does this, so only another program can
+/// have left one.
 pub(super) fn mark_orphan(tx: &mut dyn Tx, attempt: &Attempt, actor: &str) -> Result<()> {
     if attempt.state != AttemptState::Running {
         return Ok(());
@@ -132,7 +134,8 @@ pub(super) fn mark_orphan(tx: &mut dyn Tx, attempt: &Attempt, actor: &str) -> Re
     say(tx, &ending, EventKind::AttemptEnding, actor)
 }
 
-/// The lease is revived, so its attempt runs on: left `ending`, the next clean-up would end it.
+/// Marks the attempt of a revived lease as running again. As `ending`, its processes would be killed by the next
+/// clean-up.
 pub(super) fn mark_running(tx: &mut dyn Tx, lease: &Lease) -> Result<()> {
     for attempt in tx.attempts(&lease.resource)? {
         if attempt.fence == lease.fence && attempt.state == AttemptState::Ending {

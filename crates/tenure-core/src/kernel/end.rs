@@ -28,7 +28,7 @@ pub struct Finished {
 
 /// The holder's report on its task, accepted only under the latest grant (L8) and applied once.
 ///
-/// `keep_section` is for a runner that goes on to the section's next task.
+/// With `keep_section`, a runner keeps the section's lease for the section's next task.
 pub fn finish(
     tx: &mut dyn Tx,
     ctx: &Context<'_>,
@@ -45,7 +45,7 @@ pub fn finish(
     let expected = finish.end_reason();
     match claim.state {
         LeaseState::Live => {}
-        // Late, but the task was neither granted nor moved since.
+        // Late, but since then the task was not granted again and its status was not changed.
         LeaseState::Expired if still_where_left(lease, found.status) => {}
         LeaseState::Ended(reason) if reason == expected && was_said(tx, finish, lease, found.status)? => {
             return Ok(Finished { task: found, lease: claim.lease, changed: false });
@@ -53,17 +53,18 @@ pub fn finish(
         _ => return Err(claim.lost(name_of(&found), None, caller)),
     }
     if lease.ended.is_some() {
-        // It was closed as expired; the holder's report is the better reason.
+        // The lease was closed as expired. It is reopened, so that it ends with the reason that the holder reports.
         tx.reopen_lease(lease.fence)?;
     }
     let mut reason = finish.message().map(str::to_owned);
-    // Reported by the runner's agent, not by the runner itself, which shows its process.
+    // A runner presents its process. A report without one comes from the runner's agent.
     let by_the_agent = lease.holder.kind == HolderKind::Runner && caller.process.is_none();
     let given_back = by_the_agent && matches!(finish, Finish::Release(_));
     close(tx, lease, expected, reason.as_deref(), &caller.holder.id, given_back)?;
     let mut to = finish.target(ctx, lease, &found);
     if given_back {
-        // Uncharged, the runner would offer the task to the next agent at once, which may release it again, for ever.
+        // Without a charge, the runner would offer the task again at once, and a task that every agent releases would
+        // never fail.
         let attempts = found.attempts.saturating_add(1);
         tx.edit_task(&id, &TaskEdit { attempts: Some(attempts), ..TaskEdit::default() }, None)?;
         if attempts >= ctx.policy.max_attempts {
@@ -80,7 +81,7 @@ pub fn finish(
     }
     move_task(tx, &found, to, &caller.holder.id, lease, reason.as_deref(), rejected)?;
     acknowledge_messages(tx, &id, to, &caller.holder.id)?;
-    // An agent's report does not end its runner's lease of the section.
+    // An agent's report does not end the section's lease, which its runner holds.
     if !keep_section && !by_the_agent {
         drop_section(tx, ctx, &viewer, &found, lease, expected)?;
     }
@@ -90,8 +91,8 @@ pub fn finish(
     Ok(Finished { task, lease: claim.lease, changed: true })
 }
 
-/// The execution ended without a decision of its holder: the command could not be started, or was killed by a foreign
-/// signal. The task is returned and charged, and fails after `max_attempts`.
+/// Ends an execution that has no result: the command could not be started, or a foreign signal killed it. The task is
+/// returned and charged, and fails after `max_attempts`.
 pub fn abort_attempt(
     tx: &mut dyn Tx,
     ctx: &Context<'_>,
@@ -118,7 +119,8 @@ pub fn abort_attempt(
     Ok(Finished { task, lease: claim.lease, changed: true })
 }
 
-/// Whether the holder has reported this before. The task may have been moved since; its events still show the report.
+/// Whether the holder has made this report before. If the status was changed since, the task's events still show the
+/// report.
 fn was_said(tx: &dyn Tx, finish: Finish<'_>, lease: &Lease, status: TaskStatus) -> Result<bool> {
     if finish.already(lease, status) {
         return Ok(true);
@@ -132,7 +134,7 @@ fn was_said(tx: &dyn Tx, finish: Finish<'_>, lease: &Lease, status: TaskStatus) 
 
 #[derive(Debug, Clone)]
 pub struct Evicted {
-    /// The lease that was shown; for a section, also those of its holder's tasks in it.
+    /// The lease that was `shown`; if it is a section's, also its holder's leases on tasks of that section.
     pub ended: Vec<Lease>,
 }
 
@@ -162,7 +164,7 @@ fn end_shown(
     if let Some(section) = lease.resource.section_id() {
         ended.extend(tx.task_leases_in_section(&section, &lease.holder)?);
     }
-    // The section first: the end of the last of its tasks would release it, with the wrong reason.
+    // The section's lease is closed first: closing the last of its tasks would end it as `released`.
     for lease in &ended {
         let state = lease.state(tx.now(), ctx.judge);
         let reason = if state == LeaseState::Live { reason } else { reason_of(state) };
@@ -182,7 +184,7 @@ pub fn close_all_lapsed(tx: &mut dyn Tx, ctx: &Context<'_>, actor: &str) -> Resu
         if lease.state(tx.now(), ctx.judge) == LeaseState::Live {
             continue;
         }
-        // Closing an earlier one may have closed this one too.
+        // Closing an earlier lease may have closed this one too.
         let open = tx.open_lease(&lease.resource)?.filter(|open| open.fence == lease.fence);
         let state = open.as_ref().unwrap_or(&lease).state(tx.now(), ctx.judge);
         if state == LeaseState::Live {
@@ -205,7 +207,8 @@ pub(crate) fn close_lapsed(
     actor: &str,
 ) -> Result<()> {
     let reason = reason_of(state);
-    // A supervisor that died in this boot may have been killed by its task; a reboot is no fault of the task.
+    // A holder that died in this boot may have been killed by its attempt, which is therefore charged. A reboot is not
+    // charged.
     let charge = state == LeaseState::HolderDead
         && lease.process.as_ref().is_some_and(|process| ctx.judge.is_this_boot(process));
     let charged = close(tx, lease, reason, None, actor, charge)?;
@@ -245,7 +248,7 @@ pub(super) fn reason_of(state: LeaseState) -> EndReason {
     }
 }
 
-/// Closes the lease, with its event and the attempt under it. True if a running attempt was charged.
+/// Closes the lease, appends its event, and marks its running attempt as ending. True if that attempt was charged.
 pub(super) fn close(
     tx: &mut dyn Tx,
     lease: &Lease,
@@ -265,7 +268,7 @@ pub(super) fn close(
     attempt::mark_ending(tx, lease, reason.as_str(), charge, actor)
 }
 
-/// Returns the task of an ended lease, or fails it after `max_attempts`, and wakes the waiters that may go on.
+/// Returns the task of an ended lease, or fails it after `max_attempts`, and wakes the waiters that can proceed.
 fn return_task(
     tx: &mut dyn Tx,
     ctx: &Context<'_>,
@@ -298,8 +301,8 @@ fn return_task(
     wake::work_appeared(tx, viewer)
 }
 
-/// A section's lease ends with the last of its holder's tasks; if that lapsed, with the same reason, because an expired lease
-/// can be revived (L7).
+/// Ends the section's lease together with the last of its holder's tasks. If that task's lease lapsed, the section's
+/// lease ends with the same reason, because an expired lease can be revived (L7).
 pub(super) fn drop_section(
     tx: &mut dyn Tx,
     ctx: &Context<'_>,
@@ -310,7 +313,7 @@ pub(super) fn drop_section(
 ) -> Result<()> {
     let Some(section) = task.section.as_ref().filter(|s| s.serial) else { return Ok(()) };
     let now = tx.now();
-    // Lapsed leases do not count: they block nothing (L3), so not through the section either.
+    // A lapsed lease of a task blocks nothing (L3), so it does not keep the section held either.
     let at_work = |lease: &Lease| lease.state(now, ctx.judge) == LeaseState::Live;
     let others = tx.task_leases_in_section(&section.id, &ended.holder)?;
     if others.iter().any(|lease| lease.fence != ended.fence && at_work(lease)) {
@@ -349,12 +352,12 @@ fn move_task(
     tx.set_status(&task.id, to, event)
 }
 
-/// The task is in progress, or where a clean-up returned it to: no decision was made about it since.
+/// Whether the task is in progress, or has the status that a clean-up returned it to: its status was not changed since.
 fn still_where_left(lease: &Lease, status: TaskStatus) -> bool {
     status == TaskStatus::InProgress || Some(status) == lease.claimed_from
 }
 
-/// The finish of a task acknowledges the messages on it for its holder.
+/// If the task goes to completed or review, acknowledges its messages to `by` and those without a recipient.
 fn acknowledge_messages(tx: &mut dyn Tx, id: &TaskId, to: TaskStatus, by: &str) -> Result<()> {
     if !matches!(to, TaskStatus::Completed | TaskStatus::Review) {
         return Ok(());

@@ -8,7 +8,7 @@ use crate::task::{Task, TaskStatus};
 #[derive(Debug, Clone, Copy)]
 pub enum Finish<'a> {
     Done,
-    /// Leave it to a reviewer, whatever the policy.
+    /// Sends the task to review, whatever the policy.
     Review,
     Fail(&'a str),
     /// The review rejects the task, with the reason. Without a review this is a failure.
@@ -54,7 +54,8 @@ impl Finish<'_> {
         }
     }
 
-    /// Whether a task of this status shows that the report was made before, as after a lost reply.
+    /// Whether a task with this status shows that the same report was made before, for example because the reply was
+    /// lost.
     pub(super) fn already(self, lease: &Lease, status: TaskStatus) -> bool {
         match self {
             Self::Done => matches!(status, TaskStatus::Completed | TaskStatus::Review),

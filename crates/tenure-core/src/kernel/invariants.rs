@@ -1,6 +1,6 @@
 //! Checks the invariants of the rows. Only reads; [`reconcile`](super::reconcile) and [`repair`] correct what this finds.
 //!
-//! Written over [`View`], so it works on every store, also on one that other programs have written to.
+//! It reads through [`View`] only, so it works on every store, including one that other programs have written to.
 
 use std::collections::{HashMap, HashSet};
 
@@ -21,7 +21,7 @@ use crate::task::{Task, TaskStatus};
 pub enum Violation {
     /// L1: several open leases on one resource.
     Shared(Vec<Lease>),
-    /// T1: the last status in the events differs from the row's, or there is none.
+    /// T1: the last status in the events differs from the row's, or no event has a status.
     MissingEvent { task: TaskName, told: Option<TaskStatus> },
     /// A task in progress without an open lease.
     Unheld(TaskName),

@@ -1,7 +1,7 @@
 //! Items of a job: each is held by one worker at a time, taken in order, and finished once.
 //!
-//! Guaranteed: a success is written under the latest grant of its item and never unwritten; an item whose holder has
-//! vanished is pending again; the job is over in the transaction that ends the last of its items.
+//! Guarantees: a success is recorded only under the latest grant of its item and is never undone; an item whose lease
+//! lapses becomes pending again; a job ends in the transaction that ends the last of its items.
 
 use serde_json::json;
 
@@ -25,13 +25,13 @@ pub struct ItemGrant {
     pub lease: Lease,
 }
 
-/// What there is to do in a job.
+/// The next thing that a worker of a job can do.
 #[derive(Debug, Clone)]
 pub enum NextItem {
     Granted(Box<ItemGrant>),
-    /// The next one is not due before then.
+    /// No item can be taken now. The first pending one is due at this time.
     Later(Timestamp),
-    /// Others have all that is left. Some of it may come back.
+    /// All unfinished items are held by other workers. Some may become pending again.
     Busy,
     Over(JobState),
 }
@@ -40,12 +40,12 @@ pub enum NextItem {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ItemOutcome<'a> {
     Succeeded,
-    /// `for_good`: it would fail the same way again, so it is not tried again.
+    /// `for_good`: a retry would fail in the same way, so the item is not retried.
     Failed {
         why: &'a str,
         for_good: bool,
     },
-    /// By us, or by the loss of the job. It counts as never begun.
+    /// The command was stopped by its worker, or because the job's lease was lost. This does not count as a failure.
     Interrupted {
         why: &'a str,
     },
@@ -55,11 +55,11 @@ pub enum ItemOutcome<'a> {
 pub struct FinishedItem {
     pub item: Item,
     pub job: Job,
-    /// False if this was said before, with the same credential.
+    /// False if the same lease has already reported the end of this item.
     pub changed: bool,
 }
 
-/// Gives the caller the next item of a job that is due, be it one whose holder has vanished.
+/// Grants the caller the next item of a job that is due. If no pending item is due, grants one whose lease has lapsed.
 pub fn take_item(
     tx: &mut dyn Tx,
     ctx: &Context<'_>,
@@ -118,7 +118,8 @@ pub fn renew_item(tx: &mut dyn Tx, ctx: &Context<'_>, held: &Lease) -> Result<bo
     if let Some(lease) = latest.filter(|lease| lease.ended.is_some())
         && state_for_holder(&lease, tx.now(), ctx.judge) == LeaseState::Expired
     {
-        // A clean-up had returned it. It was not granted since, or there would be a later lease.
+        // A clean-up closed the lease and returned the item. The item was not granted since, because this lease is
+        // still the latest.
         let Some(item) = tx.item(job, number)?.filter(|item| item.state == ItemState::Pending) else {
             return Ok(false);
         };
@@ -154,7 +155,7 @@ pub fn finish_item(
         _ => return Err(lost()),
     }
     if lease.ended.is_some() {
-        // It was closed as expired; the holder's report is the better reason.
+        // The lease was closed as expired. It is reopened, so that it ends with the reason that the holder reports.
         tx.reopen_lease(lease.fence)?;
     }
     let actor = lease.holder.id.clone();
@@ -172,7 +173,7 @@ pub fn finish_item(
     Ok(FinishedItem { item: next, job, changed: true })
 }
 
-/// The item as its command's end leaves it.
+/// The item after its command ended with `outcome`.
 fn after(job: &Job, item: &Item, outcome: ItemOutcome<'_>, now: Timestamp) -> Item {
     let options = &job.definition.options;
     let mut next = Item { updated_at: now, ..item.clone() };
@@ -182,7 +183,7 @@ fn after(job: &Job, item: &Item, outcome: ItemOutcome<'_>, now: Timestamp) -> It
             next.error = None;
         }
         ItemOutcome::Interrupted { .. } => {
-            // Due since then, so it comes before what was not begun yet.
+            // `due_at` is unchanged, so the item comes before those that were not begun yet.
             next.state = ItemState::Pending;
         }
         ItemOutcome::Failed { why, for_good } => {
@@ -202,7 +203,7 @@ fn after(job: &Job, item: &Item, outcome: ItemOutcome<'_>, now: Timestamp) -> It
     next
 }
 
-/// The lease of an item ended without a report of its holder: the item is pending again.
+/// Makes the item of a lease pending again if the lease ended without a report from its holder.
 pub(super) fn give_item_back(tx: &mut dyn Tx, lease: &Lease, why: &str, actor: &str) -> Result<()> {
     let Some((job, number)) = item_of(lease) else { return Ok(()) };
     match tx.item(job, number)?.filter(|item| item.state == ItemState::Running) {
@@ -233,7 +234,7 @@ fn save(tx: &mut dyn Tx, item: &Item, next: &Item, actor: &str, lease: Option<&L
     tx.append(event)
 }
 
-/// Ends the job if nothing of it is left.
+/// Ends an open job if no item is left to run.
 pub(crate) fn settle_job(tx: &mut dyn Tx, id: &str, actor: &str) -> Result<Job> {
     let job = read_job(tx, id)?;
     if job.state != JobState::Open || !job.counts.is_over() {

@@ -1,4 +1,4 @@
-//! The lease that a caller means, and its state.
+//! Finding the lease that a caller refers to, and its state.
 
 use crate::clock::Timestamp;
 use crate::context::Context;
@@ -9,8 +9,8 @@ use crate::store::View;
 
 /// Whether `caller` is, by credential or by name, the process that holds `lease` (L6).
 ///
-/// Two windows that share one name are two workers as soon as one of them executes something, so a name alone does not
-/// reach a lease under which another process is `running` an attempt.
+/// Several processes may share a name. A caller with another process does not match a lease that records one, and a
+/// caller without a process matches such a lease only while no attempt is `running` under it.
 pub fn same_holder(lease: &Lease, caller: &Caller, running: bool) -> bool {
     if caller.fence == Some(lease.fence) {
         return true;
@@ -25,10 +25,10 @@ pub fn same_holder(lease: &Lease, caller: &Caller, running: bool) -> bool {
     }
 }
 
-/// The state of a lease for its own holder, which may come late.
+/// The state of a lease for its own holder, which may report after the lease has expired.
 ///
-/// A clean-up between the expiry and the death of a holder must make no difference (L8), so the death counts even if the
-/// lease was closed as expired before it.
+/// The result must not depend on whether a clean-up ran between the expiry and the holder's death (L8), so a dead
+/// holder counts as dead even if its lease was closed as expired.
 pub(super) fn state_for_holder(lease: &Lease, now: Timestamp, judge: &dyn Judge) -> LeaseState {
     match lease.state(now, judge) {
         LeaseState::Expired if lease.liveness(judge) == Some(Liveness::Dead) => LeaseState::HolderDead,
@@ -36,23 +36,25 @@ pub(super) fn state_for_holder(lease: &Lease, now: Timestamp, judge: &dyn Judge)
     }
 }
 
-/// The state of a section's lease. It ends with the last of its holder's tasks, so once those have lapsed it blocks nothing
-/// either, however long it was granted for (L3). A holder between two tasks still has it.
+/// The state of a section's lease. If its holder has open leases on tasks in the section and all of them have lapsed,
+/// the section's lease has lapsed too, whatever its expiry (L3). Without such leases the holder is between two tasks
+/// and keeps the section.
 pub(super) fn section_state(view: &dyn View, ctx: &Context<'_>, section: &Lease) -> Result<LeaseState> {
     let state = section.state(view.now(), ctx.judge);
     let (LeaseState::Live, Some(id)) = (state, section.resource.section_id()) else { return Ok(state) };
     let mut tasks = view.task_leases_in_section(&id, &section.holder)?;
     tasks.retain(|task| of_one_life(section, task));
-    let mut standings = tasks.iter().map(|task| task.state(view.now(), ctx.judge));
-    let Some(first) = standings.next() else { return Ok(state) };
-    Ok(standings.fold(first, |so_far, next| match (so_far, next) {
+    let mut states = tasks.iter().map(|task| task.state(view.now(), ctx.judge));
+    let Some(first) = states.next() else { return Ok(state) };
+    Ok(states.fold(first, |so_far, next| match (so_far, next) {
         (LeaseState::Live, _) | (_, LeaseState::Live) => LeaseState::Live,
         (LeaseState::Expired, _) => so_far,
         _ => next,
     }))
 }
 
-/// A section that another process of the same name works in is not this task's.
+/// Whether the leases of a section and of a task belong to the same process. A lease without a recorded process matches
+/// any.
 pub(super) fn of_one_life(section: &Lease, task: &Lease) -> bool {
     match (&section.process, &task.process) {
         (Some(theirs), Some(ours)) => theirs.process == ours.process,
@@ -60,14 +62,15 @@ pub(super) fn of_one_life(section: &Lease, task: &Lease) -> bool {
     }
 }
 
-/// The lease that a caller means, and its state.
+/// The lease that a caller refers to, and its state.
 #[derive(Debug, Clone)]
 pub struct Claim {
     pub lease: Lease,
     pub state: LeaseState,
 }
 
-/// Finds the lease that the caller means: the one of its fence, or the resource's latest if it is the same holder (L6).
+/// Finds the lease that the caller refers to: the one with its fence, or the resource's latest if it is the same holder
+/// (L6).
 ///
 /// Refused if that lease is not the latest grant of its resource.
 pub fn claim_of(view: &dyn View, ctx: &Context<'_>, caller: &Caller, task: &TaskName) -> Result<Claim> {

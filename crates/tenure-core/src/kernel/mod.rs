@@ -1,11 +1,12 @@
-//! The lease kernel: which holder has a resource, for how long, and what happens when the holder vanishes.
+//! The lease kernel: which holder has a resource, for how long, and what happens when the holder dies or stops
+//! renewing.
 //!
 //! Each function here is one decision inside one transaction. They guarantee, for every resource: at most one open
 //! lease (L1, by the store's unique index); fences that only rise (L2); a lapsed lease blocks nothing (L3, L5) and is
-//! taken over in the transaction that closes it (L4); only the latest grant may write, and nothing but time may have
-//! ended it (L8); a section and its task are granted together or not at all (L9).
+//! taken over in the transaction that closes it (L4); only the latest grant may write, and only if its lease has not
+//! ended other than by expiry (L8); a section and its task are granted together or not at all (L9).
 //!
-//! They do not touch processes. The caller ends the processes of a lapsed attempt after the commit.
+//! They do not touch processes. The caller kills the processes of a lapsed attempt after the commit.
 
 mod acquire;
 mod attempt;

@@ -17,7 +17,7 @@ use crate::task::{Task, TaskStatus};
 
 /// Changes the status of a task that the caller need not hold: approve, reject, skip, retry, `update --status`.
 ///
-/// Refused under another holder's live lease, unless `force_it`: then that lease ends, and is returned.
+/// Refused while another holder has a live lease, unless `force_it` is set: then that lease is ended and returned.
 pub fn override_status(
     tx: &mut dyn Tx,
     ctx: &Context<'_>,
@@ -30,7 +30,8 @@ pub fn override_status(
     let viewer = ctx.viewer(tx, Some(&caller.holder))?;
     let task = read(tx, id, &viewer)?;
     if to == TaskStatus::InProgress {
-        // Only a grant leads there: without a lease, a task in progress is never offered and never ended.
+        // Only a grant sets this status. A task in progress without a lease is not offered to any caller until a
+        // reconcile returns it.
         let hint = Some(format!("tenure tasks claim {}", task.key));
         return Err(Error::InvalidTransition {
             task: name_of(&task),

@@ -10,7 +10,7 @@ use crate::store::{NewTicket, Tx, View, Viewer};
 
 /// The live tickets before `mine`, or all of them for a caller without a ticket.
 ///
-/// A ticket that is gone, or was not refreshed in time, does not count: its owner is a newcomer.
+/// A ticket that is gone or was not refreshed in time does not count; its process is treated as a newcomer.
 pub(super) fn live_before(
     view: &dyn View,
     viewer: &Viewer,
@@ -71,8 +71,8 @@ pub fn refresh_ticket(tx: &mut dyn Tx, life: Duration, number: i64) -> Result<bo
     tx.refresh_ticket(number, silent_since)
 }
 
-/// Removes a ticket and wakes the waiters that this lets in: the next one for `resource`, or those to which ready work falls
-/// only now.
+/// Removes a ticket and wakes the waiters that can proceed because of it: the first one for `resource`, or those that
+/// get ready work only now.
 pub fn dequeue(tx: &mut dyn Tx, viewer: &Viewer, number: i64, resource: &Resource) -> Result<()> {
     if !resource.is_ready_work() {
         tx.delete_ticket(number)?;

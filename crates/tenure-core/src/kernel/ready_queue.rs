@@ -11,12 +11,12 @@ use crate::id::{SectionId, TaskId};
 use crate::lease::{ResourceKind, Ticket};
 use crate::store::{LeaseFilter, Reserved, View, Viewer};
 
-/// How many waiters are served at most in one decision, so that its cost is bounded. Nothing is reserved for later ones.
+/// At most this many waiters are served in one decision, which bounds its cost. Nothing is reserved for later ones.
 const MOST: usize = 32;
 
-/// What the tickets before `mine` get; with no ticket, the caller comes after all of them.
+/// The work reserved for the tickets before `mine`; without a ticket, for all tickets.
 ///
-/// A ticket that is gone, or was not refreshed in time, does not count: its owner is a newcomer.
+/// A ticket that is gone or was not refreshed in time does not count; its process is treated as a newcomer.
 pub(super) fn reserved_before(view: &dyn View, viewer: &Viewer, mine: Option<i64>) -> Result<Reserved> {
     let mut queue = live(view, viewer)?;
     if let Some(place) = queue.iter().position(|ticket| Some(ticket.number) == mine) {
@@ -65,9 +65,10 @@ fn live(view: &dyn View, viewer: &Viewer) -> Result<Vec<Ticket>> {
     Ok(queue)
 }
 
-/// What the tickets of `queue` get, and the numbers of those that get something.
+/// The work that the tickets of `queue` get, and the numbers of the tickets that get some.
 fn serve(view: &dyn View, viewer: &Viewer, queue: &[Ticket]) -> Result<(Reserved, Vec<i64>)> {
-    // Work that is ready under a waiter's name only, in a section that it holds, is not reserved: no other caller can take it.
+    // Work that is ready only for one waiter, because it holds the section, is not reserved: no other caller can take
+    // it.
     let viewer = of(None, viewer);
     let (mut reserved, mut served) = (Reserved::default(), Vec::new());
     let mut without_work: Vec<Option<SectionId>> = Vec::new();
@@ -92,7 +93,7 @@ fn serve(view: &dyn View, viewer: &Viewer, queue: &[Ticket]) -> Result<(Reserved
     Ok((reserved, served))
 }
 
-/// Those of `queue` that hold a serial section in which something is ready: no other caller may work there.
+/// The tickets of `queue` whose holder has a serial section with ready work in it. No other caller may take that work.
 fn going_on_in_their_sections(view: &dyn View, viewer: &Viewer, queue: Vec<Ticket>) -> Result<Vec<Ticket>> {
     let mut going_on = Vec::new();
     if queue.is_empty() {

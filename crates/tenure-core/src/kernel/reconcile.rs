@@ -1,7 +1,7 @@
 //! Reconciling the rows with the processes that are alive.
 //!
-//! After a crash anywhere, one reconcile restores every invariant of the rows. Processes that are left over belong to the
-//! attempts that it marks `ending`; the caller ends them after the commit.
+//! After any crash, one reconcile restores every invariant of the rows. Remaining processes belong to attempts that it
+//! marks `ending`; the caller kills them after the commit.
 
 use serde_json::json;
 
@@ -30,7 +30,7 @@ pub struct Repairs {
     pub runners: Vec<Runner>,
     /// Items of jobs that were running without a lease, returned.
     pub items: Vec<Resource>,
-    /// Jobs whose starter died while loading them, removed.
+    /// Jobs left in state `loading` by a process that died, removed.
     pub unborn: Vec<String>,
     /// Tickets of dead processes, removed.
     pub tickets: usize,
@@ -87,7 +87,8 @@ fn close_dead_runners(tx: &mut dyn Tx, ctx: &Context<'_>, actor: &str) -> Result
     Ok(closed)
 }
 
-/// Only a grant leads to `in_progress`, and every end leads out of it, so only another program can have left such a task.
+/// Only a grant leads to `in_progress`, and every end of a lease leads out of it, so only another program can leave
+/// such a task.
 fn return_unheld_tasks(tx: &mut dyn Tx, ctx: &Context<'_>, actor: &str) -> Result<Vec<TaskName>> {
     let viewer = ctx.viewer(tx, None)?;
     let filter = TaskFilter {
@@ -112,7 +113,7 @@ fn return_unheld_tasks(tx: &mut dyn Tx, ctx: &Context<'_>, actor: &str) -> Resul
     Ok(returned)
 }
 
-/// As with tasks: only a grant leads to `running`, and every end leads out of it.
+/// As with tasks: only a grant leads to `running`, and every end of a lease leads out of it.
 fn return_unheld_items(tx: &mut dyn Tx, actor: &str) -> Result<Vec<Resource>> {
     let mut returned = Vec::new();
     for item in tx.items(&ItemFilter::running(None))? {
@@ -124,7 +125,7 @@ fn return_unheld_items(tx: &mut dyn Tx, actor: &str) -> Result<Vec<Resource>> {
     Ok(returned)
 }
 
-/// The lapsed leases are closed by now, so a job that is being loaded without one was left behind.
+/// The lapsed leases have been closed before, so a job in state `loading` without a lease is abandoned.
 fn remove_unborn_jobs(tx: &mut dyn Tx) -> Result<Vec<String>> {
     let mut removed = Vec::new();
     for job in tx.loading_jobs()? {
@@ -137,12 +138,12 @@ fn remove_unborn_jobs(tx: &mut dyn Tx) -> Result<Vec<String>> {
 }
 
 fn delete_dead_tickets(tx: &mut dyn Tx, ctx: &Context<'_>) -> Result<usize> {
-    let mut torn = 0;
+    let mut deleted = 0;
     for ticket in tx.all_tickets()? {
         if ctx.judge.liveness(&ticket.process) == Liveness::Dead {
             tx.delete_ticket(ticket.number)?;
-            torn += 1;
+            deleted += 1;
         }
     }
-    Ok(torn)
+    Ok(deleted)
 }

@@ -1,4 +1,4 @@
-//! A refusal names the holder, since when, until when, and how many waiters are before the caller.
+//! Refusals: each names the holder, the start and expiry of its lease, and the number of waiters before the caller.
 
 use super::acquire::{Terms, name_of, own_ticket};
 use super::lease_state::{same_holder, section_state};
@@ -22,7 +22,7 @@ pub fn locked(
     Ok(Locked { resource, name: name.to_owned(), task, lease, queue, age })
 }
 
-/// What `task` is acquired with: the task itself, or the serial section that it is in.
+/// One of the resources that acquiring `task` takes: the task itself, or its serial section.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Part<'a> {
     pub(super) resource: &'a Resource,
@@ -31,7 +31,7 @@ pub(super) struct Part<'a> {
 }
 
 impl Part<'_> {
-    /// Refused by another holder's live lease.
+    /// The refusal because of another holder's live lease.
     pub(super) fn held(
         self,
         view: &dyn View,
@@ -43,7 +43,7 @@ impl Part<'_> {
         locked(view, self.resource.clone(), self.name, Some(name_of(self.task)), Some(lease), queue)
     }
 
-    /// Refused by waiters before the caller, if there are any.
+    /// The refusal because of earlier waiters, or `None` if there are none.
     pub(super) fn queued(self, view: &dyn View, viewer: &Viewer, terms: &Terms) -> Result<Option<Locked>> {
         let queue = live_before(view, viewer, self.resource, own_ticket(terms, self.resource))?.len();
         if queue == 0 {
@@ -53,8 +53,8 @@ impl Part<'_> {
     }
 }
 
-/// What keeps `caller` from acquiring `task`, which waits for no other task: a live lease on it or on its serial section, or
-/// waiters before the caller. Only reads: asking never acquires (R4).
+/// What keeps `caller` from acquiring `task`, which has no unfinished dependencies: a live lease on it or on its serial
+/// section, or earlier waiters. It only reads, so that asking never acquires (R4).
 pub fn in_the_way(
     view: &dyn View,
     ctx: &Context<'_>,
@@ -89,7 +89,7 @@ pub fn in_the_way(
     part.queued(view, viewer, terms)
 }
 
-/// Whether the section is the caller's, so that it may go on in it.
+/// Whether the caller holds the section with a live lease, so that it may continue to work in it.
 pub(super) fn goes_on(view: &dyn View, ctx: &Context<'_>, caller: &Caller, section: &Lease) -> bool {
     same_holder(section, caller, section.process != caller.process)
         && section.state(view.now(), ctx.judge) == LeaseState::Live

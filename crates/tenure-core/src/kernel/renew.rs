@@ -1,4 +1,4 @@
-//! Renewing: only by the holder, from now on, for the lease's ttl (L7).
+//! Renewing: the holder moves its lease's expiry to the present time plus the ttl (L7).
 
 use std::time::Duration;
 
@@ -18,11 +18,11 @@ use crate::task::TaskStatus;
 
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Beat {
-    /// A new ttl from now on.
+    /// The new ttl, if it changes.
     pub ttl: Option<Duration>,
-    /// At least how long the section is kept; the task's ttl without it.
+    /// The least time for which the section is kept; by default the task's ttl.
     pub section_ttl: Option<Duration>,
-    /// A supervising process may take up its own expired lease if nothing was granted since.
+    /// Revive the lease if it has expired and its resource was not granted since.
     pub revive: bool,
 }
 
@@ -81,7 +81,7 @@ pub fn check(view: &dyn View, ctx: &Context<'_>, caller: &Caller, task: &TaskNam
     }
 }
 
-/// Moves the section's expiry with its task's. False if the holder does not have the section.
+/// Moves the expiry of the section's lease along with the task's. False if the section's lease does not cover the task.
 pub(super) fn renew_section(
     tx: &mut dyn Tx,
     ctx: &Context<'_>,
@@ -92,7 +92,8 @@ pub(super) fn renew_section(
     let open = tx.open_lease(&Resource::section(id))?;
     let Some(mut section) = open.filter(|lease| covers(lease, task)) else { return Ok(false) };
     if task.resource.kind == ResourceKind::Task {
-        // The death of a process frees the section only if every task at work in it dies with that process.
+        // The section records a process only if all live tasks in it have that process. Otherwise its death would free
+        // the section while another task is at work.
         let mut tasks = tx.task_leases_in_section(id, &task.holder)?;
         tasks.retain(|other| other.state(tx.now(), ctx.judge) == LeaseState::Live);
         if tasks.iter().all(|other| other.process == task.process) {
@@ -141,8 +142,8 @@ fn covers(section: &Lease, task: &Lease) -> bool {
     section.held_by(&task.holder) && (section.process.is_none() || section.process == task.process)
 }
 
-/// Whether another process works in the section by now, even under the same name, or has worked there since and a waiter
-/// comes next. Then the holder of this task would be a newcomer in the section.
+/// Whether another process holds the section now, even under the same name, or held it last and another process is
+/// queued for it. Then the holder of this task has to queue for the section.
 fn section_taken(
     tx: &mut dyn Tx,
     ctx: &Context<'_>,
@@ -161,7 +162,7 @@ fn section_taken(
     Ok(line.iter().any(|ticket| Some(&ticket.process) != task.process.as_ref()))
 }
 
-/// A clean-up had released the section with the task; both are revived together.
+/// Revives the section's lease, or grants a new one, after a clean-up closed it together with the task's lease.
 fn bring_section_back(
     tx: &mut dyn Tx,
     ctx: &Context<'_>,
@@ -173,9 +174,10 @@ fn bring_section_back(
     if let Some(latest) = tx.latest_lease(&resource)? {
         let state = section_state(tx, ctx, &latest)?;
         match state {
-            // Somebody has it under whom this task does not work; it is not ours to take.
+            // Another process holds the section, and this task does not belong to that lease, so the lease is left as
+            // it is.
             LeaseState::Live => return Ok(()),
-            // The same grant, so that a heartbeat by its fence still succeeds.
+            // The same lease is reopened, so that a heartbeat with its fence still succeeds.
             LeaseState::Expired if !latest.is_open() && covers(&latest, task) => {
                 tx.reopen_lease(latest.fence)?;
                 return renew_section(tx, ctx, id, task, ttl).map(drop);

@@ -55,7 +55,8 @@ pub fn acquire_resource(
     Ok(Ok(lease))
 }
 
-/// Renews something that is not a task. `None` if it is no longer the caller's.
+/// Renews a lease of a resource that is not a task. `None` if it is no longer the latest lease, or ended other than by
+/// expiry.
 pub fn renew_resource(
     tx: &mut dyn Tx,
     ctx: &Context<'_>,
@@ -86,13 +87,13 @@ pub fn must_hold(view: &dyn View, ctx: &Context<'_>, held: &Lease) -> Result<()>
     }
 }
 
-/// Whether the lease blocks others.
+/// Whether the lease is live and so blocks other holders.
 pub fn is_live(view: &dyn View, ctx: &Context<'_>, lease: &Lease) -> bool {
     lease.state(view.now(), ctx.judge) == LeaseState::Live
 }
 
-/// Ends the lease of a holder whose liveness is unknown: one on another machine, or without a recorded process. A lease whose
-/// holder is alive is never ended.
+/// Ends the open lease of `resource` unless its holder's process is known to be alive: for a holder on another machine,
+/// or without a recorded process.
 pub fn evict_unless_alive(
     tx: &mut dyn Tx,
     ctx: &Context<'_>,
@@ -121,7 +122,7 @@ pub(crate) fn close_if_lapsed(
     }
 }
 
-/// The holder releases something that is not a task.
+/// Ends a lease of a resource that is not a task, on behalf of its holder. No effect if it is not open.
 pub fn release_resource(tx: &mut dyn Tx, ctx: &Context<'_>, lease: &Lease, reason: EndReason) -> Result<()> {
     let Some(open) = tx.open_lease(&lease.resource)?.filter(|l| l.fence == lease.fence) else {
         return Ok(());

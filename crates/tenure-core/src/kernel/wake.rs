@@ -20,7 +20,7 @@ pub(super) fn wake_first(tx: &mut dyn Tx, viewer: &Viewer, resource: &Resource) 
     Ok(())
 }
 
-/// Something may have become ready: wakes the waiters to which ready work falls, and every idle runner.
+/// Called when a task may have become ready. Wakes the waiters that get ready work, and every runner.
 pub(crate) fn work_appeared(tx: &mut dyn Tx, viewer: &Viewer) -> Result<()> {
     for ticket in tx.ready_tickets()? {
         if viewer.is_dead(&ticket.process) {
@@ -38,7 +38,7 @@ pub(crate) fn work_appeared(tx: &mut dyn Tx, viewer: &Viewer) -> Result<()> {
     Ok(())
 }
 
-/// Wakes those that wait for messages to this recipient.
+/// Wakes the processes that wait for messages to this recipient; without a recipient, all of them.
 pub(crate) fn message_arrived(tx: &mut dyn Tx, viewer: &Viewer, to: Option<&str>) -> Result<()> {
     for ticket in super::queue::live_before(tx, viewer, &Resource::messages(), None)? {
         if to.is_none_or(|to| to == ticket.holder.id)

@@ -1,8 +1,8 @@
 //! Every table that holds a project, with its columns. This is the only list of them: both SQL stores build their statements
 //! from it, rows are read and written through it (`rows.rs`), and copying a project walks it (`copying.rs`).
 //!
-//! A column is a constant, `tasks::title`, so that a misspelt one does not compile. Its position is where the column stands in
-//! [`Table::columns`], and therefore where its value stands in a row that was selected with [`Table::list`].
+//! A column is a constant, such as `tasks::title`, so that a misspelt one does not compile. Its position is its index
+//! in [`Table::columns`], and so the index of its value in a row that was selected with [`Table::list`].
 
 use std::borrow::Cow;
 
@@ -48,7 +48,7 @@ impl Table {
         self.columns.split_at(self.columns.len() - self.derived).0
     }
 
-    /// All columns of a table that goes by another name in the query.
+    /// All columns of the table, qualified with its alias in the query.
     pub fn of(&self, alias: &str) -> String {
         names_of(alias, self.columns)
     }
@@ -59,7 +59,7 @@ pub fn names(columns: &[Column]) -> String {
     columns.iter().map(|column| column.name).collect::<Vec<_>>().join(", ")
 }
 
-/// The same, of a table that goes by another name in the query.
+/// The same, qualified with the alias of a table.
 pub fn names_of(alias: &str, columns: &[Column]) -> String {
     let mut list = String::with_capacity(columns.len() * 16);
     for column in columns {
@@ -69,7 +69,7 @@ pub fn names_of(alias: &str, columns: &[Column]) -> String {
     list
 }
 
-/// Where `name` stands among `names`. It is called by constants only, so a name that is not there does not compile.
+/// The index of `name` in `names`. Only constants call this, so an unknown name does not compile.
 const fn place_in(names: &[&str], name: &str) -> usize {
     let mut at = 0;
     while !is_same(names[at].as_bytes(), name.as_bytes()) {
@@ -180,7 +180,7 @@ impl From<i32> for Cell<'_> {
     }
 }
 
-/// Counts and limits. The greatest number that SQL knows stands for all that are greater.
+/// For counts and limits. Values above `i64::MAX` become `i64::MAX`.
 impl From<u64> for Cell<'_> {
     fn from(number: u64) -> Self {
         Self::Int(i64::try_from(number).unwrap_or(i64::MAX))

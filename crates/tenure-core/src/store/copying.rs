@@ -1,13 +1,13 @@
 //! Copying a whole project from one store to another, row by row.
 //!
-//! Both stores have the same tables with the same columns, so a row is a list of cells. What a store derives by itself
-//! (counters, the project's key) is not copied. Neither are tickets: nothing is held while a project is copied, so nothing
-//! waits.
+//! Both stores have the same tables with the same columns, so a row is a list of cells. Values that a store derives
+//! (counters, the project's key) are not copied. Neither are tickets: while a project is copied no lease is held, so no
+//! process waits for one.
 
 use super::columns::{self, Cell, Table};
 use crate::error::Result;
 
-/// The last number that a store has drawn from each sequence. None may be drawn again, even if its row is gone.
+/// The state of each of a store's sequences. No number may be drawn a second time, even if its row is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Counters {
     pub next_task: i64,
@@ -26,17 +26,17 @@ pub type Put<'a> = dyn FnMut(&'static Table, Vec<CopiedRow>) -> Result<()> + 'a;
 pub type Fill<'a> = dyn FnMut(&mut Put<'_>) -> Result<Counters> + 'a;
 
 pub trait Movable {
-    /// All rows, as of one moment, while nothing else writes.
+    /// Passes all rows to `put`, read in one transaction during which nothing else writes.
     fn hand_over(&self, put: &mut Put<'_>) -> Result<Counters>;
 
     /// Inserts all rows in one transaction, or none. Refused if the store has any.
     fn take_over(&self, fill: &mut Fill<'_>) -> Result<()>;
 }
 
-/// Rows that are copied at a time.
+/// How many rows are copied at a time.
 pub const BATCH: usize = 1000;
 
-/// In an order in which every row comes after the rows that it refers to.
+/// The copied tables, in an order in which every row comes after the rows that it refers to.
 pub static COPIED_TABLES: [&Table; 15] = [
     &columns::sections::TABLE,
     &columns::section_deps::TABLE,

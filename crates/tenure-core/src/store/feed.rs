@@ -45,7 +45,7 @@ pub struct EventFilter {
     /// Only events with a greater number.
     pub since: i64,
     pub task: Option<TaskId>,
-    /// The last so many instead of the first so many.
+    /// Select the last `limit` events instead of the first.
     pub last: bool,
     pub limit: u64,
 }
@@ -56,7 +56,7 @@ pub trait ReadFeed {
     fn messages(&self, filter: &MessageFilter) -> Result<(Vec<Message>, u64)>;
     fn events(&self, filter: &EventFilter) -> Result<Vec<Event>>;
 
-    /// How many there are, whatever the limit.
+    /// The number of matching events, regardless of `limit`.
     fn count_events(&self, filter: &EventFilter) -> Result<u64> {
         let all = self.events(&EventFilter { limit: u64::MAX, ..filter.clone() })?;
         Ok(u64::try_from(all.len()).unwrap_or(u64::MAX))
@@ -65,8 +65,8 @@ pub trait ReadFeed {
 
 pub trait WriteFeed {
     fn save_agent(&mut self, agent: &Agent) -> Result<()>;
-    /// Records that the agent was seen now. False if there is none of that id. A store may skip this less than a second after
-    /// the last time.
+    /// Records that the agent was seen now. False if no agent has this id. A store may skip the write if the last one
+    /// is less than a second old.
     fn see_agent(&mut self, id: &str) -> Result<bool>;
     fn insert_message(
         &mut self,
@@ -80,7 +80,7 @@ pub trait WriteFeed {
     fn append(&mut self, event: NewEvent<'_>) -> Result<()>;
 }
 
-/// The columns of the table. The store adds the number of the agent's claims.
+/// Reads the columns of the table. The store adds the number of the agent's claims.
 impl Record for Agent {
     const TABLE: &'static Table = &agents::TABLE;
 
@@ -98,7 +98,7 @@ impl Record for Agent {
 }
 
 impl Agent {
-    /// The columns that stay as they are when an agent that is known is saved again.
+    /// The columns that are not overwritten when a known agent is saved again.
     pub const LASTING: [Column; 1] = [agents::joined_at];
 
     pub fn values(&self) -> Result<Values<'_>> {
@@ -112,7 +112,7 @@ impl Agent {
         ])
     }
 
-    /// An agent, and behind its columns the number of its claims.
+    /// Reads the agent's columns, and the number of its claims from the column after them.
     pub fn read_counted(row: &dyn Row) -> Result<Self> {
         let active_claims = row.count(agents::TABLE.columns.len())?;
         Ok(Self { active_claims, ..Self::read(Reader::new(row, 0))? })
@@ -120,7 +120,7 @@ impl Agent {
 }
 
 impl Message {
-    /// A message, and behind its columns the name of its task, if it has one.
+    /// Reads the message's columns, and the name of its task, if it has one, from the columns after them.
     pub fn read_named(row: &dyn Row) -> Result<Self> {
         let task = Reader::new(row, messages::TABLE.columns.len());
         let row = Reader::new(row, 0);

@@ -17,16 +17,16 @@ pub enum JobLookup<'a> {
 
 #[derive(Debug, Clone)]
 pub struct ItemFilter {
-    /// None: of all jobs.
+    /// `None` selects the items of all jobs.
     pub job: Option<String>,
     pub state: Option<ItemState>,
-    /// Only greater numbers; for walking through a long list.
+    /// Only items with a greater number; for reading a long list in parts.
     pub after: u64,
     pub limit: u64,
 }
 
 impl ItemFilter {
-    /// All that are being worked on, or were when their holder vanished: never more than there are workers.
+    /// All items in state `running`, including those whose holder has died. There are never more of them than workers.
     pub fn running(job: Option<&str>) -> Self {
         let limit = u64::from(u32::MAX);
         Self { job: job.map(str::to_owned), state: Some(ItemState::Running), after: 0, limit }
@@ -42,34 +42,34 @@ pub struct NewJob {
 
 pub trait ReadJobs {
     fn job(&self, id: &str) -> Result<Option<Job>>;
-    /// Without those that are being loaded: the open ones first, then the newest.
+    /// The jobs found, except those in state `loading`: open ones first, then the newest.
     fn find_jobs(&self, lookup: JobLookup<'_>, limit: usize) -> Result<Vec<Job>>;
-    /// Newest first, and how many there are; without those that are being loaded.
+    /// The newest jobs, and the number of all jobs, both without those in state `loading`.
     fn jobs(&self, limit: u64) -> Result<(Vec<Job>, u64)>;
-    /// Those that are being loaded, or were when their starter died.
+    /// The jobs in state `loading`, including those whose loading process has died.
     fn loading_jobs(&self) -> Result<Vec<Job>>;
     fn item(&self, job: &str, number: u64) -> Result<Option<Item>>;
-    /// By job and number.
+    /// Ordered by job and number.
     fn items(&self, filter: &ItemFilter) -> Result<Vec<Item>>;
-    /// The pending item that is due first, due or not; of those due at once the one with the smallest number. Its cost
-    /// does not grow with the number of items.
+    /// The pending item with the earliest `due_at`, even if that is in the future; of several, the one with the
+    /// smallest number. Its cost does not grow with the number of items.
     fn first_pending(&self, job: &str) -> Result<Option<Item>>;
 }
 
-/// Counting is the store's: a job's counts agree with its items' states at the end of every transaction.
+/// The store maintains the counts: a job's counts agree with its items' states at the end of every transaction.
 pub trait WriteJobs {
-    /// In state `loading`, with no items. Refused if a job of that name is open or being loaded.
+    /// Inserts a job in state `loading`, without items. Refused if a job of that name is open or being loaded.
     fn insert_job(&mut self, job: &NewJob) -> Result<()>;
-    /// Pending, due at once, numbered from `first` on.
+    /// Inserts pending items that are due at once, numbered from `first` on.
     fn insert_items(&mut self, job: &str, first: u64, payloads: &[String]) -> Result<()>;
     fn set_job_state(&mut self, id: &str, to: JobState, event: NewEvent<'_>) -> Result<()>;
     fn set_definition(&mut self, id: &str, definition: &Definition) -> Result<()>;
-    /// Everything of it but its payload.
+    /// Writes every column of the item that can change, which is all but its payload.
     fn save_item(&mut self, item: &Item) -> Result<()>;
     fn delete_items(&mut self, job: &str, numbers: &[u64]) -> Result<()>;
-    /// Every item in state `from` is pending again, with no failures counted, due then. Says how many.
+    /// Makes every item in state `from` pending, with no failures and due at `due_at`. Returns how many.
     fn requeue_items(&mut self, job: &str, from: ItemState, due_at: Timestamp) -> Result<u64>;
-    /// With its items.
+    /// Deletes the job and its items.
     fn delete_job(&mut self, id: &str) -> Result<()>;
 }
 
@@ -132,7 +132,7 @@ impl Item {
         vec![(job_items::job_id, job.into()), (job_items::number, number.into())]
     }
 
-    /// The columns that change while it is worked on.
+    /// The columns that change after the item was inserted.
     pub fn progress(&self) -> Values<'_> {
         vec![
             (job_items::state, self.state.as_str().into()),

@@ -17,7 +17,7 @@ pub struct LeaseFilter {
     pub resource: Option<Resource>,
     pub holder: Option<Holder>,
     pub include_ended: bool,
-    /// Newest first if set, else by fence.
+    /// Newest first if true, otherwise in the order of fences.
     pub newest_first: bool,
     pub limit: Option<u64>,
 }
@@ -82,9 +82,9 @@ pub trait ReadLeases {
     fn leases(&self, filter: &LeaseFilter) -> Result<Vec<Lease>>;
     /// The open task leases of `holder` in a section.
     fn task_leases_in_section(&self, section: &SectionId, holder: &Holder) -> Result<Vec<Lease>>;
-    /// In the order in which they came.
+    /// In the order of arrival.
     fn tickets(&self, resource: &Resource) -> Result<Vec<Ticket>>;
-    /// The queue for ready work, whatever the section ([`Resource::is_ready_work`]), in the order of arrival.
+    /// All tickets for ready work ([`Resource::is_ready_work`]), limited to a section or not, in the order of arrival.
     fn ready_tickets(&self) -> Result<Vec<Ticket>>;
     fn count_tickets(&self) -> Result<u64>;
     fn all_tickets(&self) -> Result<Vec<Ticket>>;
@@ -96,13 +96,13 @@ pub trait ReadLeases {
         attempts.retain(|attempt| attempt.state == AttemptState::Ending);
         Ok(attempts)
     }
-    /// Every attempt that is not over.
+    /// Every attempt that has not ended.
     fn open_attempts(&self) -> Result<Vec<Attempt>>;
 }
 
 pub trait WriteLeases {
-    /// Grants a lease, with a fence greater than every earlier one. `None` if another lease has its id. A store that finds this
-    /// out only at the commit runs the transaction again, which draws another.
+    /// Grants a lease, with a fence greater than every earlier one. `None` if another lease has the same id. A store
+    /// that detects this only at the commit runs the transaction again, which draws another id.
     fn grant(&mut self, lease: &NewLease) -> Result<Option<Lease>>;
     fn beat(&mut self, fence: Fence, beat: &LeaseBeat) -> Result<()>;
     fn end_lease(&mut self, fence: Fence, reason: EndReason) -> Result<()>;
@@ -141,8 +141,8 @@ impl Record for Lease {
 }
 
 impl Lease {
-    /// A lease that an outer join may not have found, with its columns from position `first` on. If it was not found, only the
-    /// first column, its fence, is looked at.
+    /// Reads a lease from an outer join, with its columns from position `first` on. `None` if the join found no lease,
+    /// which shows in the fence being null.
     pub fn read_joined(row: &dyn Row, first: usize) -> Result<Option<Self>> {
         match row.int(first + leases::fence.at)? {
             Some(_) => Self::read(Reader::new(row, first)).map(Some),
@@ -250,7 +250,7 @@ impl Attempt {
         Ok(all)
     }
 
-    /// The columns that change after it was started.
+    /// The columns that change after the attempt was inserted.
     pub fn progress(&self) -> Values<'_> {
         vec![
             (attempts::state, self.state.as_str().into()),

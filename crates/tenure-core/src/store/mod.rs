@@ -3,11 +3,11 @@
 //! It runs a body inside one transaction, passes it a [`View`] or a [`Tx`], and commits everything or nothing. A body may
 //! run more than once, so it must have no effect except through its `Tx`.
 //!
-//! **A write transaction is alone in its project**: from its first statement to its commit no other transaction writes there,
-//! so what a rule has read stays true until it commits, and no rule takes a lock. There are two exceptions, both on
-//! PostgreSQL. [`Store::claim_with`] for [`ClaimTarget::Next`] may run beside other such claims; the store then locks the row
-//! of the task that it offers, and refuses every step that would touch anything else, after which the body runs again alone.
-//! [`Store::refresh_ticket`] updates one ticket, which changes no decision of anyone else.
+//! **A write transaction is alone in its project**: from its first statement to its commit no other transaction writes
+//! there, so what a rule has read stays true until it commits, and no rule takes a lock. There are two exceptions, both
+//! on PostgreSQL. [`Store::claim_with`] for [`ClaimTarget::Next`] may run beside other such claims; the store then
+//! locks the row of the task that it offers and refuses every step that would touch anything else, after which the body
+//! runs again alone. [`Store::refresh_ticket`] updates one ticket, which changes no other transaction's decision.
 
 use std::cell::OnceCell;
 use std::fmt;
@@ -67,8 +67,8 @@ pub trait Store: Send + fmt::Debug {
         body: &mut dyn FnMut(&mut dyn Tx) -> Result<()>,
     ) -> Result<()>;
 
-    /// A transaction that begins by claiming a task, so that a store may prefetch it. One for [`ClaimTarget::Next`] calls
-    /// [`crate::kernel::acquire_next`] and nothing else that writes, and a store may run several of these at once, as long as
+    /// A transaction that begins by claiming a task, so that a store may prefetch it. One for [`ClaimTarget::Next`]
+    /// calls [`crate::kernel::acquire_next`] and nothing else that writes. A store may run several of these at once if
     /// each decides as if it were alone.
     fn claim_with(
         &self,
@@ -78,9 +78,9 @@ pub trait Store: Send + fmt::Debug {
         self.write_with(Durability::Power, body)
     }
 
-    /// Refreshes a ticket ([`crate::kernel::refresh_ticket`]) and returns the store's time and the open lease of `resource`;
-    /// `None` if the ticket no longer counts. Hundreds of waiters may do so every few seconds, and none of them decides
-    /// anything.
+    /// Refreshes a ticket ([`crate::kernel::refresh_ticket`]) and returns the store's time and the open lease of
+    /// `resource`; `None` if the ticket no longer counts. This is a separate method because hundreds of waiters may
+    /// call it every few seconds, and it makes no decision.
     fn refresh_ticket(
         &self,
         ticket: i64,
@@ -96,10 +96,10 @@ pub trait Store: Send + fmt::Debug {
         Ok(seen)
     }
 
-    /// Something that the store may use to be faster. No effect on any result.
+    /// A hint with which the store may be faster. It has no effect on any result.
     fn hint(&self, _hint: Hint) {}
 
-    /// Defects that the store itself finds below the rows. With `mend` it corrects what it can.
+    /// Defects below the level of rows that the store itself detects. With `mend` it corrects those that it can.
     fn check(&self, _mend: bool) -> Result<Vec<Defect>> {
         Ok(Vec::new())
     }
@@ -108,13 +108,13 @@ pub trait Store: Send + fmt::Debug {
 /// See [`Store::hint`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hint {
-    /// The process ends together with the use of the store, so the store need not be closed in an orderly manner.
+    /// The process ends together with the use of the store, so the store need not be closed properly.
     EndsWithProcess,
     /// The caller waits for a grant and wants it to be fast once its turn has come.
     GrantExpected,
 }
 
-/// The holder that claims a task, and which one. See [`Store::claim_with`].
+/// The holder that claims a task, and the task that it wants. See [`Store::claim_with`].
 #[derive(Debug, Clone, Copy)]
 pub struct ClaimHint<'a> {
     pub holder: &'a Holder,

@@ -1,14 +1,17 @@
 //! The rule "ready" as SQL conditions, written once for both dialects.
 //!
-//! A task `t` of section `s` is ready for a viewer if the kernel would grant it: it is pending, or was left in progress by a lapsed
-//! lease (L3); everything that it depends on is finished; nothing else holds it or is queued for it; and its section is open.
-//! The conformance suite checks generated projects in every store against what the kernel grants.
+//! A task `t` of section `s` is ready for a viewer if the kernel would grant it: it is pending, or was left in progress
+//! by a lapsed lease (L3); all its dependencies are finished; no other holder has it or is queued for it; and its
+//! section is open. The conformance suite compares these conditions with what the kernel grants, in generated projects
+//! on every store.
 //!
-//! The viewer is bound as parameters: `:now`, `:dead`, `:fresh`, `:me_kind` and `:me_id` in SQLite, `$2` to `$6` in PostgreSQL.
+//! The viewer is bound as parameters: `:now`, `:dead`, `:fresh`, `:me_kind` and `:me_id` in SQLite, `$2` to `$6` in
+//! PostgreSQL.
 
 use super::sql::{Dialect, UNFINISHED};
 
-/// What a project may contain, so that a condition about it is needed. Each condition costs time, even if no row meets it.
+/// What a project may contain. A condition about something that it does not contain is left out, because each condition
+/// costs time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Contents {
     /// Something is queued.
@@ -46,8 +49,8 @@ impl Dialect {
         }
     }
 
-    /// There is such a row. PostgreSQL would turn `EXISTS` into a join over whole tables; a scalar subquery it answers from an
-    /// index.
+    /// The condition that a row exists. PostgreSQL would turn `EXISTS` into a join over whole tables, but answers a
+    /// scalar subquery from an index.
     fn some(self, rows: &str) -> String {
         match self {
             Self::Sqlite => format!("EXISTS (SELECT 1 FROM {rows})"),
@@ -55,7 +58,7 @@ impl Dialect {
         }
     }
 
-    /// There is no such row.
+    /// The condition that no row exists.
     pub fn none(self, rows: &str) -> String {
         match self {
             Self::Sqlite => format!("NOT EXISTS (SELECT 1 FROM {rows})"),
@@ -63,8 +66,8 @@ impl Dialect {
         }
     }
 
-    /// The process in a column is not one of those known to be dead. That list is short and mostly empty, so SQLite searches
-    /// its text, which is cheaper than a subquery that it would plan anew in every place.
+    /// The process in a column is not one of those known to be dead. That list is short and mostly empty, so SQLite
+    /// searches its text, which is cheaper than a subquery that it would plan again in every place.
     fn not_dead(self, column: &str) -> String {
         match self {
             Self::Sqlite => format!("instr(:dead, json_quote({column})) = 0"),
@@ -81,7 +84,7 @@ impl Dialect {
         )
     }
 
-    /// The row belongs to the viewer.
+    /// The row's holder is the viewer.
     fn mine(self, row: &str) -> String {
         format!(
             "{row}.holder_kind = {} AND {row}.holder_id = {}",
@@ -90,7 +93,7 @@ impl Dialect {
         )
     }
 
-    /// No live ticket of anything but the viewer is queued for the resource.
+    /// No live ticket of another holder is queued for the resource.
     fn no_queue(self, kind: &str, id: &str) -> String {
         self.none(&format!(
             "{}k.resource_kind = '{kind}' AND k.resource_id = {id} AND k.refreshed_at > {} AND {} AND NOT ({})",
@@ -101,7 +104,7 @@ impl Dialect {
         ))
     }
 
-    /// Something is left to do in section `u`. SQLite counts its unfinished tasks; PostgreSQL has an index of them.
+    /// Section `u` has unfinished tasks. SQLite counts them in a column; PostgreSQL has an index of them.
     pub fn has_work(self) -> String {
         match self {
             Self::Sqlite => "u.open_tasks > 0".to_owned(),
@@ -112,8 +115,9 @@ impl Dialect {
         }
     }
 
-    /// The holder of the section's lease `l` works on a task of section `s`, or is between two. If all its tasks there have
-    /// lapsed, it blocks nothing, and so not through the section either (L3). Another process of the same name is not counted.
+    /// The holder of the section's lease `l` has a live lease on a task of section `s`, or no lease on any of its tasks
+    /// (it is between two tasks). If all its leases there have lapsed, the section's lease blocks nothing either (L3).
+    /// Leases of another process with the same name are not counted.
     fn at_work(self) -> String {
         let task = match self {
             Self::Sqlite => "tasks x WHERE x.id = w.resource_id",
@@ -130,8 +134,8 @@ impl Dialect {
         )
     }
 
-    /// The viewer may work in section `s`: all sections before it are finished, and if it is serial, nothing else holds it or is
-    /// queued for it. All of the conditions must hold.
+    /// The viewer may work in section `s`: all sections that it depends on are finished, and if it is serial, no other
+    /// holder has it or is queued for it. All of the conditions must hold.
     pub fn section_open(self, contents: Contents) -> Vec<String> {
         let mut all = Vec::new();
         if contents.ordered_sections {
@@ -179,8 +183,8 @@ impl Dialect {
         all
     }
 
-    /// Task `t` is ready if its section is open. In progress counts when its lease has lapsed (L3), unless it goes back to a
-    /// reviewer. All of the conditions must hold.
+    /// Task `t` is ready if its section is open. A task in progress is ready if its lease has lapsed (L3), unless it
+    /// was claimed from `review`. All of the conditions must hold.
     pub fn ready_in_open_section(self, contents: Contents, lease: OpenLease) -> Vec<String> {
         let left_behind = match lease {
             OpenLease::Joined => "o.claimed_from IS NOT DISTINCT FROM 'pending'".to_owned(),

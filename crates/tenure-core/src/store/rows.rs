@@ -1,7 +1,7 @@
 //! Reading and writing rows by the names of their columns, whatever the store.
 //!
-//! The mapping of each type stands beside the type's row traits: `Task` in `tasks.rs`, `Lease` in `leases.rs`. A value that
-//! tenure did not write is an error, never a guess.
+//! The mapping of each type is beside the type's row traits: `Task` in `tasks.rs`, `Lease` in `leases.rs`. A stored
+//! value that tenure does not write is reported as an error and never interpreted.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::holder::{Holder, HolderKind};
 use crate::lease::{Resource, ResourceKind};
 
-/// One row of an answer, as a database driver has it.
+/// One row of a query's result, as a database driver represents it.
 pub trait Row {
     fn int(&self, at: usize) -> Result<Option<i64>>;
     fn text(&self, at: usize) -> Result<Option<&str>>;
@@ -25,7 +25,7 @@ pub trait Row {
     }
 }
 
-/// The columns of one table in a row, which begin at some position of it.
+/// The columns of one table within a row, starting at some position.
 #[derive(Clone, Copy)]
 pub struct Reader<'r> {
     row: &'r dyn Row,
@@ -41,14 +41,14 @@ impl std::fmt::Debug for Reader<'_> {
 /// The values of some columns, for an `INSERT` or an `UPDATE`.
 pub type Values<'a> = Vec<(Column, Cell<'a>)>;
 
-/// What is stored as a row of one table.
+/// A type that is stored as a row of one table.
 pub trait Record: Sized {
     const TABLE: &'static Table;
 
     fn read(row: Reader<'_>) -> Result<Self>;
 }
 
-/// The error for an answer that no tenure could have stored.
+/// The error for a stored value that tenure does not write.
 pub fn unexpected(what: impl std::fmt::Display) -> Error {
     Error::store(format!("the store answered unexpectedly: {what}"))
 }
@@ -91,7 +91,7 @@ impl<'r> Reader<'r> {
         self.optional_int(column)?.ok_or_else(|| missing(column))
     }
 
-    /// A number that is stored wider than it is used.
+    /// A number that is stored as 64 bits and used as a narrower type.
     pub fn narrow<T: TryFrom<i64>>(self, column: Column) -> Result<T> {
         narrowed(column, self.int(column)?)
     }

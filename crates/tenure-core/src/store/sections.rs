@@ -39,7 +39,7 @@ pub trait WriteSections {
     fn remove_section_dependency(&mut self, section: &SectionId, on: &SectionId) -> Result<bool>;
 }
 
-/// The columns of the table. The store adds what it counts about a section, what stands before it, and its lease.
+/// Reads the columns of the table. The store adds the counts of tasks, the dependencies and the lease.
 impl Record for Section {
     const TABLE: &'static Table = &sections::TABLE;
 
@@ -76,7 +76,7 @@ impl NewSection {
 }
 
 impl SectionEdit {
-    /// The columns that it sets.
+    /// The columns that the edit sets.
     pub fn values(&self, now: Timestamp) -> Values<'_> {
         let mut set: Values<'_> = vec![(sections::updated_at, now.into())];
         set.extend(self.name.as_ref().map(|name| (sections::name, name.into())));

@@ -9,16 +9,16 @@ use crate::task::TaskStatus;
 
 pub trait ReadSessions {
     fn session(&self, id: &str) -> Result<Option<Session>>;
-    /// Whose id begins so (hex digits and dashes, lower case), newest first.
+    /// The sessions whose id begins with `prefix` (hex digits and dashes, lower case), newest first.
     fn find_sessions(&self, prefix: &str, limit: usize) -> Result<Vec<Session>>;
-    /// Newest first, and how many there are.
+    /// The newest sessions, and the number of all.
     fn sessions(&self, limit: u64) -> Result<(Vec<Session>, u64)>;
-    /// In the order in which they were done.
+    /// In the order in which they were finished.
     fn done_tasks(&self, session: &str) -> Result<Vec<DoneTask>>;
 }
 
 pub trait WriteSessions {
-    /// Inserts it, or replaces what was there.
+    /// Inserts the session, or replaces the row with its id.
     fn save_session(&mut self, session: &Session) -> Result<()>;
     fn insert_done_task(&mut self, session: &str, done: &DoneTask) -> Result<()>;
 }

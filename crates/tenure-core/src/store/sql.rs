@@ -1,4 +1,4 @@
-//! SQL statements over [`Table`]s, and the row traits that need nothing else.
+//! SQL statements over [`Table`]s, and the row traits that can be implemented with them alone.
 //!
 //! SQLite has one database per project. PostgreSQL keeps all projects in the schema `tenure`: there every table has a column
 //! `project`, and `$1` is the project in every statement.
@@ -60,7 +60,7 @@ impl Dialect {
         text
     }
 
-    /// All columns of the rows for which `rest` holds: a condition, and what may follow it.
+    /// Selects all columns of the rows that match `rest`: a condition and optional further clauses.
     pub fn select(self, table: &Table, rest: &str) -> String {
         self.numbered(&format!(
             "SELECT {} FROM {} WHERE {}{rest}",
@@ -104,7 +104,7 @@ impl Dialect {
         )
     }
 
-    /// Sets some columns of the rows whose columns `key` have some values. The parameters are first those that are set.
+    /// Sets some columns of the rows whose columns `key` have given values. The parameters of `set` come first.
     pub fn update<'c>(
         self,
         table: &Table,
@@ -131,11 +131,11 @@ fn all_equal<'c>(key: impl Iterator<Item = &'c Column>) -> String {
     terms.join(" AND ")
 }
 
-/// A transaction of a store that speaks SQL. In conditions, each `?` stands for the next value.
+/// A transaction of an SQL store. In conditions, each `?` is the parameter for the next value.
 pub trait SqlTx: View + WriteFeed {
     const DIALECT: Dialect;
 
-    /// The rows that a statement finds. The project is not among the values.
+    /// The rows that a query returns. The project is not among the values.
     fn query<T>(
         &self,
         sql: &str,
@@ -143,18 +143,18 @@ pub trait SqlTx: View + WriteFeed {
         read: impl FnMut(&dyn Row) -> Result<T>,
     ) -> Result<Vec<T>>;
 
-    /// Changes rows of `table`, and says how many.
+    /// Executes a statement that changes rows of `table`, and returns how many.
     fn execute(&mut self, table: &'static Table, sql: &str, values: &[(Column, Cell<'_>)]) -> Result<u64>;
 
-    /// Changes rows of `table` before anything else is asked, and at the latest with the commit.
+    /// As `execute`, but the store may delay the statement until its next query or the commit.
     fn defer(&mut self, table: &'static Table, sql: &str, values: &[(Column, Cell<'_>)]) -> Result<()> {
         self.execute(table, sql, values).map(drop)
     }
 
-    /// Sections `s`, with what the store counts about them. `rest` follows a condition.
+    /// Selects sections `s` with the counts that the store keeps of them. `rest` is appended to a condition.
     fn sections_where(&self, rest: &str, values: &[Cell<'_>]) -> Result<Vec<Section>>;
 
-    /// The rows for which `rest` holds: a condition, and what may follow it.
+    /// The rows that match `rest`: a condition and optional further clauses.
     fn select<T: Record>(&self, rest: &str, values: &[Cell<'_>]) -> Result<Vec<T>> {
         let sql = Self::DIALECT.select(T::TABLE, rest);
         self.query(&sql, values, |row| T::read(Reader::new(row, 0)))
@@ -169,7 +169,7 @@ pub trait SqlTx: View + WriteFeed {
         self.execute(table, &Self::DIALECT.insert(table, columns(values)), values).map(drop)
     }
 
-    /// False if there is a row with its key.
+    /// Inserts a row. False if a row with its key exists.
     fn insert_new(&mut self, table: &'static Table, values: &[(Column, Cell<'_>)]) -> Result<bool> {
         let sql = format!("{} ON CONFLICT DO NOTHING", Self::DIALECT.insert(table, columns(values)));
         Ok(self.execute(table, &sql, values)? > 0)
@@ -186,7 +186,7 @@ pub trait SqlTx: View + WriteFeed {
         self.execute(table, &sql, &[set, key].concat())
     }
 
-    /// How many rows were deleted.
+    /// Deletes rows and returns how many.
     fn delete(&mut self, table: &'static Table, key: &[(Column, Cell<'_>)]) -> Result<u64> {
         self.execute(table, &Self::DIALECT.delete(table, columns(key)), key)
     }
@@ -316,7 +316,7 @@ impl<T: SqlTx> ReadJobs for T {
             terms.push("job_id = ?".to_owned());
             values.push(job.into());
         }
-        // As a literal, so that the index for that state can serve.
+        // As a literal, so that the partial index for that state can be used.
         terms.extend(filter.state.map(|state| format!("state = '{state}'")));
         values.push(filter.limit.into());
         self.select(&format!("{} ORDER BY job_id, number LIMIT ?", terms.join(" AND ")), &values)

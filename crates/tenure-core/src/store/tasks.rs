@@ -19,7 +19,7 @@ pub enum TaskLookup<'a> {
     /// Hex digits and dashes, lower case.
     IdPrefix(&'a str),
     Title(&'a str),
-    /// Anywhere in the title, without regard to case.
+    /// Any part of the title, ignoring case.
     TitlePart(&'a str),
 }
 
@@ -28,11 +28,11 @@ pub struct TaskFilter {
     /// None: all statuses.
     pub statuses: Option<Vec<TaskStatus>>,
     pub section: Option<SectionId>,
-    /// In title, description or key, without regard to case.
+    /// Part of the title, the description or the key, ignoring case.
     pub search: Option<String>,
     pub label: Option<String>,
     pub ready: bool,
-    /// Only tasks whose open lease this holder has.
+    /// Only tasks with an open lease of this holder.
     pub held_by: Option<Holder>,
     pub limit: u64,
     pub offset: u64,
@@ -52,7 +52,7 @@ pub struct NewTask {
     pub labels: Vec<String>,
 }
 
-/// What of a task may be edited; `None` leaves it as it is.
+/// Changes to a task; `None` leaves a field unchanged.
 #[derive(Debug, Clone, Default)]
 pub struct TaskEdit {
     pub title: Option<String>,
@@ -66,11 +66,11 @@ pub struct TaskEdit {
     pub rejections: Option<u32>,
 }
 
-/// Ready work that earlier waiters are about to take (Q1).
+/// Ready work that is reserved for earlier waiters (Q1).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reserved {
     pub tasks: Vec<TaskId>,
-    /// Serial sections: with the first of its tasks, all of such a section goes to one holder.
+    /// The serial sections of those tasks: a claim of one of their tasks takes the whole section.
     pub sections: Vec<SectionId>,
 }
 
@@ -100,7 +100,7 @@ pub trait ReadTasks {
     fn count_tasks(&self) -> Result<Vec<(TaskStatus, u64)>>;
     /// Every edge `task → what it depends on` that can be reached from `task`, with the keys of both ends.
     fn edges_from(&self, task: &TaskId) -> Result<Vec<(TaskName, TaskName)>>;
-    /// The tasks that wait for this one.
+    /// The tasks that depend on this one.
     fn dependents(&self, task: &TaskId) -> Result<Vec<TaskName>>;
     /// Positions in a section: the greatest, and the smallest beyond `after`.
     fn last_position(&self, section: Option<&SectionId>) -> Result<Option<i64>>;
@@ -108,7 +108,7 @@ pub trait ReadTasks {
 }
 
 pub trait WriteTasks {
-    /// The number of the next task without a key of its own: `T1`, `T2` …
+    /// Draws the number of the next task that is added without a key: `T1`, `T2` …
     fn take_task_number(&mut self) -> Result<i64>;
     fn insert_task(&mut self, task: &NewTask, event: NewEvent<'_>) -> Result<()>;
     fn edit_task(&mut self, id: &TaskId, edit: &TaskEdit, event: Option<NewEvent<'_>>) -> Result<()>;
@@ -117,11 +117,11 @@ pub trait WriteTasks {
     fn delete_task(&mut self, id: &TaskId, event: NewEvent<'_>) -> Result<()>;
     fn add_dependency(&mut self, task: &TaskId, on: &TaskId) -> Result<bool>;
     fn remove_dependency(&mut self, task: &TaskId, on: &TaskId) -> Result<bool>;
-    /// Gives every task of a section a fresh position with room between, in the same order.
+    /// Gives every task of a section a new position with gaps between them, in the same order.
     fn spread_positions(&mut self, section: Option<&SectionId>) -> Result<()>;
 }
 
-/// The columns of a [`TaskName`], which are the first of a task.
+/// The columns of a [`TaskName`], which are the first columns of a task.
 pub fn name_columns() -> &'static [Column] {
     tasks::TABLE.columns.split_at(tasks::status.at + 1).0
 }
@@ -135,10 +135,11 @@ pub fn read_name(row: Reader<'_>) -> Result<TaskName> {
     })
 }
 
-/// How many columns [`read_task`] reads in front of the lease: those of the task, and of its section the name and the mode.
+/// How many columns [`read_task`] reads before the lease: those of the task, and its section's name and mode.
 pub const TASK_WIDTH: usize = tasks::TABLE.columns.len() + 2;
 
-/// A task with its section, and with its lease from column `lease` on. The store adds its dependencies and its readiness.
+/// Reads a task with its section, and its lease from column `lease` on. The store adds its dependencies and its
+/// readiness.
 pub fn read_task(row: &dyn Row, lease: usize) -> Result<Task> {
     let columns = Reader::new(row, 0);
     let section = match columns.text(tasks::section_id)? {
@@ -173,7 +174,8 @@ pub fn read_task(row: &dyn Row, lease: usize) -> Result<Task> {
     })
 }
 
-/// The section of tasks that have none. It is in every store, so that every task can be joined with its section.
+/// The id of the section of tasks without a section. Every store has a row for it, so that every task joins with a
+/// section.
 const NO_SECTION: &str = "";
 
 /// The value of `tasks.section_id`.
@@ -215,7 +217,7 @@ impl NewTask {
         ])
     }
 
-    /// The task as it is when it was just stored. `section` is the one that it names.
+    /// The task as it is right after it was stored. `section` is the section that it names.
     pub fn stored(&self, section: Option<SectionRef>, now: Timestamp) -> Task {
         Task {
             id: self.id.clone(),
@@ -241,7 +243,7 @@ impl NewTask {
 }
 
 impl TaskEdit {
-    /// The columns that it sets.
+    /// The columns that the edit sets.
     pub fn values(&self, now: Timestamp) -> Result<Values<'_>> {
         let mut set: Values<'_> = vec![(tasks::updated_at, now.into())];
         set.extend(self.title.as_ref().map(|title| (tasks::title, title.into())));
@@ -258,7 +260,7 @@ impl TaskEdit {
         Ok(set)
     }
 
-    /// Changes a stored task in the same way. Attempts and rejections are not part of it.
+    /// Applies the edit to a stored task, except for attempts and rejections.
     pub fn apply(&self, task: &mut NewTask) {
         fn set<T: Clone>(field: &mut T, to: Option<&T>) {
             if let Some(to) = to {

@@ -7,7 +7,7 @@ use super::{Project, Sandbox, Suite, write_program};
 /// A prompt line `do: STEP` is one step; the script lists the steps.
 pub(super) const SCRIPT: &str = include_str!("pretend-agent.sh");
 
-/// Nothing expires by itself.
+/// No lease expires during a test.
 pub const PATIENT: &str = "runners: {preset: pretend, killGrace: 300ms}\nlocking: {pollInterval: 1s}";
 
 /// Leases expire after three seconds without a heartbeat.
@@ -32,7 +32,7 @@ impl Sandbox {
 }
 
 impl Project {
-    /// A project `shop` in a sandbox of its own, with the pretend agent and this configuration.
+    /// A project `shop` in a new sandbox, with the pretend agent and this configuration.
     pub fn with_agent(suite: Suite, config: &str) -> Self {
         let sandbox: Arc<Sandbox> = Sandbox::new(suite);
         let project = sandbox.project("shop");

@@ -1,4 +1,4 @@
-//! Random numbers that a seed repeats.
+//! Random numbers that can be repeated by their seed.
 
 use tenure_core::{Clock, SystemClock};
 

@@ -22,7 +22,7 @@ use crate::postgres;
 pub struct Project {
     sandbox: Arc<Sandbox>,
     root: PathBuf,
-    /// The variable `TENURE_STORE` for the project's commands, which beats the configuration.
+    /// The variable `TENURE_STORE` for the project's commands, which overrides the configuration.
     pub store_variable: Option<String>,
     id: OnceLock<String>,
 }
@@ -60,7 +60,7 @@ impl Project {
         &self.sandbox
     }
 
-    /// The URL of the server that has the rows; none on SQLite.
+    /// The URL of the server that has the rows; `None` on SQLite.
     pub fn server(&self) -> Option<&str> {
         self.store_variable.as_deref().or(self.sandbox.server())
     }
@@ -106,7 +106,7 @@ impl Project {
         self.run(&[&["--json"], args].concat()).data()
     }
 
-    /// A task whose agent takes these steps.
+    /// Adds a task whose agent takes these steps.
     #[track_caller]
     pub fn task(&self, key: &str, steps: &[&str]) {
         self.task_in(key, steps, &[]);
@@ -169,7 +169,7 @@ impl Project {
         self.feed().iter().filter(moved).count()
     }
 
-    /// A runner in the foreground, once it has its slot.
+    /// Starts a runner in the foreground and waits until it has its slot.
     #[track_caller]
     pub fn runner(&self, args: &[&str]) -> Running {
         let mut all = vec!["runners", "start", "--foreground"];
@@ -181,7 +181,7 @@ impl Project {
         runner
     }
 
-    /// A detached runner; its pid.
+    /// Starts a detached runner and returns its pid.
     #[track_caller]
     pub fn detached_runner(&self, args: &[&str]) -> u32 {
         let mut all = vec!["runners", "start"];
@@ -189,7 +189,7 @@ impl Project {
         u32::try_from(self.ok(&all)["runner"]["pid"].as_u64().unwrap()).unwrap()
     }
 
-    /// Runs a runner until nothing is left to do.
+    /// Runs a runner until there is nothing left to do.
     #[track_caller]
     pub fn work(&self, args: &[&str]) -> Answer {
         let mut all = vec!["runners", "start", "--foreground"];
@@ -232,8 +232,8 @@ impl Project {
         Box::new(SqliteStore::open(&self.database(), options).unwrap())
     }
 
-    /// Changes the project's rows behind the program's back. Tables are named without a schema, and on both stores they
-    /// hold only this project's rows.
+    /// Changes the project's rows without the program. Tables are named without a schema, and on both stores they
+    /// contain only this project's rows.
     #[track_caller]
     pub fn sql(&self, statements: &str) {
         match self.server() {
@@ -242,7 +242,7 @@ impl Project {
         }
     }
 
-    /// The one column of a query on the project's rows, as text.
+    /// The only column of a query on the project's rows, as text.
     #[track_caller]
     pub fn select(&self, query: &str) -> Vec<String> {
         if let Some(url) = self.server() {
@@ -262,8 +262,8 @@ impl Project {
         connection
     }
 
-    /// Statements after this one see a view of each table with the rows of this project. Views of one table can be updated,
-    /// and temporary ones are found first.
+    /// Makes the statements after this one see a view of each table, limited to the rows of this project. Views of one
+    /// table can be updated, and temporary ones take precedence.
     fn own_rows(&self) -> String {
         let project = self.id();
         format!(
@@ -291,7 +291,7 @@ impl Project {
         }
     }
 
-    /// Keeps every other process from writing until it is dropped. Reading still works.
+    /// Keeps all other processes from writing until the result is dropped. Reading still works.
     pub fn hold_writers(&self) -> HeldStore {
         match self.server() {
             Some(url) => HeldStore::with_turn(url, self.id()),
@@ -299,7 +299,8 @@ impl Project {
         }
     }
 
-    /// Keeps every other process from queueing to write. On SQLite processes wait for this lock in no particular order.
+    /// Keeps all other processes from queueing to write until the result is dropped.
+    /// On SQLite the order in which waiting processes get this lock is not guaranteed.
     pub fn hold_queue(&self) -> HeldStore {
         match self.server() {
             Some(_) => self.hold_writers(),
@@ -307,7 +308,7 @@ impl Project {
         }
     }
 
-    /// Stops a process while it is not writing: inside a write it would keep all others from the store.
+    /// Stops a process while it is not writing: stopped during a write it would block all others.
     pub fn stop_between_writes(&self, pid: u32) {
         // On SQLite a writer takes the lock of the queue first, then the gate.
         let queue = self.server().is_none().then(|| self.hold_queue());
@@ -318,7 +319,7 @@ impl Project {
     }
 }
 
-/// While it exists, no other process can write to the store.
+/// While this exists, no other process can write to the store.
 #[derive(Debug)]
 pub enum HeldStore {
     /// SQLite: a lock file of the store.
@@ -334,7 +335,7 @@ impl HeldStore {
         Self::File(file)
     }
 
-    /// A session of its own, not a transaction of the store: the server ends those after some seconds of silence.
+    /// Uses a separate session and not a transaction of the store, which the server ends after some seconds of silence.
     fn with_turn(url: &str, project: &str) -> Self {
         let digits = u128::from_str_radix(&project.replace('-', ""), 16).unwrap();
         // The two halves of the id, combined as the store does it.

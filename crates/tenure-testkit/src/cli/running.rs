@@ -13,10 +13,10 @@ use serde_json::Value;
 use super::processes;
 use super::waiting::HANG;
 
-/// What a process has answered.
+/// The result of a process that has ended.
 #[derive(Debug)]
 pub struct Answer {
-    /// None if a signal ended it.
+    /// `None` if a signal ended the process.
     pub code: Option<i32>,
     /// The signal that ended it.
     pub signal: Option<i32>,
@@ -25,7 +25,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The `data` of a command that has succeeded.
+    /// The `data` in the output of a command, which must have succeeded.
     #[track_caller]
     pub fn data(&self) -> Value {
         assert_eq!(self.code, Some(0), "{self:?}");
@@ -75,7 +75,7 @@ impl Running {
         text_of(&self.err)
     }
 
-    /// Whether it ends within `time`. Does not reap it.
+    /// Whether the process ends within `time`. Does not reap it.
     pub fn ends_within(&self, time: Duration) -> bool {
         let fd = pidfd_open(processes::os_pid(self.pid()), PidfdFlags::empty()).unwrap();
         let deadline = Instant::now() + time;
@@ -94,7 +94,7 @@ impl Running {
         }
     }
 
-    /// Waits for its end; fails the test if it does not come within [`HANG`].
+    /// Waits until the process has ended; fails the test if that takes longer than [`HANG`].
     #[track_caller]
     pub fn end(mut self) -> Answer {
         let ended = self.child.try_wait().unwrap().is_some() || self.ends_within(HANG);
@@ -112,7 +112,7 @@ impl Running {
         answer
     }
 
-    /// [`Running::end`], and the processor time that it has used.
+    /// [`Running::end`], with the processor time that the process has used.
     pub fn end_with_cpu(self) -> (Answer, Duration) {
         let pid = processes::os_pid(self.pid());
         waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).unwrap();
@@ -128,7 +128,7 @@ impl Drop for Running {
     }
 }
 
-/// Reads at explicit offsets: the file's own position belongs to the writers.
+/// Reads at explicit offsets, because the file's position is shared with the writers.
 fn text_of(file: &File) -> String {
     let mut bytes = Vec::new();
     let mut buffer = [0; 16 * 1024];

@@ -1,4 +1,5 @@
-//! One user on one machine: a temporary home, a search path, fixed variables, and whatever the test starts there.
+//! One user on one machine: a temporary home, a search path, fixed variables, and the processes that the test starts
+//! there.
 
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
@@ -17,9 +18,9 @@ use crate::postgres::Cluster;
 #[derive(Debug)]
 pub struct Sandbox {
     suite: Suite,
-    /// Without symbolic links, as the program prints it.
+    /// Without symbolic links, as the program prints paths.
     at: PathBuf,
-    /// The server that has the rows; none on SQLite.
+    /// The server that has the rows; `None` on SQLite.
     server: Option<String>,
     _folder: TempDir,
 }
@@ -45,7 +46,7 @@ impl Sandbox {
         self.suite
     }
 
-    /// The URL of the server that has the rows; none on SQLite.
+    /// The URL of the server that has the rows; `None` on SQLite.
     pub fn server(&self) -> Option<&str> {
         self.server.as_deref()
     }
@@ -138,7 +139,7 @@ impl Sandbox {
         self.path("agent").join(name)
     }
 
-    /// Lets agents continue that wait for `name`.
+    /// Lets the agents continue that wait for `name`.
     pub fn give(&self, name: &str) {
         std::fs::write(self.shared(name), "").unwrap();
     }
@@ -146,7 +147,7 @@ impl Sandbox {
     /// Waits until an agent has done its step `mark NAME`.
     #[track_caller]
     pub fn wait_for(&self, name: &str) {
-        // The file exists a moment before its line; an agent that is killed in between has left no mark.
+        // The file exists shortly before its line is written; an agent that is killed in between has left no mark.
         until(&format!("an agent has marked {name}"), || !self.marks(name).is_empty());
     }
 
@@ -184,7 +185,8 @@ impl Sandbox {
         until(&format!("runner {pid} logs {words:?}"), || self.log(pid).contains(words));
     }
 
-    /// Kills every process of the sandbox: the program's first, so that none of them records the death of an agent.
+    /// Kills every process of the sandbox. The program's processes are first, so that none of them records the death of
+    /// an agent.
     pub fn kill_everything(&self) {
         for pid in self.tenures() {
             processes::signal(pid, Signal::KILL);

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-/// A condition that has not come true after this long is taken to hang.
+/// A condition that does not hold after this long counts as hanging.
 pub const HANG: Duration = Duration::from_mins(2);
 
 const POLL: Duration = Duration::from_millis(5);
@@ -29,8 +29,9 @@ pub fn full_or<T>(long: T, short: T) -> T {
     if std::env::var("TENURE_TEST_FULL").is_ok_and(|v| v == "1") { long } else { short }
 }
 
-/// Reports that a test could not run here: to standard error directly, because `eprintln!` of a passing test is captured, and
-/// to the file `TENURE_TEST_SKIPS`, because nextest shows no output of passing tests at all. `./test` prints that file.
+/// Reports that a test could not run here: to standard error directly, because `eprintln!` of a passing test is
+/// captured, and to the file `TENURE_TEST_SKIPS`, because nextest shows no output of passing tests at all. `./test`
+/// prints that file.
 pub fn skip(why: &str) {
     let line = format!("SKIPPED: {why}\n");
     let _ = std::io::stderr().write_all(line.as_bytes());

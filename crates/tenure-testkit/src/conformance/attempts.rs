@@ -10,7 +10,7 @@ use crate::fixture::{Fixture, TTL, refused};
 
 type Happening = fn(&Fixture);
 
-/// Ann's supervised attempt at A, as process `pid`.
+/// Claims A for ann as process `pid`, and begins an attempt.
 fn attempt(f: &Fixture, pid: u32) -> Attempt {
     let ann = f.worker("ann", pid);
     let lease = f.claim(&ann, "A").unwrap().lease;
@@ -65,7 +65,7 @@ pub(super) fn a_grant_brings_the_attempts_that_are_still_ending(fresh: &dyn Fn()
     let old = attempt(&f, 7);
     assert!(f.claim(&f.bare("bob"), "B").unwrap().leftovers.is_empty());
     let ids = |attempts: &[Attempt]| attempts.iter().map(|a| a.id.clone()).collect::<Vec<_>>();
-    // By a takeover, which makes the attempt an ending one in the same transaction.
+    // A takeover reports the attempt as a leftover, and marks it as ending in the same transaction.
     f.clock.advance(TTL);
     let bob = f.worker("bob", 8);
     let taken = f.claim(&bob, "A").unwrap();
@@ -77,7 +77,7 @@ pub(super) fn a_grant_brings_the_attempts_that_are_still_ending(fresh: &dyn Fn()
         std::slice::from_ref(&old.id),
         "also when it is the caller's already"
     );
-    // By any claim, while nothing has said that the processes are gone.
+    // Every later claim reports it too, until the end of its processes has been recorded.
     f.release(&bob, "A").unwrap();
     let next = f.next(&f.bare("cid")).unwrap();
     assert_eq!((next.task.key.as_str(), ids(&next.leftovers)), ("A", vec![old.id.clone()]));
@@ -200,7 +200,7 @@ pub(super) fn a_failed_start_is_recorded_while_the_attempt_runs(fresh: &dyn Fn()
     f.write(|tx| kernel::note_failed_start(tx, &attempt, "no such command")).unwrap();
     assert_eq!(f.read(|view| kernel::failed_start(view, &attempt)).as_deref(), Some("no such command"));
     f.force(&f.lease("A").unwrap()).unwrap();
-    // The reason written by a takeover is neither a failed start nor overwritten by one.
+    // A reason recorded by an eviction is not reported as a failed start, and is not overwritten by one.
     assert_eq!(f.read(|view| kernel::failed_start(view, &attempt)), None);
     f.write(|tx| kernel::note_failed_start(tx, &attempt, "too late")).unwrap();
     assert_eq!(stored(&f, &attempt).reason.as_deref(), Some("forced"));
@@ -215,7 +215,8 @@ pub(super) fn an_aborted_attempt_returns_the_task_with_a_charge_and_fails_it_at_
         assert_eq!((f.status("A"), f.task("A").attempts), (TaskStatus::Pending, pid - 1));
         let attempt = attempt(&f, pid);
         let ann = f.worker("ann", pid);
-        // Late, but not taken over: first with an expired lease, then with one that a clean-up has closed.
+        // Each report is late, but the task was not taken over: first the lease has expired, then a clean-up has closed
+        // it.
         if pid > 1 {
             f.clock.advance(TTL);
         }

@@ -1,4 +1,4 @@
-//! T1: no status without an event, no event without a status.
+//! T1: every status change has its event, and every such event its status change.
 
 use std::collections::BTreeMap;
 

@@ -17,7 +17,7 @@ const FINISHES: [(Finish<'static>, TaskStatus, EndReason); 4] = [
     (Finish::Release(Some("later")), TaskStatus::Pending, EndReason::Released),
 ];
 
-/// Ann's claim of A, with its fence presented from now on.
+/// Claims A for ann and returns a caller that presents the fence.
 fn claimed(f: &Fixture) -> Caller {
     if f.read(|view| view.count_tasks()).is_empty() {
         f.add_task("A");

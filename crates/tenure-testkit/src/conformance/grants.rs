@@ -30,7 +30,7 @@ pub(super) fn a_claim_grants_a_lease_and_sets_in_progress(fresh: &dyn Fn() -> Fi
     assert_eq!(f.lease("A"), Some(grant.lease));
 }
 
-/// Counts how often liveness is asked.
+/// Counts the liveness checks.
 #[derive(Debug)]
 struct CountingJudge<'a> {
     judge: &'a dyn Judge,
@@ -366,7 +366,7 @@ pub(super) fn an_id_or_a_key_is_resolved_in_the_transaction_of_the_claim(fresh: 
     assert_eq!(claim(&id.to_uppercase()).unwrap().task.key, "B");
     assert_eq!(refused(claim("a")), ErrorCode::TaskNotFound, "the case of a key counts");
     assert_eq!(refused(claim("task C")), ErrorCode::TaskNotFound, "a title is no key");
-    // An id comes before a key.
+    // An id takes precedence over a key.
     let id = f.id("C").to_string();
     let again = |text: &str| f.store.read(|view| reference::task_again(view, &id, text));
     let title = f.task("C").title;
@@ -379,7 +379,7 @@ pub(super) fn an_id_or_a_key_is_resolved_in_the_transaction_of_the_claim(fresh: 
     assert_eq!(claim(&id).unwrap().task.key, "C");
 }
 
-/// Repeats each id a few times before it continues.
+/// Returns each id several times before the next one.
 #[derive(Debug)]
 struct Stutter(AtomicU32);
 

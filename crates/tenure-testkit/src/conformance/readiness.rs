@@ -213,7 +213,7 @@ pub(super) fn next_hands_out_every_task_once(fresh: &dyn Fn() -> Fixture) {
 }
 
 pub(super) fn a_lapsed_task_returns_to_pending_when_its_new_holder_releases_it(fresh: &dyn Fn() -> Fixture) {
-    // An import may contain a task that is in progress without a lease. After a claim and a release it is pending.
+    // Another program may have left a task in progress without a lease. After a claim and a release it is pending.
     let f = fresh();
     let id = f.add_task("A");
     f.write(|tx| {
@@ -294,7 +294,7 @@ pub(super) fn next_claims_the_first_task_of_the_listing_in_any_situation(fresh: 
     }
 }
 
-/// Numbers that look random and are the same in every run.
+/// Pseudo-random numbers that are the same in every run.
 struct Draw(u64);
 
 impl Draw {
@@ -316,13 +316,14 @@ struct Project {
     draw: Draw,
     keys: Vec<&'static str>,
     sections: Vec<SectionId>,
-    /// The process in which ann works now. Her earlier ones are dead.
+    /// The pid of ann's current process. Her earlier ones are dead.
     ann: u32,
 }
 
 impl Project {
     fn new(mut f: Fixture, seed: u64) -> Self {
-        // A task that has failed for good is listed as ready until its lapsed lease is closed.
+        // A task that will fail when its lapsed lease is closed is listed as ready until then, so the limit must not be
+        // reached.
         f.policy.max_attempts = 1000;
         let modes = [("S", SectionMode::Serial), ("T", SectionMode::Serial), ("P", SectionMode::Parallel)];
         let sections: Vec<SectionId> = modes.map(|(name, mode)| f.add_section(name, mode)).into();
@@ -344,7 +345,7 @@ impl Project {
         project
     }
 
-    /// Ann works in a process, Bob by name alone, and Cid has nothing yet.
+    /// Ann has a process, Bob has none, and Cid holds nothing yet.
     fn callers(&self) -> [Caller; 3] {
         [self.f.worker("ann", self.ann), self.f.bare("bob"), self.f.worker("cid", 300)]
     }
@@ -381,8 +382,8 @@ impl Project {
         }
     }
 
-    /// The keys of the tasks that the kernel would grant, without granting them. Only what goes back to pending if nothing comes
-    /// of it is ready: a task that is in progress without a lease is not for everybody.
+    /// The keys of the ready tasks that the kernel would grant, without granting them. A task in progress counts only
+    /// if it was claimed from `pending`: one without a lease can be claimed by name but is not ready.
     fn grantable(&self, caller: &Caller) -> Vec<String> {
         let would_grant = |key: &str| {
             let task = self.f.task(key);

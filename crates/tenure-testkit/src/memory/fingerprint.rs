@@ -1,7 +1,8 @@
-//! Two states with the same hash are the same to every question that a decision can ask.
+//! A hash of the rows that decisions about tasks read, so that two states with the same hash lead to the same
+//! decisions.
 //!
-//! The feed is left out: it is written and never read by a decision, and it tells every two histories apart that
-//! have led to the same place.
+//! Jobs, sessions and runners are not part of it. Neither is the feed: of all decisions only a repeated finish reads
+//! it, and with it no two histories that lead to the same rows would have the same hash.
 
 use std::hash::{Hash, Hasher};
 

@@ -1,4 +1,4 @@
-//! Jobs and their items; counts are counted anew at each question.
+//! Jobs and their items. Counts are computed at each call.
 
 use tenure_core::event::NewEvent;
 use tenure_core::job::{Counts, Definition, Item, ItemState, Job, JobState};

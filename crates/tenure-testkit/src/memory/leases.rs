@@ -1,4 +1,4 @@
-//! Leases, the lines before them, and the attempts under them.
+//! Leases, tickets and attempts.
 
 use tenure_core::holder::{Holder, Incarnation};
 use tenure_core::id::{AttemptId, Fence, SectionId};
@@ -92,7 +92,7 @@ impl WriteLeases for MemoryTx {
         if new.resource.kind == ResourceKind::Ready {
             return Err(Error::store("nobody holds the line of those who wait for anything"));
         }
-        // L1, as a unique index would have it.
+        // L1, which other stores enforce by a unique index.
         if self.state.open_lease(&new.resource).is_some() {
             return Err(Error::store(format!("{} has an open lease", new.resource)));
         }

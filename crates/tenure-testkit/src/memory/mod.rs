@@ -1,7 +1,7 @@
-//! A store in a few maps: the plainest reading of the row traits, so that the others can be measured against it.
+//! A store in a few maps: the simplest implementation of the row traits, with which the other stores are compared.
 //!
-//! A transaction works on a copy of the whole state, and committing is putting the copy in place of the original. Every
-//! derived value (open dependencies, readiness, the next task) is computed anew from its definition at each question.
+//! A transaction works on a copy of the whole state, and a commit replaces the original by the copy. Every derived
+//! value (open dependencies, readiness, the next task) is computed from its definition at each call.
 
 mod feed;
 mod fingerprint;
@@ -51,7 +51,7 @@ impl MemoryStore {
         Arc::clone(&self.rings)
     }
 
-    /// One transaction on a copy of some rows: the answer, the rows after it, and what was rung.
+    /// One transaction on a copy of some rows: its result, the rows after it, and the doorbells that it rings.
     pub fn on_copy<T>(
         rows: &State,
         now: Timestamp,

@@ -1,4 +1,4 @@
-//! Sessions and what they are through with.
+//! Sessions and the tasks that they have finished.
 
 use tenure_core::Result;
 use tenure_core::session::{DoneTask, Session};

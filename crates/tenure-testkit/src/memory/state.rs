@@ -1,4 +1,4 @@
-//! The rows, and the questions that are answered from nothing but the rows.
+//! The rows, and everything that is computed from them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
@@ -40,7 +40,7 @@ pub struct State {
     pub last_task_number: i64,
 }
 
-/// A task as it was inserted and edited since, and what the store adds to it. Its fields are read as if they were the row's.
+/// A task as inserted and edited, with the columns that the store adds. It derefs to the task.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct TaskRow {
     pub task: NewTask,
@@ -78,7 +78,7 @@ pub struct MessageRow {
     pub acknowledged: Option<(Timestamp, String)>,
 }
 
-/// Where a task stands in the working order.
+/// The place of a task in the working order.
 pub(super) type Place<'a> = (i64, i64, &'a str, i64, i64, &'a TaskId);
 
 impl State {
@@ -127,13 +127,13 @@ impl State {
         tasks
     }
 
-    /// Ready, sentence by sentence as the semantics have it.
+    /// Whether a task is ready, following the definition condition by condition.
     pub(super) fn is_ready(&self, id: &TaskId, task: &TaskRow, now: Timestamp, viewer: &Viewer) -> bool {
         let resource = Resource::task(id);
         let lease = self.open_lease(&resource);
         let pending = match task.status {
             TaskStatus::Pending => true,
-            // L3: left behind by a lease that has lapsed, and it goes back to pending.
+            // L3: left in progress by a lapsed lease, and returned to `pending` when that is closed.
             TaskStatus::InProgress => lease.is_some_and(|l| l.claimed_from == Some(TaskStatus::Pending)),
             _ => false,
         };
@@ -161,7 +161,8 @@ impl State {
         }
     }
 
-    /// A section ends with the last of its holder's tasks; one between two tasks has none.
+    /// Whether the section's lease blocks: its holder has a live lease on a task in it, or none at all, between two
+    /// tasks.
     fn is_at_work(&self, id: &SectionId, section: &Lease, now: Timestamp, viewer: &Viewer) -> bool {
         let inside = |lease: &&Lease| {
             let task = lease.resource.task_id().and_then(|id| self.tasks.get(&id));
