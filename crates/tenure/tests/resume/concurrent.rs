@@ -25,7 +25,7 @@ fn stale(p: &Project, key: &str) -> String {
     killed_session(p, key).0
 }
 
-/// The pid in the seed's message: `PID 123 on HOST (acquired 2026-01-02 03:04:05 UTC)`.
+/// The pid in the refusal's message: `PID 123 on HOST (acquired 2026-01-02 03:04:05 UTC)`.
 fn named_in(answer: &Answer, id: &str) -> u32 {
     let mut lines = answer.err.lines();
     assert_eq!(
