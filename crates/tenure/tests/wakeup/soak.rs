@@ -1,4 +1,4 @@
-//! A long time in a minute: runners and agents are killed at random, tasks are added, exclusive locks come and go, and
+//! A soak test of about a minute: runners and agents are killed at random, tasks are added, exclusive locks come and go, and
 //! wake-ups run. In the end every task was completed exactly once.
 
 use std::time::{Duration, Instant};

@@ -30,7 +30,7 @@ pub(super) struct JobProcess {
     me: Incarnation,
     doorbell: Option<Doorbell>,
     database: Option<DatabaseFile>,
-    /// When it was made, before anything was asked for.
+    /// The time before any lease was requested.
     since: BootTime,
 }
 
