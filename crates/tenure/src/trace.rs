@@ -14,7 +14,7 @@ use tracing_subscriber::fmt::format::FmtSpan;
 
 use crate::env::Env;
 
-/// Starts the diagnostic output if the command line or the environment asks for it. The first call in a process decides.
+/// Starts the diagnostic output if the command line or the environment enables it. Only the first call in a process has an effect.
 pub(crate) fn start(env: &Env, verbose: u8) {
     let level = level(env.var("TENURE_LOG"), verbose);
     if level == LevelFilter::OFF {

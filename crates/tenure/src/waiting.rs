@@ -67,7 +67,7 @@ impl NamedTask {
 /// A step in the transaction of a grant. If it fails, nothing was granted.
 pub(crate) type Then<'a> = dyn Fn(&mut dyn Tx, &Caller, &mut Grant) -> tenure_core::Result<()> + 'a;
 
-/// A claim: what is asked for, and by which caller.
+/// A claim: the request, its caller, and a step to run with the grant.
 pub(crate) struct Claim<'a> {
     pub(crate) request: &'a ClaimRequest,
     /// Returns the caller for a claim of this task, or of any task. They can differ: a fence from the environment applies to
@@ -250,7 +250,7 @@ fn still_held(
     else {
         return Ok(None);
     };
-    // The task of a waiter for a section may be finished or blocked by now, so it has to claim again.
+    // The task of a waiter for a section may be finished or blocked meanwhile, so it has to claim again.
     if resource.kind != ResourceKind::Task {
         return Ok(None);
     }

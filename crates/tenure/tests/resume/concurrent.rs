@@ -176,7 +176,7 @@ fn the_lease_in_the_store_refuses_a_second_resume_from_another_home() {
     let id = stale(&p, "A");
     let winner = p.spawn(&["resume", &id]);
     until("it continues", || p.marks("A").len() == 2);
-    // Another home means another file, so that only the store knows.
+    // Another home has another lock file, so only the lease in the store can refuse this.
     let mut command = p.command(&["--json", "resume", &id]);
     let refused = command.env("TENURE_HOME", p.root().join("other-home")).output().unwrap();
     assert_eq!(refused.status.code(), Some(6), "{refused:?}");

@@ -103,7 +103,7 @@ fn every_task_is_completed_exactly_once_whichever_processes_die() {
     while Instant::now() < end {
         simulation.step();
     }
-    // From here on nothing happens except that the timer calls.
+    // From here on nothing is killed or added; only wake-ups run.
     until("everything is done", || {
         simulation.wake_up();
         let left = |project: &Project| project.ok(&["tasks", "list"])["total"].as_u64().unwrap();
