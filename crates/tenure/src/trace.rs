@@ -1,8 +1,8 @@
 //! Diagnostic output of the libraries below: spans and events of `tracing`, on standard error or in a file.
 //!
 //! Off by default, and then a span costs one relaxed atomic load. `-vv` shows debug events and `-vvv` all events.
-//! `TENURE_LOG=debug` and `TENURE_LOG=trace` do the same and are inherited by detached runners and hooks. Those have no standard
-//! error, so `TENURE_LOG_FILE` names a file to append to.
+//! `TENURE_LOG=debug` and `TENURE_LOG=trace` do the same and are inherited by detached runners and hooks. Those have no
+//! standard error, so `TENURE_LOG_FILE` names a file to append to.
 
 use std::fs::File;
 use std::os::unix::fs::OpenOptionsExt;
@@ -14,7 +14,8 @@ use tracing_subscriber::fmt::format::FmtSpan;
 
 use crate::env::Env;
 
-/// Starts the diagnostic output if the command line or the environment enables it. Only the first call in a process has an effect.
+/// Starts the diagnostic output if the command line or the environment enables it. Only the first call in a process has an
+/// effect.
 pub(crate) fn start(env: &Env, verbose: u8) {
     let level = level(env.var("TENURE_LOG"), verbose);
     if level == LevelFilter::OFF {
