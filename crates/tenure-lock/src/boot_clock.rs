@@ -1,4 +1,4 @@
-//! A clock that starts with the boot, never steps, and goes on while the machine is suspended.
+//! A clock that starts with the boot, never steps, and keeps running while the machine is suspended.
 
 use std::ops::Add;
 use std::time::Duration;

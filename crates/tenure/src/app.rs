@@ -228,7 +228,7 @@ impl<'a> App<'a> {
         Identity::of(self.env, args)
     }
 
-    /// How long a command that waits by default may wait; `None` is not to wait.
+    /// How long a command that waits by default may wait; `None` means that it does not wait.
     pub(crate) fn default_patience(&self, open: &Open<'_>) -> Option<Duration> {
         (!self.never_waits()).then_some(open.config.locking.wait_timeout)
     }
@@ -238,8 +238,8 @@ impl<'a> App<'a> {
         self.global.no_wait || self.env.flag("TENURE_NO_WAIT") || self.global.dry_run
     }
 
-    /// How long a command with a `--wait` option may wait; `None` is not to wait. The flag takes precedence over
-    /// `TENURE_NO_WAIT`.
+    /// How long a command with a `--wait` option may wait; `None` means that it does not wait. The flag takes precedence
+    /// over `TENURE_NO_WAIT`.
     pub(crate) fn asked_patience(&self, open: &Open<'_>, wait: Option<Option<Duration>>) -> Option<Duration> {
         if self.global.no_wait || self.global.dry_run {
             return None;
@@ -247,7 +247,7 @@ impl<'a> App<'a> {
         wait.map(|given| given.unwrap_or(open.config.locking.wait_timeout))
     }
 
-    /// The verb of an answer: `done`, or `would` in a dry run.
+    /// The verb to use in an answer: `done`, or `would` in a dry run.
     pub(crate) fn past<'t>(&self, done: &'t str, would: &'t str) -> &'t str {
         if self.global.dry_run { would } else { done }
     }
@@ -258,9 +258,9 @@ pub(crate) fn read_document(path: Option<&Path>) -> CommandResult<Option<Documen
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        // An unreadable home does not keep a task from being claimed.
+        // Commands work without a usable home, so a path through a file counts as missing.
         Err(e) if e.kind() == std::io::ErrorKind::NotADirectory => return Ok(None),
-        // Neither does a home that cannot be searched. A file that exists and cannot be read is an error.
+        // The same for a folder that cannot be searched. A file that is known to exist and cannot be read is an error.
         Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied && path.symlink_metadata().is_err() => {
             return Ok(None);
         }

@@ -1,4 +1,4 @@
-//! Replacing a small file: whole or not at all.
+//! Replaces a small file atomically.
 //!
 //! Guarantees: a reader sees the old text or the new one, also after a kill or a power cut; the file keeps its mode; a
 //! symbolic link stays one, and what it points to is replaced. Not guaranteed: that two writers see each other's text.
@@ -10,7 +10,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The limit that the kernel has as well.
+/// The maximum length of a chain of symbolic links, the same as Linux's.
 const MAX_LINKS: usize = 40;
 
 /// Writes `text` to `path`, creating the file with mode 0600 if it does not exist. `mark` makes the name of the temporary
@@ -19,7 +19,7 @@ pub(crate) fn write(path: &Path, text: &str, mark: &str) -> io::Result<()> {
     replace(path, text, mark, 0o600)
 }
 
-/// The same for a file that other users may read: a new one gets its mode from the umask.
+/// Like [`write`], for a file that other users may read: a new file gets its mode from the umask.
 pub(crate) fn write_shared(path: &Path, text: &str, mark: &str) -> io::Result<()> {
     replace(path, text, mark, 0o666)
 }

@@ -1,8 +1,8 @@
-//! Runs the hooks of what a command has done.
+//! Runs the hooks for the events of a command.
 //!
-//! Guarantees: hooks run after the commit, and nothing they do changes the command's answer or exit code; a hook that failed
-//! is a warning and a line in `.tenure/logs/hooks.log`. Without configured hooks, with `--no-hooks` and in a dry run, nothing
-//! is read, created or started.
+//! Guarantees: hooks run after the commit, and nothing they do changes the command's answer or exit code. A failed hook
+//! causes a warning and a line in `.tenure/logs/hooks.log`. Without configured hooks, with `--no-hooks` and in a dry run,
+//! nothing is read, created or started.
 
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -43,7 +43,7 @@ fn deliver_to(app: &mut App<'_>, open: &Open<'_>, hooks: &[Hook], contexts: &[Ho
     let waits = hooks
         .iter()
         .any(|hook| !hook.run_async && contexts.iter().any(|context| context.event == hook.event));
-    // Ctrl+C stops a hook that is waited for; the commit stands.
+    // Ctrl+C stops a hook that the command waits for. The change is already committed.
     let interrupts = if waits { Interrupts::listen().ok() } else { None };
     let project = HookProject::of(open);
     let environment = project.environment(app, open, interrupts.as_ref());

@@ -1,6 +1,6 @@
 //! The controlling terminal of this process.
 
-/// Its name, such as `pts/3` or `tty1`. The kernel is asked, because all standard streams may be pipes.
+/// Its name, such as `pts/3` or `tty1`. Read from `/proc` if possible, because all standard streams may be pipes.
 pub(crate) fn controlling() -> Option<String> {
     from_proc().or_else(from_streams)
 }

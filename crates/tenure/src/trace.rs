@@ -1,8 +1,8 @@
 //! Diagnostic output of the libraries below: spans and events of `tracing`, on standard error or in a file.
 //!
-//! Off by default, and then a span costs one relaxed atomic load. `-vv` shows debug events and `-vvv` everything; so does
-//! `TENURE_LOG=debug` or `TENURE_LOG=trace`, which also reaches detached runners and hooks. Those have no standard error, so
-//! `TENURE_LOG_FILE` names a file to append to.
+//! Off by default, and then a span costs one relaxed atomic load. `-vv` shows debug events and `-vvv` all events.
+//! `TENURE_LOG=debug` and `TENURE_LOG=trace` do the same and are inherited by detached runners and hooks. Those have no
+//! standard error, so `TENURE_LOG_FILE` names a file to append to.
 
 use std::fs::File;
 use std::os::unix::fs::OpenOptionsExt;
@@ -14,13 +14,14 @@ use tracing_subscriber::fmt::format::FmtSpan;
 
 use crate::env::Env;
 
-/// Starts the diagnostic output if the command line or the environment asks for it. The first call in a process decides.
+/// Starts the diagnostic output if the command line or the environment enables it. Only the first call in a process has an
+/// effect.
 pub(crate) fn start(env: &Env, verbose: u8) {
     let level = level(env.var("TENURE_LOG"), verbose);
     if level == LevelFilter::OFF {
         return;
     }
-    // A span that closes prints how long it was busy and how long it waited, which is what tells a hang from slow work.
+    // When a span closes, its busy and idle times are printed. They distinguish waiting from slow work.
     let format = tracing_subscriber::fmt()
         .with_max_level(level)
         .with_ansi(false)
@@ -40,7 +41,7 @@ fn append(path: &Path) -> std::io::Result<File> {
     File::options().append(true).create(true).mode(0o600).open(path)
 }
 
-/// The more talkative of the two. An unknown word counts as `debug`: the user wants to see something.
+/// The more verbose of the flag and the variable. An unknown value of the variable counts as `debug`.
 fn level(word: Option<&str>, verbose: u8) -> LevelFilter {
     let named = match word.map(str::to_ascii_lowercase).as_deref() {
         None | Some("off" | "0") => LevelFilter::OFF,

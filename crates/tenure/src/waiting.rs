@@ -67,10 +67,11 @@ impl NamedTask {
 /// A step in the transaction of a grant. If it fails, nothing was granted.
 pub(crate) type Then<'a> = dyn Fn(&mut dyn Tx, &Caller, &mut Grant) -> tenure_core::Result<()> + 'a;
 
-/// A claim: what is asked for, and by which caller.
+/// A claim: the request, its caller, and a step to run with the grant.
 pub(crate) struct Claim<'a> {
     pub(crate) request: &'a ClaimRequest,
-    /// The caller that claims this task, or any: a fence may count for one task only.
+    /// Returns the caller for a claim of this task, or of any task. They can differ: a fence from the environment applies to
+    /// one task only.
     pub(crate) caller: &'a dyn Fn(Option<&TaskName>) -> Caller,
     pub(crate) then: Option<&'a Then<'a>>,
 }
@@ -80,7 +81,8 @@ impl<'a> Claim<'a> {
         Self { request, caller, then: None }
     }
 
-    /// Resolves the task and acquires it, in the transaction that it is given. `None` if any task would do and none is ready.
+    /// Resolves the task and acquires it in the transaction `tx`. The verdict is `None` if any task was requested and
+    /// none is ready.
     fn acquire(
         &self,
         tx: &mut dyn Tx,
@@ -106,7 +108,7 @@ impl<'a> Claim<'a> {
         Ok((caller, verdict))
     }
 
-    /// Runs `body` in a transaction that begins with this claim. One that may write a ticket is `queueing`.
+    /// Runs `body` in a transaction that begins with this claim. `queueing` means that `body` may write a ticket.
     pub(crate) fn transact<T>(
         &self,
         open: &Open<'_>,
@@ -115,7 +117,8 @@ impl<'a> Claim<'a> {
     ) -> tenure_core::Result<T> {
         let holder = (self.caller)(None).holder;
         let task = match self.request {
-            // A ticket needs the project's exclusive turn, which the hint would not ask for.
+            // Writing a ticket needs the project's exclusive turn. With the hint, a claim of the next task would begin in a
+            // shared one.
             ClaimRequest::Next(_) if queueing => return open.write(body),
             ClaimRequest::Next(section) => {
                 let wants = ClaimTarget::Next(section.as_ref());
@@ -139,7 +142,7 @@ impl<'a> Claim<'a> {
 #[derive(Debug)]
 pub(crate) enum TryResult {
     Granted(Box<Grant>),
-    /// Waiting cannot help. The transaction commits all the same.
+    /// The request cannot be granted by waiting. The transaction is committed nevertheless.
     Impossible(Error),
     Wait {
         locked: Option<Box<Locked>>,
@@ -149,7 +152,7 @@ pub(crate) enum TryResult {
     },
 }
 
-/// Acquires `request`, waiting at most `patience`; `None` is not to wait. When this returns a grant, no process of an
+/// Makes the claim, waiting at most `patience`, or not at all if that is `None`. When this returns a grant, no process of an
 /// earlier attempt at the task is alive on this host.
 pub(crate) fn acquire(
     app: &mut App<'_>,
@@ -177,8 +180,8 @@ fn acquire_or_wait(
     let interrupts = Interrupts::listen().map_err(Report::from)?;
     let doorbell = open.store.doorbell(app.env);
     let me = Incarnation::current();
-    // The waiter directly ahead may be rung and die before it reacts, and then no process would ring this one. So that
-    // waiter is watched like the holder. No other waiter can ever come in between.
+    // The preceding waiter may die after its doorbell was rung and before it claims. Then no process would ring this one, so
+    // the preceding waiter is watched like the holder. New tickets are added at the end, so none comes between the two.
     let mut before = None;
     let mut bar = Bar::default();
     loop {
@@ -247,7 +250,7 @@ fn still_held(
     else {
         return Ok(None);
     };
-    // The task of a waiter for a section may be finished or blocked by now, so it has to claim again.
+    // The task of a waiter for a section may be finished or blocked meanwhile, so it has to claim again.
     if resource.kind != ResourceKind::Task {
         return Ok(None);
     }
@@ -277,7 +280,7 @@ pub(crate) fn try_once(open: &Open<'_>, claim: &Claim<'_>, terms: &Terms) -> ten
     })?
 }
 
-/// Why a caller without a ticket is granted nothing: nothing is ready, or all of it goes to waiters that came before.
+/// Why a caller without a ticket is granted nothing: nothing is ready, or all ready tasks are reserved for earlier waiters.
 pub(crate) fn nothing_for_newcomer(
     view: &dyn View,
     viewer: &Viewer,
@@ -313,7 +316,7 @@ impl Judge for SelfAliveJudge<'_> {
     }
 }
 
-/// One try; refused, it takes or keeps a ticket in the same transaction.
+/// Tries once. If it is refused, it takes or keeps a ticket in the same transaction.
 pub(crate) fn try_and_queue(
     open: &Open<'_>,
     claim: &Claim<'_>,
@@ -356,7 +359,7 @@ fn try_in(
             Some(lease) => (Some(lease.expires_at), lease.process.iter().cloned().collect()),
             None => (None, Vec::new()),
         },
-        // The end of any lease may make something ready.
+        // The end of any lease may make a task ready.
         None => {
             let leases = tx.leases(&LeaseFilter { limit: Some(256), ..LeaseFilter::default() })?;
             let until = leases.iter().map(|l| l.expires_at).filter(|at| *at > tx.now()).min();
@@ -393,7 +396,7 @@ pub(crate) fn timed_out(request: &ClaimRequest, waited: Duration, locked: Option
     Error::WaitTimeout { what, waited, locked }
 }
 
-/// A descriptor that is readable once the process has exited. Where there is none, the poll interval serves.
+/// A descriptor that is readable once the process has exited. Without one, the exit is noticed at the next poll.
 pub(crate) fn watch_exit(who: &Incarnation, judge: &dyn Judge) -> Option<OwnedFd> {
     Process::open_alive(who, judge)?.into_fd()
 }

@@ -134,8 +134,8 @@ fn make(paths: &ProjectPaths, name: &str, app: &App<'_>) -> CommandResult<Config
     Ok(config)
 }
 
-/// Adds the project's id, and its name if that is missing, to a configuration that exists. A database that many projects
-/// share knows each by its id, whatever folder a clone of it is in.
+/// Adds the project's id, and its name if that is missing, to a configuration that exists. A database that many
+/// projects share identifies each by its id, in whatever folder its clones are.
 fn identify(app: &App<'_>, paths: &ProjectPaths, name: Option<&str>) -> CommandResult<()> {
     let path = paths.config();
     let mut text = fs::read_to_string(&path).map_err(|e| io(&e, "read", &path))?;

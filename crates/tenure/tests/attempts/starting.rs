@@ -53,7 +53,7 @@ fn a_command_does_not_start_under_an_attempt_that_is_ending_or_whose_supervisor_
         let first = project.start("a", &[], "echo $TENURE_ATTEMPT > mark; touch up; sleep 120");
         project.wait_for_file("up");
         if kill {
-            // No process has noticed yet: the row still says that the attempt runs.
+            // No process has noticed the death yet, so the attempt's row is still `running`.
             first.signal(Signal::KILL);
             assert_eq!(end(first).0, 137);
         } else {

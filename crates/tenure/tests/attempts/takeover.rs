@@ -5,7 +5,7 @@ use tenure_testkit::cli::{Running, processes};
 
 use crate::project::{Project, end, finish, wait_for};
 
-/// Processes that are hard to kill: double-forked, deaf to SIGTERM, one in another session, one without the
+/// Processes that are hard to find or kill: double-forked, ignoring SIGTERM, one in another session, one without the
 /// environment. They write their pids to `old`, five lines, and their mark to `mark`.
 const TREE: &str = r#"
     trap '' TERM INT HUP

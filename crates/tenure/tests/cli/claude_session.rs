@@ -281,7 +281,7 @@ fn the_lease_of_a_dead_session_expires() {
     assert_eq!(next.shell("tenure task claim F001").code, 6);
     project.ends_in("F001", -1);
     next.shell_ok("tenure task claim F001");
-    // If the session was only suspended, it takes nothing back.
+    // If the old session was only suspended and continues, it does not get the task back.
     dead.use_tool();
     dead.end("other");
     assert_eq!(project.holder("F001"), Some(next.agent()));

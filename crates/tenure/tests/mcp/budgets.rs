@@ -55,7 +55,7 @@ fn a_claim_over_the_wire_takes_little_more_than_its_transaction() {
 #[test]
 fn commands_that_need_no_server_start_no_runtime() {
     let shop = Shop::with_tasks(1);
-    // An executor polls. None of these commands creates anything to poll with.
+    // An async executor needs an epoll or event descriptor, or a thread. These commands create none.
     for words in [&["tasks", "list"][..], &["task", "claim", "T1", "--agent", "a"]] {
         let trace = shop.path("trace");
         let mut command = std::process::Command::new("strace");

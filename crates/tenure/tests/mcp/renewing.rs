@@ -54,7 +54,7 @@ fn an_eviction_is_reported_to_the_client_at_once_and_its_late_finish_is_refused(
     let kept = client.ok("claim_task", json!({"task": "T2"}));
     shop.ok(&["locks", "release", "T1", "--force"]);
     let mut reported = Value::Null;
-    // Long before the heartbeat of 30 s, because the eviction rings the keeper.
+    // Long before the heartbeat of 30 s, because the eviction rings the server's doorbell.
     until("the loss is reported", || {
         reported = client.call("get_status", json!({}));
         reported["structuredContent"]["lost"].is_array()

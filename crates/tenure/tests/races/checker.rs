@@ -1,6 +1,6 @@
 //! Checks a history: the feed, the processes' own reports, and the queues as they were observed.
 //!
-//! It knows nothing of the kernel. It reports what a user would call broken: two holders, a fence that does not rise, a
+//! It uses no code of the kernel. It reports violations that a user can observe: two holders, a fence that does not rise, a
 //! change under a lost lease, a task finished twice, a waiter overtaken, two workers on one task, an answer that
 //! contradicts the feed.
 

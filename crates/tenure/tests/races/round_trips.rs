@@ -1,4 +1,4 @@
-//! What a command costs on a server that is far away.
+//! How many round trips to the server a command takes.
 
 use tenure_postgres::{Address, OpenOptions, PostgresStore, Surroundings};
 use tenure_testkit::postgres::Cluster;

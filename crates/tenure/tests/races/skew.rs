@@ -43,7 +43,7 @@ fn an_hour_of_skew_between_two_machines_changes_nothing() {
         assert!(shown_as_text.out.contains("9m") || shown_as_text.out.contains("10m"), "{shown_as_text:?}");
         assert_eq!(run(&project, early, &["tasks", "check", &held, "--agent", "ann"]).code, Some(0));
         assert_eq!(run(&project, late, &["tasks", "done", &held, "--agent", "ann"]).code, Some(0));
-        // A waiter for the end of a lease sleeps until the server's clock says so, and is served then.
+        // A waiter sleeps until the lease expires by the server's clock, and is then served.
         run(&project, early, &["tasks", "claim", &short, "--agent", "ann", "--ttl", "3s"]);
         let begun = Instant::now();
         let waiter = Running::start(command(

@@ -198,7 +198,7 @@ fn a_release_meant_for_a_killed_waiter_wakes_the_next_without_a_poll() {
     project.ok(&["tasks", "claim", "F1", "--agent", "first"]);
     let mut queue = queue_up(&project, "F1", 2);
     let (second, first) = (queue.remove(1), queue.remove(0));
-    // It is stopped, so that it is rung, does not notice, and dies.
+    // It is stopped, so that it dies after its doorbell was rung and before it reacts.
     first.signal(Signal::STOP);
     project.ok(&["tasks", "release", "F1", "--agent", "first"]);
     first.signal(Signal::KILL);
@@ -254,6 +254,6 @@ fn a_hundred_waiters_cost_less_than_a_thousandth_of_a_processor_each() {
     let percent = |index: usize| shares[index] * 100.0;
     let (median, most, worst) = (percent(50), percent(95), percent(99));
     eprintln!("100 waiters, {wall:.0?}: median {median:.4} %, 95 of them {most:.4} %, worst {worst:.4} %");
-    // A few are charged for other work on a busy machine.
+    // On a busy machine the kernel charges other work to a few of them, so the 95th percentile is compared.
     assert!(most < 0.1, "a waiter uses {most:.3} % of a processor");
 }

@@ -25,7 +25,7 @@ fn stale(p: &Project, key: &str) -> String {
     killed_session(p, key).0
 }
 
-/// The pid in the seed's message: `PID 123 on HOST (acquired 2026-01-02 03:04:05 UTC)`.
+/// The pid in the refusal's message: `PID 123 on HOST (acquired 2026-01-02 03:04:05 UTC)`.
 fn named_in(answer: &Answer, id: &str) -> u32 {
     let mut lines = answer.err.lines();
     assert_eq!(
@@ -176,7 +176,7 @@ fn the_lease_in_the_store_refuses_a_second_resume_from_another_home() {
     let id = stale(&p, "A");
     let winner = p.spawn(&["resume", &id]);
     until("it continues", || p.marks("A").len() == 2);
-    // Another home means another file, so that only the store knows.
+    // Another home has another lock file, so only the lease in the store can refuse this.
     let mut command = p.command(&["--json", "resume", &id]);
     let refused = command.env("TENURE_HOME", p.root().join("other-home")).output().unwrap();
     assert_eq!(refused.status.code(), Some(6), "{refused:?}");

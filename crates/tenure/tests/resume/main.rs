@@ -21,8 +21,8 @@ mod sessions;
 mod stopping;
 mod store_away;
 
-// Only on SQLite: the disk of the database is full, a process is killed at a write to the file, and the processor time of a
-// checkpoint, which on a server is not spent in this process.
+// Only on SQLite: these tests fill the disk of the database, kill a process at a write to the file, and measure the
+// processor time of a checkpoint, which on PostgreSQL the server spends.
 mod checkpoint_cost;
 mod every_write;
 mod full_disk;

@@ -23,12 +23,12 @@ fn time(lock: &Value, field: &str) -> Timestamp {
 fn an_item_whose_lease_cannot_be_renewed_is_killed_before_the_lease_ends() {
     let p = Project::with(CONFIG);
     p.numbers("items.txt", 1);
-    // It would use the whole grace period, which is longer than the lease.
+    // It ignores SIGTERM, and the grace period is longer than the lease.
     p.script("item.sh", "trap '' TERM; echo $$ >>\"$PRETEND/begun\"; while :; do sleep 0.1; done");
     let running = p.spawn(&["--json", "jobs", "start", "a", "--items", "items.txt", "--", "./item.sh"]);
     p.wait_for("begun");
     let pid: u32 = p.marks("begun")[0].parse().unwrap();
-    // Its process is on record by then, so that its worker waits for nothing but its end.
+    // After a renewal its process has been recorded, so the worker only waits for its exit.
     until("it is renewed", || {
         let lock = lock(&p);
         time(&lock, "heartbeatAt").since(time(&lock, "acquiredAt")).as_secs() >= 1

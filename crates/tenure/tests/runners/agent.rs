@@ -1,4 +1,4 @@
-//! Agents that call tenure themselves: what an agent reports about its own task beats its exit code.
+//! Agents that call tenure themselves: what an agent reports about its task takes precedence over its exit code.
 
 use crate::project::Project;
 

@@ -1,4 +1,4 @@
-//! An idle runner costs next to nothing and starts at once.
+//! An idle runner uses almost no processor time, and starts work at once.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! The two scenarios of seed 000, from a cold start, with the seed's log lines.
+//! Runners that share a section, and locks that expire, each from a cold start, with the exact lines of the log.
 
 use rustix::process::Signal;
 

@@ -1,4 +1,4 @@
-//! The table of errors of seed 001, with a test for each row.
+//! The error cases of a runner, with a test for each.
 
 use rustix::process::Signal;
 

@@ -76,7 +76,7 @@ fn a_stopped_runner_that_continues_when_it_is_rung_is_not_killed() {
     assert_eq!(project.runners().len(), 1);
 }
 
-/// As after a night in a closed laptop: by the clock it was silent for hours, and its next heartbeat is not due soon.
+/// The situation after a suspended laptop wakes: the last heartbeat is hours old, and the next one is not due soon.
 #[test]
 fn a_runner_that_is_rung_renews_at_once_even_if_no_heartbeat_is_due() {
     let machine = Machine::with(&crate::machine::slow());

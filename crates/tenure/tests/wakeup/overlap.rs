@@ -159,7 +159,7 @@ fn the_projects_are_served_although_the_directory_is_locked() {
     let machine = Machine::new();
     let project = machine.project("p");
     project.task("A", &["mark begun"]);
-    // As by a process that was stopped while it wrote.
+    // The same locks that a process leaves held when it is stopped while it writes.
     let gate = machine.tenure_home().join("tenure.gate.lock");
     let gate = File::options().read(true).write(true).create(true).truncate(false).open(gate).unwrap();
     gate.lock().unwrap();

@@ -1,4 +1,4 @@
-//! A long time in a minute: runners and agents are killed at random, tasks are added, exclusive locks come and go, and
+//! A soak test of about a minute: runners and agents are killed at random, tasks are added, exclusive locks come and go, and
 //! wake-ups run. In the end every task was completed exactly once.
 
 use std::time::{Duration, Instant};
@@ -103,7 +103,7 @@ fn every_task_is_completed_exactly_once_whichever_processes_die() {
     while Instant::now() < end {
         simulation.step();
     }
-    // From here on nothing happens except that the timer calls.
+    // From here on nothing is killed or added; only wake-ups run.
     until("everything is done", || {
         simulation.wake_up();
         let left = |project: &Project| project.ok(&["tasks", "list"])["total"].as_u64().unwrap();

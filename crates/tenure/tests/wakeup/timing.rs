@@ -18,7 +18,7 @@ fn a_claim_that_expires_is_noticed() {
 
 #[test]
 fn the_death_of_a_holder_is_noticed() {
-    // With long heartbeat intervals: it is the death that is noticed, not the silence.
+    // With long heartbeat intervals, so that wake-up reacts to the death and not to a missing heartbeat.
     let machine = Machine::with(&slow());
     let project = machine.project("p");
     project.task("A", &["mark begun"]);

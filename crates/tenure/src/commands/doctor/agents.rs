@@ -47,7 +47,7 @@ pub(super) fn examine(app: &App<'_>, project: Option<&Project>, found: &mut Exam
     }
 }
 
-/// Only built-in programs are asked for `--version`: an unknown program might start working instead.
+/// Only built-in programs are run with `--version`: an unknown program might ignore the flag and start working.
 fn version_of(app: &App<'_>, program: &Path) -> Option<String> {
     let name = program.file_name()?.to_str()?;
     if !BUILT_IN.iter().any(|known| known.command.first() == Some(&name)) {

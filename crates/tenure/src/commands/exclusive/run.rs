@@ -20,7 +20,7 @@ use crate::interrupt::Interrupts;
 use crate::report::{CommandResult, Report};
 use crate::text::Text;
 
-/// A poll needs a limit; nothing else happens after this time.
+/// The timeout of a poll that waits for a signal or the command's exit. When it passes, the poll is repeated.
 const LONG: Duration = Duration::from_hours(1);
 
 /// Run a command while holding the exclusive lock

@@ -26,7 +26,7 @@ pub(super) struct JobProcess {
     pub(super) caller: Caller,
     pub(super) interrupts: Interrupts,
     surroundings: Surroundings,
-    /// When it was created, before anything was requested.
+    /// The time before any lease was requested.
     since: BootTime,
 }
 
@@ -34,7 +34,7 @@ impl JobProcess {
     /// Must be created before any lease is acquired, so that no signal is missed while one is held.
     pub(super) fn new(app: &App<'_>, open: &Open<'_>) -> CommandResult<Self> {
         let surroundings = Surroundings::new(open)?;
-        // A new name for each process: two processes of one person are two workers.
+        // Each process gets a new name, so that two processes of one user are two workers.
         let holder = Holder::runner(app.env.ids.uuid());
         Ok(Self {
             caller: Caller::new(holder).with_process(surroundings.me.clone()),

@@ -24,7 +24,7 @@ pub(in crate::commands) struct ResumeOptions {
     pub(in crate::commands) force: bool,
     pub(in crate::commands) retry_failed: bool,
     pub(in crate::commands) accept_changes: bool,
-    /// Set in the background process of `--detach`: it answers under this name as soon as it holds the job.
+    /// Set in the background process of `--detach`: the command whose answer it prints as soon as it holds the job.
     pub(in crate::commands) detached: Option<CommandName<'static>>,
 }
 

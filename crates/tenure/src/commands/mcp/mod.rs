@@ -72,7 +72,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>
     Ok(None)
 }
 
-/// Explains to a person at a terminal why nothing happens.
+/// Prints, if standard input is a terminal, that the server waits for a client.
 fn welcome(app: &mut App<'_>) {
     if std::io::stdin().is_terminal() {
         let mut text = Text::new();

@@ -93,7 +93,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>
 pub(super) struct Serving {
     /// Print its log.
     pub(super) echo: bool,
-    /// Set in a background process: it answers under this name as soon as it has its slot.
+    /// Set in a background process: the command whose answer it prints as soon as it has its slot.
     pub(super) first: Option<CommandName<'static>>,
     /// Take over a resume lock that is unreadable or whose holder is unknown.
     pub(super) force: bool,

@@ -26,7 +26,7 @@ const EVENTS: [HookedEvent; 3] = [
 ];
 
 /// The shell command of one event. It succeeds silently where tenure is missing or too old to know the hook, because the
-/// settings are shared with everybody who works on the project.
+/// settings file may be committed and used on machines without tenure.
 fn command(program: &str, event: &HookedEvent) -> String {
     format!("{} claude-hook {} 2>/dev/null || true", quote(program), event.word)
 }

@@ -16,7 +16,7 @@ use crate::text::{Style, Text};
 const BLOCK_BY_HAND: &str = "repair or remove the markers, and try again";
 const HOOKS_BY_HAND: &str = "make it valid JSON, and try again";
 
-/// The file that the client reads. VS Code has no file of its own; it reads AGENTS.md.
+/// The file that the client reads. VS Code reads AGENTS.md.
 pub(super) fn file_of(client: Client) -> Option<&'static str> {
     match client {
         Client::Claude => Some("CLAUDE.md"),

@@ -23,7 +23,7 @@ impl ClaimArgs {
         Terms::new(self.ttl.unwrap_or(open.config.locking.lease_ttl))
     }
 
-    /// How long to wait while the task is held; `None` is not to wait.
+    /// How long to wait while the task is held; `None` means not to wait.
     pub(super) fn patience(&self, app: &App<'_>, open: &Open<'_>) -> Option<Duration> {
         app.asked_patience(open, self.wait)
     }
