@@ -133,7 +133,7 @@ pub fn repair(tx: &mut dyn Tx, ctx: &Context<'_>, actor: &str) -> Result<()> {
                 let id = TaskId::new(&task.id);
                 let mut event = NewEvent::new(EventKind::TaskStatus, actor)
                     .task(&id)
-                    .detail(json!({"message": "found so; nobody had told"}));
+                    .detail(json!({"message": "the status event was missing"}));
                 (event.from, event.to) = (told, Some(task.status));
                 tx.append(event)?;
             }

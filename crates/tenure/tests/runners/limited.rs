@@ -122,7 +122,11 @@ fn a_limit_during_a_review_leaves_the_task_in_review_and_counts_no_rejection() {
     project.task("A", &["mark worked", "review: replay limit"]);
     std::fs::write(project.shared("limit"), limit().0).unwrap();
     let ran = project.work(&[]);
-    assert!(ran.err.contains("preset pretend-claude-judge is parked: claude reports a usage limit"), "{}", ran.err);
+    assert!(
+        ran.err.contains("preset pretend-claude-judge is parked: claude reports a usage limit"),
+        "{}",
+        ran.err
+    );
     let task = project.show("A");
     assert_eq!((task["status"].as_str(), task["rejections"].as_u64()), (Some("review"), Some(0)), "{task}");
     expect_no_loss(&project, &["A".to_owned()], "review");
