@@ -43,7 +43,7 @@ impl AttemptReport {
                 format!("{why}; the task is {} again", task.status)
             }
             CommandEnd::Exited { exit: Exit::Code(code), reported, task } => {
-                let source = if *reported { "as it reported" } else { "by its exit code" };
+                let source = if *reported { "as the agent reported" } else { "by its exit code" };
                 format!("{} {source} (exit {code})", task.status)
             }
             CommandEnd::Exited { exit: Exit::Signal(signal), task, .. } => {
