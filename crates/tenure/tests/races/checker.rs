@@ -159,8 +159,10 @@ fn reports(history: &History, faults: &mut Vec<String>) {
     }
 }
 
-/// A grant never overtakes an older, live ticket for the same resource. There is one exception: the holder of a serial
-/// section may continue in it ahead of waiters for any task, because no other process could have taken its tasks.
+/// A grant never overtakes an older, live ticket for the same resource. Waiters for any ready task are different (Q1): each
+/// of them reserves one task, and a later caller may take what is left. So a grant of the next task overtakes them only if
+/// fewer tasks are left than there are earlier waiters. The holder of a serial section may always continue in it, because no
+/// other process could have taken its tasks.
 fn queue_order(history: &History, faults: &mut Vec<String>) {
     let killed: BTreeMap<u32, i64> =
         history.calls.iter().filter_map(|call| call.killed.map(|at| (call.pid, at))).collect();
@@ -168,7 +170,11 @@ fn queue_order(history: &History, faults: &mut Vec<String>) {
     let mut at_work: BTreeMap<&str, &str> = BTreeMap::new();
     let mut before_it = at_work.clone();
     let mut transaction = (0, "");
+    let mut statuses: BTreeMap<&str, &str> = BTreeMap::new();
     for event in &history.feed {
+        if let (Some(task), Some(status)) = (&event.task, &event.to) {
+            statuses.insert(task, status);
+        }
         if transaction != (event.at, event.actor.as_str()) {
             transaction = (event.at, &event.actor);
             before_it.clone_from(&at_work);
@@ -214,15 +220,47 @@ fn queue_order(history: &History, faults: &mut Vec<String>) {
                 .map(|ticket| ticket.number)
                 .min()
                 .unwrap_or(i64::MAX);
-            for ticket in queued {
-                let lived = killed.get(&ticket.pid).is_none_or(|at| *at > after.at);
-                let fresh = ticket.refreshed > event.at - history.ticket_life;
-                if ticket.number < own && lived && fresh {
-                    faults.push(format!("{ticket:?} was overtaken: {event:?}"));
-                }
+            let overtaken: Vec<&Ticket> = queued
+                .filter(|ticket| {
+                    let lived = killed.get(&ticket.pid).is_none_or(|at| *at > after.at);
+                    let fresh = ticket.refreshed > event.at - history.ticket_life;
+                    ticket.number < own && lived && fresh
+                })
+                .collect();
+            if resource == "ready:" && overtaken.len() <= left_over(history, event, &statuses, &before_it) {
+                continue;
             }
+            faults.extend(overtaken.iter().map(|ticket| format!("{ticket:?} was overtaken: {event:?}")));
         }
     }
+}
+
+/// At most how many tasks were ready besides the one that `grant` took. A serial section offers one at a time. A task in
+/// progress counts too if its lease was closed by another worker later, because it may have lapsed already.
+fn left_over(
+    history: &History,
+    grant: &Event,
+    statuses: &BTreeMap<&str, &str>,
+    holders: &BTreeMap<&str, &str>,
+) -> usize {
+    let may_have_lapsed = |task: &str| {
+        let mut of_task = history.feed.iter().filter(|event| event.task.as_deref() == Some(task));
+        let held = of_task.clone().rfind(|event| event.kind == "lease.acquired" && event.seq < grant.seq);
+        held.is_some_and(|held| {
+            of_task.any(|event| {
+                event.kind == "lease.ended" && event.fence == held.fence && event.actor != held.actor
+            })
+        })
+    };
+    let ready = statuses.iter().filter(|(task, status)| {
+        let open = **status == "pending" || **status == "in_progress" && may_have_lapsed(task);
+        Some(**task) != grant.task.as_deref() && open
+    });
+    let places: BTreeSet<&str> = ready
+        .map(|(task, _)| history.sections.get(*task).map_or(*task, String::as_str))
+        .filter(|place| !holders.contains_key(place))
+        .collect();
+    places.len()
 }
 
 mod tests {
@@ -360,6 +398,27 @@ mod tests {
             let found = faults(&history);
             assert!(found.iter().any(|fault| fault.contains(expected)), "{expected:?} not in {found:#?}");
         }
+    }
+
+    #[test]
+    fn waiters_for_any_task_are_overtaken_only_if_too_few_tasks_are_left() {
+        let overtaken = |waiters: &[u32]| {
+            let mut history = correct_history();
+            history.calls[1].verb = "next";
+            for snapshot in &mut history.snapshots {
+                let waiting = |pid: &u32| Ticket {
+                    number: 0,
+                    resource: "ready:".to_owned(),
+                    holder: "d".to_owned(),
+                    pid: *pid,
+                    refreshed: 445,
+                };
+                snapshot.tickets = waiters.iter().map(waiting).collect();
+            }
+            faults(&history).iter().filter(|fault| fault.contains("overtaken")).count()
+        };
+        assert_eq!(overtaken(&[17]), 0, "U is left for it");
+        assert_eq!(overtaken(&[17, 18]), 2, "only U is left");
     }
 
     #[test]
