@@ -42,7 +42,7 @@ impl Project {
         if let Some(url) = project.server() {
             // The documented order: the configuration names the server, then `init` makes the project there.
             std::fs::create_dir(project.root.join(".tenure")).unwrap();
-            std::fs::write(project.config_file(), format!("store: {{url: '{url}'}}\n")).unwrap();
+            std::fs::write(project.config_file(), format!("store:\n  url: '{url}'\n")).unwrap();
         }
         project
     }
