@@ -524,7 +524,7 @@ pub struct StatusJson<'a> {
     pub waiting: u64,
     pub runners: Vec<RunnerJson<'a>>,
     pub parked: Vec<ParkedJson<'a>>,
-    /// Who has the project exclusively, or null
+    /// The exclusive lock on the project, or null
     pub exclusive_lock: Option<Value>,
 }
 

@@ -15,18 +15,24 @@ pub(crate) fn before(app: &App<'_>, open: &Open<'_>, mut grant: Grant) -> Comman
     if app.global.dry_run {
         return Ok(grant);
     }
-    match end_leftovers(open.store.as_ref(), &open.context(), &grant).and_then(Cleared::or_survivors) {
-        Ok(cleared) if cleared.ended.is_empty() => {}
-        // Reaping may have taken longer than a short lease lasts.
-        Ok(_) => grant.lease = renew(open, &grant)?,
-        Err(error) => {
-            if !grant.reacquired {
-                give_back(open, &grant, "an earlier attempt still runs");
-            }
-            return Err(error.into());
-        }
+    let (failed, why) =
+        match end_leftovers(open.store.as_ref(), &open.context(), &grant).and_then(Cleared::or_survivors) {
+            Ok(cleared) if cleared.ended.is_empty() => return Ok(grant),
+            // Reaping may have taken longer than a short lease lasts.
+            Ok(_) => match renew(open, &grant) {
+                Ok(lease) => {
+                    grant.lease = lease;
+                    return Ok(grant);
+                }
+                Err(error) => (error, "the lease could not be renewed after reaping"),
+            },
+            Err(error) => (error, "an earlier attempt still runs"),
+        };
+    // A grant that is not returned must not stay open.
+    if !grant.reacquired {
+        give_back(open, &grant, why);
     }
-    Ok(grant)
+    Err(failed.into())
 }
 
 /// Reaps the attempts of leases that were ended without a new grant.
