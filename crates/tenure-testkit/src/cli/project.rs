@@ -308,14 +308,29 @@ impl Project {
         }
     }
 
-    /// Stops a process while it is not writing: stopped during a write it would block all others.
+    /// Stops a process while it holds no lock of the store: stopped during a write it would block all others.
     pub fn stop_between_writes(&self, pid: u32) {
-        // On SQLite a writer takes the lock of the queue first, then the gate.
-        let queue = self.server().is_none().then(|| self.hold_queue());
-        let gate = self.hold_writers();
-        processes::signal(pid, Signal::STOP);
-        until("the process has stopped", || processes::state(pid) == Some('T'));
-        drop((gate, queue));
+        until("the process is stopped and others can write", || {
+            // On SQLite a writer takes the lock of the queue first, then the gate.
+            let queue = self.server().is_none().then(|| self.hold_queue());
+            let gate = self.hold_writers();
+            processes::signal(pid, Signal::STOP);
+            until("the process has stopped", || processes::state(pid) == Some('T'));
+            drop((gate, queue));
+            let others_can_write = self.server().is_some() || self.database_is_unlocked();
+            if !others_can_write {
+                processes::signal(pid, Signal::CONT);
+            }
+            others_can_write
+        });
+    }
+
+    /// Whether no process holds SQLite's own locks. A process that opens or closes the database takes them outside
+    /// the gate, for recovery and for the last checkpoint.
+    fn database_is_unlocked(&self) -> bool {
+        let connection = self.connection();
+        connection.busy_timeout(Duration::from_millis(200)).unwrap();
+        connection.execute_batch("BEGIN IMMEDIATE; ROLLBACK").is_ok()
     }
 }
 
