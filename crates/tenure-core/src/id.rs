@@ -49,6 +49,12 @@ text_id! {
     AttemptId
 }
 
+text_id! {
+    /// The id of a store: 32 random hex digits, drawn when the store is made. Two stores with the same rows, such as the
+    /// source and the target of `store copy`, have different ids.
+    StoreId
+}
+
 /// The number of a lease. A later lease on the same resource always has a greater fence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -76,6 +82,10 @@ pub trait Ids: Send + Sync + fmt::Debug {
 
     /// Eight upper-case hex digits, for leases and agents.
     fn hex8(&self) -> String;
+
+    fn store(&self) -> StoreId {
+        StoreId::new(self.uuid().replace('-', ""))
+    }
 
     fn task(&self) -> TaskId {
         TaskId::new(self.uuid())

@@ -27,6 +27,7 @@ CREATE DOMAIN tenure.positive AS bigint CHECK (VALUE > 0);
 CREATE TABLE tenure.projects (
     id          uuid PRIMARY KEY,
     name        text NOT NULL COLLATE "C",
+    store_id    text NOT NULL COLLATE "C",
     next_task   bigint NOT NULL DEFAULT 1,
     created_at  bigint NOT NULL
 ) WITH (fillfactor = 50);

@@ -5,6 +5,7 @@
 //! database of every schema.
 
 use tenure_core::Error;
+use tenure_core::id::StoreId;
 use tokio_postgres::error::SqlState;
 
 use uuid::Uuid;
@@ -19,20 +20,20 @@ const LATEST: i64 = 1;
 /// The advisory lock of migrations, the same for all projects: `tenu`, `ladd`.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(1952804469, 1818322020)";
 
-/// The schema version of the database, zero if it has none, and whether the project exists in it.
-pub(crate) fn version(connection: &mut Connection, project: Uuid) -> Sql<(i64, bool)> {
-    let sql = "SELECT max(version), EXISTS (SELECT 1 FROM tenure.projects WHERE id = $1) FROM tenure.ladder";
+/// The schema version of the database, zero if it has none, and the id of the project's store if the project exists.
+pub(crate) fn version(connection: &mut Connection, project: Uuid) -> Sql<(i64, Option<StoreId>)> {
+    let sql = "SELECT max(version), (SELECT store_id FROM tenure.projects WHERE id = $1) FROM tenure.ladder";
     match connection.one(sql, &[&project]) {
         Ok(row) => {
             let found: i64 = row.try_get::<_, Option<i64>>(0)?.unwrap_or(0);
             if found > LATEST {
                 return Err(Failure::Refused(Error::StoreTooNew { found, known: LATEST }));
             }
-            Ok((found, row.try_get(1)?))
+            Ok((found, row.try_get::<_, Option<String>>(1)?.map(StoreId::new)))
         }
         Err(failure) => match failure.state() {
             Some(state) if *state == SqlState::UNDEFINED_TABLE || *state == SqlState::INVALID_SCHEMA_NAME => {
-                Ok((0, false))
+                Ok((0, None))
             }
             _ => Err(failure),
         },

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tenure_core::id::{Ids, RandomIds, StoreId};
 use tenure_core::lease::{Lease, Resource};
 use tenure_core::store::{ClaimHint, ClaimTarget, Defect, Durability, Store, Tx, View};
 use tenure_core::{Clock, Error, Result, Timestamp};
@@ -46,7 +47,8 @@ pub struct PostgresStore {
     address: Address,
     pub(crate) options: OpenOptions,
     pub(crate) project: Uuid,
-    known: bool,
+    /// `None` if the database does not have the project.
+    id: Option<StoreId>,
     /// This client, and the number of its last request, by which a commit whose answer was lost is recognized.
     client: Uuid,
     request: Cell<i64>,
@@ -69,12 +71,12 @@ impl PostgresStore {
     /// Opens a project. Succeeds even if the database does not have it; see [`PostgresStore::knows_project`].
     pub fn open(address: Address, project: &str, options: OpenOptions) -> Result<Self> {
         let mut store = Self::new(address, project, options)?;
-        store.known = store.keep_trying(|connection| {
-            let (version, known) = migrate::version(connection, store.project)?;
-            if known && !migrate::is_latest(version) {
+        store.id = store.keep_trying(|connection| {
+            let (version, id) = migrate::version(connection, store.project)?;
+            if id.is_some() && !migrate::is_latest(version) {
                 migrate::migrate(connection)?;
             }
-            Ok(known)
+            Ok(id)
         })?;
         Ok(store)
     }
@@ -83,24 +85,25 @@ impl PostgresStore {
     /// at once.
     pub fn create(address: Address, project: &str, name: &str, options: OpenOptions) -> Result<Self> {
         let mut store = Self::new(address, project, options)?;
-        store.keep_trying(|connection| {
-            let (version, known) = migrate::version(connection, store.project)?;
-            if known && migrate::is_latest(version) {
-                return Ok(());
+        store.id = store.keep_trying(|connection| {
+            let (version, id) = migrate::version(connection, store.project)?;
+            if id.is_some() && migrate::is_latest(version) {
+                return Ok(id);
             }
             if !migrate::is_latest(version) {
                 migrate::migrate(connection)?;
             }
             let sql = format!(
                 "WITH made AS (
-                   INSERT INTO tenure.projects (id, name, created_at) VALUES ($1, $2, {NOW})
+                   INSERT INTO tenure.projects (id, name, store_id, created_at) VALUES ($1, $2, $3, {NOW})
                    ON CONFLICT (id) DO NOTHING RETURNING id)
                  INSERT INTO tenure.sections (project, id, name, mode, priority, position, created_at, updated_at)
                  SELECT id, '', '', 'parallel', 100, 0, 0, 0 FROM made"
             );
-            connection.rows(&sql, &[&store.project, &name]).map(drop)
+            connection.rows(&sql, &[&store.project, &name, &RandomIds.store().as_str()])?;
+            // Another process may have been first.
+            Ok(migrate::version(connection, store.project)?.1)
         })?;
-        store.known = true;
         Ok(store)
     }
 
@@ -115,7 +118,7 @@ impl PostgresStore {
             address,
             options,
             project,
-            known: false,
+            id: None,
             client: Uuid::new_v4(),
             request: Cell::new(0),
             runtime: Arc::new(runtime),
@@ -127,7 +130,7 @@ impl PostgresStore {
 
     /// Whether the database had this project when it was opened.
     pub fn knows_project(&self) -> bool {
-        self.known
+        self.id.is_some()
     }
 
     /// The server's clock, as last read by this process.
@@ -226,6 +229,10 @@ impl Retries {
 }
 
 impl Store for PostgresStore {
+    fn id(&self) -> Result<StoreId> {
+        self.id.clone().ok_or_else(unknown_project)
+    }
+
     fn read_with(&self, body: &mut dyn FnMut(&dyn View) -> Result<()>) -> Result<()> {
         let _span = tracing::debug_span!("read").entered();
         let mut retries = Retries::new(self.options.patience);

@@ -8,6 +8,14 @@ CREATE TABLE meta (
 
 INSERT INTO meta (name, value) VALUES ('next_task_number', 1);
 
+-- Which store this is, in one row. The id is drawn once; a copy of the file has the same.
+CREATE TABLE identity (
+    one      INTEGER PRIMARY KEY CHECK (one = 1),
+    store_id TEXT NOT NULL
+) STRICT;
+
+INSERT INTO identity (one, store_id) VALUES (1, lower(hex(randomblob(16))));
+
 CREATE TABLE sections (
     id         TEXT PRIMARY KEY,
     name       TEXT NOT NULL UNIQUE,

@@ -11,7 +11,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, ToSql};
 use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::holder::{Holder, Incarnation};
-use tenure_core::id::LeaseId;
+use tenure_core::id::{LeaseId, StoreId};
 use tenure_core::lease::Resource;
 use tenure_core::store::columns::{attempts, events, leases};
 use tenure_core::store::{Agent, Defect, Dialect, Durability, Hint, NewLease, Store, Tx, View};
@@ -22,6 +22,7 @@ use crate::error::{io_error, sql_error};
 use crate::feed::{SEE_AGENT, save_agent_sql};
 use crate::filesystem;
 use crate::gate::Gate;
+use crate::identity;
 use crate::integrity;
 use crate::leases::{DELETE_TICKET, OF_RESOURCE, OPEN};
 use crate::migrate;
@@ -110,6 +111,7 @@ fn grant_statements() -> Result<Vec<String>> {
 
 pub struct SqliteStore {
     conn: Handle,
+    id: StoreId,
     path: PathBuf,
     gate: Gate,
     options: OpenOptions,
@@ -156,8 +158,9 @@ impl SqliteStore {
             let _pass = gate.enter(options.patience)?;
             migrate::migrate(&conn)?;
         }
+        let id = identity::store_id(&conn)?;
         let conn = Handle { conn: Some(conn), ends_with_process: Cell::new(false) };
-        Ok(Self { conn, path: path.to_owned(), gate, options, synchronous: RefCell::new(None), kind })
+        Ok(Self { conn, id, path: path.to_owned(), gate, options, synchronous: RefCell::new(None), kind })
     }
 
     /// Whether the file system is FUSE. Whether locks work there depends on what is behind it, so this is worth a
@@ -218,6 +221,10 @@ impl SqliteStore {
 }
 
 impl Store for SqliteStore {
+    fn id(&self) -> Result<StoreId> {
+        Ok(self.id.clone())
+    }
+
     fn read_with(&self, body: &mut dyn FnMut(&dyn View) -> Result<()>) -> Result<()> {
         self.run("BEGIN")?;
         let outcome = body(&self.transaction());

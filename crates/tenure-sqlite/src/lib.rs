@@ -55,6 +55,7 @@ mod error;
 mod feed;
 mod filesystem;
 mod gate;
+mod identity;
 mod integrity;
 mod jobs;
 mod leases;

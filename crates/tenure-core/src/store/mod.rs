@@ -16,7 +16,7 @@ use std::time::Duration;
 use crate::clock::Timestamp;
 use crate::error::Result;
 use crate::holder::{Holder, Incarnation};
-use crate::id::SectionId;
+use crate::id::{SectionId, StoreId};
 use crate::lease::{Lease, Resource};
 
 pub mod columns;
@@ -59,6 +59,9 @@ pub enum Durability {
 
 /// A store of one project.
 pub trait Store: Send + fmt::Debug {
+    /// The id of this store, read when it was opened.
+    fn id(&self) -> Result<StoreId>;
+
     fn read_with(&self, body: &mut dyn FnMut(&dyn View) -> Result<()>) -> Result<()>;
 
     fn write_with(

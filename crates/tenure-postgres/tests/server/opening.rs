@@ -1,7 +1,10 @@
 //! Opening a database for the first time, and one of another version of tenure.
 
+use std::collections::HashSet;
+
 use postgres::{Client, NoTls};
 use tenure_core::ErrorCode;
+use tenure_core::id::StoreId;
 use tenure_core::store::Store;
 use tenure_postgres::{OpenOptions, PostgresStore};
 use tenure_testkit::fixture::fresh_project;
@@ -19,13 +22,13 @@ fn forty_concurrent_first_opens_all_succeed() {
         let workers: Vec<_> = (0..40)
             .map(|_| {
                 scope.spawn(|| {
-                    PostgresStore::create(address(&url), &project, "p", OpenOptions::default()).map(drop)
+                    PostgresStore::create(address(&url), &project, "p", OpenOptions::default())?.id()
                 })
             })
             .collect();
-        for worker in workers {
-            worker.join().unwrap().unwrap();
-        }
+        let ids: HashSet<StoreId> =
+            workers.into_iter().map(|worker| worker.join().unwrap().unwrap()).collect();
+        assert_eq!(ids.len(), 1, "{ids:?}");
     });
     assert_eq!(cluster.sql(&database, "SELECT count(*) FROM tenure.projects"), "1");
     assert_eq!(cluster.sql(&database, "SELECT count(*) FROM tenure.ladder"), "1");

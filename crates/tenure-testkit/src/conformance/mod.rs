@@ -240,6 +240,7 @@ pub fn cases() -> Vec<(&'static str, Case)> {
             closed_leases_stay_as_the_audit_trail,
         }
         rows {
+            every_store_has_an_id_of_its_own,
             a_failed_transaction_changes_nothing,
             a_task_is_read_as_it_was_written_and_edited,
             a_key_is_unique,

@@ -20,6 +20,15 @@ fn created<'a>() -> NewEvent<'a> {
     NewEvent::new(EventKind::TaskCreated, TESTER)
 }
 
+pub(super) fn every_store_has_an_id_of_its_own(fresh: &dyn Fn() -> Fixture) {
+    let (f, other) = (fresh(), fresh());
+    let id = f.store.id().unwrap();
+    assert!(id.as_str().len() == 32 && id.as_str().bytes().all(|b| b.is_ascii_hexdigit()), "{id}");
+    assert_ne!(id, other.store.id().unwrap());
+    f.add_task("A");
+    assert_eq!(id, f.store.id().unwrap());
+}
+
 pub(super) fn a_failed_transaction_changes_nothing(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     let id = f.ids.task();

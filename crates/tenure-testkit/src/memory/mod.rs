@@ -17,6 +17,7 @@ use std::cell::OnceCell;
 use std::sync::{Arc, Mutex};
 
 use tenure_core::holder::Incarnation;
+use tenure_core::id::{Ids, RandomIds, StoreId};
 use tenure_core::store::{Durability, Store, Tx, View};
 use tenure_core::{Clock, Result, Timestamp};
 
@@ -26,6 +27,7 @@ use crate::clock::ManualClock;
 
 #[derive(Debug)]
 pub struct MemoryStore {
+    id: StoreId,
     state: Mutex<State>,
     clock: Arc<ManualClock>,
     rings: Rings,
@@ -40,7 +42,7 @@ impl MemoryStore {
     }
 
     pub fn with_state(state: State, clock: Arc<ManualClock>) -> Self {
-        Self { state: Mutex::new(state), clock, rings: Rings::default() }
+        Self { id: RandomIds.store(), state: Mutex::new(state), clock, rings: Rings::default() }
     }
 
     pub fn state(&self) -> State {
@@ -76,6 +78,10 @@ impl MemoryStore {
 }
 
 impl Store for MemoryStore {
+    fn id(&self) -> Result<StoreId> {
+        Ok(self.id.clone())
+    }
+
     fn read_with(&self, body: &mut dyn FnMut(&dyn View) -> Result<()>) -> Result<()> {
         body(&self.begin())
     }
