@@ -22,7 +22,6 @@ mod connection;
 mod copying;
 mod doorbell;
 mod error;
-mod feed;
 mod integrity;
 mod jobs;
 mod leases;

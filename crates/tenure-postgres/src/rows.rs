@@ -2,17 +2,24 @@
 
 use std::time::Duration;
 
-use tenure_core::Result;
+use tenure_core::event::NewEvent;
+use tenure_core::id::Fence;
+use tenure_core::lease::{Lease, Resource, Ticket};
 use tenure_core::section::Section;
+use tenure_core::store::columns::names;
 use tenure_core::store::{
-    Cell, CellKind, Column, Dialect, Reader, Record, Row as CoreRow, SqlTx, Table, unexpected,
+    Cell, CellKind, Column, Dialect, NewLease, Reader, Record, Row as CoreRow, SqlTx, Table, unexpected,
 };
+use tenure_core::task::TaskStatus;
+use tenure_core::{Error, Result};
 use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
 
+use crate::commit::event_write;
 use crate::connection::Value;
+use crate::error::Failure;
 use crate::sections::{read_section, section_query};
-use crate::transaction::Transaction;
+use crate::transaction::{PendingEvent, Transaction};
 
 pub(crate) struct PgRow<'a>(pub(crate) &'a Row);
 
@@ -33,10 +40,6 @@ pub(crate) fn get<'r, T: FromSql<'r>>(row: &'r Row, index: usize) -> Result<T> {
 /// Reads a row that consists of the columns of a table.
 pub(crate) fn record<T: Record>(row: &Row) -> Result<T> {
     T::read(Reader::new(&PgRow(row), 0))
-}
-
-pub(crate) fn json<T: serde::de::DeserializeOwned>(text: &str) -> Result<T> {
-    serde_json::from_str(text).map_err(unexpected)
 }
 
 pub(crate) fn to_json<T: serde::Serialize>(value: &T) -> Result<String> {
@@ -113,8 +116,107 @@ impl SqlTx for Transaction<'_> {
         Ok(u64::try_from(changed.len()).unwrap_or(u64::MAX))
     }
 
+    fn execute_repeatable(
+        &mut self,
+        _: &'static Table,
+        sql: &str,
+        values: &[(Column, Cell<'_>)],
+    ) -> Result<u64> {
+        let changed = self.repeat(&format!("{sql} RETURNING 1"), &Parameters::of(values).values())?;
+        Ok(u64::try_from(changed.len()).unwrap_or(u64::MAX))
+    }
+
     fn defer(&mut self, table: &'static Table, sql: &str, values: &[(Column, Cell<'_>)]) -> Result<()> {
         self.keep(table.name, sql, &Parameters::of(values).values())
+    }
+
+    fn defer_repeatable(
+        &mut self,
+        table: &'static Table,
+        sql: &str,
+        values: &[(Column, Cell<'_>)],
+    ) -> Result<()> {
+        self.keep_repeatable(table.name, sql, &Parameters::of(values).values())
+    }
+
+    fn defer_shared(
+        &mut self,
+        table: &'static Table,
+        sql: &str,
+        values: &[(Column, Cell<'_>)],
+    ) -> Result<()> {
+        self.keep_shared(table.name, sql, &Parameters::of(values).values());
+        Ok(())
+    }
+
+    fn insert_numbered(&mut self, table: &'static Table, values: &[(Column, Cell<'_>)]) -> Result<i64> {
+        let sql = format!("{} RETURNING {}", insert_sql(table, values), names(table.key));
+        let rows = self.change(&sql, &Parameters::of(values).values())?;
+        rows.first().map_or_else(|| Err(Error::store("the row was not written")), |row| get(row, 0))
+    }
+
+    fn insert_lease(&mut self, new: &NewLease) -> Result<Option<Lease>> {
+        self.grant_drawing_fence(new)
+    }
+
+    fn rings(&mut self) -> &mut Vec<String> {
+        &mut self.rings
+    }
+
+    /// Buffered until the commit.
+    fn insert_event(&mut self, event: NewEvent<'_>) -> Result<()> {
+        self.changed.set(true);
+        let detail = if event.detail.is_null() { None } else { Some(to_json(&event.detail)?) };
+        self.events.get_mut().push(PendingEvent {
+            kind: event.kind.as_str(),
+            actor: event.actor.to_owned(),
+            task: event.task.map(|task| task.as_str().to_owned()),
+            from: event.from.map(TaskStatus::as_str),
+            to: event.to.map(TaskStatus::as_str),
+            fence: event.fence.map(Fence::number),
+            detail,
+        });
+        Ok(())
+    }
+
+    fn flush_events(&self) {
+        let write = event_write(self.now, &self.events.take());
+        self.writes.borrow_mut().extend(write);
+    }
+
+    fn require_exclusive_turn(&self) -> Result<()> {
+        if self.shares() { Err(self.fail(Failure::NeedsExclusiveTurn)) } else { Ok(()) }
+    }
+
+    /// Of two claims that share a turn, one may draw its number first and commit last. No claim is in progress during
+    /// an exclusive turn.
+    fn require_whole_feed(&self) -> Result<()> {
+        if self.writer.is_none() { Err(self.fail(Failure::NeedsExclusiveTurn)) } else { Ok(()) }
+    }
+
+    fn known_processes(&self) -> Option<Vec<String>> {
+        self.prefetched.borrow().processes.clone()
+    }
+
+    fn known_open_lease(&self, resource: &Resource) -> Option<Lease> {
+        self.prefetched.borrow().granted(resource)
+    }
+
+    fn known_tickets(&self, resource: &Resource) -> Option<Vec<Ticket>> {
+        self.prefetched.borrow().tickets(resource)
+    }
+
+    fn known_without_tickets(&self) -> bool {
+        !self.prefetched.borrow().may_exist.tickets
+    }
+
+    fn known_without_ending_attempts(&self, resource: &Resource) -> bool {
+        self.prefetched.borrow().has_no_ending_attempts(resource)
+    }
+
+    fn known_agent_seen_at(&mut self, id: &str) -> Option<i64> {
+        let known = self.prefetched.borrow_mut().agent.take();
+        known.filter(|(name, _)| name == id).and_then(|(_, seen)| seen)
     }
 
     fn sections_where(&self, rest: &str, values: &[Cell<'_>]) -> Result<Vec<Section>> {

@@ -5,13 +5,13 @@ use tenure_core::error::TaskName;
 use tenure_core::id::{SectionId, TaskId};
 use tenure_core::store::columns::{names, names_of};
 use tenure_core::store::{
-    ReadTasks, Reader, Reserved, TaskFilter, TaskLookup, Viewer, name_columns, section_column, unexpected,
+    Dialect, ReadTasks, Reader, Reserved, SqlTx, TaskFilter, TaskLookup, Viewer, name_columns,
+    section_column, tickets_query, unexpected,
 };
 use tenure_core::task::{Task, TaskStatus};
 use tokio_postgres::Row;
 
 use crate::connection::Value;
-use crate::leases::tickets_query;
 use crate::prefetched::OfferedTask;
 use crate::readiness::{MayExist, ready};
 use crate::rows::{PgRow, all, count, get, limit_of, millis, record, to_json};
@@ -111,7 +111,7 @@ impl ReadTasks for Transaction<'_> {
                 let values: [&dyn Value; 2] = [&me, &name];
                 if claiming && may_exist.tickets {
                     let (rows, tickets) =
-                        self.two((&task, &values), (&tickets_query(), &[&"task", &name]))?;
+                        self.two((&task, &values), (tickets_query(Dialect::Postgres), &[&"task", &name]))?;
                     (rows, Some(tickets))
                 } else {
                     (self.rows(&task, &values)?, None)

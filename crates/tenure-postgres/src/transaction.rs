@@ -6,18 +6,20 @@
 //! with the next query or with the commit.
 //!
 //! A claim of the next task may share its turn with other such claims (`docs/decisions/0012`). It may then write only what
-//! no other claim reads: see [`Transaction::require_exclusive_turn`].
+//! no other claim reads: the lease and the status of a task whose row it has locked, the time at which a known agent was
+//! seen, and events. Every other write, and every answer that another claim could change before this one commits, begins
+//! with `require_exclusive_turn`, which fails in a shared turn. The transaction is then rolled back, and its body runs
+//! again in an exclusive turn.
 
 use std::cell::{Cell, OnceCell, RefCell};
 
 use tenure_core::holder::Incarnation;
-use tenure_core::store::{Durability, Tx, View};
+use tenure_core::store::{Durability, SqlTx, Tx, View};
 use tenure_core::{Error, Result, Timestamp};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
 use crate::address::Address;
-use crate::commit::event_write;
 use crate::connection::{Connection, Statement, Value};
 use crate::error::{Failure, Remedy};
 use crate::prefetched::{Prefetched, table_of};
@@ -141,15 +143,6 @@ impl Transaction<'_> {
         self.writer.is_some_and(|writer| writer.shares)
     }
 
-    /// Fails in a shared turn. The transaction is then rolled back, and its body runs again in an exclusive turn.
-    ///
-    /// While a turn is shared, a claim may write the lease and the status of a task whose row it has locked, the time at
-    /// which a known agent was seen, and events. Every other write, and every answer that another claim could change before
-    /// this one commits, begins with this call.
-    pub(crate) fn require_exclusive_turn(&self) -> Result<()> {
-        if self.shares() { Err(self.fail(Failure::NeedsExclusiveTurn)) } else { Ok(()) }
-    }
-
     fn with_project(&self, sql: &str, values: &[&dyn Value]) -> Result<Vec<Row>> {
         let mut all: Vec<&dyn Value> = Vec::with_capacity(values.len() + 1);
         all.push(&self.project);
@@ -193,12 +186,6 @@ impl Transaction<'_> {
         }
         *self.failure.borrow_mut() = Some(failure);
         Error::store("the transaction has to begin again")
-    }
-
-    /// Buffers the pending events as writes, so that the next query finds them.
-    pub(crate) fn flush_events(&self) {
-        let write = event_write(self.now, &self.events.take());
-        self.writes.borrow_mut().extend(write);
     }
 }
 

@@ -9,24 +9,18 @@ use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, ToSql};
-use tenure_core::event::{EventKind, NewEvent};
-use tenure_core::holder::{Holder, Incarnation};
-use tenure_core::id::{LeaseId, StoreId};
-use tenure_core::lease::Resource;
-use tenure_core::store::columns::{attempts, events, leases};
-use tenure_core::store::{Agent, Defect, Dialect, Durability, Hint, NewLease, Store, Tx, View};
+use tenure_core::holder::Incarnation;
+use tenure_core::id::StoreId;
+use tenure_core::store::{Defect, Dialect, Durability, Hint, Store, Tx, View, grant_statements};
 use tenure_core::{Clock, Error, Result, Timestamp};
 
 use crate::doorbell;
 use crate::error::{io_error, sql_error};
-use crate::feed::{SEE_AGENT, save_agent_sql};
 use crate::filesystem;
 use crate::gate::Gate;
 use crate::identity;
 use crate::integrity;
-use crate::leases::{DELETE_TICKET, OF_RESOURCE, OPEN};
 use crate::migrate;
-use crate::rows::insert_sql;
 use crate::task_changes::SET_STATUS;
 
 /// The length of the log above which it is moved into the database at the close: about ten transactions.
@@ -72,41 +66,6 @@ impl Drop for Handle {
             std::mem::forget(self.conn.take());
         }
     }
-}
-
-/// The statements of a grant. The `INSERT`s are built from sample rows, so that they equal those of a real grant.
-fn grant_statements() -> Result<Vec<String>> {
-    let now = Timestamp::from_millis(0);
-    let lease = NewLease {
-        id: LeaseId::new(""),
-        resource: Resource::messages(),
-        holder: Holder::agent(""),
-        process: None,
-        doorbell: None,
-        ttl: Duration::ZERO,
-        expires_at: now,
-        claimed_from: None,
-    };
-    let agent = Agent {
-        id: String::new(),
-        name: None,
-        capabilities: Vec::new(),
-        joined_at: now,
-        last_seen_at: now,
-        left_at: None,
-        active_claims: 0,
-    };
-    let event = NewEvent::new(EventKind::LeaseAcquired, "");
-    Ok(vec![
-        insert_sql(&leases::TABLE, &lease.values(now)?),
-        insert_sql(&events::TABLE, &event.values(now)?),
-        save_agent_sql(&agent.values()?),
-        SET_STATUS.to_owned(),
-        SEE_AGENT.to_owned(),
-        DELETE_TICKET.to_owned(),
-        Dialect::Sqlite.select(&leases::TABLE, OPEN),
-        Dialect::Sqlite.select(&attempts::TABLE, OF_RESOURCE),
-    ])
 }
 
 pub struct SqliteStore {
@@ -175,9 +134,10 @@ impl SqliteStore {
 
     /// Prepares the statements of a grant, so that a waiter need not do it while it has its turn.
     fn prepare_grant(&self) {
-        for sql in grant_statements().unwrap_or_default() {
+        let shared = grant_statements(Dialect::Sqlite).unwrap_or_default();
+        for sql in shared.iter().map(String::as_str).chain([SET_STATUS]) {
             // A statement that cannot be prepared fails when it is run.
-            drop(self.conn.prepare_cached(&sql));
+            drop(self.conn.prepare_cached(sql));
         }
     }
 

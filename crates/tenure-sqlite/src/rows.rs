@@ -5,8 +5,11 @@ use std::time::Duration;
 use rusqlite::ToSql;
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use tenure_core::Result;
+use tenure_core::id::Fence;
+use tenure_core::lease::Lease;
 use tenure_core::section::Section;
-use tenure_core::store::{Cell, Column, Dialect, Row, SqlTx, Table, unexpected};
+use tenure_core::store::columns::leases;
+use tenure_core::store::{Cell, Column, Dialect, NewLease, Row, SqlTx, Table, unexpected};
 
 use crate::connection::Transaction;
 use crate::error::sql_error;
@@ -56,15 +59,10 @@ fn bound(values: &[(Column, Cell<'_>)]) -> impl rusqlite::Params {
 }
 
 impl Transaction<'_> {
-    /// Inserts a row and returns its rowid.
-    pub(crate) fn insert_numbered(&self, table: &Table, values: &[(Column, Cell<'_>)]) -> Sql<i64> {
-        let sql = insert_sql(table, values);
+    fn insert_row(&self, table: &Table, values: &[(Column, Cell<'_>)]) -> Sql<i64> {
+        let sql = Dialect::Sqlite.insert(table, values.iter().map(|(column, _)| column));
         self.conn.prepare_cached(&sql)?.insert(bound(values))
     }
-}
-
-pub(crate) fn insert_sql(table: &Table, values: &[(Column, Cell<'_>)]) -> String {
-    Dialect::Sqlite.insert(table, values.iter().map(|(column, _)| column))
 }
 
 impl SqlTx for Transaction<'_> {
@@ -84,6 +82,25 @@ impl SqlTx for Transaction<'_> {
     fn execute(&mut self, _: &'static Table, sql: &str, values: &[(Column, Cell<'_>)]) -> Result<u64> {
         let changed = self.conn.prepare_cached(sql).and_then(|mut s| s.execute(bound(values)));
         changed.map(|count| u64::try_from(count).unwrap_or(u64::MAX)).map_err(|e| sql_error(&e))
+    }
+
+    fn insert_numbered(&mut self, table: &'static Table, values: &[(Column, Cell<'_>)]) -> Result<i64> {
+        self.insert_row(table, values).map_err(|e| sql_error(&e))
+    }
+
+    fn insert_lease(&mut self, new: &NewLease) -> Result<Option<Lease>> {
+        match self.insert_row(&leases::TABLE, &new.values(self.now)?) {
+            // Built here, because returning the row would cost SQLite as much as writing it.
+            Ok(fence) => Ok(Some(new.granted(Fence::new(fence), self.now))),
+            Err(rusqlite::Error::SqliteFailure(_, Some(said))) if said.contains("leases.lease_id") => {
+                Ok(None)
+            }
+            Err(e) => Err(sql_error(&e)),
+        }
+    }
+
+    fn rings(&mut self) -> &mut Vec<String> {
+        &mut self.rings
     }
 
     fn sections_where(&self, rest: &str, values: &[Cell<'_>]) -> Result<Vec<Section>> {

@@ -42,7 +42,7 @@ pub use rows::{Reader, Record, Row, Values, unexpected};
 pub use runners::{ReadRunners, WriteRunners};
 pub use sections::{NewSection, ReadSections, SectionEdit, WriteSections};
 pub use sessions::{ReadSessions, WriteSessions};
-pub use sql::{Dialect, FINISHED, SqlTx, UNFINISHED, columns as columns_of_values};
+pub use sql::{Dialect, FINISHED, SqlTx, Statement, UNFINISHED, grant_statements, tickets_query};
 pub use tasks::{
     NewTask, ReadTasks, Reserved, TASK_WIDTH, TaskEdit, TaskFilter, TaskLookup, WriteTasks, name_columns,
     read_name, read_task, section_column,

@@ -3,20 +3,32 @@
 //! SQLite has one database per project. PostgreSQL keeps all projects in the schema `tenure`: there every table has a column
 //! `project`, and `$1` is the project in every statement.
 
-use super::columns::{Cell, Column, Table, jobs, names, section_deps, sections, session_tasks, sessions};
+use std::sync::OnceLock;
+
+use super::columns::{
+    Cell, Column, Table, events, jobs, names, section_deps, sections, session_tasks, sessions,
+};
 use super::jobs::{ItemFilter, JobLookup, ReadJobs};
 use super::rows::{Reader, Record, Row, Values};
 use super::runners::{ReadRunners, WriteRunners};
 use super::sections::{NewSection, ReadSections, SectionEdit, WriteSections};
 use super::sessions::{ReadSessions, WriteSessions};
-use super::{View, WriteFeed};
+use super::{NewLease, View, WriteFeed};
 use crate::error::Result;
 use crate::event::NewEvent;
 use crate::id::SectionId;
 use crate::job::{Item, Job};
+use crate::lease::{Lease, Resource, Ticket};
 use crate::runner::{PresetHealth, Runner};
 use crate::section::Section;
 use crate::session::{DoneTask, Session};
+
+mod feed;
+mod grant;
+mod leases;
+
+pub use grant::grant_statements;
+pub use leases::tickets_query;
 
 /// The statuses of [`TaskStatus::is_finished`](crate::task::TaskStatus::is_finished), as an SQL list.
 pub const FINISHED: &str = "('completed', 'skipped')";
@@ -58,6 +70,15 @@ impl Dialect {
             text.extend(["$", &u32::to_string(&number), piece]);
         }
         text
+    }
+
+    /// A statement that is written as PostgreSQL executes it. SQLite's has neither the schema nor the conditions
+    /// `project = $1 AND`, and its parameters begin at 1.
+    pub fn statement(self, sql: &str) -> String {
+        match self {
+            Self::Sqlite => without_project(sql),
+            Self::Postgres => self.numbered(sql),
+        }
     }
 
     /// Selects all columns of the rows that match `rest`: a condition and optional further clauses.
@@ -126,12 +147,64 @@ impl Dialect {
     }
 }
 
+fn without_project(sql: &str) -> String {
+    let mut text = String::with_capacity(sql.len());
+    let mut pieces = sql.split("project = $1 AND ");
+    let mut piece = pieces.next();
+    while let Some(part) = piece {
+        piece = pieces.next();
+        // The condition may begin with the alias of its table.
+        let alias = part.strip_suffix('.').filter(|_| piece.is_some());
+        let end = alias.and_then(|part| part.rfind(|c: char| !c.is_ascii_alphanumeric() && c != '_'));
+        text.push_str(end.map_or(part, |end| part.split_at(end + 1).0));
+    }
+    let mut pieces = text.split('$');
+    let mut text = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let digits = piece.bytes().take_while(u8::is_ascii_digit).count();
+        let (number, rest) = piece.split_at(digits);
+        let number = number.parse::<u32>().unwrap_or(0).saturating_sub(1);
+        text.extend(["?", &number.to_string(), rest]);
+    }
+    text.replace("tenure.", "")
+}
+
+/// A statement that is rendered once for each dialect.
+pub struct Statement {
+    render: fn(Dialect) -> String,
+    sqlite: OnceLock<String>,
+    postgres: OnceLock<String>,
+}
+
+impl std::fmt::Debug for Statement {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Statement").field(&self.text(Dialect::Postgres)).finish()
+    }
+}
+
+impl Statement {
+    pub const fn new(render: fn(Dialect) -> String) -> Self {
+        Self { render, sqlite: OnceLock::new(), postgres: OnceLock::new() }
+    }
+
+    pub fn text(&self, dialect: Dialect) -> &str {
+        let text = match dialect {
+            Dialect::Sqlite => &self.sqlite,
+            Dialect::Postgres => &self.postgres,
+        };
+        text.get_or_init(|| (self.render)(dialect))
+    }
+}
+
 fn all_equal<'c>(key: impl Iterator<Item = &'c Column>) -> String {
     let terms: Vec<String> = key.map(|column| format!("{} = ?", column.name)).collect();
     terms.join(" AND ")
 }
 
 /// A transaction of an SQL store. In conditions, each `?` is the parameter for the next value.
+///
+/// The methods `known_…` return what the transaction has read before it is needed. A store that does not prefetch knows
+/// nothing.
 pub trait SqlTx: View + WriteFeed {
     const DIALECT: Dialect;
 
@@ -151,6 +224,94 @@ pub trait SqlTx: View + WriteFeed {
         self.execute(table, sql, values).map(drop)
     }
 
+    /// As `defer`, for a write that has the same effect if it is executed twice.
+    fn defer_repeatable(
+        &mut self,
+        table: &'static Table,
+        sql: &str,
+        values: &[(Column, Cell<'_>)],
+    ) -> Result<()> {
+        self.defer(table, sql, values)
+    }
+
+    /// As `defer`, for a write that is allowed in a shared turn, because no other claim reads its rows.
+    fn defer_shared(
+        &mut self,
+        table: &'static Table,
+        sql: &str,
+        values: &[(Column, Cell<'_>)],
+    ) -> Result<()> {
+        self.defer(table, sql, values)
+    }
+
+    /// As `execute`, for a write that has the same effect if it is executed twice.
+    fn execute_repeatable(
+        &mut self,
+        table: &'static Table,
+        sql: &str,
+        values: &[(Column, Cell<'_>)],
+    ) -> Result<u64> {
+        self.execute(table, sql, values)
+    }
+
+    /// Inserts a row whose key is a number that the store draws, and returns that number.
+    fn insert_numbered(&mut self, table: &'static Table, values: &[(Column, Cell<'_>)]) -> Result<i64>;
+
+    /// See [`WriteLeases::grant`](super::WriteLeases::grant).
+    fn insert_lease(&mut self, new: &NewLease) -> Result<Option<Lease>>;
+
+    /// The doorbells to ring after the commit.
+    fn rings(&mut self) -> &mut Vec<String>;
+
+    /// Inserts an event. The store may buffer it until [`SqlTx::flush_events`] or the commit.
+    fn insert_event(&mut self, event: NewEvent<'_>) -> Result<()> {
+        let values = event.values(self.now())?;
+        self.insert(&events::TABLE, &values)
+    }
+
+    /// Writes the buffered events, so that a query finds them.
+    fn flush_events(&self) {}
+
+    /// Fails while other transactions may write, if the answer depends on rows that they may change. The store then
+    /// runs the transaction again alone.
+    fn require_exclusive_turn(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Fails if an event may be committed later than one with a greater number. A reader of the feed continues after
+    /// the last number that it has seen, so it would miss that event. The store then runs the transaction again alone.
+    fn require_whole_feed(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// The processes recorded in open leases and in tickets, as JSON.
+    fn known_processes(&self) -> Option<Vec<String>> {
+        None
+    }
+
+    fn known_open_lease(&self, _resource: &Resource) -> Option<Lease> {
+        None
+    }
+
+    fn known_tickets(&self, _resource: &Resource) -> Option<Vec<Ticket>> {
+        None
+    }
+
+    /// Whether it is known that there are no tickets at all.
+    fn known_without_tickets(&self) -> bool {
+        false
+    }
+
+    /// Whether it is known that the resource has no attempt in state `ending`.
+    fn known_without_ending_attempts(&self, _resource: &Resource) -> bool {
+        false
+    }
+
+    /// When a registered agent was last seen, in milliseconds.
+    fn known_agent_seen_at(&mut self, _id: &str) -> Option<i64> {
+        None
+    }
+
     /// Selects sections `s` with the counts that the store keeps of them. `rest` is appended to a condition.
     fn sections_where(&self, rest: &str, values: &[Cell<'_>]) -> Result<Vec<Section>>;
 
@@ -158,6 +319,11 @@ pub trait SqlTx: View + WriteFeed {
     fn select<T: Record>(&self, rest: &str, values: &[Cell<'_>]) -> Result<Vec<T>> {
         let sql = Self::DIALECT.select(T::TABLE, rest);
         self.query(&sql, values, |row| T::read(Reader::new(row, 0)))
+    }
+
+    /// The rows that a statement selects: all columns of a table.
+    fn records<T: Record>(&self, statement: &Statement, values: &[Cell<'_>]) -> Result<Vec<T>> {
+        self.query(statement.text(Self::DIALECT), values, |row| T::read(Reader::new(row, 0)))
     }
 
     fn count(&self, table: &Table, condition: &str, values: &[Cell<'_>]) -> Result<u64> {
@@ -186,6 +352,12 @@ pub trait SqlTx: View + WriteFeed {
         self.execute(table, &sql, &[set, key].concat())
     }
 
+    /// As `update`, but the store may delay it.
+    fn defer_update(&mut self, table: &'static Table, set: Values<'_>, key: Values<'_>) -> Result<()> {
+        let sql = Self::DIALECT.update(table, columns(&set), columns(&key));
+        self.defer(table, &sql, &[set, key].concat())
+    }
+
     /// Deletes rows and returns how many.
     fn delete(&mut self, table: &'static Table, key: &[(Column, Cell<'_>)]) -> Result<u64> {
         self.execute(table, &Self::DIALECT.delete(table, columns(key)), key)
@@ -193,7 +365,7 @@ pub trait SqlTx: View + WriteFeed {
 }
 
 /// The columns of some values.
-pub fn columns<'v>(values: &'v [(Column, Cell<'_>)]) -> impl Iterator<Item = &'v Column> + Clone {
+fn columns<'v>(values: &'v [(Column, Cell<'_>)]) -> impl Iterator<Item = &'v Column> + Clone {
     values.iter().map(|(column, _)| column)
 }
 
@@ -388,6 +560,22 @@ mod tests {
             format!("({})", all.map(|status| format!("'{status}'")).collect::<Vec<_>>().join(", "))
         };
         assert_eq!((FINISHED, UNFINISHED), (list(true).as_str(), list(false).as_str()));
+    }
+
+    #[test]
+    fn a_statement_for_sqlite_has_no_schema_and_no_project() {
+        let sql = "SELECT t.id FROM tenure.leases l JOIN tenure.tasks t ON t.project = $1 AND t.id = l.resource_id
+                   WHERE l.project = $1 AND l.fence = $2 AND (SELECT 1 FROM tenure.tasks WHERE project = $1 AND id = $3)";
+        assert_eq!(
+            Dialect::Sqlite.statement(sql),
+            "SELECT t.id FROM leases l JOIN tasks t ON t.id = l.resource_id
+                   WHERE l.fence = ?1 AND (SELECT 1 FROM tasks WHERE id = ?2)"
+        );
+        assert_eq!(Dialect::Postgres.statement(sql), sql);
+        assert_eq!(
+            Dialect::Postgres.statement("DELETE FROM tenure.tasks WHERE project = $1 AND id = ? AND key = ?"),
+            "DELETE FROM tenure.tasks WHERE project = $1 AND id = $2 AND key = $3"
+        );
     }
 
     #[test]

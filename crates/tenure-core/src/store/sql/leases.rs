@@ -1,0 +1,252 @@
+//! Leases, tickets and attempts in SQL.
+
+use std::collections::BTreeSet;
+
+use super::{SqlTx, Statement, columns};
+use crate::clock::Timestamp;
+use crate::error::Result;
+use crate::holder::{Holder, Incarnation};
+use crate::id::{AttemptId, Fence, SectionId};
+use crate::lease::{Attempt, EndReason, Lease, Resource, Ticket};
+use crate::store::columns::{Cell, attempts, leases, tickets};
+use crate::store::leases::{LeaseBeat, LeaseFilter, NewLease, NewTicket, ReadLeases, WriteLeases};
+use crate::store::rows::unexpected;
+
+// Duplicates are removed by the caller, because SQLite would create a temporary table for it, even for no rows.
+static PROCESSES: Statement = Statement::new(|dialect| {
+    dialect.statement(
+        "SELECT process FROM tenure.leases WHERE project = $1 AND ended_at IS NULL AND process IS NOT NULL
+         UNION ALL SELECT process FROM tenure.tickets WHERE project = $1 AND true",
+    )
+});
+
+pub(super) static OPEN_LEASE: Statement = Statement::new(|dialect| {
+    dialect.select(&leases::TABLE, "resource_kind = ? AND resource_id = ? AND ended_at IS NULL")
+});
+
+static LATEST_LEASE: Statement = Statement::new(|dialect| {
+    dialect.select(&leases::TABLE, "resource_kind = ? AND resource_id = ? ORDER BY fence DESC LIMIT 1")
+});
+
+// SQLite's planner does not change the order of a CROSS JOIN, and it must begin with the few leases.
+static TASK_LEASES_IN_SECTION: Statement = Statement::new(|dialect| {
+    dialect.statement(&format!(
+        "SELECT {} FROM tenure.leases l CROSS JOIN tenure.tasks t
+         WHERE l.project = $1 AND l.holder_id = $2 AND l.holder_kind = $3 AND l.ended_at IS NULL
+         AND l.resource_kind = 'task' AND t.project = $1 AND t.id = l.resource_id AND t.section_id = $4",
+        leases::TABLE.of("l")
+    ))
+});
+
+static TICKETS: Statement = Statement::new(|dialect| {
+    dialect.select(&tickets::TABLE, "resource_kind = ? AND resource_id = ? ORDER BY number")
+});
+
+static READY_TICKETS: Statement = Statement::new(|dialect| {
+    dialect.select(&tickets::TABLE, "resource_kind = ? AND resource_id <> ? ORDER BY number")
+});
+
+pub(super) static ENDING_ATTEMPTS: Statement = Statement::new(|dialect| {
+    dialect.select(
+        &attempts::TABLE,
+        "resource_kind = ? AND resource_id = ? AND state = 'ending' ORDER BY started_at DESC, fence DESC",
+    )
+});
+
+static END_LEASE: Statement = Statement::new(|dialect| {
+    dialect.statement(
+        "UPDATE tenure.leases SET ended_at = $2, end_reason = $3
+         WHERE project = $1 AND fence = $4 AND ended_at IS NULL",
+    )
+});
+
+static REOPEN_LEASE: Statement = Statement::new(|dialect| {
+    dialect.statement(
+        "UPDATE tenure.leases SET ended_at = NULL, end_reason = NULL
+         WHERE project = $1 AND fence = $2 AND end_reason = 'expired'",
+    )
+});
+
+static REFRESH_TICKET: Statement = Statement::new(|dialect| {
+    dialect.statement(
+        "UPDATE tenure.tickets SET refreshed_at = $2 WHERE project = $1 AND number = $3 AND refreshed_at > $4",
+    )
+});
+
+pub(super) static DELETE_TICKET: Statement = Statement::new(|dialect| {
+    dialect.statement("DELETE FROM tenure.tickets WHERE project = $1 AND number = $2")
+});
+
+/// The query for the tickets of a resource: its kind and its id are the parameters.
+pub fn tickets_query(dialect: super::Dialect) -> &'static str {
+    TICKETS.text(dialect)
+}
+
+fn key(resource: &Resource) -> [Cell<'_>; 2] {
+    [resource.kind.as_str().into(), (&resource.id).into()]
+}
+
+impl<T: SqlTx> ReadLeases for T {
+    fn recorded_processes(&self) -> Result<Vec<Incarnation>> {
+        let texts = match self.known_processes() {
+            Some(known) => known,
+            None => self.query(PROCESSES.text(T::DIALECT), &[], |row| {
+                Ok(row.text(0)?.unwrap_or_default().to_owned())
+            })?,
+        };
+        let distinct: BTreeSet<String> = texts.into_iter().collect();
+        distinct.iter().map(|text| serde_json::from_str(text).map_err(unexpected)).collect()
+    }
+
+    fn open_lease(&self, resource: &Resource) -> Result<Option<Lease>> {
+        match self.known_open_lease(resource) {
+            Some(known) => Ok(Some(known)),
+            None => Ok(self.records(&OPEN_LEASE, &key(resource))?.pop()),
+        }
+    }
+
+    fn latest_lease(&self, resource: &Resource) -> Result<Option<Lease>> {
+        Ok(self.records(&LATEST_LEASE, &key(resource))?.pop())
+    }
+
+    fn lease_by_id(&self, id: &str) -> Result<Option<Lease>> {
+        Ok(self.select("lease_id = ?", &[id.into()])?.pop())
+    }
+
+    fn lease_by_fence(&self, fence: Fence) -> Result<Option<Lease>> {
+        Ok(self.select("fence = ?", &[fence.number().into()])?.pop())
+    }
+
+    fn leases(&self, filter: &LeaseFilter) -> Result<Vec<Lease>> {
+        let mut terms = vec!["true".to_owned()];
+        let mut values: Vec<Cell<'_>> = Vec::new();
+        if !filter.include_ended {
+            terms.push("ended_at IS NULL".to_owned());
+        }
+        if let Some(kinds) = &filter.kinds {
+            let list: Vec<String> = kinds.iter().map(|kind| format!("'{}'", kind.as_str())).collect();
+            let any = format!("resource_kind IN ({})", list.join(", "));
+            // PostgreSQL does not accept an empty list.
+            terms.push(if list.is_empty() { "false".to_owned() } else { any });
+        }
+        if let Some(resource) = &filter.resource {
+            terms.push("resource_kind = ? AND resource_id = ?".to_owned());
+            values.extend(key(resource));
+        }
+        if let Some(holder) = &filter.holder {
+            terms.push("holder_kind = ? AND holder_id = ?".to_owned());
+            values.extend([holder.kind.as_str().into(), (&holder.id).into()]);
+        }
+        let order = if filter.newest_first { "DESC" } else { "ASC" };
+        let limit = filter.limit.map(|n| format!("LIMIT {n}")).unwrap_or_default();
+        // The sum keeps the planner from scanning all leases in the order of fences to find the few that are open.
+        let by = if filter.include_ended { "fence" } else { "(fence + 0)" };
+        self.select(&format!("{} ORDER BY {by} {order} {limit}", terms.join(" AND ")), &values)
+    }
+
+    fn task_leases_in_section(&self, section: &SectionId, holder: &Holder) -> Result<Vec<Lease>> {
+        let values = [(&holder.id).into(), holder.kind.as_str().into(), section.as_str().into()];
+        self.records(&TASK_LEASES_IN_SECTION, &values)
+    }
+
+    fn tickets(&self, resource: &Resource) -> Result<Vec<Ticket>> {
+        match self.known_tickets(resource) {
+            Some(known) => Ok(known),
+            None => self.records(&TICKETS, &key(resource)),
+        }
+    }
+
+    fn ready_tickets(&self) -> Result<Vec<Ticket>> {
+        if self.known_without_tickets() {
+            return Ok(Vec::new());
+        }
+        let queue: Vec<Ticket> = self.records(&READY_TICKETS, &key(&Resource::messages()))?;
+        if !queue.is_empty() {
+            // Which task each waiter gets depends on several tasks, but a shared turn locks only the one that it takes.
+            self.require_exclusive_turn()?;
+        }
+        Ok(queue)
+    }
+
+    fn all_tickets(&self) -> Result<Vec<Ticket>> {
+        self.select("true ORDER BY number", &[])
+    }
+
+    fn count_tickets(&self) -> Result<u64> {
+        self.count(&tickets::TABLE, "true", &[])
+    }
+
+    fn attempts(&self, resource: &Resource) -> Result<Vec<Attempt>> {
+        let newest_first = "resource_kind = ? AND resource_id = ? ORDER BY started_at DESC, fence DESC";
+        self.select(newest_first, &key(resource))
+    }
+
+    fn ending_attempts(&self, resource: &Resource) -> Result<Vec<Attempt>> {
+        if self.known_without_ending_attempts(resource) {
+            return Ok(Vec::new());
+        }
+        self.records(&ENDING_ATTEMPTS, &key(resource))
+    }
+
+    fn open_attempts(&self) -> Result<Vec<Attempt>> {
+        self.select("state <> 'ended' ORDER BY started_at", &[])
+    }
+}
+
+impl<T: SqlTx> WriteLeases for T {
+    fn grant(&mut self, new: &NewLease) -> Result<Option<Lease>> {
+        self.insert_lease(new)
+    }
+
+    fn beat(&mut self, fence: Fence, beat: &LeaseBeat) -> Result<()> {
+        let mut values = beat.values()?;
+        let sql = T::DIALECT.update(&leases::TABLE, columns(&values), [leases::fence].iter());
+        values.push((leases::fence, fence.number().into()));
+        self.defer_repeatable(&leases::TABLE, &sql, &values)
+    }
+
+    fn end_lease(&mut self, fence: Fence, reason: EndReason) -> Result<()> {
+        let values = [
+            (leases::ended_at, self.now().into()),
+            (leases::end_reason, reason.as_str().into()),
+            (leases::fence, fence.number().into()),
+        ];
+        self.defer(&leases::TABLE, END_LEASE.text(T::DIALECT), &values)
+    }
+
+    fn reopen_lease(&mut self, fence: Fence) -> Result<()> {
+        let values = [(leases::fence, fence.number().into())];
+        self.defer(&leases::TABLE, REOPEN_LEASE.text(T::DIALECT), &values)
+    }
+
+    fn insert_ticket(&mut self, new: &NewTicket) -> Result<i64> {
+        self.insert_numbered(&tickets::TABLE, &new.values(self.now())?)
+    }
+
+    fn refresh_ticket(&mut self, number: i64, silent_since: Timestamp) -> Result<bool> {
+        let values = [
+            (tickets::refreshed_at, self.now().into()),
+            (tickets::number, number.into()),
+            (tickets::refreshed_at, silent_since.into()),
+        ];
+        Ok(self.execute_repeatable(&tickets::TABLE, REFRESH_TICKET.text(T::DIALECT), &values)? > 0)
+    }
+
+    fn delete_ticket(&mut self, number: i64) -> Result<()> {
+        let values = [(tickets::number, number.into())];
+        self.defer(&tickets::TABLE, DELETE_TICKET.text(T::DIALECT), &values)
+    }
+
+    fn insert_attempt(&mut self, new: &Attempt) -> Result<()> {
+        let values = new.values()?;
+        self.defer(&attempts::TABLE, &T::DIALECT.insert(&attempts::TABLE, columns(&values)), &values)
+    }
+
+    fn update_attempt(&mut self, id: &AttemptId, to: &Attempt) -> Result<()> {
+        self.defer_update(&attempts::TABLE, to.progress(), vec![(attempts::id, id.as_str().into())])
+    }
+
+    fn ring(&mut self, doorbell: &str) {
+        self.rings().push(doorbell.to_owned());
+    }
+}
