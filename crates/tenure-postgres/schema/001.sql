@@ -237,6 +237,7 @@ CREATE TABLE tenure.runners (
     CHECK ((status IN ('completed', 'failed')) = (completed_at IS NOT NULL))
 );
 
+CREATE INDEX runners_started ON tenure.runners (project, started_at);
 CREATE INDEX runners_open ON tenure.runners (project, started_at) WHERE status IN ('idle', 'running');
 
 CREATE TABLE tenure.preset_health (
@@ -399,6 +400,14 @@ CREATE TABLE tenure.events (
 );
 
 CREATE INDEX events_task ON tenure.events (project, task_id, seq);
+
+-- The number through which a history was pruned; rows up to it that are left were kept by the rule.
+CREATE TABLE tenure.pruning (
+    project uuid NOT NULL,
+    history text NOT NULL COLLATE "C" CHECK (history IN ('events', 'leases')),
+    through bigint NOT NULL,
+    PRIMARY KEY (project, history)
+);
 
 -- Open locks under the names and columns that the queries of older tools use.
 CREATE VIEW tenure.task_locks AS

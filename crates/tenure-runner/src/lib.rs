@@ -38,6 +38,7 @@ pub mod preset;
 pub mod processes;
 mod program;
 pub mod prompt;
+pub mod retention;
 pub mod spec_section;
 mod supervise;
 mod template;

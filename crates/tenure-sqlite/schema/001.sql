@@ -172,6 +172,7 @@ CREATE TABLE runners (
     CHECK ((status IN ('completed', 'failed')) = (completed_at IS NOT NULL))
 ) STRICT;
 
+CREATE INDEX runners_started ON runners (started_at);
 CREATE INDEX runners_open ON runners (started_at) WHERE status IN ('idle', 'running');
 
 CREATE TABLE preset_health (
@@ -300,6 +301,12 @@ CREATE TABLE events (
 ) STRICT;
 
 CREATE INDEX events_task ON events (task_id, seq);
+
+-- The number through which a history was pruned; rows up to it that are left were kept by the rule.
+CREATE TABLE pruning (
+    history TEXT PRIMARY KEY CHECK (history IN ('events', 'leases')),
+    through INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
 
 -- Open locks under the names and columns that the queries of older tools use.
 CREATE VIEW task_locks AS

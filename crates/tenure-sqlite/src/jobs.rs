@@ -17,7 +17,7 @@ fn number(of: u64) -> i64 {
 
 impl Transaction<'_> {
     /// Moves an item from its job's counter for its present state to the one for `to`. An empty `to` means that it is
-    /// deleted.
+    /// deleted, which does not count as a change of the job.
     fn count_item(&self, job: &str, of: u64, to: &str, at: Timestamp) -> Result<()> {
         self.change(
             "UPDATE jobs SET
@@ -27,7 +27,7 @@ impl Transaction<'_> {
                  succeeded = succeeded - (old.state = 'succeeded') + (?3 = 'succeeded'),
                  failed = failed - (old.state = 'failed') + (?3 = 'failed'),
                  skipped = skipped - (old.state = 'skipped') + (?3 = 'skipped'),
-                 updated_at = ?4
+                 updated_at = CASE ?3 WHEN '' THEN updated_at ELSE ?4 END
              FROM (SELECT state FROM job_items WHERE job_id = ?1 AND number = ?2) AS old
              WHERE jobs.id = ?1 AND old.state <> ?3",
             &[&job, &number(of), &to, &at.as_millis()],

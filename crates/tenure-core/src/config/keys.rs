@@ -14,6 +14,8 @@ pub enum Kind {
     DurationOrZero,
     /// A whole number of at least 1.
     Count,
+    /// A number of bytes, at least 1.
+    Size,
     Flag,
     Text,
     Uuid,
@@ -33,6 +35,7 @@ impl Kind {
             Self::Duration => "a duration longer than 0s, such as 30s, 5m, 1h, 7d or 1h30m",
             Self::DurationOrZero => "a duration such as 0s, 30s, 5m, 1h, 7d or 1h30m",
             Self::Count => "a whole number of at least 1",
+            Self::Size => "a size such as 500KB, 20MB or 1GB",
             Self::Flag => "true or false",
             Self::Text => "text",
             Self::Uuid => "a UUID",
@@ -77,6 +80,12 @@ pub const KEYS: &[Key] = &[
     unset("project.name", Kind::Text, "The project's name, for people"),
     unset("store.url", Kind::Text, "Where the store is; SQLite in `.tenure/` if not set"),
     key(
+        "store.retention",
+        Kind::DurationOrZero,
+        "30d",
+        "How long events, closed leases, attempts, messages, and ended sessions and jobs are kept; 0 keeps all",
+    ),
+    key(
         "locking.taskTimeout",
         Kind::Ttl,
         "60m",
@@ -105,6 +114,7 @@ pub const KEYS: &[Key] = &[
     key("runners.maxConcurrent", Kind::Count, "1", "Runners per project"),
     key("runners.idleTimeout", Kind::DurationOrZero, "0s", "How long a runner with nothing to do stays"),
     key("runners.logRetention", Kind::Duration, "7d", "How long logs are kept"),
+    key("runners.logTotal", Kind::Size, "1GB", "The size of all logs together; the oldest are removed first"),
     key("runners.wakeup.enabled", Kind::Flag, "true", "Whether wake-up starts runners"),
     key("runners.wakeup.checkInterval", Kind::Duration, "1m", "How often wake-up looks for work"),
     key(

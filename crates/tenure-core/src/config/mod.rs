@@ -14,6 +14,7 @@ mod nearest;
 mod origin;
 mod resolve;
 mod show;
+mod size;
 mod tree;
 mod types;
 mod value;

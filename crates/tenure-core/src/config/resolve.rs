@@ -71,6 +71,7 @@ impl Config {
                 name: settings.text("project.name"),
             },
             store_url: settings.text("store.url"),
+            retention: Some(settings.duration("store.retention")?).filter(|keep| !keep.is_zero()),
             locking: Locking {
                 task_timeout: settings.duration("locking.taskTimeout")?,
                 section_timeout: settings.duration("locking.sectionTimeout")?,
@@ -97,6 +98,7 @@ impl Config {
                 max_concurrent: settings.count("runners.maxConcurrent")?,
                 idle_timeout: settings.duration("runners.idleTimeout")?,
                 log_retention: settings.duration("runners.logRetention")?,
+                log_total: settings.size("runners.logTotal")?,
                 wakeup: Wakeup {
                     enabled: settings.flag("runners.wakeup.enabled")?,
                     check_interval: settings.duration("runners.wakeup.checkInterval")?,
@@ -215,6 +217,13 @@ impl Settings {
     fn count(&self, key: &str) -> Result<u32, ConfigError> {
         match self.value(key) {
             Some(Value::Count(count)) => Ok(*count),
+            _ => Err(Self::mismatch(key)),
+        }
+    }
+
+    fn size(&self, key: &str) -> Result<u64, ConfigError> {
+        match self.value(key) {
+            Some(Value::Size(_, bytes)) => Ok(*bytes),
             _ => Err(Self::mismatch(key)),
         }
     }

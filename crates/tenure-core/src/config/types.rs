@@ -12,6 +12,8 @@ pub struct Config {
     pub project: Project,
     /// Includes the password, which [`Config::entries`] masks.
     pub store_url: Option<String>,
+    /// `None` keeps the history forever.
+    pub retention: Option<Duration>,
     pub locking: Locking,
     pub tasks: Tasks,
     pub review: Review,
@@ -63,6 +65,8 @@ pub struct Runners {
     pub max_concurrent: u32,
     pub idle_timeout: Duration,
     pub log_retention: Duration,
+    /// In bytes.
+    pub log_total: u64,
     pub wakeup: Wakeup,
 }
 

@@ -9,6 +9,7 @@ use serde_json::json;
 use super::error::{ConfigError, Location};
 use super::hook::{self, Hook};
 use super::keys::Kind;
+use super::size;
 use super::tree;
 use super::wrapper::{Unwrapped, unwrap};
 use super::write;
@@ -19,6 +20,8 @@ pub(super) enum Value {
     /// With the original notation: `120m` is displayed as `120m`.
     Duration(String, Duration),
     Count(u32),
+    /// The text, and the bytes.
+    Size(String, u64),
     Flag(bool),
     Text(String),
     List(Vec<String>),
@@ -41,7 +44,7 @@ impl Value {
         let value = match (kind, &node.content) {
             (Kind::Count | Kind::Flag, Content::Scalar { text, style: ScalarStyle::Plain })
             | (
-                Kind::Ttl | Kind::Duration | Kind::DurationOrZero | Kind::Text | Kind::Uuid,
+                Kind::Ttl | Kind::Duration | Kind::DurationOrZero | Kind::Size | Kind::Text | Kind::Uuid,
                 Content::Scalar { text, .. },
             ) => Self::from_word(kind, text).ok_or_else(wrong)?,
             (Kind::List | Kind::Command, Content::List { items, .. }) => {
@@ -96,6 +99,7 @@ impl Value {
             Kind::Count if text.starts_with(|c: char| c.is_ascii_digit()) => {
                 text.parse().ok().filter(|count| *count > 0).map(Self::Count)
             }
+            Kind::Size => size::parse(text).map(|bytes| Self::Size(text.trim().to_owned(), bytes)),
             Kind::Flag => match text {
                 "true" | "True" | "TRUE" => Some(Self::Flag(true)),
                 "false" | "False" | "FALSE" => Some(Self::Flag(false)),
@@ -109,7 +113,7 @@ impl Value {
 
     pub(super) fn to_json(&self) -> serde_json::Value {
         match self {
-            Self::Duration(text, _) | Self::Text(text) => json!(text),
+            Self::Duration(text, _) | Self::Size(text, _) | Self::Text(text) => json!(text),
             Self::Count(count) => json!(count),
             Self::Flag(flag) => json!(flag),
             Self::List(items) => json!(items),
@@ -122,7 +126,7 @@ impl Value {
 impl std::fmt::Display for Value {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Duration(text, _) | Self::Text(text) => f.write_str(text),
+            Self::Duration(text, _) | Self::Size(text, _) | Self::Text(text) => f.write_str(text),
             Self::Count(count) => count.fmt(f),
             Self::Flag(flag) => flag.fmt(f),
             Self::List(_) | Self::Map(_) | Self::Hooks(_) => f.write_str(&write::flow_json(&self.to_json())),

@@ -13,7 +13,7 @@ use crate::holder::Liveness;
 use crate::id::TaskId;
 use crate::lease::{Attempt, AttemptState, EndReason, Lease, LeaseState, Resource};
 use crate::runner::Runner;
-use crate::store::{EventFilter, LeaseFilter, TaskFilter, Tx, View};
+use crate::store::{LeaseFilter, TaskFilter, Tx, View, Viewer};
 use crate::task::{Task, TaskStatus};
 
 /// A violated invariant.
@@ -22,7 +22,7 @@ pub enum Violation {
     /// L1: several open leases on one resource.
     Shared(Vec<Lease>),
     /// T1: the last status in the events differs from the row's, or no event has a status.
-    MissingEvent { task: TaskName, told: Option<TaskStatus> },
+    MissingEvent { task: TaskName, recorded: Option<TaskStatus> },
     /// A task in progress without an open lease.
     Unheld(TaskName),
     /// An open lease on a task or section that does not exist.
@@ -95,50 +95,65 @@ fn about_leases(
     Ok(())
 }
 
-/// Events are read in batches, and only the last status of each task is kept.
-const PIECE: u64 = 10_000;
+/// How many tasks are compared with their events in one query.
+const PIECE: usize = 1_000;
 
 fn about_statuses(view: &dyn View, tasks: &[Task], violations: &mut Vec<Violation>) -> Result<()> {
-    let mut told: HashMap<TaskId, TaskStatus> = HashMap::new();
-    let mut since = 0;
-    loop {
-        let events = view.events(&EventFilter { since, limit: PIECE, ..EventFilter::default() })?;
-        let Some(last) = events.last() else { break };
-        since = last.seq;
-        told.extend(events.into_iter().filter_map(|event| {
-            let begun = (event.kind == EventKind::TaskCreated).then_some(TaskStatus::Pending);
-            Some((event.task?, event.to.or(begun)?))
-        }));
-    }
-    for task in tasks {
-        let told = told.get(&task.id).copied();
-        if told != Some(task.status) {
-            violations.push(Violation::MissingEvent { task: super::name_of(task), told });
+    for piece in tasks.chunks(PIECE) {
+        let ids: Vec<TaskId> = piece.iter().map(|task| task.id.clone()).collect();
+        let recorded: HashMap<TaskId, TaskStatus> =
+            view.last_statuses(&ids)?.into_iter().map(|last| (last.task, last.status)).collect();
+        for task in piece {
+            let recorded = recorded.get(&task.id).copied();
+            if recorded != Some(task.status) {
+                violations.push(Violation::MissingEvent { task: super::name_of(task), recorded });
+            }
         }
     }
     Ok(())
 }
 
-/// Corrects what reconcile does not: closes leases of resources that do not exist, and appends missing status events.
-pub fn repair(tx: &mut dyn Tx, ctx: &Context<'_>, actor: &str) -> Result<()> {
-    for violation in check_invariants(tx, ctx)? {
-        match violation {
-            Violation::DanglingLease(lease) => {
+/// Corrects a violation that reconcile does not: closes the lease of a resource that does not exist, or appends a missing
+/// status event. Does nothing if the rows have changed since the violation was found.
+pub fn repair(tx: &mut dyn Tx, violation: &Violation, actor: &str) -> Result<()> {
+    match violation {
+        Violation::DanglingLease(lease) => {
+            let is_open = tx.open_lease(&lease.resource)?.is_some_and(|open| open.fence == lease.fence);
+            if is_open && !exists(tx, &lease.resource)? {
                 tx.end_lease(lease.fence, EndReason::Forced)?;
                 let detail =
                     json!({"lease": lease.id, "resource": lease.resource.to_string(), "reason": "forced"});
                 tx.append(NewEvent::new(EventKind::LeaseEnded, actor).fence(lease.fence).detail(detail))?;
             }
-            Violation::MissingEvent { task, told } => {
-                let id = TaskId::new(&task.id);
+        }
+        Violation::MissingEvent { task, .. } => {
+            let id = TaskId::new(&task.id);
+            let Some(status) = status_of(tx, &id)? else { return Ok(()) };
+            let recorded = tx.last_statuses(std::slice::from_ref(&id))?.pop().map(|last| last.status);
+            if recorded != Some(status) {
                 let mut event = NewEvent::new(EventKind::TaskStatus, actor)
                     .task(&id)
                     .detail(json!({"message": "the status event was missing"}));
-                (event.from, event.to) = (told, Some(task.status));
+                (event.from, event.to) = (recorded, Some(status));
                 tx.append(event)?;
             }
-            _ => {}
         }
+        _ => {}
     }
     Ok(())
+}
+
+fn status_of(view: &dyn View, task: &TaskId) -> Result<Option<TaskStatus>> {
+    Ok(view.task_row(task, &Viewer::default())?.map(|task| task.status))
+}
+
+/// Whether the task or section that a lease is for exists. All other resources are only names.
+fn exists(view: &dyn View, resource: &Resource) -> Result<bool> {
+    if let Some(task) = resource.task_id() {
+        return Ok(status_of(view, &task)?.is_some());
+    }
+    match resource.section_id() {
+        Some(section) => Ok(view.section(&section)?.is_some()),
+        None => Ok(true),
+    }
 }

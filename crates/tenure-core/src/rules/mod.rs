@@ -8,6 +8,7 @@ mod import;
 mod jobs;
 mod locks;
 mod messages;
+mod prune;
 mod sections;
 mod sessions;
 mod status;
@@ -23,6 +24,7 @@ pub use jobs::{
 };
 pub use locks::{LockRef, Release, find_lock, release_lock};
 pub use messages::{acknowledge, send_message};
+pub use prune::{Pruned, prune};
 pub use sections::{
     AddSection, EditSection, add_section, delete_section, depend_section, edit_section, undepend_section,
 };

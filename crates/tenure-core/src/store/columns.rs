@@ -160,6 +160,7 @@ tables! {
         Int: seq at fence;
         Text: kind actor task_id from_status to_status detail;
     }
+    pruning by history { Text: history; Int: through; }
 }
 
 impl From<i64> for Cell<'_> {

@@ -24,6 +24,7 @@ mod copying;
 mod feed;
 mod jobs;
 mod leases;
+mod pruning;
 mod readiness;
 mod rows;
 mod runners;
@@ -37,6 +38,7 @@ pub use copying::{BATCH, COPIED_TABLES, CopiedRow, Counters, Fill, Movable, Put}
 pub use feed::{Agent, EventFilter, Message, MessageFilter, ReadFeed, WriteFeed};
 pub use jobs::{ItemFilter, JobLookup, NewJob, ReadJobs, WriteJobs};
 pub use leases::{LeaseBeat, LeaseFilter, NewLease, NewTicket, ReadLeases, WriteLeases};
+pub use pruning::{History, LastStatus, PruneHistory, ReadHistory, Stretch};
 pub use readiness::{Contents, OpenLease};
 pub use rows::{Reader, Record, Row, Values, unexpected};
 pub use runners::{ReadRunners, WriteRunners};
@@ -198,7 +200,7 @@ impl Viewer {
 
 /// Reading.
 pub trait View:
-    ReadTasks + ReadSections + ReadLeases + ReadFeed + ReadRunners + ReadJobs + ReadSessions
+    ReadTasks + ReadSections + ReadLeases + ReadFeed + ReadRunners + ReadJobs + ReadSessions + ReadHistory
 {
     /// The time of this transaction. A write transaction reads the clock after its turn has begun.
     fn now(&self) -> Timestamp;
@@ -209,6 +211,14 @@ pub trait View:
 
 /// Writing: everything a [`View`] can, and changes that are committed together.
 pub trait Tx:
-    View + WriteTasks + WriteSections + WriteLeases + WriteFeed + WriteRunners + WriteJobs + WriteSessions
+    View
+    + WriteTasks
+    + WriteSections
+    + WriteLeases
+    + WriteFeed
+    + WriteRunners
+    + WriteJobs
+    + WriteSessions
+    + PruneHistory
 {
 }

@@ -52,7 +52,7 @@ impl Dialect {
     }
 
     /// The start of a condition: only rows of the project.
-    fn scope(self) -> &'static str {
+    pub(super) fn scope(self) -> &'static str {
         match self {
             Self::Sqlite => "",
             Self::Postgres => "project = $1 AND ",
@@ -142,8 +142,13 @@ impl Dialect {
         ))
     }
 
+    /// Deletes the rows that match a condition.
+    pub(super) fn delete_where(self, table: &Table, condition: &str) -> String {
+        self.numbered(&format!("DELETE FROM {} WHERE {}{condition}", self.name(table), self.scope()))
+    }
+
     pub fn delete<'c>(self, table: &Table, key: impl Iterator<Item = &'c Column>) -> String {
-        self.numbered(&format!("DELETE FROM {} WHERE {}{}", self.name(table), self.scope(), all_equal(key)))
+        self.delete_where(table, &all_equal(key))
     }
 }
 

@@ -6,6 +6,7 @@ use crate::{Error, Interrupts, Program, Result};
 mod child;
 mod claims;
 mod fixture;
+mod history;
 mod idle_runner;
 mod locks;
 mod mcp;

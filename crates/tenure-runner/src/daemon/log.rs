@@ -65,20 +65,72 @@ pub(crate) fn private_folder(folder: &Path) -> std::io::Result<()> {
     fs::DirBuilder::new().mode(0o700).recursive(true).create(folder)
 }
 
-/// Removes logs that were not written to for longer than `keep`.
-pub fn sweep(folder: &Path, keep: Duration, now: Timestamp) {
+/// A log that was written to more recently may belong to a process that still writes to it.
+const IN_USE: Duration = Duration::from_mins(1);
+
+/// Removes logs that were not written to for longer than `keep`, and the oldest of the others until the rest has at most
+/// `total` bytes. Logs that were written to in the last minute stay.
+pub fn sweep(folder: &Path, keep: Duration, total: u64, now: Timestamp) {
     let Ok(entries) = fs::read_dir(folder) else { return };
-    for entry in entries.flatten() {
-        let is_log = entry.path().extension().is_some_and(|e| e == "log" || e == "1");
-        if is_log && age(&entry, now).is_some_and(|age| age > keep) {
-            let _ = fs::remove_file(entry.path());
+    let mut logs: Vec<_> = entries.flatten().filter_map(|entry| LogFile::find(&entry, now)).collect();
+    logs.sort_by_key(|log| log.age);
+    let mut newer = 0_u64;
+    for log in logs {
+        newer = newer.saturating_add(log.bytes);
+        if log.age > keep || (newer > total && log.age > IN_USE) {
+            let _ = fs::remove_file(log.path);
         }
     }
 }
 
-fn age(entry: &fs::DirEntry, now: Timestamp) -> Option<Duration> {
-    let changed = entry.metadata().ok()?.modified().ok()?;
-    let changed = changed.duration_since(std::time::UNIX_EPOCH).ok()?;
-    let changed = Timestamp::from_millis(i64::try_from(changed.as_millis()).ok()?);
-    Some(now.since(changed))
+struct LogFile {
+    path: PathBuf,
+    /// Since it was last written to.
+    age: Duration,
+    bytes: u64,
+}
+
+impl LogFile {
+    fn find(entry: &fs::DirEntry, now: Timestamp) -> Option<Self> {
+        let path = entry.path();
+        path.extension().filter(|extension| *extension == "log" || *extension == "1")?;
+        let found = entry.metadata().ok().filter(fs::Metadata::is_file)?;
+        let changed = found.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
+        let changed = Timestamp::from_millis(i64::try_from(changed.as_millis()).ok()?);
+        Some(Self { path, age: now.since(changed), bytes: found.len() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::SystemTime;
+
+    use super::*;
+
+    #[test]
+    fn the_oldest_logs_are_removed_until_the_rest_fits() {
+        let folder = tempfile::tempdir().unwrap();
+        let now = tenure_core::SystemClock.now();
+        let time = SystemTime::UNIX_EPOCH + Duration::from_millis(u64::try_from(now.as_millis()).unwrap());
+        for (name, hours) in [("a.log", 1), ("b.log", 2), ("c.log", 3), ("d.txt", 4), ("e.log", 30)] {
+            let file = File::create(folder.path().join(name)).unwrap();
+            file.set_len(if name == "e.log" { 1 } else { 100 }).unwrap();
+            file.set_modified(time - Duration::from_hours(hours)).unwrap();
+        }
+        File::create(folder.path().join("new.log")).unwrap().set_len(1000).unwrap();
+        let left = || {
+            let mut names: Vec<_> = fs::read_dir(folder.path())
+                .unwrap()
+                .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+                .collect();
+            names.sort();
+            names
+        };
+        sweep(folder.path(), Duration::from_hours(24), 10_000, now);
+        assert_eq!(left(), ["a.log", "b.log", "c.log", "d.txt", "new.log"]);
+        sweep(folder.path(), Duration::from_hours(24), 1250, now);
+        assert_eq!(left(), ["a.log", "b.log", "d.txt", "new.log"]);
+        sweep(folder.path(), Duration::from_hours(24), 10, now);
+        assert_eq!(left(), ["d.txt", "new.log"], "a log that is in use stays");
+    }
 }

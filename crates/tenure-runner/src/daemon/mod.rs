@@ -49,6 +49,8 @@ pub struct RunnerOptions {
     /// The preset that reviews tasks in review, before any other work.
     pub reviewer: Option<String>,
     pub slots: u32,
+    /// `None` keeps the history forever.
+    pub retention: Option<Duration>,
     pub timing: RunnerTiming,
     pub session: SessionStart,
 }

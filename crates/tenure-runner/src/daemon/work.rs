@@ -19,6 +19,7 @@ use super::waiting::Wait;
 use super::{Purpose, RunnerContext, agent, parking};
 use crate::database::DatabaseFile;
 use crate::exclusion;
+use crate::retention::PruneSchedule;
 use crate::supervise::CommandEnd;
 
 /// The numbers of a run, and how it was stopped.
@@ -52,6 +53,7 @@ pub(super) struct RunnerLoop<'a, 's> {
     pub(super) interrupted: Option<Current>,
     /// The last logged reason for waiting, so that it is logged once.
     pub(super) last_logged: String,
+    prune_schedule: PruneSchedule,
 }
 
 pub(super) fn run_loop(
@@ -70,6 +72,7 @@ pub(super) fn run_loop(
         unanswered_since: None,
         interrupted: cx.options.session.interrupted.clone(),
         last_logged: String::new(),
+        prune_schedule: PruneSchedule::new(cx.options.retention),
     };
     let outcome = loop {
         match this.cycle(slot) {
@@ -103,6 +106,7 @@ impl RunnerLoop<'_, '_> {
             save_status(self.cx, slot, RunnerStatus::Idle, None);
             return Ok(self.sleep(self.cx.options.timing.poll.min(Duration::from_secs(1)), None));
         }
+        self.prune_schedule.prune_if_due(self.cx.store);
         let found = match self.find(slot) {
             Err(error @ Error::Store { .. }) => return self.retry_store(error),
             found => found?,

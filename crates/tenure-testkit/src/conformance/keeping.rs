@@ -123,7 +123,7 @@ pub(super) fn one_reconcile_repairs_what_a_crash_left(fresh: &dyn Fn() -> Fixtur
     check_feed(&f);
 }
 
-fn runner(f: &Fixture, pid: u32) -> Runner {
+pub(super) fn runner(f: &Fixture, pid: u32) -> Runner {
     Runner {
         id: format!("runner-{pid}"),
         status: RunnerStatus::Running,

@@ -11,6 +11,7 @@ mod grants;
 mod invariants;
 mod jobs;
 mod keeping;
+mod pruning;
 mod readiness;
 mod ready_queue;
 mod renewing;
@@ -34,6 +35,14 @@ macro_rules! list {
 /// The names and functions of all cases.
 pub fn cases() -> Vec<(&'static str, Case)> {
     list! {
+        pruning {
+            the_last_lease_and_the_last_status_event_of_each_task_stay,
+            what_was_kept_is_removed_when_something_newer_is_old,
+            an_open_lease_and_an_unfinished_attempt_are_never_pruned,
+            ended_sessions_jobs_runners_and_unseen_agents_are_removed,
+            an_unread_message_for_an_unfinished_task_stays,
+            a_late_write_is_rejected_although_its_lease_was_pruned,
+        }
         grants {
             a_claim_grants_a_lease_and_sets_in_progress,
             a_refusal_names_the_holder_and_the_expiry,

@@ -7,6 +7,7 @@ mod feed;
 mod fingerprint;
 mod jobs;
 mod leases;
+mod pruning;
 mod runners;
 mod sections;
 mod sessions;

@@ -12,7 +12,7 @@ use tenure_core::lease::{Attempt, Lease, Resource, Ticket};
 use tenure_core::runner::{PresetHealth, Runner};
 use tenure_core::section::SectionMode;
 use tenure_core::session::{DoneTask, Session};
-use tenure_core::store::{Agent, NewTask, Viewer};
+use tenure_core::store::{Agent, History, NewTask, Viewer};
 use tenure_core::task::{DEFAULT_PRIORITY, TaskStatus};
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -33,6 +33,7 @@ pub struct State {
     pub sessions: BTreeMap<String, Session>,
     pub done_tasks: Vec<(String, DoneTask)>,
     pub events: Vec<Event>,
+    pub pruned_through: BTreeMap<History, i64>,
     pub last_fence: i64,
     pub last_ticket: i64,
     pub last_message: i64,

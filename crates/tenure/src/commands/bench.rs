@@ -52,6 +52,8 @@ enum Topic {
     /// A claim over MCP, compared with the bare transaction
     #[cfg(feature = "serve")]
     Mcp,
+    /// Ten million events compared with a thousand; takes some minutes, so only if it is named
+    History,
     /// The size of this program
     Binary,
 }
@@ -68,6 +70,7 @@ impl Topic {
             Self::Runner => bench.idle_runner(),
             #[cfg(feature = "serve")]
             Self::Mcp => bench.mcp(),
+            Self::History => bench.history(),
             Self::Binary => bench.binary_size(cfg!(feature = "serve")),
         }
     }
@@ -91,7 +94,9 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let program = app.own_program()?;
     let interrupts = Interrupts::listen()?;
     let mut bench = Bench::new(&program, &interrupts, args.quick);
-    let is_wanted = |topic: &&Topic| args.topics.is_empty() || args.topics.contains(topic);
+    let is_wanted = |topic: &&Topic| {
+        if args.topics.is_empty() { **topic != Topic::History } else { args.topics.contains(topic) }
+    };
     let measured = Topic::value_variants().iter().filter(is_wanted).try_for_each(|topic| {
         if has_progress {
             app.printer.draw(&format!("\r\x1b[K{} …", topic.about()));

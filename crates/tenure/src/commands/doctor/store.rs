@@ -1,12 +1,14 @@
 //! The project's store: its file, its invariants, and the rows that dead processes left in it.
 
+use std::time::Duration;
+
 use tenure_core::duration::format_rounded;
 use tenure_core::kernel::{self, Violation};
 use tenure_core::lease::{Attempt, LeaseState};
 use tenure_core::store::View;
 use tenure_core::{Error, Timestamp};
 use tenure_runner::processes::{self, ProcessFilter};
-use tenure_runner::{Scope, exclusion};
+use tenure_runner::{Scope, exclusion, retention};
 
 use super::Examination;
 use super::finding::{FIX, Finding};
@@ -101,8 +103,8 @@ fn finding(view: &dyn View, app: &App<'_>, violation: Violation) -> Result<Findi
                 command,
             )
         }
-        Violation::MissingEvent { task, told } => {
-            let recorded = told
+        Violation::MissingEvent { task, recorded } => {
+            let recorded = recorded
                 .map_or_else(|| "has no event for it".to_owned(), |status| format!("last recorded {status}"));
             let sentence = format!("{} is {}, but the event feed {recorded}", task.key, task.status);
             Finding::problem("tasks", sentence, FIX).fixable()
@@ -182,5 +184,12 @@ fn repair(open: &Open<'_>, actor: &str) -> Result<(), Error> {
     open.store.check(true)?;
     let ctx = open.context();
     open.write(|tx| kernel::reconcile(tx, &ctx, actor))?;
-    open.write(|tx| kernel::repair(tx, &ctx, actor))
+    // Found by reading and repaired one by one, so that no other writer waits for the whole examination.
+    for violation in open.read(|view| kernel::check_invariants(view, &ctx))? {
+        open.write(|tx| kernel::repair(tx, &violation, actor))?;
+    }
+    if let Some(kept) = open.config.retention {
+        retention::prune(open.store.as_ref(), kept, Duration::MAX)?;
+    }
+    Ok(())
 }

@@ -186,6 +186,7 @@ pub(super) fn options(
         preset,
         reviewer,
         slots: runners.max_concurrent,
+        retention: open.config.retention,
         timing: RunnerTiming {
             ttl: args.ttl.unwrap_or(locking.task_timeout),
             section_ttl: locking.section_timeout,
@@ -304,8 +305,9 @@ pub(super) fn serve(
     let _resume_lock = resume_lock::acquire(app, &options.session.id, how.force)?;
     let logs = app.env.home().unwrap_or_else(|| open.paths.folder()).join("runners").join("logs");
     let (kept, now) = (open.config.runners.log_retention, app.env.clock.now());
-    sweep(&logs, kept, now);
-    sweep(&open.paths.folder().join("logs"), kept, now);
+    for folder in [&logs, &open.paths.folder().join("logs")] {
+        sweep(folder, kept, open.config.runners.log_total, now);
+    }
     if let Ok(directory) = app.directory() {
         let _ = directory.forget_runners(now.before(kept));
     }

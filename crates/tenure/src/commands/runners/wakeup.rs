@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use tenure_core::ErrorCode;
 use tenure_core::runner::Runner;
 use tenure_runner::daemon::log::DaemonLog;
+use tenure_runner::retention;
 use tenure_runner::timer::Kind;
 use tenure_runner::wakeup::{self, Decision, NotStarted, Recheck, Target, Verdict};
 use tenure_sqlite::{Directory, IdleProject, KnownProject};
@@ -46,6 +47,8 @@ const DEADLINE: Duration = Duration::from_secs(50);
 
 /// How long to wait for a project's busy store. The next wake-up tries again.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// The longest time that one wake-up spends on removing old history of a project.
+const PRUNING: Duration = Duration::from_secs(2);
 
 /// A registered project to check.
 struct WakeupTarget {
@@ -248,6 +251,10 @@ fn wake_up(
     let (verdict, rest) = wakeup::wake(&target);
     if verdict.decision == Decision::Error {
         say(&verdict.reason);
+    }
+    if let (Some(retention), false) = (open.config.retention, app.global.dry_run) {
+        // Best effort: what is left is removed by the next wake-up.
+        let _ = retention::prune(open.store.as_ref(), retention, PRUNING);
     }
     // The rows on a server change without a change of the project's files.
     let rest = if open.source.is_on_server() { Recheck::Unknown } else { rest };
