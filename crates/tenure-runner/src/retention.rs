@@ -48,7 +48,7 @@ fn prune_in_batches(
     }
 }
 
-/// When a runner prunes: at its start, then once an hour, between two tasks.
+/// When a runner removes old history and old logs: at its start, then once an hour, between two tasks.
 #[derive(Debug)]
 pub(crate) struct PruneSchedule {
     retention: Option<Duration>,
@@ -60,9 +60,16 @@ impl PruneSchedule {
         Self { retention, next: Instant::now() }
     }
 
-    /// Prunes if it is time to. An error is left to the runner's work, which needs the same store.
-    pub(crate) fn prune_if_due(&mut self, store: &dyn Store) {
-        let Some(retention) = self.retention.filter(|_| self.next <= Instant::now()) else { return };
+    pub(crate) fn is_due(&self) -> bool {
+        self.next <= Instant::now()
+    }
+
+    /// An error is left to the runner's work, which needs the same store.
+    pub(crate) fn prune(&mut self, store: &dyn Store) {
+        let Some(retention) = self.retention else {
+            self.next = Instant::now() + INTERVAL;
+            return;
+        };
         match prune(store, retention, BETWEEN_TASKS) {
             Ok(pruned) if pruned.more => tracing::debug!(rows = pruned.rows, "pruned, and there is more"),
             Ok(pruned) => {

@@ -75,7 +75,7 @@ pub(super) fn run_agent(
 ) -> Result<AttemptReport> {
     let task = &grant.task;
     let name = kernel::name_of(task);
-    let folder = cx.options.root.join(".tenure").join("logs");
+    let folder = cx.options.log_folder();
     let clock: Arc<dyn Clock> = Arc::new(tenure_core::SystemClock);
     let log = AttemptLog::create(&folder, &format!("{}-{}", task.key, grant.lease.fence), clock);
     let log_path = log.path().to_string_lossy().into_owned();

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use super::LogLimits;
 use tenure_core::text::escape_line;
 use tenure_core::{Clock, Timestamp};
 
@@ -68,16 +69,16 @@ pub(crate) fn private_folder(folder: &Path) -> std::io::Result<()> {
 /// A log that was written to more recently may belong to a process that still writes to it.
 const IN_USE: Duration = Duration::from_mins(1);
 
-/// Removes logs that were not written to for longer than `keep`, and the oldest of the others until the rest has at most
-/// `total` bytes. Logs that were written to in the last minute stay.
-pub fn sweep(folder: &Path, keep: Duration, total: u64, now: Timestamp) {
+/// Removes logs that were not written to for longer than the limit, and the oldest of the others until the rest fits. Logs
+/// that were written to in the last minute stay.
+pub fn sweep(folder: &Path, limits: LogLimits, now: Timestamp) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     let mut logs: Vec<_> = entries.flatten().filter_map(|entry| LogFile::find(&entry, now)).collect();
     logs.sort_by_key(|log| log.age);
     let mut newer = 0_u64;
     for log in logs {
         newer = newer.saturating_add(log.bytes);
-        if log.age > keep || (newer > total && log.age > IN_USE) {
+        if log.age > limits.age || (newer > limits.total && log.age > IN_USE) {
             let _ = fs::remove_file(log.path);
         }
     }
@@ -118,6 +119,7 @@ mod tests {
             file.set_modified(time - Duration::from_hours(hours)).unwrap();
         }
         File::create(folder.path().join("new.log")).unwrap().set_len(1000).unwrap();
+        let limits = |total| LogLimits { age: Duration::from_hours(24), total };
         let left = || {
             let mut names: Vec<_> = fs::read_dir(folder.path())
                 .unwrap()
@@ -126,11 +128,11 @@ mod tests {
             names.sort();
             names
         };
-        sweep(folder.path(), Duration::from_hours(24), 10_000, now);
+        sweep(folder.path(), limits(10_000), now);
         assert_eq!(left(), ["a.log", "b.log", "c.log", "d.txt", "new.log"]);
-        sweep(folder.path(), Duration::from_hours(24), 1250, now);
+        sweep(folder.path(), limits(1250), now);
         assert_eq!(left(), ["a.log", "b.log", "d.txt", "new.log"]);
-        sweep(folder.path(), Duration::from_hours(24), 10, now);
+        sweep(folder.path(), limits(10), now);
         assert_eq!(left(), ["d.txt", "new.log"], "a log that is in use stays");
     }
 }

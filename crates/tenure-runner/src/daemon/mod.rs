@@ -51,14 +51,28 @@ pub struct RunnerOptions {
     pub slots: u32,
     /// `None` keeps the history forever.
     pub retention: Option<Duration>,
+    pub logs: LogLimits,
     pub timing: RunnerTiming,
     pub session: SessionStart,
 }
 
 impl RunnerOptions {
+    /// The folder of the agents' logs.
+    fn log_folder(&self) -> PathBuf {
+        self.root.join(".tenure").join("logs")
+    }
+
     fn section_name(&self) -> Option<&str> {
         self.section.as_ref().map(|(_, name)| name.as_str())
     }
+}
+
+/// How much of the agents' logs is kept.
+#[derive(Debug, Clone, Copy)]
+pub struct LogLimits {
+    pub age: Duration,
+    /// In bytes.
+    pub total: u64,
 }
 
 /// The session that this run belongs to.

@@ -16,7 +16,7 @@ use super::pick_work::{Pick, pick_work, section_of};
 use super::renew_slot::SlotHeartbeat;
 use super::slot::{RunnerSlot, save_status};
 use super::waiting::Wait;
-use super::{Purpose, RunnerContext, agent, parking};
+use super::{Purpose, RunnerContext, agent, log, parking};
 use crate::database::DatabaseFile;
 use crate::exclusion;
 use crate::retention::PruneSchedule;
@@ -106,7 +106,11 @@ impl RunnerLoop<'_, '_> {
             save_status(self.cx, slot, RunnerStatus::Idle, None);
             return Ok(self.sleep(self.cx.options.timing.poll.min(Duration::from_secs(1)), None));
         }
-        self.prune_schedule.prune_if_due(self.cx.store);
+        if self.prune_schedule.is_due() {
+            let options = self.cx.options;
+            log::sweep(&options.log_folder(), options.logs, self.cx.exec.clock.now());
+            self.prune_schedule.prune(self.cx.store);
+        }
         let found = match self.find(slot) {
             Err(error @ Error::Store { .. }) => return self.retry_store(error),
             found => found?,

@@ -13,7 +13,9 @@ use tenure_core::session::SessionOptions;
 use tenure_core::wire::{self, millis};
 use tenure_core::{ErrorCode, reference};
 use tenure_runner::daemon::log::{DaemonLog, sweep};
-use tenure_runner::daemon::{self, RunnerContext, RunnerOptions, RunnerSummary, RunnerTiming, SessionStart};
+use tenure_runner::daemon::{
+    self, LogLimits, RunnerContext, RunnerOptions, RunnerSummary, RunnerTiming, SessionStart,
+};
 use tenure_runner::exclusion;
 use tenure_runner::preset::{self, PresetError};
 
@@ -187,6 +189,7 @@ pub(super) fn options(
         reviewer,
         slots: runners.max_concurrent,
         retention: open.config.retention,
+        logs: LogLimits { age: runners.log_retention, total: runners.log_total },
         timing: RunnerTiming {
             ttl: args.ttl.unwrap_or(locking.task_timeout),
             section_ttl: locking.section_timeout,
@@ -305,9 +308,7 @@ pub(super) fn serve(
     let _resume_lock = resume_lock::acquire(app, &options.session.id, how.force)?;
     let logs = app.env.home().unwrap_or_else(|| open.paths.folder()).join("runners").join("logs");
     let (kept, now) = (open.config.runners.log_retention, app.env.clock.now());
-    for folder in [&logs, &open.paths.folder().join("logs")] {
-        sweep(folder, kept, open.config.runners.log_total, now);
-    }
+    sweep(&logs, options.logs, now);
     if let Ok(directory) = app.directory() {
         let _ = directory.forget_runners(now.before(kept));
     }
