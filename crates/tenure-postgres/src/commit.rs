@@ -4,7 +4,8 @@ use tenure_core::Timestamp;
 use tenure_core::store::Durability;
 
 use crate::connection::{Connection, Sql, Statement, Value};
-use crate::error::Remedy;
+use crate::doorbell::{CHANNEL, LONGEST_CHANNEL};
+use crate::error::{Failure, Remedy};
 use crate::transaction::{PendingEvent, Trace, Transaction, Writer};
 use crate::write_buffer::{Combined, Write};
 
@@ -71,10 +72,12 @@ impl Transaction<'_> {
         }
         let mut statements = Combined::all(self.project, writes);
         let count = statements.len();
-        if count == 0 && !self.rings.is_empty() {
+        let mut rings = std::mem::take(&mut self.rings);
+        // Anything else is not a channel of this store, and may be a name that the server refuses.
+        rings.retain(|bell| !writer.silent && bell.starts_with(CHANNEL) && bell.len() <= LONGEST_CHANNEL);
+        if count == 0 && !rings.is_empty() {
             statements.push(Combined::new(self.project));
         }
-        let rings = std::mem::take(&mut self.rings);
         let texts: Vec<String> = statements
             .iter_mut()
             .enumerate()
@@ -89,14 +92,16 @@ impl Transaction<'_> {
         let last = self.commit_statements(writer, noted, !rings.is_empty());
         sent_statements.push(Statement::Batch(&last));
         *sent = Some(trace);
-        let outcome = self.connection.into_inner().pipeline(&sent_statements);
-        if let Err(failure) = &outcome
-            && failure.remedy() != Remedy::Reconnect
-        {
-            // The server has answered that the transaction was not committed.
-            *sent = None;
+        let connection = self.connection.into_inner();
+        let Err(failure) = connection.pipeline(&sent_statements) else { return Ok(()) };
+        if failure.remedy() == Remedy::Reconnect {
+            return Err(failure);
         }
-        outcome.map(drop)
+        // The server has answered that the transaction was not committed.
+        *sent = None;
+        drop(connection.batch("ROLLBACK"));
+        // A doorbell that cannot be rung must not fail a change: the server's queue of notifications may be full.
+        Err(if rings.is_empty() { failure } else { Failure::WithRings(Box::new(failure)) })
     }
 }
 

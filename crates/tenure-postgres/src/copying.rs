@@ -38,6 +38,9 @@ impl Movable for PostgresStore {
     }
 }
 
+/// How many numbers of a sequence one statement draws, so that no statement takes long.
+const DRAWN_AT_ONCE: i64 = 500_000;
+
 /// The values of one column in some rows.
 enum Column {
     Ints(Vec<Option<i64>>),
@@ -80,7 +83,7 @@ impl Transaction<'_> {
         self.run(&format!(
             "DECLARE moving_{name} NO SCROLL CURSOR FOR SELECT {} FROM tenure.{name} WHERE project = '{}' {rest}
              ORDER BY {}",
-            names(table.copied()),
+            table.copied_values(),
             self.project,
             names(table.key)
         ))?;
@@ -141,13 +144,23 @@ impl Transaction<'_> {
     /// The sequences are shared with other projects, so they are only ever increased.
     fn set_counters(&mut self, to: Counters) -> Result<()> {
         self.next_task = to.next_task;
-        self.change(
-            "SELECT setval('tenure.fences', greatest($2, nextval('tenure.fences'))),
-                    setval('tenure.numbers', greatest($3, nextval('tenure.numbers'))),
-                    setval('tenure.event_numbers', greatest($4, nextval('tenure.event_numbers')))
-             WHERE $1 IS NOT NULL",
-            &[&to.last_fence, &to.last_number, &to.last_event],
-        )
-        .map(drop)
+        self.raise_sequence("fences", to.last_fence)?;
+        self.raise_sequence("numbers", to.last_number)?;
+        self.raise_sequence("event_numbers", to.last_event)
+    }
+
+    /// Draws numbers until all up to `to` are used. Setting the sequence could set it back, because other projects draw
+    /// from it at the same time.
+    fn raise_sequence(&self, name: &str, to: i64) -> Result<()> {
+        loop {
+            let state = self.bare(&format!("SELECT last_value, is_called FROM tenure.{name}"))?;
+            let row = state.first().ok_or_else(|| Error::store(format!("the sequence {name} is gone")))?;
+            let used = get::<i64>(row, 0)? - i64::from(!get::<bool>(row, 1)?);
+            let missing = to.saturating_sub(used).min(DRAWN_AT_ONCE);
+            if missing <= 0 {
+                return Ok(());
+            }
+            self.bare(&format!("SELECT max(nextval('tenure.{name}')) FROM generate_series(1, {missing})"))?;
+        }
     }
 }

@@ -8,6 +8,8 @@ use std::os::unix::net::UnixDatagram;
 
 /// The prefix of every channel.
 pub(crate) const CHANNEL: &str = "tenure_";
+/// The server refuses to notify a channel with a longer name.
+pub(crate) const LONGEST_CHANNEL: usize = 63;
 
 /// The end that a waiter reads.
 #[derive(Debug)]

@@ -25,6 +25,8 @@ pub(crate) enum Failure {
     InRecovery,
     /// The transaction shares its turn with other claims, and cannot continue without an exclusive one.
     NeedsExclusiveTurn,
+    /// The commit failed together with its rings, perhaps because of them.
+    WithRings(Box<Failure>),
     /// A stored value that tenure does not write.
     Unreadable(String),
     /// An error of tenure.
@@ -40,6 +42,8 @@ pub(crate) enum Remedy {
     Retry,
     /// Run the transaction again in an exclusive turn.
     RetryExclusively,
+    /// Run the transaction again and ring no doorbell.
+    RetryWithoutRings,
     None,
 }
 
@@ -68,6 +72,7 @@ impl Failure {
             // A standby may be about to be promoted.
             Self::Network(_) | Self::Silent(_) | Self::InRecovery => Remedy::Reconnect,
             Self::NeedsExclusiveTurn => Remedy::RetryExclusively,
+            Self::WithRings(_) => Remedy::RetryWithoutRings,
             Self::Plain | Self::Untrusted(_) | Self::Unreadable(_) | Self::Refused(_) => Remedy::None,
             Self::Server(error) => match error.code() {
                 None if is_of_the_network(error) => Remedy::Reconnect,
@@ -94,6 +99,7 @@ impl Failure {
     pub(crate) fn into_error(self, address: &Address) -> Error {
         let error = match self {
             Self::Refused(error) => return error,
+            Self::WithRings(failure) => return failure.into_error(address),
             Self::Server(error) => error,
             Self::Network(error) => return away(address, &error.to_string()),
             Self::Silent(limit) => return away(address, &format!("no answer for {} s", limit.as_secs())),

@@ -216,7 +216,7 @@ impl Retries {
     fn next(&mut self, failure: Failure) -> Sql<()> {
         let pause = match failure.remedy() {
             Remedy::None => return Err(failure),
-            Remedy::Retry | Remedy::RetryExclusively => Duration::ZERO,
+            Remedy::Retry | Remedy::RetryExclusively | Remedy::RetryWithoutRings => Duration::ZERO,
             Remedy::Reconnect => self.pause,
         };
         if Instant::now() + pause >= self.deadline {
@@ -296,7 +296,14 @@ fn uncertain(error: &Error) -> Error {
 
 impl PostgresStore {
     fn writer(&self, durability: Durability) -> Writer {
-        Writer { client: self.client, durability, request: self.request.get(), again: None, shares: false }
+        Writer {
+            client: self.client,
+            durability,
+            request: self.request.get(),
+            again: None,
+            shares: false,
+            silent: false,
+        }
     }
 
     fn read_once(
@@ -343,8 +350,9 @@ impl PostgresStore {
         let mut retries = Retries::new(self.options.patience);
         // After the commit was sent, the transaction may be committed even if no answer arrives.
         let mut sent = None;
+        let mut silent = false;
         loop {
-            let writer = Writer { again: sent, shares, ..first };
+            let writer = Writer { again: sent, shares, silent, ..first };
             let attempt = self.with_connection(|connection| {
                 self.write_once(connection, writer, hint, &mut sent, &mut |tx| body(tx))
             });
@@ -355,6 +363,7 @@ impl PostgresStore {
             tracing::debug!(?failure, "the transaction failed; it may be tried again");
             // Only an exclusive turn shows with certainty whether an earlier try was committed.
             shares = false;
+            silent |= failure.remedy() == Remedy::RetryWithoutRings;
             if let Err(failure) = retries.next(failure) {
                 let error = failure.into_error(&self.address);
                 return Err(if sent.is_some() { uncertain(&error) } else { error });

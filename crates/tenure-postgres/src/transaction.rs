@@ -60,6 +60,8 @@ pub(crate) struct Writer {
     pub(crate) again: Option<Trace>,
     /// The turn is shared with other claims.
     pub(crate) shares: bool,
+    /// The commit rings no doorbell.
+    pub(crate) silent: bool,
 }
 
 /// What a committed transaction leaves behind, by which it is recognized if the answer to its commit was lost.

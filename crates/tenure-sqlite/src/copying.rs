@@ -57,7 +57,7 @@ impl Transaction<'_> {
         let rest = if table.name == "sections" { "WHERE id <> ''" } else { "" };
         let sql = format!(
             "SELECT {} FROM {} {rest} ORDER BY {}",
-            names(table.copied()),
+            table.copied_values(),
             table.name,
             names(table.key)
         );

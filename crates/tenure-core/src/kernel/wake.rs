@@ -20,7 +20,8 @@ pub(super) fn wake_first(tx: &mut dyn Tx, viewer: &Viewer, resource: &Resource) 
     Ok(())
 }
 
-/// Called when a task may have become ready. Wakes the waiters that get ready work, and every runner.
+/// Called when a task may have become ready. Wakes the waiters that get ready work, and every runner whose
+/// slot has not lapsed.
 pub(crate) fn work_appeared(tx: &mut dyn Tx, viewer: &Viewer) -> Result<()> {
     for ticket in tx.ready_tickets()? {
         if viewer.is_dead(&ticket.process) {
@@ -32,8 +33,14 @@ pub(crate) fn work_appeared(tx: &mut dyn Tx, viewer: &Viewer) -> Result<()> {
     }
     let slots =
         tx.leases(&LeaseFilter { kinds: Some(vec![ResourceKind::Runner]), ..LeaseFilter::default() })?;
-    for doorbell in slots.into_iter().filter_map(|slot| slot.doorbell) {
-        tx.ring(&doorbell);
+    for slot in slots {
+        let is_dead = slot.process.as_ref().is_some_and(|process| viewer.is_dead(process));
+        if let Some(doorbell) = slot.doorbell
+            && slot.expires_at > tx.now()
+            && !is_dead
+        {
+            tx.ring(&doorbell);
+        }
     }
     Ok(())
 }

@@ -48,6 +48,16 @@ impl Table {
         self.columns.split_at(self.columns.len() - self.derived).0
     }
 
+    /// What to select for a copy of the table. A doorbell is only known to the store that it was made for, so a copy has
+    /// none.
+    pub fn copied_values(&self) -> String {
+        let value = |column: &Column| match column.name {
+            "doorbell" => "CAST(NULL AS text)",
+            name => name,
+        };
+        self.copied().iter().map(value).collect::<Vec<_>>().join(", ")
+    }
+
     /// All columns of the table, qualified with its alias in the query.
     pub fn of(&self, alias: &str) -> String {
         names_of(alias, self.columns)

@@ -3,9 +3,12 @@
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
+use tenure_core::event::{EventKind, NewEvent};
+use tenure_core::id::TaskId;
 use tenure_core::store::{Durability, Store};
 use tenure_postgres::Doorbell;
-use tenure_testkit::postgres::Cluster;
+use tenure_testkit::fixture::new_task;
+use tenure_testkit::postgres::{Cluster, sql};
 
 use crate::scene::{create, open};
 
@@ -80,4 +83,29 @@ fn a_server_that_stops_wakes_its_waiters_and_rings_arrive_after_a_restart() {
     bell.silence();
     ring(&other, &bell);
     assert!(heard(&bell).is_some());
+}
+
+#[test]
+fn a_server_that_refuses_a_notification_does_not_fail_the_change() {
+    let cluster = Cluster::shared();
+    let database = cluster.url_of(&cluster.new_database());
+    let (_, project) = create(&database);
+    sql(
+        &database,
+        "CREATE SCHEMA full_queue;
+         CREATE FUNCTION full_queue.pg_notify(text, text) RETURNS void LANGUAGE plpgsql AS $$
+         BEGIN RAISE EXCEPTION 'too many notifications in the NOTIFY queue' USING ERRCODE = '54000'; END $$",
+    );
+    let separator = if database.contains('?') { '&' } else { '?' };
+    let url = format!("{database}{separator}options=-c%20search_path%3Dfull_queue%2Cpg_catalog");
+    let store = open(&url, &project);
+    let store: &dyn Store = &store;
+    let added = store.write(Durability::Power, |tx| {
+        tx.ring("tenure_0123");
+        let id = TaskId::new("00000001-0000-4000-8000-000000000000");
+        let task = new_task(&id, "K1", None, 1);
+        tx.insert_task(&task, NewEvent::new(EventKind::TaskCreated, "test").task(&id))
+    });
+    added.unwrap();
+    assert_eq!(store.read(|view| view.count_tasks()).unwrap().len(), 1);
 }

@@ -4,6 +4,7 @@
 
 mod away;
 mod claims;
+mod copying;
 mod durable;
 mod following;
 mod listening;

@@ -160,6 +160,8 @@ pub fn cases() -> Vec<(&'static str, Case)> {
             waiters_for_any_task_are_served_in_order,
             the_holder_of_a_section_claims_its_next_task_before_waiters_for_any_task,
             new_work_rings_waiting_runners,
+            new_work_rings_no_lapsed_runner,
+            a_doorbell_that_cannot_be_rung_fails_no_change,
             a_freed_slot_rings_its_waiter,
         }
         ready_queue {

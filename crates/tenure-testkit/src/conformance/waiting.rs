@@ -331,6 +331,33 @@ pub(super) fn new_work_rings_waiting_runners(fresh: &dyn Fn() -> Fixture) {
     assert!(f.heard(&bell));
 }
 
+pub(super) fn new_work_rings_no_lapsed_runner(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    f.add_task("A");
+    let (dead, expired) = (f.bell("dead"), f.bell("expired"));
+    for (slot, pid, bell, ttl) in [("0", 8, &dead, TTL), ("1", 9, &expired, TTL / 2)] {
+        let terms = Terms { doorbell: Some(bell.clone()), ..Terms::new(ttl) };
+        f.take(&f.worker(slot, pid), &Resource::new(ResourceKind::Runner, slot), &terms).unwrap();
+    }
+    f.world.kill(8);
+    f.clock.advance(TTL / 2);
+    f.claim(&f.bare("ann"), "A").unwrap();
+    f.release(&f.bare("ann"), "A").unwrap();
+    assert!(!f.heard(&dead));
+    assert!(!f.heard(&expired));
+}
+
+pub(super) fn a_doorbell_that_cannot_be_rung_fails_no_change(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    f.add_task("A");
+    for (slot, bell) in [("0", format!("/run/user/1000/tenure/{}", "x".repeat(100))), ("1", String::new())] {
+        let terms = Terms { doorbell: Some(bell), ..Terms::new(TTL) };
+        f.take(&f.bare(slot), &Resource::new(ResourceKind::Runner, slot), &terms).unwrap();
+    }
+    f.claim(&f.bare("ann"), "A").unwrap();
+    f.release(&f.bare("ann"), "A").unwrap();
+}
+
 pub(super) fn a_freed_slot_rings_its_waiter(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     let slot = Resource::new(ResourceKind::Runner, "0");

@@ -4,7 +4,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 use tenure_testkit::postgres::Cluster;
 
-use tenure_testkit::cli::Running;
+use tenure_testkit::cli::{Running, until};
 
 use crate::harness::Project;
 
@@ -104,4 +104,42 @@ fn a_killed_copy_leaves_nothing_and_can_be_repeated() {
     assert!(matches!(last.code, Some(0 | 1)), "{last:?}");
     project.store_variable = Some(url);
     assert_eq!(seen(&project), now);
+}
+
+/// The socket of a dead runner is longer than the name of a channel may be, and rings in one store mean nothing in another.
+#[test]
+fn a_copy_with_the_slots_of_dead_runners_can_be_changed() {
+    for runners in [1, 2] {
+        let url = Cluster::shared().url();
+        let mut project = Project::bare_on(None);
+        project.init(&[]);
+        project.configure(&format!(
+            "runners: {{maxConcurrent: {runners}, idleTimeout: 10m, preset: quiet}}\npresets: {{quiet: {{command: [\"true\"]}}}}"
+        ));
+        let long = project.path(&format!("run-{}", "x".repeat(8)));
+        let start = || {
+            let mut start = project.command(&["runners", "start", "--foreground"]);
+            start.env("XDG_RUNTIME_DIR", &long);
+            let mut runner = Running::start(start);
+            until("the runner has started", || {
+                project.log(runner.pid()).contains(" started on ") || !runner.is_running()
+            });
+            runner
+        };
+        let started: Vec<Running> = (0..runners).map(|_| start()).collect();
+        for runner in started {
+            runner.signal(Signal::KILL);
+            drop(runner.end());
+        }
+        let bells =
+            project.select("SELECT doorbell FROM leases WHERE ended_at IS NULL AND resource_kind = 'runner'");
+        assert_eq!(bells.len(), runners);
+        assert!(bells.iter().all(|bell| bell.len() > 64), "{bells:?}");
+        project.ok(&["store", "copy", "--to", &url]);
+        project.store_variable = Some(url);
+        project.ok(&["tasks", "add", "One"]);
+        project.ok(&["tasks", "claim", "T1", "--agent", "ann"]);
+        project.ok(&["locks", "cleanup"]);
+        project.ok(&["tasks", "done", "T1", "--agent", "ann"]);
+    }
 }
