@@ -45,6 +45,7 @@ error_codes! {
     Config => "CONFIG_ERROR", 3;
     NotInitialized => "NOT_INITIALIZED", 3;
     StoreTooNew => "STORE_TOO_NEW", 3;
+    StoreCopied => "STORE_COPIED", 3;
     TaskNotFound => "TASK_NOT_FOUND", 4;
     SectionNotFound => "SECTION_NOT_FOUND", 4;
     LockNotFound => "LOCK_NOT_FOUND", 4;
@@ -111,6 +112,12 @@ pub enum Error {
     Store { message: String, hint: Option<String> },
     #[error("this database was written by a newer tenure (schema {found}, this one knows {known})")]
     StoreTooNew { found: i64, known: i64 },
+    /// The path no longer leads to the database that was opened.
+    #[error("the database {} was {}", path.display(), if *deleted { "deleted" } else { "replaced by another file" })]
+    StoreReplaced { path: PathBuf, deleted: bool },
+    /// The database is a copy of another project's, which may be in use.
+    #[error("{} is a copy of another project's database, so nothing can be changed in it", path.display())]
+    StoreCopied { path: PathBuf },
     #[error("{message}")]
     PermissionDenied { message: String, path: Option<PathBuf> },
     #[error("{message}")]
@@ -175,7 +182,8 @@ impl Error {
     pub fn code(&self) -> ErrorCode {
         match self {
             Self::General(_) => ErrorCode::General,
-            Self::Store { .. } => ErrorCode::Store,
+            Self::Store { .. } | Self::StoreReplaced { .. } => ErrorCode::Store,
+            Self::StoreCopied { .. } => ErrorCode::StoreCopied,
             Self::StoreTooNew { .. } => ErrorCode::StoreTooNew,
             Self::PermissionDenied { .. } | Self::StillHeld { .. } => ErrorCode::PermissionDenied,
             Self::Invalid { .. } => ErrorCode::InvalidArguments,

@@ -122,6 +122,21 @@ impl Judge for AcrossMachines {
     }
 }
 
+/// For a copy of a store. The processes recorded in it belong to the original, so those of this boot are unknown: never
+/// dead, and never killed from here.
+#[derive(Debug, Clone)]
+pub struct InACopy(pub Arc<dyn Judge>);
+
+impl Judge for InACopy {
+    fn liveness(&self, process: &Incarnation) -> Liveness {
+        if self.0.is_this_boot(process) { Liveness::Unknown } else { self.0.liveness(process) }
+    }
+
+    fn is_this_boot(&self, process: &Incarnation) -> bool {
+        self.0.is_this_boot(process)
+    }
+}
+
 /// The holder that makes a request: its name, its process if it has one, and the fence that it presents if any.
 #[derive(Debug, Clone)]
 pub struct Caller {
@@ -171,5 +186,12 @@ mod tests {
         let process = Incarnation::current();
         assert_eq!(AcrossMachines(Arc::new(Dead(false))).liveness(&process), Liveness::Unknown);
         assert_eq!(AcrossMachines(Arc::new(Dead(true))).liveness(&process), Liveness::Dead);
+    }
+
+    #[test]
+    fn in_a_copy_the_processes_of_this_boot_are_unknown() {
+        let process = Incarnation::current();
+        assert_eq!(InACopy(Arc::new(Dead(true))).liveness(&process), Liveness::Unknown);
+        assert_eq!(InACopy(Arc::new(Dead(false))).liveness(&process), Liveness::Dead);
     }
 }

@@ -88,6 +88,8 @@ mod clock;
 mod exclusive;
 mod host;
 mod identity;
+#[cfg(unix)]
+mod known_file;
 mod lock_file;
 pub mod measure;
 mod resume;
@@ -101,6 +103,8 @@ pub use exclusive::{
 };
 pub use host::{boot_id, host_id, hostname};
 pub use identity::{Host, Liveness, Probe, ProcessIdentity, is_process_running, judge, judge_by_hostname};
+#[cfg(unix)]
+pub use known_file::{KnownFile, Presence};
 pub use resume::{
     HeldLock, LostReason, Mark, ResumeLock, ResumeLockData, ResumeLockError, ResumeLockManager,
 };

@@ -1,58 +1,27 @@
-//! Detects that the database is no longer the file that was opened.
-//!
-//! Writes through an open descriptor succeed even if the file was deleted, so long-lived lease holders compare the
-//! path's inode.
+//! The loss of the database file under a lease holder.
 
 use std::io;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+use tenure_lock::{KnownFile, Presence};
 
 use crate::heartbeat::LeaseLoss;
 
 #[derive(Debug, Clone)]
-pub struct DatabaseFile {
-    path: PathBuf,
-    device: u64,
-    inode: u64,
-}
+pub struct DatabaseFile(KnownFile);
 
 impl DatabaseFile {
     /// The file that exists now.
     pub fn at(path: &Path) -> io::Result<Self> {
-        let found = std::fs::metadata(path)?;
-        Ok(Self { path: path.to_owned(), device: found.dev(), inode: found.ino() })
+        KnownFile::at(path).map(Self)
     }
 
-    /// How the file was lost, if its path no longer leads to it.
+    /// How the file was lost, if its path no longer leads to it. Otherwise the renewal decides.
     pub fn loss(&self) -> Option<LeaseLoss> {
-        match std::fs::metadata(&self.path) {
-            Ok(found) if (found.dev(), found.ino()) == (self.device, self.inode) => None,
-            Ok(_) => Some(LeaseLoss::Replaced(self.path.clone())),
-            Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-                Some(LeaseLoss::Deleted(self.path.clone()))
-            }
-            // An unreadable path does not prove that the file is gone; the renewal decides.
-            Err(_) => None,
+        match self.0.presence() {
+            Presence::InPlace => None,
+            Presence::Replaced => Some(LeaseLoss::Replaced(self.0.path().to_owned())),
+            Presence::Deleted => Some(LeaseLoss::Deleted(self.0.path().to_owned())),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_deleted_or_replaced_file_is_detected() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("db");
-        std::fs::write(&path, "1").unwrap();
-        let file = DatabaseFile::at(&path).unwrap();
-        std::fs::write(&path, "2").unwrap();
-        assert!(file.loss().is_none());
-        std::fs::write(folder.path().join("new"), "3").unwrap();
-        std::fs::rename(folder.path().join("new"), &path).unwrap();
-        assert!(matches!(file.loss(), Some(LeaseLoss::Replaced(_))));
-        std::fs::remove_file(&path).unwrap();
-        assert!(matches!(file.loss(), Some(LeaseLoss::Deleted(_))));
     }
 }

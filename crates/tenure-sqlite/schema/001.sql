@@ -8,10 +8,14 @@ CREATE TABLE meta (
 
 INSERT INTO meta (name, value) VALUES ('next_task_number', 1);
 
--- Which store this is, in one row. The id is drawn once; a copy of the file has the same.
+-- Which store this is, in one row. A copy of the file has the same id, and is recognised by its other home.
 CREATE TABLE identity (
     one      INTEGER PRIMARY KEY CHECK (one = 1),
-    store_id TEXT NOT NULL
+    store_id TEXT NOT NULL,
+    -- File system, inode and birth time of this file; null until the first change.
+    home     TEXT,
+    -- The boot of the machine in which the store was last changed.
+    boot     TEXT
 ) STRICT;
 
 INSERT INTO identity (one, store_id) VALUES (1, lower(hex(randomblob(16))));

@@ -13,12 +13,13 @@ use tenure_core::holder::Incarnation;
 use tenure_core::id::StoreId;
 use tenure_core::store::{Defect, Dialect, Durability, Hint, Store, Tx, View, grant_statements};
 use tenure_core::{Clock, Error, Result, Timestamp};
+use tenure_lock::{KnownFile, Presence};
 
 use crate::doorbell;
 use crate::error::{io_error, sql_error};
 use crate::filesystem;
 use crate::gate::Gate;
-use crate::identity;
+use crate::identity::{self, Identity, Standing};
 use crate::integrity;
 use crate::migrate;
 use crate::task_changes::SET_STATUS;
@@ -70,12 +71,14 @@ impl Drop for Handle {
 
 pub struct SqliteStore {
     conn: Handle,
-    id: StoreId,
     path: PathBuf,
     gate: Gate,
     options: OpenOptions,
     synchronous: RefCell<Option<Durability>>,
     kind: filesystem::Kind,
+    file: KnownFile,
+    home: String,
+    identity: RefCell<Identity>,
 }
 
 impl fmt::Debug for SqliteStore {
@@ -87,18 +90,29 @@ impl fmt::Debug for SqliteStore {
 impl SqliteStore {
     /// Opens an existing database.
     pub fn open(path: &Path, options: OpenOptions) -> Result<Self> {
-        Self::open_with(path, options, OpenFlags::empty())
+        Self::open_settled(path, options, OpenFlags::empty())
     }
 
     /// Opens a database, and creates it if it does not exist. Several processes may do so at once.
     pub fn create(path: &Path, options: OpenOptions) -> Result<Self> {
         make_private(path)?;
-        Self::open_with(path, options, OpenFlags::SQLITE_OPEN_CREATE)
+        Self::open_settled(path, options, OpenFlags::SQLITE_OPEN_CREATE)
+    }
+
+    /// Opens the file that the path leads to. On an overlay file system, the first opening for writing replaces a file of a
+    /// lower layer, so a file that was replaced meanwhile is opened once more.
+    fn open_settled(path: &Path, options: OpenOptions, extra: OpenFlags) -> Result<Self> {
+        let store = Self::open_with(path, options.clone(), extra)?;
+        match store.check_in_place() {
+            Ok(()) => Ok(store),
+            Err(_) => Self::open_with(path, options, extra),
+        }
     }
 
     fn open_with(path: &Path, options: OpenOptions, extra: OpenFlags) -> Result<Self> {
         check_readable(path, extra.contains(OpenFlags::SQLITE_OPEN_CREATE))?;
         let kind = filesystem::check(path.parent().unwrap_or(path))?;
+        let file = KnownFile::at(path).map_err(|e| io_error(&e, "inspect", path))?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | extra;
         let conn = Connection::open_with_flags(path, flags).map_err(|e| sql_error(&e))?;
         conn.busy_timeout(options.patience).map_err(|e| sql_error(&e))?;
@@ -117,9 +131,20 @@ impl SqliteStore {
             let _pass = gate.enter(options.patience)?;
             migrate::migrate(&conn)?;
         }
-        let id = identity::store_id(&conn)?;
+        let identity = RefCell::new(Identity::read(&conn)?);
+        let home = identity::home_of(path)?;
         let conn = Handle { conn: Some(conn), ends_with_process: Cell::new(false) };
-        Ok(Self { conn, id, path: path.to_owned(), gate, options, synchronous: RefCell::new(None), kind })
+        Ok(Self {
+            conn,
+            path: path.to_owned(),
+            gate,
+            options,
+            synchronous: RefCell::new(None),
+            kind,
+            file,
+            home,
+            identity,
+        })
     }
 
     /// Whether the file system is FUSE. Whether locks work there depends on what is behind it, so this is worth a
@@ -182,10 +207,11 @@ impl SqliteStore {
 
 impl Store for SqliteStore {
     fn id(&self) -> Result<StoreId> {
-        Ok(self.id.clone())
+        Ok(self.identity.borrow().id.clone())
     }
 
     fn read_with(&self, body: &mut dyn FnMut(&dyn View) -> Result<()>) -> Result<()> {
+        self.check_in_place()?;
         self.run("BEGIN")?;
         let outcome = body(&self.transaction());
         self.run("ROLLBACK")?;
@@ -218,29 +244,83 @@ impl Store for SqliteStore {
 }
 
 impl SqliteStore {
+    /// Whether this is a copy of another store that was in use in this boot. Until it is adopted it can only be read.
+    pub fn is_copy(&self) -> bool {
+        self.identity.borrow().standing(&self.home, &tenure_lock::boot_id()) == Standing::Copied
+    }
+
+    /// Makes this file the store's home, under a new id, in one transaction with `body`.
+    pub fn adopt(&self, body: &mut dyn FnMut(&mut dyn Tx) -> Result<()>) -> Result<()> {
+        self.transact(Durability::Power, true, &mut |tx| body(tx))
+    }
+
+    /// Refuses to go on in a file that was deleted or replaced, where changes would be lost.
+    fn check_in_place(&self) -> Result<()> {
+        match self.file.presence() {
+            Presence::InPlace => Ok(()),
+            lost => Err(Error::StoreReplaced { path: self.path.clone(), deleted: lost == Presence::Deleted }),
+        }
+    }
+
+    /// Records where and when the store is changed, if that is new. Returns the identity to remember after the commit.
+    fn settle(&self, adopting: bool) -> Result<Option<Identity>> {
+        let boot = tenure_lock::boot_id();
+        let standing = |identity: &Identity| identity.standing(&self.home, &boot);
+        if standing(&self.identity.borrow()) == Standing::Settled {
+            return Ok(None);
+        }
+        // Another process may have settled it since it was read.
+        let found = Identity::read(&self.conn)?;
+        match standing(&found) {
+            Standing::Settled => return Ok(Some(found)),
+            Standing::Copied if !adopting => return Err(identity::copied(&self.path)),
+            Standing::Copied | Standing::Unsettled => {}
+        }
+        let settled = found.settled(&self.home, &boot);
+        settled.write(&self.conn)?;
+        Ok(Some(settled))
+    }
+
     /// One transaction, with access to the SQLite type.
     pub(crate) fn inside(
         &self,
         durability: Durability,
         body: &mut dyn FnMut(&mut Transaction<'_>) -> Result<()>,
     ) -> Result<()> {
+        self.transact(durability, false, body)
+    }
+
+    fn transact(
+        &self,
+        durability: Durability,
+        adopting: bool,
+        body: &mut dyn FnMut(&mut Transaction<'_>) -> Result<()>,
+    ) -> Result<()> {
         let _span = tracing::debug_span!("write", ?durability).entered();
         self.set_durability(durability)?;
         let pass = self.gate.enter(self.options.patience)?;
         tracing::debug!("passed the gate");
+        self.check_in_place()?;
         self.run("BEGIN IMMEDIATE")?;
         let mut tx = self.transaction();
-        let outcome = body(&mut tx);
-        if outcome.is_err() || self.options.dry_run {
-            // After some errors SQLite has already rolled back, so this fails. The first error is the one to report.
-            drop(self.run("ROLLBACK"));
-            return outcome;
-        }
+        let outcome = self.settle(adopting).and_then(|settled| body(&mut tx).map(|()| settled));
+        let settled = match outcome {
+            Ok(settled) if !self.options.dry_run => settled,
+            other => {
+                // After some errors SQLite has already rolled back, so this fails. The first error is the one to
+                // report.
+                drop(self.run("ROLLBACK"));
+                return other.map(drop);
+            }
+        };
         if let Err(error) = self.run("COMMIT") {
             drop(self.run("ROLLBACK"));
             return Err(error);
         }
         drop(pass);
+        if let Some(settled) = settled {
+            *self.identity.borrow_mut() = settled;
+        }
         tracing::debug!(rings = tx.rings.len(), "committed");
         doorbell::ring_all(&tx.rings);
         self.tidy_on_close();

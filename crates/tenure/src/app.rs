@@ -8,7 +8,7 @@ use std::time::Duration;
 use tenure_core::config::{Config, Document, Layer, Layers, Override};
 use tenure_core::duration;
 use tenure_core::error::TaskName;
-use tenure_core::holder::AcrossMachines;
+use tenure_core::holder::{AcrossMachines, InACopy};
 use tenure_core::store::{Durability, Hint, Tx, View, Viewer};
 use tenure_core::{Context, Error, Policy, Result};
 use tenure_demo::Program;
@@ -23,11 +23,14 @@ use crate::project::{self, Located, Project, ProjectPaths};
 use crate::report::{CommandResult, Report};
 use crate::store::{Backend, Doorbell, Source};
 
+const COPY: &str = "this is a copy of another project and can only be read; \
+                    `tenure store adopt` makes it a project of its own";
+
 #[derive(Debug)]
 pub(crate) struct App<'a> {
     pub(crate) env: &'a Env,
     /// The environment to use with a store on a server: the server's clock, and a judge that treats processes of other
-    /// machines as unknown.
+    /// machines as unknown. In a copy of a store: a judge that treats the original's processes as unknown.
     pub(crate) shared: &'a OnceCell<Env>,
     pub(crate) global: &'a Global,
     pub(crate) printer: Printer<'a>,
@@ -99,6 +102,9 @@ impl<'a> App<'a> {
     pub(crate) fn open(&mut self) -> CommandResult<Open<'a>> {
         let project = self.find()?;
         let open = self.open_at(project)?;
+        if open.store.is_copy() {
+            self.printer.warn(COPY);
+        }
         open.store.hint(Hint::EndsWithProcess);
         Ok(open)
     }
@@ -113,6 +119,12 @@ impl<'a> App<'a> {
         let store = source.open()?;
         if let Some(warning) = store.warning() {
             self.printer.warn(warning);
+        }
+        if store.is_copy() {
+            self.env = self.shared.get_or_init(|| Env {
+                judge: Arc::new(InACopy(Arc::clone(&self.env.judge))),
+                ..self.env.clone()
+            });
         }
         if let Some(clock) = store.server_clock() {
             self.env = self.shared.get_or_init(|| Env {

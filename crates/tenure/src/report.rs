@@ -119,6 +119,12 @@ impl From<Error> for Report {
             Error::Invalid { hint: Some(hint), .. } | Error::InvalidTransition { hint: Some(hint), .. } => {
                 report.hints.push(Hint::new("try", hint.clone()));
             }
+            Error::StoreReplaced { .. } => {
+                report.context.push("what this process held in it is lost".to_owned());
+            }
+            Error::StoreCopied { .. } => {
+                report.hints.push(Hint::new("make it a project of its own", "tenure store adopt"));
+            }
             Error::StoreTooNew { .. } => {
                 report.context.push("update tenure on this machine".to_owned());
             }

@@ -172,6 +172,11 @@ impl Backend {
         }
     }
 
+    /// Whether this is a copy of another project's database, which can only be read until it is adopted.
+    pub(crate) fn is_copy(&self) -> bool {
+        matches!(self, Self::Sqlite(store) if store.is_copy())
+    }
+
     /// Why the store may not keep its promises where it is.
     pub(crate) fn warning(&self) -> Option<&'static str> {
         match self {

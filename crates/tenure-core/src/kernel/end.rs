@@ -168,13 +168,30 @@ fn end_shown(
     for lease in &ended {
         let state = lease.state(tx.now(), ctx.judge);
         let reason = if state == LeaseState::Live { reason } else { reason_of(state) };
-        close(tx, lease, reason, None, actor, false)?;
-        return_task(tx, ctx, &viewer, lease, (reason, reason.as_str()), actor, false)?;
+        close_and_return(tx, ctx, &viewer, lease, reason, actor)?;
         if reason == EndReason::Forced {
             wake::holder(tx, lease);
         }
     }
     Ok(Evicted { ended })
+}
+
+/// Ends an open lease, whatever its state, without ringing its holder.
+pub(super) fn end_by_force(tx: &mut dyn Tx, ctx: &Context<'_>, lease: &Lease, actor: &str) -> Result<()> {
+    let viewer = ctx.viewer(tx, None)?;
+    close_and_return(tx, ctx, &viewer, lease, EndReason::Forced, actor)
+}
+
+fn close_and_return(
+    tx: &mut dyn Tx,
+    ctx: &Context<'_>,
+    viewer: &Viewer,
+    lease: &Lease,
+    reason: EndReason,
+    actor: &str,
+) -> Result<()> {
+    close(tx, lease, reason, None, actor, false)?;
+    return_task(tx, ctx, viewer, lease, (reason, reason.as_str()), actor, false)
 }
 
 /// Closes every lapsed lease and returns its task. Returns what was closed.

@@ -10,6 +10,7 @@
 
 mod acquire;
 mod attempt;
+mod disown;
 mod end;
 mod finish;
 mod invariants;
@@ -28,6 +29,7 @@ pub use acquire::{Grant, Terms, Verdict, acquire_next, acquire_task, name_of};
 pub use attempt::{
     Outcome, begin_attempt, end_attempt, failed_start, note_failed_start, note_pid, unfinished_attempts,
 };
+pub use disown::{Disowned, disown};
 pub(crate) use end::close_lapsed;
 pub use end::{Evicted, Finished, abort_attempt, close_all_lapsed, evict, finish, release};
 pub use finish::Finish;

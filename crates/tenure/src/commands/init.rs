@@ -53,10 +53,10 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
         let name = tracked.project.name.unwrap_or(given);
         return Ok(Answer::new(json!({"path": paths.root, "name": name, "created": !existed}), text));
     }
-    let config = make(&paths, &given, app)?;
+    let (config, is_copy) = make(&paths, &given, app)?;
     let name = config.project.name.clone().unwrap_or(given);
     let id = config.project.id.map(|id| id.to_string());
-    if let Err(report) = register(app, &paths, &name, id.as_deref()) {
+    if let Err(report) = register(app, &paths, Some(&name), id.as_deref()) {
         app.printer.warn(&format!("the project was not registered: {}", report.message));
     }
     if existed {
@@ -76,6 +76,10 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     if let Some(other) = args.name.filter(|other| *other != name) {
         answer.text.line(format!("  It keeps its name: {name}"));
         answer = answer.hint("rename it", format!("tenure config set project.name {}", quote(&other)));
+    }
+    if is_copy {
+        answer.text.line("  Its database is a copy of another project's and can only be read.");
+        return Ok(answer.hint("make it a project of its own", "tenure store adopt"));
     }
     Ok(answer
         .hint("add a task", "tenure tasks add 'Fix the login page'")
@@ -98,7 +102,8 @@ fn is_complete(source: &Source) -> CommandResult<bool> {
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Creates everything below `.tenure/`, under a lock: of several concurrent processes the first creates it.
-fn make(paths: &ProjectPaths, name: &str, app: &App<'_>) -> CommandResult<Config> {
+/// Returns its configuration, and whether its database is a copy of another project's.
+fn make(paths: &ProjectPaths, name: &str, app: &App<'_>) -> CommandResult<(Config, bool)> {
     let folder = paths.folder();
     match fs::DirBuilder::new().mode(0o700).create(&folder) {
         Ok(()) => {}
@@ -130,13 +135,13 @@ fn make(paths: &ProjectPaths, name: &str, app: &App<'_>) -> CommandResult<Config
         ignore_runtime_files(&paths.root)?;
     }
     let config = app.config(Some(paths))?;
-    app.source(paths, &config)?.create(config.project.name.as_deref().unwrap_or(name))?;
-    Ok(config)
+    let store = app.source(paths, &config)?.create(config.project.name.as_deref().unwrap_or(name))?;
+    Ok((config, store.is_copy()))
 }
 
 /// Adds the project's id, and its name if that is missing, to a configuration that exists. A database that many
 /// projects share identifies each by its id, in whatever folder its clones are.
-fn identify(app: &App<'_>, paths: &ProjectPaths, name: Option<&str>) -> CommandResult<()> {
+pub(crate) fn identify(app: &App<'_>, paths: &ProjectPaths, name: Option<&str>) -> CommandResult<()> {
     let path = paths.config();
     let mut text = fs::read_to_string(&path).map_err(|e| io(&e, "read", &path))?;
     let id = app.env.ids.uuid();
@@ -180,7 +185,12 @@ fn io(error: &std::io::Error, verb: &str, path: &Path) -> Report {
     Report::io(error, ErrorCode::General, verb, path)
 }
 
-fn register(app: &App<'_>, paths: &ProjectPaths, name: &str, id: Option<&str>) -> CommandResult<()> {
+pub(crate) fn register(
+    app: &App<'_>,
+    paths: &ProjectPaths,
+    name: Option<&str>,
+    id: Option<&str>,
+) -> CommandResult<()> {
     let directory: Directory = app.directory()?;
-    Ok(directory.register(&paths.root, Some(name), id)?)
+    Ok(directory.register(&paths.root, name, id)?)
 }

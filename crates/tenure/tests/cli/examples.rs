@@ -142,6 +142,7 @@ pub(crate) const EXAMPLES: &[Example] = examples! {
     "mcp": ["mcp"] or ["mcp", "--http", "0.0.0.0:7077"] => 2 "INVALID_ARGUMENTS";
     "setup": ["setup", "claude"] or ["setup", "claude", "--mcp", "--check"] => 7 "CHECK_FAILED";
     "store": ["store", "copy", "--to", "sqlite:copy.db"] or ["store"] => 2 "INVALID_ARGUMENTS";
+    "store adopt": ["store", "adopt"] or ["store", "adopt", "now"] => 2 "INVALID_ARGUMENTS";
     "store copy": ["store", "copy", "--to", "sqlite:copy.db"] or
         ["store", "copy", "--to", "mysql://ann:secret@host/work"] => 3 "CONFIG_ERROR";
     "bench": ["bench", "locks", "--quick"] or ["bench", "--dry-run"] => 2 "INVALID_ARGUMENTS";

@@ -5,7 +5,7 @@ use tenure_core::ErrorCode;
 const TABLE: &[(u8, &[&str])] = &[
     (1, &["GENERAL_ERROR", "STORE_ERROR", "HOOK_FAILED", "AGENT_FAILED"]),
     (2, &["INVALID_ARGUMENTS", "AMBIGUOUS", "DEPENDENCY_CYCLE", "INVALID_TRANSITION", "DEFINITION_CHANGED"]),
-    (3, &["CONFIG_ERROR", "NOT_INITIALIZED", "STORE_TOO_NEW"]),
+    (3, &["CONFIG_ERROR", "NOT_INITIALIZED", "STORE_TOO_NEW", "STORE_COPIED"]),
     (
         4,
         &[

@@ -117,6 +117,7 @@ const CONTRACT: &[(&str, &[&str])] = &[
     ("config edit", &[]),
     ("doctor", &["--fix"]),
     ("mcp", &["--http"]),
+    ("store adopt", &[]),
     ("store copy", &["--to"]),
     ("bench", &[]),
     ("prime", &[]),

@@ -169,3 +169,25 @@ fn a_client_that_sends_nothing_is_not_an_error() {
     let outside = shop.command(&["mcp", "-C", "/"]).output().unwrap();
     assert_eq!(outside.status.code(), Some(3));
 }
+
+#[test]
+fn calls_are_refused_after_the_database_was_replaced() {
+    let shop = Shop::with_tasks(1);
+    let mut client = Client::new(&shop, "old");
+    let grant = client.ok("claim_task", json!({"task": "T1"}));
+    std::fs::remove_dir_all(shop.root().join(".tenure")).unwrap();
+    shop.init(&[]);
+    shop.ok(&["tasks", "import", "plan.md"]);
+    let fence = &grant["lease"]["fence"];
+    for (tool, arguments) in [
+        ("finish_task", json!({"task": "T1", "fence": fence, "outcome": "done"})),
+        ("claim_task", json!({"task": "T1"})),
+        ("add_task", json!({"title": "New"})),
+        ("list_tasks", json!({})),
+    ] {
+        let error = client.refused("STORE_ERROR", tool, arguments);
+        assert!(error["message"].as_str().unwrap().contains("was replaced by another file"), "{error}");
+    }
+    assert_eq!(shop.show("T1")["status"], "pending");
+    assert_eq!(shop.ok(&["tasks", "list"])["total"], 1);
+}

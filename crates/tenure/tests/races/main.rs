@@ -19,6 +19,7 @@ mod fenced;
 mod harness;
 mod history;
 mod nemesis;
+mod replaced;
 mod scale;
 mod waiting;
 mod watcher;

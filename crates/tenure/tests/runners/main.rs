@@ -30,5 +30,6 @@ mod stop;
 mod table;
 mod trace;
 
-// Only on SQLite: what happens when the database file vanishes.
+// Only on SQLite: what happens when the database file vanishes or is copied.
+mod copies;
 mod database;

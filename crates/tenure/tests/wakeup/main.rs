@@ -25,6 +25,7 @@ mod timing;
 
 // Only on SQLite: wake-up remembers idle projects by the state of their database files, a writer can be stopped while it
 // holds a lock file of the store, and a clone can bring a database file.
+mod copies;
 mod idle_projects;
 mod many;
 mod stopped_writer;

@@ -215,6 +215,10 @@ fn wake_up(
 ) -> CommandResult<(Verdict, Recheck)> {
     let open = app.open_at(project)?;
     let root = &open.paths.root;
+    if open.store.is_copy() {
+        let why = "its database is a copy of another project's; run `tenure store adopt` in it";
+        return Ok((Verdict::new(Decision::Error, why), Recheck::Unknown));
+    }
     let actor = app.identity(&IdentityArgs::default())?.holder.id;
     let (runners, review) = (&open.config.runners, &open.config.review);
     let reviewer = review.preset.clone().filter(|_| review.enabled);

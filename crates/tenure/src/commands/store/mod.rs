@@ -6,6 +6,7 @@ use crate::fast_parser::Definition;
 use crate::report::CommandResult;
 use crate::verbs::{Commands, Group, verbs};
 
+mod adopt;
 mod copy;
 
 /// Manage the project's store
@@ -20,6 +21,7 @@ pub(crate) struct Args {
 
 verbs! {
     enum Verb;
+    "adopt" => Adopt(adopt),
     "copy" => Copy(copy),
 }
 
