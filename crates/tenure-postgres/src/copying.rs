@@ -2,11 +2,10 @@
 
 use tenure_core::store::columns::names;
 use tenure_core::store::{
-    BATCH, COPIED_TABLES, Cell, CellKind, CopiedRow, Counters, Durability, Fill, Movable, Put, Table,
+    BATCH, COPIED_TABLES, CellKind, CopiedRow, Counters, Durability, Fill, Movable, Put, SqlTx, Table,
 };
 use tenure_core::{Error, Result};
 
-use crate::connection::Value;
 use crate::rows::get;
 use crate::store::PostgresStore;
 use crate::transaction::Transaction;
@@ -32,7 +31,7 @@ impl Movable for PostgresStore {
             if found.is_some_and(|row| row.get(0)) {
                 return Err(Error::store("there are rows in it already"));
             }
-            let counters = fill(&mut |table, rows| tx.write_rows(table, &rows))?;
+            let counters = fill(&mut |table, rows| tx.insert_rows(table, table.copied(), &rows))?;
             tx.set_counters(counters)
         })
     }
@@ -40,39 +39,6 @@ impl Movable for PostgresStore {
 
 /// How many numbers of a sequence one statement draws, so that no statement takes long.
 const DRAWN_AT_ONCE: i64 = 500_000;
-
-/// The values of one column in some rows.
-enum Column {
-    Ints(Vec<Option<i64>>),
-    Texts(Vec<Option<String>>),
-}
-
-impl Column {
-    fn of(rows: &[CopiedRow], at: usize, kind: CellKind) -> Self {
-        let cells = rows.iter().map(|row| row.get(at));
-        match kind {
-            CellKind::Int => Self::Ints(
-                cells
-                    .map(|cell| if let Some(Cell::Int(number)) = cell { Some(*number) } else { None })
-                    .collect(),
-            ),
-            CellKind::Text => Self::Texts(
-                cells
-                    .map(|cell| {
-                        if let Some(Cell::Text(text)) = cell { Some(text.clone().into_owned()) } else { None }
-                    })
-                    .collect(),
-            ),
-        }
-    }
-
-    fn value(&self) -> &dyn Value {
-        match self {
-            Self::Ints(all) => all,
-            Self::Texts(all) => all,
-        }
-    }
-}
 
 impl Transaction<'_> {
     fn read_table(&self, table: &'static Table, put: &mut Put<'_>) -> Result<()> {
@@ -106,23 +72,6 @@ impl Transaction<'_> {
             }
         }
         self.run(&format!("CLOSE moving_{name}"))
-    }
-
-    fn write_rows(&self, table: &Table, rows: &[CopiedRow]) -> Result<()> {
-        let filled: Vec<Column> =
-            table.copied().iter().map(|column| Column::of(rows, column.at, column.kind)).collect();
-        let values: Vec<&dyn Value> = filled.iter().map(Column::value).collect();
-        let arrays = table.copied().iter().zip(2..).map(|(column, at)| match column.kind {
-            CellKind::Int => format!("${at}::bigint[]"),
-            CellKind::Text => format!("${at}::text[]"),
-        });
-        let sql = format!(
-            "INSERT INTO tenure.{} (project, {}) SELECT $1, * FROM unnest({})",
-            table.name,
-            names(table.copied()),
-            arrays.collect::<Vec<_>>().join(", ")
-        );
-        self.change(&sql, &values).map(drop)
     }
 
     fn counters(&self) -> Result<Counters> {

@@ -11,13 +11,12 @@ use tenure_core::holder::Holder;
 use tenure_core::id::{SectionId, TaskId};
 use tenure_core::kernel::name_of;
 use tenure_core::lease::{Lease, Resource, ResourceKind, Ticket};
-use tenure_core::store::{TaskLookup, Viewer};
+use tenure_core::store::{TaskLookup, Viewer, ViewerValues};
 use tenure_core::task::Task;
 use tokio_postgres::Row;
 
 use crate::readiness::MayExist;
 use crate::task_query::read_task;
-use crate::tasks::Bound;
 
 pub(crate) struct Prefetched {
     pub(crate) may_exist: MayExist,
@@ -157,7 +156,7 @@ impl NamedTask {
 /// A task that was offered as the next one, as seen by the viewer of `bound`.
 pub(crate) struct OfferedTask {
     pub(crate) task: Task,
-    pub(crate) bound: Bound,
+    pub(crate) bound: ViewerValues,
 }
 
 /// The table that a statement writes to: the first one that it names.

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use tenure_core::error::TaskName;
 use tenure_core::event::NewEvent;
-use tenure_core::id::Fence;
+use tenure_core::id::{Fence, TaskId};
 use tenure_core::lease::{Lease, Resource, Ticket};
-use tenure_core::section::Section;
 use tenure_core::store::columns::names;
 use tenure_core::store::{
-    Cell, CellKind, Column, Dialect, NewLease, Reader, Record, Row as CoreRow, SqlTx, Table, unexpected,
+    Cell, CellKind, Column, Counts, Dialect, Known, NewLease, Reader, Record, Row as CoreRow, SqlTx, Table,
+    TaskLookup, unexpected,
 };
 use tenure_core::task::TaskStatus;
 use tenure_core::{Error, Result};
@@ -18,7 +19,6 @@ use tokio_postgres::types::FromSql;
 use crate::commit::event_write;
 use crate::connection::Value;
 use crate::error::Failure;
-use crate::sections::{read_section, section_query};
 use crate::transaction::{PendingEvent, Transaction};
 
 pub(crate) struct PgRow<'a>(pub(crate) &'a Row);
@@ -90,12 +90,41 @@ fn parameter<'a>(cell: &'a Cell<'_>, kind: CellKind) -> Box<dyn Value + 'a> {
     }
 }
 
-pub(crate) fn insert_sql(table: &Table, values: &[(Column, Cell<'_>)]) -> String {
-    Dialect::Postgres.insert(table, values.iter().map(|(column, _)| column))
+/// The values of one column in some rows.
+enum CellArray {
+    Ints(Vec<Option<i64>>),
+    Texts(Vec<Option<String>>),
 }
 
-pub(crate) fn update_sql(table: &Table, set: &[(Column, Cell<'_>)], key: Column) -> String {
-    Dialect::Postgres.update(table, set.iter().map(|(column, _)| column), [key].iter())
+impl CellArray {
+    fn of(rows: &[Vec<Cell<'_>>], at: usize, kind: CellKind) -> Self {
+        let cells = rows.iter().map(|row| row.get(at));
+        match kind {
+            CellKind::Int => Self::Ints(
+                cells
+                    .map(|cell| if let Some(Cell::Int(number)) = cell { Some(*number) } else { None })
+                    .collect(),
+            ),
+            CellKind::Text => Self::Texts(
+                cells
+                    .map(|cell| {
+                        if let Some(Cell::Text(text)) = cell { Some(text.clone().into_owned()) } else { None }
+                    })
+                    .collect(),
+            ),
+        }
+    }
+
+    fn value(&self) -> &dyn Value {
+        match self {
+            Self::Ints(all) => all,
+            Self::Texts(all) => all,
+        }
+    }
+}
+
+pub(crate) fn insert_sql(table: &Table, values: &[(Column, Cell<'_>)]) -> String {
+    Dialect::Postgres.insert(table, values.iter().map(|(column, _)| column))
 }
 
 impl SqlTx for Transaction<'_> {
@@ -194,6 +223,57 @@ impl SqlTx for Transaction<'_> {
         if self.writer.is_none() { Err(self.fail(Failure::NeedsExclusiveTurn)) } else { Ok(()) }
     }
 
+    fn insert_rows(
+        &mut self,
+        table: &'static Table,
+        columns: &[Column],
+        rows: &[Vec<Cell<'_>>],
+    ) -> Result<()> {
+        let filled: Vec<CellArray> =
+            columns.iter().enumerate().map(|(at, column)| CellArray::of(rows, at, column.kind)).collect();
+        let values: Vec<&dyn Value> = filled.iter().map(CellArray::value).collect();
+        let arrays = columns.iter().zip(2..).map(|(column, at)| match column.kind {
+            CellKind::Int => format!("${at}::bigint[]"),
+            CellKind::Text => format!("${at}::text[]"),
+        });
+        let sql = format!(
+            "INSERT INTO tenure.{} (project, {}) SELECT $1, * FROM unnest({})",
+            table.name,
+            names(columns),
+            arrays.collect::<Vec<_>>().join(", ")
+        );
+        self.change(&sql, &values).map(drop)
+    }
+
+    fn draw_task_number(&mut self) -> Result<i64> {
+        self.next_task += 1;
+        Ok(self.next_task - 1)
+    }
+
+    /// The task was read in this turn, so it exists and has the status `from`.
+    fn write_status(&mut self, id: &TaskId, _from: TaskStatus, to: TaskStatus) -> Result<()> {
+        self.keep_shared(
+            "tasks",
+            "UPDATE tenure.tasks SET status = $3, updated_at = $4 WHERE project = $1 AND id = $2",
+            &[&id.as_str(), &to.as_str(), &self.now.as_millis()],
+        );
+        Ok(())
+    }
+}
+
+/// Triggers keep the other counts.
+impl Counts for Transaction<'_> {
+    fn count_for_dependents(&mut self, task: &TaskId, by: i64) -> Result<()> {
+        self.keep(
+            "tasks",
+            "UPDATE tenure.tasks SET open_deps = open_deps + $3 WHERE project = $1
+             AND id IN (SELECT task_id FROM tenure.task_deps WHERE project = $1 AND depends_on = $2)",
+            &[&task.as_str(), &by],
+        )
+    }
+}
+
+impl Known for Transaction<'_> {
     fn known_processes(&self) -> Option<Vec<String>> {
         self.prefetched.borrow().processes.clone()
     }
@@ -206,11 +286,11 @@ impl SqlTx for Transaction<'_> {
         self.prefetched.borrow().tickets(resource)
     }
 
-    fn known_without_tickets(&self) -> bool {
+    fn is_without_tickets(&self) -> bool {
         !self.prefetched.borrow().may_exist.tickets
     }
 
-    fn known_without_ending_attempts(&self, resource: &Resource) -> bool {
+    fn is_without_ending_attempts(&self, resource: &Resource) -> bool {
         self.prefetched.borrow().has_no_ending_attempts(resource)
     }
 
@@ -219,8 +299,7 @@ impl SqlTx for Transaction<'_> {
         known.filter(|(name, _)| name == id).and_then(|(_, seen)| seen)
     }
 
-    fn sections_where(&self, rest: &str, values: &[Cell<'_>]) -> Result<Vec<Section>> {
-        let sql = Dialect::Postgres.numbered(&section_query(rest));
-        all(self.rows(&sql, &Parameters::of_cells(values).values())?, read_section)
+    fn known_names(&self, lookup: TaskLookup<'_>) -> Result<Option<Vec<TaskName>>> {
+        self.prefetched.borrow().named.as_ref().map_or(Ok(None), |named| named.names(lookup))
     }
 }

@@ -1,47 +1,25 @@
-//! Reading tasks: by name, in lists, and the next ready one.
+//! Whole tasks: one, lists, and the next ready one.
 
 use tenure_core::Result;
-use tenure_core::error::TaskName;
 use tenure_core::id::{SectionId, TaskId};
-use tenure_core::store::columns::{names, names_of};
 use tenure_core::store::{
-    Dialect, ReadTasks, Reader, Reserved, SqlTx, TaskFilter, TaskLookup, Viewer, name_columns,
-    section_column, tickets_query, unexpected,
+    Dialect, Reserved, SqlTx, TaskFilter, TaskQueries, Viewer, ViewerValues, tickets_query,
 };
-use tenure_core::task::{Task, TaskStatus};
+use tenure_core::task::Task;
 use tokio_postgres::Row;
 
 use crate::connection::Value;
 use crate::prefetched::OfferedTask;
 use crate::readiness::{MayExist, ready};
-use crate::rows::{PgRow, all, count, get, limit_of, millis, record, to_json};
+use crate::rows::{all, count, get, limit_of, record};
 use crate::task_query::{
     FOR_A_CLAIM, NEXT_TASK_COLUMNS, ONE_TASK, first_ready_query, read_task, task_query, task_row_query,
 };
 use crate::transaction::Transaction;
 
-fn read_name(row: &Row) -> Result<TaskName> {
-    name_at(row, 0)
-}
-
-fn name_at(row: &Row, at: usize) -> Result<TaskName> {
-    tenure_core::store::read_name(Reader::new(&PgRow(row), at))
-}
-
 /// The values of `$2` to `$6`.
-#[derive(PartialEq)]
-pub(crate) struct Bound {
-    now: i64,
-    dead: Vec<String>,
-    fresh: i64,
-    me_kind: &'static str,
-    me_id: String,
-}
-
-impl Bound {
-    fn values(&self) -> Vec<&dyn Value> {
-        vec![&self.now, &self.dead, &self.fresh, &self.me_kind, &self.me_id]
-    }
+fn parameters(viewer: &ViewerValues) -> Vec<&dyn Value> {
+    vec![&viewer.now, &viewer.dead, &viewer.fresh, &viewer.me_kind, &viewer.me_id]
 }
 
 impl Transaction<'_> {
@@ -61,32 +39,20 @@ impl Transaction<'_> {
         prefetched.agent = Some((me.to_owned(), get(row, at + 2)?));
         Ok(())
     }
-
-    fn bind(&self, viewer: &Viewer) -> Result<Bound> {
-        let (me_kind, me_id) =
-            viewer.me.as_ref().map_or(("", String::new()), |me| (me.kind.as_str(), me.id.clone()));
-        Ok(Bound {
-            now: self.now.as_millis(),
-            dead: viewer.dead.iter().map(to_json).collect::<Result<_>>()?,
-            fresh: self.now.as_millis().saturating_sub(millis(viewer.ticket_life)),
-            me_kind,
-            me_id,
-        })
-    }
 }
 
-impl ReadTasks for Transaction<'_> {
-    fn task(&self, id: &TaskId, viewer: &Viewer) -> Result<Option<Task>> {
-        let bound = self.bind(viewer)?;
-        let mut values = bound.values();
+impl TaskQueries for Transaction<'_> {
+    fn task_with_readiness(&self, id: &TaskId, viewer: &Viewer) -> Result<Option<Task>> {
+        let bound = viewer.values(self.now)?;
+        let mut values = parameters(&bound);
         let name = id.as_str();
         values.push(&name);
         let row = self.row(&task_query(ONE_TASK, "AND t.id = $7", self.may_exist(viewer)), &values)?;
         row.map(|row| read_task(&row)).transpose()
     }
 
-    fn task_row(&self, id: &TaskId, viewer: &Viewer) -> Result<Option<Task>> {
-        let bound = self.bind(viewer)?;
+    fn task_without_readiness(&self, id: &TaskId, viewer: &Viewer) -> Result<Option<Task>> {
+        let bound = viewer.values(self.now)?;
         let offered = self.prefetched.borrow_mut().offered.take();
         match offered {
             Some(offered) if offered.task.id == *id && offered.bound == bound => {
@@ -128,32 +94,9 @@ impl ReadTasks for Transaction<'_> {
         read_task(row).map(Some)
     }
 
-    fn find_tasks(&self, lookup: TaskLookup<'_>, limit: usize) -> Result<Vec<TaskName>> {
-        if let Some(named) = &self.prefetched.borrow().named
-            && let Some(found) = named.names(lookup)?
-        {
-            return Ok(found);
-        }
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let (condition, value) = match lookup {
-            TaskLookup::Id(id) => ("id = $2", id),
-            TaskLookup::Key(key) => ("key = $2", key),
-            // 'g' sorts after every hex digit and after the dash.
-            TaskLookup::IdPrefix(prefix) => ("id >= $2 AND id < $2 || 'g'", prefix),
-            TaskLookup::Title(title) => ("title = $2", title),
-            // As in every store, case is folded for ASCII letters only, and on both sides, so that Ä matches Ä.
-            TaskLookup::TitlePart(part) => ("strpos(lower(title), lower($2 COLLATE \"C\")) > 0", part),
-        };
-        let sql = format!(
-            "SELECT {} FROM tenure.tasks WHERE project = $1 AND {condition} LIMIT $3",
-            names(name_columns())
-        );
-        all(self.rows(&sql, &[&value, &limit])?, read_name)
-    }
-
-    fn list_tasks(&self, filter: &TaskFilter, viewer: &Viewer) -> Result<(Vec<Task>, u64)> {
-        let bound = self.bind(viewer)?;
-        let mut values = bound.values();
+    fn task_page(&self, filter: &TaskFilter, viewer: &Viewer) -> Result<(Vec<Task>, u64)> {
+        let bound = viewer.values(self.now)?;
+        let mut values = parameters(&bound);
         let statuses: Option<Vec<&str>> =
             filter.statuses.as_ref().map(|all| all.iter().map(|status| status.as_str()).collect());
         let section = filter.section.as_ref().map(SectionId::as_str);
@@ -213,14 +156,14 @@ impl ReadTasks for Transaction<'_> {
         Ok((all(self.rows(&listing, &values)?, read_task)?, total))
     }
 
-    fn next_unreserved(
+    fn first_ready(
         &self,
         section: Option<&SectionId>,
         reserved: &Reserved,
         viewer: &Viewer,
     ) -> Result<Option<TaskId>> {
-        let bound = self.bind(viewer)?;
-        let mut values = bound.values();
+        let bound = viewer.values(self.now)?;
+        let mut values = parameters(&bound);
         let only = section.map(SectionId::as_str);
         if only.is_some() {
             values.push(&only);
@@ -267,50 +210,5 @@ impl ReadTasks for Transaction<'_> {
         drop(values);
         self.prefetched.borrow_mut().offered = Some(OfferedTask { task, bound });
         Ok(Some(id))
-    }
-
-    fn count_tasks(&self) -> Result<Vec<(TaskStatus, u64)>> {
-        let sql = "SELECT status, count(*) FROM tenure.tasks WHERE project = $1 GROUP BY status";
-        all(self.rows(sql, &[])?, |row| {
-            let status = TaskStatus::parse(get(row, 0)?);
-            Ok((status.ok_or_else(|| unexpected("a status that tenure does not know"))?, count(row, 1)?))
-        })
-    }
-
-    fn edges_from(&self, task: &TaskId) -> Result<Vec<(TaskName, TaskName)>> {
-        let sql = format!(
-            "WITH RECURSIVE reached (id) AS (
-               SELECT $2 COLLATE \"C\" UNION SELECT d.depends_on FROM reached r
-               JOIN tenure.task_deps d ON d.project = $1 AND d.task_id = r.id)
-             SELECT {}, {}
-             FROM reached r JOIN tenure.task_deps d ON d.project = $1 AND d.task_id = r.id
-             JOIN tenure.tasks a ON a.project = $1 AND a.id = d.task_id
-             JOIN tenure.tasks b ON b.project = $1 AND b.id = d.depends_on",
-            names_of("a", name_columns()),
-            names_of("b", name_columns()),
-        );
-        let rows = self.rows(&sql, &[&task.as_str()])?;
-        all(rows, |row| Ok((name_at(row, 0)?, name_at(row, name_columns().len())?)))
-    }
-
-    fn dependents(&self, task: &TaskId) -> Result<Vec<TaskName>> {
-        let sql = format!(
-            "SELECT {} FROM tenure.task_deps d
-             JOIN tenure.tasks t ON t.project = $1 AND t.id = d.task_id
-             WHERE d.project = $1 AND d.depends_on = $2 ORDER BY t.key",
-            names_of("t", name_columns()),
-        );
-        all(self.rows(&sql, &[&task.as_str()])?, read_name)
-    }
-
-    fn last_position(&self, section: Option<&SectionId>) -> Result<Option<i64>> {
-        let sql = "SELECT max(position) FROM tenure.tasks WHERE project = $1 AND section_id = $2";
-        self.row(sql, &[&section_column(section)])?.map_or(Ok(None), |row| get(&row, 0))
-    }
-
-    fn position_after(&self, section: Option<&SectionId>, after: i64) -> Result<Option<i64>> {
-        let sql =
-            "SELECT min(position) FROM tenure.tasks WHERE project = $1 AND section_id = $2 AND position > $3";
-        self.row(sql, &[&section_column(section), &after])?.map_or(Ok(None), |row| get(&row, 0))
     }
 }

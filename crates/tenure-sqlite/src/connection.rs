@@ -22,7 +22,7 @@ use crate::gate::Gate;
 use crate::identity::{self, Identity, Standing};
 use crate::integrity;
 use crate::migrate;
-use crate::task_changes::SET_STATUS;
+use crate::rows::SET_STATUS;
 
 /// The length of the log above which it is moved into the database at the close: about ten transactions.
 const LONG_LOG: u64 = 512 * 1024;

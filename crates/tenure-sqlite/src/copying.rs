@@ -4,14 +4,14 @@ use rusqlite::Row;
 use rusqlite::types::Value;
 use tenure_core::store::columns::names;
 use tenure_core::store::{
-    BATCH, COPIED_TABLES, Cell, CopiedRow, Counters, Dialect, Durability, Fill, Movable, Put, Table,
+    BATCH, COPIED_TABLES, Cell, CopiedRow, Counters, Durability, Fill, Movable, Put, SqlTx, Table,
 };
 use tenure_core::{Error, Result};
 
 use crate::connection::{SqliteStore, Transaction};
 use crate::error::sql_error;
 use crate::integrity;
-use crate::rows::{Bound, Sql};
+use crate::rows::Sql;
 
 impl Movable for SqliteStore {
     fn hand_over(&self, put: &mut Put<'_>) -> Result<Counters> {
@@ -32,7 +32,7 @@ impl Movable for SqliteStore {
             if !tx.is_empty().map_err(|e| sql_error(&e))? {
                 return Err(Error::store("there are rows in it already"));
             }
-            let counters = fill(&mut |table, rows| tx.write_rows(table, &rows).map_err(|e| sql_error(&e)))?;
+            let counters = fill(&mut |table, rows| tx.insert_rows(table, table.copied(), &rows))?;
             let settle = || integrity::count_all(tx.conn).and_then(|()| tx.set_counters(counters));
             settle().map_err(|e| sql_error(&e))
         })
@@ -71,15 +71,6 @@ impl Transaction<'_> {
             }
         }
         put(table, batch)
-    }
-
-    fn write_rows(&self, table: &Table, rows: &[CopiedRow]) -> Sql<()> {
-        let sql = Dialect::Sqlite.insert(table, table.copied().iter());
-        let mut statement = self.conn.prepare_cached(&sql)?;
-        for row in rows {
-            statement.execute(rusqlite::params_from_iter(row.iter().map(Bound)))?;
-        }
-        Ok(())
     }
 
     fn is_empty(&self) -> Sql<bool> {

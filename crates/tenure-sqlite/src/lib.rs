@@ -48,6 +48,7 @@
 
 mod connection;
 mod copying;
+mod counts;
 mod directory;
 mod directory_wakeup;
 mod doorbell;
@@ -56,12 +57,9 @@ mod filesystem;
 mod gate;
 mod identity;
 mod integrity;
-mod jobs;
 mod migrate;
 mod ready;
 mod rows;
-mod sections;
-mod task_changes;
 mod tasks;
 
 pub use connection::{OpenOptions, SqliteStore};

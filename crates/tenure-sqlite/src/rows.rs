@@ -1,19 +1,19 @@
 //! Rows of SQLite's results, and statements over whole tables.
 
-use std::time::Duration;
-
 use rusqlite::ToSql;
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
-use tenure_core::Result;
-use tenure_core::id::Fence;
+use tenure_core::id::{Fence, TaskId};
 use tenure_core::lease::Lease;
-use tenure_core::section::Section;
 use tenure_core::store::columns::leases;
-use tenure_core::store::{Cell, Column, Dialect, NewLease, Row, SqlTx, Table, unexpected};
+use tenure_core::store::{Cell, Column, Dialect, Known, NewLease, Row, SqlTx, Table, unexpected};
+use tenure_core::task::TaskStatus;
+use tenure_core::{Error, Result};
 
 use crate::connection::Transaction;
 use crate::error::sql_error;
-use crate::sections::{read_section, section_query};
+
+pub(crate) const SET_STATUS: &str =
+    "UPDATE tasks SET status = ?3, updated_at = ?4 WHERE id = ?1 AND status = ?2";
 
 pub(crate) type Sql<T> = rusqlite::Result<T>;
 
@@ -103,17 +103,41 @@ impl SqlTx for Transaction<'_> {
         &mut self.rings
     }
 
-    fn sections_where(&self, rest: &str, values: &[Cell<'_>]) -> Result<Vec<Section>> {
-        self.query(&section_query(rest), values, read_section)
+    fn insert_rows(
+        &mut self,
+        table: &'static Table,
+        columns: &[Column],
+        rows: &[Vec<Cell<'_>>],
+    ) -> Result<()> {
+        let insert = || -> Sql<()> {
+            let mut statement = self.conn.prepare_cached(&Dialect::Sqlite.insert(table, columns.iter()))?;
+            for row in rows {
+                statement.execute(rusqlite::params_from_iter(row.iter().map(Bound)))?;
+            }
+            Ok(())
+        };
+        insert().map_err(|e| sql_error(&e))
+    }
+
+    fn draw_task_number(&mut self) -> Result<i64> {
+        let sql = "UPDATE meta SET value = value + 1 WHERE name = 'next_task_number' RETURNING value - 1";
+        let drawn = self.conn.prepare_cached(sql).and_then(|mut s| s.query_row([], |row| row.get(0)));
+        drawn.map_err(|e| sql_error(&e))
+    }
+
+    fn write_status(&mut self, id: &TaskId, from: TaskStatus, to: TaskStatus) -> Result<()> {
+        let values: [&dyn ToSql; 4] = [&id.as_str(), &from.as_str(), &to.as_str(), &self.now.as_millis()];
+        match self.change(SET_STATUS, &values)? {
+            1 => Ok(()),
+            _ => Err(Error::store(format!("task {id} is not {from}"))),
+        }
     }
 }
 
+impl Known for Transaction<'_> {}
+
 pub(crate) fn to_json<T: serde::Serialize>(value: &T) -> Sql<String> {
     serde_json::to_string(value).map_err(|e| rusqlite::Error::ToSqlConversionFailure(Box::new(e)))
-}
-
-pub(crate) fn millis(duration: Duration) -> i64 {
-    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
 pub(crate) fn count(row: &rusqlite::Row<'_>, index: usize) -> Sql<u64> {

@@ -1,22 +1,21 @@
-//! Tasks: finding and listing.
+//! Whole tasks: one, lists, and the first ready one.
 
 use std::collections::BTreeMap;
 
-use rusqlite::{ToSql, params};
+use rusqlite::{OptionalExtension, ToSql};
 use tenure_core::Result;
-use tenure_core::error::TaskName;
 use tenure_core::id::{SectionId, TaskId};
-use tenure_core::store::columns::{leases, names_of, tasks};
+use tenure_core::store::columns::{leases, tasks};
 use tenure_core::store::{
-    Cell, FINISHED, ReadTasks, Reader, Reserved, Row, SqlTx, TASK_WIDTH, TaskFilter, TaskLookup, Viewer,
-    name_columns, read_name, read_task, section_column, unexpected,
+    Contents, Dialect, FINISHED, OpenLease, Reserved, Row, TASK_WIDTH, TaskFilter, TaskQueries, Viewer,
+    read_task,
 };
-use tenure_core::task::{SectionRef, Task, TaskStatus};
+use tenure_core::task::{SectionRef, Task};
 
 use crate::connection::Transaction;
 use crate::error::sql_error;
-use crate::ready::{OPEN_LEASE, ready, ready_in_open_section, section_open};
-use crate::rows::{Sql, count, read_all};
+use crate::ready::{Named, OPEN_LEASE, and, ready, ready_in_open_section, section_open};
+use crate::rows::{Sql, count, read_all, to_json};
 
 /// Tasks with their sections and open leases. What needs other rows is expensive for SQLite to plan, so it is queried
 /// afterwards, and only for the tasks concerned: see [`Transaction::complete`].
@@ -46,7 +45,7 @@ impl Transaction<'_> {
             "FROM tasks t CROSS JOIN sections s ON s.id = t.section_id",
         );
         let mut values = match viewer {
-            Some(viewer) => self.bind(viewer).map_err(|e| sql_error(&e))?.into_values(),
+            Some(viewer) => self.bind(viewer)?,
             None => Vec::new(),
         };
         values.push((":id", Box::new(id.as_str().to_owned())));
@@ -55,14 +54,14 @@ impl Transaction<'_> {
         Ok(tasks.pop())
     }
 
-    fn read_tasks(&self, sql: &str, values: &[(&str, Box<dyn ToSql>)]) -> Result<Vec<Task>> {
+    fn read_tasks(&self, sql: &str, values: &Named) -> Result<Vec<Task>> {
         let mut statement = self.conn.prepare_cached(sql).map_err(|e| sql_error(&e))?;
         bind_known(&mut statement, values).map_err(|e| sql_error(&e))?;
         read_all(statement.raw_query(), read_row)
     }
 
     /// Adds what the tasks depend on, and clears `ready` where the section is closed to the viewer.
-    fn complete(&self, tasks: &mut [Task], values: &[(&str, Box<dyn ToSql>)]) -> Sql<()> {
+    fn complete(&self, tasks: &mut [Task], values: &Named) -> Sql<()> {
         let mut dependencies = self.conn.prepare_cached(&format!(
             "SELECT u.key, u.status NOT IN {FINISHED} FROM task_deps d JOIN tasks u ON u.id = d.depends_on
                  WHERE d.task_id = ?1 ORDER BY u.key"
@@ -106,7 +105,7 @@ impl Transaction<'_> {
             .collect()
     }
 
-    fn is_section_open(&self, section: &SectionId, values: &[(&str, Box<dyn ToSql>)]) -> Sql<bool> {
+    fn is_section_open(&self, section: &SectionId, values: &Named) -> Sql<bool> {
         let sql = format!("SELECT {} FROM sections s WHERE s.id = :of", section_open());
         let mut statement = self.conn.prepare_cached(&sql)?;
         bind_known(&mut statement, values)?;
@@ -116,10 +115,30 @@ impl Transaction<'_> {
         let mut rows = statement.raw_query();
         rows.next()?.map_or(Ok(false), |row| row.get(0))
     }
+}
 
-    fn page(&self, filter: &TaskFilter, viewer: &Viewer) -> Result<(Vec<Task>, u64)> {
+/// Binds only the parameters that the statement has, because the conditions of a listing vary.
+fn bind_known(statement: &mut rusqlite::Statement<'_>, values: &Named) -> Sql<()> {
+    for (name, value) in values {
+        if let Some(index) = statement.parameter_index(name)? {
+            statement.raw_bind_parameter(index, value.as_ref())?;
+        }
+    }
+    Ok(())
+}
+
+impl TaskQueries for Transaction<'_> {
+    fn task_with_readiness(&self, id: &TaskId, viewer: &Viewer) -> Result<Option<Task>> {
+        self.one_task(id, Some(viewer))
+    }
+
+    fn task_without_readiness(&self, id: &TaskId, _: &Viewer) -> Result<Option<Task>> {
+        self.one_task(id, None)
+    }
+
+    fn task_page(&self, filter: &TaskFilter, viewer: &Viewer) -> Result<(Vec<Task>, u64)> {
         let mut terms = Vec::new();
-        let mut values = self.bind(viewer).map_err(|e| sql_error(&e))?.into_values();
+        let mut values = self.bind(viewer)?;
         if let Some(statuses) = &filter.statuses {
             let list = statuses.iter().map(|s| format!("'{s}'")).collect::<Vec<_>>().join(", ");
             terms.push(format!("t.status IN ({list})"));
@@ -190,97 +209,59 @@ impl Transaction<'_> {
         Ok((tasks, total))
     }
 
-    fn names_where(&self, rest: &str, values: &[Cell<'_>]) -> Result<Vec<TaskName>> {
-        let sql = format!("SELECT {} FROM tasks t {rest}", names_of("t", name_columns()));
-        self.query(&sql, values, |row| read_name(Reader::new(row, 0)))
-    }
-}
-
-/// Binds only the parameters that the statement has, because the conditions of a listing vary.
-fn bind_known(statement: &mut rusqlite::Statement<'_>, values: &[(&str, Box<dyn ToSql>)]) -> Sql<()> {
-    for (name, value) in values {
-        if let Some(index) = statement.parameter_index(name)? {
-            statement.raw_bind_parameter(index, value.as_ref())?;
-        }
-    }
-    Ok(())
-}
-
-impl ReadTasks for Transaction<'_> {
-    fn task(&self, id: &TaskId, viewer: &Viewer) -> Result<Option<Task>> {
-        self.one_task(id, Some(viewer))
-    }
-
-    fn task_row(&self, id: &TaskId, _: &Viewer) -> Result<Option<Task>> {
-        self.one_task(id, None)
-    }
-
-    fn find_tasks(&self, lookup: TaskLookup<'_>, limit: usize) -> Result<Vec<TaskName>> {
-        let (condition, values): (_, Vec<&str>) = match lookup {
-            TaskLookup::Id(id) => ("t.id = ?", vec![id]),
-            TaskLookup::Key(key) => ("t.key = ?", vec![key]),
-            // 'g' sorts after every hex digit and after the dash.
-            TaskLookup::IdPrefix(prefix) => ("t.id >= ? AND t.id < ? || 'g'", vec![prefix, prefix]),
-            TaskLookup::Title(title) => ("t.title = ?", vec![title]),
-            // SQLite folds the case of ASCII only, so it folds both sides. Otherwise Ä would not match Ä.
-            TaskLookup::TitlePart(part) => ("instr(lower(t.title), lower(?))", vec![part]),
-        };
-        let mut values: Vec<Cell<'_>> = values.into_iter().map(Into::into).collect();
-        values.push(u64::try_from(limit).unwrap_or(u64::MAX).into());
-        self.names_where(&format!("WHERE {condition} LIMIT ?"), &values)
-    }
-
-    fn list_tasks(&self, filter: &TaskFilter, viewer: &Viewer) -> Result<(Vec<Task>, u64)> {
-        self.page(filter, viewer)
-    }
-
-    fn next_unreserved(
+    fn first_ready(
         &self,
         section: Option<&SectionId>,
         reserved: &Reserved,
         viewer: &Viewer,
     ) -> Result<Option<TaskId>> {
-        self.first_ready(section, reserved, viewer).map_err(|e| sql_error(&e))
-    }
-
-    fn count_tasks(&self) -> Result<Vec<(TaskStatus, u64)>> {
-        let sql = "SELECT status, count(*) FROM tasks GROUP BY status";
-        self.query(sql, &[], |row| {
-            let status = row.text(0)?.and_then(TaskStatus::parse);
-            Ok((status.ok_or_else(|| unexpected("a status that tenure does not know"))?, row.count(1)?))
-        })
-    }
-
-    fn edges_from(&self, task: &TaskId) -> Result<Vec<(TaskName, TaskName)>> {
+        let mut values = self.bind(viewer)?;
+        let only = if section.is_some() { "AND s.id = :section" } else { "" };
+        let order = "ORDER BY s.priority, s.position, s.id, t.priority, t.position, t.id LIMIT 1";
+        let columns =
+            "t.id AS id, s.priority AS a, s.position AS b, s.id AS c, t.priority AS d, t.position AS e";
+        let (mut free, mut open) =
+            (and(&Dialect::Sqlite.task_free(Contents::UNKNOWN, OpenLease::NotJoined)), section_open());
+        if !reserved.is_empty() {
+            free.push_str(" AND t.id NOT IN (SELECT value FROM json_each(:tasks))");
+            open.push_str(" AND s.id NOT IN (SELECT value FROM json_each(:sections))");
+        }
         let sql = format!(
-            "WITH RECURSIVE reached (id) AS (
-               SELECT ? UNION SELECT d.depends_on FROM reached r JOIN task_deps d ON d.task_id = r.id)
-             SELECT {}, {} FROM reached r JOIN task_deps d ON d.task_id = r.id
-             JOIN tasks a ON a.id = d.task_id JOIN tasks b ON b.id = d.depends_on",
-            names_of("a", name_columns()),
-            names_of("b", name_columns()),
+            "SELECT id FROM (
+               SELECT * FROM (
+                 SELECT {columns}
+                 FROM sections s CROSS JOIN tasks t ON t.rowid = (
+                   SELECT t.rowid FROM tasks t INDEXED BY tasks_ready
+                   WHERE t.section_id = s.id AND t.status = 'pending' AND t.open_deps = 0 AND {free}
+                   ORDER BY t.priority, t.position, t.id LIMIT 1)
+                 WHERE {open} {only} {order})
+               UNION ALL
+               SELECT * FROM (
+                 SELECT {columns}
+                 FROM leases old CROSS JOIN tasks t ON t.id = old.resource_id
+                 CROSS JOIN sections s ON s.id = t.section_id
+                 WHERE old.fence IN (
+                     SELECT fence FROM leases WHERE ended_at IS NULL AND resource_kind = 'task' AND expires_at <= :now
+                     UNION
+                     SELECT fence FROM leases WHERE ended_at IS NULL AND resource_kind = 'task'
+                     AND process IN (SELECT value FROM json_each(:dead)))
+                   AND old.claimed_from = 'pending' AND t.status = 'in_progress' AND t.open_deps = 0
+                   AND {free} AND {open} {only} {order})
+             ) ORDER BY a, b, c, d, e, id LIMIT 1",
         );
-        self.query(&sql, &[task.as_str().into()], |row| {
-            Ok((read_name(Reader::new(row, 0))?, read_name(Reader::new(row, name_columns().len()))?))
-        })
-    }
-
-    fn dependents(&self, task: &TaskId) -> Result<Vec<TaskName>> {
-        let rest = "JOIN task_deps d ON t.id = d.task_id WHERE d.depends_on = ? ORDER BY t.key";
-        self.names_where(rest, &[task.as_str().into()])
-    }
-
-    fn last_position(&self, section: Option<&SectionId>) -> Result<Option<i64>> {
-        self.conn
-            .prepare_cached("SELECT max(position) FROM tasks WHERE section_id = ?1")
-            .and_then(|mut s| s.query_row([section_column(section)], |row| row.get(0)))
-            .map_err(|e| sql_error(&e))
-    }
-
-    fn position_after(&self, section: Option<&SectionId>, after: i64) -> Result<Option<i64>> {
-        self.conn
-            .prepare_cached("SELECT min(position) FROM tasks WHERE section_id = ?1 AND position > ?2")
-            .and_then(|mut s| s.query_row(params![section_column(section), after], |row| row.get(0)))
-            .map_err(|e| sql_error(&e))
+        if let Some(section) = section {
+            values.push((":section", Box::new(section.as_str().to_owned())));
+        }
+        let mut query = || -> Sql<Option<String>> {
+            if !reserved.is_empty() {
+                values.push((":tasks", Box::new(to_json(&reserved.tasks)?)));
+                values.push((":sections", Box::new(to_json(&reserved.sections)?)));
+            }
+            let values: Vec<(&str, &dyn ToSql)> =
+                values.iter().map(|(name, value)| (*name, value.as_ref())).collect();
+            let mut statement = self.conn.prepare_cached(&sql)?;
+            statement.query_row(values.as_slice(), |row| row.get(0)).optional()
+        };
+        Ok(query().map_err(|e| sql_error(&e))?.map(TaskId::new))
     }
 }

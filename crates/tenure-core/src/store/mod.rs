@@ -39,12 +39,15 @@ pub use feed::{Agent, EventFilter, Message, MessageFilter, ReadFeed, WriteFeed};
 pub use jobs::{ItemFilter, JobLookup, NewJob, ReadJobs, WriteJobs};
 pub use leases::{LeaseBeat, LeaseFilter, NewLease, NewTicket, ReadLeases, WriteLeases};
 pub use pruning::{History, LastStatus, PruneHistory, ReadHistory, Stretch};
-pub use readiness::{Contents, OpenLease};
+pub use readiness::{Contents, OpenLease, ViewerValues};
 pub use rows::{Reader, Record, Row, Values, unexpected};
 pub use runners::{ReadRunners, WriteRunners};
 pub use sections::{NewSection, ReadSections, SectionEdit, WriteSections};
 pub use sessions::{ReadSessions, WriteSessions};
-pub use sql::{Dialect, FINISHED, SqlTx, Statement, UNFINISHED, grant_statements, tickets_query};
+pub use sql::{
+    Counts, Dialect, FINISHED, Known, SqlTx, Statement, TaskQueries, UNFINISHED, grant_statements,
+    tickets_query,
+};
 pub use tasks::{
     NewTask, ReadTasks, Reserved, TASK_WIDTH, TaskEdit, TaskFilter, TaskLookup, WriteTasks, name_columns,
     read_name, read_task, section_column,

@@ -8,7 +8,11 @@
 //! The viewer is bound as parameters: `:now`, `:dead`, `:fresh`, `:me_kind` and `:me_id` in SQLite, `$2` to `$6` in
 //! PostgreSQL.
 
+use super::Viewer;
+use super::rows::{json, millis};
 use super::sql::{Dialect, UNFINISHED};
+use crate::clock::Timestamp;
+use crate::error::Result;
 
 /// What a project may contain. A condition about something that it does not contain is left out, because each condition
 /// costs time.
@@ -24,6 +28,32 @@ pub struct Contents {
 
 impl Contents {
     pub const UNKNOWN: Self = Self { queues: true, held_sections: true, ordered_sections: true };
+}
+
+/// A viewer as the values of the parameters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ViewerValues {
+    pub now: i64,
+    /// The processes known to be dead, each as JSON.
+    pub dead: Vec<String>,
+    /// A ticket counts if it was refreshed after this time.
+    pub fresh: i64,
+    /// The kind and the id of the caller; empty if there is none.
+    pub me_kind: &'static str,
+    pub me_id: String,
+}
+
+impl Viewer {
+    pub fn values(&self, now: Timestamp) -> Result<ViewerValues> {
+        let me = self.me.as_ref();
+        Ok(ViewerValues {
+            now: now.as_millis(),
+            dead: self.dead.iter().map(json).collect::<Result<_>>()?,
+            fresh: now.as_millis().saturating_sub(millis(self.ticket_life)),
+            me_kind: me.map_or("", |me| me.kind.as_str()),
+            me_id: me.map(|me| me.id.clone()).unwrap_or_default(),
+        })
+    }
 }
 
 /// Whether a condition may use the open lease of the task, joined as `o`.

@@ -5,30 +5,32 @@
 
 use std::sync::OnceLock;
 
-use super::columns::{
-    Cell, Column, Table, events, jobs, names, section_deps, sections, session_tasks, sessions,
-};
-use super::jobs::{ItemFilter, JobLookup, ReadJobs};
+use super::columns::{Cell, Column, Table, events, names};
 use super::rows::{Reader, Record, Row, Values};
-use super::runners::{ReadRunners, WriteRunners};
-use super::sections::{NewSection, ReadSections, SectionEdit, WriteSections};
-use super::sessions::{ReadSessions, WriteSessions};
-use super::{NewLease, View, WriteFeed};
+use super::{NewLease, View};
 use crate::error::Result;
 use crate::event::NewEvent;
-use crate::id::SectionId;
-use crate::job::{Item, Job};
-use crate::lease::{Lease, Resource, Ticket};
-use crate::runner::{PresetHealth, Runner};
-use crate::section::Section;
-use crate::session::{DoneTask, Session};
+use crate::id::TaskId;
+use crate::lease::Lease;
+use crate::task::TaskStatus;
 
+mod counts;
 mod feed;
 mod grant;
+mod jobs;
+mod known;
 mod leases;
+mod runners;
+mod sections;
+mod sessions;
+mod task_changes;
+mod tasks;
 
+pub use counts::Counts;
 pub use grant::grant_statements;
+pub use known::Known;
 pub use leases::tickets_query;
+pub use tasks::TaskQueries;
 
 /// The statuses of [`TaskStatus::is_finished`](crate::task::TaskStatus::is_finished), as an SQL list.
 pub const FINISHED: &str = "('completed', 'skipped')";
@@ -207,10 +209,7 @@ fn all_equal<'c>(key: impl Iterator<Item = &'c Column>) -> String {
 }
 
 /// A transaction of an SQL store. In conditions, each `?` is the parameter for the next value.
-///
-/// The methods `known_…` return what the transaction has read before it is needed. A store that does not prefetch knows
-/// nothing.
-pub trait SqlTx: View + WriteFeed {
+pub trait SqlTx: View + TaskQueries + Known + Counts {
     const DIALECT: Dialect;
 
     /// The rows that a query returns. The project is not among the values.
@@ -262,6 +261,14 @@ pub trait SqlTx: View + WriteFeed {
     /// Inserts a row whose key is a number that the store draws, and returns that number.
     fn insert_numbered(&mut self, table: &'static Table, values: &[(Column, Cell<'_>)]) -> Result<i64>;
 
+    /// Inserts rows with values for `columns`.
+    fn insert_rows(
+        &mut self,
+        table: &'static Table,
+        columns: &[Column],
+        rows: &[Vec<Cell<'_>>],
+    ) -> Result<()>;
+
     /// See [`WriteLeases::grant`](super::WriteLeases::grant).
     fn insert_lease(&mut self, new: &NewLease) -> Result<Option<Lease>>;
 
@@ -289,36 +296,11 @@ pub trait SqlTx: View + WriteFeed {
         Ok(())
     }
 
-    /// The processes recorded in open leases and in tickets, as JSON.
-    fn known_processes(&self) -> Option<Vec<String>> {
-        None
-    }
+    /// See [`WriteTasks::take_task_number`](super::WriteTasks::take_task_number).
+    fn draw_task_number(&mut self) -> Result<i64>;
 
-    fn known_open_lease(&self, _resource: &Resource) -> Option<Lease> {
-        None
-    }
-
-    fn known_tickets(&self, _resource: &Resource) -> Option<Vec<Ticket>> {
-        None
-    }
-
-    /// Whether it is known that there are no tickets at all.
-    fn known_without_tickets(&self) -> bool {
-        false
-    }
-
-    /// Whether it is known that the resource has no attempt in state `ending`.
-    fn known_without_ending_attempts(&self, _resource: &Resource) -> bool {
-        false
-    }
-
-    /// When a registered agent was last seen, in milliseconds.
-    fn known_agent_seen_at(&mut self, _id: &str) -> Option<i64> {
-        None
-    }
-
-    /// Selects sections `s` with the counts that the store keeps of them. `rest` is appended to a condition.
-    fn sections_where(&self, rest: &str, values: &[Cell<'_>]) -> Result<Vec<Section>>;
+    /// Changes the status of a task and nothing else. This write is allowed in a shared turn.
+    fn write_status(&mut self, id: &TaskId, from: TaskStatus, to: TaskStatus) -> Result<()>;
 
     /// The rows that match `rest`: a condition and optional further clauses.
     fn select<T: Record>(&self, rest: &str, values: &[Cell<'_>]) -> Result<Vec<T>> {
@@ -374,182 +356,9 @@ fn columns<'v>(values: &'v [(Column, Cell<'_>)]) -> impl Iterator<Item = &'v Col
     values.iter().map(|(column, _)| column)
 }
 
-impl<T: SqlTx> ReadRunners for T {
-    fn runner(&self, id: &str) -> Result<Option<Runner>> {
-        Ok(self.select("id = ?", &[id.into()])?.pop())
-    }
-
-    fn runners(&self, ended: u64) -> Result<Vec<Runner>> {
-        let over = "status IN ('completed', 'failed')";
-        let last =
-            format!("SELECT id FROM {} WHERE {}{over}", T::DIALECT.name(Runner::TABLE), T::DIALECT.scope());
-        self.select(
-            &format!(
-                "(NOT {over} OR id IN ({last} ORDER BY started_at DESC LIMIT ?)) ORDER BY started_at DESC, id"
-            ),
-            &[ended.into()],
-        )
-    }
-
-    fn preset_health(&self, preset: &str) -> Result<Option<PresetHealth>> {
-        Ok(self.select("preset = ?", &[preset.into()])?.pop())
-    }
-
-    fn parked_presets(&self) -> Result<Vec<PresetHealth>> {
-        self.select("parked_at IS NOT NULL ORDER BY preset", &[])
-    }
-}
-
-impl<T: SqlTx> WriteRunners for T {
-    fn save_runner(&mut self, runner: &Runner) -> Result<()> {
-        self.upsert(Runner::TABLE, &runner.values()?)
-    }
-
-    fn save_preset_health(&mut self, health: &PresetHealth) -> Result<()> {
-        self.upsert(PresetHealth::TABLE, &health.values()?)
-    }
-}
-
 /// `~` is greater than every character of an id.
 fn after_prefix(prefix: &str) -> String {
     format!("{prefix}~")
-}
-
-impl<T: SqlTx> ReadSessions for T {
-    fn session(&self, id: &str) -> Result<Option<Session>> {
-        Ok(self.select("id = ?", &[id.into()])?.pop())
-    }
-
-    fn find_sessions(&self, prefix: &str, limit: usize) -> Result<Vec<Session>> {
-        let limit = u64::try_from(limit).unwrap_or(u64::MAX);
-        self.select(
-            "id >= ? AND id < ? ORDER BY started_at DESC, id LIMIT ?",
-            &[prefix.into(), after_prefix(prefix).into(), limit.into()],
-        )
-    }
-
-    fn sessions(&self, limit: u64) -> Result<(Vec<Session>, u64)> {
-        let found = self.select("true ORDER BY started_at DESC, id LIMIT ?", &[limit.into()])?;
-        Ok((found, self.count(&sessions::TABLE, "true", &[])?))
-    }
-
-    fn done_tasks(&self, session: &str) -> Result<Vec<DoneTask>> {
-        self.select("session_id = ? ORDER BY number", &[session.into()])
-    }
-}
-
-impl<T: SqlTx> WriteSessions for T {
-    fn save_session(&mut self, session: &Session) -> Result<()> {
-        self.upsert(&sessions::TABLE, &session.values()?)
-    }
-
-    fn insert_done_task(&mut self, session: &str, done: &DoneTask) -> Result<()> {
-        let values = done.values(session);
-        self.defer(
-            &session_tasks::TABLE,
-            &T::DIALECT.insert(&session_tasks::TABLE, columns(&values)),
-            &values,
-        )
-    }
-}
-
-impl<T: SqlTx> ReadJobs for T {
-    fn job(&self, id: &str) -> Result<Option<Job>> {
-        Ok(self.select("id = ?", &[id.into()])?.pop())
-    }
-
-    fn find_jobs(&self, lookup: JobLookup<'_>, limit: usize) -> Result<Vec<Job>> {
-        let order =
-            format!("AND state <> 'loading' ORDER BY state <> 'open', created_at DESC, id LIMIT {limit}");
-        match lookup {
-            JobLookup::Name(name) => self.select(&format!("name = ? {order}"), &[name.into()]),
-            JobLookup::IdPrefix(prefix) => self.select(
-                &format!("id >= ? AND id < ? {order}"),
-                &[prefix.into(), after_prefix(prefix).into()],
-            ),
-        }
-    }
-
-    fn jobs(&self, limit: u64) -> Result<(Vec<Job>, u64)> {
-        let listed = "state <> 'loading'";
-        let found =
-            self.select(&format!("{listed} ORDER BY created_at DESC, id LIMIT ?"), &[limit.into()])?;
-        Ok((found, self.count(&jobs::TABLE, listed, &[])?))
-    }
-
-    fn loading_jobs(&self) -> Result<Vec<Job>> {
-        // The first term is the condition of the index `jobs_unfinished`, so that it is used.
-        self.select("state IN ('loading', 'open') AND state = 'loading' ORDER BY name", &[])
-    }
-
-    fn item(&self, job: &str, number: u64) -> Result<Option<Item>> {
-        Ok(self.select("job_id = ? AND number = ?", &[job.into(), number.into()])?.pop())
-    }
-
-    fn items(&self, filter: &ItemFilter) -> Result<Vec<Item>> {
-        let mut terms = vec!["number > ?".to_owned()];
-        let mut values: Vec<Cell<'_>> = vec![filter.after.into()];
-        if let Some(job) = &filter.job {
-            terms.push("job_id = ?".to_owned());
-            values.push(job.into());
-        }
-        // As a literal, so that the partial index for that state can be used.
-        terms.extend(filter.state.map(|state| format!("state = '{state}'")));
-        values.push(filter.limit.into());
-        self.select(&format!("{} ORDER BY job_id, number LIMIT ?", terms.join(" AND ")), &values)
-    }
-
-    fn first_pending(&self, job: &str) -> Result<Option<Item>> {
-        let first = "job_id = ? AND state = 'pending' ORDER BY due_at, number LIMIT 1";
-        Ok(self.select(first, &[job.into()])?.pop())
-    }
-}
-
-impl<T: SqlTx> ReadSections for T {
-    fn section(&self, id: &SectionId) -> Result<Option<Section>> {
-        Ok(self.sections_where("AND s.id = ?", &[id.as_str().into()])?.pop())
-    }
-
-    fn section_by_name(&self, name: &str) -> Result<Option<Section>> {
-        Ok(self.sections_where("AND s.name = ?", &[name.into()])?.pop())
-    }
-
-    fn sections(&self) -> Result<Vec<Section>> {
-        self.sections_where("ORDER BY s.priority, s.position, s.id", &[])
-    }
-}
-
-impl<T: SqlTx> WriteSections for T {
-    fn insert_section(&mut self, section: &NewSection, event: NewEvent<'_>) -> Result<()> {
-        self.insert(&sections::TABLE, &section.values(self.now()))?;
-        self.append(event)
-    }
-
-    fn edit_section(&mut self, id: &SectionId, edit: &SectionEdit, event: NewEvent<'_>) -> Result<()> {
-        let set = edit.values(self.now());
-        self.update(&sections::TABLE, set, vec![(sections::id, id.as_str().into())])?;
-        self.append(event)
-    }
-
-    fn delete_section(&mut self, id: &SectionId, event: NewEvent<'_>) -> Result<()> {
-        for end in [section_deps::section_id, section_deps::depends_on] {
-            self.delete(&section_deps::TABLE, &[(end, id.as_str().into())])?;
-        }
-        self.delete(&sections::TABLE, &[(sections::id, id.as_str().into())])?;
-        self.append(event)
-    }
-
-    fn add_section_dependency(&mut self, section: &SectionId, on: &SectionId) -> Result<bool> {
-        Ok(section != on && self.insert_new(&section_deps::TABLE, &dependency(section, on))?)
-    }
-
-    fn remove_section_dependency(&mut self, section: &SectionId, on: &SectionId) -> Result<bool> {
-        Ok(self.delete(&section_deps::TABLE, &dependency(section, on))? > 0)
-    }
-}
-
-fn dependency<'a>(section: &'a SectionId, on: &'a SectionId) -> Values<'a> {
-    vec![(section_deps::section_id, section.as_str().into()), (section_deps::depends_on, on.as_str().into())]
 }
 
 #[cfg(test)]

@@ -157,7 +157,7 @@ impl<T: SqlTx> ReadLeases for T {
     }
 
     fn ready_tickets(&self) -> Result<Vec<Ticket>> {
-        if self.known_without_tickets() {
+        if self.is_without_tickets() {
             return Ok(Vec::new());
         }
         let queue: Vec<Ticket> = self.records(&READY_TICKETS, &key(&Resource::messages()))?;
@@ -182,7 +182,7 @@ impl<T: SqlTx> ReadLeases for T {
     }
 
     fn ending_attempts(&self, resource: &Resource) -> Result<Vec<Attempt>> {
-        if self.known_without_ending_attempts(resource) {
+        if self.is_without_ending_attempts(resource) {
             return Ok(Vec::new());
         }
         self.records(&ENDING_ATTEMPTS, &key(resource))

@@ -1,0 +1,40 @@
+//! What a transaction knows before it asks the database.
+
+use crate::error::{Result, TaskName};
+use crate::lease::{Lease, Resource, Ticket};
+use crate::store::tasks::TaskLookup;
+
+/// What a transaction has read before it is needed. A store that does not prefetch knows nothing.
+pub trait Known {
+    /// The processes recorded in open leases and in tickets, as JSON.
+    fn known_processes(&self) -> Option<Vec<String>> {
+        None
+    }
+
+    fn known_open_lease(&self, _resource: &Resource) -> Option<Lease> {
+        None
+    }
+
+    fn known_tickets(&self, _resource: &Resource) -> Option<Vec<Ticket>> {
+        None
+    }
+
+    /// Whether there are certainly no tickets at all.
+    fn is_without_tickets(&self) -> bool {
+        false
+    }
+
+    /// Whether the resource certainly has no attempt in state `ending`.
+    fn is_without_ending_attempts(&self, _resource: &Resource) -> bool {
+        false
+    }
+
+    /// When a registered agent was last seen, in milliseconds.
+    fn known_agent_seen_at(&mut self, _id: &str) -> Option<i64> {
+        None
+    }
+
+    fn known_names(&self, _lookup: TaskLookup<'_>) -> Result<Option<Vec<TaskName>>> {
+        Ok(None)
+    }
+}
