@@ -8,7 +8,7 @@ use tenure_core::id::{Fence, TaskId};
 use tenure_core::lease::{Lease, Resource, Ticket};
 use tenure_core::store::columns::names;
 use tenure_core::store::{
-    Cell, CellKind, Column, Counts, Dialect, Known, NewLease, Reader, Record, Row as CoreRow, SqlTx, Table,
+    Cell, CellKind, Column, Counting, Dialect, Known, NewLease, Reader, Record, Row as CoreRow, SqlTx, Table,
     TaskLookup, unexpected,
 };
 use tenure_core::task::TaskStatus;
@@ -262,7 +262,7 @@ impl SqlTx for Transaction<'_> {
 }
 
 /// Triggers keep the other counts.
-impl Counts for Transaction<'_> {
+impl Counting for Transaction<'_> {
     fn count_for_dependents(&mut self, task: &TaskId, by: i64) -> Result<()> {
         self.keep(
             "tasks",

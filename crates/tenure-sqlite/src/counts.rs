@@ -3,7 +3,7 @@
 
 use tenure_core::id::TaskId;
 use tenure_core::job::ItemState;
-use tenure_core::store::{Counts, FINISHED};
+use tenure_core::store::{Counting, FINISHED};
 use tenure_core::{Result, Timestamp};
 
 use crate::connection::Transaction;
@@ -12,7 +12,7 @@ fn number(of: u64) -> i64 {
     i64::try_from(of).unwrap_or(i64::MAX)
 }
 
-impl Counts for Transaction<'_> {
+impl Counting for Transaction<'_> {
     fn count_in_section(&mut self, task: &TaskId, by: i64) -> Result<()> {
         self.change(
             &format!(

@@ -45,7 +45,7 @@ pub use runners::{ReadRunners, WriteRunners};
 pub use sections::{NewSection, ReadSections, SectionEdit, WriteSections};
 pub use sessions::{ReadSessions, WriteSessions};
 pub use sql::{
-    Counts, Dialect, FINISHED, Known, SqlTx, Statement, TaskQueries, UNFINISHED, grant_statements,
+    Counting, Dialect, FINISHED, Known, SqlTx, Statement, TaskQueries, UNFINISHED, grant_statements,
     tickets_query,
 };
 pub use tasks::{

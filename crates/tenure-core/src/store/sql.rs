@@ -26,7 +26,7 @@ mod sessions;
 mod task_changes;
 mod tasks;
 
-pub use counts::Counts;
+pub use counts::Counting;
 pub use grant::grant_statements;
 pub use known::Known;
 pub use leases::tickets_query;
@@ -209,7 +209,7 @@ fn all_equal<'c>(key: impl Iterator<Item = &'c Column>) -> String {
 }
 
 /// A transaction of an SQL store. In conditions, each `?` is the parameter for the next value.
-pub trait SqlTx: View + TaskQueries + Known + Counts {
+pub trait SqlTx: View + TaskQueries + Known + Counting {
     const DIALECT: Dialect;
 
     /// The rows that a query returns. The project is not among the values.

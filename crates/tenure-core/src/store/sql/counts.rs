@@ -1,4 +1,4 @@
-//! Counts that are stored so that no query has to count rows.
+//! Counting that are stored so that no query has to count rows.
 
 use crate::clock::Timestamp;
 use crate::error::Result;
@@ -7,7 +7,7 @@ use crate::job::ItemState;
 
 /// Keeps the counts of a task's open dependencies, a section's open tasks and a job's items in step with the rows that
 /// they count. The default is to do nothing, for a store that has no such count or a trigger for it.
-pub trait Counts {
+pub trait Counting {
     /// If the task is unfinished, adds `by` to its section's count of open tasks.
     fn count_in_section(&mut self, _task: &TaskId, _by: i64) -> Result<()> {
         Ok(())

@@ -4,7 +4,6 @@ use super::{SqlTx, after_prefix, columns};
 use crate::error::Result;
 use crate::session::{DoneTask, Session};
 use crate::store::columns::{session_tasks, sessions};
-use crate::store::rows::Record;
 use crate::store::sessions::{ReadSessions, WriteSessions};
 
 impl<T: SqlTx> ReadSessions for T {

@@ -4,7 +4,7 @@ use super::{Dialect, SqlTx, Statement};
 use crate::error::{Result, TaskName};
 use crate::id::{SectionId, TaskId};
 use crate::store::Viewer;
-use crate::store::columns::{Cell, names_of, tasks};
+use crate::store::columns::{Cell, names_of};
 use crate::store::rows::{Reader, Row, unexpected};
 use crate::store::tasks::{
     ReadTasks, Reserved, TaskFilter, TaskLookup, name_columns, read_name, section_column,
@@ -36,6 +36,7 @@ static COUNT_TASKS: Statement = Statement::new(|dialect| {
     dialect.statement("SELECT status, count(*) FROM tenure.tasks WHERE project = $1 AND true GROUP BY status")
 });
 
+// SQLite's planner does not change the order of a CROSS JOIN, and it must begin with the few tasks that are reached.
 static EDGES_FROM: Statement = Statement::new(|dialect| {
     let start = match dialect {
         Dialect::Sqlite => "$2",
@@ -45,9 +46,10 @@ static EDGES_FROM: Statement = Statement::new(|dialect| {
         "WITH RECURSIVE reached (id) AS (
            SELECT {start} UNION SELECT d.depends_on FROM reached r
            JOIN tenure.task_deps d ON d.project = $1 AND d.task_id = r.id)
-         SELECT {}, {} FROM reached r JOIN tenure.task_deps d ON d.project = $1 AND d.task_id = r.id
+         SELECT {}, {} FROM reached r CROSS JOIN tenure.task_deps d
          JOIN tenure.tasks a ON a.project = $1 AND a.id = d.task_id
-         JOIN tenure.tasks b ON b.project = $1 AND b.id = d.depends_on",
+         JOIN tenure.tasks b ON b.project = $1 AND b.id = d.depends_on
+         WHERE d.project = $1 AND d.task_id = r.id",
         names_of("a", name_columns()),
         names_of("b", name_columns()),
     );
