@@ -10,6 +10,12 @@ echo $$ >"$PRETEND/pid-$TENURE_FENCE"
 # A child, and whether it listens to SIGTERM is the parent's doing.
 linger() { while :; do sleep 1000; done; }
 
+# One line in the journal of all agents: the seconds since the boot, the attempt, and a text.
+journal() {
+    read -r up _ </proc/uptime
+    printf '%s %s %s\n' "$up" "$TENURE_ATTEMPT" "$1" >>"$PRETEND/journal"
+}
+
 step() {
     verb=${1%% *}
     rest=${1#"$verb"}
@@ -19,6 +25,11 @@ step() {
     sleep) sleep "$rest" ;;
     exit) exit "$rest" ;;
     mark) echo "$TENURE_FENCE" >>"$PRETEND/$rest" ;;
+    journal) eval "journal \"$rest\"" ;;
+    # A child that writes to the journal for as long as it lives.
+    ticking) (while :; do journal tick; sleep 0.1; done) & ;;
+    # A step that is left out once the test has given `calm`.
+    storm) [ -e "$PRETEND/calm" ] || step "$rest" ;;
     wait) n=0; while [ ! -e "$PRETEND/$rest" ] && [ $n -lt 6000 ]; do sleep 0.02; n=$((n + 1)); done ;;
     fork) linger & linger & ;;
     deaf) trap '' TERM ;;

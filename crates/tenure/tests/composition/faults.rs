@@ -1,0 +1,123 @@
+//! The nemesis: kills and pauses processes, and takes the store away.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use tenure_testkit::cli::{Dice, Project, processes, until};
+use tenure_testkit::proxy::Cut;
+
+use crate::history::{Kill, Pause, now};
+use crate::storm::Storm;
+
+/// Whether some processes have a wrong clock.
+pub(crate) const SKEW: bool = false;
+
+/// Strikes until the storm is calm. Afterwards nothing is paused and the store is there.
+pub(crate) fn strike(storm: &Storm) {
+    let mut dice = storm.dice("nemesis");
+    std::thread::scope(|scope| {
+        scope.spawn(|| take_store_away(storm));
+        let mut paused: Vec<(Pause, Instant)> = Vec::new();
+        while !storm.is_calm() {
+            storm.pause(100 + dice.below(250));
+            for (pause, _) in paused.extract_if(.., |(_, until)| Instant::now() >= *until) {
+                resume(storm, pause);
+            }
+            let Some(pid) = victim(storm, &mut dice) else { continue };
+            if dice.one_in(2) {
+                kill(storm, pid);
+            } else {
+                let millis = if dice.one_in(8) { 4_000 } else { 50 + dice.below(800) };
+                let pause = Pause { pid, from: now(), to: 0 };
+                processes::signal(pid, Signal::STOP);
+                paused.push((pause, Instant::now() + Duration::from_millis(millis)));
+            }
+        }
+        for (pause, _) in paused {
+            resume(storm, pause);
+        }
+    });
+}
+
+fn resume(storm: &Storm, pause: Pause) {
+    processes::signal(pause.pid, Signal::CONT);
+    storm.record_pause(Pause { to: now(), ..pause });
+}
+
+/// Any process of the program or of its agents.
+fn victim(storm: &Storm, dice: &mut Dice) -> Option<u32> {
+    let all = processes::with(&format!("TENURE_HOME={}", storm.project.tenure_home().display()));
+    (!all.is_empty()).then(|| *dice.pick(&all))
+}
+
+fn kill(storm: &Storm, pid: u32) {
+    let Ok(fd) = pidfd_open(processes::os_pid(pid), PidfdFlags::empty()) else { return };
+    let environ = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    let mark = environ.split(|byte| *byte == 0).find_map(|entry| entry.strip_prefix(b"TENURE_ATTEMPT="));
+    let attempt = mark.map(|mark| String::from_utf8_lossy(mark).into_owned());
+    let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let command = String::from_utf8_lossy(&command).replace('\0', " ");
+    let at = now();
+    if pidfd_send_signal(&fd, Signal::KILL).is_ok() {
+        until("a killed process is dead", || !processes::is_alive(pid));
+        storm.record_kill(Kill { pid, at, dead_by: Some(now()), attempt, command });
+    }
+}
+
+/// Now and then no process can write, or even reach the store.
+fn take_store_away(storm: &Storm) {
+    let mut dice = storm.dice("outages");
+    let mut number = 0;
+    while !storm.is_calm() {
+        number += 1;
+        // The second outage is a long one.
+        let length = if number % 4 == 2 { 3_000 } else { 100 + dice.below(900) };
+        match &storm.server {
+            None => hold_database(storm, length),
+            Some(server) => match dice.below(4) {
+                0 => {
+                    server.proxy.close();
+                    storm.pause(length);
+                    server.proxy.open();
+                }
+                1 => {
+                    server.proxy.hold();
+                    storm.pause(length);
+                    server.proxy.release();
+                }
+                2 => {
+                    let how = *dice.pick(&[Cut::Before, Cut::After]);
+                    server.proxy.cut(how, 2 + dice.below(4));
+                    storm.pause(length);
+                    server.proxy.cut(Cut::Never, 1);
+                }
+                _ => {
+                    server.cluster.stop_immediately();
+                    storm.pause(length / 2);
+                    server.cluster.start();
+                }
+            },
+        }
+        storm.pause(1500 + dice.below(2000));
+    }
+}
+
+/// Another program has the database locked.
+fn hold_database(storm: &Storm, millis: u64) {
+    let connection = rusqlite::Connection::open(storm.project.database()).unwrap();
+    connection.busy_timeout(Duration::from_secs(5)).unwrap();
+    // Fails if a paused process is in a transaction for all that time.
+    if connection.execute_batch("BEGIN IMMEDIATE").is_ok() {
+        storm.pause(millis);
+        connection.execute_batch("ROLLBACK").unwrap();
+    }
+}
+
+/// The same command on a machine whose clock is wrong by two hours.
+pub(crate) fn skewed(project: &Project, plain: &Command, dice: &mut Dice) -> Command {
+    let mut command = Command::new("faketime");
+    project.surround(&mut command);
+    command.args(["-f", *dice.pick(&["+2h", "-2h"])]).arg(plain.get_program()).args(plain.get_args());
+    command
+}
