@@ -25,7 +25,6 @@ pub mod agents;
 pub mod daemon;
 mod database;
 mod detach;
-mod ending;
 pub mod exclusion;
 mod exec_gate;
 mod execution;
@@ -38,6 +37,7 @@ pub mod preset;
 pub mod processes;
 mod program;
 pub mod prompt;
+mod reap;
 pub mod retention;
 pub mod spec_section;
 mod supervise;
@@ -51,7 +51,6 @@ mod while_pid;
 
 pub use database::DatabaseFile;
 pub use detach::detach;
-pub use ending::{Cleared, Scope, end_leftovers, finish_ending};
 pub use exec_gate::{ExecRefused, exec_if_running};
 pub use execution::{DoorbellRef, Execution};
 pub use heartbeat::{
@@ -60,6 +59,7 @@ pub use heartbeat::{
 };
 pub use processes::Survivor;
 pub use program::ProgramError;
+pub use reap::{Reaped, Scope, reap_attempts, reap_earlier_attempts};
 pub use supervise::{
     AttemptRecorder, CommandEnd, Exit, Explanation, LimitCheck, Limits, Signals, Supervised, Supervision,
     supervise,

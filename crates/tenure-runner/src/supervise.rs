@@ -21,12 +21,12 @@ use tenure_core::task::Task;
 use tenure_core::{Error, Result};
 use tenure_lock::BootTime;
 
-use crate::ending::{self, Scope};
 use crate::exec_gate::{cannot_run, exit_code_of};
 use crate::execution::Execution;
 use crate::heartbeat::{Heartbeat, LeaseLoss, RenewTask};
 use crate::outcome::{AttemptEnd, conclude};
 use crate::processes::{self, EndMode, ProcessFilter, Survivor};
+use crate::reap::{self, Scope};
 use crate::terminal::Foreground;
 use crate::watch::{HeartbeatThread, WatchEvent, pid_of, watch_until};
 
@@ -205,7 +205,7 @@ fn begin(s: &Supervision<'_>, caller: &Caller) -> Result<(Attempt, BootTime)> {
         let begun = s.store.write(Durability::Power, |tx| {
             let beat = Beat { revive: true, ..Beat::default() };
             let lease = kernel::renew(tx, &s.exec.ctx, caller, s.task, beat)?;
-            if ending::is_in_the_way(tx, &s.exec.ctx, &lease.resource, &around_us)? {
+            if reap::is_in_the_way(tx, &s.exec.ctx, &lease.resource, &around_us)? {
                 return Ok(None);
             }
             let attempt = kernel::begin_attempt(tx, &s.exec.ctx, &lease, s.exec.me, s.log_path.clone())?;
@@ -218,8 +218,7 @@ fn begin(s: &Supervision<'_>, caller: &Caller) -> Result<(Attempt, BootTime)> {
             return Ok((attempt, asked));
         }
         let scope = Scope::Of(&s.lease.resource);
-        let cleared =
-            ending::finish_ending(s.store, &s.exec.ctx, scope, &caller.holder.id)?.or_survivors()?;
+        let cleared = reap::reap_attempts(s.store, &s.exec.ctx, scope, &caller.holder.id)?.or_survivors()?;
         tracing::debug!(attempts = cleared.ended.len(), "reaped");
         around_us = cleared.around_us;
     }

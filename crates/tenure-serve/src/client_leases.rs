@@ -5,7 +5,7 @@
 //! could not be renewed in time is reported in the same way, before it can end.
 
 use std::io::{Read, Write};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -17,31 +17,14 @@ use tenure_core::lease::Lease;
 use tenure_core::{Context, Error};
 use tenure_lock::BootTime;
 use tenure_runner::{
-    DatabaseFile, HeartbeatStep, HeartbeatStore, LeaseLoss, OpenStore, RenewTask, Renewal, Schedule,
-    drain_doorbell, until_any, until_any_or,
+    Execution, HeartbeatStep, HeartbeatStore, LeaseLoss, RenewTask, Renewal, Schedule, drain_doorbell,
+    until_any, until_any_or,
 };
 
 use crate::session::{Lost, Session, lock};
 
 /// The timeout of a poll while no lease is scheduled.
 const LONG: Duration = Duration::from_hours(1);
-
-/// What the heartbeat thread needs.
-#[derive(Clone, Copy)]
-pub struct HeartbeatOptions<'a> {
-    pub ctx: Context<'a>,
-    pub open: OpenStore<'a>,
-    /// `runners.heartbeatInterval`.
-    pub interval: Duration,
-    pub database: Option<&'a DatabaseFile>,
-    pub doorbell: Option<BorrowedFd<'a>>,
-}
-
-impl std::fmt::Debug for HeartbeatOptions<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("HeartbeatOptions").field("interval", &self.interval).finish_non_exhaustive()
-    }
-}
 
 #[derive(Debug, Clone)]
 struct ClientLease {
@@ -118,10 +101,11 @@ impl ClientLeases {
     }
 
     /// The body of the thread.
-    pub(crate) fn run(&self, woken: &UnixStream, options: HeartbeatOptions<'_>) {
-        let mut store = HeartbeatStore::new(options.open, options.database);
+    pub(crate) fn run(&self, woken: &UnixStream, exec: Execution<'_>) {
+        let mut store = HeartbeatStore::new(exec.open_store, exec.database);
+        let doorbell = exec.doorbell.map(|doorbell| doorbell.fd);
         let mut fds = vec![woken.as_fd()];
-        fds.extend(options.doorbell);
+        fds.extend(doorbell);
         loop {
             let ready = match self.next(BootTime::now()) {
                 Some(at) => until_any_or(&fds, at),
@@ -130,12 +114,12 @@ impl ClientLeases {
             if ready.first() == Some(&true) && has_ended(woken) {
                 return;
             }
-            if let Some(doorbell) = options.doorbell.filter(|_| ready.get(1) == Some(&true)) {
+            if let Some(doorbell) = doorbell.filter(|_| ready.get(1) == Some(&true)) {
                 drain_doorbell(doorbell);
                 let now = BootTime::now();
                 lock(&self.leases).iter_mut().for_each(|kept| kept.schedule.ring(now));
             }
-            self.pass(&mut store, options.ctx, &BootTime::now);
+            self.pass(&mut store, exec.ctx, &BootTime::now);
         }
     }
 
@@ -291,7 +275,7 @@ mod tests {
             }
         }
 
-        fn told(&self) -> Vec<String> {
+        fn notices(&self) -> Vec<String> {
             self.session.take_losses().iter().map(Lost::sentence).collect()
         }
     }
@@ -301,13 +285,13 @@ mod tests {
         let scene = Scene::holding(&["A"]);
         scene.pass(20);
         scene.pass(54);
-        assert!(scene.told().is_empty(), "an unanswered request is no proof of loss");
+        assert!(scene.notices().is_empty(), "an unanswered request is no proof of loss");
         scene.pass(55);
-        let told = scene.told();
+        let notices = scene.notices();
         let expected = "LEASE_LOST: You no longer hold A: the lease could not be renewed: the server is away";
-        assert!(told.len() == 1 && told[0].starts_with(expected), "{told:?}");
+        assert!(notices.len() == 1 && notices[0].starts_with(expected), "{notices:?}");
         scene.pass(60);
-        assert!(scene.told().is_empty(), "once");
+        assert!(scene.notices().is_empty(), "once");
     }
 
     #[test]
@@ -317,9 +301,9 @@ mod tests {
         scene.leases.keep(&scene.session, scene.fixture.name("A"), lease, true, after(54));
         scene.pass(54);
         assert_eq!(scene.asked.load(Ordering::SeqCst), 1, "a beat is due at once");
-        assert!(scene.told().is_empty());
+        assert!(scene.notices().is_empty());
         scene.pass(55);
-        assert_eq!(scene.told().len(), 1);
+        assert_eq!(scene.notices().len(), 1);
     }
 
     #[test]
@@ -328,6 +312,6 @@ mod tests {
         scene.pass(20);
         assert_eq!(scene.asked.load(Ordering::SeqCst), 1);
         scene.pass(55);
-        assert_eq!((scene.asked.load(Ordering::SeqCst), scene.told().len()), (2, 4));
+        assert_eq!((scene.asked.load(Ordering::SeqCst), scene.notices().len()), (2, 4));
     }
 }

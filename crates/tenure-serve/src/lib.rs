@@ -20,7 +20,9 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
+use tenure_runner::Execution;
 use tokio_util::sync::CancellationToken;
 
 mod answer;
@@ -42,7 +44,6 @@ pub use call::{
     Call, Claim, Explain, FinishOutcome, FinishTask, GetStatus, GetTask, ListTasks, ReadInbox, ReleaseTask,
     RenewLease, SendMessage, ttl,
 };
-pub use client_leases::HeartbeatOptions;
 pub use http::Http;
 pub use pages::Page;
 pub use request_handler::{Effect, Refusal, Reply, RequestHandler, Step};
@@ -61,13 +62,15 @@ pub enum Transport {
     Http(Http),
 }
 
-/// Serves until the client disconnects or the process is asked to stop. Requests run on the calling thread.
+/// Serves until the client disconnects or the process is asked to stop. Requests run on the calling thread. The leases
+/// of clients are renewed every `interval` (`runners.heartbeatInterval`).
 pub fn run(
     handler: &mut dyn RequestHandler,
-    heartbeat: HeartbeatOptions<'_>,
+    exec: Execution<'_>,
+    interval: Duration,
     transport: Transport,
 ) -> io::Result<()> {
-    let (leases, woken) = ClientLeases::new(heartbeat.interval)?;
+    let (leases, woken) = ClientLeases::new(interval)?;
     let roster = Arc::new(Roster::default());
     let (queue, requests) = request_handler::queue();
     let shared = Arc::new(Shared {
@@ -81,7 +84,7 @@ pub fn run(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     std::thread::scope(|scope| {
         let renewing = Arc::clone(&leases);
-        scope.spawn(move || renewing.run(&woken, heartbeat));
+        scope.spawn(move || renewing.run(&woken, exec));
         let serving = scope.spawn(move || match transport {
             Transport::Stdio => runtime.block_on(stdio::serve(shared)),
             Transport::Http(http) => runtime.block_on(http::serve(shared, http)),

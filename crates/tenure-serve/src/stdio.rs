@@ -141,7 +141,7 @@ impl Reader {
     fn run(self) {
         let mut input = BufReader::with_capacity(64 * 1024, io::stdin().lock());
         while let Ok(Some(line)) = lines::next(&mut input, LONGEST) {
-            let goes_on = match line {
+            let continues = match line {
                 Line::Whole(line) => match read(&line) {
                     Ok(message) => self.pass_on(message),
                     Err(InvalidMessage { id: None, .. }) => true,
@@ -156,7 +156,7 @@ impl Reader {
                     self.reply(&error, &id)
                 }
             };
-            if !goes_on {
+            if !continues {
                 return;
             }
         }

@@ -29,7 +29,7 @@ use tenure_sqlite::{OpenOptions, SqliteStore};
 use crate::clock::ManualClock;
 use crate::memory::{MemoryStore, Rings};
 use crate::postgres::Cluster;
-use crate::world::{CountingIds, FakeWorld};
+use crate::world::{CountingIds, FakeProcesses};
 
 /// The ttl of claims made through the fixture.
 pub const TTL: Duration = Duration::from_mins(1);
@@ -58,7 +58,7 @@ impl From<Grant> for Granted {
 pub struct Fixture {
     pub store: Box<dyn Store>,
     pub clock: Arc<ManualClock>,
-    pub world: FakeWorld,
+    pub world: FakeProcesses,
     pub ids: CountingIds,
     pub policy: Policy,
     bells: Bells,
@@ -125,7 +125,7 @@ impl Fixture {
 
     fn new(store: Box<dyn Store>, clock: Arc<ManualClock>, bells: Bells, folder: TempDir) -> Self {
         let policy = Policy { ticket_life: TICKET_LIFE, max_attempts: 3, max_rejections: 5, review: false };
-        let (world, ids) = (FakeWorld::default(), CountingIds::default());
+        let (world, ids) = (FakeProcesses::default(), CountingIds::default());
         Self { store, clock, world, ids, policy, bells, folder }
     }
 

@@ -22,4 +22,4 @@ pub use clock::ManualClock;
 pub use fixture::Fixture;
 pub use memory::MemoryStore;
 pub use small_disk::SmallDisk;
-pub use world::{CountingIds, FakeWorld};
+pub use world::{CountingIds, FakeProcesses};

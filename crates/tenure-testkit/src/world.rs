@@ -12,7 +12,7 @@ const ELSEWHERE: &str = "another-machine";
 
 /// One machine whose processes live until the test kills them, and other machines whose processes are unknown.
 #[derive(Debug, Default)]
-pub struct FakeWorld(Mutex<Facts>);
+pub struct FakeProcesses(Mutex<Facts>);
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 struct Facts {
@@ -20,7 +20,7 @@ struct Facts {
     dead: BTreeSet<u32>,
 }
 
-impl FakeWorld {
+impl FakeProcesses {
     /// A machine on which these processes of the first boot have died.
     pub fn without(dead: impl IntoIterator<Item = u32>) -> Self {
         Self(Mutex::new(Facts { boots: 0, dead: dead.into_iter().collect() }))
@@ -48,7 +48,7 @@ impl FakeWorld {
     }
 }
 
-impl Judge for FakeWorld {
+impl Judge for FakeProcesses {
     fn liveness(&self, process: &Incarnation) -> Liveness {
         let facts = self.0.lock().unwrap();
         if process.process.host_id != HERE {

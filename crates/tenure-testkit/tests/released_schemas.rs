@@ -21,7 +21,7 @@ use tenure_core::store::{Durability, LeaseFilter, MessageFilter, Store, TaskFilt
 use tenure_core::{Context, Policy, SystemClock};
 use tenure_postgres::{Address, PostgresStore, Surroundings};
 use tenure_sqlite::{OpenOptions, SqliteStore};
-use tenure_testkit::FakeWorld;
+use tenure_testkit::FakeProcesses;
 use tenure_testkit::postgres::{Cluster, program};
 
 const PROJECT: &str = "0b3e7a52-1111-4222-8333-444455556666";
@@ -38,7 +38,7 @@ fn updating() -> bool {
 
 /// A section with three tasks: the first completed, the second claimed by an agent that has since died.
 fn fill(store: &dyn Store) {
-    let judge = FakeWorld::default();
+    let judge = FakeProcesses::default();
     let ctx = Context { judge: &judge, ids: &RandomIds, policy: POLICY };
     let ann = Caller::new(Holder::agent("ann"));
     store
@@ -70,7 +70,7 @@ fn fill(store: &dyn Store) {
 
 /// The rows are as `fill` wrote them, and the next agent takes over the second task under a greater fence.
 fn works_on(store: &dyn Store) {
-    let judge = FakeWorld::default();
+    let judge = FakeProcesses::default();
     let ctx = Context { judge: &judge, ids: &RandomIds, policy: POLICY };
     let all = TaskFilter { limit: 10, ..TaskFilter::default() };
     let tasks = store.read(|view| Ok(view.list_tasks(&all, &ctx.viewer(view, None)?)?.0)).unwrap();

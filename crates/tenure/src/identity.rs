@@ -25,7 +25,7 @@ pub(crate) enum IdentitySource {
     Flag,
     Environment,
     Terminal,
-    Nobody,
+    Anonymous,
 }
 
 impl IdentitySource {
@@ -34,7 +34,7 @@ impl IdentitySource {
             Self::Flag => "flag",
             Self::Environment => "environment",
             Self::Terminal => "terminal",
-            Self::Nobody => "none",
+            Self::Anonymous => "none",
         }
     }
 }
@@ -84,14 +84,14 @@ impl Identity {
                 IdentitySource::Terminal,
             ),
             // Used for the event feed only; no lease is ever held under this name.
-            None => (Holder::person(format!("{}@{}", env.user, env.hostname)), IdentitySource::Nobody),
+            None => (Holder::person(format!("{}@{}", env.user, env.hostname)), IdentitySource::Anonymous),
         })
     }
 
     /// The caller of a verb that only the task's holder may use.
     pub(crate) fn for_task(&self, task_id: &str, key: &str, verb: &str) -> CommandResult<Caller> {
         let fence = self.fence_for(task_id);
-        if self.source == IdentitySource::Nobody && fence.is_none() {
+        if self.source == IdentitySource::Anonymous && fence.is_none() {
             let how = "give --agent ID or --fence N, or set TENURE_AGENT";
             return Err(Report::usage(format!("`tasks {verb}` needs the caller's identity: {how}"))
                 .hint("see who holds it", format!("tenure tasks show {key}")));
@@ -128,6 +128,6 @@ impl Identity {
     }
 
     pub(crate) fn is_named(&self) -> bool {
-        self.source != IdentitySource::Nobody
+        self.source != IdentitySource::Anonymous
     }
 }

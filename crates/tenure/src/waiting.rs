@@ -17,8 +17,8 @@ use tenure_core::{Context, Error, Timestamp, reference};
 use tenure_runner::{Process, until_any};
 
 use crate::app::{App, Open};
-use crate::clearing;
 use crate::interrupt::Interrupts;
+use crate::reap;
 use crate::report::{CommandResult, Report};
 use crate::store::Doorbell;
 use crate::wait_bar::Bar;
@@ -162,7 +162,7 @@ pub(crate) fn acquire(
     patience: Option<Duration>,
 ) -> CommandResult<Grant> {
     let grant = acquire_or_wait(app, open, claim, terms, patience)?;
-    clearing::before(app, open, grant)
+    reap::before(app, open, grant)
 }
 
 fn acquire_or_wait(

@@ -72,7 +72,7 @@ struct Scan<'a> {
     /// A line of text that becomes a heading if an underline follows.
     paragraph: Option<(usize, String)>,
     /// The previous line belongs to an item, so text at any column continues it.
-    goes_on: bool,
+    continues_item: bool,
     after_blank: bool,
     section: Option<String>,
     section_is_deep: bool,
@@ -115,7 +115,7 @@ impl Scan<'_> {
         let (column, text) = indent(&line);
         if text.is_empty() {
             self.end_paragraph();
-            self.goes_on = false;
+            self.continues_item = false;
             self.after_blank = true;
         } else {
             self.content(number, column, text.trim_end(), &line);
@@ -131,7 +131,7 @@ impl Scan<'_> {
             if is_break(text) {
                 self.end_paragraph();
                 self.open.clear();
-                self.goes_on = false;
+                self.continues_item = false;
                 return;
             }
         }
@@ -140,14 +140,14 @@ impl Scan<'_> {
             return self.item(number, column, width, rest, line);
         }
         let fence = CodeFence::opened_by(text);
-        if fence.is_some() || !self.goes_on {
+        if fence.is_some() || !self.continues_item {
             self.close_to(column);
         }
         if let Some(mut fence) = fence {
             self.end_paragraph();
             fence.column = self.open.last().map_or(0, |level| level.column + 2);
             self.fence = Some((number, fence));
-            self.goes_on = false;
+            self.continues_item = false;
             return self.describe(line);
         }
         if self.open.is_empty() {
@@ -158,7 +158,7 @@ impl Scan<'_> {
             }
             self.paragraph = Some((number, text.to_owned()));
         } else {
-            self.goes_on = true;
+            self.continues_item = true;
             self.depend_or_describe(text, line);
         }
     }
@@ -179,7 +179,7 @@ impl Scan<'_> {
 
     fn begin_section(&mut self, HeadingLine { line, level, text }: HeadingLine) {
         self.open.clear();
-        self.goes_on = false;
+        self.continues_item = false;
         let name = plain(&text);
         self.anchor = (!name.is_empty()).then(|| self.anchors.of(&name));
         self.outline.push(OutlineHeading { line, level, anchor: self.anchor.clone() });
@@ -213,7 +213,7 @@ impl Scan<'_> {
             }
             self.open.push(Level { column, owner: parent });
         }
-        self.goes_on = true;
+        self.continues_item = true;
     }
 
     fn task(&mut self, line: usize, mark: Mark, text: &str) -> ImportedTask {

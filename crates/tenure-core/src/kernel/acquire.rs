@@ -9,7 +9,7 @@ use super::end::close_lapsed;
 use super::lease_state::{same_holder, section_state};
 use super::queue::dequeue;
 use super::ready_queue::reserved_before;
-use super::refusal::{Part, goes_on};
+use super::refusal::{Part, may_continue_in};
 use crate::context::Context;
 use crate::error::{Error, Locked, Result, TaskName};
 use crate::event::{EventKind, NewEvent};
@@ -61,7 +61,7 @@ pub enum Verdict {
     Refused(Box<Locked>),
     /// The task had a lapsed lease, and after closing it the task cannot be started: it has failed, or it returned to
     /// `review`. Not an error, because the transaction has to commit the closing.
-    Barred {
+    CannotStart {
         task: TaskName,
         hint: Option<String>,
     },
@@ -72,7 +72,7 @@ impl Verdict {
         match self {
             Self::Granted(grant) => Ok(*grant),
             Self::Refused(locked) => Err(Error::Locked(locked)),
-            Self::Barred { task, hint } => Err(Error::InvalidTransition { task, verb: CLAIMED, hint }),
+            Self::CannotStart { task, hint } => Err(Error::InvalidTransition { task, verb: CLAIMED, hint }),
         }
     }
 }
@@ -120,7 +120,7 @@ pub fn acquire_task(
     }
     match may_start(&task, terms.review) {
         Err(Error::InvalidTransition { task, hint, .. }) if taken_over.is_some() => {
-            return Ok(Verdict::Barred { task, hint });
+            return Ok(Verdict::CannotStart { task, hint });
         }
         other => other?,
     }
@@ -186,7 +186,7 @@ pub fn acquire_next(
             // ignores the name.
             Verdict::Refused(_) if viewer.me.is_some() => viewer.me = None,
             Verdict::Refused(_) => return Ok(None),
-            Verdict::Barred { .. } => {}
+            Verdict::CannotStart { .. } => {}
         }
     }
     Ok(None)
@@ -261,7 +261,7 @@ fn take_section(
     let part = Part { resource: &resource, name, task };
     let ttl = terms.section_ttl.max(terms.ttl);
     if let Some(lease) = tx.open_lease(&resource)? {
-        if goes_on(tx, ctx, caller, &lease) {
+        if may_continue_in(tx, ctx, caller, &lease) {
             super::renew::renew_section(tx, ctx, id, &lease, ttl)?;
             return Ok(None);
         }

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::acquire::name_of;
 use super::finish::Finish;
-use super::lease_state::{claim_of, of_one_life};
+use super::lease_state::{claim_of, is_of_same_process};
 use super::{attempt, item, wake};
 use crate::context::Context;
 use crate::error::{Error, Result, TaskName};
@@ -47,7 +47,7 @@ pub fn finish(
         LeaseState::Live => {}
         // Late, but since then the task was not granted again and its status was not changed.
         LeaseState::Expired if still_where_left(lease, found.status) => {}
-        LeaseState::Ended(reason) if reason == expected && was_said(tx, finish, lease, found.status)? => {
+        LeaseState::Ended(reason) if reason == expected && was_reported(tx, finish, lease, found.status)? => {
             return Ok(Finished { task: found, lease: claim.lease, changed: false });
         }
         _ => return Err(claim.lost(name_of(&found), None, caller)),
@@ -121,15 +121,15 @@ pub fn abort_attempt(
 
 /// Whether the holder has made this report before. If the status was changed since, the task's events still show the
 /// report.
-fn was_said(tx: &dyn Tx, finish: Finish<'_>, lease: &Lease, status: TaskStatus) -> Result<bool> {
+fn was_reported(tx: &dyn Tx, finish: Finish<'_>, lease: &Lease, status: TaskStatus) -> Result<bool> {
     if finish.already(lease, status) {
         return Ok(true);
     }
     let filter =
         EventFilter { task: lease.resource.task_id(), last: true, limit: RECENT, ..Default::default() };
     let events = tx.events(&filter)?;
-    let said = events.iter().rfind(|e| e.kind == EventKind::TaskStatus && e.fence == Some(lease.fence));
-    Ok(said.and_then(|event| event.to).is_some_and(|to| finish.already(lease, to)))
+    let report = events.iter().rfind(|e| e.kind == EventKind::TaskStatus && e.fence == Some(lease.fence));
+    Ok(report.and_then(|event| event.to).is_some_and(|to| finish.already(lease, to)))
 }
 
 #[derive(Debug, Clone)]
@@ -249,7 +249,7 @@ pub(super) fn close_lapsed_in_section(
 ) -> Result<()> {
     for task in tx.task_leases_in_section(section, &over.holder)? {
         let state = task.state(tx.now(), ctx.judge);
-        if state != LeaseState::Live && of_one_life(over, &task) {
+        if state != LeaseState::Live && is_of_same_process(over, &task) {
             close_lapsed(tx, ctx, &task, state, actor)?;
         }
     }
@@ -313,7 +313,7 @@ fn return_task(
         }
         drop_section(tx, ctx, viewer, &task, lease, reason)?;
     }
-    item::give_item_back(tx, lease, why, actor)?;
+    item::return_item_of(tx, lease, why, actor)?;
     wake::wake_first(tx, viewer, &lease.resource)?;
     wake::work_appeared(tx, viewer)
 }
@@ -337,7 +337,7 @@ pub(super) fn drop_section(
         return Ok(());
     }
     let resource = Resource::section(&section.id);
-    let its_own = |lease: &Lease| lease.held_by(&ended.holder) && of_one_life(lease, ended);
+    let its_own = |lease: &Lease| lease.held_by(&ended.holder) && is_of_same_process(lease, ended);
     let Some(lease) = tx.open_lease(&resource)?.filter(its_own) else { return Ok(()) };
     let reason = match reason {
         EndReason::Expired | EndReason::HolderDied => reason,

@@ -204,7 +204,7 @@ fn after(job: &Job, item: &Item, outcome: ItemOutcome<'_>, now: Timestamp) -> It
 }
 
 /// Makes the item of a lease pending again if the lease ended without a report from its holder.
-pub(super) fn give_item_back(tx: &mut dyn Tx, lease: &Lease, why: &str, actor: &str) -> Result<()> {
+pub(super) fn return_item_of(tx: &mut dyn Tx, lease: &Lease, why: &str, actor: &str) -> Result<()> {
     let Some((job, number)) = item_of(lease) else { return Ok(()) };
     match tx.item(job, number)?.filter(|item| item.state == ItemState::Running) {
         Some(item) => return_item(tx, &item, why, actor, Some(lease)),

@@ -43,7 +43,7 @@ pub(super) fn section_state(view: &dyn View, ctx: &Context<'_>, section: &Lease)
     let state = section.state(view.now(), ctx.judge);
     let (LeaseState::Live, Some(id)) = (state, section.resource.section_id()) else { return Ok(state) };
     let mut tasks = view.task_leases_in_section(&id, &section.holder)?;
-    tasks.retain(|task| of_one_life(section, task));
+    tasks.retain(|task| is_of_same_process(section, task));
     let mut states = tasks.iter().map(|task| task.state(view.now(), ctx.judge));
     let Some(first) = states.next() else { return Ok(state) };
     Ok(states.fold(first, |so_far, next| match (so_far, next) {
@@ -55,7 +55,7 @@ pub(super) fn section_state(view: &dyn View, ctx: &Context<'_>, section: &Lease)
 
 /// Whether the leases of a section and of a task belong to the same process. A lease without a recorded process matches
 /// any.
-pub(super) fn of_one_life(section: &Lease, task: &Lease) -> bool {
+pub(super) fn is_of_same_process(section: &Lease, task: &Lease) -> bool {
     match (&section.process, &task.process) {
         (Some(theirs), Some(ours)) => theirs.process == ours.process,
         _ => true,

@@ -31,7 +31,7 @@ pub struct Repairs {
     /// Items of jobs that were running without a lease, returned.
     pub items: Vec<Resource>,
     /// Jobs left in state `loading` by a process that died, removed.
-    pub unborn: Vec<String>,
+    pub abandoned_jobs: Vec<String>,
     /// Tickets of dead processes, removed.
     pub tickets: usize,
 }
@@ -43,7 +43,7 @@ impl Repairs {
             && self.attempts.is_empty()
             && self.runners.is_empty()
             && self.items.is_empty()
-            && self.unborn.is_empty()
+            && self.abandoned_jobs.is_empty()
             && self.tickets == 0
     }
 }
@@ -53,7 +53,7 @@ pub fn reconcile(tx: &mut dyn Tx, ctx: &Context<'_>, actor: &str) -> Result<Repa
     let runners = close_dead_runners(tx, ctx, actor)?;
     let tasks = return_unheld_tasks(tx, ctx, actor)?;
     let items = return_unheld_items(tx, actor)?;
-    let unborn = remove_unborn_jobs(tx)?;
+    let abandoned_jobs = remove_abandoned_jobs(tx)?;
     let tickets = delete_dead_tickets(tx, ctx)?;
     for attempt in tx.open_attempts()? {
         let open = tx.open_lease(&attempt.resource)?;
@@ -62,7 +62,7 @@ pub fn reconcile(tx: &mut dyn Tx, ctx: &Context<'_>, actor: &str) -> Result<Repa
         }
     }
     let attempts = attempt::unfinished_attempts(tx)?;
-    Ok(Repairs { leases, tasks, attempts, runners, items, unborn, tickets })
+    Ok(Repairs { leases, tasks, attempts, runners, items, abandoned_jobs, tickets })
 }
 
 fn close_dead_runners(tx: &mut dyn Tx, ctx: &Context<'_>, actor: &str) -> Result<Vec<Runner>> {
@@ -126,7 +126,7 @@ fn return_unheld_items(tx: &mut dyn Tx, actor: &str) -> Result<Vec<Resource>> {
 }
 
 /// The lapsed leases have been closed before, so a job in state `loading` without a lease is abandoned.
-fn remove_unborn_jobs(tx: &mut dyn Tx) -> Result<Vec<String>> {
+fn remove_abandoned_jobs(tx: &mut dyn Tx) -> Result<Vec<String>> {
     let mut removed = Vec::new();
     for job in tx.loading_jobs()? {
         if tx.open_lease(&job.resource())?.is_none() {

@@ -79,7 +79,7 @@ pub fn in_the_way(
     let resource = Resource::section(&section.id);
     let part = Part { resource: &resource, name: &section.name, task };
     if let Some(lease) = view.open_lease(&resource)? {
-        if goes_on(view, ctx, caller, &lease) {
+        if may_continue_in(view, ctx, caller, &lease) {
             return Ok(None);
         }
         if section_state(view, ctx, &lease)? == LeaseState::Live {
@@ -90,7 +90,7 @@ pub fn in_the_way(
 }
 
 /// Whether the caller holds the section with a live lease, so that it may continue to work in it.
-pub(super) fn goes_on(view: &dyn View, ctx: &Context<'_>, caller: &Caller, section: &Lease) -> bool {
+pub(super) fn may_continue_in(view: &dyn View, ctx: &Context<'_>, caller: &Caller, section: &Lease) -> bool {
     same_holder(section, caller, section.process != caller.process)
         && section.state(view.now(), ctx.judge) == LeaseState::Live
 }

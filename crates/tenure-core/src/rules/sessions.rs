@@ -58,7 +58,7 @@ pub enum Step<'a> {
     /// The agent has reported the id of its conversation.
     Named(&'a str),
     /// The runner has released the task, which now has this status.
-    LetGo {
+    Released {
         task: &'a Task,
         fence: Fence,
     },
@@ -93,8 +93,9 @@ pub fn checkpoint(tx: &mut dyn Tx, ctx: &Context<'_>, lease: &Lease, step: Step<
             }
         }
         // A returned task was interrupted and stays current, so that a resumed session continues it.
-        Step::LetGo { task, .. } if matches!(task.status, TaskStatus::Pending | TaskStatus::InProgress) => {}
-        Step::LetGo { task, fence } => {
+        Step::Released { task, .. }
+            if matches!(task.status, TaskStatus::Pending | TaskStatus::InProgress) => {}
+        Step::Released { task, fence } => {
             session.current = None;
             let done = DoneTask {
                 task: task.id.clone(),

@@ -89,9 +89,9 @@ fn a_wrong_counter_is_found_and_repaired() {
          VALUES ('{project}', 'j1', 'nightly', 'open', '{{}}', 0, 0, 3, 1)"
     );
     client.batch_execute(&job).unwrap();
-    let told: Vec<String> = store.check(false).unwrap().into_iter().map(|defect| defect.what).collect();
+    let found: Vec<String> = store.check(false).unwrap().into_iter().map(|defect| defect.what).collect();
     let wrong = |column: &str| format!("jobs.{column} of \"nightly\" is not what it should be");
-    assert_eq!(told, [wrong("total"), wrong("failed")]);
+    assert_eq!(found, [wrong("total"), wrong("failed")]);
     store.check(true).unwrap();
     assert_eq!(store.check(false).unwrap(), []);
 }

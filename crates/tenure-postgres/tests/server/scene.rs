@@ -9,7 +9,7 @@ use tenure_core::kernel::{self, Finish, Grant, Terms};
 use tenure_core::store::{ClaimHint, ClaimTarget, Durability, LeaseFilter, Store};
 use tenure_core::{Context, Policy, Result};
 use tenure_postgres::{Address, OpenOptions, PostgresStore, Surroundings};
-use tenure_testkit::FakeWorld;
+use tenure_testkit::FakeProcesses;
 use tenure_testkit::fixture::{fresh_project, new_task};
 
 const POLICY: Policy =
@@ -49,7 +49,7 @@ pub(crate) fn add_tasks(store: &dyn Store, count: usize) {
 }
 
 pub(crate) fn claim_next(store: &dyn Store, name: &str) -> Result<Option<Grant>> {
-    let judge = FakeWorld::default();
+    let judge = FakeProcesses::default();
     let ctx = Context { judge: &judge, ids: &RandomIds, policy: POLICY };
     let caller = Caller::new(Holder::agent(name));
     store.claim(ClaimHint { holder: &caller.holder, wants: ClaimTarget::Next(None) }, |tx| {
@@ -59,7 +59,7 @@ pub(crate) fn claim_next(store: &dyn Store, name: &str) -> Result<Option<Grant>>
 
 /// The holder reports its task as done.
 pub(crate) fn finish(store: &dyn Store, grant: &Grant) -> Result<()> {
-    let judge = FakeWorld::default();
+    let judge = FakeProcesses::default();
     let ctx = Context { judge: &judge, ids: &RandomIds, policy: POLICY };
     let caller = Caller::new(grant.lease.holder.clone());
     let name = kernel::name_of(&grant.task);

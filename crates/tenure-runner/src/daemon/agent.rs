@@ -237,7 +237,7 @@ impl AttemptRecorder for Checkpoints<'_> {
         if let Some(found) = self.diagnosis.obstacle() {
             parking::park(tx, self.preset, self.runner, &found.reason, found.resets_at)?;
         }
-        checkpoint(tx, &self.ctx, self.session, Step::LetGo { task, fence: self.fence }).map(drop)
+        checkpoint(tx, &self.ctx, self.session, Step::Released { task, fence: self.fence }).map(drop)
     }
 }
 

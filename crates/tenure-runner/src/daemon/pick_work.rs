@@ -120,8 +120,8 @@ fn pick_task(
                 found => found,
             })
         }
-        // Barred: its lapsed lease was closed in this transaction, which must be committed.
-        Ok(Verdict::Barred { .. }) | Err(Error::InvalidTransition { .. }) => Ok(Pick::Nothing),
+        // Cannot start: its lapsed lease was closed in this transaction, which must be committed.
+        Ok(Verdict::CannotStart { .. }) | Err(Error::InvalidTransition { .. }) => Ok(Pick::Nothing),
         Err(error) => Err(error),
     }
 }
@@ -144,7 +144,7 @@ fn pick_review(
         match kernel::acquire_task(tx, &cx.exec.ctx, &slot.caller, &task.id, &terms) {
             Ok(Verdict::Granted(grant)) => return Ok(Some(*grant)),
             // Held, or no longer in review because its lapsed lease was closed in this transaction.
-            Ok(Verdict::Refused(_) | Verdict::Barred { .. })
+            Ok(Verdict::Refused(_) | Verdict::CannotStart { .. })
             | Err(Error::NotReady { .. } | Error::InvalidTransition { .. }) => {}
             Err(error) => return Err(error),
         }

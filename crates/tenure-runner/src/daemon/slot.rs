@@ -14,7 +14,7 @@ use tenure_core::{Error, Result};
 use tenure_lock::BootTime;
 
 use super::RunnerContext;
-use crate::ending::{Scope, finish_ending};
+use crate::reap::{Scope, reap_attempts};
 
 /// A registered runner and its slot.
 pub(super) struct RunnerSlot {
@@ -38,7 +38,7 @@ pub(super) fn acquire(cx: &RunnerContext<'_>) -> Result<RunnerSlot> {
     for (lease, _) in &repaired.leases {
         cx.log.line(&format!("Closed the lapsed lease {} of {}", lease.id, lease.holder));
     }
-    let cleared = finish_ending(cx.store, &cx.exec.ctx, Scope::Abandoned, &id)?;
+    let cleared = reap_attempts(cx.store, &cx.exec.ctx, Scope::Abandoned, &id)?;
     for attempt in &cleared.ended {
         tracing::debug!(attempt = %attempt.id, "reaped");
         cx.log.line(&format!("Reaped the processes left by attempt {}", attempt.id));

@@ -15,10 +15,10 @@ use super::control::ItemSignals;
 use super::worker::{ClaimedItem, PATIENCE, Worker};
 use crate::daemon::agent_output::read_output;
 use crate::daemon::output::{AttemptLog, LastOutput};
-use crate::ending::{self, Scope};
 use crate::exec_gate::cannot_run;
 use crate::input::private_input;
 use crate::processes::{EndMode, Survivor};
+use crate::reap::{self, Scope};
 use crate::supervise::{Exit, LimitCheck, Limits, end_all};
 use crate::watch::{WatchEvent, exit_of, watch_until};
 
@@ -129,8 +129,8 @@ impl Worker<'_> {
         let resource = &grant.lease.resource;
         for _ in 0..100 {
             let scope = Scope::Of(resource);
-            let cleared = ending::finish_ending(store, &self.exec.ctx, scope, &self.caller.holder.id)
-                .and_then(ending::Cleared::or_survivors);
+            let cleared = reap::reap_attempts(store, &self.exec.ctx, scope, &self.caller.holder.id)
+                .and_then(reap::Reaped::or_survivors);
             let around_us = match cleared {
                 Ok(cleared) => {
                     tracing::debug!(attempts = cleared.ended.len(), "reaped");
@@ -146,7 +146,7 @@ impl Worker<'_> {
                 if !kernel::renew_item(tx, &self.exec.ctx, &grant.lease)? {
                     return Ok(Err(()));
                 }
-                if ending::is_in_the_way(tx, &self.exec.ctx, resource, &around_us)? {
+                if reap::is_in_the_way(tx, &self.exec.ctx, resource, &around_us)? {
                     return Ok(Ok(None));
                 }
                 self.begin(tx, grant).map(|attempt| Ok(Some(attempt)))

@@ -14,10 +14,10 @@ use tenure_lock::BootTime;
 use super::control::JobControl;
 use super::{JobCallbacks, JobTiming, JobWork, fill};
 use crate::database::DatabaseFile;
-use crate::ending;
 use crate::exclusion;
 use crate::execution::Execution;
 use crate::heartbeat::OpenStore;
+use crate::reap;
 use crate::wait::until_any;
 
 /// How soon to look again while other workers have the remaining items.
@@ -101,8 +101,7 @@ impl Worker<'_> {
             let next = kernel::take_item(tx, &self.exec.ctx, self.caller, &job.id, &terms)?;
             let NextItem::Granted(grant) = next else { return Ok(Err(next)) };
             let words = fill(&job.definition.command, &grant.item.payload);
-            let free =
-                words.is_ok() && !ending::is_in_the_way(tx, &self.exec.ctx, &grant.lease.resource, &[])?;
+            let free = words.is_ok() && !reap::is_in_the_way(tx, &self.exec.ctx, &grant.lease.resource, &[])?;
             let attempt = if free { Some(self.begin(tx, &grant)?) } else { None };
             Ok(Ok(ClaimedItem { grant: *grant, asked, words, attempt }))
         })?;

@@ -159,7 +159,7 @@ pub fn next_step(seen: &Inspection, done: &Actions) -> Step {
             let (pid, short) = (loss.runner.process.process.pid, short(&loss.runner.id));
             format!("runner {short} (pid {pid}) {}", loss.how)
         }
-        (None, PendingWork::Ready(key)) => format!("{key} is ready and nobody is at work"),
+        (None, PendingWork::Ready(key)) => format!("{key} is ready and no runner is active"),
         (None, PendingWork::None(why)) => return skip(Decision::Idle, why.clone()),
     };
     if let Some((health, until)) = parked(seen) {

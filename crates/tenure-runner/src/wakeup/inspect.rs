@@ -103,7 +103,7 @@ fn work(view: &dyn View, target: &Target<'_>, viewer: &Viewer) -> Result<Pending
     Ok(PendingWork::None(match (pending, held) {
         (0, 0) if counts.iter().all(|(_, n)| *n == 0) => "there are no tasks".to_owned(),
         (0, 0) => "nothing is left to do".to_owned(),
-        (0, held) => format!("all that is left is held by others ({held})"),
+        (0, held) => format!("all remaining tasks are held ({held})"),
         (pending, _) => format!("nothing is ready ({pending} pending)"),
     }))
 }

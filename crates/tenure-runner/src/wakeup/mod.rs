@@ -20,7 +20,7 @@ use tenure_core::runner::Runner;
 use tenure_core::store::{Durability, Store};
 use tenure_core::{Context, Error, ErrorCode, Result, kernel};
 
-use crate::ending::{Scope, finish_ending};
+use crate::reap::{Scope, reap_attempts};
 use crate::{exclusion, processes};
 
 pub use candidates::{below, expand};
@@ -217,7 +217,7 @@ fn repair(target: &Target<'_>) -> Result<()> {
     for (lease, _) in &repairs.leases {
         (target.log)(&format!("Closed the lapsed lease {} of {}", lease.id, lease.holder));
     }
-    let cleared = finish_ending(target.store, &target.ctx, Scope::Abandoned, target.actor)?.or_survivors()?;
+    let cleared = reap_attempts(target.store, &target.ctx, Scope::Abandoned, target.actor)?.or_survivors()?;
     for attempt in &cleared.ended {
         tracing::debug!(attempt = %attempt.id, "reaped");
         (target.log)(&format!("Reaped the processes left by attempt {}", attempt.id));

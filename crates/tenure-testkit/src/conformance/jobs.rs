@@ -162,7 +162,7 @@ pub(super) fn a_job_is_invisible_until_all_of_its_items_are_written(fresh: &dyn 
     assert_eq!(f.read(|view| view.job("aaaa-1")), None, "the creator died before publishing it");
     f.world.kill(8);
     let repairs = f.write(|tx| kernel::reconcile(tx, &f.context(), TESTER)).unwrap();
-    assert_eq!(repairs.unborn, ["bbbb-1"]);
+    assert_eq!(repairs.abandoned_jobs, ["bbbb-1"]);
     assert_eq!(
         refused(f.write(|tx| rules::load_items(tx, &f.context(), &lease, 1, &[]))),
         ErrorCode::LeaseLost

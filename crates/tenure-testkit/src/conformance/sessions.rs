@@ -55,7 +55,7 @@ pub(super) fn a_session_is_read_as_its_checkpoints_were_written(fresh: &dyn Fn()
     );
     assert_eq!(current.agent_session.as_deref(), Some("conversation-1"));
     let done = f.done(&runner, "A").unwrap().task;
-    assert!(step(&f, &lease, Step::LetGo { task: &done, fence: grant.lease.fence }));
+    assert!(step(&f, &lease, Step::Released { task: &done, fence: grant.lease.fence }));
     assert_eq!(stored(&f).current, None);
     let list = f.read(|view| view.done_tasks("abcd-1"));
     assert_eq!((list.len(), list[0].key.as_str(), list[0].status), (1, "A", TaskStatus::Completed));
@@ -76,7 +76,7 @@ pub(super) fn an_interrupted_task_stays_current(fresh: &dyn Fn() -> Fixture) {
     step(&f, &lease, Step::Taken { task: &grant.task, fence: grant.lease.fence });
     step(&f, &lease, Step::Named("conversation-1"));
     let back = f.release(&runner, "A").unwrap().task;
-    assert!(step(&f, &lease, Step::LetGo { task: &back, fence: grant.lease.fence }));
+    assert!(step(&f, &lease, Step::Released { task: &back, fence: grant.lease.fence }));
     f.write(|tx| rules::close_session(tx, &f.context(), &lease, SessionState::Open, None)).unwrap();
     assert!(f.read(|view| view.done_tasks("abcd-1")).is_empty());
     let other = f.worker("other", 8);

@@ -90,7 +90,7 @@ impl ReadLeases for MemoryTx {
 impl WriteLeases for MemoryTx {
     fn grant(&mut self, new: &NewLease) -> Result<Option<Lease>> {
         if new.resource.kind == ResourceKind::Ready {
-            return Err(Error::store("nobody holds the line of those who wait for anything"));
+            return Err(Error::store("the queue for ready work cannot be held"));
         }
         // L1, which other stores enforce by a unique index.
         if self.state.open_lease(&new.resource).is_some() {

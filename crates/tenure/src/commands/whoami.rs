@@ -47,7 +47,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let judge = app.env.judge.as_ref();
     let mut text = Text::new();
     match identity.source {
-        IdentitySource::Nobody => {
+        IdentitySource::Anonymous => {
             text.line("Anonymous: no --agent, no TENURE_AGENT and no terminal.");
             text.line("A claim registers a new agent and prints its id.");
         }

@@ -105,7 +105,7 @@ fn wake_up_takes_every_path_of_the_decision_table() {
 
     let expected = [
         ("nothing", "idle", "there are no tasks"),
-        ("ready", "started", "READY is ready and nobody is at work"),
+        ("ready", "started", "READY is ready and no runner is active"),
         ("works", "running", "last heartbeat"),
         ("dead", "restarted", "was dead"),
         ("hangs", "restarted", "did not answer its doorbell and was killed"),
@@ -125,7 +125,7 @@ fn wake_up_takes_every_path_of_the_decision_table() {
             if SUITE.is_on_postgres() { "cannot be reached" } else { "damaged or not a database" },
         ),
         ("agentless", "error", "cannot be run"),
-        ("held", "idle", "all that is left is held by others (1)"),
+        ("held", "idle", "all remaining tasks are held (1)"),
     ];
     assert_eq!(decided.len(), expected.len(), "{decided:#?}");
     for (name, decision, reason) in expected {

@@ -14,7 +14,7 @@ use tenure_core::store::{NewSection, Tx};
 use tenure_core::{Context, Policy, Result};
 use tenure_testkit::fixture::new_task;
 use tenure_testkit::memory::State;
-use tenure_testkit::{CountingIds, FakeWorld, MemoryStore};
+use tenure_testkit::{CountingIds, FakeProcesses, MemoryStore};
 
 use super::canonical::now;
 
@@ -41,7 +41,7 @@ impl Scene {
     }
 
     fn new(holders: usize, tasks: usize, section: Option<SectionId>) -> Self {
-        let world = FakeWorld::default();
+        let world = FakeProcesses::default();
         // The last two share a name: two processes of one person.
         let names = ["ann", "bob", "bob"];
         let caller = |at: usize| {
@@ -128,8 +128,8 @@ impl Snapshot {
         caller.process.as_ref().is_some_and(|process| self.dead.contains(&process.process.pid))
     }
 
-    pub(crate) fn judge(&self) -> FakeWorld {
-        FakeWorld::without(self.dead.iter().copied())
+    pub(crate) fn judge(&self) -> FakeProcesses {
+        FakeProcesses::without(self.dead.iter().copied())
     }
 
     /// Runs one transaction of the real kernel on a copy of the rows.

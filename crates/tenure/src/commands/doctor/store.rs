@@ -177,7 +177,7 @@ pub(super) fn fix(app: &mut App<'_>, project: &Project) -> CommandResult<()> {
         app.printer.warn(&format!("not everything could be fixed: {error}"));
         return Ok(());
     }
-    crate::clearing::after(app, &open, Scope::Abandoned, &actor)
+    crate::reap::after(app, &open, Scope::Abandoned, &actor)
 }
 
 fn repair(open: &Open<'_>, actor: &str) -> Result<(), Error> {

@@ -3,7 +3,7 @@
 use serde_json::json;
 use tenure_core::job::JobState;
 use tenure_core::{reference, rules};
-use tenure_runner::{Scope, finish_ending};
+use tenure_runner::{Scope, reap_attempts};
 
 use super::job_process::JobProcess;
 use super::resume::{self, ResumeOptions};
@@ -41,7 +41,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
             let ctx = open.context();
             let cancelled = open.write(|tx| rules::cancel_job(tx, &ctx, &lease))?;
             let actor = &process.caller.holder.id;
-            let cleared = finish_ending(open.store.as_ref(), &ctx, Scope::Abandoned, actor)?;
+            let cleared = reap_attempts(open.store.as_ref(), &ctx, Scope::Abandoned, actor)?;
             for survivor in &cleared.survivors {
                 app.printer.warn(&format!("a process of an ended attempt cannot be killed: {survivor}"));
             }

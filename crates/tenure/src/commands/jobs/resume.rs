@@ -6,7 +6,7 @@ use tenure_core::lease::Lease;
 use tenure_core::rules::{self, TakeUp, TakenUp};
 use tenure_core::{Error, kernel};
 use tenure_runner::jobs::source::Items;
-use tenure_runner::{Scope, finish_ending};
+use tenure_runner::{Scope, reap_attempts};
 
 use super::job_process::JobProcess;
 use super::view::{self, short};
@@ -66,7 +66,7 @@ pub(in crate::commands) fn resume(
 fn clean_up(app: &mut App<'_>, open: &Open<'_>, process: &JobProcess) -> CommandResult<()> {
     let (ctx, actor) = (open.context(), &process.caller.holder.id);
     open.write(|tx| kernel::reconcile(tx, &ctx, actor))?;
-    let cleared = finish_ending(open.store.as_ref(), &ctx, Scope::Abandoned, actor)?;
+    let cleared = reap_attempts(open.store.as_ref(), &ctx, Scope::Abandoned, actor)?;
     for survivor in &cleared.survivors {
         app.printer.warn(&format!("a process of an ended attempt cannot be killed: {survivor}"));
     }

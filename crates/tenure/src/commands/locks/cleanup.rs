@@ -8,10 +8,10 @@ use tenure_runner::Scope;
 
 use crate::answer::Answer;
 use crate::app::App;
-use crate::clearing;
 use crate::commands::lease_view;
 use crate::hooks;
 use crate::identity::IdentityArgs;
+use crate::reap;
 use crate::report::CommandResult;
 use crate::text::Text;
 
@@ -41,7 +41,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
             .collect::<tenure_core::Result<Vec<_>>>()?;
         Ok((closed, names, hook_contexts))
     })?;
-    clearing::after(app, &open, Scope::Abandoned, &actor)?;
+    reap::after(app, &open, Scope::Abandoned, &actor)?;
     hooks::deliver(app, &open, &hook_contexts);
     let now = app.env.clock.now();
     let judge = app.env.judge.as_ref();

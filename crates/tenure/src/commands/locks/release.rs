@@ -8,10 +8,10 @@ use tenure_runner::Scope;
 
 use crate::answer::Answer;
 use crate::app::App;
-use crate::clearing;
 use crate::commands::lease_view;
 use crate::hooks;
 use crate::identity::IdentityArgs;
+use crate::reap;
 use crate::report::CommandResult;
 use crate::text::{Style, Text};
 
@@ -52,7 +52,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
         Ok((released, name, others, hook_contexts))
     })?;
     for lease in &released.ended {
-        clearing::after(app, &open, Scope::Of(&lease.resource), &identity.holder.id)?;
+        reap::after(app, &open, Scope::Of(&lease.resource), &identity.holder.id)?;
     }
     hooks::deliver(app, &open, &hook_contexts);
     let now = app.env.clock.now();

@@ -19,7 +19,7 @@ use crate::report::{CommandResult, Report};
 use crate::store::Doorbell;
 use crate::text::Text;
 use crate::waiting::{self, ClaimRequest, NamedTask, TryResult};
-use crate::{clearing, hooks};
+use crate::{hooks, reap};
 
 /// A claim that waits in the queue.
 #[derive(Debug)]
@@ -32,7 +32,12 @@ pub(super) struct QueuedClaim {
 }
 
 impl McpHandler<'_, '_> {
-    pub(super) fn try_claim(&mut self, session: &Session, claim: &Claim, place: u64) -> CommandResult<Step> {
+    pub(super) fn try_claim(
+        &mut self,
+        session: &Session,
+        claim: &Claim,
+        claim_number: u64,
+    ) -> CommandResult<Step> {
         let who = IdentityArgs { agent: session.agent().map(str::to_owned), fence: None };
         let identity = self.app.identity(&who)?;
         if claim.wait.is_zero() {
@@ -41,49 +46,49 @@ impl McpHandler<'_, '_> {
             let grant = waiting::try_once(self.open, &waiting::Claim::new(&want, &caller), &terms)?;
             return self.granted(session, grant);
         }
-        let mut stands = match self.places.remove(&place) {
-            Some(stands) => stands,
+        let mut queued = match self.queued.remove(&claim_number) {
+            Some(queued) => queued,
             None => {
                 let (want, terms) = self.want(claim)?;
                 let doorbell = self.open.store.doorbell(self.app.env);
                 QueuedClaim { want, terms, doorbell, before: None, locked: None }
             }
         };
-        if let Some(bell) = &stands.doorbell {
+        if let Some(bell) = &queued.doorbell {
             bell.silence();
         }
         let caller = |task: Option<&TaskName>| self.caller(&identity, task);
         let me = Incarnation::current();
-        let QueuedClaim { want, terms, doorbell, before, .. } = &mut stands;
+        let QueuedClaim { want, terms, doorbell, before, .. } = &mut queued;
         let asked = waiting::Claim::new(want, &caller);
         let tried = waiting::try_and_queue(self.open, &asked, terms, &me, doorbell.as_ref(), before);
         match tried {
             Ok(TryResult::Granted(grant)) => self.granted(session, *grant),
             Ok(TryResult::Impossible(error)) | Err(error) => {
-                waiting::leave(self.open, &stands.terms)?;
+                waiting::leave(self.open, &queued.terms)?;
                 Err(error.into())
             }
             Ok(TryResult::Wait { locked, ticket, until, watch }) => {
-                stands.terms.ticket = Some(ticket);
+                queued.terms.ticket = Some(ticket);
                 let why = in_the_way(locked.as_deref());
-                stands.locked = locked;
+                queued.locked = locked;
                 let env = self.app.env;
-                let bell = stands.doorbell.as_ref().and_then(|bell| bell.as_fd().try_clone_to_owned().ok());
+                let bell = queued.doorbell.as_ref().and_then(|bell| bell.as_fd().try_clone_to_owned().ok());
                 let holders = watch.iter().filter_map(|who| waiting::watch_exit(who, env.judge.as_ref()));
                 let wake: Vec<OwnedFd> = bell.into_iter().chain(holders).collect();
                 let expiry = until.map(|at| at.since(env.clock.now()) + Duration::from_millis(1));
                 let nap = self.open.config.locking.poll_interval.min(expiry.unwrap_or(Duration::MAX));
-                self.places.insert(place, stands);
+                self.queued.insert(claim_number, queued);
                 Ok(Step::Wait { wake, nap, why })
             }
         }
     }
 
     /// Removes the ticket of a claim that has waited for `waited`, and returns the error for its caller.
-    pub(super) fn dequeue(&mut self, place: u64, waited: Duration) -> Report {
-        let Some(stands) = self.places.remove(&place) else { return waiting::nothing_ready().into() };
-        match waiting::leave(self.open, &stands.terms) {
-            Ok(()) => waiting::timed_out(&stands.want, waited, stands.locked).into(),
+    pub(super) fn dequeue(&mut self, claim_number: u64, waited: Duration) -> Report {
+        let Some(queued) = self.queued.remove(&claim_number) else { return waiting::nothing_ready().into() };
+        match waiting::leave(self.open, &queued.terms) {
+            Ok(()) => waiting::timed_out(&queued.want, waited, queued.locked).into(),
             Err(report) => report,
         }
     }
@@ -111,7 +116,7 @@ impl McpHandler<'_, '_> {
     }
 
     fn granted(&mut self, session: &Session, grant: Grant) -> CommandResult<Step> {
-        let grant = clearing::before(self.app, self.open, grant)?;
+        let grant = reap::before(self.app, self.open, grant)?;
         let hook_contexts = hooks::filter(self.app, self.open).granted(self.app.env.clock.now(), &grant);
         hooks::deliver(self.app, self.open, &hook_contexts);
         let answer = Answer::new(grant::data(self.app, &grant), describe(&grant));

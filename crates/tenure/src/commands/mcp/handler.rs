@@ -25,7 +25,6 @@ use crate::commands::tasks::{add, finish, list, renew, show, view};
 use crate::commands::{msg, status, why};
 use crate::identity::IdentityArgs;
 use crate::report::{CommandResult, Report};
-use crate::store::Doorbell;
 use crate::text::{RenderOptions, Text};
 
 /// Text without colours or a fixed width.
@@ -48,7 +47,7 @@ pub(super) struct McpHandler<'a, 'o> {
     /// The doorbell that is rung when a client's lease is evicted.
     pub(super) doorbell: Option<String>,
     /// Claims that wait, by the number that the server gave them.
-    pub(super) places: HashMap<u64, QueuedClaim>,
+    pub(super) queued: HashMap<u64, QueuedClaim>,
 }
 
 impl<'a, 'o> McpHandler<'a, 'o> {
@@ -56,11 +55,10 @@ impl<'a, 'o> McpHandler<'a, 'o> {
         app: &'o mut App<'a>,
         open: &'o Open<'a>,
         named: Option<String>,
-        doorbell: Option<&Doorbell>,
+        doorbell: Option<String>,
     ) -> Self {
         let process = open.config.mcp.release_on_disconnect.then(Incarnation::current);
-        let doorbell = doorbell.map(Doorbell::address);
-        Self { app, open, named, process, doorbell, places: HashMap::new() }
+        Self { app, open, named, process, doorbell, queued: HashMap::new() }
     }
 
     /// The caller, with the fence that it presents or that this session was granted last for the task.

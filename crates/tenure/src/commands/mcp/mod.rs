@@ -2,14 +2,14 @@
 
 use std::io::IsTerminal;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
-use std::os::fd::AsFd;
 use std::path::PathBuf;
 
 use tenure_core::ErrorCode;
-use tenure_serve::{HeartbeatOptions, Http, Transport};
+use tenure_serve::{Http, Transport};
 
 use crate::answer::Answer;
 use crate::app::{App, Open};
+use crate::execution::Surroundings;
 use crate::report::{CommandResult, Report};
 use crate::text::Text;
 
@@ -56,19 +56,13 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>
             (Transport::Http(http), Some(address_file))
         }
     };
-    let doorbell = open.store.doorbell(app.env);
+    let surroundings = Surroundings::new(&open)?;
     let (source, ttl) = (open.source.clone(), open.config.locking.lease_ttl);
     let another = move || source.open_for_beats(ttl);
-    let database = open.store.file()?;
-    let heartbeat = HeartbeatOptions {
-        ctx: open.context(),
-        open: &another,
-        interval: open.config.runners.heartbeat_interval,
-        database: database.as_ref(),
-        doorbell: doorbell.as_ref().map(AsFd::as_fd),
-    };
-    let mut handler = McpHandler::new(app, &open, named, doorbell.as_ref());
-    tenure_serve::run(&mut handler, heartbeat, transport).map_err(failed)?;
+    let exec = surroundings.execution(&open, &another);
+    let mut handler = McpHandler::new(app, &open, named, surroundings.doorbell_address());
+    let interval = open.config.runners.heartbeat_interval;
+    tenure_serve::run(&mut handler, exec, interval, transport).map_err(failed)?;
     Ok(None)
 }
 

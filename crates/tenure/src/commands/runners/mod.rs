@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use tenure_core::{Error, kernel};
-use tenure_runner::{Scope, finish_ending};
+use tenure_runner::{Scope, reap_attempts};
 
 use crate::app::App;
 use crate::report::CommandResult;
@@ -49,7 +49,7 @@ fn reconcile_at(app: &mut App<'_>, path: &str) -> CommandResult<()> {
     let actor = app.identity(&crate::identity::IdentityArgs::default())?.holder.id;
     let ctx = open.context();
     open.write(|tx| kernel::reconcile(tx, &ctx, &actor))?;
-    let cleared = finish_ending(open.store.as_ref(), &ctx, Scope::Abandoned, &actor)?;
+    let cleared = reap_attempts(open.store.as_ref(), &ctx, Scope::Abandoned, &actor)?;
     for survivor in &cleared.survivors {
         app.printer.warn(&format!("a process of an ended attempt cannot be killed: {survivor}"));
     }

@@ -7,10 +7,10 @@ use super::claim_args::ClaimArgs;
 use super::grant;
 use crate::answer::Answer;
 use crate::app::App;
-use crate::clearing;
 use crate::commands::keep_lease;
 use crate::hooks;
 use crate::identity::{Identity, IdentityArgs};
+use crate::reap;
 use crate::report::{CommandResult, Report};
 use crate::waiting::{self, Claim, ClaimRequest, NamedTask};
 
@@ -44,7 +44,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     {
         grant::refuse_other_process(&open, &grant, process)?;
         keep_lease::start(app, &open, &grant).inspect_err(|_| {
-            clearing::give_back(&open, &grant, "its keeper could not be started");
+            reap::give_back(&open, &grant, "its keeper could not be started");
         })?;
     }
     let hook_contexts = hooks::filter(app, &open).granted(app.env.clock.now(), &grant);

@@ -16,11 +16,11 @@ use super::claim_args::ClaimArgs;
 use super::{claim, grant, view};
 use crate::answer::Answer;
 use crate::app::{App, Open};
-use crate::clearing;
 use crate::execution::Surroundings;
 use crate::hooks;
 use crate::identity::IdentityArgs;
 use crate::interrupt::Interrupts;
+use crate::reap;
 use crate::report::{CommandResult, Report};
 use crate::text::{Style, Text};
 use crate::waiting::{self, Claim, ClaimRequest, NamedTask};
@@ -68,7 +68,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let granted = waiting::acquire(app, &open, &Claim::new(&request, &caller), terms, patience)?;
     grant::refuse_other_process(&open, &granted, &surroundings.me)?;
     if let Some(code) = interrupts.take() {
-        clearing::give_back(&open, &granted, "interrupted before the command started");
+        reap::give_back(&open, &granted, "interrupted before the command started");
         return Err(Report::interrupted(code));
     }
     announce(app, &granted);
@@ -95,7 +95,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let supervised = match supervise(&supervision, &mut command(app, &open, &granted, &args.command)?) {
         Ok(supervised) => supervised,
         Err(error) => {
-            clearing::give_back(&open, &granted, "the command could not be supervised");
+            reap::give_back(&open, &granted, "the command could not be supervised");
             return Err(error.into());
         }
     };

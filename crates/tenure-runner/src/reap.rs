@@ -1,4 +1,4 @@
-//! Finishing attempts whose lease is over: first their processes, outside any transaction, then the row.
+//! Reaps attempts whose lease is over: kills their processes, outside any transaction, and then closes the row.
 //!
 //! Any process may do it, and doing it twice is harmless. An attempt on another host or in another pid namespace is left to
 //! processes that can see it. One whose lease only expired, and was not granted again since, is left to its supervisor if
@@ -14,25 +14,26 @@ use tenure_lock::Host;
 
 use crate::processes::{self, EndMode, ProcessFilter, Survivor};
 
-/// Which attempts are to be finished.
+/// Which attempts to reap.
 #[derive(Debug, Clone, Copy)]
 pub enum Scope<'a> {
-    /// Those of a resource that somebody was just given, or that was let go.
+    /// Those of a resource that was just granted or released.
     Of(&'a Resource),
     /// Those of every resource whose supervisor is proven dead; a living one does it itself.
     Abandoned,
 }
 
 #[derive(Debug, Clone, Default)]
-pub struct Cleared {
+pub struct Reaped {
     pub ended: Vec<Attempt>,
-    /// What SIGKILL did not end. Their attempts are `ending` still.
+    /// Processes that SIGKILL did not end. Their attempts are still `ending`.
     pub survivors: Vec<Survivor>,
-    /// What the caller itself runs in. All else of them was ended; they are `ending` until it is gone, too.
+    /// Attempts that the caller itself is a process of. Their other processes were ended; they remain `ending` until
+    /// the caller has ended too.
     pub around_us: Vec<AttemptId>,
 }
 
-impl Cleared {
+impl Reaped {
     /// An error that names the survivors, if there are any.
     pub fn or_survivors(self) -> Result<Self> {
         if self.survivors.is_empty() {
@@ -50,19 +51,19 @@ impl Cleared {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Whereabouts {
     Here,
-    /// An earlier boot of this machine took them along.
+    /// They were started in an earlier boot of this machine, so they are gone.
     Nowhere,
     Elsewhere,
 }
 
-pub fn finish_ending(store: &dyn Store, ctx: &Context<'_>, scope: Scope<'_>, actor: &str) -> Result<Cleared> {
+pub fn reap_attempts(store: &dyn Store, ctx: &Context<'_>, scope: Scope<'_>, actor: &str) -> Result<Reaped> {
     end_all(store, store.read(|view| due(view, ctx, scope))?, actor)
 }
 
 /// Ends what earlier attempts have left of a task that was just granted. Without leftovers, the store is not asked.
-pub fn end_leftovers(store: &dyn Store, ctx: &Context<'_>, grant: &Grant) -> Result<Cleared> {
+pub fn reap_earlier_attempts(store: &dyn Store, ctx: &Context<'_>, grant: &Grant) -> Result<Reaped> {
     if grant.leftovers.is_empty() {
-        return Ok(Cleared::default());
+        return Ok(Reaped::default());
     }
     let here = Host::here();
     let mut due = Vec::new();
@@ -77,8 +78,8 @@ pub fn end_leftovers(store: &dyn Store, ctx: &Context<'_>, grant: &Grant) -> Res
     end_all(store, due, &grant.lease.holder.id)
 }
 
-fn end_all(store: &dyn Store, due: Vec<(Attempt, Whereabouts)>, actor: &str) -> Result<Cleared> {
-    let mut cleared = Cleared::default();
+fn end_all(store: &dyn Store, due: Vec<(Attempt, Whereabouts)>, actor: &str) -> Result<Reaped> {
+    let mut cleared = Reaped::default();
     for (attempt, place) in due {
         if place == Whereabouts::Here {
             let filter = ProcessFilter { mark: attempt.id.as_str(), group: None };

@@ -4,7 +4,7 @@
 
 use tenure_core::holder::{Caller, Holder};
 use tenure_core::lease::{Attempt, AttemptState};
-use tenure_runner::{Scope, finish_ending};
+use tenure_runner::{Scope, reap_attempts};
 use tenure_testkit::fixture::{Fixture, TESTER, TTL};
 
 fn attempt(f: &Fixture, remote: bool) -> Attempt {
@@ -29,8 +29,8 @@ fn an_attempt_of_an_earlier_boot_is_ended_without_searching_for_processes() {
         f.cleanup();
         assert_eq!(state(&f, &attempt), AttemptState::Ending);
         let scope = if scope_of_resource { Scope::Of(&attempt.resource) } else { Scope::Abandoned };
-        let cleared = finish_ending(f.store.as_ref(), &f.context(), scope, TESTER).unwrap();
-        assert_eq!(cleared.ended.len(), 1);
+        let reaped = reap_attempts(f.store.as_ref(), &f.context(), scope, TESTER).unwrap();
+        assert_eq!(reaped.ended.len(), 1);
         assert_eq!(state(&f, &attempt), AttemptState::Ended);
     }
 }
@@ -43,8 +43,8 @@ fn an_attempt_of_another_machine_is_left_to_it_and_blocks_nothing_here() {
     f.claim(&f.bare("bob"), "A").unwrap();
     assert_eq!(state(&f, &attempt), AttemptState::Ending);
     let scope = Scope::Of(&attempt.resource);
-    let cleared = finish_ending(f.store.as_ref(), &f.context(), scope, TESTER).unwrap();
-    assert!(cleared.ended.is_empty() && cleared.survivors.is_empty());
+    let reaped = reap_attempts(f.store.as_ref(), &f.context(), scope, TESTER).unwrap();
+    assert!(reaped.ended.is_empty() && reaped.survivors.is_empty());
     assert_eq!(state(&f, &attempt), AttemptState::Ending);
 }
 
@@ -55,8 +55,8 @@ fn reaping_twice_has_the_same_effect_as_once() {
     f.world.reboot();
     f.cleanup();
     for ended in [1, 0] {
-        let cleared = finish_ending(f.store.as_ref(), &f.context(), Scope::Abandoned, TESTER).unwrap();
-        assert_eq!(cleared.ended.len(), ended);
+        let reaped = reap_attempts(f.store.as_ref(), &f.context(), Scope::Abandoned, TESTER).unwrap();
+        assert_eq!(reaped.ended.len(), ended);
     }
     assert_eq!(state(&f, &attempt), AttemptState::Ended);
 }

@@ -4,7 +4,7 @@ use tenure_core::Result;
 use tenure_core::holder::Caller;
 use tenure_core::kernel::{self, Beat, Finish, Grant};
 use tenure_core::store::Durability;
-use tenure_runner::{Cleared, Scope, end_leftovers, finish_ending};
+use tenure_runner::{Reaped, Scope, reap_attempts, reap_earlier_attempts};
 
 use crate::app::{App, Open};
 use crate::report::CommandResult;
@@ -15,19 +15,20 @@ pub(crate) fn before(app: &App<'_>, open: &Open<'_>, mut grant: Grant) -> Comman
     if app.global.dry_run {
         return Ok(grant);
     }
-    let (failed, why) =
-        match end_leftovers(open.store.as_ref(), &open.context(), &grant).and_then(Cleared::or_survivors) {
-            Ok(cleared) if cleared.ended.is_empty() => return Ok(grant),
-            // Reaping may have taken longer than a short lease lasts.
-            Ok(_) => match renew(open, &grant) {
-                Ok(lease) => {
-                    grant.lease = lease;
-                    return Ok(grant);
-                }
-                Err(error) => (error, "the lease could not be renewed after reaping"),
-            },
-            Err(error) => (error, "an earlier attempt still runs"),
-        };
+    let (failed, why) = match reap_earlier_attempts(open.store.as_ref(), &open.context(), &grant)
+        .and_then(Reaped::or_survivors)
+    {
+        Ok(cleared) if cleared.ended.is_empty() => return Ok(grant),
+        // Reaping may have taken longer than a short lease lasts.
+        Ok(_) => match renew(open, &grant) {
+            Ok(lease) => {
+                grant.lease = lease;
+                return Ok(grant);
+            }
+            Err(error) => (error, "the lease could not be renewed after reaping"),
+        },
+        Err(error) => (error, "an earlier attempt still runs"),
+    };
     // A grant that is not returned must not stay open.
     if !grant.reacquired {
         give_back(open, &grant, why);
@@ -40,7 +41,7 @@ pub(crate) fn after(app: &mut App<'_>, open: &Open<'_>, scope: Scope<'_>, actor:
     if app.global.dry_run {
         return Ok(());
     }
-    let cleared = finish_ending(open.store.as_ref(), &open.context(), scope, actor)?;
+    let cleared = reap_attempts(open.store.as_ref(), &open.context(), scope, actor)?;
     for survivor in &cleared.survivors {
         app.printer.warn(&format!("a process of an ended attempt cannot be killed: {survivor}"));
     }
