@@ -2,50 +2,12 @@
 
 use rusqlite::Connection;
 use tenure_core::Result;
-use tenure_core::job::ItemState;
-use tenure_core::store::{Defect, FINISHED};
+use tenure_core::store::{Defect, Dialect, stored_counts};
 
 use crate::error::sql_error;
 
 /// The most defects of each kind that are reported; the first few suffice for a badly damaged file.
 const MOST: usize = 20;
-
-/// A stored count: its column, and the query that computes its right value.
-struct Counter {
-    table: &'static str,
-    column: &'static str,
-    name: &'static str,
-    count: String,
-}
-
-fn counters() -> Vec<Counter> {
-    let of = |table, column, name, count: &str| Counter { table, column, name, count: format!("({count})") };
-    let mut all = vec![
-        of(
-            "tasks",
-            "open_deps",
-            "key",
-            &format!(
-                "SELECT count(*) FROM task_deps d JOIN tasks o ON o.id = d.depends_on
-                 WHERE d.task_id = tasks.id AND o.status NOT IN {FINISHED}"
-            ),
-        ),
-        of(
-            "sections",
-            "open_tasks",
-            "name",
-            &format!(
-                "SELECT count(*) FROM tasks t WHERE t.section_id = sections.id AND t.status NOT IN {FINISHED}"
-            ),
-        ),
-    ];
-    let items = "SELECT count(*) FROM job_items i WHERE i.job_id = jobs.id";
-    all.push(of("jobs", "total", "name", items));
-    for state in ItemState::ALL {
-        all.push(of("jobs", state.as_str(), "name", &format!("{items} AND i.state = '{state}'")));
-    }
-    all
-}
 
 pub(crate) fn check(conn: &Connection) -> Result<Vec<Defect>> {
     let damage = |what| Defect { what, mendable: false };
@@ -64,12 +26,10 @@ pub(crate) fn check(conn: &Connection) -> Result<Vec<Defect>> {
             let (table, parent) = row?;
             found.push(damage(format!("a row of {table} refers to a row of {parent} that is not there")));
         }
-        for Counter { table, column, name, count } in counters() {
-            let sql = format!("SELECT {name} FROM {table} WHERE {column} <> {count} LIMIT {MOST}");
-            let mut wrong = conn.prepare(&sql)?;
+        for count in stored_counts(Dialect::Sqlite) {
+            let mut wrong = conn.prepare(&count.wrong)?;
             for name in wrong.query_map([], |row| row.get::<_, String>(0))? {
-                let what = format!("{table}.{column} of {:?} is not what it should be", name?);
-                found.push(Defect { what, mendable: true });
+                found.push(count.defect(&name?));
             }
         }
         Ok(found)
@@ -89,8 +49,8 @@ pub(crate) fn recount(conn: &Connection, dry_run: bool) -> Result<()> {
 
 /// Corrects all counters within the current transaction.
 pub(crate) fn count_all(conn: &Connection) -> rusqlite::Result<()> {
-    for Counter { table, column, count, .. } in counters() {
-        conn.execute(&format!("UPDATE {table} SET {column} = {count} WHERE {column} <> {count}"), [])?;
+    for count in stored_counts(Dialect::Sqlite) {
+        conn.execute(&count.recount, [])?;
     }
     Ok(())
 }

@@ -45,8 +45,8 @@ pub use runners::{ReadRunners, WriteRunners};
 pub use sections::{NewSection, ReadSections, SectionEdit, WriteSections};
 pub use sessions::{ReadSessions, WriteSessions};
 pub use sql::{
-    Counting, Dialect, FINISHED, Known, SqlTx, Statement, TaskQueries, UNFINISHED, grant_statements,
-    tickets_query,
+    Counting, Dialect, FINISHED, Known, SqlTx, Statement, StoredCount, TaskQueries, UNFINISHED,
+    grant_statements, stored_counts, tickets_query,
 };
 pub use tasks::{
     NewTask, ReadTasks, Reserved, TASK_WIDTH, TaskEdit, TaskFilter, TaskLookup, WriteTasks, name_columns,

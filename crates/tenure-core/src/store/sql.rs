@@ -26,7 +26,7 @@ mod sessions;
 mod task_changes;
 mod tasks;
 
-pub use counts::Counting;
+pub use counts::{Counting, StoredCount, stored_counts};
 pub use grant::grant_statements;
 pub use known::Known;
 pub use leases::tickets_query;
