@@ -1,4 +1,4 @@
-//! Encryption: the mode that is asked for, and how far the server must prove its identity.
+//! TLS: the configured mode, and how much of the server's identity is verified.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -44,16 +44,16 @@ pub(crate) fn client_config(mode: TlsMode, root: Option<&Path>) -> Result<Client
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .map_err(broken)?;
-    let proves_itself =
+    let verifies_chain =
         matches!(mode, TlsMode::VerifyCa | TlsMode::VerifyFull) || mode == TlsMode::Require && root.is_some();
-    let chain = if proves_itself {
+    let chain = if verifies_chain {
         let roots = Arc::new(trusted(root)?);
         let built = WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(&provider)).build();
         Some(built.map_err(|e| Error::Config(format!("the root certificate cannot be used: {e}")))?)
     } else {
         None
     };
-    let verifier = Verifier { chain, name_counts: mode == TlsMode::VerifyFull, provider };
+    let verifier = Verifier { chain, checks_name: mode == TlsMode::VerifyFull, provider };
     Ok(builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier)).with_no_client_auth())
 }
 
@@ -81,7 +81,7 @@ fn trusted(root: Option<&Path>) -> Result<RootCertStore> {
 #[derive(Debug)]
 struct Verifier {
     chain: Option<Arc<WebPkiServerVerifier>>,
-    name_counts: bool,
+    checks_name: bool,
     provider: Arc<CryptoProvider>,
 }
 
@@ -99,7 +99,7 @@ impl ServerCertVerifier for Verifier {
             // The name is checked last, so everything else was valid.
             Err(rustls::Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
-            )) if !self.name_counts => Ok(ServerCertVerified::assertion()),
+            )) if !self.checks_name => Ok(ServerCertVerified::assertion()),
             other => other,
         }
     }

@@ -59,7 +59,7 @@ fn private_folder(folder: &Path) -> io::Result<()> {
     if !found.is_dir() || found.uid() != rustix::process::geteuid().as_raw() || found.mode() & 0o077 != 0 {
         return Err(io::Error::new(
             io::ErrorKind::PermissionDenied,
-            "the doorbell folder belongs to somebody else",
+            "the doorbell folder is not private to this user",
         ));
     }
     Ok(())

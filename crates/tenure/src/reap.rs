@@ -31,7 +31,7 @@ pub(crate) fn before(app: &App<'_>, open: &Open<'_>, mut grant: Grant) -> Comman
     };
     // A grant that is not returned must not stay open.
     if !grant.reacquired {
-        give_back(open, &grant, why);
+        release_grant(open, &grant, why);
     }
     Err(failed.into())
 }
@@ -61,7 +61,7 @@ fn renew(open: &Open<'_>, grant: &Grant) -> Result<tenure_core::lease::Lease> {
 }
 
 /// Releases the grant. An error is ignored, because the lease expires anyway.
-pub(crate) fn give_back(open: &Open<'_>, grant: &Grant, why: &str) {
+pub(crate) fn release_grant(open: &Open<'_>, grant: &Grant, why: &str) {
     let name = kernel::name_of(&grant.task);
     let ctx = open.context();
     let word = Finish::Release(Some(why));

@@ -41,7 +41,7 @@ impl Terms {
 }
 
 /// A lease that the caller now holds. Dropping this value does not release it.
-#[must_use = "the task is held from now on: work on it, or give it back"]
+#[must_use = "the task is held from now on: work on it, or release it"]
 #[derive(Debug, Clone)]
 pub struct Grant {
     pub task: Task,
@@ -54,7 +54,7 @@ pub struct Grant {
     pub leftovers: Vec<Attempt>,
 }
 
-#[must_use = "a granted task is held from now on: work on it, or give it back"]
+#[must_use = "a granted task is held from now on: work on it, or release it"]
 #[derive(Debug, Clone)]
 pub enum Verdict {
     Granted(Box<Grant>),
@@ -296,7 +296,7 @@ pub(super) fn grant(tx: &mut dyn Tx, ctx: &Context<'_>, mut lease: NewLease) -> 
         }
         lease.id = ctx.ids.lease();
     }
-    Err(Error::store("no id was found for a lease that no other has"))
+    Err(Error::store("could not draw an unused id for a lease"))
 }
 
 pub(super) fn own_ticket(terms: &Terms, resource: &Resource) -> Option<i64> {

@@ -26,8 +26,8 @@ pub fn fill(command: &[String], payload: &str) -> Result<Vec<String>, String> {
         }
         if word.len() >= LONGEST_ARGUMENT {
             return Err(format!(
-                "argument {index} would have {} bytes, and the system takes at most {}: the item is on the command's \
-                 standard input, too",
+                "argument {index} would have {} bytes, and the system takes at most {}: the item is also on the \
+                 command's standard input",
                 word.len(),
                 LONGEST_ARGUMENT - 1
             ));
@@ -60,7 +60,7 @@ fn fill_word(word: &str, item: &Value, payload: &str) -> Result<String, String> 
                 text.push_str(&plain(found));
                 rest = behind;
             }
-            // Something else that begins so: `{items}`.
+            // Another word with the same beginning, such as `{items}`.
             _ => {
                 text.push_str("{item");
                 rest = after;
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_argument_can_hold_is_said() {
+    fn an_argument_that_is_too_long_or_contains_nul_is_refused() {
         let long = format!("\"{}\"", "x".repeat(1 << 20));
         let why = filled(&["echo", "{item}"], &long).unwrap_err();
         assert!(why.starts_with("argument 1 would have 1048576 bytes"), "{why}");

@@ -1,6 +1,6 @@
 //! Systems on which the environment of other processes is not readable: only a known process group can be ended.
 //!
-//! A supervisor ends what it started itself; what a dead supervisor left is not found.
+//! A supervisor ends the process group that it started. Processes that a dead supervisor left behind are not found.
 
 use std::io;
 use std::os::fd::OwnedFd;

@@ -8,7 +8,7 @@ use tenure_core::task::TaskStatus;
 
 use crate::fixture::{Fixture, TTL, refused};
 
-type Happening = fn(&Fixture);
+type Ending = fn(&Fixture);
 
 /// Claims A for ann as process `pid`, and begins an attempt.
 fn attempt(f: &Fixture, pid: u32) -> Attempt {
@@ -32,7 +32,7 @@ pub(super) fn an_attempt_is_recorded_and_its_pid_noted(fresh: &dyn Fn() -> Fixtu
 }
 
 pub(super) fn the_end_of_a_lease_sets_its_attempt_to_ending(fresh: &dyn Fn() -> Fixture) {
-    let ends: [(&str, Happening); 5] = [
+    let ends: [(&str, Ending); 5] = [
         ("expired", |f| {
             f.clock.advance(TTL);
             f.claim(&f.bare("bob"), "A").unwrap();
@@ -106,7 +106,7 @@ pub(super) fn an_attempt_is_ended_once_and_keeps_the_reason_of_the_takeover(fres
 }
 
 pub(super) fn only_a_supervisor_that_died_in_this_boot_charges_the_task(fresh: &dyn Fn() -> Fixture) {
-    let ends: [(&str, u32, Happening); 5] = [
+    let ends: [(&str, u32, Ending); 5] = [
         ("death in this boot", 1, |f| f.world.kill(7)),
         ("reboot", 0, |f| f.world.reboot()),
         ("expiry", 0, |f| f.clock.advance(TTL)),

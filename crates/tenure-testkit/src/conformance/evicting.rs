@@ -62,8 +62,8 @@ pub(super) fn cleanup_closes_lapsed_leases_only(fresh: &dyn Fn() -> Fixture) {
     f.claim(&f.bare("cid"), "C").unwrap();
     f.world.kill(7);
     f.clock.advance(TTL / 2);
-    let buried = f.cleanup();
-    let seen: Vec<_> = buried.iter().map(|(lease, how)| (lease.holder.id.as_str(), *how)).collect();
+    let closed = f.cleanup();
+    let seen: Vec<_> = closed.iter().map(|(lease, how)| (lease.holder.id.as_str(), *how)).collect();
     assert_eq!(seen, [("ann", LeaseState::Expired), ("bob", LeaseState::HolderDead)]);
     assert_eq!((f.status("A"), f.status("B")), (TaskStatus::Pending, TaskStatus::Pending));
     assert_eq!((f.status("C"), f.lease("C").is_some()), (TaskStatus::InProgress, true));

@@ -79,8 +79,8 @@ pub struct MessageRow {
     pub acknowledged: Option<(Timestamp, String)>,
 }
 
-/// The place of a task in the working order.
-pub(super) type Place<'a> = (i64, i64, &'a str, i64, i64, &'a TaskId);
+/// What the working order compares.
+pub(super) type OrderKey<'a> = (i64, i64, &'a str, i64, i64, &'a TaskId);
 
 impl State {
     pub fn open_lease(&self, resource: &Resource) -> Option<&Lease> {
@@ -111,7 +111,7 @@ impl State {
     }
 
     /// Section priority, section position, task priority, task position; ids make it total.
-    pub(super) fn place<'a>(&'a self, id: &'a TaskId, task: &'a TaskRow) -> Place<'a> {
+    pub(super) fn order_key<'a>(&'a self, id: &'a TaskId, task: &'a TaskRow) -> OrderKey<'a> {
         let (priority, position, section) = match &task.section {
             Some(section) => {
                 let row = self.sections.get(section);
@@ -124,7 +124,7 @@ impl State {
 
     pub(super) fn in_order(&self) -> Vec<(&TaskId, &TaskRow)> {
         let mut tasks: Vec<_> = self.tasks.iter().collect();
-        tasks.sort_by_key(|(id, task)| self.place(id, task));
+        tasks.sort_by_key(|(id, task)| self.order_key(id, task));
         tasks
     }
 

@@ -21,7 +21,7 @@ use handler::McpHandler;
 
 /// Serve this project over MCP, on standard input and output
 ///
-/// Every connection is an agent of its own. While it lives, the server renews what it holds; when it ends, that goes back.
+/// Each connection is a separate agent. The server renews its leases while it is connected and releases them afterwards.
 ///
 /// Example: tenure mcp --http 127.0.0.1:7077
 #[derive(Debug, clap::Args)]

@@ -44,7 +44,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     {
         grant::refuse_other_process(&open, &grant, process)?;
         keep_lease::start(app, &open, &grant).inspect_err(|_| {
-            reap::give_back(&open, &grant, "its keeper could not be started");
+            reap::release_grant(&open, &grant, "its keeper could not be started");
         })?;
     }
     let hook_contexts = hooks::filter(app, &open).granted(app.env.clock.now(), &grant);

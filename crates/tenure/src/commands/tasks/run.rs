@@ -68,7 +68,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let granted = waiting::acquire(app, &open, &Claim::new(&request, &caller), terms, patience)?;
     grant::refuse_other_process(&open, &granted, &surroundings.me)?;
     if let Some(code) = interrupts.take() {
-        reap::give_back(&open, &granted, "interrupted before the command started");
+        reap::release_grant(&open, &granted, "interrupted before the command started");
         return Err(Report::interrupted(code));
     }
     announce(app, &granted);
@@ -95,7 +95,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let supervised = match supervise(&supervision, &mut command(app, &open, &granted, &args.command)?) {
         Ok(supervised) => supervised,
         Err(error) => {
-            reap::give_back(&open, &granted, "the command could not be supervised");
+            reap::release_grant(&open, &granted, "the command could not be supervised");
             return Err(error.into());
         }
     };
