@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::clock::Timestamp;
 use crate::holder::{Holder, Incarnation, Judge, Liveness};
 use crate::id::{AttemptId, Fence, LeaseId, SectionId, TaskId};
@@ -223,6 +225,25 @@ impl AttemptState {
     }
 }
 
+/// The first process of an attempt and where its descendants are found. It has the host, boot and pid namespace of the
+/// attempt's owner.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Leader {
+    /// Also the number of the attempt's process group.
+    pub pid: u32,
+    /// In clock ticks since boot; 0 if unknown.
+    pub start_time: u64,
+    /// The session of the process group; 0 if unknown.
+    pub session: u32,
+    /// The attempt's own control group, if one could be made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cgroup: Option<String>,
+    /// The folder for the sockets of tmux servers that the attempt starts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tmux_folder: Option<String>,
+}
+
 /// One execution under a lease: a runner's agent, `tasks run`, or an item of a job.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Attempt {
@@ -232,8 +253,8 @@ pub struct Attempt {
     pub state: AttemptState,
     /// The supervising process.
     pub owner: Incarnation,
-    /// The pid of the started process; `None` before the start.
-    pub pid: Option<u32>,
+    /// The started process; `None` before the start.
+    pub leader: Option<Leader>,
     pub log_path: Option<String>,
     pub started_at: Timestamp,
     pub ended_at: Option<Timestamp>,

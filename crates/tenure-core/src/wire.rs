@@ -282,7 +282,7 @@ pub fn attempt(attempt: &Attempt) -> AttemptJson<'_> {
         resource: attempt.resource.to_string(),
         fence: attempt.fence,
         state: attempt.state,
-        pid: attempt.pid,
+        pid: attempt.leader.as_ref().map(|leader| leader.pid),
         log_path: attempt.log_path.as_deref(),
         started_at: attempt.started_at,
         ended_at: attempt.ended_at,

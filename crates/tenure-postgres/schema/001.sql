@@ -192,7 +192,7 @@ CREATE TABLE tenure.attempts (
     fence         bigint NOT NULL,
     state         text NOT NULL COLLATE "C" CHECK (state IN ('running', 'ending', 'ended')),
     owner         text NOT NULL COLLATE "C",
-    pid           bigint,
+    leader        text COLLATE "C",
     log_path      text COLLATE "C",
     started_at    bigint NOT NULL,
     ended_at      bigint,

@@ -6,15 +6,29 @@
 //! supervisor were killed or paused then, the command could start after a reaper had searched for it. With it, a
 //! process that sets the attempt to ending either finds this process by its mark, or this process sees the new state
 //! and does not start.
+//!
+//! The gate also records this process as the attempt's leader, before it becomes the command: by its process group and its
+//! control group, a reaper finds processes that have cleared their environment.
 
+use std::fs;
 use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use tenure_core::holder::{Judge, Liveness};
-use tenure_core::lease::AttemptState;
+use tenure_core::lease::Leader;
 use tenure_core::store::{Durability, Store};
 use tenure_core::{Error, kernel};
+
+use crate::processes::{cgroup, own_leader};
+
+/// The pause after a store that did not answer. The supervisor decides for how long this goes on.
+const RETRY: Duration = Duration::from_millis(200);
+
+const TMUX_PREFIX: &str = "tenure-tmux-";
 
 #[derive(Debug)]
 pub enum ExecRefused {
@@ -48,28 +62,61 @@ pub(crate) fn cannot_run(command: &Command, error: &io::Error) -> String {
 }
 
 /// Replaces this process by the command. Returns only on failure.
+///
+/// `sockets` is a folder for this user's sockets, in which the attempt gets one of its own for tmux servers. None for a
+/// command that a person sees on a terminal.
 pub fn exec_if_running(
     store: &dyn Store,
     judge: &dyn Judge,
     mark: &str,
+    sockets: Option<&Path>,
     command: &mut Command,
 ) -> ExecRefused {
     // Only shortens the time to a takeover, which finds the process by its mark in any case.
     #[cfg(target_os = "linux")]
     let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
-    let found = store.read(|view| {
-        let open = view.open_attempts()?;
-        Ok(open.into_iter().find(|a| a.id.as_str() == mark && a.state == AttemptState::Running))
-    });
-    let attempt = match found {
-        Ok(Some(attempt)) if judge.liveness(&attempt.owner) != Liveness::Dead => attempt,
-        Ok(_) => return ExecRefused::Over,
-        Err(error) => return ExecRefused::Store(error),
+    let Some(mut leader) = own_leader() else {
+        return ExecRefused::Failed(io::Error::other("/proc does not show this process"));
     };
+    let text = |path: PathBuf| path.into_os_string().into_string().ok();
+    leader.cgroup = cgroup::planned(mark).and_then(text);
+    leader.tmux_folder = sockets.map(|folder| folder.join(format!("{TMUX_PREFIX}{mark}"))).and_then(text);
+    let attempt = loop {
+        match store.write(Durability::Process, |tx| kernel::note_leader(tx, mark, &leader)) {
+            Ok(Some(attempt)) if judge.liveness(&attempt.owner) != Liveness::Dead => break attempt,
+            Ok(_) => return ExecRefused::Over,
+            Err(Error::Store { .. }) => std::thread::sleep(RETRY),
+            Err(error) => return ExecRefused::Store(error),
+        }
+    };
+    if let Some(folder) = &leader.cgroup {
+        cgroup::enter(Path::new(folder));
+    }
+    if let Some(folder) = leader.tmux_folder.as_ref().filter(|folder| create_private(folder)) {
+        // A tmux server of the attempt is not the one in which a person opens windows, nor the other way round.
+        command.env("TMUX_TMPDIR", folder).env_remove("TMUX").env_remove("TMUX_PANE");
+    }
     let error = command.exec();
     let why = cannot_run(command, &error);
     match store.write(Durability::Power, |tx| kernel::note_failed_start(tx, &attempt, &why)) {
         Ok(()) => ExecRefused::Failed(error),
         Err(error) => ExecRefused::Store(error),
+    }
+}
+
+fn create_private(folder: &str) -> bool {
+    fs::DirBuilder::new().mode(0o700).create(folder).is_ok()
+}
+
+/// Removes what the gate created for an attempt whose processes are gone.
+pub(crate) fn remove_traces(mark: &str, leader: &Leader) {
+    if let Some(folder) = &leader.cgroup {
+        cgroup::remove(Path::new(folder), mark);
+    }
+    // The path was read from the store, so it is not trusted any further than its name.
+    let folder = leader.tmux_folder.as_ref().map(Path::new);
+    let name = format!("{TMUX_PREFIX}{mark}");
+    if let Some(folder) = folder.filter(|folder| folder.file_name().is_some_and(|found| *found == *name)) {
+        let _ = fs::remove_dir_all(folder);
     }
 }

@@ -3,7 +3,8 @@
 //! Guaranteed, on Linux: an attempt's row and mark are committed before its process exists; its command is executed
 //! only while that row says `running`; no process of an attempt outlives it (R2); nothing new starts on a task while the
 //! processes of an earlier attempt on this host live; a lost lease ends the work under it.
-//! Not guaranteed: reaching a process that has cleared its environment *and* left its process group.
+//! Not guaranteed: reaching a process that has cleared its environment *and* left its process group, after its supervisor
+//! was killed, where no control group was delegated.
 //!
 //! ```
 //! use std::time::Duration;
@@ -50,7 +51,7 @@ mod watch;
 mod while_pid;
 
 pub use database::DatabaseFile;
-pub use detach::detach;
+pub use detach::{NO_ATTEMPT, detach};
 pub use exec_gate::{ExecRefused, exec_if_running};
 pub use execution::{DoorbellRef, Execution};
 pub use heartbeat::{

@@ -12,6 +12,7 @@ use tenure_core::store::{Durability, Store, View};
 use tenure_core::{Context, Error, Result};
 use tenure_lock::Host;
 
+use crate::exec_gate::remove_traces;
 use crate::processes::{self, EndMode, ProcessFilter, Survivor};
 
 /// Which attempts to reap.
@@ -82,8 +83,7 @@ fn end_all(store: &dyn Store, due: Vec<(Attempt, Whereabouts)>, actor: &str) -> 
     let mut cleared = Reaped::default();
     for (attempt, place) in due {
         if place == Whereabouts::Here {
-            let filter = ProcessFilter { mark: attempt.id.as_str(), group: None };
-            let left = processes::end(filter, EndMode::Kill).map_err(|e| {
+            let left = processes::end(ProcessFilter::of(&attempt), EndMode::Kill).map_err(|e| {
                 Error::General(format!("the processes of an earlier attempt cannot be looked for: {e}"))
             })?;
             if !left.survivors.is_empty() {
@@ -93,6 +93,9 @@ fn end_all(store: &dyn Store, due: Vec<(Attempt, Whereabouts)>, actor: &str) -> 
             if left.includes_caller {
                 cleared.around_us.push(attempt.id);
                 continue;
+            }
+            if let Some(leader) = &attempt.leader {
+                remove_traces(attempt.id.as_str(), leader);
             }
         }
         let outcome = Outcome { reason: "its lease was over".to_owned(), ..Outcome::default() };

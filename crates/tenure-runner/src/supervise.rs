@@ -15,16 +15,17 @@ use rustix::process::{Signal, kill_process_group};
 use tenure_core::error::TaskName;
 use tenure_core::holder::Caller;
 use tenure_core::kernel::{self, Beat};
-use tenure_core::lease::{Attempt, Lease};
+use tenure_core::lease::{Attempt, Leader, Lease};
 use tenure_core::store::{Durability, Store, Tx};
 use tenure_core::task::Task;
 use tenure_core::{Error, Result};
 use tenure_lock::BootTime;
 
-use crate::exec_gate::{cannot_run, exit_code_of};
+use crate::exec_gate::{cannot_run, exit_code_of, remove_traces};
 use crate::execution::Execution;
 use crate::heartbeat::{Heartbeat, LeaseLoss, RenewTask};
 use crate::outcome::{AttemptEnd, conclude};
+use crate::processes::children::{self, Supervising, reap_orphans};
 use crate::processes::{self, EndMode, ProcessFilter, Survivor};
 use crate::reap::{self, Scope};
 use crate::terminal::Foreground;
@@ -233,8 +234,9 @@ fn run(
     command: &mut Command,
 ) -> Result<Supervised> {
     command.env("TENURE_ATTEMPT", attempt.id.as_str()).process_group(0);
+    let _supervising = Supervising::begin();
     let started = heartbeat.map_err(|e| (e.to_string(), 126)).and_then(|heartbeat| {
-        let child = command.spawn().map_err(|e| (cannot_run(command, &e), exit_code_of(&e)))?;
+        let child = children::spawn(command).map_err(|e| (cannot_run(command, &e), exit_code_of(&e)))?;
         Ok((heartbeat, child))
     });
     let (mut heartbeat, mut child) = match started {
@@ -248,10 +250,7 @@ fn run(
     tracing::debug!(pid, "started");
     let foreground = pid_of(pid).and_then(Foreground::hand_to);
     // Nothing may return from here on until the child is gone.
-    let event = match s.store.write(Durability::Process, |tx| kernel::note_pid(tx, &mut attempt, pid)) {
-        Ok(()) => watch_until(s.signals, s.limits, pid, Some(&mut heartbeat), foreground.as_ref()),
-        Err(error) => WatchEvent::Lost(LeaseLoss::Unreachable(Box::new(error))),
-    };
+    let event = watch_until(s.signals, s.limits, pid, Some(&mut heartbeat), foreground.as_ref());
     let mode = match &event {
         WatchEvent::Lost(_) => EndMode::Kill,
         WatchEvent::Signalled(signal_hook::consts::SIGINT) => {
@@ -261,6 +260,7 @@ fn run(
             EndMode::Graceful { signal: Signal::TERM, grace: s.grace }
         }
     };
+    attempt.leader = recorded_leader(s.store, &attempt);
     let (survivors, exit) = end_all(&mut child, &attempt, mode);
     tracing::debug!(pid, ?exit, survivors = survivors.len(), "ended");
     let end = match (event, exit) {
@@ -278,10 +278,15 @@ fn run(
     Ok(Supervised { ended, attempt, survivors })
 }
 
+/// The leader that the [exec gate](crate::exec_if_running) has recorded. Without it, only the control group is not known.
+pub(crate) fn recorded_leader(store: &dyn Store, attempt: &Attempt) -> Option<Leader> {
+    store.read(|view| kernel::leader_of(view, attempt)).ok().flatten()
+}
+
 /// Ends the command and every process that it has left behind.
 pub(crate) fn end_all(child: &mut Child, attempt: &Attempt, mode: EndMode) -> (Vec<Survivor>, Exit) {
     // The child is not reaped yet, so its pid and process group cannot have been reused.
-    let filter = ProcessFilter { mark: attempt.id.as_str(), group: Some(child.id()) };
+    let filter = ProcessFilter { child: Some(child.id()), ..ProcessFilter::of(attempt) };
     let (survivors, stuck) = match processes::end(filter, mode) {
         Ok(left) => {
             let stuck = left.survivors.iter().any(|s| s.pid == child.id());
@@ -294,6 +299,10 @@ pub(crate) fn end_all(child: &mut Child, attempt: &Attempt, mode: EndMode) -> (V
             (vec![Survivor { pid: child.id(), command }], false)
         }
     };
+    if let Some(leader) = attempt.leader.as_ref().filter(|_| survivors.is_empty()) {
+        remove_traces(attempt.id.as_str(), leader);
+    }
+    reap_orphans();
     let exit = if stuck { child.try_wait().ok().flatten() } else { child.wait().ok() };
     (survivors, exit.map_or(Exit::Signal(0), Exit::of))
 }

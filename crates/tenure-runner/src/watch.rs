@@ -10,12 +10,13 @@ use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use tenure_core::Error;
 
 use crate::heartbeat::{HeartbeatEnd, LeaseLoss};
+use crate::processes::children::reap_orphans;
 use crate::supervise::{LimitCheck, Limits, Signals};
 use crate::terminal::Foreground;
 use crate::wait::{Process, limit_for, until_any};
 
-/// The longest poll; nothing depends on it.
-const LONG: Duration = Duration::from_hours(1);
+/// The longest poll, which limits how long orphans of the command stay zombies.
+const LONG: Duration = Duration::from_secs(10);
 
 /// The thread of the task's heartbeat.
 pub(crate) struct HeartbeatThread<'scope> {
@@ -48,6 +49,7 @@ pub(crate) fn watch_until(
             Some(look) => return WatchEvent::Overdue(look),
             None => pace,
         };
+        reap_orphans();
         if has_exited(pid) {
             return WatchEvent::Exited;
         }

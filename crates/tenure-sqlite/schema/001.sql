@@ -137,7 +137,7 @@ CREATE TABLE attempts (
     fence         INTEGER NOT NULL REFERENCES leases (fence),
     state         TEXT NOT NULL CHECK (state IN ('running', 'ending', 'ended')),
     owner         TEXT NOT NULL CHECK (json_valid(owner)),
-    pid           INTEGER,
+    leader        TEXT CHECK (json_valid(leader)),
     log_path      TEXT,
     started_at    INTEGER NOT NULL,
     ended_at      INTEGER,

@@ -227,10 +227,17 @@ impl Deref for Backend {
 
 /// The folder with the doorbell sockets of this user's waiting processes.
 pub(crate) fn doorbells(env: &Env) -> PathBuf {
-    match env.var("XDG_RUNTIME_DIR") {
-        Some(runtime) => PathBuf::from(runtime).join("tenure"),
-        None => std::env::temp_dir().join(format!("tenure-{}", rustix::process::geteuid().as_raw())),
-    }
+    let uid = rustix::process::geteuid().as_raw();
+    sockets(env).join(if env.var("XDG_RUNTIME_DIR").is_some() {
+        "tenure".into()
+    } else {
+        format!("tenure-{uid}")
+    })
+}
+
+/// The folder for sockets: that of this login, else the one for temporary files.
+pub(crate) fn sockets(env: &Env) -> PathBuf {
+    env.var("XDG_RUNTIME_DIR").map_or_else(std::env::temp_dir, PathBuf::from)
 }
 
 /// A doorbell, by which other processes wake this one.

@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::event::{EventKind, NewEvent};
 use crate::holder::Incarnation;
 use crate::id::{AttemptId, TaskId};
-use crate::lease::{Attempt, AttemptState, Lease};
+use crate::lease::{Attempt, AttemptState, Leader, Lease};
 use crate::store::{Tx, View};
 
 /// The outcome of an attempt, for its row.
@@ -35,7 +35,7 @@ pub fn begin_attempt(
         fence: lease.fence,
         state: AttemptState::Running,
         owner: owner.clone(),
-        pid: None,
+        leader: None,
         log_path,
         started_at: tx.now(),
         ended_at: None,
@@ -48,13 +48,20 @@ pub fn begin_attempt(
     Ok(attempt)
 }
 
-/// Records the pid. The row may have been marked as ending meanwhile, so it is read again and only the pid is changed.
-pub fn note_pid(tx: &mut dyn Tx, attempt: &mut Attempt, pid: u32) -> Result<()> {
-    if let Some(found) = stored(tx, attempt)? {
-        *attempt = Attempt { pid: Some(pid), ..found };
-        tx.update_attempt(&attempt.id, attempt)?;
-    }
-    Ok(())
+/// Records the process that is about to become the attempt's command, and returns the attempt. None if the attempt is not
+/// running; then the command must not start.
+pub fn note_leader(tx: &mut dyn Tx, mark: &str, leader: &Leader) -> Result<Option<Attempt>> {
+    let open = tx.open_attempts()?;
+    let running = |a: &Attempt| a.id.as_str() == mark && a.state == AttemptState::Running;
+    let Some(found) = open.into_iter().find(running) else { return Ok(None) };
+    let started = Attempt { leader: Some(leader.clone()), ..found };
+    tx.update_attempt(&started.id, &started)?;
+    Ok(Some(started))
+}
+
+/// The recorded first process of an attempt.
+pub fn leader_of(view: &dyn View, attempt: &Attempt) -> Result<Option<Leader>> {
+    Ok(stored(view, attempt)?.and_then(|found| found.leader))
 }
 
 /// Records why the command could not be started.

@@ -27,7 +27,8 @@ mod wake;
 
 pub use acquire::{Grant, Terms, Verdict, acquire_next, acquire_task, name_of};
 pub use attempt::{
-    Outcome, begin_attempt, end_attempt, failed_start, note_failed_start, note_pid, unfinished_attempts,
+    Outcome, begin_attempt, end_attempt, failed_start, leader_of, note_failed_start, note_leader,
+    unfinished_attempts,
 };
 pub use disown::{Disowned, disown};
 pub(crate) use end::close_lapsed;

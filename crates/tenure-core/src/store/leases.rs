@@ -225,7 +225,7 @@ impl Record for Attempt {
             fence: Fence::new(row.int(attempts::fence)?),
             state: row.parsed(attempts::state, AttemptState::parse)?,
             owner: row.json(attempts::owner)?,
-            pid: row.optional_narrow(attempts::pid)?,
+            leader: row.optional_json(attempts::leader)?,
             log_path: row.optional_string(attempts::log_path)?,
             started_at: row.time(attempts::started_at)?,
             ended_at: row.optional_time(attempts::ended_at)?,
@@ -246,20 +246,20 @@ impl Attempt {
             (attempts::owner, json(&self.owner)?.into()),
             (attempts::started_at, self.started_at.into()),
         ];
-        all.extend(self.progress());
+        all.extend(self.progress()?);
         Ok(all)
     }
 
     /// The columns that change after the attempt was inserted.
-    pub fn progress(&self) -> Values<'_> {
-        vec![
+    pub fn progress(&self) -> Result<Values<'_>> {
+        Ok(vec![
             (attempts::state, self.state.as_str().into()),
-            (attempts::pid, self.pid.into()),
+            (attempts::leader, self.leader.as_ref().map(json).transpose()?.into()),
             (attempts::log_path, self.log_path.as_ref().into()),
             (attempts::ended_at, self.ended_at.into()),
             (attempts::exit_code, self.exit_code.into()),
             (attempts::reason, self.reason.as_ref().into()),
             (attempts::charged, self.charged.into()),
-        ]
+        ])
     }
 }

@@ -163,7 +163,8 @@ impl<'a> Driver<'a> {
         let deadline = Instant::now() + TIMEOUT;
         while Instant::now() < deadline {
             let newest = store.read(|view| view.attempts(&Resource::task(&id)))?.into_iter().next();
-            if let Some((attempt, pid)) = newest.and_then(|attempt| attempt.pid.map(|pid| (attempt, pid)))
+            if let Some((attempt, pid)) =
+                newest.and_then(|attempt| attempt.leader.clone().map(|leader| (attempt, leader.pid)))
                 && marker.exists()
             {
                 return Ok(Some((attempt, pid)));

@@ -120,10 +120,28 @@ impl ExclusiveLock {
         Err(ExclusiveError::Busy { path })
     }
 
+    /// Replaces `previous` by this lock. [`Release::NotOurs`] or [`Release::NotThere`] if `directory` has another lock or
+    /// none, and then nothing is changed.
+    pub fn replace(&self, previous: &Self, directory: &Path) -> Result<Release, ExclusiveError> {
+        let path = lock_path(directory);
+        let text = self.to_json().map_err(|error| failed("write", &path)(error.into()))?;
+        // No other tenure process sees the directory without a lock meanwhile.
+        let guarded = GuardedDir::enter(directory)?;
+        match remove_in(&guarded, |lock| lock == previous)? {
+            Release::Removed if !guarded.create(text.as_bytes())? => Err(ExclusiveError::Busy { path }),
+            result => Ok(result),
+        }
+    }
+
     /// Removes exactly this lock, as previously read or written, from `directory`, regardless of whether its holder
     /// is alive.
     pub fn release(&self, directory: &Path) -> Result<Release, ExclusiveError> {
         remove_if(directory, |lock| lock == self)
+    }
+
+    /// Like [`release`](Self::release), also if the lock was [handed](Self::handed_to_this_process) to another process.
+    pub fn release_acquisition(&self, directory: &Path) -> Result<Release, ExclusiveError> {
+        remove_if(directory, |lock| lock.is_same_acquisition(self))
     }
 
     /// Removes the lock of `directory` if that process holds it, or if its holder is proven dead.
@@ -154,7 +172,10 @@ impl ExclusiveLock {
 }
 
 fn remove_if(directory: &Path, ours: impl Fn(&ExclusiveLock) -> bool) -> Result<Release, ExclusiveError> {
-    let guarded = GuardedDir::enter(directory)?;
+    remove_in(&GuardedDir::enter(directory)?, ours)
+}
+
+fn remove_in(guarded: &GuardedDir, ours: impl Fn(&ExclusiveLock) -> bool) -> Result<Release, ExclusiveError> {
     for _ in 0..ATTEMPTS {
         let Some(seen) = super::guarded_dir::read(&guarded.path)? else {
             return Ok(Release::NotThere);
@@ -168,7 +189,7 @@ fn remove_if(directory: &Path, ours: impl Fn(&ExclusiveLock) -> bool) -> Result<
             return Ok(Release::Removed);
         }
     }
-    Err(ExclusiveError::Busy { path: guarded.path })
+    Err(ExclusiveError::Busy { path: guarded.path.clone() })
 }
 
 impl ExclusiveGuard {

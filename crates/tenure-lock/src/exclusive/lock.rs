@@ -71,6 +71,23 @@ impl ExclusiveLock {
         }
     }
 
+    /// The same acquisition, held by the calling process from now on.
+    #[must_use]
+    pub fn handed_to_this_process(&self) -> Self {
+        let identity = ProcessIdentity::current();
+        let pid = identity.pid.into();
+        let tenure = self.tenure.as_ref().map(|mark| Mark { identity, nonce: mark.nonce.clone() });
+        Self { pid, tenure, ..self.clone() }
+    }
+
+    /// Whether both are one acquisition, also if it was handed from one process to another.
+    pub fn is_same_acquisition(&self, other: &Self) -> bool {
+        match (&self.tenure, &other.tenure) {
+            (Some(mine), Some(theirs)) => mine.nonce == theirs.nonce,
+            _ => self == other,
+        }
+    }
+
     /// Parses the text of a lock file; the error names the first problem.
     pub fn parse(text: &[u8]) -> Result<Self, MalformedLock> {
         let value: Value = serde_json::from_slice(text).map_err(|error| {

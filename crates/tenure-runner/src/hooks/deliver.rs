@@ -25,6 +25,7 @@ use super::outcome::Outcome;
 use super::run::run;
 use super::wait::{WaitEnd, Worker, wait};
 use super::{Helper, HookEnvironment, process_variables};
+use crate::processes::children;
 
 /// How long a helper may take to read its delivery.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -73,7 +74,7 @@ pub(super) fn hand_over(
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut command = CommandWrap::from(command);
     command.wrap(ProcessSession);
-    let mut child = command.spawn()?.into_inner();
+    let mut child = children::start(|| command.spawn(), |child| child.id())?.into_inner();
     let Some(mut input) = child.stdin().take() else { return Ok(()) };
     // A long-lived process must reap its helpers; a short-lived one exits before they do.
     let _ = std::thread::Builder::new().spawn(move || child.wait());

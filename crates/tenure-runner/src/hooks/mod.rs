@@ -26,6 +26,8 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use tenure_core::Clock;
 
+use crate::detach::NO_ATTEMPT;
+
 pub use context::HookContext;
 pub use deliver::deliver;
 pub use fill::FillError;
@@ -59,8 +61,7 @@ pub struct Helper {
 
 /// Variables of the attempt that the caller may be part of. A hook does not get them: with the mark it would be killed
 /// with the attempt, and with the fence it could act as the holder.
-const LEASE_VARIABLES: [&str; 5] =
-    ["TENURE_ATTEMPT", "TENURE_FENCE", "TENURE_LEASE", "TENURE_AGENT", "TENURE_TASK_ID"];
+const LEASE_VARIABLES: [&str; 4] = ["TENURE_FENCE", "TENURE_LEASE", "TENURE_AGENT", "TENURE_TASK_ID"];
 
 /// The environment variables of a hook's processes.
 fn process_variables(vars: &BTreeMap<OsString, OsString>) -> BTreeMap<OsString, OsString> {
@@ -68,6 +69,7 @@ fn process_variables(vars: &BTreeMap<OsString, OsString>) -> BTreeMap<OsString, 
     for name in LEASE_VARIABLES {
         vars.remove(&OsString::from(name));
     }
+    vars.insert(NO_ATTEMPT.0.into(), NO_ATTEMPT.1.into());
     vars.insert("TENURE_NO_HOOKS".into(), "1".into());
     vars
 }

@@ -21,6 +21,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 
 use super::outcome::Failure;
 use super::wait::{WaitEnd, Worker, ready};
+use crate::processes::children;
 
 /// Between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(1);
@@ -58,7 +59,7 @@ fn start(script: &Script<'_>, output: io::PipeWriter) -> io::Result<Box<dyn Chil
     command.stdin(input(script.payload)?).stdout(output.try_clone()?).stderr(output);
     let mut command = CommandWrap::from(command);
     command.wrap(ProcessSession);
-    Ok(command.spawn()?.into_inner())
+    Ok(children::start(|| command.spawn(), |child| child.id())?.into_inner())
 }
 
 /// An unnamed file: unlike with a pipe, a script that does not read its input cannot block the writer.

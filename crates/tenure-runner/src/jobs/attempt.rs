@@ -17,9 +17,10 @@ use crate::daemon::agent_output::read_output;
 use crate::daemon::output::{AttemptLog, LastOutput};
 use crate::exec_gate::cannot_run;
 use crate::input::private_input;
+use crate::processes::children::{self, Supervising};
 use crate::processes::{EndMode, Survivor};
 use crate::reap::{self, Scope};
-use crate::supervise::{Exit, LimitCheck, Limits, end_all};
+use crate::supervise::{Exit, LimitCheck, Limits, end_all, recorded_leader};
 use crate::watch::{WatchEvent, exit_of, watch_until};
 
 /// The longest poll; nothing depends on it.
@@ -188,6 +189,7 @@ impl Worker<'_> {
                 .name("output".into())
                 .spawn_scoped(scope, move || output.run(log, &last, &mut |_| ()))
                 .map_err(|e| broken(&e))?;
+            let _supervising = Supervising::begin();
             let ended = match start(&mut command) {
                 Ok(child) => {
                     // Our copies of the pipe would keep it open.
@@ -213,8 +215,6 @@ impl Worker<'_> {
         tracing::debug!(pid, attempt = %attempt.id, "started");
         let limit =
             ItemTimeout { begun: Instant::now(), most: self.work.job.definition.options.item_timeout() };
-        // Only informative: processes are found by their mark.
-        let _ = store.write(Durability::Process, |tx| kernel::note_pid(tx, attempt, pid));
         let event = watch_until(signals, Some(&limit), pid, None, None);
         let grace = self.timing.grace;
         let mode = match &event {
@@ -231,6 +231,7 @@ impl Worker<'_> {
             }
             _ => None,
         };
+        attempt.leader = recorded_leader(store, attempt);
         let (survivors, exit) = end_all(&mut child, attempt, mode);
         tracing::debug!(pid, ?exit, survivors = survivors.len(), "ended");
         if let Some(written) = written {
@@ -299,7 +300,7 @@ impl Worker<'_> {
 fn start(command: &mut Command) -> Result<Child, String> {
     use std::os::unix::process::CommandExt;
     command.process_group(0);
-    command.spawn().map_err(|e| cannot_run(command, &e))
+    children::spawn(command).map_err(|e| cannot_run(command, &e))
 }
 
 fn exit_code(end: &ItemEnd) -> Option<i32> {

@@ -4,25 +4,33 @@ use std::collections::HashSet;
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
 
-use rustix::process::{Signal, geteuid};
+use rustix::process::{Pid, Signal, geteuid};
+use tenure_core::lease::Leader;
 
-use super::{Member, ProcessFilter, ProcessTable};
+use super::members::{Evidence, Mark, Seen, members};
+use super::{Member, ProcessFilter, ProcessTable, cgroup, children};
 use crate::wait::Process;
 
 /// The name of the variable that carries the mark.
-const VARIABLE: &str = "TENURE_ATTEMPT=";
+const VARIABLE: &[u8] = b"TENURE_ATTEMPT=";
 
 /// A kernel thread (`PF_KTHREAD`): it has no environment.
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
 #[derive(Debug)]
 pub(super) struct Scanner {
-    entry: Vec<u8>,
-    group: Option<u32>,
+    mark: String,
+    leader: Option<Leader>,
+    cgroup: Option<PathBuf>,
+    /// The caller is the supervisor: orphans that were handed to it belong to the attempt.
+    supervises: bool,
     uid: u32,
+    me: u32,
     /// The caller and its ancestors.
-    spared: HashSet<u32>,
+    spared: Vec<u32>,
     found_caller: bool,
 }
 
@@ -31,6 +39,8 @@ pub(super) struct Scanner {
 struct ProcStat {
     parent: u32,
     group: u32,
+    session: u32,
+    terminal: u32,
     start_time: u64,
     ended: bool,
     kernel: bool,
@@ -43,54 +53,69 @@ impl Scanner {
         if fs::read_link("/proc/self")?.to_string_lossy() != me.to_string() {
             return Err(io::Error::other("/proc shows the processes of another pid namespace"));
         }
-        let mut entry = VARIABLE.as_bytes().to_vec();
-        entry.extend_from_slice(filter.mark.as_bytes());
+        let recorded = filter.leader.cloned();
+        let cgroup = recorded.as_ref().and_then(|leader| leader.cgroup.as_ref()).map(PathBuf::from);
         Ok(Self {
-            entry,
-            group: filter.group,
+            mark: filter.mark.to_owned(),
+            leader: filter.child.and_then(leader_at).or(recorded),
+            cgroup,
+            supervises: filter.child.is_some(),
             uid: geteuid().as_raw(),
+            me,
             spared: ancestors_of(me),
             found_caller: false,
         })
     }
 
-    fn is_marked(&self, pid: u32) -> bool {
-        fs::read(format!("/proc/{pid}/environ"))
-            .is_ok_and(|environment| environment.split(|byte| *byte == 0).any(|entry| entry == self.entry))
+    fn mark_of(&self, pid: u32) -> Mark {
+        let Ok(environment) = fs::read(format!("/proc/{pid}/environ")) else { return Mark::Missing };
+        let mut marks = environment.split(|byte| *byte == 0).filter_map(|entry| entry.strip_prefix(VARIABLE));
+        match marks.next() {
+            Some(mark) if mark == self.mark.as_bytes() => Mark::This,
+            Some(_) => Mark::Other,
+            None => Mark::Missing,
+        }
     }
 
     fn is_ours(&self, pid: u32) -> bool {
         fs::read_to_string(format!("/proc/{pid}/status")).is_ok_and(|text| belongs_to(&text, self.uid))
     }
+
+    fn look(&self) -> io::Result<Vec<Seen>> {
+        let mut all = Vec::new();
+        for pid in pids()? {
+            let Some(facts) = facts(pid).filter(|facts| !facts.kernel) else { continue };
+            let mark = if facts.ended { Mark::Missing } else { self.mark_of(pid) };
+            let ProcStat { parent, group, session, terminal, start_time, ended, .. } = facts;
+            all.push(Seen { pid, parent, group, session, terminal, start_time, ended, mark });
+        }
+        Ok(all)
+    }
 }
 
 impl ProcessTable for Scanner {
     fn scan(&mut self) -> io::Result<Vec<Member>> {
-        let mut groups: HashSet<u32> = self.group.into_iter().collect();
-        let mut others = Vec::new();
-        let mut members = Vec::new();
-        for pid in pids()? {
-            let Some(facts) = facts(pid).filter(|facts| !facts.ended && !facts.kernel) else { continue };
-            let member = Member { pid, start_time: facts.start_time, group: facts.group };
-            if self.is_marked(pid) && self.is_ours(pid) {
-                groups.insert(member.group);
-                members.push(member);
-            } else {
-                others.push(member);
-            }
-        }
-        members.extend(others.into_iter().filter(|m| groups.contains(&m.group) && self.is_ours(m.pid)));
-        let found = members.len();
-        members.retain(|m| !self.spared.contains(&m.pid));
-        self.found_caller = members.len() < found;
-        Ok(members)
+        let all = self.look()?;
+        let children = all.iter().filter(|p| p.parent == self.me).map(|p| p.pid);
+        let evidence = Evidence {
+            leader: self.leader.as_ref(),
+            cgroup: self.cgroup.as_ref().map(|folder| cgroup::pids(folder, &self.mark)).unwrap_or_default(),
+            adopted: if self.supervises { children::orphans(children) } else { HashSet::new() },
+            spared: &self.spared,
+        };
+        let found = members(&all, &evidence, &open_terminals);
+        self.found_caller = self.spared.iter().any(|pid| found.contains(pid));
+        let members = all.iter().filter(|p| found.contains(&p.pid) && !self.spared.contains(&p.pid));
+        let members = members.filter(|p| self.is_ours(p.pid));
+        Ok(members.map(|p| Member { pid: p.pid, start_time: p.start_time, group: p.group }).collect())
     }
 
     fn signal(&mut self, member: &Member, signal: Option<Signal>) -> Option<OwnedFd> {
         let process = Process::open(member.pid)?;
         // Opened first, verified second: if the information is unchanged, the descriptor refers to that process.
         let now = facts(member.pid)?;
-        if !is_still(member, &now, || self.is_marked(member.pid)) || !self.is_ours(member.pid) {
+        let marked = || self.mark_of(member.pid) == Mark::This;
+        if !is_still(member, &now, marked) || !self.is_ours(member.pid) {
             return None;
         }
         if let Some(signal) = signal {
@@ -115,6 +140,60 @@ impl ProcessTable for Scanner {
     }
 }
 
+/// The process that has this pid now, as the leader of an attempt.
+pub(super) fn leader_at(pid: u32) -> Option<Leader> {
+    let facts = facts(pid)?;
+    Some(Leader {
+        pid,
+        start_time: facts.start_time,
+        session: facts.session,
+        cgroup: None,
+        tmux_folder: None,
+    })
+}
+
+/// Makes this process the parent of its descendants whose parent ends.
+pub(super) fn adopt_orphans() -> bool {
+    rustix::process::set_child_subreaper(Some(Pid::INIT)).is_ok()
+}
+
+/// The children of this process, including those that have ended.
+pub(super) fn children() -> Option<HashSet<u32>> {
+    let me = std::process::id();
+    let tasks = fs::read_dir("/proc/self/task").ok()?;
+    let lists: io::Result<Vec<String>> =
+        tasks.flatten().map(|task| fs::read_to_string(task.path().join("children"))).collect();
+    match lists {
+        Ok(lists) => {
+            Some(lists.iter().flat_map(|l| l.split_whitespace()).filter_map(|p| p.parse().ok()).collect())
+        }
+        // The kernel was built without these lists, or a thread has ended meanwhile.
+        Err(_) => {
+            Some(pids().ok()?.into_iter().filter(|pid| facts(*pid).is_some_and(|f| f.parent == me)).collect())
+        }
+    }
+}
+
+/// The device numbers of the terminals that a process has open.
+fn open_terminals(pid: u32) -> Vec<u32> {
+    let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    let terminal = |path: PathBuf| {
+        let target = fs::read_link(&path).ok()?;
+        let name = target.to_str()?;
+        if !name.starts_with("/dev/pts/") && !name.starts_with("/dev/tty") {
+            return None;
+        }
+        let device = fs::metadata(&path).ok()?.rdev();
+        Some(terminal_number(rustix::fs::major(device), rustix::fs::minor(device)))
+    };
+    descriptors.filter_map(|entry| terminal(entry.path())).collect()
+}
+
+/// A device number as in `/proc/PID/stat`.
+fn terminal_number(major: u32, minor: u32) -> u32 {
+    (minor & 0xff) | (major << 8) | ((minor & !0xff) << 12)
+}
+
 /// Whether the process that now has the pid is the one that was seen, and still belongs to the attempt.
 fn is_still(seen: &Member, now: &ProcStat, marked: impl Fn() -> bool) -> bool {
     now.start_time == seen.start_time && !now.ended && (now.group == seen.group || marked())
@@ -133,10 +212,11 @@ fn pids() -> io::Result<Vec<u32>> {
 }
 
 /// A process and its ancestors, up to the first that is not visible.
-fn ancestors_of(pid: u32) -> HashSet<u32> {
-    let mut line = HashSet::new();
+fn ancestors_of(pid: u32) -> Vec<u32> {
+    let mut line = Vec::new();
     let mut next = pid;
-    while next != 0 && line.insert(next) {
+    while next != 0 && !line.contains(&next) {
+        line.push(next);
         next = facts(next).map_or(0, |facts| facts.parent);
     }
     line
@@ -157,6 +237,9 @@ fn parse(stat: &[u8]) -> Option<ProcStat> {
     Some(ProcStat {
         parent: small(1)?,
         group: small(2)?,
+        session: small(3)?,
+        // Shown as a signed number.
+        terminal: u32::try_from(fields.get(4)?.parse::<i64>().ok()? & 0xffff_ffff).ok()?,
         start_time: number(19)?,
         // A thread-group leader that exited before its other threads is also shown as a zombie.
         ended: matches!(*fields.first()?, "Z" | "X" | "x") && number(17)? <= 1,
@@ -171,7 +254,15 @@ mod tests {
     const SEEN: Member = Member { pid: 7, start_time: 98765, group: 3 };
 
     fn now() -> ProcStat {
-        ProcStat { parent: 1, group: 3, start_time: 98765, ended: false, kernel: false }
+        ProcStat {
+            parent: 1,
+            group: 3,
+            session: 7,
+            terminal: 0,
+            start_time: 98765,
+            ended: false,
+            kernel: false,
+        }
     }
 
     #[test]

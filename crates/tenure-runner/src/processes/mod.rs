@@ -1,13 +1,19 @@
 //! Finding and ending the processes of an attempt.
 //!
-//! A process belongs to an attempt if it has the caller's uid and pid namespace, and carries the attempt's mark in
-//! its environment or shares a process group with one that does.
+//! A process belongs to an attempt if it has the caller's uid and pid namespace, is not older than the attempt's leader, and
+//!
+//! - carries the attempt's mark in its environment, or shares a process group with a process that does, or
+//! - is in the process group that the leader created, or in the attempt's control group, or
+//! - is a descendant of such a process, or an orphan that was handed to the attempt's supervisor.
+//!
+//! It does not belong to the attempt if its environment has another mark (also an empty one), or if it or an ancestor has
+//! the terminal of a process outside of the attempt open: a person works in a server that the attempt has started.
 //!
 //! Guaranteed: each process is signalled through a descriptor that was opened before it was verified, so a recycled
 //! pid is never signalled; neither is the caller, one of its ancestors, or another user's process. When [`end`]
 //! reports that nothing is left, two consecutive scans were empty.
-//! Not guaranteed: finding a process that has cleared its environment and left the group, or whose environment cannot
-//! be read (it gained privileges).
+//! Not guaranteed: finding a process that has cleared its environment and left the group, after its parent and the
+//! supervisor have ended and where there is no control group.
 
 use std::fmt;
 use std::io;
@@ -15,11 +21,17 @@ use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
+use tenure_core::lease::{Attempt, Leader};
 
 use crate::wait;
 
+pub(crate) mod cgroup;
+pub mod children;
+
 #[cfg(target_os = "linux")]
 mod linux;
+#[cfg(target_os = "linux")]
+mod members;
 #[cfg(not(target_os = "linux"))]
 mod other;
 
@@ -43,8 +55,17 @@ const SCAN_INTERVAL: Duration = Duration::from_millis(200);
 pub struct ProcessFilter<'a> {
     /// The value of `TENURE_ATTEMPT`.
     pub mark: &'a str,
-    /// A process group known to belong to the attempt, because its leader is a child that has not been reaped yet.
-    pub group: Option<u32>,
+    /// The first process, as it was recorded.
+    pub leader: Option<&'a Leader>,
+    /// The first process, if it is a child of the caller that has not been reaped yet.
+    pub child: Option<u32>,
+}
+
+impl<'a> ProcessFilter<'a> {
+    /// The processes of an attempt that another process supervised.
+    pub fn of(attempt: &'a Attempt) -> Self {
+        Self { mark: attempt.id.as_str(), leader: attempt.leader.as_ref(), child: None }
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -109,6 +130,11 @@ pub fn find(filter: ProcessFilter<'_>) -> io::Result<Vec<Survivor>> {
     let mut scanner = sys::Scanner::new(filter)?;
     let members = scanner.scan()?;
     Ok(members.iter().map(|m| Survivor { pid: m.pid, command: scanner.name(m) }).collect())
+}
+
+/// The calling process as the leader of an attempt.
+pub(crate) fn own_leader() -> Option<Leader> {
+    sys::leader_at(std::process::id())
 }
 
 fn end_within(table: &mut dyn ProcessTable, mode: EndMode, patience: Duration) -> io::Result<Vec<Survivor>> {

@@ -2,10 +2,13 @@
 //!
 //! A supervisor ends the process group that it started. Processes that a dead supervisor left behind are not found.
 
+use std::collections::HashSet;
 use std::io;
 use std::os::fd::OwnedFd;
 
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
+
+use tenure_core::lease::Leader;
 
 use super::{Member, ProcessFilter, ProcessTable};
 
@@ -17,7 +20,7 @@ pub(super) struct Scanner {
 impl Scanner {
     #[expect(clippy::unnecessary_wraps, reason = "the same signature as on Linux")]
     pub(super) fn new(filter: ProcessFilter<'_>) -> io::Result<Self> {
-        Ok(Self { group: filter.group })
+        Ok(Self { group: filter.child })
     }
 }
 
@@ -43,4 +46,16 @@ impl ProcessTable for Scanner {
     fn found_caller(&self) -> bool {
         false
     }
+}
+
+pub(super) fn leader_at(pid: u32) -> Option<Leader> {
+    Some(Leader { pid, start_time: 0, session: 0, cgroup: None, tmux_folder: None })
+}
+
+pub(super) fn adopt_orphans() -> bool {
+    false
+}
+
+pub(super) fn children() -> Option<HashSet<u32>> {
+    None
 }

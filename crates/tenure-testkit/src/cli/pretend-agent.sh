@@ -34,8 +34,10 @@ step() {
     fork) linger & linger & ;;
     deaf) trap '' TERM ;;
     away) (setsid sh -c 'trap "" TERM; while :; do sleep 1000; done' &) ;;
-    # Out of anybody's reach, and it keeps its standard output open.
-    escape) (env -i PATH="$PATH" setsid sleep 60 &) ;;
+    # Leaves the attempt on purpose, and keeps its standard output open.
+    escape) (env -i TENURE_ATTEMPT= PATH="$PATH" setsid sleep 60 &) ;;
+    # A process in the agent's group without its environment.
+    clear) (env -i PATH="$PATH" sh -c 'echo $$ >"$1"; exec sleep 60' sh "$PRETEND/$rest" &) ;;
     hang) linger ;;
     flood) yes "$(printf '%01000d' 7)" | head -c "$rest" ;;
     # Fails as recorded for as long as the test leaves that recording there.

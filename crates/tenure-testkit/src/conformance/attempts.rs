@@ -3,7 +3,7 @@
 use tenure_core::ErrorCode;
 use tenure_core::event::EventKind;
 use tenure_core::kernel::{self, Outcome};
-use tenure_core::lease::{Attempt, AttemptState};
+use tenure_core::lease::{Attempt, AttemptState, Leader};
 use tenure_core::task::TaskStatus;
 
 use crate::fixture::{Fixture, TTL, refused};
@@ -21,14 +21,21 @@ fn stored(f: &Fixture, attempt: &Attempt) -> Attempt {
     f.read(|view| view.attempts(&attempt.resource)).into_iter().find(|a| a.id == attempt.id).unwrap()
 }
 
-pub(super) fn an_attempt_is_recorded_and_its_pid_noted(fresh: &dyn Fn() -> Fixture) {
+fn leader() -> Leader {
+    let cgroup = Some("/user.slice/a".to_owned());
+    Leader { pid: 70, start_time: 4711, session: 60, cgroup, tmux_folder: None }
+}
+
+pub(super) fn an_attempt_is_recorded_and_its_leader_noted(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     f.add_task("A");
-    let mut attempt = attempt(&f, 7);
-    f.write(|tx| kernel::note_pid(tx, &mut attempt, 70)).unwrap();
-    assert_eq!(stored(&f, &attempt), attempt);
-    assert_eq!(attempt.pid, Some(70));
-    assert_eq!(f.read(|view| view.open_attempts()), [attempt]);
+    let attempt = attempt(&f, 7);
+    assert_eq!(f.read(|view| kernel::leader_of(view, &attempt)), None);
+    let started = f.write(|tx| kernel::note_leader(tx, attempt.id.as_str(), &leader())).unwrap().unwrap();
+    assert_eq!(started, Attempt { leader: Some(leader()), ..attempt.clone() });
+    assert_eq!(stored(&f, &attempt), started);
+    assert_eq!(f.read(|view| kernel::leader_of(view, &attempt)), Some(leader()));
+    assert_eq!(f.read(|view| view.open_attempts()), [started]);
 }
 
 pub(super) fn the_end_of_a_lease_sets_its_attempt_to_ending(fresh: &dyn Fn() -> Fixture) {
@@ -177,19 +184,16 @@ pub(super) fn next_skips_a_task_that_has_just_failed(fresh: &dyn Fn() -> Fixture
     assert_eq!(f.status("A"), TaskStatus::Failed);
 }
 
-pub(super) fn recording_the_pid_does_not_undo_the_mark_of_a_takeover(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn no_leader_is_recorded_for_an_attempt_that_is_ending(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     f.add_task("A");
-    let mut attempt = attempt(&f, 7);
+    let attempt = attempt(&f, 7);
     f.clock.advance(TTL);
     f.claim(&f.bare("bob"), "A").unwrap();
-    f.write(|tx| kernel::note_pid(tx, &mut attempt, 70)).unwrap();
+    let started = f.write(|tx| kernel::note_leader(tx, attempt.id.as_str(), &leader())).unwrap();
+    assert_eq!(started, None);
     let now = stored(&f, &attempt);
-    assert_eq!(
-        (now.state, now.reason.as_deref(), now.pid),
-        (AttemptState::Ending, Some("expired"), Some(70))
-    );
-    assert_eq!(now, attempt);
+    assert_eq!((now.state, now.reason.as_deref(), now.leader), (AttemptState::Ending, Some("expired"), None));
 }
 
 pub(super) fn a_failed_start_is_recorded_while_the_attempt_runs(fresh: &dyn Fn() -> Fixture) {

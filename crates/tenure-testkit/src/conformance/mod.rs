@@ -190,14 +190,14 @@ pub fn cases() -> Vec<(&'static str, Case)> {
             a_task_is_ready_exactly_when_the_kernel_would_grant_it,
         }
         attempts {
-            an_attempt_is_recorded_and_its_pid_noted,
+            an_attempt_is_recorded_and_its_leader_noted,
             the_end_of_a_lease_sets_its_attempt_to_ending,
             a_grant_brings_the_attempts_that_are_still_ending,
             an_attempt_is_ended_once_and_keeps_the_reason_of_the_takeover,
             only_a_supervisor_that_died_in_this_boot_charges_the_task,
             a_holder_that_died_without_an_attempt_is_not_charged,
             a_task_fails_at_max_attempts_with_a_reason,
-            recording_the_pid_does_not_undo_the_mark_of_a_takeover,
+            no_leader_is_recorded_for_an_attempt_that_is_ending,
             a_failed_start_is_recorded_while_the_attempt_runs,
             an_aborted_attempt_returns_the_task_with_a_charge_and_fails_it_at_the_limit,
             aborting_an_attempt_after_a_takeover_is_refused,

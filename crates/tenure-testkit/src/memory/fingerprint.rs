@@ -40,6 +40,6 @@ fn hash_ticket<H: Hasher>(ticket: &Ticket, to: &mut H) {
 
 fn hash_attempt<H: Hasher>(attempt: &Attempt, to: &mut H) {
     (&attempt.id, &attempt.resource, attempt.fence, attempt.state.as_str(), &attempt.owner).hash(to);
-    (attempt.pid, attempt.started_at, attempt.ended_at, attempt.exit_code, &attempt.reason).hash(to);
+    (&attempt.leader, attempt.started_at, attempt.ended_at, attempt.exit_code, &attempt.reason).hash(to);
     attempt.charged.hash(to);
 }

@@ -179,7 +179,7 @@ impl WriteLeases for MemoryTx {
     fn update_attempt(&mut self, id: &AttemptId, to: &Attempt) -> Result<()> {
         if let Some(attempt) = self.state.attempts.iter_mut().find(|attempt| attempt.id == *id) {
             attempt.state = to.state;
-            attempt.pid = to.pid;
+            attempt.leader.clone_from(&to.leader);
             attempt.log_path.clone_from(&to.log_path);
             attempt.ended_at = to.ended_at;
             attempt.exit_code = to.exit_code;

@@ -6,6 +6,7 @@ use tenure_core::Error;
 use tenure_core::id::Fence;
 use tenure_core::kernel::{self, Grant};
 use tenure_core::store::Viewer;
+use tenure_runner::NO_ATTEMPT;
 
 use crate::answer::Answer;
 use crate::app::{App, Open};
@@ -30,7 +31,7 @@ pub(crate) fn start(app: &App<'_>, open: &Open<'_>, grant: &Grant) -> CommandRes
     }
     keeper.arg("keep-lease").arg(grant.lease.fence.to_string());
     // The keeper must not count as a process of the attempt that it was started in.
-    keeper.env_clear().envs(&app.env.vars).env_remove("TENURE_ATTEMPT").env_remove("TENURE_JSON");
+    keeper.env_clear().envs(&app.env.vars).env(NO_ATTEMPT.0, NO_ATTEMPT.1).env_remove("TENURE_JSON");
     keeper.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).current_dir("/");
     keeper.spawn().map(drop).map_err(failed)
 }

@@ -7,6 +7,8 @@ use crate::app::App;
 use crate::report::CommandResult;
 use crate::verbs::{Commands, verbs};
 
+use exclusive::start as start_exclusive;
+
 mod agents;
 mod bench;
 mod claude_hook;
@@ -75,6 +77,8 @@ verbs! {
     "man" => Man(man),
     #[command(hide = true)]
     "start-attempt" => StartAttempt(start_attempt),
+    #[command(hide = true)]
+    "start-exclusive" => StartExclusive(start_exclusive),
     #[command(hide = true)]
     "claude-hook" => ClaudeHook(claude_hook),
     #[command(hide = true)]

@@ -2,6 +2,7 @@
 //! command.
 
 use std::ffi::OsString;
+use std::io::IsTerminal;
 use std::process::Command;
 
 use tenure_core::ErrorCode;
@@ -29,7 +30,10 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>
     let open = app.open()?;
     let mut command = Command::new(program);
     command.args(rest);
-    let not = tenure_runner::exec_if_running(open.store.as_ref(), app.env.judge.as_ref(), mark, &mut command);
+    let sockets = (!std::io::stdin().is_terminal()).then(|| crate::store::sockets(app.env));
+    let judge = app.env.judge.as_ref();
+    let not =
+        tenure_runner::exec_if_running(open.store.as_ref(), judge, mark, sockets.as_deref(), &mut command);
     let mut report = match &not {
         ExecRefused::Over => {
             Report::new(ErrorCode::LeaseLost, "the attempt ended before its command started")

@@ -7,6 +7,7 @@
     reason = "a failed expectation is a failed test"
 )]
 
+mod belonging;
 mod keeping;
 mod losing;
 mod outcomes;

@@ -59,7 +59,7 @@ fn bash_offers_values_and_nothing_that_tenure_calls_itself() {
     let lines = ["tenure ", "tenure completions ", "tenure jobs start --on-failure "].map(str::to_owned);
     let [commands, shells, ends] = offered(&env, &lines).try_into().unwrap();
     assert!(commands.contains(&"tasks".to_owned()), "{commands:?}");
-    for hidden in ["keep-lease", "start-attempt"] {
+    for hidden in ["keep-lease", "start-attempt", "start-exclusive"] {
         assert!(!commands.contains(&hidden.to_owned()), "{commands:?}");
     }
     assert!(shells.contains(&"fish".to_owned()), "{shells:?}");

@@ -198,13 +198,81 @@ fn run_passes_signals_on_and_always_removes_the_lock() {
 }
 
 #[test]
-fn the_lock_of_a_killed_run_blocks_nothing() {
+fn the_lock_of_a_killed_run_lasts_as_long_as_its_command() {
     let project = Project::new();
-    let mut child = project.running("exec sleep 1");
+    let file = project.root().join("pid");
+    let mut child = project.running("echo $$ > pid; exec sleep 60");
+    until("the command", || std::fs::read_to_string(&file).is_ok_and(|text| text.ends_with('\n')));
+    let pid: u32 = std::fs::read_to_string(&file).unwrap().trim().parse().unwrap();
     processes::signal(child.id(), Signal::KILL);
     assert_eq!(child.wait().unwrap().signal(), Some(9));
+    let (code, answer) = project.json(&["exclusive", "acquire", "--holder", "next"]);
+    assert_eq!((code, &answer["error"]["details"]["holder"]["pid"]), (6, &Value::from(pid)));
+    assert!(processes::is_alive(pid));
+    processes::signal(pid, Signal::KILL);
+    until("its end", || !processes::is_alive(pid));
     assert!(project.lock().exists());
     assert_eq!(project.json(&["exclusive", "acquire", "--holder", "next"]).0, 0);
+}
+
+#[test]
+fn a_command_does_not_start_without_the_lock_that_it_takes_over() {
+    let project = Project::new();
+    project.write_lock("other", std::process::id(), &hostname());
+    let lost = tenure_lock::ExclusiveLock::new("tool", "1").to_json().unwrap();
+    let mut late = project.command(&["start-exclusive", "--", "touch", "ran"]);
+    late.env("TENURE_EXCLUSIVE_ROOT", project.root()).env("TENURE_EXCLUSIVE_LOCK", lost);
+    assert_eq!(late.output().unwrap().status.code(), Some(6));
+    assert!(!project.root().join("ran").exists());
+}
+
+#[test]
+fn the_locks_of_tenure_and_beads_are_one() {
+    let project = Project::new();
+    let beads = project.root().join(".beads");
+    std::fs::create_dir(&beads).unwrap();
+    let theirs = beads.join(".exclusive-lock");
+    let me = std::process::id().to_string();
+    project.write_lock("by-hand", std::process::id(), &hostname());
+    std::fs::rename(project.lock(), &theirs).unwrap();
+    let (_, answer) = project.json(&["exclusive", "status"]);
+    assert_eq!(
+        (&answer["data"]["state"], &answer["data"]["exclusive"]["holder"]),
+        (&"held".into(), &"by-hand".into())
+    );
+    let (code, answer) = project.json(&["exclusive", "acquire", "--holder", "tool"]);
+    assert_eq!((code, &answer["error"]["details"]["lockedBy"]), (6, &Value::from("by-hand")));
+    assert!(!project.lock().exists(), "a refused lock leaves nothing");
+    assert_eq!(
+        project.tenure(&["exclusive", "run", "--holder", "tool", "--", "true"]).status.code(),
+        Some(6)
+    );
+    // Released by the process that it names, as any lock.
+    assert_eq!(project.json(&["exclusive", "release", "--pid", &me]).0, 0);
+    assert!(!theirs.exists());
+
+    let both = "test -e .tenure/.exclusive-lock && test -e .beads/.exclusive-lock";
+    let run = project.tenure(&["exclusive", "run", "--holder", "tool", "--", "sh", "-c", both]);
+    assert_eq!(run.status.code(), Some(0));
+    assert!(!theirs.exists() && !project.lock().exists());
+    std::fs::write(&theirs, "not json").unwrap();
+    assert_eq!(project.json(&["exclusive", "status"]).1["data"]["state"], "malformed");
+    assert_eq!(project.json(&["exclusive", "release", "--force"]).0, 0);
+    assert!(!theirs.exists());
+}
+
+#[test]
+fn a_waiter_says_after_a_second_what_it_waits_for() {
+    let project = Project::new();
+    project.write_lock("by-hand", std::process::id(), &hostname());
+    let output = project.tenure(&["exclusive", "acquire", "--holder", "second", "--wait", "1300ms"]);
+    assert_eq!(output.status.code(), Some(9));
+    let said = String::from_utf8_lossy(&output.stderr);
+    let line = format!("Waiting for the exclusive lock: by-hand, pid {} on", std::process::id());
+    assert_eq!(said.matches(&line).count(), 1, "{said}");
+    assert!(said.contains("since 2025-10-25"), "{said}");
+    let quick = project.tenure(&["exclusive", "acquire", "--holder", "second", "--wait", "100ms"]);
+    assert!(!String::from_utf8_lossy(&quick.stderr).contains("Waiting for"));
 }
 
 #[test]

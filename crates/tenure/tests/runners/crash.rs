@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use tenure_testkit::cli::{Dice, full_or, until};
+use tenure_testkit::cli::{Dice, full_or, processes, until};
 
 use crate::project::Project;
 
@@ -57,6 +57,23 @@ fn when_the_next_runner_has_its_slot_no_process_of_the_old_attempt_is_alive() {
     assert_eq!(next.code, Some(0), "{next:?}");
     project.expect_no_agents();
     assert!(next.err.contains("Reaped the processes left by attempt"), "{}", next.err);
+}
+
+#[test]
+fn a_process_of_the_old_agent_without_its_environment_is_reaped() {
+    let project = Project::new();
+    project.task("A", &["clear cleared", "wait cleared", "mark begun", "wait never"]);
+    let runner = project.runner(&[]);
+    project.wait_for("begun");
+    let cleared = std::fs::read_to_string(project.shared("cleared")).unwrap().trim().parse().unwrap();
+    assert!(processes::is_alive(cleared));
+    runner.signal(Signal::KILL);
+    drop(runner);
+    // The agent itself dies with its runner, so nothing is left that has the mark.
+    project.expect_no_agents();
+    assert!(processes::is_alive(cleared));
+    project.ok(&["tasks", "claim", "A", "--agent", "next"]);
+    assert!(!processes::is_alive(cleared), "the claim returned while the old agent's child was alive");
 }
 
 #[test]

@@ -243,7 +243,7 @@ impl<T: SqlTx> WriteLeases for T {
     }
 
     fn update_attempt(&mut self, id: &AttemptId, to: &Attempt) -> Result<()> {
-        self.defer_update(&attempts::TABLE, to.progress(), vec![(attempts::id, id.as_str().into())])
+        self.defer_update(&attempts::TABLE, to.progress()?, vec![(attempts::id, id.as_str().into())])
     }
 
     fn ring(&mut self, doorbell: &str) {

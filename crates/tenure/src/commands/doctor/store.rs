@@ -142,7 +142,7 @@ fn finding(view: &dyn View, app: &App<'_>, violation: Violation) -> Result<Findi
 
 fn abandoned(app: &App<'_>, attempt: &Attempt) -> Finding {
     let here = app.env.judge.is_this_boot(&attempt.owner);
-    let left = match processes::find(ProcessFilter { mark: attempt.id.as_str(), group: None }) {
+    let left = match processes::find(ProcessFilter::of(attempt)) {
         Ok(left) if here => left,
         _ => Vec::new(),
     };

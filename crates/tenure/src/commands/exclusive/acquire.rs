@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tenure_core::Error;
-use tenure_core::lease::AttemptState;
+use tenure_core::lease::{Attempt, AttemptState};
 use tenure_lock::{ExclusiveError, ExclusiveLock, Liveness};
+use tenure_runner::exclusion;
 
-use super::{describe, failed, folder, object};
+use super::{describe, failed, object, root};
 use crate::answer::Answer;
 use crate::app::{App, parse_duration};
 use crate::interrupt::Interrupts;
@@ -50,9 +51,10 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let lock = ExclusiveLock::for_process(&args.holder, env!("CARGO_PKG_VERSION"), pid).map_err(failed)?;
     let mut text = Text::new();
     if app.global.dry_run {
-        match super::lock_status(&folder(app)?)? {
+        let root = root(app)?;
+        match super::lock_status(&root)? {
             tenure_lock::ExclusiveStatus::Free | tenure_lock::ExclusiveStatus::Stale { .. } => {}
-            _ => lock.place(&folder(app)?).map_err(failed)?,
+            _ => exclusion::place(&root, &lock).map_err(failed)?,
         }
         text.line(format!("Would lock the project for {}", args.holder));
         return Ok(Answer::new(json!({"exclusive": object(&lock, Liveness::Alive)}), text));
@@ -71,36 +73,38 @@ pub(super) fn parent() -> CommandResult<u32> {
 
 /// Acquires the lock and, with `--drain`, waits until no attempt is running.
 pub(super) fn take(app: &mut App<'_>, lock: &ExclusiveLock, patience: &Patience) -> CommandResult<()> {
-    let folder = folder(app)?;
+    let root = root(app)?;
     let open = app.open()?;
-    let wait = app.asked_patience(&open, patience.wait);
-    place(app, lock, &folder, wait)?;
-    let Some(drain) = app.asked_patience(&open, patience.drain) else { return Ok(()) };
+    let (judge, wait) = (app.env.judge.clone(), app.asked_patience(&open, patience.wait));
+    let drain = app.asked_patience(&open, patience.drain);
+    place(app, lock, &root, wait)?;
+    let Some(drain) = drain else { return Ok(()) };
     let drained = until(app, drain, "running attempts to end", || {
         let attempts = open.read(|view| view.open_attempts())?;
-        let alive = |owner| app_judge(app, owner) != Liveness::Dead;
-        Ok(!attempts.iter().any(|a| a.state == AttemptState::Running && alive(&a.owner)))
+        let running =
+            |a: &&Attempt| a.state == AttemptState::Running && judge.liveness(&a.owner) != Liveness::Dead;
+        let Some(first) = attempts.iter().find(running) else { return Ok(None) };
+        let others = attempts.iter().filter(running).count() - 1;
+        let more = if others == 0 { String::new() } else { format!(" and {others} more") };
+        let since = first.started_at.to_seconds();
+        Ok(Some(format!("attempt {} of {} since {since}{more}", first.id, first.resource)))
     });
     if drained.is_err() {
         // Without the drain the lock is not wanted.
-        lock.release(&folder).map_err(failed)?;
+        exclusion::release(&root, |folder| lock.release(folder)).map_err(failed)?;
     }
     drained
 }
 
-fn app_judge(app: &App<'_>, owner: &tenure_core::holder::Incarnation) -> Liveness {
-    app.env.judge.liveness(owner)
-}
-
-fn place(app: &App<'_>, lock: &ExclusiveLock, folder: &Path, wait: Option<Duration>) -> CommandResult<()> {
-    let first = match lock.place(folder) {
+fn place(app: &mut App<'_>, lock: &ExclusiveLock, root: &Path, wait: Option<Duration>) -> CommandResult<()> {
+    let first = match exclusion::place(root, lock) {
         Ok(()) => return Ok(()),
         Err(error) => error,
     };
     let (ExclusiveError::Held(_), Some(wait)) = (&first, wait) else { return Err(failed(first)) };
-    until(app, wait, "the exclusive lock", || match lock.place(folder) {
-        Ok(()) => Ok(true),
-        Err(ExclusiveError::Held(_)) => Ok(false),
+    until(app, wait, "the exclusive lock", || match exclusion::place(root, lock) {
+        Ok(()) => Ok(None),
+        Err(ExclusiveError::Held(held)) => Ok(Some(describe(&held.lock))),
         Err(error) => Err(failed(error)),
     })
 }
@@ -108,18 +112,27 @@ fn place(app: &App<'_>, lock: &ExclusiveLock, folder: &Path, wait: Option<Durati
 /// How often the lock file is polled. Its holder may be any program, so there is no doorbell.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
+/// How long a wait lasts before it is reported.
+const SILENCE: Duration = Duration::from_secs(1);
+
+/// Waits until `obstacle` returns none. What it returns is reported after a second, and when it changes.
 fn until(
-    app: &App<'_>,
+    app: &mut App<'_>,
     patience: Duration,
     what: &str,
-    mut done: impl FnMut() -> CommandResult<bool>,
+    mut obstacle: impl FnMut() -> CommandResult<Option<String>>,
 ) -> CommandResult<()> {
     let patience = app.global.timeout.map_or(patience, |limit| patience.min(limit));
     let interrupts = Interrupts::listen().map_err(Report::from)?;
     let begun = Instant::now();
+    let mut reported = String::new();
     loop {
-        if done()? {
-            return Ok(());
+        let Some(found) = obstacle()? else { return Ok(()) };
+        if begun.elapsed() >= SILENCE && found != reported {
+            let mut text = Text::new();
+            text.line(format!("Waiting for {what}: {found}"));
+            app.printer.notice(&text);
+            reported = found;
         }
         let left = patience.saturating_sub(begun.elapsed());
         if left.is_zero() {

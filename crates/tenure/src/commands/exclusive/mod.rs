@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use tenure_core::{ErrorCode, Timestamp};
 use tenure_lock::{ExclusiveError, ExclusiveLock, ExclusiveStatus, Liveness};
+use tenure_runner::exclusion;
 
 use crate::app::App;
 use crate::report::{CommandResult, Report};
@@ -13,6 +14,7 @@ use crate::verbs::verbs;
 mod acquire;
 mod release;
 mod run;
+pub(crate) mod start;
 mod status;
 
 /// Lock the whole project for one tool; runners pause
@@ -34,10 +36,10 @@ verbs! {
     "run" => Run(run),
 }
 
-fn folder(app: &App<'_>) -> CommandResult<PathBuf> {
+fn root(app: &App<'_>) -> CommandResult<PathBuf> {
     let paths = app.find()?.paths;
     crate::ownership::check(&paths, app.env)?;
-    Ok(paths.folder())
+    Ok(paths.root)
 }
 
 fn object(lock: &ExclusiveLock, liveness: Liveness) -> Value {
@@ -100,8 +102,8 @@ fn is_permission(error: &std::io::Error) -> bool {
     matches!(error.kind(), std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem)
 }
 
-fn lock_status(folder: &Path) -> CommandResult<ExclusiveStatus> {
-    ExclusiveLock::status(folder).map_err(failed)
+fn lock_status(root: &Path) -> CommandResult<ExclusiveStatus> {
+    exclusion::status(root).map_err(failed)
 }
 
 /// A lock that pauses runners, as `status` and `why` report it.
@@ -110,13 +112,9 @@ pub(super) struct LockView {
     pub(super) object: Value,
 }
 
-/// The first lock of the project, of tenure or of beads, that pauses runners. A stale lock does not.
+/// The lock that pauses runners. A stale lock does not.
 pub(super) fn blocking_lock(root: &Path) -> Option<LockView> {
-    tenure_runner::exclusion::folders(root).iter().find_map(|folder| blocking_lock_in(folder))
-}
-
-fn blocking_lock_in(folder: &Path) -> Option<LockView> {
-    match ExclusiveLock::status(folder) {
+    match exclusion::status(root) {
         Ok(ExclusiveStatus::Held { lock, liveness }) => {
             Some(LockView { sentence: describe(&lock), object: object(&lock, liveness) })
         }

@@ -3,9 +3,10 @@
 use serde_json::json;
 use tenure_core::ErrorCode;
 use tenure_lock::{ExclusiveError, ExclusiveLock, ExclusiveStatus, Liveness, Release};
+use tenure_runner::exclusion;
 
 use super::acquire::parent;
-use super::{describe, failed, folder, lock_status, object};
+use super::{describe, failed, lock_status, object, root};
 use crate::answer::Answer;
 use crate::app::App;
 use crate::report::{CommandResult, Report};
@@ -25,14 +26,14 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
-    let folder = folder(app)?;
+    let root = root(app)?;
     let pid = match args.pid {
         Some(pid) => pid,
         None => parent()?,
     };
     let mut text = Text::new();
     if app.global.dry_run {
-        let (word, lock) = match lock_status(&folder)? {
+        let (word, lock) = match lock_status(&root)? {
             ExclusiveStatus::Free => return Err(nothing()),
             ExclusiveStatus::Stale { lock } | ExclusiveStatus::Held { lock, .. } => {
                 ("Would release", Some(lock))
@@ -42,22 +43,25 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
         text.line(word);
         return Ok(Answer::new(json!({"exclusive": lock.map(|l| object(&l, l.liveness()))}), text));
     }
-    match ExclusiveLock::release_for(&folder, pid) {
+    match exclusion::release(&root, |folder| ExclusiveLock::release_for(folder, pid)) {
         Ok(Release::Removed) => {
             text.line("Released the project");
             Ok(Answer::new(json!({"exclusive": null, "forced": false}), text))
         }
         Ok(Release::NotThere) => Err(nothing()),
-        Ok(Release::NotOurs(lock)) if args.force => match lock.release(&folder).map_err(failed)? {
-            Release::NotOurs(_) => {
-                Err(Report::new(ErrorCode::General, "the lock was taken over by another holder meanwhile")
-                    .hint("see the holder", "tenure exclusive status"))
+        Ok(Release::NotOurs(lock)) if args.force => {
+            match exclusion::release(&root, |folder| lock.release(folder)).map_err(failed)? {
+                Release::NotOurs(_) => Err(Report::new(
+                    ErrorCode::General,
+                    "the lock was taken over by another holder meanwhile",
+                )
+                .hint("see the holder", "tenure exclusive status")),
+                _ => {
+                    text.line(format!("Took the project from {}", describe(&lock)));
+                    Ok(Answer::new(json!({"exclusive": null, "forced": true}), text))
+                }
             }
-            _ => {
-                text.line(format!("Took the project from {}", describe(&lock)));
-                Ok(Answer::new(json!({"exclusive": null, "forced": true}), text))
-            }
-        },
+        }
         Ok(Release::NotOurs(lock)) => {
             let mut report = Report::new(
                 ErrorCode::PermissionDenied,

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -10,10 +11,10 @@ use rustix::process::Signal;
 use serde_json::json;
 use tenure_core::ErrorCode;
 use tenure_lock::{ExclusiveLock, Release};
-use tenure_runner::{Process, limit_for, until_any};
+use tenure_runner::{Process, exclusion, limit_for, until_any};
 
 use super::acquire::{Patience, take};
-use super::{failed, folder};
+use super::{failed, root, start};
 use crate::answer::Answer;
 use crate::app::App;
 use crate::interrupt::Interrupts;
@@ -47,11 +48,11 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
         )
         .hint("see whether the project is locked", "tenure exclusive status"));
     }
-    let folder = folder(app)?;
+    let root = root(app)?;
     let lock = ExclusiveLock::new(&args.holder, env!("CARGO_PKG_VERSION"));
     take(app, &lock, &args.patience)?;
-    let ended = supervise(app, &args.command);
-    let released = lock.release(&folder);
+    let ended = supervise(app, &root, &lock, &args.command);
+    let released = exclusion::release(&root, |folder| lock.release_acquisition(folder));
     let status = ended?;
     match released.map_err(failed)? {
         Release::Removed => {}
@@ -68,11 +69,16 @@ fn code_of(status: ExitStatus) -> u8 {
     u8::try_from(number & 0xff).unwrap_or(1)
 }
 
-fn supervise(app: &App<'_>, command: &[OsString]) -> CommandResult<ExitStatus> {
+fn supervise(
+    app: &App<'_>,
+    root: &Path,
+    lock: &ExclusiveLock,
+    command: &[OsString],
+) -> CommandResult<ExitStatus> {
     let broken =
         |e: std::io::Error| Report::new(ErrorCode::General, format!("cannot wait for the command: {e}"));
     let interrupts = Interrupts::listen().map_err(Report::from)?;
-    let mut child = spawn(app, command)?;
+    let mut child = spawn(app, root, lock, command)?;
     // Not collected yet, so the pid is the child's.
     let Some(process) = Process::open(child.id()) else { return child.wait().map_err(broken) };
     let fds: Vec<_> = process.fd().into_iter().chain([interrupts.as_fd()]).collect();
@@ -90,26 +96,37 @@ fn supervise(app: &App<'_>, command: &[OsString]) -> CommandResult<ExitStatus> {
     }
 }
 
-/// With `--json`, standard output is reserved for the JSON object, so the command's goes to standard error.
-fn spawn(app: &App<'_>, command: &[OsString]) -> CommandResult<Child> {
-    let (program, rest) = command.split_first().ok_or_else(|| Report::usage("no command given"))?;
-    let mut spawned = Command::new(program);
-    spawned.args(rest).current_dir(&app.env.cwd);
-    if app.global.json {
-        spawned.stdout(Stdio::from(
-            std::io::stderr()
-                .as_fd()
-                .try_clone_to_owned()
-                .map_err(|e| Report::new(ErrorCode::General, format!("standard error is closed: {e}")))?,
-        ));
+/// Starts the command through `tenure start-exclusive`, which becomes the holder of the lock first, so that the lock lasts
+/// as long as the command, also if this process is killed. With `--json`, standard output is reserved for the JSON object, so
+/// the command's goes to standard error.
+fn spawn(app: &App<'_>, root: &Path, lock: &ExclusiveLock, command: &[OsString]) -> CommandResult<Child> {
+    let failed = |what: &str, e: std::io::Error| Report::new(ErrorCode::General, format!("{what}: {e}"));
+    let (program, _) = command.split_first().ok_or_else(|| Report::usage("no command given"))?;
+    if !can_be_found(app, program) {
+        let name = program.to_string_lossy();
+        let mut report = Report::new(ErrorCode::General, format!("cannot run {name}: it was not found"));
+        report.exit = Some(127);
+        return Err(report);
     }
-    spawned.spawn().map_err(|e| {
-        let code = if e.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 };
-        let mut report =
-            Report::new(ErrorCode::General, format!("cannot run {}: {e}", program.to_string_lossy()));
-        report.exit = Some(code);
-        report
-    })
+    let own = crate::own_binary().map_err(|e| failed("cannot find the tenure binary", e))?;
+    let mut spawned = Command::new(own);
+    let text = lock.to_json().map_err(|e| failed("the lock cannot be handed over", e.into()))?;
+    spawned.arg("start-exclusive").arg("--").args(command).current_dir(&app.env.cwd);
+    spawned.env(start::ROOT, root).env(start::LOCK, text);
+    if app.global.json {
+        let stderr = std::io::stderr().as_fd().try_clone_to_owned();
+        spawned.stdout(Stdio::from(stderr.map_err(|e| failed("standard error is closed", e))?));
+    }
+    spawned.spawn().map_err(|e| failed("cannot start the command", e))
+}
+
+/// Whether there is a file to execute: a path, or a name on `PATH`.
+fn can_be_found(app: &App<'_>, program: &OsString) -> bool {
+    if program.as_encoded_bytes().contains(&b'/') {
+        return app.env.cwd.join(program).exists();
+    }
+    let path = app.env.vars.get(&OsString::from("PATH")).cloned().unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
 /// Whether the command received the SIGINT as well: Ctrl+C at a terminal reaches the whole foreground process group.

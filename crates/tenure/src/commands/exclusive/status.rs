@@ -3,7 +3,7 @@
 use serde_json::json;
 use tenure_lock::{ExclusiveStatus, Liveness};
 
-use super::{describe, folder, lock_status, object};
+use super::{describe, lock_status, object, root};
 use crate::answer::Answer;
 use crate::app::App;
 use crate::report::CommandResult;
@@ -17,7 +17,7 @@ pub(crate) struct Args {}
 
 pub(super) fn run(app: &mut App<'_>, _args: Args) -> CommandResult<Answer> {
     let mut text = Text::new();
-    let (state, lock, why) = match lock_status(&folder(app)?)? {
+    let (state, lock, why) = match lock_status(&root(app)?)? {
         ExclusiveStatus::Free => {
             text.line("The project is not locked.");
             ("free", None, None)

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use tenure_core::config::{Config, Hook, HookEvent};
 use tenure_core::id::TaskId;
@@ -16,6 +16,7 @@ use tenure_runner::daemon::log::DaemonLog;
 use tenure_runner::daemon::{AgentStart, Purpose, RunnerCallbacks, RunnerEvent};
 use tenure_runner::hooks::{HookContext, HookFilter, fire};
 use tenure_runner::preset::{self, SESSION_MARKERS};
+use tenure_runner::processes::children;
 use tenure_runner::prompt::{self, Brief, Role};
 use tenure_runner::spec_section::spec_text;
 use tenure_sqlite::{Directory, KnownRunner};
@@ -68,7 +69,10 @@ impl RunnerHost<'_> {
     }
 
     fn git(&self, args: &[&str]) -> Option<String> {
-        let output = Command::new("git").arg("-C").arg(&self.root).args(args).output().ok()?;
+        let mut git = Command::new("git");
+        git.arg("-C").arg(&self.root).args(args);
+        git.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let output = children::spawn(&mut git).ok()?.wait_with_output().ok()?;
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
     }
 

@@ -12,6 +12,7 @@ use tenure_core::runner::Runner;
 use tenure_core::session::SessionOptions;
 use tenure_core::wire::{self, millis};
 use tenure_core::{ErrorCode, reference};
+use tenure_runner::NO_ATTEMPT;
 use tenure_runner::daemon::log::{DaemonLog, sweep};
 use tenure_runner::daemon::{
     self, LogLimits, RunnerContext, RunnerOptions, RunnerSummary, RunnerTiming, SessionStart,
@@ -260,7 +261,7 @@ pub(in crate::commands) fn own_command(app: &App<'_>, start: &Path) -> CommandRe
     let failed =
         |e: std::io::Error| Report::new(ErrorCode::General, format!("cannot find the tenure binary: {e}"));
     let mut command = Command::new(crate::own_binary().map_err(failed)?);
-    command.env_clear().envs(&app.env.vars).env_remove("TENURE_ATTEMPT");
+    command.env_clear().envs(&app.env.vars).env(NO_ATTEMPT.0, NO_ATTEMPT.1);
     command.arg("--json").arg("-C").arg(start).current_dir(start);
     if let Some(config) = &app.global.config {
         command.arg("--config").arg(app.env.cwd.join(config));

@@ -1,0 +1,181 @@
+//! Which processes end with an attempt, and which survive it.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use rustix::process::Signal;
+use tenure_testkit::cli::{Running, processes, skip};
+
+use crate::project::{Project, end, finish, wait_for};
+
+#[test]
+fn a_process_without_its_environment_is_reaped_by_its_group() {
+    let project = Project::new();
+    let script = "env -i sh -c 'echo $$ > cleared; exec sleep 60' & wait";
+    let first = project.start("first", &[], script);
+    let cleared = project.wait_for_pids("cleared", 1)[0];
+    first.signal(Signal::KILL);
+    assert_eq!(end(first).0, 137);
+    assert!(processes::is_alive(cleared));
+    project.ok(&["task", "claim", "T", "--agent", "second"]);
+    assert!(!processes::is_alive(cleared));
+}
+
+#[test]
+fn a_supervisor_ends_orphans_without_environment_and_group() {
+    let project = Project::new();
+    let script = "env -i setsid sh -c 'setsid -f sh -c \"echo \\$\\$ > orphan; exec sleep 60\"'
+                  while [ ! -s orphan ]; do sleep 0.02; done";
+    let first = project.start("first", &[], script);
+    let orphan = project.wait_for_pids("orphan", 1)[0];
+    assert_eq!(end(first).0, 0);
+    assert!(!processes::is_alive(orphan));
+}
+
+#[test]
+fn orphans_that_end_do_not_remain_as_zombies() {
+    let project = Project::new();
+    let script = "i=0; while [ $i -lt 5 ]; do setsid -f sh -c 'echo $$ >> orphans'; i=$((i + 1)); done
+                  while [ ! -e go ]; do sleep 0.02; done";
+    let first = project.start("first", &["--ttl", "10m"], script);
+    let orphans = project.wait_for_pids("orphans", 5);
+    wait_for("the orphans are reaped", || orphans.iter().all(|pid| processes::state(*pid).is_none()));
+    std::fs::write(project.path("go"), "").unwrap();
+    assert_eq!(end(first).0, 0);
+}
+
+#[test]
+fn a_process_with_an_empty_mark_has_left_the_attempt() {
+    let project = Project::new();
+    let script = "TENURE_ATTEMPT= setsid -f sh -c 'echo $$ > left; exec sleep 60'
+                  while [ ! -s left ]; do sleep 0.02; done";
+    let first = project.start("first", &[], script);
+    assert_eq!(end(first).0, 0);
+    let left = project.pids("left")[0];
+    assert!(processes::is_alive(left));
+    processes::signal(left, Signal::KILL);
+}
+
+/// A command of a person whose tmux sockets are in the project's folder, so that no server of this machine is used.
+fn as_person(project: &Project, words: &[&str]) -> Command {
+    let mut command = Command::new(words[0]);
+    command.args(&words[1..]);
+    project.surround(&mut command);
+    command.env("TMUX_TMPDIR", project.root()).env("TERM", "xterm").env_remove("TMUX");
+    command
+}
+
+fn tmux(project: &Project, words: &[&str]) -> i32 {
+    finish(as_person(project, &[&["tmux"], words].concat())).status.code().unwrap()
+}
+
+#[test]
+fn a_persons_tmux_session_survives_the_agent_that_started_the_first_server() {
+    if Command::new("tmux").arg("-V").output().is_err() {
+        skip("tmux is not installed");
+        return;
+    }
+    let project = Project::new();
+    let script = "tmux new-session -d 'echo $$ > agents; exec sleep 60'
+                  while [ ! -e go ]; do sleep 0.02; done";
+    let mut run = project.command(&["tasks", "run", "T", "--", "sh", "-c", script]);
+    run.env("TMUX_TMPDIR", project.root()).stdin(Stdio::null());
+    let run = Running::start(run);
+    let agents = project.wait_for_pids("agents", 1)[0];
+    assert_eq!(tmux(&project, &["new-session", "-d", "-s", "mine", "echo $$ > mine; exec sleep 60"]), 0);
+    let mine = project.wait_for_pids("mine", 1)[0];
+    std::fs::write(project.path("go"), "").unwrap();
+    assert_eq!(end(run).0, 0);
+    assert!(!processes::is_alive(agents), "the agent's own session ends with it");
+    assert!(processes::is_alive(mine));
+    assert_eq!(tmux(&project, &["has-session", "-t", "mine"]), 0);
+    tmux(&project, &["kill-server"]);
+}
+
+#[test]
+fn a_server_of_the_agent_survives_while_a_person_has_it_on_a_terminal() {
+    if Command::new("tmux").arg("-V").output().is_err() {
+        skip("tmux is not installed");
+        return;
+    }
+    let project = Project::new();
+    let script = "tmux -S shared new-session -d 'sleep 60'
+                  setsid -f sh -c 'echo $$ > leftover; exec sleep 60'
+                  touch up; while [ ! -e go ]; do sleep 0.02; done";
+    let run = project.start("agent", &[], script);
+    project.wait_for_file("up");
+    let leftover = project.wait_for_pids("leftover", 1)[0];
+    let line = "tmux -S shared new-session -s mine 'echo $$ > mine; exec sleep 60'";
+    let mut client = as_person(&project, &["script", "-qefc", line, "/dev/null"]);
+    let (keys, writer) = std::io::pipe().unwrap();
+    let client = Running::start({
+        client.stdin(Stdio::from(keys));
+        client
+    });
+    let mine = project.wait_for_pids("mine", 1)[0];
+    std::fs::write(project.path("go"), "").unwrap();
+    assert_eq!(end(run).0, 0);
+    assert!(!processes::is_alive(leftover), "what nobody uses ends with the attempt");
+    assert!(processes::is_alive(mine));
+    assert_eq!(tmux(&project, &["-S", "shared", "has-session", "-t", "mine"]), 0);
+    tmux(&project, &["-S", "shared", "kill-server"]);
+    drop(writer);
+    end(client);
+}
+
+/// The folder of an empty control group in which this test may start processes.
+struct ControlGroup(PathBuf);
+
+impl ControlGroup {
+    fn create(name: &str) -> Option<Self> {
+        let mounts = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
+        let mount = mounts.lines().find_map(|line| {
+            let (mount, kind) = line.split_once(" - ")?;
+            kind.starts_with("cgroup2 ").then(|| mount.split(' ').nth(4))?
+        })?;
+        let folder = Path::new(mount).join(format!("{name}-{}", std::process::id()));
+        std::fs::create_dir(&folder).ok()?;
+        let group = Self(folder);
+        // Entering is tried with a process of its own.
+        let enter = Command::new("sh").arg("-c").arg(group.entering("true")).stderr(Stdio::null()).status();
+        enter.is_ok_and(|status| status.success()).then_some(group)
+    }
+
+    /// A shell command that runs in the group.
+    fn entering(&self, command: &str) -> String {
+        format!("echo 0 > {}/cgroup.procs && {command}", self.0.display())
+    }
+
+    fn groups_below(&self) -> usize {
+        let entries = std::fs::read_dir(&self.0).unwrap().flatten();
+        entries.filter(|entry| entry.file_type().unwrap().is_dir()).count()
+    }
+}
+
+impl Drop for ControlGroup {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir(&self.0);
+    }
+}
+
+#[test]
+fn a_control_group_finds_what_cleared_its_environment_left_its_group_and_lost_its_supervisor() {
+    let Some(group) = ControlGroup::create("tenure-test") else {
+        skip("no control group can be made here");
+        return;
+    };
+    let project = Project::new();
+    let agent = "env -i setsid -f sh -c \"echo \\$\\$ > hidden; exec sleep 60\"; sleep 60";
+    std::fs::File::create(project.path("agent.sh")).unwrap().write_all(agent.as_bytes()).unwrap();
+    let line = group.entering("exec tenure tasks run T --agent first -- sh agent.sh");
+    let first = Running::start(project.shell(&line));
+    let hidden = project.wait_for_pids("hidden", 1)[0];
+    assert_eq!(group.groups_below(), 1);
+    first.signal(Signal::KILL);
+    assert_eq!(end(first).0, 137);
+    assert!(processes::is_alive(hidden));
+    project.ok(&["task", "claim", "T", "--agent", "second"]);
+    assert!(!processes::is_alive(hidden));
+    assert_eq!(group.groups_below(), 0, "the attempt's control group is removed");
+}
