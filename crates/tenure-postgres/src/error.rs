@@ -67,6 +67,11 @@ impl Failure {
         }
     }
 
+    /// Whether the server refused the connection because it has too many.
+    pub(crate) fn is_exhaustion(&self) -> bool {
+        self.state() == Some(&SqlState::TOO_MANY_CONNECTIONS)
+    }
+
     pub(crate) fn remedy(&self) -> Remedy {
         match self {
             // A standby may be about to be promoted.
@@ -146,9 +151,16 @@ impl Failure {
                 format!("the server {address} is read-only"),
                 Some("set store.url to the primary".to_owned()),
             ),
-            text if text.starts_with("57P") || text.starts_with("08") || text == "53300" => {
-                return away(address, db.message());
-            }
+            "25P03" => (
+                "the server ended the transaction, because this process was suspended in it; nothing was changed"
+                    .to_owned(),
+                Some("try again".to_owned()),
+            ),
+            "53300" => (
+                format!("the server {address} has no free connection: {}", db.message()),
+                Some("end processes that wait, or raise max_connections on the server, then try again".to_owned()),
+            ),
+            text if text.starts_with("57P") || text.starts_with("08") => return away(address, db.message()),
             code => (format!("the store failed: {} ({code})", db.message()), None),
         };
         Error::Store { message, hint }

@@ -201,15 +201,26 @@ fn unknown_project() -> Error {
     }
 }
 
+/// How long a command with the default patience waits for a free connection of the server. Others give theirs back within
+/// seconds, and a holder that gave up earlier could not renew its lease.
+const CONNECTION_PATIENCE: Duration = Duration::from_mins(1);
+
 /// The pauses between tries.
 struct Retries {
-    deadline: Instant,
+    begun: Instant,
+    patience: Duration,
     pause: Duration,
 }
 
 impl Retries {
     fn new(patience: Duration) -> Self {
-        Self { deadline: Instant::now() + patience, pause: FIRST_PAUSE }
+        Self { begun: Instant::now(), patience, pause: FIRST_PAUSE }
+    }
+
+    /// How long a failure like this is tried again.
+    fn patience(&self, failure: &Failure) -> Duration {
+        let default = OpenOptions::default().patience;
+        if failure.is_exhaustion() && self.patience >= default { CONNECTION_PATIENCE } else { self.patience }
     }
 
     /// Sleeps before the next try, or returns the failure if there is no next try.
@@ -219,7 +230,7 @@ impl Retries {
             Remedy::Retry | Remedy::RetryExclusively | Remedy::RetryWithoutRings => Duration::ZERO,
             Remedy::Reconnect => self.pause,
         };
-        if Instant::now() + pause >= self.deadline {
+        if self.begun.elapsed() + pause >= self.patience(&failure) {
             return Err(failure);
         }
         std::thread::sleep(pause);

@@ -10,7 +10,7 @@ use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
+use http::header::{AUTHORIZATION, CONTENT_TYPE, WWW_AUTHENTICATE};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full};
@@ -138,8 +138,13 @@ impl HttpServer {
             return refuse(StatusCode::SERVICE_UNAVAILABLE, "there are too many sessions");
         }
         let streams = request.method() == Method::GET;
+        let json = is_json(request.headers());
         let open = session.map(|id| self.presence.enter(&id, streams));
         let reply = self.mcp.handle(request).await;
+        if json && reply.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
+            // The type is right, so the text is wrong.
+            return parse_error();
+        }
         let open = open.or_else(|| session_of(reply.headers()).map(|id| self.presence.enter(&id, false)));
         // The client counts as connected until it has read the answer.
         reply.map(|body| {
@@ -154,7 +159,10 @@ impl HttpServer {
     /// Compares the token in constant time.
     fn is_authorized(&self, request: &Request<Incoming>) -> bool {
         let given = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-        let Some(given) = given.and_then(|value| value.strip_prefix("Bearer ")) else { return false };
+        let Some((scheme, given)) = given.and_then(|value| value.split_once(' ')) else { return false };
+        if !scheme.eq_ignore_ascii_case("bearer") {
+            return false;
+        }
         let (given, token) = (given.trim().as_bytes(), self.token.as_bytes());
         given.len() == token.len() && given.iter().zip(token).fold(0, |all, (a, b)| all | (a ^ b)) == 0
     }
@@ -162,6 +170,19 @@ impl HttpServer {
 
 fn session_of(headers: &http::HeaderMap) -> Option<String> {
     headers.get(SESSION).and_then(|value| value.to_str().ok()).map(str::to_owned)
+}
+
+fn is_json(headers: &http::HeaderMap) -> bool {
+    let given = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    given.is_some_and(|given| given.trim_start().to_ascii_lowercase().starts_with("application/json"))
+}
+
+/// JSON-RPC's answer to a message that is not JSON, or no message.
+fn parse_error() -> HttpResponse {
+    const TEXT: &str = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}"#;
+    let mut reply = refuse(StatusCode::BAD_REQUEST, TEXT);
+    reply.headers_mut().insert(CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
+    reply
 }
 
 fn refuse(status: StatusCode, why: &'static str) -> HttpResponse {

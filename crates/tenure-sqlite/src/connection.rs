@@ -16,7 +16,7 @@ use tenure_core::{Clock, Error, Result, Timestamp};
 use tenure_lock::{KnownFile, Presence};
 
 use crate::doorbell;
-use crate::error::{io_error, sql_error};
+use crate::error::{cannot_open, io_error, sql_error, unreadable};
 use crate::filesystem;
 use crate::gate::Gate;
 use crate::identity::{self, Identity, Standing};
@@ -114,7 +114,7 @@ impl SqliteStore {
         let kind = filesystem::check(path.parent().unwrap_or(path))?;
         let file = KnownFile::at(path).map_err(|e| io_error(&e, "inspect", path))?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | extra;
-        let conn = Connection::open_with_flags(path, flags).map_err(|e| sql_error(&e))?;
+        let conn = Connection::open_with_flags(path, flags).map_err(|e| cannot_open(&e, path))?;
         conn.busy_timeout(options.patience).map_err(|e| sql_error(&e))?;
         conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(|e| sql_error(&e))?;
         // Plans must not depend on bound values. Otherwise every statement would be planned a second time when values
@@ -214,8 +214,9 @@ impl Store for SqliteStore {
         self.check_in_place()?;
         self.run("BEGIN")?;
         let outcome = body(&self.transaction());
-        self.run("ROLLBACK")?;
-        outcome
+        let ended = self.run("ROLLBACK");
+        // After some errors SQLite has already rolled back, so this fails. The first error is the one to report.
+        outcome.and(ended).map_err(|error| unreadable(error, &self.path))
     }
 
     fn write_with(
@@ -310,7 +311,7 @@ impl SqliteStore {
                 // After some errors SQLite has already rolled back, so this fails. The first error is the one to
                 // report.
                 drop(self.run("ROLLBACK"));
-                return other.map(drop);
+                return other.map(drop).map_err(|error| unreadable(error, &self.path));
             }
         };
         if let Err(error) = self.run("COMMIT") {
@@ -379,5 +380,27 @@ pub(crate) fn make_private(path: &Path) -> Result<()> {
     match options.open(path) {
         Err(e) if e.kind() != std::io::ErrorKind::AlreadyExists => Err(io_error(&e, "create", path)),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tenure_core::{Error, SystemClock};
+
+    use super::*;
+
+    #[test]
+    fn the_first_error_of_a_read_is_reported_even_if_sqlite_has_already_rolled_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tenure.db");
+        let store = SqliteStore::create(&path, OpenOptions::new(Arc::new(SystemClock))).unwrap();
+        let error = store.read_with(&mut |_| {
+            store.run("ROLLBACK")?;
+            Err(Error::General("the first error".to_owned()))
+        });
+        assert_eq!(error.unwrap_err().to_string(), "the first error");
+        store.read_with(&mut |_| Ok(())).unwrap();
     }
 }

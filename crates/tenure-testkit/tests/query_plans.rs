@@ -44,7 +44,7 @@ const WHOLE_TABLES: &[(&str, &[&str])] = &[
     ("parked_presets", &["sqlite_autoindex_preset_health_1", "preset_health_pkey"]),
     ("ready_tickets", &["tickets_pkey"]),
     ("recorded_processes", &["leases_process", "tickets", "tickets_pkey"]),
-    ("runners", &["runners_started", "runners_pkey"]),
+    ("runners", &["runners_open", "runners_started", "runners_pkey"]),
     ("running_items", &["job_items_running"]),
     ("sections", &["sections_order"]),
     ("sessions", &["sessions_started"]),

@@ -60,8 +60,15 @@ const MAX_HELP_WIDTH: usize = 100;
 
 /// Runs one command line and returns its exit code.
 pub fn run(args: impl IntoIterator<Item = OsString>, env: Env, output: &mut Output) -> ExitCode {
+    survive_file_size_limit();
     let args: Vec<OsString> = args.into_iter().collect();
     ExitCode::from(run_with(&args, &env, output))
+}
+
+/// Makes a write beyond RLIMIT_FSIZE fail like one on a full disk, instead of killing the process. Programs that this process
+/// starts get the default again.
+fn survive_file_size_limit() {
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, std::sync::Arc::default());
 }
 
 /// [`run`], with the exit code as a number.

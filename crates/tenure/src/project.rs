@@ -104,7 +104,7 @@ pub(crate) fn locate_at(root: &Path, home: Option<&Path>, read_config: ReadConfi
     if !has_database && !paths.config().is_file() {
         return Located::Nothing;
     }
-    let config = read_config(&paths);
+    let config = check_path(root).map_err(Into::into).and_then(|()| read_config(&paths));
     // An invalid configuration may be meant to name a server, and its error has to be reported.
     let has_server =
         config.as_ref().map_or(true, |config| matches!(paths.store(config), StoreLocation::Server(_)));
@@ -142,6 +142,7 @@ pub(crate) fn candidate_at(root: &Path, home: Option<&Path>) -> Option<Candidate
 /// Where `init` creates a project.
 pub(crate) fn paths_for_init(start: &Path, home: Option<&Path>) -> Result<ProjectPaths, Error> {
     let paths = ProjectPaths::new(leave_worktree(start));
+    check_path(&paths.root)?;
     if is_home(&paths.folder(), home) {
         return Err(Error::Config(
             "this folder's .tenure is TENURE_HOME, so it cannot be a project; use a folder below it"
@@ -149,6 +150,17 @@ pub(crate) fn paths_for_init(start: &Path, home: Option<&Path>) -> Result<Projec
         ));
     }
     Ok(paths)
+}
+
+/// A project's path is stored and printed as text, in JSON and in the user's registry.
+fn check_path(root: &Path) -> Result<(), Error> {
+    if root.to_str().is_some() {
+        return Ok(());
+    }
+    Err(Error::Invalid {
+        message: format!("the path {} is not UTF-8, so it cannot be a project", root.display()),
+        hint: Some("rename the folder, or use another one".to_owned()),
+    })
 }
 
 fn is_home(folder: &Path, home: Option<&Path>) -> bool {

@@ -141,6 +141,7 @@ mod tests {
     use super::*;
 
     const SHELL: u32 = 100;
+    const NONE: [u32; 0] = [];
 
     fn leader() -> Leader {
         Leader { pid: 500, start_time: 5000, session: SHELL, cgroup: None, tmux_folder: None }
@@ -189,15 +190,15 @@ mod tests {
     #[test]
     fn a_recycled_group_is_not_the_attempts() {
         let another = Seen { start_time: 7000, ..process(500) };
-        assert_eq!(found_with_leader(&[another, process(501)]), []);
+        assert_eq!(found_with_leader(&[another, process(501)]), NONE);
         let elsewhere = Seen { session: 101, ..process(501) };
-        assert_eq!(found_with_leader(&[elsewhere]), []);
+        assert_eq!(found_with_leader(&[elsewhere]), NONE);
     }
 
     #[test]
     fn a_process_older_than_the_attempt_is_never_a_member() {
         let older = Seen { start_time: 4999, ..process(501) };
-        assert_eq!(found_with_leader(&[older.clone()]), []);
+        assert_eq!(found_with_leader(std::slice::from_ref(&older)), NONE);
         let marked = Seen { mark: Mark::This, ..process(502) };
         assert_eq!(found_with_leader(&[older, marked]), [502]);
     }
@@ -206,7 +207,7 @@ mod tests {
     fn a_process_with_another_mark_is_never_a_member_nor_are_its_children() {
         let left = Seen { mark: Mark::Other, ..process(501) };
         let child = Seen { parent: 501, ..daemon(502) };
-        assert_eq!(found_with_leader(&[left, child]), []);
+        assert_eq!(found_with_leader(&[left, child]), NONE);
     }
 
     #[test]
@@ -235,7 +236,7 @@ mod tests {
     fn a_mark_that_came_into_an_older_session_does_not_make_a_member() {
         let person = Seen { start_time: 20, ..daemon(200) };
         let program = Seen { session: 200, group: 501, mark: Mark::This, ..process(501) };
-        assert_eq!(found_with_leader(&[person.clone(), program.clone()]), []);
+        assert_eq!(found_with_leader(&[person.clone(), program.clone()]), NONE);
         // The agent's own daemon: the first process of its session is young, or gone.
         let young = Seen { mark: Mark::This, ..daemon(200) };
         assert_eq!(found_with_leader(&[young, program.clone()]), [200, 501]);

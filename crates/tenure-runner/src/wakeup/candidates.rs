@@ -22,7 +22,8 @@ pub fn below(base: &Path, is_project: &dyn Fn(&Path) -> bool) -> BTreeSet<PathBu
         }
         let Ok(entries) = std::fs::read_dir(&folder) else { continue };
         for entry in entries.flatten().take(MOST) {
-            let hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
+            // A path that is not UTF-8 cannot be that of a project.
+            let hidden = entry.file_name().to_str().is_none_or(|name| name.starts_with('.'));
             // Links are not followed: their target is found at its own path, or is excluded on purpose.
             if !hidden && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 open.push((entry.path(), depth + 1));

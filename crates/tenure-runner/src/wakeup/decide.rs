@@ -99,6 +99,8 @@ pub struct Inspection {
     pub enabled: bool,
     /// The line to log if the exclusive lock is held.
     pub locked: Option<String>,
+    /// `runners.maxConcurrent`.
+    pub slots: usize,
     pub runners: Vec<InspectedRunner>,
     /// Leases, attempts or runners of dead processes exist.
     pub leftovers: bool,
@@ -113,14 +115,20 @@ pub struct Actions {
     pub repaired: bool,
     /// A silent runner answered its doorbell.
     pub answered: bool,
-    /// The runner that was found dead or was killed.
-    pub lost: Option<LostRunner>,
+    /// The runners that were found dead or were killed. Each is replaced while there are free slots.
+    pub lost: Vec<LostRunner>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LostRunner {
     pub runner: Runner,
     pub how: &'static str,
+}
+
+impl LostRunner {
+    fn line(&self) -> String {
+        format!("runner {} (pid {}) {}", short(&self.runner.id), self.runner.process.process.pid, self.how)
+    }
 }
 
 /// The next step.
@@ -131,7 +139,8 @@ pub enum Step {
     Ping(Box<InspectedRunner>),
     /// Repair what dead processes left, then inspect again.
     Repair,
-    Start(Verdict),
+    /// Start this many runners: one for each lost runner, or one because work is ready.
+    Start(Verdict, usize),
 }
 
 pub fn next_step(seen: &Inspection, done: &Actions) -> Step {
@@ -149,26 +158,27 @@ pub fn next_step(seen: &Inspection, done: &Actions) -> Step {
         return Step::Repair;
     }
     // A runner on another machine counts as alive while its heartbeat is fresh.
-    if let Some(running) = seen.runners.iter().find(|r| !r.stale && r.liveness != Liveness::Dead) {
+    let running: Vec<_> = seen.runners.iter().filter(|r| !r.stale && r.liveness != Liveness::Dead).collect();
+    let replaced = done.lost.len().min(seen.slots.saturating_sub(running.len()));
+    if let Some(first) = running.first().filter(|_| replaced == 0) {
         return Step::Skip(
-            Verdict::new(Decision::Running, running_line(seen, running, done)).of(&running.runner.id),
+            Verdict::new(Decision::Running, running_line(seen, first, done)).of(&first.runner.id),
         );
     }
-    let reason = match (&done.lost, &seen.work) {
-        (Some(loss), _) => {
-            let (pid, short) = (loss.runner.process.process.pid, short(&loss.runner.id));
-            format!("runner {short} (pid {pid}) {}", loss.how)
+    let reason = match &seen.work {
+        _ if replaced > 0 => {
+            done.lost[..replaced].iter().map(LostRunner::line).collect::<Vec<_>>().join(", ")
         }
-        (None, PendingWork::Ready(key)) => format!("{key} is ready and no runner is active"),
-        (None, PendingWork::None(why)) => return skip(Decision::Idle, why.clone()),
+        PendingWork::Ready(key) => format!("{key} is ready and no runner is active"),
+        PendingWork::None(why) => return skip(Decision::Idle, why.clone()),
     };
     if let Some((health, until)) = parked(seen) {
         let why = health.reason.as_deref().unwrap_or("it failed at once, three times in a row");
         let wait = format_rounded(until.since(seen.now));
         return skip(Decision::Parked, format!("{} is parked for another {wait}: {why}", health.preset));
     }
-    let decision = if done.lost.is_some() { Decision::Restarted } else { Decision::Started };
-    Step::Start(Verdict::new(decision, reason))
+    let decision = if replaced > 0 { Decision::Restarted } else { Decision::Started };
+    Step::Start(Verdict::new(decision, reason), replaced.max(1))
 }
 
 /// The preset that is parked longest.
@@ -205,6 +215,7 @@ mod tests {
             now: NOW,
             enabled: true,
             locked: None,
+            slots: 1,
             runners: Vec::new(),
             leftovers: false,
             work: PendingWork::None("there is nothing to do".to_owned()),
@@ -254,7 +265,7 @@ mod tests {
     fn lost() -> Actions {
         Actions {
             repaired: true,
-            lost: Some(LostRunner { runner: runner(), how: "was dead" }),
+            lost: vec![LostRunner { runner: runner(), how: "was dead" }],
             ..Actions::default()
         }
     }
@@ -263,7 +274,7 @@ mod tests {
     fn shown(step: &Step) -> String {
         match step {
             Step::Skip(verdict) => format!("skip:{}", verdict.decision),
-            Step::Start(verdict) => format!("start:{}", verdict.decision),
+            Step::Start(verdict, _) => format!("start:{}", verdict.decision),
             Step::Ping(_) => "ping".to_owned(),
             Step::Repair => "repair".to_owned(),
         }
@@ -345,7 +356,32 @@ mod tests {
             panic!("parked");
         };
         assert_eq!(parked.reason, "claude is parked for another 1m30s: please log in");
-        let Step::Start(again) = next_step(&ready(), &lost()) else { panic!("started") };
+        let Step::Start(again, 1) = next_step(&ready(), &lost()) else { panic!("started") };
         assert!(again.reason.starts_with("runner 01234567 (pid ") && again.reason.ends_with(") was dead"));
+    }
+
+    #[test]
+    fn as_many_runners_are_started_as_died_while_there_are_free_slots() {
+        let lose = |count: usize| Actions {
+            repaired: true,
+            lost: vec![LostRunner { runner: runner(), how: "was dead" }; count],
+            ..Actions::default()
+        };
+        let count = |slots: usize, seen: Inspection, dead: usize| match next_step(
+            &Inspection { slots, ..seen },
+            &lose(dead),
+        ) {
+            Step::Start(verdict, count) => {
+                assert_eq!(verdict.reason.matches("was dead").count(), count);
+                count
+            }
+            _ => 0,
+        };
+        assert_eq!(count(3, ready(), 2), 2);
+        assert_eq!(count(3, nothing(), 2), 2, "they may have been idle");
+        assert_eq!(count(2, ready(), 3), 2, "no more than there are slots");
+        assert_eq!(count(3, with(Alive, false), 1), 1, "another one is at work");
+        assert_eq!(count(3, with(Unknown, false), 3), 2, "one on another machine has a slot, too");
+        assert_eq!(count(1, with(Alive, false), 1), 0);
     }
 }

@@ -6,7 +6,7 @@ use tenure_core::reference;
 use tenure_core::runner::Runner;
 use tenure_core::store::{LeaseFilter, TaskFilter, View, Viewer};
 use tenure_core::task::TaskStatus;
-use tenure_core::{Result, Timestamp};
+use tenure_core::{Result, Timestamp, kernel};
 
 use super::Target;
 use super::decide::{InspectedRunner, Inspection, PendingWork};
@@ -55,7 +55,8 @@ pub(super) fn inspect(
         parked = view.parked_presets()?;
         parked.retain(|health| target.presets.contains(&health.preset));
     }
-    Ok((Inspection { now, enabled: target.enabled, locked, runners, leftovers, work, parked }, recheck))
+    let (enabled, slots) = (target.enabled, target.slots);
+    Ok((Inspection { now, enabled, locked, slots, runners, leftovers, work, parked }, recheck))
 }
 
 pub(super) fn inspect_runner(
@@ -63,13 +64,10 @@ pub(super) fn inspect_runner(
     target: &Target<'_>,
     runner: Runner,
 ) -> Result<InspectedRunner> {
-    let leases = view.leases(&LeaseFilter {
-        holder: Some(Holder::runner(&runner.id)),
-        include_ended: true,
-        newest_first: true,
-        limit: Some(8),
-        ..LeaseFilter::default()
-    })?;
+    // A runner at work always has an open lease, that of its slot. The ended ones are not searched, because they grow with
+    // the history of the project.
+    let filter = LeaseFilter { holder: Some(Holder::runner(&runner.id)), ..LeaseFilter::default() };
+    let leases = view.leases(&filter)?;
     let last_beat = leases.iter().map(|lease| lease.heartbeat_at).fold(runner.heartbeat_at, Timestamp::max);
     let has_doorbell = |lease: &&Lease| lease.doorbell.is_some();
     Ok(InspectedRunner {
@@ -85,10 +83,12 @@ fn work(view: &dyn View, target: &Target<'_>, viewer: &Viewer) -> Result<Pending
     let counts = view.count_tasks()?;
     let count = |status: TaskStatus| counts.iter().find(|(s, _)| *s == status).map_or(0, |(_, n)| *n);
     let (pending, held) = (count(TaskStatus::Pending), count(TaskStatus::InProgress));
-    if pending + held > 0
-        && let Some(id) = view.next_ready(None, viewer)?
-    {
-        return Ok(PendingWork::Ready(reference::task(view, id.as_str())?.key));
+    let mut reserved = false;
+    if pending + held > 0 {
+        if let Some(id) = kernel::next_for_newcomer(view, viewer, None)? {
+            return Ok(PendingWork::Ready(reference::task(view, id.as_str())?.key));
+        }
+        reserved = kernel::waiters_before(view, viewer, None, None)?.is_some();
     }
     if target.reviewing && count(TaskStatus::Review) > 0 {
         let filter =
@@ -103,6 +103,7 @@ fn work(view: &dyn View, target: &Target<'_>, viewer: &Viewer) -> Result<Pending
     Ok(PendingWork::None(match (pending, held) {
         (0, 0) if counts.iter().all(|(_, n)| *n == 0) => "there are no tasks".to_owned(),
         (0, 0) => "nothing is left to do".to_owned(),
+        _ if reserved => "all ready work goes to processes that wait for it".to_owned(),
         (0, held) => format!("all remaining tasks are held ({held})"),
         (pending, _) => format!("nothing is ready ({pending} pending)"),
     }))

@@ -49,6 +49,8 @@ pub struct Target<'a> {
     pub actor: &'a str,
     /// `runners.wakeup.enabled`.
     pub enabled: bool,
+    /// `runners.maxConcurrent`.
+    pub slots: usize,
     /// `runners.staleTimeout`.
     pub stale_after: Duration,
     /// The presets that a runner would work and review with.
@@ -60,7 +62,8 @@ pub struct Target<'a> {
     pub writer: &'a dyn Fn() -> Option<u32>,
     /// Writes a line to the log.
     pub log: &'a dyn Fn(&str),
-    /// Starts a runner, in place of the lost one if there was one. Returns its id.
+    /// Starts a runner, in place of the lost one if there was one. Returns its id. In a dry run it only finds out whether a
+    /// runner could be started.
     pub start: &'a dyn Fn(Option<&Runner>) -> std::result::Result<String, NotStarted>,
 }
 
@@ -96,7 +99,9 @@ fn try_wake(target: &Target<'_>) -> Result<(Verdict, Recheck)> {
                 let recheck = if verdict.decision == Decision::Idle { recheck } else { Recheck::Unknown };
                 return Ok((verdict, recheck));
             }
-            Step::Start(verdict) => return Ok((start(target, verdict, &done), Recheck::Unknown)),
+            Step::Start(verdict, count) => {
+                return Ok((start(target, verdict, count, &done), Recheck::Unknown));
+            }
             Step::Ping(silent) => {
                 if target.dry_run {
                     let why = format!(
@@ -110,13 +115,14 @@ fn try_wake(target: &Target<'_>) -> Result<(Verdict, Recheck)> {
                 }
                 match ping(target, &silent)? {
                     PingResult::Alive => done.answered = true,
-                    PingResult::Ended(how) => done.lost = Some(LostRunner { runner: silent.runner, how }),
+                    PingResult::Ended(how) => done.lost.push(LostRunner { runner: silent.runner, how }),
                 }
             }
             Step::Repair => {
-                let dead = seen.runners.into_iter().find(|r| r.liveness == Liveness::Dead);
-                if let Some(dead) = dead {
-                    done.lost.get_or_insert(LostRunner { runner: dead.runner, how: "was dead" });
+                for dead in seen.runners.into_iter().filter(|r| r.liveness == Liveness::Dead) {
+                    if done.lost.iter().all(|known| known.runner.id != dead.runner.id) {
+                        done.lost.push(LostRunner { runner: dead.runner, how: "was dead" });
+                    }
                 }
                 if !target.dry_run {
                     repair(target)?;
@@ -141,24 +147,32 @@ fn is_locked_out(target: &Target<'_>) -> Option<String> {
     decisions.into_iter().find(|decision| decision.skip).map(|decision| decision.to_string())
 }
 
-fn start(target: &Target<'_>, verdict: Verdict, done: &Actions) -> Verdict {
-    if target.dry_run {
-        return verdict;
+fn start(target: &Target<'_>, mut verdict: Verdict, count: usize, done: &Actions) -> Verdict {
+    for number in 0..count {
+        match (target.start)(done.lost.get(number).map(|loss| &loss.runner)) {
+            Ok(_) if target.dry_run => {}
+            Ok(runner) => {
+                (target.log)(&format!("{} runner {runner}: {}", verdict.decision, verdict.reason));
+                if number == 0 {
+                    verdict = verdict.of(&runner);
+                }
+            }
+            Err(refusal) if number > 0 => {
+                let what = "another runner could not be started";
+                verdict.reason = format!("{}; {what}: {}", verdict.reason, refusal.message);
+                return verdict;
+            }
+            // Another process started a runner first.
+            Err(refusal) if refusal.code == ErrorCode::RunnerActive => {
+                return Verdict::new(Decision::Running, refusal.message);
+            }
+            Err(refusal) if refusal.code == ErrorCode::ExclusiveLocked => {
+                return Verdict::new(Decision::Locked, refusal.message);
+            }
+            Err(refusal) => return Verdict::new(Decision::Error, refusal.message),
+        }
     }
-    match (target.start)(done.lost.as_ref().map(|loss| &loss.runner)) {
-        Ok(runner) => {
-            (target.log)(&format!("{} runner {runner}: {}", verdict.decision, verdict.reason));
-            verdict.of(&runner)
-        }
-        // Another process started a runner first.
-        Err(refusal) if refusal.code == ErrorCode::RunnerActive => {
-            Verdict::new(Decision::Running, refusal.message)
-        }
-        Err(refusal) if refusal.code == ErrorCode::ExclusiveLocked => {
-            Verdict::new(Decision::Locked, refusal.message)
-        }
-        Err(refusal) => Verdict::new(Decision::Error, refusal.message),
-    }
+    verdict
 }
 
 enum PingResult {

@@ -107,10 +107,13 @@ fn requests_without_the_token_or_from_foreign_pages_are_rejected() {
     let server = Server::start(&shop);
     let body = hello("client");
     let wrong = format!("Bearer {}x", &server.token[1..]);
+    let (lower, basic) = (format!("bearer {}", server.token), format!("Basic {}", server.token));
     for (headers, status) in [
         (vec![], 200),
         (vec![("Authorization", "")], 401),
+        (vec![("Authorization", lower.as_str())], 200),
         (vec![("Authorization", "Bearer ")], 401),
+        (vec![("Authorization", basic.as_str())], 401),
         (vec![("Authorization", wrong.as_str())], 401),
         (vec![("Authorization", server.token.as_str())], 401),
         (vec![("Origin", "http://localhost:3000")], 200),
@@ -125,7 +128,11 @@ fn requests_without_the_token_or_from_foreign_pages_are_rejected() {
     assert_eq!(server.status("GET", &[("Mcp-Session-Id", "made-up")], ""), 404);
     let before = processes::memory(server.child.id(), "VmRSS");
     assert_eq!(server.status("POST", &[], &"x".repeat(10 * 1024 * 1024)), 413);
-    assert!(matches!(server.status("POST", &[], "{nonsense"), 400 | 415 | 422));
+    let mut answer = String::new();
+    let mut stream = server.send("POST", &[("Connection", "close")], "{nonsense");
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains(r#""code":-32700"#), "{answer}");
+    assert_eq!(server.status("POST", &[("Content-Type", "text/plain")], &body), 415);
     assert!(processes::memory(server.child.id(), "VmHWM") < before + 24 * 1024);
     assert_eq!(server.status("POST", &[], &body), 200, "the server still runs");
     assert_eq!(shop.ok(&["agents", "list"])["total"], 0, "none of them has called a tool");

@@ -78,3 +78,17 @@ fn a_foreign_process_that_keeps_the_output_open_does_not_delay_the_runner() {
     assert!(text.contains("] before\n") && text.contains("] after\n"), "{text}");
     assert!(begun.elapsed() < Duration::from_secs(50), "it waited for a process that is not its own");
 }
+
+#[test]
+fn a_limit_of_the_file_size_does_not_kill_the_runner() {
+    let project = Project::new();
+    project.task("A", &["flood 3000000", "print after"]);
+    // In blocks of 512 bytes: less than the output, more than the database.
+    let line = format!("ulimit -f 4000; exec {} runners start --foreground --once", project.suite().binary);
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", &line]);
+    project.surround(&mut command);
+    let ended = tenure_testkit::cli::Running::start(command).end();
+    assert_eq!((ended.code, ended.signal), (Some(0), None), "{ended:?}");
+    assert_eq!(project.status("A"), "completed");
+}

@@ -5,7 +5,7 @@ use rustix::process::Signal;
 use tenure_testkit::cli::{Project, full_or, processes, until};
 
 use crate::SUITE;
-use crate::machine::Machine;
+use crate::machine::{Machine, USUAL};
 
 /// Projects with a runner each, whose agent works on a task that it cannot finish, and with another task after it.
 fn start_projects(machine: &Machine, count: usize) -> Vec<Project> {
@@ -95,4 +95,68 @@ fn after_a_reboot_one_wake_up_restarts_everything() {
     if !SUITE.is_on_postgres() {
         assert_eq!(projects[0].show("A")["attempts"], 0, "a power cut is not charged");
     }
+}
+
+#[test]
+fn as_many_runners_are_restored_as_died() {
+    let machine = Machine::with(&USUAL.replace("runners: {", "runners: {maxConcurrent: 3, "));
+    let project = machine.project("p");
+    for key in ["A", "B", "C"] {
+        project.task(key, &[&format!("mark begun-{key}"), "wait go"]);
+    }
+    let pids: Vec<u32> = ["A", "B", "C"]
+        .map(|key| {
+            let pid = project.detached_runner(&[]);
+            machine.wait_for(&format!("begun-{key}"));
+            pid
+        })
+        .to_vec();
+    for pid in &pids[..2] {
+        processes::signal(*pid, Signal::KILL);
+    }
+    until("two are dead", || machine.tenures() == pids[2..]);
+    let told = machine.wake_up(&["--dry-run"]);
+    let decided = machine.wake_up(&[]);
+    assert_eq!(decided["p"].0, "restarted", "{decided:?}");
+    assert_eq!(decided["p"].1.matches("was dead").count(), 2, "{decided:?}");
+    assert_eq!(told, decided, "the dry run");
+    assert_eq!(project.runners().len(), 3);
+    assert!(processes::is_alive(pids[2]), "the live one goes on");
+    assert_eq!(machine.wake_up(&[])["p"].0, "running");
+    assert_eq!(project.runners().len(), 3);
+    machine.give("go");
+    for key in ["A", "B", "C"] {
+        project.wait_until(key, "completed");
+    }
+}
+
+#[test]
+fn work_that_goes_to_a_waiter_starts_no_runner() {
+    let machine = Machine::with(&USUAL.replace("pollInterval: 500ms", "pollInterval: 30s"));
+    let project = machine.project("p");
+    let waiter = project.spawn(&["tasks", "next", "--claim", "--wait", "5m", "--agent", "waiter"]);
+    until("it waits", || project.select("SELECT count(*) FROM tickets") == ["1"]);
+    project.stop_between_writes(waiter.pid());
+    project.task("A", &[]);
+    let decided = machine.wake_up(&[]);
+    assert_eq!(decided["p"].0, "idle", "{decided:?}");
+    assert!(decided["p"].1.contains("wait for it"), "{decided:?}");
+    project.task("B", &[]);
+    assert_eq!(machine.wake_up(&["--dry-run"])["p"].0, "started", "the second task is nobody's");
+    waiter.signal(Signal::CONT);
+    assert_eq!(waiter.end().code, Some(0));
+}
+
+#[test]
+fn a_dry_run_tells_that_the_agent_cannot_be_started() {
+    let machine = Machine::new();
+    let project = machine.project("p");
+    project.configure("runners: {preset: absent}\npresets: {absent: {command: [no-such-agent-here]}}");
+    project.task("A", &[]);
+    let told = machine.run(&["--json", "runners", "wakeup", "--dry-run"]);
+    let decided = machine.run(&["--json", "runners", "wakeup"]);
+    assert_eq!((told.code, decided.code), (Some(1), Some(1)));
+    let results = |answer: &tenure_testkit::cli::Answer| answer.json()["data"]["results"].clone();
+    assert_eq!(results(&told), results(&decided));
+    assert_eq!(results(&told)[0]["decision"], "error");
 }

@@ -166,7 +166,7 @@ fn wake_up_takes_every_path_of_the_decision_table() {
 }
 
 #[test]
-fn quiet_prints_nothing_unless_there_is_an_error() {
+fn quiet_prints_nothing_and_errors_are_in_the_log() {
     let machine = Machine::new();
     machine.project("nothing");
     machine.project("ready").task("A", &[]);
@@ -175,9 +175,15 @@ fn quiet_prints_nothing_unless_there_is_an_error() {
     let broken = machine.project("broken");
     std::fs::write(broken.root().join(".tenure/config.yaml"), "lockng: {}\n").unwrap();
     let said = machine.run(&["runners", "wakeup", "--quiet"]);
-    assert_eq!(said.code, Some(1), "{said:?}");
-    assert!(said.out.contains("broken") && said.out.contains("lockng"), "{said:?}");
-    assert!(!said.out.contains("nothing"), "only what is wrong: {said:?}");
+    assert_eq!((said.code, said.out.as_str(), said.err.as_str()), (Some(1), "", ""));
+    let log = machine.wakeup_log();
+    assert!(log.contains("broken") && log.contains("lockng"), "{log}");
+    std::fs::remove_file(machine.tenure_home().join("wakeup.lock")).unwrap();
+    std::fs::create_dir(machine.tenure_home().join("wakeup.lock")).unwrap();
+    let failed = machine.run(&["runners", "wakeup", "--quiet"]);
+    assert_ne!(failed.code, Some(0));
+    assert_eq!((failed.out.as_str(), failed.err.as_str()), ("", ""));
+    assert!(machine.wakeup_log().contains("wakeup.lock"), "{}", machine.wakeup_log());
 }
 
 #[test]

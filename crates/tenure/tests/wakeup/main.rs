@@ -24,8 +24,9 @@ mod soak;
 mod timing;
 
 // Only on SQLite: wake-up remembers idle projects by the state of their database files, a writer can be stopped while it
-// holds a lock file of the store, and a clone can bring a database file.
+// holds a lock file of the store, a clone can bring a database file, and what is read of it can be counted.
 mod copies;
+mod history;
 mod idle_projects;
 mod many;
 mod stopped_writer;

@@ -90,3 +90,53 @@ fn a_disabled_project_is_not_served_until_it_is_enabled() {
     assert_eq!(machine.wake_up(&[])["p"].0, "started");
     machine.wait_for("begun");
 }
+
+#[test]
+fn a_folder_whose_path_is_not_utf8_is_refused_and_never_registered() {
+    use std::os::unix::ffi::OsStrExt;
+
+    let machine = Machine::new();
+    let folder = machine.path("projects").join(std::ffi::OsStr::from_bytes(b"caf\xe9"));
+    std::fs::create_dir_all(&folder).unwrap();
+    let project = machine.project("p");
+    let run = |args: &[&str]| {
+        let mut command = std::process::Command::new(SUITE.binary);
+        command.args(args);
+        machine.surround(&mut command);
+        command.current_dir(&folder);
+        tenure_testkit::cli::Running::start(command).end()
+    };
+    let refused = run(&["init"]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.err.contains("is not UTF-8"), "{refused:?}");
+    assert!(!folder.join(".tenure").exists());
+    // A project that was moved there.
+    std::fs::rename(project.root().join(".tenure"), folder.join(".tenure")).unwrap();
+    for args in [
+        &["status"][..],
+        &["tasks", "add", "x"],
+        &["runners", "start"],
+        &["exclusive", "run", "--holder", "x", "--", "true"],
+    ] {
+        let refused = run(args);
+        assert_eq!(refused.code, Some(2), "{args:?}: {refused:?}");
+        assert!(refused.err.contains("is not UTF-8"), "{args:?}: {refused:?}");
+    }
+    for args in [
+        &["doctor"][..],
+        &["--json", "doctor"],
+        &["init"],
+        &["projects", "add", "."],
+        &["config", "show"],
+        &["--json", "config", "show"],
+        &["--json", "why"],
+        &["--json", "exclusive", "status"],
+        &["--json", "runners", "wakeup"],
+    ] {
+        let ended = run(args);
+        assert!(ended.code.is_some_and(|code| code != 101), "{args:?}: {ended:?}");
+    }
+    let listed = machine.run(&["--json", "projects", "list"]).data();
+    let paths: Vec<_> = listed["projects"].as_array().unwrap().iter().map(|p| p["path"].clone()).collect();
+    assert_eq!(paths, [serde_json::json!(project.root())], "{listed}");
+}

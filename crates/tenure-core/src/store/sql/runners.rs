@@ -12,15 +12,14 @@ impl<T: SqlTx> ReadRunners for T {
     }
 
     fn runners(&self, ended: u64) -> Result<Vec<Runner>> {
-        let over = "status IN ('completed', 'failed')";
-        let last =
-            format!("SELECT id FROM {} WHERE {}{over}", T::DIALECT.name(Runner::TABLE), T::DIALECT.scope());
-        self.select(
-            &format!(
-                "(NOT {over} OR id IN ({last} ORDER BY started_at DESC LIMIT ?)) ORDER BY started_at DESC, id"
-            ),
-            &[ended.into()],
-        )
+        // Two queries, so that the first one is answered from the index of runners that have not ended.
+        let mut found: Vec<Runner> = self.select("status IN ('idle', 'running')", &[])?;
+        if ended > 0 {
+            let over = "status IN ('completed', 'failed') ORDER BY started_at DESC, id LIMIT ?";
+            found.extend(self.select::<Runner>(over, &[ended.into()])?);
+        }
+        found.sort_by(|a, b| (b.started_at, &a.id).cmp(&(a.started_at, &b.id)));
+        Ok(found)
     }
 
     fn preset_health(&self, preset: &str) -> Result<Option<PresetHealth>> {

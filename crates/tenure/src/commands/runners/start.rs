@@ -92,6 +92,12 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>
     serve(app, &open, &options, how)
 }
 
+/// Whether [`launch`] could start a runner now, as far as that can be seen without starting it.
+pub(super) fn check(app: &App<'_>, open: &Open<'_>, args: &Args) -> CommandResult<()> {
+    options(app, open, args, String::new())?;
+    refuse_locked_out(app, open)
+}
+
 /// How a runner runs in this process.
 pub(super) struct Serving {
     /// Print its log.

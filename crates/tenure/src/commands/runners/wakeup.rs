@@ -31,8 +31,8 @@ use crate::text::{Style, Table, Text};
 /// Restart stalled projects (called by a timer)
 ///
 /// Checks every registered project once, and starts a runner where work is ready. Skips projects with a running runner,
-/// without ready work, or locked by another tool. With --quiet it prints errors only. Exits 1 if a project could not be
-/// checked.
+/// without ready work, or locked by another tool. With --quiet it prints nothing; errors are in its log. Exits 1 if a
+/// project could not be checked.
 ///
 /// Example: tenure runners wakeup --dry-run
 #[derive(Debug, clap::Args)]
@@ -60,6 +60,26 @@ struct WakeupTarget {
 }
 
 pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
+    let silent = app.global.quiet && !app.global.json;
+    match round(app, args) {
+        Err(report) if silent => {
+            if let Some(log) = log(app) {
+                log.line(&report.message);
+            }
+            Ok(Answer::new(Value::Null, Text::new()).exit(report.exit_code()))
+        }
+        answered => answered,
+    }
+}
+
+/// The log of wake-up. None in a dry run, which writes nothing, or without a home.
+fn log(app: &App<'_>) -> Option<Arc<DaemonLog>> {
+    let home = app.home().ok().filter(|_| !app.global.dry_run)?;
+    let folder = home.join("runners").join("logs");
+    Some(Arc::new(DaemonLog::shared(&folder, "wakeup.log", app.env.clock.clone())))
+}
+
+fn round(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let limit = app.global.timeout.map_or(DEADLINE, |limit| limit.min(DEADLINE));
     let deadline = Instant::now() + limit;
     let home = app.home()?;
@@ -106,11 +126,11 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let roots: Vec<PathBuf> = jobs.iter().map(|job| job.root.clone()).collect();
     let env = app.env.clone();
     let global = Global { timeout: Some(limit.min(PATIENCE)), ..app.global.clone() };
-    let log = (!app.global.dry_run).then(|| {
-        Arc::new(DaemonLog::shared(&home.join("runners").join("logs"), "wakeup.log", app.env.clock.clone()))
+    let log = log(app);
+    let shared = log.clone();
+    let answers = wakeup::for_each(jobs, deadline, move |job| {
+        serve(&env, &global, shared.as_deref(), &registered, job)
     });
-    let answers =
-        wakeup::for_each(jobs, deadline, move |job| serve(&env, &global, log.as_deref(), &registered, job));
     let mut idle = Vec::new();
     for (root, answer) in roots.iter().zip(answers) {
         let late = || {
@@ -119,6 +139,9 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
         };
         let (verdict, memory) = answer.unwrap_or_else(late);
         idle.extend(memory.map(|memory| (root.as_path(), memory)));
+        if let Some(log) = log.as_ref().filter(|_| verdict.decision == Decision::Error) {
+            log.line(&format!("{}: {}", root.display(), verdict.reason));
+        }
         verdicts.insert(root.clone(), verdict);
     }
     if !app.global.dry_run {
@@ -233,7 +256,12 @@ fn wake_up(
         let section = section.and_then(|id| open.read(|view| view.section(id)).ok().flatten());
         let preset = lost.map(|runner| runner.preset.clone());
         let args = start::Args::replacement(section.map(|section| section.name), preset);
-        match start::launch(app, root, &args) {
+        let launched = if app.global.dry_run {
+            start::check(app, &open, &args).map(|()| Value::Null)
+        } else {
+            start::launch(app, root, &args)
+        };
+        match launched {
             Ok(data) => Ok(data["runner"]["id"].as_str().unwrap_or_default().to_owned()),
             Err(report) => Err(NotStarted { code: report.code, message: report.message }),
         }
@@ -244,6 +272,7 @@ fn wake_up(
         ctx: open.context(),
         actor: &actor,
         enabled: runners.wakeup.enabled,
+        slots: usize::try_from(runners.max_concurrent).unwrap_or(usize::MAX),
         stale_after: runners.stale_timeout,
         presets: std::iter::once(runners.preset.clone()).chain(reviewer.clone()).collect(),
         reviewing: reviewer.is_some(),
@@ -253,9 +282,6 @@ fn wake_up(
         start: &start,
     };
     let (verdict, rest) = wakeup::wake(&target);
-    if verdict.decision == Decision::Error {
-        say(&verdict.reason);
-    }
     if let (Some(retention), false) = (open.config.retention, app.global.dry_run) {
         // Best effort: what is left is removed by the next wake-up.
         let _ = retention::prune(open.store.as_ref(), retention, PRUNING);
@@ -267,10 +293,9 @@ fn wake_up(
 
 fn answer(app: &App<'_>, verdicts: &BTreeMap<PathBuf, Verdict>, hints: Vec<Hint>) -> Answer {
     let failed = verdicts.values().any(|verdict| verdict.decision == Decision::Error);
-    let shown = |verdict: &Verdict| !app.global.quiet || verdict.decision == Decision::Error;
     let mut table = Table::new(&["PROJECT", "DECISION", "RUNNER", "REASON"]);
     let mut text = Text::new();
-    for (path, verdict) in verdicts.iter().filter(|(_, verdict)| shown(verdict)) {
+    for (path, verdict) in verdicts {
         let runner = verdict.runner.as_deref().map_or("-", |id| id.get(..8).unwrap_or(id));
         table.styled_row(vec![
             (Style::Plain, path.to_string_lossy().into_owned()),
@@ -282,10 +307,13 @@ fn answer(app: &App<'_>, verdicts: &BTreeMap<PathBuf, Verdict>, hints: Vec<Hint>
     if app.global.dry_run {
         text.line("Dry run: a wake-up would decide the following.");
     }
-    if !verdicts.is_empty() && (failed || !app.global.quiet) {
-        text.table(&table, app.printer.render_options());
-    } else if !app.global.quiet {
+    if verdicts.is_empty() {
         text.line("No projects.");
+    } else {
+        text.table(&table, app.printer.render_options());
+    }
+    if app.global.quiet {
+        text = Text::new();
     }
     let results: Vec<Value> = verdicts
         .iter()
@@ -299,7 +327,9 @@ fn answer(app: &App<'_>, verdicts: &BTreeMap<PathBuf, Verdict>, hints: Vec<Hint>
         })
         .collect();
     let mut answer = Answer::new(json!({"results": results, "total": results.len()}), text);
-    answer.hints = hints;
+    if !app.global.quiet {
+        answer.hints = hints;
+    }
     answer.exit(u8::from(failed))
 }
 
