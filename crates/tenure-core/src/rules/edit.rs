@@ -52,25 +52,25 @@ pub fn edit_task(
     let viewer = ctx.viewer(tx, Some(&caller.holder))?;
     let task = named(tx, reference, &viewer)?;
     let mut edit = TaskEdit::default();
-    let mut said = Map::new();
+    let mut changes = Map::new();
     if let Some(title) = &request.title {
         text::check_title(title)?;
-        said.insert("title".into(), json!({"from": task.title, "to": title}));
+        changes.insert("title".into(), json!({"from": task.title, "to": title}));
         edit.title = Some(title.clone());
     }
     if let Some(description) = &request.description {
         text::check_description(description)?;
-        said.insert("description".into(), Value::Bool(true));
+        changes.insert("description".into(), Value::Bool(true));
         edit.description = Some(description.clone());
     }
     if let Some(source) = &request.source_file {
         source.as_deref().map_or(Ok(()), text::check_source_file)?;
-        said.insert("sourceFile".into(), json!({"from": task.source_file, "to": source}));
+        changes.insert("sourceFile".into(), json!({"from": task.source_file, "to": source}));
         edit.source_file = Some(source.clone());
     }
     if let Some(priority) = request.priority {
         check_priority(priority)?;
-        said.insert("priority".into(), json!({"from": task.priority, "to": priority}));
+        changes.insert("priority".into(), json!({"from": task.priority, "to": priority}));
         edit.priority = Some(priority);
     }
     if !request.add_labels.is_empty() || !request.remove_labels.is_empty() {
@@ -81,7 +81,7 @@ pub fn edit_task(
         }
         labels.retain(|label| !request.remove_labels.contains(label));
         let labels = unique(&labels);
-        said.insert("labels".into(), json!({"from": task.labels, "to": labels}));
+        changes.insert("labels".into(), json!({"from": task.labels, "to": labels}));
         edit.labels = Some(labels);
     }
     let home = task.section.as_ref().map(|s| s.id.clone());
@@ -93,7 +93,7 @@ pub fn edit_task(
         };
         if target != home {
             free_to_move(tx, ctx, caller, &task)?;
-            said.insert(
+            changes.insert(
                 "section".into(),
                 json!({"from": task.section.as_ref().map(|s| &s.name), "to": section}),
             );
@@ -113,12 +113,12 @@ pub fn edit_task(
         if request.priority.is_none() {
             edit.priority = Some(before.priority);
         }
-        said.insert("after".into(), json!(before.key));
+        changes.insert("after".into(), json!(before.key));
     }
-    if !said.is_empty() {
+    if !changes.is_empty() {
         let event = NewEvent::new(EventKind::TaskUpdated, &caller.holder.id)
             .task(&task.id)
-            .detail(Value::Object(said));
+            .detail(Value::Object(changes));
         tx.edit_task(&task.id, &edit, Some(event))?;
         kernel::work_appeared(tx, &viewer)?;
     }

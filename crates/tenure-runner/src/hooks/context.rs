@@ -10,6 +10,7 @@ use tenure_core::id::{Fence, LeaseId, SectionId, TaskId};
 use tenure_core::lease::{EndReason, Lease, Resource};
 use tenure_core::runner::{Runner, RunnerStatus};
 use tenure_core::section::{Section, SectionMode};
+use tenure_core::store::NewTask;
 use tenure_core::task::{DEFAULT_PRIORITY, SectionRef, Task, TaskStatus};
 use tenure_core::{Timestamp, wire};
 
@@ -73,10 +74,8 @@ const SAMPLE_ID: &str = "00000000-0000-4000-8000-000000000001";
 const SAMPLE_SECTION: &str = "Samples";
 
 fn sample_task(event: HookEvent, at: Timestamp) -> Task {
-    Task {
-        id: TaskId::new(SAMPLE_ID),
-        key: "T1".into(),
-        title: "A sample task".into(),
+    let section = SectionRef { id: SectionId::new(SAMPLE_ID), name: SAMPLE_SECTION.into(), serial: true };
+    let task = NewTask {
         description: "Only to try a hook.".into(),
         status: match event {
             HookEvent::TaskCompleted => TaskStatus::Completed,
@@ -84,24 +83,12 @@ fn sample_task(event: HookEvent, at: Timestamp) -> Task {
             HookEvent::TaskUpdated => TaskStatus::InProgress,
             _ => TaskStatus::Pending,
         },
-        section: Some(SectionRef {
-            id: SectionId::new(SAMPLE_ID),
-            name: SAMPLE_SECTION.into(),
-            serial: true,
-        }),
-        source_file: None,
-        priority: DEFAULT_PRIORITY,
+        section: Some(section.id.clone()),
         position: 1,
-        depends_on: Vec::new(),
         labels: vec!["sample".into()],
-        attempts: 0,
-        rejections: 0,
-        created_at: at,
-        updated_at: at,
-        ready: false,
-        blocked_by: Vec::new(),
-        lease: None,
-    }
+        ..NewTask::new(TaskId::new(SAMPLE_ID), "T1", "A sample task")
+    };
+    task.stored(Some(section), at)
 }
 
 fn sample_section(at: Timestamp) -> Section {

@@ -33,7 +33,7 @@ pub(crate) struct Args {
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
     let mut identity = app.identity(&args.identity)?;
-    let joined = join_if_nobody(app, &mut identity);
+    let joined = join_if_anonymous(app, &mut identity);
     let process = args.while_pid.map(living).transpose()?;
     let (terms, patience) = (args.claim.terms(&open), args.claim.patience(app, &open));
     let caller = |task: Option<&TaskName>| Caller { process: process.clone(), ..identity.claimant(task) };
@@ -60,7 +60,7 @@ fn living(pid: u32) -> CommandResult<Incarnation> {
 
 /// Makes an anonymous caller a new agent, so that two callers never share a default name. The agent is registered with
 /// its first grant. A fence is not a name: one that matches no open lease identifies no caller.
-pub(super) fn join_if_nobody(app: &App<'_>, identity: &mut Identity) -> bool {
+pub(super) fn join_if_anonymous(app: &App<'_>, identity: &mut Identity) -> bool {
     if identity.is_named() {
         return false;
     }

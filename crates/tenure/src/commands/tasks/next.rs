@@ -62,7 +62,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
         return Ok(Answer::new(view::data(app, &task), text).hint("claim it", claim));
     }
     let patience = app.asked_patience(&open, args.wait);
-    let joined = claim::join_if_nobody(app, &mut identity);
+    let joined = claim::join_if_anonymous(app, &mut identity);
     let caller = |task: Option<&TaskName>| identity.claimant(task);
     let terms = Terms::new(args.ttl.unwrap_or(open.config.locking.lease_ttl));
     let request = ClaimRequest::Next(section);

@@ -56,7 +56,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     }
     let open = app.open()?;
     let mut identity = app.identity(&args.identity)?;
-    claim::join_if_nobody(app, &mut identity);
+    claim::join_if_anonymous(app, &mut identity);
     let surroundings = Surroundings::new(&open)?;
     let caller = |task: Option<&TaskName>| identity.claimant(task).with_process(surroundings.me.clone());
     // Before the grant, so that no signal is missed while the task is held.

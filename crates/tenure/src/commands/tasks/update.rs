@@ -94,7 +94,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
         if args.force {
             return Err(Report::usage("--force cannot be used with --status in_progress"));
         }
-        let joined = claim::join_if_nobody(app, &mut identity);
+        let joined = claim::join_if_anonymous(app, &mut identity);
         let caller = |task: Option<&TaskName>| identity.claimant(task);
         let terms = Terms::new(open.config.locking.task_timeout);
         let request = ClaimRequest::Task(NamedTask::new(&args.task));
