@@ -50,14 +50,14 @@ impl Transaction<'_> {
             drop(self.connection.into_inner().batch("ROLLBACK"));
             return Err(failure);
         }
-        let now = self.now.as_millis();
+        let now = self.state.now.as_millis();
         // A lease with the fence that was drawn for this transaction proves that the transaction was committed.
         let granted =
             self.prefetched.get_mut().granted.take().map(|lease| Trace::Grant(lease.fence.number()));
         let mut writes = self.writes.take();
         // A transaction that only read or refreshed rows may simply run again if its answer is lost.
         let noted = self.changed.get();
-        writes.extend(event_write(self.now, &self.events.take()));
+        writes.extend(event_write(self.state.now, &self.events.take()));
         if self.next_task != self.stored_next_task {
             writes.push(Write::new("projects", COUNT, &[&self.next_task]));
         }
@@ -72,7 +72,7 @@ impl Transaction<'_> {
         }
         let mut statements = Combined::all(self.project, writes);
         let count = statements.len();
-        let mut rings = std::mem::take(&mut self.rings);
+        let mut rings = std::mem::take(&mut self.state.rings);
         // Anything else is not a channel of this store, and may be a name that the server refuses.
         rings.retain(|bell| !writer.silent && bell.starts_with(CHANNEL) && bell.len() <= LONGEST_CHANNEL);
         if count == 0 && !rings.is_empty() {

@@ -38,7 +38,7 @@ pub(crate) fn refresh_ticket_query() -> String {
 
 impl Transaction<'_> {
     pub(crate) fn grant_drawing_fence(&mut self, new: &NewLease) -> Result<Option<Lease>> {
-        let mut values = new.values(self.now)?;
+        let mut values = new.values(self.state.now)?;
         if new.resource.kind != ResourceKind::Task {
             self.require_exclusive_turn()?;
         }
@@ -51,7 +51,7 @@ impl Transaction<'_> {
         self.changed.set(true);
         let sql = insert_sql(&leases::TABLE, &values);
         self.keep_shared("leases", &sql, &Parameters::of(&values).values());
-        let granted = new.granted(Fence::new(fence), self.now);
+        let granted = new.granted(Fence::new(fence), self.state.now);
         self.prefetched.borrow_mut().granted = Some(granted.clone());
         Ok(Some(granted))
     }

@@ -1,10 +1,10 @@
 //! The first round trip of a transaction: the turn, the time, and the rows that its decision is likely to read first.
 
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::{Cell, RefCell};
 
 use tenure_core::holder::Holder;
 use tenure_core::id::SectionId;
-use tenure_core::store::{ClaimHint, ClaimTarget, Durability};
+use tenure_core::store::{ClaimHint, ClaimTarget, Durability, TxState};
 use tenure_core::{Clock, Timestamp};
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -154,17 +154,15 @@ impl<'a> Transaction<'a> {
             address,
             project,
             writer: None,
-            now,
+            state: TxState::new(now),
             waited: false,
             already_committed: false,
             next_task: 0,
             stored_next_task: 0,
-            dead_processes: OnceCell::new(),
             prefetched: RefCell::new(Prefetched::new(may_exist, processes)),
             writes: RefCell::default(),
             changed: Cell::new(false),
             events: RefCell::default(),
-            rings: Vec::new(),
             failure: RefCell::new(None),
         })
     }

@@ -9,7 +9,7 @@ use tenure_core::lease::{Lease, Resource, Ticket};
 use tenure_core::store::columns::names;
 use tenure_core::store::{
     Cell, CellKind, Column, Counting, Dialect, Known, NewLease, Reader, Record, Row as CoreRow, SqlTx, Table,
-    TaskLookup, unexpected,
+    TaskLookup, TxState, unexpected,
 };
 use tenure_core::task::TaskStatus;
 use tenure_core::{Error, Result};
@@ -130,6 +130,14 @@ pub(crate) fn insert_sql(table: &Table, values: &[(Column, Cell<'_>)]) -> String
 impl SqlTx for Transaction<'_> {
     const DIALECT: Dialect = Dialect::Postgres;
 
+    fn state(&self) -> &TxState {
+        &self.state
+    }
+
+    fn state_mut(&mut self) -> &mut TxState {
+        &mut self.state
+    }
+
     fn query<T>(
         &self,
         sql: &str,
@@ -188,10 +196,6 @@ impl SqlTx for Transaction<'_> {
         self.grant_drawing_fence(new)
     }
 
-    fn rings(&mut self) -> &mut Vec<String> {
-        &mut self.rings
-    }
-
     /// Buffered until the commit.
     fn insert_event(&mut self, event: NewEvent<'_>) -> Result<()> {
         self.changed.set(true);
@@ -209,7 +213,7 @@ impl SqlTx for Transaction<'_> {
     }
 
     fn flush_events(&self) {
-        let write = event_write(self.now, &self.events.take());
+        let write = event_write(self.state.now, &self.events.take());
         self.writes.borrow_mut().extend(write);
     }
 
@@ -255,7 +259,7 @@ impl SqlTx for Transaction<'_> {
         self.keep_shared(
             "tasks",
             "UPDATE tenure.tasks SET status = $3, updated_at = $4 WHERE project = $1 AND id = $2",
-            &[&id.as_str(), &to.as_str(), &self.now.as_millis()],
+            &[&id.as_str(), &to.as_str(), &self.state.now.as_millis()],
         );
         Ok(())
     }

@@ -330,7 +330,7 @@ impl PostgresStore {
             Transaction::reading(connection, &self.address, self.project, clock)?
         };
         let tx = begun.ok_or_else(|| Failure::Refused(unknown_project()))?;
-        self.clock.set(tx.now);
+        self.clock.set(tx.state.now);
         let outcome = body(&tx);
         tx.undo(outcome)
     }
@@ -406,7 +406,7 @@ impl PostgresStore {
             _ => Transaction::writing(connection, &self.address, self.project, writer, clock, hint)?
                 .ok_or_else(|| Failure::Refused(unknown_project()))?,
         };
-        self.clock.set(tx.now);
+        self.clock.set(tx.state.now);
         // The exclusive turn has begun, so whether an earlier try was committed is certain.
         if tx.already_committed {
             let done = tx.undo(Ok(()))?;

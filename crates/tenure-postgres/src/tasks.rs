@@ -43,7 +43,7 @@ impl Transaction<'_> {
 
 impl TaskQueries for Transaction<'_> {
     fn task_with_readiness(&self, id: &TaskId, viewer: &Viewer) -> Result<Option<Task>> {
-        let bound = viewer.values(self.now)?;
+        let bound = viewer.values(self.state.now)?;
         let mut values = parameters(&bound);
         let name = id.as_str();
         values.push(&name);
@@ -52,7 +52,7 @@ impl TaskQueries for Transaction<'_> {
     }
 
     fn task_without_readiness(&self, id: &TaskId, viewer: &Viewer) -> Result<Option<Task>> {
-        let bound = viewer.values(self.now)?;
+        let bound = viewer.values(self.state.now)?;
         let offered = self.prefetched.borrow_mut().offered.take();
         match offered {
             Some(offered) if offered.task.id == *id && offered.bound == bound => {
@@ -95,7 +95,7 @@ impl TaskQueries for Transaction<'_> {
     }
 
     fn task_page(&self, filter: &TaskFilter, viewer: &Viewer) -> Result<(Vec<Task>, u64)> {
-        let bound = viewer.values(self.now)?;
+        let bound = viewer.values(self.state.now)?;
         let mut values = parameters(&bound);
         let statuses: Option<Vec<&str>> =
             filter.statuses.as_ref().map(|all| all.iter().map(|status| status.as_str()).collect());
@@ -162,7 +162,7 @@ impl TaskQueries for Transaction<'_> {
         reserved: &Reserved,
         viewer: &Viewer,
     ) -> Result<Option<TaskId>> {
-        let bound = viewer.values(self.now)?;
+        let bound = viewer.values(self.state.now)?;
         let mut values = parameters(&bound);
         let only = section.map(SectionId::as_str);
         if only.is_some() {

@@ -11,11 +11,10 @@
 //! with `require_exclusive_turn`, which fails in a shared turn. The transaction is then rolled back, and its body runs
 //! again in an exclusive turn.
 
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::{Cell, RefCell};
 
-use tenure_core::holder::Incarnation;
-use tenure_core::store::{Durability, SqlTx, Tx, View};
-use tenure_core::{Error, Result, Timestamp};
+use tenure_core::store::{Durability, SqlTx, TxState};
+use tenure_core::{Error, Result};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
@@ -31,7 +30,7 @@ pub(crate) struct Transaction<'a> {
     pub(crate) project: Uuid,
     /// `None` if the transaction only reads.
     pub(crate) writer: Option<Writer>,
-    pub(crate) now: Timestamp,
+    pub(crate) state: TxState,
     /// The turn had to be waited for, so other transactions may be waiting now.
     pub(crate) waited: bool,
     /// An earlier try of the same request has been committed.
@@ -39,13 +38,11 @@ pub(crate) struct Transaction<'a> {
     pub(crate) next_task: i64,
     /// `next_task` as it was read.
     pub(crate) stored_next_task: i64,
-    pub(crate) dead_processes: OnceCell<Vec<Incarnation>>,
     pub(crate) prefetched: RefCell<Prefetched>,
     pub(crate) writes: RefCell<Vec<Write>>,
     /// Something was written that must not be written twice, so the request is recorded.
     pub(crate) changed: Cell<bool>,
     pub(crate) events: RefCell<Vec<PendingEvent>>,
-    pub(crate) rings: Vec<String>,
     /// A failure that the store can remedy by running the body again, even if the body has ignored the error.
     pub(crate) failure: RefCell<Option<Failure>>,
 }
@@ -190,15 +187,3 @@ impl Transaction<'_> {
         Error::store("the transaction has to begin again")
     }
 }
-
-impl View for Transaction<'_> {
-    fn now(&self) -> Timestamp {
-        self.now
-    }
-
-    fn dead_processes(&self) -> &OnceCell<Vec<Incarnation>> {
-        &self.dead_processes
-    }
-}
-
-impl Tx for Transaction<'_> {}

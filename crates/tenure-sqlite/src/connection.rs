@@ -1,6 +1,6 @@
 //! Opening the database, and running one transaction.
 
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
@@ -9,10 +9,9 @@ use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, ToSql};
-use tenure_core::holder::Incarnation;
 use tenure_core::id::StoreId;
-use tenure_core::store::{Defect, Dialect, Durability, Hint, Store, Tx, View, grant_statements};
-use tenure_core::{Clock, Error, Result, Timestamp};
+use tenure_core::store::{Defect, Dialect, Durability, Hint, Store, Tx, TxState, View, grant_statements};
+use tenure_core::{Clock, Error, Result};
 use tenure_lock::{KnownFile, Presence};
 
 use crate::doorbell;
@@ -192,12 +191,7 @@ impl SqliteStore {
     }
 
     fn transaction(&self) -> Transaction<'_> {
-        Transaction {
-            conn: &self.conn,
-            now: self.options.clock.now(),
-            rings: Vec::new(),
-            dead_processes: OnceCell::new(),
-        }
+        Transaction { conn: &self.conn, state: TxState::new(self.options.clock.now()) }
     }
 
     fn run(&self, sql: &str) -> Result<()> {
@@ -322,8 +316,8 @@ impl SqliteStore {
         if let Some(settled) = settled {
             *self.identity.borrow_mut() = settled;
         }
-        tracing::debug!(rings = tx.rings.len(), "committed");
-        doorbell::ring_all(&tx.rings);
+        tracing::debug!(rings = tx.state.rings.len(), "committed");
+        doorbell::ring_all(&tx.state.rings);
         self.tidy_on_close();
         Ok(())
     }
@@ -332,9 +326,7 @@ impl SqliteStore {
 /// A running transaction.
 pub(crate) struct Transaction<'a> {
     pub(crate) conn: &'a Connection,
-    pub(crate) now: Timestamp,
-    pub(crate) rings: Vec<String>,
-    dead_processes: OnceCell<Vec<Incarnation>>,
+    pub(crate) state: TxState,
 }
 
 impl Transaction<'_> {
@@ -343,18 +335,6 @@ impl Transaction<'_> {
         self.conn.prepare_cached(sql).and_then(|mut s| s.execute(values)).map_err(|e| sql_error(&e))
     }
 }
-
-impl View for Transaction<'_> {
-    fn now(&self) -> Timestamp {
-        self.now
-    }
-
-    fn dead_processes(&self) -> &OnceCell<Vec<Incarnation>> {
-        &self.dead_processes
-    }
-}
-
-impl Tx for Transaction<'_> {}
 
 fn check_readable(path: &Path, may_create: bool) -> Result<()> {
     match std::fs::metadata(path) {

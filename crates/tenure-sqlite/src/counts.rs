@@ -70,6 +70,6 @@ impl Counting for Transaction<'_> {
         let sql = format!(
             "UPDATE jobs SET {from} = {from} - ?2, pending = pending + ?2, updated_at = ?3 WHERE id = ?1 AND ?2 > 0"
         );
-        self.change(&sql, &[&job, &number(count), &self.now.as_millis()]).map(drop)
+        self.change(&sql, &[&job, &number(count), &self.state.now.as_millis()]).map(drop)
     }
 }

@@ -37,7 +37,7 @@ pub(crate) type Named = Vec<(&'static str, Box<dyn ToSql>)>;
 
 impl Transaction<'_> {
     pub(crate) fn bind(&self, viewer: &Viewer) -> Result<Named> {
-        let values = viewer.values(self.now)?;
+        let values = viewer.values(self.state.now)?;
         let dead = to_json(&values.dead).map_err(|e| sql_error(&e))?;
         Ok(vec![
             (":now", Box::new(values.now)),

@@ -5,7 +5,7 @@ use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use tenure_core::id::{Fence, TaskId};
 use tenure_core::lease::Lease;
 use tenure_core::store::columns::leases;
-use tenure_core::store::{Cell, Column, Dialect, Known, NewLease, Row, SqlTx, Table, unexpected};
+use tenure_core::store::{Cell, Column, Dialect, Known, NewLease, Row, SqlTx, Table, TxState, unexpected};
 use tenure_core::task::TaskStatus;
 use tenure_core::{Error, Result};
 
@@ -68,6 +68,14 @@ impl Transaction<'_> {
 impl SqlTx for Transaction<'_> {
     const DIALECT: Dialect = Dialect::Sqlite;
 
+    fn state(&self) -> &TxState {
+        &self.state
+    }
+
+    fn state_mut(&mut self) -> &mut TxState {
+        &mut self.state
+    }
+
     fn query<T>(
         &self,
         sql: &str,
@@ -89,18 +97,14 @@ impl SqlTx for Transaction<'_> {
     }
 
     fn insert_lease(&mut self, new: &NewLease) -> Result<Option<Lease>> {
-        match self.insert_row(&leases::TABLE, &new.values(self.now)?) {
+        match self.insert_row(&leases::TABLE, &new.values(self.state.now)?) {
             // Built here, because returning the row would cost SQLite as much as writing it.
-            Ok(fence) => Ok(Some(new.granted(Fence::new(fence), self.now))),
+            Ok(fence) => Ok(Some(new.granted(Fence::new(fence), self.state.now))),
             Err(rusqlite::Error::SqliteFailure(_, Some(said))) if said.contains("leases.lease_id") => {
                 Ok(None)
             }
             Err(e) => Err(sql_error(&e)),
         }
-    }
-
-    fn rings(&mut self) -> &mut Vec<String> {
-        &mut self.rings
     }
 
     fn insert_rows(
@@ -126,7 +130,8 @@ impl SqlTx for Transaction<'_> {
     }
 
     fn write_status(&mut self, id: &TaskId, from: TaskStatus, to: TaskStatus) -> Result<()> {
-        let values: [&dyn ToSql; 4] = [&id.as_str(), &from.as_str(), &to.as_str(), &self.now.as_millis()];
+        let values: [&dyn ToSql; 4] =
+            [&id.as_str(), &from.as_str(), &to.as_str(), &self.state.now.as_millis()];
         match self.change(SET_STATUS, &values)? {
             1 => Ok(()),
             _ => Err(Error::store(format!("task {id} is not {from}"))),

@@ -5,14 +5,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a failed expectation is a failed test")]
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use rusqlite::Connection;
 use tenure_core::error::Result;
 use tenure_core::event::{EventKind, NewEvent};
-use tenure_core::holder::{Holder, Incarnation};
+use tenure_core::holder::Holder;
 use tenure_core::id::{Fence, SectionId, TaskId};
 use tenure_core::job::{ItemState, JobState};
 use tenure_core::lease::{EndReason, Lease, Resource, ResourceKind};
@@ -20,7 +20,7 @@ use tenure_core::store::{
     Cell, CellKind, Column, Contents, Counting, Dialect, EventFilter, ItemFilter, JobLookup, Known,
     LeaseFilter, MessageFilter, NewLease, OpenLease, ReadFeed, ReadJobs, ReadLeases, ReadRunners,
     ReadSections, ReadSessions, ReadTasks, Reserved, Row, SqlTx, Table, TaskFilter, TaskLookup, TaskQueries,
-    View, Viewer, WriteFeed, WriteJobs, WriteLeases, WriteTasks,
+    TxState, Viewer, WriteFeed, WriteJobs, WriteLeases, WriteTasks,
 };
 use tenure_core::task::{Task, TaskStatus};
 use tenure_core::{SystemClock, Timestamp};
@@ -60,12 +60,10 @@ fn type_of(kind: CellKind) -> &'static str {
     }
 }
 
-#[derive(Default)]
 struct Recorder<const POSTGRES: bool> {
     call: &'static str,
     statements: RefCell<Statements>,
-    dead: OnceCell<Vec<Incarnation>>,
-    rings: Vec<String>,
+    state: TxState,
 }
 
 impl<const POSTGRES: bool> Recorder<POSTGRES> {
@@ -77,16 +75,6 @@ impl<const POSTGRES: bool> Recorder<POSTGRES> {
     fn call<T>(&mut self, name: &'static str, work: impl FnOnce(&mut Self) -> Result<T>) {
         self.call = name;
         drop(work(self));
-    }
-}
-
-impl<const POSTGRES: bool> View for Recorder<POSTGRES> {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_millis(0)
-    }
-
-    fn dead_processes(&self) -> &OnceCell<Vec<Incarnation>> {
-        &self.dead
     }
 }
 
@@ -119,6 +107,14 @@ impl<const POSTGRES: bool> TaskQueries for Recorder<POSTGRES> {
 impl<const POSTGRES: bool> SqlTx for Recorder<POSTGRES> {
     const DIALECT: Dialect = if POSTGRES { Dialect::Postgres } else { Dialect::Sqlite };
 
+    fn state(&self) -> &TxState {
+        &self.state
+    }
+
+    fn state_mut(&mut self) -> &mut TxState {
+        &mut self.state
+    }
+
     fn query<T>(
         &self,
         sql: &str,
@@ -147,10 +143,6 @@ impl<const POSTGRES: bool> SqlTx for Recorder<POSTGRES> {
         Ok(None)
     }
 
-    fn rings(&mut self) -> &mut Vec<String> {
-        &mut self.rings
-    }
-
     fn draw_task_number(&mut self) -> Result<i64> {
         Ok(1)
     }
@@ -162,7 +154,8 @@ impl<const POSTGRES: bool> SqlTx for Recorder<POSTGRES> {
 
 /// Every call whose statements could read more rows than they need.
 fn statements<const POSTGRES: bool>() -> Statements {
-    let mut tx = Recorder::<POSTGRES>::default();
+    let state = TxState::new(Timestamp::from_millis(0));
+    let mut tx = Recorder::<POSTGRES> { call: "", statements: RefCell::default(), state };
     let (task, section) = (TaskId::new("t"), SectionId::new("s"));
     let (resource, holder) = (Resource::new(ResourceKind::Task, "t"), Holder::agent("ann"));
     let event = || NewEvent::new(EventKind::TaskUpdated, "ann");

@@ -45,7 +45,7 @@ pub use runners::{ReadRunners, WriteRunners};
 pub use sections::{NewSection, ReadSections, SectionEdit, WriteSections};
 pub use sessions::{ReadSessions, WriteSessions};
 pub use sql::{
-    Counting, Dialect, FINISHED, Known, SqlTx, Statement, StoredCount, TaskQueries, UNFINISHED,
+    Counting, Dialect, FINISHED, Known, SqlTx, Statement, StoredCount, TaskQueries, TxState, UNFINISHED,
     grant_statements, stored_counts, tickets_query,
 };
 pub use tasks::{

@@ -3,13 +3,16 @@
 //! SQLite has one database per project. PostgreSQL keeps all projects in the schema `tenure`: there every table has a column
 //! `project`, and `$1` is the project in every statement.
 
+use std::cell::OnceCell;
 use std::sync::OnceLock;
 
 use super::columns::{Cell, Column, Table, events, names};
 use super::rows::{Reader, Record, Row, Values};
-use super::{NewLease, View};
+use super::{NewLease, Tx, View};
+use crate::clock::Timestamp;
 use crate::error::Result;
 use crate::event::NewEvent;
+use crate::holder::Incarnation;
 use crate::id::TaskId;
 use crate::lease::Lease;
 use crate::task::TaskStatus;
@@ -208,9 +211,40 @@ fn all_equal<'c>(key: impl Iterator<Item = &'c Column>) -> String {
     terms.join(" AND ")
 }
 
+/// The part of a transaction that is the same in every SQL store.
+#[derive(Debug)]
+pub struct TxState {
+    /// See [`View::now`].
+    pub now: Timestamp,
+    dead_processes: OnceCell<Vec<Incarnation>>,
+    /// The doorbells to ring after the commit.
+    pub rings: Vec<String>,
+}
+
+impl TxState {
+    pub fn new(now: Timestamp) -> Self {
+        Self { now, dead_processes: OnceCell::new(), rings: Vec::new() }
+    }
+}
+
+impl<T: SqlTx> View for T {
+    fn now(&self) -> Timestamp {
+        self.state().now
+    }
+
+    fn dead_processes(&self) -> &OnceCell<Vec<Incarnation>> {
+        &self.state().dead_processes
+    }
+}
+
+impl<T: SqlTx> Tx for T {}
+
 /// A transaction of an SQL store. In conditions, each `?` is the parameter for the next value.
-pub trait SqlTx: View + TaskQueries + Known + Counting {
+pub trait SqlTx: TaskQueries + Known + Counting + Sized {
     const DIALECT: Dialect;
+
+    fn state(&self) -> &TxState;
+    fn state_mut(&mut self) -> &mut TxState;
 
     /// The rows that a query returns. The project is not among the values.
     fn query<T>(
@@ -272,12 +306,9 @@ pub trait SqlTx: View + TaskQueries + Known + Counting {
     /// See [`WriteLeases::grant`](super::WriteLeases::grant).
     fn insert_lease(&mut self, new: &NewLease) -> Result<Option<Lease>>;
 
-    /// The doorbells to ring after the commit.
-    fn rings(&mut self) -> &mut Vec<String>;
-
     /// Inserts an event. The store may buffer it until [`SqlTx::flush_events`] or the commit.
     fn insert_event(&mut self, event: NewEvent<'_>) -> Result<()> {
-        let values = event.values(self.now())?;
+        let values = event.values(self.state().now)?;
         self.insert(&events::TABLE, &values)
     }
 

@@ -4,6 +4,7 @@ use super::{SqlTx, Statement, columns};
 use crate::error::Result;
 use crate::event::{Event, NewEvent};
 use crate::id::TaskId;
+use crate::store::View;
 use crate::store::columns::{Cell, agents, events, messages, names_of};
 use crate::store::feed::{Agent, EventFilter, Message, MessageFilter, ReadFeed, WriteFeed};
 use crate::store::tasks::name_columns;

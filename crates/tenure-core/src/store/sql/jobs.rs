@@ -5,6 +5,7 @@ use crate::clock::Timestamp;
 use crate::error::Result;
 use crate::event::NewEvent;
 use crate::job::{Definition, Item, ItemState, Job, JobState};
+use crate::store::View;
 use crate::store::columns::{Cell, job_items, jobs};
 use crate::store::jobs::{ItemFilter, JobLookup, NewJob, ReadJobs, WriteJobs};
 use crate::store::rows::{Values, json};

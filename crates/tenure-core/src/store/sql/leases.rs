@@ -8,6 +8,7 @@ use crate::error::Result;
 use crate::holder::{Holder, Incarnation};
 use crate::id::{AttemptId, Fence, SectionId};
 use crate::lease::{Attempt, EndReason, Lease, Resource, Ticket};
+use crate::store::View;
 use crate::store::columns::{Cell, attempts, leases, tickets};
 use crate::store::leases::{LeaseBeat, LeaseFilter, NewLease, NewTicket, ReadLeases, WriteLeases};
 use crate::store::rows::unexpected;
@@ -247,6 +248,6 @@ impl<T: SqlTx> WriteLeases for T {
     }
 
     fn ring(&mut self, doorbell: &str) {
-        self.rings().push(doorbell.to_owned());
+        self.state_mut().rings.push(doorbell.to_owned());
     }
 }

@@ -6,6 +6,7 @@ use crate::event::NewEvent;
 use crate::id::SectionId;
 use crate::lease::Lease;
 use crate::section::Section;
+use crate::store::View;
 use crate::store::columns::{Cell, leases, section_deps, sections};
 use crate::store::rows::{Reader, Record, Row, Values, unexpected};
 use crate::store::sections::{NewSection, ReadSections, SectionEdit, WriteSections};

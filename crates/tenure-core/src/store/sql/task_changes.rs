@@ -4,9 +4,10 @@ use super::{SqlTx, Statement};
 use crate::error::{Error, Result};
 use crate::event::NewEvent;
 use crate::id::{SectionId, TaskId};
+use crate::store::View;
 use crate::store::columns::{task_deps, tasks};
 use crate::store::rows::Values;
-use crate::store::tasks::{NewTask, TaskEdit, WriteTasks, section_column};
+use crate::store::tasks::{NewTask, ReadTasks, TaskEdit, WriteTasks, section_column};
 use crate::task::TaskStatus;
 
 static SPREAD_POSITIONS: Statement = Statement::new(|dialect| {
