@@ -1,16 +1,19 @@
-//! What a decision needs besides the rows: liveness of processes, new ids, and the project's policy.
+//! What a decision needs besides the rows: liveness of processes, new ids, outcomes that were kept outside the store, and
+//! the project's policy.
 
 use std::time::Duration;
 
 use crate::error::Result;
 use crate::holder::{Holder, Judge, Liveness};
 use crate::id::Ids;
+use crate::outcome::{NoOutcomes, Outcomes};
 use crate::store::{View, Viewer};
 
 #[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {
     pub judge: &'a dyn Judge,
     pub ids: &'a dyn Ids,
+    pub outcomes: &'a dyn Outcomes,
     pub policy: Policy,
 }
 
@@ -24,7 +27,12 @@ pub struct Policy {
     pub review: bool,
 }
 
-impl Context<'_> {
+impl<'a> Context<'a> {
+    /// Without kept outcomes.
+    pub fn new(judge: &'a dyn Judge, ids: &'a dyn Ids, policy: Policy) -> Self {
+        Self { judge, ids, outcomes: &NoOutcomes, policy }
+    }
+
     /// The caller `me` and the processes known to be dead. Those are looked up once per transaction, whatever the number of
     /// calls: one query, and one liveness check for each process recorded in an open lease or a ticket. A process that dies
     /// later in the transaction counts as alive until its end.

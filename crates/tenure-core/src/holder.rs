@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use tenure_lock::Host;
 pub use tenure_lock::{Liveness, ProcessIdentity};
 
-use crate::id::Fence;
+use crate::id::{AttemptId, Fence};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -137,17 +137,19 @@ impl Judge for InACopy {
     }
 }
 
-/// The holder that makes a request: its name, its process if it has one, and the fence that it presents if any.
+/// The holder that makes a request: its name, its process if it has one, the fence that it presents if any, and the
+/// attempt whose mark is in its environment.
 #[derive(Debug, Clone)]
 pub struct Caller {
     pub holder: Holder,
     pub process: Option<Incarnation>,
     pub fence: Option<Fence>,
+    pub attempt: Option<AttemptId>,
 }
 
 impl Caller {
     pub fn new(holder: Holder) -> Self {
-        Self { holder, process: None, fence: None }
+        Self { holder, process: None, fence: None, attempt: None }
     }
 
     #[must_use]
@@ -159,6 +161,12 @@ impl Caller {
     #[must_use]
     pub fn with_fence(mut self, fence: Option<Fence>) -> Self {
         self.fence = fence;
+        self
+    }
+
+    #[must_use]
+    pub fn with_attempt(mut self, attempt: Option<AttemptId>) -> Self {
+        self.attempt = attempt;
         self
     }
 }

@@ -263,4 +263,8 @@ pub struct Attempt {
     pub reason: Option<String>,
     /// Counts against `tasks.maxAttempts`.
     pub charged: bool,
+    /// The hash of the nonce that an outcome kept outside the store must have.
+    pub outcome_hash: Option<String>,
+    /// Soon after the start, the task was returned by another than the supervisor.
+    pub quick_return: bool,
 }

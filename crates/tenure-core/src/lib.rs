@@ -29,6 +29,7 @@ pub mod import;
 pub mod job;
 pub mod kernel;
 pub mod lease;
+pub mod outcome;
 pub mod reference;
 pub mod rules;
 pub mod runner;

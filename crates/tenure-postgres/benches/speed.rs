@@ -86,7 +86,7 @@ fn connect(cluster: &Cluster) -> Client {
 }
 
 fn context() -> Context<'static> {
-    Context { judge: &ThisMachine, ids: &RandomIds, policy: POLICY }
+    Context::new(&ThisMachine, &RandomIds, POLICY)
 }
 
 /// Runs `work` in as many threads as there are clients until the time is over. Returns the successes per second, and the

@@ -199,6 +199,8 @@ CREATE TABLE tenure.attempts (
     exit_code     bigint,
     reason        text COLLATE "C",
     charged       bigint NOT NULL DEFAULT 0 CHECK (charged IN (0, 1)),
+    outcome_hash  text COLLATE "C",
+    quick_return  bigint NOT NULL DEFAULT 0 CHECK (quick_return IN (0, 1)),
     PRIMARY KEY (project, id),
     FOREIGN KEY (project, fence) REFERENCES tenure.leases (project, fence),
     CHECK ((state = 'ended') = (ended_at IS NOT NULL))

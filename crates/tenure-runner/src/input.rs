@@ -6,11 +6,27 @@ use std::path::Path;
 
 use crate::daemon::log::private_folder;
 
-/// An unnamed file with this text, readable only by this user, positioned at its beginning.
+/// An unnamed file with this text, readable only by this user, positioned at its beginning. In memory where that is
+/// possible, so that a full disk does not matter; else in `folder`.
 pub(crate) fn private_input(folder: &Path, text: &str) -> io::Result<File> {
-    private_folder(folder)?;
-    let mut file = tempfile::tempfile_in(folder)?;
+    let mut file = match in_memory() {
+        Some(file) => file,
+        None => {
+            private_folder(folder)?;
+            tempfile::tempfile_in(folder)?
+        }
+    };
     file.write_all(text.as_bytes())?;
     file.rewind()?;
     Ok(file)
+}
+
+#[cfg(target_os = "linux")]
+fn in_memory() -> Option<File> {
+    rustix::fs::memfd_create("tenure-input", rustix::fs::MemfdFlags::CLOEXEC).ok().map(File::from)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn in_memory() -> Option<File> {
+    None
 }

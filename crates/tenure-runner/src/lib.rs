@@ -33,7 +33,9 @@ mod heartbeat;
 pub mod hooks;
 mod input;
 pub mod jobs;
+mod outage;
 mod outcome;
+mod outcome_files;
 pub mod preset;
 pub mod processes;
 mod program;
@@ -58,6 +60,8 @@ pub use heartbeat::{
     HeartbeatStep, HeartbeatStore, LeaseLoss, OpenStore, Renew, RenewTask, Renewal, Schedule, drain_doorbell,
     renew_every, request_patience,
 };
+pub use outage::Outage;
+pub use outcome_files::OutcomeFiles;
 pub use processes::Survivor;
 pub use program::ProgramError;
 pub use reap::{Reaped, Scope, reap_attempts, reap_earlier_attempts};

@@ -1,16 +1,20 @@
-//! Records how an attempt ended, under its fence, in one transaction.
+//! Records how an attempt ended, under its fence, in one transaction. A store that does not answer is asked until it does
+//! (F6).
 
 use tenure_core::duration::format_short;
 use tenure_core::holder::Caller;
-use tenure_core::kernel::{self, Finish, Outcome};
+use tenure_core::kernel::{self, Outcome};
 use tenure_core::lease::Attempt;
+use tenure_core::outcome::{AttemptResult, KeptOutcome, Nonce};
 use tenure_core::store::{Durability, Tx};
 use tenure_core::task::{Task, TaskStatus};
 use tenure_core::{Error, Result};
 
 use crate::database::DatabaseFile;
 use crate::heartbeat::{LeaseLoss, is_finished};
+use crate::outage::{Written, write_outcome};
 use crate::supervise::{CommandEnd, Exit, Explanation, LimitCheck, Supervision};
+use crate::wait::until_any;
 
 /// How an attempt ended, as the supervisor saw it.
 pub(crate) enum AttemptEnd {
@@ -28,20 +32,20 @@ enum Recorded {
     ByExit(Box<Task>),
     /// The command was not started, for this reason.
     NotStarted(String, Box<Task>),
-    Refused(Box<Error>),
+    Lost(LeaseLoss),
 }
 
 /// `all_gone`: no process of the attempt is left. Otherwise it stays `ending`, and the next reaper continues.
 pub(crate) fn conclude(
     s: &Supervision<'_>,
     caller: &Caller,
-    attempt: &Attempt,
+    (attempt, nonce): (&Attempt, &Nonce),
     end: AttemptEnd,
     all_gone: bool,
-) -> Result<CommandEnd> {
-    let end = match (end, s.exec.database.and_then(DatabaseFile::loss)) {
-        (AttemptEnd::Lost(loss), _) | (_, Some(loss)) => return Ok(lost(s, caller, attempt, loss, all_gone)),
-        (end, None) => end,
+) -> CommandEnd {
+    let end = match end {
+        AttemptEnd::Lost(loss) => return lost(s, caller, attempt, loss, all_gone),
+        end => end,
     };
     // Called before the transaction, because it may wait for the rest of the output.
     let explain = |exit| s.limits.and_then(|limits| limits.explain(exit));
@@ -50,11 +54,50 @@ pub(crate) fn conclude(
         AttemptEnd::Overdue(_) => explain(None),
         _ => None,
     };
-    let recorded = s.store.write(Durability::Power, |tx| {
-        record(tx, s, caller, attempt, &end, explanation.as_ref(), all_gone)
-    })?;
-    Ok(match (recorded, end) {
-        (Recorded::Refused(error), _) => CommandEnd::Lost(LeaseLoss::Refused(error)),
+    let kept = KeptOutcome {
+        attempt: attempt.id.clone(),
+        fence: attempt.fence,
+        nonce: nonce.clone(),
+        exit_code: exit_code(&end),
+        result: judge(s, &end, explanation.as_ref(), None),
+    };
+    let mut signal = match &end {
+        AttemptEnd::Interrupted(signal) => Some(*signal),
+        _ => None,
+    };
+    let stop = |nap| {
+        if signal.is_none() {
+            until_any(&[s.signals.as_fd()], nap);
+            signal = s.signals.take();
+        }
+        signal.is_some()
+    };
+    let write = || {
+        let recorded = s.store.write(Durability::Power, |tx| {
+            record(tx, s, caller, attempt, &end, explanation.as_ref(), all_gone)
+        });
+        match s.exec.database.and_then(DatabaseFile::loss) {
+            // What was written to a file that is no longer the project's does not count.
+            Some(loss) => Ok(Recorded::Lost(loss)),
+            None => recorded,
+        }
+    };
+    match write_outcome(s.exec.ctx.outcomes, &kept, s.outage, stop, write) {
+        Written::Answered(recorded) => ended(recorded, end),
+        Written::Kept(error) => {
+            let exit = match end {
+                AttemptEnd::Exited(exit) => Some(exit),
+                AttemptEnd::NotStarted { exit, .. } => Some(Exit::Code(exit.into())),
+                _ => None,
+            };
+            CommandEnd::Kept { exit, signal, why: Box::new(error) }
+        }
+    }
+}
+
+fn ended(recorded: Recorded, end: AttemptEnd) -> CommandEnd {
+    match (recorded, end) {
+        (Recorded::Lost(loss), _) => CommandEnd::Lost(loss),
         (Recorded::ByCommand(task) | Recorded::ByExit(task), AttemptEnd::Interrupted(signal)) => {
             CommandEnd::Interrupted { signal, task }
         }
@@ -70,7 +113,7 @@ pub(crate) fn conclude(
         (Recorded::NotStarted(why, task), _) => CommandEnd::NotStarted { why, exit: 126, task },
         (Recorded::ByCommand(task), end) => CommandEnd::Exited { exit: exit_of(&end), reported: true, task },
         (Recorded::ByExit(task), end) => CommandEnd::Exited { exit: exit_of(&end), reported: false, task },
-    })
+    }
 }
 
 /// The new holder may have ended the attempt already; otherwise this does. If it cannot be written, the next reaper
@@ -84,9 +127,10 @@ fn lost(
 ) -> CommandEnd {
     if all_gone && matches!(loss, LeaseLoss::Refused(_)) {
         let outcome = Outcome { reason: "the lease was lost".to_owned(), ..Outcome::default() };
+        let actor = &caller.holder.id;
         let _ = s
             .store
-            .write(Durability::Process, |tx| kernel::end_attempt(tx, attempt, &outcome, &caller.holder.id));
+            .write(Durability::Process, |tx| kernel::end_attempt(tx, &s.exec.ctx, attempt, &outcome, actor));
     }
     CommandEnd::Lost(loss)
 }
@@ -104,27 +148,15 @@ fn record(
         AttemptEnd::NotStarted { why, .. } => Some(why.clone()),
         _ => kernel::failed_start(tx, attempt)?,
     };
-    let obstacle = match explanation {
-        Some(Explanation::Obstacle(why)) if not_started.is_none() => Some(why.clone()),
-        _ => None,
-    };
-    let reason = not_started.clone().or_else(|| obstacle.clone()).unwrap_or_else(|| reason(end));
-    let review = s.lease.claimed_from == Some(TaskStatus::Review);
-    let broken = not_started.is_some()
-        || match end {
-            _ if obstacle.is_some() => false,
-            AttemptEnd::Exited(Exit::Signal(_)) | AttemptEnd::Overdue(LimitCheck::Hung(_)) => true,
-            // A review that takes too long tells nothing about the work.
-            AttemptEnd::Overdue(_) => review,
-            _ => false,
-        };
+    let result = judge(s, end, explanation, not_started.as_deref());
     if all_gone {
-        let exit_code = match end {
-            AttemptEnd::Exited(Exit::Code(code)) => Some(*code),
-            _ => None,
+        let reason = match (&not_started, explanation) {
+            (Some(why), _) | (None, Some(Explanation::Obstacle(why))) => why.clone(),
+            _ => reason(end),
         };
-        let outcome = Outcome { exit_code, reason: reason.clone(), charged: broken };
-        kernel::end_attempt(tx, attempt, &outcome, &caller.holder.id)?;
+        let charged = matches!(result, AttemptResult::Broken { .. });
+        let outcome = Outcome { exit_code: exit_code(end), reason, charged };
+        kernel::end_attempt(tx, &s.exec.ctx, attempt, &outcome, &caller.holder.id)?;
     }
     if is_finished(tx, s.lease.fence)? {
         let viewer = s.exec.ctx.viewer(tx, Some(&caller.holder))?;
@@ -135,25 +167,7 @@ fn record(
             return Ok(Recorded::ByCommand(Box::new(task)));
         }
     }
-    let finished = if broken {
-        kernel::abort_attempt(tx, &s.exec.ctx, caller, s.task, &reason)
-    } else {
-        let reason = match (end, explanation) {
-            (AttemptEnd::Exited(Exit::Code(1..)), Some(Explanation::LastLine(line))) => {
-                format!("{reason}: {line}")
-            }
-            _ => reason,
-        };
-        let finish = match end {
-            _ if obstacle.is_some() => Finish::Release(Some(&reason)),
-            AttemptEnd::Exited(Exit::Code(0)) => Finish::Done,
-            AttemptEnd::Exited(_) if review => Finish::Reject(&reason),
-            AttemptEnd::Exited(_) | AttemptEnd::Overdue(_) => Finish::Fail(&reason),
-            _ => Finish::Release(Some(&reason)),
-        };
-        kernel::finish(tx, &s.exec.ctx, caller, s.task, finish, s.keep_section)
-    };
-    match finished {
+    match kernel::conclude_attempt(tx, &s.exec.ctx, caller, s.task, &result, s.keep_section) {
         Ok(finished) => {
             record_end(tx, s, &finished.task)?;
             let task = Box::new(finished.task);
@@ -161,9 +175,43 @@ fn record(
         }
         // Detected before anything of the finish was written, so the end of the attempt is kept.
         Err(error @ (Error::LeaseLost(_) | Error::NotHolder(_) | Error::TaskNotFound { .. })) => {
-            Ok(Recorded::Refused(Box::new(error)))
+            Ok(Recorded::Lost(LeaseLoss::Refused(Box::new(error))))
         }
         Err(error) => Err(error),
+    }
+}
+
+/// What the attempt led to. `not_started`: why the command was not started, as far as it is known.
+fn judge(
+    s: &Supervision<'_>,
+    end: &AttemptEnd,
+    explanation: Option<&Explanation>,
+    not_started: Option<&str>,
+) -> AttemptResult {
+    if let Some(why) = not_started {
+        return AttemptResult::Broken { why: why.to_owned() };
+    }
+    if let Some(Explanation::Obstacle(why)) = explanation {
+        return AttemptResult::Returned { why: why.clone() };
+    }
+    let why = reason(end);
+    let review = s.lease.claimed_from == Some(TaskStatus::Review);
+    // A review that takes too long tells nothing about the work.
+    let broken = match end {
+        AttemptEnd::NotStarted { .. }
+        | AttemptEnd::Exited(Exit::Signal(_))
+        | AttemptEnd::Overdue(LimitCheck::Hung(_)) => true,
+        AttemptEnd::Overdue(_) => review,
+        _ => false,
+    };
+    match (end, explanation) {
+        _ if broken => AttemptResult::Broken { why },
+        (AttemptEnd::Exited(Exit::Code(0)), _) => AttemptResult::Done,
+        (AttemptEnd::Exited(_), Some(Explanation::LastLine(line))) => {
+            AttemptResult::Failed { why: format!("{why}: {line}") }
+        }
+        (AttemptEnd::Interrupted(_) | AttemptEnd::Lost(_), _) => AttemptResult::Returned { why },
+        _ => AttemptResult::Failed { why },
     }
 }
 
@@ -182,6 +230,13 @@ fn reason(end: &AttemptEnd) -> String {
             format!("not finished after {}", format_short(*limit))
         }
         AttemptEnd::Lost(_) => "the lease was lost".to_owned(),
+    }
+}
+
+fn exit_code(end: &AttemptEnd) -> Option<i32> {
+    match end {
+        AttemptEnd::Exited(Exit::Code(code)) => Some(*code),
+        _ => None,
     }
 }
 

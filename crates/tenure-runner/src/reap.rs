@@ -58,7 +58,7 @@ enum Whereabouts {
 }
 
 pub fn reap_attempts(store: &dyn Store, ctx: &Context<'_>, scope: Scope<'_>, actor: &str) -> Result<Reaped> {
-    end_all(store, store.read(|view| due(view, ctx, scope))?, actor)
+    end_all(store, ctx, store.read(|view| due(view, ctx, scope))?, actor)
 }
 
 /// Ends what earlier attempts have left of a task that was just granted. Without leftovers, the store is not asked.
@@ -76,10 +76,15 @@ pub fn reap_earlier_attempts(store: &dyn Store, ctx: &Context<'_>, grant: &Grant
             due.push((attempt.clone(), place));
         }
     }
-    end_all(store, due, &grant.lease.holder.id)
+    end_all(store, ctx, due, &grant.lease.holder.id)
 }
 
-fn end_all(store: &dyn Store, due: Vec<(Attempt, Whereabouts)>, actor: &str) -> Result<Reaped> {
+fn end_all(
+    store: &dyn Store,
+    ctx: &Context<'_>,
+    due: Vec<(Attempt, Whereabouts)>,
+    actor: &str,
+) -> Result<Reaped> {
     let mut cleared = Reaped::default();
     for (attempt, place) in due {
         if place == Whereabouts::Here {
@@ -99,7 +104,9 @@ fn end_all(store: &dyn Store, due: Vec<(Attempt, Whereabouts)>, actor: &str) -> 
             }
         }
         let outcome = Outcome { reason: "its lease was over".to_owned(), ..Outcome::default() };
-        store.write(Durability::Power, |tx| kernel::end_attempt(tx, &attempt, &outcome, actor))?;
+        store.write(Durability::Power, |tx| kernel::end_attempt(tx, ctx, &attempt, &outcome, actor))?;
+        // Its lease is over, so an outcome that was kept for it has been applied or no longer counts.
+        ctx.outcomes.forget(attempt.fence);
         cleared.ended.push(attempt);
     }
     Ok(cleared)

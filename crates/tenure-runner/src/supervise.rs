@@ -2,7 +2,8 @@
 //!
 //! Guaranteed: the row is committed before the process exists; when this returns, no process of the attempt is left
 //! (survivors of SIGKILL are named); the outcome is written under the fence, so a holder that was overtaken changes
-//! nothing (R3). If the command finished its task itself, that counts instead of its exit code.
+//! nothing (R3). If the command finished its task itself, that counts instead of its exit code. A store that does not
+//! answer loses no outcome (F6): it is asked until it answers.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -16,19 +17,23 @@ use tenure_core::error::TaskName;
 use tenure_core::holder::Caller;
 use tenure_core::kernel::{self, Beat};
 use tenure_core::lease::{Attempt, Leader, Lease};
+use tenure_core::outcome::Nonce;
 use tenure_core::store::{Durability, Store, Tx};
 use tenure_core::task::Task;
 use tenure_core::{Error, Result};
 use tenure_lock::BootTime;
 
+use crate::database::DatabaseFile;
 use crate::exec_gate::{cannot_run, exit_code_of, remove_traces};
 use crate::execution::Execution;
 use crate::heartbeat::{Heartbeat, LeaseLoss, RenewTask};
+use crate::outage::{Outage, RETRY, is_outage};
 use crate::outcome::{AttemptEnd, conclude};
 use crate::processes::children::{self, Supervising, reap_orphans};
 use crate::processes::{self, EndMode, ProcessFilter, Survivor};
 use crate::reap::{self, Scope};
 use crate::terminal::Foreground;
+use crate::wait::until_any;
 use crate::watch::{HeartbeatThread, WatchEvent, pid_of, watch_until};
 
 /// Signals to the supervisor, with a descriptor to poll.
@@ -57,6 +62,8 @@ pub struct Supervision<'a> {
     pub limits: Option<&'a dyn Limits>,
     /// Records that are written in the same transactions as the attempt's.
     pub recorder: Option<&'a dyn AttemptRecorder>,
+    /// Says when the store does not answer.
+    pub outage: &'a Outage<'a>,
 }
 
 /// Writes additional records in the transactions that begin and end an attempt.
@@ -143,17 +150,32 @@ pub enum CommandEnd {
         task: Box<Task>,
     },
     Lost(LeaseLoss),
+    /// The command has ended, and the store could not be written until this process had to stop. The outcome is kept
+    /// outside the store and applied when the lease is closed.
+    Kept {
+        /// None if the command was ended by this process.
+        exit: Option<Exit>,
+        /// The signal to this process, if that is why it stopped waiting.
+        signal: Option<i32>,
+        why: Box<Error>,
+    },
+    /// The store did not answer before the attempt began, until this signal arrived.
+    NotBegun {
+        signal: i32,
+    },
 }
 
 #[derive(Debug)]
 pub struct Supervised {
     pub ended: CommandEnd,
-    pub attempt: Attempt,
+    /// None if it was not begun.
+    pub attempt: Option<Attempt>,
     /// Processes of the attempt that survived SIGKILL, nearly always none.
     pub survivors: Vec<Survivor>,
 }
 
-/// Runs `command`, which passes the [exec gate](crate::exec_if_running), under the lease.
+/// Runs `command`, which passes the [exec gate](crate::exec_if_running), under the lease. An error means that the attempt was
+/// not begun.
 pub fn supervise(s: &Supervision<'_>, command: &mut Command) -> Result<Supervised> {
     let caller =
         Caller::new(s.lease.holder.clone()).with_process(s.exec.me.clone()).with_fence(Some(s.lease.fence));
@@ -175,7 +197,14 @@ pub fn supervise(s: &Supervision<'_>, command: &mut Command) -> Result<Supervise
     };
     let (open, database, interval, ttl, doorbell) =
         (s.exec.open_store, s.exec.database, s.interval, s.lease.ttl, s.exec.doorbell.map(|bell| bell.fd));
-    let (attempt, asked) = begin(s, &caller)?;
+    let nonce = Nonce::new(s.exec.ctx.ids);
+    let (attempt, asked) = match begin(s, &caller, &nonce)? {
+        Begun::Attempt(attempt, asked) => (*attempt, asked),
+        Begun::Stopped(signal) => {
+            let ended = CommandEnd::NotBegun { signal };
+            return Ok(Supervised { ended, attempt: None, survivors: Vec::new() });
+        }
+    };
     span.record("attempt", attempt.id.as_str());
     let heartbeat_span = span.clone();
     std::thread::scope(|scope| {
@@ -189,16 +218,42 @@ pub fn supervise(s: &Supervision<'_>, command: &mut Command) -> Result<Supervise
         };
         let thread = std::thread::Builder::new().name("heartbeat".into()).spawn_scoped(scope, beating);
         let heartbeat = thread.map(|thread| HeartbeatThread { thread: Some(thread), ended });
-        let supervised = run(s, &caller, attempt, heartbeat.map_err(|e| broken(&e)), command);
+        let supervised = run(s, &caller, (attempt, &nonce), heartbeat.map_err(|e| broken(&e)), command);
         // Closes the stream, which ends the heartbeat.
         drop(stop);
-        supervised
+        Ok(supervised)
     })
 }
 
-/// Commits the row and the mark once no earlier attempt has processes left. Also returns when the renewal in that
-/// transaction was requested.
-fn begin(s: &Supervision<'_>, caller: &Caller) -> Result<(Attempt, BootTime)> {
+enum Begun {
+    /// With the time at which the renewal in that transaction was requested.
+    Attempt(Box<Attempt>, BootTime),
+    /// A signal arrived while the store did not answer.
+    Stopped(i32),
+}
+
+/// Waits for a store that does not answer. The first transaction after that renews the lease, or finds that it was lost.
+fn begin(s: &Supervision<'_>, caller: &Caller, nonce: &Nonce) -> Result<Begun> {
+    loop {
+        match try_begin(s, caller, nonce) {
+            Err(error) if is_outage(&error) => s.outage.began(&error),
+            begun => {
+                s.outage.over();
+                return begun;
+            }
+        }
+        if let Some(loss) = s.exec.database.and_then(DatabaseFile::loss) {
+            return Err(Error::General(loss.to_string()));
+        }
+        until_any(&[s.signals.as_fd()], RETRY);
+        if let Some(signal) = s.signals.take() {
+            return Ok(Begun::Stopped(signal));
+        }
+    }
+}
+
+/// Commits the row and the mark once no earlier attempt has processes left.
+fn try_begin(s: &Supervision<'_>, caller: &Caller, nonce: &Nonce) -> Result<Begun> {
     let mut around_us = Vec::new();
     // Each round ends the earlier attempts. New ones can only appear if the lease is lost, which the renewal reports.
     for _ in 0..100 {
@@ -209,14 +264,15 @@ fn begin(s: &Supervision<'_>, caller: &Caller) -> Result<(Attempt, BootTime)> {
             if reap::is_in_the_way(tx, &s.exec.ctx, &lease.resource, &around_us)? {
                 return Ok(None);
             }
-            let attempt = kernel::begin_attempt(tx, &s.exec.ctx, &lease, s.exec.me, s.log_path.clone())?;
+            let (log, me) = (s.log_path.clone(), s.exec.me);
+            let attempt = kernel::begin_attempt(tx, &s.exec.ctx, &lease, me, log, Some(nonce))?;
             if let Some(recorder) = s.recorder {
                 recorder.begun(tx, &attempt)?;
             }
             Ok(Some(attempt))
         })?;
         if let Some(attempt) = begun {
-            return Ok((attempt, asked));
+            return Ok(Begun::Attempt(Box::new(attempt), asked));
         }
         let scope = Scope::Of(&s.lease.resource);
         let cleared = reap::reap_attempts(s.store, &s.exec.ctx, scope, &caller.holder.id)?.or_survivors()?;
@@ -229,10 +285,10 @@ fn begin(s: &Supervision<'_>, caller: &Caller) -> Result<(Attempt, BootTime)> {
 fn run(
     s: &Supervision<'_>,
     caller: &Caller,
-    mut attempt: Attempt,
+    (mut attempt, nonce): (Attempt, &Nonce),
     heartbeat: Result<HeartbeatThread<'_>>,
     command: &mut Command,
-) -> Result<Supervised> {
+) -> Supervised {
     command.env("TENURE_ATTEMPT", attempt.id.as_str()).process_group(0);
     let _supervising = Supervising::begin();
     let started = heartbeat.map_err(|e| (e.to_string(), 126)).and_then(|heartbeat| {
@@ -242,8 +298,9 @@ fn run(
     let (mut heartbeat, mut child) = match started {
         Ok(started) => started,
         Err((why, exit)) => {
-            let ended = conclude(s, caller, &attempt, AttemptEnd::NotStarted { why, exit }, true)?;
-            return Ok(Supervised { ended, attempt, survivors: Vec::new() });
+            let end = AttemptEnd::NotStarted { why, exit };
+            let ended = conclude(s, caller, (&attempt, nonce), end, true);
+            return Supervised { ended, attempt: Some(attempt), survivors: Vec::new() };
         }
     };
     let pid = child.id();
@@ -274,8 +331,8 @@ fn run(
         (WatchEvent::Exited, exit) => AttemptEnd::Exited(exit),
     };
     drop(foreground);
-    let ended = conclude(s, caller, &attempt, end, survivors.is_empty())?;
-    Ok(Supervised { ended, attempt, survivors })
+    let ended = conclude(s, caller, (&attempt, nonce), end, survivors.is_empty());
+    Supervised { ended, attempt: Some(attempt), survivors }
 }
 
 /// The leader that the [exec gate](crate::exec_if_running) has recorded. Without it, only the control group is not known.

@@ -144,6 +144,8 @@ CREATE TABLE attempts (
     exit_code     INTEGER,
     reason        TEXT,
     charged       INTEGER NOT NULL DEFAULT 0 CHECK (charged IN (0, 1)),
+    outcome_hash  TEXT,
+    quick_return  INTEGER NOT NULL DEFAULT 0 CHECK (quick_return IN (0, 1)),
     CHECK ((state = 'ended') = (ended_at IS NOT NULL))
 ) STRICT;
 

@@ -19,7 +19,7 @@
 //! # let path = folder.path().join("tenure.db");
 //! let store: Box<dyn Store> = Box::new(SqliteStore::create(&path, OpenOptions::new(Arc::new(SystemClock)))?);
 //! let policy = Policy { ticket_life: Duration::from_secs(15), max_attempts: 3, max_rejections: 5, review: false };
-//! let ctx = Context { judge: &ThisMachine, ids: &RandomIds, policy };
+//! let ctx = Context::new(&ThisMachine, &RandomIds, policy);
 //! let (ann, bob) = (Caller::new(Holder::agent("ann")), Caller::new(Holder::agent("bob")));
 //!
 //! let new = AddTask { title: "Fix the login page".into(), key: Some("F001".into()), ..AddTask::default() };

@@ -130,7 +130,7 @@ impl Fixture {
     }
 
     pub fn context(&self) -> Context<'_> {
-        Context { judge: &self.world, ids: &self.ids, policy: self.policy }
+        Context::new(&self.world, &self.ids, self.policy)
     }
 
     /// A test does not need durable commits.
@@ -386,6 +386,7 @@ impl Fixture {
     ) -> Result<Option<Lease>> {
         let id = self.id(key);
         self.write(|tx| kernel::override_status(tx, &self.context(), caller, &id, to, None, force))
+            .map(|done| done.evicted)
     }
 
     pub fn force(&self, shown: &Lease) -> Result<Evicted> {
@@ -398,7 +399,7 @@ impl Fixture {
 
     pub fn begin_attempt(&self, lease: &Lease, owner: &Caller) -> Attempt {
         let owner = owner.process.clone().unwrap();
-        self.write(|tx| kernel::begin_attempt(tx, &self.context(), lease, &owner, None)).unwrap()
+        self.write(|tx| kernel::begin_attempt(tx, &self.context(), lease, &owner, None, None)).unwrap()
     }
 
     /// Enqueues the caller, which must have a process.

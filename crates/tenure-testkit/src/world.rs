@@ -5,7 +5,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tenure_core::holder::{Incarnation, Judge, Liveness, ProcessIdentity};
-use tenure_core::id::Ids;
+use tenure_core::id::{Fence, Ids};
+use tenure_core::outcome::{KeptOutcome, Outcomes};
 
 const HERE: &str = "this-machine";
 const ELSEWHERE: &str = "another-machine";
@@ -109,5 +110,30 @@ impl Ids for CountingIds {
 
     fn hex8(&self) -> String {
         format!("{:08X}", self.next())
+    }
+}
+
+/// One outcome that was kept outside the store.
+#[derive(Debug)]
+pub struct FakeOutcomes(Mutex<Option<KeptOutcome>>);
+
+impl FakeOutcomes {
+    pub fn of(outcome: KeptOutcome) -> Self {
+        Self(Mutex::new(Some(outcome)))
+    }
+}
+
+impl Outcomes for FakeOutcomes {
+    fn kept(&self, fence: Fence) -> Option<KeptOutcome> {
+        self.0.lock().unwrap().clone().filter(|kept| kept.fence == fence)
+    }
+
+    fn keep(&self, outcome: &KeptOutcome) -> std::io::Result<()> {
+        *self.0.lock().unwrap() = Some(outcome.clone());
+        Ok(())
+    }
+
+    fn forget(&self, _fence: Fence) {
+        *self.0.lock().unwrap() = None;
     }
 }

@@ -39,7 +39,7 @@ fn updating() -> bool {
 /// A section with three tasks: the first completed, the second claimed by an agent that has since died.
 fn fill(store: &dyn Store) {
     let judge = FakeProcesses::default();
-    let ctx = Context { judge: &judge, ids: &RandomIds, policy: POLICY };
+    let ctx = Context::new(&judge, &RandomIds, POLICY);
     let ann = Caller::new(Holder::agent("ann"));
     store
         .write(Durability::Power, |tx| {
@@ -71,7 +71,7 @@ fn fill(store: &dyn Store) {
 /// The rows are as `fill` wrote them, and the next agent takes over the second task under a greater fence.
 fn works_on(store: &dyn Store) {
     let judge = FakeProcesses::default();
-    let ctx = Context { judge: &judge, ids: &RandomIds, policy: POLICY };
+    let ctx = Context::new(&judge, &RandomIds, POLICY);
     let all = TaskFilter { limit: 10, ..TaskFilter::default() };
     let tasks = store.read(|view| Ok(view.list_tasks(&all, &ctx.viewer(view, None)?)?.0)).unwrap();
     let rows: Vec<String> = tasks.iter().map(|task| format!("{} {}", task.key, task.status)).collect();

@@ -8,10 +8,11 @@ use std::time::Duration;
 use tenure_core::config::{Config, Document, Layer, Layers, Override};
 use tenure_core::duration;
 use tenure_core::error::TaskName;
-use tenure_core::holder::{AcrossMachines, InACopy};
+use tenure_core::outcome::{NoOutcomes, Outcomes};
 use tenure_core::store::{Durability, Hint, Tx, View, Viewer};
 use tenure_core::{Context, Error, Policy, Result};
 use tenure_demo::Program;
+use tenure_runner::OutcomeFiles;
 use tenure_sqlite::{Directory, OpenOptions};
 
 use crate::cli::Global;
@@ -45,6 +46,8 @@ pub(crate) struct Open<'a> {
     pub(crate) config: Config,
     pub(crate) store: Backend,
     pub(crate) source: Source,
+    /// Outcomes of attempts that could not be written to the store.
+    pub(crate) outcomes: Box<dyn Outcomes>,
     pub(crate) env: &'a Env,
 }
 
@@ -121,19 +124,22 @@ impl<'a> App<'a> {
             self.printer.warn(warning);
         }
         if store.is_copy() {
-            self.env = self.shared.get_or_init(|| Env {
-                judge: Arc::new(InACopy(Arc::clone(&self.env.judge))),
-                ..self.env.clone()
-            });
+            self.env = self.shared.get_or_init(|| Env { judge: store.judge(self.env), ..self.env.clone() });
         }
         if let Some(clock) = store.server_clock() {
-            self.env = self.shared.get_or_init(|| Env {
-                clock,
-                judge: Arc::new(AcrossMachines(Arc::clone(&self.env.judge))),
-                ..self.env.clone()
-            });
+            self.env =
+                self.shared.get_or_init(|| Env { clock, judge: store.judge(self.env), ..self.env.clone() });
         }
-        Ok(Open { paths, config, store, source, env: self.env })
+        let outcomes = self.outcomes(&store);
+        Ok(Open { paths, config, store, source, outcomes, env: self.env })
+    }
+
+    /// Where outcomes of this store are kept while it does not answer.
+    fn outcomes(&self, store: &Backend) -> Box<dyn Outcomes> {
+        match (self.env.home(), store.id()) {
+            (Some(home), Ok(id)) if !store.is_copy() => Box::new(OutcomeFiles::new(&home, id.as_str())),
+            _ => Box::new(NoOutcomes),
+        }
     }
 
     pub(crate) fn source(&self, paths: &ProjectPaths, config: &Config) -> CommandResult<Source> {
@@ -287,6 +293,7 @@ impl Open<'_> {
         Context {
             judge: self.env.judge.as_ref(),
             ids: self.env.ids.as_ref(),
+            outcomes: self.outcomes.as_ref(),
             policy: Policy {
                 ticket_life: self.config.locking.poll_interval.saturating_mul(3),
                 max_attempts: self.config.tasks.max_attempts,

@@ -3,7 +3,7 @@
 use tenure_core::Error;
 use tenure_core::error::TaskName;
 use tenure_core::holder::{Caller, Holder};
-use tenure_core::id::Fence;
+use tenure_core::id::{AttemptId, Fence};
 use tenure_core::text::check_agent_id;
 
 use crate::env::Env;
@@ -47,6 +47,8 @@ pub(crate) struct Identity {
     pub(crate) fence: Option<Fence>,
     /// If the fence came from the environment: the only task that it applies to.
     fence_of_task: Option<String>,
+    /// The attempt that this process belongs to.
+    attempt: Option<AttemptId>,
 }
 
 impl Identity {
@@ -65,7 +67,8 @@ impl Identity {
             },
         };
         let (holder, source) = Self::holder(env, args)?;
-        Ok(Self { holder, source, fence, fence_of_task })
+        let attempt = env.var("TENURE_ATTEMPT").map(AttemptId::new);
+        Ok(Self { holder, source, fence, fence_of_task, attempt })
     }
 
     fn holder(env: &Env, args: &IdentityArgs) -> CommandResult<(Holder, IdentitySource)> {
@@ -96,13 +99,13 @@ impl Identity {
             return Err(Report::usage(format!("`tasks {verb}` needs the caller's identity: {how}"))
                 .hint("see who holds it", format!("tenure tasks show {key}")));
         }
-        Ok(Caller::new(self.holder.clone()).with_fence(fence))
+        Ok(self.without_fence().with_fence(fence))
     }
 
     /// The caller of a verb that anyone may use, recorded in the event feed. It may hold the task.
     pub(crate) fn actor(&self, task_id: Option<&str>) -> Caller {
         let fence = task_id.map_or(self.fence, |id| self.fence_for(id));
-        Caller::new(self.holder.clone()).with_fence(fence)
+        self.without_fence().with_fence(fence)
     }
 
     /// The caller of a claim of `task`, or of any task.
@@ -112,7 +115,7 @@ impl Identity {
 
     /// The caller without its fence, for work that is not chosen yet: a fence belongs to one task.
     pub(crate) fn without_fence(&self) -> Caller {
-        Caller::new(self.holder.clone())
+        Caller::new(self.holder.clone()).with_attempt(self.attempt.clone())
     }
 
     pub(crate) fn become_agent(&mut self, id: String) {

@@ -50,7 +50,12 @@ pub(crate) fn after(app: &mut App<'_>, open: &Open<'_>, scope: Scope<'_>, actor:
 
 /// The fence alone authorizes the change, whatever name the grant was requested under.
 fn holder_of(grant: &Grant) -> Caller {
-    Caller::new(grant.lease.holder.clone()).with_fence(Some(grant.lease.fence))
+    let caller = Caller::new(grant.lease.holder.clone()).with_fence(Some(grant.lease.fence));
+    // As its supervisor: what it returns is not charged to an attempt.
+    match &grant.lease.process {
+        Some(process) => caller.with_process(process.clone()),
+        None => caller,
+    }
 }
 
 fn renew(open: &Open<'_>, grant: &Grant) -> Result<tenure_core::lease::Lease> {

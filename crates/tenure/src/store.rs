@@ -1,5 +1,6 @@
 //! A project's store: `.tenure/tenure.db`, or the PostgreSQL server that `store.url` names.
 
+use std::ffi::OsStr;
 use std::ops::Deref;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
@@ -7,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::config::Config;
+use tenure_core::holder::{AcrossMachines, InACopy, Judge};
 use tenure_core::store::{Movable, Store};
 use tenure_core::{Clock, Error, Result};
 use tenure_postgres::{Address, PostgresStore, Surroundings};
@@ -46,6 +48,26 @@ impl Source {
             address: Box::new(Address::parse(url, &surroundings(env))?),
             project: config.project.id.map(|id| id.to_string()),
             root: paths.root.clone(),
+            options: tenure_postgres::OpenOptions {
+                patience: options.patience,
+                dry_run: options.dry_run,
+                clock: None,
+            },
+        })
+    }
+
+    /// The store that a supervisor passes to `start-attempt`: a path, or with a project's id the URL of a server.
+    pub(crate) fn of_attempt(
+        store: &OsStr,
+        project: Option<&str>,
+        env: &Env,
+        options: tenure_sqlite::OpenOptions,
+    ) -> Result<Self> {
+        let Some(project) = project else { return Ok(Self::Sqlite { path: store.into(), options }) };
+        Ok(Self::Postgres {
+            address: Box::new(Address::parse(&store.to_string_lossy(), &surroundings(env))?),
+            project: Some(project.to_owned()),
+            root: env.cwd.clone(),
             options: tenure_postgres::OpenOptions {
                 patience: options.patience,
                 dry_run: options.dry_run,
@@ -192,6 +214,15 @@ impl Backend {
         match self {
             Self::Sqlite(_) => None,
             Self::Postgres(store) => Some(store.clock()),
+        }
+    }
+
+    /// Who is known to be alive, as far as this store's processes can be seen from here.
+    pub(crate) fn judge(&self, env: &Env) -> Arc<dyn Judge> {
+        match self {
+            Self::Sqlite(_) if self.is_copy() => Arc::new(InACopy(Arc::clone(&env.judge))),
+            Self::Sqlite(_) => Arc::clone(&env.judge),
+            Self::Postgres(_) => Arc::new(AcrossMachines(Arc::clone(&env.judge))),
         }
     }
 

@@ -3,15 +3,25 @@
 //! The end of a lease turns its running attempt into an `ending` one in the same transaction. Once the processes are gone,
 //! [`end_attempt`] records that. While an attempt is `ending`, nothing new may start on its resource.
 
+use std::time::Duration;
+
 use serde_json::json;
 
+use super::lease_state::same_holder;
 use crate::context::Context;
 use crate::error::Result;
 use crate::event::{EventKind, NewEvent};
-use crate::holder::Incarnation;
+use crate::holder::{Caller, Incarnation};
 use crate::id::{AttemptId, TaskId};
-use crate::lease::{Attempt, AttemptState, Leader, Lease};
-use crate::store::{Tx, View};
+use crate::lease::{Attempt, AttemptState, EndReason, Leader, Lease, Resource};
+use crate::outcome::Nonce;
+use crate::store::{TaskEdit, Tx, View};
+use crate::task::TaskStatus;
+
+/// An attempt whose task is returned this soon after its start, by another than its supervisor, is a quick return.
+const QUICK: Duration = Duration::from_secs(30);
+/// So many quick returns in a row are charged.
+const QUICK_IN_A_ROW: usize = 3;
 
 /// The outcome of an attempt, for its row.
 #[derive(Debug, Clone, Default)]
@@ -21,13 +31,15 @@ pub struct Outcome {
     pub charged: bool,
 }
 
-/// Inserts the attempt's row with its mark. The process may be started only after this is committed.
+/// Inserts the attempt's row with its mark. The process may be started only after this is committed. `nonce`: what an
+/// outcome of it that is kept outside the store has to know.
 pub fn begin_attempt(
     tx: &mut dyn Tx,
     ctx: &Context<'_>,
     lease: &Lease,
     owner: &Incarnation,
     log_path: Option<String>,
+    nonce: Option<&Nonce>,
 ) -> Result<Attempt> {
     let attempt = Attempt {
         id: ctx.ids.attempt(),
@@ -42,6 +54,8 @@ pub fn begin_attempt(
         exit_code: None,
         reason: None,
         charged: false,
+        outcome_hash: nonce.map(Nonce::hash),
+        quick_return: false,
     };
     tx.insert_attempt(&attempt)?;
     say(tx, &attempt, EventKind::AttemptStarted, &lease.holder.id)?;
@@ -86,10 +100,17 @@ fn stored(view: &dyn View, attempt: &Attempt) -> Result<Option<Attempt>> {
 }
 
 /// Records that the processes of an attempt are gone. Idempotent.
-pub fn end_attempt(tx: &mut dyn Tx, attempt: &Attempt, outcome: &Outcome, actor: &str) -> Result<()> {
+pub fn end_attempt(
+    tx: &mut dyn Tx,
+    ctx: &Context<'_>,
+    attempt: &Attempt,
+    outcome: &Outcome,
+    actor: &str,
+) -> Result<()> {
     let Some(found) = stored(tx, attempt)?.filter(|found| found.state != AttemptState::Ended) else {
         return Ok(());
     };
+    let quick_return = is_quick_return(tx, ctx, &found)?;
     let ended = Attempt {
         state: AttemptState::Ended,
         ended_at: Some(tx.now()),
@@ -97,10 +118,95 @@ pub fn end_attempt(tx: &mut dyn Tx, attempt: &Attempt, outcome: &Outcome, actor:
         // The reason recorded when the lease ended is kept: the exit of the processes is only its consequence.
         reason: found.reason.clone().or_else(|| Some(outcome.reason.clone())),
         charged: found.charged || outcome.charged,
+        quick_return,
         ..found
     };
     tx.update_attempt(&ended.id, &ended)?;
-    say(tx, &ended, EventKind::AttemptEnded, actor)
+    say(tx, &ended, EventKind::AttemptEnded, actor)?;
+    if quick_return { charge_quick_returns(tx, ctx, &ended.resource, actor) } else { Ok(()) }
+}
+
+/// Whether the task was returned soon after the start, by another than the supervisor: a supervisor ends the attempt
+/// before it ends the lease.
+fn is_quick_return(tx: &dyn Tx, ctx: &Context<'_>, attempt: &Attempt) -> Result<bool> {
+    let Some(id) = attempt.resource.task_id() else { return Ok(false) };
+    if tx.now().since(attempt.started_at) > QUICK {
+        return Ok(false);
+    }
+    let Some(lease) = tx.lease_by_fence(attempt.fence)? else { return Ok(false) };
+    let ended = lease.ended.map(|(_, reason)| reason);
+    if !matches!(ended, Some(EndReason::Released | EndReason::Forced | EndReason::Completed)) {
+        return Ok(false);
+    }
+    // A later grant shows that the task had been returned before.
+    let latest = tx.latest_lease(&attempt.resource)?;
+    let granted_since = latest.is_some_and(|latest| latest.fence != attempt.fence);
+    if granted_since {
+        return Ok(true);
+    }
+    let task = tx.task_row(&id, &ctx.viewer(tx, None)?)?;
+    Ok(task.is_some_and(|task| task.status == TaskStatus::Pending))
+}
+
+/// An agent may return its task in a way that does not show that it comes from within the attempt. Such a task would be
+/// handed out for ever, so several quick returns in a row are charged.
+fn charge_quick_returns(tx: &mut dyn Tx, ctx: &Context<'_>, resource: &Resource, actor: &str) -> Result<()> {
+    let Some(id) = resource.task_id() else { return Ok(()) };
+    let mut last = tx.attempts(resource)?;
+    last.truncate(QUICK_IN_A_ROW);
+    if last.len() < QUICK_IN_A_ROW || !last.iter().all(|a| a.quick_return && !a.charged) {
+        return Ok(());
+    }
+    for attempt in last {
+        tx.update_attempt(&attempt.id, &Attempt { charged: true, ..attempt.clone() })?;
+    }
+    let viewer = ctx.viewer(tx, None)?;
+    let Some(task) = tx.task_row(&id, &viewer)? else { return Ok(()) };
+    let attempts = task.attempts.saturating_add(u32::try_from(QUICK_IN_A_ROW).unwrap_or(u32::MAX));
+    tx.edit_task(&id, &TaskEdit { attempts: Some(attempts), ..TaskEdit::default() }, None)?;
+    if attempts < ctx.policy.max_attempts || task.status != TaskStatus::Pending {
+        return Ok(());
+    }
+    let why =
+        format!("{QUICK_IN_A_ROW} attempts in a row were given back within {} seconds", QUICK.as_secs());
+    let event = NewEvent::new(EventKind::TaskStatus, actor)
+        .task(&id)
+        .status(task.status, TaskStatus::Failed)
+        .detail(json!({"message": why}));
+    tx.set_status(&id, TaskStatus::Failed, event)
+}
+
+/// Whether the caller acts from within an uncharged attempt under this lease: it has the attempt's mark, or it presents the
+/// lease without being the supervisor.
+pub(super) fn acts_within(view: &dyn View, caller: &Caller, lease: &Lease) -> Result<bool> {
+    let presents = caller.process.is_none() && same_holder(lease, caller, false);
+    if caller.attempt.is_none() && !presents {
+        return Ok(false);
+    }
+    let is_it = |a: &Attempt| presents || caller.attempt.as_ref() == Some(&a.id);
+    Ok(view.attempts(&lease.resource)?.iter().any(|a| a.fence == lease.fence && !a.charged && is_it(a)))
+}
+
+/// Charges the attempt whose mark the caller has, if it is one at this resource. False if there is none, or if it was charged
+/// before.
+pub(super) fn charge_marked(tx: &mut dyn Tx, caller: &Caller, resource: &Resource) -> Result<bool> {
+    let Some(mark) = &caller.attempt else { return Ok(false) };
+    let attempts = tx.attempts(resource)?;
+    match attempts.into_iter().find(|a| a.id == *mark && !a.charged) {
+        Some(attempt) => {
+            tx.update_attempt(mark, &Attempt { charged: true, ..attempt })?;
+            Ok(true)
+        }
+        None => Ok(false),
+    }
+}
+
+/// Records the exit code that was kept with an outcome.
+pub(super) fn note_exit_code(tx: &mut dyn Tx, attempt: &Attempt, exit_code: Option<i32>) -> Result<()> {
+    match stored(tx, attempt)? {
+        Some(found) => tx.update_attempt(&attempt.id, &Attempt { exit_code, ..found }),
+        None => Ok(()),
+    }
 }
 
 /// Marks the running attempt of an ended lease as `ending`. True if the attempt was charged.
@@ -119,7 +225,7 @@ pub(super) fn mark_ending(
         let ending = Attempt {
             state: AttemptState::Ending,
             reason: Some(reason.to_owned()),
-            charged: charge,
+            charged: attempt.charged || charge,
             ..attempt
         };
         tx.update_attempt(&ending.id, &ending)?;

@@ -48,7 +48,7 @@ pub fn disown(tx: &mut dyn Tx, ctx: &Context<'_>, actor: &str) -> Result<Disowne
     let repairs = reconcile(tx, &ctx, actor)?;
     let outcome = Outcome { reason: "the project was copied".to_owned(), ..Outcome::default() };
     for attempt in &repairs.attempts {
-        end_attempt(tx, attempt, &outcome, actor)?;
+        end_attempt(tx, &ctx, attempt, &outcome, actor)?;
     }
     Ok(Disowned { leases: leases.len(), attempts: repairs.attempts.len(), runners: repairs.runners.len() })
 }

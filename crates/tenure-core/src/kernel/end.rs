@@ -5,13 +5,14 @@ use serde_json::json;
 use super::acquire::name_of;
 use super::finish::Finish;
 use super::lease_state::{claim_of, is_of_same_process};
-use super::{attempt, item, wake};
+use super::{attempt, item, kept, wake};
 use crate::context::Context;
 use crate::error::{Error, Result, TaskName};
 use crate::event::{EventKind, NewEvent};
 use crate::holder::{Caller, HolderKind};
 use crate::id::{SectionId, TaskId};
 use crate::lease::{EndReason, Lease, LeaseState, Resource};
+use crate::outcome::AttemptResult;
 use crate::store::{EventFilter, LeaseFilter, TaskEdit, Tx, Viewer};
 use crate::task::{Task, TaskStatus};
 
@@ -56,44 +57,129 @@ pub fn finish(
         // The lease was closed as expired. It is reopened, so that it ends with the reason that the holder reports.
         tx.reopen_lease(lease.fence)?;
     }
-    let mut reason = finish.message().map(str::to_owned);
     // A runner presents its process. A report without one comes from the runner's agent.
     let by_the_agent = lease.holder.kind == HolderKind::Runner && caller.process.is_none();
-    let given_back = by_the_agent && matches!(finish, Finish::Release(_));
-    close(tx, lease, expected, reason.as_deref(), &caller.holder.id, given_back)?;
-    let mut to = finish.target(ctx, lease, &found);
-    if given_back {
+    let report = Report {
+        actor: &caller.holder.id,
+        given_back: matches!(finish, Finish::Release(_))
+            && (by_the_agent || attempt::acts_within(tx, caller, lease)?),
+        // An agent's report does not end the section's lease, which its runner holds.
+        keep_section: keep_section || by_the_agent,
+    };
+    settle(tx, ctx, &viewer, &found, lease, finish, &report)?;
+    let task = tx.task(&id, &viewer)?.ok_or_else(|| missing(&id))?;
+    Ok(Finished { task, lease: claim.lease, changed: true })
+}
+
+/// By whom and how a task is finished.
+struct Report<'a> {
+    actor: &'a str,
+    /// Released from within the attempt, which is charged.
+    given_back: bool,
+    keep_section: bool,
+}
+
+/// Ends the lease and moves its task to where the finish leads.
+fn settle(
+    tx: &mut dyn Tx,
+    ctx: &Context<'_>,
+    viewer: &Viewer,
+    found: &Task,
+    lease: &Lease,
+    finish: Finish<'_>,
+    report: &Report<'_>,
+) -> Result<()> {
+    let id = &found.id;
+    let expected = finish.end_reason();
+    let mut reason = finish.message().map(str::to_owned);
+    close(tx, lease, expected, reason.as_deref(), report.actor, report.given_back)?;
+    let mut to = finish.target(ctx, lease, found);
+    if report.given_back {
         // Without a charge, the runner would offer the task again at once, and a task that every agent releases would
         // never fail.
-        let attempts = found.attempts.saturating_add(1);
-        tx.edit_task(&id, &TaskEdit { attempts: Some(attempts), ..TaskEdit::default() }, None)?;
-        if attempts >= ctx.policy.max_attempts {
-            to = TaskStatus::Failed;
-            let last = reason.as_deref().unwrap_or("no reason was given");
-            reason =
-                Some(format!("{attempts} attempts came to nothing; the last agent gave it back: {last}"));
+        if let Some(why) = charge_return(tx, ctx, found, reason.as_deref())? {
+            (to, reason) = (TaskStatus::Failed, Some(why));
         }
     }
     let rejected = finish.rejects(lease);
     if rejected {
         let rejections = Some(found.rejections.saturating_add(1));
-        tx.edit_task(&id, &TaskEdit { rejections, ..TaskEdit::default() }, None)?;
+        tx.edit_task(id, &TaskEdit { rejections, ..TaskEdit::default() }, None)?;
     }
-    move_task(tx, &found, to, &caller.holder.id, lease, reason.as_deref(), rejected)?;
-    acknowledge_messages(tx, &id, to, &caller.holder.id)?;
-    // An agent's report does not end the section's lease, which its runner holds.
-    if !keep_section && !by_the_agent {
-        drop_section(tx, ctx, &viewer, &found, lease, expected)?;
+    move_task(tx, found, to, report.actor, lease, reason.as_deref(), rejected)?;
+    acknowledge_messages(tx, id, to, report.actor)?;
+    if !report.keep_section {
+        drop_section(tx, ctx, viewer, found, lease, expected)?;
     }
-    wake::wake_first(tx, &viewer, &lease.resource)?;
-    wake::work_appeared(tx, &viewer)?;
-    let task = tx.task(&id, &viewer)?.ok_or_else(|| missing(&id))?;
-    Ok(Finished { task, lease: claim.lease, changed: true })
+    wake::wake_first(tx, viewer, &lease.resource)?;
+    wake::work_appeared(tx, viewer)
+}
+
+/// Counts an attempt that gave its task back. Returns why the task has failed, if it was one too many.
+pub(super) fn charge_return(
+    tx: &mut dyn Tx,
+    ctx: &Context<'_>,
+    task: &Task,
+    reason: Option<&str>,
+) -> Result<Option<String>> {
+    let attempts = task.attempts.saturating_add(1);
+    tx.edit_task(&task.id, &TaskEdit { attempts: Some(attempts), ..TaskEdit::default() }, None)?;
+    if attempts < ctx.policy.max_attempts {
+        return Ok(None);
+    }
+    let last = reason.unwrap_or("no reason was given");
+    Ok(Some(format!("{attempts} attempts came to nothing; the last agent gave it back: {last}")))
+}
+
+/// The report on an attempt at a task by its supervisor, accepted only under the latest grant (L8).
+pub fn conclude_attempt(
+    tx: &mut dyn Tx,
+    ctx: &Context<'_>,
+    caller: &Caller,
+    task: &TaskName,
+    result: &AttemptResult,
+    keep_section: bool,
+) -> Result<Finished> {
+    match finish_of(result) {
+        Ok(word) => finish(tx, ctx, caller, task, word, keep_section),
+        Err(why) => abort_attempt(tx, ctx, caller, task, why),
+    }
+}
+
+/// Ends an open lease with the result of its attempt, in the name of its holder.
+pub(super) fn settle_result(
+    tx: &mut dyn Tx,
+    ctx: &Context<'_>,
+    lease: &Lease,
+    result: &AttemptResult,
+) -> Result<()> {
+    let Some(id) = lease.resource.task_id() else { return item::settle_result(tx, lease, result) };
+    let viewer = ctx.viewer(tx, None)?;
+    let actor = &lease.holder.id;
+    match finish_of(result) {
+        Ok(word) => {
+            let found = read(tx, &id, &viewer)?;
+            let report = Report { actor, given_back: false, keep_section: false };
+            settle(tx, ctx, &viewer, &found, lease, word, &report)
+        }
+        Err(why) => abort(tx, ctx, &viewer, lease, why, actor),
+    }
+}
+
+/// The report that a result leads to; the reason if the attempt broke off.
+fn finish_of(result: &AttemptResult) -> Result<Finish<'_>, &str> {
+    match result {
+        AttemptResult::Done => Ok(Finish::Done),
+        // A failure, if the task was not claimed for review.
+        AttemptResult::Failed { why } => Ok(Finish::Reject(why)),
+        AttemptResult::Returned { why } => Ok(Finish::Release(Some(why))),
+        AttemptResult::Broken { why } => Err(why),
+    }
 }
 
 /// Ends an execution that has no result: the command could not be started, or a foreign signal killed it. The task is
 /// returned and charged, and fails after `max_attempts`.
-pub fn abort_attempt(
+fn abort_attempt(
     tx: &mut dyn Tx,
     ctx: &Context<'_>,
     caller: &Caller,
@@ -113,10 +199,21 @@ pub fn abort_attempt(
     if lease.ended.is_some() {
         tx.reopen_lease(lease.fence)?;
     }
-    close(tx, lease, EndReason::Released, Some(why), &caller.holder.id, true)?;
-    return_task(tx, ctx, &viewer, lease, (EndReason::Released, why), &caller.holder.id, true)?;
+    abort(tx, ctx, &viewer, lease, why, &caller.holder.id)?;
     let task = tx.task(&id, &viewer)?.ok_or_else(|| missing(&id))?;
     Ok(Finished { task, lease: claim.lease, changed: true })
+}
+
+fn abort(
+    tx: &mut dyn Tx,
+    ctx: &Context<'_>,
+    viewer: &Viewer,
+    lease: &Lease,
+    why: &str,
+    actor: &str,
+) -> Result<()> {
+    close(tx, lease, EndReason::Released, Some(why), actor, true)?;
+    return_task(tx, ctx, viewer, lease, (EndReason::Released, why), actor, true)
 }
 
 /// Whether the holder has made this report before. If the status was changed since, the task's events still show the
@@ -140,18 +237,30 @@ pub struct Evicted {
 
 /// Takes a lease away from its holder. Refused if it is no longer the one that was `shown`.
 pub fn evict(tx: &mut dyn Tx, ctx: &Context<'_>, actor: &str, shown: &Lease) -> Result<Evicted> {
-    end_shown(tx, ctx, actor, shown, EndReason::Forced)
+    end_shown(tx, ctx, actor, None, shown, EndReason::Forced)
 }
 
 /// The holder releases a lease, whatever its resource.
 pub fn release(tx: &mut dyn Tx, ctx: &Context<'_>, actor: &str, own: &Lease) -> Result<Evicted> {
-    end_shown(tx, ctx, actor, own, EndReason::Released)
+    end_shown(tx, ctx, actor, None, own, EndReason::Released)
+}
+
+/// [`release`] or [`evict`] by a caller that may act from within an attempt under the lease, which is then charged.
+pub fn end_lock(
+    tx: &mut dyn Tx,
+    ctx: &Context<'_>,
+    caller: &Caller,
+    shown: &Lease,
+    reason: EndReason,
+) -> Result<Evicted> {
+    end_shown(tx, ctx, &caller.holder.id, Some(caller), shown, reason)
 }
 
 fn end_shown(
     tx: &mut dyn Tx,
     ctx: &Context<'_>,
     actor: &str,
+    caller: Option<&Caller>,
     shown: &Lease,
     reason: EndReason,
 ) -> Result<Evicted> {
@@ -167,8 +276,16 @@ fn end_shown(
     // The section's lease is closed first: closing the last of its tasks would end it as `released`.
     for lease in &ended {
         let state = lease.state(tx.now(), ctx.judge);
+        if state != LeaseState::Live && kept::apply(tx, ctx, lease)? {
+            continue;
+        }
         let reason = if state == LeaseState::Live { reason } else { reason_of(state) };
-        close_and_return(tx, ctx, &viewer, lease, reason, actor)?;
+        let within = match caller {
+            Some(caller) => attempt::acts_within(tx, caller, lease)?,
+            None => false,
+        };
+        let charged = close(tx, lease, reason, None, actor, within)?;
+        return_task(tx, ctx, &viewer, lease, (reason, reason.as_str()), actor, charged)?;
         if reason == EndReason::Forced {
             wake::holder(tx, lease);
         }
@@ -179,19 +296,9 @@ fn end_shown(
 /// Ends an open lease, whatever its state, without ringing its holder.
 pub(super) fn end_by_force(tx: &mut dyn Tx, ctx: &Context<'_>, lease: &Lease, actor: &str) -> Result<()> {
     let viewer = ctx.viewer(tx, None)?;
-    close_and_return(tx, ctx, &viewer, lease, EndReason::Forced, actor)
-}
-
-fn close_and_return(
-    tx: &mut dyn Tx,
-    ctx: &Context<'_>,
-    viewer: &Viewer,
-    lease: &Lease,
-    reason: EndReason,
-    actor: &str,
-) -> Result<()> {
+    let reason = EndReason::Forced;
     close(tx, lease, reason, None, actor, false)?;
-    return_task(tx, ctx, viewer, lease, (reason, reason.as_str()), actor, false)
+    return_task(tx, ctx, &viewer, lease, (reason, reason.as_str()), actor, false)
 }
 
 /// Closes every lapsed lease and returns its task. Returns what was closed.
@@ -215,7 +322,8 @@ pub fn close_all_lapsed(tx: &mut dyn Tx, ctx: &Context<'_>, actor: &str) -> Resu
     Ok(closed)
 }
 
-/// Closes one lapsed lease, marks its attempt as ending, and returns its task to the status it was claimed from.
+/// Closes one lapsed lease, marks its attempt as ending, and returns its task to the status it was claimed from. If its
+/// supervisor kept an outcome, that is applied instead (F6).
 pub(crate) fn close_lapsed(
     tx: &mut dyn Tx,
     ctx: &Context<'_>,
@@ -223,6 +331,9 @@ pub(crate) fn close_lapsed(
     state: LeaseState,
     actor: &str,
 ) -> Result<()> {
+    if kept::apply(tx, ctx, lease)? {
+        return Ok(());
+    }
     let reason = reason_of(state);
     // A holder that died in this boot may have been killed by its attempt, which is therefore charged. A reboot is not
     // charged.

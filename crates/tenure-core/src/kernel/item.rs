@@ -17,6 +17,7 @@ use crate::event::{EventKind, NewEvent};
 use crate::holder::Caller;
 use crate::job::{Item, ItemState, Job, JobState, OnFailure, item_of};
 use crate::lease::{EndReason, Lease, LeaseState};
+use crate::outcome::AttemptResult;
 use crate::store::{ItemFilter, Tx};
 
 #[derive(Debug, Clone)]
@@ -51,6 +52,15 @@ pub enum ItemOutcome<'a> {
     },
 }
 
+impl ItemOutcome<'_> {
+    fn end_reason(self) -> EndReason {
+        match self {
+            Self::Succeeded | Self::Failed { .. } => EndReason::Completed,
+            Self::Interrupted { .. } => EndReason::Released,
+        }
+    }
+}
+
 #[derive(Debug, Clone)]
 pub struct FinishedItem {
     pub item: Item,
@@ -71,26 +81,29 @@ pub fn take_item(
     if job.state != JobState::Open {
         return Ok(NextItem::Over(job.state));
     }
-    let pending = tx.first_pending(&job.id)?;
-    let later = match pending {
+    match tx.first_pending(&job.id)? {
         Some(item) if item.due_at <= tx.now() => return grant(tx, ctx, caller, item, terms),
-        Some(item) => Some(item.due_at),
-        None => None,
-    };
+        _ => {}
+    }
     for item in tx.items(&ItemFilter::running(Some(&job.id)))? {
         let resource = item.resource();
         let Some(lease) = tx.open_lease(&resource)? else { continue };
         let state = lease.state(tx.now(), ctx.judge);
         if state != LeaseState::Live {
             close_lapsed(tx, ctx, &lease, state, &caller.holder.id)?;
-            return match tx.item(&item.job, item.number)? {
-                Some(item) => grant(tx, ctx, caller, item, terms),
-                None => Ok(NextItem::Busy),
-            };
+            // An outcome that was kept for it may have ended the item, or postponed it.
+            let returned = tx.item(&item.job, item.number)?;
+            if let Some(item) = returned.filter(|i| i.state == ItemState::Pending && i.due_at <= tx.now()) {
+                return grant(tx, ctx, caller, item, terms);
+            }
         }
     }
-    if let Some(due) = later {
-        return Ok(NextItem::Later(due));
+    let job = read_job(tx, &job.id)?;
+    if job.state != JobState::Open {
+        return Ok(NextItem::Over(job.state));
+    }
+    if let Some(item) = tx.first_pending(&job.id)? {
+        return Ok(NextItem::Later(item.due_at));
     }
     Ok(match settle_job(tx, &job.id, &caller.holder.id)?.state {
         JobState::Open => NextItem::Busy,
@@ -143,10 +156,7 @@ pub fn finish_item(
     let item = tx.item(&job.id, number)?.ok_or_else(lost)?;
     let latest = tx.latest_lease(&held.resource)?;
     let lease = latest.filter(|latest| latest.fence == held.fence).ok_or_else(lost)?;
-    let reason = match outcome {
-        ItemOutcome::Succeeded | ItemOutcome::Failed { .. } => EndReason::Completed,
-        ItemOutcome::Interrupted { .. } => EndReason::Released,
-    };
+    let reason = outcome.end_reason();
     match state_for_holder(&lease, tx.now(), ctx.judge) {
         LeaseState::Live | LeaseState::Expired => {}
         LeaseState::Ended(ended) if ended == reason && item.state != ItemState::Running => {
@@ -158,16 +168,40 @@ pub fn finish_item(
         // The lease was closed as expired. It is reopened, so that it ends with the reason that the holder reports.
         tx.reopen_lease(lease.fence)?;
     }
+    settle(tx, &lease, &job, &item, outcome)
+}
+
+/// Ends an open lease with the result of its attempt at an item. No effect if the item is no longer there.
+pub(super) fn settle_result(tx: &mut dyn Tx, lease: &Lease, result: &AttemptResult) -> Result<()> {
+    let outcome = match result {
+        AttemptResult::Done => ItemOutcome::Succeeded,
+        AttemptResult::Failed { why } | AttemptResult::Broken { why } => {
+            ItemOutcome::Failed { why, for_good: false }
+        }
+        AttemptResult::Returned { why } => ItemOutcome::Interrupted { why },
+    };
+    let Some((job, number)) = item_of(lease) else { return Ok(()) };
+    let (Some(job), Some(item)) = (tx.job(job)?, tx.item(job, number)?) else { return Ok(()) };
+    settle(tx, lease, &job, &item, outcome).map(drop)
+}
+
+fn settle(
+    tx: &mut dyn Tx,
+    lease: &Lease,
+    job: &Job,
+    item: &Item,
+    outcome: ItemOutcome<'_>,
+) -> Result<FinishedItem> {
     let actor = lease.holder.id.clone();
-    let next = after(&job, &item, outcome, tx.now());
+    let next = after(job, item, outcome, tx.now());
     let message = next.error.clone().filter(|_| outcome != ItemOutcome::Succeeded);
-    close(tx, &lease, reason, message.as_deref(), &actor, false)?;
-    save(tx, &item, &next, &actor, Some(&lease))?;
+    close(tx, lease, outcome.end_reason(), message.as_deref(), &actor, false)?;
+    save(tx, item, &next, &actor, Some(lease))?;
     if next.state == ItemState::Failed
         && job.definition.options.on_failure == OnFailure::Stop
         && job.state == JobState::Open
     {
-        move_job(tx, &job, JobState::Failed, &actor, Some(&format!("item {number} failed")))?;
+        move_job(tx, job, JobState::Failed, &actor, Some(&format!("item {} failed", item.number)))?;
     }
     let job = settle_job(tx, &job.id, &actor)?;
     Ok(FinishedItem { item: next, job, changed: true })

@@ -3,9 +3,9 @@
 use serde_json::json;
 
 use super::acquire::name_of;
-use super::end::{close, drop_section, read, reason_of};
+use super::end::{charge_return, close, drop_section, read, reason_of};
 use super::lease_state::same_holder;
-use super::wake;
+use super::{attempt, wake};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::event::{EventKind, NewEvent};
@@ -15,9 +15,19 @@ use crate::lease::{EndReason, Lease, LeaseState, Resource};
 use crate::store::Tx;
 use crate::task::{Task, TaskStatus};
 
+/// What else a change of status has done.
+#[derive(Debug, Clone, Default)]
+pub struct Overridden {
+    /// The lease of another holder that was ended by force.
+    pub evicted: Option<Lease>,
+    /// The task was returned from within an attempt at it, which was charged.
+    pub charged: bool,
+}
+
 /// Changes the status of a task that the caller need not hold: approve, reject, skip, retry, `update --status`.
 ///
-/// Refused while another holder has a live lease, unless `force_it` is set: then that lease is ended and returned.
+/// Refused while another holder has a live lease, unless `force_it` is set: then that lease is ended and returned. A return
+/// to pending from within an attempt is charged, and fails the task after `max_attempts`.
 pub fn override_status(
     tx: &mut dyn Tx,
     ctx: &Context<'_>,
@@ -26,7 +36,7 @@ pub fn override_status(
     to: TaskStatus,
     message: Option<&str>,
     force_it: bool,
-) -> Result<Option<Lease>> {
+) -> Result<Overridden> {
     let viewer = ctx.viewer(tx, Some(&caller.holder))?;
     let task = read(tx, id, &viewer)?;
     if to == TaskStatus::InProgress {
@@ -39,8 +49,10 @@ pub fn override_status(
             hint,
         });
     }
-    let mut evicted = None;
+    let returns = to == TaskStatus::Pending && task.status != TaskStatus::Pending;
+    let mut done = Overridden::default();
     if let Some(lease) = &task.lease {
+        let within = returns && attempt::acts_within(tx, caller, lease)?;
         let actor = &caller.holder.id;
         match lease.state(tx.now(), ctx.judge) {
             LeaseState::Live if same_holder(lease, caller, false) => {
@@ -48,14 +60,14 @@ pub fn override_status(
                     TaskStatus::Completed | TaskStatus::Review | TaskStatus::Failed => EndReason::Completed,
                     _ => EndReason::Released,
                 };
-                close(tx, lease, reason, message, actor, false)?;
+                done.charged = close(tx, lease, reason, message, actor, within)?;
                 drop_section(tx, ctx, &viewer, &task, lease, reason)?;
             }
             LeaseState::Live if force_it => {
-                close(tx, lease, EndReason::Forced, message, actor, false)?;
+                done.charged = close(tx, lease, EndReason::Forced, message, actor, within)?;
                 drop_section(tx, ctx, &viewer, &task, lease, EndReason::Forced)?;
                 wake::holder(tx, lease);
-                evicted = Some(lease.clone());
+                done.evicted = Some(lease.clone());
             }
             LeaseState::Live => return Err(held_error(tx, ctx, &task, lease)?),
             state => {
@@ -64,6 +76,13 @@ pub fn override_status(
             }
         }
     }
+    // The lease may be over already: the agent has failed or finished the task before.
+    done.charged = done.charged || returns && attempt::charge_marked(tx, caller, &Resource::task(id))?;
+    let failed = if done.charged { charge_return(tx, ctx, &task, message)? } else { None };
+    let (to, message) = match &failed {
+        Some(why) => (TaskStatus::Failed, Some(why.as_str())),
+        None => (to, message),
+    };
     let mut event = NewEvent::new(EventKind::TaskStatus, &caller.holder.id)
         .task(id)
         .status(task.status, to)
@@ -74,7 +93,7 @@ pub fn override_status(
     }
     wake::wake_first(tx, &viewer, &Resource::task(id))?;
     wake::work_appeared(tx, &viewer)?;
-    Ok(evicted)
+    Ok(done)
 }
 
 /// The refusal of a change to a task that is held.

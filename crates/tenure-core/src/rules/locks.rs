@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::holder::Caller;
 use crate::id::TaskId;
 use crate::kernel::{self, Evicted};
-use crate::lease::{Lease, LeaseState, Resource};
+use crate::lease::{EndReason, Lease, LeaseState, Resource};
 use crate::reference;
 use crate::store::{Tx, View};
 
@@ -78,10 +78,7 @@ pub fn release_lock(
         });
     }
     let forced = state == LeaseState::Live && !own;
-    let Evicted { ended } = if forced || state != LeaseState::Live {
-        kernel::evict(tx, ctx, &caller.holder.id, &lease)?
-    } else {
-        kernel::release(tx, ctx, &caller.holder.id, &lease)?
-    };
+    let reason = if forced || state != LeaseState::Live { EndReason::Forced } else { EndReason::Released };
+    let Evicted { ended } = kernel::end_lock(tx, ctx, caller, &lease, reason)?;
     Ok(Release { name: found.name, lease, state, forced, ended })
 }

@@ -61,21 +61,20 @@ pub fn change_status(
         });
     };
     let mut edit = TaskEdit::default();
-    match change {
-        Change::Reject => {
-            let rejections = task.rejections.saturating_add(1);
-            edit.rejections = Some(rejections);
-            if rejections >= ctx.policy.max_rejections {
-                to = TaskStatus::Failed;
-            }
+    if change == Change::Reject {
+        let rejections = task.rejections.saturating_add(1);
+        edit.rejections = Some(rejections);
+        if rejections >= ctx.policy.max_rejections {
+            to = TaskStatus::Failed;
         }
-        Change::Retry => {
-            edit.attempts = Some(0);
-            edit.rejections = Some(0);
-        }
-        _ => {}
     }
-    let evicted = kernel::override_status(tx, ctx, caller, &task.id, to, message, force)?;
+    let kernel::Overridden { evicted, charged } =
+        kernel::override_status(tx, ctx, caller, &task.id, to, message, force)?;
+    // An agent that retries its own task does not get its attempts back.
+    if change == Change::Retry && !charged {
+        edit.attempts = Some(0);
+        edit.rejections = Some(0);
+    }
     if edit.rejections.is_some() || edit.attempts.is_some() {
         tx.edit_task(&task.id, &edit, None)?;
     }

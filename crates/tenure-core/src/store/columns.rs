@@ -145,8 +145,8 @@ tables! {
         Text: resource_kind resource_id holder_kind holder_id process doorbell;
     }
     attempts by id {
-        Text: id resource_kind resource_id state owner leader log_path reason;
-        Int: fence started_at ended_at exit_code charged;
+        Text: id resource_kind resource_id state owner leader log_path reason outcome_hash;
+        Int: fence started_at ended_at exit_code charged quick_return;
     }
     agents by id { Text: id name capabilities; Int: joined_at last_seen_at left_at; }
     runners by id {

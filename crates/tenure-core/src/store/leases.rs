@@ -232,6 +232,8 @@ impl Record for Attempt {
             exit_code: row.optional_narrow(attempts::exit_code)?,
             reason: row.optional_string(attempts::reason)?,
             charged: row.flag(attempts::charged)?,
+            outcome_hash: row.optional_string(attempts::outcome_hash)?,
+            quick_return: row.flag(attempts::quick_return)?,
         })
     }
 }
@@ -245,6 +247,7 @@ impl Attempt {
             (attempts::fence, self.fence.number().into()),
             (attempts::owner, json(&self.owner)?.into()),
             (attempts::started_at, self.started_at.into()),
+            (attempts::outcome_hash, self.outcome_hash.as_ref().into()),
         ];
         all.extend(self.progress()?);
         Ok(all)
@@ -260,6 +263,7 @@ impl Attempt {
             (attempts::exit_code, self.exit_code.into()),
             (attempts::reason, self.reason.as_ref().into()),
             (attempts::charged, self.charged.into()),
+            (attempts::quick_return, self.quick_return.into()),
         ])
     }
 }

@@ -109,16 +109,16 @@ pub(super) fn tasks_for(claims: usize) -> usize {
 }
 
 pub(super) fn context() -> Context<'static> {
-    Context {
-        judge: &ThisMachine,
-        ids: &RandomIds,
-        policy: Policy {
+    Context::new(
+        &ThisMachine,
+        &RandomIds,
+        Policy {
             ticket_life: Duration::from_secs(15),
             max_attempts: u32::MAX,
             max_rejections: 5,
             review: false,
         },
-    }
+    )
 }
 
 pub(super) fn agent(name: &str) -> Caller {

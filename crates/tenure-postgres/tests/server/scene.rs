@@ -50,7 +50,7 @@ pub(crate) fn add_tasks(store: &dyn Store, count: usize) {
 
 pub(crate) fn claim_next(store: &dyn Store, name: &str) -> Result<Option<Grant>> {
     let judge = FakeProcesses::default();
-    let ctx = Context { judge: &judge, ids: &RandomIds, policy: POLICY };
+    let ctx = Context::new(&judge, &RandomIds, POLICY);
     let caller = Caller::new(Holder::agent(name));
     store.claim(ClaimHint { holder: &caller.holder, wants: ClaimTarget::Next(None) }, |tx| {
         kernel::acquire_next(tx, &ctx, &caller, None, &Terms::new(TTL))
@@ -60,7 +60,7 @@ pub(crate) fn claim_next(store: &dyn Store, name: &str) -> Result<Option<Grant>>
 /// The holder reports its task as done.
 pub(crate) fn finish(store: &dyn Store, grant: &Grant) -> Result<()> {
     let judge = FakeProcesses::default();
-    let ctx = Context { judge: &judge, ids: &RandomIds, policy: POLICY };
+    let ctx = Context::new(&judge, &RandomIds, POLICY);
     let caller = Caller::new(grant.lease.holder.clone());
     let name = kernel::name_of(&grant.task);
     let finished =

@@ -52,8 +52,9 @@ impl AttemptReport {
             CommandEnd::NotStarted { why, task, .. } | CommandEnd::Overdue { why, task } => {
                 format!("{why}; the task is {}", task.status)
             }
-            CommandEnd::Interrupted { .. } => "interrupted".to_owned(),
+            CommandEnd::Interrupted { .. } | CommandEnd::NotBegun { .. } => "interrupted".to_owned(),
             CommandEnd::Lost(loss) => loss.to_string(),
+            CommandEnd::Kept { why, .. } => why.to_string(),
         }
     }
 }
@@ -81,7 +82,13 @@ pub(super) fn run_agent(
     let log_path = log.path().to_string_lossy().into_owned();
     cx.log.line(&format!("Log of {}: {log_path}", task.key));
 
-    let prompt = cx.callbacks.prompt(task, purpose)?;
+    let prompt = match cx.persist(|| cx.callbacks.prompt(task, purpose))? {
+        Ok(prompt) => prompt,
+        Err(signal) => {
+            let ended = CommandEnd::NotBegun { signal };
+            return Ok(AttemptReport { ended, took: Duration::ZERO, last_line: None, obstacle: None });
+        }
+    };
     let input = private_input(&folder, &prompt).map_err(|e| broken("its prompt cannot be written", &e))?;
     let (reader, writer) = std::io::pipe().map_err(|e| broken("no pipe for its output", &e))?;
     let errors = writer.try_clone().map_err(|e| broken("no pipe for its output", &e))?;
@@ -155,6 +162,7 @@ pub(super) fn run_agent(
             keep_section: true,
             limits: Some(&limits),
             recorder: Some(&recorder),
+            outage: cx.outage,
         };
         let supervised = supervise(&supervision, &mut command);
         handle.finish();
@@ -168,7 +176,7 @@ pub(super) fn run_agent(
         CommandEnd::Exited { .. } | CommandEnd::Overdue { .. } => {
             diagnosis.obstacle().map(|found| found.reason.clone())
         }
-        CommandEnd::NotStarted { .. } | CommandEnd::Interrupted { .. } | CommandEnd::Lost(_) => None,
+        _ => None,
     };
     Ok(AttemptReport { ended: supervised.ended, took: begun.elapsed(), last_line, obstacle })
 }

@@ -20,16 +20,19 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use tenure_core::Result;
 use tenure_core::id::{SectionId, TaskId};
 use tenure_core::runner::{Runner, RunnerStatus};
 use tenure_core::session::{Current, SessionOptions, SessionState};
 use tenure_core::store::Store;
 use tenure_core::task::Task;
+use tenure_core::{Error, Result};
 
 use crate::agents::AgentKind;
+use crate::database::DatabaseFile;
 use crate::execution::Execution;
+use crate::outage::{Outage, RETRY, is_outage};
 use crate::supervise::Signals;
+use crate::wait::until_any;
 use log::DaemonLog;
 
 pub use parking::unpark;
@@ -144,6 +147,37 @@ pub struct RunnerContext<'a> {
     pub log: &'a DaemonLog,
     pub options: &'a RunnerOptions,
     pub callbacks: &'a dyn RunnerCallbacks,
+    /// Logs when the store does not answer.
+    pub outage: &'a Outage<'a>,
+}
+
+impl RunnerContext<'_> {
+    /// Repeats `body` while the store does not answer. Returns the signal if one arrives meanwhile.
+    fn persist<T>(&self, mut body: impl FnMut() -> Result<T>) -> Result<Result<T, i32>> {
+        loop {
+            match body() {
+                Err(error) if is_outage(&error) => {
+                    if let Some(signal) = self.wait_for_store(&error)? {
+                        return Ok(Err(signal));
+                    }
+                }
+                answer => {
+                    self.outage.over();
+                    return answer.map(Ok);
+                }
+            }
+        }
+    }
+
+    /// Waits a moment before the store is asked again. Returns the signal that ended the wait, if one did.
+    fn wait_for_store(&self, error: &Error) -> Result<Option<i32>> {
+        self.outage.began(error);
+        if let Some(loss) = self.exec.database.and_then(DatabaseFile::loss) {
+            return Err(Error::General(loss.to_string()));
+        }
+        until_any(&[self.signals.as_fd()], RETRY);
+        Ok(self.signals.take())
+    }
 }
 
 impl std::fmt::Debug for RunnerContext<'_> {

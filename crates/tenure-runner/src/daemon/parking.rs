@@ -41,7 +41,10 @@ pub(super) fn record_attempt(
         }
         CommandEnd::NotStarted { task, .. } => (true, task),
         CommandEnd::Exited { task, .. } | CommandEnd::Overdue { task, .. } => (false, task),
-        CommandEnd::Interrupted { .. } | CommandEnd::Lost(_) => return Ok(None),
+        CommandEnd::Interrupted { .. }
+        | CommandEnd::Lost(_)
+        | CommandEnd::Kept { .. }
+        | CommandEnd::NotBegun { .. } => return Ok(None),
     };
     let why = report.last_line.clone().unwrap_or_else(|| report.sentence());
     cx.store.write(Durability::Power, |tx| {

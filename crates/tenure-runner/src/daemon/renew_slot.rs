@@ -1,7 +1,7 @@
 //! The runner's heartbeat: renews its slot, its session and its row while it works or idles.
 //!
-//! A lost slot, or one that could not be renewed in time, ends the runner before its next task. An attempt has the
-//! heartbeat of its task, which ends it when the task's lease is lost.
+//! A lost slot ends the runner before its next task; a store that does not answer does not. An attempt has the heartbeat of
+//! its task, which ends it when the task's lease is lost or could not be renewed in time.
 
 use std::io::Write;
 use std::os::fd::AsFd;
@@ -17,6 +17,8 @@ use tenure_lock::BootTime;
 use super::slot::RunnerSlot;
 use super::{RunnerCallbacks, RunnerContext, RunnerOptions};
 use crate::heartbeat::{Heartbeat, HeartbeatEnd, LeaseLoss, Renew, Renewal};
+
+pub(super) const SLOT_TAKEN: &str = "another runner has taken this slot or this session";
 
 /// The heartbeat's thread, as seen by the runner's loop.
 #[derive(Debug)]
@@ -53,7 +55,7 @@ pub(super) fn with_heartbeat<T>(
     let timing = &cx.options.timing;
     let (open, database, interval, ttl) =
         (cx.exec.open_store, cx.exec.database, timing.heartbeat, timing.stale);
-    let asked = slot.asked;
+    let mut asked = slot.asked;
     let mut renew = RenewSlot {
         ctx: cx.exec.ctx,
         options: cx.options,
@@ -67,10 +69,18 @@ pub(super) fn with_heartbeat<T>(
         let beating = move || {
             let (stop, doorbell) = (Some(stopped.as_fd()), Some(rung.as_fd()));
             let heartbeat = Heartbeat { open, database, interval, ttl, stop, doorbell };
-            if let HeartbeatEnd::Lost(loss) = heartbeat.run(asked, &mut renew)
-                && let Ok(mut lost) = state.lost.lock()
-            {
-                *lost = Some(message(&loss));
+            loop {
+                match heartbeat.run(asked, &mut renew) {
+                    // No work depends on the slot. A store that answers again renews it, or says who has taken it.
+                    HeartbeatEnd::Lost(LeaseLoss::Unreachable(_)) => asked = BootTime::now(),
+                    HeartbeatEnd::Lost(loss) => {
+                        if let Ok(mut lost) = state.lost.lock() {
+                            *lost = Some(loss.to_string());
+                        }
+                        return;
+                    }
+                    HeartbeatEnd::Stopped | HeartbeatEnd::Finished => return,
+                }
             }
         };
         let thread = std::thread::Builder::new().name("runner-heartbeat".into());
@@ -80,13 +90,6 @@ pub(super) fn with_heartbeat<T>(
         drop(stop);
         answer
     })
-}
-
-fn message(loss: &LeaseLoss) -> String {
-    match loss {
-        LeaseLoss::Unreachable(error) => format!("the runner's slot could not be renewed: {error}"),
-        _ => loss.to_string(),
-    }
 }
 
 struct RenewSlot<'a> {
@@ -121,7 +124,7 @@ impl Renew for RenewSlot<'_> {
                 Renewal::Held
             }
             Ok((false, _)) => {
-                let why = "another runner has taken this slot or this session".to_owned();
+                let why = SLOT_TAKEN.to_owned();
                 Renewal::Lost(LeaseLoss::Refused(Box::new(Error::General(why))))
             }
             Err(unclear) => Renewal::Unclear(unclear),

@@ -135,6 +135,11 @@ pub(super) fn release(
     let kind =
         if status == RunnerStatus::Failed { EventKind::RunnerFailed } else { EventKind::RunnerStopped };
     announce(cx, &slot.runner);
+    if cx.outage.is_on() {
+        // The end of this process frees everything that it holds, so it is not kept waiting.
+        cx.log.line("The end of the runner is not recorded: the store does not answer");
+        return;
+    }
     let released = cx.store.write(Durability::Power, |tx| {
         tx.save_runner(&slot.runner)?;
         let detail = json!({"runner": slot.runner.id, "reason": slot.runner.error});

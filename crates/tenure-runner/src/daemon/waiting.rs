@@ -13,10 +13,6 @@ use super::work::{Flow, RunnerLoop};
 use crate::heartbeat::drain_doorbell;
 use crate::wait::{Process, until_any};
 
-/// How often, and for how long at most, a store that does not answer is asked again.
-const RETRY_EVERY: Duration = Duration::from_secs(1);
-const RETRY_FOR: Duration = Duration::from_mins(1);
-
 /// The wait for a resource.
 #[derive(Debug)]
 pub(super) struct Wait {
@@ -145,14 +141,10 @@ impl RunnerLoop<'_, '_> {
         Ok(self.sleep(left.min(self.cx.options.timing.poll), None))
     }
 
-    /// A store that is busy for a while does not end the runner.
-    pub(super) fn retry_store(&mut self, error: Error) -> Result<Flow> {
-        let since = *self.unanswered_since.get_or_insert_with(Instant::now);
-        if since.elapsed() >= RETRY_FOR {
-            return Err(error);
-        }
-        self.log_once(format!("The store does not answer: {error}"));
-        Ok(self.sleep(RETRY_EVERY, None))
+    /// A store that does not answer does not end the runner, however long that lasts.
+    pub(super) fn retry_store(&mut self, error: &Error) -> Result<Flow> {
+        self.slot_in_doubt = true;
+        Ok(self.cx.wait_for_store(error)?.map_or(Flow::Again, Flow::Stop))
     }
 
     /// Sleeps until the doorbell rings, a signal arrives, the watched holder dies, or `limit` has passed.

@@ -13,12 +13,13 @@ use tenure_core::task::TaskStatus;
 use tenure_core::{Error, Result};
 
 use super::pick_work::{Pick, pick_work, section_of};
-use super::renew_slot::SlotHeartbeat;
+use super::renew_slot::{SLOT_TAKEN, SlotHeartbeat};
 use super::slot::{RunnerSlot, save_status};
 use super::waiting::Wait;
 use super::{Purpose, RunnerContext, agent, log, parking};
 use crate::database::DatabaseFile;
 use crate::exclusion;
+use crate::outage::is_outage;
 use crate::retention::PruneSchedule;
 use crate::supervise::CommandEnd;
 
@@ -48,7 +49,8 @@ pub(super) struct RunnerLoop<'a, 's> {
     pub(super) idle_since: Option<Instant>,
     /// The resource this runner queues for.
     pub(super) waiting: Option<Wait>,
-    pub(super) unanswered_since: Option<Instant>,
+    /// The store did not answer, so another runner may have taken the slot.
+    pub(super) slot_in_doubt: bool,
     /// The task at which the session was interrupted, until it was picked.
     pub(super) interrupted: Option<Current>,
     /// The last logged reason for waiting, so that it is logged once.
@@ -69,13 +71,17 @@ pub(super) fn run_loop(
         ticket: None,
         idle_since: None,
         waiting: None,
-        unanswered_since: None,
+        slot_in_doubt: false,
         interrupted: cx.options.session.interrupted.clone(),
         last_logged: String::new(),
         prune_schedule: PruneSchedule::new(cx.options.retention),
     };
     let outcome = loop {
-        match this.cycle(slot) {
+        let cycle = match this.cycle(slot) {
+            Err(error) if is_outage(&error) => this.retry_store(&error),
+            cycle => cycle,
+        };
+        match cycle {
             Ok(Flow::Again) => {}
             Ok(Flow::Stop(signal)) => {
                 this.counts.stopped_by = Some(signal);
@@ -111,11 +117,9 @@ impl RunnerLoop<'_, '_> {
             log::sweep(&options.log_folder(), options.logs, self.cx.exec.clock.now());
             self.prune_schedule.prune(self.cx.store);
         }
-        let found = match self.find(slot) {
-            Err(error @ Error::Store { .. }) => return self.retry_store(error),
-            found => found?,
-        };
-        self.unanswered_since = None;
+        let found = self.find(slot)?;
+        self.slot_in_doubt = false;
+        self.cx.outage.over();
         if !matches!(found, Pick::Locked(_) | Pick::Queued(_)) {
             self.stop_waiting();
         }
@@ -172,6 +176,11 @@ impl RunnerLoop<'_, '_> {
         }
         let first = self.interrupted.as_ref().map(|current| current.task.clone());
         let (found, kept) = self.cx.store.write(Durability::Power, |tx| {
+            if self.slot_in_doubt
+                && kernel::renew_resource(tx, &self.cx.exec.ctx, &slot.lease, None)?.is_none()
+            {
+                return Err(Error::General(SLOT_TAKEN.to_owned()));
+            }
             let found = pick_work(tx, self.cx, slot, first.as_ref(), section.as_ref(), &terms)?;
             if let Pick::Task(grant, _) = &found {
                 let step = Step::Taken { task: &grant.task, fence: grant.lease.fence };
@@ -224,8 +233,9 @@ impl RunnerLoop<'_, '_> {
         log.line(&format!("{verb} {:?} ({}){section}", task.title, task.key));
         log.line(&format!("Acquired lock on {} (fence {})", task.key, grant.lease.fence));
         if self.is_locked_out() {
-            self.return_task(slot, grant, "the project was locked exclusively")?;
-            return Ok(Flow::Again);
+            let why = "the project was locked exclusively";
+            let returned = self.cx.persist(|| self.return_task(slot, grant, why))?;
+            return Ok(returned.map_or_else(Flow::Stop, |()| Flow::Again));
         }
         save_status(self.cx, slot, RunnerStatus::Running, Some(task.id.clone()));
         log.line(&format!("Working on {}...", task.key));
@@ -254,6 +264,18 @@ impl RunnerLoop<'_, '_> {
                     return Err(Error::General(format!("{loss}; the runner ends")));
                 }
             }
+            CommandEnd::NotBegun { signal } => {
+                let why = "the runner was stopped while the store did not answer";
+                if let Err(error) = self.return_task(slot, grant, why) {
+                    log.line(&format!("{} could not be returned: {error}", task.key));
+                }
+                return Ok(Flow::Stop(*signal));
+            }
+            CommandEnd::Kept { signal, why, .. } => {
+                log.line(&format!("The outcome of {} is kept until the store answers: {why}", task.key));
+                let failed = || Error::General(format!("the outcome of {} was not written: {why}", task.key));
+                return signal.map(Flow::Stop).ok_or_else(failed);
+            }
             CommandEnd::Interrupted { signal, task } => {
                 log.line(&format!("Stopped: {} is {} again", task.key, task.status));
                 return Ok(Flow::Stop(*signal));
@@ -271,7 +293,10 @@ impl RunnerLoop<'_, '_> {
         let preset = agent::preset_for(self.cx, purpose);
         let parked = match &report.obstacle {
             Some(why) => Some(why.clone()),
-            None => parking::record_attempt(self.cx, slot, &preset, &report)?,
+            None => match self.cx.persist(|| parking::record_attempt(self.cx, slot, &preset, &report))? {
+                Ok(parked) => parked,
+                Err(signal) => return Ok(Flow::Stop(signal)),
+            },
         };
         if let Some(why) = parked {
             log.line(&format!("Preset {preset} is parked: {why}"));
@@ -314,16 +339,20 @@ impl RunnerLoop<'_, '_> {
     }
 
     pub(super) fn release_section(&mut self) -> Result<()> {
-        if let Some(section) = self.section.take() {
+        if let Some(section) = &self.section {
             self.cx.store.write(Durability::Power, |tx| {
-                kernel::release_resource(tx, &self.cx.exec.ctx, &section, EndReason::Released)
+                kernel::release_resource(tx, &self.cx.exec.ctx, section, EndReason::Released)
             })?;
         }
+        self.section = None;
         Ok(())
     }
 
     /// Releases the section and the ticket at the end of the run.
     fn release_all(&mut self) {
+        if self.cx.outage.is_on() {
+            return;
+        }
         if let Err(error) = self.release_section() {
             self.cx.log.line(&format!("The section could not be released: {error}"));
         }

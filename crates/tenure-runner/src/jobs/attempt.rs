@@ -8,15 +8,18 @@ use rustix::process::Signal;
 use tenure_core::duration::format_short;
 use tenure_core::kernel::{self, ItemGrant, ItemOutcome, Outcome};
 use tenure_core::lease::Attempt;
+use tenure_core::outcome::{AttemptResult, KeptOutcome, Nonce};
 use tenure_core::store::{Durability, Store, Tx};
 use tenure_core::{Error, Result, SystemClock};
 
 use super::control::ItemSignals;
-use super::worker::{ClaimedItem, PATIENCE, Worker};
+use super::worker::{ClaimedItem, Worker};
 use crate::daemon::agent_output::read_output;
 use crate::daemon::output::{AttemptLog, LastOutput};
+use crate::database::DatabaseFile;
 use crate::exec_gate::cannot_run;
 use crate::input::private_input;
+use crate::outage::{Written, is_outage, write_outcome};
 use crate::processes::children::{self, Supervising};
 use crate::processes::{EndMode, Survivor};
 use crate::reap::{self, Scope};
@@ -39,9 +42,9 @@ enum ItemEnd {
 }
 
 impl Worker<'_> {
-    pub(super) fn begin(&self, tx: &mut dyn Tx, grant: &ItemGrant) -> Result<Attempt> {
+    pub(super) fn begin(&self, tx: &mut dyn Tx, grant: &ItemGrant, nonce: &Nonce) -> Result<Attempt> {
         let log = self.log(grant).path().to_string_lossy().into_owned();
-        kernel::begin_attempt(tx, &self.exec.ctx, &grant.lease, self.exec.me, Some(log))
+        kernel::begin_attempt(tx, &self.exec.ctx, &grant.lease, self.exec.me, Some(log), Some(nonce))
     }
 
     fn log(&self, grant: &ItemGrant) -> AttemptLog {
@@ -52,7 +55,7 @@ impl Worker<'_> {
 
     /// An error ends the whole job; a failure of the item is recorded as its outcome.
     pub(super) fn run_item(&self, store: &dyn Store, claimed: ClaimedItem) -> Result<()> {
-        let ClaimedItem { grant, asked, words, attempt } = claimed;
+        let ClaimedItem { grant, asked, words, attempt, nonce } = claimed;
         let (job, item) = (&self.work.job.name, grant.item.number);
         let _span = tracing::debug_span!("item", job, item, fence = %grant.lease.fence).entered();
         let signals = self.control.hold(&grant.lease, asked).map_err(|e| broken(&e))?;
@@ -60,18 +63,20 @@ impl Worker<'_> {
             Ok(words) => words,
             Err(why) => {
                 let outcome = ItemOutcome::Failed { why: &why, for_good: true };
-                return self.write(store, &grant, None, outcome, true);
+                let write = || self.finish(store, &grant, None, outcome);
+                return self.persist(write).map(drop);
             }
         };
         let attempt = match attempt {
             Some(attempt) => attempt,
-            None => match self.reap_and_begin(store, &grant)? {
+            None => match self.persist(|| self.reap_and_begin(store, &grant, &nonce))?.flatten() {
                 Some(attempt) => attempt,
                 None => return Ok(()),
             },
         };
         let log = Mutex::new(self.log(&grant));
-        let (end, survivors) = self.execute(store, &grant, attempt.clone(), &words, &signals, &log)?;
+        let executed = ItemExecution { grant: &grant, attempt: &attempt, nonce: &nonce };
+        let (end, survivors) = self.execute(store, &executed, &words, &signals, &log)?;
         for survivor in &survivors {
             self.callbacks.show(&format!("Process {} ({}) survived SIGKILL", survivor.pid, survivor.command));
         }
@@ -85,7 +90,8 @@ impl Worker<'_> {
                 None => why,
             };
             let outcome = ItemOutcome::Failed { why: &why, for_good: false };
-            self.write(store, &grant, Some((&attempt, exit_code(&end))), outcome, gone)
+            self.write(store, &executed, exit_code(&end), outcome, gone, true);
+            Ok(())
         };
         match &end {
             ItemEnd::Succeeded => {
@@ -98,7 +104,8 @@ impl Worker<'_> {
             ItemEnd::TooLong(limit) => failed(format!("not finished after {}", format_short(*limit))),
             ItemEnd::Interrupted => {
                 let outcome = ItemOutcome::Interrupted { why: "interrupted" };
-                self.write(store, &grant, Some((&attempt, None)), outcome, gone)
+                self.write(store, &executed, None, outcome, gone, true);
+                Ok(())
             }
             ItemEnd::Lost => {
                 self.callbacks
@@ -121,12 +128,14 @@ impl Worker<'_> {
         if gone {
             let outcome = Outcome { exit_code, reason: why.to_owned(), charged: false };
             let actor = &self.caller.holder.id;
-            let _ = store.write(Durability::Process, |tx| kernel::end_attempt(tx, attempt, &outcome, actor));
+            let ctx = &self.exec.ctx;
+            let _ =
+                store.write(Durability::Process, |tx| kernel::end_attempt(tx, ctx, attempt, &outcome, actor));
         }
     }
 
     /// Reaps the processes of earlier attempts at the item, then begins. None if the item was lost meanwhile.
-    fn reap_and_begin(&self, store: &dyn Store, grant: &ItemGrant) -> Result<Option<Attempt>> {
+    fn reap_and_begin(&self, store: &dyn Store, grant: &ItemGrant, nonce: &Nonce) -> Result<Option<Attempt>> {
         let resource = &grant.lease.resource;
         for _ in 0..100 {
             let scope = Scope::Of(resource);
@@ -137,9 +146,10 @@ impl Worker<'_> {
                     tracing::debug!(attempts = cleared.ended.len(), "reaped");
                     cleared.around_us
                 }
+                Err(error) if is_outage(&error) => return Err(error),
                 Err(error) => {
                     let outcome = ItemOutcome::Interrupted { why: &error.to_string() };
-                    self.write(store, grant, None, outcome, true)?;
+                    self.finish(store, grant, None, outcome)?;
                     return Err(error);
                 }
             };
@@ -150,7 +160,7 @@ impl Worker<'_> {
                 if reap::is_in_the_way(tx, &self.exec.ctx, resource, &around_us)? {
                     return Ok(Ok(None));
                 }
-                self.begin(tx, grant).map(|attempt| Ok(Some(attempt)))
+                self.begin(tx, grant, nonce).map(|attempt| Ok(Some(attempt)))
             })?;
             match begun {
                 Ok(Some(attempt)) => return Ok(Some(attempt)),
@@ -164,12 +174,12 @@ impl Worker<'_> {
     fn execute(
         &self,
         store: &dyn Store,
-        grant: &ItemGrant,
-        mut attempt: Attempt,
+        executed: &ItemExecution<'_>,
         words: &[String],
         signals: &ItemSignals<'_>,
         log: &Mutex<AttemptLog>,
     ) -> Result<(ItemEnd, Vec<Survivor>)> {
+        let ItemExecution { grant, attempt, .. } = executed;
         let (reader, writer) = std::io::pipe().map_err(|e| broken(&e))?;
         let errors = writer.try_clone().map_err(|e| broken(&e))?;
         let input = private_input(&self.root.join(".tenure").join("logs"), &grant.item.payload)
@@ -194,7 +204,7 @@ impl Worker<'_> {
                 Ok(child) => {
                     // Our copies of the pipe would keep it open.
                     drop(command);
-                    self.watch(store, grant, &mut attempt, child, signals)
+                    Ok(self.watch(store, executed, child, signals))
                 }
                 Err(why) => Ok((ItemEnd::NotStarted(why), Vec::new())),
             };
@@ -206,12 +216,12 @@ impl Worker<'_> {
     fn watch(
         &self,
         store: &dyn Store,
-        grant: &ItemGrant,
-        attempt: &mut Attempt,
+        executed: &ItemExecution<'_>,
         mut child: Child,
         signals: &ItemSignals<'_>,
-    ) -> Result<(ItemEnd, Vec<Survivor>)> {
+    ) -> (ItemEnd, Vec<Survivor>) {
         let pid = child.id();
+        let attempt = &mut executed.attempt.clone();
         tracing::debug!(pid, attempt = %attempt.id, "started");
         let limit =
             ItemTimeout { begun: Instant::now(), most: self.work.job.definition.options.item_timeout() };
@@ -225,17 +235,16 @@ impl Worker<'_> {
             _ => EndMode::Graceful { signal: Signal::TERM, grace },
         };
         // Written first, because an unrecorded success is run again after a crash.
-        let written = match &event {
-            WatchEvent::Exited if exit_of(pid) == Some(0) => {
-                Some(self.write(store, grant, None, ItemOutcome::Succeeded, false))
-            }
-            _ => None,
-        };
+        let succeeded = matches!(&event, WatchEvent::Exited if exit_of(pid) == Some(0));
+        let success = |patient| self.write(store, executed, Some(0), ItemOutcome::Succeeded, false, patient);
+        let written = succeeded && success(false);
         attempt.leader = recorded_leader(store, attempt);
         let (survivors, exit) = end_all(&mut child, attempt, mode);
         tracing::debug!(pid, ?exit, survivors = survivors.len(), "ended");
-        if let Some(written) = written {
-            return written.map(|()| (ItemEnd::Succeeded, survivors));
+        if succeeded {
+            // Now that no process is left that could outlive the lease, this may take as long as it needs.
+            let _ = written || success(true);
+            return (ItemEnd::Succeeded, survivors);
         }
         let end = match event {
             WatchEvent::Exited => match store.read(|view| kernel::failed_start(view, attempt)) {
@@ -250,51 +259,92 @@ impl Worker<'_> {
             }
             WatchEvent::Signalled(_) | WatchEvent::Lost(_) => ItemEnd::Lost,
         };
-        Ok((end, survivors))
+        (end, survivors)
     }
 
-    /// Writes the outcome under the fence. A store that does not answer is asked again, because the item's work is
-    /// done.
+    /// Writes the outcome under the fence, however long the store does not answer, because the item's work is done (F6). If
+    /// the job is stopped before, the outcome is kept outside the store. Without `patient` the store is asked once. False if
+    /// it has to be asked again.
     fn write(
         &self,
         store: &dyn Store,
-        grant: &ItemGrant,
-        attempt: Option<(&Attempt, Option<i32>)>,
+        executed: &ItemExecution<'_>,
+        exit_code: Option<i32>,
         outcome: ItemOutcome<'_>,
         gone: bool,
-    ) -> Result<()> {
-        let begun = Instant::now();
-        loop {
-            let written = store.write(Durability::Power, |tx| {
-                if let Some((attempt, exit_code)) = attempt.filter(|_| gone) {
-                    let reason = match outcome {
-                        ItemOutcome::Succeeded => "exited with 0",
-                        ItemOutcome::Failed { why, .. } | ItemOutcome::Interrupted { why } => why,
-                    };
-                    let ended = Outcome { exit_code, reason: reason.to_owned(), charged: false };
-                    kernel::end_attempt(tx, attempt, &ended, &self.caller.holder.id)?;
+        patient: bool,
+    ) -> bool {
+        let result = match outcome {
+            ItemOutcome::Succeeded => AttemptResult::Done,
+            ItemOutcome::Failed { why, .. } => AttemptResult::Failed { why: why.to_owned() },
+            ItemOutcome::Interrupted { why } => AttemptResult::Returned { why: why.to_owned() },
+        };
+        let ItemExecution { grant, attempt, nonce } = executed;
+        let (fence, nonce) = (attempt.fence, (*nonce).clone());
+        let kept = KeptOutcome { attempt: attempt.id.clone(), fence, nonce, exit_code, result };
+        let stop = |nap| {
+            if patient {
+                self.sleep(nap);
+            }
+            !patient || self.control.is_stopping()
+        };
+        let write = || self.finish(store, grant, gone.then_some((*attempt, exit_code)), outcome);
+        match write_outcome(self.exec.ctx.outcomes, &kept, self.outage, stop, write) {
+            Written::Answered(()) => true,
+            Written::Kept(error) if !patient && is_outage(&error) => false,
+            Written::Kept(error) => {
+                let number = grant.item.number;
+                self.callbacks
+                    .show(&format!("The outcome of item {number} is kept until the store answers: {error}"));
+                if !is_outage(&error) {
+                    self.control.fail(error);
                 }
-                match kernel::finish_item(tx, &self.exec.ctx, &grant.lease, outcome) {
-                    // Detected before anything of the finish was written, so the end of the attempt is kept.
-                    Err(Error::WorkLost { .. }) => Ok(false),
-                    finished => finished.map(|_| true),
-                }
-            });
-            match written {
-                Ok(true) => return Ok(()),
-                Ok(false) => {
-                    let number = grant.item.number;
-                    self.callbacks
-                        .show(&format!("Lost item {number}: another process holds it; nothing was changed"));
-                    return Ok(());
-                }
-                Err(Error::Store { .. }) if begun.elapsed() < PATIENCE => {
-                    std::thread::sleep(Duration::from_millis(100));
-                }
-                Err(error) => return Err(error),
+                true
             }
         }
     }
+
+    /// One transaction with the outcome, and with the end of the attempt if its processes are gone.
+    fn finish(
+        &self,
+        store: &dyn Store,
+        grant: &ItemGrant,
+        ended: Option<(&Attempt, Option<i32>)>,
+        outcome: ItemOutcome<'_>,
+    ) -> Result<()> {
+        if let Some(loss) = self.exec.database.and_then(DatabaseFile::loss) {
+            self.control.fail_at_once(Error::General(loss.to_string()));
+            return Ok(());
+        }
+        let held = store.write(Durability::Power, |tx| {
+            if let Some((attempt, exit_code)) = ended {
+                let reason = match outcome {
+                    ItemOutcome::Succeeded => "exited with 0",
+                    ItemOutcome::Failed { why, .. } | ItemOutcome::Interrupted { why } => why,
+                };
+                let ended = Outcome { exit_code, reason: reason.to_owned(), charged: false };
+                kernel::end_attempt(tx, &self.exec.ctx, attempt, &ended, &self.caller.holder.id)?;
+            }
+            match kernel::finish_item(tx, &self.exec.ctx, &grant.lease, outcome) {
+                // Detected before anything of the finish was written, so the end of the attempt is kept.
+                Err(Error::WorkLost { .. }) => Ok(false),
+                finished => finished.map(|_| true),
+            }
+        })?;
+        if !held {
+            let number = grant.item.number;
+            self.callbacks
+                .show(&format!("Lost item {number}: another process holds it; nothing was changed"));
+        }
+        Ok(())
+    }
+}
+
+/// An item's attempt while it is executed.
+struct ItemExecution<'a> {
+    grant: &'a ItemGrant,
+    attempt: &'a Attempt,
+    nonce: &'a Nonce,
 }
 
 fn start(command: &mut Command) -> Result<Child, String> {

@@ -91,6 +91,11 @@ impl JobControl {
         self.fail(error);
     }
 
+    /// The leases may end soon: all items are ended without a grace period. The workers go on with others.
+    pub(super) fn end_items(&self) {
+        self.inner().held.clear();
+    }
+
     pub(super) fn into_failure(self) -> Option<Error> {
         self.inner.into_inner().unwrap_or_else(PoisonError::into_inner).failure
     }

@@ -2,8 +2,10 @@
 //!
 //! Guaranteed: an item's attempt is recorded before its process exists, and its outcome is written under its fence, so
 //! an item succeeds at most once whichever process dies; no process of an item outlives its attempt (R2); nothing
-//! starts while the exclusive lock exists; when [`run`] returns, nothing is held and nothing runs. Not guaranteed:
-//! that an item whose process had finished, but whose success was not yet written, is not run again.
+//! starts while the exclusive lock exists; when [`run`] returns, nothing runs, and nothing is held unless the store does not
+//! answer. A store that does not answer neither ends the job nor loses an outcome (F6). Not guaranteed: that an item whose
+//! process had finished just before this process was killed, so that its success was neither written nor kept, is not run
+//! again.
 
 mod attempt;
 mod control;
@@ -27,6 +29,7 @@ use tenure_lock::BootTime;
 
 use crate::execution::Execution;
 use crate::heartbeat::{Heartbeat, OpenStore};
+use crate::outage::{Outage, RETRY, is_outage};
 use crate::supervise::Signals;
 use crate::wait::until_any;
 use control::JobControl;
@@ -97,6 +100,8 @@ pub fn run(cx: &JobContext<'_>, work: &JobWork<'_>, progress: &mut dyn FnMut(&Jo
     let broken = |e: std::io::Error| Error::General(format!("the job cannot be worked on: {e}"));
     let (workers_gone, worker_end) = UnixStream::pair().map_err(broken)?;
     let control = JobControl::new(work.held.cloned()).map_err(broken)?;
+    let say = |line: &str| cx.callbacks.show(line);
+    let outage = Outage::new(&say);
     let shared = worker::Worker {
         exec: cx.exec,
         open_store: cx.open_worker_store,
@@ -106,6 +111,7 @@ pub fn run(cx: &JobContext<'_>, work: &JobWork<'_>, progress: &mut dyn FnMut(&Jo
         callbacks: cx.callbacks,
         control: &control,
         work,
+        outage: &outage,
     };
     let mut stopped_by = None;
     std::thread::scope(|scope| -> Result<()> {
@@ -113,12 +119,11 @@ pub fn run(cx: &JobContext<'_>, work: &JobWork<'_>, progress: &mut dyn FnMut(&Jo
         let (open, database, asked) = (cx.exec.open_store, cx.exec.database, cx.since);
         let (interval, ttl) = (cx.timing.heartbeat, cx.timing.ttl);
         let doorbell = cx.exec.doorbell.map(|bell| bell.fd);
-        let mut renew = renew_job::RenewJob { ctx: cx.exec.ctx, control: &control };
+        let renew = renew_job::RenewJob { ctx: cx.exec.ctx, control: &control };
         let beating = move || {
             let stop = Some(stopped.as_fd());
             let heartbeat = Heartbeat { open, database, interval, ttl, stop, doorbell };
-            let end = heartbeat.run(asked, &mut renew);
-            renew_job::conclude(renew.control, end);
+            renew_job::renew_until_stopped(heartbeat, asked, renew);
         };
         let spawned = std::thread::Builder::new().name("job-heartbeat".into()).spawn_scoped(scope, beating);
         let mut spawned = spawned.map(drop);
@@ -156,7 +161,21 @@ pub fn run(cx: &JobContext<'_>, work: &JobWork<'_>, progress: &mut dyn FnMut(&Jo
         Ok(())
     })?;
     let failed = control.into_failure();
-    let job = release_job(cx, work);
+    let job = loop {
+        match release_job(cx, work) {
+            Err(error) if is_outage(&error) && failed.is_none() => {
+                outage.began(&error);
+                // A job that was stopped does not wait for the store. Its leases end by themselves.
+                if stopped_by.is_none() {
+                    until_any(&[cx.signals.as_fd()], RETRY);
+                    stopped_by = cx.signals.take();
+                } else {
+                    break Ok(work.job.clone());
+                }
+            }
+            job => break job,
+        }
+    };
     match failed {
         Some(error) => Err(error),
         None => Ok(JobSummary { job: job?, stopped_by }),

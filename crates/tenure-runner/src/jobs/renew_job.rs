@@ -5,7 +5,7 @@ use tenure_core::{Context, Error, Result, kernel};
 use tenure_lock::BootTime;
 
 use super::control::JobControl;
-use crate::heartbeat::{HeartbeatEnd, LeaseLoss, Renew, Renewal};
+use crate::heartbeat::{Heartbeat, HeartbeatEnd, LeaseLoss, Renew, Renewal};
 
 pub(super) struct RenewJob<'a> {
     pub(super) ctx: Context<'a>,
@@ -62,15 +62,20 @@ impl RenewJob<'_> {
     }
 }
 
-/// Stops the workers if the leases are lost.
-pub(super) fn conclude(control: &JobControl, end: HeartbeatEnd) {
-    match end {
-        HeartbeatEnd::Stopped | HeartbeatEnd::Finished => {}
-        HeartbeatEnd::Lost(LeaseLoss::Refused(error)) => control.fail(*error),
-        // The items' leases may end soon, too: their processes are killed without a grace period.
-        HeartbeatEnd::Lost(LeaseLoss::Unreachable(_)) => {
-            control.fail_at_once(Error::store("the leases could not be renewed: the store does not answer"));
+/// Renews until the job is over. Stops the workers if its leases are lost.
+pub(super) fn renew_until_stopped(heartbeat: Heartbeat<'_>, mut asked: BootTime, mut renew: RenewJob<'_>) {
+    let control = renew.control;
+    loop {
+        match heartbeat.run(asked, &mut renew) {
+            HeartbeatEnd::Stopped | HeartbeatEnd::Finished => return,
+            HeartbeatEnd::Lost(LeaseLoss::Refused(error)) => return control.fail(*error),
+            // Items that another process may soon hold are ended. The job itself is taken up again once the store
+            // answers, unless another process has it then.
+            HeartbeatEnd::Lost(LeaseLoss::Unreachable(_)) => {
+                control.end_items();
+                asked = BootTime::now();
+            }
+            HeartbeatEnd::Lost(loss) => return control.fail_at_once(Error::General(loss.to_string())),
         }
-        HeartbeatEnd::Lost(loss) => control.fail_at_once(Error::General(loss.to_string())),
     }
 }

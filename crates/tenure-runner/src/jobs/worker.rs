@@ -2,11 +2,12 @@
 
 use std::path::Path;
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tenure_core::holder::Caller;
 use tenure_core::kernel::{self, ItemGrant, NextItem, Terms};
 use tenure_core::lease::Attempt;
+use tenure_core::outcome::Nonce;
 use tenure_core::store::{Durability, Store};
 use tenure_core::{Error, Result};
 use tenure_lock::BootTime;
@@ -17,14 +18,13 @@ use crate::database::DatabaseFile;
 use crate::exclusion;
 use crate::execution::Execution;
 use crate::heartbeat::OpenStore;
+use crate::outage::{Outage, RETRY, is_outage};
 use crate::reap;
 use crate::wait::until_any;
 
 /// How soon to look again while other workers have the remaining items.
 const RECHECK: Duration = Duration::from_millis(200);
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
-/// How long a store that does not answer is asked again.
-pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What each worker of a job works with.
 pub(super) struct Worker<'a> {
@@ -36,6 +36,7 @@ pub(super) struct Worker<'a> {
     pub(super) callbacks: &'a dyn JobCallbacks,
     pub(super) control: &'a JobControl,
     pub(super) work: &'a JobWork<'a>,
+    pub(super) outage: &'a Outage<'a>,
 }
 
 /// A claimed item and its command.
@@ -47,6 +48,8 @@ pub(super) struct ClaimedItem {
     pub(super) words: Result<Vec<String>, String>,
     /// None if processes of an earlier attempt must be reaped first, or there is no command.
     pub(super) attempt: Option<Attempt>,
+    /// The nonce of its attempt.
+    pub(super) nonce: Nonce,
 }
 
 enum NextWork {
@@ -63,9 +66,8 @@ impl Worker<'_> {
     }
 
     fn work(&self) -> Result<()> {
-        let store = (self.open_store)()?;
+        let Some(store) = self.persist(|| (self.open_store)())? else { return Ok(()) };
         let shown = Mutex::new(String::new());
-        let mut unanswered: Option<Instant> = None;
         while !self.control.is_stopping() {
             if let Some(loss) = self.exec.database.and_then(DatabaseFile::loss) {
                 return Err(Error::General(loss.to_string()));
@@ -74,22 +76,35 @@ impl Worker<'_> {
                 self.sleep(self.timing.poll.min(LONGEST_SLEEP));
                 continue;
             }
-            match self.next(store.as_ref()) {
-                Ok(NextWork::Item(claimed)) => self.run_item(store.as_ref(), *claimed)?,
-                Ok(NextWork::Sleep(nap)) => self.sleep(nap),
-                Ok(NextWork::End) => return Ok(()),
-                Err(error @ Error::Store { .. }) => {
-                    if unanswered.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
-                        return Err(error);
-                    }
-                    self.sleep(RECHECK);
-                    continue;
-                }
-                Err(error) => return Err(error),
+            match self.persist(|| self.next(store.as_ref()))? {
+                Some(NextWork::Item(claimed)) => self.run_item(store.as_ref(), *claimed)?,
+                Some(NextWork::Sleep(nap)) => self.sleep(nap),
+                Some(NextWork::End) | None => return Ok(()),
             }
-            unanswered = None;
         }
         Ok(())
+    }
+
+    /// Repeats `body` while the store does not answer; None if the job is stopped meanwhile.
+    pub(super) fn persist<T>(&self, mut body: impl FnMut() -> Result<T>) -> Result<Option<T>> {
+        loop {
+            match body() {
+                Err(error) if is_outage(&error) => {
+                    self.outage.began(&error);
+                    if let Some(loss) = self.exec.database.and_then(DatabaseFile::loss) {
+                        return Err(Error::General(loss.to_string()));
+                    }
+                    self.sleep(RETRY);
+                    if self.control.is_stopping() {
+                        return Ok(None);
+                    }
+                }
+                answer => {
+                    self.outage.over();
+                    return answer.map(Some);
+                }
+            }
+        }
     }
 
     fn next(&self, store: &dyn Store) -> Result<NextWork> {
@@ -97,13 +112,14 @@ impl Worker<'_> {
         terms.doorbell = self.exec.doorbell.map(|bell| bell.address.to_owned());
         let job = self.work.job;
         let asked = BootTime::now();
+        let nonce = Nonce::new(self.exec.ctx.ids);
         let next = store.write(Durability::Power, |tx| {
             let next = kernel::take_item(tx, &self.exec.ctx, self.caller, &job.id, &terms)?;
             let NextItem::Granted(grant) = next else { return Ok(Err(next)) };
             let words = fill(&job.definition.command, &grant.item.payload);
             let free = words.is_ok() && !reap::is_in_the_way(tx, &self.exec.ctx, &grant.lease.resource, &[])?;
-            let attempt = if free { Some(self.begin(tx, &grant)?) } else { None };
-            Ok(Ok(ClaimedItem { grant: *grant, asked, words, attempt }))
+            let attempt = if free { Some(self.begin(tx, &grant, &nonce)?) } else { None };
+            Ok(Ok(ClaimedItem { grant: *grant, asked, words, attempt, nonce: nonce.clone() }))
         })?;
         Ok(match next {
             Ok(claimed) => NextWork::Item(Box::new(claimed)),

@@ -299,6 +299,13 @@ impl Project {
         }
     }
 
+    /// Another program keeps the database locked until the result is dropped. Only on SQLite.
+    pub fn hold_database(&self) -> HeldStore {
+        let connection = self.connection();
+        connection.execute_batch("BEGIN IMMEDIATE").unwrap();
+        HeldStore::Database(Box::new(connection))
+    }
+
     /// Keeps all other processes from queueing to write until the result is dropped.
     /// On SQLite the order in which waiting processes get this lock is not guaranteed.
     pub fn hold_queue(&self) -> HeldStore {
@@ -339,6 +346,8 @@ impl Project {
 pub enum HeldStore {
     /// SQLite: a lock file of the store.
     File(File),
+    /// SQLite: a transaction of another program.
+    Database(Box<rusqlite::Connection>),
     /// PostgreSQL: a session with the project's turn.
     Session(postgres::Session),
 }

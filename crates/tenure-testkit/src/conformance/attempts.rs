@@ -4,6 +4,8 @@ use tenure_core::ErrorCode;
 use tenure_core::event::EventKind;
 use tenure_core::kernel::{self, Outcome};
 use tenure_core::lease::{Attempt, AttemptState, Leader};
+use tenure_core::outcome::AttemptResult;
+use tenure_core::store::Durability;
 use tenure_core::task::TaskStatus;
 
 use crate::fixture::{Fixture, TTL, refused};
@@ -15,6 +17,10 @@ fn attempt(f: &Fixture, pid: u32) -> Attempt {
     let ann = f.worker("ann", pid);
     let lease = f.claim(&ann, "A").unwrap().lease;
     f.begin_attempt(&lease, &ann)
+}
+
+fn broken(why: &str) -> AttemptResult {
+    AttemptResult::Broken { why: why.to_owned() }
 }
 
 fn stored(f: &Fixture, attempt: &Attempt) -> Attempt {
@@ -36,6 +42,17 @@ pub(super) fn an_attempt_is_recorded_and_its_leader_noted(fresh: &dyn Fn() -> Fi
     assert_eq!(stored(&f, &attempt), started);
     assert_eq!(f.read(|view| kernel::leader_of(view, &attempt)), Some(leader()));
     assert_eq!(f.read(|view| view.open_attempts()), [started]);
+}
+
+pub(super) fn a_row_that_the_store_refuses_does_not_spoil_the_next_transaction(fresh: &dyn Fn() -> Fixture) {
+    for durability in [Durability::Process, Durability::Power] {
+        let f = fresh();
+        f.add_task("A");
+        let attempt = attempt(&f, 7);
+        assert!(f.store.write(durability, |tx| tx.insert_attempt(&attempt)).is_err(), "its id is in use");
+        f.store.write(durability, |tx| kernel::note_leader(tx, attempt.id.as_str(), &leader())).unwrap();
+        assert_eq!(stored(&f, &attempt).leader, Some(leader()));
+    }
 }
 
 pub(super) fn the_end_of_a_lease_sets_its_attempt_to_ending(fresh: &dyn Fn() -> Fixture) {
@@ -88,7 +105,7 @@ pub(super) fn a_grant_brings_the_attempts_that_are_still_ending(fresh: &dyn Fn()
     f.release(&bob, "A").unwrap();
     let next = f.next(&f.bare("cid")).unwrap();
     assert_eq!((next.task.key.as_str(), ids(&next.leftovers)), ("A", vec![old.id.clone()]));
-    f.write(|tx| kernel::end_attempt(tx, &old, &Outcome::default(), "cid")).unwrap();
+    f.write(|tx| kernel::end_attempt(tx, &f.context(), &old, &Outcome::default(), "cid")).unwrap();
     f.release(&f.bare("cid"), "A").unwrap();
     assert!(f.next(&f.bare("dan")).unwrap().leftovers.is_empty());
 }
@@ -100,7 +117,7 @@ pub(super) fn an_attempt_is_ended_once_and_keeps_the_reason_of_the_takeover(fres
     f.clock.advance(TTL);
     f.claim(&f.bare("bob"), "A").unwrap();
     let outcome = Outcome { exit_code: Some(137), reason: "killed".to_owned(), charged: false };
-    let end = || f.write(|tx| kernel::end_attempt(tx, &attempt, &outcome, "bob")).unwrap();
+    let end = || f.write(|tx| kernel::end_attempt(tx, &f.context(), &attempt, &outcome, "bob")).unwrap();
     end();
     f.clock.advance(TTL);
     end();
@@ -228,7 +245,10 @@ pub(super) fn an_aborted_attempt_returns_the_task_with_a_charge_and_fails_it_at_
             f.cleanup();
         }
         let name = f.name("A");
-        f.write(|tx| kernel::abort_attempt(tx, &f.context(), &ann, &name, "killed by SIGSEGV")).unwrap();
+        f.write(|tx| {
+            kernel::conclude_attempt(tx, &f.context(), &ann, &name, &broken("killed by SIGSEGV"), false)
+        })
+        .unwrap();
         assert_eq!(f.lease("A"), None);
         let now = stored(&f, &attempt);
         assert_eq!(now.state, AttemptState::Ending);
@@ -248,7 +268,8 @@ pub(super) fn aborting_an_attempt_after_a_takeover_is_refused(fresh: &dyn Fn() -
     f.claim(&f.bare("bob"), "A").unwrap();
     let ann = f.worker("ann", 7).with_fence(Some(fence));
     let name = f.name("A");
-    let word = f.write(|tx| kernel::abort_attempt(tx, &f.context(), &ann, &name, "killed"));
+    let word =
+        f.write(|tx| kernel::conclude_attempt(tx, &f.context(), &ann, &name, &broken("killed"), false));
     assert_eq!(refused(word), ErrorCode::LeaseLost);
     assert_eq!((f.status("A"), f.task("A").attempts), (TaskStatus::InProgress, 0));
 }

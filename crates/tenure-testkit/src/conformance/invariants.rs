@@ -98,7 +98,7 @@ pub(super) fn what_a_crash_leaves_is_found_and_repaired_by_one_reconcile(fresh: 
     let outcome = kernel::Outcome { reason: "gone".to_owned(), ..kernel::Outcome::default() };
     f.write(|tx| {
         for attempt in tx.open_attempts()? {
-            kernel::end_attempt(tx, &attempt, &outcome, "doctor")?;
+            kernel::end_attempt(tx, &f.context(), &attempt, &outcome, "doctor")?;
         }
         Ok(())
     })

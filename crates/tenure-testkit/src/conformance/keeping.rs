@@ -117,7 +117,8 @@ pub(super) fn one_reconcile_repairs_what_a_crash_left(fresh: &dyn Fn() -> Fixtur
     assert_eq!((f.status("A"), f.status("B")), (TaskStatus::Pending, TaskStatus::Pending));
     assert_eq!(f.read(|view| view.count_tickets()), 0);
     let attempt = &repairs.attempts[0];
-    f.write(|tx| kernel::end_attempt(tx, attempt, &kernel::Outcome::default(), TESTER)).unwrap();
+    f.write(|tx| kernel::end_attempt(tx, &f.context(), attempt, &kernel::Outcome::default(), TESTER))
+        .unwrap();
     let again = f.write(|tx| kernel::reconcile(tx, &f.context(), TESTER)).unwrap();
     assert!(again.is_empty(), "{again:?}");
     check_feed(&f);

@@ -2,6 +2,7 @@
 //! violation.
 
 mod attempts;
+mod charging;
 mod coordinating;
 mod counters;
 mod events;
@@ -11,6 +12,7 @@ mod grants;
 mod invariants;
 mod jobs;
 mod keeping;
+mod kept;
 mod pruning;
 mod readiness;
 mod ready_queue;
@@ -35,6 +37,19 @@ macro_rules! list {
 /// The names and functions of all cases.
 pub fn cases() -> Vec<(&'static str, Case)> {
     list! {
+        charging {
+            a_return_from_within_an_attempt_is_charged_once_whatever_the_verb,
+            a_person_and_the_supervisor_return_a_task_without_a_charge,
+            three_quick_returns_in_a_row_are_charged,
+        }
+        kept {
+            a_kept_outcome_is_applied_by_whatever_closes_the_lease,
+            each_kept_result_leads_to_where_its_report_would_have,
+            an_outcome_that_the_supervisor_did_not_keep_is_ignored,
+            a_live_lease_is_not_ended_by_a_kept_outcome,
+            a_supervisor_that_reports_after_its_outcome_was_applied_changes_nothing,
+            a_kept_success_of_an_item_is_not_run_again,
+        }
         pruning {
             the_last_lease_and_the_last_status_event_of_each_task_stay,
             what_was_kept_is_removed_when_something_newer_is_old,
@@ -191,6 +206,7 @@ pub fn cases() -> Vec<(&'static str, Case)> {
         }
         attempts {
             an_attempt_is_recorded_and_its_leader_noted,
+            a_row_that_the_store_refuses_does_not_spoil_the_next_transaction,
             the_end_of_a_lease_sets_its_attempt_to_ending,
             a_grant_brings_the_attempts_that_are_still_ending,
             an_attempt_is_ended_once_and_keeps_the_reason_of_the_takeover,

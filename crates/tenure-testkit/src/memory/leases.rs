@@ -185,6 +185,7 @@ impl WriteLeases for MemoryTx {
             attempt.exit_code = to.exit_code;
             attempt.reason.clone_from(&to.reason);
             attempt.charged = to.charged;
+            attempt.quick_return = to.quick_return;
         }
         Ok(())
     }

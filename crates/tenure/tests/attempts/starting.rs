@@ -42,6 +42,7 @@ fn a_command_does_not_start_under_an_attempt_that_has_ended() {
     assert_eq!(project.code(&["tasks", "run", "T", "--", "sh", "-c", "echo $TENURE_ATTEMPT > mark"]), 0);
     let mut late = project.command(&["start-attempt", "--", "touch", "ran"]);
     late.env("TENURE_ATTEMPT", project.read("mark").trim());
+    late.env("TENURE_ATTEMPT_STORE", project.path(".tenure/tenure.db"));
     assert_eq!(finish(late).status.code(), Some(8));
     assert!(!project.path("ran").exists());
 }
@@ -62,6 +63,7 @@ fn a_command_does_not_start_under_an_attempt_that_is_ending_or_whose_supervisor_
         }
         let mut late = project.command(&["start-attempt", "--", "touch", "ran"]);
         late.env("TENURE_ATTEMPT", project.read("mark").trim());
+        late.env("TENURE_ATTEMPT_STORE", project.path(".tenure/tenure.db"));
         assert_eq!(finish(late).status.code(), Some(8), "killed: {kill}");
         assert!(!project.path("ran").exists());
     }

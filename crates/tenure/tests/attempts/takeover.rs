@@ -111,7 +111,7 @@ fn a_command_that_runs_on_after_releasing_its_task_is_reaped_by_the_next_claim()
     assert!(!processes::is_alive(pid));
     assert_eq!(end(first).0, 137);
     assert_eq!(project.lock()["holder"]["id"], "second");
-    assert_eq!(project.attempts(), 0);
+    assert_eq!(project.attempts(), 1, "the command has given the task back");
 }
 
 #[test]

@@ -26,7 +26,7 @@ fn store(env: &TestEnv) -> Box<dyn Store> {
 fn ctx(env: &TestEnv) -> Context<'_> {
     let policy =
         Policy { ticket_life: Duration::from_secs(15), max_attempts: 3, max_rejections: 5, review: false };
-    Context { judge: env.env.judge.as_ref(), ids: env.env.ids.as_ref(), policy }
+    Context::new(env.env.judge.as_ref(), env.env.ids.as_ref(), policy)
 }
 
 /// A job of three items without a coordinator. `outcomes` are those of its first items.
@@ -65,10 +65,10 @@ pub(crate) fn job(env: &TestEnv, name: &str, list: Option<&str>, outcomes: &[Ite
                 let log = format!("/logs/{name}-{}.log", grant.item.number);
                 // The process does not matter to any test, only that there was one.
                 let owner = Incarnation { hostname: "box".to_owned(), ..Incarnation::current() };
-                let attempt = kernel::begin_attempt(tx, &ctx, &grant.lease, &owner, Some(log))?;
+                let attempt = kernel::begin_attempt(tx, &ctx, &grant.lease, &owner, Some(log), None)?;
                 let exit_code = Some(if *outcome == ItemOutcome::Succeeded { 0 } else { 3 });
                 let ended = Outcome { exit_code, reason: "exited".to_owned(), charged: false };
-                kernel::end_attempt(tx, &attempt, &ended, "somebody")?;
+                kernel::end_attempt(tx, &ctx, &attempt, &ended, "somebody")?;
                 kernel::finish_item(tx, &ctx, &grant.lease, *outcome)?;
             }
             kernel::release_resource(tx, &ctx, &lease, EndReason::Released)

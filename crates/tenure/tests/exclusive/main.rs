@@ -334,14 +334,14 @@ fn drain_waits_until_no_attempt_runs_and_releases_the_lock_on_a_timeout() {
     let store: Box<dyn Store> = Box::new(tenure_sqlite::SqliteStore::open(database, options).unwrap());
     let policy =
         Policy { ticket_life: Duration::from_secs(15), max_attempts: 3, max_rejections: 5, review: false };
-    let ctx = Context { judge: &ThisMachine, ids: &RandomIds, policy };
+    let ctx = Context::new(&ThisMachine, &RandomIds, policy);
     let me = Incarnation::current();
     let caller = Caller::new(Holder::agent("worker")).with_process(me.clone());
     let attempt = store
         .write(Durability::Power, |tx| {
             let terms = Terms::new(Duration::from_mins(10));
             let grant = kernel::acquire_task(tx, &ctx, &caller, &id, &terms)?.granted()?;
-            kernel::begin_attempt(tx, &ctx, &grant.lease, &me, None)
+            kernel::begin_attempt(tx, &ctx, &grant.lease, &me, None, None)
         })
         .unwrap();
 
@@ -357,6 +357,6 @@ fn drain_waits_until_no_attempt_runs_and_releases_the_lock_on_a_timeout() {
     until("the lock", || project.lock().exists());
     assert!(draining.try_wait().unwrap().is_none());
     let outcome = Outcome { exit_code: Some(0), reason: "done".into(), charged: false };
-    store.write(Durability::Power, |tx| kernel::end_attempt(tx, &attempt, &outcome, "worker")).unwrap();
+    store.write(Durability::Power, |tx| kernel::end_attempt(tx, &ctx, &attempt, &outcome, "worker")).unwrap();
     assert!(draining.wait().unwrap().success());
 }

@@ -26,7 +26,7 @@ fn a_claim_over_the_wire_takes_little_more_than_its_transaction() {
         Box::new(SqliteStore::open(&database, OpenOptions::new(Arc::new(SystemClock))).unwrap());
     let policy =
         Policy { ticket_life: Duration::from_secs(15), max_attempts: 3, max_rejections: 5, review: false };
-    let rules = tenure_core::Context { judge: &ThisMachine, ids: &RandomIds, policy };
+    let rules = tenure_core::Context::new(&ThisMachine, &RandomIds, policy);
     let caller = Caller::new(Holder::agent("here")).with_process(Incarnation::current());
     let (mut wire, mut here) = (Vec::new(), Vec::new());
     for number in 0..CLAIMS {

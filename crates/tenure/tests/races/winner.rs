@@ -170,16 +170,11 @@ fn hold_by_dead_process(project: &Project, tasks: &[String]) {
     let process = ProcessIdentity::of(holder.pid()).unwrap();
     let caller = Caller::new(Holder::agent("deceased"))
         .with_process(Incarnation { process, hostname: tenure_lock::hostname() });
-    let world = Context {
-        judge: &ThisMachine,
-        ids: &RandomIds,
-        policy: Policy {
-            ticket_life: Duration::from_secs(15),
-            max_attempts: 1000,
-            max_rejections: 5,
-            review: false,
-        },
-    };
+    let world = Context::new(
+        &ThisMachine,
+        &RandomIds,
+        Policy { ticket_life: Duration::from_secs(15), max_attempts: 1000, max_rejections: 5, review: false },
+    );
     let store = project.store();
     for task in tasks {
         let verdict = store.write(Durability::Power, |tx| {

@@ -19,7 +19,7 @@ const MANY: u64 = 100_000;
 fn cost(store: &dyn Store, job: &str, count: u32) -> Duration {
     let policy =
         Policy { ticket_life: Duration::from_secs(15), max_attempts: 3, max_rejections: 5, review: false };
-    let world = Context { judge: &ThisMachine, ids: &RandomIds, policy };
+    let world = Context::new(&ThisMachine, &RandomIds, policy);
     let me = Incarnation::current();
     let caller = Caller::new(Holder::runner("bench")).with_process(me.clone());
     let begun = processes::cpu(std::process::id());
@@ -30,13 +30,13 @@ fn cost(store: &dyn Store, job: &str, count: u32) -> Duration {
                 let NextItem::Granted(grant) = kernel::take_item(tx, &world, &caller, job, &terms)? else {
                     panic!("items are left");
                 };
-                let attempt = kernel::begin_attempt(tx, &world, &grant.lease, &me, None)?;
+                let attempt = kernel::begin_attempt(tx, &world, &grant.lease, &me, None, None)?;
                 Ok((grant.lease, attempt))
             })
             .unwrap();
         store
             .write(Durability::Process, |tx| {
-                kernel::end_attempt(tx, &attempt, &kernel::Outcome::default(), "bench")?;
+                kernel::end_attempt(tx, &world, &attempt, &kernel::Outcome::default(), "bench")?;
                 kernel::finish_item(tx, &world, &lease, ItemOutcome::Succeeded).map(drop)
             })
             .unwrap();

@@ -1,4 +1,4 @@
-//! The database vanishes under a runner, as after `git clean -fdx`.
+//! The database file of a runner: it vanishes, as after `git clean -fdx`, or another program keeps it locked.
 
 use crate::project::Project;
 
@@ -14,6 +14,20 @@ fn assert_ends_when(remove: impl Fn(&Project), words: &str) {
     let last = ran.err.lines().rev().find(|line| line.contains("database")).unwrap();
     assert!(last.contains(words), "the last line names the cause: {}", ran.err);
     project.expect_no_agents();
+}
+
+#[test]
+fn an_outcome_waits_for_another_program_that_keeps_the_database_locked() {
+    let project = Project::new();
+    project.task("A", &["mark begun", "wait go"]);
+    let runner = project.runner(&["--timeout", "1s"]);
+    project.wait_for("begun");
+    let held = project.hold_database();
+    project.give("go");
+    project.wait_for_log(runner.pid(), "The store does not answer");
+    drop(held);
+    assert_eq!(runner.end().code, Some(0));
+    assert_eq!(project.status("A"), "completed");
 }
 
 #[test]

@@ -12,11 +12,13 @@ use tenure_testkit::cli::{StoreKind, Suite};
 pub(crate) const SUITE: Suite = Suite { binary: env!("CARGO_BIN_EXE_tenure"), store: StoreKind::Sqlite };
 
 mod agent;
+mod charging;
 mod crash;
 mod hooks;
 mod idle;
 mod limited;
 mod locks;
+mod outage;
 mod output;
 mod parked;
 mod paused;

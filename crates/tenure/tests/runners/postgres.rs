@@ -7,11 +7,13 @@ use tenure_testkit::cli::{StoreKind, Suite};
 pub(crate) const SUITE: Suite = Suite { binary: env!("CARGO_BIN_EXE_tenure"), store: StoreKind::Postgres };
 
 mod agent;
+mod charging;
 mod crash;
 mod hooks;
 mod idle;
 mod limited;
 mod locks;
+mod outage;
 mod output;
 mod parked;
 mod paused;

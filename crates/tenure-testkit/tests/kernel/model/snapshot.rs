@@ -141,7 +141,7 @@ impl Snapshot {
         // The kernel generates only lease ids here, and there are as many leases as fences.
         let ids = CountingIds::after(u64::try_from(self.rows.last_fence).unwrap());
         let policy = Policy { ticket_life: TICKET_LIFE, max_attempts: 3, max_rejections: 5, review: false };
-        let ctx = Context { judge: &judge, ids: &ids, policy };
+        let ctx = Context::new(&judge, &ids, policy);
         let (answer, rows, rings) = MemoryStore::on_copy(&self.rows, now(), |tx| body(tx, &ctx));
         Done { answer, rows, rings }
     }

@@ -5,6 +5,7 @@ use std::process::Command;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use tenure_core::config::Config;
 use tenure_core::holder::{Caller, Holder};
 use tenure_core::job::Job;
 use tenure_core::kernel::Terms;
@@ -15,9 +16,11 @@ use tenure_runner::jobs::{self, JobCallbacks, JobContext, JobSummary, JobTiming,
 
 use super::progress::Progress;
 use crate::app::{App, Open};
+use crate::commands::start_attempt;
 use crate::env::Env;
 use crate::execution::Surroundings;
 use crate::interrupt::Interrupts;
+use crate::project::ProjectPaths;
 use crate::report::{CommandResult, Report};
 use crate::store::Backend;
 
@@ -68,8 +71,13 @@ impl JobProcess {
         let another = || source.open().map(Backend::boxed);
         let runners = &open.config.runners;
         let for_heartbeat = || source.open_for_beats(runners.stale_timeout);
-        let program =
-            JobHost { env: app.env, root: open.paths.root.clone(), workdir, lines: Mutex::new(Vec::new()) };
+        let program = JobHost {
+            env: app.env,
+            paths: &open.paths,
+            config: &open.config,
+            workdir,
+            lines: Mutex::new(Vec::new()),
+        };
         let mut progress = Progress::begin(app, job, parallel, held.is_some());
         let cx = JobContext {
             store: open.store.as_ref(),
@@ -104,7 +112,8 @@ impl JobProcess {
 /// Starts the commands of items and collects their log lines.
 struct JobHost<'a> {
     env: &'a Env,
-    root: PathBuf,
+    paths: &'a ProjectPaths,
+    config: &'a Config,
     workdir: PathBuf,
     /// Lines of the worker threads. Only the main thread prints.
     lines: Mutex<Vec<String>>,
@@ -123,7 +132,8 @@ impl JobCallbacks for JobHost<'_> {
         let mut command = Command::new(own);
         command.arg("start-attempt").arg("--").args(words);
         command.env_clear().envs(&self.env.vars).current_dir(&self.workdir);
-        command.env("TENURE_PROJECT", &self.root).env_remove("TENURE_JSON");
+        start_attempt::pass_store(&mut command, self.paths, self.config);
+        command.env("TENURE_PROJECT", &self.paths.root).env_remove("TENURE_JSON");
         Ok(command)
     }
 

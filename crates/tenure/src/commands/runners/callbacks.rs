@@ -21,8 +21,10 @@ use tenure_runner::prompt::{self, Brief, Role};
 use tenure_runner::spec_section::spec_text;
 use tenure_sqlite::{Directory, KnownRunner};
 
+use crate::commands::start_attempt;
 use crate::env::Env;
 use crate::hooks::{self, HookProject};
+use crate::project::ProjectPaths;
 
 /// Maximum number of bytes of a diff in a review prompt.
 const MAX_DIFF_BYTES: usize = 64 * 1024;
@@ -130,6 +132,7 @@ impl RunnerCallbacks for RunnerHost<'_> {
             command.env("PATH", path);
         }
         command.envs(&agent.env);
+        start_attempt::pass_store(&mut command, &ProjectPaths::new(&self.root), self.config);
         Ok(AgentStart { command, kind: AgentKind::of_program(&agent.program) })
     }
 

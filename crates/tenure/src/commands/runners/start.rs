@@ -12,13 +12,13 @@ use tenure_core::runner::Runner;
 use tenure_core::session::SessionOptions;
 use tenure_core::wire::{self, millis};
 use tenure_core::{ErrorCode, reference};
-use tenure_runner::NO_ATTEMPT;
 use tenure_runner::daemon::log::{DaemonLog, sweep};
 use tenure_runner::daemon::{
     self, LogLimits, RunnerContext, RunnerOptions, RunnerSummary, RunnerTiming, SessionStart,
 };
 use tenure_runner::exclusion;
 use tenure_runner::preset::{self, PresetError};
+use tenure_runner::{NO_ATTEMPT, Outage};
 
 use super::callbacks::RunnerHost;
 use crate::answer::Answer;
@@ -347,6 +347,8 @@ pub(super) fn serve(
         }
         Ok(())
     })?;
+    let say = |line: &str| log.line(line);
+    let outage = Outage::new(&say);
     let cx = RunnerContext {
         store: open.store.as_ref(),
         exec: surroundings.execution(open, &another),
@@ -354,6 +356,7 @@ pub(super) fn serve(
         log: &log,
         options,
         callbacks: &program,
+        outage: &outage,
     };
     let preset = options.preset.clone();
     let section = options.section.as_ref().map(|(_, name)| name.clone());

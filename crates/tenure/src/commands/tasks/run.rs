@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::os::fd::AsFd;
 use std::process::{Command, Stdio};
+use std::sync::Mutex;
 
 use serde_json::{Value, json};
 use tenure_core::ErrorCode;
@@ -10,12 +11,13 @@ use tenure_core::error::TaskName;
 use tenure_core::kernel::{self, Grant};
 use tenure_core::task::{Task, TaskStatus};
 use tenure_runner::hooks::HookContext;
-use tenure_runner::{CommandEnd, Exit, LeaseLoss, Supervision, supervise};
+use tenure_runner::{CommandEnd, Exit, LeaseLoss, Outage, Supervision, supervise};
 
 use super::claim_args::ClaimArgs;
 use super::{claim, grant, view};
 use crate::answer::Answer;
 use crate::app::{App, Open};
+use crate::commands::start_attempt;
 use crate::execution::Surroundings;
 use crate::hooks;
 use crate::identity::IdentityArgs;
@@ -75,6 +77,14 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let hook_contexts = hooks::filter(app, &open).granted(app.env.clock.now(), &granted);
     hooks::deliver_async(app, &open, &hook_contexts);
 
+    let mut command = command(app, &open, &granted, &args.command)?;
+    let printer = Mutex::new(&mut app.printer);
+    let say = |line: &str| {
+        if let Ok(mut printer) = printer.lock() {
+            printer.warn(line);
+        }
+    };
+    let outage = Outage::new(&say);
     let source = &open.source;
     let ttl = granted.lease.ttl;
     let another = || source.open_for_beats(ttl);
@@ -91,8 +101,9 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
         keep_section: false,
         limits: None,
         recorder: None,
+        outage: &outage,
     };
-    let supervised = match supervise(&supervision, &mut command(app, &open, &granted, &args.command)?) {
+    let supervised = match supervise(&supervision, &mut command) {
         Ok(supervised) => supervised,
         Err(error) => {
             reap::release_grant(&open, &granted, "the command could not be supervised");
@@ -104,7 +115,12 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     }
     let hook_contexts = ending_contexts(app, &open, &supervised.ended);
     hooks::deliver(app, &open, &hook_contexts);
-    tell(app, &granted, &supervised.attempt.id.to_string(), supervised.ended)
+    let ended = supervised.ended;
+    if let CommandEnd::NotBegun { .. } = ended {
+        reap::release_grant(&open, &granted, "interrupted before the command started");
+    }
+    let attempt = supervised.attempt.map(|attempt| attempt.id.to_string());
+    tell(app, &granted, &attempt.unwrap_or_default(), ended)
 }
 
 /// The hook events of how the attempt ended. If the command finished the task itself, that command has delivered them; a lost
@@ -115,7 +131,11 @@ fn ending_contexts(app: &App<'_>, open: &Open<'_>, ended: &CommandEnd) -> Vec<Ho
         | CommandEnd::NotStarted { task, .. }
         | CommandEnd::Overdue { task, .. }
         | CommandEnd::Interrupted { task, .. } => task,
-        CommandEnd::Exited { .. } | CommandEnd::Lost(_) => return Vec::new(),
+        // A kept outcome is not applied yet.
+        CommandEnd::Exited { .. }
+        | CommandEnd::Lost(_)
+        | CommandEnd::Kept { .. }
+        | CommandEnd::NotBegun { .. } => return Vec::new(),
     };
     let hook_filter = hooks::filter(app, open);
     if hook_filter.is_empty() {
@@ -144,6 +164,7 @@ fn command(app: &App<'_>, open: &Open<'_>, granted: &Grant, words: &[OsString]) 
         Command::new(crate::own_binary().map_err(|e| failed("cannot find the tenure binary", e))?);
     command.arg("start-attempt").arg("--").args(words);
     command.env_clear().envs(&app.env.vars).current_dir(&app.env.cwd);
+    start_attempt::pass_store(&mut command, &open.paths, &open.config);
     command
         .env("TENURE_PROJECT", &open.paths.root)
         .env("TENURE_TASK_ID", granted.task.id.as_str())
@@ -208,6 +229,18 @@ fn tell(app: &mut App<'_>, granted: &Grant, attempt: &str, ended: CommandEnd) ->
             Err(report)
         }
         CommandEnd::Lost(loss) => Err(lost(loss, granted)),
+        CommandEnd::Kept { exit, signal, why } => {
+            let stopped = signal.map_or(1, |signal| code_of(Exit::Signal(signal)));
+            let mut report = Report::from(*why);
+            let message = format!(
+                "the outcome of {} is not written yet, but kept: {}",
+                granted.task.key, report.message
+            );
+            report.message = message;
+            report.exit = Some(exit.map_or(stopped, code_of));
+            Err(report.hint("apply it once the store answers", "tenure locks cleanup"))
+        }
+        CommandEnd::NotBegun { signal } => Err(Report::interrupted(code_of(Exit::Signal(signal)))),
     }
 }
 

@@ -1,0 +1,117 @@
+//! Outcomes kept as files, one folder per store: `~/.tenure/outcomes/STORE/FENCE` (F6).
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use tenure_core::id::Fence;
+use tenure_core::outcome::{KeptOutcome, Outcomes};
+
+use crate::daemon::log::private_folder;
+
+/// Longer than any outcome; its reason has at most a line of output.
+const LONGEST: u64 = 64 * 1024;
+
+/// The kept outcomes of one store.
+#[derive(Debug, Clone)]
+pub struct OutcomeFiles {
+    folder: PathBuf,
+}
+
+impl OutcomeFiles {
+    /// Below `home`, the user's folder of tenure. `store` is the id of the store.
+    pub fn new(home: &Path, store: &str) -> Self {
+        Self { folder: home.join("outcomes").join(store) }
+    }
+
+    fn file(&self, fence: Fence) -> PathBuf {
+        self.folder.join(fence.to_string())
+    }
+
+    fn read(&self, fence: Fence) -> io::Result<KeptOutcome> {
+        let no_follow = i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).unwrap_or_default();
+        let file = File::options().read(true).custom_flags(no_follow).open(self.file(fence))?;
+        let found = file.metadata()?;
+        let private = found.mode().trailing_zeros() >= 6;
+        let own = found.uid() == rustix::process::geteuid().as_raw() && private;
+        if !found.is_file() || !own {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        let mut text = String::new();
+        file.take(LONGEST).read_to_string(&mut text)?;
+        Ok(serde_json::from_str(&text)?)
+    }
+}
+
+impl Outcomes for OutcomeFiles {
+    fn kept(&self, fence: Fence) -> Option<KeptOutcome> {
+        self.read(fence).ok().filter(|kept| kept.fence == fence)
+    }
+
+    fn keep(&self, outcome: &KeptOutcome) -> io::Result<()> {
+        private_folder(&self.folder)?;
+        // Temporary files are readable by their owner only.
+        let mut file = tempfile::NamedTempFile::new_in(&self.folder)?;
+        file.write_all(serde_json::to_string(outcome)?.as_bytes())?;
+        file.as_file().sync_all()?;
+        file.persist(self.file(outcome.fence)).map(drop).map_err(io::Error::from)
+    }
+
+    fn forget(&self, fence: Fence) {
+        if std::fs::remove_file(self.file(fence)).is_ok() {
+            // Fails while others are kept.
+            let _ = std::fs::remove_dir(&self.folder);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use tenure_core::id::{AttemptId, RandomIds};
+    use tenure_core::outcome::{AttemptResult, Nonce};
+
+    use super::*;
+
+    fn outcome() -> KeptOutcome {
+        KeptOutcome {
+            attempt: AttemptId::new("a"),
+            fence: Fence::new(7),
+            nonce: Nonce::new(&RandomIds),
+            exit_code: Some(1),
+            result: AttemptResult::Failed { why: "exited with 1: \"no\"".into() },
+        }
+    }
+
+    #[test]
+    fn an_outcome_is_read_as_it_was_kept_until_it_is_forgotten() {
+        let home = tempfile::tempdir().unwrap();
+        let (files, kept) = (OutcomeFiles::new(home.path(), "s"), outcome());
+        assert_eq!(files.kept(kept.fence), None);
+        files.keep(&kept).unwrap();
+        assert_eq!(files.kept(kept.fence), Some(kept.clone()));
+        assert_eq!(OutcomeFiles::new(home.path(), "another").kept(kept.fence), None);
+        let mode = std::fs::metadata(files.file(kept.fence)).unwrap().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        files.forget(kept.fence);
+        assert_eq!(files.kept(kept.fence), None);
+        assert!(!home.path().join("outcomes/s").exists(), "the empty folder is removed");
+    }
+
+    #[test]
+    fn a_file_that_others_can_write_or_that_is_a_link_is_ignored() {
+        let home = tempfile::tempdir().unwrap();
+        let (files, kept) = (OutcomeFiles::new(home.path(), "s"), outcome());
+        files.keep(&kept).unwrap();
+        let path = files.file(kept.fence);
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o620)).unwrap();
+        assert_eq!(files.kept(kept.fence), None);
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).unwrap();
+        let aside = home.path().join("aside");
+        std::fs::rename(&path, &aside).unwrap();
+        std::os::unix::fs::symlink(&aside, &path).unwrap();
+        assert_eq!(files.kept(kept.fence), None);
+    }
+}
