@@ -85,7 +85,7 @@ fn leases(history: &History, faults: &mut Vec<String>) {
                     faults.push(format!("L2: the fence was granted before: {event:?}"));
                 }
                 if history.leases.get(&fence).is_none_or(|row| row.resource != resource) {
-                    faults.push(format!("L10: no row has this lease: {event:?}"));
+                    faults.push(format!("L10: no row had this lease: {event:?}"));
                 }
             }
             "lease.revived" => {
@@ -107,9 +107,25 @@ fn leases(history: &History, faults: &mut Vec<String>) {
     for (resource, fence) in open {
         faults.push(format!("L10: {resource} is still held under fence {fence} in the feed"));
     }
+    removed(history, &latest, faults);
     for (fence, row) in &history.leases {
         if row.reason.is_none() {
             faults.push(format!("progress: fence {fence} is still open: {row:?}"));
+        }
+    }
+}
+
+/// L10: retention removes only old leases, and never the last one of a task.
+fn removed(history: &History, latest: &BTreeMap<&str, i64>, faults: &mut Vec<String>) {
+    for (resource, fence) in latest.iter().filter(|(resource, _)| resource.starts_with("task:")) {
+        if !history.kept.contains(fence) {
+            faults.push(format!("L10: the last lease of {resource} was removed, fence {fence}"));
+        }
+    }
+    for event in history.feed.iter().filter(|event| event.is("lease.ended")) {
+        let young = history.end - event.committed.after < history.retention;
+        if young && event.fence.is_some_and(|fence| !history.kept.contains(&fence)) {
+            faults.push(format!("L10: a lease was removed too early: {event:?}"));
         }
     }
 }

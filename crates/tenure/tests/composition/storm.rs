@@ -27,6 +27,8 @@ locking: {pollInterval: 1s, taskTimeout: 8s, sectionTimeout: 8s}
 ";
 /// Three times `locking.pollInterval`.
 const TICKET_LIFE: i64 = 3000;
+/// History that is older than this many milliseconds is removed.
+const RETENTION: i64 = 5000;
 /// All work that is ready when the faults stop has to be completed within this time, on an idle machine.
 const PROGRESS: Duration = Duration::from_secs(10);
 /// How long a command that only reads takes on an idle machine; a slower one gets more time in proportion.
@@ -89,6 +91,7 @@ impl Storm {
         sandbox.put_tenure_on_path();
         let project = sandbox.project("shop");
         project.configure(&format!("{}{CONFIG}", sandbox.agent_presets()));
+        project.ok(&["config", "set", "store.retention", &format!("{RETENTION}ms")]);
         project.ok(&["sections", "add", SERIAL]);
         project.ok(&["sections", "add", PARALLEL, "--parallel"]);
         project.ok(&["sections", "add", EMPTY]);
@@ -327,10 +330,12 @@ fn finish(storm: &Storm, store: &dyn Store, observed: Observed, progress: Result
     let doctor = storm.project.run(&["--json", "doctor"]);
     let history = collect(storm, store, observed);
     eprintln!(
-        "composition: {} calls, {} killed or stopped, {} events, {} attempts, {} tasks, {} jobs; the rest took {}",
+        "composition: {} calls, {} killed or stopped, {} events, {} of {} leases removed, {} attempts, {} tasks, {} jobs; the rest took {}",
         history.calls.len(),
         history.kills.len(),
         history.feed.len(),
+        history.leases.len() - history.kept.len(),
+        history.leases.len(),
         history.attempts.len(),
         history.tasks.len(),
         jobs.as_array().unwrap().len(),
@@ -363,7 +368,8 @@ fn finish(storm: &Storm, store: &dyn Store, observed: Observed, progress: Result
 
 fn collect(storm: &Storm, store: &dyn Store, observed: Observed) -> History {
     let filter = LeaseFilter { include_ended: true, ..LeaseFilter::default() };
-    let leases = store.read(|view| view.leases(&filter)).unwrap().into_iter().map(|lease| {
+    let kept = store.read(|view| view.leases(&filter)).unwrap();
+    let leases = observed.leases.into_iter().map(|(fence, lease)| {
         let row = LeaseRow {
             resource: lease.resource.to_string(),
             of_runner: lease.holder.kind == HolderKind::Runner,
@@ -372,26 +378,26 @@ fn collect(storm: &Storm, store: &dyn Store, observed: Observed) -> History {
             ttl: i64::try_from(lease.ttl.as_millis()).unwrap(),
             reason: lease.ended.map(|(_, reason)| reason.as_str().to_owned()),
         };
-        (lease.fence.number(), row)
+        (fence, row)
     });
-    let rows = storm.project.select(
-        "SELECT id || ' ' || fence || ' ' || resource_kind || ':' || resource_id || ' ' || state FROM attempts",
-    );
-    let attempts = rows.iter().map(|row| {
-        let words: Vec<&str> = row.split(' ').collect();
-        let row = AttemptRow {
-            resource: words[2].to_owned(),
-            fence: words[1].parse().unwrap(),
-            ended: words[3] == "ended",
+    let mut attempts: BTreeMap<String, AttemptRow> = BTreeMap::new();
+    for event in observed.events.values() {
+        let (Some(id), Some(fence), Some(resource)) = (&event.attempt, event.fence, &event.resource) else {
+            continue;
         };
-        (words[0].to_owned(), row)
-    });
+        let row = attempts.entry(id.clone()).or_default();
+        (row.fence, row.resource) = (fence, resource.clone());
+        row.ended |= event.is("attempt.ended");
+    }
     let journal = storm.project.marks("journal");
     let (kills, calls) = (storm.kills.lock().unwrap(), storm.calls.lock().unwrap());
     History {
         feed: observed.events.into_values().collect(),
         leases: leases.collect(),
-        attempts: attempts.collect(),
+        attempts,
+        kept: kept.iter().map(|lease| lease.fence.number()).collect(),
+        retention: RETENTION,
+        end: now(),
         tasks: tasks(store),
         calls: calls.clone(),
         snapshots: observed.snapshots,
