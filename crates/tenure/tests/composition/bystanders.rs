@@ -15,6 +15,9 @@ use crate::storm::{BOSS, EMPTY, PARALLEL, Request, SERIAL, Storm, open_tasks};
 /// At most this many tasks are unfinished at a time.
 const OPEN: usize = 12;
 
+/// Whether the runners give the store a second to answer, which is less than some outages last.
+const IMPATIENT: bool = false;
+
 /// What the agent of a task does. `storm STEP` is skipped once the faults have stopped.
 const AGENTS: &[&[&str]] = &[
     &["journal begin", "journal ok"],
@@ -133,7 +136,8 @@ pub(crate) fn run_runners(storm: &Storm) {
             running.into_iter().filter_map(|(runner, call)| end_if_ended(storm, runner, call)).collect();
         let wanted = if storm.is_calm() { 1 } else { 1 + usize::try_from(dice.below(3)).unwrap() };
         if running.len() < wanted {
-            let mut words = vec!["runners", "start", "--foreground"];
+            let mut words = if IMPATIENT { vec!["--timeout", "1s"] } else { Vec::new() };
+            words.extend(["runners", "start", "--foreground"]);
             if !storm.is_calm() {
                 match dice.below(6) {
                     0 => words.push("--once"),
@@ -249,30 +253,32 @@ impl Drop for Holder {
 }
 
 /// Takes the exclusive lock now and then, for itself or for a command.
-pub(crate) fn lock_exclusively(storm: &Storm) {
-    let mut dice = storm.dice("exclusive");
+pub(crate) fn lock_exclusively(storm: &Storm, name: &str) {
+    let mut dice = storm.dice(name);
+    let mut number = 0;
+    let file = storm.project.shared("exclusive").display().to_string();
     while !storm.is_calm() {
-        storm.pause(500 + dice.below(1500));
+        storm.pause(500 + dice.below(2000));
         if storm.is_calm() {
             break;
         }
         if dice.one_in(2) {
             let holder = Holder::new();
             let pid = holder.0.id().to_string();
-            let words = ["--json", "exclusive", "acquire", "--holder", "tool", "--pid", &pid, "--wait", "2s"];
-            if storm.just_call("tool", "exclusive", &words, &mut dice).code == Some(0) {
-                storm.pause(dice.below(800));
-                storm.just_call(
-                    "tool",
-                    "exclusive",
-                    &["--json", "exclusive", "release", "--pid", &pid],
-                    &mut dice,
-                );
+            let words = ["--json", "exclusive", "acquire", "--holder", name, "--pid", &pid, "--wait", "1s"];
+            if storm.just_call(name, "exclusive", &words, &mut dice).code == Some(0) {
+                storm.pause(dice.below(500));
+                let words = ["--json", "exclusive", "release", "--pid", &pid];
+                storm.just_call(name, "exclusive", &words, &mut dice);
             }
         } else {
+            number += 1;
+            let script = format!(
+                "echo {name}-{number} begin >>'{file}'; sleep 0.3; echo {name}-{number} end >>'{file}'"
+            );
             let words =
-                ["--json", "exclusive", "run", "--holder", "tool", "--wait", "2s", "--", "sleep", "0.4"];
-            storm.just_call("tool", "exclusive", &words, &mut dice);
+                ["--json", "exclusive", "run", "--holder", name, "--wait", "1s", "--", "sh", "-c", &script];
+            storm.just_call(name, "exclusive", &words, &mut dice);
         }
     }
 }

@@ -29,6 +29,7 @@ pub(crate) fn faults(history: &History) -> Vec<String> {
     refusals(history, &mut faults);
     queues(history, &mut faults);
     starvation(history, &mut faults);
+    exclusive_commands(history, &mut faults);
     faults
 }
 
@@ -509,9 +510,7 @@ fn passed<'a>(history: &'a History, before: &State<'_>, grant: &Event) -> Option
         return Some(ticket);
     }
     // A claim by name does not look at those who wait for any task, nor does a runner that waits for a section.
-    let waits_for_lock =
-        earlier.tickets.iter().any(|t| pids.contains(&t.pid) && !t.resource.starts_with("ready:"));
-    let takes_next = history.leases.get(&grant.fence?)?.of_runner && !waits_for_lock
+    let takes_next = history.leases.get(&grant.fence?)?.of_runner && place.is_none()
         || !takers.is_empty() && takers.iter().all(|call| call.verb == "next");
     if !takes_next {
         return None;
@@ -633,6 +632,19 @@ fn was_pending(history: &History, task: &str, during: Between) -> bool {
         }
     }
     status == Some("pending")
+}
+
+/// No two commands run under the exclusive lock at the same time.
+fn exclusive_commands(history: &History, faults: &mut Vec<String>) {
+    let mut lines = history.exclusive.iter();
+    while let Some(begin) = lines.next() {
+        let Some(name) = begin.strip_suffix(" begin") else { continue };
+        let end = format!("{name} end");
+        // A command without an end was killed.
+        if lines.clone().any(|line| *line == end) && lines.clone().next() != Some(&end) {
+            faults.push(format!("two commands ran under the exclusive lock: {:?}", history.exclusive));
+        }
+    }
 }
 
 /// The part of the history that the faults are about: every entry that shares a fence, a task, an attempt or a lease with them.

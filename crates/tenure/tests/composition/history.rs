@@ -219,6 +219,8 @@ pub(crate) struct History {
     /// Leases that were closed as those of a dead process, while the process was alive.
     pub(crate) alive: Vec<i64>,
     pub(crate) journal: Vec<Line>,
+    /// The lines `NAME begin` and `NAME end` of the commands that ran under the exclusive lock.
+    pub(crate) exclusive: Vec<String>,
     pub(crate) kills: Vec<Kill>,
     pub(crate) pauses: Vec<Pause>,
     /// A ticket that was not refreshed for this long has expired.

@@ -126,10 +126,10 @@ impl Storm {
         self.keys.lock().unwrap().push(key.to_owned());
     }
 
-    /// One of the tasks that were added last.
+    /// One of the tasks that were added last. A few of them are wanted by many.
     pub(crate) fn some_key(&self, dice: &mut Dice) -> Option<String> {
         let keys = self.keys.lock().unwrap();
-        let recent = keys.len().saturating_sub(12);
+        let recent = keys.len().saturating_sub(if dice.one_in(2) { 3 } else { 12 });
         (!keys.is_empty()).then(|| dice.pick(&keys[recent..]).clone())
     }
 
@@ -300,7 +300,7 @@ fn rage(
     let begun = Instant::now();
     std::thread::scope(|scope| {
         let _ending = Ending(storm);
-        for n in 0..4 {
+        for n in 0..3 {
             scope.spawn(move || workers::work(storm, &format!("w{n}")));
         }
         for n in 0..2 {
@@ -310,7 +310,9 @@ fn rage(
         scope.spawn(|| bystanders::run_runners(storm));
         scope.spawn(|| bystanders::wake_up(storm));
         scope.spawn(|| bystanders::run_jobs(storm));
-        scope.spawn(|| bystanders::lock_exclusively(storm));
+        for n in 0..2 {
+            scope.spawn(move || bystanders::lock_exclusively(storm, &format!("tool{n}")));
+        }
         scope.spawn(|| bystanders::wait_in_vain(storm));
         let nemesis = scope.spawn(|| nemesis::strike(storm));
         while begun.elapsed() < length && !nemesis.is_finished() {
@@ -404,6 +406,7 @@ fn collect(storm: &Storm, store: &dyn Store, observed: Observed) -> History {
         beats: observed.beats,
         alive: observed.alive,
         journal: journal.iter().map(|line| Line::parse(line)).collect(),
+        exclusive: storm.project.marks("exclusive"),
         kills: kills.clone(),
         pauses: storm.pauses.lock().unwrap().clone(),
         ticket_life: TICKET_LIFE,
