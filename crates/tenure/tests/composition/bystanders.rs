@@ -26,8 +26,8 @@ const AGENTS: &[&[&str]] = &[
     &["journal begin", "ticking", "storm sleep 2", "journal ok"],
     &["journal begin", "tenure tasks done $TENURE_TASK_ID", "journal said $code", "storm sleep 0.5"],
     &["journal begin", "tenure tasks done $TENURE_TASK_ID", "journal said $code", "ticking", "storm exit 3"],
-    &["journal begin", "storm tenure tasks fail $TENURE_TASK_ID -m no", "storm exit 0", "journal ok"],
-    &["journal begin", "storm tenure tasks release $TENURE_TASK_ID", "storm exit 0", "journal ok"],
+    &["journal begin", "storm tenure tasks fail $TENURE_TASK_ID -m no; exit 0", "journal ok"],
+    &["journal begin", "storm tenure tasks release $TENURE_TASK_ID; exit 0", "journal ok"],
     &["journal begin", "away", "storm exit 1", "journal ok"],
 ];
 

@@ -332,7 +332,7 @@ fn finish(storm: &Storm, store: &dyn Store, observed: Observed, progress: Result
     let doctor = storm.project.run(&["--json", "doctor"]);
     let history = collect(storm, store, observed);
     eprintln!(
-        "composition: {} calls, {} killed or stopped, {} events, {} of {} leases removed, {} attempts, {} tasks, {} jobs; the rest took {}",
+        "composition: {} calls, {} killed or stopped, {} events, {} of {} leases removed, {} attempts, {} tasks, {} jobs; the rest took {}, with commands {:.1} times slower than usual",
         history.calls.len(),
         history.kills.len(),
         history.feed.len(),
@@ -342,6 +342,7 @@ fn finish(storm: &Storm, store: &dyn Store, observed: Observed, progress: Result
         history.tasks.len(),
         jobs.as_array().unwrap().len(),
         progress.as_ref().map_or_else(|_| "too long".to_owned(), |time| format!("{time:.1?}")),
+        slowness(storm),
     );
     let mut found = faults(&history);
     if let Err(why) = &progress {
