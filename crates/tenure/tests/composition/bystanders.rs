@@ -15,9 +15,6 @@ use crate::storm::{BOSS, EMPTY, PARALLEL, Request, SERIAL, Storm, open_tasks};
 /// At most this many tasks are unfinished at a time.
 const OPEN: usize = 12;
 
-/// Whether the runners give the store a second to answer, which is less than some outages last.
-const IMPATIENT: bool = false;
-
 /// What the agent of a task does. `storm STEP` is skipped once the faults have stopped.
 const AGENTS: &[&[&str]] = &[
     &["journal begin", "journal ok"],
@@ -136,8 +133,8 @@ pub(crate) fn run_runners(storm: &Storm) {
             running.into_iter().filter_map(|(runner, call)| end_if_ended(storm, runner, call)).collect();
         let wanted = if storm.is_calm() { 1 } else { 1 + usize::try_from(dice.below(3)).unwrap() };
         if running.len() < wanted {
-            let mut words = if IMPATIENT { vec!["--timeout", "1s"] } else { Vec::new() };
-            words.extend(["runners", "start", "--foreground"]);
+            // A second for the store to answer, which is less than some outages last.
+            let mut words = vec!["--timeout", "1s", "runners", "start", "--foreground"];
             if !storm.is_calm() {
                 match dice.below(6) {
                     0 => words.push("--once"),

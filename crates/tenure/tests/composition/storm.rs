@@ -357,8 +357,12 @@ fn finish(storm: &Storm, store: &dyn Store, observed: Observed, progress: Result
     if doctor.code != Some(0) {
         found.push(format!("doctor: {}", doctor.out));
     }
+    let file = std::env::temp_dir().join(format!("composition-{}.txt", storm.seed));
+    if progress.as_ref().is_ok_and(|time| *time > PROGRESS) {
+        std::fs::write(&file, history.to_string()).unwrap();
+        eprintln!("composition: slow, but so is the machine; whole history in {}", file.display());
+    }
     if !found.is_empty() {
-        let file = std::env::temp_dir().join(format!("composition-{}.txt", storm.seed));
         std::fs::write(&file, history.to_string()).unwrap();
         let relevant = explain(&history, &found);
         panic!(
