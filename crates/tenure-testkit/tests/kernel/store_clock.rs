@@ -80,7 +80,7 @@ impl Client {
             max_rejections: 5,
             review: false,
         };
-        let ctx = Context { judge: &judge, ids: &RandomIds, policy };
+        let ctx = Context::new(&judge, &RandomIds, policy);
         self.store.write(Durability::Process, |tx| body(tx, &ctx)).unwrap()
     }
 
