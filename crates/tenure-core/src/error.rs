@@ -100,6 +100,8 @@ pub struct Lost {
     pub state: Option<LeaseState>,
     /// The lease that is open now.
     pub current: Option<Lease>,
+    /// Whether `current` is held under the caller's own name.
+    pub is_own: bool,
     pub shown: Option<Fence>,
 }
 
@@ -270,6 +272,12 @@ fn runner_message(lease: &Lease) -> String {
 fn lost_message(lost: &Lost) -> String {
     let key = &lost.task.key;
     match (&lost.current, lost.state) {
+        (Some(current), _) if lost.is_own => {
+            format!(
+                "that claim of {key} is over: you hold it under a later one, with fence {}",
+                current.fence
+            )
+        }
         (Some(current), _) => format!("you no longer hold {key}: {} has it now", current.holder),
         (None, Some(LeaseState::Ended(reason))) => {
             format!("you no longer hold {key}: the lease was {}", reason.as_str().replace('_', " "))
@@ -285,6 +293,12 @@ fn lost_message(lost: &Lost) -> String {
 fn not_holder_message(lost: &Lost) -> String {
     let key = &lost.task.key;
     match &lost.current {
+        Some(current) if lost.is_own => {
+            format!(
+                "you hold {key} under another lease than the one you present: its fence is {}",
+                current.fence
+            )
+        }
         Some(current) => format!("you do not hold {key}: {} does", current.holder),
         None => format!("you do not hold {key}: nobody does"),
     }

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use tenure_lock::Host;
 pub use tenure_lock::{Liveness, ProcessIdentity};
 
-use crate::id::{AttemptId, Fence};
+use crate::id::{AttemptId, Fence, LeaseId, LeaseKey, LeaseProof};
+use crate::lease::Lease;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -137,19 +138,30 @@ impl Judge for InACopy {
     }
 }
 
-/// The holder that makes a request: its name, its process if it has one, the fence that it presents if any, and the
-/// attempt whose mark is in its environment.
+/// The holder that makes a request: its name, its process if it has one, what it presents of the lease that it acts under,
+/// and the attempt whose mark is in its environment. A key proves the holder by itself. A fence and an id are public, so
+/// they count only under the holder's name.
 #[derive(Debug, Clone)]
 pub struct Caller {
     pub holder: Holder,
     pub process: Option<Incarnation>,
     pub fence: Option<Fence>,
+    pub lease: Option<LeaseId>,
+    pub key: Option<LeaseKey>,
     pub attempt: Option<AttemptId>,
 }
 
 impl Caller {
     pub fn new(holder: Holder) -> Self {
-        Self { holder, process: None, fence: None, attempt: None }
+        Self { holder, process: None, fence: None, lease: None, key: None, attempt: None }
+    }
+
+    /// The holder of `lease`, for a process that was granted it or supervises it.
+    pub fn holding(lease: &Lease) -> Self {
+        Self {
+            lease: Some(lease.id.clone()),
+            ..Self::new(lease.holder.clone()).with_fence(Some(lease.fence))
+        }
     }
 
     #[must_use]
@@ -168,6 +180,28 @@ impl Caller {
     pub fn with_attempt(mut self, attempt: Option<AttemptId>) -> Self {
         self.attempt = attempt;
         self
+    }
+
+    #[must_use]
+    pub fn with_proof(mut self, proof: Option<LeaseProof>) -> Self {
+        (self.lease, self.key) = proof.map(|proof| (proof.lease, proof.key)).unzip();
+        self
+    }
+
+    /// Whether the caller presents anything of a lease.
+    pub fn presents_a_lease(&self) -> bool {
+        self.fence.is_some() || self.lease.is_some()
+    }
+
+    /// Whether what the caller presents is of `lease`, and makes it the holder.
+    pub fn presents(&self, lease: &Lease) -> bool {
+        self.presents_a_lease()
+            && self.fence.is_none_or(|fence| fence == lease.fence)
+            && self.lease.as_ref().is_none_or(|id| *id == lease.id)
+            && match &self.key {
+                Some(key) => lease.has_key(key),
+                None => lease.holder.id == self.holder.id,
+            }
     }
 }
 

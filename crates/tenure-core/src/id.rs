@@ -6,6 +6,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 macro_rules! text_id {
     ($(#[$doc:meta])* $name:ident) => {
@@ -41,7 +42,7 @@ text_id! {
     SectionId
 }
 text_id! {
-    /// A lease's id for display: `L` and eight hex digits.
+    /// A lease's public name: `L` and eight hex digits.
     LeaseId
 }
 text_id! {
@@ -76,12 +77,73 @@ impl fmt::Display for Fence {
     }
 }
 
+/// The secret of a lease: 16 hex digits that only its holder is given. Stores keep a hash of it.
+///
+/// It is never formatted: `Debug` hides it, and there is no `Display`.
+#[derive(Clone, PartialEq, Eq)]
+pub struct LeaseKey(String);
+
+impl LeaseKey {
+    pub const DIGITS: usize = 16;
+
+    /// `None` unless `text` is 16 hex digits.
+    pub fn parse(text: &str) -> Option<Self> {
+        let is_key = text.len() == Self::DIGITS && text.bytes().all(|digit| digit.is_ascii_hexdigit());
+        is_key.then(|| Self(text.to_ascii_uppercase()))
+    }
+
+    /// The secret itself, for the holder's eyes.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for LeaseKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LeaseKey(hidden)")
+    }
+}
+
+/// The id and the key of a lease, which together prove that their bearer is its holder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeaseProof {
+    pub lease: LeaseId,
+    pub key: LeaseKey,
+}
+
+impl LeaseProof {
+    /// Reads what [`Self::reveal`] writes.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (lease, key) = text.trim().rsplit_once('-')?;
+        let key = LeaseKey::parse(key)?;
+        (!lease.is_empty()).then(|| Self { lease: LeaseId::new(lease), key })
+    }
+
+    /// `L1234ABCD-0123456789ABCDEF`, the value of `TENURE_LEASE` and `--lease`.
+    pub fn reveal(&self) -> String {
+        format!("{}-{}", self.lease, self.key.reveal())
+    }
+
+    /// What a store keeps of the key: a reader of the store cannot act as the holder.
+    pub fn hash(&self) -> String {
+        let digest = Sha256::digest(self.reveal().as_bytes());
+        digest.iter().take(16).fold(String::with_capacity(32), |mut hex, byte| {
+            use fmt::Write;
+            let _ = write!(hex, "{byte:02x}");
+            hex
+        })
+    }
+}
+
 /// A source of new ids.
 pub trait Ids: Send + Sync + fmt::Debug {
     fn uuid(&self) -> String;
 
     /// Eight upper-case hex digits, for leases and agents.
     fn hex8(&self) -> String;
+
+    /// A secret for a new lease.
+    fn lease_key(&self) -> LeaseKey;
 
     fn store(&self) -> StoreId {
         StoreId::new(self.uuid().replace('-', ""))
@@ -121,5 +183,46 @@ impl Ids for RandomIds {
         let mut text = uuid::Uuid::new_v4().simple().to_string().to_uppercase();
         text.truncate(8);
         text
+    }
+
+    fn lease_key(&self) -> LeaseKey {
+        LeaseKey(format!("{}{}", self.hex8(), self.hex8()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_proof_is_read_as_it_is_written_and_nothing_else_is_one() {
+        let key = RandomIds.lease_key();
+        assert_ne!(key, RandomIds.lease_key());
+        let proof = LeaseProof { lease: RandomIds.lease(), key };
+        assert_eq!(LeaseProof::parse(&proof.reveal()), Some(proof.clone()));
+        assert_eq!(
+            LeaseProof::parse(&proof.reveal().to_ascii_lowercase()).map(|read| read.key),
+            Some(proof.key)
+        );
+        for text in [
+            "",
+            "L1234ABCD",
+            "L1234ABCD-",
+            "-0123456789ABCDEF",
+            "L1234ABCD-123",
+            "L1234ABCD-0123456789ABCDEG",
+        ] {
+            assert_eq!(LeaseProof::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_key_is_neither_formatted_nor_kept_in_its_hash() {
+        let key = LeaseKey::parse("0123456789ABCDEF").unwrap();
+        let proof = LeaseProof { lease: LeaseId::new("L1234ABCD"), key };
+        assert!(!format!("{proof:?}").contains("01234567"));
+        assert_eq!(proof.hash().len(), 32);
+        let other = LeaseProof { lease: LeaseId::new("L1234ABCE"), ..proof.clone() };
+        assert_ne!(proof.hash(), other.hash(), "the hash is of the lease's id, too");
     }
 }

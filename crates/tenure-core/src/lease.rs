@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::Timestamp;
 use crate::holder::{Holder, Incarnation, Judge, Liveness};
-use crate::id::{AttemptId, Fence, LeaseId, SectionId, TaskId};
+use crate::id::{AttemptId, Fence, LeaseId, LeaseKey, LeaseProof, SectionId, TaskId};
 use crate::task::TaskStatus;
 
 /// What can be held.
@@ -134,6 +134,8 @@ impl EndReason {
 pub struct Lease {
     pub id: LeaseId,
     pub fence: Fence,
+    /// The hash of the lease's key ([`LeaseProof::hash`]).
+    pub key_hash: String,
     pub resource: Resource,
     pub holder: Holder,
     /// The process whose death ends the lease. A plain `claim` records none, so only its expiry ends it.
@@ -181,6 +183,16 @@ impl Lease {
 
     pub fn is_open(&self) -> bool {
         self.ended.is_none()
+    }
+
+    /// Whether both are the same grant. In a store that was restored or replaced, another lease may have the same fence.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.fence == other.fence && self.id == other.id
+    }
+
+    /// Whether `key` is the key of this lease.
+    pub fn has_key(&self, key: &LeaseKey) -> bool {
+        LeaseProof { lease: self.id.clone(), key: key.clone() }.hash() == self.key_hash
     }
 
     /// Whether `holder` holds this lease.

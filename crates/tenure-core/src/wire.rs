@@ -117,7 +117,7 @@ pub struct LeaseJson<'a> {
     pub task_id: Option<TaskId>,
     pub section_id: Option<SectionId>,
     pub holder: HolderJson<'a>,
-    /// The credential of this claim
+    /// The number of this lease; later leases of the task have greater ones
     pub fence: Fence,
     pub acquired_at: Timestamp,
     pub heartbeat_at: Timestamp,
@@ -568,9 +568,13 @@ pub struct GrantAnswer<'a> {
 }
 
 #[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct GrantedLeaseJson<'a> {
     #[serde(flatten)]
     pub lease: LeaseJson<'a>,
+    /// The secret that proves the holder, as LEASE-KEY in `--lease`; not repeated for a lease that you held already
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lease_key: Option<&'a str>,
     pub reacquired: bool,
 }
 

@@ -139,6 +139,8 @@ CREATE TABLE tenure.leases (
     project       uuid NOT NULL,
     fence         bigint NOT NULL DEFAULT nextval('tenure.fences'),
     lease_id      text NOT NULL COLLATE "C",
+    -- A hash of the secret key that only the holder knows.
+    key_hash      text NOT NULL COLLATE "C",
     resource_kind tenure.resource_kind NOT NULL,
     resource_id   text NOT NULL COLLATE "C",
     holder_kind   tenure.holder_kind NOT NULL,

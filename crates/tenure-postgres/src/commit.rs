@@ -33,7 +33,7 @@ impl Transaction<'_> {
     /// flush; the flush follows in the same round trip, before the caller gets its answer. A transaction that read this
     /// one's rows commits later in the same log, so it is never durable without this one. A transaction that wrote
     /// nothing flushes too, because its answer may depend on another client's commit that is not durable yet.
-    fn commit_statements(&mut self, writer: Writer, written: bool, rings: bool) -> String {
+    fn commit_statements(&mut self, writer: &Writer, written: bool, rings: bool) -> String {
         let connection = self.connection.get_mut();
         match writer.durability {
             Durability::Process => "SET LOCAL synchronous_commit = off; COMMIT".to_owned(),
@@ -45,15 +45,16 @@ impl Transaction<'_> {
         }
     }
 
-    pub(crate) fn commit(mut self, writer: Writer, sent: &mut Option<Trace>) -> Sql<()> {
+    pub(crate) fn commit(mut self, writer: &Writer, sent: &mut Option<Trace>) -> Sql<()> {
         if let Some(failure) = self.failure.take() {
             drop(self.connection.into_inner().batch("ROLLBACK"));
             return Err(failure);
         }
         let now = self.state.now.as_millis();
-        // A lease with the fence that was drawn for this transaction proves that the transaction was committed.
+        // The lease that was granted proves that the transaction was committed.
+        let granted = self.prefetched.get_mut().granted.take();
         let granted =
-            self.prefetched.get_mut().granted.take().map(|lease| Trace::Grant(lease.fence.number()));
+            granted.map(|lease| Trace::Grant { fence: lease.fence.number(), key_hash: lease.key_hash });
         let mut writes = self.writes.take();
         // A transaction that only read or refreshed rows may simply run again if its answer is lost.
         let noted = self.changed.get();

@@ -52,9 +52,9 @@ impl<'a> Transaction<'a> {
                 values.extend([&writer.client as &dyn Value, &writer.request]);
                 "EXISTS (SELECT 1 FROM tenure.requests WHERE project = $1 AND client = $2 AND request = $3)"
             }
-            Some(Trace::Grant(fence)) => {
-                values.push(fence);
-                "EXISTS (SELECT 1 FROM tenure.leases WHERE project = $1 AND fence = $2)"
+            Some(Trace::Grant { fence, key_hash }) => {
+                values.extend([fence as &dyn Value, key_hash]);
+                "EXISTS (SELECT 1 FROM tenure.leases WHERE project = $1 AND fence = $2 AND key_hash = $3)"
             }
         };
         let named = match hint {

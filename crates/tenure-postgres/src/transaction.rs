@@ -48,7 +48,7 @@ pub(crate) struct Transaction<'a> {
 }
 
 /// The client and the request of a write transaction.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Writer {
     pub(crate) client: Uuid,
     pub(crate) durability: Durability,
@@ -62,12 +62,13 @@ pub(crate) struct Writer {
 }
 
 /// What a committed transaction leaves behind, by which it is recognized if the answer to its commit was lost.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) enum Trace {
     /// The row of the client's last request.
     Note,
-    /// The lease with this fence, which was drawn for this transaction.
-    Grant(i64),
+    /// The lease with this fence and this hash of its random key. The fence alone does not tell: a number that was drawn
+    /// and not committed may be drawn again after a crash of the server.
+    Grant { fence: i64, key_hash: String },
 }
 
 /// An event that is not written yet.
@@ -139,7 +140,7 @@ impl Transaction<'_> {
     }
 
     pub(crate) fn shares(&self) -> bool {
-        self.writer.is_some_and(|writer| writer.shares)
+        self.writer.as_ref().is_some_and(|writer| writer.shares)
     }
 
     fn with_project(&self, sql: &str, values: &[&dyn Value]) -> Result<Vec<Row>> {

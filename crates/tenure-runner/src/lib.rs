@@ -67,7 +67,7 @@ pub use program::ProgramError;
 pub use reap::{Reaped, Scope, reap_attempts, reap_earlier_attempts};
 pub use supervise::{
     AttemptRecorder, CommandEnd, Exit, Explanation, LimitCheck, Limits, Signals, Supervised, Supervision,
-    supervise,
+    pass_proof, supervise,
 };
 pub use wait::{Process, limit_for, until_any, until_any_or};
 pub use while_pid::{Kept, keep_while_alive};

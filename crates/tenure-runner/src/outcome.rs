@@ -158,7 +158,7 @@ fn record(
         let outcome = Outcome { exit_code: exit_code(end), reason, charged };
         kernel::end_attempt(tx, &s.exec.ctx, attempt, &outcome, &caller.holder.id)?;
     }
-    if is_finished(tx, s.lease.fence)? {
+    if is_finished(tx, s.lease)? {
         let viewer = s.exec.ctx.viewer(tx, Some(&caller.holder))?;
         if let Some(id) = s.lease.resource.task_id()
             && let Some(task) = tx.task(&id, &viewer)?

@@ -15,7 +15,7 @@ use std::time::Duration;
 use rustix::process::{Signal, kill_process_group};
 use tenure_core::error::TaskName;
 use tenure_core::holder::Caller;
-use tenure_core::kernel::{self, Beat};
+use tenure_core::kernel::{self, Beat, Grant};
 use tenure_core::lease::{Attempt, Leader, Lease};
 use tenure_core::outcome::Nonce;
 use tenure_core::store::{Durability, Store, Tx};
@@ -174,11 +174,19 @@ pub struct Supervised {
     pub survivors: Vec<Survivor>,
 }
 
+/// Puts the holder's credential into the environment of `command`. Without a known key, the command has none of its own and
+/// must not use the one of the process that starts it.
+pub fn pass_proof(command: &mut Command, grant: &Grant) {
+    match grant.proof() {
+        Some(proof) => command.env("TENURE_LEASE", proof.reveal()),
+        None => command.env_remove("TENURE_LEASE"),
+    };
+}
+
 /// Runs `command`, which passes the [exec gate](crate::exec_if_running), under the lease. An error means that the attempt was
 /// not begun.
 pub fn supervise(s: &Supervision<'_>, command: &mut Command) -> Result<Supervised> {
-    let caller =
-        Caller::new(s.lease.holder.clone()).with_process(s.exec.me.clone()).with_fence(Some(s.lease.fence));
+    let caller = Caller::holding(s.lease).with_process(s.exec.me.clone());
     let span = tracing::debug_span!(
         "attempt",
         task = s.task.key,
@@ -192,7 +200,7 @@ pub fn supervise(s: &Supervision<'_>, command: &mut Command) -> Result<Supervise
         ctx: s.exec.ctx,
         task: s.task,
         caller: &caller,
-        fence: s.lease.fence,
+        lease: s.lease,
         section_ttl: s.section_ttl,
     };
     let (open, database, interval, ttl, doorbell) =

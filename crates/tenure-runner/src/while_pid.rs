@@ -37,8 +37,8 @@ pub fn keep_while_alive(
     let Some(watched) = &lease.process else {
         return Err(Error::invalid("this lease records no process to watch"));
     };
-    let caller = Caller::new(lease.holder.clone()).with_fence(Some(lease.fence));
-    let task = RenewTask { ctx, task, caller: &caller, fence: lease.fence, section_ttl: None };
+    let caller = Caller::holding(lease);
+    let task = RenewTask { ctx, task, caller: &caller, lease, section_ttl: None };
     // Opened before it is asked whether it lives, so that it is not a later process with the same pid.
     let process = Process::open(watched.process.pid);
     let mut renew = RenewWhileAlive { task, watched, judge: ctx.judge };

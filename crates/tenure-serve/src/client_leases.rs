@@ -160,9 +160,9 @@ impl ClientLeases {
         clock: &dyn Fn() -> BootTime,
     ) -> Option<String> {
         let (lease, task) = (&kept.lease, &kept.task);
-        let mut caller = Caller::new(lease.holder.clone()).with_fence(Some(lease.fence));
+        let mut caller = Caller::holding(lease);
         caller.process.clone_from(&lease.process);
-        let mut renew = RenewTask { ctx, task, caller: &caller, fence: lease.fence, section_ttl: None };
+        let mut renew = RenewTask { ctx, task, caller: &caller, lease, section_ttl: None };
         let asked = clock();
         match store.renew(&mut renew, asked) {
             Renewal::Held => {

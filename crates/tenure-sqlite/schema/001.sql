@@ -10,14 +10,12 @@ INSERT INTO meta (name, value) VALUES ('next_task_number', 1);
 
 -- Which store this is, in one row. A copy of the file has the same id, and is recognised by its other home.
 CREATE TABLE identity (
-    one        INTEGER PRIMARY KEY CHECK (one = 1),
-    store_id   TEXT NOT NULL,
+    one      INTEGER PRIMARY KEY CHECK (one = 1),
+    store_id TEXT NOT NULL,
     -- File system, inode and birth time of this file; null until the first change.
-    home       TEXT,
+    home     TEXT,
     -- The boot of the machine in which the store was last changed.
-    boot       TEXT,
-    -- The store's clock: this plus the milliseconds since that boot. Null if the system has no such clock.
-    clock_base INTEGER
+    boot     TEXT
 ) STRICT;
 
 INSERT INTO identity (one, store_id) VALUES (1, lower(hex(randomblob(16))));
@@ -90,6 +88,8 @@ CREATE TABLE leases (
     -- AUTOINCREMENT: a number is never given twice, not even after old leases were pruned.
     fence         INTEGER PRIMARY KEY AUTOINCREMENT,
     lease_id      TEXT NOT NULL UNIQUE,
+    -- A hash of the secret key that only the holder knows.
+    key_hash      TEXT NOT NULL,
     resource_kind TEXT NOT NULL
                   CHECK (resource_kind IN ('task', 'section', 'runner', 'session', 'job', 'item')),
     resource_id   TEXT NOT NULL,

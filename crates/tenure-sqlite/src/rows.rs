@@ -5,11 +5,9 @@ use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use tenure_core::id::{Fence, TaskId};
 use tenure_core::lease::Lease;
 use tenure_core::store::columns::leases;
-use tenure_core::store::{
-    Cell, CellKind, Column, Dialect, Known, NewLease, Row, SqlTx, Table, TxState, unexpected,
-};
+use tenure_core::store::{Cell, Column, Dialect, Known, NewLease, Row, SqlTx, Table, TxState, unexpected};
 use tenure_core::task::TaskStatus;
-use tenure_core::{Error, Result, Timestamp};
+use tenure_core::{Error, Result};
 
 use crate::connection::Transaction;
 use crate::error::sql_error;
@@ -19,22 +17,15 @@ pub(crate) const SET_STATUS: &str =
 
 pub(crate) type Sql<T> = rusqlite::Result<T>;
 
-struct SqliteRow<'a> {
-    row: &'a rusqlite::Row<'a>,
-    ahead: i64,
-}
+pub(crate) struct SqliteRow<'a>(pub(crate) &'a rusqlite::Row<'a>);
 
 impl Row for SqliteRow<'_> {
     fn int(&self, at: usize) -> Result<Option<i64>> {
-        self.row.get_ref(at).map_err(|e| sql_error(&e))?.as_i64_or_null().map_err(unexpected)
+        self.0.get_ref(at).map_err(|e| sql_error(&e))?.as_i64_or_null().map_err(unexpected)
     }
 
     fn text(&self, at: usize) -> Result<Option<&str>> {
-        self.row.get_ref(at).map_err(|e| sql_error(&e))?.as_str_or_null().map_err(unexpected)
-    }
-
-    fn ahead(&self) -> i64 {
-        self.ahead
+        self.0.get_ref(at).map_err(|e| sql_error(&e))?.as_str_or_null().map_err(unexpected)
     }
 }
 
@@ -43,57 +34,34 @@ pub(crate) struct Bound<'a>(pub(crate) &'a Cell<'a>);
 
 impl ToSql for Bound<'_> {
     fn to_sql(&self) -> Sql<ToSqlOutput<'_>> {
-        Ok(parameter(self.0))
-    }
-}
-
-fn parameter<'a>(cell: &'a Cell<'_>) -> ToSqlOutput<'a> {
-    match cell {
-        Cell::Null => ToSqlOutput::Owned(Value::Null),
-        Cell::Int(number) => ToSqlOutput::Owned(Value::Integer(*number)),
-        Cell::Text(text) => ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes())),
-    }
-}
-
-/// A cell for a column, as a parameter. A time is converted to the clock of the column.
-struct BoundFor<'a> {
-    column: &'a Column,
-    cell: &'a Cell<'a>,
-    ahead: i64,
-}
-
-impl ToSql for BoundFor<'_> {
-    fn to_sql(&self) -> Sql<ToSqlOutput<'_>> {
-        Ok(match (self.column.kind, self.cell) {
-            (CellKind::StoreTime, Cell::Int(time)) => {
-                ToSqlOutput::Owned(Value::Integer(time.saturating_sub(self.ahead)))
-            }
-            (_, cell) => parameter(cell),
+        Ok(match self.0 {
+            Cell::Null => ToSqlOutput::Owned(Value::Null),
+            Cell::Int(number) => ToSqlOutput::Owned(Value::Integer(*number)),
+            Cell::Text(text) => ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes())),
         })
     }
 }
 
-fn bound(values: &[(Column, Cell<'_>)], ahead: i64) -> impl rusqlite::Params {
-    rusqlite::params_from_iter(values.iter().map(move |(column, cell)| BoundFor { column, cell, ahead }))
+/// Reads all rows of a statement whose parameters are bound.
+pub(crate) fn read_all<T>(
+    mut rows: rusqlite::Rows<'_>,
+    mut read: impl FnMut(&dyn Row) -> Result<T>,
+) -> Result<Vec<T>> {
+    let mut found = Vec::new();
+    while let Some(row) = rows.next().map_err(|e| sql_error(&e))? {
+        found.push(read(&SqliteRow(row))?);
+    }
+    Ok(found)
+}
+
+fn bound(values: &[(Column, Cell<'_>)]) -> impl rusqlite::Params {
+    rusqlite::params_from_iter(values.iter().map(|(_, cell)| Bound(cell)))
 }
 
 impl Transaction<'_> {
-    /// Reads all rows of a statement whose parameters are bound.
-    pub(crate) fn read_all<T>(
-        &self,
-        mut rows: rusqlite::Rows<'_>,
-        mut read: impl FnMut(&dyn Row) -> Result<T>,
-    ) -> Result<Vec<T>> {
-        let mut found = Vec::new();
-        while let Some(row) = rows.next().map_err(|e| sql_error(&e))? {
-            found.push(read(&SqliteRow { row, ahead: self.ahead })?);
-        }
-        Ok(found)
-    }
-
     fn insert_row(&self, table: &Table, values: &[(Column, Cell<'_>)]) -> Sql<i64> {
         let sql = Dialect::Sqlite.insert(table, values.iter().map(|(column, _)| column));
-        self.conn.prepare_cached(&sql)?.insert(bound(values, self.ahead))
+        self.conn.prepare_cached(&sql)?.insert(bound(values))
     }
 }
 
@@ -116,11 +84,11 @@ impl SqlTx for Transaction<'_> {
     ) -> Result<Vec<T>> {
         let mut statement = self.conn.prepare_cached(sql).map_err(|e| sql_error(&e))?;
         let values = rusqlite::params_from_iter(values.iter().map(Bound));
-        self.read_all(statement.query(values).map_err(|e| sql_error(&e))?, read)
+        read_all(statement.query(values).map_err(|e| sql_error(&e))?, read)
     }
 
     fn execute(&mut self, _: &'static Table, sql: &str, values: &[(Column, Cell<'_>)]) -> Result<u64> {
-        let changed = self.conn.prepare_cached(sql).and_then(|mut s| s.execute(bound(values, self.ahead)));
+        let changed = self.conn.prepare_cached(sql).and_then(|mut s| s.execute(bound(values)));
         changed.map(|count| u64::try_from(count).unwrap_or(u64::MAX)).map_err(|e| sql_error(&e))
     }
 
@@ -139,10 +107,6 @@ impl SqlTx for Transaction<'_> {
         }
     }
 
-    fn on_store_clock(&self, at: Timestamp) -> Timestamp {
-        Timestamp::from_millis(at.as_millis().saturating_sub(self.ahead))
-    }
-
     fn insert_rows(
         &mut self,
         table: &'static Table,
@@ -152,9 +116,7 @@ impl SqlTx for Transaction<'_> {
         let insert = || -> Sql<()> {
             let mut statement = self.conn.prepare_cached(&Dialect::Sqlite.insert(table, columns.iter()))?;
             for row in rows {
-                let cells = columns.iter().zip(row);
-                let cells = cells.map(|(column, cell)| BoundFor { column, cell, ahead: self.ahead });
-                statement.execute(rusqlite::params_from_iter(cells))?;
+                statement.execute(rusqlite::params_from_iter(row.iter().map(Bound)))?;
             }
             Ok(())
         };

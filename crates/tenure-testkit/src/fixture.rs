@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use tenure_core::error::TaskName;
 use tenure_core::event::{Event, EventKind, NewEvent};
 use tenure_core::holder::{Caller, Holder};
-use tenure_core::id::{Ids, SectionId, TaskId};
+use tenure_core::id::{Ids, LeaseKey, LeaseProof, SectionId, TaskId};
 use tenure_core::kernel::{self, Beat, Evicted, Finish, Finished, Grant, Terms};
 use tenure_core::lease::{Attempt, Lease, LeaseState, Resource};
 use tenure_core::section::{Section, SectionMode};
@@ -42,6 +42,7 @@ pub const TESTER: &str = "tester";
 pub struct Granted {
     pub task: Task,
     pub lease: Lease,
+    pub key: Option<LeaseKey>,
     pub reacquired: bool,
     pub taken_over: Option<(Lease, LeaseState)>,
     pub leftovers: Vec<Attempt>,
@@ -49,8 +50,15 @@ pub struct Granted {
 
 impl From<Grant> for Granted {
     fn from(grant: Grant) -> Self {
-        let Grant { task, lease, reacquired, taken_over, leftovers } = grant;
-        Self { task, lease, reacquired, taken_over, leftovers }
+        let Grant { task, lease, key, reacquired, taken_over, leftovers } = grant;
+        Self { task, lease, key, reacquired, taken_over, leftovers }
+    }
+}
+
+impl Granted {
+    /// The credential that came with a new grant.
+    pub fn proof(&self) -> LeaseProof {
+        LeaseProof { lease: self.lease.id.clone(), key: self.key.clone().expect("a new grant has its key") }
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tenure_core::holder::{Incarnation, Judge, Liveness, ProcessIdentity};
-use tenure_core::id::{Fence, Ids};
+use tenure_core::id::{Fence, Ids, LeaseKey};
 use tenure_core::outcome::{KeptOutcome, Outcomes};
 
 const HERE: &str = "this-machine";
@@ -110,6 +110,11 @@ impl Ids for CountingIds {
 
     fn hex8(&self) -> String {
         format!("{:08X}", self.next())
+    }
+
+    /// Follows from the last id, so that keys take no number of the sequence.
+    fn lease_key(&self) -> LeaseKey {
+        LeaseKey::parse(&format!("C0FFEE00{:08X}", self.given())).unwrap()
     }
 }
 

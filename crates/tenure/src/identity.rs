@@ -3,7 +3,7 @@
 use tenure_core::Error;
 use tenure_core::error::TaskName;
 use tenure_core::holder::{Caller, Holder};
-use tenure_core::id::{AttemptId, Fence};
+use tenure_core::id::{AttemptId, Fence, LeaseProof};
 use tenure_core::text::check_agent_id;
 
 use crate::env::Env;
@@ -15,9 +15,18 @@ pub(crate) struct IdentityArgs {
     /// Act as this agent (or set TENURE_AGENT)
     #[arg(long, value_name = "AGENT")]
     pub(crate) agent: Option<String>,
-    /// Present this fence as proof of the lease (or set TENURE_FENCE)
+    /// Prove that you hold the lease, with its id and key (or set TENURE_LEASE)
+    #[arg(long, value_name = "LEASE-KEY", allow_hyphen_values = true)]
+    pub(crate) lease: Option<String>,
+    /// Act only under the lease with this fence (or set TENURE_FENCE)
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) fence: Option<i64>,
+}
+
+impl IdentityArgs {
+    pub(crate) fn agent(name: Option<&str>) -> Self {
+        Self { agent: name.map(str::to_owned), ..Self::default() }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,31 +53,48 @@ pub(crate) struct Identity {
     /// The caller's name. Of an anonymous caller it is used for the event feed only.
     pub(crate) holder: Holder,
     pub(crate) source: IdentitySource,
-    pub(crate) fence: Option<Fence>,
-    /// If the fence came from the environment: the only task that it applies to.
-    fence_of_task: Option<String>,
+    from_flags: Presented,
+    from_environment: Presented,
+    /// The only task that the environment's lease applies to, if the environment names one.
+    task_of_environment: Option<String>,
     /// The attempt that this process belongs to.
     attempt: Option<AttemptId>,
 }
 
+/// What the caller presents of a lease.
+#[derive(Debug, Clone, Default)]
+struct Presented {
+    proof: Option<LeaseProof>,
+    fence: Option<Fence>,
+}
+
 impl Identity {
     pub(crate) fn of(env: &Env, args: &IdentityArgs) -> CommandResult<Self> {
-        let (fence, fence_of_task) = match args.fence {
-            Some(number) => (Some(Fence::new(number)), None),
-            None => match env.var("TENURE_FENCE") {
-                Some(text) => {
-                    let number = text.parse().map_err(|_| {
-                        Report::usage(format!("TENURE_FENCE is not a number: {text:?}"))
-                            .hint("unset it", "unset TENURE_FENCE")
-                    })?;
-                    (Some(Fence::new(number)), env.var("TENURE_TASK_ID").map(str::to_owned))
-                }
-                None => (None, None),
-            },
-        };
         let (holder, source) = Self::holder(env, args)?;
+        let from_flags = Presented {
+            proof: args.lease.as_deref().map(|text| proof(text, "--lease")).transpose()?,
+            fence: args.fence.map(Fence::new),
+        };
+        let unset = |report: Report, name: &str| report.hint("unset it", format!("unset {name}"));
+        let fence = |text: &str| {
+            let number = text.parse().map(Fence::new);
+            number.map_err(|_| Report::usage(format!("TENURE_FENCE is not a number: {text:?}")))
+        };
+        let from_environment = Presented {
+            proof: env
+                .var("TENURE_LEASE")
+                .map(|text| proof(text, "TENURE_LEASE"))
+                .transpose()
+                .map_err(|report| unset(report, "TENURE_LEASE"))?,
+            fence: env
+                .var("TENURE_FENCE")
+                .map(fence)
+                .transpose()
+                .map_err(|report| unset(report, "TENURE_FENCE"))?,
+        };
+        let task_of_environment = env.var("TENURE_TASK_ID").map(str::to_owned);
         let attempt = env.var("TENURE_ATTEMPT").map(AttemptId::new);
-        Ok(Self { holder, source, fence, fence_of_task, attempt })
+        Ok(Self { holder, source, from_flags, from_environment, task_of_environment, attempt })
     }
 
     fn holder(env: &Env, args: &IdentityArgs) -> CommandResult<(Holder, IdentitySource)> {
@@ -77,15 +103,15 @@ impl Identity {
             (None, Some(agent)) => Some((agent, IdentitySource::Environment)),
             (None, None) => None,
         };
+        let person = env.terminal.as_ref().map(|at| format!("{}@{}:{at}", env.user, env.hostname));
         if let Some((id, source)) = named {
             check_agent_id(id).map_err(Error::from)?;
-            return Ok((Holder::agent(id), source));
+            // Printed commands name the holder with --agent, also if it is the person at this terminal.
+            let is_person = person.as_deref() == Some(id);
+            return Ok((if is_person { Holder::person(id) } else { Holder::agent(id) }, source));
         }
-        Ok(match &env.terminal {
-            Some(terminal) => (
-                Holder::person(format!("{}@{}:{terminal}", env.user, env.hostname)),
-                IdentitySource::Terminal,
-            ),
+        Ok(match person {
+            Some(person) => (Holder::person(person), IdentitySource::Terminal),
             // Used for the event feed only; no lease is ever held under this name.
             None => (Holder::person(format!("{}@{}", env.user, env.hostname)), IdentitySource::Anonymous),
         })
@@ -93,28 +119,29 @@ impl Identity {
 
     /// The caller of a verb that only the task's holder may use.
     pub(crate) fn for_task(&self, task_id: &str, key: &str, verb: &str) -> CommandResult<Caller> {
-        let fence = self.fence_for(task_id);
-        if self.source == IdentitySource::Anonymous && fence.is_none() {
-            let how = "give --agent ID or --fence N, or set TENURE_AGENT";
+        let caller = self.actor(Some(task_id));
+        // A fence is public, so it identifies no caller.
+        if self.source == IdentitySource::Anonymous && caller.key.is_none() {
+            let how = "give --agent ID or --lease LEASE-KEY, or set TENURE_AGENT";
             return Err(Report::usage(format!("`tasks {verb}` needs the caller's identity: {how}"))
                 .hint("see who holds it", format!("tenure tasks show {key}")));
         }
-        Ok(self.without_fence().with_fence(fence))
+        Ok(caller)
     }
 
     /// The caller of a verb that anyone may use, recorded in the event feed. It may hold the task.
     pub(crate) fn actor(&self, task_id: Option<&str>) -> Caller {
-        let fence = task_id.map_or(self.fence, |id| self.fence_for(id));
-        self.without_fence().with_fence(fence)
+        let Presented { proof, fence } = self.presented(task_id);
+        self.without_lease().with_proof(proof).with_fence(fence)
     }
 
     /// The caller of a claim of `task`, or of any task.
     pub(crate) fn claimant(&self, task: Option<&TaskName>) -> Caller {
-        task.map_or_else(|| self.without_fence(), |task| self.actor(Some(&task.id)))
+        task.map_or_else(|| self.without_lease(), |task| self.actor(Some(&task.id)))
     }
 
-    /// The caller without its fence, for work that is not chosen yet: a fence belongs to one task.
-    pub(crate) fn without_fence(&self) -> Caller {
+    /// The caller without its lease, for work that is not chosen yet: a lease belongs to one task.
+    pub(crate) fn without_lease(&self) -> Caller {
         Caller::new(self.holder.clone()).with_attempt(self.attempt.clone())
     }
 
@@ -123,14 +150,30 @@ impl Identity {
         self.source = IdentitySource::Environment;
     }
 
-    fn fence_for(&self, task_id: &str) -> Option<Fence> {
-        match &self.fence_of_task {
-            Some(own) if own != task_id => None,
-            _ => self.fence,
+    /// Flags override the environment. A fence from the environment goes with the environment's lease, so `--lease`
+    /// overrides both.
+    fn presented(&self, task_id: Option<&str>) -> Presented {
+        let Presented { proof, fence } = self.from_flags.clone();
+        let applies = match (&self.task_of_environment, task_id) {
+            (Some(own), Some(task)) => own == task,
+            _ => true,
+        };
+        if proof.is_some() || !applies {
+            return Presented { proof, fence };
         }
+        let environment = self.from_environment.clone();
+        Presented { proof: environment.proof, fence: fence.or(environment.fence) }
     }
 
     pub(crate) fn is_named(&self) -> bool {
         self.source != IdentitySource::Anonymous
     }
+}
+
+/// The value of `source` is a secret, so an error does not repeat it.
+fn proof(text: &str, source: &str) -> CommandResult<LeaseProof> {
+    LeaseProof::parse(text).ok_or_else(|| {
+        let form = "the id and the key of a lease, such as L1234ABCD-0123456789ABCDEF";
+        Report::usage(format!("{source} is not {form}"))
+    })
 }

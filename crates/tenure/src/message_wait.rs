@@ -30,7 +30,7 @@ impl MessageWaiter {
         let mut waiter = Self {
             interrupts: Interrupts::listen().map_err(Report::from)?,
             doorbell: open.store.doorbell(app.env),
-            caller: app.identity(identity_args)?.without_fence(),
+            caller: app.identity(identity_args)?.without_lease(),
             me: Incarnation::current(),
             ticket: None,
         };

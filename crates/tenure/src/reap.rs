@@ -48,14 +48,9 @@ pub(crate) fn after(app: &mut App<'_>, open: &Open<'_>, scope: Scope<'_>, actor:
     Ok(())
 }
 
-/// The fence alone authorizes the change, whatever name the grant was requested under.
+/// The holder, as its supervisor: what it returns is not charged to an attempt.
 fn holder_of(grant: &Grant) -> Caller {
-    let caller = Caller::new(grant.lease.holder.clone()).with_fence(Some(grant.lease.fence));
-    // As its supervisor: what it returns is not charged to an attempt.
-    match &grant.lease.process {
-        Some(process) => caller.with_process(process.clone()),
-        None => caller,
-    }
+    Caller { process: grant.lease.process.clone(), ..Caller::holding(&grant.lease) }
 }
 
 fn renew(open: &Open<'_>, grant: &Grant) -> Result<tenure_core::lease::Lease> {

@@ -258,7 +258,7 @@ fn still_held(
     let seen = open.store.refresh_ticket(*number, ctx.policy.ticket_life, resource)?;
     let same = seen.and_then(|(now, found)| {
         found.filter(|found| {
-            found.fence == lease.fence
+            found.is_same(lease)
                 && found.process == lease.process
                 && found.state(now, ctx.judge) == LeaseState::Live
         })

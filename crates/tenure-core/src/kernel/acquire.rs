@@ -14,7 +14,7 @@ use crate::context::Context;
 use crate::error::{Error, Locked, Result, TaskName};
 use crate::event::{EventKind, NewEvent};
 use crate::holder::{Caller, HolderKind};
-use crate::id::{SectionId, TaskId};
+use crate::id::{LeaseKey, LeaseProof, SectionId, TaskId};
 use crate::lease::{Attempt, Lease, LeaseState, Resource};
 use crate::store::{Agent, LeaseBeat, NewLease, Tx, Viewer};
 use crate::task::{Task, TaskStatus};
@@ -46,12 +46,21 @@ impl Terms {
 pub struct Grant {
     pub task: Task,
     pub lease: Lease,
+    /// The key of the lease. A caller that held it already has its key, and gets `None` unless it presented the key.
+    pub key: Option<LeaseKey>,
     /// The caller held the lease already.
     pub reacquired: bool,
     /// The lapsed lease that was taken over.
     pub taken_over: Option<(Lease, LeaseState)>,
     /// Earlier attempts whose processes may still run. They must have ended before a new process is started.
     pub leftovers: Vec<Attempt>,
+}
+
+impl Grant {
+    /// The holder's credential, if the key is known.
+    pub fn proof(&self) -> Option<LeaseProof> {
+        self.key.clone().map(|key| LeaseProof { lease: self.lease.id.clone(), key })
+    }
 }
 
 #[must_use = "a granted task is held from now on: work on it, or release it"]
@@ -138,6 +147,7 @@ pub fn acquire_task(
 
     let new = NewLease {
         id: ctx.ids.lease(),
+        key: ctx.ids.lease_key(),
         resource,
         holder: caller.holder.clone(),
         process: caller.process.clone(),
@@ -150,6 +160,7 @@ pub fn acquire_task(
             status => status,
         }),
     };
+    let key = Some(new.key.clone());
     let lease = grant(tx, ctx, new)?;
     tx.append(acquired(&lease, taken_over.as_ref()).task(&task.id))?;
     let event = NewEvent::new(EventKind::TaskStatus, &caller.holder.id)
@@ -162,7 +173,7 @@ pub fn acquire_task(
     let (status, updated_at) = (TaskStatus::InProgress, tx.now());
     let task = Task { status, ready: false, lease: Some(lease.clone()), updated_at, ..task };
     let leftovers = tx.ending_attempts(&lease.resource)?;
-    Ok(Verdict::Granted(Box::new(Grant { task, lease, reacquired: false, taken_over, leftovers })))
+    Ok(Verdict::Granted(Box::new(Grant { task, lease, key, reacquired: false, taken_over, leftovers })))
 }
 
 /// Acquires the first ready task in working order that is not reserved for an earlier waiter (Q1).
@@ -242,7 +253,8 @@ fn reacquire(
     }
     remove_own_ticket(tx, viewer, terms)?;
     let leftovers = tx.ending_attempts(&lease.resource)?;
-    Ok(Verdict::Granted(Box::new(Grant { task, lease, reacquired: true, taken_over: None, leftovers })))
+    let key = caller.key.clone().filter(|_| caller.presents(&lease));
+    Ok(Verdict::Granted(Box::new(Grant { task, lease, key, reacquired: true, taken_over: None, leftovers })))
 }
 
 /// Acquires or renews the section's lease for the caller, or refuses.
@@ -275,6 +287,7 @@ fn take_section(
     }
     let new = NewLease {
         id: ctx.ids.lease(),
+        key: ctx.ids.lease_key(),
         resource,
         holder: caller.holder.clone(),
         process: caller.process.clone(),

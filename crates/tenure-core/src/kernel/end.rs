@@ -265,7 +265,7 @@ fn end_shown(
     reason: EndReason,
 ) -> Result<Evicted> {
     let current = tx.open_lease(&shown.resource)?;
-    let Some(lease) = current.filter(|lease| lease.fence == shown.fence) else {
+    let Some(lease) = current.filter(|lease| lease.is_same(shown)) else {
         return Err(Error::LockNotFound { reference: shown.id.to_string() });
     };
     let viewer = ctx.viewer(tx, None)?;

@@ -127,7 +127,7 @@ fn grant(tx: &mut dyn Tx, ctx: &Context<'_>, caller: &Caller, item: Item, terms:
 /// Renews the lease of an item, or revives it if it only expired. False if the item is no longer the holder's.
 pub fn renew_item(tx: &mut dyn Tx, ctx: &Context<'_>, held: &Lease) -> Result<bool> {
     let Some((job, number)) = item_of(held) else { return Ok(false) };
-    let latest = tx.latest_lease(&held.resource)?.filter(|latest| latest.fence == held.fence);
+    let latest = tx.latest_lease(&held.resource)?.filter(|latest| latest.is_same(held));
     if let Some(lease) = latest.filter(|lease| lease.ended.is_some())
         && state_for_holder(&lease, tx.now(), ctx.judge) == LeaseState::Expired
     {
@@ -155,7 +155,7 @@ pub fn finish_item(
     let job = read_job(tx, job)?;
     let item = tx.item(&job.id, number)?.ok_or_else(lost)?;
     let latest = tx.latest_lease(&held.resource)?;
-    let lease = latest.filter(|latest| latest.fence == held.fence).ok_or_else(lost)?;
+    let lease = latest.filter(|latest| latest.is_same(held)).ok_or_else(lost)?;
     let reason = outcome.end_reason();
     match state_for_holder(&lease, tx.now(), ctx.judge) {
         LeaseState::Live | LeaseState::Expired => {}

@@ -7,12 +7,12 @@ use crate::holder::{Caller, Judge, Liveness};
 use crate::lease::{Lease, LeaseState, Resource};
 use crate::store::View;
 
-/// Whether `caller` is, by credential or by name, the process that holds `lease` (L6).
+/// Whether `caller` is, by what it presents or by name, the process that holds `lease` (L6).
 ///
 /// Several processes may share a name. A caller with another process does not match a lease that records one, and a
 /// caller without a process matches such a lease only while no attempt is `running` under it.
 pub fn same_holder(lease: &Lease, caller: &Caller, running: bool) -> bool {
-    if caller.fence == Some(lease.fence) {
+    if caller.presents(lease) {
         return true;
     }
     if !lease.held_by(&caller.holder) {
@@ -23,6 +23,12 @@ pub fn same_holder(lease: &Lease, caller: &Caller, running: bool) -> bool {
         (Some(theirs), Some(ours)) => theirs.process == ours.process,
         (Some(_), None) => !running,
     }
+}
+
+/// Whether `caller` may change the task of `lease` as its holder. A caller that presents another lease may not, even
+/// under the same name: its lease is over (L8).
+pub fn acts_under(lease: &Lease, caller: &Caller) -> bool {
+    if caller.presents_a_lease() { caller.presents(lease) } else { same_holder(lease, caller, false) }
 }
 
 /// The state of a lease for its own holder, which may report after the lease has expired.
@@ -69,44 +75,53 @@ pub struct Claim {
     pub state: LeaseState,
 }
 
-/// Finds the lease that the caller refers to: the one with its fence, or the resource's latest if it is the same holder
-/// (L6).
+/// Finds the lease that the caller refers to: the one that it presents, or the resource's latest if it is the same
+/// holder (L6).
 ///
 /// Refused if that lease is not the latest grant of its resource.
 pub fn claim_of(view: &dyn View, ctx: &Context<'_>, caller: &Caller, task: &TaskName) -> Result<Claim> {
     let resource = Resource::new(crate::lease::ResourceKind::Task, &task.id);
     let latest = view.latest_lease(&resource)?;
     let current = latest.clone().filter(Lease::is_open);
-    let meant = match caller.fence {
-        Some(fence) => view.lease_by_fence(fence)?.filter(|lease| lease.resource == resource),
-        None => latest.clone().filter(|lease| same_holder(lease, caller, false)),
+    let meant = match latest.clone().filter(|lease| acts_under(lease, caller)) {
+        Some(latest) => Some(latest),
+        None => presented(view, caller)?.filter(|lease| lease.resource == resource),
     };
     let Some(lease) = meant else {
-        return Err(Error::NotHolder(Box::new(Lost {
-            task: task.clone(),
-            meant: None,
-            state: None,
-            current,
-            shown: caller.fence,
-        })));
+        return Err(Error::NotHolder(Box::new(lost(task.clone(), None, current, caller))));
     };
     let state = state_for_holder(&lease, view.now(), ctx.judge);
     let claim = Claim { lease, state };
-    if latest.is_some_and(|l| l.fence != claim.lease.fence) {
+    if latest.is_some_and(|latest| !latest.is_same(&claim.lease)) {
         return Err(claim.lost(task.clone(), current, caller));
     }
     Ok(claim)
 }
 
+/// The lease, open or ended, that the caller presents.
+fn presented(view: &dyn View, caller: &Caller) -> Result<Option<Lease>> {
+    let found = match (&caller.lease, caller.fence) {
+        (Some(id), _) => view.lease_by_id(id.as_str())?,
+        (None, Some(fence)) => view.lease_by_fence(fence)?,
+        (None, None) => None,
+    };
+    Ok(found.filter(|lease| caller.presents(lease)))
+}
+
+fn lost(task: TaskName, meant: Option<&Claim>, current: Option<Lease>, caller: &Caller) -> Lost {
+    Lost {
+        task,
+        meant: meant.map(|claim| claim.lease.clone()),
+        state: meant.map(|claim| claim.state),
+        is_own: current.as_ref().is_some_and(|lease| lease.held_by(&caller.holder)),
+        current,
+        shown: caller.fence,
+    }
+}
+
 impl Claim {
     pub(super) fn lost(&self, task: TaskName, current: Option<Lease>, caller: &Caller) -> Error {
-        let current = current.filter(|lease| lease.fence != self.lease.fence);
-        Error::LeaseLost(Box::new(Lost {
-            task,
-            meant: Some(self.lease.clone()),
-            state: Some(self.state),
-            current,
-            shown: caller.fence,
-        }))
+        let current = current.filter(|lease| !lease.is_same(&self.lease));
+        Error::LeaseLost(Box::new(lost(task, Some(self), current, caller)))
     }
 }

@@ -38,7 +38,7 @@ pub use finish::Finish;
 pub use invariants::{Violation, check_invariants, repair};
 pub use item::{FinishedItem, ItemGrant, ItemOutcome, NextItem, finish_item, renew_item, take_item};
 pub(crate) use item::{move_job, read_job, settle_job};
-pub use lease_state::{Claim, claim_of, same_holder};
+pub use lease_state::{Claim, acts_under, claim_of, same_holder};
 pub(crate) use override_status::held_error;
 pub use override_status::{Overridden, override_status};
 pub use queue::{count_before, dequeue, enqueue, refresh_ticket};

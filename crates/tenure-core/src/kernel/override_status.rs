@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::acquire::name_of;
 use super::end::{charge_return, close, drop_section, read, reason_of};
-use super::lease_state::same_holder;
+use super::lease_state::acts_under;
 use super::{attempt, wake};
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -26,8 +26,9 @@ pub struct Overridden {
 
 /// Changes the status of a task that the caller need not hold: approve, reject, skip, retry, `update --status`.
 ///
-/// Refused while another holder has a live lease, unless `force_it` is set: then that lease is ended and returned. A return
-/// to pending from within an attempt is charged, and fails the task after `max_attempts`.
+/// Refused while another holder has a live lease, unless `force_it` is set: then that lease is ended and returned. A lease
+/// that has expired is ended for good, so that its holder's late report does not undo the decision. A return to pending
+/// from within an attempt is charged, and fails the task after `max_attempts`.
 pub fn override_status(
     tx: &mut dyn Tx,
     ctx: &Context<'_>,
@@ -55,7 +56,7 @@ pub fn override_status(
         let within = returns && attempt::acts_within(tx, caller, lease)?;
         let actor = &caller.holder.id;
         match lease.state(tx.now(), ctx.judge) {
-            LeaseState::Live if same_holder(lease, caller, false) => {
+            LeaseState::Live if acts_under(lease, caller) => {
                 let reason = match to {
                     TaskStatus::Completed | TaskStatus::Review | TaskStatus::Failed => EndReason::Completed,
                     _ => EndReason::Released,
@@ -70,11 +71,19 @@ pub fn override_status(
                 done.evicted = Some(lease.clone());
             }
             LeaseState::Live => return Err(held_error(tx, ctx, &task, lease)?),
+            LeaseState::Expired => {
+                close(tx, lease, EndReason::Forced, message, actor, false)?;
+                // Other tasks of the holder in the section may still be revived.
+                drop_section(tx, ctx, &viewer, &task, lease, EndReason::Expired)?;
+                wake::holder(tx, lease);
+            }
             state => {
                 close(tx, lease, reason_of(state), message, actor, false)?;
                 drop_section(tx, ctx, &viewer, &task, lease, reason_of(state))?;
             }
         }
+    } else {
+        end_expired(tx, id, message, &caller.holder.id)?;
     }
     // The lease may be over already: the agent has failed or finished the task before.
     done.charged = done.charged || returns && attempt::charge_marked(tx, caller, &Resource::task(id))?;
@@ -94,6 +103,19 @@ pub fn override_status(
     wake::wake_first(tx, &viewer, &Resource::task(id))?;
     wake::work_appeared(tx, &viewer)?;
     Ok(done)
+}
+
+/// Ends the task's last lease for good if a clean-up has closed it as expired. Its holder could still report or revive it,
+/// and a decision that was made since must stand (L8).
+fn end_expired(tx: &mut dyn Tx, id: &TaskId, message: Option<&str>, actor: &str) -> Result<()> {
+    let latest = tx.latest_lease(&Resource::task(id))?;
+    match latest.filter(|lease| lease.ended.is_some_and(|(_, reason)| reason == EndReason::Expired)) {
+        Some(lease) => {
+            tx.reopen_lease(lease.fence)?;
+            close(tx, &lease, EndReason::Forced, message, actor, false).map(drop)
+        }
+        None => Ok(()),
+    }
 }
 
 /// The refusal of a change to a task that is held.

@@ -190,6 +190,7 @@ fn bring_section_back(
     }
     let new = NewLease {
         id: ctx.ids.lease(),
+        key: ctx.ids.lease_key(),
         resource,
         holder: task.holder.clone(),
         process: task.process.clone(),

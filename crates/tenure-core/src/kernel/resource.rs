@@ -41,6 +41,7 @@ pub fn acquire_resource(
     }
     let new = NewLease {
         id: ctx.ids.lease(),
+        key: ctx.ids.lease_key(),
         resource: resource.clone(),
         holder: caller.holder.clone(),
         process: caller.process.clone(),
@@ -64,7 +65,7 @@ pub fn renew_resource(
     ttl: Option<Duration>,
 ) -> Result<Option<Lease>> {
     let latest = tx.latest_lease(&held.resource)?;
-    let Some(mut lease) = latest.filter(|l| l.fence == held.fence) else { return Ok(None) };
+    let Some(mut lease) = latest.filter(|latest| latest.is_same(held)) else { return Ok(None) };
     match state_for_holder(&lease, tx.now(), ctx.judge) {
         LeaseState::Expired if lease.ended.is_some() => tx.reopen_lease(lease.fence)?,
         LeaseState::Live | LeaseState::Expired => {}
@@ -80,7 +81,7 @@ pub fn renew_resource(
 
 /// Refuses a write under a lease that is not the latest grant, or that ended other than by expiry (L8).
 pub fn must_hold(view: &dyn View, ctx: &Context<'_>, held: &Lease) -> Result<()> {
-    let latest = view.latest_lease(&held.resource)?.filter(|latest| latest.fence == held.fence);
+    let latest = view.latest_lease(&held.resource)?.filter(|latest| latest.is_same(held));
     match latest.map(|lease| state_for_holder(&lease, view.now(), ctx.judge)) {
         Some(LeaseState::Live | LeaseState::Expired) => Ok(()),
         _ => Err(Error::WorkLost { what: held.resource.to_string() }),
@@ -124,7 +125,7 @@ pub(crate) fn close_if_lapsed(
 
 /// Ends a lease of a resource that is not a task, on behalf of its holder. No effect if it is not open.
 pub fn release_resource(tx: &mut dyn Tx, ctx: &Context<'_>, lease: &Lease, reason: EndReason) -> Result<()> {
-    let Some(open) = tx.open_lease(&lease.resource)?.filter(|l| l.fence == lease.fence) else {
+    let Some(open) = tx.open_lease(&lease.resource)?.filter(|open| open.is_same(lease)) else {
         return Ok(());
     };
     close(tx, &open, reason, None, &open.holder.id, false)?;

@@ -67,15 +67,30 @@ fn join_as(
     Ok(agent)
 }
 
+/// Releases the tasks that the agent of an ended attempt has claimed and not finished, and returns their leases. Its name was
+/// made for the attempt, so no other process will finish them. A lease that records a process is left to that process.
+pub fn release_claims_of_attempt(tx: &mut dyn Tx, ctx: &Context<'_>, agent: &str) -> Result<Vec<Lease>> {
+    let mut held = tx.leases(&tasks_held_by(agent))?;
+    held.retain(|lease| lease.process.is_none());
+    for lease in &held {
+        kernel::release(tx, ctx, agent, lease)?;
+    }
+    Ok(held)
+}
+
+/// Selects the open leases on tasks that the agent holds.
+pub fn tasks_held_by(agent: &str) -> LeaseFilter {
+    LeaseFilter {
+        kinds: Some(vec![ResourceKind::Task]),
+        holder: Some(Holder::agent(agent)),
+        ..LeaseFilter::default()
+    }
+}
+
 /// Removes the agent and returns the tasks that it holds.
 pub fn leave_agent(tx: &mut dyn Tx, ctx: &Context<'_>, id: &str) -> Result<(Agent, Vec<Lease>)> {
     let found = tx.agent(id)?.ok_or_else(|| Error::AgentNotFound { id: id.to_owned() })?;
-    let filter = LeaseFilter {
-        kinds: Some(vec![ResourceKind::Task]),
-        holder: Some(Holder::agent(id)),
-        ..LeaseFilter::default()
-    };
-    let held = tx.leases(&filter)?;
+    let held = tx.leases(&tasks_held_by(id))?;
     for lease in &held {
         kernel::release(tx, ctx, id, lease)?;
     }

@@ -147,7 +147,7 @@ pub fn delete_task(
     let task = named(tx, reference, &viewer)?;
     if let Some(lease) = task.lease.clone() {
         let live = lease.state(tx.now(), ctx.judge) == LeaseState::Live;
-        if live && !force && !kernel::same_holder(&lease, caller, false) {
+        if live && !force && !kernel::acts_under(&lease, caller) {
             return Err(kernel::held_error(tx, ctx, &task, &lease)?);
         }
         kernel::evict(tx, ctx, &caller.holder.id, &lease)?;

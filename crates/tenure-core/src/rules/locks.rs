@@ -70,7 +70,7 @@ pub fn release_lock(
         return Err(Error::LockNotFound { reference: reference.to_owned() });
     };
     let state = lease.state(tx.now(), ctx.judge);
-    let own = kernel::same_holder(&lease, caller, false);
+    let own = kernel::acts_under(&lease, caller);
     if state == LeaseState::Live && !own && !force {
         return Err(Error::StillHeld {
             message: format!("{} is held by {} until its lease ends", found.name, lease.holder),

@@ -14,7 +14,7 @@ mod sessions;
 mod status;
 
 pub use add::{AddTask, add_task};
-pub use agents::{join_agent, join_client, leave_agent};
+pub use agents::{join_agent, join_client, leave_agent, release_claims_of_attempt, tasks_held_by};
 pub use depend::{depend, undepend};
 pub use edit::{EditTask, delete_task, edit_task};
 pub use import::{Imported, import};

@@ -50,7 +50,7 @@ pub fn change_status(
     let Some(mut to) = target(change, from) else {
         if let Some(lease) = task.lease.as_ref().filter(|_| !force)
             && lease.state(tx.now(), ctx.judge) == LeaseState::Live
-            && !kernel::same_holder(lease, caller, false)
+            && !kernel::acts_under(lease, caller)
         {
             return Err(kernel::held_error(tx, ctx, &task, lease)?);
         }
@@ -90,7 +90,7 @@ fn verdict<'a>(
     message: Option<&'a str>,
 ) -> Option<kernel::Finish<'a>> {
     let lease = task.lease.as_ref().filter(|_| task.status == TaskStatus::InProgress)?;
-    if lease.claimed_from != Some(TaskStatus::Review) || !kernel::same_holder(lease, caller, false) {
+    if lease.claimed_from != Some(TaskStatus::Review) || !kernel::acts_under(lease, caller) {
         return None;
     }
     match change {

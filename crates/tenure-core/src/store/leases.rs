@@ -7,7 +7,7 @@ use super::rows::{Reader, Record, Row, Values, json, millis};
 use crate::clock::Timestamp;
 use crate::error::Result;
 use crate::holder::{Holder, Incarnation};
-use crate::id::{AttemptId, Fence, LeaseId, SectionId};
+use crate::id::{AttemptId, Fence, LeaseId, LeaseKey, LeaseProof, SectionId};
 use crate::lease::{Attempt, AttemptState, EndReason, Lease, Resource, ResourceKind, Ticket};
 use crate::task::TaskStatus;
 
@@ -25,6 +25,7 @@ pub struct LeaseFilter {
 #[derive(Debug, Clone)]
 pub struct NewLease {
     pub id: LeaseId,
+    pub key: LeaseKey,
     pub resource: Resource,
     pub holder: Holder,
     pub process: Option<Incarnation>,
@@ -35,11 +36,16 @@ pub struct NewLease {
 }
 
 impl NewLease {
+    pub fn proof(&self) -> LeaseProof {
+        LeaseProof { lease: self.id.clone(), key: self.key.clone() }
+    }
+
     /// The lease as it is stored under this fence: times are whole milliseconds.
     pub fn granted(&self, fence: Fence, now: Timestamp) -> Lease {
         Lease {
             fence,
             id: self.id.clone(),
+            key_hash: self.proof().hash(),
             resource: self.resource.clone(),
             holder: self.holder.clone(),
             process: self.process.clone(),
@@ -126,6 +132,7 @@ impl Record for Lease {
         Ok(Self {
             id: LeaseId::new(row.text(leases::lease_id)?),
             fence: Fence::new(row.int(leases::fence)?),
+            key_hash: row.string(leases::key_hash)?,
             resource: row.resource(leases::resource_kind, leases::resource_id)?,
             holder: row.holder(leases::holder_kind, leases::holder_id)?,
             process: row.optional_json(leases::process)?,
@@ -156,6 +163,7 @@ impl NewLease {
     pub fn values(&self, now: Timestamp) -> Result<Values<'_>> {
         Ok(vec![
             (leases::lease_id, self.id.as_str().into()),
+            (leases::key_hash, self.proof().hash().into()),
             (leases::resource_kind, self.resource.kind.as_str().into()),
             (leases::resource_id, (&self.resource.id).into()),
             (leases::holder_kind, self.holder.kind.as_str().into()),

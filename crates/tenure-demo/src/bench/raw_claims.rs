@@ -36,6 +36,7 @@ CREATE INDEX tasks_ready ON tasks (section_id, priority, position, id) WHERE sta
 CREATE TABLE leases (
     fence         INTEGER PRIMARY KEY AUTOINCREMENT,
     lease_id      TEXT NOT NULL UNIQUE,
+    key_hash      TEXT NOT NULL,
     resource_kind TEXT NOT NULL CHECK (resource_kind IN ('task', 'section', 'runner', 'session', 'job', 'item')),
     resource_id   TEXT NOT NULL,
     holder_kind   TEXT NOT NULL CHECK (holder_kind IN ('runner', 'agent', 'person')),
@@ -124,9 +125,9 @@ impl RawClaims {
             .prepare_cached("SELECT id FROM tasks WHERE key = ?1")?
             .query_row([key], |row| row.get(0))?;
         execute(
-            "INSERT INTO leases (lease_id, resource_kind, resource_id, holder_kind, holder_id, ttl_ms, acquired_at,
-                                 heartbeat_at, expires_at, claimed_from)
-             VALUES (?1, 'task', ?2, 'agent', 'raw', 900000, 1794768000000, 1794768000000, 1794768900000, 'pending')",
+            "INSERT INTO leases (lease_id, key_hash, resource_kind, resource_id, holder_kind, holder_id, ttl_ms,
+                                 acquired_at, heartbeat_at, expires_at, claimed_from)
+             VALUES (?1, '0123456789abcdef0123456789abcdef', 'task', ?2, 'agent', 'raw', 900000, 1794768000000, 1794768000000, 1794768900000, 'pending')",
             &[&format!("L{number:08X}"), &id],
         )?;
         let fence = self.connection.last_insert_rowid();

@@ -157,7 +157,9 @@ fn kill_runner(driver: &mut Driver<'_>, checks: &mut Vec<Check>) -> Result<Optio
     ));
 
     driver.show_scene("The dead runner's fence is no longer valid");
-    let late = driver.run(&["task", "done", "F2", "--fence", &old.fence.to_string()])?;
+    let of_old = |e: &&Event| e.kind == EventKind::LeaseAcquired && e.fence == Some(old.fence);
+    let runner = driver.feed.iter().find(of_old).map(|e| e.actor.clone()).unwrap_or_default();
+    let late = driver.run(&["task", "done", "F2", "--agent", &runner, "--fence", &old.fence.to_string()])?;
     checks.push(Check::new(
         "a late write under the old fence is refused",
         (late.exit != 8).then(|| format!("exit {}", late.exit)),

@@ -6,7 +6,7 @@ use tenure_core::store::{Durability, EventFilter, Store};
 use tenure_testkit::postgres::Cluster;
 use tenure_testkit::proxy::{Cut, Proxy};
 
-use crate::scene::{add_tasks, claim_next, create, granted, open};
+use crate::scene::{add_tasks, claim_next, claim_next_and, create, granted, open};
 
 fn every_grant_is_answered_once(cut: Cut, every: u64) {
     let cluster = Cluster::shared();
@@ -36,6 +36,44 @@ fn a_claim_whose_answer_is_lost_is_made_once() {
 #[test]
 fn a_claim_that_never_reached_the_server_is_made_once() {
     every_grant_is_answered_once(Cut::Before, 2);
+}
+
+/// A crash of the server may forget that a number was drawn from the sequence, so that another claim gets it.
+#[test]
+fn another_claim_with_the_same_fence_is_not_taken_for_the_lost_one() {
+    let cluster = Cluster::shared();
+    let database = cluster.new_database();
+    let (direct, project) = create(&cluster.url_of(&database));
+    add_tasks(&direct, 6);
+    let proxy = Proxy::to(cluster.port());
+    let url = cluster.tcp_url("tenure", proxy.port()).replace("/postgres", &format!("/{database}"));
+    let store = open(&url, &project);
+    // A known agent shares its turn, so that another claim can be made before the commit.
+    for (store, name) in [(&store, "a"), (&direct, "b")] {
+        drop(claim_next(store, name).unwrap().unwrap());
+    }
+    proxy.cut(Cut::Before, 1);
+    let other = std::cell::OnceCell::new();
+    let grant = claim_next_and(&store, "a", |grant| {
+        if other.get().is_some() {
+            proxy.cut(Cut::Never, 1);
+            return;
+        }
+        let fence = grant.lease.fence.number();
+        cluster.sql(&database, &format!("SELECT setval('tenure.fences', {})", fence - 1));
+        let claimed = claim_next(&direct, "b").unwrap().unwrap();
+        assert_eq!(claimed.lease.fence, grant.lease.fence, "the number was drawn again");
+        other.set(claimed).unwrap();
+    });
+    let (grant, other) = (grant.unwrap().unwrap(), other.get().unwrap());
+    assert!(proxy.cuts() >= 1);
+    assert_ne!(grant.task.key, other.task.key);
+    assert!(grant.lease.fence > other.lease.fence);
+    assert_eq!(
+        granted(&direct).last(),
+        Some(&grant.lease.fence.number()),
+        "the answer is a grant that exists"
+    );
 }
 
 #[test]

@@ -49,11 +49,22 @@ pub(crate) fn add_tasks(store: &dyn Store, count: usize) {
 }
 
 pub(crate) fn claim_next(store: &dyn Store, name: &str) -> Result<Option<Grant>> {
+    claim_next_and(store, name, |_| {})
+}
+
+/// `before_commit` is called in every run of the transaction that grants something.
+pub(crate) fn claim_next_and(
+    store: &dyn Store,
+    name: &str,
+    before_commit: impl Fn(&Grant),
+) -> Result<Option<Grant>> {
     let judge = FakeProcesses::default();
     let ctx = Context::new(&judge, &RandomIds, POLICY);
     let caller = Caller::new(Holder::agent(name));
     store.claim(ClaimHint { holder: &caller.holder, wants: ClaimTarget::Next(None) }, |tx| {
-        kernel::acquire_next(tx, &ctx, &caller, None, &Terms::new(TTL))
+        let grant = kernel::acquire_next(tx, &ctx, &caller, None, &Terms::new(TTL))?;
+        grant.iter().for_each(&before_commit);
+        Ok(grant)
     })
 }
 

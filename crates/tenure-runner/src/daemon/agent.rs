@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tenure_core::id::Fence;
 use tenure_core::kernel::{self, Grant};
 use tenure_core::lease::{Attempt, Lease};
-use tenure_core::rules::{Step, checkpoint};
+use tenure_core::rules::{Step, checkpoint, release_claims_of_attempt, tasks_held_by};
 use tenure_core::store::{Durability, Tx};
 use tenure_core::task::Task;
 use tenure_core::{Clock, Context, Error, Result, Timestamp};
@@ -20,7 +20,7 @@ use crate::agents::{AgentKind, Observed};
 use crate::heartbeat::OpenStore;
 use crate::input::private_input;
 use crate::supervise::{
-    AttemptRecorder, CommandEnd, Exit, Explanation, LimitCheck, Limits, Supervision, supervise,
+    AttemptRecorder, CommandEnd, Exit, Explanation, LimitCheck, Limits, Supervision, pass_proof, supervise,
 };
 
 /// The result of an attempt, for the log and for the health of its preset.
@@ -93,6 +93,8 @@ pub(super) fn run_agent(
     let (reader, writer) = std::io::pipe().map_err(|e| broken("no pipe for its output", &e))?;
     let errors = writer.try_clone().map_err(|e| broken("no pipe for its output", &e))?;
     let preset = preset_for(cx, purpose);
+    // A separate name: what the agent claims itself does not belong to the runner.
+    let agent_name = format!("{}-{}", &slot.runner.id[..8.min(slot.runner.id.len())], grant.lease.fence);
     let AgentStart { mut command, kind } = cx.callbacks.agent(&preset, conversation)?;
     command
         .current_dir(&cx.options.workdir)
@@ -101,13 +103,9 @@ pub(super) fn run_agent(
         .stderr(Stdio::from(errors))
         .env("TENURE_PROJECT", &cx.options.root)
         .env("TENURE_TASK_ID", task.id.as_str())
-        // A separate name: what the agent claims itself does not belong to the runner.
-        .env(
-            "TENURE_AGENT",
-            format!("{}-{}", &slot.runner.id[..8.min(slot.runner.id.len())], grant.lease.fence),
-        )
-        .env("TENURE_LEASE", grant.lease.id.as_str())
+        .env("TENURE_AGENT", &agent_name)
         .env("TENURE_FENCE", grant.lease.fence.to_string());
+    pass_proof(&mut command, grant);
 
     let (handle, reader) = read_output(reader).map_err(|e| broken("its output cannot be read", &e))?;
     let log = Mutex::new(log);
@@ -168,6 +166,7 @@ pub(super) fn run_agent(
         handle.finish();
         supervised
     })?;
+    release_claims(cx, &agent_name);
     for survivor in &supervised.survivors {
         cx.log.line(&format!("Process {} ({}) survived SIGKILL", survivor.pid, survivor.command));
     }
@@ -179,6 +178,21 @@ pub(super) fn run_agent(
         _ => None,
     };
     Ok(AttemptReport { ended: supervised.ended, took: begun.elapsed(), last_line, obstacle })
+}
+
+/// Releases what the agent still holds. If the store does not answer, those leases expire.
+fn release_claims(cx: &RunnerContext<'_>, agent_name: &str) {
+    let holds = cx.store.read(|view| Ok(!view.leases(&tasks_held_by(agent_name))?.is_empty()));
+    if !holds.unwrap_or(true) {
+        return;
+    }
+    let released = cx
+        .store
+        .write(Durability::Power, |tx| release_claims_of_attempt(tx, &cx.exec.ctx, agent_name))
+        .unwrap_or_default();
+    for lease in released {
+        cx.log.line(&format!("Released {}, which the agent had claimed and not finished", lease.resource));
+    }
 }
 
 /// Finds out from an agent's output whether something kept it from working on any task.

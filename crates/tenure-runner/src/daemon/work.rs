@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 
+use tenure_core::holder::Caller;
 use tenure_core::kernel::{self, Finish, Grant, Terms};
 use tenure_core::lease::{EndReason, Lease, LeaseState, Resource};
 use tenure_core::rules::{Step, checkpoint};
@@ -287,7 +288,10 @@ impl RunnerLoop<'_, '_> {
                 let verb = verb_for(purpose, task.status);
                 log.line(&format!("{verb} {}: {}", task.key, report.sentence()));
                 log.line("Released task lock");
-                self.cx.callbacks.notify(super::RunnerEvent::TaskEnded(task));
+                // The command with which the agent reported its outcome has run the hooks.
+                if !matches!(report.ended, CommandEnd::Exited { reported: true, .. }) {
+                    self.cx.callbacks.notify(super::RunnerEvent::TaskEnded(task));
+                }
             }
         }
         let preset = agent::preset_for(self.cx, purpose);
@@ -330,7 +334,7 @@ impl RunnerLoop<'_, '_> {
     }
 
     fn return_task(&self, slot: &RunnerSlot, grant: &Grant, why: &str) -> Result<()> {
-        let caller = slot.caller.clone().with_fence(Some(grant.lease.fence));
+        let caller = Caller { process: slot.caller.process.clone(), ..Caller::holding(&grant.lease) };
         let name = kernel::name_of(&grant.task);
         self.cx.store.write(Durability::Power, |tx| {
             kernel::finish(tx, &self.cx.exec.ctx, &caller, &name, Finish::Release(Some(why)), false)

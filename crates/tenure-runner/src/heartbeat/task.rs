@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use tenure_core::error::TaskName;
 use tenure_core::holder::Caller;
-use tenure_core::id::Fence;
 use tenure_core::kernel::{self, Beat};
-use tenure_core::lease::EndReason;
+use tenure_core::lease::{EndReason, Lease};
 use tenure_core::store::{Durability, Store, View};
 use tenure_core::{Context, Error, Result};
 use tenure_lock::BootTime;
@@ -19,7 +18,7 @@ pub struct RenewTask<'a> {
     pub ctx: Context<'a>,
     pub task: &'a TaskName,
     pub caller: &'a Caller,
-    pub fence: Fence,
+    pub lease: &'a Lease,
     /// The minimum time for which each renewal extends the section lease; the task's ttl if None.
     pub section_ttl: Option<Duration>,
 }
@@ -33,7 +32,7 @@ impl Renew for RenewTask<'_> {
         match renewed {
             Ok(_) => Renewal::Held,
             Err(error @ (Error::LeaseLost(_) | Error::NotHolder(_) | Error::TaskNotFound { .. })) => {
-                match store.read(|view| is_finished(view, self.fence)) {
+                match store.read(|view| is_finished(view, self.lease)) {
                     Ok(true) => Renewal::Finished,
                     Ok(false) => Renewal::Lost(LeaseLoss::Refused(Box::new(error))),
                     Err(unclear) => Renewal::Unclear(unclear),
@@ -45,7 +44,8 @@ impl Renew for RenewTask<'_> {
 }
 
 /// Whether the holder ended this lease by finishing or releasing the task.
-pub(crate) fn is_finished(view: &dyn View, fence: Fence) -> Result<bool> {
-    let ended = view.lease_by_fence(fence)?.and_then(|lease| lease.ended);
+pub(crate) fn is_finished(view: &dyn View, lease: &Lease) -> Result<bool> {
+    let found = view.lease_by_fence(lease.fence)?.filter(|found| found.is_same(lease));
+    let ended = found.and_then(|lease| lease.ended);
     Ok(matches!(ended, Some((_, EndReason::Completed | EndReason::Released))))
 }

@@ -112,6 +112,7 @@ fn sample_lease(at: Timestamp) -> Lease {
     Lease {
         id: LeaseId::new("L00000000"),
         fence: Fence::new(1),
+        key_hash: String::new(),
         resource: Resource::task(&TaskId::new(SAMPLE_ID)),
         holder: Holder { kind: HolderKind::Agent, id: "A00000000".into() },
         process: None,

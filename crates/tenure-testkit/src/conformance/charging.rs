@@ -17,9 +17,9 @@ fn begin(f: &Fixture, pid: u32) -> Attempt {
     f.begin_attempt(&lease, &runner)
 }
 
-/// The agent of the attempt: it presents the fence, and has the mark in its environment.
+/// The agent of the attempt: it acts for the runner, and has the mark in its environment.
 fn agent(f: &Fixture, attempt: &Attempt) -> Caller {
-    f.bare("agent").with_fence(Some(attempt.fence)).with_attempt(Some(attempt.id.clone()))
+    f.bare("runner").with_fence(Some(attempt.fence)).with_attempt(Some(attempt.id.clone()))
 }
 
 /// Another name in the same environment.

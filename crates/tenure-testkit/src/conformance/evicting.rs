@@ -116,7 +116,7 @@ pub(super) fn a_lapsed_lease_does_not_block_a_status_change(fresh: &dyn Fn() -> 
     f.claim(&f.bare("ann"), "A").unwrap();
     f.clock.advance(TTL);
     assert!(f.override_status(&f.bare("bob"), "A", TaskStatus::Skipped, false).unwrap().is_none());
-    assert_eq!(f.history(&Resource::task(&f.id("A")))[0].ended.unwrap().1, EndReason::Expired);
+    assert_eq!(f.history(&Resource::task(&f.id("A")))[0].ended.unwrap().1, EndReason::Forced);
 }
 
 pub(super) fn only_a_claim_sets_in_progress(fresh: &dyn Fn() -> Fixture) {

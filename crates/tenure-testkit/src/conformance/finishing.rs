@@ -3,8 +3,10 @@
 use tenure_core::ErrorCode;
 use tenure_core::event::EventKind;
 use tenure_core::holder::{Caller, Holder};
+use tenure_core::id::Ids;
 use tenure_core::kernel::{Finish, Finished, Terms};
 use tenure_core::lease::{EndReason, Resource};
+use tenure_core::rules::{EditTask, edit_task};
 use tenure_core::store::MessageFilter;
 use tenure_core::task::TaskStatus;
 
@@ -155,6 +157,52 @@ pub(super) fn a_late_finish_is_refused_after_the_status_was_changed(fresh: &dyn 
     }
 }
 
+/// The status is again what it was, but a person has decided since.
+pub(super) fn a_late_finish_is_refused_after_a_decision_even_if_the_status_is_as_before(
+    fresh: &dyn Fn() -> Fixture,
+) {
+    let decisions: [&[TaskStatus]; 4] = [
+        &[TaskStatus::Skipped, TaskStatus::Pending],
+        &[TaskStatus::Completed, TaskStatus::Pending],
+        &[TaskStatus::Pending],
+        &[TaskStatus::Review, TaskStatus::Failed, TaskStatus::Pending],
+    ];
+    for (finish, ..) in FINISHES {
+        for (decided, cleaned) in decisions.iter().flat_map(|decided| [(decided, false), (decided, true)]) {
+            let f = fresh();
+            let ann = claimed(&f);
+            f.clock.advance(TTL);
+            if cleaned {
+                f.cleanup();
+            }
+            for to in *decided {
+                f.override_status(&f.bare("bob"), "A", *to, false).unwrap();
+            }
+            let events = f.events().len();
+            let case = format!("{finish:?} after {decided:?}, cleaned: {cleaned}");
+            assert_eq!(refused(f.finish(&ann, "A", finish)), ErrorCode::LeaseLost, "{case}");
+            assert_eq!(refused(f.revive(&ann, "A")), ErrorCode::LeaseLost, "{case}");
+            assert_eq!(refused(f.done(&f.bare("ann"), "A")), ErrorCode::LeaseLost, "by name; {case}");
+            assert_eq!((f.status("A"), f.events().len()), (TaskStatus::Pending, events), "{case}");
+            assert_eq!(last_reason(&f), EndReason::Forced, "{case}");
+        }
+    }
+}
+
+pub(super) fn an_edit_of_the_text_is_no_decision_and_a_late_finish_counts(fresh: &dyn Fn() -> Fixture) {
+    for cleaned in [false, true] {
+        let f = fresh();
+        let ann = claimed(&f);
+        f.clock.advance(TTL);
+        if cleaned {
+            f.cleanup();
+        }
+        let edit = EditTask { title: Some("Another title".to_owned()), ..EditTask::default() };
+        f.write(|tx| edit_task(tx, &f.context(), &f.bare("bob"), "A", &edit)).unwrap();
+        assert!(applied(f.done(&ann, "A")), "cleaned: {cleaned}");
+    }
+}
+
 pub(super) fn an_evicted_holder_cannot_finish(fresh: &dyn Fn() -> Fixture) {
     for (finish, ..) in FINISHES {
         let f = fresh();
@@ -180,7 +228,7 @@ pub(super) fn a_dead_holder_cannot_finish_whether_or_not_a_cleanup_ran(fresh: &d
         let f = fresh();
         f.add_task("A");
         let ann = f.worker("ann", 7);
-        let fence = f.claim(&ann, "A").unwrap().lease.fence;
+        let proof = f.claim(&ann, "A").unwrap().proof();
         if expired {
             f.clock.advance(TTL);
         }
@@ -191,7 +239,7 @@ pub(super) fn a_dead_holder_cannot_finish_whether_or_not_a_cleanup_ran(fresh: &d
         if cleaned_after {
             f.cleanup();
         }
-        let child = f.bare("child").with_fence(Some(fence));
+        let child = f.bare("child").with_proof(Some(proof));
         assert_eq!(refused(f.done(&child, "A")), ErrorCode::LeaseLost, "{history:?}");
         assert_eq!(refused(f.revive(&child, "A")), ErrorCode::LeaseLost, "{history:?}");
     }
@@ -228,8 +276,8 @@ pub(super) fn a_task_that_agents_release_repeatedly_fails(fresh: &dyn Fn() -> Fi
     let runner = Caller::new(Holder::runner("r")).with_process(f.world.process(7));
     let release = Finish::Release(Some("not mine"));
     for (time, status) in [(1, TaskStatus::Pending), (2, TaskStatus::Pending), (3, TaskStatus::Failed)] {
-        let fence = f.claim(&runner, "A").unwrap().lease.fence;
-        let agent = f.bare("agent").with_fence(Some(fence));
+        let proof = f.claim(&runner, "A").unwrap().proof();
+        let agent = f.bare("agent").with_proof(Some(proof));
         assert!(applied(f.finish(&agent, "A", release)));
         assert_eq!((f.status("A"), f.task("A").attempts), (status, time));
     }
@@ -297,7 +345,8 @@ fn claim_for_review(f: &Fixture, reviewer: &Caller) {
     f.override_status(reviewer, "A", TaskStatus::Review, false).unwrap();
     let id = f.id("A");
     let lease = tenure_core::store::NewLease {
-        id: tenure_core::id::Ids::lease(&f.ids),
+        id: f.ids.lease(),
+        key: f.ids.lease_key(),
         resource: Resource::task(&id),
         holder: reviewer.holder.clone(),
         process: reviewer.process.clone(),

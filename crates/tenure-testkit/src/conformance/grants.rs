@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use tenure_core::holder::{Caller, Holder, Incarnation, Judge, Liveness};
-use tenure_core::id::{Ids, RandomIds, TaskId};
+use tenure_core::id::{Ids, LeaseKey, RandomIds, TaskId};
 use tenure_core::kernel::{self, Terms, same_holder};
 use tenure_core::lease::{EndReason, LeaseState, Resource, ResourceKind};
 use tenure_core::section::SectionMode;
@@ -92,6 +92,7 @@ pub(super) fn two_open_leases_on_one_resource_are_impossible_in_the_store_itself
     let grant = |name: &str| {
         let lease = NewLease {
             id: f.ids.lease(),
+            key: f.ids.lease_key(),
             resource: resource.clone(),
             holder: Holder::agent(name),
             process: None,
@@ -238,7 +239,7 @@ pub(super) fn acquiring_again_after_expiry_is_a_new_grant(fresh: &dyn Fn() -> Fi
     assert!(!again.reacquired && again.lease.fence > first.lease.fence);
 }
 
-pub(super) fn the_same_holder_is_recognised_by_name_process_and_fence(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn the_same_holder_is_recognised_by_name_process_and_credential(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     f.add_task("A");
     let ann = f.bare("ann");
@@ -247,12 +248,16 @@ pub(super) fn the_same_holder_is_recognised_by_name_process_and_fence(fresh: &dy
     let bob = f.bare("bob");
     let namesake = Caller::new(Holder::person("ann"));
     let check = |holder: &Caller, expected: [(&Caller, bool, bool); 5]| {
-        let lease = f.claim(holder, "A").unwrap().lease;
+        let grant = f.claim(holder, "A").unwrap();
+        let (lease, proof) = (&grant.lease, grant.proof());
         for (caller, idle, running) in expected {
-            assert_eq!(same_holder(&lease, caller, false), idle, "{caller:?} on idle {lease:?}");
-            assert_eq!(same_holder(&lease, caller, true), running, "{caller:?} on busy {lease:?}");
-            let credential = caller.clone().with_fence(Some(lease.fence));
-            assert!(same_holder(&lease, &credential, true), "the fence is the credential");
+            assert_eq!(same_holder(lease, caller, false), idle, "{caller:?} on idle {lease:?}");
+            assert_eq!(same_holder(lease, caller, true), running, "{caller:?} on busy {lease:?}");
+            let keyed = caller.clone().with_proof(Some(proof.clone()));
+            assert!(same_holder(lease, &keyed, true), "the key proves the holder");
+            let fenced = caller.clone().with_fence(Some(lease.fence));
+            let own_name = caller.holder.id == holder.holder.id;
+            assert_eq!(same_holder(lease, &fenced, true), own_name, "a fence needs the holder's name");
         }
         f.release(holder, "A").unwrap();
     };
@@ -390,6 +395,10 @@ impl Ids for Stutter {
 
     fn hex8(&self) -> String {
         format!("{:08X}", self.0.fetch_add(1, Ordering::Relaxed) / 3)
+    }
+
+    fn lease_key(&self) -> LeaseKey {
+        RandomIds.lease_key()
     }
 }
 

@@ -5,6 +5,7 @@ mod attempts;
 mod charging;
 mod coordinating;
 mod counters;
+mod credentials;
 mod events;
 mod evicting;
 mod finishing;
@@ -75,7 +76,7 @@ pub fn cases() -> Vec<(&'static str, Case)> {
             an_unknown_process_counts_as_alive_until_expiry,
             acquiring_again_returns_the_same_lease_and_fence,
             acquiring_again_after_expiry_is_a_new_grant,
-            the_same_holder_is_recognised_by_name_process_and_fence,
+            the_same_holder_is_recognised_by_name_process_and_credential,
             another_process_with_the_same_name_is_refused,
             a_process_that_resumes_a_plain_claim_of_its_name_is_recorded,
             a_finished_task_is_not_claimed,
@@ -83,6 +84,14 @@ pub fn cases() -> Vec<(&'static str, Case)> {
             a_slot_has_one_holder_and_is_taken_over_from_a_dead_one,
             an_unknown_task_cannot_be_claimed,
             an_id_or_a_key_is_resolved_in_the_transaction_of_the_claim,
+        }
+        credentials {
+            the_key_proves_the_holder_alone,
+            a_fence_counts_only_under_the_holders_name,
+            a_credential_that_does_not_match_is_refused_under_any_name,
+            a_credential_of_a_replaced_store_is_refused,
+            a_supervisors_lease_of_a_replaced_store_is_lost,
+            the_key_comes_with_the_grant_and_is_stored_as_a_hash,
         }
         renewing {
             renewal_moves_expiry_and_heartbeat_together_from_now,
@@ -108,6 +117,8 @@ pub fn cases() -> Vec<(&'static str, Case)> {
             a_late_finish_without_a_fence_counts_by_name,
             a_late_finish_is_refused_after_a_takeover,
             a_late_finish_is_refused_after_the_status_was_changed,
+            a_late_finish_is_refused_after_a_decision_even_if_the_status_is_as_before,
+            an_edit_of_the_text_is_no_decision_and_a_late_finish_counts,
             an_evicted_holder_cannot_finish,
             a_dead_holder_cannot_finish_whether_or_not_a_cleanup_ran,
             a_repeated_finish_succeeds_and_writes_nothing,

@@ -33,13 +33,14 @@ pub(super) fn a_new_ttl_counts_from_the_renewal(fresh: &dyn Fn() -> Fixture) {
 pub(super) fn only_the_holder_renews(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     f.add_task("A");
-    let first = f.claim(&f.worker("ann", 7), "A").unwrap().lease;
+    let grant = f.claim(&f.worker("ann", 7), "A").unwrap();
+    let (proof, first) = (grant.proof(), grant.lease);
     f.clock.advance(Duration::from_secs(1));
     assert_eq!(refused(f.renew(&f.bare("bob"), "A")), ErrorCode::NotHolder);
     assert_eq!(refused(f.renew(&f.worker("ann", 8), "A")), ErrorCode::NotHolder, "another process of ann");
     assert_eq!(f.lease("A").unwrap(), first);
-    let credential = f.bare("bob").with_fence(Some(first.fence));
-    assert_eq!(f.renew(&credential, "A").unwrap().holder, first.holder, "the fence authorizes its holder");
+    let credential = f.bare("bob").with_proof(Some(proof));
+    assert_eq!(f.renew(&credential, "A").unwrap().holder, first.holder, "the key proves its holder");
 }
 
 pub(super) fn the_verb_renew_needs_an_unexpired_lease(fresh: &dyn Fn() -> Fixture) {
@@ -130,9 +131,10 @@ pub(super) fn check_succeeds_only_for_a_live_lease(fresh: &dyn Fn() -> Fixture) 
     f.add_task("A");
     let ann = f.bare("ann");
     assert_eq!(refused(f.check(&ann, "A")), ErrorCode::NotHolder);
-    let lease = f.claim(&ann, "A").unwrap().lease;
+    let grant = f.claim(&ann, "A").unwrap();
+    let (proof, lease) = (grant.proof(), grant.lease);
     assert_eq!(f.check(&ann, "A").unwrap().fence, lease.fence);
-    assert!(f.check(&f.bare("bob").with_fence(Some(lease.fence)), "A").is_ok());
+    assert!(f.check(&f.bare("bob").with_proof(Some(proof)), "A").is_ok());
     assert_eq!(refused(f.check(&f.bare("bob"), "A")), ErrorCode::NotHolder);
     f.clock.set(lease.expires_at);
     assert_eq!(refused(f.check(&ann, "A")), ErrorCode::LeaseLost);

@@ -256,6 +256,7 @@ pub(super) fn a_lease_is_read_as_it_was_granted_moved_and_ended(fresh: &dyn Fn()
     let resource = Resource::new(ResourceKind::Session, "s");
     let new = NewLease {
         id: f.ids.lease(),
+        key: f.ids.lease_key(),
         resource: resource.clone(),
         holder: Holder::runner("r"),
         process: Some(f.world.process(7)),

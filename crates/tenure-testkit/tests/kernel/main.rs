@@ -8,7 +8,6 @@
 mod clock;
 mod model;
 mod oracle;
-mod store_clock;
 
 /// Whether to run the full amount.
 fn full() -> bool {

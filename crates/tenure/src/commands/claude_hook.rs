@@ -152,7 +152,7 @@ fn export(app: &App<'_>, agent: &str) -> CommandResult<()> {
 
 /// Prints the page for Claude Code to add to the session: as text, or in the JSON object that hooks may print.
 fn print_page(app: &mut App<'_>, open: &Open<'_>, session: &Session) -> CommandResult<()> {
-    let who = IdentityArgs { agent: Some(session.agent.clone()), ..IdentityArgs::default() };
+    let who = IdentityArgs::agent(Some(&session.agent));
     let page = prime::now(app, open, &who)?;
     let mut text = Text::new();
     text.block(0, &page);

@@ -3,7 +3,6 @@
 use std::process::{Command, Stdio};
 
 use tenure_core::Error;
-use tenure_core::id::Fence;
 use tenure_core::kernel::{self, Grant};
 use tenure_core::store::Viewer;
 use tenure_runner::NO_ATTEMPT;
@@ -17,8 +16,8 @@ use crate::report::{CommandResult, Report};
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The lease
-    #[arg(value_name = "FENCE")]
-    fence: i64,
+    #[arg(value_name = "LEASE")]
+    lease: String,
 }
 
 /// Starts a keeper that outlives this process and holds none of the caller's resources: no pipe, folder or terminal.
@@ -29,7 +28,7 @@ pub(crate) fn start(app: &App<'_>, open: &Open<'_>, grant: &Grant) -> CommandRes
     if let Some(config) = &app.global.config {
         keeper.arg("--config").arg(app.env.cwd.join(config));
     }
-    keeper.arg("keep-lease").arg(grant.lease.fence.to_string());
+    keeper.arg("keep-lease").arg(grant.lease.id.as_str());
     // The keeper must not count as a process of the attempt that it was started in.
     keeper.env_clear().envs(&app.env.vars).env(NO_ATTEMPT.0, NO_ATTEMPT.1).env_remove("TENURE_JSON");
     keeper.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).current_dir("/");
@@ -39,11 +38,10 @@ pub(crate) fn start(app: &App<'_>, open: &Open<'_>, grant: &Grant) -> CommandRes
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>> {
     tenure_runner::detach();
     let open = app.open()?;
-    let fence = Fence::new(args.fence);
     let ctx = open.context();
     let (lease, task) = open.read(|view| {
-        let missing = || Error::LockNotFound { reference: fence.to_string() };
-        let lease = view.lease_by_fence(fence)?.ok_or_else(missing)?;
+        let missing = || Error::LockNotFound { reference: args.lease.clone() };
+        let lease = view.lease_by_id(&args.lease)?.ok_or_else(missing)?;
         let id = lease.resource.task_id().ok_or_else(missing)?;
         let viewer = Viewer { me: None, dead: Vec::new(), ticket_life: ctx.policy.ticket_life };
         let task = view.task(&id, &viewer)?.ok_or_else(missing)?;

@@ -60,7 +60,11 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
             text.line(format!("{} (from {from})", identity.holder));
         }
     }
-    if let Some(fence) = identity.fence {
+    let presented = identity.actor(None);
+    if let Some(lease) = &presented.lease {
+        text.line(format!("  presents the key of lease {lease}"));
+    }
+    if let Some(fence) = presented.fence {
         text.line(format!("  presents fence {fence}"));
     }
     for (lease, name) in held.iter().zip(&names) {
@@ -71,7 +75,8 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
             "kind": identity.is_named().then_some(identity.holder.kind.as_str()),
             "id": identity.is_named().then_some(&identity.holder.id),
             "source": identity.source.as_str(),
-            "fence": identity.fence,
+            "fence": presented.fence,
+            "leaseId": presented.lease,
         },
         "leases": held.iter().map(|lease| wire::lease(lease, now, judge)).collect::<Vec<_>>(),
         "total": held.len(),

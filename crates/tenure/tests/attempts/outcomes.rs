@@ -64,7 +64,10 @@ fn the_command_finds_the_lease_in_its_environment() {
     assert_eq!(value("TENURE_TASK_ID"), project.task()["id"]);
     assert_eq!(value("TENURE_PROJECT"), project.path("").to_string_lossy().trim_end_matches('/'));
     assert_eq!(value("TENURE_FENCE"), "1");
-    assert!(value("TENURE_LEASE").starts_with('L'));
+    let proof = value("TENURE_LEASE");
+    let lease = project.json(&["locks", "show", "T", "--history"])["data"]["history"][0]["leaseId"].clone();
+    let key = proof.strip_prefix(&format!("{}-", lease.as_str().unwrap())).unwrap();
+    assert_eq!(key.len(), 16, "{proof}");
     assert!(!value("TENURE_ATTEMPT").is_empty());
 }
 

@@ -13,7 +13,10 @@ fn a_second_process_of_the_same_agent_cannot_run_the_task() {
     assert_eq!(project.code(&["tasks", "run", "T", "--agent", "a", "--", "touch", "second"]), 6);
     // Not even with the fence, which belongs to the process that runs.
     let fence = project.lock()["fence"].to_string();
-    assert_eq!(project.code(&["tasks", "run", "T", "--fence", &fence, "--", "touch", "second"]), 6);
+    assert_eq!(
+        project.code(&["tasks", "run", "T", "--agent", "a", "--fence", &fence, "--", "touch", "second"]),
+        6
+    );
     assert!(!project.path("second").exists());
     assert!(processes::is_alive(pid));
 }

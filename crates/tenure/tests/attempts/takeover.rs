@@ -62,7 +62,8 @@ fn a_takeover_starts_when_all_processes_of_a_killed_supervisor_are_gone() {
 fn a_takeover_from_a_paused_supervisor_reaps_its_processes_and_refuses_its_writes() {
     let project = Project::new();
     let (first, old) = start_first(&project, "1s");
-    let fence = project.lock()["fence"].to_string();
+    let lock = project.lock();
+    let (fence, holder) = (lock["fence"].to_string(), lock["holder"]["id"].as_str().unwrap().to_owned());
     first.signal(Signal::STOP);
     let second = start_second(&project);
     let (code, said) = end(second);
@@ -70,7 +71,8 @@ fn a_takeover_from_a_paused_supervisor_reaps_its_processes_and_refuses_its_write
     assert_none_left(&project, &old);
     let before = project.task();
     for verb in [&["done", "T"][..], &["fail", "T", "-m", "x"], &["release", "T"], &["renew", "T"]] {
-        let args: Vec<&str> = ["task"].iter().chain(verb).chain(&["--fence", &fence]).copied().collect();
+        let args: Vec<&str> =
+            ["task"].iter().chain(verb).chain(&["--agent", &holder, "--fence", &fence]).copied().collect();
         assert_eq!(project.code(&args), 8, "{verb:?}");
     }
     first.signal(Signal::CONT);

@@ -42,7 +42,7 @@ pub(crate) const EXAMPLES: &[Example] = examples! {
     "tasks renew": ["tasks", "renew", "HELD", "--agent", "bob"] or
         ["tasks", "renew", "HELD", "--agent", "eve"] => 8 "NOT_HOLDER";
     "tasks release": ["tasks", "release", "HELD", "--agent", "bob"] or
-        ["tasks", "release", "HELD", "--fence", "2"] => 8 "LEASE_LOST";
+        ["tasks", "release", "HELD", "--agent", "bob", "--fence", "2"] => 8 "NOT_HOLDER";
     "tasks done": ["tasks", "done", "HELD", "--agent", "bob"] or ["tasks", "done", "HELD"] => 2 "INVALID_ARGUMENTS";
     "tasks fail": ["tasks", "fail", "HELD", "--agent", "bob", "-m", "No"] or
         ["tasks", "fail", "HELD", "--agent", "eve", "-m", "No"] => 8 "NOT_HOLDER";
@@ -176,7 +176,7 @@ pub(crate) fn prepare() -> TestEnv {
     env.write(
         "home/.tenure/config.yaml",
         "hooks: [{name: idle, event: runner.started, type: script, command: 'true'}]\n\
-         runners: {preset: mine}\npresets: {mine: {command: ['/bin/true']}}\n",
+         presets: {mine: {command: ['true']}}\n",
     );
     // Left by a process that no longer exists, so it blocks nothing.
     let stale = format!(

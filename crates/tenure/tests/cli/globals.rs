@@ -182,17 +182,29 @@ fn switches_in_the_environment_work_like_their_flags() {
 }
 
 #[test]
-fn the_agent_and_the_fence_come_from_the_flag_before_the_environment() {
+fn the_agent_and_the_lease_come_from_the_flag_before_the_environment() {
     let mut env = TestEnv::project();
     steps(&env, &["tasks add One", "tasks claim T1 --agent bob"]);
     env.set("TENURE_AGENT", "eve");
     env.run(&["tasks", "check", "T1"]).exits(8);
     env.run(&["tasks", "check", "T1", "--agent", "bob"]).exits(0);
+    let proof = "L00000004-C0FFEE0000000004";
+    env.run(&["tasks", "check", "T1", "--lease", proof]).exits(0);
     env.set("TENURE_FENCE", "1");
+    env.run(&["tasks", "check", "T1"]).exits(8);
+    env.run(&["tasks", "check", "T1", "--agent", "bob"]).exits(0);
+    env.run(&["tasks", "check", "T1", "--agent", "bob", "--fence", "2"]).exits(8);
+    env.set("TENURE_LEASE", proof);
     env.run(&["tasks", "check", "T1"]).exits(0);
     env.run(&["tasks", "check", "T1", "--fence", "2"]).exits(8);
+    env.run(&["tasks", "check", "T1", "--lease", "L00000004-0123456789ABCDEF"]).exits(8);
+    env.set("TENURE_FENCE", "2");
+    env.run(&["tasks", "check", "T1"]).exits(8);
+    env.run(&["tasks", "check", "T1", "--lease", proof]).exits(0);
+    env.set("TENURE_FENCE", "1");
     env.set("TENURE_TASK_ID", "some-other-task");
     env.run(&["tasks", "check", "T1"]).exits(8);
+    env.run(&["tasks", "check", "T1", "--lease", proof]).exits(0);
 }
 
 #[test]

@@ -26,4 +26,12 @@ fn whoami_says_who_and_from_where_and_what_is_held() {
         env.set("TENURE_FENCE", "seven");
     };
     insta::assert_snapshot!("with_a_bad_fence", Story::outside(with_a_bad_fence).tell(&["whoami"]));
+    let with_a_lease = |env: &mut TestEnv| {
+        env.set("TENURE_LEASE", "L1234ABCD-0123456789ABCDEF");
+    };
+    insta::assert_snapshot!("with_a_lease", Story::outside(with_a_lease).tell(&["whoami"]));
+    let with_a_bad_lease = |env: &mut TestEnv| {
+        env.set("TENURE_LEASE", "L1234ABCD-secret");
+    };
+    insta::assert_snapshot!("with_a_bad_lease", Story::outside(with_a_bad_lease).tell(&["whoami"]));
 }

@@ -27,8 +27,6 @@ locking: {pollInterval: 1s, taskTimeout: 8s, sectionTimeout: 8s}
 ";
 /// Three times `locking.pollInterval`.
 const TICKET_LIFE: i64 = 3000;
-/// History that is older than this many milliseconds is removed.
-const RETENTION: i64 = 5000;
 /// All work that is ready when the faults stop has to be completed within this time, on an idle machine.
 const PROGRESS: Duration = Duration::from_secs(10);
 /// How long a command that only reads takes on an idle machine; a slower one gets more time in proportion.
@@ -91,7 +89,6 @@ impl Storm {
         sandbox.put_tenure_on_path();
         let project = sandbox.project("shop");
         project.configure(&format!("{}{CONFIG}", sandbox.agent_presets()));
-        project.ok(&["config", "set", "store.retention", &format!("{RETENTION}ms")]);
         project.ok(&["sections", "add", SERIAL]);
         project.ok(&["sections", "add", PARALLEL, "--parallel"]);
         project.ok(&["sections", "add", EMPTY]);
@@ -126,10 +123,10 @@ impl Storm {
         self.keys.lock().unwrap().push(key.to_owned());
     }
 
-    /// One of the tasks that were added last. A few of them are wanted by many.
+    /// One of the tasks that were added last.
     pub(crate) fn some_key(&self, dice: &mut Dice) -> Option<String> {
         let keys = self.keys.lock().unwrap();
-        let recent = keys.len().saturating_sub(if dice.one_in(2) { 3 } else { 12 });
+        let recent = keys.len().saturating_sub(12);
         (!keys.is_empty()).then(|| dice.pick(&keys[recent..]).clone())
     }
 
@@ -300,7 +297,7 @@ fn rage(
     let begun = Instant::now();
     std::thread::scope(|scope| {
         let _ending = Ending(storm);
-        for n in 0..3 {
+        for n in 0..4 {
             scope.spawn(move || workers::work(storm, &format!("w{n}")));
         }
         for n in 0..2 {
@@ -310,9 +307,7 @@ fn rage(
         scope.spawn(|| bystanders::run_runners(storm));
         scope.spawn(|| bystanders::wake_up(storm));
         scope.spawn(|| bystanders::run_jobs(storm));
-        for n in 0..2 {
-            scope.spawn(move || bystanders::lock_exclusively(storm, &format!("tool{n}")));
-        }
+        scope.spawn(|| bystanders::lock_exclusively(storm));
         scope.spawn(|| bystanders::wait_in_vain(storm));
         let nemesis = scope.spawn(|| nemesis::strike(storm));
         while begun.elapsed() < length && !nemesis.is_finished() {
@@ -332,17 +327,14 @@ fn finish(storm: &Storm, store: &dyn Store, observed: Observed, progress: Result
     let doctor = storm.project.run(&["--json", "doctor"]);
     let history = collect(storm, store, observed);
     eprintln!(
-        "composition: {} calls, {} killed or stopped, {} events, {} of {} leases removed, {} attempts, {} tasks, {} jobs; the rest took {}, with commands {:.1} times slower than usual",
+        "composition: {} calls, {} killed or stopped, {} events, {} attempts, {} tasks, {} jobs; the rest took {}",
         history.calls.len(),
         history.kills.len(),
         history.feed.len(),
-        history.leases.len() - history.kept.len(),
-        history.leases.len(),
         history.attempts.len(),
         history.tasks.len(),
         jobs.as_array().unwrap().len(),
         progress.as_ref().map_or_else(|_| "too long".to_owned(), |time| format!("{time:.1?}")),
-        slowness(storm),
     );
     let mut found = faults(&history);
     if let Err(why) = &progress {
@@ -357,12 +349,8 @@ fn finish(storm: &Storm, store: &dyn Store, observed: Observed, progress: Result
     if doctor.code != Some(0) {
         found.push(format!("doctor: {}", doctor.out));
     }
-    let file = std::env::temp_dir().join(format!("composition-{}.txt", storm.seed));
-    if progress.as_ref().is_ok_and(|time| *time > PROGRESS) {
-        std::fs::write(&file, history.to_string()).unwrap();
-        eprintln!("composition: slow, but so is the machine; whole history in {}", file.display());
-    }
     if !found.is_empty() {
+        let file = std::env::temp_dir().join(format!("composition-{}.txt", storm.seed));
         std::fs::write(&file, history.to_string()).unwrap();
         let relevant = explain(&history, &found);
         panic!(
@@ -375,8 +363,7 @@ fn finish(storm: &Storm, store: &dyn Store, observed: Observed, progress: Result
 
 fn collect(storm: &Storm, store: &dyn Store, observed: Observed) -> History {
     let filter = LeaseFilter { include_ended: true, ..LeaseFilter::default() };
-    let kept = store.read(|view| view.leases(&filter)).unwrap();
-    let leases = observed.leases.into_iter().map(|(fence, lease)| {
+    let leases = store.read(|view| view.leases(&filter)).unwrap().into_iter().map(|lease| {
         let row = LeaseRow {
             resource: lease.resource.to_string(),
             of_runner: lease.holder.kind == HolderKind::Runner,
@@ -385,33 +372,32 @@ fn collect(storm: &Storm, store: &dyn Store, observed: Observed) -> History {
             ttl: i64::try_from(lease.ttl.as_millis()).unwrap(),
             reason: lease.ended.map(|(_, reason)| reason.as_str().to_owned()),
         };
-        (fence, row)
+        (lease.fence.number(), row)
     });
-    let mut attempts: BTreeMap<String, AttemptRow> = BTreeMap::new();
-    for event in observed.events.values() {
-        let (Some(id), Some(fence), Some(resource)) = (&event.attempt, event.fence, &event.resource) else {
-            continue;
+    let rows = storm.project.select(
+        "SELECT id || ' ' || fence || ' ' || resource_kind || ':' || resource_id || ' ' || state FROM attempts",
+    );
+    let attempts = rows.iter().map(|row| {
+        let words: Vec<&str> = row.split(' ').collect();
+        let row = AttemptRow {
+            resource: words[2].to_owned(),
+            fence: words[1].parse().unwrap(),
+            ended: words[3] == "ended",
         };
-        let row = attempts.entry(id.clone()).or_default();
-        (row.fence, row.resource) = (fence, resource.clone());
-        row.ended |= event.is("attempt.ended");
-    }
+        (words[0].to_owned(), row)
+    });
     let journal = storm.project.marks("journal");
     let (kills, calls) = (storm.kills.lock().unwrap(), storm.calls.lock().unwrap());
     History {
         feed: observed.events.into_values().collect(),
         leases: leases.collect(),
-        attempts,
-        kept: kept.iter().map(|lease| lease.fence.number()).collect(),
-        retention: RETENTION,
-        end: now(),
+        attempts: attempts.collect(),
         tasks: tasks(store),
         calls: calls.clone(),
         snapshots: observed.snapshots,
         beats: observed.beats,
         alive: observed.alive,
         journal: journal.iter().map(|line| Line::parse(line)).collect(),
-        exclusive: storm.project.marks("exclusive"),
         kills: kills.clone(),
         pauses: storm.pauses.lock().unwrap().clone(),
         ticket_life: TICKET_LIFE,

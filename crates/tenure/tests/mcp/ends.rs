@@ -3,7 +3,7 @@
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::client::Client;
 use crate::shop::Shop;
@@ -141,10 +141,12 @@ fn with_release_on_disconnect_off_the_same_agent_reacquires_its_leases() {
 fn an_agent_acts_under_its_supervisors_lease_and_disconnecting_does_not_release_it() {
     let shop = Shop::with_tasks(1);
     let grant = shop.ok(&["tasks", "claim", "T1", "--agent", "boss", "--ttl", "1h"]);
-    let (fence, id) = (grant["lease"]["fence"].to_string(), grant["task"]["id"].as_str().unwrap().to_owned());
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let (fence, id) = (grant["lease"]["fence"].to_string(), text(&grant["task"]["id"]));
+    let proof = format!("{}-{}", text(&grant["lease"]["leaseId"]), text(&grant["lease"]["leaseKey"]));
     let helper = || {
         let mut command = shop.command(&["mcp"]);
-        command.env("TENURE_AGENT", "helper").env("TENURE_FENCE", &fence).env("TENURE_TASK_ID", &id);
+        command.env("TENURE_AGENT", "helper").env("TENURE_LEASE", &proof).env("TENURE_TASK_ID", &id);
         Client::of(command, "helper")
     };
     let mut client = helper();

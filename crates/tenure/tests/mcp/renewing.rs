@@ -31,12 +31,28 @@ fn a_silent_client_keeps_its_task_far_beyond_the_ttl() {
 }
 
 #[test]
-fn a_finish_elsewhere_with_the_same_fence_is_not_reported_as_a_loss() {
+fn a_wrong_fence_does_not_name_the_client_as_another_holder() {
+    let shop = Shop::with_tasks(1);
+    let mut client = Client::new(&shop, "forgetful");
+    let grant = client.ok("claim_task", json!({"task": "T1"}));
+    let fence = grant["lease"]["fence"].as_i64().unwrap();
+    let me = grant["lease"]["holder"]["id"].as_str().unwrap();
+    let wrong = json!({"task": "T1", "fence": fence + 7, "outcome": "done"});
+    let refused = client.refused("NOT_HOLDER", "finish_task", wrong);
+    let message = refused["message"].as_str().unwrap();
+    assert!(!message.contains(me) && message.contains(&format!("fence is {fence}")), "{refused}");
+    client.ok("finish_task", json!({"task": "T1", "fence": fence, "outcome": "done"}));
+}
+
+#[test]
+fn a_finish_elsewhere_under_the_same_lease_is_not_reported_as_a_loss() {
     let shop = Shop::with_tasks(2);
     let mut client = Client::new(&shop, "calm");
     let grant = client.ok("claim_task", json!({"task": "T1", "ttl": "3s"}));
     client.ok("claim_task", json!({"task": "T2", "ttl": "3s"}));
-    shop.ok(&["tasks", "done", "T1", "--fence", &grant["lease"]["fence"].to_string()]);
+    let (id, key) = (&grant["lease"]["leaseId"], &grant["lease"]["leaseKey"]);
+    let proof = format!("{}-{}", id.as_str().unwrap(), key.as_str().unwrap());
+    shop.ok(&["tasks", "done", "T1", "--lease", &proof]);
     // When T2, which was claimed later, has been renewed twice more, the renewal of T1 was due as well.
     let mut renewals = BTreeSet::new();
     until("T2 is renewed twice", || {

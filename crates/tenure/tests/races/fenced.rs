@@ -9,15 +9,31 @@ fn state(project: &Project, task: &str) -> (Value, Vec<Value>) {
     (project.ok(&["tasks", "show", task])["task"].clone(), project.feed())
 }
 
-/// Every command that acts under a lease, with the agent's name and with the fence.
-fn late_commands<'a>(task: &'a str, fence: &'a str) -> Vec<Vec<&'a str>> {
+/// What `late` was given with its lease.
+struct Late {
+    fence: String,
+    proof: String,
+}
+
+impl Late {
+    fn of(lease: &Value) -> Self {
+        let text = |name: &str| lease[name].as_str().unwrap();
+        Self { fence: lease["fence"].to_string(), proof: format!("{}-{}", text("leaseId"), text("leaseKey")) }
+    }
+}
+
+/// Every command that acts under a lease, with the agent's name, with the fence, and with the key.
+fn late_commands<'a>(task: &'a str, late: &'a Late) -> Vec<Vec<&'a str>> {
     let mut commands = Vec::new();
-    for credential in [["--agent", "late"], ["--fence", fence]] {
+    let credentials: [&[&str]; 3] =
+        [&["--agent", "late"], &["--agent", "late", "--fence", &late.fence], &["--lease", &late.proof]];
+    for credential in credentials {
         for mut command in [
             vec!["tasks", "done", task],
             vec!["tasks", "renew", task],
             vec!["tasks", "release", task],
             vec!["tasks", "fail", task, "-m", "too late"],
+            vec!["tasks", "check", task],
         ] {
             command.extend(credential);
             commands.push(command);
@@ -26,32 +42,91 @@ fn late_commands<'a>(task: &'a str, fence: &'a str) -> Vec<Vec<&'a str>> {
     commands
 }
 
-/// Lets `late` claim the task for a second and waits until the lease has expired. Returns its fence.
-fn lapse(project: &Project, task: &str) -> String {
+/// Lets `late` claim the task for a second and waits until the lease has expired.
+fn lapse(project: &Project, task: &str) -> Late {
     let lease = &project.ok(&["tasks", "claim", task, "--agent", "late", "--ttl", "1s"])["lease"];
-    let fence = lease["fence"].to_string();
+    let late = Late::of(lease);
     project.wait_until_expired(task);
-    fence
+    late
 }
 
-fn assert_refused_without_changes(project: &Project, task: &str, fence: &str) {
+fn assert_refused_without_changes(project: &Project, task: &str, late: &Late) {
     let before = state(project, task);
-    for command in late_commands(task, fence) {
+    for command in late_commands(task, late) {
         let answer = project.run(&command);
         assert_eq!(answer.code, Some(8), "{command:?}: {answer:?}");
         assert_eq!(state(project, task), before, "{command:?} changed something");
     }
-    let check = project.run(&["tasks", "check", task, "--fence", fence]);
-    assert_eq!(check.code, Some(8), "{check:?}");
+}
+
+#[test]
+fn the_fence_that_a_refusal_prints_does_not_open_the_task() {
+    let project = Project::new();
+    project.add("F", 1);
+    project.ok(&["tasks", "claim", "F1", "--agent", "late"]);
+    let refused = project.run(&["--json", "tasks", "claim", "F1", "--agent", "mallory"]).json();
+    let details = &refused["error"]["details"];
+    let fence = details["fence"].to_string();
+    let stolen = format!("{}-{}", details["leaseId"].as_str().unwrap(), "0".repeat(16));
+    let before = state(&project, "F1");
+    for credential in [["--fence", &fence], ["--lease", &stolen]] {
+        for mut command in [
+            vec!["tasks", "done", "F1"],
+            vec!["tasks", "renew", "F1"],
+            vec!["tasks", "release", "F1"],
+            vec!["tasks", "fail", "F1", "-m", "no"],
+            vec!["tasks", "check", "F1"],
+        ] {
+            command.extend(["--agent", "mallory"]);
+            command.extend(credential);
+            let answer = project.run(&command);
+            assert_eq!(answer.code, Some(8), "{command:?}: {answer:?}");
+        }
+    }
+    for verb in [&["skip"][..], &["approve"], &["delete"], &["update", "--status", "completed"]] {
+        let command =
+            [&["tasks", verb[0], "F1", "--agent", "mallory", "--fence", &fence], &verb[1..]].concat();
+        let answer = project.run(&command);
+        assert_eq!(answer.code, Some(6), "{command:?}: {answer:?}");
+    }
+    assert_eq!(state(&project, "F1"), before);
+    let seen = format!("{} {:?}", project.ok(&["locks", "list"]), project.feed());
+    assert!(!seen.contains("leaseKey") && !refused.to_string().contains("leaseKey"));
+}
+
+#[test]
+fn a_late_write_after_a_persons_decision_is_refused() {
+    let project = Project::new();
+    project.add("F", 4);
+    for (task, cleaned) in [("F1", false), ("F2", true)] {
+        let late = lapse(&project, task);
+        if cleaned {
+            project.ok(&["locks", "cleanup"]);
+        }
+        project.ok(&["tasks", "skip", task]);
+        project.ok(&["tasks", "update", task, "--title", "Another title"]);
+        project.ok(&["tasks", "retry", task]);
+        assert_refused_without_changes(&project, task, &late);
+    }
+    let late = lapse(&project, "F3");
+    project.ok(&["tasks", "update", "F3", "--status", "pending"]);
+    assert_refused_without_changes(&project, "F3", &late);
+    let late = lapse(&project, "F4");
+    for words in
+        [&["update", "F4", "--status", "review"][..], &["approve", "F4"], &["reject", "F4", "-m", "no"]]
+    {
+        project.ok(&[&["tasks"], words].concat());
+    }
+    assert_refused_without_changes(&project, "F4", &late);
 }
 
 #[test]
 fn a_holder_that_was_taken_over_is_refused_and_changes_nothing() {
     let project = Project::new();
     project.add("F", 1);
-    let fence = lapse(&project, "F1");
+    let late = lapse(&project, "F1");
     project.ok(&["tasks", "claim", "F1", "--agent", "next"]);
-    assert_refused_without_changes(&project, "F1", &fence);
+    assert_refused_without_changes(&project, "F1", &late);
     project.ok(&["tasks", "done", "F1", "--agent", "next"]);
 }
 
@@ -60,14 +135,14 @@ fn a_holder_that_was_taken_over_is_refused_after_its_successor_has_finished() {
     let project = Project::new();
     project.add("F", 3);
     for (task, end) in [("F1", "done"), ("F2", "release"), ("F3", "fail")] {
-        let fence = lapse(&project, task);
+        let late = lapse(&project, task);
         project.ok(&["tasks", "claim", task, "--agent", "next"]);
         let mut command = vec!["tasks", end, task, "--agent", "next"];
         if end == "fail" {
             command.extend(["-m", "broken"]);
         }
         project.ok(&command);
-        assert_refused_without_changes(&project, task, &fence);
+        assert_refused_without_changes(&project, task, &late);
     }
 }
 
@@ -75,10 +150,9 @@ fn a_holder_that_was_taken_over_is_refused_after_its_successor_has_finished() {
 fn an_evicted_holder_is_refused_and_changes_nothing() {
     let project = Project::new();
     project.add("F", 1);
-    let lease = &project.ok(&["tasks", "claim", "F1", "--agent", "late"])["lease"];
-    let fence = lease["fence"].to_string();
+    let late = Late::of(&project.ok(&["tasks", "claim", "F1", "--agent", "late"])["lease"]);
     project.ok(&["locks", "release", "F1", "--force", "--agent", "boss"]);
-    assert_refused_without_changes(&project, "F1", &fence);
+    assert_refused_without_changes(&project, "F1", &late);
 }
 
 #[test]
@@ -96,14 +170,14 @@ fn a_late_finish_without_a_takeover_counts_once_even_after_a_cleanup() {
     let project = Project::new();
     project.add("F", 2);
     for (task, cleaned) in [("F1", false), ("F2", true)] {
-        let fence = lapse(&project, task);
+        let late = lapse(&project, task);
         if cleaned {
             project.ok(&["locks", "cleanup"]);
         }
-        assert_eq!(project.ok(&["tasks", "done", task, "--fence", &fence])["changed"], true);
+        assert_eq!(project.ok(&["tasks", "done", task, "--lease", &late.proof])["changed"], true);
         let before = state(&project, task);
         assert_eq!(before.0["status"], "completed");
-        assert_eq!(project.ok(&["tasks", "done", task, "--fence", &fence])["changed"], false);
+        assert_eq!(project.ok(&["tasks", "done", task, "--lease", &late.proof])["changed"], false);
         assert_eq!(state(&project, task), before);
     }
 }

@@ -135,7 +135,8 @@ fn a_machine_that_loses_the_server_stops_and_its_task_continues_elsewhere() {
     let first = a.start(START);
     until("the agent works", || read(&journal).len() > 1);
     let held = b.ok(&["locks", "show", "LONG"]);
-    let fence = held["lock"]["fence"].as_i64().unwrap();
+    let fence = held["lock"]["fence"].to_string();
+    let holder = held["lock"]["holder"]["id"].as_str().unwrap();
     assert_eq!(held["lock"]["holder"]["host"], "ash");
     let why = b.start(&["why", "LONG"]).end();
     assert!(why.out.contains("ash"), "{why:?}");
@@ -163,7 +164,7 @@ fn a_machine_that_loses_the_server_stops_and_its_task_continues_elsewhere() {
 
     a.network.open();
     let before = b.ok(&["tasks", "show", "LONG", "--history"]);
-    let late = a.start(&["--json", "tasks", "done", "LONG", "--fence", &fence.to_string()]).end();
+    let late = a.start(&["--json", "tasks", "done", "LONG", "--agent", holder, "--fence", &fence]).end();
     assert_eq!(late.code, Some(8), "{late:?}");
     assert_eq!(b.ok(&["tasks", "show", "LONG", "--history"]), before, "a late finish changes nothing");
     assert_eq!(before["task"]["status"], "completed");

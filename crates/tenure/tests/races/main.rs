@@ -20,11 +20,9 @@ mod harness;
 mod history;
 mod nemesis;
 mod replaced;
+mod restored;
 mod scale;
 mod waiting;
 mod watcher;
 mod winner;
 mod writers;
-
-// Only on SQLite: a server has its own clock.
-mod wrong_clock;

@@ -41,6 +41,42 @@ fn forty_processes_initialise_one_project_and_add_forty_tasks() {
     }
 }
 
+#[test]
+fn an_update_changes_everything_or_nothing() {
+    let project = Project::new();
+    project.ok(&["sections", "add", "Backend"]);
+    project.add("F", 2);
+    project.ok(&["tasks", "add", "Blocked", "--id", "B1", "--depends-on", "F1"]);
+    project.ok(&["tasks", "add", "Completed", "--id", "C1"]);
+    project.ok(&["tasks", "update", "C1", "--status", "completed"]);
+    project.ok(&["tasks", "claim", "F1", "--agent", "ann"]);
+    let fields = ["--title", "New", "-d", "More", "--priority", "5", "--label", "x", "--source", "S.md"];
+    // Each part that is refused comes after the fields were written.
+    let refused: [(&str, &[&str], i32); 6] = [
+        ("F1", &["--status", "completed", "--agent", "bob"], 6),
+        ("F1", &["--section", "Backend"], 6),
+        ("F2", &["--section", "Nowhere"], 4),
+        ("F2", &["--section", "Backend", "--after", "F1"], 2),
+        ("C1", &["--section", "Backend", "--status", "skipped"], 2),
+        ("B1", &["--status", "in_progress", "--agent", "bob", "--no-wait"], 10),
+    ];
+    for (task, more, code) in refused {
+        let before = (project.ok(&["tasks", "show", task])["task"].clone(), project.feed());
+        let command = [&["tasks", "update", task], &fields[..], more].concat();
+        let answer = project.run(&command);
+        assert_eq!(answer.code, Some(code), "{command:?}: {answer:?}");
+        let after = (project.ok(&["tasks", "show", task])["task"].clone(), project.feed());
+        assert_eq!(after, before, "{command:?}");
+    }
+    let all =
+        [&["tasks", "update", "F2"], &fields[..], &["--section", "Backend", "--status", "review"]].concat();
+    let task = &project.ok(&all)["task"];
+    assert_eq!(
+        (&task["title"], &task["section"], &task["status"]),
+        (&"New".into(), &"Backend".into(), &"review".into())
+    );
+}
+
 /// What one process reported.
 #[derive(Debug)]
 enum Did {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use rustix::process::Signal;
 
-use tenure_testkit::cli::until;
+use tenure_testkit::cli::{until, write_program};
 
 use crate::project::Project;
 
@@ -31,6 +31,37 @@ fn a_hook_that_hangs_delays_neither_the_heartbeat_nor_the_work() {
     project.wait_until("B", "completed");
     runner.signal(Signal::TERM);
     assert_eq!(runner.end().code, Some(0));
+}
+
+#[test]
+fn an_outcome_is_reported_once_whether_by_the_agent_or_by_its_exit_code() {
+    let project = Project::new();
+    let calls = project.root().join("calls");
+    write_program(&project.root().join("note.sh"), "#!/bin/sh\necho \"$TENURE_EVENT $1\" >> calls\n");
+    let hooks = [("task.completed", "{{task.key}}"), ("task.failed", "{{task.key}}"), ("runner.stopped", "")];
+    let hooks = hooks.map(|(event, arg)| {
+        format!("\n  - {{name: {event}, event: {event}, type: script, command: ./note.sh, args: ['{arg}']}}")
+    });
+    project.configure(&format!("hooks:{}", hooks.concat()));
+    project.task("A", &["tenure task done A"]);
+    project.task("B", &["tenure task fail B -m 'no chance'"]);
+    project.task("C", &[]);
+    project.task("D", &["exit 1"]);
+    project.work(&[]);
+    let lines = || -> Vec<String> {
+        let text = std::fs::read_to_string(&calls).unwrap_or_default();
+        text.lines().map(|line| line.trim_end().to_owned()).collect()
+    };
+    // A runner's hooks run asynchronously. The last event is reported after all others.
+    until("the hooks have run", || {
+        let lines = lines();
+        ["task.completed C", "task.failed D", "runner.stopped"]
+            .iter()
+            .all(|last| lines.iter().any(|l| l == last))
+    });
+    let mut told: Vec<String> = lines().into_iter().filter(|line| line.starts_with("task.")).collect();
+    told.sort();
+    assert_eq!(told, ["task.completed A", "task.completed C", "task.failed B", "task.failed D"]);
 }
 
 #[test]

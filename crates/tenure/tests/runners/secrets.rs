@@ -18,6 +18,8 @@ fn no_secret_of_the_environment_appears_in_an_argument_log_event_or_database() {
         .env("API_TOKEN", SECRET)
         .env("CLAUDECODE", "1")
         .env("TENURE_FENCE", "7")
+        .env("TENURE_LEASE", "L1234ABCD-0123456789ABCDEF")
+        .env("TENURE_LOG", "trace")
         .env("TENURE_AGENT", "somebody");
     let out = project.tenure_home().join("out");
     command.stdout(std::fs::File::create(&out).unwrap());
@@ -30,41 +32,47 @@ fn no_secret_of_the_environment_appears_in_an_argument_log_event_or_database() {
         let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         assert!(!String::from_utf8_lossy(&line).contains(SECRET));
     }
+    let mut keys = Vec::new();
     for pid in project.agents() {
         let environ = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
         let names: Vec<_> =
             environ.split(|b| *b == 0).map(|e| String::from_utf8_lossy(e).into_owned()).collect();
-        assert!(
-            !names.iter().any(|e| e.starts_with("CLAUDECODE=")
-                || e == "TENURE_AGENT=somebody"
-                || e == "TENURE_FENCE=7")
-        );
+        assert!(!names.iter().any(|e| e.starts_with("CLAUDECODE=")
+            || e == "TENURE_AGENT=somebody"
+            || e == "TENURE_FENCE=7"
+            || e == "TENURE_LEASE=L1234ABCD-0123456789ABCDEF"));
+        let proof = names.iter().find_map(|e| e.strip_prefix("TENURE_LEASE="));
+        keys.extend(proof.and_then(|proof| proof.split_once('-')).map(|(_, key)| key.to_owned()));
     }
+    let key = keys.first().expect("the agent has the lease's key").clone();
+    assert_eq!(key.len(), 16);
     project.give("go");
     assert!(child.wait().unwrap().success());
 
     let mut seen = 0;
     for folder in [project.root().join(".tenure"), project.tenure_home()] {
-        assert_no_secret_below(&folder, &mut seen);
+        assert_no_secret_below(&folder, &[SECRET, &key], &mut seen);
     }
     assert!(seen >= 6, "databases and logs were checked: {seen}");
     let feed = serde_json::to_string(&project.feed()).unwrap();
-    assert!(!feed.contains(SECRET));
+    assert!(!feed.contains(SECRET) && !feed.contains(&key));
 }
 
-/// Asserts that no file below `folder` contains the secret, and that only the owner can read tenure's files.
-fn assert_no_secret_below(folder: &std::path::Path, seen: &mut usize) {
+/// Asserts that no file below `folder` contains a secret, and that only the owner can read tenure's files.
+fn assert_no_secret_below(folder: &std::path::Path, secrets: &[&str], seen: &mut usize) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let entry = entry.unwrap();
         let (path, mode) = (entry.path(), entry.metadata().unwrap().permissions().mode() & 0o777);
         let name = entry.file_name().to_string_lossy().into_owned();
         if entry.file_type().unwrap().is_dir() {
             assert_eq!(mode, 0o700, "{}", path.display());
-            assert_no_secret_below(&path, seen);
+            assert_no_secret_below(&path, secrets, seen);
             continue;
         }
         let bytes = std::fs::read(&path).unwrap();
-        assert!(!bytes.windows(SECRET.len()).any(|w| w == SECRET.as_bytes()), "{}", path.display());
+        for secret in secrets {
+            assert!(!bytes.windows(secret.len()).any(|w| w == secret.as_bytes()), "{}", path.display());
+        }
         *seen += 1;
         if path.extension().is_some_and(|end| end == "log") || name.contains("tenure.db") {
             assert_eq!(mode, 0o600, "{}", path.display());

@@ -31,4 +31,3 @@ mod idle_projects;
 mod many;
 mod stopped_writer;
 mod unregistered;
-mod wrong_clock;

@@ -9,7 +9,7 @@ use crate::clock::Timestamp;
 use crate::error::Result;
 use crate::event::{EventKind, NewEvent};
 use crate::holder::Holder;
-use crate::id::LeaseId;
+use crate::id::{Ids, LeaseId, RandomIds};
 use crate::lease::Resource;
 use crate::store::columns::{agents, events, leases};
 use crate::store::feed::Agent;
@@ -21,6 +21,7 @@ pub fn grant_statements(dialect: Dialect) -> Result<Vec<String>> {
     let now = Timestamp::from_millis(0);
     let lease = NewLease {
         id: LeaseId::new(""),
+        key: RandomIds.lease_key(),
         resource: Resource::messages(),
         holder: Holder::agent(""),
         process: None,

@@ -262,10 +262,11 @@ fn finish(
     let mut caller = credential(kernel, last, actor, task);
     let shown = caller.fence;
     if !kernel.fenced {
-        // The mutant: replaces the presented fence with the latest one.
+        // The mutant: acts under the latest lease, whatever the caller presents.
         let resource = Resource::task(&kernel.scene.tasks[task]);
-        let latest = last.rows.leases.values().rfind(|lease| lease.resource == resource);
-        caller.fence = latest.map(|lease| lease.fence);
+        if let Some(latest) = last.rows.leases.values().rfind(|lease| lease.resource == resource) {
+            caller = Caller { process: caller.process, ..Caller::holding(latest) };
+        }
     }
     let done = last.transact(|tx, ctx| {
         let name = name(tx, kernel, task)?;

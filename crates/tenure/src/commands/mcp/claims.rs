@@ -38,8 +38,7 @@ impl McpHandler<'_, '_> {
         claim: &Claim,
         claim_number: u64,
     ) -> CommandResult<Step> {
-        let who = IdentityArgs { agent: session.agent().map(str::to_owned), fence: None };
-        let identity = self.app.identity(&who)?;
+        let identity = self.app.identity(&IdentityArgs::agent(session.agent()))?;
         if claim.wait.is_zero() {
             let (want, terms) = self.want(claim)?;
             let caller = |task: Option<&TaskName>| self.caller(&identity, task);
@@ -109,7 +108,7 @@ impl McpHandler<'_, '_> {
     fn caller(&self, identity: &Identity, task: Option<&TaskName>) -> Caller {
         let mut caller = identity.claimant(task);
         // A caller with another holder's credential works under that holder's supervisor, not under this server.
-        if caller.fence.is_none() {
+        if !caller.presents_a_lease() {
             caller.process.clone_from(&self.process);
         }
         caller
@@ -119,7 +118,7 @@ impl McpHandler<'_, '_> {
         let grant = reap::before(self.app, self.open, grant)?;
         let hook_contexts = hooks::filter(self.app, self.open).granted(self.app.env.clock.now(), &grant);
         hooks::deliver(self.app, self.open, &hook_contexts);
-        let answer = Answer::new(grant::data(self.app, &grant), describe(&grant));
+        let answer = Answer::new(grant::data(self.app, &grant, grant.key.as_ref()), describe(&grant));
         let name = kernel::name_of(&grant.task);
         let effect = holds(name, grant.lease, session, grant.reacquired);
         Ok(Step::Granted(reply(answer, effect)))

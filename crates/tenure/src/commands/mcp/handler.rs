@@ -64,7 +64,7 @@ impl<'a, 'o> McpHandler<'a, 'o> {
     /// The caller, with the fence that it presents or that this session was granted last for the task.
     fn who(session: &Session, task: Option<&TaskName>, fence: Option<i64>) -> IdentityArgs {
         let known = || task.and_then(|task| session.fence_of(&task.id)).map(tenure_core::id::Fence::number);
-        IdentityArgs { agent: session.agent().map(str::to_owned), fence: fence.or_else(known) }
+        IdentityArgs { fence: fence.or_else(known), ..IdentityArgs::agent(session.agent()) }
     }
 
     fn list(&self, session: &Session, args: &ListTasks) -> CommandResult<Answer> {
@@ -258,7 +258,7 @@ impl RequestHandler for McpHandler<'_, '_> {
     }
 
     fn release_grant(&mut self, lease: &Lease, task: &TaskName) {
-        let caller = Caller::new(lease.holder.clone()).with_fence(Some(lease.fence));
+        let caller = Caller::holding(lease);
         let ctx = self.open.context();
         let outcome = Finish::Release(Some("the call was cancelled"));
         // If this fails, the lease expires, because it is no longer renewed.
@@ -276,8 +276,8 @@ impl RequestHandler for McpHandler<'_, '_> {
     }
 }
 
-/// The server renews a lease of the session's own agent. A lease that the caller holds through another agent's fence is
-/// renewed by that agent's supervisor.
+/// The server renews a lease of the session's own agent. A lease that the caller holds through another holder's key is
+/// renewed by that holder's supervisor.
 pub(super) fn holds(task: TaskName, lease: Lease, session: &Session, reacquired: bool) -> Effect {
     let is_own = session.agent().is_some_and(|id| lease.held_by(&Holder::agent(id)));
     if is_own { Effect::Holds { task, lease: Box::new(lease), reacquired } } else { Effect::Nothing }

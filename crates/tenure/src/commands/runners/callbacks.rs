@@ -123,7 +123,14 @@ impl RunnerCallbacks for RunnerHost<'_> {
         command.env_clear();
         for (name, value) in &self.env.vars {
             let text = name.to_string_lossy();
-            let ours = ["TENURE_JSON", "TENURE_NO_WAIT", "TENURE_AGENT", "TENURE_FENCE", "TENURE_ATTEMPT"];
+            let ours = [
+                "TENURE_JSON",
+                "TENURE_NO_WAIT",
+                "TENURE_AGENT",
+                "TENURE_LEASE",
+                "TENURE_FENCE",
+                "TENURE_ATTEMPT",
+            ];
             if !ours.contains(&text.as_ref()) && !SESSION_MARKERS.contains(&text.as_ref()) {
                 command.env(name, value);
             }

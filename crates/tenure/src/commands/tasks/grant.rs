@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use tenure_core::duration::format_rounded;
 use tenure_core::holder::Incarnation;
+use tenure_core::id::LeaseKey;
 use tenure_core::kernel::{self, Grant};
 use tenure_core::{Error, wire};
 
@@ -26,7 +27,7 @@ pub(super) fn answer(app: &App<'_>, grant: &Grant, joined: bool) -> Answer {
     }
     text.line(format!("  {}", grant.task.title));
     // Only one of JSON and text is shown, so the other is not built.
-    let data = if app.printer.json { data(app, grant) } else { Value::Null };
+    let data = if app.printer.json { data(app, grant, grant.key.as_ref()) } else { Value::Null };
     if app.global.dry_run {
         return Answer::new(data, text);
     }
@@ -71,13 +72,15 @@ pub(super) fn refuse_other_process(
     Err(Error::Locked(Box::new(locked)).into())
 }
 
-pub(crate) fn data(app: &App<'_>, grant: &Grant) -> Value {
+/// The key is for the answer to the holder of a new grant; `None` elsewhere.
+pub(crate) fn data(app: &App<'_>, grant: &Grant, key: Option<&LeaseKey>) -> Value {
     let now = app.env.clock.now();
     let judge = app.env.judge.as_ref();
     json!(wire::GrantAnswer {
         task: view::object(app, &grant.task),
         lease: wire::GrantedLeaseJson {
             lease: wire::lease(&grant.lease, now, judge),
+            lease_key: key.map(LeaseKey::reveal),
             reacquired: grant.reacquired,
         },
         taken_over: grant.taken_over.as_ref().map(|(old, _)| wire::lease(old, now, judge)),

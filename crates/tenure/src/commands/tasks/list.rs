@@ -78,7 +78,7 @@ impl std::str::FromStr for PageSize {
 
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let statuses = statuses(&args.status)?;
-    let identity = app.identity(&IdentityArgs { agent: args.agent.clone(), fence: None })?;
+    let identity = app.identity(&IdentityArgs::agent(args.agent.as_deref()))?;
     if args.mine && !identity.is_named() {
         return Err(Report::usage("--mine needs your identity: give --agent ID, or set TENURE_AGENT")
             .hint("register an agent", "tenure agents join"));

@@ -11,7 +11,7 @@ use tenure_core::error::TaskName;
 use tenure_core::kernel::{self, Grant};
 use tenure_core::task::{Task, TaskStatus};
 use tenure_runner::hooks::HookContext;
-use tenure_runner::{CommandEnd, Exit, LeaseLoss, Outage, Supervision, supervise};
+use tenure_runner::{CommandEnd, Exit, LeaseLoss, Outage, Supervision, pass_proof, supervise};
 
 use super::claim_args::ClaimArgs;
 use super::{claim, grant, view};
@@ -32,7 +32,7 @@ const TTL_HELP: &str = "How long the lease lasts after the last heartbeat (defau
 
 /// Claim a task, run a command under the lease, and mark it done or failed
 ///
-/// The command finds the lease in its environment (TENURE_TASK_ID, TENURE_AGENT, TENURE_FENCE …) and may finish the task
+/// The command finds the lease in its environment (TENURE_TASK_ID, TENURE_AGENT, TENURE_LEASE …) and may finish the task
 /// itself. Otherwise exit 0 marks the task done, and any other exit code marks it failed. If the lease is lost, the
 /// command and all processes that it started are ended (exit 8). On Ctrl+C or SIGTERM the task is returned to pending.
 ///
@@ -169,8 +169,8 @@ fn command(app: &App<'_>, open: &Open<'_>, granted: &Grant, words: &[OsString]) 
         .env("TENURE_PROJECT", &open.paths.root)
         .env("TENURE_TASK_ID", granted.task.id.as_str())
         .env("TENURE_AGENT", &granted.lease.holder.id)
-        .env("TENURE_LEASE", granted.lease.id.as_str())
         .env("TENURE_FENCE", granted.lease.fence.to_string());
+    pass_proof(&mut command, granted);
     if app.global.json {
         // Standard output is for the one JSON object.
         let stderr = std::io::stderr().as_fd().try_clone_to_owned();
@@ -181,7 +181,7 @@ fn command(app: &App<'_>, open: &Open<'_>, granted: &Grant, words: &[OsString]) 
 
 fn tell(app: &mut App<'_>, granted: &Grant, attempt: &str, ended: CommandEnd) -> CommandResult<Answer> {
     let data = |app: &App<'_>, task: &Task, code: u8| -> Value {
-        let mut data = grant::data(app, granted);
+        let mut data = grant::data(app, granted, None);
         if let Some(fields) = data.as_object_mut() {
             fields.insert("task".into(), json!(view::object(app, task)));
             fields.insert("attempt".into(), json!(attempt));

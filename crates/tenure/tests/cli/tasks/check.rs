@@ -9,8 +9,8 @@ fn check_is_for_scripts() {
         |env: &mut TestEnv| steps(env, &["tasks add One", "tasks add Two", "tasks claim T1 --agent bob"]);
     let story = Story::project(held)
         .tell(&["tasks", "check", "T1", "--agent", "bob"])
-        .tell(&["tasks", "check", "T1", "--fence", "1"])
-        .tell(&["tasks", "check", "T1", "--fence", "9"])
+        .tell(&["tasks", "check", "T1", "--agent", "bob", "--fence", "1"])
+        .tell(&["tasks", "check", "T1", "--agent", "bob", "--fence", "9"])
         .tell(&["tasks", "check", "T1", "--agent", "eve"])
         .tell(&["tasks", "check", "T2", "--agent", "bob"])
         .tell(&["tasks", "check", "T1"]);

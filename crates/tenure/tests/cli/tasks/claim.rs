@@ -63,10 +63,28 @@ fn a_fence_that_opens_nothing_makes_nobody_the_same() {
     let first = env.json(&["tasks", "claim", "T1", "--fence", "99"]).exits(0);
     assert_eq!(first.data()["lease"]["holder"]["kind"], "agent");
     env.json(&["tasks", "claim", "T1", "--fence", "99"]).exits(6);
-    // Only the right fence gives access to the lease that it belongs to.
-    let again = env.json(&["tasks", "claim", "T1", "--fence", "1"]).exits(0);
+    env.json(&["tasks", "claim", "T1", "--fence", "1"]).exits(6);
+    // Only the key gives access to the lease that it belongs to.
+    let lease = &first.data()["lease"];
+    let proof = format!("{}-{}", lease["leaseId"].as_str().unwrap(), lease["leaseKey"].as_str().unwrap());
+    let again = env.json(&["tasks", "claim", "T1", "--lease", &proof]).exits(0);
     assert_eq!(again.data()["lease"]["reacquired"], true);
-    assert_eq!(again.data()["lease"]["holder"], first.data()["lease"]["holder"]);
+    assert_eq!(again.data()["lease"]["holder"], lease["holder"]);
+}
+
+#[test]
+fn the_printed_commands_work_for_the_holder_that_pastes_them() {
+    for terminal in [None, Some("pts/3".to_owned())] {
+        let mut env = TestEnv::project();
+        env.env.terminal = terminal.clone();
+        steps(&env, &["tasks add One"]);
+        let answer = env.json(&["tasks", "claim", "T1"]).exits(0).envelope();
+        for hint in answer["hints"].as_array().unwrap() {
+            let words: Vec<&str> = hint["command"].as_str().unwrap().split(' ').skip(1).collect();
+            env.run(&[&["--dry-run"], words.as_slice()].concat()).exits(0);
+        }
+        assert_eq!(answer["hints"].as_array().unwrap().len(), 3, "{terminal:?}");
+    }
 }
 
 #[test]

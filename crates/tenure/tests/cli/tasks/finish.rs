@@ -3,6 +3,9 @@ use std::time::Duration;
 use crate::story::{Story, steps};
 use crate::support::TestEnv;
 
+/// The lease that [`held`] grants, with its key.
+const PROOF: &str = "L00000005-C0FFEE0000000005";
+
 fn held(env: &mut TestEnv) {
     steps(env, &["tasks add One", "tasks add Two", "tasks claim T1 --agent bob"]);
 }
@@ -11,18 +14,19 @@ fn held(env: &mut TestEnv) {
 fn the_holder_has_the_last_word() {
     let story = Story::project(held)
         .tell(&["tasks", "done", "T1", "--agent", "bob"])
-        .tell(&["tasks", "done", "T1", "--fence", "1"])
+        .tell(&["tasks", "done", "T1", "--agent", "bob", "--fence", "1"])
+        .tell(&["tasks", "done", "T1", "--lease", PROOF])
         .tell(&["tasks", "done", "T1", "--agent", "bob", "--dry-run"])
         .tell(&["tasks", "fail", "T1", "--agent", "bob", "-m", "The API does not exist"])
         .tell(&["tasks", "release", "T1", "--agent", "bob", "--notes", "Blocked"]);
     insta::assert_snapshot!(story);
     let twice = |env: &mut TestEnv| {
         held(env);
-        steps(env, &["tasks done T1 --fence 1"]);
+        steps(env, &["tasks done T1 --agent bob"]);
     };
     insta::assert_snapshot!(
         "said_twice",
-        Story::project(twice).tell(&["tasks", "done", "T1", "--fence", "1"])
+        Story::project(twice).tell(&["tasks", "done", "T1", "--lease", PROOF])
     );
     let reviewed = |env: &mut TestEnv| {
         held(env);
@@ -39,6 +43,11 @@ fn nobody_else_has() {
     let story = Story::project(held)
         .tell(&["tasks", "done", "T1", "--agent", "eve"])
         .tell(&["tasks", "done", "T1"])
+        .tell(&["tasks", "done", "T1", "--fence", "1"])
+        .tell(&["tasks", "done", "T1", "--agent", "eve", "--fence", "1"])
+        .tell(&["tasks", "done", "T1", "--agent", "bob", "--fence", "9"])
+        .tell(&["tasks", "done", "T1", "--agent", "bob", "--lease", "L00000005-0000000000000000"])
+        .tell(&["tasks", "done", "T1", "--agent", "bob", "--lease", "L00000005"])
         .tell(&["tasks", "fail", "T1", "--agent", "eve", "-m", "No"])
         .tell(&["tasks", "fail", "T1", "--agent", "bob"])
         .tell(&["tasks", "release", "T1", "--agent", "eve"])
@@ -55,7 +64,7 @@ fn a_late_word_bounces_once_another_has_taken_over() {
         steps(env, &["tasks claim T1 --agent eve"]);
     };
     let story = Story::project(taken_over)
-        .tell(&["tasks", "done", "T1", "--fence", "1"])
+        .tell(&["tasks", "done", "T1", "--lease", PROOF])
         .tell(&["tasks", "done", "T1", "--agent", "bob"])
         .tell(&["tasks", "release", "T1", "--agent", "bob", "--fence", "1"]);
     insta::assert_snapshot!(story);

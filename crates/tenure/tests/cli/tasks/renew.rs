@@ -11,7 +11,7 @@ fn renew_runs_the_lease_from_now() {
     };
     let story = Story::project(held)
         .tell(&["tasks", "renew", "T1", "--agent", "bob"])
-        .tell(&["tasks", "renew", "T1", "--fence", "1", "--ttl", "1h"])
+        .tell(&["tasks", "renew", "T1", "--agent", "bob", "--fence", "1", "--ttl", "1h"])
         .tell(&["tasks", "renew", "T1", "--agent", "bob", "--dry-run"])
         .tell(&["tasks", "renew", "T1", "--agent", "eve"])
         .tell(&["tasks", "renew", "T1"])
