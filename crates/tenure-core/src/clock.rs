@@ -2,6 +2,11 @@
 //!
 //! All times are milliseconds since the Unix epoch in UTC, displayed as RFC 3339 ending in `Z`. Timeouts do not use
 //! this clock: they are measured with the monotonic clock.
+//!
+//! The wall clock can be set, and a process can have a wrong one. So SQLite stores the times by which leases, tickets
+//! and pauses end ([`CellKind::StoreTime`](crate::store::CellKind::StoreTime)) on the *store clock*, which runs with
+//! the time since the boot, and converts them to and from the caller's wall clock as it reads and writes rows. All
+//! code above the store uses the wall clock.
 
 use std::fmt;
 use std::time::Duration;
@@ -81,6 +86,20 @@ impl Serialize for Timestamp {
 /// A source of the current time.
 pub trait Clock: Send + Sync + fmt::Debug {
     fn now(&self) -> Timestamp;
+
+    /// The time since the boot, on a clock that cannot be set. `None` if there is none; then stored durations use
+    /// [`Clock::now`].
+    fn since_boot(&self) -> Option<SinceBoot> {
+        None
+    }
+}
+
+/// A reading of the clock that all processes of one boot share.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SinceBoot {
+    /// The id of the boot.
+    pub boot: String,
+    pub millis: i64,
 }
 
 /// The machine's wall clock.
@@ -92,6 +111,14 @@ impl Clock for SystemClock {
         #[expect(clippy::disallowed_methods, reason = "all other code reads the time through this clock")]
         let now = jiff::Timestamp::now();
         Timestamp(now.as_millisecond())
+    }
+
+    fn since_boot(&self) -> Option<SinceBoot> {
+        let boot = tenure_lock::boot_id();
+        if boot.is_empty() {
+            return None;
+        }
+        Some(SinceBoot { boot, millis: tenure_lock::millis_since_boot()? })
     }
 }
 

@@ -96,7 +96,7 @@ mod resume;
 mod sys;
 mod text;
 
-pub use boot_clock::BootTime;
+pub use boot_clock::{BootTime, millis_since_boot};
 pub use exclusive::{
     EXCLUSIVE_LOCK_FILE, ExclusiveError, ExclusiveGuard, ExclusiveLock, ExclusiveStatus, HeldExclusive,
     MalformedLock, Release, SkipDecision, SkipReason, is_process_alive, should_skip_database,

@@ -58,7 +58,7 @@ impl Transaction<'_> {
             let read = |row: &tokio_postgres::Row| {
                 let cells = table.copied().iter().map(|column| {
                     Ok(match column.kind {
-                        CellKind::Int => get::<Option<i64>>(row, column.at)?.into(),
+                        CellKind::Int | CellKind::StoreTime => get::<Option<i64>>(row, column.at)?.into(),
                         CellKind::Text => get::<Option<String>>(row, column.at)?.into(),
                     })
                 });

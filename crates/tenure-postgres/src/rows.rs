@@ -85,7 +85,7 @@ fn parameter<'a>(cell: &'a Cell<'_>, kind: CellKind) -> Box<dyn Value + 'a> {
     match (cell, kind) {
         (Cell::Int(number), _) => Box::new(*number),
         (Cell::Text(text), _) => Box::new(text.as_ref()),
-        (Cell::Null, CellKind::Int) => Box::new(None::<i64>),
+        (Cell::Null, CellKind::Int | CellKind::StoreTime) => Box::new(None::<i64>),
         (Cell::Null, CellKind::Text) => Box::new(None::<&str>),
     }
 }
@@ -100,7 +100,7 @@ impl CellArray {
     fn of(rows: &[Vec<Cell<'_>>], at: usize, kind: CellKind) -> Self {
         let cells = rows.iter().map(|row| row.get(at));
         match kind {
-            CellKind::Int => Self::Ints(
+            CellKind::Int | CellKind::StoreTime => Self::Ints(
                 cells
                     .map(|cell| if let Some(Cell::Int(number)) = cell { Some(*number) } else { None })
                     .collect(),
@@ -237,7 +237,7 @@ impl SqlTx for Transaction<'_> {
             columns.iter().enumerate().map(|(at, column)| CellArray::of(rows, at, column.kind)).collect();
         let values: Vec<&dyn Value> = filled.iter().map(CellArray::value).collect();
         let arrays = columns.iter().zip(2..).map(|(column, at)| match column.kind {
-            CellKind::Int => format!("${at}::bigint[]"),
+            CellKind::Int | CellKind::StoreTime => format!("${at}::bigint[]"),
             CellKind::Text => format!("${at}::text[]"),
         });
         let sql = format!(

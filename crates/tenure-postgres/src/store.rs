@@ -217,10 +217,10 @@ impl Retries {
         Self { begun: Instant::now(), patience, pause: FIRST_PAUSE }
     }
 
-    /// How long a failure like this is tried again.
-    fn patience(&self, failure: &Failure) -> Duration {
+    /// How long to try. A shorter patience than the default was chosen by the caller, which tries again itself.
+    fn patience(&self, is_exhausted: bool) -> Duration {
         let default = OpenOptions::default().patience;
-        if failure.is_exhaustion() && self.patience >= default { CONNECTION_PATIENCE } else { self.patience }
+        if is_exhausted && self.patience >= default { CONNECTION_PATIENCE } else { self.patience }
     }
 
     /// Sleeps before the next try, or returns the failure if there is no next try.
@@ -230,7 +230,7 @@ impl Retries {
             Remedy::Retry | Remedy::RetryExclusively | Remedy::RetryWithoutRings => Duration::ZERO,
             Remedy::Reconnect => self.pause,
         };
-        if self.begun.elapsed() + pause >= self.patience(&failure) {
+        if self.begun.elapsed() + pause >= self.patience(failure.is_exhaustion()) {
             return Err(failure);
         }
         std::thread::sleep(pause);
@@ -423,5 +423,18 @@ impl PostgresStore {
         }
         tx.commit(writer, sent)?;
         Ok(outcome)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_without_a_free_connection_is_given_more_time_unless_the_caller_has_less() {
+        let default = Retries::new(OpenOptions::default().patience);
+        assert_eq!(default.patience(false), OpenOptions::default().patience);
+        assert_eq!(default.patience(true), CONNECTION_PATIENCE);
+        assert_eq!(Retries::new(Duration::from_secs(1)).patience(true), Duration::from_secs(1));
     }
 }

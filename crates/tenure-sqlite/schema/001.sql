@@ -10,12 +10,14 @@ INSERT INTO meta (name, value) VALUES ('next_task_number', 1);
 
 -- Which store this is, in one row. A copy of the file has the same id, and is recognised by its other home.
 CREATE TABLE identity (
-    one      INTEGER PRIMARY KEY CHECK (one = 1),
-    store_id TEXT NOT NULL,
+    one        INTEGER PRIMARY KEY CHECK (one = 1),
+    store_id   TEXT NOT NULL,
     -- File system, inode and birth time of this file; null until the first change.
-    home     TEXT,
+    home       TEXT,
     -- The boot of the machine in which the store was last changed.
-    boot     TEXT
+    boot       TEXT,
+    -- The store's clock: this plus the milliseconds since that boot. Null if the system has no such clock.
+    clock_base INTEGER
 ) STRICT;
 
 INSERT INTO identity (one, store_id) VALUES (1, lower(hex(randomblob(16))));

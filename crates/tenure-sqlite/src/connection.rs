@@ -18,7 +18,7 @@ use crate::doorbell;
 use crate::error::{cannot_open, io_error, sql_error, unreadable};
 use crate::filesystem;
 use crate::gate::Gate;
-use crate::identity::{self, Identity, Standing};
+use crate::identity::{self, Boot, Identity, Standing};
 use crate::integrity;
 use crate::migrate;
 use crate::rows::SET_STATUS;
@@ -112,6 +112,7 @@ impl SqliteStore {
         check_readable(path, extra.contains(OpenFlags::SQLITE_OPEN_CREATE))?;
         let kind = filesystem::check(path.parent().unwrap_or(path))?;
         let file = KnownFile::at(path).map_err(|e| io_error(&e, "inspect", path))?;
+        let home = identity::home_of(path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | extra;
         let conn = Connection::open_with_flags(path, flags).map_err(|e| cannot_open(&e, path))?;
         conn.busy_timeout(options.patience).map_err(|e| sql_error(&e))?;
@@ -130,8 +131,8 @@ impl SqliteStore {
             let _pass = gate.enter(options.patience)?;
             migrate::migrate(&conn)?;
         }
-        let identity = RefCell::new(Identity::read(&conn)?);
-        let home = identity::home_of(path)?;
+        let identity = Identity::read(&conn)?.with_clock(&conn, options.clock.as_ref())?;
+        let identity = RefCell::new(identity);
         let conn = Handle { conn: Some(conn), ends_with_process: Cell::new(false) };
         Ok(Self {
             conn,
@@ -190,8 +191,10 @@ impl SqliteStore {
         }
     }
 
-    fn transaction(&self) -> Transaction<'_> {
-        Transaction { conn: &self.conn, state: TxState::new(self.options.clock.now()) }
+    fn transaction(&self, identity: &Identity) -> Transaction<'_> {
+        let now = self.options.clock.now();
+        let ahead = identity.ahead(now, self.options.clock.since_boot().as_ref());
+        Transaction { conn: &self.conn, state: TxState::new(now), ahead }
     }
 
     fn run(&self, sql: &str) -> Result<()> {
@@ -207,7 +210,8 @@ impl Store for SqliteStore {
     fn read_with(&self, body: &mut dyn FnMut(&dyn View) -> Result<()>) -> Result<()> {
         self.check_in_place()?;
         self.run("BEGIN")?;
-        let outcome = body(&self.transaction());
+        let tx = self.transaction(&self.identity.borrow());
+        let outcome = body(&tx);
         let ended = self.run("ROLLBACK");
         // After some errors SQLite has already rolled back, so this fails. The first error is the one to report.
         outcome.and(ended).map_err(|error| unreadable(error, &self.path))
@@ -241,12 +245,19 @@ impl Store for SqliteStore {
 impl SqliteStore {
     /// Whether this is a copy of another store that was in use in this boot. Until it is adopted it can only be read.
     pub fn is_copy(&self) -> bool {
-        self.identity.borrow().standing(&self.home, &tenure_lock::boot_id()) == Standing::Copied
+        self.identity.borrow().standing(&self.home, &self.boot()) == Standing::Copied
     }
 
     /// Makes this file the store's home, under a new id, in one transaction with `body`.
     pub fn adopt(&self, body: &mut dyn FnMut(&mut dyn Tx) -> Result<()>) -> Result<()> {
         self.transact(Durability::Power, true, &mut |tx| body(tx))
+    }
+
+    fn boot(&self) -> Boot {
+        match self.options.clock.since_boot() {
+            Some(now) => Boot { id: now.boot, has_clock: true },
+            None => Boot { id: tenure_lock::boot_id(), has_clock: false },
+        }
     }
 
     /// Refuses to go on in a file that was deleted or replaced, where changes would be lost.
@@ -259,7 +270,7 @@ impl SqliteStore {
 
     /// Records where and when the store is changed, if that is new. Returns the identity to remember after the commit.
     fn settle(&self, adopting: bool) -> Result<Option<Identity>> {
-        let boot = tenure_lock::boot_id();
+        let boot = self.boot();
         let standing = |identity: &Identity| identity.standing(&self.home, &boot);
         if standing(&self.identity.borrow()) == Standing::Settled {
             return Ok(None);
@@ -271,9 +282,9 @@ impl SqliteStore {
             Standing::Copied if !adopting => return Err(identity::copied(&self.path)),
             Standing::Copied | Standing::Unsettled => {}
         }
-        let settled = found.settled(&self.home, &boot);
-        settled.write(&self.conn)?;
-        Ok(Some(settled))
+        let settled =
+            found.settled(&self.home, &boot.id).with_clock(&self.conn, self.options.clock.as_ref())?;
+        settled.write(&self.conn).map(Some)
     }
 
     /// One transaction, with access to the SQLite type.
@@ -297,10 +308,12 @@ impl SqliteStore {
         tracing::debug!("passed the gate");
         self.check_in_place()?;
         self.run("BEGIN IMMEDIATE")?;
-        let mut tx = self.transaction();
-        let outcome = self.settle(adopting).and_then(|settled| body(&mut tx).map(|()| settled));
-        let settled = match outcome {
-            Ok(settled) if !self.options.dry_run => settled,
+        let outcome = self.settle(adopting).and_then(|settled| {
+            let mut tx = self.transaction(settled.as_ref().unwrap_or(&self.identity.borrow()));
+            body(&mut tx).map(|()| (settled, tx.state.rings))
+        });
+        let (settled, rings) = match outcome {
+            Ok(done) if !self.options.dry_run => done,
             other => {
                 // After some errors SQLite has already rolled back, so this fails. The first error is the one to
                 // report.
@@ -316,8 +329,8 @@ impl SqliteStore {
         if let Some(settled) = settled {
             *self.identity.borrow_mut() = settled;
         }
-        tracing::debug!(rings = tx.state.rings.len(), "committed");
-        doorbell::ring_all(&tx.state.rings);
+        tracing::debug!(rings = rings.len(), "committed");
+        doorbell::ring_all(&rings);
         self.tidy_on_close();
         Ok(())
     }
@@ -327,6 +340,8 @@ impl SqliteStore {
 pub(crate) struct Transaction<'a> {
     pub(crate) conn: &'a Connection,
     pub(crate) state: TxState,
+    /// By how many milliseconds the wall clock is ahead of the store's clock.
+    pub(crate) ahead: i64,
 }
 
 impl Transaction<'_> {

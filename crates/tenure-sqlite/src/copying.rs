@@ -4,7 +4,8 @@ use rusqlite::Row;
 use rusqlite::types::Value;
 use tenure_core::store::columns::names;
 use tenure_core::store::{
-    BATCH, COPIED_TABLES, Cell, CopiedRow, Counters, Durability, Fill, Movable, Put, SqlTx, Table,
+    BATCH, COPIED_TABLES, Cell, CellKind, Column, CopiedRow, Counters, Durability, Fill, Movable, Put, SqlTx,
+    Table,
 };
 use tenure_core::{Error, Result};
 
@@ -39,10 +40,15 @@ impl Movable for SqliteStore {
     }
 }
 
-fn read_row(row: &Row<'_>, width: usize) -> Sql<CopiedRow> {
-    (0..width)
-        .map(|at| {
-            Ok(match row.get::<_, Value>(at)? {
+/// Copied times are on the wall clock, because each store has a clock of its own.
+fn read_row(row: &Row<'_>, columns: &[Column], ahead: i64) -> Sql<CopiedRow> {
+    (0..)
+        .zip(columns)
+        .map(|(at, column)| {
+            Ok(match row.get::<usize, Value>(at)? {
+                Value::Integer(time) if column.kind == CellKind::StoreTime => {
+                    Cell::Int(time.saturating_add(ahead))
+                }
                 Value::Integer(number) => Cell::Int(number),
                 Value::Text(text) => Cell::Text(text.into()),
                 Value::Null | Value::Real(_) | Value::Blob(_) => Cell::Null,
@@ -65,7 +71,7 @@ impl Transaction<'_> {
         let mut rows = statement.query([]).map_err(|e| sql_error(&e))?;
         let mut batch = Vec::with_capacity(BATCH);
         while let Some(row) = rows.next().map_err(|e| sql_error(&e))? {
-            batch.push(read_row(row, table.copied().len()).map_err(|e| sql_error(&e))?);
+            batch.push(read_row(row, table.copied(), self.ahead).map_err(|e| sql_error(&e))?);
             if batch.len() == BATCH {
                 put(table, std::mem::take(&mut batch))?;
             }

@@ -8,8 +8,9 @@
 use std::path::Path;
 
 use rusqlite::Connection;
+use tenure_core::clock::SinceBoot;
 use tenure_core::id::{Ids, RandomIds, StoreId};
-use tenure_core::{Error, Result};
+use tenure_core::{Clock, Error, Result, Timestamp};
 
 use crate::error::{io_error, sql_error};
 
@@ -19,7 +20,29 @@ pub(crate) struct Identity {
     pub(crate) id: StoreId,
     home: Option<String>,
     boot: Option<String>,
+    clock: Option<StoreClock>,
+    /// The clock is not stored yet.
+    provisional: bool,
 }
+
+/// The store's clock: `base` plus the milliseconds since a boot. A step of the wall clock does not change it, and neither
+/// does the wrong wall clock of a process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct StoreClock {
+    boot: String,
+    base: i64,
+}
+
+/// The boot that an identity is judged in.
+pub(crate) struct Boot {
+    pub(crate) id: String,
+    /// Whether the time since the boot is known.
+    pub(crate) has_clock: bool,
+}
+
+/// Smaller differences between the wall clock and the store's are ignored, so that a stored time is shown the same by every
+/// command: the two clocks cannot be read at the same instant.
+const TOLERANCE_MS: i64 = 50;
 
 /// How the stored identity relates to the file that it is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,17 +57,26 @@ pub(crate) enum Standing {
 
 impl Identity {
     pub(crate) fn read(conn: &Connection) -> Result<Self> {
-        conn.query_row("SELECT store_id, home, boot FROM identity", [], |row| {
-            Ok(Self { id: StoreId::new(row.get::<_, String>(0)?), home: row.get(1)?, boot: row.get(2)? })
+        conn.query_row("SELECT store_id, home, boot, clock_base FROM identity", [], |row| {
+            let (boot, base): (Option<String>, Option<i64>) = (row.get(2)?, row.get(3)?);
+            let clock = boot.clone().zip(base).map(|(boot, base)| StoreClock { boot, base });
+            Ok(Self {
+                id: StoreId::new(row.get::<_, String>(0)?),
+                home: row.get(1)?,
+                boot,
+                clock,
+                provisional: false,
+            })
         })
         .map_err(|e| sql_error(&e))
     }
 
     /// Judged for a file at `home` in this `boot`.
-    pub(crate) fn standing(&self, home: &str, boot: &str) -> Standing {
-        let same_boot = self.boot.as_deref() == Some(boot);
+    pub(crate) fn standing(&self, home: &str, boot: &Boot) -> Standing {
+        let same_boot = self.boot.as_deref() == Some(boot.id.as_str());
+        let has_clock = !self.provisional && (self.clock.is_some() || !boot.has_clock);
         match &self.home {
-            Some(known) if known == home && same_boot => Standing::Settled,
+            Some(known) if known == home && same_boot && has_clock => Standing::Settled,
             Some(known) if known != home && same_boot => Standing::Copied,
             _ => Standing::Unsettled,
         }
@@ -54,16 +86,44 @@ impl Identity {
     pub(crate) fn settled(&self, home: &str, boot: &str) -> Self {
         let moved = self.home.as_ref().is_some_and(|known| known != home);
         let id = if moved { RandomIds.store() } else { self.id.clone() };
-        Self { id, home: Some(home.to_owned()), boot: Some(boot.to_owned()) }
+        let clock = self.clock.clone().filter(|clock| clock.boot == boot);
+        Self { id, home: Some(home.to_owned()), boot: Some(boot.to_owned()), clock, provisional: false }
     }
 
-    pub(crate) fn write(&self, conn: &Connection) -> Result<()> {
+    /// With a clock for this boot. A clock that another boot has set does not count. The first one to set it begins with
+    /// the wall clock, but not before the last heartbeat of an open lease, so that no lease outlasts its ttl.
+    pub(crate) fn with_clock(mut self, conn: &Connection, clock: &dyn Clock) -> Result<Self> {
+        let Some(now) = clock.since_boot() else { return Ok(self) };
+        if self.clock.as_ref().is_some_and(|known| known.boot == now.boot) {
+            return Ok(self);
+        }
+        let last: Option<i64> = conn
+            .query_row("SELECT max(heartbeat_at) FROM leases WHERE ended_at IS NULL", [], |row| row.get(0))
+            .map_err(|e| sql_error(&e))?;
+        let begin = clock.now().as_millis().max(last.unwrap_or(i64::MIN));
+        self.clock = Some(StoreClock { boot: now.boot, base: begin.saturating_sub(now.millis) });
+        self.provisional = true;
+        Ok(self)
+    }
+
+    /// By how many milliseconds the wall clock, at `wall`, is ahead of the store's clock.
+    pub(crate) fn ahead(&self, wall: Timestamp, now: Option<&SinceBoot>) -> i64 {
+        let (Some(clock), Some(now)) = (&self.clock, now) else { return 0 };
+        if clock.boot != now.boot {
+            return 0;
+        }
+        let ahead = wall.as_millis().saturating_sub(clock.base.saturating_add(now.millis));
+        if ahead.abs() < TOLERANCE_MS { 0 } else { ahead }
+    }
+
+    pub(crate) fn write(mut self, conn: &Connection) -> Result<Self> {
         conn.execute(
-            "UPDATE identity SET store_id = ?1, home = ?2, boot = ?3",
-            (self.id.as_str(), &self.home, &self.boot),
+            "UPDATE identity SET store_id = ?1, home = ?2, boot = ?3, clock_base = ?4",
+            (self.id.as_str(), &self.home, &self.boot, self.clock.as_ref().map(|clock| clock.base)),
         )
-        .map(drop)
-        .map_err(|e| sql_error(&e))
+        .map_err(|e| sql_error(&e))?;
+        self.provisional = false;
+        Ok(self)
     }
 }
 

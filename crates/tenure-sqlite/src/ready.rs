@@ -2,7 +2,7 @@
 
 use rusqlite::ToSql;
 use tenure_core::Result;
-use tenure_core::store::{Contents, Dialect, OpenLease, Viewer};
+use tenure_core::store::{Contents, Dialect, OpenLease, SqlTx, Viewer};
 
 use crate::connection::Transaction;
 use crate::error::sql_error;
@@ -37,7 +37,7 @@ pub(crate) type Named = Vec<(&'static str, Box<dyn ToSql>)>;
 
 impl Transaction<'_> {
     pub(crate) fn bind(&self, viewer: &Viewer) -> Result<Named> {
-        let values = viewer.values(self.state.now)?;
+        let values = viewer.values(self.on_store_clock(self.state.now))?;
         let dead = to_json(&values.dead).map_err(|e| sql_error(&e))?;
         Ok(vec![
             (":now", Box::new(values.now)),

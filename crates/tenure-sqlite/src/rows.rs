@@ -5,9 +5,11 @@ use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use tenure_core::id::{Fence, TaskId};
 use tenure_core::lease::Lease;
 use tenure_core::store::columns::leases;
-use tenure_core::store::{Cell, Column, Dialect, Known, NewLease, Row, SqlTx, Table, TxState, unexpected};
+use tenure_core::store::{
+    Cell, CellKind, Column, Dialect, Known, NewLease, Row, SqlTx, Table, TxState, unexpected,
+};
 use tenure_core::task::TaskStatus;
-use tenure_core::{Error, Result};
+use tenure_core::{Error, Result, Timestamp};
 
 use crate::connection::Transaction;
 use crate::error::sql_error;
@@ -17,15 +19,22 @@ pub(crate) const SET_STATUS: &str =
 
 pub(crate) type Sql<T> = rusqlite::Result<T>;
 
-pub(crate) struct SqliteRow<'a>(pub(crate) &'a rusqlite::Row<'a>);
+struct SqliteRow<'a> {
+    row: &'a rusqlite::Row<'a>,
+    ahead: i64,
+}
 
 impl Row for SqliteRow<'_> {
     fn int(&self, at: usize) -> Result<Option<i64>> {
-        self.0.get_ref(at).map_err(|e| sql_error(&e))?.as_i64_or_null().map_err(unexpected)
+        self.row.get_ref(at).map_err(|e| sql_error(&e))?.as_i64_or_null().map_err(unexpected)
     }
 
     fn text(&self, at: usize) -> Result<Option<&str>> {
-        self.0.get_ref(at).map_err(|e| sql_error(&e))?.as_str_or_null().map_err(unexpected)
+        self.row.get_ref(at).map_err(|e| sql_error(&e))?.as_str_or_null().map_err(unexpected)
+    }
+
+    fn ahead(&self) -> i64 {
+        self.ahead
     }
 }
 
@@ -34,34 +43,57 @@ pub(crate) struct Bound<'a>(pub(crate) &'a Cell<'a>);
 
 impl ToSql for Bound<'_> {
     fn to_sql(&self) -> Sql<ToSqlOutput<'_>> {
-        Ok(match self.0 {
-            Cell::Null => ToSqlOutput::Owned(Value::Null),
-            Cell::Int(number) => ToSqlOutput::Owned(Value::Integer(*number)),
-            Cell::Text(text) => ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes())),
+        Ok(parameter(self.0))
+    }
+}
+
+fn parameter<'a>(cell: &'a Cell<'_>) -> ToSqlOutput<'a> {
+    match cell {
+        Cell::Null => ToSqlOutput::Owned(Value::Null),
+        Cell::Int(number) => ToSqlOutput::Owned(Value::Integer(*number)),
+        Cell::Text(text) => ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes())),
+    }
+}
+
+/// A cell for a column, as a parameter. A time is converted to the clock of the column.
+struct BoundFor<'a> {
+    column: &'a Column,
+    cell: &'a Cell<'a>,
+    ahead: i64,
+}
+
+impl ToSql for BoundFor<'_> {
+    fn to_sql(&self) -> Sql<ToSqlOutput<'_>> {
+        Ok(match (self.column.kind, self.cell) {
+            (CellKind::StoreTime, Cell::Int(time)) => {
+                ToSqlOutput::Owned(Value::Integer(time.saturating_sub(self.ahead)))
+            }
+            (_, cell) => parameter(cell),
         })
     }
 }
 
-/// Reads all rows of a statement whose parameters are bound.
-pub(crate) fn read_all<T>(
-    mut rows: rusqlite::Rows<'_>,
-    mut read: impl FnMut(&dyn Row) -> Result<T>,
-) -> Result<Vec<T>> {
-    let mut found = Vec::new();
-    while let Some(row) = rows.next().map_err(|e| sql_error(&e))? {
-        found.push(read(&SqliteRow(row))?);
-    }
-    Ok(found)
-}
-
-fn bound(values: &[(Column, Cell<'_>)]) -> impl rusqlite::Params {
-    rusqlite::params_from_iter(values.iter().map(|(_, cell)| Bound(cell)))
+fn bound(values: &[(Column, Cell<'_>)], ahead: i64) -> impl rusqlite::Params {
+    rusqlite::params_from_iter(values.iter().map(move |(column, cell)| BoundFor { column, cell, ahead }))
 }
 
 impl Transaction<'_> {
+    /// Reads all rows of a statement whose parameters are bound.
+    pub(crate) fn read_all<T>(
+        &self,
+        mut rows: rusqlite::Rows<'_>,
+        mut read: impl FnMut(&dyn Row) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        let mut found = Vec::new();
+        while let Some(row) = rows.next().map_err(|e| sql_error(&e))? {
+            found.push(read(&SqliteRow { row, ahead: self.ahead })?);
+        }
+        Ok(found)
+    }
+
     fn insert_row(&self, table: &Table, values: &[(Column, Cell<'_>)]) -> Sql<i64> {
         let sql = Dialect::Sqlite.insert(table, values.iter().map(|(column, _)| column));
-        self.conn.prepare_cached(&sql)?.insert(bound(values))
+        self.conn.prepare_cached(&sql)?.insert(bound(values, self.ahead))
     }
 }
 
@@ -84,11 +116,11 @@ impl SqlTx for Transaction<'_> {
     ) -> Result<Vec<T>> {
         let mut statement = self.conn.prepare_cached(sql).map_err(|e| sql_error(&e))?;
         let values = rusqlite::params_from_iter(values.iter().map(Bound));
-        read_all(statement.query(values).map_err(|e| sql_error(&e))?, read)
+        self.read_all(statement.query(values).map_err(|e| sql_error(&e))?, read)
     }
 
     fn execute(&mut self, _: &'static Table, sql: &str, values: &[(Column, Cell<'_>)]) -> Result<u64> {
-        let changed = self.conn.prepare_cached(sql).and_then(|mut s| s.execute(bound(values)));
+        let changed = self.conn.prepare_cached(sql).and_then(|mut s| s.execute(bound(values, self.ahead)));
         changed.map(|count| u64::try_from(count).unwrap_or(u64::MAX)).map_err(|e| sql_error(&e))
     }
 
@@ -107,6 +139,10 @@ impl SqlTx for Transaction<'_> {
         }
     }
 
+    fn on_store_clock(&self, at: Timestamp) -> Timestamp {
+        Timestamp::from_millis(at.as_millis().saturating_sub(self.ahead))
+    }
+
     fn insert_rows(
         &mut self,
         table: &'static Table,
@@ -116,7 +152,9 @@ impl SqlTx for Transaction<'_> {
         let insert = || -> Sql<()> {
             let mut statement = self.conn.prepare_cached(&Dialect::Sqlite.insert(table, columns.iter()))?;
             for row in rows {
-                statement.execute(rusqlite::params_from_iter(row.iter().map(Bound)))?;
+                let cells = columns.iter().zip(row);
+                let cells = cells.map(|(column, cell)| BoundFor { column, cell, ahead: self.ahead });
+                statement.execute(rusqlite::params_from_iter(cells))?;
             }
             Ok(())
         };

@@ -15,7 +15,7 @@ use tenure_core::task::{SectionRef, Task};
 use crate::connection::Transaction;
 use crate::error::sql_error;
 use crate::ready::{Named, OPEN_LEASE, and, ready, ready_in_open_section, section_open};
-use crate::rows::{Sql, count, read_all, to_json};
+use crate::rows::{Sql, count, to_json};
 
 /// Tasks with their sections and open leases. What needs other rows is expensive for SQLite to plan, so it is queried
 /// afterwards, and only for the tasks concerned: see [`Transaction::complete`].
@@ -57,7 +57,7 @@ impl Transaction<'_> {
     fn read_tasks(&self, sql: &str, values: &Named) -> Result<Vec<Task>> {
         let mut statement = self.conn.prepare_cached(sql).map_err(|e| sql_error(&e))?;
         bind_known(&mut statement, values).map_err(|e| sql_error(&e))?;
-        read_all(statement.raw_query(), read_row)
+        self.read_all(statement.raw_query(), read_row)
     }
 
     /// Adds what the tasks depend on, and clears `ready` where the section is closed to the viewer.

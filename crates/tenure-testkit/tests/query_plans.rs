@@ -55,7 +55,7 @@ type Statements = BTreeMap<&'static str, BTreeMap<String, Vec<&'static str>>>;
 
 fn type_of(kind: CellKind) -> &'static str {
     match kind {
-        CellKind::Int => "bigint",
+        CellKind::Int | CellKind::StoreTime => "bigint",
         CellKind::Text => "text",
     }
 }

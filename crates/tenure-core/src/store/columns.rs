@@ -19,6 +19,9 @@ pub enum Cell<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CellKind {
     Int,
+    /// A time on the store's clock, stored as a number: when a lease, a ticket or a pause ends, or what that is counted
+    /// from. Other times are on the wall clock of the process that wrote them.
+    StoreTime,
     Text,
 }
 
@@ -137,11 +140,13 @@ tables! {
     }
     task_deps by task_id depends_on { Text: task_id depends_on; }
     leases by fence {
-        Int: fence ttl_ms acquired_at heartbeat_at expires_at ended_at;
+        Int: fence ttl_ms;
+        StoreTime: acquired_at heartbeat_at expires_at ended_at;
         Text: lease_id key_hash resource_kind resource_id holder_kind holder_id process doorbell claimed_from end_reason;
     }
     tickets by number {
-        Int: number created_at refreshed_at;
+        Int: number;
+        StoreTime: created_at refreshed_at;
         Text: resource_kind resource_id holder_kind holder_id process doorbell;
     }
     attempts by id {
@@ -151,9 +156,14 @@ tables! {
     agents by id { Text: id name capabilities; Int: joined_at last_seen_at left_at; }
     runners by id {
         Text: id status process project_path section_id preset current_task_id log_path error;
-        Int: started_at heartbeat_at completed_at;
+        Int: started_at completed_at;
+        StoreTime: heartbeat_at;
     }
-    preset_health by preset { Text: preset tasks reason; Int: quick_failures parked_at next_try_at times_parked; }
+    preset_health by preset {
+        Text: preset tasks reason;
+        Int: quick_failures times_parked;
+        StoreTime: parked_at next_try_at;
+    }
     sessions by id {
         Text: id state runner_id options current_task_id current_key current_attempt current_agent_session error;
         Int: current_fence fence started_at updated_at;
@@ -161,7 +171,11 @@ tables! {
     session_tasks by number { Int: number fence at; Text: session_id task_id key status; }
     jobs by id { Text: id name state definition; Int: created_at updated_at; }
         + { total pending running succeeded failed skipped }
-    job_items by job_id number { Text: job_id state payload error; Int: number failures due_at updated_at; }
+    job_items by job_id number {
+        Text: job_id state payload error;
+        Int: number failures updated_at;
+        StoreTime: due_at;
+    }
     messages by id {
         Int: id sent_at acknowledged_at;
         Text: task_id sender recipient text acknowledged_by;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::columns::{Cell, Column, Table};
+use super::columns::{Cell, CellKind, Column, Table};
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
 use crate::holder::{Holder, HolderKind};
@@ -18,6 +18,11 @@ use crate::lease::{Resource, ResourceKind};
 pub trait Row {
     fn int(&self, at: usize) -> Result<Option<i64>>;
     fn text(&self, at: usize) -> Result<Option<&str>>;
+
+    /// By how many milliseconds the reader's wall clock is ahead of the store's clock.
+    fn ahead(&self) -> i64 {
+        0
+    }
 
     /// A number of rows.
     fn count(&self, at: usize) -> Result<u64> {
@@ -105,11 +110,16 @@ impl<'r> Reader<'r> {
     }
 
     pub fn time(self, column: Column) -> Result<Timestamp> {
-        self.int(column).map(Timestamp::from_millis)
+        self.int(column).map(|stored| self.on_wall_clock(column, stored))
     }
 
     pub fn optional_time(self, column: Column) -> Result<Option<Timestamp>> {
-        Ok(self.optional_int(column)?.map(Timestamp::from_millis))
+        Ok(self.optional_int(column)?.map(|stored| self.on_wall_clock(column, stored)))
+    }
+
+    fn on_wall_clock(self, column: Column, stored: i64) -> Timestamp {
+        let ahead = if column.kind == CellKind::StoreTime { self.row.ahead() } else { 0 };
+        Timestamp::from_millis(stored.saturating_add(ahead))
     }
 
     pub fn parsed<T>(self, column: Column, parse: impl Fn(&str) -> Option<T>) -> Result<T> {

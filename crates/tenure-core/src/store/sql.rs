@@ -306,6 +306,11 @@ pub trait SqlTx: TaskQueries + Known + Counting + Sized {
     /// See [`WriteLeases::grant`](super::WriteLeases::grant).
     fn insert_lease(&mut self, new: &NewLease) -> Result<Option<Lease>>;
 
+    /// A time as columns of the kind `StoreTime` store it, for conditions on them.
+    fn on_store_clock(&self, at: Timestamp) -> Timestamp {
+        at
+    }
+
     /// Inserts an event. The store may buffer it until [`SqlTx::flush_events`] or the commit.
     fn insert_event(&mut self, event: NewEvent<'_>) -> Result<()> {
         let values = event.values(self.state().now)?;

@@ -4,6 +4,7 @@
 //! not mounted, or belongs to another pid namespace.
 //! Does not distinguish the id of a thread from that of a process; it counts as running.
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
@@ -20,6 +21,24 @@ const INITIAL_TIME_NS: u64 = 0xEFFF_FFFA;
 pub(crate) fn boot_time() -> Duration {
     let now = rustix::time::clock_gettime(ClockId::Boottime);
     Duration::try_from(now).unwrap_or_default()
+}
+
+/// By how many milliseconds this process's time namespace sets the boot clock ahead. Constant for the life of a process.
+pub(crate) fn boot_time_offset() -> Option<i64> {
+    static OFFSET: OnceLock<Option<i64>> = OnceLock::new();
+    *OFFSET.get_or_init(|| match std::fs::read_to_string("/proc/self/timens_offsets") {
+        Ok(text) => parse_offset(&text),
+        // Kernels without time namespaces.
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Some(0),
+        Err(_) => None,
+    })
+}
+
+/// A line is the name of a clock, seconds and nanoseconds.
+fn parse_offset(text: &str) -> Option<i64> {
+    let mut fields = text.lines().find_map(|line| line.strip_prefix("boottime"))?.split_whitespace();
+    let (seconds, nanos): (i64, i64) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+    seconds.checked_mul(1000)?.checked_add(nanos / 1_000_000)
 }
 
 pub(crate) fn hostname() -> String {
@@ -130,6 +149,13 @@ fn first_line(path: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_offset_of_a_time_namespace_is_read() {
+        let text = "monotonic           0         0\nboottime       -7200 500000000\n";
+        assert_eq!(parse_offset(text), Some(-7_199_500));
+        assert_eq!(parse_offset("monotonic 0 0\n"), None);
+    }
 
     #[test]
     fn fields_are_counted_after_the_last_parenthesis() {

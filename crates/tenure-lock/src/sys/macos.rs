@@ -22,6 +22,11 @@ pub(crate) fn boot_time() -> Duration {
     Duration::try_from(now).unwrap_or_default()
 }
 
+/// There are no time namespaces.
+pub(crate) fn boot_time_offset() -> Option<i64> {
+    Some(0)
+}
+
 pub(crate) fn hostname() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }

@@ -26,6 +26,11 @@ pub(crate) fn boot_time() -> Duration {
     START.get_or_init(Instant::now).elapsed()
 }
 
+/// The clock starts with the process.
+pub(crate) fn boot_time_offset() -> Option<i64> {
+    None
+}
+
 pub(crate) fn hostname() -> String {
     std::env::var("COMPUTERNAME").unwrap_or_default()
 }

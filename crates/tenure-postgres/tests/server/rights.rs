@@ -1,5 +1,7 @@
 //! The error for a missing right names the right.
 
+use std::time::Duration;
+
 use tenure_core::ErrorCode;
 use tenure_core::store::{Durability, Store};
 use tenure_postgres::{OpenOptions, PostgresStore};
@@ -50,4 +52,45 @@ fn each_missing_right_is_reported_with_the_statement_that_grants_it() {
         tx.append(tenure_core::event::NewEvent::new(tenure_core::event::EventKind::AgentJoined, "a"))
     });
     assert_eq!(error.unwrap_err().code(), ErrorCode::PermissionDenied, "also when the commit fails");
+}
+
+#[test]
+fn a_server_without_a_free_connection_is_reported_as_such_and_waited_for() {
+    let cluster = Cluster::shared();
+    let database = cluster.new_database();
+    let role = format!("one{}", std::process::id());
+    let project = fresh_project();
+    let owner =
+        PostgresStore::create(address(&cluster.url_of(&database)), &project, "p", OpenOptions::default());
+    crate::scene::add_tasks(&owner.unwrap(), 1);
+    cluster.sql(
+        &database,
+        &format!(
+            "CREATE ROLE {role} LOGIN CONNECTION LIMIT 1; GRANT USAGE ON SCHEMA tenure TO {role};
+             GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA tenure TO {role};
+             GRANT USAGE ON ALL SEQUENCES IN SCHEMA tenure TO {role}"
+        ),
+    );
+    let url = cluster.url_of(&database).replace("tenure@", &format!("{role}@"));
+    let open = |patience| {
+        let options = OpenOptions { patience, ..OpenOptions::default() };
+        PostgresStore::open(address(&url), &project, options)
+    };
+    let first = open(Duration::from_secs(10)).unwrap();
+    let view: &dyn Store = &first;
+    view.read(|view| view.count_tickets()).unwrap();
+    let error = open(Duration::from_millis(200)).unwrap_err();
+    assert!(error.to_string().contains("has no free connection: too many connections for role"), "{error}");
+    assert!(
+        matches!(&error, tenure_core::Error::Store { hint: Some(hint), .. } if hint.contains("max_connections")),
+        "{error:?}"
+    );
+    let waiting = std::thread::scope(|scope| {
+        let (project, url) = (&project, &url);
+        let waiting =
+            scope.spawn(move || PostgresStore::open(address(url), project, OpenOptions::default()).map(drop));
+        drop(first);
+        waiting.join().unwrap()
+    });
+    waiting.unwrap();
 }

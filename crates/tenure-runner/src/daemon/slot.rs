@@ -38,8 +38,8 @@ pub(super) fn acquire(cx: &RunnerContext<'_>) -> Result<RunnerSlot> {
     for (lease, _) in &repaired.leases {
         cx.log.line(&format!("Closed the lapsed lease {} of {}", lease.id, lease.holder));
     }
-    let cleared = reap_attempts(cx.store, &cx.exec.ctx, Scope::Abandoned, &id)?;
-    for attempt in &cleared.ended {
+    let reaped = reap_attempts(cx.store, &cx.exec.ctx, Scope::Abandoned, &id)?;
+    for attempt in &reaped.ended {
         tracing::debug!(attempt = %attempt.id, "reaped");
         cx.log.line(&format!("Reaped the processes left by attempt {}", attempt.id));
     }

@@ -139,12 +139,12 @@ impl Worker<'_> {
         let resource = &grant.lease.resource;
         for _ in 0..100 {
             let scope = Scope::Of(resource);
-            let cleared = reap::reap_attempts(store, &self.exec.ctx, scope, &self.caller.holder.id)
+            let reaped = reap::reap_attempts(store, &self.exec.ctx, scope, &self.caller.holder.id)
                 .and_then(reap::Reaped::or_survivors);
-            let around_us = match cleared {
-                Ok(cleared) => {
-                    tracing::debug!(attempts = cleared.ended.len(), "reaped");
-                    cleared.around_us
+            let around_us = match reaped {
+                Ok(reaped) => {
+                    tracing::debug!(attempts = reaped.ended.len(), "reaped");
+                    reaped.around_us
                 }
                 Err(error) if is_outage(&error) => return Err(error),
                 Err(error) => {

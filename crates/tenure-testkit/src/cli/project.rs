@@ -91,6 +91,11 @@ impl Project {
         command
     }
 
+    /// The program with a wall clock that is wrong by `skew`, such as `+2h`. The monotonic clocks are right.
+    pub fn skewed(&self, skew: &str, args: &[&str]) -> Command {
+        self.sandbox.skew(&self.command(args), skew)
+    }
+
     pub fn spawn(&self, args: &[&str]) -> Running {
         Running::start(self.command(args))
     }

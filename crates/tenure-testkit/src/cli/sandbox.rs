@@ -100,6 +100,20 @@ impl Sandbox {
         command
     }
 
+    /// A command with a wall clock that is wrong by `skew`, such as `+2h`.
+    pub fn skew(&self, ordinary: &Command, skew: &str) -> Command {
+        let mut command = Command::new("faketime");
+        command.args(["-f", skew]).arg(ordinary.get_program()).args(ordinary.get_args());
+        command.env_clear().stdin(Stdio::null());
+        if let Some(folder) = ordinary.get_current_dir() {
+            command.current_dir(folder);
+        }
+        for (name, value) in ordinary.get_envs() {
+            command.env(name, value.unwrap_or_default());
+        }
+        command
+    }
+
     pub fn spawn(&self, args: &[&str]) -> Running {
         Running::start(self.command(args))
     }

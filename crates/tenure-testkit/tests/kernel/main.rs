@@ -8,6 +8,7 @@
 mod clock;
 mod model;
 mod oracle;
+mod store_clock;
 
 /// Whether to run the full amount.
 fn full() -> bool {

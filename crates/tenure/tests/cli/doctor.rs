@@ -236,3 +236,13 @@ fn a_timer_that_is_installed_and_does_not_fire_is_a_problem() {
     env.write("home/crontab", line("/nowhere/tenure"));
     assert!(timer(&env).unwrap().ends_with("runs /nowhere/tenure, which does not exist"));
 }
+
+#[test]
+fn a_time_in_the_future_is_a_warning() {
+    let env = TestEnv::project();
+    env.ok(&["tasks", "add", "A"]);
+    let found = |env: &TestEnv| env.run(&["doctor"]).exits(0).out.contains("in the future");
+    assert!(!found(&env));
+    sql(&env, "UPDATE events SET at = at + 7200000");
+    assert!(found(&env));
+}

@@ -71,6 +71,10 @@ fn prepare() -> TestEnv {
     env.later(std::time::Duration::from_mins(1));
     steps(&env, &["tasks claim HELD --agent bob"]);
     env.write("work/plan.md", "## New section\n- [ ] Write it down\n");
+    env.write(
+        "home/.tenure/config.yaml",
+        "runners: {preset: mine}\npresets: {mine: {command: ['/bin/true']}}\n",
+    );
     crate::work_rows::job(&env, "job", None, &[]);
     env.set("EDITOR", "touch").set("PATH", std::env::var("PATH").unwrap());
     env

@@ -176,7 +176,7 @@ pub(crate) fn prepare() -> TestEnv {
     env.write(
         "home/.tenure/config.yaml",
         "hooks: [{name: idle, event: runner.started, type: script, command: 'true'}]\n\
-         presets: {mine: {command: ['true']}}\n",
+         runners: {preset: mine}\npresets: {mine: {command: ['/bin/true']}}\n",
     );
     // Left by a process that no longer exists, so it blocks nothing.
     let stale = format!(

@@ -12,6 +12,8 @@ fn settled(story: &Story) -> String {
 #[test]
 fn a_wake_up_tells_what_it_decided_for_each_project_and_why() {
     let prepare = |env: &mut TestEnv| {
+        let config = "runners: {preset: mine}\npresets: {mine: {command: ['/bin/true']}}\n";
+        env.write("home/.tenure/config.yaml", config);
         steps(env, &["tasks add One --id ONE"]);
         for name in ["idle", "gone", "off", "held"] {
             env.cd(name);

@@ -23,8 +23,8 @@ const AGENTS: &[&[&str]] = &[
     &["journal begin", "ticking", "storm sleep 2", "journal ok"],
     &["journal begin", "tenure tasks done $TENURE_TASK_ID", "journal said $code", "storm sleep 0.5"],
     &["journal begin", "tenure tasks done $TENURE_TASK_ID", "journal said $code", "ticking", "storm exit 3"],
-    &["journal begin", "storm tenure tasks fail $TENURE_TASK_ID -m no", "storm exit 0", "journal ok"],
-    &["journal begin", "storm tenure tasks release $TENURE_TASK_ID", "storm exit 0", "journal ok"],
+    &["journal begin", "storm tenure tasks fail $TENURE_TASK_ID -m no; exit 0", "journal ok"],
+    &["journal begin", "storm tenure tasks release $TENURE_TASK_ID; exit 0", "journal ok"],
     &["journal begin", "away", "storm exit 1", "journal ok"],
 ];
 
@@ -133,7 +133,8 @@ pub(crate) fn run_runners(storm: &Storm) {
             running.into_iter().filter_map(|(runner, call)| end_if_ended(storm, runner, call)).collect();
         let wanted = if storm.is_calm() { 1 } else { 1 + usize::try_from(dice.below(3)).unwrap() };
         if running.len() < wanted {
-            let mut words = vec!["runners", "start", "--foreground"];
+            // A second for the store to answer, which is less than some outages last.
+            let mut words = vec!["--timeout", "1s", "runners", "start", "--foreground"];
             if !storm.is_calm() {
                 match dice.below(6) {
                     0 => words.push("--once"),
@@ -249,30 +250,32 @@ impl Drop for Holder {
 }
 
 /// Takes the exclusive lock now and then, for itself or for a command.
-pub(crate) fn lock_exclusively(storm: &Storm) {
-    let mut dice = storm.dice("exclusive");
+pub(crate) fn lock_exclusively(storm: &Storm, name: &str) {
+    let mut dice = storm.dice(name);
+    let mut number = 0;
+    let file = storm.project.shared("exclusive").display().to_string();
     while !storm.is_calm() {
-        storm.pause(500 + dice.below(1500));
+        storm.pause(500 + dice.below(2000));
         if storm.is_calm() {
             break;
         }
         if dice.one_in(2) {
             let holder = Holder::new();
             let pid = holder.0.id().to_string();
-            let words = ["--json", "exclusive", "acquire", "--holder", "tool", "--pid", &pid, "--wait", "2s"];
-            if storm.just_call("tool", "exclusive", &words, &mut dice).code == Some(0) {
-                storm.pause(dice.below(800));
-                storm.just_call(
-                    "tool",
-                    "exclusive",
-                    &["--json", "exclusive", "release", "--pid", &pid],
-                    &mut dice,
-                );
+            let words = ["--json", "exclusive", "acquire", "--holder", name, "--pid", &pid, "--wait", "1s"];
+            if storm.just_call(name, "exclusive", &words, &mut dice).code == Some(0) {
+                storm.pause(dice.below(500));
+                let words = ["--json", "exclusive", "release", "--pid", &pid];
+                storm.just_call(name, "exclusive", &words, &mut dice);
             }
         } else {
+            number += 1;
+            let script = format!(
+                "echo {name}-{number} begin >>'{file}'; sleep 0.3; echo {name}-{number} end >>'{file}'"
+            );
             let words =
-                ["--json", "exclusive", "run", "--holder", "tool", "--wait", "2s", "--", "sleep", "0.4"];
-            storm.just_call("tool", "exclusive", &words, &mut dice);
+                ["--json", "exclusive", "run", "--holder", name, "--wait", "1s", "--", "sh", "-c", &script];
+            storm.just_call(name, "exclusive", &words, &mut dice);
         }
     }
 }

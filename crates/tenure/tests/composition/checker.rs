@@ -29,6 +29,7 @@ pub(crate) fn faults(history: &History) -> Vec<String> {
     refusals(history, &mut faults);
     queues(history, &mut faults);
     starvation(history, &mut faults);
+    exclusive_commands(history, &mut faults);
     faults
 }
 
@@ -85,7 +86,7 @@ fn leases(history: &History, faults: &mut Vec<String>) {
                     faults.push(format!("L2: the fence was granted before: {event:?}"));
                 }
                 if history.leases.get(&fence).is_none_or(|row| row.resource != resource) {
-                    faults.push(format!("L10: no row has this lease: {event:?}"));
+                    faults.push(format!("L10: no row had this lease: {event:?}"));
                 }
             }
             "lease.revived" => {
@@ -107,9 +108,25 @@ fn leases(history: &History, faults: &mut Vec<String>) {
     for (resource, fence) in open {
         faults.push(format!("L10: {resource} is still held under fence {fence} in the feed"));
     }
+    removed(history, &latest, faults);
     for (fence, row) in &history.leases {
         if row.reason.is_none() {
             faults.push(format!("progress: fence {fence} is still open: {row:?}"));
+        }
+    }
+}
+
+/// L10: retention removes only old leases, and never the last one of a task.
+fn removed(history: &History, latest: &BTreeMap<&str, i64>, faults: &mut Vec<String>) {
+    for (resource, fence) in latest.iter().filter(|(resource, _)| resource.starts_with("task:")) {
+        if !history.kept.contains(fence) {
+            faults.push(format!("L10: the last lease of {resource} was removed, fence {fence}"));
+        }
+    }
+    for event in history.feed.iter().filter(|event| event.is("lease.ended")) {
+        let young = history.end - event.committed.after < history.retention;
+        if young && event.fence.is_some_and(|fence| !history.kept.contains(&fence)) {
+            faults.push(format!("L10: a lease was removed too early: {event:?}"));
         }
     }
 }
@@ -493,9 +510,7 @@ fn passed<'a>(history: &'a History, before: &State<'_>, grant: &Event) -> Option
         return Some(ticket);
     }
     // A claim by name does not look at those who wait for any task, nor does a runner that waits for a section.
-    let waits_for_lock =
-        earlier.tickets.iter().any(|t| pids.contains(&t.pid) && !t.resource.starts_with("ready:"));
-    let takes_next = history.leases.get(&grant.fence?)?.of_runner && !waits_for_lock
+    let takes_next = history.leases.get(&grant.fence?)?.of_runner && place.is_none()
         || !takers.is_empty() && takers.iter().all(|call| call.verb == "next");
     if !takes_next {
         return None;
@@ -617,6 +632,19 @@ fn was_pending(history: &History, task: &str, during: Between) -> bool {
         }
     }
     status == Some("pending")
+}
+
+/// No two commands run under the exclusive lock at the same time.
+fn exclusive_commands(history: &History, faults: &mut Vec<String>) {
+    let mut lines = history.exclusive.iter();
+    while let Some(begin) = lines.next() {
+        let Some(name) = begin.strip_suffix(" begin") else { continue };
+        let end = format!("{name} end");
+        // A command without an end was killed.
+        if lines.clone().any(|line| *line == end) && lines.clone().next() != Some(&end) {
+            faults.push(format!("two commands ran under the exclusive lock: {:?}", history.exclusive));
+        }
+    }
 }
 
 /// The part of the history that the faults are about: every entry that shares a fence, a task, an attempt or a lease with them.

@@ -45,10 +45,24 @@ fn resume(storm: &Storm, pause: Pause) {
     storm.record_pause(Pause { to: now(), ..pause });
 }
 
-/// Any process of the program or of its agents.
+/// Any process of the program or of its agents. Those that supervise an attempt are chosen more often.
 fn victim(storm: &Storm, dice: &mut Dice) -> Option<u32> {
-    let all = processes::with(&format!("TENURE_HOME={}", storm.project.tenure_home().display()));
+    let mut all = processes::with(&format!("TENURE_HOME={}", storm.project.tenure_home().display()));
+    let supervisors: Vec<u32> = all.iter().copied().filter(|pid| supervises(*pid)).collect();
+    if dice.one_in(2) && !supervisors.is_empty() {
+        all = supervisors;
+    }
     (!all.is_empty()).then(|| *dice.pick(&all))
+}
+
+fn supervises(pid: u32) -> bool {
+    let command = command_of(pid);
+    [" runners start ", " tasks run ", " jobs start ", " resume "].iter().any(|words| command.contains(words))
+}
+
+fn command_of(pid: u32) -> String {
+    let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    String::from_utf8_lossy(&command).replace('\0', " ")
 }
 
 fn kill(storm: &Storm, pid: u32) {
@@ -56,8 +70,7 @@ fn kill(storm: &Storm, pid: u32) {
     let environ = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
     let mark = environ.split(|byte| *byte == 0).find_map(|entry| entry.strip_prefix(b"TENURE_ATTEMPT="));
     let attempt = mark.map(|mark| String::from_utf8_lossy(mark).into_owned());
-    let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    let command = String::from_utf8_lossy(&command).replace('\0', " ");
+    let command = command_of(pid);
     let at = now();
     if pidfd_send_signal(&fd, Signal::KILL).is_ok() {
         until("a killed process is dead", || !processes::is_alive(pid));

@@ -3,7 +3,7 @@
 //! Every time is in milliseconds of the boot-time clock, which is the same for all processes, also for those with a wrong
 //! wall clock.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde_json::Value;
@@ -51,7 +51,7 @@ impl Event {
     }
 }
 
-/// A lease as it is stored at the end.
+/// A lease as it was stored when it was seen last.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LeaseRow {
     pub(crate) resource: String,
@@ -62,7 +62,7 @@ pub(crate) struct LeaseRow {
     pub(crate) reason: Option<String>,
 }
 
-/// An attempt as it is stored at the end.
+/// An attempt, as the events have it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct AttemptRow {
     pub(crate) resource: String,
@@ -206,6 +206,11 @@ pub(crate) struct History {
     pub(crate) feed: Vec<Event>,
     pub(crate) leases: BTreeMap<i64, LeaseRow>,
     pub(crate) attempts: BTreeMap<String, AttemptRow>,
+    /// The fences of the leases that the store still has at the end.
+    pub(crate) kept: BTreeSet<i64>,
+    /// `store.retention`.
+    pub(crate) retention: i64,
+    pub(crate) end: i64,
     pub(crate) tasks: BTreeMap<String, TaskRow>,
     pub(crate) calls: Vec<Call>,
     pub(crate) snapshots: Vec<Snapshot>,
@@ -214,6 +219,8 @@ pub(crate) struct History {
     /// Leases that were closed as those of a dead process, while the process was alive.
     pub(crate) alive: Vec<i64>,
     pub(crate) journal: Vec<Line>,
+    /// The lines `NAME begin` and `NAME end` of the commands that ran under the exclusive lock.
+    pub(crate) exclusive: Vec<String>,
     pub(crate) kills: Vec<Kill>,
     pub(crate) pauses: Vec<Pause>,
     /// A ticket that was not refreshed for this long has expired.

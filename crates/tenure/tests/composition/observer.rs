@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tenure_core::Result;
-use tenure_core::event::Event as StoredEvent;
-use tenure_core::holder::{Incarnation, Judge, Liveness, ThisMachine};
+use tenure_core::event::{Event as StoredEvent, EventKind};
+use tenure_core::holder::{Judge, Liveness, ThisMachine};
 use tenure_core::id::Fence;
 use tenure_core::lease::{Lease, Ticket as StoredTicket};
 use tenure_core::store::{EventFilter, LeaseFilter, Store, View};
@@ -26,23 +26,29 @@ pub(crate) struct Observed {
     /// The last heartbeat of each lease and the last refresh of each ticket, as recorded.
     heartbeats: BTreeMap<i64, i64>,
     refreshes: BTreeMap<i64, (i64, i64)>,
-    processes: BTreeMap<i64, Incarnation>,
+    /// Every lease that was granted, as it was seen last. Retention may have removed it since.
+    pub(crate) leases: BTreeMap<i64, Lease>,
 }
 
 /// Everything that one read transaction saw.
 struct Seen {
     events: Vec<StoredEvent>,
     tickets: Vec<StoredTicket>,
+    /// The open leases, and those that were granted and closed since the last look.
     leases: Vec<Lease>,
 }
 
-fn see(view: &dyn View, since: i64) -> Result<Seen> {
+fn see(view: &dyn View, since: i64, known: &BTreeMap<i64, Event>) -> Result<Seen> {
     let filter = EventFilter { since, limit: u64::from(u32::MAX), ..EventFilter::default() };
-    Ok(Seen {
-        events: view.events(&filter)?,
-        tickets: view.all_tickets()?,
-        leases: view.leases(&LeaseFilter::default())?,
-    })
+    let mut events = view.events(&filter)?;
+    events.retain(|event| !known.contains_key(&event.seq));
+    let mut leases = view.leases(&LeaseFilter::default())?;
+    for event in events.iter().filter(|event| event.kind == EventKind::LeaseEnded) {
+        if let Some(fence) = event.fence {
+            leases.extend(view.lease_by_fence(fence)?.filter(|lease| !lease.is_open()));
+        }
+    }
+    Ok(Seen { events, tickets: view.all_tickets()?, leases })
 }
 
 /// Reads the store repeatedly until `stop` is set, and once more afterwards.
@@ -54,7 +60,7 @@ pub(crate) fn observe(store: &dyn Store, stop: &AtomicBool) -> Observed {
         let begun = now();
         let since = observed.events.last_key_value().map_or(0, |(seq, _)| (seq - OUT_OF_ORDER).max(0));
         // Nothing can be read while a server is down.
-        if let Ok(seen) = store.read(|view| see(view, since)) {
+        if let Ok(seen) = store.read(|view| see(view, since, &observed.events)) {
             observed.note(seen, Between { after: before, by: now() });
             before = begun;
         } else {
@@ -69,21 +75,17 @@ pub(crate) fn observe(store: &dyn Store, stop: &AtomicBool) -> Observed {
 
 impl Observed {
     fn note(&mut self, seen: Seen, when: Between) {
-        for event in seen.events {
-            if !self.events.contains_key(&event.seq) {
-                let event = read(&event, when);
-                self.note_death(&event);
-                self.events.insert(event.seq, event);
-            }
-        }
         for lease in seen.leases {
             let (fence, beat) = (lease.fence.number(), lease.heartbeat_at.as_millis());
             if self.heartbeats.insert(fence, beat) != Some(beat) {
                 self.beats.entry(fence).or_default().push(when);
             }
-            if let Some(process) = lease.process {
-                self.processes.insert(fence, process);
-            }
+            self.leases.insert(fence, lease);
+        }
+        for event in &seen.events {
+            let event = read(event, when);
+            self.note_death(&event);
+            self.events.insert(event.seq, event);
         }
         let tickets: Vec<Ticket> = seen.tickets.iter().map(|ticket| self.ticket(ticket, when)).collect();
         let seq = self.events.last_key_value().map_or(0, |(seq, _)| *seq);
@@ -111,7 +113,7 @@ impl Observed {
         // The lease of a section ends with the reason of its last task.
         let own = event.resource.as_deref().is_some_and(|resource| !resource.starts_with("section:"));
         let Some(fence) = event.fence.filter(|_| dead && own) else { return };
-        let process = self.processes.get(&fence);
+        let process = self.leases.get(&fence).and_then(|lease| lease.process.as_ref());
         if process.is_some_and(|process| ThisMachine.liveness(process) == Liveness::Alive) {
             self.alive.push(fence);
         }

@@ -27,6 +27,8 @@ locking: {pollInterval: 1s, taskTimeout: 8s, sectionTimeout: 8s}
 ";
 /// Three times `locking.pollInterval`.
 const TICKET_LIFE: i64 = 3000;
+/// History that is older than this many milliseconds is removed.
+const RETENTION: i64 = 5000;
 /// All work that is ready when the faults stop has to be completed within this time, on an idle machine.
 const PROGRESS: Duration = Duration::from_secs(10);
 /// How long a command that only reads takes on an idle machine; a slower one gets more time in proportion.
@@ -89,6 +91,7 @@ impl Storm {
         sandbox.put_tenure_on_path();
         let project = sandbox.project("shop");
         project.configure(&format!("{}{CONFIG}", sandbox.agent_presets()));
+        project.ok(&["config", "set", "store.retention", &format!("{RETENTION}ms")]);
         project.ok(&["sections", "add", SERIAL]);
         project.ok(&["sections", "add", PARALLEL, "--parallel"]);
         project.ok(&["sections", "add", EMPTY]);
@@ -123,10 +126,10 @@ impl Storm {
         self.keys.lock().unwrap().push(key.to_owned());
     }
 
-    /// One of the tasks that were added last.
+    /// One of the tasks that were added last. A few of them are wanted by many.
     pub(crate) fn some_key(&self, dice: &mut Dice) -> Option<String> {
         let keys = self.keys.lock().unwrap();
-        let recent = keys.len().saturating_sub(12);
+        let recent = keys.len().saturating_sub(if dice.one_in(2) { 3 } else { 12 });
         (!keys.is_empty()).then(|| dice.pick(&keys[recent..]).clone())
     }
 
@@ -297,7 +300,7 @@ fn rage(
     let begun = Instant::now();
     std::thread::scope(|scope| {
         let _ending = Ending(storm);
-        for n in 0..4 {
+        for n in 0..3 {
             scope.spawn(move || workers::work(storm, &format!("w{n}")));
         }
         for n in 0..2 {
@@ -307,7 +310,9 @@ fn rage(
         scope.spawn(|| bystanders::run_runners(storm));
         scope.spawn(|| bystanders::wake_up(storm));
         scope.spawn(|| bystanders::run_jobs(storm));
-        scope.spawn(|| bystanders::lock_exclusively(storm));
+        for n in 0..2 {
+            scope.spawn(move || bystanders::lock_exclusively(storm, &format!("tool{n}")));
+        }
         scope.spawn(|| bystanders::wait_in_vain(storm));
         let nemesis = scope.spawn(|| nemesis::strike(storm));
         while begun.elapsed() < length && !nemesis.is_finished() {
@@ -327,14 +332,17 @@ fn finish(storm: &Storm, store: &dyn Store, observed: Observed, progress: Result
     let doctor = storm.project.run(&["--json", "doctor"]);
     let history = collect(storm, store, observed);
     eprintln!(
-        "composition: {} calls, {} killed or stopped, {} events, {} attempts, {} tasks, {} jobs; the rest took {}",
+        "composition: {} calls, {} killed or stopped, {} events, {} of {} leases removed, {} attempts, {} tasks, {} jobs; the rest took {}, with commands {:.1} times slower than usual",
         history.calls.len(),
         history.kills.len(),
         history.feed.len(),
+        history.leases.len() - history.kept.len(),
+        history.leases.len(),
         history.attempts.len(),
         history.tasks.len(),
         jobs.as_array().unwrap().len(),
         progress.as_ref().map_or_else(|_| "too long".to_owned(), |time| format!("{time:.1?}")),
+        slowness(storm),
     );
     let mut found = faults(&history);
     if let Err(why) = &progress {
@@ -349,8 +357,12 @@ fn finish(storm: &Storm, store: &dyn Store, observed: Observed, progress: Result
     if doctor.code != Some(0) {
         found.push(format!("doctor: {}", doctor.out));
     }
+    let file = std::env::temp_dir().join(format!("composition-{}.txt", storm.seed));
+    if progress.as_ref().is_ok_and(|time| *time > PROGRESS) {
+        std::fs::write(&file, history.to_string()).unwrap();
+        eprintln!("composition: slow, but so is the machine; whole history in {}", file.display());
+    }
     if !found.is_empty() {
-        let file = std::env::temp_dir().join(format!("composition-{}.txt", storm.seed));
         std::fs::write(&file, history.to_string()).unwrap();
         let relevant = explain(&history, &found);
         panic!(
@@ -363,7 +375,8 @@ fn finish(storm: &Storm, store: &dyn Store, observed: Observed, progress: Result
 
 fn collect(storm: &Storm, store: &dyn Store, observed: Observed) -> History {
     let filter = LeaseFilter { include_ended: true, ..LeaseFilter::default() };
-    let leases = store.read(|view| view.leases(&filter)).unwrap().into_iter().map(|lease| {
+    let kept = store.read(|view| view.leases(&filter)).unwrap();
+    let leases = observed.leases.into_iter().map(|(fence, lease)| {
         let row = LeaseRow {
             resource: lease.resource.to_string(),
             of_runner: lease.holder.kind == HolderKind::Runner,
@@ -372,32 +385,33 @@ fn collect(storm: &Storm, store: &dyn Store, observed: Observed) -> History {
             ttl: i64::try_from(lease.ttl.as_millis()).unwrap(),
             reason: lease.ended.map(|(_, reason)| reason.as_str().to_owned()),
         };
-        (lease.fence.number(), row)
+        (fence, row)
     });
-    let rows = storm.project.select(
-        "SELECT id || ' ' || fence || ' ' || resource_kind || ':' || resource_id || ' ' || state FROM attempts",
-    );
-    let attempts = rows.iter().map(|row| {
-        let words: Vec<&str> = row.split(' ').collect();
-        let row = AttemptRow {
-            resource: words[2].to_owned(),
-            fence: words[1].parse().unwrap(),
-            ended: words[3] == "ended",
+    let mut attempts: BTreeMap<String, AttemptRow> = BTreeMap::new();
+    for event in observed.events.values() {
+        let (Some(id), Some(fence), Some(resource)) = (&event.attempt, event.fence, &event.resource) else {
+            continue;
         };
-        (words[0].to_owned(), row)
-    });
+        let row = attempts.entry(id.clone()).or_default();
+        (row.fence, row.resource) = (fence, resource.clone());
+        row.ended |= event.is("attempt.ended");
+    }
     let journal = storm.project.marks("journal");
     let (kills, calls) = (storm.kills.lock().unwrap(), storm.calls.lock().unwrap());
     History {
         feed: observed.events.into_values().collect(),
         leases: leases.collect(),
-        attempts: attempts.collect(),
+        attempts,
+        kept: kept.iter().map(|lease| lease.fence.number()).collect(),
+        retention: RETENTION,
+        end: now(),
         tasks: tasks(store),
         calls: calls.clone(),
         snapshots: observed.snapshots,
         beats: observed.beats,
         alive: observed.alive,
         journal: journal.iter().map(|line| Line::parse(line)).collect(),
+        exclusive: storm.project.marks("exclusive"),
         kills: kills.clone(),
         pauses: storm.pauses.lock().unwrap().clone(),
         ticket_life: TICKET_LIFE,

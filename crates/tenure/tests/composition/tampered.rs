@@ -128,6 +128,10 @@ fn correct_history() -> History {
         beats: [(1, vec![at(3)]), (2, vec![at(7)]), (3, vec![at(16)]), (4, vec![at(22)])].into(),
         journal: vec![line(10, 2, "begin"), line(11, 2, "said 0"), line(12, 2, "ok")],
         kills: vec![Kill { pid: 50, at: 1840, dead_by: Some(1850), attempt: None, command: String::new() }],
+        exclusive: ["a begin", "a end", "b begin", "c begin", "c end"].map(str::to_owned).into(),
+        kept: [2, 3, 4].into(),
+        retention: 1200,
+        end: 2600,
         ticket_life: 3000,
         overriders: vec!["boss".to_owned()],
         ..History::default()
@@ -146,7 +150,7 @@ fn a_correct_history_has_no_faults() {
 #[test]
 fn every_tampered_history_is_detected() {
     type Tamper = fn(&mut History);
-    let cases: [(&str, Tamper); 31] = [
+    let cases: [(&str, Tamper); 34] = [
         ("T1: the feed does not rise", |h| event_of(h, 4).seq = 3),
         ("T1: the task was", |h| h.feed.retain(|e| e.seq != 6)),
         ("T1: a completed task was moved", |h| h.feed.push(moved(30, "eve", "T", 0, "completed", "pending"))),
@@ -181,7 +185,9 @@ fn every_tampered_history_is_detected() {
             let row = h.tasks.get_mut("T").unwrap();
             (row.section, row.serial) = (Some("S".into()), true);
         }),
-        ("L10: no row has this lease", |h| drop(h.leases.remove(&1))),
+        ("L10: no row had this lease", |h| drop(h.leases.remove(&1))),
+        ("L10: the last lease of task:T was removed", |h| h.kept.retain(|fence| *fence != 2)),
+        ("L10: a lease was removed too early", |h| h.kept.retain(|fence| *fence != 4)),
         ("progress: fence 4 is still open", |h| h.leases.get_mut(&4).unwrap().reason = None),
         ("R2: the attempt x1 has not ended", |h| {
             h.feed.insert(
@@ -207,6 +213,9 @@ fn every_tampered_history_is_detected() {
         ("no process reports this grant", |h| h.calls[2].granted = None),
         ("reported as granted, but the feed has", |h| h.calls[1].granted = Some(9)),
         ("reported as finished, which is not in the feed", |h| h.calls[5].presented = Some(3)),
+        ("two commands ran under the exclusive lock", |h| {
+            h.exclusive = ["a begin", "b begin", "b end", "a end"].map(str::to_owned).into();
+        }),
         ("unexpected answer", |h| h.calls[1].code = Some(101)),
     ];
     for (expected, tamper) in cases {

@@ -3,7 +3,7 @@
 
 use tenure_testkit::cli::Dice;
 
-use crate::history::Call;
+use crate::history::{Call, now};
 use crate::storm::{EMPTY, PARALLEL, Request, SERIAL, Storm};
 
 /// A worker's next command.
@@ -17,6 +17,8 @@ enum Verb {
     Renew,
     Release,
     Done,
+    /// With the fence of a lease that has had time to expire.
+    LateDone,
     Evict,
     CleanUp,
     Run,
@@ -26,22 +28,27 @@ enum Verb {
 const ODDS: &[(Verb, usize)] = &[
     (Verb::Claim, 2),
     (Verb::ClaimWaiting, 4),
-    (Verb::Next, 3),
-    (Verb::NextWaiting, 8),
+    (Verb::Next, 2),
+    (Verb::NextWaiting, 5),
     (Verb::Reclaim, 1),
     (Verb::Renew, 2),
     (Verb::Release, 2),
-    (Verb::Done, 6),
+    (Verb::Done, 5),
+    (Verb::LateDone, 3),
     (Verb::Evict, 1),
     (Verb::CleanUp, 1),
-    (Verb::Run, 3),
+    (Verb::Run, 5),
 ];
+
+/// In milliseconds.
+const LONGEST_TTL: i64 = 3000;
 
 /// A lease that the worker believes it holds.
 #[derive(Debug, Clone)]
 struct Held {
     key: String,
     fence: i64,
+    since: i64,
 }
 
 #[derive(Debug)]
@@ -71,7 +78,8 @@ pub(crate) fn work(storm: &Storm, name: &str) {
 
 impl Worker<'_> {
     fn act(&mut self, verb: Verb) {
-        let needs_lease = matches!(verb, Verb::Reclaim | Verb::Renew | Verb::Release | Verb::Done);
+        let needs_lease =
+            matches!(verb, Verb::Reclaim | Verb::Renew | Verb::Release | Verb::Done | Verb::LateDone);
         let held = if needs_lease { self.one_held(verb) } else { None };
         if needs_lease && held.is_none() {
             return;
@@ -94,6 +102,10 @@ impl Worker<'_> {
         let index = self.dice.below(self.held.len().max(1) as u64);
         let index = usize::try_from(index).unwrap();
         match verb {
+            Verb::LateDone => {
+                let index = self.held.iter().position(|held| held.since + LONGEST_TTL < now())?;
+                Some(self.held.swap_remove(index))
+            }
             Verb::Reclaim | Verb::Renew => self.held.get(index).cloned(),
             _ => (index < self.held.len()).then(|| self.held.swap_remove(index)),
         }
@@ -109,13 +121,14 @@ impl Worker<'_> {
             Verb::NextWaiting => ("next", vec!["tasks", "next", "--claim", "--ttl", &ttl, "--wait", &wait]),
             Verb::Renew => ("renew", vec!["tasks", "renew", key]),
             Verb::Release => ("release", vec!["tasks", "release", key]),
-            Verb::Done => ("done", vec!["tasks", "done", key]),
+            Verb::Done | Verb::LateDone => ("done", vec!["tasks", "done", key]),
             Verb::Evict => ("evict", vec!["locks", "release", key, "--force"]),
             Verb::CleanUp => ("cleanup", vec!["locks", "cleanup"]),
             Verb::Run => ("run", vec!["tasks", "run", key, "--ttl", &ttl]),
         };
         let mut request = Request::new(self.name, name, &[&["--json"], words.as_slice()].concat());
-        request.presents = held.filter(|_| self.dice.one_in(2)).map(|held| held.fence);
+        request.presents =
+            held.filter(|_| self.dice.one_in(2) || verb == Verb::LateDone).map(|held| held.fence);
         let presents = request.presents;
         let mut more = |words: &[&str]| request.words.extend(words.iter().map(|word| (*word).to_owned()));
         if let Some(fence) = presents {
@@ -123,8 +136,9 @@ impl Worker<'_> {
         }
         more(&["--agent", self.name]);
         if name == "run" {
+            let tick = if self.dice.one_in(2) { "do: ticking\n" } else { "" };
             let seconds = format!("0.{}", self.dice.below(6));
-            let steps = format!("do: journal begin\ndo: sleep {seconds}\ndo: journal ok\n");
+            let steps = format!("do: journal begin\n{tick}do: sleep {seconds}\ndo: journal ok\n");
             let agent = self.storm.project.shared("pretend-agent.sh");
             let folder = format!("PRETEND={}", self.storm.project.path("agent").display());
             let script = "printf %s \"$1\" | \"$0\"";
@@ -154,9 +168,9 @@ impl Worker<'_> {
             Verb::Claim | Verb::ClaimWaiting | Verb::Next | Verb::NextWaiting => {
                 let key = data["task"]["key"].as_str().unwrap().to_owned();
                 self.held.retain(|held| held.key != key);
-                self.held.push(Held { key, fence: call.granted.unwrap() });
+                self.held.push(Held { key, fence: call.granted.unwrap(), since: now() });
             }
-            Verb::Done => call.finished = data["changed"] == true,
+            Verb::Done | Verb::LateDone => call.finished = data["changed"] == true,
             Verb::Reclaim => call.reacquired_from = held.map(|held| held.fence),
             _ => {}
         }

@@ -1,27 +1,13 @@
 //! The local clock of a machine has no effect: the server's clock counts.
 
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use tenure_testkit::cli::{Answer, Running, until};
 
 use crate::harness::Project;
 
-/// The program on a machine whose clock is wrong by `skew`.
-fn command(project: &Project, skew: &str, args: &[&str]) -> Command {
-    let ordinary = project.command(args);
-    let mut command = Command::new("faketime");
-    command.args(["-f", skew]).arg(ordinary.get_program()).args(ordinary.get_args());
-    command.env_clear().current_dir(project.root());
-    for (name, value) in ordinary.get_envs() {
-        command.env(name, value.unwrap_or_default());
-    }
-    command.stdin(std::process::Stdio::null());
-    command
-}
-
 fn run(project: &Project, skew: &str, args: &[&str]) -> Answer {
-    Running::start(command(project, skew, &[&["--json"], args].concat())).end()
+    Running::start(project.skewed(skew, &[&["--json"], args].concat())).end()
 }
 
 #[test]
@@ -39,18 +25,16 @@ fn an_hour_of_skew_between_two_machines_changes_nothing() {
         assert_eq!(refused.code, Some(6), "{refused:?}");
         let shown = run(&project, late, &["locks", "show", &held]).json();
         assert_eq!(shown["data"]["lock"]["expired"], false, "{shown}");
-        let shown_as_text = Running::start(command(&project, late, &["tasks", "show", &held])).end();
+        let shown_as_text = Running::start(project.skewed(late, &["tasks", "show", &held])).end();
         assert!(shown_as_text.out.contains("9m") || shown_as_text.out.contains("10m"), "{shown_as_text:?}");
         assert_eq!(run(&project, early, &["tasks", "check", &held, "--agent", "ann"]).code, Some(0));
         assert_eq!(run(&project, late, &["tasks", "done", &held, "--agent", "ann"]).code, Some(0));
         // A waiter sleeps until the lease expires by the server's clock, and is then served.
         run(&project, early, &["tasks", "claim", &short, "--agent", "ann", "--ttl", "3s"]);
         let begun = Instant::now();
-        let waiter = Running::start(command(
-            &project,
-            late,
-            &["--json", "tasks", "claim", &short, "--agent", "bob", "--wait"],
-        ));
+        let waiter = Running::start(
+            project.skewed(late, &["--json", "tasks", "claim", &short, "--agent", "bob", "--wait"]),
+        );
         let (answer, used) = waiter.end_with_cpu();
         assert_eq!(answer.code, Some(0), "{answer:?}");
         assert!(begun.elapsed() > Duration::from_secs(2), "too early: {:?}", begun.elapsed());

@@ -31,3 +31,4 @@ mod idle_projects;
 mod many;
 mod stopped_writer;
 mod unregistered;
+mod wrong_clock;

@@ -108,6 +108,9 @@ fn nothing_of_a_clone_is_run_or_opened_before_it_is_registered() {
 
     let pasted = run_as_pasted(&machine, &hints[0]);
     assert_eq!(pasted.code, Some(0), "{pasted:?}");
+    // A clone has a copy of the database, which must be made its own before it is changed.
+    let adopted = machine.run(&["-C", clone.to_str().unwrap(), "store", "adopt"]);
+    assert_eq!(adopted.code, Some(0), "{adopted:?}");
     assert_eq!(machine.wake_up(&[])["it's a shop"].0, "started", "registered, it is served");
     machine.wait_for("preset");
     machine.wait_for("hook");

@@ -64,12 +64,12 @@ fn events_where(filter: &EventFilter) -> (&'static str, Vec<Cell<'_>>) {
 impl<T: SqlTx> ReadFeed for T {
     fn agent(&self, id: &str) -> Result<Option<Agent>> {
         let sql = agents_where(T::DIALECT, "a.id = $3");
-        Ok(self.query(&sql, &[self.now().into(), id.into()], Agent::read_counted)?.pop())
+        Ok(self.query(&sql, &[self.on_store_clock(self.now()).into(), id.into()], Agent::read_counted)?.pop())
     }
 
     fn agents(&self) -> Result<Vec<Agent>> {
         let sql = agents_where(T::DIALECT, "true ORDER BY a.joined_at, a.id");
-        self.query(&sql, &[self.now().into()], Agent::read_counted)
+        self.query(&sql, &[self.on_store_clock(self.now()).into()], Agent::read_counted)
     }
 
     fn messages(&self, filter: &MessageFilter) -> Result<(Vec<Message>, u64)> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tenure_core::duration::format_rounded;
 use tenure_core::kernel::{self, Violation};
 use tenure_core::lease::{Attempt, LeaseState};
-use tenure_core::store::View;
+use tenure_core::store::{EventFilter, View};
 use tenure_core::{Error, Timestamp};
 use tenure_runner::processes::{self, ProcessFilter};
 use tenure_runner::{Scope, exclusion, retention};
@@ -54,6 +54,7 @@ pub(super) fn examine(app: &mut App<'_>, project: &Project, found: &mut Examinat
                 .collect::<Result<Vec<_>, _>>()
         })?);
         findings.extend(open.read(|view| parked(view))?);
+        findings.extend(open.read(|view| future(view))?);
         Ok(findings)
     })();
     match examined {
@@ -73,6 +74,24 @@ pub(super) fn examine(app: &mut App<'_>, project: &Project, found: &mut Examinat
         };
         found.findings.push(Finding::warning("exclusive lock", sentence, "tenure exclusive status"));
     }
+}
+
+/// How far a recorded time may be in the future.
+const CLOCK_TOLERANCE: Duration = Duration::from_mins(1);
+
+/// A recorded time in the future shows that a wall clock is or was wrong: this one, or that of the process that wrote it.
+fn future(view: &dyn View) -> Result<Option<Finding>, Error> {
+    let last = EventFilter { last: true, limit: 1, ..EventFilter::default() };
+    let Some(event) = view.events(&last)?.pop() else { return Ok(None) };
+    let ahead = event.at.since(view.now());
+    if ahead < CLOCK_TOLERANCE {
+        return Ok(None);
+    }
+    let sentence = format!(
+        "the last event is dated {} in the future, so a clock is or was wrong; leases are not affected",
+        format_rounded(ahead)
+    );
+    Ok(Some(Finding::warning("clock", sentence, "tenure events --limit 5")))
 }
 
 fn set_aside(paths: &ProjectPaths) -> String {
