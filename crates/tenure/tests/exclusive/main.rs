@@ -52,7 +52,7 @@ impl Project {
         std::fs::write(self.lock(), text).unwrap();
     }
 
-    /// Starts `exclusive run` and waits until it has the lock.
+    /// Starts `exclusive run` and waits until its command has the lock.
     fn running(&self, script: &str) -> Child {
         let child = self
             .command(&["exclusive", "run", "--holder", "tool", "--", "sh", "-c", script])
@@ -60,7 +60,11 @@ impl Project {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        until("the lock", || self.lock().exists());
+        // The lock is first the wrapper's, then that of the command.
+        until("the command has the lock", || {
+            let text = std::fs::read(self.lock()).unwrap_or_default();
+            serde_json::from_slice::<Value>(&text).is_ok_and(|lock| lock["pid"] != child.id())
+        });
         child
     }
 }
