@@ -46,6 +46,7 @@ error_codes! {
     NotInitialized => "NOT_INITIALIZED", 3;
     StoreTooNew => "STORE_TOO_NEW", 3;
     StoreCopied => "STORE_COPIED", 3;
+    StoreMoved => "STORE_MOVED", 3;
     TaskNotFound => "TASK_NOT_FOUND", 4;
     SectionNotFound => "SECTION_NOT_FOUND", 4;
     LockNotFound => "LOCK_NOT_FOUND", 4;
@@ -120,6 +121,9 @@ pub enum Error {
     /// The database is a copy of another project's, which may be in use.
     #[error("{} is a copy of another project's database, so nothing can be changed in it", path.display())]
     StoreCopied { path: PathBuf },
+    /// The store does not serve its project: it was copied to `other`, or a copy from `other` is not complete.
+    #[error("{}", moved_message(other, *is_complete))]
+    StoreMoved { other: String, is_complete: bool },
     #[error("{message}")]
     PermissionDenied { message: String, path: Option<PathBuf> },
     #[error("{message}")]
@@ -187,6 +191,7 @@ impl Error {
             Self::Store { .. } | Self::StoreReplaced { .. } => ErrorCode::Store,
             Self::StoreCopied { .. } => ErrorCode::StoreCopied,
             Self::StoreTooNew { .. } => ErrorCode::StoreTooNew,
+            Self::StoreMoved { .. } => ErrorCode::StoreMoved,
             Self::PermissionDenied { .. } | Self::StillHeld { .. } => ErrorCode::PermissionDenied,
             Self::Invalid { .. } => ErrorCode::InvalidArguments,
             Self::Ambiguous { .. } | Self::AmbiguousWork { .. } => ErrorCode::Ambiguous,
@@ -213,6 +218,14 @@ impl Error {
             Self::NothingReady { .. } => ErrorCode::NothingReady,
             Self::NotReady { .. } => ErrorCode::NotReady,
         }
+    }
+}
+
+fn moved_message(other: &str, is_complete: bool) -> String {
+    if is_complete {
+        format!("this store was copied to {other} and is sealed; the project continues there")
+    } else {
+        format!("the copy from {other} to this store is not complete")
     }
 }
 

@@ -28,6 +28,8 @@ CREATE TABLE tenure.projects (
     id          uuid PRIMARY KEY,
     name        text NOT NULL COLLATE "C",
     store_id    text NOT NULL COLLATE "C",
+    -- Set while the store does not serve: where the rows went, or from where they are being copied.
+    standing    text COLLATE "C",
     next_task   bigint NOT NULL DEFAULT 1,
     created_at  bigint NOT NULL
 ) WITH (fillfactor = 50);

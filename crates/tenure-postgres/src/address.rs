@@ -30,6 +30,7 @@ pub struct Surroundings {
 #[derive(Clone)]
 pub struct Address {
     pub(crate) config: Config,
+    url: String,
     pub(crate) tls: TlsMode,
     pub(crate) root_certificate: Option<PathBuf>,
     pub(crate) connect_limit: Duration,
@@ -65,6 +66,7 @@ impl Address {
         let connect_limit = config.get_connect_timeout().copied().unwrap_or(CONNECT_LIMIT);
         let mut address = Self {
             config,
+            url: without_password(url),
             tls: tls.unwrap_or(TlsMode::Prefer),
             root_certificate: root.or_else(|| surroundings.root_certificate.clone()),
             connect_limit,
@@ -78,6 +80,11 @@ impl Address {
             }
         }
         Ok(address)
+    }
+
+    /// The URL as it was given, without its password.
+    pub fn url(&self) -> &str {
+        &self.url
     }
 
     pub(crate) fn servers(&self) -> Vec<(&Host, u16)> {
@@ -95,6 +102,19 @@ impl Address {
     pub(crate) fn database(&self) -> &str {
         self.config.get_dbname().unwrap_or_else(|| self.user())
     }
+}
+
+fn without_password(url: &str) -> String {
+    let (before, query) = url.split_once('?').unwrap_or((url, ""));
+    let (scheme, rest) = before.split_once("://").unwrap_or(("postgres", before));
+    let (authority, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
+    let (user, hosts) = authority.rsplit_once('@').unwrap_or(("", authority));
+    let user = user.split(':').next().unwrap_or_default();
+    let at = if user.is_empty() { "" } else { "@" };
+    let options: Vec<&str> =
+        query.split('&').filter(|option| !option.is_empty() && !option.starts_with("password=")).collect();
+    let mark = if options.is_empty() { "" } else { "?" };
+    format!("{scheme}://{user}{at}{hosts}{path}{mark}{}", options.join("&"))
 }
 
 pub(crate) fn host_text(host: &Host) -> String {
@@ -197,6 +217,24 @@ mod tests {
         assert_eq!(shown("postgres://ann@a,b:1/w"), "postgres://ann@a:5432,b:1/w");
         assert_eq!(shown("postgres://ann@a:1,b:2/w"), "postgres://ann@a:1,b:2/w");
         assert_eq!(shown("postgresql://ann@%2Frun%2Fpg/w"), "postgres://ann@/run/pg:5432/w");
+    }
+
+    #[test]
+    fn the_url_without_its_password_names_the_same_server() {
+        for (given, expected) in [
+            (
+                "postgres://ann:s3cret@a,b:5433/work?sslmode=require",
+                "postgres://ann@a,b:5433/work?sslmode=require",
+            ),
+            (
+                "postgres://ann@%2Frun%2Fpostgresql/work?password=s3cret&connect_timeout=3",
+                "postgres://ann@%2Frun%2Fpostgresql/work?connect_timeout=3",
+            ),
+            ("postgres://db/work?password=s3cret", "postgres://db/work"),
+            ("postgres://ann:a%40b:c@db", "postgres://ann@db"),
+        ] {
+            assert_eq!(Address::parse(given, &Surroundings::default()).unwrap().url(), expected);
+        }
     }
 
     #[test]

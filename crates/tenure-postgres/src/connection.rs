@@ -27,6 +27,9 @@ use crate::notifications::{Reader, ReaderPause, Subscription};
 /// The longest that a client stopped in the middle of a transaction can delay others.
 const PAUSE: Duration = Duration::from_secs(5);
 
+/// How long a migration, or a transaction over all rows of a project, may take.
+const LONG: Duration = Duration::from_secs(30 * 60);
+
 /// Every statement finds a few rows by an index, so all other plans are disabled, whatever the statistics say.
 const PLANNING: [(&str, &str); 8] = [
     ("jit", "off"),
@@ -150,6 +153,16 @@ impl Connection {
     /// settings do not apply.
     pub(crate) fn settings(&self) -> &str {
         if self.pooled { &self.settings } else { "" }
+    }
+
+    /// Runs `work` without the limits of ordinary statements. Its transaction begins with these settings.
+    pub(crate) fn at_length<T>(&mut self, work: impl FnOnce(&mut Self, &str) -> T) -> T {
+        let names = ["lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout"];
+        let settings = names.map(|name| format!("SET LOCAL {name} = {};", LONG.as_millis())).concat();
+        let before = std::mem::replace(&mut self.limit, LONG);
+        let done = work(self, &settings);
+        self.limit = before;
+        done
     }
 
     /// The setting for a transaction whose commit must wait for the disk.

@@ -2,7 +2,7 @@
 
 use tenure_core::store::columns::names;
 use tenure_core::store::{
-    BATCH, COPIED_TABLES, CellKind, CopiedRow, Counters, Durability, Fill, Movable, Put, SqlTx, Table,
+    BATCH, CellKind, CopiedRow, Counters, Movable, Put, SqlTx, Standing, Table, Transfer,
 };
 use tenure_core::{Error, Result};
 
@@ -11,46 +11,36 @@ use crate::store::PostgresStore;
 use crate::transaction::Transaction;
 
 impl Movable for PostgresStore {
-    fn hand_over(&self, put: &mut Put<'_>) -> Result<Counters> {
-        let mut counters = None;
-        // In a write transaction although nothing is written, so that no row changes meanwhile. It is not retried,
-        // because the receiver of the rows cannot start again.
-        self.write_untried(Durability::Process, &mut |tx| {
-            for table in COPIED_TABLES {
-                tx.read_table(table, put)?;
-            }
-            counters = Some(tx.counters()?);
-            Ok(())
-        })?;
-        counters.ok_or_else(|| Error::store("nothing was read"))
-    }
-
-    fn take_over(&self, fill: &mut Fill<'_>) -> Result<()> {
-        self.write_untried(Durability::Power, &mut |tx| {
-            let found = tx.row("SELECT EXISTS (SELECT 1 FROM tenure.events WHERE project = $1)", &[])?;
-            if found.is_some_and(|row| row.get(0)) {
-                return Err(Error::store("there are rows in it already"));
-            }
-            let counters = fill(&mut |table, rows| tx.insert_rows(table, table.copied(), &rows))?;
-            tx.set_counters(counters)
-        })
+    fn transfer_with(&self, body: &mut dyn FnMut(&mut dyn Transfer) -> Result<()>) -> Result<()> {
+        self.transfer(&mut |tx| body(tx))
     }
 }
 
-/// How many numbers of a sequence one statement draws, so that no statement takes long.
-const DRAWN_AT_ONCE: i64 = 500_000;
+impl Transfer for Transaction<'_> {
+    fn standing(&self) -> Result<Standing> {
+        let row = self.row("SELECT standing FROM tenure.projects WHERE id = $1", &[])?;
+        let text: Option<String> = row.map(|row| get(&row, 0)).transpose()?.flatten();
+        Standing::from_text(text.as_deref())
+    }
 
-impl Transaction<'_> {
-    fn read_table(&self, table: &'static Table, put: &mut Put<'_>) -> Result<()> {
+    fn set_standing(&mut self, to: &Standing) -> Result<()> {
+        self.change("UPDATE tenure.projects SET standing = $2 WHERE id = $1", &[&to.to_text()?]).map(drop)
+    }
+
+    fn is_empty(&self) -> Result<bool> {
+        let found = self.row("SELECT EXISTS (SELECT 1 FROM tenure.events WHERE project = $1)", &[])?;
+        Ok(!found.is_some_and(|row| row.get(0)))
+    }
+
+    fn read_rows(&self, table: &'static Table, put: &mut Put<'_>) -> Result<()> {
         let name = table.name;
-        // Every store has the row for tasks without a section from the start, so it is not copied. A project's id is a
-        // UUID, so it needs no quoting.
-        let rest = if name == "sections" { "AND id <> ''" } else { "" };
+        // A project's id is a UUID, so it needs no quoting.
         self.run(&format!(
-            "DECLARE moving_{name} NO SCROLL CURSOR FOR SELECT {} FROM tenure.{name} WHERE project = '{}' {rest}
+            "DECLARE moving_{name} NO SCROLL CURSOR FOR SELECT {} FROM tenure.{name} WHERE project = '{}' {}
              ORDER BY {}",
             table.copied_values(),
             self.project,
+            own_rows(table),
             names(table.key)
         ))?;
         loop {
@@ -74,6 +64,20 @@ impl Transaction<'_> {
         self.run(&format!("CLOSE moving_{name}"))
     }
 
+    fn insert_rows(&mut self, table: &'static Table, rows: &[CopiedRow]) -> Result<()> {
+        SqlTx::insert_rows(self, table, table.copied(), rows)
+    }
+
+    fn delete_rows(&mut self, table: &'static Table) -> Result<()> {
+        let sql = format!("DELETE FROM tenure.{} WHERE project = $1 {}", table.name, own_rows(table));
+        self.change(&sql, &[]).map(drop)
+    }
+
+    /// Triggers do.
+    fn derive_values(&mut self) -> Result<()> {
+        Ok(())
+    }
+
     fn counters(&self) -> Result<Counters> {
         let row = self.row(
             "SELECT next_task, (SELECT last_value FROM tenure.event_numbers), (SELECT last_value FROM tenure.fences),
@@ -90,14 +94,23 @@ impl Transaction<'_> {
         })
     }
 
-    /// The sequences are shared with other projects, so they are only ever increased.
-    fn set_counters(&mut self, to: Counters) -> Result<()> {
-        self.next_task = to.next_task;
+    fn raise_counters(&mut self, to: Counters) -> Result<()> {
+        self.next_task = self.next_task.max(to.next_task);
         self.raise_sequence("fences", to.last_fence)?;
         self.raise_sequence("numbers", to.last_number)?;
         self.raise_sequence("event_numbers", to.last_event)
     }
+}
 
+/// Every project has the row for tasks without a section from the start, so it is not copied.
+fn own_rows(table: &Table) -> &'static str {
+    if table.name == "sections" { "AND id <> ''" } else { "" }
+}
+
+/// How many numbers of a sequence one statement draws, so that no statement takes long.
+const DRAWN_AT_ONCE: i64 = 500_000;
+
+impl Transaction<'_> {
     /// Draws numbers until all up to `to` are used. Setting the sequence could set it back, because other projects draw
     /// from it at the same time.
     fn raise_sequence(&self, name: &str, to: i64) -> Result<()> {

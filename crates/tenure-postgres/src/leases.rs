@@ -7,6 +7,7 @@ use tenure_core::store::columns::{leases, tickets};
 use tenure_core::store::{NewLease, SqlTx};
 
 use crate::connection::NOW;
+use crate::migrate::{LATEST, SCHEMA};
 use crate::rows::{Parameters, insert_sql, record};
 use crate::task_query::id_or_key;
 use crate::transaction::Transaction;
@@ -31,6 +32,8 @@ pub(crate) fn refresh_ticket_query() -> String {
          FROM moment LEFT JOIN tenure.leases o
            ON o.project = $1 AND o.resource_kind = $4 AND o.resource_id = $5 AND o.ended_at IS NULL
          WHERE tickets.project = $1 AND tickets.number = $2 AND tickets.refreshed_at > moment.now - $3
+           AND {SCHEMA} = {LATEST}
+           AND (SELECT standing FROM tenure.projects WHERE id = $1) IS NULL
          RETURNING moment.now, {}",
         leases::TABLE.of("o")
     )

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 
 use tenure_core::holder::Holder;
 use tenure_core::id::SectionId;
-use tenure_core::store::{ClaimHint, ClaimTarget, Durability, TxState};
+use tenure_core::store::{ClaimHint, ClaimTarget, Durability, Standing, TxState};
 use tenure_core::{Clock, Timestamp};
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -13,6 +13,7 @@ use crate::address::Address;
 use crate::connection::{Connection, NOW, Sql, Statement, Value};
 use crate::error::{Failure, Remedy};
 use crate::leases::named_task_tickets_query;
+use crate::migrate::{self, SCHEMA};
 use crate::prefetched::{NamedTask, NextTask, Prefetched};
 use crate::readiness::{MayExist, Wanted};
 use crate::task_query::{NEXT_TASK_COLUMNS, named_task_query, next_task_query};
@@ -28,10 +29,11 @@ impl<'a> Transaction<'a> {
     ) -> Sql<Option<Self>> {
         let begin = format!("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {}", connection.settings());
         let columns = MayExist::query(Wanted::Processes);
-        let sql = format!("SELECT {NOW}, {columns} FROM tenure.projects WHERE id = $1");
+        let sql = format!("SELECT {NOW}, {columns}, {SCHEMA}, standing FROM tenure.projects WHERE id = $1");
         let statements = [Statement::Batch(&begin), Statement::Query(&sql, &[&project])];
         let row = begin_with(connection, &statements)?.pop().and_then(|mut rows| rows.pop());
         let Some(row) = row else { return no_such_project(connection) };
+        check_serving(connection, &row, 1 + MayExist::COLUMNS)?;
         Ok(Some(Self::begun(connection, address, project, &row, 0, clock)?))
     }
 
@@ -69,7 +71,7 @@ impl<'a> Transaction<'a> {
             Durability::Process => Wanted::Nothing,
         };
         let sql = format!(
-            "SELECT {NOW}, {}, next_task, {committed} FROM tenure.projects WHERE id = $1",
+            "SELECT {NOW}, {}, next_task, {committed}, {SCHEMA}, standing FROM tenure.projects WHERE id = $1",
             MayExist::query(wanted)
         );
         let turn: [&dyn Value; 1] = [&turn_of(project)];
@@ -89,10 +91,14 @@ impl<'a> Transaction<'a> {
         let Some(row) = answers.next().and_then(|mut rows| rows.pop()) else {
             return no_such_project(connection);
         };
+        let already_committed: bool = row.try_get(2 + MayExist::COLUMNS)?;
+        if !writer.any_standing && !already_committed {
+            check_serving(connection, &row, 3 + MayExist::COLUMNS)?;
+        }
         let mut tx = Self::begun(connection, address, project, &row, 0, clock)?;
         tx.next_task = row.try_get(1 + MayExist::COLUMNS)?;
         tx.stored_next_task = tx.next_task;
-        tx.already_committed = row.try_get(2 + MayExist::COLUMNS)?;
+        tx.already_committed = already_committed;
         tx.waited = turn.map_or(Ok(false), |turn| turn.try_get(1))?;
         tx.writer = Some(writer);
         if let (Some((holder, reference)), Some(rows), Some(tickets)) =
@@ -129,6 +135,7 @@ impl<'a> Transaction<'a> {
         ];
         let row = begin_with(connection, &statements)?.pop().and_then(|mut rows| rows.pop());
         let row = row.ok_or_else(|| Failure::Unreadable("no row where one must be".to_owned()))?;
+        check_serving(connection, &row, NEXT_TASK_COLUMNS + 1 + MayExist::COLUMNS)?;
         let mut tx = Self::begun(connection, address, project, &row, NEXT_TASK_COLUMNS, clock)?;
         tx.writer = Some(writer);
         let prefetched = tx.prefetched.get_mut();
@@ -175,6 +182,20 @@ fn begin_with(connection: &mut Connection, statements: &[Statement<'_>]) -> Sql<
         drop(connection.batch("ROLLBACK"));
     }
     begun
+}
+
+/// Another client may have migrated the database, or copied the project to another store, since this one opened it. The row
+/// has the version of the schema and the project's standing from column `at` on.
+fn check_serving(connection: &mut Connection, row: &Row, at: usize) -> Sql<()> {
+    let found = row.try_get::<_, Option<i64>>(at)?.unwrap_or(0);
+    let standing: Option<&str> = row.try_get(at + 1)?;
+    let serving =
+        migrate::check_version(found).and_then(|()| Standing::from_text(standing)?.require_serving());
+    if let Err(error) = serving {
+        connection.batch("ROLLBACK")?;
+        return Err(Failure::Refused(error));
+    }
+    Ok(())
 }
 
 fn no_such_project<T>(connection: &mut Connection) -> Sql<Option<T>> {

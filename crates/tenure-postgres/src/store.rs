@@ -314,6 +314,7 @@ impl PostgresStore {
             again: None,
             shares: false,
             silent: false,
+            any_standing: false,
         }
     }
 
@@ -346,6 +347,25 @@ impl PostgresStore {
         let outcome =
             self.with_connection(|connection| self.write_once(connection, &writer, None, &mut None, body));
         outcome.unwrap_or_else(|failure| Err(failure.into_error(&self.address)))
+    }
+
+    /// A transaction over all rows, whatever the store's standing is. It is not retried.
+    pub(crate) fn transfer(&self, body: &mut dyn FnMut(&mut Transaction<'_>) -> Result<()>) -> Result<()> {
+        self.request.set(self.request.get() + 1);
+        let writer = Writer { any_standing: true, ..self.writer(Durability::Power) };
+        let mut sent = None;
+        let outcome = self.with_connection(|connection| {
+            connection.at_length(|connection, settings| {
+                self.write_once(connection, &writer, None, &mut sent, &mut |tx| {
+                    tx.run(settings)?;
+                    body(tx)
+                })
+            })
+        });
+        outcome.unwrap_or_else(|failure| {
+            let error = failure.into_error(&self.address);
+            Err(if sent.is_some() { uncertain(&error) } else { error })
+        })
     }
 
     fn write_until_known(

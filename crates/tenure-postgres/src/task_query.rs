@@ -7,6 +7,7 @@ use tenure_core::task::Task;
 use tokio_postgres::Row;
 
 use crate::connection::NOW;
+use crate::migrate::SCHEMA;
 use crate::readiness::{
     MayExist, Wanted, first_ready, first_ready_if_quiet, first_ready_or_left, has_work, ready, some,
 };
@@ -165,7 +166,8 @@ pub(crate) fn next_task_query(in_section: bool) -> String {
     let only = if in_section { "AND s.id = $3" } else { "" };
     let columns = format!("{}, nextval('tenure.fences'), {}", ready_columns(true), has_ending());
     format!(
-        "SELECT found.*, {}, {NOW}, {} FROM (SELECT) AS always LEFT JOIN LATERAL ({}) AS found ON true",
+        "SELECT found.*, {}, {NOW}, {}, {SCHEMA}, (SELECT standing FROM tenure.projects WHERE id = $1)
+         FROM (SELECT) AS always LEFT JOIN LATERAL ({}) AS found ON true",
         seen("$2"),
         MayExist::query(Wanted::All),
         first_ready_if_quiet(&columns, only)

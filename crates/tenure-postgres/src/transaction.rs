@@ -59,6 +59,8 @@ pub(crate) struct Writer {
     pub(crate) shares: bool,
     /// The commit rings no doorbell.
     pub(crate) silent: bool,
+    /// The transaction runs also if the store does not serve.
+    pub(crate) any_standing: bool,
 }
 
 /// What a committed transaction leaves behind, by which it is recognized if the answer to its commit was lost.

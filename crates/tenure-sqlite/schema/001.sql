@@ -17,7 +17,9 @@ CREATE TABLE identity (
     -- The boot of the machine in which the store was last changed.
     boot       TEXT,
     -- The store's clock: this plus the milliseconds since that boot. Null if the system has no such clock.
-    clock_base INTEGER
+    clock_base INTEGER,
+    -- Set while the store does not serve: where the rows went, or from where they are being copied.
+    standing   TEXT CHECK (standing IS NULL OR json_valid(standing))
 ) STRICT;
 
 INSERT INTO identity (one, store_id) VALUES (1, lower(hex(randomblob(16))));

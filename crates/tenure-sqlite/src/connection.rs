@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
@@ -22,9 +22,6 @@ use crate::identity::{self, Boot, Identity, Standing};
 use crate::integrity;
 use crate::migrate;
 use crate::rows::SET_STATUS;
-
-/// The length of the log above which it is moved into the database at the close: about ten transactions.
-const LONG_LOG: u64 = 512 * 1024;
 
 #[derive(Debug, Clone)]
 pub struct OpenOptions {
@@ -46,7 +43,42 @@ impl OpenOptions {
 /// anyway.
 struct Handle {
     conn: Option<Connection>,
+    database: PathBuf,
     ends_with_process: Cell<bool>,
+}
+
+/// Connections whose log is moved into the database when the process ends.
+static LEFT_OPEN: Mutex<Vec<(Connection, PathBuf)>> = Mutex::new(Vec::new());
+
+/// Completes the files of the databases that were used until the end of the process ([`Hint::EndsWithProcess`]). To be
+/// called after the process has printed its answer.
+pub fn close_left_open() {
+    let left = LEFT_OPEN.lock().map(|mut left| std::mem::take(&mut *left)).unwrap_or_default();
+    for (conn, database) in left {
+        move_log(&conn, &database);
+        std::mem::forget(conn);
+    }
+}
+
+/// Moves the log into the database, so that after the last process has ended the file is complete without it. The log stays
+/// as an empty file: in a folder that cannot be written, SQLite can read only a database that has one. A process that
+/// has the gate, or waits for it, does the same when it ends.
+fn move_log(conn: &Connection, database: &Path) {
+    if !has_log(database) {
+        return;
+    }
+    if let Some(_pass) = Gate::beside(database).try_enter() {
+        // A process that is reading now may keep the log from being emptied. Then it is that process's turn.
+        let _ = conn.busy_timeout(Duration::ZERO);
+        let _ = conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+    }
+}
+
+/// Whether a part of the database is in the log beside it.
+fn has_log(database: &Path) -> bool {
+    let mut log = database.as_os_str().to_owned();
+    log.push("-wal");
+    std::fs::metadata(log).is_ok_and(|found| found.len() > 0)
 }
 
 impl Deref for Handle {
@@ -62,8 +94,13 @@ impl Deref for Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        if self.ends_with_process.get() {
-            std::mem::forget(self.conn.take());
+        let Some(conn) = self.conn.take() else { return };
+        if !self.ends_with_process.get() {
+            move_log(&conn, &self.database);
+        } else if let (true, Ok(mut left)) = (has_log(&self.database), LEFT_OPEN.lock()) {
+            left.push((conn, self.database.clone()));
+        } else {
+            std::mem::forget(conn);
         }
     }
 }
@@ -115,7 +152,7 @@ impl SqliteStore {
         let home = identity::home_of(path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | extra;
         let conn = Connection::open_with_flags(path, flags).map_err(|e| cannot_open(&e, path))?;
-        conn.busy_timeout(options.patience).map_err(|e| sql_error(&e))?;
+        // The log is moved into the database by `move_log`, which keeps the files.
         conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(|e| sql_error(&e))?;
         // Plans must not depend on bound values. Otherwise every statement would be planned a second time when values
         // are bound.
@@ -128,12 +165,13 @@ impl SqliteStore {
             migrate::refuse_empty(&conn)?;
         }
         if version < migrate::LATEST {
-            let _pass = gate.enter(options.patience)?;
-            migrate::migrate(&conn)?;
+            migrate::migrate(&conn, &gate)?;
         }
+        conn.busy_timeout(options.patience).map_err(|e| sql_error(&e))?;
         let identity = Identity::read(&conn)?.with_clock(&conn, options.clock.as_ref())?;
         let identity = RefCell::new(identity);
-        let conn = Handle { conn: Some(conn), ends_with_process: Cell::new(false) };
+        let conn =
+            Handle { conn: Some(conn), database: path.to_owned(), ends_with_process: Cell::new(false) };
         Ok(Self {
             conn,
             path: path.to_owned(),
@@ -151,6 +189,10 @@ impl SqliteStore {
     /// warning.
     pub fn is_on_fuse(&self) -> bool {
         self.kind == filesystem::Kind::Fuse
+    }
+
+    pub(crate) fn connection(&self) -> &Connection {
+        &self.conn
     }
 
     pub fn path(&self) -> &Path {
@@ -179,18 +221,6 @@ impl SqliteStore {
         Ok(())
     }
 
-    /// By default the last process to close leaves the log as it is, which saves four flushes, but then the first
-    /// process to open it has to read it. So if the log has grown, the close of this process moves it into the
-    /// database.
-    fn tidy_on_close(&self) {
-        let mut log = self.path.clone().into_os_string();
-        log.push("-wal");
-        if std::fs::metadata(log).is_ok_and(|found| found.len() > LONG_LOG) {
-            let _ = self.conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false);
-            self.conn.ends_with_process.set(false);
-        }
-    }
-
     fn transaction(&self, identity: &Identity) -> Transaction<'_> {
         let now = self.options.clock.now();
         let ahead = identity.ahead(now, self.options.clock.since_boot().as_ref());
@@ -211,7 +241,7 @@ impl Store for SqliteStore {
         self.check_in_place()?;
         self.run("BEGIN")?;
         let tx = self.transaction(&self.identity.borrow());
-        let outcome = body(&tx);
+        let outcome = migrate::check_serving(&self.conn).and_then(|()| body(&tx));
         let ended = self.run("ROLLBACK");
         // After some errors SQLite has already rolled back, so this fails. The first error is the one to report.
         outcome.and(ended).map_err(|error| unreadable(error, &self.path))
@@ -236,6 +266,7 @@ impl Store for SqliteStore {
         if mend {
             let _pass = self.gate.enter(self.options.patience)?;
             self.set_durability(Durability::Power)?;
+            migrate::check_serving(&self.conn)?;
             integrity::recount(&self.conn, self.options.dry_run)?;
         }
         integrity::check(&self.conn)
@@ -288,7 +319,19 @@ impl SqliteStore {
     }
 
     /// One transaction, with access to the SQLite type.
-    pub(crate) fn inside(
+    fn inside(
+        &self,
+        durability: Durability,
+        body: &mut dyn FnMut(&mut Transaction<'_>) -> Result<()>,
+    ) -> Result<()> {
+        self.in_any_standing(durability, &mut |tx| {
+            migrate::check_serving(tx.conn)?;
+            body(tx)
+        })
+    }
+
+    /// [`SqliteStore::inside`], also in a store that does not serve.
+    pub(crate) fn in_any_standing(
         &self,
         durability: Durability,
         body: &mut dyn FnMut(&mut Transaction<'_>) -> Result<()>,
@@ -331,7 +374,6 @@ impl SqliteStore {
         }
         tracing::debug!(rings = rings.len(), "committed");
         doorbell::ring_all(&rings);
-        self.tidy_on_close();
         Ok(())
     }
 }

@@ -71,7 +71,7 @@ pub(crate) fn sql_error(error: &rusqlite::Error) -> Error {
         ),
         ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt => (
             DAMAGED.to_owned(),
-            Some("restore .tenure/tenure.db from a backup, or move it away and run `tenure init`".to_owned()),
+            Some("`tenure store restore FILE` restores a backup and keeps the damaged file".to_owned()),
         ),
         ErrorCode::ReadOnly | ErrorCode::PermissionDenied => {
             return Error::PermissionDenied {

@@ -46,6 +46,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod backup;
 mod connection;
 mod copying;
 mod counts;
@@ -62,7 +63,8 @@ mod ready;
 mod rows;
 mod tasks;
 
-pub use connection::{OpenOptions, SqliteStore};
+pub use backup::{is_damaged, set_aside};
+pub use connection::{OpenOptions, SqliteStore, close_left_open};
 pub use directory::{Directory, KnownProject, KnownRunner};
 pub use directory_wakeup::IdleProject;
 pub use doorbell::{Doorbell, sweep_doorbells};

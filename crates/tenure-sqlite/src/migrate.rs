@@ -3,22 +3,38 @@
 //! Until the first release the first file is edited in place. `tenure-testkit/tests/released_schemas.rs` opens a stored
 //! database of every schema.
 
+use std::time::Duration;
+
 use rusqlite::Connection;
+use tenure_core::store::Standing;
 use tenure_core::{Error, Result};
 
 use crate::error::sql_error;
+use crate::gate::Gate;
 
 const MIGRATIONS: [&str; 1] = [include_str!("../schema/001.sql")];
 
 pub(crate) const LATEST: i64 = 1;
 
+/// How long a process waits for another one that migrates the database, however little patience it has for other writers.
+const PATIENCE: Duration = Duration::from_secs(30 * 60);
+
 /// `tenu`: marks the file as a tenure database.
 const APPLICATION_ID: i64 = 0x7465_6e75;
 
+/// Part of the file's `user_version` while the store does not serve ([`Standing`]). So one value, which costs nothing to
+/// read, tells every transaction whether its schema is still the right one and whether the store serves.
+const NOT_SERVING: i64 = 1 << 30;
+
+fn user_version(conn: &Connection) -> Result<i64> {
+    conn.prepare_cached("PRAGMA user_version")
+        .and_then(|mut pragma| pragma.query_row([], |row| row.get(0)))
+        .map_err(|e| sql_error(&e))
+}
+
 /// The schema version of the file; zero if the file is empty.
 pub(crate) fn version(conn: &Connection) -> Result<i64> {
-    let found: i64 =
-        conn.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(|e| sql_error(&e))?;
+    let found = user_version(conn)? & !NOT_SERVING;
     if found > 0 {
         let owner: i64 =
             conn.query_row("PRAGMA application_id", [], |row| row.get(0)).map_err(|e| sql_error(&e))?;
@@ -32,37 +48,73 @@ pub(crate) fn version(conn: &Connection) -> Result<i64> {
     Ok(found)
 }
 
+/// Called at the beginning of every transaction. Another process may have migrated the database or copied it to another
+/// store since this one opened it.
+pub(crate) fn check_serving(conn: &Connection) -> Result<()> {
+    let found = user_version(conn)?;
+    if found == LATEST {
+        return Ok(());
+    }
+    version(conn)?;
+    standing(conn)?.require_serving()?;
+    Err(Error::store("the database was replaced by one of an older schema"))
+}
+
+pub(crate) fn standing(conn: &Connection) -> Result<Standing> {
+    let text: Option<String> =
+        conn.query_row("SELECT standing FROM identity", [], |row| row.get(0)).map_err(|e| sql_error(&e))?;
+    Standing::from_text(text.as_deref())
+}
+
+/// Inside a transaction.
+pub(crate) fn set_standing(conn: &Connection, to: &Standing) -> Result<()> {
+    let text = to.to_text()?;
+    let mark = if text.is_some() { NOT_SERVING } else { 0 };
+    conn.execute("UPDATE identity SET standing = ?1", [text]).map_err(|e| sql_error(&e))?;
+    conn.execute_batch(&format!("PRAGMA user_version = {}", LATEST | mark)).map_err(|e| sql_error(&e))
+}
+
 /// Refuses an empty file where a store is expected: it was truncated, or its creation was interrupted. Creating the schema
 /// silently would hide that the tasks are gone.
 pub(crate) fn refuse_empty(conn: &Connection) -> Result<()> {
     refuse_foreign(conn)?;
     Err(Error::Store {
         message: "the database is empty: it was truncated, or its creation was interrupted".to_owned(),
-        hint: Some("restore .tenure/tenure.db from a backup, or run `tenure init` to begin anew".to_owned()),
+        hint: Some("`tenure store restore FILE` restores a backup; `tenure init` begins anew".to_owned()),
     })
 }
 
-/// Migrates the file to the latest schema. The caller holds the gate.
-pub(crate) fn migrate(conn: &Connection) -> Result<()> {
+/// Migrates the file to the latest schema. Waits for a process that is doing so already.
+pub(crate) fn migrate(conn: &Connection, gate: &Gate) -> Result<()> {
+    migrate_with(conn, gate, &MIGRATIONS)
+}
+
+fn migrate_with(conn: &Connection, gate: &Gate, migrations: &[&str]) -> Result<()> {
+    let _pass = gate.enter(PATIENCE)?;
+    conn.busy_timeout(PATIENCE).map_err(|e| sql_error(&e))?;
     if version(conn)? == 0 {
         refuse_foreign(conn)?;
         // Persistent, and impossible inside a transaction.
         conn.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(())).map_err(|e| sql_error(&e))?;
     }
     conn.execute_batch("BEGIN IMMEDIATE").map_err(|e| sql_error(&e))?;
-    let outcome = migrate_inside(conn);
+    let outcome = migrate_inside(conn, migrations);
     let end = if outcome.is_ok() { "COMMIT" } else { "ROLLBACK" };
     conn.execute_batch(end).map_err(|e| sql_error(&e))?;
     outcome
 }
 
-fn migrate_inside(conn: &Connection) -> Result<()> {
+fn migrate_inside(conn: &Connection, migrations: &[&str]) -> Result<()> {
+    let mark = user_version(conn)? & NOT_SERVING;
     let from = usize::try_from(version(conn)?).unwrap_or(0);
-    for migration in MIGRATIONS.iter().skip(from) {
+    for migration in migrations.iter().skip(from) {
         conn.execute_batch(migration).map_err(|e| sql_error(&e))?;
     }
-    conn.execute_batch(&format!("PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {LATEST};"))
-        .map_err(|e| sql_error(&e))
+    conn.execute_batch(&format!(
+        "PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {};",
+        migrations.len() as i64 | mark
+    ))
+    .map_err(|e| sql_error(&e))
 }
 
 fn refuse_foreign(conn: &Connection) -> Result<()> {
@@ -77,4 +129,78 @@ fn refuse_foreign(conn: &Connection) -> Result<()> {
 
 fn foreign() -> Error {
     Error::store("the database file belongs to another program")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+    use std::sync::Arc;
+    use std::sync::mpsc;
+
+    use tenure_core::store::{Durability, Store};
+    use tenure_core::{ErrorCode, SystemClock};
+
+    use super::*;
+    use crate::{OpenOptions, SqliteStore};
+
+    fn options(patience: Duration) -> OpenOptions {
+        OpenOptions { patience, ..OpenOptions::new(Arc::new(SystemClock)) }
+    }
+
+    fn database(folder: &tempfile::TempDir) -> PathBuf {
+        folder.path().join("tenure.db")
+    }
+
+    fn migrate_to_a_later_schema(path: &Path, statements: &str) {
+        let conn = Connection::open(path).unwrap();
+        migrate_with(&conn, &Gate::beside(path), &[MIGRATIONS[0], statements]).unwrap();
+    }
+
+    #[test]
+    fn a_process_of_an_older_schema_is_refused_at_its_next_transaction() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = SqliteStore::create(&database(&folder), options(Duration::from_secs(10))).unwrap();
+        let store: &dyn Store = &store;
+        store.write(Durability::Process, |tx| tx.count_tasks()).unwrap();
+        migrate_to_a_later_schema(&database(&folder), "CREATE TABLE later (one INTEGER) STRICT;");
+        let written = store.write(Durability::Process, |tx| tx.count_tasks());
+        assert_eq!(written.unwrap_err().code(), ErrorCode::StoreTooNew);
+        let read = store.read(|view| view.count_tasks());
+        assert_eq!(read.unwrap_err().code(), ErrorCode::StoreTooNew);
+    }
+
+    #[test]
+    fn a_process_waits_for_a_migration_that_takes_longer_than_its_patience() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = database(&folder);
+        let (sender, receiver) = mpsc::channel();
+        let migrating = {
+            let path = path.clone();
+            std::thread::spawn(move || {
+                let pass = Gate::beside(&path).enter(PATIENCE).unwrap();
+                sender.send(()).unwrap();
+                std::thread::sleep(Duration::from_millis(300));
+                drop(pass);
+            })
+        };
+        receiver.recv().unwrap();
+        SqliteStore::create(&path, options(Duration::from_millis(10))).unwrap();
+        migrating.join().unwrap();
+    }
+
+    #[test]
+    fn a_migration_keeps_a_store_sealed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = database(&folder);
+        drop(SqliteStore::create(&path, options(Duration::from_secs(10))).unwrap());
+        let conn = Connection::open(&path).unwrap();
+        let other = tenure_core::store::OtherStore {
+            id: tenure_core::id::StoreId::new("0123"),
+            url: "postgres://db.example/work".to_owned(),
+        };
+        set_standing(&conn, &Standing::MovedTo(other.clone())).unwrap();
+        migrate_with(&conn, &Gate::beside(&path), &[MIGRATIONS[0], "SELECT 1;"]).unwrap();
+        assert_eq!(user_version(&conn).unwrap(), 2 | NOT_SERVING);
+        assert_eq!(standing(&conn).unwrap(), Standing::MovedTo(other));
+    }
 }

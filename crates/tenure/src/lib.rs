@@ -113,6 +113,8 @@ pub fn run_with(args: &[OsString], env: &Env, output: &mut Output) -> u8 {
     };
     drop(span);
     app.printer.detail(2, || format!("took {:.1} ms, exit {code}", begun.elapsed().as_secs_f64() * 1000.0));
+    drop(app);
+    tenure_sqlite::close_left_open();
     code
 }
 

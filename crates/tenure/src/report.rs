@@ -10,6 +10,7 @@ use tenure_core::lease::Lease;
 use tenure_core::{Error, ErrorCode, wire};
 
 use crate::answer::Hint;
+use crate::shell_quote::quote;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Report {
@@ -127,6 +128,12 @@ impl From<Error> for Report {
             }
             Error::StoreTooNew { .. } => {
                 report.context.push("update tenure on this machine".to_owned());
+            }
+            Error::StoreMoved { other, is_complete } => {
+                let why =
+                    if *is_complete { "use that store" } else { "return to that store, then copy again" };
+                let url = quote(crate::store::setting_of(other));
+                report.hints.push(Hint::new(why, format!("tenure config set store.url {url}")));
             }
             Error::NotInitialized { clone_at, .. } => {
                 if let Some(clone) = clone_at {

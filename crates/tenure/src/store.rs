@@ -3,13 +3,13 @@
 use std::ffi::OsStr;
 use std::ops::Deref;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::config::Config;
 use tenure_core::holder::{AcrossMachines, InACopy, Judge};
-use tenure_core::store::{Movable, Store};
+use tenure_core::store::{Movable, Store, StoreContents, contents_of, export_store};
 use tenure_core::{Clock, Error, Result};
 use tenure_postgres::{Address, PostgresStore, Surroundings};
 use tenure_runner::{DatabaseFile, request_patience};
@@ -100,6 +100,16 @@ impl Source {
         }
     }
 
+    /// Moves a damaged database file out of the way, and returns its new name.
+    pub(crate) fn set_damaged_aside(&self) -> Result<Option<PathBuf>> {
+        match self {
+            Self::Sqlite { path, options } if tenure_sqlite::is_damaged(path) => {
+                tenure_sqlite::set_aside(path, options.patience).map(Some)
+            }
+            Self::Sqlite { .. } | Self::Postgres { .. } => Ok(None),
+        }
+    }
+
     /// Opens the store, creating what is missing.
     pub(crate) fn create(&self, name: &str) -> Result<Backend> {
         match self {
@@ -139,6 +149,14 @@ impl Source {
         }
     }
 
+    /// By which another store remembers this one.
+    pub(crate) fn url(&self) -> String {
+        match self {
+            Self::Sqlite { path, .. } => format!("{PROJECT_FILE}{}", path.display()),
+            Self::Postgres { address, .. } => address.url().to_owned(),
+        }
+    }
+
     /// For display; never contains a password.
     pub(crate) fn shown(&self) -> String {
         match self {
@@ -146,6 +164,14 @@ impl Source {
             Self::Postgres { address, .. } => address.to_string(),
         }
     }
+}
+
+/// The value of `store.url` that means the project's database file.
+const PROJECT_FILE: &str = "sqlite:";
+
+/// The value of `store.url` for the store with this URL ([`Source::url`]).
+pub(crate) fn setting_of(url: &str) -> &str {
+    if url.starts_with(PROJECT_FILE) { PROJECT_FILE } else { url }
 }
 
 fn no_project_id() -> Error {
@@ -185,6 +211,22 @@ impl Backend {
             Self::Sqlite(store) => store,
             Self::Postgres(store) => store,
         }
+    }
+
+    /// Writes everything to a new file, a complete database.
+    pub(crate) fn back_up(&self, to: &Path, options: tenure_sqlite::OpenOptions) -> Result<StoreContents> {
+        match self {
+            Self::Sqlite(store) => store.back_up(to)?,
+            Self::Postgres(store) => {
+                let file = SqliteStore::create(to, options.clone())?;
+                export_store(store.as_ref(), &file)?;
+                file.close_as_one_file()?;
+            }
+        }
+        let file = SqliteStore::open(to, options)?;
+        // The file is not the store that it was copied from.
+        file.adopt(&mut |_| Ok(()))?;
+        contents_of(&file)
     }
 
     pub(crate) fn movable(&self) -> &dyn Movable {

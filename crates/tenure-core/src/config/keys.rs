@@ -78,7 +78,7 @@ const fn unset(name: &'static str, kind: Kind, about: &'static str) -> Key {
 pub const KEYS: &[Key] = &[
     unset("project.id", Kind::Uuid, "The project's identity, written by `init`"),
     unset("project.name", Kind::Text, "The project's name, for people"),
-    unset("store.url", Kind::Text, "Where the store is; SQLite in `.tenure/` if not set"),
+    unset("store.url", Kind::Text, "Where the store is; `sqlite:` or no value is SQLite in `.tenure/`"),
     key(
         "store.retention",
         Kind::DurationOrZero,

@@ -13,6 +13,9 @@ use super::origin::Origin;
 use super::types::{Config, Locking, Mcp, Preset, Project, Review, Runners, Tasks, Wakeup};
 use super::value::Value;
 
+/// The value of `store.url` that means the project's own database file, like no value.
+const PROJECT_FILE: &str = "sqlite:";
+
 /// The inputs of the configuration.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Layers<'a> {
@@ -70,7 +73,7 @@ impl Config {
                 id: settings.text("project.id").and_then(|id| uuid::Uuid::try_parse(&id).ok()),
                 name: settings.text("project.name"),
             },
-            store_url: settings.text("store.url"),
+            store_url: settings.text("store.url").filter(|url| url != PROJECT_FILE),
             retention: Some(settings.duration("store.retention")?).filter(|keep| !keep.is_zero()),
             locking: Locking {
                 task_timeout: settings.duration("locking.taskTimeout")?,

@@ -34,7 +34,11 @@ mod sql;
 mod tasks;
 
 pub use columns::{Cell, CellKind, Column, Table};
-pub use copying::{BATCH, COPIED_TABLES, CopiedRow, Counters, Fill, Movable, Put};
+pub use copying::{
+    BATCH, COPIED_TABLES, Contents as StoreContents, CopiedRow, Counters, FENCES_SKIPPED, Movable,
+    OtherStore, Put, RowCounts, Standing, StoreAt, Transfer, contents_of, count_movable_rows, export_store,
+    move_store, restore_store,
+};
 pub use feed::{Agent, EventFilter, Message, MessageFilter, ReadFeed, WriteFeed};
 pub use jobs::{ItemFilter, JobLookup, NewJob, ReadJobs, WriteJobs};
 pub use leases::{LeaseBeat, LeaseFilter, NewLease, NewTicket, ReadLeases, WriteLeases};

@@ -27,7 +27,7 @@ fn a_copy_never_sets_the_shared_sequences_back() {
         for round in 0..30 {
             let (store, _) = create(url);
             let counters = Counters { next_task: 1, last_event: 0, last_fence: round * 100, last_number: 0 };
-            store.take_over(&mut |_| Ok(counters)).unwrap();
+            store.transfer_with(&mut |tx| tx.raise_counters(counters)).unwrap();
         }
         ended.store(true, Ordering::Relaxed);
         others.into_iter().flat_map(|other| other.join().unwrap()).collect::<Vec<_>>()
@@ -37,7 +37,7 @@ fn a_copy_never_sets_the_shared_sequences_back() {
     let (store, _) = create(url);
     let last_fence = sql(url, "SELECT last_value FROM tenure.fences").parse::<i64>().unwrap() + 1000;
     let counters = Counters { next_task: 1, last_event: 700, last_fence, last_number: 900 };
-    store.take_over(&mut |_| Ok(counters)).unwrap();
+    store.transfer_with(&mut |tx| tx.raise_counters(counters)).unwrap();
     let next = sql(
         url,
         "SELECT nextval('tenure.fences'), nextval('tenure.numbers'), nextval('tenure.event_numbers')",

@@ -226,7 +226,7 @@ fn the_wait_for_another_programs_transaction_is_bounded() {
 #[test]
 fn on_a_full_disk_writes_are_refused_and_nothing_is_lost() {
     let mut env = TestEnv::new();
-    let Some(disk) = SmallDisk::mount(&env.path("disk"), 512) else {
+    let Some(disk) = SmallDisk::mount(&env.path("disk"), 2048) else {
         skip("mounting a small file system needs root; the full disk was not tested");
         return;
     };

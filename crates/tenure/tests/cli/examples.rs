@@ -141,9 +141,13 @@ pub(crate) const EXAMPLES: &[Example] = examples! {
     "doctor": ["doctor"] or ["doctor", "everything"] => 2 "INVALID_ARGUMENTS";
     "mcp": ["mcp"] or ["mcp", "--http", "0.0.0.0:7077"] => 2 "INVALID_ARGUMENTS";
     "setup": ["setup", "claude"] or ["setup", "claude", "--mcp", "--check"] => 7 "CHECK_FAILED";
-    "store": ["store", "copy", "--to", "sqlite:copy.db"] or ["store"] => 2 "INVALID_ARGUMENTS";
+    "store": ["store", "copy", "--to", "postgres://ann@db.example/work", "--dry-run"] or
+        ["store"] => 2 "INVALID_ARGUMENTS";
     "store adopt": ["store", "adopt"] or ["store", "adopt", "now"] => 2 "INVALID_ARGUMENTS";
-    "store copy": ["store", "copy", "--to", "sqlite:copy.db"] or
+    "store backup": ["store", "backup", "saved"] or ["store", "backup", "plan.md"] => 2 "INVALID_ARGUMENTS";
+    "store restore": ["store", "restore", "old.backup", "--force"] or
+        ["store", "restore", "plan.md"] => 1 "STORE_ERROR";
+    "store copy": ["store", "copy", "--to", "postgres://ann@db.example/work", "--dry-run"] or
         ["store", "copy", "--to", "mysql://ann:secret@host/work"] => 3 "CONFIG_ERROR";
     "bench": ["bench", "locks", "--quick"] or ["bench", "--dry-run"] => 2 "INVALID_ARGUMENTS";
     "completions": ["completions", "bash"] or ["completions", "tcsh"] => 2 "INVALID_ARGUMENTS";
@@ -195,6 +199,7 @@ pub(crate) fn prepare() -> TestEnv {
     work_rows::job(&env, "job", None, &[ItemOutcome::Succeeded]);
     work_rows::job(&env, "changed", Some("work/list.txt"), &[]);
     work_rows::session(&env);
+    steps(&env, &["store backup old.backup"]);
     env.set("EDITOR", "true").set("PATH", std::env::var("PATH").unwrap());
     env
 }

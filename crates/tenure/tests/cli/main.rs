@@ -12,6 +12,7 @@ mod support;
 mod work_rows;
 
 mod agents;
+mod backup;
 mod bad_store;
 mod bad_text;
 mod bench;

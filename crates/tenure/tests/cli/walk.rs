@@ -30,7 +30,7 @@ fn names(path: &str) -> (String, Option<String>) {
         | "sessions" => Some("list".to_owned()),
         "exclusive" => Some("status".to_owned()),
         "config" => Some("show".to_owned()),
-        // It has only one verb.
+        // It has no default verb; its example is this one.
         "store" => Some("copy".to_owned()),
         _ => None,
     };

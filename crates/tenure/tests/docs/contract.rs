@@ -119,6 +119,8 @@ const CONTRACT: &[(&str, &[&str])] = &[
     ("mcp", &["--http"]),
     ("store adopt", &[]),
     ("store copy", &["--to"]),
+    ("store backup", &["--force"]),
+    ("store restore", &["--force"]),
     ("bench", &[]),
     ("prime", &[]),
     ("setup", &["--mcp", "--check", "--remove"]),

@@ -49,24 +49,21 @@ fn a_project_survives_the_copy_to_a_server_and_back() {
     let mut project = filled();
     project.ok(&["tasks", "add", "first"]);
     project.ok(&["tasks", "delete", "T1"]);
-    let before = seen(&project);
     let held = project.ok(&["tasks", "claim", "F5", "--agent", "bob"]);
     let refused = project.run(&["--json", "store", "copy", "--to", &url]);
     assert_eq!(refused.code, Some(6), "a task is held: {refused:?}");
     assert_eq!(refused.json()["error"]["details"]["lockedBy"], "bob");
     project.ok(&["tasks", "release", "F5", "--agent", "bob"]);
 
+    let before = seen(&project);
     let dry = project.ok(&["store", "copy", "--to", &url, "--dry-run"]);
     let copied = project.ok(&["store", "copy", "--to", &url]);
     assert_eq!(dry["rows"], copied["rows"]);
     assert_eq!(copied["rows"]["tasks"], 1500);
-    let now = seen(&project);
-    assert!(now.len() > before.len());
+    assert_moved(&project, &url);
     project.store_variable = Some(url.clone());
-    assert_eq!(seen(&project), now);
-
-    let again = project.run(&["--json", "store", "copy", "--to", "sqlite:"]);
-    assert_eq!(again.code, Some(1), "an existing project is not overwritten: {again:?}");
+    let now = seen(&project);
+    assert_eq!(now, before);
     // The copy continues the numbering: it repeats no fence, no key and no event number.
     let next = project.ok(&["tasks", "claim", "F6", "--agent", "bob"]);
     assert!(next["lease"]["fence"].as_i64() > held["lease"]["fence"].as_i64());
@@ -76,8 +73,8 @@ fn a_project_survives_the_copy_to_a_server_and_back() {
     assert_eq!(ready["task"]["key"], "F2");
 
     let on_server = seen(&project);
-    std::fs::remove_file(project.database()).unwrap();
     project.ok(&["store", "copy", "--to", "sqlite:"]);
+    assert_moved(&project, "sqlite:");
     project.store_variable = None;
     assert_eq!(seen(&project), on_server);
     let last = project.ok(&["tasks", "claim", "F7", "--agent", "bob"]);
@@ -85,8 +82,22 @@ fn a_project_survives_the_copy_to_a_server_and_back() {
     assert_eq!(project.ok(&["tasks", "add", "newer"])["task"]["key"], "T3");
 }
 
+/// Every command on the store that was copied away says where the project is, and the hint leads there.
+#[track_caller]
+fn assert_moved(project: &Project, to: &str) {
+    for words in [&["tasks", "list"][..], &["tasks", "claim", "F6", "--agent", "eve"], &["tasks", "next"]] {
+        let refused = project.run(&[&["--json"], words].concat());
+        assert_eq!(refused.code, Some(3), "{refused:?}");
+        let answer = refused.json();
+        assert_eq!(answer["error"]["code"], "STORE_MOVED");
+        assert!(answer["error"]["details"]["movedTo"].as_str().unwrap().starts_with(to), "{answer}");
+        let hint = answer["hints"][0]["command"].as_str().unwrap();
+        assert_eq!(hint.replace('\'', ""), format!("tenure config set store.url {to}"));
+    }
+}
+
 #[test]
-fn a_killed_copy_leaves_nothing_and_can_be_repeated() {
+fn a_killed_copy_leaves_at_most_one_store_serving_and_can_be_repeated() {
     let url = Cluster::shared().url();
     let mut project = filled();
     let now = seen(&project);
@@ -95,15 +106,37 @@ fn a_killed_copy_leaves_nothing_and_can_be_repeated() {
         if !copy.ends_within(std::time::Duration::from_millis(wait)) {
             copy.signal(Signal::KILL);
         }
-        if copy.end().code == Some(0) {
+        let copied = copy.end().code == Some(0);
+        let here = project.run(&["tasks", "show", "F1"]).code == Some(0);
+        project.store_variable = Some(url.clone());
+        let there = project.run(&["tasks", "show", "F1"]).code == Some(0);
+        project.store_variable = None;
+        assert!(!(here && there), "after {wait} ms both stores serve");
+        if copied {
             break;
         }
     }
-    let last = project.run(&["--json", "store", "copy", "--to", &url]);
-    // Either no copy was made, or one complete copy.
-    assert!(matches!(last.code, Some(0 | 1)), "{last:?}");
+    project.ok(&["store", "copy", "--to", &url]);
     project.store_variable = Some(url);
     assert_eq!(seen(&project), now);
+}
+
+/// Waiters and the MCP server have the store open while it is copied away.
+#[test]
+fn a_waiter_on_a_store_that_is_copied_away_ends_and_names_the_new_one() {
+    let url = Cluster::shared().url();
+    let mut project = Project::bare_on(None);
+    project.init(&[]);
+    project.configure("locking: {pollInterval: 1s}");
+    for (to, next) in [(url.clone(), Some(url.clone())), ("sqlite:".to_owned(), None)] {
+        let waiter = project.spawn(&["--json", "tasks", "next", "--claim", "--wait", "60s", "--agent", "w"]);
+        until("the waiter waits", || project.select("SELECT holder_id FROM tickets") == ["w"]);
+        project.ok(&["store", "copy", "--to", &to]);
+        let ended = waiter.end();
+        assert_eq!(ended.code, Some(3), "{ended:?}");
+        assert_eq!(ended.json()["error"]["code"], "STORE_MOVED");
+        project.store_variable = next;
+    }
 }
 
 /// The socket of a dead runner is longer than the name of a channel may be, and rings in one store mean nothing in another.
@@ -142,4 +175,25 @@ fn a_copy_with_the_slots_of_dead_runners_can_be_changed() {
         project.ok(&["locks", "cleanup"]);
         project.ok(&["tasks", "done", "T1", "--agent", "ann"]);
     }
+}
+
+#[test]
+fn a_project_on_a_server_is_backed_up_and_restored_on_both_kinds_of_store() {
+    let url = Cluster::shared().url();
+    let mut project = filled();
+    project.ok(&["store", "copy", "--to", &url]);
+    project.store_variable = Some(url);
+    let now = seen(&project);
+    let saved = project.ok(&["store", "backup", "saved"]);
+    assert_eq!(saved["store"]["tasks"], 1500);
+    project.ok(&["tasks", "add", "later"]);
+    let restored = project.ok(&["store", "restore", "saved"]);
+    assert_eq!(seen(&project), now);
+    let fence = project.ok(&["tasks", "claim", "F6", "--agent", "ann"])["lease"]["fence"].clone();
+    assert!(fence.as_i64() > restored["store"]["fence"].as_i64().map(|fence| fence - 1));
+    project.store_variable = None;
+    let sealed = project.run(&["--json", "store", "restore", "saved"]);
+    assert_eq!(sealed.json()["error"]["code"], "STORE_MOVED", "{sealed:?}");
+    project.ok(&["store", "restore", "saved", "--force"]);
+    assert_eq!(seen(&project), now);
 }

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use tenure_core::config::Config;
 use tenure_core::duration::format_rounded;
 use tenure_core::kernel::{self, Violation};
 use tenure_core::lease::{Attempt, LeaseState};
 use tenure_core::store::{EventFilter, View};
-use tenure_core::{Error, Timestamp};
+use tenure_core::{Error, ErrorCode, Timestamp};
 use tenure_runner::processes::{self, ProcessFilter};
 use tenure_runner::{Scope, exclusion, retention};
 
@@ -15,8 +16,8 @@ use super::finding::{FIX, Finding};
 use crate::app::{App, Open};
 use crate::commands::{lease_view, runner_view};
 use crate::identity::IdentityArgs;
-use crate::project::{Project, ProjectPaths};
-use crate::report::CommandResult;
+use crate::project::{Project, ProjectPaths, StoreLocation};
+use crate::report::{CommandResult, Report};
 use crate::shell_quote::quote;
 
 pub(super) fn examine(app: &mut App<'_>, project: &Project, found: &mut Examination) {
@@ -24,14 +25,7 @@ pub(super) fn examine(app: &mut App<'_>, project: &Project, found: &mut Examinat
     let open = match app.open_at(project.clone()) {
         Ok(open) => open,
         Err(report) => {
-            let command = match report.code {
-                tenure_core::ErrorCode::Config => "tenure config validate".to_owned(),
-                tenure_core::ErrorCode::PermissionDenied => {
-                    format!("ls -ld {}", quote(&paths.folder().to_string_lossy()))
-                }
-                _ => set_aside(paths),
-            };
-            found.findings.push(Finding::problem("store", report.message, command));
+            found.findings.push(unusable(report, project));
             return;
         }
     };
@@ -41,7 +35,7 @@ pub(super) fn examine(app: &mut App<'_>, project: &Project, found: &mut Examinat
             let finding = if defect.mendable {
                 Finding::problem("store", defect.what, FIX).fixable()
             } else {
-                Finding::problem("store", defect.what, set_aside(paths))
+                Finding::problem("store", defect.what, mending(project))
             };
             findings.push(finding);
         }
@@ -59,11 +53,12 @@ pub(super) fn examine(app: &mut App<'_>, project: &Project, found: &mut Examinat
     })();
     match examined {
         Ok(findings) if findings.is_empty() => {
-            let result = "the file, leases, statuses, runners and attempts are consistent".to_owned();
+            let file = if open.source.is_on_server() { "" } else { "the file, " };
+            let result = format!("{file}leases, statuses, runners and attempts are consistent");
             found.checks.push(("store", result));
         }
         Ok(findings) => found.findings.extend(findings),
-        Err(error) => found.findings.push(Finding::problem("store", error.to_string(), set_aside(paths))),
+        Err(error) => found.findings.push(unusable(error.into(), project)),
     }
     for lock in exclusion::peek(&paths.root) {
         let sentence = if lock.skip {
@@ -92,6 +87,27 @@ fn future(view: &dyn View) -> Result<Option<Finding>, Error> {
         format_rounded(ahead)
     );
     Ok(Some(Finding::warning("clock", sentence, "tenure events --limit 5")))
+}
+
+/// The store cannot be used, and what to do about it.
+fn unusable(report: Report, project: &Project) -> Finding {
+    let command = match (report.code, report.hints.into_iter().next()) {
+        (_, Some(hint)) => hint.command,
+        (ErrorCode::Config, None) => "tenure config validate".to_owned(),
+        (ErrorCode::PermissionDenied, None) => {
+            format!("ls -ld {}", quote(&project.paths.folder().to_string_lossy()))
+        }
+        (_, None) => mending(project),
+    };
+    Finding::problem("store", report.message, command)
+}
+
+fn mending(project: &Project) -> String {
+    let on_server = |config: &Config| matches!(project.paths.store(config), StoreLocation::Server(_));
+    if project.config.as_ref().is_ok_and(on_server) {
+        return "tenure config get store.url".to_owned();
+    }
+    set_aside(&project.paths)
 }
 
 fn set_aside(paths: &ProjectPaths) -> String {

@@ -1,31 +1,28 @@
-//! `tenure store copy`: copies all rows to another store.
+//! `tenure store copy`: moves the project to another store.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use serde_json::{Map, Value, json};
-use tenure_core::kernel;
-use tenure_core::lease::{Lease, LeaseState};
-use tenure_core::store::columns::leases;
-use tenure_core::store::{Cell, CopiedRow, LeaseFilter, Movable, Table};
+use tenure_core::store::{RowCounts, StoreAt, count_movable_rows, move_store};
 use tenure_core::{Error, ErrorCode};
 
 use crate::answer::Answer;
 use crate::app::{App, Open};
 use crate::report::{CommandResult, Report};
 use crate::shell_quote::quote;
-use crate::store::Source;
+use crate::store::{Source, setting_of};
 use crate::text::Text;
 
-/// Copy everything to another store: tasks, leases, events, messages, sessions and jobs
+/// Move the project to another store: tasks, leases, events, messages, sessions and jobs
 ///
-/// Copies all or nothing, and only while no lease is held. Every id, fence and number is kept. The project keeps using
-/// its current store until you change store.url.
+/// Copies everything while no lease is held, then seals this store: from then on every command that still uses it fails
+/// and names the new one. Every id, fence and number is kept. If a copy is interrupted, run it again; it continues. A copy
+/// never overwrites rows, except in a store that was itself copied to this one.
 ///
 /// Example: tenure store copy --to postgres://ann@db.example/work
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A PostgreSQL URL, `sqlite:` for the project's database file, or `sqlite:PATH`
+    /// A PostgreSQL URL, or `sqlite:` for the project's database file
     #[arg(long, value_name = "URL")]
     to: String,
 }
@@ -37,89 +34,52 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
         return Err(Report::usage(format!("the project already uses {}", target.shown()))
             .hint("see store.url", "tenure config show"));
     }
-    let lapsed = lapsed_leases(&open)?;
-    let mut counts = Map::new();
-    let mut count = |table: &Table, rows: usize| {
-        let key = camel_case(table.name);
-        let so_far = counts.get(&key).and_then(Value::as_u64).unwrap_or(0);
-        counts.insert(key, json!(so_far + rows as u64));
-    };
-    let from: &dyn Movable = open.store.movable();
-    let mut fill = |put: &mut tenure_core::store::Put<'_>| {
-        from.hand_over(&mut |table, rows| {
-            refuse_new_leases(table, &rows, &lapsed)?;
-            count(table, rows.len());
-            put(table, rows)
-        })
-    };
-    if app.global.dry_run {
-        fill(&mut |_, _| Ok(()))?;
+    let from = StoreAt { store: open.store.movable(), url: &open.source.url() };
+    let judge = open.env.judge.as_ref();
+    let counts = if app.global.dry_run {
+        count_movable_rows(from.store, judge)?
     } else {
         let name = open.config.project.name.as_deref().unwrap_or("project");
         let destination = target.create(name)?;
-        destination.movable().take_over(&mut fill).map_err(|error| refusal(error, &target))?;
-    }
+        let to = StoreAt { store: destination.movable(), url: &target.url() };
+        move_store(from, to, judge).map_err(|error| refusal(error, &target))?
+    };
     let shown = target.shown();
+    let of = |table: &str| counts.iter().find(|(name, _)| *name == table).map_or(0, |(_, count)| *count);
     let mut text = Text::new();
     let verb = app.past("Copied", "Would copy");
-    text.line(format!("{verb} {} tasks and {} events to {shown}", counts["tasks"], counts["events"]));
-    let answer = Answer::new(json!({"from": open.source.shown(), "to": shown, "rows": counts}), text);
-    Ok(match target {
-        _ if app.global.dry_run => answer,
-        Source::Postgres { .. } => {
-            answer.hint("use it", format!("tenure config set store.url {}", quote(&shown)))
-        }
-        Source::Sqlite { .. } => answer.hint("to use it, remove store.url", "tenure config edit"),
-    })
+    text.line(format!("{verb} {} tasks and {} events to {shown}", of("tasks"), of("events")));
+    if !app.global.dry_run {
+        text.line(format!("{} is sealed: it refuses every command from now on", open.source.shown()));
+    }
+    let answer = Answer::new(json!({"from": open.source.shown(), "to": shown, "rows": rows(&counts)}), text);
+    if app.global.dry_run {
+        return Ok(answer);
+    }
+    Ok(answer.hint(
+        "use the new store",
+        format!("tenure config set store.url {}", quote(setting_of(&target.url()))),
+    ))
 }
 
 fn target(app: &App<'_>, open: &Open<'_>, to: &str) -> CommandResult<Source> {
-    let mut config = open.config.clone();
     let mut options = app.store_options();
     options.dry_run = false;
-    match to.strip_prefix("sqlite:") {
-        Some(path) => {
-            let path =
-                if path.is_empty() { open.paths.database() } else { app.env.cwd.join(PathBuf::from(path)) };
-            Ok(Source::Sqlite { path, options })
-        }
-        None => {
-            config.store_url = Some(to.to_owned());
-            Ok(Source::of(&open.paths, &config, app.env, options)?)
-        }
-    }
-}
-
-/// The fences of open leases that have lapsed. A live lease is an error, because its holder would keep writing to this
-/// store.
-fn lapsed_leases(open: &Open<'_>) -> CommandResult<BTreeSet<i64>> {
-    let ctx = open.context();
-    let lapsed = open.read(|view| {
-        let open = view.leases(&LeaseFilter::default())?;
-        let live = |lease: &&Lease| lease.state(view.now(), ctx.judge) == LeaseState::Live;
-        if let Some(held) = open.iter().find(live) {
-            let name = held.resource.id.clone();
-            let locked = kernel::locked(view, held.resource.clone(), &name, None, Some(held.clone()), 0)?;
-            return Err(Error::Locked(Box::new(locked)));
-        }
-        Ok(open.iter().map(|lease| lease.fence.number()).collect())
-    })?;
-    Ok(lapsed)
-}
-
-/// Refuses a lease that was granted after [`lapsed_leases`] read them and before the copy began.
-fn refuse_new_leases(table: &Table, rows: &[CopiedRow], lapsed: &BTreeSet<i64>) -> tenure_core::Result<()> {
-    if table.name != leases::TABLE.name {
-        return Ok(());
-    }
-    let is_new = |row: &CopiedRow| {
-        row.get(leases::ended_at.at) == Some(&Cell::Null)
-            && !matches!(row.get(leases::fence.at), Some(Cell::Int(number)) if lapsed.contains(number))
+    let Some(path) = to.strip_prefix("sqlite:") else {
+        let mut config = open.config.clone();
+        config.store_url = Some(to.to_owned());
+        return Ok(Source::of(&open.paths, &config, app.env, options)?);
     };
-    if rows.iter().any(is_new) {
-        return Err(Error::store("a lease was granted while the copy started; nothing was copied"));
+    let database = open.paths.database();
+    if !path.is_empty() && app.env.cwd.join(PathBuf::from(path)) != database {
+        return Err(Report::usage(format!("a project's database file is {}", database.display()))
+            .hint("save a copy in another file", format!("tenure store backup {}", quote(path))));
     }
-    Ok(())
+    Ok(Source::Sqlite { path: database, options })
+}
+
+fn rows(counts: &RowCounts) -> Map<String, Value> {
+    counts.iter().map(|(table, count)| (camel_case(table), json!(count))).collect()
 }
 
 /// `task_deps` becomes `taskDeps`.
@@ -133,12 +93,9 @@ fn camel_case(name: &str) -> String {
 }
 
 fn refusal(error: Error, target: &Source) -> Report {
-    let report = Report::from(error);
+    let mut report = Report::from(error);
     if report.code == ErrorCode::Store {
-        return Report::new(
-            ErrorCode::Store,
-            format!("nothing was copied to {}: {}", target.shown(), report.message),
-        );
+        report.message = format!("the copy to {} is not complete: {}", target.shown(), report.message);
     }
     report
 }

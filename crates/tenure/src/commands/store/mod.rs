@@ -1,17 +1,24 @@
 //! `tenure store`: the project's store.
 
+use serde_json::{Value, json};
+use tenure_core::store::StoreContents;
+
 use crate::answer::Answer;
 use crate::app::App;
 use crate::fast_parser::Definition;
 use crate::report::CommandResult;
+use crate::store::Source;
 use crate::verbs::{Commands, Group, verbs};
 
 mod adopt;
+mod backup;
 mod copy;
+mod restore;
+mod scratch;
 
-/// Manage the project's store
+/// Move, back up and restore the project's store
 ///
-/// Example: tenure store copy --to postgres://ann@db.example/work --dry-run
+/// Example: tenure store backup work.backup
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     // Required: no verb is harmless enough to be the default.
@@ -23,6 +30,8 @@ verbs! {
     enum Verb;
     "adopt" => Adopt(adopt),
     "copy" => Copy(copy),
+    "backup" => Backup(backup),
+    "restore" => Restore(restore),
 }
 
 impl Group for Args {
@@ -35,4 +44,8 @@ impl Group for Args {
 
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>> {
     args.verb.run(app)
+}
+
+fn contents_json(source: &Source, contents: StoreContents) -> Value {
+    json!({"url": source.shown(), "fence": contents.last_fence, "tasks": contents.tasks})
 }
