@@ -15,6 +15,7 @@
 //! Not guaranteed: finding a process that has cleared its environment and left the group, after its parent and the
 //! supervisor have ended and where there is no control group.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -22,6 +23,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use tenure_core::lease::{Attempt, Leader};
+use tenure_lock::BootTime;
 
 use crate::wait;
 
@@ -102,6 +104,7 @@ impl fmt::Display for Survivor {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Member {
     pid: u32,
+    /// In hundredths of a second since boot; 0 if not known.
     start_time: u64,
     group: u32,
 }
@@ -144,7 +147,8 @@ fn end_within(table: &mut dyn ProcessTable, mode: EndMode, patience: Duration) -
     };
     let kill_at = Instant::now() + grace;
     let give_up = kill_at + patience;
-    let mut signalled_once = false;
+    let mut signalled = HashSet::new();
+    let mut first_signal_at = None;
     let mut empty_scans = 0;
     loop {
         let members = table.scan()?;
@@ -162,17 +166,25 @@ fn end_within(table: &mut dyn ProcessTable, mode: EndMode, patience: Duration) -
             return Ok(members.iter().map(|m| Survivor { pid: m.pid, command: table.name(m) }).collect());
         }
         let killing = now >= kill_at;
-        let signal = match (killing, signalled_once) {
-            (true, _) => Some(Signal::KILL),
-            (false, false) => Some(first),
-            // Signalled once: processes started for a clean-up are not interrupted.
-            (false, true) => None,
-        };
-        signalled_once = true;
-        let watched: Vec<OwnedFd> = members.iter().filter_map(|m| table.signal(m, signal)).collect();
+        let first_signal_at = *first_signal_at.get_or_insert_with(ticks_since_boot);
+        // A process that was forked after the scan and before its parent got the signal did not get one. Later ones
+        // were started for a clean-up and are not interrupted.
+        let is_due = |member: &Member, is_new: bool| is_new && member.start_time <= first_signal_at;
+        let mut watched: Vec<OwnedFd> = Vec::new();
+        for member in &members {
+            let is_new = signalled.insert(member.clone());
+            let signal = if killing { Some(Signal::KILL) } else { is_due(member, is_new).then_some(first) };
+            watched.extend(table.signal(member, signal));
+        }
         let until = if killing { give_up } else { kill_at };
         wait::until_all_end(&watched, until.saturating_duration_since(now).min(SCAN_INTERVAL));
     }
+}
+
+/// The present time in the unit of [`Member::start_time`].
+fn ticks_since_boot() -> u64 {
+    let hundredths = BootTime::now().since_boot().as_millis() / 10;
+    u64::try_from(hundredths).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
@@ -186,6 +198,8 @@ mod tests {
         signalled: Vec<(u32, Option<Signal>)>,
         /// Missed by one scan, listed by the next.
         hidden_once: bool,
+        /// Listed from the second scan on.
+        later: Vec<(Member, usize)>,
     }
 
     fn member(pid: u32) -> Member {
@@ -197,7 +211,9 @@ mod tests {
             if std::mem::take(&mut self.hidden_once) {
                 return Ok(Vec::new());
             }
-            Ok(self.alive.iter().map(|(m, _)| m.clone()).collect())
+            let listed = self.alive.iter().map(|(m, _)| m.clone()).collect();
+            self.alive.append(&mut self.later);
+            Ok(listed)
         }
 
         fn signal(&mut self, member: &Member, signal: Option<Signal>) -> Option<OwnedFd> {
@@ -236,6 +252,20 @@ mod tests {
             FakeProcesses { alive: vec![(member(7), 1)], hidden_once: true, ..FakeProcesses::default() };
         assert!(end_within(&mut table, EndMode::Kill, PATIENCE).unwrap().is_empty());
         assert!(table.alive.is_empty());
+    }
+
+    #[test]
+    fn a_process_forked_while_the_others_were_signalled_gets_the_signal_and_a_later_one_does_not() {
+        let late = Member { start_time: u64::MAX, ..member(9) };
+        let mut table = FakeProcesses {
+            alive: vec![(member(7), 1)],
+            later: vec![(member(8), 1), (late, 1)],
+            ..FakeProcesses::default()
+        };
+        let mode = EndMode::Graceful { signal: Signal::TERM, grace: SCAN_INTERVAL * 2 };
+        assert!(end_within(&mut table, mode, PATIENCE).unwrap().is_empty());
+        let signals: Vec<_> = table.signalled.iter().filter_map(|(pid, s)| s.map(|s| (*pid, s))).collect();
+        assert_eq!(signals, [(7, Signal::TERM), (8, Signal::TERM), (9, Signal::KILL)]);
     }
 
     #[test]
