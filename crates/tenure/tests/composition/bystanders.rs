@@ -173,8 +173,6 @@ pub(crate) fn wake_up(storm: &Storm) {
         storm.just_call("timer", "wakeup", &["--json", "runners", "wakeup"], &mut dice);
         storm.pause(700 + dice.below(600));
     }
-    // The runners that wake-up started would stay idle for a while.
-    storm.project.run(&["runners", "stop", "--all"]);
 }
 
 /// Runs jobs one after another, and resumes them if their coordinator died.

@@ -281,6 +281,8 @@ fn everything_beside_everything_keeps_the_rules_and_all_work_is_completed() {
         let progress =
             std::panic::catch_unwind(AssertUnwindSafe(|| rage(&storm, counting.as_ref(), deciding, length)));
         if progress.is_ok() {
+            // The runners that wake-up started would stay idle for a while.
+            storm.project.ok(&["runners", "stop", "--all"]);
             storm.project.ok(&["locks", "cleanup"]);
         }
         stop.store(true, Ordering::SeqCst);
