@@ -310,9 +310,13 @@ fn lost(history: &History, line: &Line, fence: i64) -> bool {
         let stop = kill.dead_by.is_none() && (kill.at - SLACK..=kill.at + 10 * SLACK).contains(&line.at);
         own || stop
     });
+    // A supervisor that cannot renew in time ends its work before the lease can end, and then there is no outcome.
+    let beats = history.beats.get(&fence);
+    let renewed = beats.and_then(|beats| beats.iter().rfind(|beat| beat.after <= line.at));
+    let unrenewed = renewed.is_some_and(|beat| line.at - beat.after >= row.ttl * 3 / 8);
     match row.reason.as_deref() {
         Some("forced" | "expired") => true,
-        Some("holder_died") => supervisor_killed,
+        Some("holder_died") => supervisor_killed || unrenewed,
         _ => ended_by_signal,
     }
 }
