@@ -28,7 +28,7 @@ use crate::notifications::{Reader, ReaderPause, Subscription};
 const PAUSE: Duration = Duration::from_secs(5);
 
 /// How long a migration, or a transaction over all rows of a project, may take.
-const LONG: Duration = Duration::from_secs(30 * 60);
+const LONG: Duration = Duration::from_mins(30);
 
 /// Every statement finds a few rows by an index, so all other plans are disabled, whatever the statistics say.
 const PLANNING: [(&str, &str); 8] = [

@@ -17,7 +17,7 @@ const MIGRATIONS: [&str; 1] = [include_str!("../schema/001.sql")];
 pub(crate) const LATEST: i64 = 1;
 
 /// How long a process waits for another one that migrates the database, however little patience it has for other writers.
-const PATIENCE: Duration = Duration::from_secs(30 * 60);
+const PATIENCE: Duration = Duration::from_mins(30);
 
 /// `tenu`: marks the file as a tenure database.
 const APPLICATION_ID: i64 = 0x7465_6e75;
@@ -106,13 +106,14 @@ fn migrate_with(conn: &Connection, gate: &Gate, migrations: &[&str]) -> Result<(
 
 fn migrate_inside(conn: &Connection, migrations: &[&str]) -> Result<()> {
     let mark = user_version(conn)? & NOT_SERVING;
+    let latest = i64::try_from(migrations.len()).unwrap_or(i64::MAX);
     let from = usize::try_from(version(conn)?).unwrap_or(0);
     for migration in migrations.iter().skip(from) {
         conn.execute_batch(migration).map_err(|e| sql_error(&e))?;
     }
     conn.execute_batch(&format!(
         "PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {};",
-        migrations.len() as i64 | mark
+        latest | mark
     ))
     .map_err(|e| sql_error(&e))
 }

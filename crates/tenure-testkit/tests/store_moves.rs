@@ -86,7 +86,8 @@ fn sqlite(folder: &tempfile::TempDir, name: &str) -> SqliteStore {
 
 fn postgres() -> PostgresStore {
     let address = Address::parse(&Cluster::shared().url(), &Surroundings::default()).unwrap();
-    PostgresStore::create(address, &fresh_project(), "moves", Default::default()).unwrap()
+    PostgresStore::create(address, &fresh_project(), "moves", tenure_postgres::OpenOptions::default())
+        .unwrap()
 }
 
 fn store(kind: Kind, folder: &tempfile::TempDir, name: &str) -> Box<dyn Movable> {
