@@ -325,8 +325,7 @@ fn run(
             EndMode::Graceful { signal: Signal::TERM, grace: s.grace }
         }
     };
-    attempt.leader = recorded_leader(s.store, &attempt);
-    let (survivors, exit) = end_all(&mut child, &attempt, mode);
+    let (survivors, exit) = end_all(s.store, &mut child, &mut attempt, mode);
     tracing::debug!(pid, ?exit, survivors = survivors.len(), "ended");
     let end = match (event, exit) {
         (WatchEvent::Lost(loss), _) => AttemptEnd::Lost(loss),
@@ -344,12 +343,33 @@ fn run(
 }
 
 /// The leader that the [exec gate](crate::exec_if_running) has recorded. Without it, only the control group is not known.
-pub(crate) fn recorded_leader(store: &dyn Store, attempt: &Attempt) -> Option<Leader> {
+fn recorded_leader(store: &dyn Store, attempt: &Attempt) -> Option<Leader> {
     store.read(|view| kernel::leader_of(view, attempt)).ok().flatten()
 }
 
-/// Ends the command and every process that it has left behind.
-pub(crate) fn end_all(child: &mut Child, attempt: &Attempt, mode: EndMode) -> (Vec<Survivor>, Exit) {
+/// Ends the command and every process that it has left behind. A store that does not answer must not keep them alive, so it
+/// is asked for the leader afterwards; what only the leader's control group shows is ended last.
+pub(crate) fn end_all(
+    store: &dyn Store,
+    child: &mut Child,
+    attempt: &mut Attempt,
+    mode: EndMode,
+) -> (Vec<Survivor>, Exit) {
+    let (mut survivors, exit) = end_command(child, attempt, mode);
+    attempt.leader = recorded_leader(store, attempt);
+    let Some(leader) = &attempt.leader else { return (survivors, exit) };
+    if leader.cgroup.is_some() && survivors.is_empty() {
+        survivors = processes::end(ProcessFilter::of(attempt), EndMode::Kill)
+            .map_or_else(|_| Vec::new(), |left| left.survivors);
+        reap_orphans();
+    }
+    if survivors.is_empty() {
+        remove_traces(attempt.id.as_str(), leader);
+    }
+    (survivors, exit)
+}
+
+fn end_command(child: &mut Child, attempt: &Attempt, mode: EndMode) -> (Vec<Survivor>, Exit) {
     // The child is not reaped yet, so its pid and process group cannot have been reused.
     let filter = ProcessFilter { child: Some(child.id()), ..ProcessFilter::of(attempt) };
     let (survivors, stuck) = match processes::end(filter, mode) {
@@ -364,9 +384,6 @@ pub(crate) fn end_all(child: &mut Child, attempt: &Attempt, mode: EndMode) -> (V
             (vec![Survivor { pid: child.id(), command }], false)
         }
     };
-    if let Some(leader) = attempt.leader.as_ref().filter(|_| survivors.is_empty()) {
-        remove_traces(attempt.id.as_str(), leader);
-    }
     reap_orphans();
     let exit = if stuck { child.try_wait().ok().flatten() } else { child.wait().ok() };
     (survivors, exit.map_or(Exit::Signal(0), Exit::of))

@@ -23,7 +23,7 @@ use crate::outage::{Written, is_outage, write_outcome};
 use crate::processes::children::{self, Supervising};
 use crate::processes::{EndMode, Survivor};
 use crate::reap::{self, Scope};
-use crate::supervise::{Exit, LimitCheck, Limits, end_all, recorded_leader};
+use crate::supervise::{Exit, LimitCheck, Limits, end_all};
 use crate::watch::{WatchEvent, exit_of, watch_until};
 
 /// The longest poll; nothing depends on it.
@@ -238,8 +238,7 @@ impl Worker<'_> {
         let succeeded = matches!(&event, WatchEvent::Exited if exit_of(pid) == Some(0));
         let success = |patient| self.write(store, executed, Some(0), ItemOutcome::Succeeded, false, patient);
         let written = succeeded && success(false);
-        attempt.leader = recorded_leader(store, attempt);
-        let (survivors, exit) = end_all(&mut child, attempt, mode);
+        let (survivors, exit) = end_all(store, &mut child, attempt, mode);
         tracing::debug!(pid, ?exit, survivors = survivors.len(), "ended");
         if succeeded {
             // Now that no process is left that could outlive the lease, this may take as long as it needs.

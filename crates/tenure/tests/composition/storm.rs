@@ -283,6 +283,8 @@ fn everything_beside_everything_keeps_the_rules_and_all_work_is_completed() {
         if progress.is_ok() {
             // The runners that wake-up started would stay idle for a while.
             storm.project.ok(&["runners", "stop", "--all"]);
+            // A runner that did not stop in time was killed, which leaves its row to the next wake-up.
+            storm.project.ok(&["runners", "wakeup"]);
             storm.project.ok(&["locks", "cleanup"]);
         }
         stop.store(true, Ordering::SeqCst);
