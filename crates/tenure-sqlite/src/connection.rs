@@ -18,7 +18,7 @@ use crate::doorbell;
 use crate::error::{cannot_open, io_error, sql_error, unreadable};
 use crate::filesystem;
 use crate::gate::Gate;
-use crate::identity::{self, Boot, Identity, Standing};
+use crate::identity::{self, Boot, HomeCheck, Identity};
 use crate::integrity;
 use crate::migrate;
 use crate::rows::SET_STATUS;
@@ -276,7 +276,7 @@ impl Store for SqliteStore {
 impl SqliteStore {
     /// Whether this is a copy of another store that was in use in this boot. Until it is adopted it can only be read.
     pub fn is_copy(&self) -> bool {
-        self.identity.borrow().standing(&self.home, &self.boot()) == Standing::Copied
+        self.identity.borrow().standing(&self.home, &self.boot()) == HomeCheck::Copied
     }
 
     /// Makes this file the store's home, under a new id, in one transaction with `body`.
@@ -303,15 +303,15 @@ impl SqliteStore {
     fn settle(&self, adopting: bool) -> Result<Option<Identity>> {
         let boot = self.boot();
         let standing = |identity: &Identity| identity.standing(&self.home, &boot);
-        if standing(&self.identity.borrow()) == Standing::Settled {
+        if standing(&self.identity.borrow()) == HomeCheck::Settled {
             return Ok(None);
         }
         // Another process may have settled it since it was read.
         let found = Identity::read(&self.conn)?;
         match standing(&found) {
-            Standing::Settled => return Ok(Some(found)),
-            Standing::Copied if !adopting => return Err(identity::copied(&self.path)),
-            Standing::Copied | Standing::Unsettled => {}
+            HomeCheck::Settled => return Ok(Some(found)),
+            HomeCheck::Copied if !adopting => return Err(identity::copied(&self.path)),
+            HomeCheck::Copied | HomeCheck::Unsettled => {}
         }
         let settled =
             found.settled(&self.home, &boot.id).with_clock(&self.conn, self.options.clock.as_ref())?;

@@ -46,7 +46,7 @@ const TOLERANCE_MS: i64 = 50;
 
 /// How the stored identity relates to the file that it is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum HomeCheck {
     /// The store is at home and was changed in this boot.
     Settled,
     /// The next change writes the identity.
@@ -72,13 +72,13 @@ impl Identity {
     }
 
     /// Judged for a file at `home` in this `boot`.
-    pub(crate) fn standing(&self, home: &str, boot: &Boot) -> Standing {
+    pub(crate) fn standing(&self, home: &str, boot: &Boot) -> HomeCheck {
         let same_boot = self.boot.as_deref() == Some(boot.id.as_str());
         let has_clock = !self.provisional && (self.clock.is_some() || !boot.has_clock);
         match &self.home {
-            Some(known) if known == home && same_boot && has_clock => Standing::Settled,
-            Some(known) if known != home && same_boot => Standing::Copied,
-            _ => Standing::Unsettled,
+            Some(known) if known == home && same_boot && has_clock => HomeCheck::Settled,
+            Some(known) if known != home && same_boot => HomeCheck::Copied,
+            _ => HomeCheck::Unsettled,
         }
     }
 

@@ -58,7 +58,7 @@ impl From<Grant> for Granted {
 impl Granted {
     /// The credential that came with a new grant.
     pub fn proof(&self) -> LeaseProof {
-        LeaseProof { lease: self.lease.id.clone(), key: self.key.clone().expect("a new grant has its key") }
+        LeaseProof { lease: self.lease.id.clone(), key: self.key.clone().unwrap() }
     }
 }
 
