@@ -307,9 +307,9 @@ const ROWS: &str = "
         SELECT p.id, 't' || n, 'ann', 'a' || n, 'x', 0 FROM tenure.projects p, generate_series(1, 2000) n;
     INSERT INTO tenure.jobs (project, id, name, state, definition, created_at, updated_at)
         SELECT p.id, 'j' || n, 'j' || n, 'completed', '{}', n, n FROM tenure.projects p, generate_series(1, 1000) n;
-    INSERT INTO tenure.leases (project, lease_id, resource_kind, resource_id, holder_kind, holder_id, ttl_ms, acquired_at,
+    INSERT INTO tenure.leases (project, lease_id, key_hash, resource_kind, resource_id, holder_kind, holder_id, ttl_ms, acquired_at,
                                heartbeat_at, expires_at, ended_at, end_reason)
-        SELECT p.id, 'l' || n, 'task', 't' || n, 'agent', 'a' || (n % 100), 1, 0, 0, 0,
+        SELECT p.id, 'l' || n, 'h' || n, 'task', 't' || n, 'agent', 'a' || (n % 100), 1, 0, 0, 0,
                CASE WHEN n > 500 THEN 0 END, CASE WHEN n > 500 THEN 'released' END
         FROM tenure.projects p, generate_series(1, 2000) n;
     INSERT INTO tenure.tickets (project, resource_kind, resource_id, holder_kind, holder_id, process, created_at, refreshed_at)
