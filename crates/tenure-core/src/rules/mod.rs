@@ -24,7 +24,7 @@ pub use jobs::{
 };
 pub use locks::{LockRef, Release, find_lock, release_lock};
 pub use messages::{acknowledge, send_message};
-pub use prune::{Pruned, prune};
+pub use prune::{Pruned, has_old_history, prune};
 pub use sections::{
     AddSection, EditSection, add_section, delete_section, depend_section, edit_section, undepend_section,
 };

@@ -10,7 +10,7 @@ use crate::clock::Timestamp;
 use crate::error::Result;
 use crate::id::{Fence, TaskId};
 use crate::lease::{Lease, Resource, ResourceKind};
-use crate::store::{EventFilter, History, ItemFilter, Stretch, Tx};
+use crate::store::{EventFilter, History, ItemFilter, Stretch, Tx, View};
 
 /// The rows of each kind that one step examines.
 const STEP: u64 = 100;
@@ -40,6 +40,14 @@ impl Pruned {
     pub fn followed_by(self, next: Self) -> Self {
         Self { rows: self.rows + next.rows, more: next.more }
     }
+}
+
+/// Whether the oldest event that was not examined is older than `retention`. Every row of the history came with an event, so
+/// otherwise there is nothing to remove. Costs one row.
+pub fn has_old_history(view: &dyn View, retention: Duration) -> Result<bool> {
+    let since = view.pruned_through(History::Events)?;
+    let first = view.events(&EventFilter { since, limit: 1, ..EventFilter::default() })?;
+    Ok(first.first().is_some_and(|event| event.at < view.now().before(retention)))
 }
 
 /// Removes some of the history that is older than `retention`. A step is short, so that other writers never wait long;
