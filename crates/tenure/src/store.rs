@@ -259,7 +259,7 @@ impl Backend {
         }
     }
 
-    /// Who is known to be alive, as far as this store's processes can be seen from here.
+    /// Judges the liveness of the processes that this store records, as far as they can be seen from here.
     pub(crate) fn judge(&self, env: &Env) -> Arc<dyn Judge> {
         match self {
             Self::Sqlite(_) if self.is_copy() => Arc::new(InACopy(Arc::clone(&env.judge))),

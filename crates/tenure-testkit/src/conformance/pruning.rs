@@ -172,7 +172,7 @@ pub(super) fn an_unread_message_for_an_unfinished_task_stays(fresh: &dyn Fn() ->
     send(Some("B"), "unread, finished");
     send(None, "unread, of no task");
     f.write(|tx| tx.acknowledge(read, "bob").map(drop)).unwrap();
-    // Not by its holder, who would acknowledge the messages.
+    // A status change by another caller. A finish by the holder would acknowledge the messages.
     f.override_status(&ann, "B", TaskStatus::Skipped, false).unwrap();
     f.clock.advance(KEPT + Duration::from_millis(1));
     send(None, "recent");
