@@ -12,8 +12,8 @@ use tenure_core::id::{RandomIds, StoreId};
 use tenure_core::kernel::{self, Grant, Terms};
 use tenure_core::rules::{self, AddTask};
 use tenure_core::store::{
-    ClaimHint, ClaimTarget, Durability, FENCES_SKIPPED, Movable, Store, StoreAt, TaskFilter, Transfer, Tx,
-    View, export_store, move_store, restore_store,
+    ClaimHint, ClaimTarget, Durability, FENCES_SKIPPED, History, Movable, Store, StoreAt, TaskFilter,
+    Transfer, Tx, View, export_store, move_store, restore_store,
 };
 use tenure_core::{Context, Error, ErrorCode, Policy, Result, SystemClock};
 use tenure_postgres::{Address, PostgresStore, Surroundings};
@@ -246,5 +246,30 @@ fn a_restored_store_accepts_nothing_from_the_holders_of_its_backup() {
         assert_eq!(new.task.key, "A");
         assert!(new.lease.fence.number() > later.lease.fence.number() + FENCES_SKIPPED);
         assert_eq!(store.check(false).unwrap(), []);
+    }
+}
+
+#[test]
+fn the_history_of_a_restored_store_is_pruned_from_its_beginning() {
+    for kind in [Kind::Sqlite, Kind::Postgres] {
+        let folder = tempfile::tempdir().unwrap();
+        let judge = FakeProcesses::default();
+        let movable = store(kind, &folder, "store.db");
+        let store: &dyn Store = &*movable;
+        for key in ["A", "B"] {
+            add(store, key);
+        }
+        let backup = sqlite(&folder, "backup.db");
+        export_store(&*movable, &backup).unwrap();
+        store
+            .write(Durability::Power, |tx| {
+                tx.set_pruned_through(History::Events, 1000)?;
+                tx.set_pruned_through(History::Leases, 1000)
+            })
+            .unwrap();
+        restore_store(&backup, &*movable, &context(&judge), "boss", false).unwrap();
+        for history in [History::Events, History::Leases] {
+            assert_eq!(store.read(|view| view.pruned_through(history)).unwrap(), 0, "{kind:?}");
+        }
     }
 }

@@ -11,7 +11,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::columns::{self, Cell, Table};
-use super::{LeaseFilter, Store, Tx, View};
+use super::{LeaseFilter, Store, Tx, View, Viewer};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::holder::Judge;
@@ -285,6 +285,8 @@ fn count_tasks(view: &dyn View) -> Result<u64> {
 
 fn replace_rows(tx: &mut dyn Transfer, source: &dyn Transfer) -> Result<()> {
     tx.delete_rows(&columns::tickets::TABLE)?;
+    // The rows that follow were not examined yet.
+    tx.delete_rows(&columns::pruning::TABLE)?;
     for table in COPIED_TABLES.iter().rev() {
         tx.delete_rows(table)?;
     }
@@ -313,7 +315,15 @@ fn refuse_live_leases(view: &dyn View, judge: &dyn Judge) -> Result<()> {
     let Some(held) = open.into_iter().find(|lease| lease.state(view.now(), judge) == LeaseState::Live) else {
         return Ok(());
     };
-    let name = held.resource.id.clone();
-    let locked = kernel::locked(view, held.resource.clone(), &name, None, Some(held), 0)?;
+    let task = match held.resource.task_id() {
+        Some(id) => view.task_row(&id, &Viewer::default())?.map(|task| kernel::name_of(&task)),
+        None => None,
+    };
+    let section = match held.resource.section_id() {
+        Some(id) => view.section(&id)?.map(|section| section.name),
+        None => None,
+    };
+    let name = task.as_ref().map(|task| task.key.clone()).or(section).unwrap_or(held.resource.id.clone());
+    let locked = kernel::locked(view, held.resource.clone(), &name, task, Some(held), 0)?;
     Err(Error::Locked(Box::new(locked)))
 }
