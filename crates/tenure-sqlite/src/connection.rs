@@ -276,7 +276,7 @@ impl Store for SqliteStore {
 impl SqliteStore {
     /// Whether this is a copy of another store that was in use in this boot. Until it is adopted it can only be read.
     pub fn is_copy(&self) -> bool {
-        self.identity.borrow().standing(&self.home, &self.boot()) == HomeCheck::Copied
+        self.identity.borrow().check_home(&self.home, &self.boot()) == HomeCheck::Copied
     }
 
     /// Makes this file the store's home, under a new id, in one transaction with `body`.
@@ -302,13 +302,13 @@ impl SqliteStore {
     /// Records where and when the store is changed, if that is new. Returns the identity to remember after the commit.
     fn settle(&self, adopting: bool) -> Result<Option<Identity>> {
         let boot = self.boot();
-        let standing = |identity: &Identity| identity.standing(&self.home, &boot);
-        if standing(&self.identity.borrow()) == HomeCheck::Settled {
+        let check = |identity: &Identity| identity.check_home(&self.home, &boot);
+        if check(&self.identity.borrow()) == HomeCheck::Settled {
             return Ok(None);
         }
         // Another process may have settled it since it was read.
         let found = Identity::read(&self.conn)?;
-        match standing(&found) {
+        match check(&found) {
             HomeCheck::Settled => return Ok(Some(found)),
             HomeCheck::Copied if !adopting => return Err(identity::copied(&self.path)),
             HomeCheck::Copied | HomeCheck::Unsettled => {}

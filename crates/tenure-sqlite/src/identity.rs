@@ -72,7 +72,7 @@ impl Identity {
     }
 
     /// Judged for a file at `home` in this `boot`.
-    pub(crate) fn standing(&self, home: &str, boot: &Boot) -> HomeCheck {
+    pub(crate) fn check_home(&self, home: &str, boot: &Boot) -> HomeCheck {
         let same_boot = self.boot.as_deref() == Some(boot.id.as_str());
         let has_clock = !self.provisional && (self.clock.is_some() || !boot.has_clock);
         match &self.home {
