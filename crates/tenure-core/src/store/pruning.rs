@@ -5,7 +5,7 @@ use super::columns::{
 };
 use super::columns::{session_tasks, sessions};
 use super::rows::{Reader, Row};
-use super::sql::{Dialect, SqlTx, UNFINISHED};
+use super::sql::{SqlTx, UNFINISHED};
 use crate::clock::Timestamp;
 use crate::error::Result;
 use crate::id::{Fence, TaskId};
@@ -148,16 +148,13 @@ impl<T: SqlTx> ReadHistory for T {
             return Ok(Vec::new());
         }
         let (events_name, scope) = (T::DIALECT.name(&events::TABLE), T::DIALECT.scope());
-        let same_project = match T::DIALECT {
-            Dialect::Sqlite => "",
-            Dialect::Postgres => "t.project = e.project AND ",
-        };
+        // Reads each task's events backwards, and stops at the first one with a status.
         let last = format!(
-            "SELECT max(e.seq) FROM {events_name} e WHERE {scope}task_id IN {} \
-             AND (to_status IS NOT NULL OR kind = 'task.created') \
-             AND EXISTS (SELECT 1 FROM {} t WHERE {same_project}t.id = e.task_id) GROUP BY task_id",
-            list(tasks.len()),
+            "SELECT (SELECT seq FROM {events_name} WHERE {scope}task_id = t.id \
+             AND (to_status IS NOT NULL OR kind = 'task.created') ORDER BY seq DESC LIMIT 1) \
+             FROM {} t WHERE {scope}id IN {}",
             T::DIALECT.name(&super::columns::tasks::TABLE),
+            list(tasks.len()),
         );
         let sql = T::DIALECT.select(&events::TABLE, &format!("seq IN ({last})"));
         self.query(&sql, &bare(task_cells(tasks)), |row| {
@@ -179,11 +176,13 @@ impl<T: SqlTx> ReadHistory for T {
         if resources.is_empty() {
             return Ok(Vec::new());
         }
+        // One search in the index for each resource; a GROUP BY would read all of their leases.
         let sql = T::DIALECT.numbered(&format!(
-            "SELECT max(fence) FROM {} WHERE {}{} GROUP BY resource_kind, resource_id",
+            "SELECT (SELECT max(fence) FROM {} WHERE {}resource_kind = r.column1 AND resource_id = r.column2) \
+             FROM (VALUES {}) AS r",
             T::DIALECT.name(&leases::TABLE),
             T::DIALECT.scope(),
-            of_resources(resources.len())
+            vec!["(?, ?)"; resources.len()].join(", ")
         ));
         self.query(&sql, &bare(resource_cells(resources)), |row| number(row).map(Fence::new))
     }

@@ -27,12 +27,15 @@ pub(super) struct Fixture {
 
 impl Fixture {
     pub(super) fn new(program: &Program) -> Result<Self> {
-        let project = TempProject::new(program, "bench")?;
-        let status = project.command(&["init"]).status().map_err(Error::Spawn)?;
-        if !status.success() {
-            return Err(Error::bench("tenure init made no project"));
-        }
-        Ok(Self { project })
+        let fixture = Self { project: TempProject::new(program, "bench")? };
+        fixture.run(&["init"])?;
+        Ok(fixture)
+    }
+
+    /// Runs a command, which has to succeed.
+    pub(super) fn run(&self, args: &[&str]) -> Result<()> {
+        let status = self.project.command(args).status().map_err(Error::Spawn)?;
+        if status.success() { Ok(()) } else { Err(Error::bench(format!("tenure {} failed", args.join(" ")))) }
     }
 
     pub(super) fn store(&self) -> Result<Box<dyn Store>> {

@@ -28,6 +28,9 @@ impl Bench<'_> {
         let (count, shown) = if self.quick { (100_000, "100,000") } else { (10_000_000, "10,000,000") };
         let (short, long) = (self.fixture(TASKS)?, self.fixture(TASKS)?);
         for (fixture, events) in [(&short, SHORT), (&long, count)] {
+            // Wake-up examines the agent that it would start, so there has to be one.
+            fixture.run(&["config", "set", "presets.bench.command", "[/bin/true]"])?;
+            fixture.run(&["config", "set", "runners.preset", "bench"])?;
             self.add_history(fixture, events)?;
         }
         for (what, args) in [
