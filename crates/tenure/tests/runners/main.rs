@@ -32,6 +32,7 @@ mod stop;
 mod table;
 mod trace;
 
-// Only on SQLite: what happens when the database file vanishes or is copied.
+// Only on SQLite: the database file vanishes, is copied, or cannot grow.
 mod copies;
 mod database;
+mod full_disk;

@@ -10,11 +10,12 @@ use crate::project::Project;
 /// The runner's main thread notices the outage after this time.
 const PATIENCE: &str = "2s";
 
-/// The number of outcomes that are kept outside the store.
+/// The number of outcomes that are kept outside the store. A file that is being written has another name.
 fn kept(project: &Project) -> usize {
     let stores = std::fs::read_dir(project.tenure_home().join("outcomes"));
     let folders = stores.into_iter().flatten().flatten();
-    folders.flat_map(|folder| std::fs::read_dir(folder.path()).into_iter().flatten()).count()
+    let files = folders.flat_map(|folder| std::fs::read_dir(folder.path()).into_iter().flatten()).flatten();
+    files.filter(|file| file.file_name().to_string_lossy().parse::<u64>().is_ok()).count()
 }
 
 /// A script that marks that it has begun, waits for `go`, and ends with these lines.

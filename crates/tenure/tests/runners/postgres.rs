@@ -22,6 +22,7 @@ mod queue;
 mod review;
 mod scenarios;
 mod secrets;
+mod server_outage;
 mod slot;
 mod stop;
 mod table;
