@@ -21,6 +21,7 @@ pub mod clock;
 pub mod config;
 pub mod context;
 pub mod duration;
+pub mod ending;
 pub mod error;
 pub mod event;
 pub mod holder;
@@ -43,4 +44,5 @@ mod yaml;
 
 pub use clock::{Clock, SystemClock, Timestamp};
 pub use context::{Context, Policy};
+pub use ending::{Ending, Usage};
 pub use error::{Error, ErrorCode, Result};

@@ -1,8 +1,7 @@
-//! Agent presets: the program that works on a task, its arguments and variables. The prompt is always passed on
-//! standard input, never in an argument.
+//! Agent presets: the program that works on a task, its arguments and variables.
 //!
-//! Guarantees: a configured `command` replaces all built-in arguments, a configured `env` is added to either. Nothing
-//! is run or changed here. Not guaranteed: that the program still exists when it is started.
+//! Guarantees: a configured `command` replaces all built-in arguments; a configured `env` is added to the variables of the
+//! program, which it can replace. Nothing is run or changed here. Not guaranteed: that the program still exists when it is started.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -10,35 +9,8 @@ use std::path::{Path, PathBuf};
 
 use tenure_core::config::Preset;
 
+use crate::agents::{Agent, BUILT_IN};
 use crate::program::{self, ProgramError};
-
-/// A preset that needs no configuration.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BuiltIn {
-    pub name: &'static str,
-    pub command: &'static [&'static str],
-}
-
-pub const BUILT_IN: &[BuiltIn] = &[
-    BuiltIn {
-        name: "claude",
-        command: &[
-            "claude",
-            "-p",
-            "--output-format",
-            "stream-json",
-            "--verbose",
-            "--permission-mode",
-            "acceptEdits",
-            "--allowedTools",
-            "Bash(tenure:*)",
-        ],
-    },
-    BuiltIn { name: "codex", command: &["codex", "exec", "--json", "-s", "workspace-write", "-"] },
-    BuiltIn { name: "gemini", command: &["gemini", "-o", "stream-json", "--approval-mode", "yolo"] },
-    // Without `run` it opens its terminal interface; without a message it reads one from standard input.
-    BuiltIn { name: "opencode", command: &["opencode", "run"] },
-];
 
 /// Variables by which an agent marks its child processes. An agent that finds them assumes that it runs inside the
 /// agent that started the runner, or refuses to start. Settings and credentials (`CLAUDE_CODE_USE_BEDROCK`,
@@ -52,24 +24,30 @@ pub const SESSION_MARKERS: &[&str] = &[
     "CLAUDE_CODE_REMOTE_SESSION_ID",
     "CLAUDE_CODE_SESSION_ID",
     "CLAUDE_CODE_SSE_PORT",
+    "CLAUDE_EFFORT",
     "CLAUDE_ENV_FILE",
     "CLAUDE_PROJECT_DIR",
+    "CODEX_CI",
     "CODEX_SANDBOX",
     "CODEX_SANDBOX_NETWORK_DISABLED",
     "CODEX_SESSION_ID",
     "CODEX_THREAD_ID",
+    "CODEX_TOOL_CALL_ID",
     "CURSOR_AGENT",
     "CURSOR_TRACE_ID",
     "GEMINI_CLI",
+    "GEMINI_CLI_NO_RELAUNCH",
     "OPENCODE",
     "OPENCODE_PID",
     "OPENCODE_SESSION_ID",
 ];
 
 /// An agent that can be started.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct AgentCommand {
     pub preset: String,
+    /// What is known about the program, by its file name.
+    pub agent: &'static Agent,
     pub program: PathBuf,
     pub args: Vec<String>,
     /// Added to the environment. May contain secrets, so it must never be logged.
@@ -79,21 +57,7 @@ pub struct AgentCommand {
 impl AgentCommand {
     /// The arguments that resume a conversation, if the agent supports it.
     pub fn resuming(&self, conversation: &str) -> Option<Vec<String>> {
-        let mut args = self.args.clone();
-        match self.program.file_name().and_then(OsStr::to_str) {
-            Some("claude") => args.extend(["--resume".to_owned(), conversation.to_owned()]),
-            Some("codex") if args.first().is_some_and(|word| word == "exec") => {
-                // The options of `exec` come before its subcommand, and `-` for standard input comes last.
-                let reads = args.last().is_some_and(|word| word == "-");
-                if reads {
-                    args.pop();
-                }
-                args.extend(["resume".to_owned(), conversation.to_owned()]);
-                args.extend(reads.then(|| "-".to_owned()));
-            }
-            _ => return None,
-        }
-        Some(args)
+        self.agent.resuming(&self.args, conversation)
     }
 }
 
@@ -116,7 +80,7 @@ pub fn resolve(
     path: Option<&OsStr>,
 ) -> Result<AgentCommand, PresetError> {
     let own = configured.get(name);
-    let built_in = BUILT_IN.iter().find(|preset| preset.name == name);
+    let built_in = BUILT_IN.iter().find(|agent| agent.name == name);
     let command: Vec<String> = match (own.filter(|preset| !preset.command.is_empty()), built_in) {
         (Some(preset), _) => preset.command.clone(),
         (None, Some(built_in)) => built_in.command.iter().map(|&word| word.to_owned()).collect(),
@@ -130,30 +94,32 @@ pub fn resolve(
     };
     let program = program::find(program, root, path)
         .map_err(|source| PresetError::Program { name: name.to_owned(), source })?;
-    Ok(AgentCommand {
-        preset: name.to_owned(),
-        program,
-        args: args.to_vec(),
-        env: own.map(|preset| preset.env.clone()).unwrap_or_default(),
-    })
+    let agent = Agent::of_program(&program);
+    let mut env: BTreeMap<String, String> =
+        agent.env.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
+    env.extend(own.map(|preset| preset.env.clone()).unwrap_or_default());
+    Ok(AgentCommand { preset: name.to_owned(), agent, program, args: args.to_vec(), env })
 }
 
 /// All preset names, sorted.
 pub fn names(configured: &BTreeMap<String, Preset>) -> Vec<&str> {
-    let mut names: Vec<&str> = BUILT_IN.iter().map(|preset| preset.name).collect();
+    let mut names: Vec<&str> = BUILT_IN.iter().map(|agent| agent.name).collect();
     names.extend(configured.keys().map(String::as_str));
     names.sort_unstable();
     names.dedup();
     names
 }
 
-/// The first preset whose program is available.
+/// The first preset whose program is available, preferably one that was tested with tenure.
 pub fn any_runnable<'c>(
     configured: &'c BTreeMap<String, Preset>,
     root: &Path,
     path: Option<&OsStr>,
 ) -> Option<&'c str> {
-    names(configured).into_iter().find(|name| resolve(name, configured, root, path).is_ok())
+    let untested = |name: &str| BUILT_IN.iter().any(|agent| agent.name == name && !agent.tested);
+    let mut names = names(configured);
+    names.sort_by_key(|name| untested(name) && !configured.contains_key(*name));
+    names.into_iter().find(|name| resolve(name, configured, root, path).is_ok())
 }
 
 fn nearest(name: &str, configured: &BTreeMap<String, Preset>) -> Option<String> {
@@ -213,27 +179,56 @@ mod tests {
 
     #[test]
     fn the_built_in_presets_have_the_documented_arguments() {
-        let project = Project::new(&["claude", "codex", "gemini", "opencode"]);
+        let project = Project::new(&["claude", "codex", "copilot", "gemini", "opencode"]);
         let args = |name| project.resolve(name, &BTreeMap::new()).unwrap().args.join(" ");
         assert_eq!(
             args("claude"),
-            "-p --output-format stream-json --verbose --permission-mode acceptEdits --allowedTools Bash(tenure:*)"
+            "-p --output-format stream-json --verbose --permission-mode acceptEdits \
+             --allowedTools Bash(tenure:*),mcp__tenure"
         );
-        assert_eq!(args("codex"), "exec --json -s workspace-write -");
+        assert_eq!(
+            args("codex"),
+            "exec --json -s workspace-write --skip-git-repo-check -c allow_login_shell=false -"
+        );
+        assert_eq!(args("copilot"), "--allow-all-tools --output-format json");
         assert_eq!(args("gemini"), "-o stream-json --approval-mode yolo");
-        assert_eq!(args("opencode"), "run");
+        assert_eq!(args("opencode"), "run --auto --format json");
     }
 
     #[test]
     fn agents_that_support_it_resume_a_conversation() {
-        let project = Project::new(&["claude", "codex", "gemini"]);
+        let project =
+            Project::new(&["agy", "amp", "claude", "codex", "copilot", "gemini", "opencode", "mine"]);
+        let configured = presets(&[("mine", &["./mine"], &[])]);
         let args = |name| {
-            let agent = project.resolve(name, &BTreeMap::new()).unwrap();
+            let agent = project.resolve(name, &configured).unwrap();
             agent.resuming("c1").map(|args| args.join(" "))
         };
-        assert!(args("claude").unwrap().ends_with("Bash(tenure:*) --resume c1"));
-        assert_eq!(args("codex").unwrap(), "exec --json -s workspace-write resume c1 -");
-        assert_eq!(args("gemini"), None);
+        for (name, end) in [
+            ("claude", " --resume c1"),
+            ("codex", " resume c1 -"),
+            ("copilot", " --resume=c1"),
+            ("gemini", " --resume c1"),
+            ("opencode", "run --auto --format json --session c1"),
+            ("agy", " --conversation c1 -p"),
+        ] {
+            let args = args(name).unwrap();
+            assert!(args.ends_with(end), "{name}: {args}");
+        }
+        assert!(args("amp").unwrap().starts_with("threads continue c1 "));
+        assert_eq!(args("mine"), None);
+    }
+
+    #[test]
+    fn a_configured_variable_replaces_one_of_the_program() {
+        let project = Project::new(&["gemini"]);
+        let trust = |configured: &BTreeMap<String, Preset>| {
+            let agent = project.resolve("gemini", configured).unwrap();
+            agent.env.get("GEMINI_CLI_TRUST_WORKSPACE").cloned()
+        };
+        assert_eq!(trust(&BTreeMap::new()).as_deref(), Some("true"));
+        let configured = presets(&[("gemini", &[], &[("GEMINI_CLI_TRUST_WORKSPACE", "false")])]);
+        assert_eq!(trust(&configured).as_deref(), Some("false"));
     }
 
     #[test]

@@ -1,46 +1,133 @@
 //! Claude Code with `--output-format stream-json`: errors are typed.
 //!
-//! `assistant.error` names the kind of an error, `result.api_error_status` has the provider's status,
-//! `rate_limit_event` the reset of a usage limit, and `system/api_retry` what it waits for meanwhile.
+//! `assistant.error` names the kind of an error, `result.api_error_status` has the provider's status, `rate_limit_event`
+//! the reset of a usage limit, `system/api_retry` what it waits for meanwhile, and `result.permission_denials` what it was
+//! not allowed to do. `modelUsage` and `total_cost_usd` are totals of the process.
 
 use serde_json::Value;
-use tenure_core::Timestamp;
+use tenure_core::{Ending, Timestamp, Usage};
 
-use super::{Ending, Event, Observed, by_status, object, status, text};
+use super::{
+    Agent, Event, ProcessEnd, PromptInput, Summary, UsageScope, by_events, by_status, failed, items,
+    micro_usd, number, object, optional, status, text, tool_input, unknown_argument,
+};
 
-pub(super) fn parse(line: &str) -> Event {
-    let Some(value) = object(line) else { return Event::Other };
-    match text(&value, "/type") {
-        // The main conversation handles the error of a subagent.
-        "assistant" if !text(&value, "/parent_tool_use_id").is_empty() => Event::Other,
-        "assistant" => match text(&value, "/error") {
-            "" => Event::Progress,
-            kind => Event::Failed(by_kind(kind)),
-        },
-        "user" | "stream_event" => Event::Progress,
-        "system" if text(&value, "/subtype") == "api_retry" => Event::Retrying(retried(&value)),
-        "rate_limit_event" if text(&value, "/rate_limit_info/status") == "rejected" => {
-            let seconds = value.pointer("/rate_limit_info/resetsAt").and_then(Value::as_i64);
-            Event::LimitReached {
-                resets_at: seconds.and_then(|at| at.checked_mul(1000)).map(Timestamp::from_millis),
-            }
+pub(super) const AGENT: Agent = Agent {
+    name: "claude",
+    command: &[
+        "claude",
+        "-p",
+        "--output-format",
+        "stream-json",
+        "--verbose",
+        "--permission-mode",
+        "acceptEdits",
+        "--allowedTools",
+        "Bash(tenure:*),mcp__tenure",
+    ],
+    env: &[],
+    prompt: PromptInput::Stdin,
+    tested: true,
+    parse,
+    conclude,
+    resume: Some(|args, conversation| [args, &["--resume".to_owned(), conversation.to_owned()]].concat()),
+};
+
+pub(super) fn parse(line: &str) -> Vec<Event> {
+    let Some(value) = object(line) else { return unknown_argument(line).into_iter().collect() };
+    match (text(&value, "/type"), text(&value, "/subtype")) {
+        ("system", "init") => vec![Event::Started {
+            conversation: optional(&value, "/session_id"),
+            model: optional(&value, "/model"),
+            version: optional(&value, "/claude_code_version"),
+        }],
+        ("system", "api_retry") => {
+            vec![Event::Retrying { why: retried(&value), message: String::new() }]
         }
-        "result" => result(&value),
-        _ => Event::Other,
+        ("system", "permission_denied") => vec![Event::Denied(text(&value, "/tool_name").to_owned())],
+        ("assistant", _) => assistant(&value),
+        ("user", _) => items(&value, "/message/content").iter().filter_map(tool_result).collect(),
+        ("rate_limit_event", _) => limit(&value).into_iter().collect(),
+        ("result", subtype) => result(&value, subtype),
+        _ => Vec::new(),
     }
 }
 
-pub(super) fn conclude(exit: Option<i32>, observed: &Observed) -> Ending {
-    match (observed.conclude(exit), observed.retrying) {
+pub(super) fn conclude(end: ProcessEnd, summary: &Summary) -> Ending {
+    match (by_events(end, summary), &summary.retrying) {
         // `server_error` also covers a failed connection; the retries distinguish the two.
-        (Ending::Overloaded, Some(Ending::NoNetwork)) => Ending::NoNetwork,
+        (Ending::Overloaded, Some((Ending::NoNetwork, _))) => Ending::NoNetwork,
         (ending, _) => ending,
     }
 }
 
+fn assistant(value: &Value) -> Vec<Event> {
+    let within_subagent = !text(value, "/parent_tool_use_id").is_empty();
+    match text(value, "/error") {
+        "" => {}
+        // The main conversation handles the error of a subagent.
+        _ if within_subagent => return Vec::new(),
+        kind => {
+            let said = items(value, "/message/content").first().map(|block| text(block, "/text"));
+            return vec![failed(by_kind(kind), said.unwrap_or_default())];
+        }
+    }
+    let mut events: Vec<Event> = items(value, "/message/content").iter().map(block).collect();
+    if events.is_empty() {
+        events.push(Event::Progress);
+    }
+    if value.pointer("/message/usage").is_some() {
+        let usage = Usage {
+            input_tokens: number(value, "/message/usage/input_tokens"),
+            output_tokens: number(value, "/message/usage/output_tokens"),
+            cached_tokens: number(value, "/message/usage/cache_read_input_tokens"),
+            micro_usd: None,
+        };
+        events.push(Event::Usage(UsageScope::Request(optional(value, "/message/id")), usage));
+    }
+    events
+}
+
+fn block(block: &Value) -> Event {
+    match text(block, "/type") {
+        "text" => Event::Message(text(block, "/text").to_owned()),
+        "tool_use" => Event::ToolBegun {
+            name: text(block, "/name").to_owned(),
+            input: tool_input(block.get("input").unwrap_or(&Value::Null)),
+        },
+        _ => Event::Progress,
+    }
+}
+
+fn tool_result(block: &Value) -> Option<Event> {
+    if text(block, "/type") != "tool_result" {
+        return None;
+    }
+    let parts = || items(block, "/content").iter().map(|part| text(part, "/text")).collect::<String>();
+    let output = block.get("content").and_then(Value::as_str).map_or_else(parts, str::to_owned);
+    Some(Event::ToolEnded { failed: block.get("is_error") == Some(&Value::Bool(true)), output })
+}
+
+fn limit(value: &Value) -> Option<Event> {
+    if text(value, "/rate_limit_info/status") != "rejected" {
+        return None;
+    }
+    if text(value, "/rate_limit_info/errorCode") == "credits_required" {
+        return Some(failed(Ending::NoCredit, ""));
+    }
+    if value.pointer("/rate_limit_info/isUsingOverage") == Some(&Value::Bool(true)) {
+        return None;
+    }
+    let seconds = value.pointer("/rate_limit_info/resetsAt").and_then(Value::as_i64);
+    Some(Event::Limit {
+        kind: optional(value, "/rate_limit_info/rateLimitType"),
+        resets_at: seconds.and_then(|at| at.checked_mul(1000)).map(Timestamp::from_millis),
+    })
+}
+
 fn by_kind(kind: &str) -> Ending {
     match kind {
-        "rate_limit" => Ending::Limited { resets_at: None },
+        "rate_limit" => Ending::Limited,
         "authentication_failed" | "oauth_org_not_allowed" => Ending::NotLoggedIn,
         "billing_error" => Ending::NoCredit,
         "overloaded" | "server_error" => Ending::Overloaded,
@@ -58,16 +145,54 @@ fn retried(value: &Value) -> Ending {
     }
 }
 
-fn result(value: &Value) -> Event {
-    match (text(value, "/subtype"), text(value, "/terminal_reason")) {
-        ("error_max_turns" | "error_max_budget_usd", _) | (_, "prompt_too_long") => {
-            Event::Failed(Ending::TaskError)
+fn result(value: &Value, subtype: &str) -> Vec<Event> {
+    let denials = items(value, "/permission_denials").iter().map(|denial| {
+        let tool = text(denial, "/tool_name");
+        let input = tool_input(denial.get("tool_input").unwrap_or(&Value::Null));
+        Event::Denied(if input.is_empty() { tool.to_owned() } else { format!("{tool}: {input}") })
+    });
+    let mut events: Vec<Event> = denials.collect();
+    events.extend(usage(value).map(|usage| Event::Usage(UsageScope::Process, usage)));
+    let said = text(value, "/result");
+    let is_error = value.get("is_error") == Some(&Value::Bool(true));
+    events.push(match (subtype, text(value, "/terminal_reason")) {
+        ("error_max_turns" | "error_max_budget_usd" | "error_max_structured_output_retries", _)
+        | (_, "prompt_too_long" | "max_turns" | "budget_exhausted") => {
+            failed(Ending::TaskError, if said.is_empty() { subtype } else { said })
         }
-        _ if value.pointer("/is_error") == Some(&Value::Bool(true)) => {
-            // The kind in the previous line is more specific than, for example, 400 or none.
-            Event::Failed(status(value, "/api_error_status").map_or(Ending::Unclassified, by_status))
+        (_, "blocking_limit") => failed(Ending::Limited, said),
+        _ if is_error => failed(refused(value, said), said),
+        ("success", _) if value.get("is_error") == Some(&Value::Bool(false)) => {
+            Event::Succeeded(Some(said.to_owned()))
         }
-        ("success", _) => Event::Succeeded,
-        _ => Event::Failed(Ending::Unclassified),
+        _ => failed(Ending::Unclassified, items(value, "/errors").first().map_or(said, |e| text(e, ""))),
+    });
+    events
+}
+
+/// The kind in the line before is often more specific than this, for example than 400 or no status.
+fn refused(value: &Value, said: &str) -> Ending {
+    let said = said.strip_prefix("API Error: ").unwrap_or(said);
+    match status(value, "/api_error_status") {
+        // Also 429, but not the account's limit.
+        _ if said.starts_with("Server is temporarily limiting requests") => Ending::Overloaded,
+        Some(status) => by_status(status),
+        None if said.starts_with("Unable to connect to API") => Ending::NoNetwork,
+        None => Ending::Unclassified,
     }
+}
+
+/// `usage` covers the main conversation only, `modelUsage` also its subagents.
+fn usage(value: &Value) -> Option<Usage> {
+    let models = value.get("modelUsage")?.as_object()?;
+    let mut all = Usage { micro_usd: micro_usd(value, "/total_cost_usd"), ..Usage::default() };
+    for model in models.values() {
+        all = all.plus(Usage {
+            input_tokens: number(model, "/inputTokens"),
+            output_tokens: number(model, "/outputTokens"),
+            cached_tokens: number(model, "/cacheReadInputTokens"),
+            micro_usd: None,
+        });
+    }
+    Some(all)
 }

@@ -1,14 +1,43 @@
 //! Codex with `exec --json`: errors are texts, in events that hold nothing else.
 //!
 //! The texts are those of its error type, so they are compared from their beginning. A usage limit names its reset in
-//! local time without a zone, and sometimes without a day, so it is not used.
+//! local time without a zone, and sometimes without a day, so it is not used. `turn.completed.usage` is the total of the
+//! conversation.
 
-use super::{Ending, Event, Observed, by_leading_status, object, text};
+use serde_json::Value;
+use tenure_core::{Ending, Usage};
+
+use super::{
+    Agent, Event, PromptInput, UsageScope, by_events, by_leading_status, failed, number, object, optional,
+    text, tool_input, unknown_argument,
+};
+
+pub(super) const AGENT: Agent = Agent {
+    name: "codex",
+    // A login shell resets PATH, and then `tenure` may not be found.
+    command: &[
+        "codex",
+        "exec",
+        "--json",
+        "-s",
+        "workspace-write",
+        "--skip-git-repo-check",
+        "-c",
+        "allow_login_shell=false",
+        "-",
+    ],
+    env: &[],
+    prompt: PromptInput::Stdin,
+    tested: true,
+    parse,
+    conclude: by_events,
+    resume: Some(resume),
+};
 
 /// The beginning of an error text, and its meaning.
 const BEGINNINGS: &[(&str, Ending)] = &[
-    ("You've hit your usage limit", Ending::Limited { resets_at: None }),
-    ("Rate limit reached", Ending::Limited { resets_at: None }),
+    ("You've hit your usage limit", Ending::Limited),
+    ("Rate limit reached", Ending::Limited),
     ("Quota exceeded", Ending::NoCredit),
     ("You exceeded your current quota", Ending::NoCredit),
     ("Your workspace is out of credits", Ending::NoCredit),
@@ -20,33 +49,98 @@ const BEGINNINGS: &[(&str, Ending)] = &[
     ("failed to lookup address", Ending::NoNetwork),
     ("error sending request", Ending::NoNetwork),
     ("Your access token could not be refreshed", Ending::NotLoggedIn),
+    ("Access blocked by Cloudflare", Ending::NotLoggedIn),
     ("Codex ran out of room in the model's context window", Ending::TaskError),
 ];
 
-pub(super) fn parse(line: &str) -> Event {
-    let Some(value) = object(line) else { return Event::Other };
+fn resume(args: &[String], conversation: &str) -> Vec<String> {
+    // The options of `exec` come before its subcommand, and `-` for standard input comes last.
+    let (options, input) = match args.split_last() {
+        Some((last, options)) if last == "-" => (options, Some(last.clone())),
+        _ => (args, None),
+    };
+    let mut args = [options, &["resume".to_owned(), conversation.to_owned()]].concat();
+    args.extend(input);
+    args
+}
+
+pub(super) fn parse(line: &str) -> Vec<Event> {
+    let Some(value) = object(line) else {
+        let untrusted = line.starts_with("Not inside a trusted directory");
+        let event = untrusted.then(|| failed(Ending::Misconfigured, line));
+        return event.or_else(|| unknown_argument(line)).into_iter().collect();
+    };
+    let message = text(&value, "/message");
     match text(&value, "/type") {
-        "error" => match text(&value, "/message").strip_prefix("Reconnecting...") {
+        "thread.started" => {
+            vec![Event::Started { conversation: optional(&value, "/thread_id"), model: None, version: None }]
+        }
+        "error" => vec![match message.strip_prefix("Reconnecting...") {
             // `2/5 (why)` or `waiting for network (why)`.
             Some(retry) => {
                 let why = retry.split_once('(').map_or(retry, |(_, why)| why);
-                Event::Retrying(by_message(why))
+                let message = why.strip_suffix(')').unwrap_or(why).to_owned();
+                Event::Retrying { why: by_message(why), message }
             }
-            None => Event::Failed(by_message(text(&value, "/message"))),
-        },
-        "turn.failed" => Event::Failed(by_message(text(&value, "/error/message"))),
-        "turn.completed" => Event::Succeeded,
-        // A warning, for example about a fallback.
-        "item.started" | "item.updated" | "item.completed" if text(&value, "/item/type") == "error" => {
-            Event::Other
+            None => failed(by_message(message), message),
+        }],
+        "turn.failed" => {
+            let message = text(&value, "/error/message");
+            vec![failed(by_message(message), message)]
         }
-        "item.started" | "item.updated" | "item.completed" => Event::Progress,
-        _ => Event::Other,
+        "turn.completed" => {
+            vec![Event::Usage(UsageScope::Conversation, usage(&value)), Event::Succeeded(None)]
+        }
+        "item.started" => begun(&value).into_iter().collect(),
+        "item.completed" => ended(&value),
+        _ => Vec::new(),
     }
 }
 
-pub(super) fn conclude(exit: Option<i32>, observed: &Observed) -> Ending {
-    observed.conclude(exit)
+fn usage(value: &Value) -> Usage {
+    Usage {
+        input_tokens: number(value, "/usage/input_tokens"),
+        output_tokens: number(value, "/usage/output_tokens"),
+        cached_tokens: number(value, "/usage/cached_input_tokens"),
+        micro_usd: None,
+    }
+}
+
+fn begun(value: &Value) -> Option<Event> {
+    let item = value.get("item")?;
+    match text(item, "/type") {
+        name @ ("command_execution" | "web_search" | "file_change") => {
+            Some(Event::ToolBegun { name: name.to_owned(), input: tool_input(item) })
+        }
+        "mcp_tool_call" => Some(Event::ToolBegun {
+            name: format!("{}.{}", text(item, "/server"), text(item, "/tool")),
+            input: tool_input(item.get("arguments").unwrap_or(&Value::Null)),
+        }),
+        _ => None,
+    }
+}
+
+fn ended(value: &Value) -> Vec<Event> {
+    let Some(item) = value.get("item") else { return Vec::new() };
+    let broken = text(item, "/status") == "failed";
+    match text(item, "/type") {
+        // A warning, for example about a fallback.
+        "error" => Vec::new(),
+        "agent_message" => vec![Event::Message(text(item, "/text").to_owned())],
+        "command_execution" => {
+            vec![Event::ToolEnded { failed: broken, output: text(item, "/aggregated_output").to_owned() }]
+        }
+        "mcp_tool_call" => {
+            let why = text(item, "/error/message");
+            let mut events = vec![Event::ToolEnded { failed: broken, output: why.to_owned() }];
+            // Written by Codex itself, not by the tool.
+            if broken && why.starts_with("MCP tool call requires approval") {
+                events.push(Event::Denied(format!("{}.{}", text(item, "/server"), text(item, "/tool"))));
+            }
+            events
+        }
+        _ => vec![Event::Progress],
+    }
 }
 
 fn by_message(message: &str) -> Ending {

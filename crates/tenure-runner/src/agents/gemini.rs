@@ -1,36 +1,70 @@
 //! Gemini CLI with `-o stream-json`: the last event has the error's text, and the exit code is often the provider's
 //! status modulo 256.
 //!
-//! Lines that are not JSON come from its standard error: messages and the output of tools are always JSON.
+//! Lines that are not JSON come from its standard error: messages and the output of tools are always JSON. `result.stats`
+//! are totals of the process.
 
 use serde_json::Value;
+use tenure_core::{Ending, Usage};
 
-use super::{Ending, Event, Observed, by_leading_status, by_status, object, status, text};
+use super::{
+    Agent, Event, ProcessEnd, PromptInput, Summary, UsageScope, by_events, by_leading_status, by_status,
+    failed, items, number, object, optional, status, text, tool_input, unknown_argument,
+};
+
+pub(super) const AGENT: Agent = Agent {
+    name: "gemini",
+    command: &["gemini", "-o", "stream-json", "--approval-mode", "yolo"],
+    // Otherwise it refuses to run in a folder that was never opened interactively.
+    env: &[("GEMINI_CLI_TRUST_WORKSPACE", "true")],
+    prompt: PromptInput::Stdin,
+    tested: true,
+    parse,
+    conclude,
+    resume: Some(|args, conversation| [args, &["--resume".to_owned(), conversation.to_owned()]].concat()),
+};
 
 /// The statuses that are recognised in an exit code.
 const STATUSES: [u16; 9] = [401, 402, 403, 429, 500, 502, 503, 504, 529];
 
-pub(super) fn parse(line: &str) -> Event {
-    let Some(value) = object(line) else { return standard_error(line) };
+pub(super) fn parse(line: &str) -> Vec<Event> {
+    let Some(value) = object(line) else { return standard_error(line).into_iter().collect() };
     match text(&value, "/type") {
-        "result" if text(&value, "/status") == "success" => Event::Succeeded,
-        "result" => Event::Failed(match text(&value, "/error/type") {
-            "TerminalQuotaError" => Ending::Limited { resets_at: None },
-            _ => by_message(text(&value, "/error/message")),
-        }),
-        "message" if text(&value, "/role") == "assistant" => Event::Progress,
-        "tool_use" | "tool_result" => Event::Progress,
-        _ => Event::Other,
+        "init" => vec![Event::Started {
+            conversation: optional(&value, "/session_id"),
+            model: optional(&value, "/model"),
+            version: None,
+        }],
+        "message" if text(&value, "/role") == "assistant" => {
+            let content = text(&value, "/content").to_owned();
+            let part = value.get("delta") == Some(&Value::Bool(true));
+            vec![if part { Event::MessagePart(content) } else { Event::Message(content) }]
+        }
+        "tool_use" => vec![Event::ToolBegun {
+            name: text(&value, "/tool_name").to_owned(),
+            input: tool_input(value.get("parameters").unwrap_or(&Value::Null)),
+        }],
+        "tool_result" => vec![Event::ToolEnded {
+            failed: text(&value, "/status") == "error",
+            output: optional(&value, "/output").or(optional(&value, "/error/message")).unwrap_or_default(),
+        }],
+        "result" => {
+            let mut events: Vec<Event> =
+                usage(&value).map(|usage| Event::Usage(UsageScope::Process, usage)).into_iter().collect();
+            events.push(result(&value));
+            events
+        }
+        _ => Vec::new(),
     }
 }
 
-pub(super) fn conclude(exit: Option<i32>, observed: &Observed) -> Ending {
-    match (observed.conclude(exit), exit) {
-        (Ending::Unclassified, Some(41)) => Ending::NotLoggedIn,
-        (Ending::Unclassified, Some(52 | 55)) => Ending::Misconfigured,
-        (Ending::Unclassified, Some(53)) => Ending::TaskError,
+pub(super) fn conclude(end: ProcessEnd, summary: &Summary) -> Ending {
+    match (by_events(end, summary), end) {
+        (Ending::Unclassified, ProcessEnd::Exited(41)) => Ending::NotLoggedIn,
+        (Ending::Unclassified, ProcessEnd::Exited(52 | 55)) => Ending::Misconfigured,
+        (Ending::Unclassified, ProcessEnd::Exited(53)) => Ending::TaskError,
         // Without a reported error, the exit code could be another program's.
-        (Ending::Unclassified, Some(code)) if observed.failed.is_some() => {
+        (Ending::Unclassified, ProcessEnd::Exited(code)) if summary.failed.is_some() => {
             let meant = STATUSES.into_iter().find(|status| i32::from(status % 256) == code);
             meant.map_or(Ending::Unclassified, by_status)
         }
@@ -38,32 +72,53 @@ pub(super) fn conclude(exit: Option<i32>, observed: &Observed) -> Ending {
     }
 }
 
-fn standard_error(line: &str) -> Event {
-    if line.starts_with("Please set an Auth method") {
-        return Event::Failed(Ending::NotLoggedIn);
-    }
-    if line.starts_with("Gemini CLI is not running in a trusted directory") {
-        return Event::Failed(Ending::Misconfigured);
-    }
-    // `Attempt 2 failed with status 503. Retrying with backoff...`
-    let Some((_, why)) = line.strip_prefix("Attempt ").and_then(|rest| rest.split_once(" failed")) else {
-        return Event::Other;
-    };
-    match why.strip_prefix(" with status ") {
-        Some(rest) => Event::Retrying(by_leading_status(rest)),
-        None if why.contains("fetch failed") => Event::Retrying(Ending::NoNetwork),
-        None => Event::Other,
+fn result(value: &Value) -> Event {
+    let message = text(value, "/error/message");
+    let said = message.strip_prefix("[API Error: ").unwrap_or(message);
+    // The bracket ends with the first line.
+    let first = said.lines().next().unwrap_or_default();
+    match (text(value, "/status"), text(value, "/error/type")) {
+        ("success", _) => Event::Succeeded(None),
+        (_, "TerminalQuotaError" | "RetryableQuotaError") => {
+            failed(Ending::Limited, first.trim_end_matches(']'))
+        }
+        _ => failed(by_message(said), first.trim_end_matches(']')),
     }
 }
 
-/// `[API Error: TEXT]`, where the text may be the provider's answer as JSON.
+fn usage(value: &Value) -> Option<Usage> {
+    let stats = value.get("stats").filter(|stats| stats.is_object())?;
+    Some(Usage {
+        input_tokens: number(stats, "/input_tokens"),
+        output_tokens: number(stats, "/output_tokens"),
+        cached_tokens: number(stats, "/cached"),
+        micro_usd: None,
+    })
+}
+
+fn standard_error(line: &str) -> Option<Event> {
+    if line.starts_with("Please set an Auth method") {
+        return Some(failed(Ending::NotLoggedIn, "no authentication method is set"));
+    }
+    if line.starts_with("Gemini CLI is not running in a trusted directory") {
+        return Some(failed(Ending::Misconfigured, line));
+    }
+    // `Attempt 2 failed with status 503. Retrying with backoff...`
+    let Some((_, why)) = line.strip_prefix("Attempt ").and_then(|rest| rest.split_once(" failed")) else {
+        return unknown_argument(line);
+    };
+    let retrying = |why| Some(Event::Retrying { why, message: String::new() });
+    match why.strip_prefix(" with status ") {
+        Some(rest) => retrying(by_leading_status(rest)),
+        None if why.contains("fetch failed") => retrying(Ending::NoNetwork),
+        None => None,
+    }
+}
+
+/// The message may be the provider's answer as JSON.
 fn by_message(message: &str) -> Ending {
-    let message = message.strip_prefix("[API Error: ").unwrap_or(message);
     if let Some(answer) = leading_object(message) {
-        let details = answer.pointer("/error/details").and_then(Value::as_array);
-        let refused =
-            details.is_some_and(|all| all.iter().any(|one| text(one, "/reason") == "API_KEY_INVALID"));
-        if refused {
+        if items(&answer, "/error/details").iter().any(|one| text(one, "/reason") == "API_KEY_INVALID") {
             return Ending::NotLoggedIn;
         }
         return status(&answer, "/error/code").map_or(Ending::Unclassified, by_status);
@@ -71,7 +126,7 @@ fn by_message(message: &str) -> Ending {
     if message.starts_with("models/") && message.contains(" is not found") {
         Ending::Misconfigured
     } else if message.starts_with("You have exhausted your") {
-        Ending::Limited { resets_at: None }
+        Ending::Limited
     } else if message.starts_with("The model is overloaded") {
         Ending::Overloaded
     } else if message.contains("fetch failed") {

@@ -1,12 +1,20 @@
-//! The agent programs whose output is understood: the meaning of a line, and of the way a program ends.
+//! The agent programs that tenure knows: how each is started and resumed, the meaning of a line of its output, and of
+//! the way it ends.
 //!
-//! Each program has a module with a pure `parse(line)` and a pure `conclude(exit, observed)`. An ending is concluded
-//! only from a program's error and result events, its standard error and its exit code, never from the text of
-//! messages or tools. A line that is not understood changes nothing, and an ending that is not recognised is
-//! [`Ending::Unclassified`], so a newer version of a program is at worst treated like an unknown program.
+//! Each program has a module with its [`Agent`]: the command, a pure `parse(line)` and a pure `conclude(end, summary)`. An
+//! ending is concluded only from a program's error and result events, its standard error and its exit code, never from
+//! the text of messages or tools. A line that is not understood changes nothing. An ending that is not recognised is
+//! [`Ending::Unclassified`], so a newer version of a program is at worst treated like an unknown failure, and only a
+//! recognised result is [`Ending::Done`].
 
+mod agy;
+mod amp;
 mod claude;
 mod codex;
+mod copilot;
+mod cursor;
+mod custom;
+mod event;
 mod gemini;
 mod opencode;
 
@@ -15,177 +23,192 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::Value;
-use tenure_core::Timestamp;
+use tenure_core::{Ending, Timestamp};
+
+pub use event::{Event, RunUsage, Summary, UsageScope};
 
 /// Usage limits reset within a month. A later reset is a misread number.
 const FURTHEST_RESET: Duration = Duration::from_hours(31 * 24);
+/// The longest sentence that is quoted from a program, in characters.
+const LONGEST_SENTENCE: usize = 300;
 
-/// An agent program whose output is understood.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AgentKind {
-    Claude,
-    Codex,
-    Gemini,
-    Opencode,
+/// The agents with a built-in preset.
+pub const BUILT_IN: &[&Agent] = &[
+    &claude::AGENT,
+    &codex::AGENT,
+    &copilot::AGENT,
+    &gemini::AGENT,
+    &opencode::AGENT,
+    &agy::AGENT,
+    &amp::AGENT,
+    &cursor::AGENT,
+];
+
+/// Any other program, whose output format is not known.
+pub const CUSTOM: &Agent = &custom::AGENT;
+
+/// An agent program.
+#[derive(Debug, Clone, Copy)]
+pub struct Agent {
+    pub name: &'static str,
+    /// The program and its arguments, with which it may edit files and call `tenure`.
+    pub command: &'static [&'static str],
+    /// Added to its environment.
+    pub env: &'static [(&'static str, &'static str)],
+    pub prompt: PromptInput,
+    /// Tried with the real program. Otherwise taken from its documentation.
+    pub tested: bool,
+    parse: fn(&str) -> Vec<Event>,
+    conclude: fn(ProcessEnd, &Summary) -> Ending,
+    resume: Option<Resume>,
 }
 
-/// The meaning of one line of an agent's output.
+/// From the arguments and the name of a conversation to the arguments that resume it.
+type Resume = fn(&[String], &str) -> Vec<String>;
+
+/// How a program receives its prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Event {
-    /// The model has answered or a tool has run: earlier errors were overcome.
-    Progress,
-    /// A request failed for this reason, and the program retries it.
-    Retrying(Ending),
-    /// A usage limit was reached that resets at this time. The program may still continue, for example with paid
-    /// usage.
-    LimitReached { resets_at: Option<Timestamp> },
-    /// The program gives up for this reason.
-    Failed(Ending),
-    /// The program reports success.
-    Succeeded,
-    /// Anything else, including lines that are not understood.
-    Other,
+pub enum PromptInput {
+    Stdin,
+    /// As its last argument.
+    Argument,
 }
 
-/// Why an agent's process ended.
+/// How an agent's process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Ending {
-    /// It exited with 0 and reported no error.
-    Done,
-    /// A usage or rate limit, with the time of its reset if the program printed one.
-    Limited { resets_at: Option<Timestamp> },
-    /// The provider is at capacity or fails.
-    Overloaded,
-    /// The provider could not be reached.
-    NoNetwork,
-    /// The account has no credit, or its plan does not include this use.
-    NoCredit,
-    /// The login or key is missing, expired or refused.
-    NotLoggedIn,
-    /// The model or an option is not known to the program or its provider.
-    Misconfigured,
-    /// The task itself cannot be done this way, for example because its prompt is too long.
-    TaskError,
-    /// Not recognised.
-    Unclassified,
+pub enum ProcessEnd {
+    Exited(i32),
+    /// By a signal that its runner did not send.
+    Killed,
+    /// Ended by its runner: no output, or no progress, for too long.
+    Hung,
+    /// Ended by its runner after the longest permitted time.
+    TimedOut,
+    /// Ended because its runner was stopped.
+    Stopped,
+    /// Ended because its lease was lost.
+    LeaseLost,
 }
 
-impl Ending {
-    /// Why no task could have been worked on, as a sentence for people. `None` if the task itself may be the cause.
-    pub fn obstacle(self, agent: AgentKind) -> Option<String> {
-        let name = agent.name();
-        Some(match self {
-            Self::Limited { resets_at: Some(at) } => {
-                format!("{name} reports a usage limit until {}", at.to_seconds())
-            }
-            Self::Limited { resets_at: None } => format!("{name} reports a usage limit"),
-            Self::Overloaded => format!("{name} reports that its provider is overloaded"),
-            Self::NoNetwork => format!("{name} cannot reach its provider over the network"),
-            Self::NoCredit => format!("{name} reports that its account has no credit for this"),
-            Self::NotLoggedIn => format!("{name} is not logged in, or its key was refused"),
-            Self::Done | Self::Misconfigured | Self::TaskError | Self::Unclassified => return None,
-        })
-    }
+/// Why an agent ended, with what it printed about that.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Conclusion {
+    pub ending: Ending,
+    /// A sentence for people, as the program printed it.
+    pub message: Option<String>,
+    /// The reset of a limit.
+    pub resets_at: Option<Timestamp>,
+}
 
-    /// The time of the reset, if known.
-    pub fn resets_at(self) -> Option<Timestamp> {
-        match self {
-            Self::Limited { resets_at } => resets_at,
-            _ => None,
-        }
-    }
-
+impl Conclusion {
     /// Drops a reset time that is past or implausibly far away.
     #[must_use]
-    pub fn with_plausible_reset(self, now: Timestamp) -> Self {
-        match self {
-            Self::Limited { resets_at } => Self::Limited {
-                resets_at: resets_at.filter(|at| *at > now && at.since(now) <= FURTHEST_RESET),
+    pub fn with_plausible_reset(mut self, now: Timestamp) -> Self {
+        self.resets_at = self.resets_at.filter(|at| *at > now && at.since(now) <= FURTHEST_RESET);
+        self
+    }
+
+    /// What happened, as a sentence that begins with the agent's name.
+    pub fn sentence(&self, agent: &Agent) -> String {
+        let what = match self.ending {
+            Ending::Done => "ended well".to_owned(),
+            Ending::GaveUp => "gave up".to_owned(),
+            Ending::Unreported => "ended without a report".to_owned(),
+            Ending::PermissionDenied => "was denied a permission and ended without a report".to_owned(),
+            Ending::Limited => match self.resets_at {
+                Some(at) => format!("reports a usage limit until {}", at.to_seconds()),
+                None => "reports a usage limit".to_owned(),
             },
-            other => other,
+            Ending::Overloaded => "reports that its provider is overloaded".to_owned(),
+            Ending::NoNetwork => "cannot reach its provider over the network".to_owned(),
+            Ending::NoCredit => "reports that its account has no credit for this".to_owned(),
+            Ending::NotLoggedIn => "is not logged in, or its key was refused".to_owned(),
+            Ending::Misconfigured => "does not accept its model or an option".to_owned(),
+            Ending::TaskError => "cannot work on this task".to_owned(),
+            Ending::Hung => "printed nothing for too long".to_owned(),
+            Ending::TimedOut => "took too long".to_owned(),
+            Ending::Stopped => "was stopped".to_owned(),
+            Ending::LeaseLost => "lost its lease".to_owned(),
+            Ending::Crashed => "was killed".to_owned(),
+            Ending::Unclassified => "ended for an unknown reason".to_owned(),
+        };
+        match &self.message {
+            Some(message) => format!("{} {what}: {message}", agent.name),
+            None => format!("{} {what}", agent.name),
         }
     }
 }
 
-/// The state accumulated from a run's events. Its size does not grow with the output.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Observed {
-    /// Why the program gave up, unless it made progress after that.
-    failed: Option<Ending>,
-    /// Why the last request failed, unless the program made progress after that.
-    retrying: Option<Ending>,
-    /// When the reached usage limit resets.
-    resets_at: Option<Timestamp>,
-}
-
-impl Observed {
-    pub fn add(&mut self, event: Event) {
-        match event {
-            Event::Progress | Event::Succeeded => *self = Self::default(),
-            Event::Retrying(why) => self.retrying = Some(why),
-            Event::LimitReached { resets_at } => self.resets_at = resets_at,
-            // The previous line may have been more specific.
-            Event::Failed(Ending::Unclassified) => {
-                self.failed.get_or_insert(Ending::Unclassified);
-            }
-            Event::Failed(why) => self.failed = Some(why),
-            Event::Other => {}
-        }
-    }
-
-    /// The rule that all programs share. `exit` is `None` for a program that did not end by itself.
-    fn conclude(&self, exit: Option<i32>) -> Ending {
-        match (self.failed, self.retrying) {
-            (Some(Ending::Limited { resets_at }), _) => {
-                Ending::Limited { resets_at: resets_at.or(self.resets_at) }
-            }
-            (Some(failed), _) => failed,
-            (None, _) if exit == Some(0) => Ending::Done,
-            (None, Some(retrying)) => retrying,
-            (None, None) => Ending::Unclassified,
-        }
-    }
-}
-
-impl AgentKind {
-    pub const ALL: [Self; 4] = [Self::Claude, Self::Codex, Self::Gemini, Self::Opencode];
-
+impl Agent {
     /// Determines the agent by the program's file name.
-    pub fn of_program(program: &Path) -> Option<Self> {
-        let name = program.file_name().and_then(OsStr::to_str)?;
-        Self::ALL.into_iter().find(|agent| agent.name() == name)
+    pub fn of_program(program: &Path) -> &'static Self {
+        let name = program.file_name().and_then(OsStr::to_str);
+        let known = BUILT_IN.iter().find(|agent| agent.command.first().copied() == name);
+        known.copied().unwrap_or(CUSTOM)
     }
 
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Claude => "claude",
-            Self::Codex => "codex",
-            Self::Gemini => "gemini",
-            Self::Opencode => "opencode",
-        }
+    /// Whether its output format is known.
+    pub fn is_known(&self) -> bool {
+        !self.command.is_empty()
     }
 
-    /// Parses a line of its output.
-    pub fn parse(self, line: &str) -> Event {
-        match self {
-            Self::Claude => claude::parse(line),
-            Self::Codex => codex::parse(line),
-            Self::Gemini => gemini::parse(line),
-            Self::Opencode => opencode::parse(line),
-        }
+    /// The arguments that resume a conversation, if the agent supports it.
+    pub fn resuming(&self, args: &[String], conversation: &str) -> Option<Vec<String>> {
+        self.resume.map(|resume| resume(args, conversation))
     }
 
-    /// Concludes why it ended. `exit` is `None` for a program that did not end by itself.
-    pub fn conclude(self, exit: Option<i32>, observed: &Observed) -> Ending {
-        match self {
-            Self::Claude => claude::conclude(exit, observed),
-            Self::Codex => codex::conclude(exit, observed),
-            Self::Gemini => gemini::conclude(exit, observed),
-            Self::Opencode => opencode::conclude(exit, observed),
+    /// Parses a line of its output. A line may have several meanings, or none.
+    pub fn parse(&self, line: &str) -> Vec<Event> {
+        (self.parse)(line)
+    }
+
+    /// Concludes why it ended.
+    pub fn conclude(&self, end: ProcessEnd, summary: &Summary) -> Conclusion {
+        let ending = (self.conclude)(end, summary);
+        let said = |found: &Option<(Ending, String)>| found.as_ref().map(|(_, message)| message.clone());
+        let message = match ending {
+            Ending::Done | Ending::Stopped | Ending::LeaseLost => None,
+            Ending::PermissionDenied => summary.denied.clone(),
+            _ => said(&summary.failed).filter(|said| !said.is_empty()).or_else(|| said(&summary.retrying)),
+        };
+        Conclusion {
+            ending,
+            message: message.as_deref().and_then(for_people),
+            resets_at: summary.resets_at.filter(|_| ending == Ending::Limited),
         }
     }
+}
+
+/// The rule that programs with a result event share.
+fn by_events(end: ProcessEnd, summary: &Summary) -> Ending {
+    let known = |found: &Option<(Ending, String)>| {
+        found.as_ref().map(|(why, _)| *why).filter(|why| *why != Ending::Unclassified)
+    };
+    let limited = summary.limited.then_some(Ending::Limited);
+    let failed = known(&summary.failed).or(limited);
+    let trouble = failed.or_else(|| known(&summary.retrying));
+    match end {
+        ProcessEnd::Exited(0) if summary.succeeded && summary.denied.is_some() => Ending::PermissionDenied,
+        ProcessEnd::Exited(0) if summary.succeeded => Ending::Done,
+        ProcessEnd::Exited(0) => failed.unwrap_or(Ending::Unclassified),
+        ProcessEnd::Exited(_) => trouble.unwrap_or(Ending::Unclassified),
+        ProcessEnd::Killed => trouble.unwrap_or(Ending::Crashed),
+        ProcessEnd::Hung => trouble.unwrap_or(Ending::Hung),
+        ProcessEnd::TimedOut => trouble.unwrap_or(Ending::TimedOut),
+        ProcessEnd::Stopped => Ending::Stopped,
+        ProcessEnd::LeaseLost => Ending::LeaseLost,
+    }
+}
+
+/// The first line of a message, without JSON. `None` if nothing remains.
+fn for_people(message: &str) -> Option<String> {
+    let line = message.lines().map(str::trim).find(|line| !line.is_empty())?;
+    let line = line.split_once("{\"").map_or(line, |(before, _)| before).trim_end_matches([' ', ':', '(']);
+    let mut shown: String = line.chars().take(LONGEST_SENTENCE).collect();
+    if shown.len() < line.len() {
+        shown.push('…');
+    }
+    (!shown.is_empty() && !shown.starts_with('{')).then_some(shown)
 }
 
 /// The JSON object that a line consists of.
@@ -201,9 +224,44 @@ fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
+/// The text at a JSON pointer, if it is not empty.
+fn optional(value: &Value, pointer: &str) -> Option<String> {
+    Some(text(value, pointer)).filter(|text| !text.is_empty()).map(str::to_owned)
+}
+
+fn number(value: &Value, pointer: &str) -> u64 {
+    value.pointer(pointer).and_then(Value::as_u64).unwrap_or_default()
+}
+
+/// An amount of dollars, in millionths.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the amount is not negative, and a cast to an integer saturates"
+)]
+fn micro_usd(value: &Value, pointer: &str) -> Option<u64> {
+    let dollars = value.pointer(pointer).and_then(Value::as_f64).filter(|dollars| *dollars >= 0.0)?;
+    Some((dollars * 1e6).round() as u64)
+}
+
+fn items<'v>(value: &'v Value, pointer: &str) -> &'v [Value] {
+    value.pointer(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
 /// The HTTP status at a JSON pointer.
 fn status(value: &Value, pointer: &str) -> Option<u16> {
     value.pointer(pointer).and_then(Value::as_u64).and_then(|number| u16::try_from(number).ok())
+}
+
+/// The most telling part of a tool's input.
+fn tool_input(input: &Value) -> String {
+    let telling = ["command", "file_path", "path", "filePath", "pattern", "url", "query", "description"];
+    let found = telling.iter().find_map(|key| input.get(key).and_then(Value::as_str));
+    found.map_or_else(|| if input.is_null() { String::new() } else { input.to_string() }, str::to_owned)
+}
+
+fn failed(why: Ending, message: &str) -> Event {
+    Event::Failed { why, message: message.to_owned() }
 }
 
 /// The meaning of the provider's HTTP status, equal for all providers.
@@ -211,7 +269,9 @@ fn by_status(status: u16) -> Ending {
     match status {
         401 | 403 => Ending::NotLoggedIn,
         402 => Ending::NoCredit,
-        429 => Ending::Limited { resets_at: None },
+        404 => Ending::Misconfigured,
+        413 => Ending::TaskError,
+        429 => Ending::Limited,
         500..=599 => Ending::Overloaded,
         _ => Ending::Unclassified,
     }
@@ -221,4 +281,13 @@ fn by_status(status: u16) -> Ending {
 fn by_leading_status(text: &str) -> Ending {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     text[..digits].parse().map_or(Ending::Unclassified, by_status)
+}
+
+/// A line of standard error that says that the program does not know one of its arguments. To be used only for programs
+/// that print nothing else than JSON on standard output.
+fn unknown_argument(line: &str) -> Option<Event> {
+    const BEGINNINGS: &[&str] =
+        &["error: unknown option", "error: unexpected argument", "error: invalid value", "Unknown argument"];
+    let unknown = BEGINNINGS.iter().any(|beginning| line.starts_with(beginning));
+    unknown.then(|| failed(Ending::Misconfigured, line))
 }

@@ -1,9 +1,28 @@
-//! opencode: `run` prints an error as one coloured line, `run --format json` as a typed event.
+//! opencode: `run --format json` prints an error as a typed event, `run` as one coloured line.
 //!
-//! In the first format the model's output is printed unchanged, so nothing is concluded about a run that exits with
-//! 0.
+//! In the second format the model's output is printed unchanged, so nothing is concluded about a run that exits with 0,
+//! except that its header was printed. Neither format prints anything while a request is retried.
 
-use super::{Ending, Event, Observed, by_status, object, status, text};
+use serde_json::Value;
+use tenure_core::{Ending, Usage};
+
+use super::{
+    Agent, Event, ProcessEnd, PromptInput, Summary, UsageScope, by_events, by_status, failed, micro_usd,
+    number, object, optional, status, text, tool_input,
+};
+
+pub(super) const AGENT: Agent = Agent {
+    name: "opencode",
+    // Without `run` it opens its terminal interface; without a message it reads one from standard input. Without `--auto`
+    // the first permission that is not granted ends the run.
+    command: &["opencode", "run", "--auto", "--format", "json"],
+    env: &[],
+    prompt: PromptInput::Stdin,
+    tested: true,
+    parse,
+    conclude,
+    resume: Some(|args, conversation| [args, &["--session".to_owned(), conversation.to_owned()]].concat()),
+};
 
 /// The beginning of the line that reports a fatal error.
 const ERROR: &str = "\u{1b}[91m\u{1b}[1mError: \u{1b}[0m";
@@ -14,12 +33,13 @@ const PARTS: &[(&str, Ending)] = &[
     ("credit balance", Ending::NoCredit),
     ("insufficient credits", Ending::NoCredit),
     ("insufficient balance", Ending::NoCredit),
-    ("rate limit", Ending::Limited { resets_at: None }),
-    ("usage limit", Ending::Limited { resets_at: None }),
-    ("too many requests", Ending::Limited { resets_at: None }),
+    ("rate limit", Ending::Limited),
+    ("usage limit", Ending::Limited),
+    ("too many requests", Ending::Limited),
     ("api key", Ending::NotLoggedIn),
     ("unauthorized", Ending::NotLoggedIn),
     ("forbidden", Ending::NotLoggedIn),
+    ("does not have access", Ending::NotLoggedIn),
     ("overloaded", Ending::Overloaded),
     ("internal server error", Ending::Overloaded),
     ("the server had an error", Ending::Overloaded),
@@ -27,34 +47,108 @@ const PARTS: &[(&str, Ending)] = &[
     ("bad gateway", Ending::Overloaded),
     ("cannot connect to api", Ending::NoNetwork),
     ("unable to connect", Ending::NoNetwork),
+    ("model not found", Ending::Misconfigured),
 ];
 
-pub(super) fn parse(line: &str) -> Event {
+pub(super) fn parse(line: &str) -> Vec<Event> {
     if let Some(message) = line.strip_prefix(ERROR) {
-        return Event::Failed(by_message(message));
+        return vec![failed(by_message(message), message)];
     }
-    // Every event of the second format names its session; JSON printed by the model in the first one does not.
-    let Some(value) = object(line).filter(|value| !text(value, "/sessionID").is_empty()) else {
-        return Event::Other;
-    };
-    match text(&value, "/type") {
-        "error" => Event::Failed(match by_message(text(&value, "/error/data/message")) {
-            Ending::Unclassified => {
-                status(&value, "/error/data/statusCode").map_or(Ending::Unclassified, by_status)
-            }
-            known => known,
-        }),
-        "text" | "tool_use" | "step_finish" => Event::Progress,
-        _ => Event::Other,
+    // Every event of the first format names its session; JSON printed by the model in the second one does not.
+    match object(line).filter(|value| !text(value, "/sessionID").is_empty()) {
+        Some(value) => event(&value),
+        None => plain(line).into_iter().collect(),
     }
 }
 
-pub(super) fn conclude(exit: Option<i32>, observed: &Observed) -> Ending {
-    if exit == Some(0) { Ending::Done } else { observed.conclude(exit) }
+pub(super) fn conclude(end: ProcessEnd, summary: &Summary) -> Ending {
+    match (end, by_events(end, summary)) {
+        // The header with the model is printed only in the second format.
+        (ProcessEnd::Exited(0), _) if summary.model.is_some() && summary.denied.is_none() => Ending::Done,
+        (ProcessEnd::Exited(0), Ending::Unclassified) if summary.denied.is_some() => Ending::PermissionDenied,
+        (_, ending) => ending,
+    }
+}
+
+fn event(value: &Value) -> Vec<Event> {
+    let part = value.get("part").unwrap_or(&Value::Null);
+    match text(value, "/type") {
+        "step_start" => {
+            vec![Event::Started { conversation: optional(value, "/sessionID"), model: None, version: None }]
+        }
+        "text" => vec![Event::Message(text(part, "/text").to_owned())],
+        "reasoning" => vec![Event::Progress],
+        "tool_use" => vec![
+            Event::ToolBegun {
+                name: text(part, "/tool").to_owned(),
+                input: tool_input(part.pointer("/state/input").unwrap_or(&Value::Null)),
+            },
+            Event::ToolEnded {
+                failed: text(part, "/state/status") == "error",
+                output: optional(part, "/state/output")
+                    .or(optional(part, "/state/error"))
+                    .unwrap_or_default(),
+            },
+        ],
+        "step_finish" => {
+            let usage = Usage {
+                input_tokens: number(part, "/tokens/input"),
+                output_tokens: number(part, "/tokens/output"),
+                cached_tokens: number(part, "/tokens/cache/read"),
+                micro_usd: micro_usd(part, "/cost"),
+            };
+            let ended = matches!(text(part, "/reason"), "stop" | "other" | "unknown");
+            let last = if ended { Event::Succeeded(None) } else { Event::Progress };
+            vec![Event::Usage(UsageScope::Request(None), usage), last]
+        }
+        "error" => {
+            let data = value.pointer("/error/data").unwrap_or(&Value::Null);
+            let message = text(data, "/message");
+            vec![failed(by_error(value, data, message), message)]
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// What is printed besides the events.
+fn plain(line: &str) -> Option<Event> {
+    let line = without_colours(line);
+    if let Some(what) = line.strip_prefix("! permission requested: ") {
+        let what = what.split_once(';').map_or(what, |(what, _)| what);
+        return Some(Event::Denied(what.to_owned()));
+    }
+    // `> build · MODEL`
+    let (_, model) = line.strip_prefix("> ").and_then(|rest| rest.split_once(" · "))?;
+    Some(Event::Started { conversation: None, model: Some(model.to_owned()), version: None })
+}
+
+fn by_error(value: &Value, data: &Value, message: &str) -> Ending {
+    match text(value, "/error/name") {
+        "ProviderAuthError" => return Ending::NotLoggedIn,
+        "ProviderModelNotFoundError" => return Ending::Misconfigured,
+        "ContextOverflowError" => return Ending::TaskError,
+        _ => {}
+    }
+    // A limit and missing credit have the same status, so the message is more specific.
+    match by_message(message) {
+        Ending::Unclassified => status(data, "/statusCode").map_or(Ending::Unclassified, by_status),
+        known => known,
+    }
 }
 
 fn by_message(message: &str) -> Ending {
     let message = message.to_lowercase();
     let known = PARTS.iter().find(|(part, _)| message.contains(part));
     known.map_or(Ending::Unclassified, |(_, ending)| *ending)
+}
+
+/// The line without escape sequences for colours.
+fn without_colours(line: &str) -> String {
+    let mut plain = String::with_capacity(line.len());
+    let mut pieces = line.split("\u{1b}[");
+    plain.push_str(pieces.next().unwrap_or_default());
+    for piece in pieces {
+        plain.push_str(piece.split_once('m').map_or(piece, |(_, rest)| rest));
+    }
+    plain
 }

@@ -10,13 +10,13 @@ use tenure_core::lease::{Attempt, Lease};
 use tenure_core::rules::{Step, checkpoint, release_claims_of_attempt, tasks_held_by};
 use tenure_core::store::{Durability, Tx};
 use tenure_core::task::Task;
-use tenure_core::{Clock, Context, Error, Result, Timestamp};
+use tenure_core::{Clock, Context, Ending, Error, Result, Timestamp};
 
 use super::agent_output::{ReaderHandle, read_output};
 use super::output::{AttemptLog, LastOutput};
 use super::slot::RunnerSlot;
-use super::{AgentStart, Purpose, RunnerContext, conversation, parking};
-use crate::agents::{AgentKind, Observed};
+use super::{AgentStart, Purpose, RunnerContext, parking};
+use crate::agents::{Agent, Conclusion, ProcessEnd, PromptInput, Summary};
 use crate::heartbeat::OpenStore;
 use crate::input::private_input;
 use crate::supervise::{
@@ -95,7 +95,10 @@ pub(super) fn run_agent(
     let preset = preset_for(cx, purpose);
     // A separate name: what the agent claims itself does not belong to the runner.
     let agent_name = format!("{}-{}", &slot.runner.id[..8.min(slot.runner.id.len())], grant.lease.fence);
-    let AgentStart { mut command, kind } = cx.callbacks.agent(&preset, conversation)?;
+    let AgentStart { mut command, agent } = cx.callbacks.agent(&preset, conversation)?;
+    if agent.prompt == PromptInput::Argument {
+        command.arg(&prompt);
+    }
     command
         .current_dir(&cx.options.workdir)
         .stdin(Stdio::from(input))
@@ -111,7 +114,7 @@ pub(super) fn run_agent(
     let log = Mutex::new(log);
     let last = LastOutput::default();
     let diagnosis =
-        Diagnosis { kind, clock: cx.exec.clock, observed: Mutex::default(), found: OnceLock::new() };
+        Diagnosis { agent, clock: cx.exec.clock, summary: Mutex::default(), found: OnceLock::new() };
     let limits = Bounds {
         begun: Instant::now(),
         diagnosis: &diagnosis,
@@ -127,8 +130,7 @@ pub(super) fn run_agent(
         let (open, ctx, session) = (cx.exec.open_store, cx.exec.ctx, &slot.session);
         let mut named = None;
         let mut on_line = move |line: &[u8]| {
-            diagnosis.observe(line);
-            if let Some(name) = conversation::name_in(line)
+            if let Some(name) = diagnosis.observe(line)
                 && named.as_ref() != Some(&name)
                 && note_conversation(open, &ctx, session, &name)
             {
@@ -197,10 +199,9 @@ fn release_claims(cx: &RunnerContext<'_>, agent_name: &str) {
 
 /// Finds out from an agent's output whether something kept it from working on any task.
 struct Diagnosis<'a> {
-    /// None for a program whose output format is not known.
-    kind: Option<AgentKind>,
+    agent: &'static Agent,
     clock: &'a dyn Clock,
-    observed: Mutex<Observed>,
+    summary: Mutex<Summary>,
     /// Set once the agent has ended.
     found: OnceLock<Option<Obstacle>>,
 }
@@ -211,21 +212,20 @@ struct Obstacle {
 }
 
 impl Diagnosis<'_> {
-    fn observe(&self, line: &[u8]) {
-        if let (Some(kind), Ok(line), Ok(mut observed)) =
-            (self.kind, str::from_utf8(line), self.observed.lock())
-        {
-            observed.add(kind.parse(line));
+    /// Returns the name of the agent's conversation, if it is known.
+    fn observe(&self, line: &[u8]) -> Option<String> {
+        let mut summary = self.summary.lock().ok()?;
+        for event in self.agent.parse(str::from_utf8(line).ok()?) {
+            summary.add(event);
         }
+        summary.conversation.clone()
     }
 
     /// To be called after all output was read.
-    fn conclude(&self, exit: Option<i32>) -> Option<&Obstacle> {
+    fn conclude(&self, end: ProcessEnd) -> Option<&Obstacle> {
         let found = self.found.get_or_init(|| {
-            let kind = self.kind?;
-            let observed = *self.observed.lock().ok()?;
-            let ending = kind.conclude(exit, &observed).with_plausible_reset(self.clock.now());
-            Some(Obstacle { reason: ending.obstacle(kind)?, resets_at: ending.resets_at() })
+            let conclusion = self.agent.conclude(end, &*self.summary.lock().ok()?);
+            obstacle(&conclusion.with_plausible_reset(self.clock.now()), self.agent)
         });
         found.as_ref()
     }
@@ -233,6 +233,15 @@ impl Diagnosis<'_> {
     fn obstacle(&self) -> Option<&Obstacle> {
         self.found.get()?.as_ref()
     }
+}
+
+/// Why no task could have been worked on. `None` if the task itself may be the cause.
+fn obstacle(conclusion: &Conclusion, agent: &Agent) -> Option<Obstacle> {
+    let general = matches!(
+        conclusion.ending,
+        Ending::Limited | Ending::Overloaded | Ending::NoNetwork | Ending::NoCredit | Ending::NotLoggedIn
+    );
+    general.then(|| Obstacle { reason: conclusion.sentence(agent), resets_at: conclusion.resets_at })
 }
 
 /// Recorded with the attempt: the session's checkpoint and the parking of the preset.
@@ -298,7 +307,7 @@ impl Limits for Bounds<'_> {
 
     fn explain(&self, exit: Option<i32>) -> Option<Explanation> {
         self.handle.finish();
-        if let Some(found) = self.diagnosis.conclude(exit) {
+        if let Some(found) = self.diagnosis.conclude(exit.map_or(ProcessEnd::Hung, ProcessEnd::Exited)) {
             return Some(Explanation::Obstacle(found.reason.clone()));
         }
         self.log.lock().ok()?.last_line().map(Explanation::LastLine)

@@ -6,7 +6,6 @@
 
 mod agent;
 pub(crate) mod agent_output;
-mod conversation;
 pub mod log;
 pub mod output;
 mod parking;
@@ -27,7 +26,7 @@ use tenure_core::store::Store;
 use tenure_core::task::Task;
 use tenure_core::{Error, Result};
 
-use crate::agents::AgentKind;
+use crate::agents::Agent;
 use crate::database::DatabaseFile;
 use crate::execution::Execution;
 use crate::outage::{Outage, RETRY, is_outage};
@@ -126,8 +125,8 @@ pub trait RunnerCallbacks: Sync {
 pub struct AgentStart {
     /// Passes the exec gate. Its environment is set, its input is not.
     pub command: Command,
-    /// The agent program, if its output format is known.
-    pub kind: Option<AgentKind>,
+    /// What is known about the program.
+    pub agent: &'static Agent,
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -16,8 +16,10 @@ use tenure_core::text::escape_line;
 
 use super::log::private_folder;
 
-/// A longer line is written in pieces.
-const LONGEST_LINE: usize = 64 * 1024;
+/// A longer line is split. An agent's result event with everything that it has said has to fit.
+const LONGEST_LINE: usize = 1024 * 1024;
+/// How much is read at a time.
+const READ_SIZE: usize = 64 * 1024;
 /// The size at which a file is renamed to `NAME.1`, replacing the previous one.
 const FULL: u64 = 8 * 1024 * 1024;
 /// The number of last lines kept in memory, for the record of a failure.
@@ -136,7 +138,7 @@ pub fn pump(
     last: &LastOutput,
     on_line: &mut dyn FnMut(&[u8]),
 ) {
-    let mut buffer = vec![0; LONGEST_LINE];
+    let mut buffer = vec![0; READ_SIZE];
     let mut line: Vec<u8> = Vec::new();
     while more() {
         let count = match from.read(&mut buffer) {

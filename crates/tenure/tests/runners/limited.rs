@@ -59,7 +59,8 @@ fn a_usage_limit_against_a_backlog_of(count: usize) {
     std::fs::write(project.shared("limit"), output).unwrap();
 
     let ran = project.work(&[]);
-    let reason = format!("claude reports a usage limit until {}", reset.to_seconds());
+    let said = "You've hit your session limit · resets 10:20am (UTC)";
+    let reason = format!("claude reports a usage limit until {}: {said}", reset.to_seconds());
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(ran.err.contains(&format!("Ended T1: {reason}; the task is pending again")), "{}", ran.err);
     assert!(ran.err.contains(&format!("preset pretend-claude is parked: {reason}")), "{}", ran.err);

@@ -7,7 +7,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use tenure_runner::preset::{self, BUILT_IN};
+use tenure_runner::agents::Agent;
+use tenure_runner::preset;
 
 use super::Examination;
 use super::finding::{Finding, Severity};
@@ -47,10 +48,10 @@ pub(super) fn examine(app: &App<'_>, project: Option<&Project>, found: &mut Exam
     }
 }
 
-/// Only built-in programs are run with `--version`: an unknown program might ignore the flag and start working.
+/// Only programs that were tested are run with `--version`: another one might ignore the flag and start working.
 fn version_of(app: &App<'_>, program: &Path) -> Option<String> {
-    let name = program.file_name()?.to_str()?;
-    if !BUILT_IN.iter().any(|known| known.command.first() == Some(&name)) {
+    let agent = Agent::of_program(program);
+    if !(agent.is_known() && agent.tested) {
         return None;
     }
     let mut command = Command::new(program);

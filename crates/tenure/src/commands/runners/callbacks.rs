@@ -11,7 +11,6 @@ use tenure_core::runner::Runner;
 use tenure_core::store::{EventFilter, LeaseFilter, MessageFilter, Store};
 use tenure_core::task::{Task, TaskStatus};
 use tenure_core::{Error, Result, wire};
-use tenure_runner::agents::AgentKind;
 use tenure_runner::daemon::log::DaemonLog;
 use tenure_runner::daemon::{AgentStart, Purpose, RunnerCallbacks, RunnerEvent};
 use tenure_runner::hooks::{HookContext, HookFilter, fire};
@@ -140,7 +139,7 @@ impl RunnerCallbacks for RunnerHost<'_> {
         }
         command.envs(&agent.env);
         start_attempt::pass_store(&mut command, &ProjectPaths::new(&self.root), self.config);
-        Ok(AgentStart { command, kind: AgentKind::of_program(&agent.program) })
+        Ok(AgentStart { command, agent: agent.agent })
     }
 
     fn prompt(&self, task: &Task, purpose: Purpose) -> Result<String> {

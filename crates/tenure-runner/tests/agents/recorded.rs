@@ -1,0 +1,155 @@
+//! Endings of real agents, as recorded.
+
+use std::collections::BTreeMap;
+
+use tenure_core::{Ending, Timestamp, Usage};
+use tenure_runner::agents::{ProcessEnd, RunUsage};
+
+use super::{agent_named, concluded, recordings, summary_of};
+
+#[test]
+fn every_recorded_ending_is_classified_as_expected() {
+    let all = recordings();
+    let wrong: Vec<String> = all
+        .iter()
+        .filter_map(|run| {
+            let found = concluded(run.agent, &run.output, run.end).ending;
+            (found.as_str() != run.expect).then(|| format!("{}: {found}, expected {}", run.name, run.expect))
+        })
+        .collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(all.len() >= 32, "{}", all.len());
+}
+
+#[test]
+fn the_sentence_about_an_ending_is_meant_for_people() {
+    let sentences: BTreeMap<String, String> = recordings()
+        .into_iter()
+        .map(|run| (run.name, concluded(run.agent, &run.output, run.end).sentence(run.agent)))
+        .collect();
+    for (name, sentence) in &sentences {
+        let plain = !sentence.contains(['{', '\n', '\u{1b}']) && sentence.chars().count() < 400;
+        assert!(plain, "{name}: {sentence}");
+    }
+    for (name, sentence) in [
+        (
+            "claude-usage-5h",
+            "claude reports a usage limit until 2026-11-16T10:20:50Z: \
+             You've hit your session limit · resets 10:20am (UTC)",
+        ),
+        (
+            "claude-notloggedin",
+            "claude is not logged in, or its key was refused: Not logged in · Please run /login",
+        ),
+        (
+            "codex-429-quota",
+            "codex reports that its account has no credit for this: \
+            Quota exceeded. Check your plan and billing details.",
+        ),
+        (
+            "gemini-429-perday",
+            "gemini reports a usage limit: \
+            You have exhausted your daily quota on this model.",
+        ),
+        ("gemini-500", "gemini reports that its provider is overloaded"),
+        ("opencode-503", "opencode reports that its provider is overloaded: The server is overloaded"),
+    ] {
+        assert_eq!(sentences[name], sentence);
+    }
+}
+
+#[test]
+fn a_limit_has_the_reset_time_that_was_printed() {
+    let all = recordings();
+    let of = |name: &str| {
+        let run = all.iter().find(|run| run.name == name).unwrap();
+        concluded(run.agent, &run.output, run.end)
+    };
+    let claude = of("claude-usage-5h");
+    assert_eq!(claude.ending, Ending::Limited);
+    assert_eq!(claude.resets_at, Some(Timestamp::from_millis(1_794_824_450_000)));
+    let codex = of("codex-usage-limit");
+    assert_eq!((codex.ending, codex.resets_at), (Ending::Limited, None));
+}
+
+#[test]
+fn a_reset_time_in_the_past_or_years_away_is_ignored() {
+    let all = recordings();
+    let run = all.iter().find(|run| run.name == "claude-usage-5h").unwrap();
+    let reset = Timestamp::from_millis(1_794_824_450_000);
+    for (seconds, believed) in [(-1, false), (0, false), (1, true), (7 * 86_400, true), (400 * 86_400, false)]
+    {
+        let now = Timestamp::from_millis(reset.as_millis() - seconds * 1000);
+        let conclusion = concluded(run.agent, &run.output, run.end).with_plausible_reset(now);
+        assert_eq!(conclusion.resets_at, believed.then_some(reset), "{seconds}");
+    }
+}
+
+#[test]
+fn a_retry_that_succeeded_does_not_explain_a_later_failure() {
+    let claude = agent_named("claude");
+    let retry = r#"{"type":"system","subtype":"api_retry","error_status":529,"error":"overloaded"}"#;
+    let answer = r#"{"type":"assistant","message":{"content":[]}}"#;
+    let while_retrying = format!("{answer}\n{retry}\n");
+    let overcome = format!("{retry}\n{answer}\n");
+    let ending = |output: &str, end| concluded(claude, output, end).ending;
+    assert_eq!(ending(&while_retrying, ProcessEnd::Hung), Ending::Overloaded);
+    assert_eq!(ending(&while_retrying, ProcessEnd::TimedOut), Ending::Overloaded);
+    assert_eq!(ending(&overcome, ProcessEnd::Hung), Ending::Hung);
+    assert_eq!(ending(&overcome, ProcessEnd::Exited(1)), Ending::Unclassified);
+    assert_eq!(ending(&overcome, ProcessEnd::Killed), Ending::Crashed);
+}
+
+/// Lines that the real programs printed.
+#[test]
+fn usage_is_what_the_program_printed() {
+    let used = |agent: &str, line: &str| summary_of(agent_named(agent), line).usage().unwrap();
+    let usage = |input_tokens, output_tokens, cached_tokens, micro_usd| Usage {
+        input_tokens,
+        output_tokens,
+        cached_tokens,
+        micro_usd,
+    };
+    let claude = r#"{"type":"result","subtype":"success","is_error":false,"result":"I could not run the tests.","total_cost_usd":0.15990000000000004,"usage":{"input_tokens":15600},"modelUsage":{"claude-opus-4-8[1m]":{"inputTokens":15600,"outputTokens":1001,"cacheReadInputTokens":65000,"cacheCreationInputTokens":3900,"costUSD":0.15990000000000004}},"permission_denials":[{"tool_name":"Bash","tool_input":{"command":"npm test"}}]}"#;
+    assert_eq!(used("claude", claude), RunUsage::Run(usage(15_600, 1001, 65_000, Some(159_900))));
+    let codex = r#"{"type":"turn.completed","usage":{"input_tokens":6000,"cached_input_tokens":4000,"cache_write_input_tokens":0,"output_tokens":352,"reasoning_output_tokens":44}}"#;
+    assert_eq!(used("codex", codex), RunUsage::Conversation(usage(6000, 352, 4000, None)));
+    let gemini = r#"{"type":"result","timestamp":"2026-11-16T08:08:28.304Z","status":"success","stats":{"total_tokens":7330,"input_tokens":7000,"output_tokens":275,"cached":2000,"input":5000,"duration_ms":1293,"tool_calls":3,"models":{}}}"#;
+    assert_eq!(used("gemini", gemini), RunUsage::Run(usage(7000, 275, 2000, None)));
+    let opencode = r#"{"type":"step_finish","timestamp":1794817171462,"sessionID":"ses_1","part":{"reason":"tool-calls","tokens":{"total":1366,"input":600,"output":66,"reasoning":0,"cache":{"write":0,"read":700}},"cost":0.001}}"#;
+    let twice = format!("{opencode}\n{opencode}\n");
+    assert_eq!(used("opencode", &twice), RunUsage::Run(usage(1200, 132, 1400, Some(2000))));
+    let denied = concluded(agent_named("claude"), claude, ProcessEnd::Exited(0));
+    assert_eq!(denied.ending, Ending::PermissionDenied);
+    assert_eq!(denied.message.as_deref(), Some("Bash: npm test"));
+}
+
+#[test]
+fn the_name_of_the_conversation_is_found() {
+    for (agent, line, name) in [
+        ("claude", r#"{"type":"system","subtype":"init","session_id":"5f1c-a"}"#, Some("5f1c-a")),
+        ("codex", r#"{"type":"thread.started","thread_id":"0199-b"}"#, Some("0199-b")),
+        ("gemini", r#"{"type":"init","session_id":"77-c","model":"auto"}"#, Some("77-c")),
+        ("opencode", r#"{"type":"step_start","sessionID":"ses_d"}"#, Some("ses_d")),
+        ("copilot", r#"{"type":"result","sessionId":"11bf-e","exitCode":0}"#, Some("11bf-e")),
+        ("claude", r#"{"type":"assistant","text":"session_id"}"#, None),
+        ("claude", r#"{"type":"system","subtype":"init","session_id":"--dangerous"}"#, None),
+        ("claude", r#"{"type":"system","subtype":"init","session_id":7}"#, None),
+        ("claude", r#"{"type":"system","subtype":"init","session_id":"cut"#, None),
+    ] {
+        assert_eq!(summary_of(agent_named(agent), line).conversation.as_deref(), name, "{line}");
+    }
+}
+
+#[test]
+fn an_unknown_argument_is_a_matter_of_configuration() {
+    for (agent, line) in [
+        ("claude", "error: unknown option '--colour'"),
+        ("codex", "error: unexpected argument '--colour' found"),
+        ("codex", "Not inside a trusted directory and --skip-git-repo-check was not specified."),
+        ("gemini", "Unknown argument: colour"),
+    ] {
+        let ending = concluded(agent_named(agent), line, ProcessEnd::Exited(1)).ending;
+        assert_eq!(ending, Ending::Misconfigured, "{agent}: {line}");
+    }
+}
