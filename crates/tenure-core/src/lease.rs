@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Timestamp;
+use crate::ending::{Ending, Usage};
 use crate::holder::{Holder, Incarnation, Judge, Liveness};
 use crate::id::{AttemptId, Fence, LeaseId, LeaseKey, LeaseProof, SectionId, TaskId};
 use crate::task::TaskStatus;
@@ -279,4 +280,19 @@ pub struct Attempt {
     pub outcome_hash: Option<String>,
     /// Soon after the start, the task was returned by another than the supervisor.
     pub quick_return: bool,
+    /// What is known about the agent's run, once it has ended.
+    pub run: Option<AgentRun>,
+}
+
+/// The run of an agent in an attempt.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct AgentRun {
+    /// The agent's name; the preset's for a program that is not known.
+    pub agent: String,
+    pub ending: Ending,
+    /// The agent's name of its conversation, needed to resume it.
+    pub conversation: Option<String>,
+    /// The end of the agent's last message.
+    pub final_message: Option<String>,
+    pub usage: Option<Usage>,
 }

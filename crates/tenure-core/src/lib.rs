@@ -31,6 +31,7 @@ pub mod job;
 pub mod kernel;
 pub mod lease;
 pub mod outcome;
+pub mod parking;
 pub mod reference;
 pub mod rules;
 pub mod runner;

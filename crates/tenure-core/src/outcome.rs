@@ -19,6 +19,13 @@ pub enum AttemptResult {
     /// The task or the item has failed. A review has rejected its task.
     Failed {
         why: String,
+        /// Whether the attempt is charged.
+        #[serde(default)]
+        charged: bool,
+    },
+    /// The agent did not say what became of the task: a person or a reviewer decides, and nothing is charged.
+    Unreported {
+        why: String,
     },
     /// The attempt broke off without a result: the task is returned and the attempt charged.
     Broken {

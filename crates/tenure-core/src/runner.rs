@@ -1,4 +1,4 @@
-//! Runners: daemons that work on a project's tasks, and the health of their presets.
+//! Runners: daemons that work on a project's tasks.
 
 use crate::clock::Timestamp;
 use crate::holder::Incarnation;
@@ -51,21 +51,4 @@ pub struct Runner {
     pub heartbeat_at: Timestamp,
     pub completed_at: Option<Timestamp>,
     pub error: Option<String>,
-}
-
-/// Whether a preset's agent can work. A preset is parked when its agent reports that it cannot work, or after three
-/// quick failures in a row.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct PresetHealth {
-    pub preset: String,
-    /// Consecutive attempts that ended with a non-zero exit code within half a minute.
-    pub quick_failures: u32,
-    /// The tasks of those attempts.
-    pub tasks: Vec<TaskId>,
-    pub parked_at: Option<Timestamp>,
-    /// The earliest time at which wake-up tries this preset again.
-    pub next_try_at: Option<Timestamp>,
-    /// Consecutive times it was parked; the pause doubles each time.
-    pub times_parked: u32,
-    pub reason: Option<String>,
 }

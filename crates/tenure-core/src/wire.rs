@@ -11,12 +11,14 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::clock::Timestamp;
+use crate::ending::Ending;
 use crate::event::{Event, EventKind};
 use crate::holder::{HolderKind, Judge, Liveness};
 use crate::id::{AttemptId, Fence, LeaseId, SectionId, TaskId};
 use crate::job::{Item, ItemSource, ItemState, Job, JobOptions, JobStatus};
 use crate::lease::{Attempt, AttemptState, EndReason, Lease, LeaseState};
-use crate::runner::{PresetHealth, Runner, RunnerStatus};
+use crate::parking::Parking;
+use crate::runner::{Runner, RunnerStatus};
 use crate::section::{Section, SectionMode};
 use crate::session::{Current, DoneTask, Session, SessionOptions};
 use crate::store::{Agent, Message};
@@ -49,6 +51,30 @@ pub struct TaskJson<'a> {
     pub lease: Option<LeaseJson<'a>>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
+    /// How the last attempt by an agent ended; only in the details of a task
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_ending: Option<LastEndingJson<'a>>,
+}
+
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LastEndingJson<'a> {
+    pub kind: &'a str,
+    pub message: Option<&'a str>,
+    pub final_message: Option<&'a str>,
+    pub at: Option<Timestamp>,
+    pub log: Option<&'a str>,
+}
+
+pub fn last_ending(attempt: &Attempt) -> Option<LastEndingJson<'_>> {
+    let run = attempt.run.as_ref()?;
+    Some(LastEndingJson {
+        kind: run.ending.as_str(),
+        message: attempt.reason.as_deref(),
+        final_message: run.final_message.as_deref(),
+        at: attempt.ended_at,
+        log: attempt.log_path.as_deref(),
+    })
 }
 
 pub fn task<'a>(task: &'a Task, now: Timestamp, judge: &dyn Judge) -> TaskJson<'a> {
@@ -72,6 +98,7 @@ pub fn task<'a>(task: &'a Task, now: Timestamp, judge: &dyn Judge) -> TaskJson<'
         lease: task.lease.as_ref().map(|held| lease(held, now, judge)),
         created_at: task.created_at,
         updated_at: task.updated_at,
+        last_ending: None,
     }
 }
 
@@ -335,20 +362,29 @@ pub fn runner<'a>(runner: &'a Runner, section: Option<&'a str>) -> RunnerJson<'a
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ParkedJson<'a> {
-    pub preset: &'a str,
+    /// `account`, `host` or `preset`
+    pub kind: &'a str,
+    pub name: &'a str,
+    /// How the attempt ended that has parked it
+    pub ending: Option<&'a str>,
     pub reason: Option<&'a str>,
     pub parked_at: Option<Timestamp>,
+    /// Null if a person has to act
     pub next_try_at: Option<Timestamp>,
+    pub resets_at: Option<Timestamp>,
     pub times_parked: u32,
 }
 
-pub fn parked(health: &PresetHealth) -> ParkedJson<'_> {
+pub fn parked(parking: &Parking) -> ParkedJson<'_> {
     ParkedJson {
-        preset: &health.preset,
-        reason: health.reason.as_deref(),
-        parked_at: health.parked_at,
-        next_try_at: health.next_try_at,
-        times_parked: health.times_parked,
+        kind: parking.subject.kind(),
+        name: parking.subject.name(),
+        ending: parking.ending.map(Ending::as_str),
+        reason: parking.reason.as_deref(),
+        parked_at: parking.parked_at,
+        next_try_at: parking.tries_at(),
+        resets_at: parking.resets_at,
+        times_parked: parking.times_parked,
     }
 }
 

@@ -205,6 +205,11 @@ CREATE TABLE tenure.attempts (
     charged       bigint NOT NULL DEFAULT 0 CHECK (charged IN (0, 1)),
     outcome_hash  text COLLATE "C",
     quick_return  bigint NOT NULL DEFAULT 0 CHECK (quick_return IN (0, 1)),
+    agent         text COLLATE "C",
+    ending        text COLLATE "C",
+    conversation  text COLLATE "C",
+    final_message text COLLATE "C",
+    usage         text COLLATE "C",
     PRIMARY KEY (project, id),
     FOREIGN KEY (project, fence) REFERENCES tenure.leases (project, fence),
     CHECK ((state = 'ended') = (ended_at IS NOT NULL))
@@ -246,17 +251,22 @@ CREATE TABLE tenure.runners (
 CREATE INDEX runners_started ON tenure.runners (project, started_at);
 CREATE INDEX runners_open ON tenure.runners (project, started_at) WHERE status IN ('idle', 'running');
 
-CREATE TABLE tenure.preset_health (
-    project        uuid NOT NULL REFERENCES tenure.projects (id),
-    preset         text NOT NULL COLLATE "C",
-    quick_failures bigint NOT NULL CHECK (quick_failures >= 0),
-    tasks          text NOT NULL COLLATE "C" DEFAULT '[]',
-    parked_at      bigint,
-    next_try_at    bigint,
-    times_parked   bigint NOT NULL CHECK (times_parked >= 0),
-    reason         text COLLATE "C",
-    PRIMARY KEY (project, preset),
-    CHECK ((parked_at IS NULL) = (next_try_at IS NULL))
+CREATE TABLE tenure.parkings (
+    project       uuid NOT NULL REFERENCES tenure.projects (id),
+    subject       text NOT NULL COLLATE "C"
+                  CHECK (subject LIKE 'account:%' OR subject LIKE 'host:%' OR subject LIKE 'preset:%'),
+    ending        text COLLATE "C",
+    in_a_row      bigint NOT NULL CHECK (in_a_row >= 0),
+    attempts      text NOT NULL COLLATE "C" DEFAULT '[]',
+    parked_at     bigint,
+    next_try_at   bigint,
+    resets_at     bigint,
+    times_parked  bigint NOT NULL CHECK (times_parked >= 0),
+    reason        text COLLATE "C",
+    until_changed text COLLATE "C",
+    probe         bigint,
+    PRIMARY KEY (project, subject),
+    CHECK (parked_at IS NOT NULL OR (next_try_at IS NULL AND resets_at IS NULL))
 );
 
 CREATE TABLE tenure.sessions (

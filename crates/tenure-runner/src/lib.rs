@@ -66,7 +66,7 @@ pub use processes::Survivor;
 pub use program::ProgramError;
 pub use reap::{Reaped, Scope, reap_attempts, reap_earlier_attempts};
 pub use supervise::{
-    AttemptRecorder, CommandEnd, Exit, Explanation, LimitCheck, Limits, Signals, Supervised, Supervision,
+    AttemptRecorder, CommandEnd, Exit, LimitCheck, Limits, Signals, Supervised, Supervision, Verdict,
     pass_proof, supervise,
 };
 pub use wait::{Process, limit_for, until_any, until_any_or};

@@ -6,14 +6,16 @@ use tenure_core::holder::Caller;
 use tenure_core::kernel::{self, Outcome};
 use tenure_core::lease::Attempt;
 use tenure_core::outcome::{AttemptResult, KeptOutcome, Nonce};
+use tenure_core::parking::Cost;
 use tenure_core::store::{Durability, Tx};
 use tenure_core::task::{Task, TaskStatus};
 use tenure_core::{Error, Result};
 
+use crate::agents::ProcessEnd;
 use crate::database::DatabaseFile;
 use crate::heartbeat::{LeaseLoss, is_finished};
 use crate::outage::{Written, write_outcome};
-use crate::supervise::{CommandEnd, Exit, Explanation, LimitCheck, Supervision};
+use crate::supervise::{CommandEnd, Exit, LimitCheck, Supervision, Verdict};
 use crate::wait::until_any;
 
 /// How an attempt ended, as the supervisor saw it.
@@ -48,18 +50,13 @@ pub(crate) fn conclude(
         end => end,
     };
     // Called before the transaction, because it may wait for the rest of the output.
-    let explain = |exit| s.limits.and_then(|limits| limits.explain(exit));
-    let explanation = match &end {
-        AttemptEnd::Exited(Exit::Code(code)) => explain(Some(*code)),
-        AttemptEnd::Overdue(_) => explain(None),
-        _ => None,
-    };
+    let verdict = process_end(&end).and_then(|how| s.limits?.verdict(how, &reason(&end)));
     let kept = KeptOutcome {
         attempt: attempt.id.clone(),
         fence: attempt.fence,
         nonce: nonce.clone(),
         exit_code: exit_code(&end),
-        result: judge(s, &end, explanation.as_ref(), None),
+        result: judge(s, &end, verdict.as_ref(), None),
     };
     let mut signal = match &end {
         AttemptEnd::Interrupted(signal) => Some(*signal),
@@ -73,9 +70,9 @@ pub(crate) fn conclude(
         signal.is_some()
     };
     let write = || {
-        let recorded = s.store.write(Durability::Power, |tx| {
-            record(tx, s, caller, attempt, &end, explanation.as_ref(), all_gone)
-        });
+        let recorded = s
+            .store
+            .write(Durability::Power, |tx| record(tx, s, caller, attempt, &end, verdict.as_ref(), all_gone));
         match s.exec.database.and_then(DatabaseFile::loss) {
             // What was written to a file that is no longer the project's does not count.
             Some(loss) => Ok(Recorded::Lost(loss)),
@@ -141,35 +138,42 @@ fn record(
     caller: &Caller,
     attempt: &Attempt,
     end: &AttemptEnd,
-    explanation: Option<&Explanation>,
+    verdict: Option<&Verdict>,
     all_gone: bool,
 ) -> Result<Recorded> {
     let not_started = match end {
         AttemptEnd::NotStarted { why, .. } => Some(why.clone()),
         _ => kernel::failed_start(tx, attempt)?,
     };
-    let result = judge(s, end, explanation, not_started.as_deref());
+    let mut result = judge(s, end, verdict, not_started.as_deref());
+    if let Some(recorder) = s.recorder {
+        result = recorder.judge(tx, result, not_started.as_deref())?;
+    }
+    let reported = reported_task(tx, s, caller)?;
+    let cost = match &result {
+        _ if reported.is_some() => Cost::Nothing,
+        AttemptResult::Broken { .. } | AttemptResult::Failed { charged: true, .. } => Cost::Attempt,
+        AttemptResult::Failed { .. } if s.lease.claimed_from == Some(TaskStatus::Review) => Cost::Rejection,
+        _ => Cost::Nothing,
+    };
     if all_gone {
-        let reason = match (&not_started, explanation) {
-            (Some(why), _) | (None, Some(Explanation::Obstacle(why))) => why.clone(),
-            _ => reason(end),
+        let reason = match (&not_started, verdict) {
+            (Some(why), _) => why.clone(),
+            (None, Some(verdict)) => verdict.reason.clone(),
+            (None, None) => reason(end),
         };
-        let charged = matches!(result, AttemptResult::Broken { .. });
-        let outcome = Outcome { exit_code: exit_code(end), reason, charged };
+        let run = s.recorder.and_then(|recorder| recorder.run(reported.as_ref().map(|task| task.status)));
+        let charged = cost == Cost::Attempt;
+        let outcome = Outcome { exit_code: exit_code(end), reason, charged, run };
         kernel::end_attempt(tx, &s.exec.ctx, attempt, &outcome, &caller.holder.id)?;
     }
-    if is_finished(tx, s.lease)? {
-        let viewer = s.exec.ctx.viewer(tx, Some(&caller.holder))?;
-        if let Some(id) = s.lease.resource.task_id()
-            && let Some(task) = tx.task(&id, &viewer)?
-        {
-            record_end(tx, s, &task)?;
-            return Ok(Recorded::ByCommand(Box::new(task)));
-        }
+    if let Some(task) = reported {
+        record_end(tx, s, &task, Cost::Nothing, true)?;
+        return Ok(Recorded::ByCommand(Box::new(task)));
     }
     match kernel::conclude_attempt(tx, &s.exec.ctx, caller, s.task, &result, s.keep_section) {
         Ok(finished) => {
-            record_end(tx, s, &finished.task)?;
+            record_end(tx, s, &finished.task, cost, false)?;
             let task = Box::new(finished.task);
             Ok(not_started.map_or(Recorded::ByExit(task.clone()), |why| Recorded::NotStarted(why, task)))
         }
@@ -181,42 +185,57 @@ fn record(
     }
 }
 
+/// The task, if the command has finished it itself.
+fn reported_task(tx: &dyn Tx, s: &Supervision<'_>, caller: &Caller) -> Result<Option<Task>> {
+    let Some(id) = s.lease.resource.task_id() else { return Ok(None) };
+    if !is_finished(tx, s.lease)? {
+        return Ok(None);
+    }
+    let viewer = s.exec.ctx.viewer(tx, Some(&caller.holder))?;
+    tx.task(&id, &viewer)
+}
+
 /// What the attempt led to. `not_started`: why the command was not started, as far as it is known.
 fn judge(
     s: &Supervision<'_>,
     end: &AttemptEnd,
-    explanation: Option<&Explanation>,
+    verdict: Option<&Verdict>,
     not_started: Option<&str>,
 ) -> AttemptResult {
     if let Some(why) = not_started {
         return AttemptResult::Broken { why: why.to_owned() };
     }
-    if let Some(Explanation::Obstacle(why)) = explanation {
-        return AttemptResult::Returned { why: why.clone() };
+    if let Some(verdict) = verdict {
+        return verdict.result.clone();
     }
     let why = reason(end);
     let review = s.lease.claimed_from == Some(TaskStatus::Review);
-    // A review that takes too long tells nothing about the work.
-    let broken = match end {
+    match end {
         AttemptEnd::NotStarted { .. }
         | AttemptEnd::Exited(Exit::Signal(_))
-        | AttemptEnd::Overdue(LimitCheck::Hung(_)) => true,
-        AttemptEnd::Overdue(_) => review,
-        _ => false,
-    };
-    match (end, explanation) {
-        _ if broken => AttemptResult::Broken { why },
-        (AttemptEnd::Exited(Exit::Code(0)), _) => AttemptResult::Done,
-        (AttemptEnd::Exited(_), Some(Explanation::LastLine(line))) => {
-            AttemptResult::Failed { why: format!("{why}: {line}") }
-        }
-        (AttemptEnd::Interrupted(_) | AttemptEnd::Lost(_), _) => AttemptResult::Returned { why },
-        _ => AttemptResult::Failed { why },
+        | AttemptEnd::Overdue(LimitCheck::Hung(_)) => AttemptResult::Broken { why },
+        // A review that takes too long tells nothing about the work.
+        AttemptEnd::Overdue(_) if review => AttemptResult::Broken { why },
+        AttemptEnd::Exited(Exit::Code(0)) => AttemptResult::Done,
+        AttemptEnd::Interrupted(_) | AttemptEnd::Lost(_) => AttemptResult::Returned { why },
+        AttemptEnd::Exited(_) | AttemptEnd::Overdue(_) => AttemptResult::Failed { why, charged: false },
     }
 }
 
-fn record_end(tx: &mut dyn Tx, s: &Supervision<'_>, task: &Task) -> Result<()> {
-    s.recorder.map_or(Ok(()), |recorder| recorder.ended(tx, task))
+/// How the command ended by itself or was ended. `None` if it was not started or its lease was lost.
+fn process_end(end: &AttemptEnd) -> Option<ProcessEnd> {
+    match end {
+        AttemptEnd::Exited(Exit::Code(code)) => Some(ProcessEnd::Exited(*code)),
+        AttemptEnd::Exited(Exit::Signal(_)) => Some(ProcessEnd::Killed),
+        AttemptEnd::Overdue(LimitCheck::Hung(_)) => Some(ProcessEnd::Hung),
+        AttemptEnd::Overdue(_) => Some(ProcessEnd::TimedOut),
+        AttemptEnd::Interrupted(_) => Some(ProcessEnd::Stopped),
+        AttemptEnd::NotStarted { .. } | AttemptEnd::Lost(_) => None,
+    }
+}
+
+fn record_end(tx: &mut dyn Tx, s: &Supervision<'_>, task: &Task, cost: Cost, reported: bool) -> Result<()> {
+    s.recorder.map_or(Ok(()), |recorder| recorder.ended(tx, task, cost, reported))
 }
 
 fn reason(end: &AttemptEnd) -> String {

@@ -81,7 +81,7 @@ mod tests {
             fence: Fence::new(7),
             nonce: Nonce::new(&RandomIds),
             exit_code: Some(1),
-            result: AttemptResult::Failed { why: "exited with 1: \"no\"".into() },
+            result: AttemptResult::Failed { why: "exited with 1: \"no\"".into(), charged: false },
         }
     }
 

@@ -5,9 +5,12 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use sha2::{Digest, Sha256};
 use tenure_core::config::Preset;
+use tenure_core::parking::ParkingScope;
 
 use crate::agents::{Agent, BUILT_IN};
 use crate::program::{self, ProgramError};
@@ -52,12 +55,36 @@ pub struct AgentCommand {
     pub args: Vec<String>,
     /// Added to the environment. May contain secrets, so it must never be logged.
     pub env: BTreeMap<String, String>,
+    /// `presets.NAME.account`; the agent's name by default, and the preset's for a program that is not known.
+    pub account: String,
 }
 
 impl AgentCommand {
     /// The arguments that resume a conversation, if the agent supports it.
     pub fn resuming(&self, conversation: &str) -> Option<Vec<String>> {
         self.agent.resuming(&self.args, conversation)
+    }
+
+    /// What can be parked because of this agent.
+    pub fn scope(&self) -> ParkingScope {
+        let mut hash = Sha256::new();
+        let program = self.program.to_string_lossy();
+        let variables = self.env.iter().flat_map(|(name, value)| [name.as_str(), value.as_str()]);
+        let words = std::iter::once(program.as_ref()).chain(self.args.iter().map(String::as_str));
+        for word in words.chain(variables) {
+            hash.update(word.as_bytes());
+            hash.update([0]);
+        }
+        let mut fingerprint = String::new();
+        for byte in &hash.finalize()[..16] {
+            let _ = write!(fingerprint, "{byte:02x}");
+        }
+        ParkingScope {
+            preset: self.preset.clone(),
+            account: self.account.clone(),
+            host: tenure_lock::host_id(),
+            fingerprint,
+        }
     }
 }
 
@@ -98,7 +125,9 @@ pub fn resolve(
     let mut env: BTreeMap<String, String> =
         agent.env.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
     env.extend(own.map(|preset| preset.env.clone()).unwrap_or_default());
-    Ok(AgentCommand { preset: name.to_owned(), agent, program, args: args.to_vec(), env })
+    let default = if agent.is_known() { agent.name } else { name };
+    let account = own.and_then(|preset| preset.account.clone()).unwrap_or_else(|| default.to_owned());
+    Ok(AgentCommand { preset: name.to_owned(), agent, program, args: args.to_vec(), env, account })
 }
 
 /// All preset names, sorted.
@@ -172,7 +201,7 @@ mod tests {
             .iter()
             .map(|(name, command, env)| {
                 let env = env.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect();
-                ((*name).to_owned(), Preset { command: texts(command), env })
+                ((*name).to_owned(), Preset { command: texts(command), env, account: None })
             })
             .collect()
     }

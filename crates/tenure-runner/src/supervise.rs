@@ -16,13 +16,15 @@ use rustix::process::{Signal, kill_process_group};
 use tenure_core::error::TaskName;
 use tenure_core::holder::Caller;
 use tenure_core::kernel::{self, Beat, Grant};
-use tenure_core::lease::{Attempt, Leader, Lease};
-use tenure_core::outcome::Nonce;
+use tenure_core::lease::{AgentRun, Attempt, Leader, Lease};
+use tenure_core::outcome::{AttemptResult, Nonce};
+use tenure_core::parking::Cost;
 use tenure_core::store::{Durability, Store, Tx};
-use tenure_core::task::Task;
+use tenure_core::task::{Task, TaskStatus};
 use tenure_core::{Error, Result};
 use tenure_lock::BootTime;
 
+use crate::agents::ProcessEnd;
 use crate::database::DatabaseFile;
 use crate::exec_gate::{cannot_run, exit_code_of, remove_traces};
 use crate::execution::Execution;
@@ -70,30 +72,31 @@ pub struct Supervision<'a> {
 pub trait AttemptRecorder {
     /// The attempt is about to begin. An error prevents it.
     fn begun(&self, tx: &mut dyn Tx, attempt: &Attempt) -> Result<()>;
-    /// The attempt has ended and left the task in this state.
-    fn ended(&self, tx: &mut dyn Tx, task: &Task) -> Result<()>;
+    /// May change what the attempt leads to, by what the store knows. `not_started`: why the command was not started.
+    fn judge(&self, tx: &dyn Tx, result: AttemptResult, not_started: Option<&str>) -> Result<AttemptResult>;
+    /// The agent's run, for the attempt's row. `reported`: the task's status, if the agent has finished it itself.
+    fn run(&self, reported: Option<TaskStatus>) -> Option<AgentRun>;
+    /// The attempt has ended and left the task in this state. `reported`: the agent has finished it itself.
+    fn ended(&self, tx: &mut dyn Tx, task: &Task, cost: Cost, reported: bool) -> Result<()>;
 }
 
 /// Limits of the work, checked while it runs.
 pub trait Limits: Sync {
     fn check(&self) -> LimitCheck;
 
-    /// Why the work ended, as far as its output tells. Called once, after it has ended.
-    ///
-    /// `exit` is None for work that did not exit by itself.
-    fn explain(&self, exit: Option<i32>) -> Option<Explanation> {
-        let _ = exit;
+    /// What the work led to, as far as its output tells. Called once, after it has ended. `why`: how it ended.
+    fn verdict(&self, end: ProcessEnd, why: &str) -> Option<Verdict> {
+        let _ = (end, why);
         None
     }
 }
 
+/// What the output of the work tells about its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Explanation {
-    /// The last line of output, which often gives the reason.
-    LastLine(String),
-    /// The reason why no task could have been worked on. The task returns to the status it was claimed from, without a
-    /// charge.
-    Obstacle(String),
+pub struct Verdict {
+    pub result: AttemptResult,
+    /// Why the work ended, as a sentence for people.
+    pub reason: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -152,6 +152,11 @@ CREATE TABLE attempts (
     charged       INTEGER NOT NULL DEFAULT 0 CHECK (charged IN (0, 1)),
     outcome_hash  TEXT,
     quick_return  INTEGER NOT NULL DEFAULT 0 CHECK (quick_return IN (0, 1)),
+    agent         TEXT,
+    ending        TEXT,
+    conversation  TEXT,
+    final_message TEXT,
+    usage         TEXT CHECK (json_valid(usage)),
     CHECK ((state = 'ended') = (ended_at IS NOT NULL))
 ) STRICT;
 
@@ -187,15 +192,20 @@ CREATE TABLE runners (
 CREATE INDEX runners_started ON runners (started_at);
 CREATE INDEX runners_open ON runners (started_at) WHERE status IN ('idle', 'running');
 
-CREATE TABLE preset_health (
-    preset         TEXT PRIMARY KEY,
-    quick_failures INTEGER NOT NULL CHECK (quick_failures >= 0),
-    tasks          TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(tasks)),
-    parked_at      INTEGER,
-    next_try_at    INTEGER,
-    times_parked   INTEGER NOT NULL CHECK (times_parked >= 0),
-    reason         TEXT,
-    CHECK ((parked_at IS NULL) = (next_try_at IS NULL))
+CREATE TABLE parkings (
+    subject       TEXT PRIMARY KEY
+                  CHECK (subject LIKE 'account:%' OR subject LIKE 'host:%' OR subject LIKE 'preset:%'),
+    ending        TEXT,
+    in_a_row      INTEGER NOT NULL CHECK (in_a_row >= 0),
+    attempts      TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(attempts)),
+    parked_at     INTEGER,
+    next_try_at   INTEGER,
+    resets_at     INTEGER,
+    times_parked  INTEGER NOT NULL CHECK (times_parked >= 0),
+    reason        TEXT,
+    until_changed TEXT,
+    probe         INTEGER,
+    CHECK (parked_at IS NOT NULL OR (next_try_at IS NULL AND resets_at IS NULL))
 ) STRICT;
 
 CREATE TABLE sessions (

@@ -40,7 +40,7 @@ const WHOLE_TABLES: &[(&str, &[&str])] = &[
     ("messages", &["messages", "messages_pkey"]),
     ("open_attempts", &["attempts_open"]),
     ("open_leases", &["leases_holder", "leases_open"]),
-    ("parked_presets", &["sqlite_autoindex_preset_health_1", "preset_health_pkey"]),
+    ("parked", &["sqlite_autoindex_parkings_1", "parkings_pkey"]),
     ("ready_tickets", &["tickets_pkey"]),
     ("recorded_processes", &["leases_process", "tickets", "tickets_pkey"]),
     ("runners", &["runners_open", "runners_started", "runners_pkey"]),
@@ -222,7 +222,7 @@ fn statements<const POSTGRES: bool>() -> Statements {
     tx.call("section_by_name", |tx| tx.section_by_name("S"));
     tx.call("sections", |tx| tx.sections());
     tx.call("runners", |tx| tx.runners(10));
-    tx.call("parked_presets", |tx| tx.parked_presets());
+    tx.call("parked", |tx| tx.parked());
     tx.call("sessions", |tx| tx.sessions(10));
     tx.call("done_tasks", |tx| tx.done_tasks("s"));
 

@@ -131,6 +131,7 @@ pub const KEYS: &[Key] = &[
     ),
     unset("presets.*.command", Kind::Command, "The agent's program and arguments, never a shell"),
     unset("presets.*.env", Kind::Map, "Variables added to the agent's environment"),
+    unset("presets.*.account", Kind::Text, "The account that reaches limits; the agent's name if not set"),
     key("hooks", Kind::Hooks, "[]", "What to run or call when something happens"),
 ];
 

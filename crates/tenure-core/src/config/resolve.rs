@@ -263,6 +263,7 @@ impl Settings {
             match &setting.value {
                 Some(Value::List(command)) => preset.command.clone_from(command),
                 Some(Value::Map(env)) => preset.env.clone_from(env),
+                Some(Value::Text(account)) => preset.account = Some(account.clone()),
                 _ => {}
             }
         }

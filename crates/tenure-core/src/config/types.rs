@@ -89,4 +89,6 @@ pub struct Preset {
     /// Empty if only the environment of a built-in preset is changed.
     pub command: Vec<String>,
     pub env: BTreeMap<String, String>,
+    /// The account with the provider, which is parked when it reaches a limit; the agent's name if not set.
+    pub account: Option<String>,
 }

@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::event::{EventKind, NewEvent};
 use crate::holder::{Caller, Incarnation};
 use crate::id::{AttemptId, TaskId};
-use crate::lease::{Attempt, AttemptState, EndReason, Leader, Lease, Resource};
+use crate::lease::{AgentRun, Attempt, AttemptState, EndReason, Leader, Lease, Resource};
 use crate::outcome::Nonce;
 use crate::store::{TaskEdit, Tx, View};
 use crate::task::TaskStatus;
@@ -29,6 +29,7 @@ pub struct Outcome {
     pub exit_code: Option<i32>,
     pub reason: String,
     pub charged: bool,
+    pub run: Option<AgentRun>,
 }
 
 /// Inserts the attempt's row with its mark. The process may be started only after this is committed. `nonce`: what an
@@ -56,6 +57,7 @@ pub fn begin_attempt(
         charged: false,
         outcome_hash: nonce.map(Nonce::hash),
         quick_return: false,
+        run: None,
     };
     tx.insert_attempt(&attempt)?;
     say(tx, &attempt, EventKind::AttemptStarted, &lease.holder.id)?;
@@ -119,6 +121,7 @@ pub fn end_attempt(
         reason: found.reason.clone().or_else(|| Some(outcome.reason.clone())),
         charged: found.charged || outcome.charged,
         quick_return,
+        run: outcome.run.clone().or_else(|| found.run.clone()),
         ..found
     };
     tx.update_attempt(&ended.id, &ended)?;

@@ -122,8 +122,7 @@ pub(super) fn charge_return(
     task: &Task,
     reason: Option<&str>,
 ) -> Result<Option<String>> {
-    let attempts = task.attempts.saturating_add(1);
-    tx.edit_task(&task.id, &TaskEdit { attempts: Some(attempts), ..TaskEdit::default() }, None)?;
+    let attempts = count_attempt(tx, task)?;
     if attempts < ctx.policy.max_attempts {
         return Ok(None);
     }
@@ -141,9 +140,22 @@ pub fn conclude_attempt(
     keep_section: bool,
 ) -> Result<Finished> {
     match finish_of(result) {
-        Ok(word) => finish(tx, ctx, caller, task, word, keep_section),
+        Ok(word) => {
+            let mut finished = finish(tx, ctx, caller, task, word, keep_section)?;
+            if finished.changed && matches!(result, AttemptResult::Failed { charged: true, .. }) {
+                finished.task.attempts = count_attempt(tx, &finished.task)?;
+            }
+            Ok(finished)
+        }
         Err(why) => abort_attempt(tx, ctx, caller, task, why),
     }
+}
+
+/// Counts a charged attempt. Returns the new number.
+fn count_attempt(tx: &mut dyn Tx, task: &Task) -> Result<u32> {
+    let attempts = task.attempts.saturating_add(1);
+    tx.edit_task(&task.id, &TaskEdit { attempts: Some(attempts), ..TaskEdit::default() }, None)?;
+    Ok(attempts)
 }
 
 /// Ends an open lease with the result of its attempt, in the name of its holder.
@@ -160,7 +172,11 @@ pub(super) fn settle_result(
         Ok(word) => {
             let found = read(tx, &id, &viewer)?;
             let report = Report { actor, given_back: false, keep_section: false };
-            settle(tx, ctx, &viewer, &found, lease, word, &report)
+            settle(tx, ctx, &viewer, &found, lease, word, &report)?;
+            if matches!(result, AttemptResult::Failed { charged: true, .. }) {
+                count_attempt(tx, &found)?;
+            }
+            Ok(())
         }
         Err(why) => abort(tx, ctx, &viewer, lease, why, actor),
     }
@@ -171,7 +187,8 @@ fn finish_of(result: &AttemptResult) -> Result<Finish<'_>, &str> {
     match result {
         AttemptResult::Done => Ok(Finish::Done),
         // A failure, if the task was not claimed for review.
-        AttemptResult::Failed { why } => Ok(Finish::Reject(why)),
+        AttemptResult::Failed { why, .. } => Ok(Finish::Reject(why)),
+        AttemptResult::Unreported { why } => Ok(Finish::Unreported(why)),
         AttemptResult::Returned { why } => Ok(Finish::Release(Some(why))),
         AttemptResult::Broken { why } => Err(why),
     }

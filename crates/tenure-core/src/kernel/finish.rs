@@ -8,8 +8,12 @@ use crate::task::{Task, TaskStatus};
 #[derive(Debug, Clone, Copy)]
 pub enum Finish<'a> {
     Done,
+    /// Done, with a remark.
+    DoneWith(&'a str),
     /// Sends the task to review, whatever the policy.
     Review,
+    /// The holder ends without saying what became of the task, which goes to review.
+    Unreported(&'a str),
     Fail(&'a str),
     /// The review rejects the task, with the reason. Without a review this is a failure.
     Reject(&'a str),
@@ -19,7 +23,7 @@ pub enum Finish<'a> {
 impl Finish<'_> {
     pub(super) fn end_reason(self) -> EndReason {
         match self {
-            Self::Release(_) => EndReason::Released,
+            Self::Release(_) | Self::Unreported(_) => EndReason::Released,
             _ => EndReason::Completed,
         }
     }
@@ -30,7 +34,9 @@ impl Finish<'_> {
 
     pub(super) fn message(&self) -> Option<&str> {
         match self {
-            Self::Fail(text) | Self::Reject(text) => Some(text),
+            Self::Fail(text) | Self::Reject(text) | Self::DoneWith(text) | Self::Unreported(text) => {
+                Some(text)
+            }
             Self::Release(text) => *text,
             Self::Done | Self::Review => None,
         }
@@ -39,11 +45,13 @@ impl Finish<'_> {
     pub(super) fn target(self, ctx: &Context<'_>, lease: &Lease, task: &Task) -> TaskStatus {
         match self {
             // Finishing a task that was claimed for review approves it.
-            Self::Done if ctx.policy.review && lease.claimed_from != Some(TaskStatus::Review) => {
+            Self::Done | Self::DoneWith(_)
+                if ctx.policy.review && lease.claimed_from != Some(TaskStatus::Review) =>
+            {
                 TaskStatus::Review
             }
-            Self::Done => TaskStatus::Completed,
-            Self::Review => TaskStatus::Review,
+            Self::Done | Self::DoneWith(_) => TaskStatus::Completed,
+            Self::Review | Self::Unreported(_) => TaskStatus::Review,
             Self::Reject(_)
                 if self.rejects(lease) && task.rejections.saturating_add(1) < ctx.policy.max_rejections =>
             {
@@ -58,8 +66,8 @@ impl Finish<'_> {
     /// lost.
     pub(super) fn already(self, lease: &Lease, status: TaskStatus) -> bool {
         match self {
-            Self::Done => matches!(status, TaskStatus::Completed | TaskStatus::Review),
-            Self::Review => status == TaskStatus::Review,
+            Self::Done | Self::DoneWith(_) => matches!(status, TaskStatus::Completed | TaskStatus::Review),
+            Self::Review | Self::Unreported(_) => status == TaskStatus::Review,
             Self::Fail(_) => status == TaskStatus::Failed,
             Self::Reject(_) => matches!(status, TaskStatus::Pending | TaskStatus::Failed),
             Self::Release(_) => Some(status) == lease.claimed_from,

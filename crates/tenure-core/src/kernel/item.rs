@@ -175,9 +175,9 @@ pub fn finish_item(
 pub(super) fn settle_result(tx: &mut dyn Tx, lease: &Lease, result: &AttemptResult) -> Result<()> {
     let outcome = match result {
         AttemptResult::Done => ItemOutcome::Succeeded,
-        AttemptResult::Failed { why } | AttemptResult::Broken { why } => {
-            ItemOutcome::Failed { why, for_good: false }
-        }
+        AttemptResult::Failed { why, .. }
+        | AttemptResult::Broken { why }
+        | AttemptResult::Unreported { why } => ItemOutcome::Failed { why, for_good: false },
         AttemptResult::Returned { why } => ItemOutcome::Interrupted { why },
     };
     let Some((job, number)) = item_of(lease) else { return Ok(()) };

@@ -150,7 +150,8 @@ tables! {
         Text: resource_kind resource_id holder_kind holder_id process doorbell;
     }
     attempts by id {
-        Text: id resource_kind resource_id state owner leader log_path reason outcome_hash;
+        Text: id resource_kind resource_id state owner leader log_path reason outcome_hash agent ending conversation
+              final_message usage;
         Int: fence started_at ended_at exit_code charged quick_return;
     }
     agents by id { Text: id name capabilities; Int: joined_at last_seen_at left_at; }
@@ -159,9 +160,9 @@ tables! {
         Int: started_at completed_at;
         StoreTime: heartbeat_at;
     }
-    preset_health by preset {
-        Text: preset tasks reason;
-        Int: quick_failures times_parked;
+    parkings by subject {
+        Text: subject ending attempts reason until_changed;
+        Int: in_a_row resets_at times_parked probe;
         StoreTime: parked_at next_try_at;
     }
     sessions by id {

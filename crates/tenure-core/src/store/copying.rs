@@ -132,7 +132,7 @@ pub static COPIED_TABLES: [&Table; 15] = [
     &columns::attempts::TABLE,
     &columns::agents::TABLE,
     &columns::runners::TABLE,
-    &columns::preset_health::TABLE,
+    &columns::parkings::TABLE,
     &columns::sessions::TABLE,
     &columns::session_tasks::TABLE,
     &columns::jobs::TABLE,

@@ -5,10 +5,11 @@ use std::time::Duration;
 use super::columns::{Table, attempts, leases, tickets};
 use super::rows::{Reader, Record, Row, Values, json, millis};
 use crate::clock::Timestamp;
+use crate::ending::Ending;
 use crate::error::Result;
 use crate::holder::{Holder, Incarnation};
 use crate::id::{AttemptId, Fence, LeaseId, LeaseKey, LeaseProof, SectionId};
-use crate::lease::{Attempt, AttemptState, EndReason, Lease, Resource, ResourceKind, Ticket};
+use crate::lease::{AgentRun, Attempt, AttemptState, EndReason, Lease, Resource, ResourceKind, Ticket};
 use crate::task::TaskStatus;
 
 #[derive(Debug, Clone, Default)]
@@ -242,8 +243,20 @@ impl Record for Attempt {
             charged: row.flag(attempts::charged)?,
             outcome_hash: row.optional_string(attempts::outcome_hash)?,
             quick_return: row.flag(attempts::quick_return)?,
+            run: read_run(row)?,
         })
     }
+}
+
+fn read_run(row: Reader<'_>) -> Result<Option<AgentRun>> {
+    let Some(ending) = row.optional_parsed(attempts::ending, Ending::parse)? else { return Ok(None) };
+    Ok(Some(AgentRun {
+        agent: row.optional_string(attempts::agent)?.unwrap_or_default(),
+        ending,
+        conversation: row.optional_string(attempts::conversation)?,
+        final_message: row.optional_string(attempts::final_message)?,
+        usage: row.optional_json(attempts::usage)?,
+    }))
 }
 
 impl Attempt {
@@ -263,6 +276,7 @@ impl Attempt {
 
     /// The columns that change after the attempt was inserted.
     pub fn progress(&self) -> Result<Values<'_>> {
+        let run = self.run.as_ref();
         Ok(vec![
             (attempts::state, self.state.as_str().into()),
             (attempts::leader, self.leader.as_ref().map(json).transpose()?.into()),
@@ -272,6 +286,11 @@ impl Attempt {
             (attempts::reason, self.reason.as_ref().into()),
             (attempts::charged, self.charged.into()),
             (attempts::quick_return, self.quick_return.into()),
+            (attempts::agent, run.map(|run| &run.agent).into()),
+            (attempts::ending, run.map(|run| run.ending.as_str()).into()),
+            (attempts::conversation, run.and_then(|run| run.conversation.as_ref()).into()),
+            (attempts::final_message, run.and_then(|run| run.final_message.as_ref()).into()),
+            (attempts::usage, run.and_then(|run| run.usage.as_ref()).map(json).transpose()?.into()),
         ])
     }
 }

@@ -1,23 +1,27 @@
-//! Rows of runners and of the health of their presets.
+//! Rows of runners and of what is parked.
 
-use super::columns::{Table, preset_health, runners};
+use super::columns::{Table, parkings, runners};
 use super::rows::{Reader, Record, Values, json};
+use crate::ending::Ending;
 use crate::error::Result;
-use crate::id::{SectionId, TaskId};
-use crate::runner::{PresetHealth, Runner, RunnerStatus};
+use crate::id::{Fence, SectionId, TaskId};
+use crate::parking::{Parking, Subject};
+use crate::runner::{Runner, RunnerStatus};
 
 pub trait ReadRunners {
     fn runner(&self, id: &str) -> Result<Option<Runner>>;
     /// Newest first: all runners that have not ended, and the last `ended` of the others.
     fn runners(&self, ended: u64) -> Result<Vec<Runner>>;
-    fn preset_health(&self, preset: &str) -> Result<Option<PresetHealth>>;
-    fn parked_presets(&self) -> Result<Vec<PresetHealth>>;
+    fn parking(&self, subject: &Subject) -> Result<Option<Parking>>;
+    /// What is parked, in the order of the subjects.
+    fn parked(&self) -> Result<Vec<Parking>>;
 }
 
 pub trait WriteRunners {
     /// Inserts the runner, or replaces the row with its id.
     fn save_runner(&mut self, runner: &Runner) -> Result<()>;
-    fn save_preset_health(&mut self, health: &PresetHealth) -> Result<()>;
+    /// Inserts the row of the subject, or replaces it.
+    fn save_parking(&mut self, parking: &Parking) -> Result<()>;
 }
 
 impl Record for Runner {
@@ -60,32 +64,40 @@ impl Runner {
     }
 }
 
-impl Record for PresetHealth {
-    const TABLE: &'static Table = &preset_health::TABLE;
+impl Record for Parking {
+    const TABLE: &'static Table = &parkings::TABLE;
 
     fn read(row: Reader<'_>) -> Result<Self> {
         Ok(Self {
-            preset: row.string(preset_health::preset)?,
-            quick_failures: row.narrow(preset_health::quick_failures)?,
-            tasks: row.json(preset_health::tasks)?,
-            parked_at: row.optional_time(preset_health::parked_at)?,
-            next_try_at: row.optional_time(preset_health::next_try_at)?,
-            times_parked: row.narrow(preset_health::times_parked)?,
-            reason: row.optional_string(preset_health::reason)?,
+            subject: row.parsed(parkings::subject, Subject::parse)?,
+            ending: row.optional_parsed(parkings::ending, Ending::parse)?,
+            in_a_row: row.narrow(parkings::in_a_row)?,
+            attempts: row.json(parkings::attempts)?,
+            parked_at: row.optional_time(parkings::parked_at)?,
+            next_try_at: row.optional_time(parkings::next_try_at)?,
+            resets_at: row.optional_time(parkings::resets_at)?,
+            times_parked: row.narrow(parkings::times_parked)?,
+            reason: row.optional_string(parkings::reason)?,
+            until_changed: row.optional_string(parkings::until_changed)?,
+            probe: row.optional_int(parkings::probe)?.map(Fence::new),
         })
     }
 }
 
-impl PresetHealth {
+impl Parking {
     pub fn values(&self) -> Result<Values<'_>> {
         Ok(vec![
-            (preset_health::preset, (&self.preset).into()),
-            (preset_health::quick_failures, self.quick_failures.into()),
-            (preset_health::tasks, json(&self.tasks)?.into()),
-            (preset_health::parked_at, self.parked_at.into()),
-            (preset_health::next_try_at, self.next_try_at.into()),
-            (preset_health::times_parked, self.times_parked.into()),
-            (preset_health::reason, self.reason.as_ref().into()),
+            (parkings::subject, self.subject.to_string().into()),
+            (parkings::ending, self.ending.map(Ending::as_str).into()),
+            (parkings::in_a_row, self.in_a_row.into()),
+            (parkings::attempts, json(&self.attempts)?.into()),
+            (parkings::parked_at, self.parked_at.into()),
+            (parkings::next_try_at, self.next_try_at.into()),
+            (parkings::resets_at, self.resets_at.into()),
+            (parkings::times_parked, self.times_parked.into()),
+            (parkings::reason, self.reason.as_ref().into()),
+            (parkings::until_changed, self.until_changed.as_ref().into()),
+            (parkings::probe, self.probe.map(Fence::number).into()),
         ])
     }
 }

@@ -400,7 +400,7 @@ fn after_prefix(prefix: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::columns::{preset_health, task_deps};
+    use crate::store::columns::{parkings, task_deps};
     use crate::task::TaskStatus;
 
     #[test]
@@ -440,15 +440,15 @@ mod tests {
             "SELECT task_id, depends_on FROM tenure.task_deps WHERE project = $1 AND task_id = $2 AND depends_on > $3 \
              ORDER BY depends_on"
         );
-        let columns = [preset_health::preset, preset_health::reason, preset_health::parked_at];
+        let columns = [parkings::subject, parkings::reason, parkings::parked_at];
         assert_eq!(
-            Dialect::Postgres.upsert(&preset_health::TABLE, columns.iter(), &[preset_health::parked_at]),
-            "INSERT INTO tenure.preset_health (project, preset, reason, parked_at) VALUES ($1, $2, $3, $4) \
-             ON CONFLICT (project, preset) DO UPDATE SET reason = excluded.reason"
+            Dialect::Postgres.upsert(&parkings::TABLE, columns.iter(), &[parkings::parked_at]),
+            "INSERT INTO tenure.parkings (project, subject, reason, parked_at) VALUES ($1, $2, $3, $4) \
+             ON CONFLICT (project, subject) DO UPDATE SET reason = excluded.reason"
         );
         assert_eq!(
-            Dialect::Postgres.update(&preset_health::TABLE, columns[1..].iter(), columns[..1].iter()),
-            "UPDATE tenure.preset_health SET reason = $2, parked_at = $3 WHERE project = $1 AND preset = $4"
+            Dialect::Postgres.update(&parkings::TABLE, columns[1..].iter(), columns[..1].iter()),
+            "UPDATE tenure.parkings SET reason = $2, parked_at = $3 WHERE project = $1 AND subject = $4"
         );
     }
 }

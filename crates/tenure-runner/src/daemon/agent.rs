@@ -1,60 +1,79 @@
 //! Runs one attempt by an agent: the prompt on standard input, the output in a log, the duration limited.
 
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use tenure_core::id::Fence;
+use tenure_core::holder::Caller;
+use tenure_core::id::TaskId;
 use tenure_core::kernel::{self, Grant};
-use tenure_core::lease::{Attempt, Lease};
-use tenure_core::rules::{Step, checkpoint, release_claims_of_attempt, tasks_held_by};
+use tenure_core::lease::{AgentRun, Attempt, Lease};
+use tenure_core::outcome::AttemptResult;
+use tenure_core::parking::{Cost, Parking, ParkingScope};
+use tenure_core::rules::{
+    EndedAttempt, Step, blames_preset, checkpoint, note_ending, release_claims_of_attempt, tasks_held_by,
+};
 use tenure_core::store::{Durability, Tx};
-use tenure_core::task::Task;
-use tenure_core::{Clock, Context, Ending, Error, Result, Timestamp};
+use tenure_core::task::{Task, TaskStatus};
+use tenure_core::{Clock, Context, Ending, Error, Result};
 
 use super::agent_output::{ReaderHandle, read_output};
+use super::diagnosis::{Diagnosis, Found};
 use super::output::{AttemptLog, LastOutput};
 use super::slot::RunnerSlot;
-use super::{AgentStart, Purpose, RunnerContext, parking};
-use crate::agents::{Agent, Conclusion, ProcessEnd, PromptInput, Summary};
+use super::{AgentStart, Purpose, RunnerContext};
+use crate::agents::{ProcessEnd, PromptInput};
 use crate::heartbeat::OpenStore;
 use crate::input::private_input;
 use crate::supervise::{
-    AttemptRecorder, CommandEnd, Exit, Explanation, LimitCheck, Limits, Supervision, pass_proof, supervise,
+    AttemptRecorder, CommandEnd, Exit, LimitCheck, Limits, Supervision, Verdict, pass_proof, supervise,
 };
 
-/// The result of an attempt, for the log and for the health of its preset.
+/// The result of an attempt, for the log.
 pub(super) struct AttemptReport {
     pub(super) ended: CommandEnd,
-    pub(super) took: Duration,
-    /// The last line that the agent printed.
-    pub(super) last_line: Option<String>,
-    /// Why no task could have been worked on. The preset is already parked for it.
-    pub(super) obstacle: Option<String>,
+    /// How the agent ended; `None` if it did not run.
+    found: Option<Found>,
+    /// What the ending has parked.
+    pub(super) parked: Option<Parking>,
 }
 
 impl AttemptReport {
+    /// The attempt may be repeated, but another task should be tried first.
+    pub(super) fn is_without_result(&self) -> bool {
+        let ending = self.found.as_ref().map(|found| found.conclusion.ending);
+        matches!(ending, Some(Ending::Crashed | Ending::Unclassified))
+    }
+
     pub(super) fn sentence(&self) -> String {
-        match &self.ended {
-            CommandEnd::Exited { reported: false, task, .. } | CommandEnd::Overdue { task, .. }
-                if self.obstacle.is_some() =>
+        match (&self.ended, &self.found) {
+            (CommandEnd::Exited { exit: Exit::Code(code), reported: true, task }, _) => {
+                format!("{} as the agent reported (exit {code})", task.status)
+            }
+            (CommandEnd::Exited { exit: Exit::Code(0), task, .. }, Some(found))
+                if found.conclusion.ending == Ending::Done =>
             {
-                let why = self.obstacle.as_deref().unwrap_or_default();
-                format!("{why}; the task is {} again", task.status)
+                format!("{} by its exit code (exit 0)", task.status)
             }
-            CommandEnd::Exited { exit: Exit::Code(code), reported, task } => {
-                let source = if *reported { "as the agent reported" } else { "by its exit code" };
-                format!("{} {source} (exit {code})", task.status)
-            }
-            CommandEnd::Exited { exit: Exit::Signal(signal), task, .. } => {
+            (CommandEnd::Exited { exit: Exit::Signal(signal), task, .. }, _) => {
                 format!("killed by signal {signal}, the task is {}", task.status)
             }
-            CommandEnd::NotStarted { why, task, .. } | CommandEnd::Overdue { why, task } => {
+            (
+                CommandEnd::Exited { task, .. }
+                | CommandEnd::NotStarted { task, .. }
+                | CommandEnd::Overdue { task, .. },
+                Some(found),
+            ) => {
+                let again = if task.status == TaskStatus::Pending { " again" } else { "" };
+                format!("{}; the task is {}{again}", found.reason, task.status)
+            }
+            (CommandEnd::Exited { task, .. }, None) => task.status.to_string(),
+            (CommandEnd::NotStarted { why, task, .. } | CommandEnd::Overdue { why, task }, None) => {
                 format!("{why}; the task is {}", task.status)
             }
-            CommandEnd::Interrupted { .. } | CommandEnd::NotBegun { .. } => "interrupted".to_owned(),
-            CommandEnd::Lost(loss) => loss.to_string(),
-            CommandEnd::Kept { why, .. } => why.to_string(),
+            (CommandEnd::Interrupted { .. } | CommandEnd::NotBegun { .. }, _) => "interrupted".to_owned(),
+            (CommandEnd::Lost(loss), _) => loss.to_string(),
+            (CommandEnd::Kept { why, .. }, _) => why.to_string(),
         }
     }
 }
@@ -86,7 +105,7 @@ pub(super) fn run_agent(
         Ok(prompt) => prompt,
         Err(signal) => {
             let ended = CommandEnd::NotBegun { signal };
-            return Ok(AttemptReport { ended, took: Duration::ZERO, last_line: None, obstacle: None });
+            return Ok(AttemptReport { ended, found: None, parked: None });
         }
     };
     let input = private_input(&folder, &prompt).map_err(|e| broken("its prompt cannot be written", &e))?;
@@ -95,7 +114,9 @@ pub(super) fn run_agent(
     let preset = preset_for(cx, purpose);
     // A separate name: what the agent claims itself does not belong to the runner.
     let agent_name = format!("{}-{}", &slot.runner.id[..8.min(slot.runner.id.len())], grant.lease.fence);
-    let AgentStart { mut command, agent } = cx.callbacks.agent(&preset, conversation)?;
+    let start = cx.callbacks.agent(&preset, conversation)?;
+    let diagnosis = Diagnosis::new(&start, purpose, cx.exec.clock);
+    let AgentStart { mut command, agent, scope } = start;
     if agent.prompt == PromptInput::Argument {
         command.arg(&prompt);
     }
@@ -113,8 +134,6 @@ pub(super) fn run_agent(
     let (handle, reader) = read_output(reader).map_err(|e| broken("its output cannot be read", &e))?;
     let log = Mutex::new(log);
     let last = LastOutput::default();
-    let diagnosis =
-        Diagnosis { agent, clock: cx.exec.clock, summary: Mutex::default(), found: OnceLock::new() };
     let limits = Bounds {
         begun: Instant::now(),
         diagnosis: &diagnosis,
@@ -124,8 +143,8 @@ pub(super) fn run_agent(
         hang: cx.options.timing.hang,
         agent: cx.options.timing.agent,
     };
-    let begun = Instant::now();
-    let supervised = std::thread::scope(|scope| {
+    let parked = Mutex::new(None);
+    let supervised = std::thread::scope(|threads| {
         let (log, last, handle, diagnosis) = (&log, &last, &handle, &diagnosis);
         let (open, ctx, session) = (cx.exec.open_store, cx.exec.ctx, &slot.session);
         let mut named = None;
@@ -139,15 +158,17 @@ pub(super) fn run_agent(
         };
         std::thread::Builder::new()
             .name("output".into())
-            .spawn_scoped(scope, move || reader.run(log, last, &mut on_line))
+            .spawn_scoped(threads, move || reader.run(log, last, &mut on_line))
             .map_err(|e| broken("its output cannot be read", &e))?;
         let recorder = Checkpoints {
             ctx: cx.exec.ctx,
             session: &slot.session,
-            fence: grant.lease.fence,
-            preset: &preset,
-            runner: &slot.runner.id,
+            lease: &grant.lease,
+            task: &task.id,
+            caller: &slot.caller,
+            scope: &scope,
             diagnosis,
+            parked: &parked,
         };
         let supervision = Supervision {
             store: cx.store,
@@ -172,14 +193,8 @@ pub(super) fn run_agent(
     for survivor in &supervised.survivors {
         cx.log.line(&format!("Process {} ({}) survived SIGKILL", survivor.pid, survivor.command));
     }
-    let last_line = log.lock().ok().and_then(|log| log.last_line());
-    let obstacle = match &supervised.ended {
-        CommandEnd::Exited { .. } | CommandEnd::Overdue { .. } => {
-            diagnosis.obstacle().map(|found| found.reason.clone())
-        }
-        _ => None,
-    };
-    Ok(AttemptReport { ended: supervised.ended, took: begun.elapsed(), last_line, obstacle })
+    let parked = parked.into_inner().unwrap_or_default();
+    Ok(AttemptReport { ended: supervised.ended, found: diagnosis.found(), parked })
 }
 
 /// Releases what the agent still holds. If the store does not answer, those leases expire.
@@ -197,62 +212,17 @@ fn release_claims(cx: &RunnerContext<'_>, agent_name: &str) {
     }
 }
 
-/// Finds out from an agent's output whether something kept it from working on any task.
-struct Diagnosis<'a> {
-    agent: &'static Agent,
-    clock: &'a dyn Clock,
-    summary: Mutex<Summary>,
-    /// Set once the agent has ended.
-    found: OnceLock<Option<Obstacle>>,
-}
-
-struct Obstacle {
-    reason: String,
-    resets_at: Option<Timestamp>,
-}
-
-impl Diagnosis<'_> {
-    /// Returns the name of the agent's conversation, if it is known.
-    fn observe(&self, line: &[u8]) -> Option<String> {
-        let mut summary = self.summary.lock().ok()?;
-        for event in self.agent.parse(str::from_utf8(line).ok()?) {
-            summary.add(event);
-        }
-        summary.conversation.clone()
-    }
-
-    /// To be called after all output was read.
-    fn conclude(&self, end: ProcessEnd) -> Option<&Obstacle> {
-        let found = self.found.get_or_init(|| {
-            let conclusion = self.agent.conclude(end, &*self.summary.lock().ok()?);
-            obstacle(&conclusion.with_plausible_reset(self.clock.now()), self.agent)
-        });
-        found.as_ref()
-    }
-
-    fn obstacle(&self) -> Option<&Obstacle> {
-        self.found.get()?.as_ref()
-    }
-}
-
-/// Why no task could have been worked on. `None` if the task itself may be the cause.
-fn obstacle(conclusion: &Conclusion, agent: &Agent) -> Option<Obstacle> {
-    let general = matches!(
-        conclusion.ending,
-        Ending::Limited | Ending::Overloaded | Ending::NoNetwork | Ending::NoCredit | Ending::NotLoggedIn
-    );
-    general.then(|| Obstacle { reason: conclusion.sentence(agent), resets_at: conclusion.resets_at })
-}
-
-/// Recorded with the attempt: the session's checkpoint and the parking of the preset.
+/// Recorded with the attempt: the session's checkpoint, and what is parked.
 struct Checkpoints<'a> {
     ctx: Context<'a>,
     session: &'a Lease,
-    /// The fence of the task's lease.
-    fence: Fence,
-    preset: &'a str,
-    runner: &'a str,
+    /// The lease of the task.
+    lease: &'a Lease,
+    task: &'a TaskId,
+    caller: &'a Caller,
+    scope: &'a ParkingScope,
     diagnosis: &'a Diagnosis<'a>,
+    parked: &'a Mutex<Option<Parking>>,
 }
 
 impl AttemptRecorder for Checkpoints<'_> {
@@ -263,12 +233,46 @@ impl AttemptRecorder for Checkpoints<'_> {
         Err(Error::WorkLost { what: self.session.resource.to_string() })
     }
 
-    /// The outcome is recorded even if another runner has taken the session.
-    fn ended(&self, tx: &mut dyn Tx, task: &Task) -> Result<()> {
-        if let Some(found) = self.diagnosis.obstacle() {
-            parking::park(tx, self.preset, self.runner, &found.reason, found.resets_at)?;
+    fn judge(&self, tx: &dyn Tx, result: AttemptResult, not_started: Option<&str>) -> Result<AttemptResult> {
+        if let Some(why) = not_started {
+            self.diagnosis.not_started(why);
+            return Ok(AttemptResult::Returned { why: why.to_owned() });
         }
-        checkpoint(tx, &self.ctx, self.session, Step::Released { task, fence: self.fence }).map(drop)
+        let ending = self.diagnosis.found().map(|found| found.conclusion.ending);
+        match (result, ending) {
+            (AttemptResult::Broken { why } | AttemptResult::Failed { why, .. }, Some(ending))
+                if blames_preset(tx, self.scope, ending, self.task)? =>
+            {
+                Ok(AttemptResult::Returned { why })
+            }
+            (result, _) => Ok(result),
+        }
+    }
+
+    fn run(&self, reported: Option<TaskStatus>) -> Option<AgentRun> {
+        self.diagnosis.run(reported)
+    }
+
+    /// The outcome is recorded even if another runner has taken the session.
+    fn ended(&self, tx: &mut dyn Tx, task: &Task, cost: Cost, reported: bool) -> Result<()> {
+        if let Some(Found { conclusion, reason }) = self.diagnosis.found() {
+            let ending = match conclusion.ending {
+                // An agent that has reported works, even if it does not end well.
+                Ending::Crashed | Ending::Unclassified | Ending::Unreported | Ending::PermissionDenied
+                    if reported =>
+                {
+                    Ending::Done
+                }
+                ending => ending,
+            };
+            let (reason, resets_at, fence) = (reason.as_str(), conclusion.resets_at, self.lease.fence);
+            let ended = EndedAttempt { ending, reason, resets_at, task: &task.id, fence, cost };
+            let found = note_ending(tx, &self.ctx, self.scope, self.caller, &ended)?;
+            if let Ok(mut parked) = self.parked.lock() {
+                *parked = found;
+            }
+        }
+        checkpoint(tx, &self.ctx, self.session, Step::Released { task, fence: self.lease.fence }).map(drop)
     }
 }
 
@@ -294,23 +298,21 @@ struct Bounds<'a> {
 
 impl Limits for Bounds<'_> {
     fn check(&self) -> LimitCheck {
-        let silence = self.last.silence();
         let whole = self.begun.elapsed();
         if whole >= self.agent {
             return LimitCheck::TooLong(self.agent);
         }
+        let silence = self.last.silence().max(self.diagnosis.retrying_for().unwrap_or_default());
         if silence >= self.hang {
             return LimitCheck::Hung(self.hang);
         }
         LimitCheck::Within(self.hang.saturating_sub(silence).min(self.agent.saturating_sub(whole)))
     }
 
-    fn explain(&self, exit: Option<i32>) -> Option<Explanation> {
+    fn verdict(&self, end: ProcessEnd, why: &str) -> Option<Verdict> {
         self.handle.finish();
-        if let Some(found) = self.diagnosis.conclude(exit.map_or(ProcessEnd::Hung, ProcessEnd::Exited)) {
-            return Some(Explanation::Obstacle(found.reason.clone()));
-        }
-        self.log.lock().ok()?.last_line().map(Explanation::LastLine)
+        let last_line = self.log.lock().ok().and_then(|log| log.last_line());
+        self.diagnosis.verdict(end, why, last_line)
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod agent;
 pub(crate) mod agent_output;
+mod diagnosis;
 pub mod log;
 pub mod output;
 mod parking;
@@ -20,6 +21,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use tenure_core::id::{SectionId, TaskId};
+use tenure_core::parking::ParkingScope;
 use tenure_core::runner::{Runner, RunnerStatus};
 use tenure_core::session::{Current, SessionOptions, SessionState};
 use tenure_core::store::Store;
@@ -33,8 +35,6 @@ use crate::outage::{Outage, RETRY, is_outage};
 use crate::supervise::Signals;
 use crate::wait::until_any;
 use log::DaemonLog;
-
-pub use parking::unpark;
 
 /// The configuration of one runner.
 #[derive(Debug, Clone)]
@@ -111,6 +111,8 @@ pub enum Purpose {
 
 /// What the runner needs from the program that contains it.
 pub trait RunnerCallbacks: Sync {
+    /// What can be parked because of a preset's agent.
+    fn scope(&self, preset: &str) -> Result<ParkingScope>;
     /// The agent of a preset. If `conversation` is given and the agent supports it, it resumes that conversation.
     fn agent(&self, preset: &str, conversation: Option<&str>) -> Result<AgentStart>;
     fn prompt(&self, task: &Task, purpose: Purpose) -> Result<String>;
@@ -127,6 +129,8 @@ pub struct AgentStart {
     pub command: Command,
     /// What is known about the program.
     pub agent: &'static Agent,
+    /// What can be parked because of it.
+    pub scope: ParkingScope,
 }
 
 #[derive(Debug, Clone, Copy)]

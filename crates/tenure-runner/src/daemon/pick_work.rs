@@ -69,7 +69,7 @@ pub(super) fn pick_work(
 }
 
 /// Releases the kept section if the granted review is in another one.
-fn release_section_unless_needed(
+pub(super) fn release_section_unless_needed(
     tx: &mut dyn Tx,
     cx: &RunnerContext<'_>,
     section: Option<&Lease>,
@@ -98,7 +98,7 @@ fn pick_interrupted(
     if here { pick_task(tx, cx, slot, id, terms) } else { Ok(Pick::Nothing) }
 }
 
-fn pick_task(
+pub(super) fn pick_task(
     tx: &mut dyn Tx,
     cx: &RunnerContext<'_>,
     slot: &RunnerSlot,

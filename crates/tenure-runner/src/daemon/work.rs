@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant};
 
 use tenure_core::holder::Caller;
+use tenure_core::id::TaskId;
 use tenure_core::kernel::{self, Finish, Grant, Terms};
 use tenure_core::lease::{EndReason, Lease, LeaseState, Resource};
 use tenure_core::rules::{Step, checkpoint};
@@ -54,6 +55,8 @@ pub(super) struct RunnerLoop<'a, 's> {
     pub(super) slot_in_doubt: bool,
     /// The task at which the session was interrupted, until it was picked.
     pub(super) interrupted: Option<Current>,
+    /// The tasks whose last attempt ended without a result: other tasks come first.
+    set_aside: Vec<TaskId>,
     /// The last logged reason for waiting, so that it is logged once.
     pub(super) last_logged: String,
     prune_schedule: PruneSchedule,
@@ -74,6 +77,7 @@ pub(super) fn run_loop(
         waiting: None,
         slot_in_doubt: false,
         interrupted: cx.options.session.interrupted.clone(),
+        set_aside: Vec::new(),
         last_logged: String::new(),
         prune_schedule: PruneSchedule::new(cx.options.retention),
     };
@@ -182,8 +186,14 @@ impl RunnerLoop<'_, '_> {
             {
                 return Err(Error::General(SLOT_TAKEN.to_owned()));
             }
-            let found = pick_work(tx, self.cx, slot, first.as_ref(), section.as_ref(), &terms)?;
-            if let Pick::Task(grant, _) = &found {
+            let another =
+                parking::pick_another(tx, self.cx, slot, &self.set_aside, section.as_ref(), &terms)?;
+            let found = match another {
+                Some(found) => found,
+                None => pick_work(tx, self.cx, slot, first.as_ref(), section.as_ref(), &terms)?,
+            };
+            if let Pick::Task(grant, purpose) = &found {
+                parking::admit(tx, self.cx, grant, *purpose)?;
                 let step = Step::Taken { task: &grant.task, fence: grant.lease.fence };
                 if !checkpoint(tx, &self.cx.exec.ctx, &slot.session, step)? {
                     return Err(Error::WorkLost { what: slot.session.resource.to_string() });
@@ -294,17 +304,12 @@ impl RunnerLoop<'_, '_> {
                 }
             }
         }
-        let preset = agent::preset_for(self.cx, purpose);
-        let parked = match &report.obstacle {
-            Some(why) => Some(why.clone()),
-            None => match self.cx.persist(|| parking::record_attempt(self.cx, slot, &preset, &report))? {
-                Ok(parked) => parked,
-                Err(signal) => return Ok(Flow::Stop(signal)),
-            },
-        };
-        if let Some(why) = parked {
-            log.line(&format!("Preset {preset} is parked: {why}"));
-            return Err(Error::General(format!("preset {preset} is parked: {why}")));
+        if let Some(parking) = &report.parked {
+            return Err(parking::closed(parking, self.cx.exec.clock.now()));
+        }
+        self.set_aside.retain(|id| *id != task.id);
+        if report.is_without_result() {
+            self.set_aside.push(task.id.clone());
         }
         let once = self.cx.options.once || self.cx.options.task.is_some();
         Ok(if once { Flow::End } else { Flow::Again })

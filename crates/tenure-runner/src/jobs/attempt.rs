@@ -126,7 +126,7 @@ impl Worker<'_> {
         gone: bool,
     ) {
         if gone {
-            let outcome = Outcome { exit_code, reason: why.to_owned(), charged: false };
+            let outcome = Outcome { exit_code, reason: why.to_owned(), ..Outcome::default() };
             let actor = &self.caller.holder.id;
             let ctx = &self.exec.ctx;
             let _ =
@@ -275,7 +275,7 @@ impl Worker<'_> {
     ) -> bool {
         let result = match outcome {
             ItemOutcome::Succeeded => AttemptResult::Done,
-            ItemOutcome::Failed { why, .. } => AttemptResult::Failed { why: why.to_owned() },
+            ItemOutcome::Failed { why, .. } => AttemptResult::Failed { why: why.to_owned(), charged: false },
             ItemOutcome::Interrupted { why } => AttemptResult::Returned { why: why.to_owned() },
         };
         let ItemExecution { grant, attempt, nonce } = executed;
@@ -321,7 +321,7 @@ impl Worker<'_> {
                     ItemOutcome::Succeeded => "exited with 0",
                     ItemOutcome::Failed { why, .. } | ItemOutcome::Interrupted { why } => why,
                 };
-                let ended = Outcome { exit_code, reason: reason.to_owned(), charged: false };
+                let ended = Outcome { exit_code, reason: reason.to_owned(), ..Outcome::default() };
                 kernel::end_attempt(tx, &self.exec.ctx, attempt, &ended, &self.caller.holder.id)?;
             }
             match kernel::finish_item(tx, &self.exec.ctx, &grant.lease, outcome) {

@@ -5,7 +5,8 @@ use std::fmt;
 use tenure_core::Timestamp;
 use tenure_core::duration::format_rounded;
 use tenure_core::holder::Liveness;
-use tenure_core::runner::{PresetHealth, Runner};
+use tenure_core::parking::Parking;
+use tenure_core::runner::Runner;
 
 /// What a wake-up decided for a project.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -105,8 +106,8 @@ pub struct Inspection {
     /// Leases, attempts or runners of dead processes exist.
     pub leftovers: bool,
     pub work: PendingWork,
-    /// The parked presets among those that a runner would use.
-    pub parked: Vec<PresetHealth>,
+    /// What keeps a runner from taking a task, because it is parked.
+    pub parked: Option<Parking>,
 }
 
 /// What this wake-up has already done about the project.
@@ -172,19 +173,17 @@ pub fn next_step(seen: &Inspection, done: &Actions) -> Step {
         PendingWork::Ready(key) => format!("{key} is ready and no runner is active"),
         PendingWork::None(why) => return skip(Decision::Idle, why.clone()),
     };
-    if let Some((health, until)) = parked(seen) {
-        let why = health.reason.as_deref().unwrap_or("it failed at once, three times in a row");
-        let wait = format_rounded(until.since(seen.now));
-        return skip(Decision::Parked, format!("{} is parked for another {wait}: {why}", health.preset));
+    if let Some(parking) = &seen.parked {
+        let why = parking.reason.as_deref().unwrap_or("its last attempts did not work");
+        let label = parking.subject.label();
+        let wait = match parking.tries_at().filter(|at| *at > seen.now) {
+            Some(until) => format!(" for another {}", format_rounded(until.since(seen.now))),
+            None => String::new(),
+        };
+        return skip(Decision::Parked, format!("{label} is parked{wait}: {why}"));
     }
     let decision = if replaced > 0 { Decision::Restarted } else { Decision::Started };
     Step::Start(Verdict::new(decision, reason), replaced.max(1))
-}
-
-/// The preset that is parked longest.
-fn parked(seen: &Inspection) -> Option<(&PresetHealth, Timestamp)> {
-    let waiting = seen.parked.iter().filter_map(|health| Some((health, health.next_try_at?)));
-    waiting.filter(|(_, until)| *until > seen.now).max_by_key(|(_, until)| *until)
 }
 
 fn running_line(seen: &Inspection, running: &InspectedRunner, done: &Actions) -> String {
@@ -204,6 +203,7 @@ mod tests {
 
     use Liveness::{Alive, Dead, Unknown};
     use tenure_core::holder::Incarnation;
+    use tenure_core::parking::Subject;
     use tenure_core::runner::RunnerStatus;
 
     use super::*;
@@ -219,7 +219,7 @@ mod tests {
             runners: Vec::new(),
             leftovers: false,
             work: PendingWork::None("there is nothing to do".to_owned()),
-            parked: Vec::new(),
+            parked: None,
         }
     }
 
@@ -250,16 +250,14 @@ mod tests {
     }
 
     fn parked_until(until: Timestamp) -> Inspection {
-        let health = PresetHealth {
-            preset: "claude".to_owned(),
-            quick_failures: 0,
-            tasks: Vec::new(),
+        let parking = Parking {
             parked_at: Some(NOW),
             next_try_at: Some(until),
             times_parked: 1,
             reason: Some("please log in".to_owned()),
+            ..Parking::new(Subject::Account("claude".to_owned()))
         };
-        Inspection { parked: vec![health], ..ready() }
+        Inspection { parked: Some(parking), ..ready() }
     }
 
     fn lost() -> Actions {
@@ -334,7 +332,6 @@ mod tests {
             ("switched off", disabled(ready()), fresh.clone(), "skip:disabled"),
             ("switched off and locked", disabled(locked(ready())), fresh.clone(), "skip:disabled"),
             ("parked", parked_until(later), fresh.clone(), "skip:parked"),
-            ("parked until just now", parked_until(NOW), fresh.clone(), "start:started"),
             ("parked, and its runner died", parked_until(later), lost(), "skip:parked"),
             (
                 "parked, and nothing to do",
@@ -355,7 +352,7 @@ mod tests {
         else {
             panic!("parked");
         };
-        assert_eq!(parked.reason, "claude is parked for another 1m30s: please log in");
+        assert_eq!(parked.reason, "account claude is parked for another 1m30s: please log in");
         let Step::Start(again, 1) = next_step(&ready(), &lost()) else { panic!("started") };
         assert!(again.reason.starts_with("runner 01234567 (pid ") && again.reason.ends_with(") was dead"));
     }

@@ -3,6 +3,7 @@
 use tenure_core::holder::{Holder, Liveness};
 use tenure_core::lease::{Lease, LeaseState, Resource};
 use tenure_core::reference;
+use tenure_core::rules::{Gate, gate};
 use tenure_core::runner::Runner;
 use tenure_core::store::{LeaseFilter, TaskFilter, View, Viewer};
 use tenure_core::task::TaskStatus;
@@ -50,10 +51,13 @@ pub(super) fn inspect(
         || runners.iter().any(|r| r.liveness == Liveness::Dead)
         || attempts.iter().any(|a| target.ctx.judge.liveness(&a.owner) == Liveness::Dead);
     let work = work(view, target, &viewer)?;
-    let mut parked = Vec::new();
+    let mut parked = None;
     if leftovers || matches!(work, PendingWork::Ready(_)) {
-        parked = view.parked_presets()?;
-        parked.retain(|health| target.presets.contains(&health.preset));
+        for scope in &target.scopes {
+            if let Gate::Closed(parking) = gate(view, target.ctx.judge, scope)? {
+                parked = Some(*parking);
+            }
+        }
     }
     let (enabled, slots) = (target.enabled, target.slots);
     Ok((Inspection { now, enabled, locked, slots, runners, leftovers, work, parked }, recheck))

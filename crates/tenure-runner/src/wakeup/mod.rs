@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use tenure_core::holder::Liveness;
+use tenure_core::parking::ParkingScope;
 use tenure_core::runner::Runner;
 use tenure_core::store::{Durability, Store};
 use tenure_core::{Context, Error, ErrorCode, Result, kernel};
@@ -53,8 +54,8 @@ pub struct Target<'a> {
     pub slots: usize,
     /// `runners.staleTimeout`.
     pub stale_after: Duration,
-    /// The presets that a runner would work and review with.
-    pub presets: Vec<String>,
+    /// What can be parked because of the presets that a runner would work and review with.
+    pub scopes: Vec<ParkingScope>,
     /// Whether an agent reviews tasks.
     pub reviewing: bool,
     pub dry_run: bool,

@@ -116,7 +116,7 @@ pub(super) fn an_attempt_is_ended_once_and_keeps_the_reason_of_the_takeover(fres
     let attempt = attempt(&f, 7);
     f.clock.advance(TTL);
     f.claim(&f.bare("bob"), "A").unwrap();
-    let outcome = Outcome { exit_code: Some(137), reason: "killed".to_owned(), charged: false };
+    let outcome = Outcome { exit_code: Some(137), reason: "killed".to_owned(), ..Outcome::default() };
     let end = || f.write(|tx| kernel::end_attempt(tx, &f.context(), &attempt, &outcome, "bob")).unwrap();
     end();
     f.clock.advance(TTL);

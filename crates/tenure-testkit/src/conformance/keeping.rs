@@ -1,14 +1,16 @@
 //! What a lease protects from edits, aborted and released work, and the repairs of a reconcile.
 
 use tenure_core::event::{EventKind, NewEvent};
+use tenure_core::id::{Fence, TaskId};
 use tenure_core::kernel;
 use tenure_core::lease::{AttemptState, EndReason, Resource};
+use tenure_core::parking::{Cost, CountedAttempt, Parking, Subject};
 use tenure_core::rules::{self, EditSection, EditTask};
-use tenure_core::runner::{PresetHealth, Runner, RunnerStatus};
+use tenure_core::runner::{Runner, RunnerStatus};
 use tenure_core::section::SectionMode;
 use tenure_core::store::EventFilter;
 use tenure_core::task::TaskStatus;
-use tenure_core::{Clock, ErrorCode};
+use tenure_core::{Clock, Ending, ErrorCode};
 
 use super::events::check_feed;
 use crate::fixture::{Fixture, TESTER, TTL, refused};
@@ -155,21 +157,27 @@ pub(super) fn runners_and_presets_are_read_as_they_were_written(fresh: &dyn Fn()
     assert_eq!(f.read(|view| view.runners(1)).len(), 2);
     assert_eq!(f.read(|view| view.runner("runner-1")), Some(over));
     assert_eq!(f.read(|view| view.runner("nobody")), None);
-    let health = PresetHealth {
-        preset: "mine".to_owned(),
-        tasks: Vec::new(),
-        quick_failures: 3,
+    let subject = Subject::Account("claude".to_owned());
+    let task = TaskId::new("t1");
+    let parking = Parking {
+        subject: subject.clone(),
+        ending: Some(Ending::Limited),
+        in_a_row: 3,
+        attempts: vec![CountedAttempt { task, fence: Fence::new(7), cost: Cost::Attempt }],
         parked_at: Some(f.clock.now()),
         next_try_at: Some(f.clock.now().after(TTL)),
+        resets_at: Some(f.clock.now().after(TTL)),
         times_parked: 1,
         reason: Some("no login".to_owned()),
+        until_changed: Some("fingerprint".to_owned()),
+        probe: Some(Fence::new(8)),
     };
-    f.write(|tx| tx.save_preset_health(&health)).unwrap();
-    assert_eq!(f.read(|view| view.preset_health("mine")), Some(health.clone()));
-    assert_eq!(f.read(|view| view.parked_presets()), std::slice::from_ref(&health));
-    let well = PresetHealth { quick_failures: 0, parked_at: None, next_try_at: None, ..health };
-    f.write(|tx| tx.save_preset_health(&well)).unwrap();
-    assert!(f.read(|view| view.parked_presets()).is_empty());
+    f.write(|tx| tx.save_parking(&parking)).unwrap();
+    assert_eq!(f.read(|view| view.parking(&subject)), Some(parking.clone()));
+    assert_eq!(f.read(|view| view.parking(&Subject::Preset("claude".to_owned()))), None);
+    assert_eq!(f.read(|view| view.parked()), std::slice::from_ref(&parking));
+    f.write(|tx| tx.save_parking(&Parking::new(subject.clone()))).unwrap();
+    assert!(f.read(|view| view.parked()).is_empty());
 }
 
 pub(super) fn dependents_tickets_and_events_are_listed(fresh: &dyn Fn() -> Fixture) {

@@ -83,7 +83,9 @@ pub(super) fn a_kept_outcome_is_applied_by_whatever_closes_the_lease(fresh: &dyn
 pub(super) fn each_kept_result_leads_to_where_its_report_would_have(fresh: &dyn Fn() -> Fixture) {
     let results = [
         (AttemptResult::Done, TaskStatus::Completed, 0),
-        (AttemptResult::Failed { why: why() }, TaskStatus::Failed, 0),
+        (AttemptResult::Failed { why: why(), charged: false }, TaskStatus::Failed, 0),
+        (AttemptResult::Failed { why: why(), charged: true }, TaskStatus::Failed, 1),
+        (AttemptResult::Unreported { why: why() }, TaskStatus::Review, 0),
         (AttemptResult::Broken { why: why() }, TaskStatus::Pending, 1),
         (AttemptResult::Returned { why: why() }, TaskStatus::Pending, 0),
     ];

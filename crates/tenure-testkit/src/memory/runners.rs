@@ -1,7 +1,8 @@
-//! Runners and the health of their presets.
+//! Runners and what is parked.
 
 use tenure_core::Result;
-use tenure_core::runner::{PresetHealth, Runner};
+use tenure_core::parking::{Parking, Subject};
+use tenure_core::runner::Runner;
 use tenure_core::store::{ReadRunners, WriteRunners};
 
 use super::MemoryTx;
@@ -25,12 +26,12 @@ impl ReadRunners for MemoryTx {
         Ok(all)
     }
 
-    fn preset_health(&self, preset: &str) -> Result<Option<PresetHealth>> {
-        Ok(self.state.presets.get(preset).cloned())
+    fn parking(&self, subject: &Subject) -> Result<Option<Parking>> {
+        Ok(self.state.parkings.get(&subject.to_string()).cloned())
     }
 
-    fn parked_presets(&self) -> Result<Vec<PresetHealth>> {
-        Ok(self.state.presets.values().filter(|health| health.parked_at.is_some()).cloned().collect())
+    fn parked(&self) -> Result<Vec<Parking>> {
+        Ok(self.state.parkings.values().filter(|parking| parking.parked_at.is_some()).cloned().collect())
     }
 }
 
@@ -40,8 +41,8 @@ impl WriteRunners for MemoryTx {
         Ok(())
     }
 
-    fn save_preset_health(&mut self, health: &PresetHealth) -> Result<()> {
-        self.state.presets.insert(health.preset.clone(), health.clone());
+    fn save_parking(&mut self, parking: &Parking) -> Result<()> {
+        self.state.parkings.insert(parking.subject.to_string(), parking.clone());
         Ok(())
     }
 }

@@ -9,7 +9,8 @@ use tenure_core::holder::{Holder, Incarnation};
 use tenure_core::id::{Fence, SectionId, TaskId};
 use tenure_core::job::{Item, Job};
 use tenure_core::lease::{Attempt, Lease, Resource, Ticket};
-use tenure_core::runner::{PresetHealth, Runner};
+use tenure_core::parking::Parking;
+use tenure_core::runner::Runner;
 use tenure_core::section::SectionMode;
 use tenure_core::session::{DoneTask, Session};
 use tenure_core::store::{Agent, History, NewTask, Viewer};
@@ -27,7 +28,7 @@ pub struct State {
     pub agents: BTreeMap<String, Agent>,
     pub messages: BTreeMap<i64, MessageRow>,
     pub runners: BTreeMap<String, Runner>,
-    pub presets: BTreeMap<String, PresetHealth>,
+    pub parkings: BTreeMap<String, Parking>,
     pub jobs: BTreeMap<String, Job>,
     pub items: BTreeMap<(String, u64), Item>,
     pub sessions: BTreeMap<String, Session>,

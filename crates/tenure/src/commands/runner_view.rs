@@ -1,8 +1,9 @@
-//! The runners and parked presets in the project's store, as `status` and `why` show them.
+//! The runners, and what is parked, in the project's store, as `status` and `why` show them.
 
 use tenure_core::duration::format_rounded;
 use tenure_core::holder::{Judge, Liveness};
-use tenure_core::runner::{PresetHealth, Runner};
+use tenure_core::parking::Parking;
+use tenure_core::runner::Runner;
 use tenure_core::store::{View, Viewer};
 use tenure_core::wire::RunnerJson;
 use tenure_core::{Result, wire};
@@ -52,12 +53,17 @@ impl RunnerView {
     }
 }
 
-/// `mine is parked: Please log in first; wake-up retries it in 40s`
-pub(super) fn parked_line(health: &PresetHealth, now: tenure_core::Timestamp) -> String {
-    let why = health.reason.as_deref().unwrap_or("it failed immediately, three times in a row");
-    let next = match health.next_try_at {
-        Some(at) if at > now => format!("; wake-up retries it in {}", format_rounded(at.since(now))),
-        _ => String::new(),
+/// `Account claude is parked: claude reports a usage limit; wake-up tries it again in 40s`
+pub(super) fn parked_line(parking: &Parking, now: tenure_core::Timestamp) -> String {
+    let why = parking.reason.as_deref().unwrap_or("its last attempts did not work");
+    let next = match (parking.tries_at(), &parking.until_changed) {
+        (Some(at), _) if at > now => format!("; wake-up tries it again in {}", format_rounded(at.since(now))),
+        (Some(_), _) => "; the next wake-up tries it again".to_owned(),
+        (None, Some(_)) => "; it is tried again when its configuration changes".to_owned(),
+        (None, None) => "; it is tried again by `tenure runners start`".to_owned(),
     };
-    format!("{} is parked: {why}{next}", health.preset)
+    let label = parking.subject.label();
+    let mut letters = label.chars();
+    let first: String = letters.next().into_iter().flat_map(char::to_uppercase).collect();
+    format!("{first}{} is parked: {why}{next}", letters.as_str())
 }

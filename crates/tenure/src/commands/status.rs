@@ -64,7 +64,7 @@ pub(crate) fn show(app: &App<'_>, open: &Open<'_>, identity_args: &IdentityArgs)
             view.count_tickets()?,
             view.next_ready(None, &viewer)?,
             runner_view::runners(view, judge, &viewer)?,
-            view.parked_presets()?,
+            view.parked()?,
             view.now(),
         ))
     })?;
@@ -106,8 +106,8 @@ pub(crate) fn show(app: &App<'_>, open: &Open<'_>, identity_args: &IdentityArgs)
     for runner in &runners {
         text.line(format!("  Runner {}", runner.line()));
     }
-    for health in &parked {
-        text.styled(Style::Warn, format!("  Preset {}", runner_view::parked_line(health, now)));
+    for parking in &parked {
+        text.styled(Style::Warn, format!("  {}", runner_view::parked_line(parking, now)));
     }
     if let Some(seen) = &exclusive {
         text.styled(Style::Warn, format!("  Exclusive lock: {}", seen.sentence));

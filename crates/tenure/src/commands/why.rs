@@ -123,7 +123,13 @@ fn about_task(
         )),
         TaskStatus::Pending | TaskStatus::InProgress => None,
     };
-    if let Some((kind, sentence, hint)) = over {
+    if let Some((kind, mut sentence, hint)) = over {
+        if matches!(task.status, TaskStatus::Failed | TaskStatus::Review) {
+            let last = view.attempts(&Resource::task(&id))?.into_iter().find(|a| a.run.is_some());
+            if let Some(why) = last.and_then(|attempt| attempt.reason) {
+                sentence = format!("{sentence} The last attempt: {why}.");
+            }
+        }
         reasons.push(Reason { kind, sentence, hint });
         return Ok((name, reasons));
     }
@@ -367,11 +373,11 @@ fn why_not_claimed(
 ) -> tenure_core::Result<Vec<Reason>> {
     let viewer = open.viewer(view, identity)?;
     let mut reasons: Vec<Reason> = Vec::new();
-    for health in view.parked_presets()? {
+    for parking in view.parked()? {
         reasons.push(Reason {
             kind: "parked",
-            sentence: format!("The agent preset {}.", runner_view::parked_line(&health, view.now())),
-            hint: Some(Hint::new("once that is fixed, start a runner", "tenure runners start")),
+            sentence: format!("{}.", runner_view::parked_line(&parking, view.now())),
+            hint: Some(Hint::new("to try it now, start a runner", "tenure runners start")),
         });
     }
     if reasons.is_empty() && runner_view::runners(view, app.env.judge.as_ref(), &viewer)?.is_empty() {

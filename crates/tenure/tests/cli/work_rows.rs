@@ -67,7 +67,7 @@ pub(crate) fn job(env: &TestEnv, name: &str, list: Option<&str>, outcomes: &[Ite
                 let owner = Incarnation { hostname: "box".to_owned(), ..Incarnation::current() };
                 let attempt = kernel::begin_attempt(tx, &ctx, &grant.lease, &owner, Some(log), None)?;
                 let exit_code = Some(if *outcome == ItemOutcome::Succeeded { 0 } else { 3 });
-                let ended = Outcome { exit_code, reason: "exited".to_owned(), charged: false };
+                let ended = Outcome { exit_code, reason: "exited".to_owned(), ..Outcome::default() };
                 kernel::end_attempt(tx, &ctx, &attempt, &ended, "somebody")?;
                 kernel::finish_item(tx, &ctx, &grant.lease, *outcome)?;
             }

@@ -360,7 +360,7 @@ fn drain_waits_until_no_attempt_runs_and_releases_the_lock_on_a_timeout() {
         .unwrap();
     until("the lock", || project.lock().exists());
     assert!(draining.try_wait().unwrap().is_none());
-    let outcome = Outcome { exit_code: Some(0), reason: "done".into(), charged: false };
+    let outcome = Outcome { exit_code: Some(0), reason: "done".into(), ..Outcome::default() };
     store.write(Durability::Power, |tx| kernel::end_attempt(tx, &ctx, &attempt, &outcome, "worker")).unwrap();
     assert!(draining.wait().unwrap().success());
 }

@@ -31,7 +31,7 @@ fn keys(session: &Value) -> Vec<String> {
 fn every_run_of_a_runner_is_a_session_with_a_checkpoint_after_every_step() {
     let p = Project::new();
     p.task("A", &[]);
-    p.task("B", &["exit 3"]);
+    p.task("B", &["tenure task fail B -m no"]);
     p.task("C", &["mark begun", "wait go"]);
     let runner = p.runner(&[]);
     p.wait_for("begun");
@@ -170,7 +170,7 @@ fn agent_named(p: &Project, name: &str, printed: &str) {
     let shared = shared.display();
     let text = format!(
         "#!/bin/sh\ncat >/dev/null\necho \"$*\" >>'{shared}/args'\necho '{printed}'\n\
-         test -e '{shared}/go' && exit 0\necho x >'{shared}/begun'\nsleep 1000\n"
+         test -e '{shared}/go' && exec tenure task done \"$TENURE_TASK_ID\"\necho x >'{shared}/begun'\nsleep 1000\n"
     );
     write_program(&path, &text);
 }
@@ -182,7 +182,7 @@ fn an_agent_that_supports_it_continues_its_conversation() {
         (
             "codex",
             r#"{"type":"thread.started","thread_id":"c0ffee-1"}"#,
-            "exec --json -s workspace-write resume c0ffee-1 -",
+            "-c allow_login_shell=false resume c0ffee-1 -",
         ),
     ] {
         let p = Project::new();

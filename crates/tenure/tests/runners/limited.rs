@@ -53,7 +53,8 @@ fn a_usage_limit_against_a_backlog_of(count: usize) {
     project.configure(&format!("hooks:{}", hooks.concat()));
     let keys: Vec<String> = (1..=count).map(|n| format!("T{n}")).collect();
     for key in &keys {
-        project.task(key, &["mark tried", "replay limit", "mark worked"]);
+        let done = format!("tenure task done {key}");
+        project.task(key, &["mark tried", "replay limit", "mark worked", &done]);
     }
     let (output, reset) = limit();
     std::fs::write(project.shared("limit"), output).unwrap();
@@ -63,19 +64,24 @@ fn a_usage_limit_against_a_backlog_of(count: usize) {
     let reason = format!("claude reports a usage limit until {}: {said}", reset.to_seconds());
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(ran.err.contains(&format!("Ended T1: {reason}; the task is pending again")), "{}", ran.err);
-    assert!(ran.err.contains(&format!("preset pretend-claude is parked: {reason}")), "{}", ran.err);
+    assert!(ran.err.contains(&format!("account claude is parked: {reason}")), "{}", ran.err);
     assert_eq!(project.marks("tried").len(), 1, "parked at the first ending");
     expect_no_loss(&project, &keys, "pending");
     until("the hook for the runner's end has run", || called[1].exists());
     assert!(project.locks().is_empty());
 
     let parked = &project.ok(&["status"])["parked"][0];
-    assert_eq!(parked["reason"], reason);
+    assert_eq!((parked["kind"].as_str(), parked["name"].as_str()), (Some("account"), Some("claude")));
+    assert_eq!(
+        (parked["ending"].as_str(), parked["reason"].as_str()),
+        (Some("limited"), Some(reason.as_str()))
+    );
+    assert_eq!(time(&parked["resetsAt"]), reset);
     let next = time(&parked["nextTryAt"]);
     assert!(next >= reset && next <= reset.after(Duration::from_mins(1)), "{parked}");
     for args in [&["status"][..], &["why"], &["doctor"]] {
         let shown = project.run(args).out;
-        let sentence = format!("pretend-claude is parked: {reason}; wake-up retries it in ");
+        let sentence = format!("Account claude is parked: {reason}; wake-up tries it again in ");
         assert!(shown.contains(&sentence), "{args:?}: {shown}");
     }
 
@@ -100,18 +106,31 @@ fn a_usage_limit_fails_and_charges_no_task_of_a_backlog_of_ten() {
 }
 
 #[test]
-fn without_a_known_reset_the_pause_is_a_minute_and_doubles() {
-    let project = Project::with(CONFIG);
-    project.task("A", &["replay login"]);
-    std::fs::write(project.shared("login"), NOT_LOGGED_IN).unwrap();
-    for minutes in [1, 2] {
-        let ran = project.work(&[]);
-        let parked = "preset pretend-claude is parked: claude is not logged in, or its key was refused";
-        assert!(ran.err.contains(parked), "{}", ran.err);
-        let shown = &project.ok(&["status"])["parked"][0];
-        assert_eq!(time(&shown["nextTryAt"]).since(time(&shown["parkedAt"])), Duration::from_mins(minutes));
+fn the_pause_without_a_known_reset_depends_on_the_ending_and_doubles() {
+    let overloaded = NOT_LOGGED_IN.replace("authentication_failed", "overloaded");
+    assert_ne!(overloaded, NOT_LOGGED_IN);
+    let refused = NOT_LOGGED_IN.replace("authentication_failed", "model_not_found");
+    for (output, subject, pauses) in [
+        (NOT_LOGGED_IN, "account", [Some(3600), Some(3600)]),
+        (overloaded.as_str(), "account", [Some(60), Some(120)]),
+        (NO_CONNECTION, "host", [Some(30), Some(60)]),
+        (refused.as_str(), "preset", [None, None]),
+    ] {
+        let project = Project::with(CONFIG);
+        project.task("A", &["replay output"]);
+        std::fs::write(project.shared("output"), output).unwrap();
+        for seconds in pauses {
+            let ran = project.work(&[]);
+            assert_eq!(ran.code, Some(1), "{ran:?}");
+            let shown = &project.ok(&["status"])["parked"][0];
+            assert_eq!(shown["kind"], subject, "{shown}");
+            let pause = shown["nextTryAt"]
+                .as_str()
+                .map(|_| time(&shown["nextTryAt"]).since(time(&shown["parkedAt"])).as_secs());
+            assert_eq!(pause, seconds, "{shown}");
+        }
+        expect_no_loss(&project, &["A".to_owned()], "pending");
     }
-    expect_no_loss(&project, &["A".to_owned()], "pending");
 }
 
 #[test]
@@ -120,14 +139,10 @@ fn a_limit_during_a_review_leaves_the_task_in_review_and_counts_no_rejection() {
         "runners: {preset: pretend, killGrace: 300ms}\nreview: {enabled: true, preset: pretend-claude-judge}\n\
          locking: {pollInterval: 1s}",
     );
-    project.task("A", &["mark worked", "review: replay limit"]);
+    project.task("A", &["mark worked", "review: replay limit", "review: tenure task approve A"]);
     std::fs::write(project.shared("limit"), limit().0).unwrap();
     let ran = project.work(&[]);
-    assert!(
-        ran.err.contains("preset pretend-claude-judge is parked: claude reports a usage limit"),
-        "{}",
-        ran.err
-    );
+    assert!(ran.err.contains("account claude is parked: claude reports a usage limit"), "{}", ran.err);
     let task = project.show("A");
     assert_eq!((task["status"].as_str(), task["rejections"].as_u64()), (Some("review"), Some(0)), "{task}");
     expect_no_loss(&project, &["A".to_owned()], "review");
@@ -145,7 +160,7 @@ fn an_agent_that_hangs_without_a_network_does_not_charge_its_task() {
     project.task("A", &[&format!("print {NO_CONNECTION}"), "hang"]);
     let ran = project.work(&[]);
     let reason = "claude cannot reach its provider over the network";
-    assert!(ran.err.contains(&format!("preset pretend-claude is parked: {reason}")), "{}", ran.err);
+    assert!(ran.err.contains(&format!("host is parked: {reason}")), "{}", ran.err);
     expect_no_loss(&project, &["A".to_owned()], "pending");
     project.expect_no_agents();
 }
@@ -157,18 +172,136 @@ fn a_task_that_the_agent_finished_before_the_limit_stays_finished() {
     project.task("B", &["mark b"]);
     std::fs::write(project.shared("limit"), limit().0).unwrap();
     let ran = project.work(&[]);
-    assert!(ran.err.contains("preset pretend-claude is parked: claude reports a usage limit"), "{}", ran.err);
+    assert!(ran.err.contains("account claude is parked: claude reports a usage limit"), "{}", ran.err);
     assert_eq!((project.status("A").as_str(), project.status("B").as_str()), ("completed", "pending"));
     assert!(project.marks("b").is_empty());
 }
 
 #[test]
-fn an_agent_that_only_mentions_a_limit_fails_its_task_as_usual() {
+fn an_agent_that_only_mentions_a_limit_is_charged_and_fails_its_task_in_the_end() {
     let project = Project::with(CONFIG);
     let talk = r#"print {"type":"assistant","message":{"content":[{"type":"text","text":"You've hit your usage limit (429)"}]}}"#;
-    project.task("A", &[talk, "exit 1"]);
+    project.task("A", &[talk, "mark tried", "exit 1"]);
     let ran = project.work(&[]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    assert_eq!(project.status("A"), "failed");
+    assert_eq!((project.status("A").as_str(), project.marks("tried").len()), ("failed", 3));
     assert_eq!(project.ok(&["status"])["parked"], serde_json::json!([]));
+}
+
+#[test]
+fn a_limit_after_a_while_of_work_returns_the_task_and_the_rest_of_the_backlog_waits() {
+    let project = Project::with(CONFIG);
+    let answer = r#"print {"type":"assistant","message":{"content":[{"type":"text","text":"working"}]}}"#;
+    let keys: Vec<String> = (1..=5).map(|n| format!("T{n}")).collect();
+    for key in &keys {
+        let done = format!("tenure task done {key}");
+        project.task(key, &["mark tried", answer, "sleep 0.5", answer, "replay limit", &done]);
+    }
+    std::fs::write(project.shared("limit"), limit().0).unwrap();
+    assert_eq!(project.work(&[]).code, Some(1));
+    assert_eq!(project.marks("tried").len(), 1);
+    expect_no_loss(&project, &keys, "pending");
+    std::fs::remove_file(project.shared("limit")).unwrap();
+    assert_eq!(project.work(&[]).code, Some(0));
+    expect_no_loss(&project, &keys, "completed");
+}
+
+#[test]
+fn while_one_runner_tries_a_parked_account_no_other_takes_a_task() {
+    let project = Project::with(
+        "runners: {preset: pretend-claude, killGrace: 300ms, maxConcurrent: 2}\nlocking: {pollInterval: 1s}",
+    );
+    for key in ["A", "B"] {
+        let done = format!("tenure task done {key}");
+        project.task(key, &["replay limit", "mark begun", "wait go", &done]);
+    }
+    std::fs::write(project.shared("limit"), limit().0).unwrap();
+    assert_eq!(project.work(&[]).code, Some(1));
+    std::fs::remove_file(project.shared("limit")).unwrap();
+    let first = project.runner(&[]);
+    project.wait_for("begun");
+    let second = project.work(&[]);
+    assert_eq!(second.code, Some(1), "{second:?}");
+    assert!(second.err.contains("account claude is parked"), "{}", second.err);
+    assert_eq!(project.marks("begun").len(), 1);
+    project.give("go");
+    assert_eq!(first.end().code, Some(0));
+    expect_no_loss(&project, &["A".to_owned(), "B".to_owned()], "completed");
+    assert_eq!(project.ok(&["status"])["parked"], serde_json::json!([]));
+}
+
+#[test]
+fn a_preset_with_another_account_is_not_parked() {
+    let project = Project::with(CONFIG);
+    project.task("A", &["replay limit", "tenure task done A"]);
+    std::fs::write(project.shared("limit"), limit().0).unwrap();
+    assert_eq!(project.work(&[]).code, Some(1));
+    std::fs::remove_file(project.shared("limit")).unwrap();
+    let file = project.root().join(".tenure/config.yaml");
+    let config = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, config.replace("pretend-claude: {", "pretend-claude: {account: second, ")).unwrap();
+    let ran = project.work(&[]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let parked = project.ok(&["status"])["parked"].clone();
+    assert_eq!(
+        (parked[0]["name"].as_str(), parked.as_array().unwrap().len()),
+        (Some("claude"), 1),
+        "{parked}"
+    );
+}
+
+#[test]
+fn a_wrong_option_parks_the_preset_until_its_configuration_changes() {
+    let project = Project::with(CONFIG);
+    project.task("A", &["print error: unknown option '--colour'", "mark tried", "exit 1"]);
+    let ran = project.work(&[]);
+    assert!(ran.err.contains("preset pretend-claude is parked: claude does not accept"), "{}", ran.err);
+    expect_no_loss(&project, &["A".to_owned()], "pending");
+    let why = project.run(&["why"]).out;
+    assert!(why.contains("it is tried again when its configuration changes"), "{why}");
+    assert!(why.contains("unknown option '--colour'"), "{why}");
+}
+
+#[test]
+fn parking_survives_the_death_of_the_runner() {
+    let project = Project::with(CONFIG);
+    project.task("A", &["replay limit", "mark begun", "hang"]);
+    std::fs::write(project.shared("limit"), limit().0).unwrap();
+    assert_eq!(project.work(&[]).code, Some(1));
+    let before = project.ok(&["status"])["parked"][0].clone();
+    std::fs::remove_file(project.shared("limit")).unwrap();
+    // The runner that tries it is killed: it stays parked, and can be tried again.
+    let runner = project.runner(&[]);
+    project.wait_for("begun");
+    runner.signal(rustix::process::Signal::KILL);
+    drop(runner);
+    let after = project.ok(&["status"])["parked"][0].clone();
+    assert_eq!((&after["reason"], &after["timesParked"]), (&before["reason"], &before["timesParked"]));
+    let again = project.runner(&[]);
+    until("it is tried again", || project.marks("begun").len() == 2);
+    again.signal(rustix::process::Signal::TERM);
+    assert_eq!(again.end().code, Some(0));
+}
+
+/// The agent is started by `runners start` again and again, as by a person or, after each pause, by wake-up.
+#[test]
+fn an_outage_and_an_expired_login_lose_no_task() {
+    let overloaded = NOT_LOGGED_IN.replace("authentication_failed", "overloaded");
+    for output in [NO_CONNECTION, NOT_LOGGED_IN, &overloaded] {
+        let project = Project::with(CONFIG);
+        let keys: Vec<String> = (1..=4).map(|n| format!("T{n}")).collect();
+        for key in &keys {
+            let done = format!("tenure task done {key}");
+            project.task(key, &["mark tried", "replay output", &done]);
+        }
+        std::fs::write(project.shared("output"), output).unwrap();
+        for round in 1..=3 {
+            assert_eq!(project.work(&[]).code, Some(1));
+            assert_eq!(project.marks("tried").len(), round, "one task is tried each time");
+            expect_no_loss(&project, &keys, "pending");
+        }
+        std::fs::remove_file(project.shared("output")).unwrap();
+        assert_eq!(project.work(&[]).code, Some(0));
+        expect_no_loss(&project, &keys, "completed");
+    }
 }

@@ -39,17 +39,17 @@ fn a_flood_of_output_is_bounded_in_memory_and_on_disk_and_heartbeats_continue() 
 #[test]
 fn long_lines_invalid_text_and_escapes_are_harmless_in_the_log() {
     let project = Project::new();
-    project.task("A", &["line 1000000", "bytes", "print \u{202e}evil", "print fin"]);
+    project.task("A", &["line 3000000", "bytes", "print \u{202e}evil", "print fin"]);
     assert_eq!(project.work(&[]).code, Some(0));
     let logs = project.attempt_logs();
     let text = std::fs::read_to_string(&logs[0]).unwrap();
     assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "control characters");
     assert!(!text.contains('\u{202e}'));
-    assert!(text.lines().all(|line| line.starts_with("[20") && line.len() < 70_000));
+    assert!(text.lines().all(|line| line.starts_with("[20") && line.len() < 1_100_000));
     assert!(text.contains("before") && text.contains("after"), "the text itself is there");
     assert!(text.trim_end().ends_with("fin"));
     let whole: usize = text.lines().map(|line| line.matches('x').count()).sum();
-    assert!(whole >= 1_000_000, "nothing of the long line is lost: {whole}");
+    assert!(whole >= 3_000_000, "nothing of the long line is lost: {whole}");
 }
 
 #[test]

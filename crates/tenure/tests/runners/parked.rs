@@ -10,15 +10,33 @@ fn an_expired_login_parks_the_preset_and_leaves_the_tasks_pending() {
     }
     let ran = project.work(&[]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
-    assert!(ran.err.contains("preset pretend is parked: Please run /login first"), "{}", ran.err);
+    assert!(
+        ran.err.contains("preset pretend is parked: exited with 1: Please run /login first"),
+        "{}",
+        ran.err
+    );
     assert_eq!(project.marks("tried").len(), 3, "three attempts, and no more");
     for n in 1..=6 {
         assert_eq!(project.status(&format!("T{n}")), "pending");
     }
+    for n in 1..=6 {
+        let task = project.show(&format!("T{n}"));
+        assert_eq!(
+            (task["attempts"].as_u64(), project.moves(&format!("T{n}"), "failed")),
+            (Some(0), 0),
+            "{task}"
+        );
+    }
+    let reason = "exited with 1: Please run /login first";
     let status = project.ok(&["status"]);
-    assert_eq!(status["parked"][0]["preset"], "pretend", "{status}");
-    assert_eq!(status["parked"][0]["reason"], "Please run /login first");
-    assert!(status["parked"][0]["nextTryAt"].is_string());
+    let parked = &status["parked"][0];
+    assert_eq!(
+        (parked["kind"].as_str(), parked["name"].as_str()),
+        (Some("preset"), Some("pretend")),
+        "{status}"
+    );
+    assert_eq!(parked["reason"], reason);
+    assert!(parked["nextTryAt"].is_string());
     for args in [&["why"][..], &["why", "T1"][..]] {
         let why = project.ok(args);
         let reasons = why["reasons"].as_array().unwrap();
@@ -29,20 +47,21 @@ fn an_expired_login_parks_the_preset_and_leaves_the_tasks_pending() {
     let text = project.run(&["why"]).out;
     assert!(text.contains("tenure runners start"), "{text}");
     let shown = project.run(&["status"]).out;
-    assert!(shown.contains("pretend is parked"), "{shown}");
+    assert!(shown.contains("Preset pretend is parked"), "{shown}");
 
-    // A runner that is started by hand tries the parked preset again.
-    let again = project.work(&["--once"]);
+    // A runner that is started by hand tries one task, and parks the preset again.
+    let again = project.work(&[]);
     assert_eq!(again.code, Some(1));
     assert_eq!(project.marks("tried").len(), 4);
+    let parked = project.ok(&["status"])["parked"][0].clone();
+    assert_eq!(parked["timesParked"], 2, "{parked}");
     let kinds: Vec<_> = project
         .feed()
         .iter()
         .map(|e| e["kind"].as_str().unwrap().to_owned())
         .filter(|k| k.starts_with("preset"))
         .collect();
-    assert_eq!(kinds, ["preset.parked", "preset.unparked"]);
-    assert_eq!(project.ok(&["status"])["parked"], serde_json::json!([]));
+    assert_eq!(kinds, ["preset.parked", "preset.parked"]);
 }
 
 #[test]

@@ -31,7 +31,8 @@ fn a_failed_task_is_marked_and_released_and_the_runner_continues() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert_eq!((project.status("A").as_str(), project.status("B").as_str()), ("failed", "completed"));
     assert!(project.locks().is_empty());
-    assert!(ran.err.contains("Ended A: failed by its exit code (exit 3)"), "{}", ran.err);
+    assert!(ran.err.contains("Ended A: exited with 3: no way; the task is pending again"), "{}", ran.err);
+    assert!(ran.err.contains("Ended A: exited with 3: no way; the task is failed"), "{}", ran.err);
     let once = {
         project.ok(&["tasks", "retry", "A"]);
         project.work(&["--once"])

@@ -45,10 +45,11 @@ fn a_parked_preset_is_tried_again_after_its_pause_which_doubles() {
         // It is not tried again before the pause is over.
         if round > 1 {
             assert_eq!(machine.wake_up(&[])["p"].0, "parked");
-            project.sql("UPDATE preset_health SET next_try_at = parked_at");
+            project.sql("UPDATE parkings SET next_try_at = parked_at");
         }
         assert_eq!(machine.wake_up(&[])["p"].0, "started");
-        let want = usize::try_from(round * 3).unwrap();
+        // Three tasks at first, then one each time.
+        let want = usize::try_from(2 + round).unwrap();
         until("it is parked again", || parked()["timesParked"] == round && tried() == want);
         let pause = |field: &str| {
             let text = parked()[field].as_str().unwrap().to_owned();
@@ -68,7 +69,8 @@ fn after_a_usage_limit_wake_up_waits_for_the_reset_and_tries_one_task_first() {
     project.configure("runners: {preset: pretend-claude}");
     let keys = ["A", "B", "C", "D"];
     for key in keys {
-        project.task(key, &["mark tried", "replay limit", "mark worked"]);
+        let done = format!("tenure task done {key}");
+        project.task(key, &["mark tried", "replay limit", "mark worked", &done]);
     }
     let reset = tenure_core::Clock::now(&tenure_core::SystemClock).as_millis() / 1000 + 3600;
     let recorded = include_str!("../../../tenure-runner/tests/agent-recordings/claude-usage-5h.out");
@@ -85,7 +87,7 @@ fn after_a_usage_limit_wake_up_waits_for_the_reset_and_tries_one_task_first() {
         assert_eq!(decision, "parked");
         assert!(reason.contains("claude reports a usage limit until "), "{reason}");
         // The time of the reset has come.
-        project.sql("UPDATE preset_health SET next_try_at = parked_at");
+        project.sql("UPDATE parkings SET resets_at = 1000");
     }
     std::fs::remove_file(&limit).unwrap();
     assert_eq!(machine.wake_up(&[])["p"].0, "started");

@@ -1,8 +1,9 @@
-//! Runners and the health of presets in SQL.
+//! Runners and what is parked, in SQL.
 
 use super::SqlTx;
 use crate::error::Result;
-use crate::runner::{PresetHealth, Runner};
+use crate::parking::{Parking, Subject};
+use crate::runner::Runner;
 use crate::store::rows::Record;
 use crate::store::runners::{ReadRunners, WriteRunners};
 
@@ -22,12 +23,13 @@ impl<T: SqlTx> ReadRunners for T {
         Ok(found)
     }
 
-    fn preset_health(&self, preset: &str) -> Result<Option<PresetHealth>> {
-        Ok(self.select("preset = ?", &[preset.into()])?.pop())
+    fn parking(&self, subject: &Subject) -> Result<Option<Parking>> {
+        let subject = subject.to_string();
+        Ok(self.select("subject = ?", &[(&subject).into()])?.pop())
     }
 
-    fn parked_presets(&self) -> Result<Vec<PresetHealth>> {
-        self.select("parked_at IS NOT NULL ORDER BY preset", &[])
+    fn parked(&self) -> Result<Vec<Parking>> {
+        self.select("parked_at IS NOT NULL ORDER BY subject", &[])
     }
 }
 
@@ -36,7 +38,7 @@ impl<T: SqlTx> WriteRunners for T {
         self.upsert(Runner::TABLE, &runner.values()?)
     }
 
-    fn save_preset_health(&mut self, health: &PresetHealth) -> Result<()> {
-        self.upsert(PresetHealth::TABLE, &health.values()?)
+    fn save_parking(&mut self, parking: &Parking) -> Result<()> {
+        self.upsert(Parking::TABLE, &parking.values()?)
     }
 }

@@ -196,11 +196,11 @@ fn ago(now: Timestamp, then: Timestamp) -> String {
 }
 
 fn parked(view: &dyn View) -> Result<Vec<Finding>, Error> {
-    let finding = |health| {
-        let line = runner_view::parked_line(&health, view.now());
-        Finding::warning("agents", format!("the preset {line}"), "tenure runners start")
+    let finding = |parking| {
+        let line = runner_view::parked_line(&parking, view.now());
+        Finding::warning("agents", line, "tenure runners start")
     };
-    Ok(view.parked_presets()?.into_iter().map(finding).collect())
+    Ok(view.parked()?.into_iter().map(finding).collect())
 }
 
 /// Reconciles the store, repairs the remaining violations, and reaps the processes of ended attempts.

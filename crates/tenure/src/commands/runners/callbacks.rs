@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use tenure_core::config::{Config, Hook, HookEvent};
 use tenure_core::id::TaskId;
 use tenure_core::lease::Resource;
+use tenure_core::parking::ParkingScope;
 use tenure_core::runner::Runner;
 use tenure_core::store::{EventFilter, LeaseFilter, MessageFilter, Store};
 use tenure_core::task::{Task, TaskStatus};
@@ -14,7 +15,7 @@ use tenure_core::{Error, Result, wire};
 use tenure_runner::daemon::log::DaemonLog;
 use tenure_runner::daemon::{AgentStart, Purpose, RunnerCallbacks, RunnerEvent};
 use tenure_runner::hooks::{HookContext, HookFilter, fire};
-use tenure_runner::preset::{self, SESSION_MARKERS};
+use tenure_runner::preset::{self, AgentCommand, SESSION_MARKERS};
 use tenure_runner::processes::children;
 use tenure_runner::prompt::{self, Brief, Role};
 use tenure_runner::spec_section::spec_text;
@@ -39,6 +40,12 @@ pub(super) struct RunnerHost<'a> {
 }
 
 impl RunnerHost<'_> {
+    fn resolve(&self, name: &str) -> Result<AgentCommand> {
+        let path = self.env.vars.get(&OsString::from("PATH")).map(OsString::as_os_str);
+        preset::resolve(name, &self.config.presets, &self.root, path)
+            .map_err(|e| Error::Config(e.to_string()))
+    }
+
     fn diff_since(&self, task: &Task) -> Option<String> {
         let store = (self.open)().ok()?;
         let first = store
@@ -109,10 +116,12 @@ impl RunnerHost<'_> {
 }
 
 impl RunnerCallbacks for RunnerHost<'_> {
+    fn scope(&self, name: &str) -> Result<ParkingScope> {
+        self.resolve(name).map(|agent| agent.scope())
+    }
+
     fn agent(&self, name: &str, conversation: Option<&str>) -> Result<AgentStart> {
-        let path = self.env.vars.get(&OsString::from("PATH")).map(OsString::as_os_str);
-        let agent = preset::resolve(name, &self.config.presets, &self.root, path)
-            .map_err(|e| Error::Config(e.to_string()))?;
+        let agent = self.resolve(name)?;
         let own =
             crate::own_binary().map_err(|e| Error::General(format!("cannot find the tenure binary: {e}")))?;
         let mut command = Command::new(own);
@@ -139,7 +148,7 @@ impl RunnerCallbacks for RunnerHost<'_> {
         }
         command.envs(&agent.env);
         start_attempt::pass_store(&mut command, &ProjectPaths::new(&self.root), self.config);
-        Ok(AgentStart { command, agent: agent.agent })
+        Ok(AgentStart { command, agent: agent.agent, scope: agent.scope() })
     }
 
     fn prompt(&self, task: &Task, purpose: Purpose) -> Result<String> {

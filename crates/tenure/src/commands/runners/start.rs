@@ -11,10 +11,11 @@ use tenure_core::id::TaskId;
 use tenure_core::runner::Runner;
 use tenure_core::session::SessionOptions;
 use tenure_core::wire::{self, millis};
-use tenure_core::{ErrorCode, reference};
+use tenure_core::{ErrorCode, reference, rules};
 use tenure_runner::daemon::log::{DaemonLog, sweep};
 use tenure_runner::daemon::{
-    self, LogLimits, RunnerContext, RunnerOptions, RunnerSummary, RunnerTiming, SessionStart,
+    self, LogLimits, RunnerCallbacks as _, RunnerContext, RunnerOptions, RunnerSummary, RunnerTiming,
+    SessionStart,
 };
 use tenure_runner::exclusion;
 use tenure_runner::preset::{self, PresetError};
@@ -339,11 +340,10 @@ pub(super) fn serve(
         },
         log: &log,
     };
-    let actor = app.identity(&crate::identity::IdentityArgs::default())?.holder.id;
-    // Starting a runner is an explicit request to retry a parked preset.
+    // Starting a runner is an explicit request to try what is parked.
     open.write(|tx| {
         for preset in std::iter::once(&options.preset).chain(&options.reviewer) {
-            daemon::unpark(tx, preset, &actor)?;
+            rules::request_try(tx, &program.scope(preset)?)?;
         }
         Ok(())
     })?;

@@ -1,6 +1,7 @@
 //! `tenure runners wakeup`: called by a timer every minute.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsString;
 use std::fs::{File, TryLockError};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -11,6 +12,7 @@ use serde_json::{Value, json};
 use tenure_core::ErrorCode;
 use tenure_core::runner::Runner;
 use tenure_runner::daemon::log::DaemonLog;
+use tenure_runner::preset;
 use tenure_runner::retention;
 use tenure_runner::timer::Kind;
 use tenure_runner::wakeup::{self, Decision, NotStarted, Recheck, Target, Verdict};
@@ -266,6 +268,11 @@ fn wake_up(
             Err(report) => Err(NotStarted { code: report.code, message: report.message }),
         }
     };
+    let path = app.env.vars.get(&OsString::from("PATH")).map(OsString::as_os_str);
+    // A preset that cannot be resolved is reported by the runner that is started with it.
+    let scopes = std::iter::once(&runners.preset).chain(&reviewer).filter_map(|name| {
+        preset::resolve(name, &open.config.presets, root, path).ok().map(|agent| agent.scope())
+    });
     let target = Target {
         root,
         store: open.store.as_ref(),
@@ -274,7 +281,7 @@ fn wake_up(
         enabled: runners.wakeup.enabled,
         slots: usize::try_from(runners.max_concurrent).unwrap_or(usize::MAX),
         stale_after: runners.stale_timeout,
-        presets: std::iter::once(runners.preset.clone()).chain(reviewer.clone()).collect(),
+        scopes: scopes.collect(),
         reviewing: reviewer.is_some(),
         dry_run: app.global.dry_run,
         writer: &|| open.source.writer(),

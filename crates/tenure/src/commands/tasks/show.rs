@@ -10,7 +10,8 @@ use tenure_core::kernel;
 use tenure_core::lease::{LeaseState, Resource};
 use tenure_core::store::{EventFilter, MessageFilter};
 use tenure_core::task::Task;
-use tenure_core::{Error, Timestamp, reference, wire};
+use tenure_core::wire::{self, TaskJson};
+use tenure_core::{Error, Timestamp, reference};
 
 use super::view;
 use crate::answer::Answer;
@@ -47,7 +48,7 @@ pub(crate) fn show(
     history: bool,
 ) -> CommandResult<Answer> {
     let identity = app.identity(identity_args)?;
-    let (task, queue, events, messages, now) = open.read(|view| {
+    let (task, queue, events, messages, last, now) = open.read(|view| {
         let viewer = open.viewer(view, &identity)?;
         let name = reference::task(view, reference)?;
         let id = TaskId::new(&name.id);
@@ -59,12 +60,24 @@ pub(crate) fn show(
         } else {
             Vec::new()
         };
+        let last = view.attempts(&Resource::task(&id))?.into_iter().find(|attempt| attempt.run.is_some());
         let filter = MessageFilter { task: Some(id), limit: 20, ..MessageFilter::default() };
-        Ok((task, queue, events, view.messages(&filter)?.0, view.now()))
+        Ok((task, queue, events, view.messages(&filter)?.0, last, view.now()))
     })?;
     let mut text = describe(&task, now, app.env.judge.as_ref());
     if queue > 0 {
         text.line(format!("Waiting in queue: {queue}"));
+    }
+    if let Some(last) = last.as_ref().and_then(wire::last_ending) {
+        let why = last.message.map(|why| format!(": {why}")).unwrap_or_default();
+        text.line(format!("Last attempt: {}{why}", last.kind));
+        if let Some(log) = last.log {
+            text.line(format!("Log: {log}"));
+        }
+        if let Some(said) = last.final_message {
+            text.blank().styled(Style::Bold, "Final message of the agent");
+            text.block(2, said);
+        }
     }
     if !messages.is_empty() {
         text.blank().styled(Style::Bold, "Messages");
@@ -79,7 +92,7 @@ pub(crate) fn show(
         }
     }
     let data = wire::TaskDetailsAnswer {
-        task: view::object(app, &task),
+        task: TaskJson { last_ending: last.as_ref().and_then(wire::last_ending), ..view::object(app, &task) },
         queue,
         messages: messages.iter().map(wire::message).collect(),
         events: history.then(|| events.iter().map(wire::event).collect()),
