@@ -38,6 +38,7 @@ pub mod runner;
 pub mod section;
 pub mod session;
 pub mod store;
+pub mod supervised;
 pub mod task;
 pub mod text;
 pub mod wire;

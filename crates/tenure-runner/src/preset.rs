@@ -11,9 +11,18 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 use tenure_core::config::Preset;
 use tenure_core::parking::ParkingScope;
+use tenure_core::supervised::callable_verbs;
 
-use crate::agents::{Agent, BUILT_IN};
+use crate::agents::{Agent, BUILT_IN, VERBS};
 use crate::program::{self, ProgramError};
+
+/// The arguments of a built-in preset. [`VERBS`] stands for the verbs of tenure that an agent under a runner may use, as rules
+/// of Claude Code.
+fn words_of(agent: &Agent) -> Vec<String> {
+    let rules: Vec<String> = callable_verbs().iter().map(|verb| format!("Bash(tenure {verb}:*)")).collect();
+    let rules = rules.join(",");
+    agent.command.iter().map(|word| word.replace(VERBS, &rules)).collect()
+}
 
 /// Variables by which an agent marks its child processes. An agent that finds them assumes that it runs inside the
 /// agent that started the runner, or refuses to start. Settings and credentials (`CLAUDE_CODE_USE_BEDROCK`,
@@ -110,7 +119,7 @@ pub fn resolve(
     let built_in = BUILT_IN.iter().find(|agent| agent.name == name);
     let command: Vec<String> = match (own.filter(|preset| !preset.command.is_empty()), built_in) {
         (Some(preset), _) => preset.command.clone(),
-        (None, Some(built_in)) => built_in.command.iter().map(|&word| word.to_owned()).collect(),
+        (None, Some(built_in)) => words_of(built_in),
         (None, None) if own.is_some() => return Err(PresetError::NoCommand { name: name.to_owned() }),
         (None, None) => {
             return Err(PresetError::Unknown { name: name.to_owned(), nearest: nearest(name, configured) });
@@ -210,11 +219,8 @@ mod tests {
     fn the_built_in_presets_have_the_documented_arguments() {
         let project = Project::new(&["claude", "codex", "copilot", "gemini", "opencode"]);
         let args = |name| project.resolve(name, &BTreeMap::new()).unwrap().args.join(" ");
-        assert_eq!(
-            args("claude"),
-            "-p --output-format stream-json --verbose --permission-mode acceptEdits \
-             --allowedTools Bash(tenure:*),mcp__tenure"
-        );
+        let claude = "-p --output-format stream-json --verbose --permission-mode acceptEdits --allowedTools Bash(tenure ";
+        assert!(args("claude").starts_with(claude) && args("claude").ends_with(":*),mcp__tenure"));
         assert_eq!(
             args("codex"),
             "exec --json -s workspace-write --skip-git-repo-check -c allow_login_shell=false -"
@@ -222,6 +228,25 @@ mod tests {
         assert_eq!(args("copilot"), "--allow-all-tools --output-format json");
         assert_eq!(args("gemini"), "-o stream-json --approval-mode yolo");
         assert_eq!(args("opencode"), "run --auto --format json");
+    }
+
+    #[test]
+    fn claude_may_run_exactly_the_verbs_that_an_agent_under_a_runner_may_use() {
+        let project = Project::new(&["claude"]);
+        let args = project.resolve("claude", &BTreeMap::new()).unwrap().args;
+        let list = &args[args.iter().position(|arg| arg == "--allowedTools").unwrap() + 1];
+        let allowed: Vec<&str> = list
+            .split(',')
+            .filter(|rule| *rule != "mcp__tenure")
+            .map(|rule| rule.strip_prefix("Bash(tenure ").unwrap().strip_suffix(":*)").unwrap())
+            .collect();
+        assert_eq!(allowed, callable_verbs());
+        for needed in ["task done", "tasks done", "task show", "task approve", "msg send", "task add"] {
+            assert!(allowed.contains(&needed), "{needed}");
+        }
+        for shell in ["exclusive run", "task run", "tasks run", "jobs start", "hooks run", "config set"] {
+            assert!(!allowed.contains(&shell), "{shell}");
+        }
     }
 
     #[test]

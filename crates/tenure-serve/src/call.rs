@@ -28,6 +28,26 @@ pub enum Call {
     Explain(Explain),
 }
 
+impl Call {
+    /// The command that does the same, as in [`tenure_core::supervised::VERBS`].
+    pub fn verb(&self) -> &'static str {
+        match self {
+            Self::GetStatus(_) => "status",
+            Self::ListTasks(_) => "tasks list",
+            Self::GetTask(_) => "tasks show",
+            Self::AddTask(_) => "tasks add",
+            Self::RenewLease(_) => "tasks renew",
+            Self::ReleaseTask(_) => "tasks release",
+            Self::FinishTask(args) if args.outcome == FinishOutcome::Fail => "tasks fail",
+            Self::FinishTask(_) => "tasks done",
+            Self::SendMessage(_) => "msg send",
+            Self::ReadInbox(args) if !args.acknowledge.is_empty() => "msg ack",
+            Self::ReadInbox(_) => "msg list",
+            Self::Explain(_) => "why",
+        }
+    }
+}
+
 /// A call that claims a task and may wait for it.
 #[derive(Debug, Clone)]
 pub struct Claim {

@@ -4,10 +4,12 @@ use tenure_core::Error;
 use tenure_core::error::TaskName;
 use tenure_core::holder::{Caller, Holder};
 use tenure_core::id::{AttemptId, Fence, LeaseProof};
+use tenure_core::supervised::Role;
 use tenure_core::text::check_agent_id;
 
 use crate::env::Env;
 use crate::report::{CommandResult, Report};
+use crate::supervised;
 
 /// The flags of every verb that acts on behalf of a holder.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -59,6 +61,8 @@ pub(crate) struct Identity {
     task_of_environment: Option<String>,
     /// The attempt that this process belongs to.
     attempt: Option<AttemptId>,
+    /// Set if the caller is an agent under a runner.
+    role: Option<Role>,
 }
 
 /// What the caller presents of a lease.
@@ -94,7 +98,8 @@ impl Identity {
         };
         let task_of_environment = env.var("TENURE_TASK_ID").map(str::to_owned);
         let attempt = env.var("TENURE_ATTEMPT").map(AttemptId::new);
-        Ok(Self { holder, source, from_flags, from_environment, task_of_environment, attempt })
+        let role = supervised::role(env);
+        Ok(Self { holder, source, from_flags, from_environment, task_of_environment, attempt, role })
     }
 
     fn holder(env: &Env, args: &IdentityArgs) -> CommandResult<(Holder, IdentitySource)> {
@@ -118,15 +123,21 @@ impl Identity {
     }
 
     /// The caller of a verb that only the task's holder may use.
-    pub(crate) fn for_task(&self, task_id: &str, key: &str, verb: &str) -> CommandResult<Caller> {
-        let caller = self.actor(Some(task_id));
+    pub(crate) fn for_task(&self, task: &TaskName, verb: &str) -> CommandResult<Caller> {
+        self.check_own_task(task)?;
+        let caller = self.actor(Some(&task.id));
         // A fence is public, so it identifies no caller.
         if self.source == IdentitySource::Anonymous && caller.key.is_none() {
             let how = "give --agent ID or --lease LEASE-KEY, or set TENURE_AGENT";
             return Err(Report::usage(format!("`tasks {verb}` needs the caller's identity: {how}"))
-                .hint("see who holds it", format!("tenure tasks show {key}")));
+                .hint("see who holds it", format!("tenure tasks show {}", task.key)));
         }
         Ok(caller)
+    }
+
+    /// Refuses an agent under a runner that was not started for this task.
+    pub(crate) fn check_own_task(&self, task: &TaskName) -> CommandResult<()> {
+        supervised::check_own_task(self.role, self.task_of_environment.as_deref(), task)
     }
 
     /// The caller of a verb that anyone may use, recorded in the event feed. It may hold the task.

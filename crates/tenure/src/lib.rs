@@ -39,6 +39,7 @@ mod report;
 mod resume_lock;
 mod shell_quote;
 mod store;
+mod supervised;
 mod terminal;
 mod text;
 mod trace;

@@ -28,6 +28,13 @@ pub(crate) struct CommandName<'a> {
     pub(crate) subcommand: Option<&'a str>,
 }
 
+impl std::fmt::Display for CommandName<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.command)?;
+        self.subcommand.map_or(Ok(()), |subcommand| write!(f, " {subcommand}"))
+    }
+}
+
 impl<'a> Printer<'a> {
     pub(crate) fn new(output: &'a mut Output, global: &Global, color: bool) -> Self {
         Self {

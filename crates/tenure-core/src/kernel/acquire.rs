@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use super::approval::check_approver;
 use super::attempt;
 use super::end::close_lapsed;
 use super::lease_state::{same_holder, section_state};
@@ -132,6 +133,9 @@ pub fn acquire_task(
             return Ok(Verdict::CannotStart { task, hint });
         }
         other => other?,
+    }
+    if task.status == TaskStatus::Review {
+        check_approver(tx, caller, &task)?;
     }
 
     let part = Part { resource: &resource, name: &task.title, task: &task };

@@ -190,6 +190,12 @@ pub(super) fn acts_within(view: &dyn View, caller: &Caller, lease: &Lease) -> Re
     Ok(view.attempts(&lease.resource)?.iter().any(|a| a.fence == lease.fence && !a.charged && is_it(a)))
 }
 
+/// Whether the caller has the mark of an attempt under this lease.
+pub(super) fn is_marked_by(view: &dyn View, caller: &Caller, lease: &Lease) -> Result<bool> {
+    let Some(mark) = &caller.attempt else { return Ok(false) };
+    Ok(view.attempts(&lease.resource)?.iter().any(|a| a.fence == lease.fence && a.id == *mark))
+}
+
 /// Charges the attempt whose mark the caller has, if it is one at this resource. False if there is none, or if it was charged
 /// before.
 pub(super) fn charge_marked(tx: &mut dyn Tx, caller: &Caller, resource: &Resource) -> Result<bool> {

@@ -9,6 +9,7 @@
 //! They do not touch processes. The caller kills the processes of a lapsed attempt after the commit.
 
 mod acquire;
+mod approval;
 mod attempt;
 mod disown;
 mod end;
@@ -27,6 +28,7 @@ mod resource;
 mod wake;
 
 pub use acquire::{Grant, Terms, Verdict, acquire_next, acquire_task, name_of};
+pub(crate) use approval::check_approver;
 pub use attempt::{
     Outcome, begin_attempt, end_attempt, failed_start, leader_of, note_failed_start, note_leader,
     unfinished_attempts,

@@ -60,6 +60,9 @@ pub fn change_status(
             hint: Some(hint(change, &task)),
         });
     };
+    if approves(change, from, ctx.policy.review) {
+        kernel::check_approver(tx, caller, &task)?;
+    }
     let mut edit = TaskEdit::default();
     if change == Change::Reject {
         let rejections = task.rejections.saturating_add(1);
@@ -80,6 +83,15 @@ pub fn change_status(
     }
     let task = tx.task(&task.id, &viewer)?.ok_or(Error::TaskNotFound { reference: task.key })?;
     Ok(Changed { task, from, evicted })
+}
+
+/// Whether the change completes a task that must be reviewed, or confirms that.
+fn approves(change: Change, from: TaskStatus, review: bool) -> bool {
+    match change {
+        Change::Approve => true,
+        Change::To(TaskStatus::Completed) => review || from == TaskStatus::Review,
+        _ => false,
+    }
 }
 
 /// While a task is held for review, only the holder of that lease approves or rejects it.

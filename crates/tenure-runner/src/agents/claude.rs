@@ -23,7 +23,7 @@ pub(super) const AGENT: Agent = Agent {
         "--permission-mode",
         "acceptEdits",
         "--allowedTools",
-        "Bash(tenure:*),mcp__tenure",
+        "{tenure verbs},mcp__tenure",
     ],
     env: &[],
     prompt: PromptInput::Stdin,

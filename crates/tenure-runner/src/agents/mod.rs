@@ -44,6 +44,9 @@ pub const BUILT_IN: &[&Agent] = &[
     &cursor::AGENT,
 ];
 
+/// In the arguments of a built-in preset: rules for the verbs of tenure that an agent under a runner may use.
+pub(crate) const VERBS: &str = "{tenure verbs}";
+
 /// Any other program, whose output format is not known.
 pub const CUSTOM: &Agent = &custom::AGENT;
 

@@ -14,6 +14,7 @@ use tenure_core::rules::{
     EndedAttempt, Step, blames_preset, checkpoint, note_ending, release_claims_of_attempt, tasks_held_by,
 };
 use tenure_core::store::{Durability, Tx};
+use tenure_core::supervised::{self, Role};
 use tenure_core::task::{Task, TaskStatus};
 use tenure_core::{Clock, Context, Ending, Error, Result};
 
@@ -85,6 +86,13 @@ pub(super) fn preset_for(cx: &RunnerContext<'_>, purpose: Purpose) -> String {
     }
 }
 
+fn role_of(purpose: Purpose) -> Role {
+    match purpose {
+        Purpose::Work => Role::Work,
+        Purpose::Review => Role::Review,
+    }
+}
+
 /// `conversation`: the id of the agent's conversation in which this task was interrupted.
 pub(super) fn run_agent(
     cx: &RunnerContext<'_>,
@@ -128,7 +136,8 @@ pub(super) fn run_agent(
         .env("TENURE_PROJECT", &cx.options.root)
         .env("TENURE_TASK_ID", task.id.as_str())
         .env("TENURE_AGENT", &agent_name)
-        .env("TENURE_FENCE", grant.lease.fence.to_string());
+        .env("TENURE_FENCE", grant.lease.fence.to_string())
+        .env(supervised::VARIABLE, role_of(purpose).as_str());
     pass_proof(&mut command, grant);
 
     let (handle, reader) = read_output(reader).map_err(|e| broken("its output cannot be read", &e))?;

@@ -60,8 +60,9 @@ pub struct Helper {
 }
 
 /// Variables of the attempt that the caller may be part of. A hook does not get them: with the mark it would be killed
-/// with the attempt, and with the fence it could act as the holder.
-const LEASE_VARIABLES: [&str; 4] = ["TENURE_FENCE", "TENURE_LEASE", "TENURE_AGENT", "TENURE_TASK_ID"];
+/// with the attempt, with the fence it could act as the holder, and it is the user's program, not the agent's.
+const LEASE_VARIABLES: [&str; 5] =
+    ["TENURE_FENCE", "TENURE_LEASE", "TENURE_AGENT", "TENURE_TASK_ID", tenure_core::supervised::VARIABLE];
 
 /// The environment variables of a hook's processes.
 fn process_variables(vars: &BTreeMap<OsString, OsString>) -> BTreeMap<OsString, OsString> {

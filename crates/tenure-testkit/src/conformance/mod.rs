@@ -1,6 +1,7 @@
 //! The conformance suite: a list of cases that every store must pass. Each case creates fixtures and panics on a
 //! violation.
 
+mod approving;
 mod attempts;
 mod charging;
 mod coordinating;
@@ -38,6 +39,12 @@ macro_rules! list {
 /// The names and functions of all cases.
 pub fn cases() -> Vec<(&'static str, Case)> {
     list! {
+        approving {
+            the_agent_that_worked_last_never_approves,
+            the_agent_of_an_attempt_never_approves_under_another_name,
+            a_worker_does_not_complete_its_task_past_the_review,
+            a_person_approves_what_the_person_did,
+        }
         charging {
             a_return_from_within_an_attempt_is_charged_once_whatever_the_verb,
             a_person_and_the_supervisor_return_a_task_without_a_charge,

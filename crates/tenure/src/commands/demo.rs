@@ -25,6 +25,12 @@ pub(crate) struct Args {
     pretend: bool,
 }
 
+impl Args {
+    pub(super) fn is_pretend_agent(&self) -> bool {
+        self.pretend
+    }
+}
+
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>> {
     if args.pretend {
         demo::run_pretend_agent();

@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::answer::Answer;
 use crate::app::App;
 use crate::report::CommandResult;
+use crate::supervised;
 use crate::verbs::{Commands, verbs};
 
 use exclusive::start as start_exclusive;
@@ -90,10 +91,23 @@ impl Command {
     pub(crate) fn patience(&self) -> Option<Duration> {
         matches!(self, Self::ClaudeHook(_)).then_some(claude_hook::PATIENCE)
     }
+
+    /// Its name in the table of what agents under a runner may do. Flags of verbs are checked by the verbs.
+    fn verb(&self) -> String {
+        match self {
+            Self::Demo(args) if args.is_pretend_agent() => "demo --pretend".to_owned(),
+            _ => self.name().to_string(),
+        }
+    }
 }
 
-/// Runs the command. Without one it runs `status`, or prints a welcome outside a project.
+/// Runs the command. Without one it runs `status`, or prints a welcome outside a project. An agent under a runner is refused
+/// what it may not do.
 pub(crate) fn dispatch(app: &mut App<'_>, command: Option<Command>) -> CommandResult<Option<Answer>> {
+    supervised::check_flags(app.env, app.global)?;
+    if let Some(command) = &command {
+        supervised::check(app.env, &command.verb())?;
+    }
     match command {
         None => status::bare(app).map(Some),
         Some(command) => command.run(app),

@@ -41,6 +41,7 @@ mod sections;
 mod sessions;
 mod setup;
 mod status;
+mod supervised;
 mod tasks;
 mod wakeup;
 mod walk;

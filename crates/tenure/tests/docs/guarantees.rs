@@ -6,8 +6,8 @@ use std::path::Path;
 use crate::{root, rust_files};
 
 const IDS: &[&str] = &[
-    "L1", "L2", "L3", "L4", "L5", "L6", "L7", "L8", "L9", "L10", "L11", "Q1", "T1", "R1", "R2", "R3", "R4",
-    "F1", "F2", "F3", "F4", "F5", "F6",
+    "L1", "L2", "L3", "L4", "L5", "L6", "L7", "L8", "L9", "L10", "L11", "Q1", "T1", "T2", "R1", "R2", "R3",
+    "R4", "F1", "F2", "F3", "F4", "F5", "F6",
 ];
 
 /// The tests listed under each `### ID: title`.

@@ -19,3 +19,4 @@ mod protocol;
 mod renewing;
 mod setup;
 mod shop;
+mod supervised;

@@ -19,20 +19,20 @@ fn what_an_agent_reports_itself_overrides_its_exit_code() {
 }
 
 #[test]
-fn an_agent_can_finish_its_own_task_and_claim_and_finish_a_second_one() {
+fn an_agent_with_a_shell_can_claim_and_finish_a_second_task() {
     let project = Project::new();
     let on_own = [
         "tenure task renew A",
         "tenure task check A",
         "tenure msg send --task A -m 'nearly there'",
         "tenure task done A",
-        "tenure task claim B",
-        "tenure task done B",
-        "tenure task done B",
-        "tenure task done C",
-        "tenure task claim D",
-        "tenure task done D --fence $TENURE_FENCE",
-        "tenure task release D",
+        "shell tenure task claim B",
+        "shell tenure task done B",
+        "shell tenure task done B",
+        "shell tenure task done C",
+        "shell tenure task claim D",
+        "shell tenure task done D --fence $TENURE_FENCE",
+        "shell tenure task release D",
     ];
     project.task("A", &on_own);
     project.task("B", &["mark wrong"]);
@@ -54,9 +54,40 @@ fn an_agent_can_finish_its_own_task_and_claim_and_finish_a_second_one() {
 }
 
 #[test]
+fn an_agent_uses_only_the_verbs_of_an_agent_under_a_runner() {
+    let project = Project::new();
+    let steps = [
+        "tenure task show A >/dev/null",
+        "tenure task add Later --id L",
+        "tenure task depend L --on B",
+        "tenure msg send --task B -m hello",
+        "tenure task claim B",
+        "tenure task done B",
+        "tenure task update A --status completed",
+        "tenure config set runners.preset evil",
+        "tenure exclusive run --holder x -- touch $PRETEND/escaped",
+        "tenure task run B -- touch $PRETEND/escaped",
+        "tenure locks release A --force",
+        "tenure runners stop --all",
+        "tenure task done A",
+    ];
+    project.task("A", &[&["mark begun"], &steps[..]].concat());
+    project.task("B", &[]);
+    let ran = project.work(&["--task", "A"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let codes = project.marks(&format!("codes-{}", project.marks("begun")[0]));
+    assert_eq!(codes, ["0", "0", "0", "0", "5", "5", "5", "5", "5", "5", "5", "5", "0"]);
+    assert_eq!((project.status("A").as_str(), project.status("B").as_str()), ("completed", "pending"));
+    assert!(project.marks("escaped").is_empty());
+}
+
+#[test]
 fn what_an_agent_claimed_and_did_not_finish_is_released_with_its_attempt() {
     let project = Project::new();
-    project.task("A", &["tenure task claim B --ttl 1h", "tenure task claim C --ttl 1h --while-pid 1"]);
+    project.task(
+        "A",
+        &["shell tenure task claim B --ttl 1h", "shell tenure task claim C --ttl 1h --while-pid 1"],
+    );
     project.task("B", &["mark b"]);
     project.task("C", &["mark c"]);
     let ran = project.work(&[]);

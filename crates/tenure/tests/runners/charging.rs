@@ -4,14 +4,14 @@ use crate::project::Project;
 
 #[test]
 fn an_agent_that_gives_its_task_back_is_not_started_for_ever() {
-    let scrubbed = "env -u TENURE_ATTEMPT -u TENURE_FENCE -u TENURE_LEASE tenure";
+    let scrubbed = "env -u TENURE_SUPERVISED -u TENURE_ATTEMPT -u TENURE_FENCE -u TENURE_LEASE tenure";
     let verbs: [(&str, &[&str]); 7] = [
         ("A", &["tenure task release A"]),
-        ("B", &["tenure locks release B"]),
-        ("C", &["tenure locks release C --force --agent mallory"]),
-        ("D", &["tenure task update D --status pending"]),
-        ("E", &["tenure task fail E -m no", "tenure task retry E"]),
-        ("F", &["tenure task done F", "tenure task update F --status pending"]),
+        ("B", &["shell tenure locks release B"]),
+        ("C", &["shell tenure locks release C --force --agent mallory"]),
+        ("D", &["shell tenure task update D --status pending"]),
+        ("E", &["tenure task fail E -m no", "shell tenure task retry E"]),
+        ("F", &["tenure task done F", "shell tenure task update F --status pending"]),
         // Nothing shows that this comes from within the attempt.
         ("G", &["tenure whoami; SCRUBBED locks release G --force --agent mallory"]),
     ];

@@ -123,7 +123,27 @@ fn only_the_reviewer_that_holds_a_task_may_approve_or_reject_it() {
     assert_eq!(runner.end().code, Some(0));
     assert_eq!(project.status("A"), "completed");
     let fence = project.marks("at-work")[0].clone();
-    assert_eq!(project.marks(&format!("codes-{fence}")), ["2"], "a worker does not approve its own work");
+    assert_eq!(project.marks(&format!("codes-{fence}")), ["5"], "a worker does not approve its own work");
+}
+
+#[test]
+fn an_agent_never_approves_its_own_work_even_with_a_shell() {
+    let project = Project::with(REVIEWED);
+    let steps = [
+        "mark begun",
+        "tenure task done A",
+        "tenure task approve A",
+        "shell tenure task approve A",
+        "shell env -u TENURE_AGENT -u TENURE_ATTEMPT tenure task approve A",
+        "shell env -u TENURE_AGENT -u TENURE_LEASE -u TENURE_FENCE tenure task update A --status completed",
+        "review: tenure task approve A",
+    ];
+    project.task("A", &steps);
+    let ran = project.work(&[]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let codes = project.marks(&format!("codes-{}", project.marks("begun")[0]));
+    assert_eq!(codes, ["0", "5", "5", "5", "5"]);
+    assert_eq!((project.status("A").as_str(), project.moves("A", "completed")), ("completed", 1));
 }
 
 #[test]

@@ -6,6 +6,7 @@ use tenure_core::ErrorCode;
 use crate::answer::{Answer, Hint};
 use crate::app::App;
 use crate::report::{CommandResult, Report};
+use crate::supervised;
 use crate::text::{Style, Text};
 
 mod agents;
@@ -39,6 +40,9 @@ struct Examination {
 }
 
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
+    if args.fix {
+        supervised::check(app.env, "doctor --fix")?;
+    }
     let before = examine(app)?;
     if !args.fix {
         return answer(app, &before, &[]);

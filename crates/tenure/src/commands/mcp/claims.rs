@@ -17,6 +17,7 @@ use crate::commands::tasks::grant;
 use crate::identity::{Identity, IdentityArgs};
 use crate::report::{CommandResult, Report};
 use crate::store::Doorbell;
+use crate::supervised;
 use crate::text::Text;
 use crate::waiting::{self, ClaimRequest, NamedTask, TryResult};
 use crate::{hooks, reap};
@@ -38,6 +39,7 @@ impl McpHandler<'_, '_> {
         claim: &Claim,
         claim_number: u64,
     ) -> CommandResult<Step> {
+        supervised::check(self.app.env, "tasks claim")?;
         let identity = self.app.identity(&IdentityArgs::agent(session.agent()))?;
         if claim.wait.is_zero() {
             let (want, terms) = self.want(claim)?;

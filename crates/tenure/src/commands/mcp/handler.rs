@@ -25,6 +25,7 @@ use crate::commands::tasks::{add, finish, list, renew, show, view};
 use crate::commands::{msg, status, why};
 use crate::identity::IdentityArgs;
 use crate::report::{CommandResult, Report};
+use crate::supervised;
 use crate::text::{RenderOptions, Text};
 
 /// Text without colours or a fixed width.
@@ -169,6 +170,7 @@ impl<'a, 'o> McpHandler<'a, 'o> {
     }
 
     fn answer_call(&mut self, session: &Session, call: &Call) -> CommandResult<Reply> {
+        supervised::check(self.app.env, call.verb())?;
         let anybody = Self::who(session, None, None);
         let answer = match call {
             Call::GetStatus(_) => {

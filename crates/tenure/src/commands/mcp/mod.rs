@@ -11,6 +11,7 @@ use crate::answer::Answer;
 use crate::app::{App, Open};
 use crate::execution::Surroundings;
 use crate::report::{CommandResult, Report};
+use crate::supervised;
 use crate::text::Text;
 
 mod claims;
@@ -37,6 +38,9 @@ const SHORTEST_TOKEN: usize = 16;
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>> {
     if app.global.dry_run {
         return Err(Report::usage("--dry-run does not go with `mcp`"));
+    }
+    if args.http.is_some() {
+        supervised::check(app.env, "mcp --http")?;
     }
     let mut open = app.open()?;
     // No call waits for a hook.

@@ -24,7 +24,7 @@ pub(crate) struct Args {
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
     let name = open.resolve(&args.task)?;
-    let caller = app.identity(&args.identity)?.for_task(&name.id, &name.key, "check")?;
+    let caller = app.identity(&args.identity)?.for_task(&name, "check")?;
     let ctx = open.context();
     let lease = open.read(|view| kernel::check(view, &ctx, &caller, &name))?;
     let now = app.env.clock.now();

@@ -39,7 +39,7 @@ pub(crate) fn finish(
     outcome: Finish<'_>,
     verb: &str,
 ) -> CommandResult<Finished> {
-    let caller = app.identity(identity_args)?.for_task(&name.id, &name.key, verb)?;
+    let caller = app.identity(identity_args)?.for_task(name, verb)?;
     let ctx = open.context();
     let hook_filter = hooks::filter(app, open);
     let (finished, hook_contexts) = open.write(|tx| {

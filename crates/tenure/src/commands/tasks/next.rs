@@ -12,6 +12,7 @@ use crate::app::{App, parse_duration, parse_ttl};
 use crate::hooks;
 use crate::identity::IdentityArgs;
 use crate::report::{CommandResult, Report};
+use crate::supervised;
 use crate::text::{Style, Text};
 use crate::waiting::{self, Claim, ClaimRequest, nothing_for_newcomer};
 
@@ -41,6 +42,9 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
         return Err(
             Report::usage("--wait needs --claim").hint("claim one", "tenure tasks next --claim --wait")
         );
+    }
+    if args.claim {
+        supervised::check(app.env, "tasks next --claim")?;
     }
     let open = app.open()?;
     let mut identity = app.identity(&args.identity)?;

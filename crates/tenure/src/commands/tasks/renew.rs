@@ -44,7 +44,7 @@ pub(crate) fn renew(
     identity_args: &IdentityArgs,
     ttl: Option<Duration>,
 ) -> CommandResult<Lease> {
-    let caller = app.identity(identity_args)?.for_task(&name.id, &name.key, "renew")?;
+    let caller = app.identity(identity_args)?.for_task(name, "renew")?;
     let ctx = open.context();
     let beat = Beat { ttl, ..Beat::default() };
     Ok(open.store.write(Durability::Process, |tx| kernel::renew(tx, &ctx, &caller, name, beat))?)

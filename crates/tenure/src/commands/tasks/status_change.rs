@@ -38,6 +38,7 @@ pub(super) fn change(
     let message = message.as_deref().map(read_text).transpose()?;
     let identity = app.identity(&args.identity)?;
     let name = open.resolve(&args.task)?;
+    identity.check_own_task(&name)?;
     let caller = identity.actor(Some(&name.id));
     let ctx = open.context();
     let hook_filter = hooks::filter(app, &open);
