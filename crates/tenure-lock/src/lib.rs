@@ -92,6 +92,8 @@ mod identity;
 mod known_file;
 mod lock_file;
 pub mod measure;
+#[cfg(unix)]
+mod private_file;
 mod resume;
 mod sys;
 mod text;
@@ -105,6 +107,8 @@ pub use host::{boot_id, host_id, hostname};
 pub use identity::{Host, Liveness, Probe, ProcessIdentity, is_process_running, judge, judge_by_hostname};
 #[cfg(unix)]
 pub use known_file::{KnownFile, Presence};
+#[cfg(unix)]
+pub use private_file::{create_private_folder, open_private};
 pub use resume::{
     HeldLock, LostReason, Mark, ResumeLock, ResumeLockData, ResumeLockError, ResumeLockManager,
 };

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Seek, Write};
 use std::path::Path;
 
-use crate::daemon::log::private_folder;
+use tenure_lock::create_private_folder;
 
 /// An unnamed file with this text, readable only by this user, positioned at its beginning. In memory where that is
 /// possible, so that a full disk does not matter; else in `folder`.
@@ -12,7 +12,7 @@ pub(crate) fn private_input(folder: &Path, text: &str) -> io::Result<File> {
     let mut file = match in_memory() {
         Some(file) => file,
         None => {
-            private_folder(folder)?;
+            create_private_folder(folder)?;
             tempfile::tempfile_in(folder)?
         }
     };

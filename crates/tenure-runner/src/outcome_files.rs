@@ -2,13 +2,12 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use tenure_core::id::Fence;
 use tenure_core::outcome::{KeptOutcome, Outcomes};
-
-use crate::daemon::log::private_folder;
+use tenure_lock::{create_private_folder, open_private};
 
 /// Longer than any outcome; its reason has at most a line of output.
 const LONGEST: u64 = 64 * 1024;
@@ -30,12 +29,11 @@ impl OutcomeFiles {
     }
 
     fn read(&self, fence: Fence) -> io::Result<KeptOutcome> {
-        let no_follow = i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).unwrap_or_default();
-        let file = File::options().read(true).custom_flags(no_follow).open(self.file(fence))?;
+        let file = open_private(&self.file(fence), File::options().read(true))?;
         let found = file.metadata()?;
         let private = found.mode().trailing_zeros() >= 6;
         let own = found.uid() == rustix::process::geteuid().as_raw() && private;
-        if !found.is_file() || !own {
+        if !own {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
         let mut text = String::new();
@@ -50,7 +48,7 @@ impl Outcomes for OutcomeFiles {
     }
 
     fn keep(&self, outcome: &KeptOutcome) -> io::Result<()> {
-        private_folder(&self.folder)?;
+        create_private_folder(&self.folder)?;
         // Temporary files are readable by their owner only.
         let mut file = tempfile::NamedTempFile::new_in(&self.folder)?;
         file.write_all(serde_json::to_string(outcome)?.as_bytes())?;

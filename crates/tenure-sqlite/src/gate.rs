@@ -12,6 +12,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use tenure_core::{Error, Result};
+use tenure_lock::open_private;
 
 use crate::error::io_error;
 
@@ -75,11 +76,7 @@ fn lock(path: &Path, deadline: Instant) -> Result<File> {
 }
 
 fn open(path: &Path) -> io::Result<File> {
-    let mut options = File::options();
-    options.read(true).write(true).create(true).truncate(false);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
+    open_private(path, File::options().read(true).write(true).create(true).truncate(false))
 }
 
 fn stuck(path: &Path) -> Error {

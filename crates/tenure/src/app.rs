@@ -116,6 +116,7 @@ impl<'a> App<'a> {
         let Project { paths, config } = project;
         self.print_files_used(&paths);
         crate::ownership::check(&paths, self.env)?;
+        crate::links::check(&paths)?;
         let config = config?;
         let source = self.source(&paths, &config)?;
         self.printer.detail(1, || format!("store    {}", source.shown()));
@@ -206,6 +207,7 @@ impl<'a> App<'a> {
                 format!("there is no configuration file {}", path.display()),
             ));
         }
+        paths.map_or(Ok(()), crate::links::check_config)?;
         let project_path = paths.map(ProjectPaths::config);
         let (user, project) = match instead {
             None => (read_document(user_path.as_deref())?, read_document(project_path.as_deref())?),

@@ -78,7 +78,7 @@ impl HookProject {
                 "name": project.name,
                 "path": root.to_string_lossy(),
             }),
-            log: HookLog::in_folder(ProjectPaths::new(root).folder().join("logs")),
+            log: HookLog::in_folder(ProjectPaths::new(root).logs()),
         }
     }
 

@@ -30,6 +30,7 @@ mod fast_parser;
 mod hooks;
 mod identity;
 mod interrupt;
+mod links;
 mod message_wait;
 mod ownership;
 mod printer;

@@ -39,6 +39,25 @@ impl ProjectPaths {
         self.folder().join(CONFIG)
     }
 
+    pub(crate) fn logs(&self) -> PathBuf {
+        self.folder().join("logs")
+    }
+
+    /// The address and the token of `tenure mcp --http`.
+    pub(crate) fn mcp_address(&self) -> PathBuf {
+        self.folder().join("mcp.json")
+    }
+
+    /// The folders and files that tenure makes, as far as their names are fixed.
+    pub(crate) fn own_files(&self) -> Vec<PathBuf> {
+        let database = self.database();
+        let beside = ["-wal", "-shm"].map(|ending| self.folder().join(format!("{DATABASE}{ending}")));
+        let locks = ["gate.lock", "queue.lock"].map(|ending| database.with_extension(ending));
+        let mut files = vec![self.folder(), self.config(), self.logs(), self.mcp_address(), database];
+        files.extend(beside.into_iter().chain(locks));
+        files
+    }
+
     /// Every commit to a database file, and every change of the project's settings, changes one of these files.
     pub(crate) fn changing_files(&self) -> [PathBuf; 3] {
         [self.database(), self.folder().join(format!("{DATABASE}-wal")), self.config()]

@@ -4,7 +4,6 @@
 
 use std::fs::{self, File};
 use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -12,6 +11,7 @@ use std::time::Duration;
 use super::LogLimits;
 use tenure_core::text::escape_line;
 use tenure_core::{Clock, Timestamp};
+use tenure_lock::{create_private_folder, open_private};
 
 const ROTATE_AT: u64 = 1024 * 1024;
 
@@ -31,8 +31,8 @@ impl DaemonLog {
     }
 
     fn at(folder: &Path, path: PathBuf, echo: bool, clock: Arc<dyn Clock>) -> Self {
-        let file = private_folder(folder)
-            .and_then(|()| File::options().append(true).create(true).mode(0o600).open(&path))
+        let file = create_private_folder(folder)
+            .and_then(|()| open_private(&path, File::options().append(true).create(true)))
             .ok()
             .map(Mutex::new);
         Self { path, file, echo, clock }
@@ -62,16 +62,16 @@ impl DaemonLog {
     }
 }
 
-pub(crate) fn private_folder(folder: &Path) -> std::io::Result<()> {
-    fs::DirBuilder::new().mode(0o700).recursive(true).create(folder)
-}
-
 /// A log that was written to more recently may belong to a process that still writes to it.
 const IN_USE: Duration = Duration::from_mins(1);
 
 /// Removes logs that were not written to for longer than the limit, and the oldest of the others until the rest fits. Logs
-/// that were written to in the last minute stay.
+/// that were written to in the last minute stay, and so do the logs of runners that are alive. Only files with names that
+/// tenure gives to logs are removed, and none if the folder is a symbolic link.
 pub fn sweep(folder: &Path, limits: LogLimits, now: Timestamp) {
+    if !fs::symlink_metadata(folder).is_ok_and(|found| found.is_dir()) {
+        return;
+    }
     let Ok(entries) = fs::read_dir(folder) else { return };
     let mut logs: Vec<_> = entries.flatten().filter_map(|entry| LogFile::find(&entry, now)).collect();
     logs.sort_by_key(|log| log.age);
@@ -94,12 +94,37 @@ struct LogFile {
 impl LogFile {
     fn find(entry: &fs::DirEntry, now: Timestamp) -> Option<Self> {
         let path = entry.path();
-        path.extension().filter(|extension| *extension == "log" || *extension == "1")?;
+        entry.file_name().to_str().filter(|name| is_log(name) && !is_of_live_runner(name))?;
         let found = entry.metadata().ok().filter(fs::Metadata::is_file)?;
         let changed = found.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
         let changed = Timestamp::from_millis(i64::try_from(changed.as_millis()).ok()?);
         Some(Self { path, age: now.since(changed), bytes: found.len() })
     }
+}
+
+/// The name of a log without the endings of logs: `daemon-4242` for `daemon-4242.log`.
+fn stem(name: &str) -> Option<&str> {
+    name.strip_suffix(".1").unwrap_or(name).strip_suffix(".log")
+}
+
+/// Whether tenure makes logs with such names: `KEY-FENCE.log`, `JOB-ITEM-FENCE.log`, `daemon-PID.log`, `hooks.log` and
+/// `wakeup.log`, and the same with `.1` for the older part.
+fn is_log(name: &str) -> bool {
+    let Some(stem) = stem(name) else { return false };
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    matches!(stem, "hooks" | "wakeup")
+        || stem.rsplit_once('-').is_some_and(|(key, number)| check_log_name(key) && is_number(number))
+}
+
+/// Keys of tasks and names of jobs have these characters; the latter are followed by the item's number.
+fn check_log_name(key: &str) -> bool {
+    key.starts_with(|first: char| first.is_ascii_alphanumeric())
+        && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-'))
+}
+
+fn is_of_live_runner(name: &str) -> bool {
+    let pid = stem(name).and_then(|stem| stem.strip_prefix("daemon-")).and_then(|pid| pid.parse().ok());
+    pid.is_some_and(tenure_lock::is_process_running)
 }
 
 #[cfg(test)]
@@ -113,12 +138,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let now = tenure_core::SystemClock.now();
         let time = SystemTime::UNIX_EPOCH + Duration::from_millis(u64::try_from(now.as_millis()).unwrap());
-        for (name, hours) in [("a.log", 1), ("b.log", 2), ("c.log", 3), ("d.txt", 4), ("e.log", 30)] {
+        for (name, hours) in [("a-1.log", 1), ("b-2.log", 2), ("c-3.log", 3), ("d.txt", 4), ("e-4.log", 30)] {
             let file = File::create(folder.path().join(name)).unwrap();
-            file.set_len(if name == "e.log" { 1 } else { 100 }).unwrap();
+            file.set_len(if name == "e-4.log" { 1 } else { 100 }).unwrap();
             file.set_modified(time - Duration::from_hours(hours)).unwrap();
         }
-        File::create(folder.path().join("new.log")).unwrap().set_len(1000).unwrap();
+        File::create(folder.path().join("new-5.log")).unwrap().set_len(1000).unwrap();
         let limits = |total| LogLimits { age: Duration::from_hours(24), total };
         let left = || {
             let mut names: Vec<_> = fs::read_dir(folder.path())
@@ -129,10 +154,51 @@ mod tests {
             names
         };
         sweep(folder.path(), limits(10_000), now);
-        assert_eq!(left(), ["a.log", "b.log", "c.log", "d.txt", "new.log"]);
+        assert_eq!(left(), ["a-1.log", "b-2.log", "c-3.log", "d.txt", "new-5.log"]);
         sweep(folder.path(), limits(1250), now);
-        assert_eq!(left(), ["a.log", "b.log", "d.txt", "new.log"]);
+        assert_eq!(left(), ["a-1.log", "b-2.log", "d.txt", "new-5.log"]);
         sweep(folder.path(), limits(10), now);
-        assert_eq!(left(), ["d.txt", "new.log"], "a log that is in use stays");
+        assert_eq!(left(), ["d.txt", "new-5.log"], "a log that is in use stays");
+    }
+
+    /// Removes everything that the sweep may remove.
+    fn sweep_all(folder: &Path) {
+        let later = tenure_core::SystemClock.now().after(Duration::from_hours(1));
+        sweep(folder, LogLimits { age: Duration::from_secs(1), total: 0 }, later);
+    }
+
+    #[test]
+    fn only_names_that_tenure_gives_to_logs_are_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let own = ["T1-3.log", "T1-3.log.1", "a.b_c-d-1-7.log", "hooks.log", "hooks.log.1", "wakeup.log.1"];
+        let others =
+            ["a.log", "tool.1", "access.log.1", "-1.log", "x-.log", "x-1a.log", "x y-1.log", "T1-3.log.2"];
+        for name in own.iter().chain(&others) {
+            File::create(folder.path().join(name)).unwrap();
+        }
+        sweep_all(folder.path());
+        for name in own {
+            assert!(!folder.path().join(name).exists(), "{name}");
+        }
+        for name in others {
+            assert!(folder.path().join(name).exists(), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_log_of_a_live_runner_stays_and_a_linked_folder_is_not_swept() {
+        let folder = tempfile::tempdir().unwrap();
+        let logs = folder.path().join("logs");
+        fs::create_dir(&logs).unwrap();
+        let live = logs.join(format!("daemon-{}.log", std::process::id()));
+        let dead = logs.join(format!("daemon-{}.log", i32::MAX));
+        for path in [&live, &dead] {
+            File::create(path).unwrap();
+        }
+        std::os::unix::fs::symlink(&logs, folder.path().join("link")).unwrap();
+        sweep_all(&folder.path().join("link"));
+        assert!(live.exists() && dead.exists());
+        sweep_all(&logs);
+        assert!(live.exists() && !dead.exists());
     }
 }

@@ -5,7 +5,6 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -13,8 +12,7 @@ use std::time::{Duration, Instant};
 
 use tenure_core::Clock;
 use tenure_core::text::escape_line;
-
-use super::log::private_folder;
+use tenure_lock::{create_private_folder, open_private};
 
 /// A longer line is split. An agent's result event with everything that it has said has to fit.
 const LONGEST_LINE: usize = 1024 * 1024;
@@ -37,7 +35,7 @@ pub struct AttemptLog {
 impl AttemptLog {
     pub fn create(folder: &Path, name: &str, clock: Arc<dyn Clock>) -> Self {
         let path = folder.join(format!("{name}.log"));
-        let file = private_folder(folder).and_then(|()| open(&path)).ok();
+        let file = create_private_folder(folder).and_then(|()| open(&path)).ok();
         Self { path, file, written: 0, tail: Vec::new(), clock }
     }
 
@@ -50,7 +48,7 @@ impl AttemptLog {
     /// Creates the file, if it does not exist yet.
     pub fn ensure(&mut self) {
         if self.file.is_none() && self.written == 0 {
-            let folder = self.path.parent().map_or(Ok(()), private_folder);
+            let folder = self.path.parent().map_or(Ok(()), create_private_folder);
             self.file = folder.and_then(|()| open(&self.path)).ok();
         }
     }
@@ -100,7 +98,7 @@ impl AttemptLog {
 }
 
 fn open(path: &Path) -> io::Result<File> {
-    File::options().write(true).create(true).truncate(true).mode(0o600).open(path)
+    open_private(path, File::options().write(true).create(true).truncate(true))
 }
 
 /// When the last output was read, to detect silence.

@@ -3,14 +3,15 @@
 //! Guarantees: lines of several processes never mix, and a full log becomes `hooks.log.1`. Not guaranteed: that a line is
 //! written at all. A log that cannot be written never affects the command.
 
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use serde_json::Value;
 use tenure_core::Timestamp;
+use tenure_lock::{create_private_folder, open_private};
 
 use super::outcome::Outcome;
 
@@ -65,7 +66,7 @@ impl HookLog {
         let Some(folder) = &self.folder else { return last };
         for name in [OLD_NAME, NAME] {
             let mut text = Vec::new();
-            let opened = File::open(folder.join(name));
+            let opened = open_private(&folder.join(name), File::options().read(true));
             // Concurrent writers may exceed the limit by some lines; a far longer file is not this log.
             if opened.and_then(|file| file.take(LIMIT * 10).read_to_end(&mut text)).is_err() {
                 continue;
@@ -84,13 +85,8 @@ impl HookLog {
 
 fn append(folder: &Path, line: &str) -> io::Result<()> {
     let path = folder.join(NAME);
-    let mut file = match open(&path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-            open(&path)?
-        }
-        opened => opened?,
-    };
+    create_private_folder(folder)?;
+    let mut file = open(&path)?;
     if file.metadata()?.len() >= LIMIT && turn_over(&file, &path, folder)? {
         file = open(&path)?;
     }
@@ -99,7 +95,7 @@ fn append(folder: &Path, line: &str) -> io::Result<()> {
 }
 
 fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new().append(true).create(true).mode(0o600).open(path)
+    open_private(path, File::options().append(true).create(true))
 }
 
 /// Renames the file under a lock, if it still has this name. Returns `false` if another process holds the lock.
@@ -145,7 +141,7 @@ mod tests {
         log.write(at, &outcome("a", HookResult::Failed(Failure::Exit(3))));
         log.write(at, &outcome("b", HookResult::Succeeded));
         log.write(at, &outcome("a", HookResult::Succeeded));
-        OpenOptions::new().append(true).open(logs.join(NAME)).unwrap().write_all(b"\xff junk\n{}\n").unwrap();
+        File::options().append(true).open(logs.join(NAME)).unwrap().write_all(b"\xff junk\n{}\n").unwrap();
         let listed: Vec<_> =
             log.last_entries().into_iter().map(|entry| (entry.hook, entry.outcome)).collect();
         assert_eq!(listed, [("a".into(), "succeeded".into()), ("b".into(), "succeeded".into())]);

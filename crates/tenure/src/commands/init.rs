@@ -1,14 +1,15 @@
 //! `tenure init`: creates a project.
 
 use std::fs::{self, File};
-use std::io::Write;
-use std::os::unix::fs::DirBuilderExt;
+use std::io::{Read, Write};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
 use std::time::Duration;
 
 use serde_json::json;
 use tenure_core::config::{self, Config};
 use tenure_core::{Error, ErrorCode};
+use tenure_lock::open_private;
 use tenure_sqlite::Directory;
 
 use crate::answer::Answer;
@@ -40,6 +41,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
         tenure_core::text::check_display_name(name).map_err(Error::from)?;
     }
     crate::ownership::check(&paths, app.env)?;
+    crate::links::check(&paths)?;
     // A clone has a configuration already. If it is invalid, nothing is created.
     let tracked = app.config(Some(&paths))?;
     let existed = is_complete(&app.source(&paths, &tracked)?)?;
@@ -76,6 +78,13 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     if let Some(other) = args.name.filter(|other| *other != name) {
         answer.text.line(format!("  It keeps its name: {name}"));
         answer = answer.hint("rename it", format!("tenure config set project.name {}", quote(&other)));
+    }
+    let ignored = paths.root.join(".gitignore");
+    if !existed && crate::links::is_link(&ignored) {
+        app.printer.warn(&format!(
+            "{} is a symbolic link, so nothing was added to it; let git ignore .tenure/* except config.yaml",
+            ignored.display()
+        ));
     }
     if is_copy {
         answer.text.line("  Its database is a copy of another project's and can only be read.");
@@ -118,6 +127,7 @@ fn make(paths: &ProjectPaths, name: &str, app: &App<'_>) -> CommandResult<(Confi
     }
     let patience = app.global.timeout.map_or(PATIENCE, |limit| limit.min(PATIENCE));
     let _lock = atomic::lock(&folder, patience).map_err(|e| io(&e, "lock", &folder))?;
+    make_private(paths);
     let before = app.config(Some(paths))?;
     let source = app.source(paths, &before)?;
     if !is_complete(&source)? {
@@ -137,6 +147,26 @@ fn make(paths: &ProjectPaths, name: &str, app: &App<'_>) -> CommandResult<(Confi
     let config = app.config(Some(paths))?;
     let store = app.source(paths, &config)?.create(config.project.name.as_deref().unwrap_or(name))?;
     Ok((config, store.is_copy()))
+}
+
+/// Takes away the permissions of other users from what was there before, for example in a clone. The configuration may be
+/// shared; the folder around it is not. `doctor` reports what could not be changed.
+fn make_private(paths: &ProjectPaths) {
+    let folder = paths.folder();
+    close_to_others(&folder);
+    for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+        if entry.path() != paths.config() {
+            close_to_others(&entry.path());
+        }
+    }
+}
+
+fn close_to_others(path: &Path) {
+    let Ok(found) = path.symlink_metadata() else { return };
+    let mode = found.permissions().mode();
+    if !found.is_symlink() && mode & 0o077 != 0 {
+        let _ = fs::set_permissions(path, fs::Permissions::from_mode(mode & 0o700));
+    }
 }
 
 /// Adds the project's id, and its name if that is missing, to a configuration that exists. A database that many
@@ -162,23 +192,33 @@ const IGNORED: [&str; 2] = [".tenure/*", "!.tenure/config.yaml"];
 
 fn ignore_runtime_files(root: &Path) -> CommandResult<()> {
     let path = root.join(".gitignore");
-    let before = match fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => String::new(),
-        // Not UTF-8, or not readable: left unchanged.
+    let mut before = String::new();
+    let read =
+        open_private(&path, File::options().read(true)).and_then(|mut file| file.read_to_string(&mut before));
+    match read {
+        Ok(_) => {}
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
+        // Not UTF-8, not readable, or a symbolic link: left unchanged.
         Err(_) => return Ok(()),
-    };
+    }
     if IGNORED.iter().all(|line| before.lines().any(|l| l.trim() == *line)) {
         return Ok(());
     }
     let gap = if before.is_empty() || before.ends_with('\n') { "" } else { "\n" };
     let addition = format!("{gap}# tenure's runtime files\n{}\n{}\n", IGNORED[0], IGNORED[1]);
-    File::options()
-        .append(true)
-        .create(true)
-        .open(&path)
+    open_shared(&path)
         .and_then(|mut file| file.write_all(addition.as_bytes()))
         .map_err(|e| io(&e, "write", &path))
+}
+
+/// Opens a file for appending that other users may read, if it is not a symbolic link.
+fn open_shared(path: &Path) -> std::io::Result<File> {
+    match File::options().append(true).create_new(true).open(path) {
+        Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {
+            open_private(path, File::options().append(true))
+        }
+        opened => opened,
+    }
 }
 
 fn io(error: &std::io::Error, verb: &str, path: &Path) -> Report {

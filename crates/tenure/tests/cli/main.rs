@@ -30,6 +30,7 @@ mod help;
 mod hooks;
 mod init;
 mod jobs;
+mod links;
 mod locks;
 mod man;
 mod msg;

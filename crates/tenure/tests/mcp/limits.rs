@@ -83,3 +83,19 @@ fn the_end_of_the_latest_attempts_log_can_be_read() {
     assert!(long.trim_end().ends_with(&format!("the end of {id}")), "{}", &long[long.len() - 200..]);
     assert!(long.contains(" 40000\n") && !long.contains(" 100\n"), "the end, not the beginning");
 }
+
+#[test]
+fn a_log_path_that_leads_out_of_the_projects_logs_is_not_read() {
+    let shop = Shop::with_tasks(1);
+    shop.ok(&["tasks", "run", "T1", "--", "true"]);
+    let secret = shop.root().join("secret");
+    std::fs::write(&secret, "a private key").unwrap();
+    let logs = shop.root().join(".tenure/logs");
+    std::fs::create_dir_all(&logs).unwrap();
+    std::os::unix::fs::symlink(&secret, logs.join("T1-1.log")).unwrap();
+    for path in [secret.clone(), logs.join("../../secret"), logs.join("T1-1.log")] {
+        shop.sql(&format!("UPDATE attempts SET log_path = '{}'", path.display()));
+        let answer = read(&mut Client::new(&shop, "reader"), "tenure://log/T1");
+        assert!(answer["error"].is_object() && !answer.to_string().contains("private key"), "{answer}");
+    }
+}

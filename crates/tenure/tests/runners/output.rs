@@ -92,3 +92,52 @@ fn a_limit_of_the_file_size_does_not_kill_the_runner() {
     assert_eq!((ended.code, ended.signal), (Some(0), None), "{ended:?}");
     assert_eq!(project.status("A"), "completed");
 }
+
+#[test]
+fn a_link_in_place_of_a_log_is_neither_truncated_nor_written() {
+    let project = Project::new();
+    project.task("A", &["print at work"]);
+    let victim = project.root().join("victim");
+    std::fs::write(&victim, "kept").unwrap();
+    let logs = project.root().join(".tenure/logs");
+    std::fs::create_dir_all(&logs).unwrap();
+    // Fences are easy to guess.
+    for fence in 1..200 {
+        std::os::unix::fs::symlink(&victim, logs.join(format!("A-{fence}.log"))).unwrap();
+    }
+    std::os::unix::fs::symlink(&victim, logs.join("hooks.log")).unwrap();
+    project.configure("hooks: [{name: tell, event: task.completed, type: script, command: /bin/false}]");
+    assert_eq!(project.work(&[]).code, Some(0));
+    assert_eq!(project.status("A"), "completed");
+    assert_eq!(std::fs::read_to_string(&victim).unwrap(), "kept");
+}
+
+#[test]
+fn the_retention_of_a_project_does_not_apply_to_the_logs_of_the_home() {
+    let project = Project::with("runners: {preset: pretend, killGrace: 300ms, logRetention: 1h}");
+    let logs = project.tenure_home().join("runners/logs");
+    std::fs::create_dir_all(&logs).unwrap();
+    let another = logs.join(format!("daemon-{}.log", i32::MAX));
+    let make_old = || {
+        let file = std::fs::File::create(&another).unwrap();
+        let now = file.metadata().unwrap().modified().unwrap();
+        file.set_modified(now - Duration::from_hours(2)).unwrap();
+    };
+    make_old();
+    assert_eq!(project.work(&[]).code, Some(0));
+    assert!(another.exists(), "another project's runner wrote it");
+    project.sandbox().configure_user("runners: {logRetention: 1h}");
+    assert_eq!(project.work(&[]).code, Some(0));
+    assert!(!another.exists());
+}
+
+#[test]
+fn a_template_of_the_project_that_is_outside_of_it_is_not_read() {
+    let project = Project::with("runners: {preset: pretend, killGrace: 300ms, promptTemplate: ../secret.md}");
+    project.task("A", &["mark begun"]);
+    let secret = project.root().parent().unwrap().join("secret.md");
+    std::fs::write(&secret, "{{task.description}} and my secret").unwrap();
+    let ran = project.work(&["--once"]);
+    assert!(project.marks("begun").is_empty(), "{ran:?}");
+    assert!(ran.err.contains("is not inside the project"), "{ran:?}");
+}

@@ -1,6 +1,7 @@
 //! MCP resources: the board, a task, a lease, the end of a log.
 
 use std::fs::File;
+use std::path::Path;
 
 use serde_json::{Value, json};
 use tenure_core::id::Fence;
@@ -8,6 +9,7 @@ use tenure_core::lease::{Resource, ResourceKind};
 use tenure_core::store::TaskFilter;
 use tenure_core::task::TaskStatus;
 use tenure_core::{Error, ErrorCode, wire};
+use tenure_lock::open_private;
 use tenure_serve::Page;
 
 use super::handler::{McpHandler, shortened};
@@ -63,8 +65,14 @@ impl McpHandler<'_, '_> {
             let none = format!("no attempt at {} has left a log", name.key);
             return Err(Report::new(ErrorCode::TaskNotFound, none));
         };
-        let file = File::open(&path)
-            .map_err(|e| Report::io(&e, ErrorCode::General, "read", std::path::Path::new(&path)))?;
+        let path = Path::new(&path);
+        // The path was read from the store, which may have come with a repository.
+        if path.parent() != Some(&self.open.paths.logs()) {
+            let outside = format!("the log of {} is not among the logs of this project", name.key);
+            return Err(Report::new(ErrorCode::PermissionDenied, outside));
+        }
+        let file = open_private(path, File::options().read(true))
+            .map_err(|e| Report::io(&e, ErrorCode::General, "read", path))?;
         Ok(logs::end_of(file, TAIL).0)
     }
 }

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use tenure_core::config::{Config, Hook, HookEvent};
+use tenure_core::config::{Config, Hook, HookEvent, Lookup, Origin};
 use tenure_core::id::TaskId;
 use tenure_core::lease::Resource;
 use tenure_core::parking::ParkingScope;
@@ -146,6 +146,10 @@ impl RunnerCallbacks for RunnerHost<'_> {
         if let Some(path) = self.path() {
             command.env("PATH", path);
         }
+        // The agent's commands use the store that the runner uses, whatever happens to the project's file meanwhile.
+        if let Some(url) = &self.config.store_url {
+            command.env("TENURE_STORE", url);
+        }
         command.envs(&agent.env);
         start_attempt::pass_store(&mut command, &ProjectPaths::new(&self.root), self.config);
         Ok(AgentStart { command, agent: agent.agent, scope: agent.scope() })
@@ -170,8 +174,16 @@ impl RunnerCallbacks for RunnerHost<'_> {
             Purpose::Review => Role::Review { diff: diff.as_deref() },
         };
         let template = match purpose {
-            Purpose::Work => prompt::template(self.config.runners.prompt_template.as_deref(), &self.root)
-                .map_err(|e| Error::Config(e.to_string()))?,
+            Purpose::Work => {
+                let configured = self.config.runners.prompt_template.as_deref();
+                // The user's own configuration may name any file.
+                let of_project = matches!(
+                    self.config.get("runners.promptTemplate"),
+                    Ok(Lookup::Setting(entry)) if matches!(entry.origin, Origin::Project { .. })
+                );
+                prompt::template(configured, &self.root, of_project)
+                    .map_err(|e| Error::Config(e.to_string()))?
+            }
             Purpose::Review => prompt::REVIEW.into(),
         };
         let brief = Brief {

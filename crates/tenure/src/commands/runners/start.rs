@@ -315,10 +315,12 @@ pub(super) fn serve(
     // Acquired before any lease and released after it.
     let _resume_lock = resume_lock::acquire(app, &options.session.id, how.force)?;
     let logs = app.env.home().unwrap_or_else(|| open.paths.folder()).join("runners").join("logs");
-    let (kept, now) = (open.config.runners.log_retention, app.env.clock.now());
-    sweep(&logs, options.logs, now);
+    // The home belongs to all of the user's projects, so no project decides how long something is kept there.
+    let own = app.config(None)?.runners;
+    let now = app.env.clock.now();
+    sweep(&logs, LogLimits { age: own.log_retention, total: own.log_total }, now);
     if let Ok(directory) = app.directory() {
-        let _ = directory.forget_runners(now.before(kept));
+        let _ = directory.forget_runners(now.before(own.log_retention));
     }
     let log =
         DaemonLog::open(&logs, std::process::id(), how.echo && !app.global.quiet, app.env.clock.clone());

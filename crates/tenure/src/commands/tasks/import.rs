@@ -1,5 +1,7 @@
 //! `tenure tasks import`.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
@@ -12,11 +14,14 @@ use tenure_core::reference;
 use tenure_core::rules;
 
 use crate::answer::Answer;
-use crate::app::{App, read_text};
+use crate::app::App;
 use crate::hooks;
 use crate::identity::IdentityArgs;
 use crate::report::{CommandResult, Report};
 use crate::text::{Style, Text};
+
+/// The largest import, in bytes. A hundred thousand tasks with their descriptions fit.
+const MAX_BYTES: usize = 64 * 1024 * 1024;
 
 /// Import tasks from a Markdown checklist, JSON, lodestar's spec.yaml or beads' JSONL
 ///
@@ -56,15 +61,19 @@ impl From<FormatArg> for Format {
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let open = app.open()?;
     let caller = app.identity(&args.identity)?.actor(None);
-    let (name, content) = if args.file.as_os_str() == "-" {
-        ("stdin".to_owned(), read_text("-")?)
+    let (name, read) = if args.file.as_os_str() == "-" {
+        ("stdin".to_owned(), read_bounded(std::io::stdin()))
     } else {
-        let path = app.env.cwd.join(&args.file);
-        let content = std::fs::read(&path).map_err(|e| unreadable(&args.file, &e))?;
-        let content = String::from_utf8(content)
-            .map_err(|_| Report::usage(format!("{} is not UTF-8 text", args.file.display())))?;
-        (args.file.to_string_lossy().into_owned(), content)
+        let read = File::open(app.env.cwd.join(&args.file)).and_then(read_bounded);
+        (args.file.to_string_lossy().into_owned(), read)
     };
+    let content = read.map_err(|e| unreadable(&args.file, &e))?;
+    if content.len() > MAX_BYTES {
+        let limit = MAX_BYTES / 1024 / 1024;
+        return Err(Report::usage(format!("{name} is larger than {limit} MiB; split it into several files")));
+    }
+    let content =
+        String::from_utf8(content).map_err(|_| Report::usage(format!("{name} is not UTF-8 text")))?;
     let import = import::parse(args.format.map(Format::from), &name, &content)
         .map_err(|e| Report::usage(format!("{name}: {e}")))?;
     let ctx = open.context();
@@ -109,6 +118,13 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
         "unmapped": unmapped,
     });
     Ok(Answer::new(data, text))
+}
+
+/// Reads at most one byte more than an import may have.
+fn read_bounded(from: impl Read) -> std::io::Result<Vec<u8>> {
+    let mut content = Vec::new();
+    from.take(MAX_BYTES as u64 + 1).read_to_end(&mut content)?;
+    Ok(content)
 }
 
 fn unreadable(path: &std::path::Path, error: &std::io::Error) -> Report {
