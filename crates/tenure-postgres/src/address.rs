@@ -1,7 +1,8 @@
-//! The server's address and the user's name, parsed from a URL. The displayed form never contains the password.
+//! The server's address and the user's name: from a URL, completed as libpq does it, by a connection service, then by the
+//! environment, then by defaults. The displayed form never contains the password.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -9,15 +10,34 @@ use tenure_core::{Error, Result};
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode as Plain};
 
-use crate::passwords;
+use crate::passwords::{self, Passwords};
+use crate::services::{self, Service};
 use crate::tls::TlsMode;
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 const DEFAULT_PORT: u16 = 5432;
 
 /// Settings from the environment that complete an address.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct Surroundings {
+    /// A project's file names the URL. Then `PGPASSWORD` is used only for hosts that `PGHOST` names.
+    pub url_is_of_project: bool,
+    /// `PGUSER`.
+    pub user: Option<String>,
+    /// The name of the operating system's user, if nothing else names one.
+    pub default_user: Option<String>,
+    /// `PGHOST`.
+    pub host: Option<String>,
+    /// `PGPORT`.
+    pub port: Option<String>,
+    /// `PGDATABASE`.
+    pub database: Option<String>,
+    /// `PGSSLMODE`.
+    pub ssl_mode: Option<String>,
+    /// `PGSERVICE`.
+    pub service: Option<String>,
+    /// `PGSERVICEFILE` or `~/.pg_service.conf`, then the system's file.
+    pub service_files: Vec<PathBuf>,
     /// `PGPASSWORD`.
     pub password: Option<String>,
     /// `PGPASSFILE`, or `~/.pgpass`.
@@ -26,10 +46,19 @@ pub struct Surroundings {
     pub root_certificate: Option<PathBuf>,
 }
 
+/// Without the password.
+impl fmt::Debug for Surroundings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Surroundings").field("host", &self.host).finish_non_exhaustive()
+    }
+}
+
 /// A server, a database and a user.
 #[derive(Clone)]
 pub struct Address {
+    /// Without a password, which depends on the host.
     pub(crate) config: Config,
+    passwords: Passwords,
     url: String,
     pub(crate) tls: TlsMode,
     pub(crate) root_certificate: Option<PathBuf>,
@@ -48,12 +77,22 @@ impl Address {
         if !Self::is_one(url) {
             return Err(invalid("it does not begin with postgres://"));
         }
-        let (kept, tls, root) = split_options(url)?;
+        let OwnOptions { kept, tls, root, service } = split_options(url)?;
+        let service = match service.as_ref().or(surroundings.service.as_ref()) {
+            Some(name) => services::find(&surroundings.service_files, name)?,
+            None => Service::new(),
+        };
+        let ports =
+            service.get("port").or(surroundings.port.as_ref()).map(|text| read_ports(text)).transpose()?;
+        let kept = ports.as_ref().map_or_else(|| kept.clone(), |ports| with_ports(&kept, ports));
         let mut config = Config::from_str(&kept)
             .map_err(|_| invalid("its form is postgres://user@host:port/database?option=value"))?;
         if config.get_hosts().is_empty() {
-            return Err(invalid("it names no host"));
+            for port in ports.unwrap_or_default() {
+                config.port(port);
+            }
         }
+        complete(&mut config, &service, surroundings);
         if !matches!(config.get_ports().len(), 0 | 1) && config.get_ports().len() != config.get_hosts().len()
         {
             return Err(invalid("it needs one port, or as many as hosts"));
@@ -64,22 +103,37 @@ impl Address {
         // Encryption is negotiated in `connect`, before the protocol begins.
         config.ssl_mode(Plain::Disable);
         let connect_limit = config.get_connect_timeout().copied().unwrap_or(CONNECT_LIMIT);
-        let mut address = Self {
+        let tls = match (tls, service.get("sslmode").or(surroundings.ssl_mode.as_ref())) {
+            (Some(mode), _) => mode,
+            (None, Some(text)) => tls_mode(text)?,
+            (None, None) => TlsMode::Prefer,
+        };
+        let root = root.or_else(|| service.get("sslrootcert").map(PathBuf::from));
+        Ok(Self {
             config,
+            passwords: Passwords::of(&service, surroundings),
             url: without_password(url),
-            tls: tls.unwrap_or(TlsMode::Prefer),
+            tls,
             root_certificate: root.or_else(|| surroundings.root_certificate.clone()),
             connect_limit,
-        };
-        if address.config.get_password().is_none() {
-            let found = surroundings.password.clone().or_else(|| {
-                surroundings.password_file.as_deref().and_then(|file| passwords::find(file, &address))
-            });
-            if let Some(password) = found {
-                address.config.password(password);
-            }
+        })
+    }
+
+    /// The settings of a connection to one of the servers, with the password for this server.
+    pub(crate) fn config_for(&self, host: &Host, port: u16) -> Config {
+        let mut config = self.config.clone();
+        if config.get_password().is_none()
+            && let Some(password) = self.password_for(host, port)
+        {
+            config.password(password);
         }
-        Ok(address)
+        config
+    }
+
+    fn password_for(&self, host: &Host, port: u16) -> Option<String> {
+        let wanted =
+            passwords::Wanted { host: &host_text(host), port, database: self.database(), user: self.user() };
+        self.passwords.find(&wanted)
     }
 
     /// The URL as it was given, without its password.
@@ -102,6 +156,63 @@ impl Address {
     pub(crate) fn database(&self) -> &str {
         self.config.get_dbname().unwrap_or_else(|| self.user())
     }
+}
+
+/// Fills in what the URL leaves open.
+fn complete(config: &mut Config, service: &Service, surroundings: &Surroundings) {
+    let given = |key: &str, variable: &Option<String>| service.get(key).cloned().or_else(|| variable.clone());
+    if config.get_hosts().is_empty() {
+        let hosts = given("host", &surroundings.host).unwrap_or_else(default_host);
+        hosts.split(',').for_each(|host| {
+            config.host(host.trim());
+        });
+    }
+    if config.get_user().is_none()
+        && let Some(user) = given("user", &surroundings.user).or_else(|| surroundings.default_user.clone())
+    {
+        config.user(user);
+    }
+    if config.get_dbname().is_none()
+        && let Some(database) = given("dbname", &surroundings.database)
+    {
+        config.dbname(database);
+    }
+}
+
+fn read_ports(text: &str) -> Result<Vec<u16>> {
+    let wrong = |_| Error::Config("PGPORT, or the port of a connection service, is not a port".into());
+    text.split(',').map(|port| port.trim().parse().map_err(wrong)).collect()
+}
+
+/// The URL with these ports, if it names hosts and no port. A URL without ports would be parsed as one with the default port.
+fn with_ports(url: &str, ports: &[u16]) -> String {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("postgres", url));
+    let (authority, path) = rest.find(['/', '?']).map_or((rest, ""), |at| rest.split_at(at));
+    let (user, hosts) = authority.rsplit_once('@').map_or(("", authority), |(user, hosts)| (user, hosts));
+    let has_port = |host: &str| host.rsplit_once(':').is_some_and(|(_, port)| !port.contains(']'));
+    let hosts: Vec<&str> = hosts.split(',').filter(|host| !host.is_empty()).collect();
+    if hosts.is_empty() || hosts.iter().any(|host| has_port(host)) {
+        return url.to_owned();
+    }
+    let with_port = |(at, host): (usize, &&str)| match ports.get(at).or(ports.first()) {
+        Some(port) => format!("{host}:{port}"),
+        None => (*host).to_owned(),
+    };
+    let hosts: Vec<String> = hosts.iter().enumerate().map(with_port).collect();
+    let at = if user.is_empty() { "" } else { "@" };
+    format!("{scheme}://{user}{at}{}{path}", hosts.join(","))
+}
+
+/// The folder of the server's socket on this machine.
+fn default_host() -> String {
+    let folders = ["/var/run/postgresql", "/run/postgresql"];
+    folders.into_iter().find(|folder| Path::new(folder).is_dir()).unwrap_or("/tmp").to_owned()
+}
+
+fn tls_mode(text: &str) -> Result<TlsMode> {
+    TlsMode::parse(text).ok_or_else(|| {
+        invalid("sslmode is one of disable, allow, prefer, require, verify-ca and verify-full")
+    })
 }
 
 fn without_password(url: &str) -> String {
@@ -141,23 +252,30 @@ impl fmt::Debug for Address {
     }
 }
 
-/// Extracts the options about encryption, which tenure interprets itself, and returns the URL without them.
-fn split_options(url: &str) -> Result<(String, Option<TlsMode>, Option<PathBuf>)> {
-    let Some((base, query)) = url.split_once('?') else { return Ok((url.to_owned(), None, None)) };
-    let (mut tls, mut root, mut kept) = (None, None, Vec::new());
+/// The options of a URL that tenure interprets itself, and the URL without them.
+#[derive(Default)]
+struct OwnOptions {
+    kept: String,
+    tls: Option<TlsMode>,
+    root: Option<PathBuf>,
+    service: Option<String>,
+}
+
+fn split_options(url: &str) -> Result<OwnOptions> {
+    let Some((base, query)) = url.split_once('?') else {
+        return Ok(OwnOptions { kept: url.to_owned(), ..OwnOptions::default() });
+    };
+    let (mut own, mut kept) = (OwnOptions::default(), Vec::new());
     for option in query.split('&') {
         match option.split_once('=') {
-            Some(("sslmode", mode)) => {
-                tls = Some(TlsMode::parse(mode).ok_or_else(|| {
-                    invalid("sslmode is one of disable, prefer, require, verify-ca and verify-full")
-                })?);
-            }
-            Some(("sslrootcert", path)) => root = Some(PathBuf::from(decode(path)?)),
+            Some(("sslmode", mode)) => own.tls = Some(tls_mode(mode)?),
+            Some(("sslrootcert", path)) => own.root = Some(PathBuf::from(decode(path)?)),
+            Some(("service", name)) => own.service = Some(decode(name)?),
             _ => kept.push(option),
         }
     }
-    let kept = if kept.is_empty() { base.to_owned() } else { format!("{base}?{}", kept.join("&")) };
-    Ok((kept, tls, root))
+    own.kept = if kept.is_empty() { base.to_owned() } else { format!("{base}?{}", kept.join("&")) };
+    Ok(own)
 }
 
 fn decode(text: &str) -> Result<String> {
@@ -237,15 +355,102 @@ mod tests {
         }
     }
 
+    /// The password for each host of the URL, in their order.
+    fn passwords(url: &str, around: &Surroundings) -> Vec<Option<String>> {
+        let found = Address::parse(url, around).unwrap();
+        let of = |(host, port): (&Host, u16)| {
+            found.config_for(host, port).get_password().map(|p| String::from_utf8(p.to_vec()).unwrap())
+        };
+        found.servers().into_iter().map(of).collect()
+    }
+
     #[test]
     fn the_url_beats_the_environment_and_that_beats_the_file() {
-        let around = Surroundings { password: Some("from-env".into()), ..Surroundings::default() };
-        let password = |url, around: &Surroundings| {
-            let found = Address::parse(url, around).unwrap();
-            found.config.get_password().map(|p| String::from_utf8(p.to_vec()).unwrap())
+        let around = Surroundings { password: Some("from-env".to_owned()), ..Surroundings::default() };
+        assert_eq!(passwords("postgres://a:from-url@h/d", &around), [Some("from-url".to_owned())]);
+        assert_eq!(passwords("postgres://a@h/d", &around), [Some("from-env".to_owned())]);
+        assert_eq!(passwords("postgres://a@h/d", &Surroundings::default()), [None]);
+    }
+
+    #[test]
+    fn the_environment_has_no_password_for_a_host_that_only_a_project_names() {
+        let around = Surroundings {
+            url_is_of_project: true,
+            password: Some("s3cret".to_owned()),
+            host: Some("db.internal,spare".into()),
+            ..Surroundings::default()
         };
-        assert_eq!(password("postgres://a:from-url@h/d", &around).as_deref(), Some("from-url"));
-        assert_eq!(password("postgres://a@h/d", &around).as_deref(), Some("from-env"));
-        assert_eq!(password("postgres://a@h/d", &Surroundings::default()), None);
+        assert_eq!(
+            passwords("postgres://a@attacker,db.internal/d", &around),
+            [None, Some("s3cret".to_owned())]
+        );
+        assert_eq!(
+            passwords("postgres://a@/d", &around),
+            [Some("s3cret".to_owned()), Some("s3cret".to_owned())]
+        );
+        let without_host = Surroundings { host: None, ..around };
+        assert_eq!(passwords("postgres://a@db.internal/d", &without_host), [None]);
+    }
+
+    #[test]
+    fn a_password_of_the_file_is_for_its_host_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("pgpass");
+        std::fs::write(&file, "db.internal:5432:prod:ann:s3cret\n").unwrap();
+        std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+        let around = Surroundings { password_file: Some(file), ..Surroundings::default() };
+        assert_eq!(
+            passwords("postgres://ann@attacker,db.internal/prod", &around),
+            [None, Some("s3cret".to_owned())]
+        );
+        for other in ["ann@db.internal:5433/prod", "ann@db.internal/test", "bob@db.internal/prod"] {
+            assert_eq!(passwords(&format!("postgres://{other}"), &around), [None], "{other}");
+        }
+    }
+
+    #[test]
+    fn what_the_url_leaves_open_comes_from_the_service_then_from_the_environment() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("services");
+        std::fs::write(
+            &file,
+            "[work]\nhost=from-service\nuser=service-user\npassword=s3cret\nsslmode=require\n",
+        )
+        .unwrap();
+        let around = Surroundings {
+            user: Some("env-user".into()),
+            default_user: Some("login".into()),
+            host: Some("env-a,env-b".into()),
+            port: Some("1,2".into()),
+            database: Some("env-db".into()),
+            ssl_mode: Some("verify-full".into()),
+            service_files: vec![file],
+            ..Surroundings::default()
+        };
+        let shown = |url: &str, around: &Surroundings| Address::parse(url, around).unwrap().to_string();
+        assert_eq!(shown("postgres://", &around), "postgres://env-user@env-a:1,env-b:2/env-db");
+        assert_eq!(shown("postgres://ann@h:9/w", &around), "postgres://ann@h:9/w");
+        assert_eq!(shown("postgres://ann@h/w", &around), "postgres://ann@h:1/w");
+        assert_eq!(
+            shown("postgres://ann:x@[::1],b/w?connect_timeout=3", &around),
+            "postgres://ann@::1:1,b:2/w"
+        );
+        assert_eq!(Address::parse("postgres://", &around).unwrap().tls, TlsMode::VerifyFull);
+        assert_eq!(Address::parse("postgres://h/d?sslmode=disable", &around).unwrap().tls, TlsMode::Disable);
+        let in_service = Surroundings { service: Some("work".into()), port: None, ..around.clone() };
+        assert_eq!(shown("postgres://", &in_service), "postgres://service-user@from-service:5432/env-db");
+        let named = Surroundings { port: None, ..around };
+        let address = Address::parse("postgres:///w?service=work", &named).unwrap();
+        assert_eq!(address.to_string(), "postgres://service-user@from-service:5432/w");
+        assert_eq!(address.tls, TlsMode::Require);
+        // The service's password is for the service's host.
+        assert_eq!(passwords("postgres:///w?service=work", &named), [Some("s3cret".to_owned())]);
+        assert_eq!(passwords("postgres://attacker/w?service=work", &named), [None]);
+        let unknown = Address::parse("postgres:///w?service=none", &named).unwrap_err();
+        assert_eq!(unknown.code(), tenure_core::ErrorCode::Config);
+        let login = Surroundings { default_user: Some("login".into()), ..Surroundings::default() };
+        assert_eq!(shown("postgres://h", &login), "postgres://login@h:5432/login");
+        let wrong = Surroundings { port: Some("x".into()), ..Surroundings::default() };
+        assert!(Address::parse("postgres://h/d", &wrong).is_err());
     }
 }

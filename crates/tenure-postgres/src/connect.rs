@@ -4,11 +4,12 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use rustls::pki_types::ServerName;
+use tenure_core::Error;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_postgres::config::Host;
@@ -44,23 +45,43 @@ pub(crate) async fn connect(address: &Address, host: &Host, port: u16) -> Result
 }
 
 async fn open(address: &Address, host: &Host, port: u16) -> Result<Connected, Failure> {
+    // Whether a password that the server can read may be sent.
+    let confidential;
     let (stream, socket): (Box<dyn Socket>, OwnedFd) = match host {
         Host::Tcp(name) => {
             let stream = tcp(name, port).await?;
             let socket = stream.as_fd().try_clone_to_owned()?;
+            let is_local = stream.peer_addr()?.ip().to_canonical().is_loopback();
+            confidential = is_local || tls::verifies(address.tls, address.root_certificate.as_deref());
             (encrypted(address, name, stream).await?, socket)
         }
         #[cfg(unix)]
         Host::Unix(folder) => {
             let stream = tokio::net::UnixStream::connect(folder.join(format!(".s.PGSQL.{port}"))).await?;
             let socket = stream.as_fd().try_clone_to_owned()?;
+            confidential = true;
             (Box::new(stream), socket)
         }
     };
-    let pid = Arc::new(AtomicI32::new(0));
-    let wire = Wire { socket: stream, greeting: Some(Vec::new()), pid: Arc::clone(&pid) };
-    let (client, connection) = address.config.connect_raw(wire, NoTls).await?;
-    Ok(Connected { client, connection, socket, given_pid: pid.load(Ordering::Relaxed) })
+    let heard = Arc::new(Heard::default());
+    let wire = Wire { socket: stream, greeting: Some(Vec::new()), confidential, heard: Arc::clone(&heard) };
+    let connected = address.config_for(host, port).connect_raw(wire, NoTls).await;
+    if heard.wants_readable_password.load(Ordering::Relaxed) {
+        return Err(Failure::Refused(readable_password(address)));
+    }
+    let (client, connection) = connected?;
+    Ok(Connected { client, connection, socket, given_pid: heard.pid.load(Ordering::Relaxed) })
+}
+
+fn readable_password(address: &Address) -> Error {
+    Error::Store {
+        message: format!(
+            "{address} asks for the password in clear text or as MD5, and it is not certain that it is the right server"
+        ),
+        hint: Some(
+            "let the server use scram-sha-256, or verify it with ?sslmode=verify-full in store.url".into(),
+        ),
+    }
 }
 
 async fn tcp(name: &str, port: u16) -> io::Result<TcpStream> {
@@ -103,34 +124,59 @@ pub(crate) trait Socket: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Socket for S {}
 
-/// The socket. It also extracts the process id from the server's greeting. Behind a pooler that differs from the id of
-/// the process that runs the queries, by which a pooler is detected.
+/// Requests for a password that the server, or a program in its place, could use elsewhere.
+const CLEAR_TEXT: u32 = 3;
+const MD5: u32 = 5;
+
+/// What the server said before the first query.
+#[derive(Default)]
+struct Heard {
+    /// The process id of its greeting. Behind a pooler it differs from that of the process that runs the queries, by which a
+    /// pooler is detected.
+    pid: AtomicI32,
+    /// It asked for a password in clear text or as MD5 on a connection that is not confidential.
+    wants_readable_password: AtomicBool,
+}
+
+/// The socket. It also listens to the server's greeting, and breaks off before a password is sent that must not be.
 pub(crate) struct Wire {
     socket: Box<dyn Socket>,
     greeting: Option<Vec<u8>>,
-    pid: Arc<AtomicI32>,
+    confidential: bool,
+    heard: Arc<Heard>,
 }
 
 impl Wire {
-    fn hear(&mut self, bytes: &[u8]) {
-        let Some(heard) = &mut self.greeting else { return };
+    /// False if the connection must not go on.
+    fn hear(&mut self, bytes: &[u8]) -> bool {
+        let Some(heard) = &mut self.greeting else { return true };
         heard.extend_from_slice(bytes);
         // Each message is a letter and a length that includes itself.
         while let [letter, a, b, c, d, body @ ..] = heard.as_slice() {
             let length = usize::try_from(u32::from_be_bytes([*a, *b, *c, *d])).unwrap_or(usize::MAX);
             let end = length.saturating_add(1);
             if heard.len() < end {
-                return;
+                return true;
             }
-            if let (b'K', [p, q, r, s, ..]) = (letter, body) {
-                self.pid.store(i32::from_be_bytes([*p, *q, *r, *s]), Ordering::Relaxed);
+            match (letter, body) {
+                (b'R', [p, q, r, s, ..]) if !self.confidential => {
+                    if matches!(u32::from_be_bytes([*p, *q, *r, *s]), CLEAR_TEXT | MD5) {
+                        self.heard.wants_readable_password.store(true, Ordering::Relaxed);
+                        return false;
+                    }
+                }
+                (b'K', [p, q, r, s, ..]) => {
+                    self.heard.pid.store(i32::from_be_bytes([*p, *q, *r, *s]), Ordering::Relaxed);
+                }
+                _ => {}
             }
             if matches!(letter, b'K' | b'Z' | b'E') {
                 self.greeting = None;
-                return;
+                return true;
             }
             heard.drain(..end);
         }
+        true
     }
 }
 
@@ -142,8 +188,8 @@ impl AsyncRead for Wire {
     ) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
         ready!(Pin::new(&mut self.socket).poll_read(cx, buf))?;
-        if self.greeting.is_some() {
-            self.hear(buf.filled().get(before..).unwrap_or_default());
+        if self.greeting.is_some() && !self.hear(buf.filled().get(before..).unwrap_or_default()) {
+            return Poll::Ready(Err(io::ErrorKind::PermissionDenied.into()));
         }
         Poll::Ready(Ok(()))
     }

@@ -184,7 +184,8 @@ fn unheard(address: &Address, why: &str) -> Error {
     if why.contains("password") {
         return Error::PermissionDenied {
             message: format!(
-                "the server asks for the password of {}: give it in PGPASSWORD or ~/.pgpass",
+                "the server asks for the password of {}: give it in ~/.pgpass, or in PGPASSWORD if you name the \
+                 server yourself (TENURE_STORE, PGHOST or your own configuration)",
                 user(address)
             ),
             path: None,

@@ -31,6 +31,7 @@ mod passwords;
 mod prefetched;
 mod readiness;
 mod rows;
+mod services;
 mod store;
 mod task_query;
 mod tasks;

@@ -30,7 +30,9 @@ pub(crate) fn version(connection: &mut Connection, project: Uuid) -> Sql<(i64, O
         Ok(row) => {
             let found: i64 = row.try_get::<_, Option<i64>>(0)?.unwrap_or(0);
             check_version(found).map_err(Failure::Refused)?;
-            Ok((found, row.try_get::<_, Option<String>>(1)?.map(StoreId::new)))
+            let id = row.try_get::<_, Option<String>>(1)?;
+            let id = id.map(|id| StoreId::stored(&id)).transpose().map_err(Failure::Refused)?;
+            Ok((found, id))
         }
         Err(failure) => match failure.state() {
             Some(state) if *state == SqlState::UNDEFINED_TABLE || *state == SqlState::INVALID_SCHEMA_NAME => {

@@ -1,30 +1,79 @@
-//! `~/.pgpass`: lines of `host:port:database:user:password`, of which the first match is used.
+//! Where a password comes from. Each is looked up for one host: no server gets a password that is meant for another.
+//!
+//! In order of precedence: the connection service, `PGPASSWORD`, and `~/.pgpass`, which has lines of
+//! `host:port:database:user:password`, of which the first match is used.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use tokio_postgres::config::Host;
+use crate::address::Surroundings;
+use crate::services::Service;
 
-use crate::address::Address;
+/// The server and the login that a password is needed for.
+pub(crate) struct Wanted<'a> {
+    pub(crate) host: &'a str,
+    pub(crate) port: u16,
+    pub(crate) database: &'a str,
+    pub(crate) user: &'a str,
+}
 
-/// Finds the password for `address`. A file that other users can read is ignored, as by `psql`.
-pub(crate) fn find(file: &Path, address: &Address) -> Option<String> {
+/// The passwords that are known besides the URL's.
+#[derive(Clone)]
+pub(crate) struct Passwords {
+    /// Of the connection service, for the service's own hosts.
+    service: Option<Scoped>,
+    environment: Option<Scoped>,
+    file: Option<PathBuf>,
+}
+
+#[derive(Clone)]
+struct Scoped {
+    password: String,
+    /// The hosts that it is for; `None` for any.
+    hosts: Option<Vec<String>>,
+}
+
+impl Scoped {
+    fn find(&self, host: &str) -> Option<String> {
+        let fits = self.hosts.as_ref().is_none_or(|hosts| hosts.iter().any(|named| named == host));
+        fits.then(|| self.password.clone())
+    }
+}
+
+impl Passwords {
+    pub(crate) fn of(service: &Service, surroundings: &Surroundings) -> Self {
+        let list = |hosts: &str| hosts.split(',').map(|host| host.trim().to_owned()).collect::<Vec<_>>();
+        let named = surroundings.host.as_deref().map(list).unwrap_or_default();
+        let scoped = |password: &String, hosts| Scoped { password: password.clone(), hosts };
+        Self {
+            service: service
+                .get("password")
+                .map(|password| scoped(password, service.get("host").map(|hosts| list(hosts)))),
+            environment: surroundings
+                .password
+                .as_ref()
+                .map(|password| scoped(password, surroundings.url_is_of_project.then_some(named))),
+            file: surroundings.password_file.clone(),
+        }
+    }
+
+    pub(crate) fn find(&self, wanted: &Wanted<'_>) -> Option<String> {
+        let scoped = self.service.iter().chain(&self.environment).find_map(|known| known.find(wanted.host));
+        scoped.or_else(|| in_file(self.file.as_deref()?, wanted))
+    }
+}
+
+/// A file that other users can read is ignored, as by `psql`.
+fn in_file(file: &Path, wanted: &Wanted<'_>) -> Option<String> {
     let found = std::fs::metadata(file).ok()?;
     if !found.is_file() || others_can_read(&found) {
         return None;
     }
     let text = std::fs::read_to_string(file).ok()?;
-    address.servers().into_iter().find_map(|(host, port)| {
-        let host = match host {
-            Host::Tcp(name) => name.as_str(),
-            #[cfg(unix)]
-            Host::Unix(path) if path == Path::new("/var/run/postgresql") || path == Path::new("/tmp") => {
-                "localhost"
-            }
-            #[cfg(unix)]
-            Host::Unix(path) => path.to_str()?,
-        };
-        look_up(&text, [host, &port.to_string(), address.database(), address.user()])
-    })
+    let host = match wanted.host {
+        "/var/run/postgresql" | "/run/postgresql" | "/tmp" => "localhost",
+        host => host,
+    };
+    look_up(&text, [host, &wanted.port.to_string(), wanted.database, wanted.user])
 }
 
 #[cfg(unix)]
@@ -88,9 +137,7 @@ mod tests {
         std::fs::write(&file, "*:*:*:*:pw\n").unwrap();
         let found = |mode| {
             std::fs::set_permissions(&file, PermissionsExt::from_mode(mode)).unwrap();
-            let around = crate::Surroundings { password_file: Some(file.clone()), ..Default::default() };
-            let address = Address::parse("postgres://a@h/d", &around).unwrap();
-            address.config.get_password().is_some()
+            in_file(&file, &Wanted { host: "h", port: 5432, database: "d", user: "a" }).is_some()
         };
         assert!(found(0o600));
         assert!(!found(0o640));

@@ -29,12 +29,24 @@ impl TlsMode {
     pub(crate) fn parse(text: &str) -> Option<Self> {
         Some(match text {
             "disable" => Self::Disable,
-            "prefer" => Self::Prefer,
+            // Also encrypted if the server can, which is the better half of what `allow` allows.
+            "allow" | "prefer" => Self::Prefer,
             "require" => Self::Require,
             "verify-ca" => Self::VerifyCa,
             "verify-full" => Self::VerifyFull,
             _ => return None,
         })
+    }
+}
+
+/// Whether the mode verifies that the server is the one that the user means. An authority that certifies anybody proves this
+/// only together with the name.
+pub(crate) fn verifies(mode: TlsMode, root: Option<&Path>) -> bool {
+    let own_authority = root.is_some_and(|root| root != Path::new("system"));
+    match mode {
+        TlsMode::VerifyFull => true,
+        TlsMode::VerifyCa | TlsMode::Require => own_authority,
+        TlsMode::Prefer | TlsMode::Disable => false,
     }
 }
 

@@ -18,7 +18,7 @@ use crate::answer::Answer;
 use crate::app::App;
 use crate::project::{ProjectPaths, StoreLocation};
 use crate::report::{CommandResult, Report};
-use crate::store::Source;
+use crate::store::{OF_PROJECT, Source, URL_ORIGIN, is_of_project};
 
 /// The path or the URL of the store, for this command only.
 const STORE: &str = "TENURE_ATTEMPT_STORE";
@@ -41,6 +41,9 @@ pub(crate) fn pass_store(command: &mut Command, paths: &ProjectPaths, config: &C
         StoreLocation::File(path) => command.env(STORE, path).env_remove(PROJECT),
         StoreLocation::Server(url) => {
             let project = config.project.id.map(|id| id.to_string()).unwrap_or_default();
+            if is_of_project(config) {
+                command.env(URL_ORIGIN, OF_PROJECT);
+            }
             command.env(STORE, url).env(PROJECT, project)
         }
     };

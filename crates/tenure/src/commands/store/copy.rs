@@ -66,9 +66,7 @@ fn target(app: &App<'_>, open: &Open<'_>, to: &str) -> CommandResult<Source> {
     let mut options = app.store_options();
     options.dry_run = false;
     let Some(path) = to.strip_prefix("sqlite:") else {
-        let mut config = open.config.clone();
-        config.store_url = Some(to.to_owned());
-        return Ok(Source::of(&open.paths, &config, app.env, options)?);
+        return Ok(Source::at(to, &open.paths, &open.config, app.env, options)?);
     };
     let database = open.paths.database();
     if !path.is_empty() && app.env.cwd.join(PathBuf::from(path)) != database {
