@@ -8,6 +8,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::error::{Error, Result};
+
 macro_rules! text_id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
@@ -54,6 +56,16 @@ text_id! {
     /// The id of a store: 32 random hex digits, drawn when the store is made. Two stores with the same rows, such as the
     /// source and the target of `store copy`, have different ids.
     StoreId
+}
+
+impl StoreId {
+    /// An id as a store has it. It names a folder, so one with anything but letters and digits is refused.
+    pub fn stored(text: &str) -> Result<Self> {
+        if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+            return Ok(Self::new(text));
+        }
+        Err(Error::store("the store answered unexpectedly: its id is not one that tenure makes"))
+    }
 }
 
 /// The number of a lease. A later lease on the same resource always has a greater fence.

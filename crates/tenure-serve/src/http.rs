@@ -1,5 +1,8 @@
 //! Clients over HTTP: loopback only, with a token. Each session is a separate agent.
 //!
+//! A connection counts as a newcomer until its first request with the token. Newcomers have a small pool and little time, so
+//! that programs without the token cannot keep clients out for long.
+//!
 //! A client is connected while one of its requests or streams is open. If its stream breaks, it may reconnect within
 //! [`LINGER`]. A client that never opened a stream is connected until it has been silent for [`Http::quiet`].
 
@@ -21,7 +24,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use rmcp::transport::streamable_http_server::session::SessionManager;
 use rmcp::transport::streamable_http_server::session::local::{LocalSessionManager, SessionConfig};
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 
 use crate::connection::{Connection, Shared};
 use crate::lines::LONGEST;
@@ -33,7 +36,11 @@ const LINGER: Duration = Duration::from_secs(15);
 const SWEEP: Duration = Duration::from_secs(2);
 /// How often an open stream sends a ping, which detects a client that is gone.
 const PING: Duration = Duration::from_secs(5);
+/// Connections with the token.
 const MOST_CONNECTIONS: usize = 128;
+/// Connections that have not presented the token yet, and the time that they have for it.
+const MOST_NEWCOMERS: usize = 32;
+const NEWCOMER: Duration = Duration::from_secs(2);
 const MOST_SESSIONS: usize = 64;
 const SLOWEST_HEAD: Duration = Duration::from_secs(30);
 /// How long the server waits, before it ends, for the last answers to be sent.
@@ -87,12 +94,13 @@ pub(crate) async fn serve(shared: Arc<Shared>, http: Http) -> io::Result<()> {
         token: http.token,
     });
     let sweeper = tokio::spawn(sweep(Arc::clone(&server), http.quiet));
-    let permits = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    let connections = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    let newcomers = Arc::new(Semaphore::new(MOST_NEWCOMERS));
     let stop = signals::asked_to_stop();
     tokio::pin!(stop);
     loop {
         // A connection is accepted only with a permit; further ones wait in the kernel's backlog.
-        let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { break };
+        let Ok(newcomer) = Arc::clone(&newcomers).acquire_owned().await else { break };
         let stream = tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => stream,
@@ -105,16 +113,31 @@ pub(crate) async fn serve(shared: Arc<Shared>, http: Http) -> io::Result<()> {
             () = &mut stop => break,
         };
         let _ = stream.set_nodelay(true);
-        let server = Arc::clone(&server);
+        let (server, connections) = (Arc::clone(&server), Arc::clone(&connections));
         tokio::spawn(async move {
+            let authorized = Arc::new(Notify::new());
+            let has_token = Arc::clone(&authorized);
             let service = service_fn(move |request| {
-                let server = Arc::clone(&server);
-                async move { Ok::<_, Infallible>(server.answer(request).await) }
+                let (server, has_token) = (Arc::clone(&server), Arc::clone(&has_token));
+                async move {
+                    if server.is_authorized(&request) {
+                        has_token.notify_one();
+                    }
+                    Ok::<_, Infallible>(server.answer(request).await)
+                }
             });
-            let mut connection = http1::Builder::new();
-            connection.timer(TokioTimer::new()).header_read_timeout(SLOWEST_HEAD);
-            let _ = connection.serve_connection(TokioIo::new(stream), service).await;
-            drop(permit);
+            let mut http = http1::Builder::new();
+            http.timer(TokioTimer::new()).header_read_timeout(SLOWEST_HEAD);
+            let connection = http.serve_connection(TokioIo::new(stream), service);
+            tokio::pin!(connection);
+            tokio::select! {
+                _ = &mut connection => return,
+                () = tokio::time::sleep(NEWCOMER) => return,
+                () = authorized.notified() => {}
+            }
+            let Ok(_permit) = connections.acquire_owned().await else { return };
+            drop(newcomer);
+            let _ = connection.await;
         });
     }
     sweeper.abort();

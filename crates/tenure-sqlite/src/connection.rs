@@ -151,7 +151,11 @@ impl SqliteStore {
         let file = KnownFile::at(path).map_err(|e| io_error(&e, "inspect", path))?;
         let home = identity::home_of(path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | extra;
-        let conn = Connection::open_with_flags(path, flags).map_err(|e| cannot_open(&e, path))?;
+        // With NOFOLLOW, SQLite accepts no symbolic link in any part of the path, and the folder is the caller's business.
+        let real = real_folder(path)?;
+        let conn = Connection::open_with_flags(&real, flags | OpenFlags::SQLITE_OPEN_NOFOLLOW)
+            .map_err(|e| cannot_open(&e, path))?;
+        distrust(&conn)?;
         // The log is moved into the database by `move_log`, which keeps the files.
         conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(|e| sql_error(&e))?;
         // Plans must not depend on bound values. Otherwise every statement would be planned a second time when values
@@ -393,6 +397,20 @@ impl Transaction<'_> {
     }
 }
 
+/// The path with all links in its folder resolved.
+fn real_folder(path: &Path) -> Result<PathBuf> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = folder.canonicalize().map_err(|e| io_error(&e, "open", folder))?;
+    Ok(folder.join(path.file_name().unwrap_or_default()))
+}
+
+/// The file may have been made by anybody, for example by the author of a repository: neither its schema nor a statement can
+/// reach beyond its rows.
+fn distrust(conn: &Connection) -> Result<()> {
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true).map_err(|e| sql_error(&e))?;
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false).map_err(|e| sql_error(&e)).map(drop)
+}
+
 fn check_readable(path: &Path, may_create: bool) -> Result<()> {
     match std::fs::metadata(path) {
         Ok(found) if found.is_dir() => {
@@ -427,6 +445,25 @@ mod tests {
     use tenure_core::{Error, SystemClock};
 
     use super::*;
+
+    #[test]
+    fn a_database_behind_a_link_is_not_opened_and_its_schema_is_not_trusted() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tenure.db");
+        let options = || OpenOptions::new(Arc::new(SystemClock));
+        let store = SqliteStore::create(&path, options()).unwrap();
+        let is_on = |config| store.conn.db_config(config).unwrap();
+        assert!(is_on(DbConfig::SQLITE_DBCONFIG_DEFENSIVE));
+        assert!(!is_on(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA));
+        assert!(store.conn.execute_batch("PRAGMA writable_schema = 1; DELETE FROM sqlite_schema").is_err());
+        std::fs::create_dir(folder.path().join("project")).unwrap();
+        let link = folder.path().join("project/tenure.db");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        assert!(SqliteStore::open(&link, options()).is_err());
+        let linked_folder = folder.path().join("linked");
+        std::os::unix::fs::symlink(folder.path(), &linked_folder).unwrap();
+        SqliteStore::open(&linked_folder.join("tenure.db"), options()).unwrap();
+    }
 
     #[test]
     fn the_first_error_of_a_read_is_reported_even_if_sqlite_has_already_rolled_back() {

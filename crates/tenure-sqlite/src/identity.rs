@@ -57,7 +57,7 @@ pub(crate) enum HomeCheck {
 
 impl Identity {
     pub(crate) fn read(conn: &Connection) -> Result<Self> {
-        conn.query_row("SELECT store_id, home, boot, clock_base FROM identity", [], |row| {
+        let read = conn.query_row("SELECT store_id, home, boot, clock_base FROM identity", [], |row| {
             let (boot, base): (Option<String>, Option<i64>) = (row.get(2)?, row.get(3)?);
             let clock = boot.clone().zip(base).map(|(boot, base)| StoreClock { boot, base });
             Ok(Self {
@@ -67,8 +67,9 @@ impl Identity {
                 clock,
                 provisional: false,
             })
-        })
-        .map_err(|e| sql_error(&e))
+        });
+        let identity = read.map_err(|e| sql_error(&e))?;
+        Ok(Self { id: StoreId::stored(identity.id.as_str())?, ..identity })
     }
 
     /// Judged for a file at `home` in this `boot`.

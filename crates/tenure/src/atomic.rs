@@ -42,12 +42,22 @@ pub(crate) fn sweep(path: &Path) -> bool {
     found
 }
 
+/// Like [`write`], but the file is always a new one with mode 0600, whatever was there before: an open file, or a link.
+pub(crate) fn write_secret(path: &Path, text: &str, mark: &str) -> io::Result<()> {
+    rename_over(path, mark, |temporary| write_to(temporary, None, text, 0o600))
+}
+
 fn replace(path: &Path, text: &str, mark: &str, mode: u32) -> io::Result<()> {
     let path = follow(path)?;
+    rename_over(&path, mark, |temporary| write_to(temporary, Some(&path), text, mode))
+}
+
+/// Replaces `path` by a file that `make` writes.
+fn rename_over(path: &Path, mark: &str, make: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let temporary = folder.join(format!(".{name}.{mark}.new"));
-    let outcome = write_to(&temporary, &path, text, mode).and_then(|()| fs::rename(&temporary, &path));
+    let outcome = make(&temporary).and_then(|()| fs::rename(&temporary, path));
     if outcome.is_err() {
         let _ = fs::remove_file(&temporary);
         return outcome;
@@ -57,9 +67,10 @@ fn replace(path: &Path, text: &str, mark: &str, mode: u32) -> io::Result<()> {
     Ok(())
 }
 
-fn write_to(temporary: &Path, path: &Path, text: &str, mode: u32) -> io::Result<()> {
+/// `old`: the file whose mode is kept, if it exists.
+fn write_to(temporary: &Path, old: Option<&Path>, text: &str, mode: u32) -> io::Result<()> {
     let mut file = File::options().write(true).create_new(true).mode(mode).open(temporary)?;
-    if let Ok(old) = fs::metadata(path) {
+    if let Some(Ok(old)) = old.map(fs::metadata) {
         file.set_permissions(fs::Permissions::from_mode(old.permissions().mode() & 0o7777))?;
     }
     file.write_all(text.as_bytes())?;

@@ -79,7 +79,7 @@ impl Record for Job {
     fn read(row: Reader<'_>) -> Result<Self> {
         Ok(Self {
             id: row.string(jobs::id)?,
-            name: row.string(jobs::name)?,
+            name: row.key(jobs::name)?,
             state: row.parsed(jobs::state, JobState::parse)?,
             definition: row.json(jobs::definition)?,
             counts: Counts {

@@ -13,6 +13,7 @@ use crate::clock::Timestamp;
 use crate::error::{Error, Result};
 use crate::holder::{Holder, HolderKind};
 use crate::lease::{Resource, ResourceKind};
+use crate::text::check_task_key;
 
 /// One row of a query's result, as a database driver represents it.
 pub trait Row {
@@ -86,6 +87,11 @@ impl<'r> Reader<'r> {
 
     pub fn optional_string(self, column: Column) -> Result<Option<String>> {
         Ok(self.optional_text(column)?.map(str::to_owned))
+    }
+
+    /// A task's key or a job's name. It becomes part of a path, so it is not used if it has another form.
+    pub fn key(self, column: Column) -> Result<String> {
+        self.parsed(column, |text| check_task_key(text).is_ok().then(|| text.to_owned()))
     }
 
     pub fn optional_int(self, column: Column) -> Result<Option<i64>> {

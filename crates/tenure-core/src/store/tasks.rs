@@ -129,7 +129,7 @@ pub fn name_columns() -> &'static [Column] {
 pub fn read_name(row: Reader<'_>) -> Result<TaskName> {
     Ok(TaskName {
         id: row.string(tasks::id)?,
-        key: row.string(tasks::key)?,
+        key: row.key(tasks::key)?,
         title: row.string(tasks::title)?,
         status: row.parsed(tasks::status, TaskStatus::parse)?,
     })
@@ -154,7 +154,7 @@ pub fn read_task(row: &dyn Row, lease: usize) -> Result<Task> {
     let row = columns;
     Ok(Task {
         id: TaskId::new(row.text(tasks::id)?),
-        key: row.string(tasks::key)?,
+        key: row.key(tasks::key)?,
         title: row.string(tasks::title)?,
         description: row.string(tasks::description)?,
         status: row.parsed(tasks::status, TaskStatus::parse)?,

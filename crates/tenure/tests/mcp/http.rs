@@ -208,3 +208,53 @@ fn a_server_has_at_most_sixty_four_sessions_and_accepts_another_when_one_ends() 
     until("there is room", || server.status("POST", &[], &hello("one-more")) == 200);
     assert_eq!(server.status("POST", &[], &hello("and-another")), 503);
 }
+
+#[test]
+fn connections_without_the_token_do_not_keep_clients_out() {
+    let shop = Shop::with_tasks(1);
+    let server = Server::start(&shop);
+    // One that presents the token stays; the silent ones after it do not.
+    let mut client = server.send("POST", &[], &hello("early"));
+    let silent: Vec<TcpStream> = (0..140).map(|_| TcpStream::connect(&server.address).unwrap()).collect();
+    let mut late = server.send("POST", &[("Connection", "close")], &hello("late"));
+    late.set_read_timeout(Some(std::time::Duration::from_secs(25))).unwrap();
+    let mut begin = [0; 12];
+    late.read_exact(&mut begin).expect("it is answered before the silent ones would have been given up");
+    assert_eq!(&begin, b"HTTP/1.1 200");
+    // A silent connection is closed, and by then the early one has been idle for as long.
+    let mut last = silent.into_iter().next_back().unwrap();
+    last.set_read_timeout(Some(HANG)).unwrap();
+    assert_eq!(last.read(&mut [0; 1]).unwrap_or(0), 0);
+    client.read_exact(&mut begin).unwrap();
+    assert_eq!(&begin, b"HTTP/1.1 200");
+    let head = format!(
+        "POST /mcp HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer wrong\r\nContent-Length: 0\r\n\r\n",
+        server.address
+    );
+    client.write_all(head.as_bytes()).unwrap();
+    let mut text = String::new();
+    while !text.contains("401") {
+        let mut more = [0; 1024];
+        let count = client.read(&mut more).unwrap();
+        assert!(count > 0, "the connection was kept: {text}");
+        text.push_str(&String::from_utf8_lossy(&more[..count]));
+    }
+}
+
+#[test]
+fn the_token_is_written_to_a_new_private_file() {
+    let shop = Shop::with_tasks(1);
+    let file = shop.root().join(".tenure/mcp.json");
+    std::fs::write(&file, "{}").unwrap();
+    std::fs::set_permissions(&file, PermissionsExt::from_mode(0o644)).unwrap();
+    // A reader of the old file.
+    let mut old = std::fs::File::open(&file).unwrap();
+    let mut child = shop.command(&["mcp", "--http", "0"]).stderr(Stdio::null()).spawn().unwrap();
+    until("it is written", || std::fs::read_to_string(&file).is_ok_and(|text| text.contains("token")));
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    let mut text = String::new();
+    old.read_to_string(&mut text).unwrap();
+    assert_eq!(text, "{}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+}

@@ -131,10 +131,10 @@ fn listen(app: &mut App<'_>, open: &Open<'_>, address: SocketAddr) -> CommandRes
         None => format!("{}{}", app.env.ids.uuid(), app.env.ids.uuid()).replace('-', ""),
     };
     let url = format!("http://{address}/mcp");
-    let path = open.paths.folder().join("mcp.json");
+    let path = open.paths.mcp_address();
     let contents = serde_json::json!({"url": url, "token": token, "pid": std::process::id()});
     let contents = format!("{contents:#}\n");
-    crate::atomic::write(&path, &contents, &app.env.ids.uuid())
+    crate::atomic::write_secret(&path, &contents, &app.env.ids.uuid())
         .map_err(|e| Report::io(&e, ErrorCode::General, "write", &path))?;
     let mut text = Text::new();
     text.line(format!("Listening on {url}"));
