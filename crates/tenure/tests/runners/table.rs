@@ -124,7 +124,9 @@ fn an_agent_that_prints_now_and_then_is_not_hung() {
 
 #[test]
 fn ended_runners_are_forgotten_when_their_logs_expire() {
-    let project = Project::with("runners: {preset: pretend, logRetention: 1d}");
+    let project = Project::new();
+    // The user's own setting: the directory has the runners of all projects.
+    project.sandbox().configure_user("runners: {logRetention: 1d}");
     project.work(&[]);
     let directory = rusqlite::Connection::open(project.tenure_home().join("tenure.db")).unwrap();
     let ended = || -> Vec<String> {
