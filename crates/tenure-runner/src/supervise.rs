@@ -9,6 +9,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::time::Duration;
 
@@ -25,6 +26,7 @@ use tenure_core::{Error, Result};
 use tenure_lock::BootTime;
 
 use crate::agents::ProcessEnd;
+use crate::daemon::report;
 use crate::database::DatabaseFile;
 use crate::exec_gate::{cannot_run, exit_code_of, remove_traces};
 use crate::execution::Execution;
@@ -56,6 +58,8 @@ pub struct Supervision<'a> {
     /// `runners.killGrace`.
     pub grace: Duration,
     pub log_path: Option<String>,
+    /// The folder in which the attempt gets a folder for its report.
+    pub report_folder: Option<&'a Path>,
     /// The minimum time for which each heartbeat extends the section lease; the task's ttl if None.
     pub section_ttl: Option<Duration>,
     /// Keep the section lease when the task ends: a runner continues in the section.
@@ -301,6 +305,10 @@ fn run(
     command: &mut Command,
 ) -> Supervised {
     command.env("TENURE_ATTEMPT", attempt.id.as_str()).process_group(0);
+    // Without the folder there are still other ways to report.
+    if let Some(Ok(path)) = s.report_folder.map(|folder| report::prepare(folder, attempt.id.as_str())) {
+        command.env("TENURE_REPORT", path);
+    }
     let _supervising = Supervising::begin();
     let started = heartbeat.map_err(|e| (e.to_string(), 126)).and_then(|heartbeat| {
         let child = children::spawn(command).map_err(|e| (cannot_run(command, &e), exit_code_of(&e)))?;

@@ -100,6 +100,11 @@ pub const KEYS: &[Key] = &[
     key("review.enabled", Kind::Flag, "false", "Whether finished tasks go to review"),
     unset("review.preset", Kind::Text, "The agent preset that reviews"),
     key("runners.preset", Kind::Text, "claude", "The agent preset that works"),
+    unset(
+        "runners.requireReport",
+        Kind::Flag,
+        "Whether an agent has to report that its task is done; if not set, built-in agents do",
+    ),
     unset("runners.promptTemplate", Kind::Text, "The agent's prompt; built in if not set"),
     key("runners.heartbeatInterval", Kind::Duration, "30s", "How often a runner renews its leases"),
     key("runners.staleTimeout", Kind::Duration, "5m", "When a silent runner counts as stale"),

@@ -92,6 +92,10 @@ impl Config {
             },
             runners: Runners {
                 preset: settings.text("runners.preset").unwrap_or_default(),
+                require_report: match settings.value("runners.requireReport") {
+                    Some(Value::Flag(required)) => Some(*required),
+                    _ => None,
+                },
                 prompt_template: settings.text("runners.promptTemplate"),
                 heartbeat_interval: settings.duration("runners.heartbeatInterval")?,
                 stale_timeout: settings.duration("runners.staleTimeout")?,

@@ -56,6 +56,8 @@ pub struct Review {
 #[derive(Debug, Clone)]
 pub struct Runners {
     pub preset: String,
+    /// `None`: built-in agents have to report, others do not.
+    pub require_report: Option<bool>,
     pub prompt_template: Option<String>,
     pub heartbeat_interval: Duration,
     pub stale_timeout: Duration,

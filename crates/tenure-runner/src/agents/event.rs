@@ -73,6 +73,8 @@ pub struct Summary {
     pub version: Option<String>,
     /// The end of the last message.
     pub final_message: Option<String>,
+    /// The model has answered at least once.
+    pub answered: bool,
     /// The first thing that the program was denied.
     pub denied: Option<String>,
     /// Why the program gave up, unless it made progress after that.
@@ -169,6 +171,7 @@ impl Summary {
 
     /// The model has answered or a tool has run: earlier errors were overcome.
     fn progress(&mut self) {
+        self.answered = true;
         self.failed = None;
         self.retrying = None;
         self.limited = false;

@@ -155,6 +155,10 @@ impl Agent {
         !self.command.is_empty()
     }
 
+    pub fn can_resume(&self) -> bool {
+        self.resume.is_some()
+    }
+
     /// The arguments that resume a conversation, if the agent supports it.
     pub fn resuming(&self, args: &[String], conversation: &str) -> Option<Vec<String>> {
         self.resume.map(|resume| resume(args, conversation))

@@ -21,14 +21,18 @@ use tenure_core::{Clock, Context, Ending, Error, Result};
 use super::agent_output::{ReaderHandle, read_output};
 use super::diagnosis::{Diagnosis, Found};
 use super::output::{AttemptLog, LastOutput};
+use super::resumption::{ResumeReason, Resumption, of_last_attempt};
 use super::slot::RunnerSlot;
-use super::{AgentStart, Purpose, RunnerContext};
+use super::{Purpose, RunnerContext};
 use crate::agents::{ProcessEnd, PromptInput};
 use crate::heartbeat::OpenStore;
 use crate::input::private_input;
 use crate::supervise::{
     AttemptRecorder, CommandEnd, Exit, LimitCheck, Limits, Supervision, Verdict, pass_proof, supervise,
 };
+
+/// How long an agent may take that is only asked for its report.
+const ASKED: Duration = Duration::from_mins(5);
 
 /// The result of an attempt, for the log.
 pub(super) struct AttemptReport {
@@ -40,9 +44,13 @@ pub(super) struct AttemptReport {
 }
 
 impl AttemptReport {
+    fn not_begun(signal: i32) -> Self {
+        Self { ended: CommandEnd::NotBegun { signal }, found: None, parked: None }
+    }
+
     /// The attempt may be repeated, but another task should be tried first.
     pub(super) fn is_without_result(&self) -> bool {
-        let ending = self.found.as_ref().map(|found| found.conclusion.ending);
+        let ending = self.found.as_ref().map(|found| found.ending);
         matches!(ending, Some(Ending::Crashed | Ending::Unclassified))
     }
 
@@ -52,9 +60,10 @@ impl AttemptReport {
                 format!("{} as the agent reported (exit {code})", task.status)
             }
             (CommandEnd::Exited { exit: Exit::Code(0), task, .. }, Some(found))
-                if found.conclusion.ending == Ending::Done =>
+                if found.ending == Ending::Done =>
             {
-                format!("{} by its exit code (exit 0)", task.status)
+                let source = if found.reported { "as the agent reported" } else { "by its exit code" };
+                format!("{} {source} (exit 0)", task.status)
             }
             (CommandEnd::Exited { exit: Exit::Signal(signal), task, .. }, _) => {
                 format!("killed by signal {signal}, the task is {}", task.status)
@@ -109,23 +118,37 @@ pub(super) fn run_agent(
     let log_path = log.path().to_string_lossy().into_owned();
     cx.log.line(&format!("Log of {}: {log_path}", task.key));
 
-    let prompt = match cx.persist(|| cx.callbacks.prompt(task, purpose))? {
-        Ok(prompt) => prompt,
-        Err(signal) => {
-            let ended = CommandEnd::NotBegun { signal };
-            return Ok(AttemptReport { ended, found: None, parked: None });
+    let preset_name = preset_for(cx, purpose);
+    let preset = cx.callbacks.preset(&preset_name)?;
+    let resumption = match conversation {
+        Some(name) => Some(Resumption { conversation: name.to_owned(), why: ResumeReason::Interrupted }),
+        None if purpose == Purpose::Work => {
+            let last = || cx.store.read(|view| of_last_attempt(view, &task.id, preset.agent));
+            match cx.persist(last)? {
+                Ok(last) => last,
+                Err(signal) => return Ok(AttemptReport::not_begun(signal)),
+            }
         }
+        None => None,
+    };
+    let resumed = resumption.as_ref().map(|resumption| resumption.why);
+    if let Some(resumption) = &resumption {
+        cx.log.line(&format!("Resuming the agent's session {}", resumption.conversation));
+    }
+    let prompt = match cx.persist(|| cx.callbacks.prompt(task, purpose, resumed))? {
+        Ok(prompt) => prompt,
+        Err(signal) => return Ok(AttemptReport::not_begun(signal)),
     };
     let input = private_input(&folder, &prompt).map_err(|e| broken("its prompt cannot be written", &e))?;
     let (reader, writer) = std::io::pipe().map_err(|e| broken("no pipe for its output", &e))?;
     let errors = writer.try_clone().map_err(|e| broken("no pipe for its output", &e))?;
-    let preset = preset_for(cx, purpose);
     // A separate name: what the agent claims itself does not belong to the runner.
     let agent_name = format!("{}-{}", &slot.runner.id[..8.min(slot.runner.id.len())], grant.lease.fence);
-    let start = cx.callbacks.agent(&preset, conversation)?;
-    let diagnosis = Diagnosis::new(&start, purpose, cx.exec.clock);
-    let AgentStart { mut command, agent, scope } = start;
-    if agent.prompt == PromptInput::Argument {
+    let conversation = resumption.as_ref().map(|resumption| resumption.conversation.as_str());
+    let mut command = cx.callbacks.agent(&preset_name, conversation)?;
+    let report_folder = cx.options.report_folder();
+    let diagnosis = Diagnosis::new(&preset, purpose, resumed, &report_folder, cx.exec.clock);
+    if preset.agent.prompt == PromptInput::Argument {
         command.arg(&prompt);
     }
     command
@@ -150,7 +173,10 @@ pub(super) fn run_agent(
         log: &log,
         handle: &handle,
         hang: cx.options.timing.hang,
-        agent: cx.options.timing.agent,
+        agent: match resumed {
+            Some(ResumeReason::Unreported) => cx.options.timing.agent.min(ASKED),
+            _ => cx.options.timing.agent,
+        },
     };
     let parked = Mutex::new(None);
     let supervised = std::thread::scope(|threads| {
@@ -175,7 +201,7 @@ pub(super) fn run_agent(
             lease: &grant.lease,
             task: &task.id,
             caller: &slot.caller,
-            scope: &scope,
+            scope: &preset.scope,
             diagnosis,
             parked: &parked,
         };
@@ -188,6 +214,7 @@ pub(super) fn run_agent(
             interval: cx.options.timing.heartbeat,
             grace: cx.options.timing.grace,
             log_path: Some(log_path),
+            report_folder: Some(&report_folder),
             section_ttl: Some(cx.options.timing.section_ttl),
             keep_section: true,
             limits: Some(&limits),
@@ -236,6 +263,7 @@ struct Checkpoints<'a> {
 
 impl AttemptRecorder for Checkpoints<'_> {
     fn begun(&self, tx: &mut dyn Tx, attempt: &Attempt) -> Result<()> {
+        self.diagnosis.begun(attempt.id.as_str());
         if checkpoint(tx, &self.ctx, self.session, Step::Begun(attempt))? {
             return Ok(());
         }
@@ -247,7 +275,7 @@ impl AttemptRecorder for Checkpoints<'_> {
             self.diagnosis.not_started(why);
             return Ok(AttemptResult::Returned { why: why.to_owned() });
         }
-        let ending = self.diagnosis.found().map(|found| found.conclusion.ending);
+        let ending = self.diagnosis.found().map(|found| found.ending);
         match (result, ending) {
             (AttemptResult::Broken { why } | AttemptResult::Failed { why, .. }, Some(ending))
                 if blames_preset(tx, self.scope, ending, self.task)? =>
@@ -264,16 +292,9 @@ impl AttemptRecorder for Checkpoints<'_> {
 
     /// The outcome is recorded even if another runner has taken the session.
     fn ended(&self, tx: &mut dyn Tx, task: &Task, cost: Cost, reported: bool) -> Result<()> {
-        if let Some(Found { conclusion, reason }) = self.diagnosis.found() {
-            let ending = match conclusion.ending {
-                // An agent that has reported works, even if it does not end well.
-                Ending::Crashed | Ending::Unclassified | Ending::Unreported | Ending::PermissionDenied
-                    if reported =>
-                {
-                    Ending::Done
-                }
-                ending => ending,
-            };
+        if let Some(found) = self.diagnosis.found() {
+            let ending = found.for_parking(reported);
+            let Found { conclusion, reason, .. } = found;
             let (reason, resets_at, fence) = (reason.as_str(), conclusion.resets_at, self.lease.fence);
             let ended = EndedAttempt { ending, reason, resets_at, task: &task.id, fence, cost };
             let found = note_ending(tx, &self.ctx, self.scope, self.caller, &ended)?;

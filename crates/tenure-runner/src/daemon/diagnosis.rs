@@ -1,5 +1,6 @@
 //! What becomes of a task when its agent ends, and what is parked then.
 
+use std::path::Path;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -8,7 +9,9 @@ use tenure_core::outcome::AttemptResult;
 use tenure_core::task::TaskStatus;
 use tenure_core::{Clock, Ending};
 
-use super::{AgentStart, Purpose};
+use super::report::{self, AgentReport};
+use super::resumption::{ResumeReason, is_unreported};
+use super::{AgentPreset, Purpose};
 use crate::agents::{Agent, Conclusion, ProcessEnd, RunUsage, Summary};
 use crate::supervise::Verdict;
 
@@ -20,6 +23,9 @@ pub(super) struct Diagnosis<'a> {
     agent: &'static Agent,
     account: String,
     purpose: Purpose,
+    require_report: bool,
+    resumed: Option<ResumeReason>,
+    report_folder: &'a Path,
     clock: &'a dyn Clock,
     begun: Instant,
     state: Mutex<State>,
@@ -30,6 +36,8 @@ struct State {
     summary: Summary,
     /// Since when the program waits for its provider.
     retrying_since: Option<Instant>,
+    /// The attempt's id, once it has begun.
+    attempt: Option<String>,
     /// Set once the agent has ended.
     found: Option<Found>,
 }
@@ -37,15 +45,60 @@ struct State {
 /// How an attempt has ended.
 #[derive(Debug, Clone)]
 pub(super) struct Found {
+    /// What was concluded from the output.
     pub(super) conclusion: Conclusion,
+    /// The ending, with what the agent has reported taken into account.
+    pub(super) ending: Ending,
+    /// The agent has reported by a file or in its final message.
+    pub(super) reported: bool,
+    /// The agent is asked for its report next.
+    asked_next: bool,
     /// A sentence for people.
     pub(super) reason: String,
 }
 
+impl Found {
+    /// The ending that counts for the account, the host and the preset. `reported`: the agent has finished its task itself.
+    pub(super) fn for_parking(&self, reported: bool) -> Ending {
+        match self.conclusion.ending {
+            _ if self.asked_next => Ending::Stopped,
+            _ if !(reported || self.reported) => self.ending,
+            ending @ (Ending::Limited
+            | Ending::Overloaded
+            | Ending::NoNetwork
+            | Ending::NoCredit
+            | Ending::NotLoggedIn) => ending,
+            // An agent that has reported works, even if it does not end well.
+            _ => Ending::Done,
+        }
+    }
+}
+
 impl<'a> Diagnosis<'a> {
-    pub(super) fn new(start: &AgentStart, purpose: Purpose, clock: &'a dyn Clock) -> Self {
-        let account = start.scope.account.clone();
-        Self { agent: start.agent, account, purpose, clock, begun: Instant::now(), state: Mutex::default() }
+    pub(super) fn new(
+        preset: &AgentPreset,
+        purpose: Purpose,
+        resumed: Option<ResumeReason>,
+        report_folder: &'a Path,
+        clock: &'a dyn Clock,
+    ) -> Self {
+        Self {
+            agent: preset.agent,
+            account: preset.scope.account.clone(),
+            purpose,
+            require_report: preset.require_report,
+            resumed,
+            report_folder,
+            clock,
+            begun: Instant::now(),
+            state: Mutex::default(),
+        }
+    }
+
+    pub(super) fn begun(&self, attempt: &str) {
+        if let Ok(mut state) = self.state.lock() {
+            state.attempt = Some(attempt.to_owned());
+        }
     }
 
     /// Returns the name of the agent's conversation, if it is known.
@@ -70,23 +123,56 @@ impl<'a> Diagnosis<'a> {
     /// To be called after all output was read. `why` says how the process ended, `last_line` what it printed last.
     pub(super) fn verdict(&self, end: ProcessEnd, why: &str, last_line: Option<String>) -> Option<Verdict> {
         let mut state = self.state.lock().ok()?;
-        let mut conclusion = self.agent.conclude(end, &state.summary).with_plausible_reset(self.clock.now());
-        if conclusion.ending == Ending::Unclassified && self.is_judgement() {
-            conclusion.ending = Ending::GaveUp;
-        }
-        let reason = match conclusion.ending {
-            Ending::Crashed | Ending::Unclassified | Ending::GaveUp => {
+        let conclusion = self.agent.conclude(end, &state.summary).with_plausible_reset(self.clock.now());
+        let file = state.attempt.as_ref().and_then(|attempt| report::take(self.report_folder, attempt));
+        let said = if self.agent.is_known() { &state.summary.final_message } else { &last_line };
+        let report = file.or_else(|| said.as_deref().and_then(report::in_message));
+        let ending = self.ending(conclusion.ending, report.as_ref());
+        let reason = match (ending, &report) {
+            (Ending::GaveUp, Some(AgentReport::Failed(why))) => why.clone(),
+            (Ending::Crashed | Ending::Unclassified | Ending::GaveUp, _) => {
                 let said = conclusion.message.clone().or(last_line.filter(|line| !line.starts_with('{')));
                 said.map_or_else(|| why.to_owned(), |said| format!("{why}: {said}"))
             }
-            Ending::Done | Ending::Hung | Ending::TimedOut | Ending::Stopped | Ending::LeaseLost => {
+            (Ending::Done | Ending::Hung | Ending::TimedOut | Ending::Stopped | Ending::LeaseLost, _) => {
                 why.to_owned()
             }
-            _ => conclusion.sentence(self.agent),
+            _ => Conclusion { ending, ..conclusion.clone() }.sentence(self.agent),
         };
-        let result = self.result(conclusion.ending, &reason);
-        state.found = Some(Found { conclusion, reason: reason.clone() });
+        let asked_next = is_unreported(ending) && self.can_be_asked(&state.summary);
+        // The conversation that was to go on is lost: the next attempt starts afresh.
+        let lost = ending == Ending::Unclassified && self.resumed.is_some() && !state.summary.answered;
+        let result = if asked_next || lost {
+            AttemptResult::Returned { why: reason.clone() }
+        } else {
+            self.result(ending, &reason)
+        };
+        let reported = report.is_some();
+        state.found = Some(Found { conclusion, ending, reported, asked_next, reason: reason.clone() });
         Some(Verdict { result, reason })
+    }
+
+    /// What the agent reports takes precedence over the way it ends.
+    fn ending(&self, concluded: Ending, report: Option<&AgentReport>) -> Ending {
+        match (report, concluded) {
+            (_, Ending::Stopped | Ending::LeaseLost) => concluded,
+            (Some(AgentReport::Done), _) => Ending::Done,
+            (Some(AgentReport::Failed(_)), _) => Ending::GaveUp,
+            (None, Ending::Done) if self.require_report => Ending::Unreported,
+            // It was asked once. Whatever kept it from answering, the task must not start all over for that.
+            (
+                None,
+                Ending::Unclassified | Ending::Crashed | Ending::Hung | Ending::TimedOut | Ending::TaskError,
+            ) if self.resumed == Some(ResumeReason::Unreported) => Ending::Unreported,
+            (None, Ending::Unclassified) if self.is_judgement() => Ending::GaveUp,
+            (None, _) => concluded,
+        }
+    }
+
+    /// An agent is asked once, in its own conversation.
+    fn can_be_asked(&self, summary: &Summary) -> bool {
+        let asked = self.resumed == Some(ResumeReason::Unreported);
+        self.purpose == Purpose::Work && !asked && self.agent.can_resume() && summary.conversation.is_some()
     }
 
     /// The program could not be started.
@@ -94,7 +180,9 @@ impl<'a> Diagnosis<'a> {
         if let Ok(mut state) = self.state.lock() {
             let conclusion =
                 Conclusion { ending: Ending::Misconfigured, message: Some(why.to_owned()), resets_at: None };
-            state.found = Some(Found { conclusion, reason: why.to_owned() });
+            let (reported, asked_next, reason) = (false, false, why.to_owned());
+            let ending = conclusion.ending;
+            state.found = Some(Found { conclusion, ending, reported, asked_next, reason });
         }
     }
 
@@ -109,7 +197,7 @@ impl<'a> Diagnosis<'a> {
         let ending = match reported {
             Some(TaskStatus::Failed) => Ending::GaveUp,
             Some(_) => Ending::Done,
-            None => found.conclusion.ending,
+            None => found.ending,
         };
         Some(AgentRun {
             agent: if self.agent.is_known() { self.agent.name.to_owned() } else { self.account.clone() },

@@ -12,6 +12,8 @@ pub mod output;
 mod parking;
 mod pick_work;
 mod renew_slot;
+pub(crate) mod report;
+mod resumption;
 mod slot;
 mod waiting;
 mod work;
@@ -35,6 +37,8 @@ use crate::outage::{Outage, RETRY, is_outage};
 use crate::supervise::Signals;
 use crate::wait::until_any;
 use log::DaemonLog;
+
+pub use resumption::{ResumeReason, Resumption};
 
 /// The configuration of one runner.
 #[derive(Debug, Clone)]
@@ -62,6 +66,11 @@ impl RunnerOptions {
     /// The folder of the agents' logs.
     fn log_folder(&self) -> PathBuf {
         self.root.join(".tenure").join("logs")
+    }
+
+    /// The folder of the agents' reports.
+    fn report_folder(&self) -> PathBuf {
+        self.root.join(".tenure").join("attempts")
     }
 
     fn section_name(&self) -> Option<&str> {
@@ -111,26 +120,27 @@ pub enum Purpose {
 
 /// What the runner needs from the program that contains it.
 pub trait RunnerCallbacks: Sync {
-    /// What can be parked because of a preset's agent.
-    fn scope(&self, preset: &str) -> Result<ParkingScope>;
+    fn preset(&self, name: &str) -> Result<AgentPreset>;
     /// The agent of a preset. If `conversation` is given and the agent supports it, it resumes that conversation.
-    fn agent(&self, preset: &str, conversation: Option<&str>) -> Result<AgentStart>;
-    fn prompt(&self, task: &Task, purpose: Purpose) -> Result<String>;
+    /// The command passes the exec gate. Its environment is set, its input is not.
+    fn agent(&self, preset: &str, conversation: Option<&str>) -> Result<Command>;
+    /// `resumed`: why the agent's conversation goes on, if it does.
+    fn prompt(&self, task: &Task, purpose: Purpose, resumed: Option<ResumeReason>) -> Result<String>;
     /// Copies the runner's changed row to the directory. Failures are ignored.
     fn announce(&self, runner: &Runner, section: Option<&str>);
     /// Delivers an event to the hooks.
     fn notify(&self, what: RunnerEvent<'_>);
 }
 
-/// An agent to be started.
-#[derive(Debug)]
-pub struct AgentStart {
-    /// Passes the exec gate. Its environment is set, its input is not.
-    pub command: Command,
+/// What the runner needs to know about a preset.
+#[derive(Debug, Clone)]
+pub struct AgentPreset {
     /// What is known about the program.
     pub agent: &'static Agent,
     /// What can be parked because of it.
     pub scope: ParkingScope,
+    /// Whether a good ending without a report is not enough to complete a task.
+    pub require_report: bool,
 }
 
 #[derive(Debug, Clone, Copy)]

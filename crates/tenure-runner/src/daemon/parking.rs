@@ -19,7 +19,7 @@ use super::{Purpose, RunnerContext};
 /// Fails if the granted task may not be worked on, because something that its agent needs is parked: the error undoes the
 /// grant. If the pause is over, the task is the one that is tried.
 pub(super) fn admit(tx: &mut dyn Tx, cx: &RunnerContext<'_>, grant: &Grant, purpose: Purpose) -> Result<()> {
-    let scope = cx.callbacks.scope(&preset_for(cx, purpose))?;
+    let scope = cx.callbacks.preset(&preset_for(cx, purpose))?.scope;
     match gate(tx, cx.exec.ctx.judge, &scope)? {
         Gate::Open => Ok(()),
         Gate::Probe(due) => begin_probe(tx, &due, grant.lease.fence),

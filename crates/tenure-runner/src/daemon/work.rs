@@ -225,9 +225,7 @@ impl RunnerLoop<'_, '_> {
     fn conversation(&mut self, grant: &Grant, purpose: Purpose) -> Option<String> {
         let before = self.interrupted.take()?;
         let same = before.task == grant.task.id && purpose == Purpose::Work;
-        let name = before.agent_session.filter(|_| same)?;
-        self.cx.log.line(&format!("Resuming the agent's session {name}"));
-        Some(name)
+        before.agent_session.filter(|_| same)
     }
 
     fn section_name(&self, lease: &Lease) -> Option<String> {

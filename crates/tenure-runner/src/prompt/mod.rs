@@ -24,6 +24,18 @@ pub const WORK: &str = include_str!("work.md");
 /// The built-in template for reviewing one.
 pub const REVIEW: &str = include_str!("review.md");
 
+/// Precedes the prompt of an agent that goes on in its conversation.
+pub const GO_ON: &str =
+    "Your work in this conversation was interrupted. Go on where you stopped; this is the task again.\n\n";
+
+/// The prompt for an agent that has ended without a report.
+pub fn ask(key: &str) -> String {
+    format!(
+        "You ended without a report on task {key}. Do not work on it any further. Report now what became of it:\n\n{}\n",
+        report(key, Role::Work)
+    )
+}
+
 const MAX_DESCRIPTION: usize = 64 * 1024;
 const MAX_DIFF: usize = 192 * 1024;
 const MAX_MESSAGE: usize = 8 * 1024;
@@ -159,7 +171,8 @@ fn report(key: &str, role: Role<'_>) -> String {
              - `tenure task fail {key} -m 'why'`: it cannot be done.\n\
              - `tenure task release {key} -m 'why'`: another worker should continue.\n\
              \n\
-             If you use none of them, exit code 0 means done and any other means failed.\n\
+             If you cannot run them, make the last line of your last message `TENURE-RESULT: done` or\n\
+             `TENURE-RESULT: failed REASON`. Without a report the task is not done.\n\
              \n\
              While you work:\n\
              - `tenure msg send --task {key} -m 'text'`: leave a message for the next holder.\n\

@@ -27,7 +27,7 @@ const CONTRACT: &[(&str, &[&str])] = &[
     ("tasks claim", &["--agent", "--lease", "--fence", "--ttl", "--wait", "--while-pid"]),
     ("tasks renew", &["--agent", "--lease", "--fence", "--ttl"]),
     ("tasks release", &["--agent", "--lease", "--fence", "-m", "--message", "--text", "--notes", "--reason"]),
-    ("tasks done", &["--agent", "--lease", "--fence"]),
+    ("tasks done", &["--agent", "--lease", "--fence", "-m", "--message", "--text", "--notes", "--reason"]),
     ("tasks fail", &["--agent", "--lease", "--fence", "-m", "--message", "--text", "--notes", "--reason"]),
     ("tasks run", &["--ttl", "--lease"]),
     ("tasks check", &["--agent", "--lease", "--fence"]),

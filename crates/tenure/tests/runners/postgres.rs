@@ -19,6 +19,7 @@ mod parked;
 mod paused;
 mod project;
 mod queue;
+mod reporting;
 mod review;
 mod scenarios;
 mod secrets;

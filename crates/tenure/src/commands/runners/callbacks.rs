@@ -7,13 +7,12 @@ use std::process::{Command, Stdio};
 use tenure_core::config::{Config, Hook, HookEvent, Lookup, Origin};
 use tenure_core::id::TaskId;
 use tenure_core::lease::Resource;
-use tenure_core::parking::ParkingScope;
 use tenure_core::runner::Runner;
 use tenure_core::store::{EventFilter, LeaseFilter, MessageFilter, Store};
 use tenure_core::task::{Task, TaskStatus};
 use tenure_core::{Error, Result, wire};
 use tenure_runner::daemon::log::DaemonLog;
-use tenure_runner::daemon::{AgentStart, Purpose, RunnerCallbacks, RunnerEvent};
+use tenure_runner::daemon::{AgentPreset, Purpose, ResumeReason, RunnerCallbacks, RunnerEvent};
 use tenure_runner::hooks::{HookContext, HookFilter, fire};
 use tenure_runner::preset::{self, AgentCommand, SESSION_MARKERS};
 use tenure_runner::processes::children;
@@ -116,11 +115,13 @@ impl RunnerHost<'_> {
 }
 
 impl RunnerCallbacks for RunnerHost<'_> {
-    fn scope(&self, name: &str) -> Result<ParkingScope> {
-        self.resolve(name).map(|agent| agent.scope())
+    fn preset(&self, name: &str) -> Result<AgentPreset> {
+        let command = self.resolve(name)?;
+        let require_report = self.config.runners.require_report.unwrap_or(command.agent.is_known());
+        Ok(AgentPreset { agent: command.agent, scope: command.scope(), require_report })
     }
 
-    fn agent(&self, name: &str, conversation: Option<&str>) -> Result<AgentStart> {
+    fn agent(&self, name: &str, conversation: Option<&str>) -> Result<Command> {
         let agent = self.resolve(name)?;
         let own =
             crate::own_binary().map_err(|e| Error::General(format!("cannot find the tenure binary: {e}")))?;
@@ -138,6 +139,7 @@ impl RunnerCallbacks for RunnerHost<'_> {
                 "TENURE_LEASE",
                 "TENURE_FENCE",
                 "TENURE_ATTEMPT",
+                "TENURE_REPORT",
             ];
             if !ours.contains(&text.as_ref()) && !SESSION_MARKERS.contains(&text.as_ref()) {
                 command.env(name, value);
@@ -152,10 +154,13 @@ impl RunnerCallbacks for RunnerHost<'_> {
         }
         command.envs(&agent.env);
         start_attempt::pass_store(&mut command, &ProjectPaths::new(&self.root), self.config);
-        Ok(AgentStart { command, agent: agent.agent, scope: agent.scope() })
+        Ok(command)
     }
 
-    fn prompt(&self, task: &Task, purpose: Purpose) -> Result<String> {
+    fn prompt(&self, task: &Task, purpose: Purpose, resumed: Option<ResumeReason>) -> Result<String> {
+        if resumed == Some(ResumeReason::Unreported) {
+            return Ok(prompt::ask(&task.key));
+        }
         let store = (self.open)()?;
         let id: &TaskId = &task.id;
         let (messages, events) = store.read(|view| {
@@ -193,7 +198,8 @@ impl RunnerCallbacks for RunnerHost<'_> {
             setbacks: &setbacks,
             role,
         };
-        prompt::render(&template, &brief).map_err(|e| Error::Config(e.to_string()))
+        let prompt = prompt::render(&template, &brief).map_err(|e| Error::Config(e.to_string()))?;
+        Ok(if resumed.is_some() { format!("{}{prompt}", prompt::GO_ON) } else { prompt })
     }
 
     /// Best effort: a home that cannot be written does not stop the runner.

@@ -345,7 +345,7 @@ pub(super) fn serve(
     // Starting a runner is an explicit request to try what is parked.
     open.write(|tx| {
         for preset in std::iter::once(&options.preset).chain(&options.reviewer) {
-            rules::request_try(tx, &program.scope(preset)?)?;
+            rules::request_try(tx, &program.preset(preset)?.scope)?;
         }
         Ok(())
     })?;

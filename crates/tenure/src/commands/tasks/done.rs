@@ -3,8 +3,9 @@
 use tenure_core::kernel::Finish;
 
 use super::finish;
+use super::remark::OptionalRemark;
 use crate::answer::Answer;
-use crate::app::App;
+use crate::app::{App, read_text};
 use crate::identity::IdentityArgs;
 use crate::report::CommandResult;
 
@@ -16,9 +17,19 @@ pub(crate) struct Args {
     /// The task
     task: String,
     #[command(flatten)]
+    remark: OptionalRemark,
+    #[command(flatten)]
     identity: IdentityArgs,
 }
 
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
-    finish::resolve_and_finish(app, &args.task, &args.identity, Finish::Done, "done", "done")
+    let message = match &args.remark.message {
+        Some(message) => Some(read_text(message)?),
+        None => None,
+    };
+    if let Some(message) = &message {
+        tenure_core::text::check_message(message).map_err(tenure_core::Error::from)?;
+    }
+    let outcome = message.as_deref().map_or(Finish::Done, Finish::DoneWith);
+    finish::resolve_and_finish(app, &args.task, &args.identity, outcome, "done", "done")
 }

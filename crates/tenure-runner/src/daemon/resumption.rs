@@ -1,0 +1,56 @@
+//! Whether an agent goes on in the conversation of the last attempt at its task.
+
+use tenure_core::id::TaskId;
+use tenure_core::lease::{AgentRun, Resource};
+use tenure_core::store::View;
+use tenure_core::{Ending, Result};
+
+use crate::agents::Agent;
+
+/// A conversation in which an agent goes on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resumption {
+    pub conversation: String,
+    pub why: ResumeReason,
+}
+
+/// Why a conversation goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ResumeReason {
+    /// The attempt was interrupted, or its agent could not work on any task.
+    Interrupted,
+    /// The agent did not report what became of the task.
+    Unreported,
+}
+
+/// The conversation of the last attempt, if it ended for a reason that is not the task's. An agent that did not report is
+/// asked once: after a second such ending the task starts afresh.
+pub(super) fn of_last_attempt(view: &dyn View, task: &TaskId, agent: &Agent) -> Result<Option<Resumption>> {
+    if !agent.can_resume() {
+        return Ok(None);
+    }
+    let mut runs = view.attempts(&Resource::task(task))?.into_iter().filter_map(|attempt| attempt.run);
+    let Some(last) = runs.next().filter(|run| run.agent == agent.name) else { return Ok(None) };
+    let Some(conversation) = last.conversation.clone() else { return Ok(None) };
+    let why = match last.ending {
+        Ending::Limited
+        | Ending::Overloaded
+        | Ending::NoNetwork
+        | Ending::NoCredit
+        | Ending::NotLoggedIn
+        | Ending::Stopped => ResumeReason::Interrupted,
+        ending if is_unreported(ending) => {
+            let asked = |run: &AgentRun| is_unreported(run.ending) && run.conversation == last.conversation;
+            if runs.next().is_some_and(|before| asked(&before)) {
+                return Ok(None);
+            }
+            ResumeReason::Unreported
+        }
+        _ => return Ok(None),
+    };
+    Ok(Some(Resumption { conversation, why }))
+}
+
+pub(super) const fn is_unreported(ending: Ending) -> bool {
+    matches!(ending, Ending::Unreported | Ending::PermissionDenied)
+}

@@ -1,0 +1,206 @@
+//! A built-in agent has to say that its task is done: by a command, a file, or the last line of its final message.
+
+use serde_json::json;
+use tenure_testkit::cli::write_program;
+
+use crate::project::Project;
+
+const CONFIG: &str = "runners: {preset: pretend-claude, killGrace: 300ms}\nlocking: {pollInterval: 1s}";
+
+/// A step that prints the line with which claude ends well after this final message.
+fn result(message: &str) -> String {
+    let line = json!({"type": "result", "subtype": "success", "is_error": false, "result": message});
+    format!("print {line}")
+}
+
+fn ending(project: &Project, key: &str) -> String {
+    project.show(key)["lastEnding"]["kind"].as_str().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn every_way_to_report_counts() {
+    let project = Project::with(CONFIG);
+    let last_line = result("I have changed the page.\n\nTENURE-RESULT: done");
+    let gave_up = result("TENURE-RESULT: failed there is no such page");
+    let file = r#"tenure --version >/dev/null && printf '{"result": "done"}' >"$TENURE_REPORT""#;
+    let no = r#"tenure --version >/dev/null && printf '{"result": "failed", "reason": "no way"}' >"$TENURE_REPORT""#;
+    project.task("COMMAND", &["tenure task done COMMAND", &result("Done.")]);
+    project.task("LINE", &[&last_line]);
+    project.task("LINE-FAILED", &[&gave_up]);
+    project.task("FILE", &[file, &result("Done.")]);
+    project.task("FILE-FAILED", &[no, &result("Done.")]);
+    let ran = project.work(&[]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    for (key, status, kind) in [
+        ("COMMAND", "completed", "done"),
+        ("LINE", "completed", "done"),
+        ("LINE-FAILED", "failed", "gave_up"),
+        ("FILE", "completed", "done"),
+        ("FILE-FAILED", "failed", "gave_up"),
+    ] {
+        assert_eq!((project.status(key).as_str(), ending(&project, key).as_str()), (status, kind), "{key}");
+    }
+    assert_eq!(project.show("LINE-FAILED")["lastEnding"]["message"], "there is no such page");
+    let left = std::fs::read_dir(project.root().join(".tenure/attempts")).unwrap().count();
+    assert_eq!(left, 0, "the folders of the reports are removed");
+}
+
+#[test]
+fn without_a_report_a_task_goes_to_review_and_is_not_charged() {
+    let project = Project::with(CONFIG);
+    project.task("A", &[&result("I could not run the tests.")]);
+    let ran = project.work(&[]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let task = project.show("A");
+    assert_eq!((task["status"].as_str(), task["attempts"].as_u64()), (Some("review"), Some(0)), "{task}");
+    assert_eq!(task["lastEnding"]["kind"], "unreported");
+    assert_eq!(task["lastEnding"]["finalMessage"], "I could not run the tests.");
+    let why = project.run(&["why", "A"]).out;
+    assert!(why.contains("claude ended without a report"), "{why}");
+    assert!(project.run(&["tasks", "show", "A"]).out.contains("I could not run the tests."));
+}
+
+#[test]
+fn a_denied_permission_is_never_done_without_a_report() {
+    let project = Project::with("runners: {preset: pretend-claude, killGrace: 300ms, requireReport: false}");
+    let denied = json!({"type": "result", "subtype": "success", "is_error": false, "result": "Done.",
+        "permission_denials": [{"tool_name": "Bash", "tool_input": {"command": "npm test"}}]});
+    project.task("A", &[&format!("print {denied}")]);
+    project.task("B", &[&result("Done.")]);
+    let ran = project.work(&[]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!((project.status("A").as_str(), project.status("B").as_str()), ("review", "completed"));
+    let why = project.run(&["why", "A"]).out;
+    assert!(why.contains("was denied a permission") && why.contains("Bash: npm test"), "{why}");
+}
+
+#[test]
+fn a_custom_agent_has_to_report_only_if_it_is_configured() {
+    let project = Project::new();
+    project.task("A", &[]);
+    assert_eq!(project.work(&[]).code, Some(0));
+    assert_eq!(project.status("A"), "completed");
+    let project = Project::with("runners: {preset: pretend, killGrace: 300ms, requireReport: true}");
+    project.task("B", &[]);
+    project.task("C", &["print TENURE-RESULT: done"]);
+    assert_eq!(project.work(&[]).code, Some(0));
+    assert_eq!((project.status("B").as_str(), project.status("C").as_str()), ("review", "completed"));
+}
+
+/// A claude that ends without a report, and that answers what `answer` says when its conversation goes on.
+fn forgetful_claude(project: &Project, answer: &str) {
+    let (program, shared) = (project.shared("claude"), project.shared(""));
+    let started = json!({"type": "system", "subtype": "init", "session_id": "c0ffee"});
+    let first = json!({"type": "result", "subtype": "success", "is_error": false, "result": "Done."});
+    let second = json!({"type": "result", "subtype": "success", "is_error": false, "result": answer});
+    let script = format!(
+        "#!/bin/sh\ncat >>'{0}/prompts'\necho \"$*\" >>'{0}/args'\necho '{started}'\n\
+         case \"$*\" in *--resume*) printf '%s\\n' '{second}' ;; *) echo '{first}' ;; esac\n",
+        shared.display()
+    );
+    write_program(&program, &script);
+}
+
+#[test]
+fn an_agent_that_does_not_report_is_asked_once_in_its_own_conversation() {
+    let project = Project::with(CONFIG);
+    forgetful_claude(&project, "It works.\nTENURE-RESULT: done");
+    project.task("A", &[]);
+    let ran = project.work(&[]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let task = project.show("A");
+    assert_eq!((task["status"].as_str(), task["attempts"].as_u64()), (Some("completed"), Some(0)), "{task}");
+    assert_eq!(project.marks("args"), ["", "--resume c0ffee"]);
+    let prompts = project.marks("prompts").join("\n");
+    assert!(prompts.contains("You ended without a report on task A."), "{prompts}");
+    assert_eq!(project.moves("A", "review"), 0);
+}
+
+#[test]
+fn an_agent_that_does_not_answer_is_not_asked_again() {
+    let project = Project::with(CONFIG);
+    forgetful_claude(&project, "I am not sure.");
+    project.task("A", &[]);
+    let ran = project.work(&[]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let task = project.show("A");
+    assert_eq!((task["status"].as_str(), task["attempts"].as_u64()), (Some("review"), Some(0)), "{task}");
+    assert_eq!(project.marks("args"), ["", "--resume c0ffee"]);
+}
+
+#[test]
+fn an_agent_that_cannot_answer_is_not_asked_again_either() {
+    let project = Project::with(CONFIG);
+    forgetful_claude(&project, "");
+    let program = project.shared("claude");
+    let script = std::fs::read_to_string(&program).unwrap();
+    write_program(&program, &script.replace("*--resume*)", "*--resume*) exit 1;"));
+    project.task("A", &[]);
+    let ran = project.work(&[]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let task = project.show("A");
+    assert_eq!((task["status"].as_str(), task["attempts"].as_u64()), (Some("review"), Some(0)), "{task}");
+    assert_eq!(project.marks("args").len(), 2);
+}
+
+#[test]
+fn three_tasks_in_a_row_without_a_report_park_the_preset() {
+    let project = Project::with(CONFIG);
+    for n in 1..=5 {
+        project.task(&format!("T{n}"), &["mark tried", &result("Done.")]);
+    }
+    let ran = project.work(&[]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(
+        ran.err.contains("preset pretend-claude is parked: claude ended without a report"),
+        "{}",
+        ran.err
+    );
+    assert_eq!(project.marks("tried").len(), 3);
+    let why = project.run(&["why"]).out;
+    assert!(why.contains("it is tried again by `tenure runners start`"), "{why}");
+}
+
+#[test]
+fn after_a_limit_the_same_conversation_goes_on() {
+    let project = Project::with(CONFIG);
+    let limit = include_str!("../../../tenure-runner/tests/agent-recordings/claude-usage-5h.out");
+    std::fs::write(project.shared("limit"), limit).unwrap();
+    let (program, shared) = (project.shared("claude"), project.shared(""));
+    let script = format!(
+        "#!/bin/sh\ncat >/dev/null\necho \"$*\" >>'{0}/args'\n\
+         if [ -e '{0}/limit' ]; then cat '{0}/limit'; exit 1; fi\nexec tenure task done \"$TENURE_TASK_ID\"\n",
+        shared.display()
+    );
+    write_program(&program, &script);
+    project.task("A", &[]);
+    assert_eq!(project.work(&[]).code, Some(1));
+    std::fs::remove_file(project.shared("limit")).unwrap();
+    assert_eq!(project.work(&[]).code, Some(0));
+    assert_eq!(project.status("A"), "completed");
+    assert_eq!(project.marks("args"), ["", "--resume ad190932-e601-4afd-a7dc-ee130ce44af9"]);
+}
+
+#[test]
+fn a_lost_conversation_starts_afresh_and_costs_nothing() {
+    let project = Project::with(CONFIG);
+    let limit = include_str!("../../../tenure-runner/tests/agent-recordings/claude-usage-5h.out");
+    std::fs::write(project.shared("limit"), limit).unwrap();
+    let (program, shared) = (project.shared("claude"), project.shared(""));
+    let script = format!(
+        "#!/bin/sh\ncat >/dev/null\necho \"$*\" >>'{0}/args'\n\
+         if [ -e '{0}/limit' ]; then cat '{0}/limit'; exit 1; fi\n\
+         case \"$*\" in *--resume*) echo 'No conversation found with session ID: x' >&2; exit 1 ;; esac\n\
+         exec tenure task done \"$TENURE_TASK_ID\"\n",
+        shared.display()
+    );
+    write_program(&program, &script);
+    project.task("A", &[]);
+    assert_eq!(project.work(&[]).code, Some(1));
+    std::fs::remove_file(project.shared("limit")).unwrap();
+    let ran = project.work(&[]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let task = project.show("A");
+    assert_eq!((task["status"].as_str(), task["attempts"].as_u64()), (Some("completed"), Some(0)), "{task}");
+    assert_eq!(project.marks("args").len(), 3);
+}
