@@ -19,7 +19,7 @@ pub struct Context<'a> {
 
 #[derive(Debug, Clone, Copy)]
 pub struct Policy {
-    /// A ticket that was not refreshed for this long no longer counts: three times `locking.pollInterval`.
+    /// How long a ticket of this process counts after it was last refreshed: three times `locking.pollInterval`.
     pub ticket_life: Duration,
     pub max_attempts: u32,
     pub max_rejections: u32,
@@ -46,6 +46,6 @@ impl<'a> Context<'a> {
                 known.get_or_init(|| dead).clone()
             }
         };
-        Ok(Viewer { me: me.cloned(), dead, ticket_life: self.policy.ticket_life })
+        Ok(Viewer { me: me.cloned(), dead })
     }
 }

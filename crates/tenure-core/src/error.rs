@@ -3,9 +3,12 @@
 //! The message is for people, the [`ErrorCode`] is public API, and the fields carry what a renderer needs for details
 //! and hints. Further wording, colours and exit codes belong to the binary.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::clock::Timestamp;
+use crate::holder::{Holder, Incarnation};
 use crate::id::Fence;
 use crate::lease::{Lease, LeaseState, Resource, ResourceKind};
 use crate::task::TaskStatus;
@@ -85,11 +88,47 @@ pub struct Locked {
     pub name: String,
     /// The requested task, also if its section is what is held.
     pub task: Option<TaskName>,
-    /// `None` while the resource is free but reserved for the first ticket in the queue.
+    /// `None` while the resource is free but reserved for a waiter.
     pub lease: Option<Lease>,
     /// The number of live tickets before the caller.
     pub queue: usize,
+    /// The waiter with the first of those tickets. If there is no lease, the resource is reserved for it.
+    pub first: Option<Box<QueuedWaiter>>,
     pub age: Duration,
+}
+
+/// A waiter in a queue.
+#[derive(Debug, Clone)]
+pub struct QueuedWaiter {
+    pub holder: Holder,
+    pub process: Incarnation,
+    /// What it waits for, and that in words: `task F001`, `any task`.
+    pub wish: Resource,
+    pub wish_name: String,
+    pub since: Timestamp,
+}
+
+impl fmt::Display for QueuedWaiter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, for {}, since {}", self.holder, self.wish_name, self.since.to_seconds())
+    }
+}
+
+/// Ready work that goes to waiters before the caller (Q1).
+#[derive(Debug, Clone)]
+pub struct ReservedWork {
+    pub tasks: usize,
+    /// The waiter that gets the first of these tasks.
+    pub first: QueuedWaiter,
+}
+
+impl fmt::Display for ReservedWork {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.tasks {
+            1 => f.write_str("1 ready task is reserved for a waiter"),
+            tasks => write!(f, "{tasks} ready tasks are reserved for waiters"),
+        }
+    }
 }
 
 /// Why the caller's lease no longer authorizes a change.
@@ -166,8 +205,8 @@ pub enum Error {
     NotHolder(Box<Lost>),
     #[error("waited {} for {what}", crate::duration::format_short(*waited))]
     WaitTimeout { what: String, waited: Duration, locked: Option<Box<Locked>> },
-    #[error("{message}")]
-    NothingReady { message: String },
+    #[error("{}", nothing_ready_message(reserved.as_deref()))]
+    NothingReady { reserved: Option<Box<ReservedWork>> },
     #[error("task {} is not ready: {}", task.key, not_ready_reason(task, blocked_by))]
     NotReady { task: TaskName, blocked_by: Vec<String> },
 }
@@ -255,8 +294,15 @@ fn locked_message(locked: &Locked) -> String {
     };
     match &locked.lease {
         Some(lease) => format!("{what} is locked by {}", lease.holder),
-        None => format!("{what} is reserved for the first of {} waiting", locked.queue),
+        None => match &locked.first {
+            Some(first) => format!("{what} is reserved for {}", first.holder),
+            None => format!("{what} is reserved for the first of {} waiting", locked.queue),
+        },
     }
+}
+
+fn nothing_ready_message(reserved: Option<&ReservedWork>) -> String {
+    reserved.map_or_else(|| "nothing is ready".to_owned(), |work| format!("nothing is left for you: {work}"))
 }
 
 /// The wording of the resume lock file's refusal.

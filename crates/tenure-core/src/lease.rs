@@ -68,7 +68,7 @@ impl Resource {
         Self::new(ResourceKind::Section, id.as_str())
     }
 
-    /// The queue for the next ready task, of one section or of all.
+    /// The queue for any ready task, of one section or of all.
     pub fn ready(section: Option<&SectionId>) -> Self {
         Self::new(ResourceKind::Ready, section.map_or("", SectionId::as_str))
     }
@@ -78,7 +78,12 @@ impl Resource {
         Self::new(ResourceKind::Ready, MESSAGES)
     }
 
-    /// Whether this is the queue for ready work.
+    /// Whether a ticket for this is served with tasks (Q1): it names a task or any ready task.
+    pub fn is_work(&self) -> bool {
+        self.kind == ResourceKind::Task || self.is_ready_work()
+    }
+
+    /// Whether this is the queue for any ready task.
     pub fn is_ready_work(&self) -> bool {
         self.kind == ResourceKind::Ready && self.id != MESSAGES
     }
@@ -202,16 +207,29 @@ impl Lease {
     }
 }
 
-/// An entry in the queue for a resource. Numbers increase in the order of arrival, across all queues of a project.
+/// A waiter's entry in a queue. Numbers increase in the order of arrival, across all queues of a project.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ticket {
     pub number: i64,
+    /// What the waiter wants: a task, ready work ([`Resource::ready`]), or a slot, a session, a job or messages.
     pub resource: Resource,
+    /// The waiter also takes tasks that are in `review`.
+    pub review: bool,
     pub holder: Holder,
     pub process: Incarnation,
     pub doorbell: Option<String>,
     pub created_at: Timestamp,
     pub refreshed_at: Timestamp,
+    /// How long the ticket counts after it was last refreshed. The waiter decides this, because it depends on how often
+    /// the waiter refreshes.
+    pub life: Duration,
+}
+
+impl Ticket {
+    /// Whether the ticket was refreshed in time. It also has to belong to a process that is not dead.
+    pub fn is_fresh(&self, now: Timestamp) -> bool {
+        self.refreshed_at.after(self.life) > now
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

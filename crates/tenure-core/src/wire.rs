@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use crate::clock::Timestamp;
 use crate::ending::Ending;
+use crate::error::QueuedWaiter;
 use crate::event::{Event, EventKind};
 use crate::holder::{HolderKind, Judge, Liveness};
 use crate::id::{AttemptId, Fence, LeaseId, SectionId, TaskId};
@@ -654,6 +655,31 @@ pub struct ExplanationJson<'a> {
 pub struct ReasonJson<'a> {
     pub kind: &'a str,
     pub reason: &'a str,
+    /// The first waiter, if a queue is in the way
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first: Option<WaiterJson<'a>>,
+}
+
+/// A waiter in a queue
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct WaiterJson<'a> {
+    pub holder: HolderJson<'a>,
+    /// What it waits for: `task:ID`, `ready:SECTION`, or `ready:` for any task
+    pub wish: String,
+    pub since: Timestamp,
+}
+
+pub fn waiter(waiter: &QueuedWaiter) -> WaiterJson<'_> {
+    WaiterJson {
+        holder: HolderJson {
+            kind: waiter.holder.kind,
+            id: &waiter.holder.id,
+            pid: Some(waiter.process.process.pid),
+            host: Some(&waiter.process.hostname),
+        },
+        wish: waiter.wish.to_string(),
+        since: waiter.since,
+    }
 }
 
 pub fn millis(duration: std::time::Duration) -> u64 {

@@ -19,7 +19,7 @@ use postgres::{Client, NoTls};
 use tenure_core::event::{EventKind, NewEvent};
 use tenure_core::holder::{Caller, Holder, Incarnation, ThisMachine};
 use tenure_core::id::{RandomIds, TaskId};
-use tenure_core::kernel::{self, Finish, Grant, Terms, Verdict};
+use tenure_core::kernel::{self, Finish, Grant, Terms, Verdict, Waiter};
 use tenure_core::lease::Resource;
 use tenure_core::store::{ClaimHint, ClaimTarget, Durability, Store, TaskLookup};
 use tenure_core::{Context, Policy};
@@ -259,9 +259,10 @@ fn hand_offs(cluster: &Cluster) -> (Duration, Duration) {
             while begun.recv().is_ok() {
                 bell.silence();
                 let number = waiting.write(Durability::Process, |tx| {
-                    let viewer = context().viewer(tx, None)?;
-                    let me = Incarnation::current();
-                    kernel::enqueue(tx, &viewer, resource, &bob, &me, Some(&bell.address()), None)
+                    let (process, address) = (Incarnation::current(), bell.address());
+                    let waiter =
+                        Waiter { caller: &bob, process: &process, doorbell: Some(&address), review: false };
+                    kernel::enqueue(tx, &context(), &waiter, resource, None)
                 });
                 progress.send(()).unwrap();
                 let mut fds = [rustix::event::PollFd::new(&bell, rustix::event::PollFlags::IN)];
@@ -327,15 +328,17 @@ fn idle_waiters(cluster: &Cluster, count: usize) -> f64 {
                 let me = Incarnation::current();
                 let number = store
                     .write(Durability::Process, |tx| {
-                        let viewer = context().viewer(tx, None)?;
-                        kernel::enqueue(tx, &viewer, &resource, &caller, &me, Some(&bell.address()), None)
+                        let address = bell.address();
+                        let waiter =
+                            Waiter { caller: &caller, process: &me, doorbell: Some(&address), review: false };
+                        kernel::enqueue(tx, &context(), &waiter, &resource, None)
                     })
                     .unwrap();
                 begin.wait();
                 // Spread over time.
                 std::thread::sleep(Duration::from_millis(u64::try_from(n).unwrap() * 25));
                 while !over.load(Ordering::Relaxed) {
-                    assert!(store.refresh_ticket(number, POLICY.ticket_life, &resource).unwrap().is_some());
+                    assert!(store.refresh_ticket(number, &resource).unwrap().is_some());
                     std::thread::sleep(Duration::from_secs(5));
                 }
             });

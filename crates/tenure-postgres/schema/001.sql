@@ -183,6 +183,8 @@ CREATE TABLE tenure.tickets (
     doorbell      text COLLATE "C",
     created_at    bigint NOT NULL,
     refreshed_at  bigint NOT NULL,
+    life_ms       bigint NOT NULL,
+    review        bigint NOT NULL CHECK (review IN (0, 1)),
     PRIMARY KEY (project, number)
 ) WITH (fillfactor = 50);
 

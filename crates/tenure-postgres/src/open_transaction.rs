@@ -4,7 +4,9 @@ use std::cell::{Cell, RefCell};
 
 use tenure_core::holder::Holder;
 use tenure_core::id::SectionId;
-use tenure_core::store::{ClaimHint, ClaimTarget, Durability, Standing, TxState};
+use tenure_core::store::{
+    ClaimHint, ClaimTarget, Dialect, Durability, Standing, TxState, work_tickets_query,
+};
 use tenure_core::{Clock, Timestamp};
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -12,7 +14,6 @@ use uuid::Uuid;
 use crate::address::Address;
 use crate::connection::{Connection, NOW, Sql, Statement, Value};
 use crate::error::{Failure, Remedy};
-use crate::leases::named_task_tickets_query;
 use crate::migrate::{self, SCHEMA};
 use crate::prefetched::{NamedTask, NextTask, Prefetched};
 use crate::readiness::{MayExist, Wanted};
@@ -80,9 +81,9 @@ impl<'a> Transaction<'a> {
         let reference = named.map_or("", |(_, reference)| reference);
         let id = reference.to_ascii_lowercase();
         let holder = named.map_or("", |(holder, _)| holder);
-        let (of_task, of_tickets): ([&dyn Value; 4], [&dyn Value; 3]) =
-            ([&project, &holder, &id, &reference], [&project, &id, &reference]);
-        let prefetch = named.map(|_| (named_task_query(), named_task_tickets_query()));
+        let (of_task, of_tickets): ([&dyn Value; 4], [&dyn Value; 1]) =
+            ([&project, &holder, &id, &reference], [&project]);
+        let prefetch = named.map(|_| (named_task_query(), work_tickets_query(Dialect::Postgres)));
         if let Some((task, tickets)) = &prefetch {
             statements.extend([Statement::Query(task, &of_task), Statement::Query(tickets, &of_tickets)]);
         }

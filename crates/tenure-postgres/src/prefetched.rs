@@ -28,8 +28,8 @@ pub(crate) struct Prefetched {
     pub(crate) named: Option<NamedTask>,
     /// The task that was last offered as the next one.
     pub(crate) offered: Option<OfferedTask>,
-    /// A task's id, and its tickets.
-    pub(crate) tickets: Option<(String, Vec<Ticket>)>,
+    /// All tickets for tasks.
+    pub(crate) tickets: Option<Vec<Ticket>>,
     /// A fence drawn from the sequence for a grant. If it is not used, the sequence has a gap.
     pub(crate) fence: Option<i64>,
     /// The lease that this transaction has granted.
@@ -84,13 +84,9 @@ impl Prefetched {
         self.granted.clone().filter(|lease| lease.resource == *resource)
     }
 
-    /// The tickets of `resource`, if they are known.
-    pub(crate) fn tickets(&self, resource: &Resource) -> Option<Vec<Ticket>> {
-        if !self.may_exist.tickets {
-            return Some(Vec::new());
-        }
-        let (task, tickets) = self.tickets.as_ref()?;
-        (resource.kind == ResourceKind::Task && *task == resource.id).then(|| tickets.clone())
+    /// All tickets for tasks, if they are known.
+    pub(crate) fn work_tickets(&self) -> Option<Vec<Ticket>> {
+        if self.may_exist.tickets { self.tickets.clone() } else { Some(Vec::new()) }
     }
 
     pub(crate) fn has_no_ending_attempts(&self, resource: &Resource) -> bool {
@@ -119,7 +115,7 @@ impl NextTask {
     }
 }
 
-/// The task that `holder` wants to claim, and its tickets.
+/// The task that `holder` wants to claim, and all tickets for tasks.
 pub(crate) struct NamedTask {
     pub(crate) holder: String,
     /// The id or the key by which it was read.
@@ -184,13 +180,12 @@ mod tests {
     #[test]
     fn a_write_to_tickets_leaves_nothing_known_about_the_queue() {
         let mut prefetched = Prefetched::new(MayExist::NOTHING, Some(Vec::new()));
-        prefetched.tickets = Some(("t".to_owned(), Vec::new()));
-        let resource = Resource::new(ResourceKind::Task, "t");
+        prefetched.tickets = Some(Vec::new());
         prefetched.invalidate("tasks");
-        assert_eq!(prefetched.tickets(&resource), Some(Vec::new()), "no other write makes a ticket");
+        assert_eq!(prefetched.work_tickets(), Some(Vec::new()), "no other write makes a ticket");
         assert_eq!(prefetched.may_exist, MayExist { tickets: false, ..MayExist::UNKNOWN });
         prefetched.invalidate("tickets");
-        assert_eq!(prefetched.tickets(&resource), None);
+        assert_eq!(prefetched.work_tickets(), None);
         assert!(prefetched.processes.is_none());
     }
 }

@@ -1,6 +1,5 @@
 //! Queries for ready tasks. The conditions are the core's; `$1` is the project, `$2` now, `$3` the processes known to
-//! be dead, `$4` the time since which a ticket must have been refreshed, `$5` and `$6` the kind and the id of the
-//! caller.
+//! be dead, `$4` and `$5` the kind and the id of the caller.
 //!
 //! A condition has a cost even if no row meets it, so a query leaves out those that cannot apply ([`MayExist`]).
 
@@ -88,11 +87,7 @@ impl MayExist {
 
 impl From<MayExist> for Contents {
     fn from(may_exist: MayExist) -> Self {
-        Self {
-            queues: may_exist.tickets,
-            held_sections: may_exist.section_leases,
-            ordered_sections: may_exist.section_deps,
-        }
+        Self { held_sections: may_exist.section_leases, ordered_sections: may_exist.section_deps }
     }
 }
 
@@ -111,18 +106,18 @@ fn section_open(may_exist: MayExist) -> Vec<String> {
     Dialect::Postgres.section_open(may_exist.into())
 }
 
-/// Conditions under which no lease and no ticket keeps task `t` from the caller.
-fn task_free(may_exist: MayExist) -> Vec<String> {
-    Dialect::Postgres.task_free(may_exist.into(), OpenLease::NotJoined)
+/// The condition that no lease keeps task `t` from the caller.
+fn task_free() -> String {
+    Dialect::Postgres.task_free(OpenLease::NotJoined)
 }
 
-fn and(terms: &[Vec<String>]) -> String {
-    terms.concat().iter().flat_map(|term| [" AND ", term]).collect()
+fn and(terms: &[String]) -> String {
+    terms.iter().flat_map(|term| [" AND ", term]).collect()
 }
 
 /// Conditions under which task `t` of section `s` is ready.
 pub(crate) fn ready(may_exist: MayExist) -> String {
-    let mut terms = Dialect::Postgres.ready_in_open_section(may_exist.into(), OpenLease::NotJoined);
+    let mut terms = Dialect::Postgres.ready_in_open_section(OpenLease::NotJoined);
     terms.extend(section_open(may_exist));
     terms.join(" AND ")
 }
@@ -151,7 +146,7 @@ pub(crate) fn first_ready_if_quiet(columns: &str, only: &str) -> String {
         "tenure.leases l WHERE l.project = $1 AND l.resource_kind = 'task' AND l.resource_id = t.id \
          AND l.ended_at IS NULL",
     );
-    let open = and(&[section_open(MayExist { section_deps: true, ..MayExist::NOTHING })]);
+    let open = and(&section_open(MayExist { section_deps: true, ..MayExist::NOTHING }));
     first_pending(columns, &format!("AND {free}"), &format!("{open} {only}"), true)
 }
 
@@ -163,8 +158,8 @@ pub(crate) fn first_ready(
     only: &str,
     shared: bool,
 ) -> String {
-    let free = format!("{} {besides}", and(&[task_free(may_exist)]));
-    let open = format!("{} {only}", and(&[section_open(may_exist)]));
+    let free = format!("{} {besides}", and(&[task_free()]));
+    let open = format!("{} {only}", and(&section_open(may_exist)));
     first_pending(columns, &free, &open, shared)
 }
 
@@ -172,8 +167,8 @@ pub(crate) fn first_ready(
 pub(crate) fn first_ready_or_left(may_exist: MayExist, besides: &str, only: &str) -> String {
     let columns = "t.id AS id, s.priority AS a, s.position AS b, s.id AS c, t.priority AS d, t.position AS e";
     let waiting = first_ready(columns, may_exist, besides, only, false);
-    let free = format!("{} {besides}", and(&[task_free(may_exist)]));
-    let open = and(&[section_open(may_exist)]);
+    let free = format!("{} {besides}", and(&[task_free()]));
+    let open = and(&section_open(may_exist));
     let lapsed = "SELECT fence, resource_id, claimed_from FROM tenure.leases
          WHERE project = $1 AND ended_at IS NULL AND resource_kind = 'task'";
     format!(

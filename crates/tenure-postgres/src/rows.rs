@@ -1,7 +1,5 @@
 //! Rows of PostgreSQL's results, and statements over whole tables.
 
-use std::time::Duration;
-
 use tenure_core::error::TaskName;
 use tenure_core::event::NewEvent;
 use tenure_core::id::{Fence, TaskId};
@@ -44,10 +42,6 @@ pub(crate) fn record<T: Record>(row: &Row) -> Result<T> {
 
 pub(crate) fn to_json<T: serde::Serialize>(value: &T) -> Result<String> {
     serde_json::to_string(value).map_err(unexpected)
-}
-
-pub(crate) fn millis(duration: Duration) -> i64 {
-    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
 pub(crate) fn count(row: &Row, index: usize) -> Result<u64> {
@@ -286,8 +280,12 @@ impl Known for Transaction<'_> {
         self.prefetched.borrow().granted(resource)
     }
 
-    fn known_tickets(&self, resource: &Resource) -> Option<Vec<Ticket>> {
-        self.prefetched.borrow().tickets(resource)
+    fn known_work_tickets(&self) -> Option<Vec<Ticket>> {
+        self.prefetched.borrow().work_tickets()
+    }
+
+    fn note_work_tickets(&self, tickets: &[Ticket]) {
+        self.prefetched.borrow_mut().tickets = Some(tickets.to_vec());
     }
 
     fn is_without_tickets(&self) -> bool {

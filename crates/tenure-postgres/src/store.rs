@@ -19,7 +19,7 @@ use crate::connection::{Connection, NOW, Sql, Value};
 use crate::doorbell::{Bell, CHANNEL, Doorbell};
 use crate::error::{Failure, Remedy};
 use crate::leases::refresh_ticket_query;
-use crate::rows::{PgRow, get, millis};
+use crate::rows::{PgRow, get};
 use crate::transaction::{Trace, Transaction, Writer};
 use crate::{integrity, migrate};
 
@@ -273,18 +273,12 @@ impl Store for PostgresStore {
     }
 
     /// One statement, outside the turns: it succeeds only if the ticket still counts, so it changes no decision.
-    fn refresh_ticket(
-        &self,
-        ticket: i64,
-        life: Duration,
-        resource: &Resource,
-    ) -> Result<Option<(Timestamp, Option<Lease>)>> {
+    fn refresh_ticket(&self, ticket: i64, resource: &Resource) -> Result<Option<(Timestamp, Option<Lease>)>> {
         if self.options.dry_run {
             return Ok(None);
         }
         let test = self.options.clock.as_ref().map(|clock| clock.now().as_millis());
-        let values: [&dyn Value; 6] =
-            [&self.project, &ticket, &millis(life), &resource.kind.as_str(), &resource.id, &test];
+        let values: [&dyn Value; 5] = [&self.project, &ticket, &resource.kind.as_str(), &resource.id, &test];
         let row =
             self.keep_trying(|connection| Ok(connection.rows(&refresh_ticket_query(), &values)?.pop()))?;
         let Some(row) = row else { return Ok(None) };

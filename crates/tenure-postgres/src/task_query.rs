@@ -117,7 +117,7 @@ fn seen(who: &str) -> String {
     format!("(SELECT last_seen_at FROM tenure.agents WHERE project = $1 AND id = {who} AND left_at IS NULL)")
 }
 
-/// The first ready task with all its columns; of section `$7` if `in_section`. The parameter `passed_over` is a list of
+/// The first ready task with all its columns; of section `$6` if `in_section`. The parameter `passed_over` is a list of
 /// reserved tasks, and the one after it a list of reserved sections.
 pub(crate) fn first_ready_query(
     in_section: bool,
@@ -126,11 +126,11 @@ pub(crate) fn first_ready_query(
     claiming: bool,
     shared: bool,
 ) -> String {
-    let only = if in_section { "AND s.id = $7" } else { "" };
+    let only = if in_section { "AND s.id = $6" } else { "" };
     let unreserved = passed_over
         .map(|at| (format!("AND t.id <> ALL (${at})"), format!("{only} AND s.id <> ALL (${})", at + 1)));
     let (besides, only) = unreserved.as_ref().map_or(("", only), |(tasks, only)| (tasks, only));
-    let extra = if claiming { for_a_claim("true", "$6") } else { String::new() };
+    let extra = if claiming { for_a_claim("true", "$5") } else { String::new() };
     if !may_exist.lapsed_leases {
         // No lease has lapsed, so every open lease is live, and a ready task has none.
         return first_ready(

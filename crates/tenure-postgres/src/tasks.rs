@@ -3,7 +3,7 @@
 use tenure_core::Result;
 use tenure_core::id::{SectionId, TaskId};
 use tenure_core::store::{
-    Dialect, Reserved, SqlTx, TaskFilter, TaskQueries, Viewer, ViewerValues, tickets_query,
+    Dialect, Reserved, SqlTx, TaskFilter, TaskQueries, Viewer, ViewerValues, work_tickets_query,
 };
 use tenure_core::task::Task;
 use tokio_postgres::Row;
@@ -17,9 +17,9 @@ use crate::task_query::{
 };
 use crate::transaction::Transaction;
 
-/// The values of `$2` to `$6`.
+/// The values of `$2` to `$5`.
 fn parameters(viewer: &ViewerValues) -> Vec<&dyn Value> {
-    vec![&viewer.now, &viewer.dead, &viewer.fresh, &viewer.me_kind, &viewer.me_id]
+    vec![&viewer.now, &viewer.dead, &viewer.me_kind, &viewer.me_id]
 }
 
 impl Transaction<'_> {
@@ -47,7 +47,7 @@ impl TaskQueries for Transaction<'_> {
         let mut values = parameters(&bound);
         let name = id.as_str();
         values.push(&name);
-        let row = self.row(&task_query(ONE_TASK, "AND t.id = $7", self.may_exist(viewer)), &values)?;
+        let row = self.row(&task_query(ONE_TASK, "AND t.id = $6", self.may_exist(viewer)), &values)?;
         row.map(|row| read_task(&row)).transpose()
     }
 
@@ -75,9 +75,9 @@ impl TaskQueries for Transaction<'_> {
                 let may_exist = self.may_exist(viewer);
                 let task = task_row_query(may_exist, claiming);
                 let values: [&dyn Value; 2] = [&me, &name];
-                if claiming && may_exist.tickets {
+                if claiming && may_exist.tickets && self.prefetched.borrow().tickets.is_none() {
                     let (rows, tickets) =
-                        self.two((&task, &values), (tickets_query(Dialect::Postgres), &[&"task", &name]))?;
+                        self.two((&task, &values), (work_tickets_query(Dialect::Postgres), &[]))?;
                     (rows, Some(tickets))
                 } else {
                     (self.rows(&task, &values)?, None)
@@ -85,7 +85,7 @@ impl TaskQueries for Transaction<'_> {
             }
         };
         if let Some(tickets) = tickets {
-            self.prefetched.borrow_mut().tickets = Some((name.to_owned(), all(tickets, record)?));
+            self.prefetched.borrow_mut().tickets = Some(all(tickets, record)?);
         }
         let Some(row) = rows.first() else { return Ok(None) };
         if claiming {

@@ -130,7 +130,9 @@ CREATE TABLE tickets (
     process       TEXT NOT NULL CHECK (json_valid(process)),
     doorbell      TEXT,
     created_at    INTEGER NOT NULL,
-    refreshed_at  INTEGER NOT NULL
+    refreshed_at  INTEGER NOT NULL,
+    life_ms       INTEGER NOT NULL,
+    review        INTEGER NOT NULL CHECK (review IN (0, 1))
 ) STRICT;
 
 CREATE INDEX tickets_queue ON tickets (resource_kind, resource_id, number);

@@ -29,10 +29,10 @@ pub(crate) fn ready() -> String {
 /// Task `t`, with [`OPEN_LEASE`], is ready if its section is open. The section of tasks without a section is always
 /// open.
 pub(crate) fn ready_in_open_section() -> String {
-    and(&Dialect::Sqlite.ready_in_open_section(Contents::UNKNOWN, OpenLease::Joined))
+    and(&Dialect::Sqlite.ready_in_open_section(OpenLease::Joined))
 }
 
-/// The values of `:now`, `:dead`, `:fresh`, `:me_kind` and `:me_id`.
+/// The values of `:now`, `:dead`, `:me_kind` and `:me_id`.
 pub(crate) type Named = Vec<(&'static str, Box<dyn ToSql>)>;
 
 impl Transaction<'_> {
@@ -42,7 +42,6 @@ impl Transaction<'_> {
         Ok(vec![
             (":now", Box::new(values.now)),
             (":dead", Box::new(dead)),
-            (":fresh", Box::new(values.fresh)),
             (":me_kind", Box::new(values.me_kind)),
             (":me_id", Box::new(values.me_id)),
         ])

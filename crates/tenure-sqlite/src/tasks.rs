@@ -7,14 +7,13 @@ use tenure_core::Result;
 use tenure_core::id::{SectionId, TaskId};
 use tenure_core::store::columns::{leases, tasks};
 use tenure_core::store::{
-    Contents, Dialect, FINISHED, OpenLease, Reserved, Row, TASK_WIDTH, TaskFilter, TaskQueries, Viewer,
-    read_task,
+    Dialect, FINISHED, OpenLease, Reserved, Row, TASK_WIDTH, TaskFilter, TaskQueries, Viewer, read_task,
 };
 use tenure_core::task::{SectionRef, Task};
 
 use crate::connection::Transaction;
 use crate::error::sql_error;
-use crate::ready::{Named, OPEN_LEASE, and, ready, ready_in_open_section, section_open};
+use crate::ready::{Named, OPEN_LEASE, ready, ready_in_open_section, section_open};
 use crate::rows::{Sql, count, to_json};
 
 /// Tasks with their sections and open leases. What needs other rows is expensive for SQLite to plan, so it is queried
@@ -220,8 +219,7 @@ impl TaskQueries for Transaction<'_> {
         let order = "ORDER BY s.priority, s.position, s.id, t.priority, t.position, t.id LIMIT 1";
         let columns =
             "t.id AS id, s.priority AS a, s.position AS b, s.id AS c, t.priority AS d, t.position AS e";
-        let (mut free, mut open) =
-            (and(&Dialect::Sqlite.task_free(Contents::UNKNOWN, OpenLease::NotJoined)), section_open());
+        let (mut free, mut open) = (Dialect::Sqlite.task_free(OpenLease::NotJoined), section_open());
         if !reserved.is_empty() {
             free.push_str(" AND t.id NOT IN (SELECT value FROM json_each(:tasks))");
             open.push_str(" AND s.id NOT IN (SELECT value FROM json_each(:sections))");

@@ -14,7 +14,7 @@ use tenure_core::error::TaskName;
 use tenure_core::event::{Event, EventKind, NewEvent};
 use tenure_core::holder::{Caller, Holder};
 use tenure_core::id::{Ids, LeaseKey, LeaseProof, SectionId, TaskId};
-use tenure_core::kernel::{self, Beat, Evicted, Finish, Finished, Grant, Terms};
+use tenure_core::kernel::{self, Beat, Evicted, Finish, Finished, Grant, Terms, Waiter};
 use tenure_core::lease::{Attempt, Lease, LeaseState, Resource};
 use tenure_core::section::{Section, SectionMode};
 use tenure_core::store::{
@@ -411,15 +411,27 @@ impl Fixture {
     }
 
     /// Enqueues the caller, which must have a process.
-    pub fn wait_for(&self, caller: &Caller, resource: &Resource, bell: &str) -> (i64, Resource) {
+    pub fn wait_for(&self, caller: &Caller, wish: &Resource, bell: &str) -> (i64, Resource) {
+        self.wait_again(caller, wish, bell, None)
+    }
+
+    /// Enqueues a caller that may have a ticket.
+    pub fn wait_again(
+        &self,
+        caller: &Caller,
+        wish: &Resource,
+        bell: &str,
+        ticket: Option<&(i64, Resource)>,
+    ) -> (i64, Resource) {
         let process = caller.process.clone().unwrap();
-        let number = self
-            .write(|tx| {
-                let viewer = self.viewer(tx, None);
-                kernel::enqueue(tx, &viewer, resource, caller, &process, Some(bell), None)
-            })
-            .unwrap();
-        (number, resource.clone())
+        let waiter = Waiter { caller, process: &process, doorbell: Some(bell), review: false };
+        let ticket = ticket.map(|(number, of)| (*number, of));
+        let number = self.write(|tx| kernel::enqueue(tx, &self.context(), &waiter, wish, ticket)).unwrap();
+        (number, wish.clone())
+    }
+
+    pub fn leave_queue(&self, ticket: &(i64, Resource)) {
+        self.write(|tx| kernel::dequeue(tx, &self.context(), ticket.0, &ticket.1)).unwrap();
     }
 }
 

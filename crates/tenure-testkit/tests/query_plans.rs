@@ -41,7 +41,7 @@ const WHOLE_TABLES: &[(&str, &[&str])] = &[
     ("open_attempts", &["attempts_open"]),
     ("open_leases", &["leases_holder", "leases_open"]),
     ("parked", &["sqlite_autoindex_parkings_1", "parkings_pkey"]),
-    ("ready_tickets", &["tickets_pkey"]),
+    ("work_tickets", &["tickets", "tickets_pkey"]),
     ("recorded_processes", &["leases_process", "tickets", "tickets_pkey"]),
     ("runners", &["runners_open", "runners_started", "runners_pkey"]),
     ("running_items", &["job_items_running"]),
@@ -177,14 +177,14 @@ fn statements<const POSTGRES: bool>() -> Statements {
     });
     tx.call("task_leases_in_section", |tx| tx.task_leases_in_section(&section, &holder));
     tx.call("tickets", |tx| tx.tickets(&resource));
-    tx.call("ready_tickets", |tx| tx.ready_tickets());
+    tx.call("work_tickets", |tx| tx.work_tickets());
     tx.call("all_tickets", |tx| tx.all_tickets());
     tx.call("count_tickets", |tx| tx.count_tickets());
     tx.call("attempts", |tx| tx.attempts(&resource));
     tx.call("ending_attempts", |tx| tx.ending_attempts(&resource));
     tx.call("open_attempts", |tx| tx.open_attempts());
     tx.call("end_lease", |tx| tx.end_lease(Fence::new(1), EndReason::Released));
-    tx.call("refresh_ticket", |tx| tx.refresh_ticket(1, Timestamp::from_millis(0)));
+    tx.call("refresh_ticket", |tx| tx.refresh_ticket(1));
     tx.call("delete_ticket", |tx| tx.delete_ticket(1));
 
     tx.call("agent", |tx| tx.agent("ann"));
@@ -245,15 +245,15 @@ fn statements<const POSTGRES: bool>() -> Statements {
             format!("SELECT {} FROM {table} {alias} WHERE {alias}.id = :of", conditions.join(" AND "))
         }
         Dialect::Postgres => format!(
-            "SELECT {} FROM tenure.{table} {alias} WHERE {alias}.project = $1 AND {alias}.id = $7",
+            "SELECT {} FROM tenure.{table} {alias} WHERE {alias}.project = $1 AND {alias}.id = $6",
             conditions.join(" AND ")
         ),
     };
-    let viewer = || vec!["bigint", "text[]", "bigint", "text", "text", "text"];
+    let viewer = || vec!["bigint", "text[]", "text", "text", "text"];
     tx.call = "section_open";
     tx.record(&one("sections", "s", &dialect.section_open(Contents::UNKNOWN)), viewer());
     tx.call = "task_free";
-    tx.record(&one("tasks", "t", &dialect.task_free(Contents::UNKNOWN, OpenLease::NotJoined)), viewer());
+    tx.record(&one("tasks", "t", &[dialect.task_free(OpenLease::NotJoined)]), viewer());
     tx.statements.into_inner()
 }
 
@@ -312,8 +312,8 @@ const ROWS: &str = "
         SELECT p.id, 'l' || n, 'h' || n, 'task', 't' || n, 'agent', 'a' || (n % 100), 1, 0, 0, 0,
                CASE WHEN n > 500 THEN 0 END, CASE WHEN n > 500 THEN 'released' END
         FROM tenure.projects p, generate_series(1, 2000) n;
-    INSERT INTO tenure.tickets (project, resource_kind, resource_id, holder_kind, holder_id, process, created_at, refreshed_at)
-        SELECT p.id, 'task', 't' || n, 'agent', 'a' || n, '{}', 0, 0 FROM tenure.projects p, generate_series(1, 500) n;
+    INSERT INTO tenure.tickets (project, resource_kind, resource_id, holder_kind, holder_id, process, created_at, refreshed_at, life_ms, review)
+        SELECT p.id, 'task', 't' || n, 'agent', 'a' || n, '{}', 0, 0, 0, 0 FROM tenure.projects p, generate_series(1, 500) n;
     INSERT INTO tenure.section_deps (project, section_id, depends_on)
         SELECT p.id, 's' || n, 's' || m FROM tenure.projects p, generate_series(1, 40) n, generate_series(41, 50) m;
     INSERT INTO tenure.events (project, seq, at, kind, actor, task_id)

@@ -44,8 +44,9 @@ impl MessageWaiter {
         let held = self.ticket.map(|number| (number, &queue));
         let ctx = open.context();
         let number = open.store.write(Durability::Process, |tx| {
-            let viewer = ctx.viewer(tx, None)?;
-            kernel::enqueue(tx, &viewer, &queue, &self.caller, &self.me, address.as_deref(), held)
+            let doorbell = address.as_deref();
+            let waiter = kernel::Waiter { caller: &self.caller, process: &self.me, doorbell, review: false };
+            kernel::enqueue(tx, &ctx, &waiter, &queue, held)
         })?;
         self.ticket = Some(number);
         Ok(())

@@ -186,7 +186,12 @@ impl From<Error> for Report {
             Error::NotReady { task, .. } => {
                 report.hints.push(Hint::new("see why", format!("tenure why {}", task.key)));
             }
-            Error::NothingReady { .. } => report.hints.push(Hint::new("see why", "tenure why")),
+            Error::NothingReady { reserved } => {
+                if let Some(work) = reserved {
+                    report.context.push(format!("First in queue: {}", work.first));
+                }
+                report.hints.push(Hint::new("see why", "tenure why"));
+            }
             Error::LeaseLost(lost) | Error::NotHolder(lost) => {
                 if let Some(current) = &lost.current {
                     report.context.extend(lease_context(current));
@@ -224,6 +229,9 @@ fn locked_context(locked: &Locked) -> Vec<String> {
     }
     if locked.queue > 0 {
         lines.push(format!("Waiting in queue: {}", locked.queue));
+    }
+    if let Some(first) = &locked.first {
+        lines.push(format!("First in queue: {first}"));
     }
     lines
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tenure_core::error::Locked;
+use tenure_core::error::{Locked, ReservedWork};
 use tenure_core::lease::ResourceKind;
 
 use crate::app::App;
@@ -23,6 +23,7 @@ impl Bar {
         app: &mut App<'_>,
         request: &ClaimRequest,
         locked: Option<&Locked>,
+        reserved: Option<&ReservedWork>,
     ) -> bool {
         if self.begun {
             return false;
@@ -32,10 +33,13 @@ impl Bar {
         let mut text = Text::new();
         match (request, locked) {
             (ClaimRequest::Task(_), Some(locked)) => {
-                let who = locked.lease.as_ref().map_or_else(
-                    || "reserved for an earlier waiter".to_owned(),
-                    |lease| format!("locked by another {}: {}", lease.holder.kind.as_str(), lease.holder.id),
-                );
+                let who = match (&locked.lease, &locked.first) {
+                    (Some(lease), _) => {
+                        format!("locked by another {}: {}", lease.holder.kind.as_str(), lease.holder.id)
+                    }
+                    (None, Some(first)) => format!("reserved for an earlier waiter: {first}"),
+                    (None, None) => "reserved for an earlier waiter".to_owned(),
+                };
                 match locked.resource.kind {
                     ResourceKind::Section => {
                         text.line(format!("Section {:?} is {who}.", locked.name));
@@ -47,7 +51,12 @@ impl Bar {
                 text.line("Waiting for lock... (Ctrl+C to cancel)");
             }
             _ => {
-                text.line("Nothing is ready.");
+                match reserved {
+                    Some(work) => {
+                        text.line(format!("Nothing is left for you: {work} (first: {}).", work.first))
+                    }
+                    None => text.line("Nothing is ready."),
+                };
                 text.line("Waiting for a task... (Ctrl+C to cancel)");
             }
         }

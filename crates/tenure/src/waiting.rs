@@ -1,4 +1,4 @@
-//! Waiting for a lock: one ticket in a queue, woken by the doorbell, the holder's death, the expiry, or polling.
+//! Waiting for a task: one ticket in the queue, woken by the doorbell, the holder's death, the expiry, or polling.
 //!
 //! A waiter holds a ticket and nothing else. A wake-up is only a hint: the waiter runs the acquire transaction again.
 //! When it is interrupted, it removes its ticket and exits with the signal's code. When it is killed, its ticket is dead.
@@ -7,12 +7,12 @@ use std::cell::OnceCell;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use tenure_core::error::{Locked, TaskName};
+use tenure_core::error::{Locked, ReservedWork, TaskName};
 use tenure_core::holder::{Caller, Incarnation, Judge, Liveness};
 use tenure_core::id::{SectionId, TaskId};
 use tenure_core::kernel::{self, Grant, Terms, Verdict};
-use tenure_core::lease::{LeaseState, Resource, ResourceKind};
-use tenure_core::store::{ClaimHint, ClaimTarget, Hint, LeaseFilter, Tx, View, Viewer};
+use tenure_core::lease::{LeaseState, Resource, ResourceKind, Ticket};
+use tenure_core::store::{ClaimHint, ClaimTarget, Hint, LeaseFilter, Tx, View};
 use tenure_core::{Context, Error, Timestamp, reference};
 use tenure_runner::{Process, until_any};
 
@@ -146,6 +146,8 @@ pub(crate) enum TryResult {
     Impossible(Error),
     Wait {
         locked: Option<Box<Locked>>,
+        /// Ready work that goes to earlier waiters, if any task was requested.
+        reserved: Option<ReservedWork>,
         ticket: (i64, Resource),
         until: Option<Timestamp>,
         watch: Vec<Incarnation>,
@@ -189,14 +191,16 @@ fn acquire_or_wait(
             bell.silence();
         }
         let outcome = try_and_queue(open, claim, &terms, &me, doorbell.as_ref(), &mut before);
-        let (locked, ticket, until, watch) = match outcome {
+        let (locked, reserved, ticket, until, watch) = match outcome {
             Ok(TryResult::Granted(grant)) => {
                 bar.end(app);
                 bar.released(app, request);
                 app.wait_handles.push((interrupts, doorbell));
                 return Ok(*grant);
             }
-            Ok(TryResult::Wait { locked, ticket, until, watch }) => (locked, ticket, until, watch),
+            Ok(TryResult::Wait { locked, reserved, ticket, until, watch }) => {
+                (locked, reserved, ticket, until, watch)
+            }
             Ok(TryResult::Impossible(error)) | Err(error) => {
                 // The ticket was not consumed by a grant, so it has to be removed.
                 leave(open, &terms)?;
@@ -211,7 +215,7 @@ fn acquire_or_wait(
             bar.end(app);
             return Err(timed_out(request, patience, locked).into());
         }
-        if bar.begin(app, request, locked.as_deref()) {
+        if bar.begin(app, request, locked.as_deref(), reserved.as_ref()) {
             open.store.hint(Hint::GrantExpected);
         }
         let watched: Vec<OwnedFd> =
@@ -246,16 +250,15 @@ fn still_held(
     locked: Option<&Locked>,
     terms: &Terms,
 ) -> tenure_core::Result<Option<Timestamp>> {
-    let (Some(lease), Some((number, resource))) = (locked.and_then(|l| l.lease.as_ref()), &terms.ticket)
-    else {
+    let (Some(lease), Some((number, _))) = (locked.and_then(|l| l.lease.as_ref()), &terms.ticket) else {
         return Ok(None);
     };
-    // The task of a waiter for a section may be finished or blocked meanwhile, so it has to claim again.
-    if resource.kind != ResourceKind::Task {
+    // If the section is held, the task may be finished or blocked meanwhile, so it has to be claimed again.
+    if lease.resource.kind != ResourceKind::Task {
         return Ok(None);
     }
     let ctx = open.context();
-    let seen = open.store.refresh_ticket(*number, ctx.policy.ticket_life, resource)?;
+    let seen = open.store.refresh_ticket(*number, &lease.resource)?;
     let same = seen.and_then(|(now, found)| {
         found.filter(|found| {
             found.is_same(lease)
@@ -275,28 +278,18 @@ pub(crate) fn try_once(open: &Open<'_>, claim: &Claim<'_>, terms: &Terms) -> ten
             (None, ClaimRequest::Next(section)) => section.as_ref(),
             (None, ClaimRequest::Task(_)) => None,
         };
-        let viewer = ctx.viewer(tx, None)?;
-        nothing_for_newcomer(tx, &viewer, section).map(Err)
+        nothing_for_newcomer(tx, &ctx, section).map(Err)
     })?
 }
 
 /// Why a caller without a ticket is granted nothing: nothing is ready, or all ready tasks are reserved for earlier waiters.
 pub(crate) fn nothing_for_newcomer(
     view: &dyn View,
-    viewer: &Viewer,
+    ctx: &Context<'_>,
     section: Option<&SectionId>,
 ) -> tenure_core::Result<Error> {
-    Ok(match kernel::waiters_before(view, viewer, section, None)? {
-        None => nothing_ready(),
-        Some(count) => {
-            let waiters = if count == 1 { "a waiter".to_owned() } else { format!("{count} waiters") };
-            Error::NothingReady { message: format!("everything ready goes to {waiters} ahead of you") }
-        }
-    })
-}
-
-pub(crate) fn nothing_ready() -> Error {
-    Error::NothingReady { message: "nothing is ready".to_owned() }
+    let reserved = kernel::reserved_work(view, ctx, section, None)?.map(Box::new);
+    Ok(Error::NothingReady { reserved })
 }
 
 /// A judge that reports this process as alive without probing it.
@@ -323,7 +316,7 @@ pub(crate) fn try_and_queue(
     terms: &Terms,
     me: &Incarnation,
     doorbell: Option<&Doorbell>,
-    before: &mut Option<(Resource, Incarnation)>,
+    before: &mut Option<Incarnation>,
 ) -> tenure_core::Result<TryResult> {
     let judge = SelfAliveJudge { me, judge: open.context().judge };
     let ctx = Context { judge: &judge, ..open.context() };
@@ -337,27 +330,34 @@ fn try_in(
     terms: &Terms,
     me: &Incarnation,
     doorbell: Option<&Doorbell>,
-    before: &mut Option<(Resource, Incarnation)>,
+    before: &mut Option<Incarnation>,
 ) -> tenure_core::Result<TryResult> {
     let (caller, verdict) = claim.acquire(tx, ctx, terms)?;
-    let (resource, locked) = match (verdict, claim.request) {
-        (Some(Verdict::Refused(locked)), _) => (locked.resource.clone(), Some(locked)),
-        (Some(verdict), _) => {
+    let locked = match verdict {
+        Some(Verdict::Refused(locked)) => Some(locked),
+        Some(verdict) => {
             return Ok(verdict
                 .granted()
                 .map_or_else(TryResult::Impossible, |grant| TryResult::Granted(Box::new(grant))));
         }
-        (None, ClaimRequest::Next(section)) => (Resource::ready(section.as_ref()), None),
-        (None, ClaimRequest::Task(_)) => (Resource::ready(None), None),
+        None => None,
+    };
+    let wish = match claim.request {
+        ClaimRequest::Task(task) => Resource::new(ResourceKind::Task, task.id_or_key()),
+        ClaimRequest::Next(section) => Resource::ready(section.as_ref()),
     };
     let address = doorbell.map(Doorbell::address);
     let held = terms.ticket.as_ref().map(|(number, of)| (*number, of));
-    let viewer = ctx.viewer(tx, None)?;
-    let number = kernel::enqueue(tx, &viewer, &resource, &caller, me, address.as_deref(), held)?;
-    let (until, mut watch) = match &locked {
+    let waiter = kernel::Waiter { caller: &caller, process: me, doorbell: address.as_deref(), review: false };
+    let number = kernel::enqueue(tx, ctx, &waiter, &wish, held)?;
+    let reserved = match claim.request {
+        ClaimRequest::Next(section) => kernel::reserved_work(tx, ctx, section.as_ref(), Some(number))?,
+        ClaimRequest::Task(_) => None,
+    };
+    let (until, mut watch): (Option<Timestamp>, Vec<Incarnation>) = match &locked {
         Some(locked) => match &locked.lease {
             Some(lease) => (Some(lease.expires_at), lease.process.iter().cloned().collect()),
-            None => (None, Vec::new()),
+            None => (None, locked.first.iter().map(|first| first.process.clone()).collect()),
         },
         // The end of any lease may make a task ready.
         None => {
@@ -367,25 +367,23 @@ fn try_in(
         }
     };
     let lives = |who: &Incarnation| ctx.judge.liveness(who) == Liveness::Alive;
-    if resource.is_ready_work() {
+    let earlier = |ticket: &Ticket| ticket.number < number;
+    if wish.is_ready_work() {
         // The death of an earlier waiter may free its task for this one, and rings no doorbell.
-        let earlier = tx.ready_tickets()?.into_iter().filter(|ticket| ticket.number < number);
+        let earlier = tx.work_tickets()?.into_iter().filter(earlier);
         watch.extend(earlier.map(|ticket| ticket.process).filter(lives).take(32));
-    } else if !before.as_ref().is_some_and(|(queue, process)| *queue == resource && lives(process)) {
-        let queue = tx.tickets(&resource)?.into_iter().filter(|ticket| ticket.number < number);
-        *before = queue.map(|ticket| (resource.clone(), ticket.process)).rev().find(|(_, who)| lives(who));
+    } else if !before.as_ref().is_some_and(lives) {
+        let same = tx.work_tickets()?.into_iter().filter(|ticket| ticket.resource == wish && earlier(ticket));
+        *before = same.map(|ticket| ticket.process).rev().find(lives);
     }
-    watch.extend(before.iter().map(|(_, who)| who.clone()));
-    Ok(TryResult::Wait { locked, ticket: (number, resource), until, watch })
+    watch.extend(before.iter().cloned());
+    Ok(TryResult::Wait { locked, reserved, ticket: (number, wish), until, watch })
 }
 
 pub(crate) fn leave(open: &Open<'_>, terms: &Terms) -> CommandResult<()> {
     let Some((number, resource)) = &terms.ticket else { return Ok(()) };
     let ctx = open.context();
-    Ok(open.write(|tx| {
-        let viewer = ctx.viewer(tx, None)?;
-        kernel::dequeue(tx, &viewer, *number, resource)
-    })?)
+    Ok(open.write(|tx| kernel::dequeue(tx, &ctx, *number, resource))?)
 }
 
 pub(crate) fn timed_out(request: &ClaimRequest, waited: Duration, locked: Option<Box<Locked>>) -> Error {

@@ -9,15 +9,15 @@ use super::attempt;
 use super::end::close_lapsed;
 use super::lease_state::{same_holder, section_state};
 use super::queue::dequeue;
-use super::ready_queue::reserved_before;
-use super::refusal::{Part, may_continue_in};
+use super::refusal::{held, may_continue_in, reserved};
+use super::work_queue::{Reservations, in_review, place_for, place_for_next};
 use crate::context::Context;
 use crate::error::{Error, Locked, Result, TaskName};
 use crate::event::{EventKind, NewEvent};
 use crate::holder::{Caller, HolderKind};
 use crate::id::{LeaseKey, LeaseProof, SectionId, TaskId};
 use crate::lease::{Attempt, Lease, LeaseState, Resource};
-use crate::store::{Agent, LeaseBeat, NewLease, Tx, Viewer};
+use crate::store::{Agent, LeaseBeat, NewLease, Tx};
 use crate::task::{Task, TaskStatus};
 
 const CLAIMED: &str = "claimed";
@@ -96,13 +96,25 @@ pub fn name_of(task: &Task) -> TaskName {
     }
 }
 
-/// Acquires one task, together with its section if that is serial.
+/// Acquires one task, together with its section if that is serial, unless it is reserved for an earlier waiter (Q1).
 pub fn acquire_task(
     tx: &mut dyn Tx,
     ctx: &Context<'_>,
     caller: &Caller,
     id: &TaskId,
     terms: &Terms,
+) -> Result<Verdict> {
+    acquire(tx, ctx, caller, id, terms, None)
+}
+
+/// Acquires one task. `reservations` are those of earlier waiters, if they are known.
+fn acquire(
+    tx: &mut dyn Tx,
+    ctx: &Context<'_>,
+    caller: &Caller,
+    id: &TaskId,
+    terms: &Terms,
+    reservations: Option<&Reservations>,
 ) -> Result<Verdict> {
     let viewer = ctx.viewer(tx, Some(&caller.holder))?;
     let missing = || Error::TaskNotFound { reference: id.to_string() };
@@ -116,10 +128,9 @@ pub fn acquire_task(
             LeaseState::Live => {
                 let running = attempt::is_running(tx, &lease)?;
                 if same_holder(&lease, caller, running) {
-                    return reacquire(tx, ctx, &viewer, caller, task, lease, terms);
+                    return reacquire(tx, ctx, caller, task, lease, terms);
                 }
-                let part = Part { resource: &resource, name: &task.title, task: &task };
-                return Ok(Verdict::Refused(Box::new(part.held(tx, &viewer, lease, terms)?)));
+                return Ok(Verdict::Refused(Box::new(held(tx, ctx, &task, lease, terms)?)));
             }
             state => {
                 close_lapsed(tx, ctx, &lease, state, &caller.holder.id)?;
@@ -138,15 +149,24 @@ pub fn acquire_task(
         check_approver(tx, caller, &task)?;
     }
 
-    let part = Part { resource: &resource, name: &task.title, task: &task };
-    if let Some(refused) = part.queued(tx, &viewer, terms)? {
-        return Ok(Verdict::Refused(Box::new(refused)));
-    }
-    if let Some(section) = &section
-        && let Some(refused) =
-            take_section(tx, ctx, &viewer, caller, &section.id, &section.name, terms, &task)?
+    let kept = match &section {
+        Some(section) => match free_section(tx, ctx, caller, &section.id)? {
+            FreeSection::Free => None,
+            FreeSection::Own(lease) => Some(lease),
+            FreeSection::Held(lease) => {
+                return Ok(Verdict::Refused(Box::new(held(tx, ctx, &task, lease, terms)?)));
+            }
+        },
+        None => None,
+    };
+    // The holder of a serial section may continue in it.
+    if kept.is_none()
+        && let Some(refused) = reserved_for_another(tx, ctx, &task, terms, reservations)?
     {
         return Ok(Verdict::Refused(Box::new(refused)));
+    }
+    if let Some(section) = &section {
+        take_section(tx, ctx, caller, &section.id, kept.as_ref(), terms)?;
     }
 
     let new = NewLease {
@@ -173,7 +193,7 @@ pub fn acquire_task(
         .fence(lease.fence);
     tx.set_status(&task.id, TaskStatus::InProgress, event)?;
     register_agent(tx, caller)?;
-    remove_own_ticket(tx, &viewer, terms)?;
+    remove_own_ticket(tx, ctx, terms)?;
     let (status, updated_at) = (TaskStatus::InProgress, tx.now());
     let task = Task { status, ready: false, lease: Some(lease.clone()), updated_at, ..task };
     let leftovers = tx.ending_attempts(&lease.resource)?;
@@ -189,13 +209,13 @@ pub fn acquire_next(
     terms: &Terms,
 ) -> Result<Option<Grant>> {
     let mut viewer = ctx.viewer(tx, Some(&caller.holder))?;
-    let mine = terms.ticket.as_ref().filter(|(_, of)| of.is_ready_work()).map(|(number, _)| *number);
-    let reserved = reserved_before(tx, &viewer, mine)?;
+    let reservations = Reservations::before(tx, ctx, place_for_next(terms, section))?;
+    let reserved = reservations.reserved();
     // Each round returns, clears `viewer.me`, or makes a task unready, so the loop ends. The bound stops a store that
     // keeps offering a task that cannot be claimed.
     for _ in 0..1000 {
         let Some(id) = tx.next_unreserved(section, &reserved, &viewer)? else { return Ok(None) };
-        match acquire_task(tx, ctx, caller, &id, terms)? {
+        match acquire(tx, ctx, caller, &id, terms, Some(&reservations))? {
             Verdict::Granted(grant) => return Ok(Some(*grant)),
             // The search counted a serial section as the caller's by name, but another process holds it. The next round
             // ignores the name.
@@ -205,6 +225,52 @@ pub fn acquire_next(
         }
     }
     Ok(None)
+}
+
+/// Acquires the first task in review, in working order, that is not held or reserved for an earlier waiter (Q1).
+pub fn acquire_next_review(
+    tx: &mut dyn Tx,
+    ctx: &Context<'_>,
+    caller: &Caller,
+    section: Option<&SectionId>,
+    terms: &Terms,
+) -> Result<Option<Grant>> {
+    let viewer = ctx.viewer(tx, Some(&caller.holder))?;
+    let tasks = in_review(tx, &viewer, section)?;
+    if tasks.is_empty() {
+        return Ok(None);
+    }
+    let reservations = Reservations::before(tx, ctx, place_for_next(terms, section))?;
+    let terms = Terms { review: true, ..terms.clone() };
+    for task in tasks {
+        match acquire(tx, ctx, caller, &task.id, &terms, Some(&reservations)) {
+            Ok(Verdict::Granted(grant)) => return Ok(Some(*grant)),
+            // Held, or no longer in review because its lapsed lease was closed in this transaction.
+            Ok(Verdict::Refused(_) | Verdict::CannotStart { .. })
+            | Err(Error::NotReady { .. } | Error::InvalidTransition { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(None)
+}
+
+/// The refusal because the task is reserved for an earlier waiter.
+fn reserved_for_another(
+    tx: &dyn Tx,
+    ctx: &Context<'_>,
+    task: &Task,
+    terms: &Terms,
+    known: Option<&Reservations>,
+) -> Result<Option<Locked>> {
+    let read;
+    let reservations = match known {
+        Some(known) => known,
+        None => {
+            read = Reservations::before(tx, ctx, place_for(terms, task))?;
+            &read
+        }
+    };
+    reservations.of(task).map(|made| reserved(tx, ctx, task, made, terms)).transpose()
 }
 
 fn may_start(task: &Task, review: bool) -> Result<()> {
@@ -228,7 +294,6 @@ fn may_start(task: &Task, review: bool) -> Result<()> {
 fn reacquire(
     tx: &mut dyn Tx,
     ctx: &Context<'_>,
-    viewer: &Viewer,
     caller: &Caller,
     task: Task,
     mut lease: Lease,
@@ -255,44 +320,52 @@ fn reacquire(
             super::renew::renew_section(tx, ctx, &section.id, &lease, terms.section_ttl)?;
         }
     }
-    remove_own_ticket(tx, viewer, terms)?;
+    remove_own_ticket(tx, ctx, terms)?;
     let leftovers = tx.ending_attempts(&lease.resource)?;
     let key = caller.key.clone().filter(|_| caller.presents(&lease));
     Ok(Verdict::Granted(Box::new(Grant { task, lease, key, reacquired: true, taken_over: None, leftovers })))
 }
 
-/// Acquires or renews the section's lease for the caller, or refuses.
-#[expect(clippy::too_many_arguments, reason = "one private step of acquire_task, with its whole context")]
+/// Whether a caller may take a section.
+enum FreeSection {
+    Free,
+    /// The caller holds it already.
+    Own(Lease),
+    Held(Lease),
+}
+
+/// Closes a lapsed lease of the section.
+fn free_section(tx: &mut dyn Tx, ctx: &Context<'_>, caller: &Caller, id: &SectionId) -> Result<FreeSection> {
+    let Some(lease) = tx.open_lease(&Resource::section(id))? else { return Ok(FreeSection::Free) };
+    if may_continue_in(tx, ctx, caller, &lease) {
+        return Ok(FreeSection::Own(lease));
+    }
+    match section_state(tx, ctx, &lease)? {
+        LeaseState::Live => Ok(FreeSection::Held(lease)),
+        state => {
+            close_lapsed(tx, ctx, &lease, state, &caller.holder.id)?;
+            Ok(FreeSection::Free)
+        }
+    }
+}
+
+/// Renews the section's lease `kept` of the caller, or acquires the free section.
 fn take_section(
     tx: &mut dyn Tx,
     ctx: &Context<'_>,
-    viewer: &Viewer,
     caller: &Caller,
     id: &SectionId,
-    name: &str,
+    kept: Option<&Lease>,
     terms: &Terms,
-    task: &Task,
-) -> Result<Option<Locked>> {
-    let resource = Resource::section(id);
-    let part = Part { resource: &resource, name, task };
+) -> Result<()> {
     let ttl = terms.section_ttl.max(terms.ttl);
-    if let Some(lease) = tx.open_lease(&resource)? {
-        if may_continue_in(tx, ctx, caller, &lease) {
-            super::renew::renew_section(tx, ctx, id, &lease, ttl)?;
-            return Ok(None);
-        }
-        match section_state(tx, ctx, &lease)? {
-            LeaseState::Live => return part.held(tx, viewer, lease, terms).map(Some),
-            state => close_lapsed(tx, ctx, &lease, state, &caller.holder.id)?,
-        }
-    }
-    if let Some(refused) = part.queued(tx, viewer, terms)? {
-        return Ok(Some(refused));
+    if let Some(lease) = kept {
+        return super::renew::renew_section(tx, ctx, id, lease, ttl).map(drop);
     }
     let new = NewLease {
         id: ctx.ids.lease(),
         key: ctx.ids.lease_key(),
-        resource,
+        resource: Resource::section(id),
         holder: caller.holder.clone(),
         process: caller.process.clone(),
         doorbell: terms.doorbell.clone(),
@@ -301,8 +374,7 @@ fn take_section(
         claimed_from: None,
     };
     let lease = grant(tx, ctx, new)?;
-    tx.append(acquired(&lease, None))?;
-    Ok(None)
+    tx.append(acquired(&lease, None))
 }
 
 /// Ids of leases are short, so that they can be typed. If another lease already has the id, a new one is drawn.
@@ -320,14 +392,13 @@ pub(super) fn own_ticket(terms: &Terms, resource: &Resource) -> Option<i64> {
     terms.ticket.as_ref().filter(|(_, of)| of == resource).map(|(number, _)| *number)
 }
 
-/// Removes the ticket of a caller that was granted a lease. If the resource it was queued for is free, wakes the next
-/// waiter there.
-pub(super) fn remove_own_ticket(tx: &mut dyn Tx, viewer: &Viewer, terms: &Terms) -> Result<()> {
+/// Removes the ticket of a caller that was granted a lease. If that leaves work to later waiters, wakes them.
+pub(super) fn remove_own_ticket(tx: &mut dyn Tx, ctx: &Context<'_>, terms: &Terms) -> Result<()> {
     let Some((number, resource)) = &terms.ticket else { return Ok(()) };
     if tx.open_lease(resource)?.is_some() {
         return tx.delete_ticket(*number);
     }
-    dequeue(tx, viewer, *number, resource)
+    dequeue(tx, ctx, *number, resource)
 }
 
 pub(super) fn acquired<'a>(lease: &'a Lease, taken_over: Option<&(Lease, LeaseState)>) -> NewEvent<'a> {

@@ -66,7 +66,7 @@ pub fn finish(
         // An agent's report does not end the section's lease, which its runner holds.
         keep_section: keep_section || by_the_agent,
     };
-    settle(tx, ctx, &viewer, &found, lease, finish, &report)?;
+    settle(tx, ctx, &found, lease, finish, &report)?;
     let task = tx.task(&id, &viewer)?.ok_or_else(|| missing(&id))?;
     Ok(Finished { task, lease: claim.lease, changed: true })
 }
@@ -83,7 +83,6 @@ struct Report<'a> {
 fn settle(
     tx: &mut dyn Tx,
     ctx: &Context<'_>,
-    viewer: &Viewer,
     found: &Task,
     lease: &Lease,
     finish: Finish<'_>,
@@ -109,10 +108,9 @@ fn settle(
     move_task(tx, found, to, report.actor, lease, reason.as_deref(), rejected)?;
     acknowledge_messages(tx, id, to, report.actor)?;
     if !report.keep_section {
-        drop_section(tx, ctx, viewer, found, lease, expected)?;
+        drop_section(tx, ctx, found, lease, expected)?;
     }
-    wake::wake_first(tx, viewer, &lease.resource)?;
-    wake::work_appeared(tx, viewer)
+    wake::work_appeared(tx, ctx)
 }
 
 /// Counts an attempt that gave its task back. Returns why the task has failed, if it was one too many.
@@ -172,7 +170,7 @@ pub(super) fn settle_result(
         Ok(word) => {
             let found = read(tx, &id, &viewer)?;
             let report = Report { actor, given_back: false, keep_section: false };
-            settle(tx, ctx, &viewer, &found, lease, word, &report)?;
+            settle(tx, ctx, &found, lease, word, &report)?;
             if matches!(result, AttemptResult::Failed { charged: true, .. }) {
                 count_attempt(tx, &found)?;
             }
@@ -439,19 +437,17 @@ fn return_task(
         if still_where_left(lease, task.status) {
             move_task(tx, &task, to, actor, lease, Some(&why), false)?;
         }
-        drop_section(tx, ctx, viewer, &task, lease, reason)?;
+        drop_section(tx, ctx, &task, lease, reason)?;
     }
     item::return_item_of(tx, lease, why, actor)?;
-    wake::wake_first(tx, viewer, &lease.resource)?;
-    wake::work_appeared(tx, viewer)
+    wake::freed(tx, ctx, &lease.resource)
 }
 
-/// Ends the section's lease together with the last of its holder's tasks. If that task's lease lapsed, the section's
+/// Ends the section's lease together with the last of its holder's tasks; the caller wakes waiters. If that task's lease lapsed, the section's
 /// lease ends with the same reason, because an expired lease can be revived (L7).
 pub(super) fn drop_section(
     tx: &mut dyn Tx,
     ctx: &Context<'_>,
-    viewer: &Viewer,
     task: &Task,
     ended: &Lease,
     reason: EndReason,
@@ -472,8 +468,7 @@ pub(super) fn drop_section(
         EndReason::Released | EndReason::Completed | EndReason::Forced => EndReason::Released,
     };
     close(tx, &lease, reason, None, &ended.holder.id, false)?;
-    close_lapsed_in_section(tx, ctx, &section.id, &lease, &ended.holder.id)?;
-    wake::wake_first(tx, viewer, &resource)
+    close_lapsed_in_section(tx, ctx, &section.id, &lease, &ended.holder.id)
 }
 
 fn move_task(

@@ -6,12 +6,13 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::json;
 
+use super::end::evict;
 use crate::context::Context;
 use crate::error::{Result, TaskName};
 use crate::event::{EventKind, NewEvent};
-use crate::holder::Liveness;
+use crate::holder::{HolderKind, Liveness};
 use crate::id::TaskId;
-use crate::lease::{Attempt, AttemptState, EndReason, Lease, LeaseState, Resource};
+use crate::lease::{Attempt, AttemptState, EndReason, Lease, LeaseState, Resource, ResourceKind};
 use crate::runner::Runner;
 use crate::store::{LeaseFilter, TaskFilter, Tx, View, Viewer};
 use crate::task::{Task, TaskStatus};
@@ -35,6 +36,8 @@ pub enum Violation {
     Abandoned(Attempt),
     /// Tickets of dead processes.
     DeadTickets(usize),
+    /// R4: a runner's live lease on a task that it neither works on nor is about to start.
+    NotWorkedOn(Lease),
 }
 
 pub fn check_invariants(view: &dyn View, ctx: &Context<'_>) -> Result<Vec<Violation>> {
@@ -42,12 +45,14 @@ pub fn check_invariants(view: &dyn View, ctx: &Context<'_>) -> Result<Vec<Violat
     let tasks = all_tasks(view, ctx)?;
     about_leases(view, ctx, &tasks, &mut violations)?;
     about_statuses(view, &tasks, &mut violations)?;
-    for runner in view.runners(0)? {
+    let (runners, attempts) = (view.runners(0)?, view.open_attempts()?);
+    about_runners(view, ctx, &runners, &attempts, &mut violations)?;
+    for runner in runners {
         if ctx.judge.liveness(&runner.process) == Liveness::Dead {
             violations.push(Violation::DeadRunner(runner));
         }
     }
-    for attempt in view.open_attempts()? {
+    for attempt in attempts {
         let held = view.open_lease(&attempt.resource)?.is_some_and(|lease| lease.fence == attempt.fence);
         let supervised = ctx.judge.liveness(&attempt.owner) != Liveness::Dead;
         if !supervised || (!held && attempt.state == AttemptState::Running) {
@@ -60,6 +65,32 @@ pub fn check_invariants(view: &dyn View, ctx: &Context<'_>) -> Result<Vec<Violat
         violations.push(Violation::DeadTickets(tickets));
     }
     Ok(violations)
+}
+
+/// R4. A runner's row names its task from the transaction of the grant on, so a live lease without an attempt belongs to
+/// work that is about to start only if the row names its task.
+fn about_runners(
+    view: &dyn View,
+    ctx: &Context<'_>,
+    runners: &[Runner],
+    attempts: &[Attempt],
+    violations: &mut Vec<Violation>,
+) -> Result<()> {
+    let filter = LeaseFilter { kinds: Some(vec![ResourceKind::Task]), ..LeaseFilter::default() };
+    for lease in view.leases(&filter)? {
+        let of_runner = lease.holder.kind == HolderKind::Runner;
+        let live = lease.state(view.now(), ctx.judge) == LeaseState::Live;
+        if of_runner && live && !is_worked_on(&lease, runners, attempts) {
+            violations.push(Violation::NotWorkedOn(lease));
+        }
+    }
+    Ok(())
+}
+
+fn is_worked_on(lease: &Lease, runners: &[Runner], attempts: &[Attempt]) -> bool {
+    let task = lease.resource.task_id();
+    attempts.iter().any(|attempt| attempt.fence == lease.fence)
+        || runners.iter().any(|row| row.id == lease.holder.id && row.current_task == task)
 }
 
 fn all_tasks(view: &dyn View, ctx: &Context<'_>) -> Result<Vec<Task>> {
@@ -113,10 +144,18 @@ fn about_statuses(view: &dyn View, tasks: &[Task], violations: &mut Vec<Violatio
     Ok(())
 }
 
-/// Corrects a violation that reconcile does not: closes the lease of a resource that does not exist, or appends a missing
-/// status event. Does nothing if the rows have changed since the violation was found.
-pub fn repair(tx: &mut dyn Tx, violation: &Violation, actor: &str) -> Result<()> {
+/// Corrects a violation that reconcile does not: closes the lease of a resource that does not exist, returns a task that its
+/// runner does not work on, or appends a missing status event. Does nothing if the rows have changed since the violation
+/// was found.
+pub fn repair(tx: &mut dyn Tx, ctx: &Context<'_>, violation: &Violation, actor: &str) -> Result<()> {
     match violation {
+        Violation::NotWorkedOn(lease) => {
+            let open = tx.open_lease(&lease.resource)?.filter(|open| open.fence == lease.fence);
+            let (runners, attempts) = (tx.runners(0)?, tx.open_attempts()?);
+            if let Some(lease) = open.filter(|lease| !is_worked_on(lease, &runners, &attempts)) {
+                evict(tx, ctx, actor, &lease)?;
+            }
+        }
         Violation::DanglingLease(lease) => {
             let is_open = tx.open_lease(&lease.resource)?.is_some_and(|open| open.fence == lease.fence);
             if is_open && !exists(tx, &lease.resource)? {

@@ -20,14 +20,14 @@ mod kept;
 mod lease_state;
 mod override_status;
 mod queue;
-mod ready_queue;
 mod reconcile;
 mod refusal;
 mod renew;
 mod resource;
 mod wake;
+mod work_queue;
 
-pub use acquire::{Grant, Terms, Verdict, acquire_next, acquire_task, name_of};
+pub use acquire::{Grant, Terms, Verdict, acquire_next, acquire_next_review, acquire_task, name_of};
 pub(crate) use approval::check_approver;
 pub use attempt::{
     Outcome, begin_attempt, end_attempt, failed_start, leader_of, note_failed_start, note_leader,
@@ -43,13 +43,13 @@ pub(crate) use item::{move_job, read_job, settle_job};
 pub use lease_state::{Claim, acts_under, claim_of, same_holder};
 pub(crate) use override_status::held_error;
 pub use override_status::{Overridden, override_status};
-pub use queue::{count_before, dequeue, enqueue, refresh_ticket};
-pub use ready_queue::{next_for_newcomer, waiters_before};
+pub use queue::{Waiter, count_before, dequeue, enqueue, waiters_before};
 pub use reconcile::{Repairs, reconcile};
-pub use refusal::{in_the_way, locked};
+pub use refusal::{in_the_way, locked, queued_waiter, reserved_work};
 pub use renew::{Beat, check, renew};
 pub(crate) use resource::close_if_lapsed;
 pub use resource::{
     acquire_resource, evict_unless_alive, is_live, must_hold, release_resource, renew_resource,
 };
 pub(crate) use wake::{message_arrived, work_appeared};
+pub use work_queue::{Reservation, Reservations, next_for_newcomer};

@@ -62,11 +62,11 @@ pub fn override_status(
                     _ => EndReason::Released,
                 };
                 done.charged = close(tx, lease, reason, message, actor, within)?;
-                drop_section(tx, ctx, &viewer, &task, lease, reason)?;
+                drop_section(tx, ctx, &task, lease, reason)?;
             }
             LeaseState::Live if force_it => {
                 done.charged = close(tx, lease, EndReason::Forced, message, actor, within)?;
-                drop_section(tx, ctx, &viewer, &task, lease, EndReason::Forced)?;
+                drop_section(tx, ctx, &task, lease, EndReason::Forced)?;
                 wake::holder(tx, lease);
                 done.evicted = Some(lease.clone());
             }
@@ -74,12 +74,12 @@ pub fn override_status(
             LeaseState::Expired => {
                 close(tx, lease, EndReason::Forced, message, actor, false)?;
                 // Other tasks of the holder in the section may still be revived.
-                drop_section(tx, ctx, &viewer, &task, lease, EndReason::Expired)?;
+                drop_section(tx, ctx, &task, lease, EndReason::Expired)?;
                 wake::holder(tx, lease);
             }
             state => {
                 close(tx, lease, reason_of(state), message, actor, false)?;
-                drop_section(tx, ctx, &viewer, &task, lease, reason_of(state))?;
+                drop_section(tx, ctx, &task, lease, reason_of(state))?;
             }
         }
     } else {
@@ -100,8 +100,7 @@ pub fn override_status(
     if to != task.status {
         tx.set_status(id, to, event)?;
     }
-    wake::wake_first(tx, &viewer, &Resource::task(id))?;
-    wake::work_appeared(tx, &viewer)?;
+    wake::work_appeared(tx, ctx)?;
     Ok(done)
 }
 
@@ -122,8 +121,8 @@ fn end_expired(tx: &mut dyn Tx, id: &TaskId, message: Option<&str>, actor: &str)
 pub(crate) fn held_error(tx: &dyn Tx, ctx: &Context<'_>, task: &Task, lease: &Lease) -> Result<Error> {
     let viewer = ctx.viewer(tx, None)?;
     let resource = lease.resource.clone();
-    let queue = super::queue::count_before(tx, &viewer, &resource, None)?;
+    let queue = super::queue::waiters_before(tx, &viewer, &resource, None)?;
     let locked =
-        super::refusal::locked(tx, resource, &task.title, Some(name_of(task)), Some(lease.clone()), queue)?;
+        super::refusal::locked(tx, resource, &task.title, Some(name_of(task)), Some(lease.clone()), &queue)?;
     Ok(Error::Locked(Box::new(locked)))
 }

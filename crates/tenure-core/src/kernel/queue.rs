@@ -1,32 +1,73 @@
-//! The queue for a resource: first come, first served, among live tickets.
+//! Tickets: taking, refreshing and removing one, and counting those before a caller.
+//!
+//! For a slot, a session or a job, the live tickets for the resource are served in the order of arrival. Tickets for tasks
+//! have one order in the whole project; see [`work_queue`](super::work_queue).
 
-use std::time::Duration;
-
-use super::ready_queue::waiters_with_work;
+use super::work_queue::Reservations;
+use crate::context::Context;
 use crate::error::Result;
 use crate::holder::{Caller, Incarnation};
+use crate::id::SectionId;
 use crate::lease::{Resource, Ticket};
 use crate::store::{NewTicket, Tx, View, Viewer};
 
-/// The live tickets before `mine`, or all of them for a caller without a ticket.
+/// The live tickets for `resource` before `mine`, or all of them for a caller without a ticket.
 ///
-/// A ticket that is gone or was not refreshed in time does not count; its process is treated as a newcomer.
-pub(super) fn live_before(
+/// A ticket that is gone or was not refreshed in time does not count; its process is treated as a newcomer. The waiters
+/// for a section are those that want any of its tasks or one of them.
+pub fn waiters_before(
     view: &dyn View,
     viewer: &Viewer,
     resource: &Resource,
     mine: Option<i64>,
 ) -> Result<Vec<Ticket>> {
-    let mut queue = view.tickets(resource)?;
+    let section = resource.section_id();
+    let tasks = section.is_some() || resource.is_work();
+    let mut queue = if tasks { view.work_tickets()? } else { view.tickets(resource)? };
     queue.retain(|ticket| is_live(view, viewer, ticket));
-    if let Some(position) = queue.iter().position(|ticket| Some(ticket.number) == mine) {
-        queue.truncate(position);
+    if let Some(place) = queue.iter().position(|ticket| Some(ticket.number) == mine) {
+        queue.truncate(place);
     }
-    Ok(queue)
+    match section {
+        Some(section) => wanting_section(view, viewer, &section, queue),
+        None => {
+            queue.retain(|ticket| ticket.resource == *resource);
+            Ok(queue)
+        }
+    }
+}
+
+/// The tickets that want any task of the section, or one of its tasks.
+fn wanting_section(
+    view: &dyn View,
+    viewer: &Viewer,
+    section: &SectionId,
+    queue: Vec<Ticket>,
+) -> Result<Vec<Ticket>> {
+    let viewer = Viewer { me: None, ..viewer.clone() };
+    let mut known: Vec<(Resource, bool)> = vec![(Resource::ready(Some(section)), true)];
+    let mut found = Vec::new();
+    for ticket in queue {
+        let wish = &ticket.resource;
+        let inside = match (known.iter().find(|(known, _)| known == wish), wish.task_id()) {
+            (Some((_, inside)), _) => *inside,
+            (None, None) => false,
+            (None, Some(id)) => {
+                let of = view.task_row(&id, &viewer)?.and_then(|task| task.section);
+                let inside = of.is_some_and(|of| of.id == *section);
+                known.push((wish.clone(), inside));
+                inside
+            }
+        };
+        if inside {
+            found.push(ticket);
+        }
+    }
+    Ok(found)
 }
 
 pub(super) fn is_live(view: &dyn View, viewer: &Viewer, ticket: &Ticket) -> bool {
-    ticket.refreshed_at > view.now().before(viewer.ticket_life) && !viewer.is_dead(&ticket.process)
+    ticket.is_fresh(view.now()) && !viewer.is_dead(&ticket.process)
 }
 
 /// The number of live waiters before the ticket `mine`, or before a newcomer.
@@ -36,52 +77,58 @@ pub fn count_before(
     resource: &Resource,
     mine: Option<i64>,
 ) -> Result<usize> {
-    Ok(live_before(view, viewer, resource, mine)?.len())
+    Ok(waiters_before(view, viewer, resource, mine)?.len())
 }
 
-/// Adds a ticket to the queue for `resource`, or refreshes `ticket` if it is for this resource.
+/// A process that waits, as its ticket records it.
+#[derive(Debug, Clone, Copy)]
+pub struct Waiter<'a> {
+    pub caller: &'a Caller,
+    pub process: &'a Incarnation,
+    pub doorbell: Option<&'a str>,
+    /// It also takes tasks that are in `review`.
+    pub review: bool,
+}
+
+/// Adds a ticket for `wish`, or refreshes `ticket` if it is for the same.
 ///
-/// A waiter has one ticket at a time: one for another resource is removed, and the next waiter there is woken.
+/// A waiter has one ticket at a time: one for something else is removed, and the waiters that can proceed because of it
+/// are woken.
 pub fn enqueue(
     tx: &mut dyn Tx,
-    viewer: &Viewer,
-    resource: &Resource,
-    caller: &Caller,
-    process: &Incarnation,
-    doorbell: Option<&str>,
+    ctx: &Context<'_>,
+    waiter: &Waiter<'_>,
+    wish: &Resource,
     ticket: Option<(i64, &Resource)>,
 ) -> Result<i64> {
     if let Some((number, of)) = ticket {
-        if of == resource && refresh_ticket(tx, viewer.ticket_life, number)? {
+        if of == wish && tx.refresh_ticket(number)? {
             return Ok(number);
         }
-        dequeue(tx, viewer, number, of)?;
+        dequeue(tx, ctx, number, of)?;
     }
     tx.insert_ticket(&NewTicket {
-        resource: resource.clone(),
-        holder: caller.holder.clone(),
-        process: process.clone(),
-        doorbell: doorbell.map(str::to_owned),
+        resource: wish.clone(),
+        holder: waiter.caller.holder.clone(),
+        process: waiter.process.clone(),
+        doorbell: waiter.doorbell.map(str::to_owned),
+        life: ctx.policy.ticket_life,
+        review: waiter.review,
     })
 }
 
-/// Refreshes a ticket. False if it no longer counts, because it was not refreshed for too long.
-pub fn refresh_ticket(tx: &mut dyn Tx, life: Duration, number: i64) -> Result<bool> {
-    let silent_since = tx.now().before(life);
-    tx.refresh_ticket(number, silent_since)
-}
-
 /// Removes a ticket and wakes the waiters that can proceed because of it: the first one for `resource`, or those that
-/// get ready work only now.
-pub fn dequeue(tx: &mut dyn Tx, viewer: &Viewer, number: i64, resource: &Resource) -> Result<()> {
-    if !resource.is_ready_work() {
+/// get a task only now.
+pub fn dequeue(tx: &mut dyn Tx, ctx: &Context<'_>, number: i64, resource: &Resource) -> Result<()> {
+    if !resource.is_work() {
         tx.delete_ticket(number)?;
-        return super::wake::wake_first(tx, viewer, resource);
+        return super::wake::wake_first(tx, ctx, resource);
     }
-    let before = waiters_with_work(tx, viewer)?;
+    let before: Vec<i64> =
+        Reservations::before(tx, ctx, None)?.waiters_to_wake().map(|ticket| ticket.number).collect();
     tx.delete_ticket(number)?;
-    for ticket in waiters_with_work(tx, viewer)? {
-        if before.iter().all(|known| known.number != ticket.number)
+    for ticket in Reservations::before(tx, ctx, None)?.waiters_to_wake() {
+        if !before.contains(&ticket.number)
             && let Some(doorbell) = &ticket.doorbell
         {
             tx.ring(doorbell);

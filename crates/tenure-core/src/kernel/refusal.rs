@@ -1,13 +1,15 @@
-//! Refusals: each names the holder, the start and expiry of its lease, and the number of waiters before the caller.
+//! Refusals: each names the holder, the start and expiry of its lease, and the waiters before the caller.
 
-use super::acquire::{Terms, name_of, own_ticket};
+use super::acquire::{Terms, name_of};
 use super::lease_state::{same_holder, section_state};
-use super::queue::live_before;
+use super::queue::waiters_before;
+use super::work_queue::{Reservation, Reservations, place_for};
 use crate::context::Context;
-use crate::error::{Locked, Result, TaskName};
+use crate::error::{Locked, QueuedWaiter, ReservedWork, Result, TaskName};
 use crate::holder::Caller;
-use crate::lease::{Lease, LeaseState, Resource};
-use crate::store::{View, Viewer};
+use crate::id::SectionId;
+use crate::lease::{Lease, LeaseState, Resource, Ticket};
+use crate::store::{TaskLookup, View};
 use crate::task::Task;
 
 pub fn locked(
@@ -16,77 +18,138 @@ pub fn locked(
     name: &str,
     task: Option<TaskName>,
     lease: Option<Lease>,
-    queue: usize,
+    queue: &[Ticket],
 ) -> Result<Locked> {
     let age = lease.as_ref().map(|l| view.now().since(l.acquired_at)).unwrap_or_default();
-    Ok(Locked { resource, name: name.to_owned(), task, lease, queue, age })
+    let first = queue.first().map(|ticket| queued_waiter(view, ticket)).transpose()?.map(Box::new);
+    Ok(Locked { resource, name: name.to_owned(), task, lease, queue: queue.len(), first, age })
 }
 
-/// One of the resources that acquiring `task` takes: the task itself, or its serial section.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Part<'a> {
-    pub(super) resource: &'a Resource,
-    pub(super) name: &'a str,
-    pub(super) task: &'a Task,
+/// The waiter of a ticket, with its wish in words.
+pub fn queued_waiter(view: &dyn View, ticket: &Ticket) -> Result<QueuedWaiter> {
+    let wish = &ticket.resource;
+    let wish_name = if let Some(id) = wish.task_id() {
+        let found = view.find_tasks(TaskLookup::Id(id.as_str()), 1)?.pop();
+        found.map_or_else(|| "a deleted task".to_owned(), |task| format!("task {}", task.key))
+    } else if let Some(id) = wish.ready_section() {
+        let found = view.section(&id)?;
+        found
+            .map_or_else(|| "a deleted section".to_owned(), |section| format!("any task of {}", section.name))
+    } else if wish.is_ready_work() {
+        "any task".to_owned()
+    } else {
+        wish.to_string()
+    };
+    Ok(QueuedWaiter {
+        holder: ticket.holder.clone(),
+        process: ticket.process.clone(),
+        wish: wish.clone(),
+        wish_name,
+        since: ticket.created_at,
+    })
 }
 
-impl Part<'_> {
-    /// The refusal because of another holder's live lease.
-    pub(super) fn held(
-        self,
-        view: &dyn View,
-        viewer: &Viewer,
-        lease: Lease,
-        terms: &Terms,
-    ) -> Result<Locked> {
-        let queue = live_before(view, viewer, self.resource, own_ticket(terms, self.resource))?.len();
-        locked(view, self.resource.clone(), self.name, Some(name_of(self.task)), Some(lease), queue)
-    }
-
-    /// The refusal because of earlier waiters, or `None` if there are none.
-    pub(super) fn queued(self, view: &dyn View, viewer: &Viewer, terms: &Terms) -> Result<Option<Locked>> {
-        let queue = live_before(view, viewer, self.resource, own_ticket(terms, self.resource))?.len();
-        if queue == 0 {
-            return Ok(None);
-        }
-        locked(view, self.resource.clone(), self.name, Some(name_of(self.task)), None, queue).map(Some)
-    }
-}
-
-/// What keeps `caller` from acquiring `task`, which has no unfinished dependencies: a live lease on it or on its serial
-/// section, or earlier waiters. It only reads, so that asking never acquires (R4).
-pub fn in_the_way(
+/// The ready work, of a section or all of it, that goes to waiters before the ticket `mine` or before a newcomer.
+pub fn reserved_work(
     view: &dyn View,
     ctx: &Context<'_>,
-    viewer: &Viewer,
-    caller: &Caller,
-    task: &Task,
-    terms: &Terms,
-) -> Result<Option<Locked>> {
-    let resource = Resource::task(&task.id);
-    let part = Part { resource: &resource, name: &task.title, task };
+    section: Option<&SectionId>,
+    mine: Option<i64>,
+) -> Result<Option<ReservedWork>> {
+    let reservations = Reservations::before(view, ctx, mine)?;
+    let mut made = reservations.of_section(section);
+    let Some(first) = made.next() else { return Ok(None) };
+    let tasks = 1 + made.count();
+    Ok(Some(ReservedWork { tasks, first: queued_waiter(view, &first.ticket)? }))
+}
+
+/// Which live lease there is on a task or on its serial section.
+#[derive(Debug)]
+pub(super) enum Hold {
+    Free,
+    /// The caller's own: it may continue, whatever waits.
+    Own,
+    Other(Resource, Lease),
+}
+
+/// Only reads, so that asking never acquires (R4).
+pub(super) fn hold_on(view: &dyn View, ctx: &Context<'_>, caller: &Caller, task: &Task) -> Result<Hold> {
     if let Some(lease) = &task.lease
         && lease.state(view.now(), ctx.judge) == LeaseState::Live
     {
         let running = super::attempt::is_running(view, lease)?;
         let own = same_holder(lease, caller, running);
-        return if own { Ok(None) } else { part.held(view, viewer, lease.clone(), terms).map(Some) };
+        return Ok(if own { Hold::Own } else { Hold::Other(lease.resource.clone(), lease.clone()) });
     }
-    if let Some(locked) = part.queued(view, viewer, terms)? {
-        return Ok(Some(locked));
+    let Some(section) = task.section.as_ref().filter(|section| section.serial) else { return Ok(Hold::Free) };
+    let Some(lease) = view.open_lease(&Resource::section(&section.id))? else { return Ok(Hold::Free) };
+    if may_continue_in(view, ctx, caller, &lease) {
+        return Ok(Hold::Own);
     }
-    let Some(section) = task.section.as_ref().filter(|section| section.serial) else { return Ok(None) };
-    let resource = Resource::section(&section.id);
-    let part = Part { resource: &resource, name: &section.name, task };
-    if let Some(lease) = view.open_lease(&resource)? {
-        if may_continue_in(view, ctx, caller, &lease) {
-            return Ok(None);
+    Ok(match section_state(view, ctx, &lease)? {
+        LeaseState::Live => Hold::Other(lease.resource.clone(), lease),
+        _ => Hold::Free,
+    })
+}
+
+/// The refusal because of another holder's live lease on the task or on its section.
+pub(super) fn held(
+    view: &dyn View,
+    ctx: &Context<'_>,
+    task: &Task,
+    lease: Lease,
+    terms: &Terms,
+) -> Result<Locked> {
+    let viewer = ctx.viewer(view, None)?;
+    let queue = waiters_before(view, &viewer, &lease.resource, place_for(terms, task))?;
+    let resource = lease.resource.clone();
+    locked(view, resource.clone(), name_in(task, &resource), Some(name_of(task)), Some(lease), &queue)
+}
+
+/// The refusal because the task is reserved for an earlier waiter.
+pub(super) fn reserved(
+    view: &dyn View,
+    ctx: &Context<'_>,
+    task: &Task,
+    made: &Reservation,
+    terms: &Terms,
+) -> Result<Locked> {
+    let resource = match &made.section {
+        Some(section) if made.task != task.id => Resource::section(section),
+        _ => Resource::task(&task.id),
+    };
+    let viewer = ctx.viewer(view, None)?;
+    let mut queue = waiters_before(view, &viewer, &resource, place_for(terms, task))?;
+    queue.retain(|ticket| ticket.number != made.ticket.number);
+    queue.insert(0, made.ticket.clone());
+    locked(view, resource.clone(), name_in(task, &resource), Some(name_of(task)), None, &queue)
+}
+
+/// The title of the task, or the name of its section.
+fn name_in<'a>(task: &'a Task, resource: &Resource) -> &'a str {
+    match (&task.section, resource.section_id()) {
+        (Some(section), Some(_)) => &section.name,
+        _ => &task.title,
+    }
+}
+
+/// What keeps `caller` from acquiring `task`, which has no unfinished dependencies: a live lease on it or on its serial
+/// section, or an earlier waiter. It only reads, so that asking never acquires (R4).
+pub fn in_the_way(
+    view: &dyn View,
+    ctx: &Context<'_>,
+    caller: &Caller,
+    task: &Task,
+    terms: &Terms,
+) -> Result<Option<Locked>> {
+    match hold_on(view, ctx, caller, task)? {
+        Hold::Own => Ok(None),
+        Hold::Other(_, lease) => held(view, ctx, task, lease, terms).map(Some),
+        Hold::Free => {
+            let reservations = Reservations::before(view, ctx, place_for(terms, task))?;
+            reservations.of(task).map(|made| reserved(view, ctx, task, made, terms)).transpose()
         }
-        if section_state(view, ctx, &lease)? == LeaseState::Live {
-            return part.held(view, viewer, lease, terms).map(Some);
-        }
     }
-    part.queued(view, viewer, terms)
 }
 
 /// Whether the caller holds the section with a live lease, so that it may continue to work in it.

@@ -6,14 +6,14 @@ use serde_json::json;
 
 use super::acquire::{acquired, grant, name_of};
 use super::lease_state::{claim_of, section_state};
-use super::queue::live_before;
+use super::work_queue::Reservations;
 use crate::context::Context;
 use crate::error::{Error, Result, TaskName};
 use crate::event::{EventKind, NewEvent};
 use crate::holder::Caller;
 use crate::id::{SectionId, TaskId};
 use crate::lease::{Lease, LeaseState, Resource, ResourceKind};
-use crate::store::{LeaseBeat, NewLease, Tx, View, Viewer};
+use crate::store::{LeaseBeat, NewLease, Tx, View};
 use crate::task::TaskStatus;
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -47,7 +47,7 @@ pub fn renew(
             let untouched =
                 found.status == TaskStatus::InProgress || Some(found.status) == lease.claimed_from;
             let taken = match &section {
-                Some(section) => section_taken(tx, ctx, &viewer, &section.id, &lease)?,
+                Some(section) => section_taken(tx, ctx, &section.id, &lease)?,
                 None => false,
             };
             if !untouched || taken {
@@ -142,15 +142,9 @@ fn covers(section: &Lease, task: &Lease) -> bool {
     section.held_by(&task.holder) && (section.process.is_none() || section.process == task.process)
 }
 
-/// Whether another process holds the section now, even under the same name, or held it last and another process is
-/// queued for it. Then the holder of this task has to queue for the section.
-fn section_taken(
-    tx: &mut dyn Tx,
-    ctx: &Context<'_>,
-    viewer: &Viewer,
-    id: &SectionId,
-    task: &Lease,
-) -> Result<bool> {
+/// Whether another process holds the section now, even under the same name, or held it last and it is
+/// reserved for a waiter. Then the holder of this task has to claim it again.
+fn section_taken(tx: &mut dyn Tx, ctx: &Context<'_>, id: &SectionId, task: &Lease) -> Result<bool> {
     let resource = Resource::section(id);
     let Some(latest) = tx.latest_lease(&resource)?.filter(|latest| !covers(latest, task)) else {
         return Ok(false);
@@ -158,8 +152,9 @@ fn section_taken(
     if section_state(tx, ctx, &latest)? == LeaseState::Live {
         return Ok(true);
     }
-    let line = live_before(tx, viewer, &resource, None)?;
-    Ok(line.iter().any(|ticket| Some(&ticket.process) != task.process.as_ref()))
+    let reservations = Reservations::before(tx, ctx, None)?;
+    let waiter = reservations.of_serial_section(id).map(|made| &made.ticket.process);
+    Ok(waiter.is_some_and(|waiter| Some(waiter) != task.process.as_ref()))
 }
 
 /// Revives the section's lease, or grants a new one, after a clean-up closed it together with the task's lease.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::acquire::{Terms, acquired, grant, own_ticket, remove_own_ticket};
 use super::end::{close, close_lapsed, close_lapsed_in_section, evict};
 use super::lease_state::{same_holder, state_for_holder};
-use super::queue::live_before;
+use super::queue::waiters_before;
 use super::refusal::locked;
 use super::renew::beat_of;
 use super::wake;
@@ -29,15 +29,15 @@ pub fn acquire_resource(
         match lease.state(tx.now(), ctx.judge) {
             LeaseState::Live if same_holder(&lease, caller, false) => return Ok(Ok(lease)),
             LeaseState::Live => {
-                let queue = live_before(tx, &viewer, resource, own_ticket(terms, resource))?.len();
-                return Ok(Err(Box::new(locked(tx, resource.clone(), name, None, Some(lease), queue)?)));
+                let queue = waiters_before(tx, &viewer, resource, own_ticket(terms, resource))?;
+                return Ok(Err(Box::new(locked(tx, resource.clone(), name, None, Some(lease), &queue)?)));
             }
             state => close_lapsed(tx, ctx, &lease, state, &caller.holder.id)?,
         }
     }
-    let line = live_before(tx, &viewer, resource, own_ticket(terms, resource))?;
-    if !line.is_empty() {
-        return Ok(Err(Box::new(locked(tx, resource.clone(), name, None, None, line.len())?)));
+    let queue = waiters_before(tx, &viewer, resource, own_ticket(terms, resource))?;
+    if !queue.is_empty() {
+        return Ok(Err(Box::new(locked(tx, resource.clone(), name, None, None, &queue)?)));
     }
     let new = NewLease {
         id: ctx.ids.lease(),
@@ -52,7 +52,7 @@ pub fn acquire_resource(
     };
     let lease = grant(tx, ctx, new)?;
     tx.append(acquired(&lease, None))?;
-    remove_own_ticket(tx, &viewer, terms)?;
+    remove_own_ticket(tx, ctx, terms)?;
     Ok(Ok(lease))
 }
 
@@ -129,11 +129,8 @@ pub fn release_resource(tx: &mut dyn Tx, ctx: &Context<'_>, lease: &Lease, reaso
         return Ok(());
     };
     close(tx, &open, reason, None, &open.holder.id, false)?;
-    let viewer = ctx.viewer(tx, None)?;
-    wake::wake_first(tx, &viewer, &open.resource)?;
     if let Some(section) = open.resource.section_id() {
         close_lapsed_in_section(tx, ctx, &section, &open, &open.holder.id)?;
-        wake::work_appeared(tx, &viewer)?;
     }
-    Ok(())
+    wake::freed(tx, ctx, &open.resource)
 }

@@ -92,7 +92,7 @@ pub fn add_task(tx: &mut dyn Tx, ctx: &Context<'_>, caller: &Caller, request: &A
         }
         tx.add_dependency(&task.id, &on)?;
     }
-    kernel::work_appeared(tx, &viewer)?;
+    kernel::work_appeared(tx, ctx)?;
     tx.task(&task.id, &viewer)?.ok_or(Error::TaskNotFound { reference: task.key })
 }
 

@@ -24,6 +24,7 @@ pub fn depend(tx: &mut dyn Tx, ctx: &Context<'_>, caller: &Caller, task: &str, o
     }
     if tx.add_dependency(&task.id, &on.id)? {
         say(tx, caller, &task, "dependsOn", &on.key)?;
+        kernel::work_appeared(tx, ctx)?;
     }
     tx.task(&task.id, &viewer)?.ok_or(Error::TaskNotFound { reference: task.key })
 }
@@ -35,7 +36,7 @@ pub fn undepend(tx: &mut dyn Tx, ctx: &Context<'_>, caller: &Caller, task: &str,
     let on = named(tx, on, &viewer)?;
     if tx.remove_dependency(&task.id, &on.id)? {
         say(tx, caller, &task, "notOn", &on.key)?;
-        kernel::work_appeared(tx, &viewer)?;
+        kernel::work_appeared(tx, ctx)?;
     }
     tx.task(&task.id, &viewer)?.ok_or(Error::TaskNotFound { reference: task.key })
 }

@@ -120,7 +120,7 @@ pub fn edit_task(
             .task(&task.id)
             .detail(Value::Object(changes));
         tx.edit_task(&task.id, &edit, Some(event))?;
-        kernel::work_appeared(tx, &viewer)?;
+        kernel::work_appeared(tx, ctx)?;
     }
     tx.task(&task.id, &viewer)?.ok_or(Error::TaskNotFound { reference: task.key })
 }
@@ -166,6 +166,6 @@ pub fn delete_task(
         .detail(json!({"key": task.key, "title": task.title}));
     event.from = Some(task.status);
     tx.delete_task(&task.id, event)?;
-    kernel::work_appeared(tx, &viewer)?;
+    kernel::work_appeared(tx, ctx)?;
     Ok(task)
 }

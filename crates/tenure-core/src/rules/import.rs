@@ -84,8 +84,7 @@ pub fn import(tx: &mut dyn Tx, ctx: &Context<'_>, caller: &Caller, import: &Impo
             tx.add_dependency(id, &on)?;
         }
     }
-    let viewer = ctx.viewer(tx, Some(&caller.holder))?;
-    kernel::work_appeared(tx, &viewer)?;
+    kernel::work_appeared(tx, ctx)?;
     Ok(taken)
 }
 

@@ -67,8 +67,8 @@ fn held(tx: &dyn Tx, ctx: &Context<'_>, job: &Job) -> Result<Error> {
     let resource = job.resource();
     let lease = tx.open_lease(&resource)?;
     let viewer = ctx.viewer(tx, None)?;
-    let queue = kernel::count_before(tx, &viewer, &resource, None)?;
-    Ok(Error::Locked(Box::new(kernel::locked(tx, resource, &job.name, None, lease, queue)?)))
+    let queue = kernel::waiters_before(tx, &viewer, &resource, None)?;
+    Ok(Error::Locked(Box::new(kernel::locked(tx, resource, &job.name, None, lease, &queue)?)))
 }
 
 /// Adds items to a job that is loading or being extended.

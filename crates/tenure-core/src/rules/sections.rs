@@ -91,8 +91,7 @@ pub fn edit_section(
         said.insert("section".into(), json!(section.name));
         let event = NewEvent::new(EventKind::SectionUpdated, &caller.holder.id).detail(Value::Object(said));
         tx.edit_section(&section.id, &edit, event)?;
-        let viewer = ctx.viewer(tx, None)?;
-        kernel::work_appeared(tx, &viewer)?;
+        kernel::work_appeared(tx, ctx)?;
     }
     tx.section(&section.id)?.ok_or_else(|| gone(&section.name))
 }
@@ -160,8 +159,7 @@ pub fn undepend_section(
     let on = reference::section(tx, on)?;
     if tx.remove_section_dependency(&section.id, &on.id)? {
         say_dependency(tx, caller, &section, "notOn", &on)?;
-        let viewer = ctx.viewer(tx, None)?;
-        kernel::work_appeared(tx, &viewer)?;
+        kernel::work_appeared(tx, ctx)?;
     }
     tx.section(&section.id)?.ok_or_else(|| gone(&section.name))
 }
@@ -221,8 +219,8 @@ fn refuse_if_in_use(tx: &mut dyn Tx, ctx: &Context<'_>, section: &Section) -> Re
     match live {
         None => Ok(()),
         Some(lease) => {
-            let queue = kernel::count_before(tx, &viewer, &resource, None)?;
-            let locked = kernel::locked(tx, resource, &section.name, None, Some(lease), queue)?;
+            let queue = kernel::waiters_before(tx, &viewer, &resource, None)?;
+            let locked = kernel::locked(tx, resource, &section.name, None, Some(lease), &queue)?;
             Err(Error::Locked(Box::new(locked)))
         }
     }

@@ -145,7 +145,7 @@ tables! {
         Text: lease_id key_hash resource_kind resource_id holder_kind holder_id process doorbell claimed_from end_reason;
     }
     tickets by number {
-        Int: number;
+        Int: number life_ms review;
         StoreTime: created_at refreshed_at;
         Text: resource_kind resource_id holder_kind holder_id process doorbell;
     }

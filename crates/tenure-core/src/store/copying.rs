@@ -324,6 +324,6 @@ fn refuse_live_leases(view: &dyn View, judge: &dyn Judge) -> Result<()> {
         None => None,
     };
     let name = task.as_ref().map(|task| task.key.clone()).or(section).unwrap_or(held.resource.id.clone());
-    let locked = kernel::locked(view, held.resource.clone(), &name, task, Some(held), 0)?;
+    let locked = kernel::locked(view, held.resource.clone(), &name, task, Some(held), &[])?;
     Err(Error::Locked(Box::new(locked)))
 }

@@ -77,6 +77,8 @@ pub struct NewTicket {
     pub holder: Holder,
     pub process: Incarnation,
     pub doorbell: Option<String>,
+    pub life: Duration,
+    pub review: bool,
 }
 
 pub trait ReadLeases {
@@ -91,8 +93,8 @@ pub trait ReadLeases {
     fn task_leases_in_section(&self, section: &SectionId, holder: &Holder) -> Result<Vec<Lease>>;
     /// In the order of arrival.
     fn tickets(&self, resource: &Resource) -> Result<Vec<Ticket>>;
-    /// All tickets for ready work ([`Resource::is_ready_work`]), limited to a section or not, in the order of arrival.
-    fn ready_tickets(&self) -> Result<Vec<Ticket>>;
+    /// All tickets for tasks ([`Resource::is_work`]), in the order of arrival.
+    fn work_tickets(&self) -> Result<Vec<Ticket>>;
     fn count_tickets(&self) -> Result<u64>;
     fn all_tickets(&self) -> Result<Vec<Ticket>>;
     /// Newest first.
@@ -116,8 +118,8 @@ pub trait WriteLeases {
     /// Reopens a lease that ended as expired.
     fn reopen_lease(&mut self, fence: Fence) -> Result<()>;
     fn insert_ticket(&mut self, ticket: &NewTicket) -> Result<i64>;
-    /// Refreshes a ticket. False if it is gone, or was last refreshed at `silent_since` or before.
-    fn refresh_ticket(&mut self, number: i64, silent_since: Timestamp) -> Result<bool>;
+    /// Refreshes a ticket. False if it is gone, or was not refreshed within its life.
+    fn refresh_ticket(&mut self, number: i64) -> Result<bool>;
     fn delete_ticket(&mut self, number: i64) -> Result<()>;
     fn insert_attempt(&mut self, attempt: &Attempt) -> Result<()>;
     fn update_attempt(&mut self, id: &AttemptId, attempt: &Attempt) -> Result<()>;
@@ -204,6 +206,8 @@ impl Record for Ticket {
             doorbell: row.optional_string(tickets::doorbell)?,
             created_at: row.time(tickets::created_at)?,
             refreshed_at: row.time(tickets::refreshed_at)?,
+            life: Duration::from_millis(row.narrow(tickets::life_ms)?),
+            review: row.flag(tickets::review)?,
         })
     }
 }
@@ -220,6 +224,8 @@ impl NewTicket {
             (tickets::doorbell, self.doorbell.as_ref().into()),
             (tickets::created_at, now.into()),
             (tickets::refreshed_at, now.into()),
+            (tickets::life_ms, millis(self.life).into()),
+            (tickets::review, self.review.into()),
         ])
     }
 }

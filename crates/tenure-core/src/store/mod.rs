@@ -11,7 +11,6 @@
 
 use std::cell::OnceCell;
 use std::fmt;
-use std::time::Duration;
 
 use crate::clock::Timestamp;
 use crate::error::Result;
@@ -50,7 +49,7 @@ pub use sections::{NewSection, ReadSections, SectionEdit, WriteSections};
 pub use sessions::{ReadSessions, WriteSessions};
 pub use sql::{
     Counting, Dialect, FINISHED, Known, SqlTx, Statement, StoredCount, TaskQueries, TxState, UNFINISHED,
-    grant_statements, stored_counts, tickets_query,
+    grant_statements, stored_counts, work_tickets_query,
 };
 pub use tasks::{
     NewTask, ReadTasks, Reserved, TASK_WIDTH, TaskEdit, TaskFilter, TaskLookup, WriteTasks, name_columns,
@@ -90,19 +89,13 @@ pub trait Store: Send + fmt::Debug {
         self.write_with(Durability::Power, body)
     }
 
-    /// Refreshes a ticket ([`crate::kernel::refresh_ticket`]) and returns the store's time and the open lease of
-    /// `resource`; `None` if the ticket no longer counts. This is a separate method because hundreds of waiters may
+    /// Refreshes a ticket and returns the store's time and the open lease of `resource`; `None` if the ticket no longer
+    /// counts, because it was not refreshed within its life. This is a separate method because hundreds of waiters may
     /// call it every few seconds, and it makes no decision.
-    fn refresh_ticket(
-        &self,
-        ticket: i64,
-        life: Duration,
-        resource: &Resource,
-    ) -> Result<Option<(Timestamp, Option<Lease>)>> {
+    fn refresh_ticket(&self, ticket: i64, resource: &Resource) -> Result<Option<(Timestamp, Option<Lease>)>> {
         let mut seen = None;
         self.write_with(Durability::Process, &mut |tx| {
-            let kept = crate::kernel::refresh_ticket(tx, life, ticket)?;
-            seen = if kept { Some((tx.now(), tx.open_lease(resource)?)) } else { None };
+            seen = if tx.refresh_ticket(ticket)? { Some((tx.now(), tx.open_lease(resource)?)) } else { None };
             Ok(())
         })?;
         Ok(seen)
@@ -195,8 +188,6 @@ pub struct Viewer {
     pub me: Option<Holder>,
     /// Processes that are proven dead. Their leases and tickets block nothing.
     pub dead: Vec<Incarnation>,
-    /// A ticket that was not refreshed for this long no longer counts.
-    pub ticket_life: Duration,
 }
 
 impl Viewer {

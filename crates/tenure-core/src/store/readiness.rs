@@ -1,15 +1,14 @@
 //! The rule "ready" as SQL conditions, written once for both dialects.
 //!
 //! A task `t` of section `s` is ready for a viewer if the kernel would grant it: it is pending, or was left in progress
-//! by a lapsed lease (L3); all its dependencies are finished; no other holder has it or is queued for it; and its
-//! section is open. The conformance suite compares these conditions with what the kernel grants, in generated projects
-//! on every store.
+//! by a lapsed lease (L3); all its dependencies are finished; no other holder has it; and its section is open. Queues are
+//! not part of readiness: ready work may be reserved for waiters (Q1). The conformance suite compares these conditions
+//! with what the kernel grants, in generated projects on every store.
 //!
-//! The viewer is bound as parameters: `:now`, `:dead`, `:fresh`, `:me_kind` and `:me_id` in SQLite, `$2` to `$6` in
-//! PostgreSQL.
+//! The viewer is bound as parameters: `:now`, `:dead`, `:me_kind` and `:me_id` in SQLite, `$2` to `$5` in PostgreSQL.
 
 use super::Viewer;
-use super::rows::{json, millis};
+use super::rows::json;
 use super::sql::{Dialect, UNFINISHED};
 use crate::clock::Timestamp;
 use crate::error::Result;
@@ -18,8 +17,6 @@ use crate::error::Result;
 /// costs time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Contents {
-    /// Something is queued.
-    pub queues: bool,
     /// A section is held.
     pub held_sections: bool,
     /// A section depends on another.
@@ -27,7 +24,7 @@ pub struct Contents {
 }
 
 impl Contents {
-    pub const UNKNOWN: Self = Self { queues: true, held_sections: true, ordered_sections: true };
+    pub const UNKNOWN: Self = Self { held_sections: true, ordered_sections: true };
 }
 
 /// A viewer as the values of the parameters.
@@ -36,8 +33,6 @@ pub struct ViewerValues {
     pub now: i64,
     /// The processes known to be dead, each as JSON.
     pub dead: Vec<String>,
-    /// A ticket counts if it was refreshed after this time.
-    pub fresh: i64,
     /// The kind and the id of the caller; empty if there is none.
     pub me_kind: &'static str,
     pub me_id: String,
@@ -49,7 +44,6 @@ impl Viewer {
         Ok(ViewerValues {
             now: now.as_millis(),
             dead: self.dead.iter().map(json).collect::<Result<_>>()?,
-            fresh: now.as_millis().saturating_sub(millis(self.ticket_life)),
             me_kind: me.map_or("", |me| me.kind.as_str()),
             me_id: me.map(|me| me.id.clone()).unwrap_or_default(),
         })
@@ -118,20 +112,9 @@ impl Dialect {
     fn mine(self, row: &str) -> String {
         format!(
             "{row}.holder_kind = {} AND {row}.holder_id = {}",
-            self.parameter(":me_kind", "$5"),
-            self.parameter(":me_id", "$6")
+            self.parameter(":me_kind", "$4"),
+            self.parameter(":me_id", "$5")
         )
-    }
-
-    /// No live ticket of another holder is queued for the resource.
-    fn no_queue(self, kind: &str, id: &str) -> String {
-        self.none(&format!(
-            "{}k.resource_kind = '{kind}' AND k.resource_id = {id} AND k.refreshed_at > {} AND {} AND NOT ({})",
-            self.rows("tickets", "k"),
-            self.parameter(":fresh", "$4"),
-            self.not_dead("k.process"),
-            self.mine("k"),
-        ))
     }
 
     /// Section `u` has unfinished tasks. SQLite counts them in a column; PostgreSQL has an index of them.
@@ -165,7 +148,7 @@ impl Dialect {
     }
 
     /// The viewer may work in section `s`: all sections that it depends on are finished, and if it is serial, no other
-    /// holder has it or is queued for it. All of the conditions must hold.
+    /// holder has it. All of the conditions must hold.
     pub fn section_open(self, contents: Contents) -> Vec<String> {
         let mut all = Vec::new();
         if contents.ordered_sections {
@@ -178,44 +161,36 @@ impl Dialect {
             };
             all.push(self.none(&format!("{before}d.section_id = s.id AND {}", self.has_work())));
         }
-        let held = format!(
-            "{}l.resource_kind = 'section' AND l.resource_id = s.id AND {}",
-            self.rows("leases", "l"),
-            self.live_lease("l")
-        );
-        let (mut mine, mut free) = (String::new(), Vec::new());
         if contents.held_sections {
-            mine = format!("{} OR ", self.some(&format!("{held} AND {}", self.mine("l"))));
-            free.push(self.none(&format!("{held} AND {}", self.at_work())));
-        }
-        if contents.queues {
-            free.push(self.no_queue("section", "s.id"));
-        }
-        if !free.is_empty() {
-            all.push(format!("(s.mode = 'parallel' OR {mine}{})", free.join(" AND ")));
+            let held = format!(
+                "{}l.resource_kind = 'section' AND l.resource_id = s.id AND {}",
+                self.rows("leases", "l"),
+                self.live_lease("l")
+            );
+            all.push(format!(
+                "(s.mode = 'parallel' OR {mine} OR {free})",
+                mine = self.some(&format!("{held} AND {}", self.mine("l"))),
+                free = self.none(&format!("{held} AND {}", self.at_work())),
+            ));
         }
         all
     }
 
-    /// Nothing holds task `t`, and nothing but the viewer is queued for it. All of the conditions must hold.
-    pub fn task_free(self, contents: Contents, lease: OpenLease) -> Vec<String> {
-        let mut all = vec![match lease {
+    /// The condition that no live lease holds task `t`.
+    pub fn task_free(self, lease: OpenLease) -> String {
+        match lease {
             OpenLease::Joined => format!("NOT (o.fence IS NOT NULL AND {})", self.live_lease("o")),
             OpenLease::NotJoined => self.none(&format!(
                 "{}l.resource_kind = 'task' AND l.resource_id = t.id AND {}",
                 self.rows("leases", "l"),
                 self.live_lease("l")
             )),
-        }];
-        if contents.queues {
-            all.push(self.no_queue("task", "t.id"));
         }
-        all
     }
 
     /// Task `t` is ready if its section is open. A task in progress is ready if its lease has lapsed (L3), unless it
     /// was claimed from `review`. All of the conditions must hold.
-    pub fn ready_in_open_section(self, contents: Contents, lease: OpenLease) -> Vec<String> {
+    pub fn ready_in_open_section(self, lease: OpenLease) -> Vec<String> {
         let left_behind = match lease {
             OpenLease::Joined => "o.claimed_from IS NOT DISTINCT FROM 'pending'".to_owned(),
             OpenLease::NotJoined => self.some(&format!(
@@ -223,11 +198,10 @@ impl Dialect {
                 self.rows("leases", "l")
             )),
         };
-        let mut all = vec![
+        vec![
             "t.open_deps = 0".to_owned(),
             format!("(t.status = 'pending' OR t.status = 'in_progress' AND {left_behind})"),
-        ];
-        all.extend(self.task_free(contents, lease));
-        all
+            self.task_free(lease),
+        ]
     }
 }

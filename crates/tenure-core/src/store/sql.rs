@@ -32,7 +32,7 @@ mod tasks;
 pub use counts::{Counting, StoredCount, stored_counts};
 pub use grant::grant_statements;
 pub use known::Known;
-pub use leases::tickets_query;
+pub use leases::work_tickets_query;
 pub use tasks::TaskQueries;
 
 /// The statuses of [`TaskStatus::is_finished`](crate::task::TaskStatus::is_finished), as an SQL list.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::{HolderJson, TaskNameJson, holder, millis, task_name};
+use super::{HolderJson, TaskNameJson, WaiterJson, holder, millis, task_name, waiter};
 use crate::clock::Timestamp;
 use crate::error::{Error, Locked, Lost};
 use crate::id::{Fence, LeaseId, SectionId};
@@ -30,6 +30,7 @@ pub enum ErrorDetails<'a> {
     StoreTooNew { found: i64, known: i64 },
     MovedTo { moved_to: &'a str },
     FilledFrom { filled_from: &'a str },
+    Reserved { reserved: usize, first: WaiterJson<'a> },
     Held(HeldJson<'a>),
     Locked(Box<LockedJson<'a>>),
     Waited(Box<WaitedJson<'a>>),
@@ -66,6 +67,8 @@ pub struct LockedJson<'a> {
     pub section: Option<&'a str>,
     pub age_ms: u64,
     pub queue: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first: Option<WaiterJson<'a>>,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -116,6 +119,9 @@ pub fn details(error: &Error) -> ErrorDetails<'_> {
         Error::StoreTooNew { found, known } => ErrorDetails::StoreTooNew { found: *found, known: *known },
         Error::StoreMoved { other, is_complete: true } => ErrorDetails::MovedTo { moved_to: other },
         Error::StoreMoved { other, is_complete: false } => ErrorDetails::FilledFrom { filled_from: other },
+        Error::NothingReady { reserved: Some(work) } => {
+            ErrorDetails::Reserved { reserved: work.tasks, first: waiter(&work.first) }
+        }
         Error::Locked(refusal) => ErrorDetails::Locked(Box::new(locked(refusal))),
         Error::StillHeld { lease, .. } => ErrorDetails::Held(held(lease)),
         Error::LeaseLost(loss) | Error::NotHolder(loss) => ErrorDetails::Lost(Box::new(lost(loss))),
@@ -154,6 +160,7 @@ fn locked(locked: &Locked) -> LockedJson<'_> {
         section_id,
         age_ms: millis(locked.age),
         queue: locked.queue,
+        first: locked.first.as_deref().map(waiter),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Picks the next task: from the section that the runner kept, then a review, then any ready task. If there is none,
 //! finds the reason.
 
-use tenure_core::error::Locked;
+use tenure_core::error::{Locked, ReservedWork};
 use tenure_core::id::TaskId;
 use tenure_core::kernel::{self, Grant, Terms, Verdict};
 use tenure_core::lease::{EndReason, Lease, LeaseState, Resource};
@@ -17,8 +17,8 @@ pub(super) enum Pick {
     Task(Box<Grant>, Purpose),
     /// A task that only the lease of another holder keeps from this runner.
     Locked(Box<Locked>),
-    /// Work is ready, but reserved for this many earlier waiters.
-    Queued(usize),
+    /// Work is ready, but reserved for earlier waiters.
+    Queued(ReservedWork),
     /// Pending tasks that wait for something else, described by the text.
     Blocked(String),
     /// No unfinished task.
@@ -28,6 +28,7 @@ pub(super) enum Pick {
 /// Claims the next task, or finds the reason why there is none, in one transaction.
 ///
 /// `section` is the section that the runner kept from its last task; it is released as soon as nothing in it is ready.
+/// `waiting` is what the runner has waited for until now.
 pub(super) fn pick_work(
     tx: &mut dyn Tx,
     cx: &RunnerContext<'_>,
@@ -35,6 +36,7 @@ pub(super) fn pick_work(
     interrupted: Option<&TaskId>,
     section: Option<&Lease>,
     terms: &Terms,
+    waiting: Option<&Resource>,
 ) -> Result<Pick> {
     if let Some(id) = interrupted
         && let Pick::Task(grant, purpose) = pick_interrupted(tx, cx, slot, id, terms)?
@@ -65,7 +67,7 @@ pub(super) fn pick_work(
     if reviewing && let Some(grant) = pick_review(tx, cx, slot, terms)? {
         return Ok(Pick::Task(Box::new(grant), Purpose::Review));
     }
-    why_nothing(tx, cx, slot, terms)
+    why_nothing(tx, cx, slot, terms, waiting)
 }
 
 /// Releases the kept section if the granted review is in another one.
@@ -132,34 +134,24 @@ fn pick_review(
     slot: &RunnerSlot,
     terms: &Terms,
 ) -> Result<Option<Grant>> {
-    let viewer = cx.exec.ctx.viewer(tx, Some(&slot.caller.holder))?;
-    let filter = TaskFilter {
-        statuses: Some(vec![TaskStatus::Review]),
-        section: cx.options.section.as_ref().map(|(id, _)| id.clone()),
-        limit: 50,
-        ..TaskFilter::default()
-    };
-    let terms = Terms { review: true, ..terms.clone() };
-    for task in tx.list_tasks(&filter, &viewer)?.0 {
-        match kernel::acquire_task(tx, &cx.exec.ctx, &slot.caller, &task.id, &terms) {
-            Ok(Verdict::Granted(grant)) => return Ok(Some(*grant)),
-            // Held, or no longer in review because its lapsed lease was closed in this transaction.
-            Ok(Verdict::Refused(_) | Verdict::CannotStart { .. })
-            | Err(Error::NotReady { .. } | Error::InvalidTransition { .. }) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(None)
+    let wanted = cx.options.section.as_ref().map(|(id, _)| id);
+    kernel::acquire_next_review(tx, &cx.exec.ctx, &slot.caller, wanted, terms)
 }
 
 /// The reason why nothing was granted: earlier waiters, a lease, a dependency, or no unfinished task. Only reads, so
 /// that it never leaves the runner with a task (R4).
-fn why_nothing(tx: &dyn Tx, cx: &RunnerContext<'_>, slot: &RunnerSlot, terms: &Terms) -> Result<Pick> {
+fn why_nothing(
+    tx: &dyn Tx,
+    cx: &RunnerContext<'_>,
+    slot: &RunnerSlot,
+    terms: &Terms,
+    waiting: Option<&Resource>,
+) -> Result<Pick> {
     let wanted = cx.options.section.as_ref().map(|(id, _)| id);
     let viewer = cx.exec.ctx.viewer(tx, Some(&slot.caller.holder))?;
     let mine = terms.ticket.as_ref().map(|(number, _)| *number);
-    if let Some(before) = kernel::waiters_before(tx, &viewer, wanted, mine)? {
-        return Ok(Pick::Queued(before));
+    if let Some(reserved) = kernel::reserved_work(tx, &cx.exec.ctx, wanted, mine)? {
+        return Ok(Pick::Queued(reserved));
     }
     let filter = TaskFilter {
         statuses: Some(vec![TaskStatus::Pending]),
@@ -171,13 +163,11 @@ fn why_nothing(tx: &dyn Tx, cx: &RunnerContext<'_>, slot: &RunnerSlot, terms: &T
     for task in tx.list_tasks(&filter, &viewer)?.0 {
         if let Some(first) = task.blocked_by.first() {
             blocked.get_or_insert_with(|| format!("{} waits for {first}", task.key));
-        } else if let Some(locked) =
-            kernel::in_the_way(tx, &cx.exec.ctx, &viewer, &slot.caller, &task, terms)?
-        {
+        } else if let Some(locked) = kernel::in_the_way(tx, &cx.exec.ctx, &slot.caller, &task, terms)? {
             return Ok(Pick::Locked(Box::new(locked)));
         }
     }
-    if let Some(locked) = still_queued(tx, cx, slot, terms)? {
+    if let Some(locked) = still_held(tx, cx, slot, waiting)? {
         return Ok(Pick::Locked(Box::new(locked)));
     }
     let why = match blocked {
@@ -203,22 +193,22 @@ fn held_by_others(tx: &dyn Tx, cx: &RunnerContext<'_>, slot: &RunnerSlot) -> Res
     }))
 }
 
-/// A runner that queues for a section stays in the queue while the holder works on its last task, which may be
+/// A runner that waits for a section stays in the queue while the holder works on its last task, which may be
 /// returned.
-fn still_queued(
+fn still_held(
     tx: &dyn Tx,
     cx: &RunnerContext<'_>,
     slot: &RunnerSlot,
-    terms: &Terms,
+    waiting: Option<&Resource>,
 ) -> Result<Option<Locked>> {
-    let Some((_, resource)) = &terms.ticket else { return Ok(None) };
+    let Some(resource) = waiting else { return Ok(None) };
     let (Some(id), Some(lease)) = (resource.section_id(), tx.open_lease(resource)?) else { return Ok(None) };
     let live = lease.state(tx.now(), cx.exec.ctx.judge) == LeaseState::Live;
     if !live || lease.held_by(&slot.caller.holder) {
         return Ok(None);
     }
     let name = tx.section(&id)?.map(|section| section.name).unwrap_or_default();
-    kernel::locked(tx, resource.clone(), &name, None, Some(lease), 0).map(Some)
+    kernel::locked(tx, resource.clone(), &name, None, Some(lease), &[]).map(Some)
 }
 
 /// The lease of the serial section that was granted with a task.

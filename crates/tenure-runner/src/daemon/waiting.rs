@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use tenure_core::error::Locked;
+use tenure_core::error::{Locked, ReservedWork};
 use tenure_core::lease::{Lease, Resource, ResourceKind};
 use tenure_core::runner::RunnerStatus;
-use tenure_core::store::Durability;
+use tenure_core::store::Tx;
 use tenure_core::{Error, Result, kernel};
 
 use super::slot::{RunnerSlot, save_status};
@@ -35,7 +35,6 @@ impl RunnerLoop<'_, '_> {
             return Ok(Flow::End);
         }
         save_status(self.cx, slot, RunnerStatus::Idle, None);
-        self.join_queue(slot, &locked.resource)?;
         let expiry = locked
             .lease
             .as_ref()
@@ -44,8 +43,8 @@ impl RunnerLoop<'_, '_> {
         Ok(self.sleep(nap, locked.lease.as_ref()))
     }
 
-    /// Waits, holding nothing, in the queue for ready work, which is reserved for the `before` earlier waiters.
-    pub(super) fn wait_for_turn(&mut self, slot: &mut RunnerSlot, before: usize) -> Result<Flow> {
+    /// Waits, holding nothing, in the queue for ready work, which is reserved for earlier waiters.
+    pub(super) fn wait_for_turn(&mut self, slot: &mut RunnerSlot, reserved: &ReservedWork) -> Flow {
         let resource = Resource::ready(self.cx.options.section.as_ref().map(|(id, _)| id));
         if self.waiting.as_ref().is_none_or(|wait| wait.resource != resource) {
             self.stop_waiting();
@@ -53,32 +52,44 @@ impl RunnerLoop<'_, '_> {
         let wait = Wait { since: Instant::now(), resource: resource.clone(), at_work: None };
         let since = self.waiting.get_or_insert(wait).since;
         self.log_once(format!(
-            "Ready work is reserved for earlier waiters ({before})\nWaiting for the next turn..."
+            "Ready work is reserved for earlier waiters ({})\nFirst in queue: {}\nWaiting for the next turn...",
+            reserved.tasks, reserved.first
         ));
         if since.elapsed() >= self.cx.options.timing.wait {
             self.cx.log.line("Timed out waiting for ready work");
-            return Ok(Flow::End);
+            return Flow::End;
         }
         save_status(self.cx, slot, RunnerStatus::Idle, None);
-        self.join_queue(slot, &resource)?;
-        Ok(self.sleep(self.cx.options.timing.poll, None))
+        self.sleep(self.cx.options.timing.poll, None)
     }
 
-    /// Takes a ticket for `resource`, or refreshes it.
-    fn join_queue(&mut self, slot: &RunnerSlot, resource: &Resource) -> Result<()> {
-        let address = self.cx.exec.doorbell.map(|bell| bell.address);
+    /// Takes a ticket for the work that this runner wants, or refreshes it.
+    pub(super) fn enqueue(&self, tx: &mut dyn Tx, slot: &RunnerSlot) -> Result<(i64, Resource)> {
+        let options = &self.cx.options;
+        let wish = match &options.task {
+            Some(task) => Resource::task(task),
+            None => Resource::ready(options.section.as_ref().map(|(id, _)| id)),
+        };
+        let waiter = kernel::Waiter {
+            caller: &slot.caller,
+            process: self.cx.exec.me,
+            doorbell: self.cx.exec.doorbell.map(|bell| bell.address),
+            review: options.reviewer.is_some(),
+        };
         let held = self.ticket.as_ref().map(|(number, of)| (*number, of));
-        let number = self.cx.store.write(Durability::Process, |tx| {
-            let viewer = self.cx.exec.ctx.viewer(tx, None)?;
-            kernel::enqueue(tx, &viewer, resource, &slot.caller, self.cx.exec.me, address, held)
-        })?;
-        self.ticket = Some((number, resource.clone()));
-        Ok(())
+        let number = kernel::enqueue(tx, &self.cx.exec.ctx, &waiter, &wish, held)?;
+        Ok((number, wish))
+    }
+
+    /// The section or task that this runner waits for.
+    pub(super) fn waiting_for(&self) -> Option<Resource> {
+        self.waiting.as_ref().map(|wait| wait.resource.clone())
     }
 
     fn log_blocking_lease(&mut self, locked: &Locked, since: Instant) -> Result<()> {
-        let holder =
-            locked.lease.as_ref().map_or_else(|| "an earlier waiter".to_owned(), |l| l.holder.to_string());
+        let waiter = locked.first.as_ref().map(|first| &first.holder);
+        let holder = locked.lease.as_ref().map(|lease| &lease.holder).or(waiter);
+        let holder = holder.map_or_else(|| "an earlier waiter".to_owned(), ToString::to_string);
         let at_work = self.at_work(locked)?;
         let before = self.waiting.as_ref().filter(|wait| wait.resource == locked.resource);
         let moved_on = before.is_some_and(|wait| wait.at_work.is_some() && wait.at_work != at_work);

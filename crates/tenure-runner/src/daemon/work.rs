@@ -8,15 +8,15 @@ use tenure_core::id::TaskId;
 use tenure_core::kernel::{self, Finish, Grant, Terms};
 use tenure_core::lease::{EndReason, Lease, LeaseState, Resource};
 use tenure_core::rules::{Step, checkpoint};
-use tenure_core::runner::RunnerStatus;
+use tenure_core::runner::{Runner, RunnerStatus};
 use tenure_core::session::Current;
 use tenure_core::store::Durability;
 use tenure_core::task::TaskStatus;
-use tenure_core::{Error, Result};
+use tenure_core::{Error, Result, Timestamp};
 
 use super::pick_work::{Pick, pick_work, section_of};
 use super::renew_slot::{SLOT_TAKEN, SlotHeartbeat};
-use super::slot::{RunnerSlot, save_status};
+use super::slot::{RunnerSlot, announce, save_status};
 use super::waiting::Wait;
 use super::{Purpose, RunnerContext, agent, log, parking};
 use crate::database::DatabaseFile;
@@ -132,7 +132,6 @@ impl RunnerLoop<'_, '_> {
             Pick::Task(grant, purpose) => {
                 tracing::debug!(task = grant.task.key, fence = %grant.lease.fence, ?purpose, "picked");
                 self.idle_since = None;
-                self.ticket = None;
                 self.last_logged.clear();
                 self.work_on(slot, &grant, purpose)
             }
@@ -140,9 +139,9 @@ impl RunnerLoop<'_, '_> {
                 tracing::debug!(resource = %locked.resource, "locked");
                 self.wait_for_lock(slot, &locked)
             }
-            Pick::Queued(before) => {
-                tracing::debug!(before, "queued");
-                self.wait_for_turn(slot, before)
+            Pick::Queued(reserved) => {
+                tracing::debug!(tasks = reserved.tasks, "queued");
+                Ok(self.wait_for_turn(slot, &reserved))
             }
             Pick::Blocked(why) => {
                 tracing::debug!(why, "nothing ready");
@@ -169,7 +168,9 @@ impl RunnerLoop<'_, '_> {
         decisions.iter().any(|decision| decision.skip)
     }
 
-    fn find(&mut self, slot: &RunnerSlot) -> Result<Pick> {
+    /// Picks a task, or takes a ticket, in one transaction, so that no release falls between. With the grant, the
+    /// runner's row names the task (R4).
+    fn find(&mut self, slot: &mut RunnerSlot) -> Result<Pick> {
         let timing = &self.cx.options.timing;
         let mut terms = Terms::new(timing.ttl);
         terms.section_ttl = timing.section_ttl;
@@ -180,7 +181,8 @@ impl RunnerLoop<'_, '_> {
             self.cx.log.line(&format!("Checking for next task in {name}..."));
         }
         let first = self.interrupted.as_ref().map(|current| current.task.clone());
-        let (found, kept) = self.cx.store.write(Durability::Power, |tx| {
+        let waiting = self.waiting_for();
+        let (found, kept, ticket, runner) = self.cx.store.write(Durability::Power, |tx| {
             if self.slot_in_doubt
                 && kernel::renew_resource(tx, &self.cx.exec.ctx, &slot.lease, None)?.is_none()
             {
@@ -190,21 +192,35 @@ impl RunnerLoop<'_, '_> {
                 parking::pick_another(tx, self.cx, slot, &self.set_aside, section.as_ref(), &terms)?;
             let found = match another {
                 Some(found) => found,
-                None => pick_work(tx, self.cx, slot, first.as_ref(), section.as_ref(), &terms)?,
-            };
-            if let Pick::Task(grant, purpose) = &found {
-                parking::admit(tx, self.cx, grant, *purpose)?;
-                let step = Step::Taken { task: &grant.task, fence: grant.lease.fence };
-                if !checkpoint(tx, &self.cx.exec.ctx, &slot.session, step)? {
-                    return Err(Error::WorkLost { what: slot.session.resource.to_string() });
+                None => {
+                    pick_work(tx, self.cx, slot, first.as_ref(), section.as_ref(), &terms, waiting.as_ref())?
                 }
-            }
-            let kept = match &found {
-                Pick::Task(grant, _) => section_of(tx, grant)?,
-                _ => None,
             };
-            Ok((found, kept))
+            let (mut kept, mut ticket, mut runner) = (None, self.ticket.clone(), None);
+            match &found {
+                Pick::Task(grant, purpose) => {
+                    parking::admit(tx, self.cx, grant, *purpose)?;
+                    let step = Step::Taken { task: &grant.task, fence: grant.lease.fence };
+                    if !checkpoint(tx, &self.cx.exec.ctx, &slot.session, step)? {
+                        return Err(Error::WorkLost { what: slot.session.resource.to_string() });
+                    }
+                    kept = section_of(tx, grant)?;
+                    ticket = None;
+                    runner = Some(working_on(slot, grant, tx.now()));
+                }
+                Pick::Locked(_) | Pick::Queued(_) => ticket = Some(self.enqueue(tx, slot)?),
+                Pick::Blocked(_) | Pick::Nothing => {}
+            }
+            if let Some(runner) = &runner {
+                tx.save_runner(runner)?;
+            }
+            Ok((found, kept, ticket, runner))
         })?;
+        self.ticket = ticket;
+        if let Some(runner) = runner {
+            slot.runner = runner;
+            announce(self.cx, &slot.runner);
+        }
         if let Some(old) = &section {
             let same = kept.as_ref().map(|lease| &lease.resource) == Some(&old.resource);
             match (&found, self.section_name(old)) {
@@ -246,7 +262,6 @@ impl RunnerLoop<'_, '_> {
             let returned = self.cx.persist(|| self.return_task(slot, grant, why))?;
             return Ok(returned.map_or_else(Flow::Stop, |()| Flow::Again));
         }
-        save_status(self.cx, slot, RunnerStatus::Running, Some(task.id.clone()));
         log.line(&format!("Working on {}...", task.key));
         let conversation = self.conversation(grant, purpose);
         let report = agent::run_agent(self.cx, slot, grant, purpose, conversation.as_deref());
@@ -369,11 +384,21 @@ impl RunnerLoop<'_, '_> {
     /// Removes the ticket. If the store does not answer, the ticket expires and then blocks no other waiter.
     pub(super) fn leave_queue(&mut self) {
         if let Some((number, resource)) = self.ticket.take() {
-            let _ = self.cx.store.write(Durability::Process, |tx| {
-                let viewer = self.cx.exec.ctx.viewer(tx, None)?;
-                kernel::dequeue(tx, &viewer, number, &resource)
-            });
+            let _ = self
+                .cx
+                .store
+                .write(Durability::Process, |tx| kernel::dequeue(tx, &self.cx.exec.ctx, number, &resource));
         }
+    }
+}
+
+/// The runner's row while it works on the granted task.
+fn working_on(slot: &RunnerSlot, grant: &Grant, now: Timestamp) -> Runner {
+    Runner {
+        status: RunnerStatus::Running,
+        current_task: Some(grant.task.id.clone()),
+        heartbeat_at: now,
+        ..slot.runner.clone()
     }
 }
 

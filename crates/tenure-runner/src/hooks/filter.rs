@@ -4,8 +4,6 @@
 //! that a section or a project is completed. Nothing is read for an event that no hook listens to. Each change of a task
 //! is one event: `task.updated`, unless there is a more specific one.
 
-use std::time::Duration;
-
 use tenure_core::config::{Hook, HookEvent};
 use tenure_core::holder::Judge;
 use tenure_core::kernel::Grant;
@@ -92,7 +90,7 @@ impl<'a> HookFilter<'a> {
     /// that ended the lease.
     pub fn abandoned(&self, view: &dyn View, lease: &Lease) -> Result<Vec<HookContext>> {
         let Some(id) = lease.resource.task_id().filter(|_| !self.is_empty()) else { return Ok(Vec::new()) };
-        let viewer = Viewer { me: None, dead: Vec::new(), ticket_life: Duration::ZERO };
+        let viewer = Viewer::default();
         let Some(task) = view.task(&id, &viewer)? else { return Ok(Vec::new()) };
         let mut contexts = self.lost(view.now(), &task, lease);
         contexts.extend(self.changed(view, TaskStatus::InProgress, &task)?);

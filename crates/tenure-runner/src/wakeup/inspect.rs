@@ -41,9 +41,7 @@ pub(super) fn inspect(
     };
     let viewer = match recheck {
         Recheck::Unknown => target.ctx.viewer(view, None)?,
-        Recheck::Until(_) => {
-            Viewer { me: None, dead: Vec::new(), ticket_life: target.ctx.policy.ticket_life }
-        }
+        Recheck::Until(_) => Viewer::default(),
     };
     let runners =
         runners.into_iter().map(|runner| inspect_runner(view, target, runner)).collect::<Result<Vec<_>>>()?;
@@ -89,10 +87,10 @@ fn work(view: &dyn View, target: &Target<'_>, viewer: &Viewer) -> Result<Pending
     let (pending, held) = (count(TaskStatus::Pending), count(TaskStatus::InProgress));
     let mut reserved = false;
     if pending + held > 0 {
-        if let Some(id) = kernel::next_for_newcomer(view, viewer, None)? {
+        if let Some(id) = kernel::next_for_newcomer(view, &target.ctx, viewer, None)? {
             return Ok(PendingWork::Ready(reference::task(view, id.as_str())?.key));
         }
-        reserved = kernel::waiters_before(view, viewer, None, None)?.is_some();
+        reserved = kernel::reserved_work(view, &target.ctx, None, None)?.is_some();
     }
     if target.reviewing && count(TaskStatus::Review) > 0 {
         let filter =

@@ -1,7 +1,7 @@
 //! The violations that a check finds, before and after a reconcile.
 
 use tenure_core::event::{EventKind, NewEvent};
-use tenure_core::holder::Caller;
+use tenure_core::holder::{Caller, Holder};
 use tenure_core::kernel::{self, Terms, Violation};
 use tenure_core::lease::{Resource, ResourceKind};
 use tenure_core::runner::{Runner, RunnerStatus};
@@ -28,6 +28,7 @@ fn names(f: &Fixture) -> Vec<&'static str> {
             Violation::DeadRunner(_) => "dead runner",
             Violation::Abandoned(_) => "abandoned",
             Violation::DeadTickets(_) => "dead tickets",
+            Violation::NotWorkedOn(_) => "not worked on",
         })
         .collect();
     names.sort_unstable();
@@ -106,6 +107,30 @@ pub(super) fn what_a_crash_leaves_is_found_and_repaired_by_one_reconcile(fresh: 
     assert!(names(&f).is_empty());
 }
 
+pub(super) fn a_lease_that_its_runner_does_not_work_on_is_found_and_returned(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    for key in ["A", "B"] {
+        f.add_task(key);
+    }
+    let runner = Caller::new(Holder::runner("R")).with_process(f.world.process(7));
+    let row =
+        |task: Option<&str>| Runner { current_task: task.map(|key| f.id(key)), ..runner_of(&f, &runner) };
+    let (starting, idle) = (row(Some("A")), row(None));
+    f.write(|tx| tx.save_runner(&starting)).unwrap();
+    let grant = f.claim(&runner, "A").unwrap();
+    assert!(names(&f).is_empty(), "it is about to start A");
+    f.begin_attempt(&grant.lease, &runner);
+    f.write(|tx| tx.save_runner(&idle)).unwrap();
+    assert!(names(&f).is_empty(), "it works on A");
+    f.claim(&runner, "B").unwrap();
+    assert_eq!(names(&f), ["not worked on"]);
+    for violation in found(&f) {
+        f.write(|tx| kernel::repair(tx, &f.context(), &violation, "doctor")).unwrap();
+    }
+    assert!(names(&f).is_empty());
+    assert_eq!((f.status("A"), f.status("B")), (TaskStatus::InProgress, TaskStatus::Pending));
+}
+
 pub(super) fn rows_that_no_rule_writes_are_found_and_repaired(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     let id = f.add_task("A");
@@ -124,7 +149,7 @@ pub(super) fn rows_that_no_rule_writes_are_found_and_repaired(fresh: &dyn Fn() -
     for violation in f.read(|view| kernel::check_invariants(view, &f.context())) {
         // The second time there is nothing left to repair.
         for _ in 0..2 {
-            f.write(|tx| kernel::repair(tx, &violation, "doctor")).unwrap();
+            f.write(|tx| kernel::repair(tx, &f.context(), &violation, "doctor")).unwrap();
         }
     }
     assert!(names(&f).is_empty(), "{:?}", found(&f));

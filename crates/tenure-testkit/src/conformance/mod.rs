@@ -189,7 +189,6 @@ pub fn cases() -> Vec<(&'static str, Case)> {
             a_grant_of_another_resource_removes_the_ticket_and_wakes_the_next_waiter,
             waiting_before_counts_live_tickets_only,
             the_queue_for_a_section_is_served_in_order,
-            two_waiters_in_two_queues_for_one_task_do_not_block_each_other,
             waiters_for_any_task_are_served_in_order,
             the_holder_of_a_section_claims_its_next_task_before_waiters_for_any_task,
             new_work_rings_waiting_runners,
@@ -207,6 +206,13 @@ pub fn cases() -> Vec<(&'static str, Case)> {
             nothing_is_reserved_for_a_dead_or_silent_waiter,
             new_work_in_a_serial_section_rings_its_waiting_holder,
             querying_what_blocks_a_task_changes_nothing,
+            a_named_task_goes_to_the_waiter_that_came_first,
+            a_waiter_for_a_held_task_blocks_no_other_claim,
+            a_waiter_for_a_task_reserves_its_serial_section,
+            a_task_that_can_no_longer_be_started_rings_its_waiters,
+            a_reviewer_takes_its_turn_among_all_waiters,
+            the_life_of_a_ticket_is_what_its_waiter_decided,
+            at_most_32_different_wishes_are_looked_up,
         }
         readiness {
             pending_tasks_with_finished_dependencies_are_ready,
@@ -215,7 +221,7 @@ pub fn cases() -> Vec<(&'static str, Case)> {
             a_lapsed_task_keeps_its_position_in_the_order,
             a_serial_section_is_ready_only_for_its_holder,
             a_section_with_a_longer_ttl_ends_with_its_tasks,
-            a_live_ticket_makes_a_task_ready_only_for_its_waiter,
+            work_that_is_reserved_for_a_waiter_is_ready,
             dead_holders_block_nothing_and_unknown_ones_do,
             next_hands_out_every_task_once,
             a_lapsed_task_returns_to_pending_when_its_new_holder_releases_it,
@@ -301,6 +307,7 @@ pub fn cases() -> Vec<(&'static str, Case)> {
         invariants {
             the_rules_keep_every_invariant_at_every_step,
             what_a_crash_leaves_is_found_and_repaired_by_one_reconcile,
+            a_lease_that_its_runner_does_not_work_on_is_found_and_returned,
             rows_that_no_rule_writes_are_found_and_repaired,
         }
         counters {

@@ -163,20 +163,22 @@ pub(super) fn a_section_with_a_longer_ttl_ends_with_its_tasks(fresh: &dyn Fn() -
     }
 }
 
-pub(super) fn a_live_ticket_makes_a_task_ready_only_for_its_waiter(fresh: &dyn Fn() -> Fixture) {
+pub(super) fn work_that_is_reserved_for_a_waiter_is_ready(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     let s = f.add_section("S", SectionMode::Serial);
     let task = Resource::task(&f.add_task("A"));
     f.add_task_in("B", Some(&s));
     f.wait_for(&f.worker("bob", 2), &task, "no-bell");
-    f.wait_for(&f.worker("cid", 3), &Resource::section(&s), "no-bell");
-    assert!(ready_for(&f, None).is_empty());
-    assert_eq!(ready_for(&f, Some("bob")), ["A"]);
-    assert_eq!(ready_for(&f, Some("cid")), ["B"]);
-    f.world.kill(2);
-    assert_eq!(ready_for(&f, None), ["A"]);
-    f.clock.advance(TICKET_LIFE);
+    f.wait_for(&f.worker("cid", 3), &Resource::ready(Some(&s)), "no-bell");
     assert_eq!(ready_for(&f, None), ["A", "B"]);
+    assert!(f.next(&f.bare("dan")).is_none());
+    let next = || f.read(|view| kernel::next_for_newcomer(view, &f.context(), &f.viewer(view, None), None));
+    assert_eq!(next(), None);
+    f.world.kill(2);
+    assert_eq!(next(), Some(f.id("A")));
+    f.clock.advance(TICKET_LIFE);
+    f.claim(&f.bare("dan"), "A").unwrap();
+    assert_eq!(next(), Some(f.id("B")));
 }
 
 pub(super) fn dead_holders_block_nothing_and_unknown_ones_do(fresh: &dyn Fn() -> Fixture) {
@@ -239,8 +241,8 @@ pub(super) fn next_claims_the_first_task_of_the_listing_in_any_situation(fresh: 
             f.claim(&f.worker("ann", 7), "A").unwrap();
             f.world.kill(7);
         }),
-        ("a queue for a task", |f| {
-            drop(f.wait_for(&f.worker("ann", 7), &Resource::task(&f.id("A")), "no"));
+        ("a queue for something else", |f| {
+            drop(f.wait_for(&f.worker("ann", 7), &Resource::messages(), "no"));
         }),
         ("a held section", |f| {
             f.edit("A", &TaskEdit { section: Some(Some(f.section("S").id)), ..TaskEdit::default() });
@@ -367,7 +369,7 @@ impl Project {
             }
             6 => {
                 let resource = match self.sections.get(self.draw.below(5)) {
-                    Some(section) => Resource::section(section),
+                    Some(section) => Resource::ready(Some(section)),
                     None => Resource::task(&self.f.id(key)),
                 };
                 let waiter = self.f.worker("wil", 200 + u32::try_from(self.draw.below(2)).unwrap());
@@ -382,8 +384,8 @@ impl Project {
         }
     }
 
-    /// The keys of the ready tasks that the kernel would grant, without granting them. A task in progress counts only
-    /// if it was claimed from `pending`: one without a lease can be claimed by name but is not ready.
+    /// The keys of the ready tasks that the kernel would grant if nothing was queued, without granting them. A task in
+    /// progress counts only if it was claimed from `pending`: one without a lease can be claimed by name but is not ready.
     fn grantable(&self, caller: &Caller) -> Vec<String> {
         let would_grant = |key: &str| {
             let task = self.f.task(key);
@@ -395,6 +397,9 @@ impl Project {
             };
             let mut granted = false;
             let undone = self.f.write(|tx| -> tenure_core::Result<()> {
+                for ticket in tx.all_tickets()? {
+                    tx.delete_ticket(ticket.number)?;
+                }
                 let verdict =
                     kernel::acquire_task(tx, &self.f.context(), caller, &task.id, &Terms::new(TTL))?;
                 granted = matches!(verdict, Verdict::Granted(grant) if !grant.reacquired);
@@ -405,10 +410,25 @@ impl Project {
         };
         self.keys.iter().filter(|key| would_grant(key)).map(|key| (*key).to_owned()).collect()
     }
+
+    /// Whether a ready task is granted beside the queue, and whether the question what is in the way finds nothing.
+    fn granted_and_unhindered(&self, caller: &Caller, key: &str) -> (bool, bool) {
+        let (ctx, terms) = (self.f.context(), Terms::new(TTL));
+        let task = self.f.task(key);
+        let hindered = self.f.read(|view| kernel::in_the_way(view, &ctx, caller, &task, &terms));
+        let mut granted = false;
+        let undone = self.f.write(|tx| -> tenure_core::Result<()> {
+            let verdict = kernel::acquire_task(tx, &ctx, caller, &task.id, &terms)?;
+            granted = matches!(verdict, Verdict::Granted(_));
+            Err(tenure_core::Error::store("undone"))
+        });
+        assert!(undone.is_err());
+        (granted, hindered.is_none())
+    }
 }
 
 pub(super) fn a_task_is_ready_exactly_when_the_kernel_would_grant_it(fresh: &dyn Fn() -> Fixture) {
-    let (mut ready_seen, mut blocked_seen) = (0, 0);
+    let (mut ready_seen, mut blocked_seen, mut reserved_seen) = (0, 0, 0);
     for seed in 1..=8_u64 {
         let mut project = Project::new(fresh(), seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         for step in 1..=20 {
@@ -420,11 +440,18 @@ pub(super) fn a_task_is_ready_exactly_when_the_kernel_would_grant_it(fresh: &dyn
                 let mut ready = ready_for(&project.f, Some(&caller.holder.id));
                 ready.sort();
                 let grantable = project.grantable(&caller);
-                assert_eq!(ready, grantable, "for {} after step {step} of project {seed}", caller.holder.id);
+                let place = format!("for {} after step {step} of project {seed}", caller.holder.id);
+                assert_eq!(ready, grantable, "{place}");
+                for key in &ready {
+                    let (granted, unhindered) = project.granted_and_unhindered(&caller, key);
+                    assert_eq!(granted, unhindered, "{key} {place}");
+                    reserved_seen += usize::from(!granted);
+                }
                 ready_seen += ready.len();
                 blocked_seen += project.keys.len() - ready.len();
             }
         }
     }
     assert!(ready_seen > 50 && blocked_seen > 50, "{ready_seen} ready, {blocked_seen} not");
+    assert!(reserved_seen > 10, "{reserved_seen} reserved");
 }

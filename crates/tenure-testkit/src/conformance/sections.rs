@@ -339,7 +339,7 @@ pub(super) fn a_revival_does_not_overtake_waiters_for_the_section(fresh: &dyn Fn
             f.claim(&bob, "B").unwrap();
             f.done(&bob, "B").unwrap();
         }
-        f.wait_for(&cid, &Resource::section(&id), "no-bell");
+        f.wait_for(&cid, &Resource::ready(Some(&id)), "no-bell");
         assert_eq!(
             f.revive(&ann, "A").is_err(),
             granted_since,

@@ -7,7 +7,7 @@ use tenure_core::kernel::{self, Terms};
 use tenure_core::lease::{EndReason, Resource, ResourceKind};
 use tenure_core::section::SectionMode;
 use tenure_core::task::TaskStatus;
-use tenure_core::{Clock, Error, ErrorCode, Timestamp};
+use tenure_core::{Clock, Error, ErrorCode};
 
 use crate::fixture::{Fixture, TICKET_LIFE, TTL, refused, with_ticket};
 
@@ -122,7 +122,7 @@ pub(super) fn the_ticket_of_a_dead_or_silent_waiter_expires(fresh: &dyn Fn() -> 
     let moment = Duration::from_millis(1);
     f.clock.advance(TICKET_LIFE);
     f.clock.step_back(moment);
-    f.write(|tx| tx.refresh_ticket(cid.1.0, Timestamp::from_millis(0))).unwrap();
+    assert!(f.write(|tx| tx.refresh_ticket(cid.1.0)).unwrap());
     f.release(&ann, "A").unwrap();
     assert_eq!(refused(f.claim_on(&cid.0, "A", &with_ticket(&cid.1))), ErrorCode::TaskLocked);
     f.clock.advance(moment);
@@ -132,24 +132,19 @@ pub(super) fn the_ticket_of_a_dead_or_silent_waiter_expires(fresh: &dyn Fn() -> 
 
 pub(super) fn a_waiter_whose_ticket_expired_is_a_newcomer(fresh: &dyn Fn() -> Fixture) {
     let Queue { f, resource, ann, bob, cid } = queue(fresh);
-    f.clock.advance(TICKET_LIFE);
-    f.write(|tx| tx.refresh_ticket(cid.1.0, Timestamp::from_millis(0))).unwrap();
+    f.clock.advance(TICKET_LIFE / 2);
+    assert!(f.write(|tx| tx.refresh_ticket(cid.1.0)).unwrap());
+    f.clock.advance(TICKET_LIFE / 2);
     f.release(&ann, "A").unwrap();
     assert_eq!(
         refused(f.claim_on(&bob.0, "A", &with_ticket(&bob.1))),
         ErrorCode::TaskLocked,
         "bob's ticket has expired"
     );
-    assert!(!f.write(|tx| kernel::refresh_ticket(tx, TICKET_LIFE, bob.1.0)).unwrap());
-    assert!(f.write(|tx| kernel::refresh_ticket(tx, TICKET_LIFE, cid.1.0)).unwrap());
-    let process = bob.0.process.clone().unwrap();
-    let again = f
-        .write(|tx| {
-            let viewer = f.viewer(tx, None);
-            kernel::enqueue(tx, &viewer, &resource, &bob.0, &process, None, Some((bob.1.0, &resource)))
-        })
-        .unwrap();
-    assert!(again > cid.1.0, "a returning waiter is at the end of the queue");
+    assert!(!f.write(|tx| tx.refresh_ticket(bob.1.0)).unwrap());
+    assert!(f.write(|tx| tx.refresh_ticket(cid.1.0)).unwrap());
+    let again = f.wait_again(&bob.0, &resource, &bob.2, Some(&bob.1));
+    assert!(again.0 > cid.1.0, "a returning waiter is at the end of the queue");
     assert_eq!(f.read(|view| view.count_tickets()), 2);
     let gone = (bob.1.0, resource);
     assert_eq!(
@@ -171,37 +166,26 @@ pub(super) fn a_waiter_of_another_machine_is_alive_while_it_refreshes(fresh: &dy
 }
 
 pub(super) fn leaving_the_queue_wakes_the_next_waiter(fresh: &dyn Fn() -> Fixture) {
-    let Queue { f, resource, ann, bob, cid } = queue(fresh);
+    let Queue { f, ann, bob, cid, .. } = queue(fresh);
     f.release(&ann, "A").unwrap();
-    f.write(|tx| {
-        let viewer = f.viewer(tx, None);
-        kernel::dequeue(tx, &viewer, bob.1.0, &resource)
-    })
-    .unwrap();
+    f.leave_queue(&bob.1);
     assert!(f.heard(&cid.2));
     assert!(f.claim_on(&cid.0, "A", &with_ticket(&cid.1)).is_ok());
 }
 
 pub(super) fn a_waiter_has_one_ticket_and_asking_again_refreshes_it(fresh: &dyn Fn() -> Fixture) {
-    let Queue { f, resource, bob, cid, .. } = queue(fresh);
-    let other = Resource::section(&f.add_section("S", SectionMode::Serial));
-    let process = bob.0.process.clone().unwrap();
-    let join = |to: &Resource, ticket: (i64, &Resource)| {
-        f.write(|tx| {
-            let viewer = f.viewer(tx, None);
-            kernel::enqueue(tx, &viewer, to, &bob.0, &process, Some(&bob.2), Some(ticket))
-        })
-        .unwrap()
-    };
-    assert_eq!(join(&resource, (bob.1.0, &resource)), bob.1.0);
+    let Queue { f, resource, ann, bob, cid } = queue(fresh);
+    let other = Resource::task(&f.add_task("B"));
+    assert_eq!(f.wait_again(&bob.0, &resource, &bob.2, Some(&bob.1)), bob.1);
+    f.release(&ann, "A").unwrap();
     assert!(!f.heard(&cid.2));
-    let moved = join(&other, (bob.1.0, &resource));
+    let moved = f.wait_again(&bob.0, &other, &bob.2, Some(&bob.1));
     assert_eq!(f.read(|view| view.count_tickets()), 2);
-    assert_eq!(f.read(|view| view.tickets(&other))[0].number, moved);
-    assert!(f.heard(&cid.2), "changing queues leaves the old one and wakes the next waiter there");
-    let back = join(&resource, (moved, &other));
-    assert!(back > cid.1.0, "the old position is lost");
-    assert!(!f.write(|tx| kernel::refresh_ticket(tx, TICKET_LIFE, moved)).unwrap());
+    assert_eq!(f.read(|view| view.tickets(&other))[0].number, moved.0);
+    assert!(f.heard(&cid.2), "bob no longer waits for A, so it goes to cid");
+    let back = f.wait_again(&bob.0, &resource, &bob.2, Some(&moved));
+    assert!(back.0 > cid.1.0, "the old position is lost");
+    assert!(!f.write(|tx| tx.refresh_ticket(moved.0)).unwrap());
 }
 
 pub(super) fn a_grant_of_another_resource_removes_the_ticket_and_wakes_the_next_waiter(
@@ -229,53 +213,18 @@ pub(super) fn the_queue_for_a_section_is_served_in_order(fresh: &dyn Fn() -> Fix
     let section = f.add_section("S", SectionMode::Serial);
     f.add_task_in("A", Some(&section));
     f.add_task_in("B", Some(&section));
-    let resource = Resource::section(&section);
+    let resource = Resource::ready(Some(&section));
     f.claim(&f.bare("ann"), "A").unwrap();
     let (bob, bell) = (f.worker("bob", 2), f.bell("bob"));
     let ticket = f.wait_for(&bob, &resource, &bell);
+    let count =
+        f.read(|view| kernel::count_before(view, &f.viewer(view, None), &Resource::section(&section), None));
+    assert_eq!(count, 1);
     f.done(&f.bare("ann"), "A").unwrap();
     assert!(f.heard(&bell));
-    assert_eq!(refused(f.claim(&f.bare("dan"), "B")), ErrorCode::SectionLocked);
+    assert_eq!(refused(f.claim(&f.bare("dan"), "B")), ErrorCode::TaskLocked);
     assert!(f.next(&f.bare("dan")).is_none());
     assert!(f.claim_on(&bob, "B", &with_ticket(&ticket)).is_ok());
-}
-
-pub(super) fn two_waiters_in_two_queues_for_one_task_do_not_block_each_other(fresh: &dyn Fn() -> Fixture) {
-    // Bob is first in the queue for the task, cid first in the queue for its section: each is refused because of the
-    // other's ticket and then queues for that resource.
-    for first in ["bob", "cid"] {
-        let f = fresh();
-        let section = f.add_section("S", SectionMode::Serial);
-        let task = Resource::task(&f.add_task_in("A", Some(&section)));
-        let bell = f.bell("bell");
-        let mut waiters = [
-            (f.worker("bob", 2), f.wait_for(&f.worker("bob", 2), &task, &bell)),
-            (f.worker("cid", 3), f.wait_for(&f.worker("cid", 3), &Resource::section(&section), &bell)),
-        ];
-        if first == "cid" {
-            waiters.reverse();
-        }
-        let tries = (0..4).find(|round| {
-            let (caller, ticket) = &mut waiters[round % 2];
-            match f.claim_on(caller, "A", &with_ticket(ticket)) {
-                Ok(_) => true,
-                Err(Error::Locked(locked)) => {
-                    let process = caller.process.clone().unwrap();
-                    let held = (ticket.0, &ticket.1);
-                    let number = f
-                        .write(|tx| {
-                            let viewer = f.viewer(tx, None);
-                            kernel::enqueue(tx, &viewer, &locked.resource, caller, &process, None, Some(held))
-                        })
-                        .unwrap();
-                    *ticket = (number, locked.resource);
-                    false
-                }
-                Err(other) => panic!("{other:?}"),
-            }
-        });
-        assert!(tries.is_some(), "{first} first");
-    }
 }
 
 pub(super) fn waiters_for_any_task_are_served_in_order(fresh: &dyn Fn() -> Fixture) {
@@ -376,7 +325,7 @@ pub(super) fn a_refreshed_ticket_reports_the_lease_before_it(fresh: &dyn Fn() ->
     let line = Resource::task(&f.add_task("A"));
     let held = f.claim(&f.bare("ann"), "A").unwrap().lease;
     let (ticket, _) = f.wait_for(&f.worker("bob", 2), &line, "no-bell");
-    let keep = |ticket| f.store.refresh_ticket(ticket, TICKET_LIFE, &line).unwrap();
+    let keep = |ticket| f.store.refresh_ticket(ticket, &line).unwrap();
     let refreshed = || f.read(|view| view.all_tickets())[0].refreshed_at;
     for _ in 0..3 {
         f.clock.advance(TICKET_LIFE / 2);

@@ -35,7 +35,7 @@ fn hash_lease<H: Hasher>(lease: &Lease, to: &mut H) {
 
 fn hash_ticket<H: Hasher>(ticket: &Ticket, to: &mut H) {
     (ticket.number, &ticket.resource, &ticket.holder, &ticket.process, &ticket.doorbell).hash(to);
-    (ticket.created_at, ticket.refreshed_at).hash(to);
+    (ticket.created_at, ticket.refreshed_at, ticket.life, ticket.review).hash(to);
 }
 
 fn hash_attempt<H: Hasher>(attempt: &Attempt, to: &mut H) {

@@ -4,7 +4,7 @@ use tenure_core::holder::{Holder, Incarnation};
 use tenure_core::id::{AttemptId, Fence, SectionId};
 use tenure_core::lease::{Attempt, AttemptState, EndReason, Lease, Resource, ResourceKind, Ticket};
 use tenure_core::store::{LeaseBeat, LeaseFilter, NewLease, NewTicket, ReadLeases, WriteLeases};
-use tenure_core::{Error, Result, Timestamp};
+use tenure_core::{Error, Result};
 
 use super::MemoryTx;
 
@@ -59,9 +59,8 @@ impl ReadLeases for MemoryTx {
         Ok(self.state.tickets.values().filter(|ticket| ticket.resource == *resource).cloned().collect())
     }
 
-    fn ready_tickets(&self) -> Result<Vec<Ticket>> {
-        let ready = self.state.tickets.values().filter(|ticket| ticket.resource.is_ready_work());
-        Ok(ready.cloned().collect())
+    fn work_tickets(&self) -> Result<Vec<Ticket>> {
+        Ok(self.state.tickets.values().filter(|ticket| ticket.resource.is_work()).cloned().collect())
     }
 
     fn all_tickets(&self) -> Result<Vec<Ticket>> {
@@ -144,21 +143,21 @@ impl WriteLeases for MemoryTx {
         let ticket = Ticket {
             number: self.state.last_ticket,
             resource: new.resource.clone(),
+            review: new.review,
             holder: new.holder.clone(),
             process: new.process.clone(),
             doorbell: new.doorbell.clone(),
             created_at: self.now,
             refreshed_at: self.now,
+            life: new.life,
         };
         self.state.tickets.insert(ticket.number, ticket);
         Ok(self.state.last_ticket)
     }
 
-    fn refresh_ticket(&mut self, number: i64, silent_since: Timestamp) -> Result<bool> {
+    fn refresh_ticket(&mut self, number: i64) -> Result<bool> {
         let found = self.state.tickets.get_mut(&number);
-        let Some(ticket) = found.filter(|ticket| ticket.refreshed_at > silent_since) else {
-            return Ok(false);
-        };
+        let Some(ticket) = found.filter(|ticket| ticket.is_fresh(self.now)) else { return Ok(false) };
         ticket.refreshed_at = self.now;
         Ok(true)
     }

@@ -144,7 +144,6 @@ impl State {
         pending
             && unblocked
             && unleased
-            && !self.others_wait(&resource, now, viewer)
             && task.section.as_ref().is_none_or(|section| self.section_is_open(section, now, viewer))
     }
 
@@ -158,8 +157,8 @@ impl State {
         let resource = Resource::section(id);
         match self.open_lease(&resource).filter(|lease| blocks(lease, now, viewer)) {
             Some(lease) if is_me(&lease.holder, viewer) => true,
-            Some(lease) if self.is_at_work(id, lease, now, viewer) => false,
-            Some(_) | None => !self.others_wait(&resource, now, viewer),
+            Some(lease) => !self.is_at_work(id, lease, now, viewer),
+            None => true,
         }
     }
 
@@ -177,15 +176,6 @@ impl State {
         };
         let mut tasks = self.leases.values().filter(inside).peekable();
         tasks.peek().is_none() || tasks.any(|lease| blocks(lease, now, viewer))
-    }
-
-    fn others_wait(&self, resource: &Resource, now: Timestamp, viewer: &Viewer) -> bool {
-        self.tickets.values().any(|ticket| {
-            ticket.resource == *resource
-                && ticket.refreshed_at > now.before(viewer.ticket_life)
-                && !viewer.is_dead(&ticket.process)
-                && !is_me(&ticket.holder, viewer)
-        })
     }
 
     pub(super) fn recorded_processes(&self) -> Vec<Incarnation> {

@@ -38,12 +38,11 @@ pub(crate) fn start(app: &App<'_>, open: &Open<'_>, grant: &Grant) -> CommandRes
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>> {
     tenure_runner::detach();
     let open = app.open()?;
-    let ctx = open.context();
     let (lease, task) = open.read(|view| {
         let missing = || Error::LockNotFound { reference: args.lease.clone() };
         let lease = view.lease_by_id(&args.lease)?.ok_or_else(missing)?;
         let id = lease.resource.task_id().ok_or_else(missing)?;
-        let viewer = Viewer { me: None, dead: Vec::new(), ticket_life: ctx.policy.ticket_life };
+        let viewer = Viewer::default();
         let task = view.task(&id, &viewer)?.ok_or_else(missing)?;
         Ok((lease, kernel::name_of(&task)))
     })?;

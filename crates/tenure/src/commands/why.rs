@@ -2,9 +2,9 @@
 
 use serde_json::json;
 use tenure_core::duration::format_rounded;
-use tenure_core::error::TaskName;
+use tenure_core::error::{QueuedWaiter, TaskName};
 use tenure_core::id::TaskId;
-use tenure_core::kernel;
+use tenure_core::kernel::{self, Terms};
 use tenure_core::lease::{Lease, LeaseState, Resource};
 use tenure_core::store::{LeaseFilter, TaskFilter, View};
 use tenure_core::task::{Task, TaskStatus};
@@ -34,6 +34,8 @@ struct Reason {
     kind: &'static str,
     sentence: String,
     hint: Option<Hint>,
+    /// The first waiter, if a queue is in the way.
+    first: Option<QueuedWaiter>,
 }
 
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
@@ -76,10 +78,17 @@ pub(crate) fn explain(
     for reason in &reasons {
         text.line(format!("  {}", reason.sentence));
     }
-    let rows: Vec<_> =
-        reasons.iter().map(|r| wire::ReasonJson { kind: r.kind, reason: &r.sentence }).collect();
-    let moving =
-        reasons.iter().all(|r| matches!(r.kind, "ready" | "held" | "finished" | "no_runner" | "no_timer"));
+    let rows: Vec<_> = reasons
+        .iter()
+        .map(|r| wire::ReasonJson {
+            kind: r.kind,
+            reason: &r.sentence,
+            first: r.first.as_ref().map(wire::waiter),
+        })
+        .collect();
+    let moving = reasons
+        .iter()
+        .all(|r| matches!(r.kind, "ready" | "reserved" | "held" | "finished" | "no_runner" | "no_timer"));
     let data = wire::ExplanationJson {
         task: subject.as_ref().map(wire::task_name),
         moving,
@@ -130,7 +139,7 @@ fn about_task(
                 sentence = format!("{sentence} The last attempt: {why}.");
             }
         }
-        reasons.push(Reason { kind, sentence, hint });
+        reasons.push(Reason { kind, sentence, hint, first: None });
         return Ok((name, reasons));
     }
     if let Some(lease) = &task.lease {
@@ -146,28 +155,30 @@ fn about_task(
                     "see its tasks",
                     format!("tenure sections show {}", crate::shell_quote::last_arg(section)),
                 )),
+                first: None,
             },
             None => Reason {
                 kind: "dependency",
                 sentence: format!("It is blocked by {blocker}."),
                 hint: Some(Hint::new("see why", format!("tenure why {blocker}"))),
+                first: None,
             },
         });
     }
     reasons.extend(section_in_the_way(view, app, identity, &task)?);
     if reasons.is_empty() {
-        let waiters = kernel::count_before(view, &viewer, &Resource::task(&id), None)?;
-        reasons.push(if waiters > 0 {
-            Reason {
-                kind: "promised",
-                sentence: format!("It is free, but reserved for the first of {waiters} in the queue."),
-                hint: None,
-            }
+        let terms = Terms::new(open.config.locking.lease_ttl);
+        let caller = identity.claimant(Some(&name));
+        let locked = kernel::in_the_way(view, &open.context(), &caller, &task, &terms)?;
+        reasons.push(if let Some(first) = locked.and_then(|locked| locked.first) {
+            let sentence = format!("It is ready, but reserved for a waiter: {first}.");
+            Reason { kind: "promised", sentence, hint: None, first: Some(*first) }
         } else {
             Reason {
                 kind: "ready",
                 sentence: "It is ready to be claimed.".to_owned(),
                 hint: Some(Hint::new("claim it", format!("tenure tasks claim {key}"))),
+                first: None,
             }
         });
     }
@@ -196,6 +207,7 @@ fn section_in_the_way(
             lease_view::holder(&lease)
         ),
         hint: Some(Hint::new("wait for it", format!("tenure tasks claim {} --wait", task.key))),
+        first: None,
     }))
 }
 
@@ -211,6 +223,7 @@ fn held(app: &App<'_>, lease: &Lease, what: &str, now: Timestamp, waiting: usize
                 if waiting > 0 { format!("; {waiting} waiting") } else { String::new() }
             ),
             hint: Some(Hint::new("wait for it", format!("tenure tasks claim {key} --wait"))),
+            first: None,
         },
         _ => Reason {
             kind: "lapsed",
@@ -219,6 +232,7 @@ fn held(app: &App<'_>, lease: &Lease, what: &str, now: Timestamp, waiting: usize
                 lease_view::remaining(lease, now, app.env.judge.as_ref())
             ),
             hint: Some(Hint::new("take it over", format!("tenure tasks claim {key}"))),
+            first: None,
         },
     }
 }
@@ -234,12 +248,22 @@ fn about_project(
     let count = |status: TaskStatus| counts.iter().find(|(s, _)| *s == status).map_or(0, |(_, n)| *n);
     let open_tasks = count(TaskStatus::Pending) + count(TaskStatus::InProgress);
     let mut reasons = Vec::new();
-    if let Some(id) = view.next_ready(None, &viewer)? {
+    let ctx = open.context();
+    if let Some(id) = kernel::next_for_newcomer(view, &ctx, &viewer, None)? {
         let name = reference::task(view, id.as_str())?;
         reasons.push(Reason {
             kind: "ready",
             sentence: format!("{} is ready: {}", name.key, name.title),
             hint: Some(Hint::new("claim it", "tenure tasks next --claim")),
+            first: None,
+        });
+    }
+    if let Some(work) = kernel::reserved_work(view, &ctx, None, None)? {
+        reasons.push(Reason {
+            kind: "reserved",
+            sentence: format!("{work}; first in the queue: {}.", work.first),
+            hint: None,
+            first: Some(work.first),
         });
     }
     let leases = view.leases(&LeaseFilter {
@@ -263,6 +287,7 @@ fn about_project(
                 kind: "blocked",
                 sentence: format!("{} is blocked by {}.", task.key, task.blocked_by.join(", ")),
                 hint: Some(Hint::new("see why", format!("tenure why {}", task.key))),
+                first: None,
             });
         }
     }
@@ -279,6 +304,7 @@ fn about_project(
                     (_, n) => format!("{n} tasks have failed."),
                 },
                 hint: first.map(|t| Hint::new("for example", format!("tenure tasks {verb} {}", t.key))),
+                first: None,
             });
         }
     }
@@ -289,9 +315,15 @@ fn about_project(
                 kind: "empty",
                 sentence: "There are no tasks.".to_owned(),
                 hint: Some(Hint::new("add one", "tenure tasks add 'Fix the login page'")),
+                first: None,
             }
         } else {
-            Reason { kind: "finished", sentence: "Everything is finished.".to_owned(), hint: None }
+            Reason {
+                kind: "finished",
+                sentence: "Everything is finished.".to_owned(),
+                hint: None,
+                first: None,
+            }
         });
     }
     Ok(reasons)
@@ -313,14 +345,14 @@ fn nothing_ready(open: u64, held: u64) -> Reason {
             count(blocked, "is blocked", "are blocked")
         ),
     };
-    Reason { kind: "nothing_ready", sentence, hint: None }
+    Reason { kind: "nothing_ready", sentence, hint: None, first: None }
 }
 
 /// Why no runner is started automatically.
 fn why_no_runner_starts(app: &App<'_>, open: &Open<'_>) -> Option<Reason> {
     let path = crate::shell_quote::last_arg(&open.paths.root.to_string_lossy());
     let reason = |kind, sentence: &str, why: &str, command: String| {
-        Some(Reason { kind, sentence: sentence.to_owned(), hint: Some(Hint::new(why, command)) })
+        Some(Reason { kind, sentence: sentence.to_owned(), hint: Some(Hint::new(why, command)), first: None })
     };
     let wakeup = &open.config.runners.wakeup;
     if !wakeup.enabled {
@@ -378,6 +410,7 @@ fn why_not_claimed(
             kind: "parked",
             sentence: format!("{}.", runner_view::parked_line(&parking, view.now())),
             hint: Some(Hint::new("to try it now, start a runner", "tenure runners start")),
+            first: None,
         });
     }
     if reasons.is_empty() && runner_view::runners(view, app.env.judge.as_ref(), &viewer)?.is_empty() {
@@ -385,6 +418,7 @@ fn why_not_claimed(
             kind: "no_runner",
             sentence: "No runner is running in this project.".to_owned(),
             hint: Some(Hint::new("start a runner", "tenure runners start")),
+            first: None,
         });
     }
     Ok(reasons)
@@ -397,5 +431,6 @@ fn exclusive(open: &Open<'_>) -> Option<Reason> {
         kind: "exclusive",
         sentence: format!("The project is locked exclusively: {}; runners are paused.", seen.sentence),
         hint: Some(Hint::new("see the holder", "tenure exclusive status")),
+        first: None,
     })
 }

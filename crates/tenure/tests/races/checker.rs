@@ -159,9 +159,9 @@ fn reports(history: &History, faults: &mut Vec<String>) {
     }
 }
 
-/// A grant never overtakes an older, live ticket for the same resource. Waiters for any ready task are different (Q1): each
-/// of them reserves one task, and a later caller may take what is left. So a grant of the next task overtakes them only if
-/// fewer tasks are left than there are earlier waiters. The holder of a serial section may always continue in it, because no
+/// A grant never overtakes an older, live ticket for the same task (Q1). Waiters for any ready task are different: each of
+/// them reserves one task, and a later caller may take what is left. So a grant overtakes them only if fewer tasks are left
+/// than there are earlier waiters. The holder of a serial section may always continue in it, because no
 /// other process could have taken its tasks.
 fn queue_order(history: &History, faults: &mut Vec<String>) {
     let killed: BTreeMap<u32, i64> =
@@ -202,10 +202,10 @@ fn queue_order(history: &History, faults: &mut Vec<String>) {
         // A worker has one process at a time.
         let takers: Vec<&Call> =
             history.calls.iter().filter(|call| call.worker == event.actor && call.covers(event.at)).collect();
-        let mut queues: Vec<&str> = event.resource.as_deref().into_iter().collect();
-        if event.task.is_some() && !goes_on && takers.iter().all(|call| call.verb == "next") {
-            queues.push("ready:");
+        if event.task.is_none() || goes_on {
+            continue;
         }
+        let queues = event.resource.as_deref().into_iter().chain(["ready:"]);
         for resource in queues {
             // Queued both before and after the grant, and so at the moment of it.
             let queued = before.tickets.iter().filter(|ticket| {
@@ -214,9 +214,7 @@ fn queue_order(history: &History, faults: &mut Vec<String>) {
             let own = before
                 .tickets
                 .iter()
-                .filter(|ticket| {
-                    ticket.resource == resource && takers.iter().any(|call| call.pid == ticket.pid)
-                })
+                .filter(|ticket| takers.iter().any(|call| call.pid == ticket.pid))
                 .map(|ticket| ticket.number)
                 .min()
                 .unwrap_or(i64::MAX);

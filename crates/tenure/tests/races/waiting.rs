@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
+use tenure_core::{Clock, SystemClock};
 use tenure_testkit::cli::{Running, full_or, processes, until};
 
 use crate::harness::Project;
@@ -165,6 +166,28 @@ fn a_newcomer_never_overtakes_a_waiter() {
     waiter.signal(Signal::CONT);
     let answer = waiter.end();
     assert_eq!(answer.code, Some(0), "{answer:?}");
+}
+
+#[test]
+fn another_poll_interval_does_not_shorten_the_life_of_a_ticket() {
+    let project = Project::with_config("locking: {pollInterval: 10m}");
+    project.add("F", 1);
+    project.ok(&["tasks", "claim", "F1", "--agent", "first"]);
+    let waiter = queue_up(&project, "F1", 1).remove(0);
+    waiter.signal(Signal::STOP);
+    project.ok(&["config", "set", "locking.pollInterval", "100ms"]);
+    project.ok(&["tasks", "release", "F1", "--agent", "first"]);
+    let age = || {
+        let last = project.store().read(|view| Ok(view.all_tickets()?[0].refreshed_at)).unwrap();
+        SystemClock.now().since(last)
+    };
+    until("three of the new intervals have passed", || age() > Duration::from_millis(500));
+    let newcomer = project.run(&["tasks", "claim", "F1", "--agent", "second", "--json"]);
+    assert_eq!(newcomer.code, Some(6), "{newcomer:?}");
+    let newcomer = project.run(&["tasks", "next", "--claim", "--agent", "second"]);
+    assert_eq!(newcomer.code, Some(10), "{newcomer:?}");
+    waiter.signal(Signal::CONT);
+    assert_eq!(waiter.end().code, Some(0));
 }
 
 #[test]

@@ -88,10 +88,23 @@ fn a_task_that_an_earlier_waiter_leaves_goes_to_the_runner_at_once() {
     assert_eq!(project.locks(), Vec::<Value>::new());
     let newcomer = waiter(&project, "newcomer", &[]).end();
     assert_eq!(newcomer.code, Some(10), "{newcomer:?}");
-    let message = "everything ready goes to 2 waiters ahead of you";
-    assert_eq!(newcomer.json()["error"]["message"], message);
-    let shown = project.run(&["--json", "tasks", "next"]);
-    assert_eq!((shown.code, shown.json()["error"]["message"].as_str()), (Some(10), Some(message)));
+    let message = "nothing is left for you: 1 ready task is reserved for a waiter";
+    for answer in [newcomer, project.run(&["--json", "tasks", "next"])] {
+        let error = &answer.json()["error"];
+        assert_eq!((answer.code, error["message"].as_str()), (Some(10), Some(message)));
+        assert_eq!(error["details"]["reserved"], 1);
+        is_first(&error["details"]["first"], "first");
+    }
+    let named = project.run(&["--json", "tasks", "claim", "A", "--agent", "newcomer"]);
+    assert_eq!(named.code, Some(6), "{named:?}");
+    is_first(&named.json()["error"]["details"]["first"], "first");
+    for (args, kind) in [(&["--json", "why", "A"][..], "promised"), (&["--json", "why"], "reserved")] {
+        let why = project.run(args).data()["reasons"].clone();
+        let reason = why.as_array().unwrap().iter().find(|reason| reason["kind"] == kind);
+        is_first(&reason.unwrap_or_else(|| panic!("{why}"))["first"], "first");
+    }
+    let text = project.run(&["tasks", "next"]).err;
+    assert!(text.contains("First in queue: agent first, for any task, since 20"), "{text}");
     first.signal(Signal::INT);
     first.signal(Signal::CONT);
     assert_eq!(first.end().code, Some(130));
@@ -112,6 +125,49 @@ fn a_waiter_that_is_silent_for_too_long_does_not_delay_the_runner() {
     assert_eq!(worked.code, Some(0), "{worked:?}");
     assert_eq!(project.status("A"), "completed");
     first.signal(Signal::KILL);
+}
+
+fn is_first(waiter: &Value, name: &str) {
+    assert_eq!((waiter["holder"]["id"].as_str(), waiter["wish"].as_str()), (Some(name), Some("ready:")));
+    assert!(waiter["since"].is_string(), "{waiter}");
+}
+
+#[test]
+fn a_runner_that_waits_is_served_in_its_order_of_arrival() {
+    let project = Project::with("runners: {preset: pretend}\nlocking: {pollInterval: 10m, waitTimeout: 1h}");
+    project.task("A", &["mark a"]);
+    project.ok(&["tasks", "claim", "A", "--agent", "holder"]);
+    let runner = project.runner(&["--once"]);
+    until("the runner waits", || tickets(&project) == 1);
+    let second = project.spawn(&["--json", "tasks", "claim", "A", "--wait", "30m", "--agent", "second"]);
+    until("it waits", || tickets(&project) == 2);
+    project.ok(&["tasks", "release", "A", "--agent", "holder"]);
+    let answer = runner.end();
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    assert_eq!(project.status("A"), "completed");
+    let answer = second.end();
+    assert_eq!(answer.code, Some(2), "it is told at once that A cannot be started: {answer:?}");
+    assert_eq!(tickets(&project), 0);
+}
+
+#[test]
+fn a_runner_does_not_overtake_an_earlier_waiter_for_a_task() {
+    let project = Project::with("runners: {preset: pretend}\nlocking: {pollInterval: 10m, waitTimeout: 1h}");
+    project.task("A", &["mark a"]);
+    project.ok(&["tasks", "claim", "A", "--agent", "holder"]);
+    let first = project.spawn(&["--json", "tasks", "claim", "A", "--wait", "30m", "--agent", "first"]);
+    until("it waits", || tickets(&project) == 1);
+    first.signal(Signal::STOP);
+    let runner = project.runner(&[]);
+    until("the runner waits", || tickets(&project) == 2);
+    project.ok(&["tasks", "release", "A", "--agent", "holder"]);
+    project.task("B", &["mark b"]);
+    project.wait_until("B", "completed");
+    assert_eq!(project.status("A"), "pending", "it is reserved for the first waiter");
+    first.signal(Signal::CONT);
+    assert_eq!(first.end().code, Some(0));
+    project.ok(&["tasks", "done", "A", "--agent", "first"]);
+    assert_eq!(runner.end().code, Some(0));
 }
 
 fn tickets(project: &Project) -> u64 {

@@ -15,9 +15,13 @@ pub trait Known {
         None
     }
 
-    fn known_tickets(&self, _resource: &Resource) -> Option<Vec<Ticket>> {
+    /// All tickets for tasks.
+    fn known_work_tickets(&self) -> Option<Vec<Ticket>> {
         None
     }
+
+    /// Called with all tickets for tasks when they were read.
+    fn note_work_tickets(&self, _tickets: &[Ticket]) {}
 
     /// Whether there are certainly no tickets at all.
     fn is_without_tickets(&self) -> bool {

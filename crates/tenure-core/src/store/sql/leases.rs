@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use super::{SqlTx, Statement, columns};
-use crate::clock::Timestamp;
 use crate::error::Result;
 use crate::holder::{Holder, Incarnation};
 use crate::id::{AttemptId, Fence, SectionId};
@@ -43,8 +42,16 @@ static TICKETS: Statement = Statement::new(|dialect| {
     dialect.select(&tickets::TABLE, "resource_kind = ? AND resource_id = ? ORDER BY number")
 });
 
-static READY_TICKETS: Statement = Statement::new(|dialect| {
-    dialect.select(&tickets::TABLE, "resource_kind = ? AND resource_id <> ? ORDER BY number")
+static WORK_TICKETS: Statement = Statement::new(|dialect| {
+    let messages = Resource::messages();
+    dialect.select(
+        &tickets::TABLE,
+        &format!(
+            "(resource_kind = 'task' OR resource_kind = '{}' AND resource_id <> '{}') ORDER BY number",
+            messages.kind.as_str(),
+            messages.id
+        ),
+    )
 });
 
 pub(super) static ENDING_ATTEMPTS: Statement = Statement::new(|dialect| {
@@ -70,7 +77,8 @@ static REOPEN_LEASE: Statement = Statement::new(|dialect| {
 
 static REFRESH_TICKET: Statement = Statement::new(|dialect| {
     dialect.statement(
-        "UPDATE tenure.tickets SET refreshed_at = $2 WHERE project = $1 AND number = $3 AND refreshed_at > $4",
+        "UPDATE tenure.tickets SET refreshed_at = $2
+         WHERE project = $1 AND number = $3 AND refreshed_at + life_ms > $4",
     )
 });
 
@@ -78,9 +86,9 @@ pub(super) static DELETE_TICKET: Statement = Statement::new(|dialect| {
     dialect.statement("DELETE FROM tenure.tickets WHERE project = $1 AND number = $2")
 });
 
-/// The query for the tickets of a resource: its kind and its id are the parameters.
-pub fn tickets_query(dialect: super::Dialect) -> &'static str {
-    TICKETS.text(dialect)
+/// The query for all tickets for tasks, without parameters.
+pub fn work_tickets_query(dialect: super::Dialect) -> &'static str {
+    WORK_TICKETS.text(dialect)
 }
 
 fn key(resource: &Resource) -> [Cell<'_>; 2] {
@@ -151,17 +159,18 @@ impl<T: SqlTx> ReadLeases for T {
     }
 
     fn tickets(&self, resource: &Resource) -> Result<Vec<Ticket>> {
-        match self.known_tickets(resource) {
-            Some(known) => Ok(known),
-            None => self.records(&TICKETS, &key(resource)),
-        }
+        if self.is_without_tickets() { Ok(Vec::new()) } else { self.records(&TICKETS, &key(resource)) }
     }
 
-    fn ready_tickets(&self) -> Result<Vec<Ticket>> {
-        if self.is_without_tickets() {
-            return Ok(Vec::new());
-        }
-        let queue: Vec<Ticket> = self.records(&READY_TICKETS, &key(&Resource::messages()))?;
+    fn work_tickets(&self) -> Result<Vec<Ticket>> {
+        let queue: Vec<Ticket> = match self.known_work_tickets() {
+            Some(known) => known,
+            None => {
+                let queue = self.records(&WORK_TICKETS, &[])?;
+                self.note_work_tickets(&queue);
+                queue
+            }
+        };
         if !queue.is_empty() {
             // Which task each waiter gets depends on several tasks, but a shared turn locks only the one that it takes.
             self.require_exclusive_turn()?;
@@ -224,11 +233,11 @@ impl<T: SqlTx> WriteLeases for T {
         self.insert_numbered(&tickets::TABLE, &new.values(self.now())?)
     }
 
-    fn refresh_ticket(&mut self, number: i64, silent_since: Timestamp) -> Result<bool> {
+    fn refresh_ticket(&mut self, number: i64) -> Result<bool> {
         let values = [
             (tickets::refreshed_at, self.now().into()),
             (tickets::number, number.into()),
-            (tickets::refreshed_at, silent_since.into()),
+            (tickets::refreshed_at, self.now().into()),
         ];
         Ok(self.execute_repeatable(&tickets::TABLE, REFRESH_TICKET.text(T::DIALECT), &values)? > 0)
     }

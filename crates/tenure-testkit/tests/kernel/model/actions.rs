@@ -2,15 +2,16 @@
 
 use tenure_core::error::TaskName;
 use tenure_core::holder::{Caller, Holder};
-use tenure_core::kernel::{self, Beat, Finish, Verdict};
-use tenure_core::lease::Resource;
+use tenure_core::kernel::{self, Beat, Finish, Grant, Terms, Verdict, Waiter};
+use tenure_core::lease::{Resource, Ticket};
 use tenure_core::store::{Tx, View, Viewer};
 use tenure_core::task::TaskStatus;
 use tenure_core::{Error, Result};
 
 use super::canonical::now;
-use super::snapshot::{Done, Snapshot};
-use super::{Kernel, checks};
+use super::snapshot::{Done, Role, Snapshot};
+use super::{Kernel, Mutant, checks};
+use crate::full;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Action {
@@ -24,11 +25,18 @@ pub(crate) enum Action {
         actor: usize,
         task: usize,
     },
-    /// Acquires, or enqueues for the resource that was refused, in one transaction, as a waiter does when it is
-    /// woken.
+    /// Acquires, or enqueues for the task, in one transaction, as a waiter does when it is woken.
     AcquireOrWait {
         actor: usize,
         task: usize,
+    },
+    /// Acquires the first task that the actor may take, without waiting.
+    Next {
+        actor: usize,
+    },
+    /// Acquires the first task that the actor may take, or enqueues for it.
+    NextOrWait {
+        actor: usize,
     },
     LeaveQueue {
         actor: usize,
@@ -70,21 +78,29 @@ pub(crate) fn possible(kernel: &Kernel, state: &Snapshot, actions: &mut Vec<Acti
     for actor in 0..kernel.scene.callers.len() {
         let belief = &state.beliefs[actor];
         let alive = !state.is_dead(&kernel.scene.callers[actor]);
+        let role = kernel.scene.roles[actor];
+        match role {
+            Role::Everything | Role::Named(_) => {}
+            Role::Newcomer if alive => actions.push(Action::Next { actor }),
+            _ if alive => actions.push(Action::NextOrWait { actor }),
+            _ => {}
+        }
         for task in 0..kernel.scene.tasks.len() {
-            if alive {
+            let everything = alive && role == Role::Everything;
+            if everything || (alive && role == Role::Newcomer && full()) {
                 actions.push(Action::Acquire { actor, task });
             }
-            if alive && bounds.lost_replies {
+            if everything && bounds.lost_replies {
                 actions.push(Action::AcquireUnheard { actor, task });
             }
-            if alive && bounds.waiting {
+            if (everything && bounds.waiting) || (alive && role == Role::Named(task)) {
                 actions.push(Action::AcquireOrWait { actor, task });
             }
             // The fence outlives the process: an agent whose runner has died still presents it.
             if belief.fences[task].is_some() {
                 actions.push(Action::Done { actor, task });
                 actions.push(Action::Release { actor, task });
-                if alive {
+                if alive && bounds.renewing {
                     actions.push(Action::Renew { actor, task, revive: false });
                     actions.push(Action::Renew { actor, task, revive: true });
                 }
@@ -131,6 +147,8 @@ pub(crate) fn perform(kernel: &Kernel, last: &Snapshot, action: Action) -> Snaps
         Action::Acquire { actor, task } => acquire(kernel, last, &mut next, (actor, task), true),
         Action::AcquireUnheard { actor, task } => acquire(kernel, last, &mut next, (actor, task), false),
         Action::AcquireOrWait { actor, task } => acquire_or_wait(kernel, last, &mut next, actor, task),
+        Action::Next { actor } => next_or_wait(kernel, last, &mut next, actor, false),
+        Action::NextOrWait { actor } => next_or_wait(kernel, last, &mut next, actor, true),
         Action::LeaveQueue { actor } => dequeue(kernel, last, &mut next, actor),
         Action::Renew { actor, task, revive } => renew(kernel, last, &mut next, (actor, task), revive),
         Action::Done { actor, task } => finish(kernel, last, &mut next, (actor, task), Finish::Done),
@@ -197,16 +215,10 @@ fn acquire(
 }
 
 fn acquire_or_wait(kernel: &Kernel, last: &Snapshot, next: &mut Snapshot, actor: usize, task: usize) {
-    let caller = &kernel.scene.callers[actor];
-    let process = caller.process.clone().unwrap();
-    let bell = super::Scene::bell(actor);
     let done = last.transact(|tx, ctx| {
         let verdict = try_acquire(tx, ctx, kernel, last, (actor, task))?;
-        let Verdict::Refused(locked) = &verdict else { return Ok((verdict, None)) };
-        let ticket = last.beliefs[actor].ticket.as_ref().map(|(number, of)| (*number, of));
-        let viewer = ctx.viewer(tx, None)?;
-        let number = kernel::enqueue(tx, &viewer, &locked.resource, caller, &process, Some(&bell), ticket)?;
-        let ticket = (number, locked.resource.clone());
+        let Verdict::Refused(_) = &verdict else { return Ok((verdict, None)) };
+        let ticket = enqueue(tx, ctx, kernel, last, actor, &kernel.scene.wish(actor, task))?;
         Ok((verdict, Some(ticket)))
     });
     match check_step(kernel, last, next, done) {
@@ -225,12 +237,110 @@ fn acquire_or_wait(kernel: &Kernel, last: &Snapshot, next: &mut Snapshot, actor:
     }
 }
 
+fn enqueue(
+    tx: &mut dyn Tx,
+    ctx: &tenure_core::Context<'_>,
+    kernel: &Kernel,
+    last: &Snapshot,
+    actor: usize,
+    wish: &Resource,
+) -> Result<(i64, Resource)> {
+    let caller = &kernel.scene.callers[actor];
+    let process = caller.process.clone().unwrap();
+    let bell = super::Scene::bell(actor);
+    let waiter = Waiter { caller, process: &process, doorbell: Some(&bell), review: false };
+    let ticket = last.beliefs[actor].ticket.as_ref().map(|(number, of)| (*number, of));
+    Ok((kernel::enqueue(tx, ctx, &waiter, wish, ticket)?, wish.clone()))
+}
+
+/// The grant of the next task, or the ticket of an actor that waits.
+pub(crate) type NextOrTicket = (Option<Grant>, Option<(i64, Resource)>);
+
+pub(crate) fn try_next(
+    tx: &mut dyn Tx,
+    ctx: &tenure_core::Context<'_>,
+    kernel: &Kernel,
+    state: &Snapshot,
+    actor: usize,
+    waits: bool,
+) -> Result<NextOrTicket> {
+    let caller = &kernel.scene.callers[actor];
+    let terms = state.terms(actor);
+    let wish = kernel.scene.wish(actor, 0);
+    let section = wish.ready_section();
+    let one_queue = matches!(kernel.mutant, Some(Mutant::OneQueue | Mutant::AskingAcquires));
+    if !one_queue || !others_wait(tx, state, actor)? {
+        let granted = kernel::acquire_next(tx, ctx, caller, section.as_ref(), &terms)?;
+        if granted.is_some() || !waits {
+            return Ok((granted, None));
+        }
+    } else if !waits {
+        return Ok((None, None));
+    }
+    if kernel.scene.roles[actor] == Role::Runner && !is_hindered(tx, ctx, kernel, actor, &terms)? {
+        return Ok((None, None));
+    }
+    Ok((None, Some(enqueue(tx, ctx, kernel, state, actor, &wish)?)))
+}
+
+/// As a runner asks why nothing was granted: whether work is reserved for others, or held by them.
+fn is_hindered(
+    tx: &mut dyn Tx,
+    ctx: &tenure_core::Context<'_>,
+    kernel: &Kernel,
+    actor: usize,
+    terms: &Terms,
+) -> Result<bool> {
+    let caller = &kernel.scene.callers[actor];
+    let mine = terms.ticket.as_ref().map(|(number, _)| *number);
+    let mut hindered = kernel::reserved_work(tx, ctx, None, mine)?.is_some();
+    let viewer = ctx.viewer(tx, Some(&caller.holder))?;
+    for id in &kernel.scene.tasks {
+        let Some(task) = tx.task(id, &viewer)?.filter(|task| task.status == TaskStatus::Pending) else {
+            continue;
+        };
+        hindered |= if kernel.mutant == Some(Mutant::AskingAcquires) {
+            matches!(kernel::acquire_task(tx, ctx, caller, id, terms)?, Verdict::Refused(_))
+        } else {
+            kernel::in_the_way(tx, ctx, caller, &task, terms)?.is_some()
+        };
+    }
+    Ok(hindered)
+}
+
+/// The mutants' rule: a live ticket comes first, whatever it is for.
+fn others_wait(tx: &dyn Tx, state: &Snapshot, actor: usize) -> Result<bool> {
+    let mine = state.beliefs[actor].ticket.as_ref().map_or(i64::MAX, |(number, _)| *number);
+    let live =
+        |ticket: &Ticket| ticket.is_fresh(tx.now()) && !state.dead.contains(&ticket.process.process.pid);
+    Ok(tx.work_tickets()?.iter().any(|ticket| ticket.number < mine && live(ticket)))
+}
+
+fn next_or_wait(kernel: &Kernel, last: &Snapshot, next: &mut Snapshot, actor: usize, waits: bool) {
+    let done = last.transact(|tx, ctx| try_next(tx, ctx, kernel, last, actor, waits));
+    let fault = checks::fault_in_asking(kernel, last, &done, actor);
+    next.fault = next.fault.or(fault);
+    match check_step(kernel, last, next, done) {
+        Some((Some(grant), _)) => {
+            if last.beliefs[actor].ticket.is_some() {
+                kernel.seen.served();
+            }
+            let task = kernel.scene.tasks.iter().position(|id| *id == grant.task.id).unwrap();
+            next.beliefs[actor].fences[task] = Some(grant.lease.fence);
+            next.beliefs[actor].ticket = None;
+            let fault = checks::fault_in_grant(kernel, last, next, (actor, task), &grant);
+            next.fault = next.fault.or(fault);
+        }
+        Some((None, Some(ticket))) => next.beliefs[actor].ticket = Some(ticket),
+        // A runner without work does not wait in the queue.
+        Some((None, None)) if waits => dequeue(kernel, &next.clone(), next, actor),
+        _ => {}
+    }
+}
+
 fn dequeue(kernel: &Kernel, last: &Snapshot, next: &mut Snapshot, actor: usize) {
     let Some((number, resource)) = last.beliefs[actor].ticket.clone() else { return };
-    let done = last.transact(|tx, ctx| {
-        let viewer = ctx.viewer(tx, None)?;
-        kernel::dequeue(tx, &viewer, number, &resource)
-    });
+    let done = last.transact(|tx, ctx| kernel::dequeue(tx, ctx, number, &resource));
     check_step(kernel, last, next, done);
     next.beliefs[actor].ticket = None;
 }
@@ -261,8 +371,8 @@ fn finish(
 ) {
     let mut caller = credential(kernel, last, actor, task);
     let shown = caller.fence;
-    if !kernel.fenced {
-        // The mutant: acts under the latest lease, whatever the caller presents.
+    if kernel.mutant == Some(Mutant::Unfenced) {
+        // Acts under the latest lease, whatever the caller presents.
         let resource = Resource::task(&kernel.scene.tasks[task]);
         if let Some(latest) = last.rows.leases.values().rfind(|lease| lease.resource == resource) {
             caller = Caller { process: caller.process, ..Caller::holding(latest) };
@@ -295,7 +405,7 @@ fn credential(kernel: &Kernel, state: &Snapshot, actor: usize, task: usize) -> C
 
 fn name(tx: &dyn Tx, kernel: &Kernel, task: usize) -> Result<TaskName> {
     let id = &kernel.scene.tasks[task];
-    let viewer = Viewer { me: None, dead: Vec::new(), ticket_life: std::time::Duration::ZERO };
+    let viewer = Viewer::default();
     let view: &dyn View = tx;
     let found = view.task(id, &viewer)?;
     Ok(found.map_or_else(

@@ -1,7 +1,7 @@
 //! The rules stated a second time, as conditions on a step from one state to the next.
 
 use tenure_core::ErrorCode;
-use tenure_core::holder::Judge;
+use tenure_core::holder::Incarnation;
 use tenure_core::id::Fence;
 use tenure_core::kernel::{Finished, Grant, Verdict};
 use tenure_core::lease::{EndReason, Lease, Resource, ResourceKind, Ticket};
@@ -9,9 +9,9 @@ use tenure_core::task::TaskStatus;
 use tenure_testkit::memory::State;
 
 use super::Kernel;
-use super::actions::try_acquire;
+use super::actions::{NextOrTicket, try_acquire, try_next};
 use super::canonical::now;
-use super::snapshot::{Done, Snapshot, TICKET_LIFE, TTL};
+use super::snapshot::{Done, Role, Snapshot, TICKET_LIFE, TTL};
 
 /// The live lease of a resource: open, not expired, and not of a dead process.
 fn live<'a>(rows: &'a State, state: &Snapshot, resource: &Resource) -> Option<&'a Lease> {
@@ -43,12 +43,6 @@ fn is_dead(state: &Snapshot, lease: &Lease) -> bool {
 
 fn latest<'a>(rows: &'a State, resource: &Resource) -> Option<&'a Lease> {
     rows.leases.values().rfind(|lease| lease.resource == *resource)
-}
-
-fn live_queue<'a>(rows: &'a State, state: &Snapshot, resource: &Resource) -> Vec<&'a Ticket> {
-    let fresh = |ticket: &&Ticket| ticket.refreshed_at.after(TICKET_LIFE) > now();
-    let alive = |ticket: &&Ticket| !state.dead.contains(&ticket.process.process.pid);
-    rows.tickets.values().filter(|t| t.resource == *resource).filter(fresh).filter(alive).collect()
 }
 
 /// Conditions that every transaction has to preserve.
@@ -83,48 +77,126 @@ pub(crate) fn fault_in<T>(
         {
             return Some("L4");
         }
-        if let Some(lease) = granted.first()
-            && overtaken(last, lease, &resource)
-        {
+    }
+    let fault = queue_fault(kernel, last, next, done);
+    fault.or_else(|| serial_section_fault(kernel, next, &done.rows))
+}
+
+/// The live tickets in order of arrival.
+fn live_queue<'a>(rows: &'a State, state: &Snapshot) -> Vec<&'a Ticket> {
+    let fresh = |ticket: &&Ticket| ticket.refreshed_at.after(TICKET_LIFE) > now();
+    let alive = |ticket: &&Ticket| !state.dead.contains(&ticket.process.process.pid);
+    rows.tickets.values().filter(fresh).filter(alive).collect()
+}
+
+/// Whether a process could take a task if nothing was queued.
+fn could_take(kernel: &Kernel, rows: &State, state: &Snapshot, task: usize, process: &Incarnation) -> bool {
+    let id = &kernel.scene.tasks[task];
+    let startable = matches!(rows.tasks[id].status, TaskStatus::Pending | TaskStatus::InProgress);
+    let section = kernel.scene.section_of(task).map(Resource::section);
+    let section_free = section.is_none_or(|section| {
+        blocking(rows, state, &section).is_none_or(|lease| lease.process.as_ref() == Some(process))
+            || continues(rows, state, &section, process)
+    });
+    startable && live(rows, state, &Resource::task(id)).is_none() && section_free
+}
+
+/// Whether the process holds the section, so that it may continue in it.
+fn continues(rows: &State, state: &Snapshot, section: &Resource, process: &Incarnation) -> bool {
+    live(rows, state, section).is_some_and(|lease| lease.process.as_ref() == Some(process))
+}
+
+fn wants(kernel: &Kernel, wish: &Resource, task: usize) -> bool {
+    match (wish.task_id(), wish.ready_section()) {
+        (Some(id), _) => id == kernel.scene.tasks[task],
+        (None, Some(section)) => kernel.scene.section_of(task) == Some(&section),
+        (None, None) => wish.is_ready_work(),
+    }
+}
+
+/// Q1, stated a second time: the task of each live ticket, before the ticket `mine` or of all.
+fn reserved(kernel: &Kernel, rows: &State, state: &Snapshot, mine: Option<i64>) -> Vec<(i64, usize)> {
+    let mut given: Vec<(i64, usize)> = Vec::new();
+    for ticket in live_queue(rows, state).into_iter().take_while(|ticket| Some(ticket.number) != mine) {
+        let first = (0..kernel.scene.tasks.len()).find(|task| {
+            wants(kernel, &ticket.resource, *task)
+                && could_take(kernel, rows, state, *task, &ticket.process)
+                && !is_reserved(kernel, &given, *task)
+        });
+        given.extend(first.map(|task| (ticket.number, task)));
+    }
+    given
+}
+
+fn is_reserved(kernel: &Kernel, given: &[(i64, usize)], task: usize) -> bool {
+    let section = kernel.scene.section_of(task);
+    given
+        .iter()
+        .any(|(_, other)| *other == task || (section.is_some() && kernel.scene.section_of(*other) == section))
+}
+
+/// A granted task was not reserved for an earlier ticket, and exactly those waiters are woken that get a task only now, or
+/// whose task can no longer be started.
+fn queue_fault<T>(kernel: &Kernel, last: &Snapshot, next: &Snapshot, done: &Done<T>) -> Option<&'static str> {
+    for (task, id) in kernel.scene.tasks.iter().enumerate() {
+        let granted = latest(&done.rows, &Resource::task(id))
+            .filter(|lease| !last.rows.leases.contains_key(&lease.fence));
+        let Some(process) = granted.and_then(|lease| lease.process.as_ref()) else { continue };
+        let mine = last.rows.tickets.values().find(|ticket| ticket.process == *process);
+        let mine = mine.filter(|ticket| wants(kernel, &ticket.resource, task)).map(|ticket| ticket.number);
+        let section = kernel.scene.section_of(task).map(Resource::section);
+        let goes_on = section.is_some_and(|section| continues(&last.rows, last, &section, process));
+        if !goes_on && is_reserved(kernel, &reserved(kernel, &last.rows, last, mine), task) {
             return Some("overtaken");
         }
-        if !woken(last, next, done, &resource) {
-            return Some("not woken");
-        }
     }
-    serial_section_fault(kernel, next, &done.rows)
+    let before = reserved(kernel, &last.rows, last, None);
+    let after = reserved(kernel, &done.rows, next, None);
+    let bell = |number: i64| done.rows.tickets[&number].doorbell.as_ref().unwrap();
+    let got = |given: &[(i64, usize)], number: i64| given.iter().any(|(other, _)| *other == number);
+    if after.iter().any(|(number, _)| !got(&before, *number) && !done.rings.contains(bell(*number))) {
+        return Some("not woken");
+    }
+    let over = |ticket: &Ticket| {
+        ticket.resource.task_id().is_some_and(|id| done.rows.tasks[&id].status == TaskStatus::Completed)
+    };
+    let needless = |ticket: &&Ticket| {
+        let evicted = done.rows.leases.values().any(|lease| {
+            lease.process.as_ref() == Some(&ticket.process)
+                && lease.ended.is_some_and(|(_, reason)| reason == EndReason::Forced)
+        });
+        !got(&after, ticket.number) && !over(ticket) && !evicted && done.rings.contains(bell(ticket.number))
+    };
+    done.rows.tickets.values().any(|ticket| needless(&ticket)).then_some("woken needlessly")
 }
 
-/// Whether the grant overtook a live earlier ticket of another waiter.
-fn overtaken(last: &Snapshot, lease: &Lease, resource: &Resource) -> bool {
-    let queue = live_queue(&last.rows, last, resource);
-    // A holder that revives its lease keeps it; no waiter has waited for longer than it has held the lease.
-    queue.first().is_some_and(|first| Some(&first.process) != lease.process.as_ref())
-        && !was_its_own(last, lease)
-}
-
-fn was_its_own(last: &Snapshot, lease: &Lease) -> bool {
-    latest(&last.rows, &lease.resource)
-        .is_some_and(|before| before.process == lease.process && lease.resource.kind == ResourceKind::Section)
-}
-
-/// Freeing a resource, or removing the first ticket of a free one, must ring the first remaining waiter.
-fn woken<T>(last: &Snapshot, next: &Snapshot, done: &Done<T>, resource: &Resource) -> bool {
-    let was_open = last.rows.open_lease(resource).is_some();
-    let is_open = done.rows.open_lease(resource).is_some();
-    let queue = live_queue(&done.rows, next, resource);
-    let Some(first) = queue.first() else { return true };
-    let freed = was_open && !is_open;
-    let head_left =
-        !is_open && live_queue(&last.rows, last, resource).first().is_some_and(|t| t.number < first.number);
-    let rung = first.doorbell.as_ref().is_none_or(|bell| done.rings.contains(bell));
-    rung || !(freed || head_left)
+/// Asking for the next task acquires at most the task that is granted (R4).
+pub(crate) fn fault_in_asking(
+    kernel: &Kernel,
+    last: &Snapshot,
+    done: &Done<NextOrTicket>,
+    actor: usize,
+) -> Option<&'static str> {
+    let granted = match &done.answer {
+        Ok((Some(grant), _)) => Some(grant.lease.fence),
+        _ => None,
+    };
+    let process = kernel.scene.callers[actor].process.as_ref();
+    let forgotten = done.rows.leases.values().any(|lease| {
+        lease.is_open()
+            && lease.resource.kind == ResourceKind::Task
+            && lease.process.as_ref() == process
+            && Some(lease.fence) != granted
+            && !last.rows.leases.contains_key(&lease.fence)
+    });
+    forgotten.then_some("R4")
 }
 
 /// A serial section has one holder at a time, and the section's lease lasts at least as long as those of its tasks.
 fn serial_section_fault(kernel: &Kernel, state: &Snapshot, rows: &State) -> Option<&'static str> {
     let section = live(rows, state, &Resource::section(kernel.scene.section.as_ref()?));
-    let tasks = kernel.scene.tasks.iter().filter_map(|id| live(rows, state, &Resource::task(id)));
+    let inside = (0..kernel.scene.tasks.len()).filter(|task| kernel.scene.section_of(*task).is_some());
+    let tasks = inside.filter_map(|task| live(rows, state, &Resource::task(&kernel.scene.tasks[task])));
     let covered = |task: &Lease| {
         section.is_some_and(|s| {
             s.holder == task.holder && s.process == task.process && s.expires_at >= task.expires_at
@@ -212,47 +284,39 @@ pub(crate) fn fault_in_finish(
     fault.then_some("L8")
 }
 
-/// The first live waiter for a free resource is granted it when it asks.
+/// Each live waiter to which a task goes is granted one when it asks.
 pub(crate) fn no_waiter_is_lost(kernel: &Kernel, state: &Snapshot) -> bool {
+    let given = reserved(kernel, &state.rows, state, None);
     (0..kernel.scene.callers.len()).all(|actor| {
-        let Some((number, resource)) = &state.beliefs[actor].ticket else { return true };
-        let first = live_queue(&state.rows, state, resource).first().is_some_and(|t| t.number == *number);
-        let judge = state.judge();
-        let lives = kernel.scene.callers[actor]
-            .process
-            .as_ref()
-            .is_some_and(|process| judge.liveness(process) != tenure_core::holder::Liveness::Dead);
-        if !first || !lives || blocking(&state.rows, state, resource).is_some() {
+        let Some((number, wish)) = &state.beliefs[actor].ticket else { return true };
+        if state.is_dead(&kernel.scene.callers[actor]) {
             return true;
         }
-        // There must be a task to grant: the requested one, or one of the section that it waits for.
-        (0..kernel.scene.tasks.len()).all(|task| {
-            let id = &kernel.scene.tasks[task];
-            let wanted = resource.kind == ResourceKind::Section || *resource == Resource::task(id);
-            let startable =
-                matches!(state.rows.tasks[id].status, TaskStatus::Pending | TaskStatus::InProgress);
-            let task_free = live(&state.rows, state, &Resource::task(id)).is_none();
-            let elsewhere = others_come_first(kernel, state, actor, id);
-            !wanted || !startable || !task_free || elsewhere || {
-                let answer =
-                    state.transact(|tx, ctx| try_acquire(tx, ctx, kernel, state, (actor, task))).answer;
-                matches!(answer, Ok(Verdict::Granted(_)))
-            }
-        })
+        let Some((_, task)) = given.iter().find(|(other, _)| other == number) else { return true };
+        if wish.task_id().is_some() {
+            let answer = state.transact(|tx, ctx| try_acquire(tx, ctx, kernel, state, (actor, *task))).answer;
+            matches!(answer, Ok(Verdict::Granted(_)))
+        } else {
+            let answer = state.transact(|tx, ctx| try_next(tx, ctx, kernel, state, actor, false)).answer;
+            matches!(answer, Ok((Some(_), _)))
+        }
     })
 }
 
-/// Whether the section, its queue or the task's queue belongs to another waiter, which is then served first.
-fn others_come_first(kernel: &Kernel, state: &Snapshot, actor: usize, id: &tenure_core::id::TaskId) -> bool {
-    let me = kernel.scene.callers[actor].process.as_ref();
-    let others_wait = |resource: &Resource| {
-        live_queue(&state.rows, state, resource).iter().any(|ticket| Some(&ticket.process) != me)
-            && state.beliefs[actor].ticket.as_ref().is_none_or(|(_, of)| of != resource)
-    };
-    let section = kernel.scene.section.as_ref().map(Resource::section);
-    let section_held =
-        section.as_ref().is_some_and(|section| blocking(&state.rows, state, section).is_some());
-    section_held || others_wait(&Resource::task(id)) || section.as_ref().is_some_and(others_wait)
+/// Ready work that is reserved for no waiter is granted to a newcomer: a waiter that nothing can satisfy keeps nothing from
+/// others.
+pub(crate) fn no_waiter_starves_others(kernel: &Kernel, state: &Snapshot) -> bool {
+    let Some(actor) = kernel.scene.roles.iter().position(|role| *role == Role::Newcomer) else { return true };
+    let process = kernel.scene.callers[actor].process.as_ref().unwrap();
+    let given = reserved(kernel, &state.rows, state, None);
+    let left = (0..kernel.scene.tasks.len()).any(|task| {
+        could_take(kernel, &state.rows, state, task, process) && !is_reserved(kernel, &given, task)
+    });
+    let dead = state.is_dead(&kernel.scene.callers[actor]);
+    !left || dead || {
+        let answer = state.transact(|tx, ctx| try_next(tx, ctx, kernel, state, actor, false)).answer;
+        matches!(answer, Ok((Some(_), _)))
+    }
 }
 
 pub(crate) fn in_progress_is_leased(_: &Kernel, state: &Snapshot) -> bool {

@@ -23,24 +23,52 @@ pub(crate) const TICK: Duration = Duration::from_secs(1);
 pub(crate) const TTL: Duration = TICK;
 pub(crate) const TICKET_LIFE: Duration = TICK;
 
+/// What a holder does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Claims any task by name, and may wait for it.
+    Everything,
+    /// Waits for the task with this number.
+    Named(usize),
+    /// Waits for any task of the serial section.
+    InSection,
+    /// Waits for any task of a section without tasks.
+    InEmptySection,
+    /// Waits for any task.
+    Any,
+    /// Looks for any task as a runner does: it claims one, or asks what is in the way and waits.
+    Runner,
+    /// Claims any task without waiting.
+    Newcomer,
+}
+
 /// The holders and the tasks.
 #[derive(Debug, Clone)]
 pub(crate) struct Scene {
     pub(crate) callers: Vec<Caller>,
+    pub(crate) roles: Vec<Role>,
     pub(crate) tasks: Vec<TaskId>,
+    /// A serial section.
     pub(crate) section: Option<SectionId>,
+    /// How many of the tasks are in the section. The others come before it in working order.
+    pub(crate) inside: usize,
 }
 
 impl Scene {
     pub(crate) fn one_task(holders: usize) -> Self {
-        Self::new(holders, 1, None)
+        Self::new(&vec![Role::Everything; holders], 1, None)
     }
 
     pub(crate) fn serial_section(holders: usize) -> Self {
-        Self::new(holders, 2, Some(SectionId::new("section")))
+        Self::new(&vec![Role::Everything; holders], 2, Some(2))
     }
 
-    fn new(holders: usize, tasks: usize, section: Option<SectionId>) -> Self {
+    /// Two tasks, one or both of them in the serial section.
+    pub(crate) fn queues(roles: &[Role], inside: usize) -> Self {
+        Self::new(roles, 2, Some(inside))
+    }
+
+    fn new(roles: &[Role], tasks: usize, inside: Option<usize>) -> Self {
         let world = FakeProcesses::default();
         // The last two share a name: two processes of one person.
         let names = ["ann", "bob", "bob"];
@@ -49,9 +77,30 @@ impl Scene {
             Caller::new(Holder::runner(names[at])).with_process(world.process(pid))
         };
         Self {
-            callers: (0..holders).map(caller).collect(),
+            callers: (0..roles.len()).map(caller).collect(),
+            roles: roles.to_vec(),
             tasks: (0..tasks).map(|at| TaskId::new(format!("task-{at}"))).collect(),
-            section,
+            section: inside.map(|_| SectionId::new("section")),
+            inside: inside.unwrap_or(0),
+        }
+    }
+
+    /// The serial section of a task.
+    pub(crate) fn section_of(&self, task: usize) -> Option<&SectionId> {
+        self.section.as_ref().filter(|_| task >= self.tasks.len() - self.inside)
+    }
+
+    pub(crate) fn empty_section() -> SectionId {
+        SectionId::new("empty")
+    }
+
+    /// What an actor waits for, if it claims this task by name.
+    pub(crate) fn wish(&self, actor: usize, task: usize) -> Resource {
+        match self.roles[actor] {
+            Role::Everything | Role::Named(_) => Resource::task(&self.tasks[task]),
+            Role::InSection => Resource::ready(self.section.as_ref()),
+            Role::InEmptySection => Resource::ready(Some(&Self::empty_section())),
+            Role::Any | Role::Runner | Role::Newcomer => Resource::ready(None),
         }
     }
 
@@ -103,18 +152,21 @@ impl Snapshot {
             fault: None,
         };
         let made = first.transact(|tx, _| {
-            if let Some(id) = &scene.section {
+            let empty = scene.roles.contains(&Role::InEmptySection).then(Scene::empty_section);
+            for id in scene.section.iter().chain(&empty) {
                 let section = NewSection {
                     id: id.clone(),
-                    name: "S".to_owned(),
+                    name: id.to_string(),
                     mode: SectionMode::Serial,
-                    priority: 1,
+                    // After the tasks without a section.
+                    priority: 1000,
                     position: 1,
                 };
                 tx.insert_section(&section, NewEvent::new(EventKind::SectionCreated, "model"))?;
             }
             for (position, id) in (1..).zip(&scene.tasks) {
-                let task = new_task(id, id.as_str(), scene.section.as_ref(), position);
+                let section = scene.section_of(usize::try_from(position).unwrap() - 1);
+                let task = new_task(id, id.as_str(), section, position);
                 tx.insert_task(&task, NewEvent::new(EventKind::TaskCreated, "model").task(id))?;
             }
             Ok(())

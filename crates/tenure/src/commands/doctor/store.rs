@@ -168,6 +168,11 @@ fn finding(view: &dyn View, app: &App<'_>, violation: Violation) -> Result<Findi
             Finding::problem("runners", sentence, "tenure runners wakeup").fixable()
         }
         Violation::Abandoned(attempt) => abandoned(app, &attempt),
+        Violation::NotWorkedOn(lease) => {
+            let name = lease_view::resource_name(view, &lease.resource)?;
+            let sentence = format!("{} holds {name} but does not work on it", lease_view::holder(&lease));
+            Finding::problem("leases", sentence, FIX).fixable()
+        }
         Violation::DeadTickets(count) => {
             let sentence = format!("{count} queue tickets belong to dead processes");
             Finding::warning("leases", sentence, FIX).fixable()
@@ -221,7 +226,7 @@ fn repair(open: &Open<'_>, actor: &str) -> Result<(), Error> {
     open.write(|tx| kernel::reconcile(tx, &ctx, actor))?;
     // Found by reading and repaired one by one, so that no other writer waits for the whole examination.
     for violation in open.read(|view| kernel::check_invariants(view, &ctx))? {
-        open.write(|tx| kernel::repair(tx, &violation, actor))?;
+        open.write(|tx| kernel::repair(tx, &ctx, &violation, actor))?;
     }
     if let Some(kept) = open.config.retention {
         retention::prune(open.store.as_ref(), kept, Duration::MAX)?;

@@ -4,10 +4,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use tenure_core::duration::format_rounded;
-use tenure_core::error::{Locked, TaskName};
+use tenure_core::error::{Locked, ReservedWork, TaskName};
 use tenure_core::holder::{Caller, Incarnation};
 use tenure_core::kernel::{self, Grant, Terms};
-use tenure_core::lease::Resource;
 use tenure_core::reference;
 use tenure_serve::{Claim, Session, Step};
 
@@ -28,7 +27,7 @@ pub(super) struct QueuedClaim {
     want: ClaimRequest,
     terms: Terms,
     doorbell: Option<Doorbell>,
-    before: Option<(Resource, Incarnation)>,
+    before: Option<Incarnation>,
     locked: Option<Box<Locked>>,
 }
 
@@ -69,9 +68,9 @@ impl McpHandler<'_, '_> {
                 waiting::leave(self.open, &queued.terms)?;
                 Err(error.into())
             }
-            Ok(TryResult::Wait { locked, ticket, until, watch }) => {
+            Ok(TryResult::Wait { locked, reserved, ticket, until, watch }) => {
                 queued.terms.ticket = Some(ticket);
-                let why = in_the_way(locked.as_deref());
+                let why = in_the_way(locked.as_deref(), reserved.as_ref());
                 queued.locked = locked;
                 let env = self.app.env;
                 let bell = queued.doorbell.as_ref().and_then(|bell| bell.as_fd().try_clone_to_owned().ok());
@@ -87,7 +86,9 @@ impl McpHandler<'_, '_> {
 
     /// Removes the ticket of a claim that has waited for `waited`, and returns the error for its caller.
     pub(super) fn dequeue(&mut self, claim_number: u64, waited: Duration) -> Report {
-        let Some(queued) = self.queued.remove(&claim_number) else { return waiting::nothing_ready().into() };
+        let Some(queued) = self.queued.remove(&claim_number) else {
+            return tenure_core::Error::NothingReady { reserved: None }.into();
+        };
         match waiting::leave(self.open, &queued.terms) {
             Ok(()) => waiting::timed_out(&queued.want, waited, queued.locked).into(),
             Err(report) => report,
@@ -154,15 +155,17 @@ fn describe(grant: &Grant) -> Text {
     text
 }
 
-fn in_the_way(locked: Option<&Locked>) -> String {
-    match locked {
-        Some(locked) => {
-            let who = locked.lease.as_ref().map_or_else(
-                || "promised to an earlier waiter".to_owned(),
-                |lease| format!("held by {}", lease.holder),
-            );
+fn in_the_way(locked: Option<&Locked>, reserved: Option<&ReservedWork>) -> String {
+    match (locked, reserved) {
+        (Some(locked), _) => {
+            let who = match (&locked.lease, &locked.first) {
+                (Some(lease), _) => format!("held by {}", lease.holder),
+                (None, Some(first)) => format!("reserved for an earlier waiter ({first})"),
+                (None, None) => "reserved for an earlier waiter".to_owned(),
+            };
             format!("waiting: {} is {who}", locked.name)
         }
-        None => "waiting: nothing is ready".to_owned(),
+        (None, Some(work)) => format!("waiting: {work} (first: {})", work.first),
+        (None, None) => "waiting: nothing is ready".to_owned(),
     }
 }

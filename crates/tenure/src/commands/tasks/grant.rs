@@ -67,7 +67,7 @@ pub(super) fn refuse_other_process(
     let (task, lease) = (&grant.task, grant.lease.clone());
     let locked = open.read(|view| {
         let name = Some(kernel::name_of(task));
-        kernel::locked(view, lease.resource.clone(), &task.title, name, Some(lease.clone()), 0)
+        kernel::locked(view, lease.resource.clone(), &task.title, name, Some(lease.clone()), &[])
     })?;
     Err(Error::Locked(Box::new(locked)).into())
 }

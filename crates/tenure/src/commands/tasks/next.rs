@@ -54,9 +54,9 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     };
     if !args.claim {
         let task = open.read(|view| {
-            let viewer = open.viewer(view, &identity)?;
-            let Some(id) = kernel::next_for_newcomer(view, &viewer, section.as_ref())? else {
-                return Err(nothing_for_newcomer(view, &viewer, section.as_ref())?);
+            let (ctx, viewer) = (open.context(), open.viewer(view, &identity)?);
+            let Some(id) = kernel::next_for_newcomer(view, &ctx, &viewer, section.as_ref())? else {
+                return Err(nothing_for_newcomer(view, &ctx, section.as_ref())?);
             };
             view.task(&id, &viewer)?.ok_or(Error::TaskNotFound { reference: id.to_string() })
         })?;
