@@ -170,7 +170,7 @@ fn a_newcomer_never_overtakes_a_waiter() {
 
 #[test]
 fn another_poll_interval_does_not_shorten_the_life_of_a_ticket() {
-    let project = Project::with_config("locking: {pollInterval: 10m}");
+    let project = Project::with_config("locking:\n  pollInterval: 10m\n");
     project.add("F", 1);
     project.ok(&["tasks", "claim", "F1", "--agent", "first"]);
     let waiter = queue_up(&project, "F1", 1).remove(0);

@@ -135,13 +135,15 @@ fn is_first(waiter: &Value, name: &str) {
 #[test]
 fn a_runner_that_waits_is_served_in_its_order_of_arrival() {
     let project = Project::with("runners: {preset: pretend}\nlocking: {pollInterval: 10m, waitTimeout: 1h}");
-    project.task("A", &["mark a"]);
-    project.ok(&["tasks", "claim", "A", "--agent", "holder"]);
+    project.ok(&["sections", "add", "S"]);
+    project.task_in("H", &[], &["--section", "S"]);
+    project.task_in("A", &["mark a"], &["--section", "S"]);
+    project.ok(&["tasks", "claim", "H", "--agent", "holder"]);
     let runner = project.runner(&["--once"]);
     until("the runner waits", || tickets(&project) == 1);
     let second = project.spawn(&["--json", "tasks", "claim", "A", "--wait", "30m", "--agent", "second"]);
     until("it waits", || tickets(&project) == 2);
-    project.ok(&["tasks", "release", "A", "--agent", "holder"]);
+    project.ok(&["tasks", "done", "H", "--agent", "holder"]);
     let answer = runner.end();
     assert_eq!(answer.code, Some(0), "{answer:?}");
     assert_eq!(project.status("A"), "completed");
@@ -153,14 +155,16 @@ fn a_runner_that_waits_is_served_in_its_order_of_arrival() {
 #[test]
 fn a_runner_does_not_overtake_an_earlier_waiter_for_a_task() {
     let project = Project::with("runners: {preset: pretend}\nlocking: {pollInterval: 10m, waitTimeout: 1h}");
-    project.task("A", &["mark a"]);
-    project.ok(&["tasks", "claim", "A", "--agent", "holder"]);
+    project.ok(&["sections", "add", "S"]);
+    project.task_in("H", &[], &["--section", "S"]);
+    project.task_in("A", &["mark a"], &["--section", "S"]);
+    project.ok(&["tasks", "claim", "H", "--agent", "holder"]);
     let first = project.spawn(&["--json", "tasks", "claim", "A", "--wait", "30m", "--agent", "first"]);
     until("it waits", || tickets(&project) == 1);
     first.signal(Signal::STOP);
     let runner = project.runner(&[]);
     until("the runner waits", || tickets(&project) == 2);
-    project.ok(&["tasks", "release", "A", "--agent", "holder"]);
+    project.ok(&["tasks", "done", "H", "--agent", "holder"]);
     project.task("B", &["mark b"]);
     project.wait_until("B", "completed");
     assert_eq!(project.status("A"), "pending", "it is reserved for the first waiter");
