@@ -443,8 +443,8 @@ fn return_task(
     wake::freed(tx, ctx, &lease.resource)
 }
 
-/// Ends the section's lease together with the last of its holder's tasks; the caller wakes waiters. If that task's lease lapsed, the section's
-/// lease ends with the same reason, because an expired lease can be revived (L7).
+/// Ends the section's lease together with the last of its holder's tasks; the caller wakes waiters. If that task's lease
+/// lapsed, the section's lease ends with the same reason, because an expired lease can be revived (L7).
 pub(super) fn drop_section(
     tx: &mut dyn Tx,
     ctx: &Context<'_>,

@@ -8,6 +8,7 @@ use serde_json::json;
 use super::attempt::{self, mark_orphan};
 use super::end::close_all_lapsed;
 use super::item::return_item;
+use super::wake::work_appeared;
 use crate::context::Context;
 use crate::error::{Result, TaskName};
 use crate::event::{EventKind, NewEvent};
@@ -55,6 +56,9 @@ pub fn reconcile(tx: &mut dyn Tx, ctx: &Context<'_>, actor: &str) -> Result<Repa
     let items = return_unheld_items(tx, actor)?;
     let abandoned_jobs = remove_abandoned_jobs(tx)?;
     let tickets = delete_dead_tickets(tx, ctx)?;
+    if !tasks.is_empty() || tickets > 0 {
+        work_appeared(tx, ctx)?;
+    }
     for attempt in tx.open_attempts()? {
         let open = tx.open_lease(&attempt.resource)?;
         if open.is_none_or(|lease| lease.fence != attempt.fence) {

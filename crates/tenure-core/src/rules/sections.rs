@@ -135,7 +135,13 @@ pub fn delete_section(
 }
 
 /// Makes `section` depend on `on`.
-pub fn depend_section(tx: &mut dyn Tx, caller: &Caller, section: &str, on: &str) -> Result<Section> {
+pub fn depend_section(
+    tx: &mut dyn Tx,
+    ctx: &Context<'_>,
+    caller: &Caller,
+    section: &str,
+    on: &str,
+) -> Result<Section> {
     let section = reference::section(tx, section)?;
     let on = reference::section(tx, on)?;
     if let Some(mut path) = path_between(&tx.sections()?, &on.name, &section.name) {
@@ -144,6 +150,7 @@ pub fn depend_section(tx: &mut dyn Tx, caller: &Caller, section: &str, on: &str)
     }
     if tx.add_section_dependency(&section.id, &on.id)? {
         say_dependency(tx, caller, &section, "dependsOn", &on)?;
+        kernel::work_appeared(tx, ctx)?;
     }
     tx.section(&section.id)?.ok_or_else(|| gone(&section.name))
 }

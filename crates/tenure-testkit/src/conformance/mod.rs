@@ -204,6 +204,7 @@ pub fn cases() -> Vec<(&'static str, Case)> {
             unclaimed_work_wakes_the_waiter_that_gets_it_next,
             a_waiter_that_claims_another_task_leaves_its_reserved_one_to_the_next,
             nothing_is_reserved_for_a_dead_or_silent_waiter,
+            a_reconcile_that_removes_a_dead_waiter_rings_the_next_one,
             new_work_in_a_serial_section_rings_its_waiting_holder,
             querying_what_blocks_a_task_changes_nothing,
             a_named_task_goes_to_the_waiter_that_came_first,

@@ -184,6 +184,18 @@ pub(super) fn nothing_is_reserved_for_a_dead_or_silent_waiter(fresh: &dyn Fn() -
     assert_eq!(newcomer(&f, "dan").as_deref(), Some("A"), "cid's ticket has expired");
 }
 
+pub(super) fn a_reconcile_that_removes_a_dead_waiter_rings_the_next_one(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    Waiter::new(&f, "bob", 2, None);
+    let cid = Waiter::new(&f, "cid", 3, None);
+    f.add_task("A");
+    assert!(!f.heard(&cid.bell));
+    f.world.kill(2);
+    assert_eq!(f.write(|tx| kernel::reconcile(tx, &f.context(), "janitor")).unwrap().tickets, 1);
+    assert!(f.heard(&cid.bell));
+    assert_eq!(cid.asks(&f).as_deref(), Some("A"));
+}
+
 pub(super) fn new_work_in_a_serial_section_rings_its_waiting_holder(fresh: &dyn Fn() -> Fixture) {
     let f = fresh();
     let section = f.add_section("S", SectionMode::Serial);
@@ -258,7 +270,7 @@ pub(super) fn a_waiter_for_a_task_reserves_its_serial_section(fresh: &dyn Fn() -
 
 pub(super) fn a_task_that_can_no_longer_be_started_rings_its_waiters(fresh: &dyn Fn() -> Fixture) {
     type Change = fn(&Fixture);
-    let changes: [Change; 4] = [
+    let changes: [Change; 5] = [
         |f| drop(f.done(&f.worker("ann", 1), "A").unwrap()),
         |f| drop(f.override_status(&f.bare("boss"), "A", TaskStatus::Skipped, true).unwrap()),
         |f| {
@@ -269,11 +281,17 @@ pub(super) fn a_task_that_can_no_longer_be_started_rings_its_waiters(fresh: &dyn
             f.release(&f.worker("ann", 1), "A").unwrap();
             f.write(|tx| rules::delete_task(tx, &f.context(), &f.bare("boss"), "A", true)).unwrap();
         },
+        |f| {
+            f.release(&f.worker("ann", 1), "A").unwrap();
+            f.write(|tx| rules::depend_section(tx, &f.context(), &f.bare("boss"), "S", "T")).unwrap();
+        },
     ];
     for (number, change) in changes.into_iter().enumerate() {
         let f = fresh();
-        f.add_task("A");
-        f.add_task("B");
+        for (key, section) in [("A", "S"), ("B", "T")] {
+            let section = f.add_section(section, SectionMode::Parallel);
+            f.add_task_in(key, Some(&section));
+        }
         f.claim(&f.worker("ann", 1), "A").unwrap();
         let (bob, cid) = (Waiter::named(&f, "bob", 2, "A"), Waiter::named(&f, "cid", 3, "A"));
         let dan = Waiter::named(&f, "dan", 4, "B");

@@ -40,7 +40,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
             section = undepend_section(tx, &ctx, &caller, &args.name, other)?;
         }
         for other in &args.on {
-            section = depend_section(tx, &caller, &args.name, other)?;
+            section = depend_section(tx, &ctx, &caller, &args.name, other)?;
         }
         Ok(section)
     })?;
