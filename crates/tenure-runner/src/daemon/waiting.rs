@@ -87,9 +87,11 @@ impl RunnerLoop<'_, '_> {
     }
 
     fn log_blocking_lease(&mut self, locked: &Locked, since: Instant) -> Result<()> {
-        let waiter = locked.first.as_ref().map(|first| &first.holder);
-        let holder = locked.lease.as_ref().map(|lease| &lease.holder).or(waiter);
-        let holder = holder.map_or_else(|| "an earlier waiter".to_owned(), ToString::to_string);
+        let (held, holder) = match (&locked.lease, &locked.first) {
+            (Some(lease), _) => ("locked by", lease.holder.to_string()),
+            (None, Some(first)) => ("reserved for", first.to_string()),
+            (None, None) => ("reserved for", "an earlier waiter".to_owned()),
+        };
         let at_work = self.at_work(locked)?;
         let before = self.waiting.as_ref().filter(|wait| wait.resource == locked.resource);
         let moved_on = before.is_some_and(|wait| wait.at_work.is_some() && wait.at_work != at_work);
@@ -105,9 +107,9 @@ impl RunnerLoop<'_, '_> {
             }
             _ if known => {}
             (ResourceKind::Section, _) => {
-                self.log_once(format!("Section {name} is locked by {holder}\nWaiting for section lock..."));
+                self.log_once(format!("Section {name} is {held} {holder}\nWaiting for section lock..."));
             }
-            _ => self.log_once(format!("Task {name:?} is locked by {holder}\nWaiting for task lock...")),
+            _ => self.log_once(format!("Task {name:?} is {held} {holder}\nWaiting for task lock...")),
         }
         // Between two tasks the holder works on none; that is not logged.
         let at_work = at_work.or_else(|| self.waiting.take().and_then(|wait| wait.at_work));

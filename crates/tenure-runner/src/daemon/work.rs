@@ -113,7 +113,9 @@ impl RunnerLoop<'_, '_> {
             return Err(Error::General(loss.to_string()));
         }
         if self.is_locked_out() {
+            // A runner that may not start an agent keeps no work from others.
             self.release_section()?;
+            self.leave_queue();
             save_status(self.cx, slot, RunnerStatus::Idle, None);
             return Ok(self.sleep(self.cx.options.timing.poll.min(Duration::from_secs(1)), None));
         }

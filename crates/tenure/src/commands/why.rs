@@ -172,7 +172,7 @@ fn about_task(
         let locked = kernel::in_the_way(view, &open.context(), &caller, &task, &terms)?;
         reasons.push(if let Some(first) = locked.and_then(|locked| locked.first) {
             let sentence = format!("It is ready, but reserved for a waiter: {first}.");
-            Reason { kind: "promised", sentence, hint: None, first: Some(*first) }
+            Reason { kind: "reserved", sentence, hint: None, first: Some(*first) }
         } else {
             Reason {
                 kind: "ready",

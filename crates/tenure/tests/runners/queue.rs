@@ -98,9 +98,9 @@ fn a_task_that_an_earlier_waiter_leaves_goes_to_the_runner_at_once() {
     let named = project.run(&["--json", "tasks", "claim", "A", "--agent", "newcomer"]);
     assert_eq!(named.code, Some(6), "{named:?}");
     is_first(&named.json()["error"]["details"]["first"], "first");
-    for (args, kind) in [(&["--json", "why", "A"][..], "promised"), (&["--json", "why"], "reserved")] {
+    for args in [&["--json", "why", "A"][..], &["--json", "why"]] {
         let why = project.run(args).data()["reasons"].clone();
-        let reason = why.as_array().unwrap().iter().find(|reason| reason["kind"] == kind);
+        let reason = why.as_array().unwrap().iter().find(|reason| reason["kind"] == "reserved");
         is_first(&reason.unwrap_or_else(|| panic!("{why}"))["first"], "first");
     }
     let text = project.run(&["tasks", "next"]).err;
@@ -170,7 +170,28 @@ fn a_runner_does_not_overtake_an_earlier_waiter_for_a_task() {
     assert_eq!(project.status("A"), "pending", "it is reserved for the first waiter");
     first.signal(Signal::CONT);
     assert_eq!(first.end().code, Some(0));
-    project.ok(&["tasks", "done", "A", "--agent", "first"]);
+    project.ok(&["runners", "stop"]);
+    assert_eq!(runner.end().code, Some(0));
+}
+
+#[test]
+fn a_runner_that_an_exclusive_lock_pauses_leaves_the_queue() {
+    let project =
+        Project::with("runners: {preset: pretend}\nlocking: {pollInterval: 100ms, waitTimeout: 1h}");
+    project.ok(&["sections", "add", "S"]);
+    project.task_in("H", &[], &["--section", "S"]);
+    project.task_in("A", &["mark a"], &["--section", "S"]);
+    project.ok(&["tasks", "claim", "H", "--agent", "holder"]);
+    let runner = project.runner(&[]);
+    until("the runner waits", || tickets(&project) == 1);
+    let pid = std::process::id().to_string();
+    project.ok(&["exclusive", "acquire", "--holder", "backup", "--pid", &pid]);
+    until("it has left the queue", || tickets(&project) == 0);
+    project.ok(&["tasks", "done", "H", "--agent", "holder"]);
+    project.ok(&["tasks", "claim", "A", "--agent", "other"]);
+    project.ok(&["tasks", "release", "A", "--agent", "other"]);
+    project.ok(&["exclusive", "release", "--force"]);
+    project.wait_until("A", "completed");
     assert_eq!(runner.end().code, Some(0));
 }
 
