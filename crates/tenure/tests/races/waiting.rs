@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use tenure_core::{Clock, SystemClock};
-use tenure_testkit::cli::{Running, full_or, processes, until};
+use tenure_testkit::cli::{HANG, Running, full_or, processes, until};
 
 use crate::harness::Project;
 
@@ -166,6 +166,25 @@ fn a_newcomer_never_overtakes_a_waiter() {
     waiter.signal(Signal::CONT);
     let answer = waiter.end();
     assert_eq!(answer.code, Some(0), "{answer:?}");
+}
+
+#[test]
+fn a_release_while_a_waiter_begins_to_wait_is_not_lost() {
+    // A waiter that was refused before the release and queues after it would sleep until its first poll.
+    let project = Project::with_config("locking: {pollInterval: 10m}");
+    project.add("F", 1);
+    for round in 0..full_or(300, 30) {
+        let (holder, name) = (format!("h{round}"), format!("w{round}"));
+        project.ok(&["tasks", "claim", "F1", "--agent", &holder]);
+        let release = ["tasks", "release", "F1", "--agent", &holder];
+        let wait = ["tasks", "claim", "F1", "--wait", "--agent", &name];
+        let waiter = project.spawn(&wait);
+        let released = project.spawn(&release).end();
+        assert_eq!(released.code, Some(0), "{released:?}");
+        assert!(waiter.ends_within(HANG), "round {round}: the waiter sleeps although the task is free");
+        assert_eq!(waiter.end().code, Some(0));
+        project.ok(&["tasks", "release", "F1", "--agent", &name]);
+    }
 }
 
 #[test]
