@@ -449,6 +449,13 @@ impl<'a> State<'a> {
         row.is_none_or(|row| matches!(row.reason.as_deref(), Some("expired" | "holder_died")))
     }
 
+    /// Whether the task was certainly pending, unblocked and not held.
+    fn is_free(&self, history: &History, task: &str) -> bool {
+        self.statuses.get(task) == Some(&"pending")
+            && !self.open.contains_key(format!("task:{task}").as_str())
+            && !self.is_blocked(history, task)
+    }
+
     fn is_blocked(&self, history: &History, task: &str) -> bool {
         history.tasks.get(task).is_some_and(|row| {
             let done =
@@ -458,8 +465,8 @@ impl<'a> State<'a> {
     }
 }
 
-/// Q1: a grant never passes an earlier live ticket that wanted the task. A ticket for this task or its section is passed
-/// always. One for ready work is passed if too few other tasks were ready for all such tickets.
+/// Q1: a grant never passes an earlier live ticket that wanted the task, whatever the caller asked for. A ticket for this
+/// task is passed always. One for ready work is passed if too few other tasks were ready for all such tickets.
 fn queues(history: &History, faults: &mut Vec<String>) {
     let mut state = State::default();
     let mut before = State::default();
@@ -508,16 +515,16 @@ fn passed<'a>(history: &'a History, before: &State<'_>, grant: &Event) -> Option
             && !history.kills.iter().any(|kill| kill.pid == ticket.pid && kill.at <= grant.committed.by)
     };
     let tickets: Vec<&Ticket> = earlier.tickets.iter().filter(waiting).collect();
-    let resource = format!("task:{task}");
-    let named = tickets.iter().find(|t| t.resource == resource || Some(&t.resource) == place.as_ref());
+    // A claim of one task of a serial section takes the whole section.
+    let taken_with_it = |other: &str| {
+        let same = place.is_some() && history.tasks.get(other).is_some_and(|of| of.section == row.section);
+        same && before.is_free(history, other)
+    };
+    let named = tickets.iter().find(|ticket| {
+        ticket.resource.strip_prefix("task:").is_some_and(|other| other == task || taken_with_it(other))
+    });
     if let Some(ticket) = named {
         return Some(ticket);
-    }
-    // A claim by name does not look at those who wait for any task, nor does a runner that waits for a section.
-    let takes_next = history.leases.get(&grant.fence?)?.of_runner && place.is_none()
-        || !takers.is_empty() && takers.iter().all(|call| call.verb == "next");
-    if !takes_next {
-        return None;
     }
     let wanted: Vec<&Ticket> =
         tickets.into_iter().filter(|ticket| wants(ticket, row.section.as_deref())).collect();

@@ -249,6 +249,28 @@ fn a_waiter_is_passed_only_if_too_little_work_is_left_for_it() {
     assert_eq!(passed(&[ready(1)], blocked), 1, "U is not ready");
     assert_eq!(passed(&[ticket(1, "task:T", 61)], |_| {}), 1);
     assert_eq!(passed(&[ticket(5, "ready:", 40), ticket(6, "task:T", 61)], |_| {}), 0, "it came later");
+    let other = [ticket(1, "task:U", 61)];
+    assert_eq!(passed(&other, |_| {}), 0, "it waits for another task");
+    assert_eq!(passed(&other, in_serial_section), 1, "the grant takes the whole section");
+}
+
+#[test]
+fn a_claim_by_name_passes_those_who_wait_for_any_task() {
+    let by_name = |h: &mut History| {
+        let row = h.leases.get_mut(&2).unwrap();
+        row.of_runner = false;
+        h.calls.push(Call { granted: Some(2), ..call("runner", 40, "claim", "T", 7, 8) });
+    };
+    let ready = |number| ticket(number, "ready:", 60 + u32::try_from(number).unwrap());
+    assert_eq!(passed(&[ready(1)], by_name), 0, "U is left for it");
+    assert_eq!(passed(&[ready(1), ready(2)], by_name), 1, "only U is left");
+}
+
+/// Both tasks are in one serial section, of which no lease is recorded.
+fn in_serial_section(history: &mut History) {
+    for row in history.tasks.values_mut() {
+        (row.section, row.serial) = (Some("S".into()), true);
+    }
 }
 
 #[test]
