@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 use tenure_core::holder::Caller;
 use tenure_core::id::TaskId;
 use tenure_core::kernel::{self, Finish, Grant, Terms};
-use tenure_core::lease::{EndReason, Lease, LeaseState, Resource};
+use tenure_core::lease::{EndReason, Lease, LeaseState, Resource, ResourceKind};
 use tenure_core::rules::{Step, checkpoint};
 use tenure_core::runner::{Runner, RunnerStatus};
 use tenure_core::session::Current;
-use tenure_core::store::Durability;
+use tenure_core::store::{Durability, LeaseFilter, Tx};
 use tenure_core::task::TaskStatus;
-use tenure_core::{Error, Result, Timestamp};
+use tenure_core::{Error, Result, Timestamp, reference};
 
 use super::pick_work::{Pick, pick_work, section_of};
 use super::renew_slot::{SLOT_TAKEN, SlotHeartbeat};
@@ -185,10 +185,11 @@ impl RunnerLoop<'_, '_> {
         let first = self.interrupted.as_ref().map(|current| current.task.clone());
         let waiting = self.waiting_for();
         let (found, kept, ticket, runner) = self.cx.store.write(Durability::Power, |tx| {
-            if self.slot_in_doubt
-                && kernel::renew_resource(tx, &self.cx.exec.ctx, &slot.lease, None)?.is_none()
-            {
-                return Err(Error::General(SLOT_TAKEN.to_owned()));
+            if self.slot_in_doubt {
+                if kernel::renew_resource(tx, &self.cx.exec.ctx, &slot.lease, None)?.is_none() {
+                    return Err(Error::General(SLOT_TAKEN.to_owned()));
+                }
+                return_unanswered_grants(tx, self.cx, slot)?;
             }
             let another =
                 parking::pick_another(tx, self.cx, slot, &self.set_aside, section.as_ref(), &terms)?;
@@ -392,6 +393,24 @@ impl RunnerLoop<'_, '_> {
                 .write(Durability::Process, |tx| kernel::dequeue(tx, &self.cx.exec.ctx, number, &resource));
         }
     }
+}
+
+/// Returns the tasks that were granted to this runner in a transaction whose answer was lost in an outage. It works on
+/// none of them, and would hold them until their leases expire (R4).
+fn return_unanswered_grants(tx: &mut dyn Tx, cx: &RunnerContext<'_>, slot: &RunnerSlot) -> Result<()> {
+    let attempts = tx.open_attempts()?;
+    let filter = LeaseFilter { kinds: Some(vec![ResourceKind::Task]), ..LeaseFilter::default() };
+    for lease in tx.leases(&filter)? {
+        let is_worked_on = attempts.iter().any(|attempt| attempt.fence == lease.fence);
+        if is_worked_on || !lease.held_by(&slot.caller.holder) {
+            continue;
+        }
+        let caller = Caller { process: slot.caller.process.clone(), ..Caller::holding(&lease) };
+        let name = reference::task(tx, &lease.resource.id)?;
+        let word = Finish::Release(Some("the answer to its claim was lost"));
+        kernel::finish(tx, &cx.exec.ctx, &caller, &name, word, false)?;
+    }
+    Ok(())
 }
 
 /// The runner's row while it works on the granted task.

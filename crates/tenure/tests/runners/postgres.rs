@@ -13,6 +13,7 @@ mod hooks;
 mod idle;
 mod limited;
 mod locks;
+mod lost_answer;
 mod outage;
 mod output;
 mod parked;
