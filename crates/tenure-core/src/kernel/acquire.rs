@@ -209,7 +209,7 @@ pub fn acquire_next(
     terms: &Terms,
 ) -> Result<Option<Grant>> {
     let mut viewer = ctx.viewer(tx, Some(&caller.holder))?;
-    let reservations = Reservations::before(tx, ctx, place_for_next(terms, section))?;
+    let reservations = Reservations::before_claim(tx, ctx, terms, place_for_next(terms, section))?;
     let reserved = reservations.reserved();
     // Each round returns, clears `viewer.me`, or makes a task unready, so the loop ends. The bound stops a store that
     // keeps offering a task that cannot be claimed.
@@ -240,7 +240,7 @@ pub fn acquire_next_review(
     if tasks.is_empty() {
         return Ok(None);
     }
-    let reservations = Reservations::before(tx, ctx, place_for_next(terms, section))?;
+    let reservations = Reservations::before_claim(tx, ctx, terms, place_for_next(terms, section))?;
     let terms = Terms { review: true, ..terms.clone() };
     for task in tasks {
         match acquire(tx, ctx, caller, &task.id, &terms, Some(&reservations)) {
@@ -266,7 +266,7 @@ fn reserved_for_another(
     let reservations = match known {
         Some(known) => known,
         None => {
-            read = Reservations::before(tx, ctx, place_for(terms, task))?;
+            read = Reservations::before_claim(tx, ctx, terms, place_for(terms, task))?;
             &read
         }
     };

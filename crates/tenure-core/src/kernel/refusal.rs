@@ -69,7 +69,7 @@ pub(super) enum Hold {
     Free,
     /// The caller's own: it may continue, whatever waits.
     Own,
-    Other(Resource, Lease),
+    Other(Box<Lease>),
 }
 
 /// Only reads, so that asking never acquires (R4).
@@ -79,7 +79,7 @@ pub(super) fn hold_on(view: &dyn View, ctx: &Context<'_>, caller: &Caller, task:
     {
         let running = super::attempt::is_running(view, lease)?;
         let own = same_holder(lease, caller, running);
-        return Ok(if own { Hold::Own } else { Hold::Other(lease.resource.clone(), lease.clone()) });
+        return Ok(if own { Hold::Own } else { Hold::Other(Box::new(lease.clone())) });
     }
     let Some(section) = task.section.as_ref().filter(|section| section.serial) else { return Ok(Hold::Free) };
     let Some(lease) = view.open_lease(&Resource::section(&section.id))? else { return Ok(Hold::Free) };
@@ -87,7 +87,7 @@ pub(super) fn hold_on(view: &dyn View, ctx: &Context<'_>, caller: &Caller, task:
         return Ok(Hold::Own);
     }
     Ok(match section_state(view, ctx, &lease)? {
-        LeaseState::Live => Hold::Other(lease.resource.clone(), lease),
+        LeaseState::Live => Hold::Other(Box::new(lease)),
         _ => Hold::Free,
     })
 }
@@ -144,9 +144,9 @@ pub fn in_the_way(
 ) -> Result<Option<Locked>> {
     match hold_on(view, ctx, caller, task)? {
         Hold::Own => Ok(None),
-        Hold::Other(_, lease) => held(view, ctx, task, lease, terms).map(Some),
+        Hold::Other(lease) => held(view, ctx, task, *lease, terms).map(Some),
         Hold::Free => {
-            let reservations = Reservations::before(view, ctx, place_for(terms, task))?;
+            let reservations = Reservations::before_claim(view, ctx, terms, place_for(terms, task))?;
             reservations.of(task).map(|made| reserved(view, ctx, task, made, terms)).transpose()
         }
     }

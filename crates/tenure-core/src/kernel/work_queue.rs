@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::holder::Caller;
 use crate::id::{SectionId, TaskId};
-use crate::lease::{Lease, Resource, ResourceKind, Ticket};
+use crate::lease::{Lease, LeaseState, Resource, ResourceKind, Ticket};
 use crate::store::{LeaseFilter, Reserved, TaskFilter, View, Viewer};
 use crate::task::{Task, TaskStatus};
 
@@ -47,15 +47,38 @@ impl Reservations {
     ///
     /// A ticket that is gone or was not refreshed in time does not count; its process is treated as a newcomer.
     pub fn before(view: &dyn View, ctx: &Context<'_>, mine: Option<i64>) -> Result<Self> {
+        Self::served(view, ctx, |queue| {
+            if let Some(place) = queue.iter().position(|ticket| Some(ticket.number) == mine) {
+                queue.truncate(place);
+            }
+        })
+    }
+
+    /// The reservations that count for a claim whose place in the queue is `place`. A caller whose ticket is for something
+    /// else comes last, and nothing is reserved for that ticket, which the caller gives up.
+    pub(super) fn before_claim(
+        view: &dyn View,
+        ctx: &Context<'_>,
+        terms: &Terms,
+        place: Option<i64>,
+    ) -> Result<Self> {
+        match (&terms.ticket, place) {
+            (Some((own, _)), None) => {
+                Self::served(view, ctx, |queue| queue.retain(|ticket| ticket.number != *own))
+            }
+            _ => Self::before(view, ctx, place),
+        }
+    }
+
+    /// Serves the live tickets that `choose` leaves.
+    fn served(view: &dyn View, ctx: &Context<'_>, choose: impl FnOnce(&mut Vec<Ticket>)) -> Result<Self> {
         let mut queue = view.work_tickets()?;
         if queue.is_empty() {
             return Ok(Self::default());
         }
         let viewer = ctx.viewer(view, None)?;
         queue.retain(|ticket| is_live(view, &viewer, ticket));
-        if let Some(place) = queue.iter().position(|ticket| Some(ticket.number) == mine) {
-            queue.truncate(place);
-        }
+        choose(&mut queue);
         let filter = LeaseFilter { kinds: Some(vec![ResourceKind::Section]), ..LeaseFilter::default() };
         let sections = view.leases(&filter)?;
         let mut service =
@@ -197,25 +220,24 @@ impl Service<'_> {
         caller: &Caller,
     ) -> Result<std::result::Result<Task, Nothing>> {
         let Some(task) = self.view.task_row(id, &self.viewer)? else { return Ok(Err(Nothing::Ever)) };
-        let hold = hold_on(self.view, self.ctx, caller, &task)?;
-        let other = match &hold {
-            // A task that is held may return.
-            Hold::Other(resource, _) if resource.kind == ResourceKind::Task => return Ok(Err(Nothing::Now)),
-            Hold::Other(..) => true,
-            Hold::Own | Hold::Free => false,
-        };
-        Ok(if !may_start(&task, review) {
-            Err(Nothing::Ever)
-        } else if other || self.done.of(&task).is_some() {
-            Err(Nothing::Now)
-        } else {
-            Ok(task)
-        })
+        // A task that is held may return.
+        if task.lease.as_ref().is_some_and(|lease| self.is_live(lease)) {
+            return Ok(Err(Nothing::Now));
+        }
+        if !may_start(&task, review) {
+            return Ok(Err(Nothing::Ever));
+        }
+        let held = matches!(hold_on(self.view, self.ctx, caller, &task)?, Hold::Other(_));
+        Ok(if held || self.done.of(&task).is_some() { Err(Nothing::Now) } else { Ok(task) })
+    }
+
+    fn is_live(&self, lease: &Lease) -> bool {
+        lease.state(self.view.now(), self.ctx.judge) == LeaseState::Live
     }
 
     fn first_review(&self, section: Option<&SectionId>, caller: &Caller) -> Result<Option<Task>> {
         for task in in_review(self.view, &self.viewer, section)? {
-            let free = !matches!(hold_on(self.view, self.ctx, caller, &task)?, Hold::Other(..));
+            let free = !matches!(hold_on(self.view, self.ctx, caller, &task)?, Hold::Other(_));
             if free && self.done.of(&task).is_none() {
                 return Ok(Some(task));
             }

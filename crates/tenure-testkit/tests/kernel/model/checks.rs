@@ -114,10 +114,33 @@ fn wants(kernel: &Kernel, wish: &Resource, task: usize) -> bool {
     }
 }
 
-/// Q1, stated a second time: the task of each live ticket, before the ticket `mine` or of all.
-fn reserved(kernel: &Kernel, rows: &State, state: &Snapshot, mine: Option<i64>) -> Vec<(i64, usize)> {
+/// Q1, stated a second time: the task of each live ticket.
+fn reserved(kernel: &Kernel, rows: &State, state: &Snapshot) -> Vec<(i64, usize)> {
+    given_out(kernel, rows, state, live_queue(rows, state))
+}
+
+/// What is reserved for others when a process takes a task: it has the place of its ticket if that is for this task, and comes
+/// last otherwise.
+fn reserved_for_others(
+    kernel: &Kernel,
+    rows: &State,
+    state: &Snapshot,
+    (process, task): (&Incarnation, usize),
+) -> Vec<(i64, usize)> {
+    let mut queue = live_queue(rows, state);
+    if let Some(place) = queue.iter().position(|ticket| ticket.process == *process) {
+        if wants(kernel, &queue[place].resource, task) {
+            queue.truncate(place);
+        } else {
+            queue.remove(place);
+        }
+    }
+    given_out(kernel, rows, state, queue)
+}
+
+fn given_out(kernel: &Kernel, rows: &State, state: &Snapshot, queue: Vec<&Ticket>) -> Vec<(i64, usize)> {
     let mut given: Vec<(i64, usize)> = Vec::new();
-    for ticket in live_queue(rows, state).into_iter().take_while(|ticket| Some(ticket.number) != mine) {
+    for ticket in queue {
         let first = (0..kernel.scene.tasks.len()).find(|task| {
             wants(kernel, &ticket.resource, *task)
                 && could_take(kernel, rows, state, *task, &ticket.process)
@@ -142,16 +165,15 @@ fn queue_fault<T>(kernel: &Kernel, last: &Snapshot, next: &Snapshot, done: &Done
         let granted = latest(&done.rows, &Resource::task(id))
             .filter(|lease| !last.rows.leases.contains_key(&lease.fence));
         let Some(process) = granted.and_then(|lease| lease.process.as_ref()) else { continue };
-        let mine = last.rows.tickets.values().find(|ticket| ticket.process == *process);
-        let mine = mine.filter(|ticket| wants(kernel, &ticket.resource, task)).map(|ticket| ticket.number);
         let section = kernel.scene.section_of(task).map(Resource::section);
         let goes_on = section.is_some_and(|section| continues(&last.rows, last, &section, process));
-        if !goes_on && is_reserved(kernel, &reserved(kernel, &last.rows, last, mine), task) {
+        let others = reserved_for_others(kernel, &last.rows, last, (process, task));
+        if !goes_on && is_reserved(kernel, &others, task) {
             return Some("overtaken");
         }
     }
-    let before = reserved(kernel, &last.rows, last, None);
-    let after = reserved(kernel, &done.rows, next, None);
+    let before = reserved(kernel, &last.rows, last);
+    let after = reserved(kernel, &done.rows, next);
     let bell = |number: i64| done.rows.tickets[&number].doorbell.as_ref().unwrap();
     let got = |given: &[(i64, usize)], number: i64| given.iter().any(|(other, _)| *other == number);
     if after.iter().any(|(number, _)| !got(&before, *number) && !done.rings.contains(bell(*number))) {
@@ -286,7 +308,7 @@ pub(crate) fn fault_in_finish(
 
 /// Each live waiter to which a task goes is granted one when it asks.
 pub(crate) fn no_waiter_is_lost(kernel: &Kernel, state: &Snapshot) -> bool {
-    let given = reserved(kernel, &state.rows, state, None);
+    let given = reserved(kernel, &state.rows, state);
     (0..kernel.scene.callers.len()).all(|actor| {
         let Some((number, wish)) = &state.beliefs[actor].ticket else { return true };
         if state.is_dead(&kernel.scene.callers[actor]) {
@@ -308,7 +330,7 @@ pub(crate) fn no_waiter_is_lost(kernel: &Kernel, state: &Snapshot) -> bool {
 pub(crate) fn no_waiter_starves_others(kernel: &Kernel, state: &Snapshot) -> bool {
     let Some(actor) = kernel.scene.roles.iter().position(|role| *role == Role::Newcomer) else { return true };
     let process = kernel.scene.callers[actor].process.as_ref().unwrap();
-    let given = reserved(kernel, &state.rows, state, None);
+    let given = reserved(kernel, &state.rows, state);
     let left = (0..kernel.scene.tasks.len()).any(|task| {
         could_take(kernel, &state.rows, state, task, process) && !is_reserved(kernel, &given, task)
     });
