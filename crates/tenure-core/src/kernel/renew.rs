@@ -67,6 +67,10 @@ pub fn renew(
         if !renew_section(tx, ctx, &section.id, &lease, ttl)? {
             bring_section_back(tx, ctx, &section.id, &lease, ttl)?;
         }
+        if claim.state != LeaseState::Live {
+            // The holder may continue in the section, also with a task that it waits for.
+            super::wake::work_appeared(tx, ctx)?;
+        }
     }
     Ok(lease)
 }
