@@ -4,14 +4,11 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
-use tenure_testkit::cli::{Dice, Project, processes, until};
+use tenure_testkit::cli::{Dice, Project, Running, processes, until};
 use tenure_testkit::proxy::Cut;
 
 use crate::history::{Kill, Pause, now};
 use crate::storm::Storm;
-
-/// Whether some processes have a wrong clock.
-pub(crate) const SKEW: bool = false;
 
 /// Strikes until the storm is calm. Afterwards nothing is paused and the store is there.
 pub(crate) fn strike(storm: &Storm) {
@@ -127,10 +124,33 @@ fn hold_database(storm: &Storm, millis: u64) {
     }
 }
 
-/// The same command on a machine whose clock is wrong by two hours.
-pub(crate) fn skewed(project: &Project, plain: &Command, dice: &mut Dice) -> Command {
-    let mut command = Command::new("faketime");
-    project.surround(&mut command);
-    command.args(["-f", *dice.pick(&["+2h", "-2h"])]).arg(plain.get_program()).args(plain.get_args());
-    command
+/// Gives a process a clock that is wrong by two hours. The wrapper `faketime` would be another process, which would be killed
+/// instead, so only the variables that it sets are used.
+#[derive(Debug)]
+pub(crate) struct Skew {
+    library: String,
+}
+
+impl Skew {
+    /// Fails unless a wrong clock has an effect on processes of this machine.
+    pub(crate) fn new(project: &Project) -> Self {
+        let command = |words: &[&str]| {
+            let mut command = Command::new(words[0]);
+            project.surround(&mut command);
+            command.args(&words[1..]);
+            command
+        };
+        let answer = |command: Command| Running::start(command).end().out.trim().to_owned();
+        let skew = Self { library: answer(command(&["faketime", "-f", "+2h", "printenv", "LD_PRELOAD"])) };
+        let mut ahead = command(&["date", "+%s"]);
+        skew.set(&mut ahead, "+2h");
+        let seconds = |text: String| text.parse::<i64>().unwrap_or_else(|e| panic!("{e}: {text:?}"));
+        let ahead = seconds(answer(ahead)) - seconds(answer(command(&["date", "+%s"])));
+        assert!((7100..7300).contains(&ahead), "the skew took no effect: {ahead} s");
+        skew
+    }
+
+    pub(crate) fn set(&self, command: &mut Command, by: &str) {
+        command.env("LD_PRELOAD", &self.library).env("FAKETIME", by);
+    }
 }

@@ -17,6 +17,7 @@ use tenure_testkit::postgres::Cluster;
 use tenure_testkit::proxy::Proxy;
 
 use crate::checker::{explain, faults};
+use crate::faults::Skew;
 use crate::history::{AttemptRow, Call, History, Kill, LeaseRow, Line, Pause, TaskRow, now};
 use crate::observer::{Observed, observe};
 use crate::{SUITE, bystanders, faults as nemesis, mcp, workers};
@@ -52,6 +53,7 @@ pub(crate) struct Storm {
     pub(crate) project: cli::Project,
     pub(crate) server: Option<Server>,
     pub(crate) seed: u64,
+    skew: Skew,
     /// The faults have stopped, and everything that is left has to be completed.
     calm: AtomicBool,
     over: AtomicBool,
@@ -96,6 +98,7 @@ impl Storm {
         project.ok(&["sections", "add", PARALLEL, "--parallel"]);
         project.ok(&["sections", "add", EMPTY]);
         Self {
+            skew: Skew::new(&project),
             project,
             server,
             seed,
@@ -156,11 +159,11 @@ impl Storm {
     /// A process of the program. A few of them are on a machine whose clock is wrong.
     pub(crate) fn command(&self, words: &[String], dice: &mut Dice) -> Command {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let plain = self.project.command(&words);
-        if !nemesis::SKEW || !dice.one_in(5) {
-            return plain;
+        let mut command = self.project.command(&words);
+        if dice.one_in(5) {
+            self.skew.set(&mut command, dice.pick::<&str>(&["+2h", "-2h"]));
         }
-        nemesis::skewed(&self.project, &plain, dice)
+        command
     }
 
     /// Runs a command and records it. With `kill`, it is killed at some instant of its first tenths of a second.
@@ -349,6 +352,11 @@ fn finish(storm: &Storm, store: &dyn Store, observed: Observed, progress: Result
         slowness(storm),
     );
     let mut found = faults(&history);
+    // On PostgreSQL the server dates all events.
+    let times = || history.feed.iter().map(|event| event.recorded);
+    if storm.server.is_none() && times().max().unwrap_or(0) - times().min().unwrap_or(0) < 3_600_000 {
+        found.push("no event has a wrong time, so the skew took no effect".to_owned());
+    }
     if let Err(why) = &progress {
         found.push(why.clone());
     }
