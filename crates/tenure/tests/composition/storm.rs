@@ -62,6 +62,8 @@ pub(crate) struct Storm {
     pauses: Mutex<Vec<Pause>>,
     /// The keys of all tasks.
     keys: Mutex<Vec<String>>,
+    /// The keys of the tasks that the workers hold.
+    held: Mutex<Vec<String>>,
 }
 
 /// What a process of the program is asked to do.
@@ -108,6 +110,7 @@ impl Storm {
             kills: Mutex::default(),
             pauses: Mutex::default(),
             keys: Mutex::default(),
+            held: Mutex::default(),
         }
     }
 
@@ -134,6 +137,23 @@ impl Storm {
         let keys = self.keys.lock().unwrap();
         let recent = keys.len().saturating_sub(if dice.one_in(2) { 3 } else { 12 });
         (!keys.is_empty()).then(|| dice.pick(&keys[recent..]).clone())
+    }
+
+    pub(crate) fn note_held(&self, key: &str) {
+        self.held.lock().unwrap().push(key.to_owned());
+    }
+
+    pub(crate) fn note_given_up(&self, key: &str) {
+        let mut held = self.held.lock().unwrap();
+        if let Some(at) = held.iter().position(|held| held == key) {
+            held.swap_remove(at);
+        }
+    }
+
+    /// A task that a worker holds, so that a claim of it has to wait.
+    pub(crate) fn some_held_key(&self, dice: &mut Dice) -> Option<String> {
+        let held = self.held.lock().unwrap();
+        (!held.is_empty()).then(|| dice.pick(&held).clone())
     }
 
     pub(crate) fn record(&self, call: Call) {

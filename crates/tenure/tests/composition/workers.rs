@@ -27,13 +27,13 @@ enum Verb {
 /// The relative frequency of each command.
 const ODDS: &[(Verb, usize)] = &[
     (Verb::Claim, 2),
-    (Verb::ClaimWaiting, 4),
+    (Verb::ClaimWaiting, 6),
     (Verb::Next, 2),
     (Verb::NextWaiting, 5),
     (Verb::Reclaim, 1),
     (Verb::Renew, 2),
-    (Verb::Release, 2),
-    (Verb::Done, 5),
+    (Verb::Release, 5),
+    (Verb::Done, 3),
     (Verb::LateDone, 3),
     (Verb::Evict, 1),
     (Verb::CleanUp, 1),
@@ -48,6 +48,8 @@ const LONGEST_TTL: i64 = 3000;
 struct Held {
     key: String,
     fence: i64,
+    /// As `--lease` takes it. Unknown if the answer to the grant was lost.
+    proof: Option<String>,
     since: i64,
 }
 
@@ -84,8 +86,7 @@ impl Worker<'_> {
         if needs_lease && held.is_none() {
             return;
         }
-        let Some(key) =
-            held.as_ref().map_or_else(|| self.storm.some_key(&mut self.dice), |h| Some(h.key.clone()))
+        let Some(key) = held.as_ref().map_or_else(|| self.some_key(verb), |held| Some(held.key.clone()))
         else {
             return self.storm.pause(50);
         };
@@ -97,6 +98,16 @@ impl Worker<'_> {
         self.storm.record(call);
     }
 
+    /// The task of a claim. Most of those that wait are for the few tasks that other workers hold.
+    fn some_key(&mut self, verb: Verb) -> Option<String> {
+        let held = if verb == Verb::ClaimWaiting && !self.dice.one_in(4) {
+            self.storm.some_held_key(&mut self.dice)
+        } else {
+            None
+        };
+        held.or_else(|| self.storm.some_key(&mut self.dice))
+    }
+
     /// A lease to act on. Only a renewal and a second claim keep it.
     fn one_held(&mut self, verb: Verb) -> Option<Held> {
         let index = self.dice.below(self.held.len().max(1) as u64);
@@ -104,11 +115,17 @@ impl Worker<'_> {
         match verb {
             Verb::LateDone => {
                 let index = self.held.iter().position(|held| held.since + LONGEST_TTL < now())?;
-                Some(self.held.swap_remove(index))
+                Some(self.give_up(index))
             }
             Verb::Reclaim | Verb::Renew => self.held.get(index).cloned(),
-            _ => (index < self.held.len()).then(|| self.held.swap_remove(index)),
+            _ => (index < self.held.len()).then(|| self.give_up(index)),
         }
+    }
+
+    fn give_up(&mut self, index: usize) -> Held {
+        let held = self.held.swap_remove(index);
+        self.storm.note_given_up(&held.key);
+        held
     }
 
     fn request(&mut self, verb: Verb, key: &str, held: Option<&Held>) -> Request {
@@ -129,10 +146,13 @@ impl Worker<'_> {
         let mut request = Request::new(self.name, name, &[&["--json"], words.as_slice()].concat());
         request.presents =
             held.filter(|_| self.dice.one_in(2) || verb == Verb::LateDone).map(|held| held.fence);
-        let presents = request.presents;
+        let presents = held.filter(|_| request.presents.is_some());
         let mut more = |words: &[&str]| request.words.extend(words.iter().map(|word| (*word).to_owned()));
-        if let Some(fence) = presents {
-            more(&["--fence", &fence.to_string()]);
+        if let Some(held) = presents {
+            match held.proof.as_ref().filter(|_| self.dice.one_in(2)) {
+                Some(proof) => more(&["--lease", proof]),
+                None => more(&["--fence", &held.fence.to_string()]),
+            }
         }
         more(&["--agent", self.name]);
         if name == "run" {
@@ -167,8 +187,16 @@ impl Worker<'_> {
         match verb {
             Verb::Claim | Verb::ClaimWaiting | Verb::Next | Verb::NextWaiting => {
                 let key = data["task"]["key"].as_str().unwrap().to_owned();
-                self.held.retain(|held| held.key != key);
-                self.held.push(Held { key, fence: call.granted.unwrap(), since: now() });
+                let (fence, lease) = (call.granted.unwrap(), &data["lease"]);
+                let index = self.held.iter().position(|held| held.key == key);
+                let before = index.map(|index| self.give_up(index)).filter(|held| held.fence == fence);
+                // The key of a lease that it held already is not repeated.
+                let proof = match (lease["leaseId"].as_str(), lease["leaseKey"].as_str()) {
+                    (Some(id), Some(key)) => Some(format!("{id}-{key}")),
+                    _ => before.and_then(|held| held.proof),
+                };
+                self.storm.note_held(&key);
+                self.held.push(Held { key, fence, proof, since: now() });
             }
             Verb::Done | Verb::LateDone => call.finished = data["changed"] == true,
             Verb::Reclaim => call.reacquired_from = held.map(|held| held.fence),
