@@ -58,6 +58,7 @@ error_codes! {
     SessionNotFound => "SESSION_NOT_FOUND", 4;
     JobNotFound => "JOB_NOT_FOUND", 4;
     PermissionDenied => "PERMISSION_DENIED", 5;
+    Untrusted => "UNTRUSTED", 5;
     TaskLocked => "TASK_LOCKED", 6;
     SectionLocked => "SECTION_LOCKED", 6;
     RunnerActive => "RUNNER_ACTIVE", 6;
@@ -165,6 +166,9 @@ pub enum Error {
     StoreMoved { other: String, is_complete: bool },
     #[error("{message}")]
     PermissionDenied { message: String, path: Option<PathBuf> },
+    /// No person has trusted what the project at `root` would run or reach.
+    #[error("{message}")]
+    Untrusted { message: String, root: PathBuf },
     #[error("{message}")]
     Invalid { message: String, hint: Option<String> },
     #[error("{:?} could be {}", shortened(reference), list(candidates))]
@@ -232,6 +236,7 @@ impl Error {
             Self::StoreTooNew { .. } => ErrorCode::StoreTooNew,
             Self::StoreMoved { .. } => ErrorCode::StoreMoved,
             Self::PermissionDenied { .. } | Self::StillHeld { .. } => ErrorCode::PermissionDenied,
+            Self::Untrusted { .. } => ErrorCode::Untrusted,
             Self::Invalid { .. } => ErrorCode::InvalidArguments,
             Self::Ambiguous { .. } | Self::AmbiguousWork { .. } => ErrorCode::Ambiguous,
             Self::DependencyCycle { .. } => ErrorCode::DependencyCycle,

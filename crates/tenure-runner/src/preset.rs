@@ -54,6 +54,14 @@ pub const SESSION_MARKERS: &[&str] = &[
     "OPENCODE_SESSION_ID",
 ];
 
+/// The markers that an editor also sets in the terminals of its user.
+const EDITOR_MARKERS: [&str; 2] = ["CLAUDE_CODE_SSE_PORT", "CURSOR_TRACE_ID"];
+
+/// A variable that only processes of agents have, among those that are set.
+pub fn agent_session_variable(is_set: impl Fn(&str) -> bool) -> Option<&'static str> {
+    SESSION_MARKERS.iter().copied().find(|name| !EDITOR_MARKERS.contains(name) && is_set(name))
+}
+
 /// An agent that can be started.
 #[derive(Debug, Clone)]
 pub struct AgentCommand {
@@ -317,6 +325,17 @@ mod tests {
             project.resolve("careful", &configured),
             Err(PresetError::Program { source: ProgramError::Missing { .. }, .. })
         ));
+    }
+
+    #[test]
+    fn an_agent_is_recognised_by_its_variables_and_the_user_of_an_editor_is_not_one() {
+        let agent = |set: &str| agent_session_variable(|name| name == set);
+        for marker in ["CLAUDECODE", "CODEX_CI", "CODEX_TOOL_CALL_ID", "GEMINI_CLI", "CLAUDE_EFFORT"] {
+            assert_eq!(agent(marker), Some(marker));
+        }
+        for person in ["CLAUDE_CODE_SSE_PORT", "CURSOR_TRACE_ID", "TERM_PROGRAM", "ANTHROPIC_API_KEY"] {
+            assert_eq!(agent(person), None);
+        }
     }
 
     #[test]

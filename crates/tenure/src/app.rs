@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tenure_core::config::{Config, Document, Layer, Layers, Override};
+use tenure_core::config::Config;
 use tenure_core::duration;
 use tenure_core::error::TaskName;
 use tenure_core::outcome::{NoOutcomes, Outcomes};
@@ -19,6 +19,7 @@ use crate::cli::Global;
 use crate::env::Env;
 use crate::identity::{Identity, IdentityArgs};
 use crate::interrupt::Interrupts;
+use crate::layers::ConfigReader;
 use crate::printer::Printer;
 use crate::project::{self, Located, Project, ProjectPaths};
 use crate::report::{CommandResult, Report};
@@ -180,56 +181,16 @@ impl<'a> App<'a> {
 
     /// `--config`, else `~/.tenure/config.yaml`.
     pub(crate) fn user_config(&self) -> Option<PathBuf> {
-        match &self.global.config {
-            Some(path) => Some(self.env.cwd.join(path)),
-            None => self.env.home().map(|home| home.join(project::CONFIG)),
-        }
+        self.config_reader().user_file()
     }
 
-    /// The resolved configuration. The precedence is: flags, environment, project, user, defaults.
+    pub(crate) fn config_reader(&self) -> ConfigReader<'a> {
+        ConfigReader { env: self.env, global: self.global }
+    }
+
+    /// The resolved configuration.
     pub(crate) fn config(&self, paths: Option<&ProjectPaths>) -> CommandResult<Config> {
-        self.config_with(paths, None)
-    }
-
-    /// [`App::config`], with `instead` in place of the project's file (`true`) or the user's file (`false`). Used to
-    /// validate a text before it is written.
-    pub(crate) fn config_with(
-        &self,
-        paths: Option<&ProjectPaths>,
-        instead: Option<(bool, &Document)>,
-    ) -> CommandResult<Config> {
-        let user_path = self.user_config();
-        if let Some(path) = self.global.config.as_ref().map(|p| self.env.cwd.join(p))
-            && !path.is_file()
-        {
-            return Err(Report::new(
-                tenure_core::ErrorCode::Config,
-                format!("there is no configuration file {}", path.display()),
-            ));
-        }
-        paths.map_or(Ok(()), crate::links::check_config)?;
-        let project_path = paths.map(ProjectPaths::config);
-        let (user, project) = match instead {
-            None => (read_document(user_path.as_deref())?, read_document(project_path.as_deref())?),
-            Some((true, new)) => (read_document(user_path.as_deref())?, Some(new.clone())),
-            Some((false, new)) => (Some(new.clone()), read_document(project_path.as_deref())?),
-        };
-        let mut environment = Vec::new();
-        for (variable, key) in [("TENURE_LEASE_TTL", "locking.leaseTtl"), ("TENURE_STORE", "store.url")] {
-            if let Some(value) = self.env.var(variable) {
-                environment.push(Override { key, value, label: variable });
-            }
-        }
-        let shown =
-            |path: Option<&PathBuf>| path.map(|p| p.to_string_lossy().into_owned()).unwrap_or_default();
-        let (user_shown, project_shown) = (shown(user_path.as_ref()), shown(project_path.as_ref()));
-        Config::resolve(Layers {
-            flags: &[],
-            environment: &environment,
-            project: project.as_ref().map(|document| Layer { path: &project_shown, document }),
-            user: user.as_ref().map(|document| Layer { path: &user_shown, document }),
-        })
-        .map_err(|e| Report::config(&e, None))
+        self.config_reader().read(paths, None)
     }
 
     pub(crate) fn directory(&self) -> CommandResult<Directory> {
@@ -271,23 +232,6 @@ impl<'a> App<'a> {
     pub(crate) fn past<'t>(&self, done: &'t str, would: &'t str) -> &'t str {
         if self.global.dry_run { would } else { done }
     }
-}
-
-pub(crate) fn read_document(path: Option<&Path>) -> CommandResult<Option<Document>> {
-    let Some(path) = path else { return Ok(None) };
-    let text = match std::fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        // Commands work without a usable home, so a path through a file counts as missing.
-        Err(e) if e.kind() == std::io::ErrorKind::NotADirectory => return Ok(None),
-        // The same for a folder that cannot be searched. A file that is known to exist and cannot be read is an error.
-        Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied && path.symlink_metadata().is_err() => {
-            return Ok(None);
-        }
-        Err(e) => return Err(Report::io(&e, tenure_core::ErrorCode::Config, "read", path)),
-    };
-    let file = path.to_string_lossy();
-    Document::parse(&text).map(Some).map_err(|e| Report::config(&e, Some(&file)))
 }
 
 impl Open<'_> {

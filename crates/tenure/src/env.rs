@@ -16,6 +16,8 @@ pub struct Env {
     pub cwd: PathBuf,
     /// The controlling terminal's name (`pts/3`), if there is one.
     pub terminal: Option<String>,
+    /// Whether standard input is a terminal, where a person can answer a question.
+    pub input_is_terminal: bool,
     pub user: String,
     pub hostname: String,
     pub clock: Arc<dyn Clock>,
@@ -34,6 +36,7 @@ impl Env {
         Self {
             cwd: std::env::current_dir().unwrap_or_default(),
             terminal: crate::terminal::controlling(),
+            input_is_terminal: io::stdin().is_terminal(),
             user,
             hostname: tenure_lock::hostname(),
             clock: Arc::new(SystemClock),

@@ -14,13 +14,15 @@ use tenure_runner::hooks::{Helper, HookContext, HookEnvironment, HookFilter, Hoo
 use crate::app::{App, Open};
 use crate::env::Env;
 use crate::interrupt::Interrupts;
+use crate::layers::ConfigReader;
 use crate::project::ProjectPaths;
 
 /// Selects the events of a change, inside the transaction of the change.
 pub(crate) fn filter<'o>(app: &App<'o>, open: &'o Open<'_>) -> HookFilter<'o> {
-    let is_off = app.global.no_hooks || app.global.dry_run;
-    let hooks: &[Hook] = if is_off { &[] } else { &open.config.hooks };
-    HookFilter::new(hooks, app.env.judge.as_ref())
+    if app.global.no_hooks || app.global.dry_run {
+        return HookFilter::new(&[], app.env.judge.as_ref());
+    }
+    HookFilter::new(&open.config.hooks, app.env.judge.as_ref()).with_ignored(&open.config.ignored_hooks)
 }
 
 /// Runs the hooks that listen to these events.
@@ -40,6 +42,15 @@ pub(crate) fn deliver_async(app: &mut App<'_>, open: &Open<'_>, contexts: &[Hook
 }
 
 fn deliver_to(app: &mut App<'_>, open: &Open<'_>, hooks: &[Hook], contexts: &[HookContext]) {
+    let happened = |hook: &Hook| contexts.iter().any(|context| context.event == hook.event);
+    let mut hooks: Vec<Hook> = hooks.iter().filter(|hook| happened(hook)).cloned().collect();
+    let ignored = open.config.ignored_hooks.iter().any(happened);
+    // A server lives for long, and the file or a script that it names may have changed since it was opened.
+    let changed = !hooks.is_empty() && !keep_trusted(&mut hooks, app.config_reader(), &open.paths);
+    if ignored || changed {
+        app.printer.warn(&not_run(&open.paths));
+    }
+    let hooks = hooks.as_slice();
     let waits = hooks
         .iter()
         .any(|hook| !hook.run_async && contexts.iter().any(|context| context.event == hook.event));
@@ -52,6 +63,22 @@ fn deliver_to(app: &mut App<'_>, open: &Open<'_>, hooks: &[Hook], contexts: &[Ho
             app.printer.warn(&warning);
         }
     }
+}
+
+/// Keeps the hooks that are configured and trusted at this moment; false if one was dropped.
+pub(crate) fn keep_trusted(hooks: &mut Vec<Hook>, reader: ConfigReader<'_>, paths: &ProjectPaths) -> bool {
+    let before = hooks.len();
+    // A file that is invalid at this moment decides nothing.
+    let current = reader.read(Some(paths), None).map(|config| config.hooks).unwrap_or_default();
+    let same = |one: &Hook, other: &Hook| *one == Hook { run_async: one.run_async, ..other.clone() };
+    hooks.retain(|hook| current.iter().any(|other| same(hook, other)));
+    hooks.len() == before
+}
+
+/// Says that a hook would have run.
+pub(crate) fn not_run(paths: &ProjectPaths) -> String {
+    let root = crate::shell_quote::quote(&paths.root.to_string_lossy());
+    format!("hooks of this project did not run, because it is not trusted; see `tenure trust -C {root}`")
 }
 
 /// The process that delivers `async` hooks. If the path of this binary is unknown, the hook fails with that message.

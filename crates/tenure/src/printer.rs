@@ -128,6 +128,12 @@ impl<'a> Printer<'a> {
         }
     }
 
+    /// Prints a question to standard error, also with `--quiet` and `--json`.
+    pub(crate) fn ask(&mut self, text: &Text) {
+        let shown = text.render(self.err_render_options());
+        self.write_err(&shown);
+    }
+
     /// Prints to standard error if the verbosity is at least `level`.
     pub(crate) fn detail(&mut self, level: u8, line: impl FnOnce() -> String) {
         if self.verbose >= level {

@@ -2,7 +2,8 @@
 //! that knows where a project keeps its files.
 //!
 //! A project has `.tenure/tenure.db`, or `.tenure/config.yaml` and a `store.url` that applies to it. A folder with only a
-//! configuration is a clone in which `tenure init` has not run yet.
+//! configuration is a clone in which `tenure init` has not run yet. A `store.url` in a file that is not trusted makes a
+//! project whose store is never opened.
 
 use std::path::{Path, PathBuf};
 
@@ -65,10 +66,11 @@ impl ProjectPaths {
 
     /// The store that the project uses with this configuration.
     pub(crate) fn store<'c>(&self, config: &'c Config) -> StoreLocation<'c> {
-        config
-            .store_url
-            .as_deref()
-            .map_or_else(|| StoreLocation::File(self.database()), StoreLocation::Server)
+        match config.store_url.as_deref() {
+            _ if config.has_untrusted_store() => StoreLocation::Untrusted,
+            Some(url) => StoreLocation::Server(url),
+            None => StoreLocation::File(self.database()),
+        }
     }
 }
 
@@ -77,6 +79,8 @@ pub(crate) enum StoreLocation<'c> {
     File(PathBuf),
     /// The URL of a PostgreSQL server.
     Server(&'c str),
+    /// The project's file names another store, and no person has trusted it. Nothing may be opened.
+    Untrusted,
 }
 
 /// A located project.
@@ -126,7 +130,7 @@ pub(crate) fn locate_at(root: &Path, home: Option<&Path>, read_config: ReadConfi
     let config = check_path(root).map_err(Into::into).and_then(|()| read_config(&paths));
     // An invalid configuration may be meant to name a server, and its error has to be reported.
     let has_server =
-        config.as_ref().map_or(true, |config| matches!(paths.store(config), StoreLocation::Server(_)));
+        config.as_ref().map_or(true, |config| !matches!(paths.store(config), StoreLocation::File(_)));
     let project = Project { paths, config };
     if has_database || has_server { Located::Project(project) } else { Located::Clone(project) }
 }

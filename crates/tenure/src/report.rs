@@ -129,6 +129,10 @@ impl From<Error> for Report {
             Error::StoreTooNew { .. } => {
                 report.context.push("update tenure on this machine".to_owned());
             }
+            Error::Untrusted { root, .. } => {
+                let command = format!("tenure trust -C {}", quote(&root.to_string_lossy()));
+                report.hints.push(Hint::new("see what it would run and reach, and decide", command));
+            }
             Error::StoreMoved { other, is_complete } => {
                 let why =
                     if *is_complete { "use that store" } else { "return to that store, then copy again" };

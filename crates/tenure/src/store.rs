@@ -42,6 +42,14 @@ impl Source {
     ) -> Result<Self> {
         match paths.store(config) {
             StoreLocation::File(path) => Ok(Self::Sqlite { path, options }),
+            StoreLocation::Untrusted => {
+                let file = paths.config();
+                let message = format!(
+                    "{} names a store and is not trusted, so nothing is connected to",
+                    file.display()
+                );
+                Err(Error::Untrusted { message, root: paths.root.clone() })
+            }
             StoreLocation::Server(url) => {
                 let around = surroundings(env, is_of_project(config));
                 Self::on_server(url, &around, paths, config, options)

@@ -25,8 +25,9 @@ pub(crate) trait Commands: Sized {
 pub(crate) trait Group {
     const VERBS: &'static [Definition];
 
-    /// The name of the given verb, or of the one that runs when none is given.
-    fn verb_name(&self) -> &'static str;
+    /// The name of the given verb, or of the one that runs when none is given. `None` for a command that does something
+    /// of its own without a verb.
+    fn verb_name(&self) -> Option<&'static str>;
 
     /// Adds the arguments that the command takes without a verb. Most take none.
     fn without_verb(command: clap::Command) -> clap::Command {
@@ -93,9 +94,9 @@ macro_rules! verbs {
             const VERBS: &'static [$crate::fast_parser::Definition] =
                 <$Enum as $crate::verbs::Commands>::DEFINITIONS;
 
-            fn verb_name(&self) -> &'static str {
+            fn verb_name(&self) -> Option<&'static str> {
                 let name = $crate::verbs::Commands::name;
-                self.verb.as_ref().map_or_else(|| name(&$Enum::default()), name).command
+                Some(self.verb.as_ref().map_or_else(|| name(&$Enum::default()), name).command)
             }
         }
 
@@ -173,7 +174,7 @@ macro_rules! verbs {
         let _ = $args;
         None
     }};
-    (@verb_name $args:ident verbs) => { Some($crate::verbs::Group::verb_name(&**$args)) };
+    (@verb_name $args:ident verbs) => { $crate::verbs::Group::verb_name(&**$args) };
 }
 
 pub(crate) use verbs;

@@ -1,7 +1,8 @@
 //! Parses one configuration file and checks it against the table of keys.
 
 use super::error::{ConfigError, Location, Position};
-use super::keys::{self, Kind, Known};
+use super::hook::Hook;
+use super::keys::{self, Authority, Kind, Known};
 use super::nearest::nearest;
 use super::tree;
 use super::value::{Value, bad, describe};
@@ -19,6 +20,7 @@ pub(super) struct DocumentSetting {
     pub(super) key: String,
     pub(super) value: Value,
     pub(super) at: Position,
+    pub(super) authority: Authority,
 }
 
 impl Document {
@@ -39,6 +41,18 @@ impl Document {
             document.read_group("", root)?;
         }
         Ok(document)
+    }
+
+    /// Whether it sets a key that counts only if the file is trusted.
+    pub fn needs_trust(&self) -> bool {
+        self.settings.iter().any(|setting| setting.authority == Authority::NeedsTrust)
+    }
+
+    pub fn hooks(&self) -> &[Hook] {
+        match self.setting("hooks").map(|setting| &setting.value) {
+            Some(Value::Hooks(hooks)) => hooks,
+            _ => &[],
+        }
     }
 
     pub(super) fn setting(&self, key: &str) -> Option<&DocumentSetting> {
@@ -81,7 +95,8 @@ impl Document {
                 Some(Known::Key(key)) => {
                     if let Some(value) = Value::from_node(key.kind, &path, &entry.value)? {
                         let at = if key.kind == Kind::Hooks { entry.key_at } else { entry.value.at };
-                        self.settings.push(DocumentSetting { key: path, value, at });
+                        let authority = key.authority;
+                        self.settings.push(DocumentSetting { key: path, value, at, authority });
                     }
                 }
                 None => {

@@ -57,87 +57,142 @@ impl Kind {
     }
 }
 
+/// Whether the value in a project's file counts. Every key has a decision, because the file may come with a clone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Authority {
+    /// It always counts: the key runs nothing, reaches nothing and removes nothing.
+    Harmless,
+    /// It counts if a person has trusted the file: the key decides what is run or reached, or what is kept.
+    NeedsTrust,
+    /// It never counts: the key is about the user's machine.
+    UserOnly,
+}
+
+use Authority::{Harmless, NeedsTrust, UserOnly};
+
 /// A known key. A `*` in its name represents a name chosen by the user.
 #[derive(Debug, Clone, Copy)]
 pub struct Key {
     pub name: &'static str,
+    /// Whether a project's file may set it.
+    pub authority: Authority,
     pub kind: Kind,
     /// In the notation of a file; `None` means "not set".
     pub default: Option<&'static str>,
     pub about: &'static str,
 }
 
-const fn key(name: &'static str, kind: Kind, default: &'static str, about: &'static str) -> Key {
-    Key { name, kind, default: Some(default), about }
+const fn key(
+    name: &'static str,
+    authority: Authority,
+    kind: Kind,
+    default: &'static str,
+    about: &'static str,
+) -> Key {
+    Key { name, authority, kind, default: Some(default), about }
 }
 
-const fn unset(name: &'static str, kind: Kind, about: &'static str) -> Key {
-    Key { name, kind, default: None, about }
+const fn unset(name: &'static str, authority: Authority, kind: Kind, about: &'static str) -> Key {
+    Key { name, authority, kind, default: None, about }
 }
 
 pub const KEYS: &[Key] = &[
-    unset("project.id", Kind::Uuid, "The project's identity, written by `init`"),
-    unset("project.name", Kind::Text, "The project's name, for people"),
-    unset("store.url", Kind::Text, "Where the store is; `sqlite:` or no value is SQLite in `.tenure/`"),
+    unset("project.id", Harmless, Kind::Uuid, "The project's identity, written by `init`"),
+    unset("project.name", Harmless, Kind::Text, "The project's name, for people"),
+    unset(
+        "store.url",
+        NeedsTrust,
+        Kind::Text,
+        "Where the store is; `sqlite:` or no value is SQLite in `.tenure/`",
+    ),
     key(
         "store.retention",
+        NeedsTrust,
         Kind::DurationOrZero,
         "30d",
         "How long events, closed leases, attempts, messages, and ended sessions and jobs are kept; 0 keeps all",
     ),
     key(
         "locking.taskTimeout",
+        Harmless,
         Kind::Ttl,
         "60m",
         "How long a task stays locked for a runner or `tasks update`",
     ),
-    key("locking.sectionTimeout", Kind::Ttl, "120m", "How long a section stays locked"),
-    key("locking.leaseTtl", Kind::Ttl, "15m", "How long `claim`, `next` and `run` hold a task"),
-    key("locking.waitTimeout", Kind::DurationOrZero, "30m", "How long to wait for a lock"),
-    key("locking.pollInterval", Kind::Duration, "5s", "How often a waiter polls in case a wake-up is missed"),
-    key("tasks.maxAttempts", Kind::Count, "3", "Charged attempts before a task is failed"),
-    key("tasks.maxRejections", Kind::Count, "5", "Rejections before a task is failed"),
-    key("review.enabled", Kind::Flag, "false", "Whether finished tasks go to review"),
-    unset("review.preset", Kind::Text, "The agent preset that reviews"),
-    key("runners.preset", Kind::Text, "claude", "The agent preset that works"),
+    key("locking.sectionTimeout", Harmless, Kind::Ttl, "120m", "How long a section stays locked"),
+    key("locking.leaseTtl", Harmless, Kind::Ttl, "15m", "How long `claim`, `next` and `run` hold a task"),
+    key("locking.waitTimeout", Harmless, Kind::DurationOrZero, "30m", "How long to wait for a lock"),
+    key(
+        "locking.pollInterval",
+        Harmless,
+        Kind::Duration,
+        "5s",
+        "How often a waiter polls in case a wake-up is missed",
+    ),
+    key("tasks.maxAttempts", Harmless, Kind::Count, "3", "Charged attempts before a task is failed"),
+    key("tasks.maxRejections", Harmless, Kind::Count, "5", "Rejections before a task is failed"),
+    key("review.enabled", NeedsTrust, Kind::Flag, "false", "Whether finished tasks go to review"),
+    unset("review.preset", NeedsTrust, Kind::Text, "The agent preset that reviews"),
+    key("runners.preset", NeedsTrust, Kind::Text, "claude", "The agent preset that works"),
     unset(
         "runners.requireReport",
+        NeedsTrust,
         Kind::Flag,
         "Whether an agent has to report that its task is done; if not set, built-in agents do",
     ),
-    unset("runners.promptTemplate", Kind::Text, "The agent's prompt; built in if not set"),
-    key("runners.heartbeatInterval", Kind::Duration, "30s", "How often a runner renews its leases"),
-    key("runners.staleTimeout", Kind::Duration, "5m", "When a silent runner counts as stale"),
+    unset("runners.promptTemplate", NeedsTrust, Kind::Text, "The agent's prompt; built in if not set"),
+    key("runners.heartbeatInterval", Harmless, Kind::Duration, "30s", "How often a runner renews its leases"),
+    key("runners.staleTimeout", Harmless, Kind::Duration, "5m", "When a silent runner counts as stale"),
     key(
         "runners.subprocessHangTimeout",
+        Harmless,
         Kind::Duration,
         "15m",
         "When an agent without output counts as hung",
     ),
-    key("runners.agentTimeout", Kind::Duration, "2h", "How long one attempt may take"),
-    key("runners.killGrace", Kind::DurationOrZero, "5s", "Time between SIGTERM and SIGKILL"),
-    key("runners.maxConcurrent", Kind::Count, "1", "Runners per project"),
-    key("runners.idleTimeout", Kind::DurationOrZero, "0s", "How long a runner with nothing to do stays"),
-    key("runners.logRetention", Kind::Duration, "7d", "How long logs are kept"),
-    key("runners.logTotal", Kind::Size, "1GB", "The size of all logs together; the oldest are removed first"),
-    key("runners.wakeup.enabled", Kind::Flag, "true", "Whether wake-up starts runners"),
-    key("runners.wakeup.checkInterval", Kind::Duration, "1m", "How often wake-up looks for work"),
+    key("runners.agentTimeout", Harmless, Kind::Duration, "2h", "How long one attempt may take"),
+    key("runners.killGrace", Harmless, Kind::DurationOrZero, "5s", "Time between SIGTERM and SIGKILL"),
+    key("runners.maxConcurrent", NeedsTrust, Kind::Count, "1", "Runners per project"),
+    key(
+        "runners.idleTimeout",
+        Harmless,
+        Kind::DurationOrZero,
+        "0s",
+        "How long a runner with nothing to do stays",
+    ),
+    key("runners.logRetention", Harmless, Kind::Duration, "7d", "How long logs are kept"),
+    key(
+        "runners.logTotal",
+        Harmless,
+        Kind::Size,
+        "1GB",
+        "The size of all logs together; the oldest are removed first",
+    ),
+    key("runners.wakeup.enabled", UserOnly, Kind::Flag, "true", "Whether wake-up starts runners"),
+    key("runners.wakeup.checkInterval", UserOnly, Kind::Duration, "1m", "How often wake-up looks for work"),
     key(
         "runners.wakeup.projectPaths",
+        UserOnly,
         Kind::List,
         "[]",
         "Folders that wake-up searches for unregistered projects",
     ),
     key(
         "mcp.releaseOnDisconnect",
+        Harmless,
         Kind::Flag,
         "true",
         "Whether an MCP client's leases are released when it disconnects; if not, they expire",
     ),
-    unset("presets.*.command", Kind::Command, "The agent's program and arguments, never a shell"),
-    unset("presets.*.env", Kind::Map, "Variables added to the agent's environment"),
-    unset("presets.*.account", Kind::Text, "The account that reaches limits; the agent's name if not set"),
-    key("hooks", Kind::Hooks, "[]", "What to run or call when something happens"),
+    unset("presets.*.command", NeedsTrust, Kind::Command, "The agent's program and arguments, never a shell"),
+    unset("presets.*.env", NeedsTrust, Kind::Map, "Variables added to the agent's environment"),
+    unset(
+        "presets.*.account",
+        NeedsTrust,
+        Kind::Text,
+        "The account that reaches limits; the agent's name if not set",
+    ),
+    key("hooks", NeedsTrust, Kind::Hooks, "[]", "What to run or call when something happens"),
 ];
 
 /// Fields of one entry of `hooks`.
@@ -181,6 +236,31 @@ pub(super) fn is_name(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The constructors of a key ask for its decision; this test repeats the important ones.
+    #[test]
+    fn keys_that_run_or_reach_something_need_trust_and_wake_up_belongs_to_the_user() {
+        let needs_trust = [
+            "store.",
+            "review.",
+            "presets.",
+            "hooks",
+            "runners.preset",
+            "runners.promptTemplate",
+            "runners.permissions",
+            "runners.allow",
+            "runners.requireReport",
+            "runners.maxConcurrent",
+        ];
+        for key in KEYS {
+            let expected = match key.name {
+                name if name.starts_with("runners.wakeup.") => UserOnly,
+                name if needs_trust.iter().any(|start| name.starts_with(start)) => NeedsTrust,
+                _ => Harmless,
+            };
+            assert_eq!(key.authority, expected, "{}", key.name);
+        }
+    }
 
     #[test]
     fn dotted_names_lead_to_keys_and_groups() {

@@ -1,7 +1,8 @@
 //! Configuration: merges `config.yaml` of the user and of the project, the environment and flags into one typed [`Config`].
 //!
 //! Guarantees: every accepted key is in [`KEYS`]; every error in a file has its line and column; no input causes a
-//! panic or work out of proportion to its size; [`set`] changes one value of a text and nothing else, or refuses.
+//! panic or work out of proportion to its size; [`set`] changes one value of a text and nothing else, or refuses; a
+//! project's setting that needs trust counts only if the caller says that the file is trusted.
 //! Does no I/O: the caller reads and writes the files and reads the variables.
 
 mod document;
@@ -16,6 +17,7 @@ mod resolve;
 mod show;
 mod size;
 mod tree;
+mod trust;
 mod types;
 mod value;
 mod wrapper;
@@ -26,8 +28,9 @@ pub use edit::set;
 pub use error::{Cause, ConfigError, Location, Position};
 pub use hook::{Hook, HookAction};
 pub use hook_event::HookEvent;
-pub use keys::{KEYS, Key, Kind};
+pub use keys::{Authority, KEYS, Key, Kind};
 pub use origin::Origin;
 pub use resolve::{Layer, Layers, Override};
 pub use show::{Lookup, Setting};
-pub use types::{Config, Locking, Mcp, Preset, Project, Review, Runners, Tasks, Wakeup};
+pub use trust::{TrustChange, TrustContent, TrustRecord, TrustState, TrustSummary};
+pub use types::{Config, IgnoredSetting, Locking, Mcp, Preset, Project, Review, Runners, Tasks, Wakeup};

@@ -1,16 +1,17 @@
-//! Merges the layers into one configuration. Precedence: flags, environment, project file, user file, defaults.
+//! Merges the layers into one configuration. Precedence: flags, environment, project file, user file, defaults. What a
+//! project file may not decide, or decides without being trusted, is left out and listed in [`Config::ignored`].
 //! Guarantees that every value has the type of its key and that the rules between keys hold.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::document::Document;
+use super::document::{Document, DocumentSetting};
 use super::error::{Cause, ConfigError, Location};
 use super::hook::Hook;
-use super::keys::{self, KEYS, Key, Kind, Known};
+use super::keys::{self, Authority, KEYS, Key, Kind, Known};
 use super::nearest::nearest;
 use super::origin::Origin;
-use super::types::{Config, Locking, Mcp, Preset, Project, Review, Runners, Tasks, Wakeup};
+use super::types::{Config, IgnoredSetting, Locking, Mcp, Preset, Project, Review, Runners, Tasks, Wakeup};
 use super::value::Value;
 
 /// The value of `store.url` that means the project's own database file, like no value.
@@ -22,6 +23,8 @@ pub struct Layers<'a> {
     pub flags: &'a [Override<'a>],
     pub environment: &'a [Override<'a>],
     pub project: Option<Layer<'a>>,
+    /// Whether a person has trusted the project's file. If not, its settings that need trust do not count.
+    pub trusts_project: bool,
     pub user: Option<Layer<'a>>,
 }
 
@@ -115,6 +118,8 @@ impl Config {
             mcp: Mcp { release_on_disconnect: settings.flag("mcp.releaseOnDisconnect")? },
             presets: settings.presets(),
             hooks: stack.hooks.iter().map(|(hook, _)| hook.clone()).collect(),
+            ignored: stack.ignored,
+            ignored_hooks: stack.ignored_hooks,
             hook_origins: stack.hooks.into_iter().map(|(_, origin)| origin).collect(),
             settings: settings.0,
         })
@@ -125,14 +130,27 @@ impl Config {
 struct Stack {
     given: Vec<(String, Value, Origin)>,
     hooks: Vec<(Hook, Origin)>,
+    /// What the project's file sets in vain.
+    ignored: Vec<IgnoredSetting>,
+    ignored_hooks: Vec<Hook>,
 }
 
 impl Stack {
     fn new(layers: Layers<'_>) -> Result<Self, ConfigError> {
-        let mut stack = Self { given: Vec::new(), hooks: Vec::new() };
+        let mut stack =
+            Self { given: Vec::new(), hooks: Vec::new(), ignored: Vec::new(), ignored_hooks: Vec::new() };
         for (layer, is_project) in [(layers.user, false), (layers.project, true)] {
             let Some(layer) = layer else { continue };
             for setting in &layer.document.settings {
+                let counts = match setting.authority {
+                    Authority::Harmless => true,
+                    Authority::NeedsTrust => !is_project || layers.trusts_project,
+                    Authority::UserOnly => !is_project,
+                };
+                if !counts {
+                    stack.ignore(setting);
+                    continue;
+                }
                 let (path, line) = (layer.path.to_owned(), setting.at.line);
                 let origin =
                     if is_project { Origin::Project { path, line } } else { Origin::User { path, line } };
@@ -159,6 +177,13 @@ impl Stack {
             }
         }
         Ok(stack)
+    }
+
+    fn ignore(&mut self, setting: &DocumentSetting) {
+        if let Value::Hooks(hooks) = &setting.value {
+            self.ignored_hooks.clone_from(hooks);
+        }
+        self.ignored.push(IgnoredSetting { key: setting.key.clone(), authority: setting.authority });
     }
 
     fn push(&mut self, key: String, value: Value, origin: Origin) {

@@ -134,7 +134,7 @@ fn entry(setting: &Effective) -> Setting {
 
 /// Masks the password of a connection string, before the host or in a `password=` parameter. If the extent of the
 /// password is ambiguous, masks more.
-fn masked(url: &str) -> String {
+pub(super) fn masked(url: &str) -> String {
     let mut text = url.to_owned();
     if let Some(start) = text.find("://").map(|at| at + 3) {
         let user_end = text[start..].rfind('@').map(|at| start + at);

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::hook::Hook;
+use super::keys::Authority;
 use super::origin::Origin;
 use super::resolve::Effective;
 
@@ -22,8 +23,19 @@ pub struct Config {
     pub presets: BTreeMap<String, Preset>,
     /// The hooks of the user and the project; a project hook replaces a user hook of the same name.
     pub hooks: Vec<Hook>,
+    /// The settings of the project's file that do not count.
+    pub ignored: Vec<IgnoredSetting>,
+    /// The hooks among them.
+    pub ignored_hooks: Vec<Hook>,
     pub(super) hook_origins: Vec<Origin>,
     pub(super) settings: Vec<Effective>,
+}
+
+/// A setting of the project's file that does not count, because the file is not trusted or may never set it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IgnoredSetting {
+    pub key: String,
+    pub authority: Authority,
 }
 
 #[derive(Debug, Clone)]
@@ -83,6 +95,25 @@ pub struct Wakeup {
 #[derive(Debug, Clone)]
 pub struct Mcp {
     pub release_on_disconnect: bool,
+}
+
+impl Config {
+    /// Whether the project's file sets this key, and the value does not count because the file is not trusted.
+    pub fn is_untrusted(&self, key: &str) -> bool {
+        let is_it =
+            |ignored: &IgnoredSetting| ignored.authority == Authority::NeedsTrust && ignored.key == key;
+        self.ignored.iter().any(is_it)
+    }
+
+    /// Whether the project's file decides which store is used, and is not trusted. The environment overrides the file;
+    /// the user's file does not, because the project would then be looked for in a store that it is not in.
+    pub fn has_untrusted_store(&self) -> bool {
+        let overridden = |setting: &Effective| {
+            setting.key == "store.url"
+                && matches!(setting.origin, Origin::Environment { .. } | Origin::Flag { .. })
+        };
+        self.is_untrusted("store.url") && !self.settings.iter().any(overridden)
+    }
 }
 
 /// The configuration under `presets.NAME`; the built-in presets are defined by the runner.

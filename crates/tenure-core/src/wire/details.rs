@@ -116,6 +116,7 @@ pub fn details(error: &Error) -> ErrorDetails<'_> {
         Error::WorkLost { what } => ErrorDetails::WorkLost { resource: what },
         Error::PermissionDenied { path: Some(path), .. } => at(path),
         Error::NotInitialized { start, .. } => at(start),
+        Error::Untrusted { root, .. } => at(root),
         Error::StoreTooNew { found, known } => ErrorDetails::StoreTooNew { found: *found, known: *known },
         Error::StoreMoved { other, is_complete: true } => ErrorDetails::MovedTo { moved_to: other },
         Error::StoreMoved { other, is_complete: false } => ErrorDetails::FilledFrom { filled_from: other },

@@ -120,6 +120,8 @@ pub enum Purpose {
 
 /// What the runner needs from the program that contains it.
 pub trait RunnerCallbacks: Sync {
+    /// Fails if no agent may be started any more. Called before work is picked.
+    fn check(&self) -> Result<()>;
     fn preset(&self, name: &str) -> Result<AgentPreset>;
     /// The agent of a preset. If `conversation` is given and the agent supports it, it resumes that conversation.
     /// The command passes the exec gate. Its environment is set, its input is not.

@@ -124,6 +124,7 @@ impl RunnerLoop<'_, '_> {
             log::sweep(&options.log_folder(), options.logs, self.cx.exec.clock.now());
             self.prune_schedule.prune(self.cx.store);
         }
+        self.cx.callbacks.check()?;
         let found = self.find(slot)?;
         self.slot_in_doubt = false;
         self.cx.outage.over();

@@ -18,22 +18,30 @@ use super::context::HookContext;
 #[derive(Debug, Clone, Copy)]
 pub struct HookFilter<'a> {
     hooks: &'a [Hook],
+    /// Hooks that listen and are not run, because their file is not trusted.
+    ignored: &'a [Hook],
     judge: &'a dyn Judge,
 }
 
 impl<'a> HookFilter<'a> {
     /// Without hooks every result is empty and nothing is read.
     pub const fn new(hooks: &'a [Hook], judge: &'a dyn Judge) -> Self {
-        Self { hooks, judge }
+        Self { hooks, ignored: &[], judge }
+    }
+
+    /// Also selects the events of hooks that are not run, so that the caller can report them.
+    #[must_use]
+    pub const fn with_ignored(self, ignored: &'a [Hook]) -> Self {
+        Self { ignored, ..self }
     }
 
     /// Whether there are no hooks.
     pub const fn is_empty(&self) -> bool {
-        self.hooks.is_empty()
+        self.hooks.is_empty() && self.ignored.is_empty()
     }
 
     pub fn listens_to(&self, event: HookEvent) -> bool {
-        self.hooks.iter().any(|hook| hook.event == event)
+        self.hooks.iter().chain(self.ignored).any(|hook| hook.event == event)
     }
 
     pub fn created(&self, now: Timestamp, task: &Task) -> Vec<HookContext> {
@@ -47,7 +55,7 @@ impl<'a> HookFilter<'a> {
 
     /// The status of the task changed from `was`. Must be called in the transaction of the change.
     pub fn changed(&self, view: &dyn View, was: TaskStatus, task: &Task) -> Result<Vec<HookContext>> {
-        if self.hooks.is_empty() || was == task.status {
+        if self.is_empty() || was == task.status {
             return Ok(Vec::new());
         }
         let event = match task.status {

@@ -24,6 +24,8 @@ pub enum Decision {
     Disabled,
     /// Found below `runners.wakeup.projectPaths`, but not registered: nothing of it is read or run.
     Unregistered,
+    /// No person has trusted it, or it has changed since: nothing of it is run.
+    Untrusted,
     Missing,
     Error,
 }
@@ -39,6 +41,7 @@ impl Decision {
             Self::Parked => "parked",
             Self::Disabled => "disabled",
             Self::Unregistered => "unregistered",
+            Self::Untrusted => "untrusted",
             Self::Missing => "missing",
             Self::Error => "error",
         }

@@ -1,6 +1,7 @@
 //! A project in a sandbox, on SQLite or PostgreSQL.
 
 use std::fs::File;
+use std::io::Write as _;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -49,7 +50,14 @@ impl Project {
 
     #[track_caller]
     pub fn init(&self, more: &[&str]) -> Value {
-        self.ok(&[&["init"], more].concat())
+        let made = self.ok(&[&["init"], more].concat());
+        self.trust();
+        made
+    }
+
+    /// Records that a person has trusted the configuration as it is now.
+    pub fn trust(&self) {
+        self.sandbox.trust(&self.root);
     }
 
     pub fn root(&self) -> &Path {
@@ -69,10 +77,11 @@ impl Project {
         self.root.join(".tenure/config.yaml")
     }
 
-    /// Appends to the project's configuration.
+    /// Appends to the project's configuration, as a person who trusts it.
     pub fn configure(&self, more: &str) {
         let before = std::fs::read_to_string(self.config_file()).unwrap_or_default();
         std::fs::write(self.config_file(), format!("{before}{more}\n")).unwrap();
+        self.trust();
     }
 
     /// Sets the sandbox's environment and the project's folder.
@@ -103,6 +112,33 @@ impl Project {
     #[track_caller]
     pub fn run(&self, args: &[&str]) -> Answer {
         self.spawn(args).end()
+    }
+
+    /// Runs it without `TENURE_TRUST`, so that only what a person has trusted counts.
+    #[track_caller]
+    pub fn run_distrusting(&self, args: &[&str]) -> Answer {
+        let mut command = self.command(args);
+        command.env_remove("TENURE_TRUST");
+        Running::start(command).end()
+    }
+
+    /// Runs it as a person at a terminal, who types `keys`. The output is what the terminal shows.
+    #[track_caller]
+    pub fn run_at_a_terminal(&self, args: &[&str], keys: &str) -> Answer {
+        let line = std::iter::once(self.suite().binary).chain(args.iter().copied());
+        let line: Vec<String> = line.map(|word| format!("'{}'", word.replace('\'', r"'\''"))).collect();
+        let mut command = Command::new("script");
+        command.args(["-qefc", &line.join(" "), "/dev/null"]);
+        self.surround(&mut command);
+        command.env_remove("TENURE_TRUST");
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        command.stdin(reader);
+        let running = Running::start(command);
+        writer.write_all(keys.as_bytes()).unwrap();
+        // The terminal stays open until the command has ended.
+        let answer = running.end();
+        drop(writer);
+        answer
     }
 
     /// Runs with `--json` and returns `data`; fails the test unless the command succeeds.

@@ -2,6 +2,7 @@
 //! there.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -10,6 +11,8 @@ use std::sync::Arc;
 use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
+use tenure_core::config::{Document, TrustContent, TrustRecord};
+use tenure_core::{Clock as _, SystemClock};
 
 use super::{Answer, Project, Running, Suite, agent, processes, until};
 use crate::postgres::Cluster;
@@ -89,6 +92,8 @@ impl Sandbox {
             .env("TENURE_HOME", self.tenure_home())
             .env("XDG_RUNTIME_DIR", self.path("run"))
             .env("USER", "tester")
+            // Tests write configurations by hand; those about trust remove it.
+            .env("TENURE_TRUST", "1")
             .current_dir(&self.at)
             .stdin(Stdio::null());
     }
@@ -139,6 +144,28 @@ impl Sandbox {
     /// A folder `projects/NAME` in which `init` has not run yet.
     pub fn bare_project(self: &Arc<Self>, name: &str) -> Project {
         Project::bare(Arc::clone(self), self.path("projects").join(name))
+    }
+
+    /// Records that a person has trusted the configuration of the project at `root` as it is now. Wake-up and agents
+    /// need the record; other commands have the variable `TENURE_TRUST`.
+    pub fn trust(&self, root: &Path) {
+        let root = root.canonicalize().unwrap();
+        let text = std::fs::read_to_string(root.join(".tenure/config.yaml")).unwrap_or_default();
+        let Ok(document) = Document::parse(&text) else { return };
+        let hash = |word: String| {
+            let file = root.join(&word).canonicalize().ok().filter(|file| file.starts_with(&root))?;
+            let file = File::open(file).ok().filter(|file| file.metadata().unwrap().is_file())?;
+            Some((word, TrustContent::hash_file(file).unwrap()))
+        };
+        let files = document.words_that_may_name_files().into_iter().filter_map(hash).collect();
+        let content = TrustContent { files, ..TrustContent::of(&document) };
+        let path = root.to_str().unwrap().to_owned();
+        let folder = self.tenure_home().join("trust");
+        let file = folder.join(TrustRecord::file_name(&path));
+        let record = TrustRecord { path, trusted_at: SystemClock.now(), content };
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o700)).unwrap();
+        std::fs::write(file, serde_json::to_string(&record).unwrap()).unwrap();
     }
 
     /// Writes the pretend agent; returns its script and the folder that it shares with the test.

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::json;
-use tenure_core::config::{self, Config};
+use tenure_core::config::{self, Config, Document};
 use tenure_core::{Error, ErrorCode};
 use tenure_lock::open_private;
 use tenure_sqlite::Directory;
@@ -20,6 +20,7 @@ use crate::report::{CommandResult, Report};
 use crate::shell_quote::quote;
 use crate::store::Source;
 use crate::text::{Style, Text};
+use crate::trust;
 
 /// Create a project in this folder: `.tenure/` with its database and configuration
 ///
@@ -41,7 +42,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
         tenure_core::text::check_display_name(name).map_err(Error::from)?;
     }
     crate::ownership::check(&paths, app.env)?;
-    crate::links::check(&paths)?;
+    crate::tracked::refuse(app.env, &paths)?;
     // A clone has a configuration already. If it is invalid, nothing is created.
     let tracked = app.config(Some(&paths))?;
     let existed = is_complete(&app.source(&paths, &tracked)?)?;
@@ -56,6 +57,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
         return Ok(Answer::new(json!({"path": paths.root, "name": name, "created": !existed}), text));
     }
     let (config, is_copy) = make(&paths, &given, app)?;
+    let examined = trust::examine(app.env, &paths)?;
     let name = config.project.name.clone().unwrap_or(given);
     let id = config.project.id.map(|id| id.to_string());
     if let Err(report) = register(app, &paths, Some(&name), id.as_deref()) {
@@ -90,6 +92,9 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
         answer.text.line("  Its database is a copy of another project's and can only be read.");
         return Ok(answer.hint("make it a project of its own", "tenure store adopt"));
     }
+    if !examined.allows_agents(app.env) {
+        answer = answer.hint("see what its settings would run and reach", "tenure trust");
+    }
     Ok(answer
         .hint("add a task", "tenure tasks add 'Fix the login page'")
         .hint("claim the next task", "tenure tasks next --claim"))
@@ -112,7 +117,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Creates everything below `.tenure/`, under a lock: of several concurrent processes the first creates it.
 /// Returns its configuration, and whether its database is a copy of another project's.
-fn make(paths: &ProjectPaths, name: &str, app: &App<'_>) -> CommandResult<(Config, bool)> {
+fn make(paths: &ProjectPaths, name: &str, app: &mut App<'_>) -> CommandResult<(Config, bool)> {
     let folder = paths.folder();
     match fs::DirBuilder::new().mode(0o700).create(&folder) {
         Ok(()) => {}
@@ -139,6 +144,7 @@ fn make(paths: &ProjectPaths, name: &str, app: &App<'_>) -> CommandResult<(Confi
                 serde_json::to_string(name).unwrap_or_default(),
             );
             write_config(app, paths, &text)?;
+            trust_new(app, paths, &text)?;
         } else if before.project.id.is_none() && source.is_on_server() {
             identify(app, paths, before.project.name.is_none().then_some(name))?;
         }
@@ -167,6 +173,16 @@ fn close_to_others(path: &Path) {
     if !found.is_symlink() && mode & 0o077 != 0 {
         let _ = fs::set_permissions(path, fs::Permissions::from_mode(mode & 0o700));
     }
+}
+
+/// The user has just made this file, so it is trusted. A home that cannot be written does not stop `init`.
+fn trust_new(app: &mut App<'_>, paths: &ProjectPaths, text: &str) -> CommandResult<()> {
+    let document = Document::parse(text).map_err(|e| Report::config(&e, None))?;
+    if let Err(report) = trust::examine_document(app.env, paths, document).save(app.env) {
+        app.printer
+            .warn(&format!("the project is not trusted, so no agent is started in it: {}", report.message));
+    }
+    Ok(())
 }
 
 /// Adds the project's id, and its name if that is missing, to a configuration that exists. A database that many

@@ -43,6 +43,8 @@ mod start_attempt;
 mod status;
 mod store;
 mod tasks;
+mod trust;
+mod untrust;
 mod whoami;
 mod why;
 
@@ -67,6 +69,8 @@ verbs! {
     "exclusive" => Exclusive(exclusive) with verbs,
     "hooks" => Hooks(hooks) with verbs,
     "config" => Config(config) with verbs,
+    "trust" => Trust(trust) with verbs,
+    "untrust" => Untrust(untrust),
     "prime" => Prime(prime),
     "doctor" => Doctor(doctor),
     #[cfg(feature = "serve")]

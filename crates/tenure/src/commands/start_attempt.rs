@@ -46,6 +46,8 @@ pub(crate) fn pass_store(command: &mut Command, paths: &ProjectPaths, config: &C
             }
             command.env(STORE, url).env(PROJECT, project)
         }
+        // A supervisor has opened the store, so it is trusted.
+        StoreLocation::Untrusted => command.env_remove(STORE).env_remove(PROJECT),
     };
 }
 

@@ -18,7 +18,7 @@ const TABLE: &[(u8, &[&str])] = &[
             "JOB_NOT_FOUND",
         ],
     ),
-    (5, &["PERMISSION_DENIED"]),
+    (5, &["PERMISSION_DENIED", "UNTRUSTED"]),
     (6, &["TASK_LOCKED", "SECTION_LOCKED", "RUNNER_ACTIVE", "EXCLUSIVE_LOCKED", "RESUME_LOCKED"]),
     (7, &["CHECK_FAILED"]),
     (8, &["LEASE_LOST", "NOT_HOLDER"]),

@@ -95,7 +95,7 @@ fn why_tells_a_project_that_is_held_from_one_that_waits_and_from_one_that_nobody
     assert_eq!(kinds(&env), ["ready", "no_runner", "disabled"]);
     env.ok(&["projects", "remove"]);
     assert_eq!(kinds(&env), ["ready", "no_runner", "not_registered"]);
-    env.ok(&["config", "set", "runners.wakeup.enabled", "false"]);
+    env.ok(&["config", "set", "--user", "runners.wakeup.enabled", "false"]);
     assert_eq!(kinds(&env), ["ready", "no_runner", "wakeup_off"]);
     let beads = |env: &mut TestEnv| {
         env.write(

@@ -31,10 +31,21 @@ fn ctx(env: &TestEnv) -> Context<'_> {
 
 /// A job of three items without a coordinator. `outcomes` are those of its first items.
 pub(crate) fn job(env: &TestEnv, name: &str, list: Option<&str>, outcomes: &[ItemOutcome<'_>]) {
+    job_running(env, name, "true", list, outcomes);
+}
+
+/// [`job`], with this program.
+pub(crate) fn job_running(
+    env: &TestEnv,
+    name: &str,
+    program: &str,
+    list: Option<&str>,
+    outcomes: &[ItemOutcome<'_>],
+) {
     let (store, ctx) = (store(env), ctx(env));
     let caller = Caller::new(Holder::runner("11111111-2222-4333-8444-555555555555"));
     let definition = Definition {
-        command: vec!["true".to_owned(), "{item.n}".to_owned()],
+        command: vec![program.to_owned(), "{item.n}".to_owned()],
         workdir: env.path("work").to_string_lossy().into_owned(),
         source: ItemSource {
             file: list.map(|list| env.path(list).to_string_lossy().into_owned()),

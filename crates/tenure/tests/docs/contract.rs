@@ -116,6 +116,9 @@ const CONTRACT: &[(&str, &[&str])] = &[
     ("config validate", &[]),
     ("config edit", &[]),
     ("doctor", &["--fix"]),
+    ("trust", &["--yes", "--show"]),
+    ("trust list", &[]),
+    ("untrust", &[]),
     ("mcp", &["--http"]),
     ("store adopt", &[]),
     ("store copy", &["--to"]),
@@ -211,7 +214,12 @@ fn leaves(command: &Command, prefix: &str) -> Vec<String> {
     let found = shown.flat_map(|sub| {
         let path = format!("{prefix}{}", sub.get_name());
         let below = leaves(sub, &format!("{path} "));
-        if below.is_empty() { vec![path] } else { below }
+        match below.is_empty() {
+            true => vec![path],
+            // It does something of its own without a verb.
+            false if path == "trust" => [vec![path], below].concat(),
+            false => below,
+        }
     });
     found.collect()
 }

@@ -46,7 +46,7 @@ pub(crate) fn play(page: &str, steps: &[Step]) {
         let asks_server = step.command.contains(SERVER);
         let command = if asks_server { step.command.replace(SERVER, &server) } else { step.command.clone() };
         let follows = step.command.contains("--follow");
-        let (code, seen) = run(&at, &command, follows);
+        let (code, seen) = run(&at, &command, follows, page != "trust.md");
         if follows {
             assert_eq!(code, None, "{page}: $ {}\nshould have gone on:\n{seen}", step.command);
             continue;
@@ -59,11 +59,11 @@ pub(crate) fn play(page: &str, steps: &[Step]) {
         }
     }
     // Stop the runners that a page has started.
-    run(&at, "tenure runners stop --all", false);
+    run(&at, "tenure runners stop --all", false, true);
 }
 
-/// The exit code, `None` if the command had to be killed, and its output.
-fn run(at: &Path, line: &str, follows: bool) -> (Option<i32>, String) {
+/// The exit code, `None` if the command had to be killed, and its output. `trusts`: as for a reader who trusts the project.
+fn run(at: &Path, line: &str, follows: bool, trusts: bool) -> (Option<i32>, String) {
     let binary = Path::new(env!("CARGO_BIN_EXE_tenure"));
     let (own, others) = (at.join("bin"), std::env::var("PATH").unwrap());
     let path = format!("{}:{}:{others}", own.display(), binary.parent().unwrap().display());
@@ -76,6 +76,7 @@ fn run(at: &Path, line: &str, follows: bool) -> (Option<i32>, String) {
         .env("HOME", at.join("home"))
         .env("XDG_RUNTIME_DIR", at.join("run"))
         .env("TERM", "dumb")
+        .env("TENURE_TRUST", if trusts { "1" } else { "" })
         .env("LOGNAME", "ann")
         .current_dir(at.join("work"))
         .stdin(Stdio::null())

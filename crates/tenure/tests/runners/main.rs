@@ -32,6 +32,7 @@ mod slot;
 mod stop;
 mod table;
 mod trace;
+mod trust;
 
 // Only on SQLite: the database file vanishes, is copied, or cannot grow.
 mod copies;

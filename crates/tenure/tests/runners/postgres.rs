@@ -29,3 +29,4 @@ mod slot;
 mod stop;
 mod table;
 mod trace;
+mod trust;

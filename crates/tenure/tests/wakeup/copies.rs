@@ -19,6 +19,7 @@ fn wake_up_in_a_copy_leaves_the_runner_of_the_original_alone() {
     assert!(Command::new("cp").arg("-r").arg(project.root()).arg(copy.root()).status().unwrap().success());
     let made = copy.run(&["init"]);
     assert!(made.code == Some(0) && made.out.contains("tenure store adopt"), "{made:?}");
+    copy.trust();
     make_silent(&copy);
     let answer = machine.run(&["--json", "runners", "wakeup"]);
     let decided = crate::machine::decisions(&answer.json()["data"]);

@@ -134,6 +134,7 @@ fn another_tenure_home_is_captured_and_has_its_own_crontab_block() {
     };
     std::fs::create_dir_all(&other).unwrap();
     std::fs::copy(machine.tenure_home().join("config.yaml"), other.join("config.yaml")).unwrap();
+    std::fs::rename(machine.tenure_home().join("trust"), other.join("trust")).unwrap();
     assert_eq!(with_home(&["projects", "add"]).code, Some(0));
     assert_eq!(with_home(&["runners", "cron", "install"]).code, Some(0));
     let line = crontab.command_line();

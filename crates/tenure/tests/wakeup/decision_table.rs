@@ -78,7 +78,7 @@ fn wake_up_takes_every_path_of_the_decision_table() {
     off.ok(&["projects", "disable"]);
     let unwanted = machine.project("unwanted");
     unwanted.task("U", &[]);
-    unwanted.ok(&["config", "set", "runners.wakeup.enabled", "false"]);
+    unwanted.ok(&["untrust"]);
     let gone = machine.project("gone");
     std::fs::remove_dir_all(gone.root()).unwrap();
     let broken = machine.project("broken");
@@ -117,7 +117,7 @@ fn wake_up_takes_every_path_of_the_decision_table() {
         ("stalelock", "started", "S is ready"),
         ("parked", "parked", "pretend is parked for another"),
         ("off", "disabled", "tenure projects disable"),
-        ("unwanted", "disabled", "runners.wakeup.enabled is false"),
+        ("unwanted", "untrusted", "it is not trusted; run `tenure trust` in it"),
         ("gone", "missing", "it no longer exists"),
         (
             "broken",
@@ -196,7 +196,7 @@ fn a_project_that_has_moved_is_reported_with_its_new_path() {
     assert_eq!(decided["old"], ("missing".to_owned(), "it no longer exists".to_owned()));
     machine.ok(&["-C", new.to_str().unwrap(), "projects", "add"]);
     let decided = machine.wake_up(&[]);
-    assert_eq!((decided["old"].0.as_str(), decided["new"].0.as_str()), ("missing", "idle"));
+    assert_eq!((decided["old"].0.as_str(), decided["new"].0.as_str()), ("missing", "untrusted"));
     assert!(decided["old"].1.ends_with(&format!("the same project is at {}", new.display())), "{decided:?}");
     let listed = machine.ok(&["projects", "list"]);
     let old =

@@ -22,6 +22,7 @@ mod overlap;
 mod registered;
 mod soak;
 mod timing;
+mod trust;
 
 // Only on SQLite: wake-up remembers idle projects by the state of their database files, a writer can be stopped while it
 // holds a lock file of the store, a clone can bring a database file, and what is read of it can be counted.

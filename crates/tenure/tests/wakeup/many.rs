@@ -33,6 +33,7 @@ fn a_thousand_idle_projects_take_less_than_a_second_and_less_when_nothing_has_ch
         for file in ["tenure.db", "config.yaml"] {
             std::fs::copy(first.root().join(".tenure").join(file), root.join(".tenure").join(file)).unwrap();
         }
+        machine.trust(&root);
         home.execute(
             "INSERT INTO known_projects SELECT ?1, name, registered_at, last_seen_at, enabled, project_id
              FROM known_projects WHERE path = ?2",

@@ -17,6 +17,7 @@ mod overlap;
 mod registered;
 mod soak;
 mod timing;
+mod trust;
 
 // Only on PostgreSQL: several machines share one project.
 mod several_machines;

@@ -111,7 +111,15 @@ fn nothing_of_a_clone_is_run_or_opened_before_it_is_registered() {
     // A clone has a copy of the database, which must be made its own before it is changed.
     let adopted = machine.run(&["-C", clone.to_str().unwrap(), "store", "adopt"]);
     assert_eq!(adopted.code, Some(0), "{adopted:?}");
-    assert_eq!(machine.wake_up(&[])["it's a shop"].0, "started", "registered, it is served");
+    let decided = |machine: &Machine| machine.wake_up(&[])["it's a shop"].clone();
+    let (decision, reason) = decided(&machine);
+    assert!(decision == "untrusted" && reason.contains("tracked by git"), "{decision}: {reason}");
+    git(&clone, &["rm", "-q", "--cached", ".tenure/tenure.db"]);
+    let (decision, reason) = decided(&machine);
+    assert!(decision == "untrusted" && reason.contains("tenure trust"), "{decision}: {reason}");
+    assert!(!ran("preset") && !ran("hook") && machine.tenures().is_empty());
+    machine.trust(&clone);
+    assert_eq!(decided(&machine).0, "started", "registered and trusted, it is served");
     machine.wait_for("preset");
     machine.wait_for("hook");
 }
@@ -144,6 +152,8 @@ fn a_clone_without_a_store_is_registered_by_the_command_that_wake_up_suggests() 
     assert_eq!(hints, [format!("tenure init -C {}", clone.display())]);
     let pasted = run_as_pasted(&machine, &hints[0]);
     assert_eq!(pasted.code, Some(0), "{pasted:?}");
+    assert_eq!(machine.wake_up(&[])["fresh"].0, "untrusted");
+    machine.trust(&clone);
     assert_eq!(machine.wake_up(&[])["fresh"].0, "idle");
 }
 
@@ -174,6 +184,9 @@ fn a_project_that_was_removed_from_the_registry_is_left_alone_until_it_is_added_
     assert_eq!(decided.len(), 1, "the home itself is no project: {decided:?}");
     assert_eq!(decided["far"].0, "unregistered", "{decided:?}");
     machine.ok(&["projects", "add", moved.to_str().unwrap()]);
+    let decided = machine.wake_up(&[]);
+    assert_eq!(decided["far"].0, "untrusted", "trust belongs to a path: {decided:?}");
+    machine.trust(&moved);
     let decided = machine.wake_up(&[]);
     assert_eq!((decided.len(), decided["far"].0.as_str()), (1, "started"), "{decided:?}");
     machine.wait_for("begun-A");

@@ -6,6 +6,7 @@ fn resolve(user: &str, project: &str) -> Result<Config, ConfigError> {
     Config::resolve(Layers {
         user: Some(Layer { path: "~/.tenure/config.yaml", document: &user }),
         project: Some(Layer { path: ".tenure/config.yaml", document: &project }),
+        trusts_project: true,
         ..Layers::default()
     })
 }
@@ -56,6 +57,7 @@ fn each_layer_overrides_the_one_below() {
         environment: &environment,
         project: Some(Layer { path: "project.yaml", document: &project }),
         user: Some(Layer { path: "user.yaml", document: &user }),
+        trusts_project: false,
     })
     .unwrap();
     let origin =

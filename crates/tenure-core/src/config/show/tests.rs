@@ -4,7 +4,7 @@ use crate::config::{Document, Layer, Layers};
 fn config(text: &str) -> Config {
     let document = Document::parse(text).unwrap();
     let project = Some(Layer { path: "config.yaml", document: &document });
-    Config::resolve(Layers { project, ..Layers::default() }).unwrap()
+    Config::resolve(Layers { project, trusts_project: true, ..Layers::default() }).unwrap()
 }
 
 const TEXT: &str = "

@@ -5,13 +5,16 @@ use std::process::{Command, Stdio};
 
 use serde_json::json;
 use tenure_core::ErrorCode;
+use tenure_core::config::{Document, TrustState};
 
-use super::{failed, read, resolved, target, template, validate};
+use super::{Layer, failed, project, read, resolved, target, template, validate};
 use crate::answer::Answer;
 use crate::app::App;
 use crate::atomic;
+use crate::commands::trust::restate;
 use crate::report::{CommandResult, Report};
 use crate::text::Text;
+use crate::trust;
 
 /// Open a configuration file in your editor ($VISUAL or $EDITOR) and validate it afterwards
 ///
@@ -29,6 +32,11 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let (layer, path) = target(app, args.user)?;
     let editor = editor(app)?;
     let before = read(&path)?;
+    // What the file was before the editor opened it decides whether it is trusted afterwards.
+    let paths = project(app)?.map(|project| project.paths).filter(|_| layer == Layer::Project);
+    let old = Document::parse(before.as_deref().unwrap_or_default()).ok();
+    let state =
+        paths.as_ref().zip(old).map(|(paths, old)| trust::examine_document(app.env, paths, old).state);
     let data = |changed: bool| json!({"layer": layer.as_str(), "file": path.to_string_lossy(), "created": before.is_none(), "changed": changed});
     let mut text = Text::new();
     if app.global.dry_run {
@@ -44,9 +52,22 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
         |report| report.note("The file is kept as you saved it.").hint("fix it", again(args.user)),
     )?;
     let changed = after != before;
+    let mut counts = true;
+    if let (Some(paths), Some(state)) = (&paths, state) {
+        let document = Document::parse(after.as_deref().unwrap_or_default())
+            .map_err(|e| Report::config(&e, Some(&path.to_string_lossy())))?;
+        counts = if changed { restate(app, paths, state, document) } else { state == TrustState::Trusted };
+    }
     let word = if changed { "Saved" } else { "No changes in" };
     text.line(format!("{word} {}", path.display()));
-    Ok(Answer::new(data(changed), text))
+    let mut answer = Answer::new(data(changed), text);
+    if changed && !counts {
+        answer
+            .text
+            .line("  Settings that run or reach something do not count, because the project is not trusted.");
+        answer = answer.hint("see them and decide", "tenure trust");
+    }
+    Ok(answer)
 }
 
 fn again(user: bool) -> &'static str {

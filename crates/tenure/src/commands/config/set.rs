@@ -4,14 +4,18 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::json;
-use tenure_core::config::{self, Config, Document, Lookup, Origin};
+use tenure_core::config::{self, Authority, Config, Document, Lookup, Origin, TrustState};
 
 use super::{Layer, failed, object, project, read, target};
 use crate::answer::Answer;
 use crate::app::App;
 use crate::atomic;
+use crate::commands::trust::restate;
+use crate::layers::Replacement;
 use crate::report::{CommandResult, Report};
+use crate::shell_quote::last_arg;
 use crate::text::Text;
+use crate::trust;
 
 /// Change one setting; the rest of the file is preserved, including comments
 ///
@@ -36,6 +40,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let (layer, path) = target(app, args.user)?;
+    if layer == Layer::Project {
+        refuse_user_only(&args)?;
+    }
     let real = atomic::follow(&path).map_err(|e| failed(&e, "write", &path))?;
     let folder = real.parent().unwrap_or(Path::new(".")).to_owned();
     let _lock = if app.global.dry_run {
@@ -52,12 +59,40 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let after = config::set(&before, &args.key, &args.value).map_err(|e| Report::config(&e, Some(&file)))?;
     let document = Document::parse(&after).map_err(|e| Report::config(&e, Some(&file)))?;
     let paths = project(app)?.map(|project| project.paths);
-    let effective = app.config_with(paths.as_ref(), Some((layer == Layer::Project, &document)))?;
+    let reader = app.config_reader();
+    // The whole result is validated, also what does not count yet.
+    let replacement = match layer {
+        Layer::Project => Replacement::Project(&document, true),
+        Layer::User => Replacement::User(&document),
+    };
+    let mut effective = reader.read(paths.as_ref(), Some(replacement))?;
     let changed = after != before;
-    if changed && !app.global.dry_run {
+    if let (Layer::Project, Some(paths)) = (layer, &paths) {
+        // Of the text that is edited, not of what another process writes meanwhile.
+        let old = Document::parse(&before).map_err(|e| Report::config(&e, Some(&file)))?;
+        let state = trust::examine_document(app.env, paths, old).state;
+        let mut counts = state == TrustState::Trusted;
+        if changed && !app.global.dry_run {
+            atomic::write(&path, &after, &app.env.ids.hex8()).map_err(|e| failed(&e, "write", &path))?;
+            counts = restate(app, paths, state, document.clone());
+        }
+        if !counts && !trust::counts(app.env, paths, &document) {
+            effective = reader.read(Some(paths), Some(Replacement::Project(&document, false)))?;
+        }
+    } else if changed && !app.global.dry_run {
         atomic::write(&path, &after, &app.env.ids.hex8()).map_err(|e| failed(&e, "write", &path))?;
     }
     answer(app, &args.key, layer, &path, changed, &effective)
+}
+
+/// A key that is about the user's machine has no effect in a project's file.
+fn refuse_user_only(args: &Args) -> CommandResult<()> {
+    let is_it = |key: &&config::Key| key.name == args.key && key.authority == Authority::UserOnly;
+    if !config::KEYS.iter().any(|key| is_it(&key)) {
+        return Ok(());
+    }
+    let command = format!("tenure config set --user {} {}", args.key, last_arg(&args.value));
+    Err(Report::usage(format!("{} counts only in your user file", args.key)).hint("set it there", command))
 }
 
 fn answer(
@@ -82,9 +117,12 @@ fn answer(
     let wins = match (&entry.origin, layer) {
         (Origin::User { .. }, Layer::User) | (Origin::Project { .. }, Layer::Project) => true,
         // Hooks of both files apply; the list's origin is the file with the higher precedence.
-        _ => key == "hooks",
+        _ => key == "hooks" && !effective.is_untrusted(key),
     };
-    if !wins {
+    let untrusted = layer == Layer::Project && effective.is_untrusted(key);
+    if untrusted {
+        text.line("  it does not count, because the project is not trusted");
+    } else if !wins {
         text.line(format!("  overridden here by {}, from {}", entry.display, entry.origin));
     }
     let data = json!({
@@ -94,5 +132,6 @@ fn answer(
         "changed": changed,
         "inEffect": wins,
     });
-    Ok(Answer::new(data, text))
+    let answer = Answer::new(data, text);
+    Ok(if untrusted { answer.hint("see it and decide", "tenure trust") } else { answer })
 }

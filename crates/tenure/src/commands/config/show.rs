@@ -1,7 +1,7 @@
 //! `tenure config show`.
 
 use serde_json::{Value, json};
-use tenure_core::config::Origin;
+use tenure_core::config::{Authority, Config, Origin};
 
 use super::{object, resolved};
 use crate::answer::Answer;
@@ -16,7 +16,8 @@ use crate::text::{Style, Table, Text};
 pub(crate) struct Args {}
 
 pub(super) fn run(app: &mut App<'_>, _args: Args) -> CommandResult<Answer> {
-    let entries = resolved(app)?.entries();
+    let config = resolved(app)?;
+    let entries = config.entries();
     let mut table = Table::new(&["KEY", "VALUE", "FROM", "WHAT IT IS"]);
     for entry in &entries {
         let (style, value) = match (entry.value == Value::Null, &entry.origin) {
@@ -34,5 +35,29 @@ pub(super) fn run(app: &mut App<'_>, _args: Args) -> CommandResult<Answer> {
     let mut text = Text::new();
     text.table(&table, app.printer.render_options());
     let rows: Vec<Value> = entries.iter().map(object).collect();
-    Ok(Answer::new(json!({"settings": rows, "total": rows.len()}), text))
+    let ignored: Vec<&str> = config.ignored.iter().map(|setting| setting.key.as_str()).collect();
+    let answer = Answer::new(json!({"settings": rows, "total": rows.len(), "ignored": ignored}), text);
+    Ok(note_ignored(&config, answer))
+}
+
+/// Names the settings of the project's file that do not count, and why.
+fn note_ignored(config: &Config, mut answer: Answer) -> Answer {
+    let keys = |authority: Authority| -> Vec<&str> {
+        let ignored = config.ignored.iter().filter(|setting| setting.authority == authority);
+        ignored.map(|setting| setting.key.as_str()).collect()
+    };
+    let (untrusted, users) = (keys(Authority::NeedsTrust), keys(Authority::UserOnly));
+    if !users.is_empty() {
+        let line = format!("In the project's file these have no effect: {}", users.join(", "));
+        answer.text.styled(Style::Warn, line);
+    }
+    if untrusted.is_empty() {
+        return answer;
+    }
+    let line = format!(
+        "The project is not trusted, so these of its settings do not count: {}",
+        untrusted.join(", ")
+    );
+    answer.text.styled(Style::Warn, line);
+    answer.hint("see them and decide", "tenure trust")
 }

@@ -57,5 +57,7 @@ pub(super) fn alone(path: &std::path::Path, shown: &str) -> CommandResult<()> {
     let wrong = |e| Report::config(&e, Some(shown));
     let document = Document::parse(&text).map_err(wrong)?;
     let layer = Layer { path: shown, document: &document };
-    Config::resolve(Layers { project: Some(layer), ..Layers::default() }).map(drop).map_err(wrong)
+    Config::resolve(Layers { project: Some(layer), trusts_project: true, ..Layers::default() })
+        .map(drop)
+        .map_err(wrong)
 }

@@ -13,6 +13,7 @@ mod agents;
 mod files;
 mod finding;
 mod store;
+mod trust;
 mod unattended;
 
 use finding::{Finding, Severity};
@@ -65,7 +66,10 @@ fn examine(app: &mut App<'_>) -> CommandResult<Examination> {
     };
     let paths = project.as_ref().map(|project| &project.paths);
     if let Some(project) = &project {
-        store::examine(app, project, &mut examination);
+        // A database that came with the repository is not opened.
+        if trust::examine(app, project, &mut examination) {
+            store::examine(app, project, &mut examination);
+        }
     }
     files::examine(app, paths, &mut examination);
     unattended::examine(app, paths, &mut examination)?;
@@ -76,7 +80,9 @@ fn examine(app: &mut App<'_>) -> CommandResult<Examination> {
 
 fn fix(app: &mut App<'_>) -> CommandResult<()> {
     let project = app.find().ok();
-    if let Some(project) = &project {
+    if let Some(project) = &project
+        && crate::tracked::refuse(app.env, &project.paths).is_ok()
+    {
         store::fix(app, project)?;
     }
     files::fix(app, project.as_ref().map(|project| &project.paths));

@@ -38,7 +38,15 @@ pub(super) fn run(app: &mut App<'_>, _: Args) -> CommandResult<Answer> {
         }
         text.table(&table, app.printer.render_options());
     }
-    Ok(Answer::new(json!({"hooks": rows, "total": hooks.len()}), text))
+    let ignored: Vec<&str> = open.config.ignored_hooks.iter().map(|hook| hook.name.as_str()).collect();
+    let mut answer = Answer::new(json!({"hooks": rows, "total": hooks.len(), "ignored": ignored}), text);
+    if !ignored.is_empty() {
+        let line =
+            format!("The project is not trusted, so these of its hooks do not run: {}", ignored.join(", "));
+        answer.text.styled(Style::Warn, line);
+        answer = answer.hint("see them and decide", "tenure trust");
+    }
+    Ok(answer)
 }
 
 fn kind(hook: &Hook) -> String {

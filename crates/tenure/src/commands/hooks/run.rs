@@ -10,6 +10,7 @@ use tenure_runner::hooks::{HookContext, preview, run as run_hook};
 use super::{describe, each, parse_event, refuse_if_off, would_run};
 use crate::answer::Answer;
 use crate::app::{App, Open};
+use crate::hooks::not_run;
 use crate::identity::IdentityArgs;
 use crate::report::{CommandResult, Report};
 use crate::text::Text;
@@ -37,6 +38,9 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let task = args.task.as_deref().map(|task| read_task(app, &open, task, &args.identity)).transpose()?;
     let context = context_of(app, &open, args.event, task.as_ref())?;
     let hooks: Vec<&Hook> = open.config.hooks.iter().filter(|hook| hook.event == args.event).collect();
+    if open.config.ignored_hooks.iter().any(|hook| hook.event == args.event) {
+        app.printer.warn(&not_run(&open.paths));
+    }
     let mut text = Text::new();
     if hooks.is_empty() {
         text.line(format!("No hooks for {}.", args.event));

@@ -1,13 +1,13 @@
 //! `tenure hooks test`.
 
 use serde_json::json;
-use tenure_core::ErrorCode;
 use tenure_core::config::{Hook, HookEvent};
+use tenure_core::{Error, ErrorCode};
 use tenure_runner::hooks::{HookContext, preview, run as run_hook};
 
 use super::{describe, each, parse_event, refuse_if_off, would_run};
 use crate::answer::Answer;
-use crate::app::App;
+use crate::app::{App, Open};
 use crate::report::{CommandResult, Report};
 use crate::text::Text;
 
@@ -30,7 +30,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     refuse_if_off(app)?;
     let open = app.open()?;
     let hook = open.config.hooks.iter().find(|hook| hook.name == args.name);
-    let Some(hook) = hook else { return Err(unknown(&args.name, &open.config.hooks)) };
+    let Some(hook) = hook else { return Err(not_usable(&args.name, &open)) };
     let context = HookContext::sample(args.event.unwrap_or(hook.event), app.env.clock.now());
     let mut text = Text::new();
     if app.global.dry_run {
@@ -50,6 +50,14 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     }
     describe(&mut text, &outcome);
     Ok(Answer::new(json!({"result": outcome.to_json()}), text))
+}
+
+fn not_usable(name: &str, open: &Open<'_>) -> Report {
+    if !open.config.ignored_hooks.iter().any(|hook| hook.name == name) {
+        return unknown(name, &open.config.hooks);
+    }
+    let message = format!("the hook {name:?} is defined by the project, which is not trusted");
+    Error::Untrusted { message, root: open.paths.root.clone() }.into()
 }
 
 fn unknown(name: &str, hooks: &[Hook]) -> Report {

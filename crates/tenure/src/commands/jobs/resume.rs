@@ -34,6 +34,7 @@ pub(in crate::commands) fn resume(
     job: &Job,
     options: ResumeOptions,
 ) -> CommandResult<Option<Answer>> {
+    crate::tracked::refuse(app.env, &open.paths)?;
     if app.global.dry_run {
         let mut text = Text::new();
         text.line(format!("Would resume job {} ({}): {}", job.name, short(&job.id), progress::sentence(job)));

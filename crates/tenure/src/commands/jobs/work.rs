@@ -31,6 +31,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
         ));
     }
     let open = app.open()?;
+    crate::tracked::refuse(app.env, &open.paths)?;
     let job = open.read(|view| reference::job(view, &args.job))?;
     if job.state != JobState::Open {
         return Ok(view::answer(&open, &job)?);

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use serde_json::json;
 use tenure_sqlite::Directory;
 
-use super::registry::{MISSING, UNREGISTERED, moved_to, object, state};
+use super::registry::{MISSING, UNREGISTERED, UNTRUSTED, moved_to, object, state};
 use crate::answer::Answer;
 use crate::app::App;
 use crate::candidates::unregistered;
@@ -32,7 +32,7 @@ pub(super) fn run(app: &mut App<'_>, _: Args) -> CommandResult<Answer> {
     });
     let mut table = Table::new(&["NAME", "STATE", "PATH"]);
     let mut rows = Vec::new();
-    let mut missing = None;
+    let (mut missing, mut untrusted) = (None, None);
     for project in &projects {
         let state = state(app, project);
         let mut row = object(project, state);
@@ -44,7 +44,10 @@ pub(super) fn run(app: &mut App<'_>, _: Args) -> CommandResult<Answer> {
                 fields.insert("movedTo".into(), json!(to));
             }
         }
-        let style = if state == MISSING { Style::Warn } else { Style::Plain };
+        if state == UNTRUSTED {
+            untrusted = untrusted.or(Some(&project.path));
+        }
+        let style = if [MISSING, UNTRUSTED].contains(&state) { Style::Warn } else { Style::Plain };
         table.styled_row(vec![
             (Style::Plain, project.name.clone().unwrap_or_default()),
             (style, state.to_owned()),
@@ -77,6 +80,11 @@ pub(super) fn run(app: &mut App<'_>, _: Args) -> CommandResult<Answer> {
     if let Some(path) = missing {
         let path = crate::shell_quote::last_arg(&path.to_string_lossy());
         answer = answer.hint("unregister a missing project", format!("tenure projects remove {path}"));
+    }
+    if let Some(path) = untrusted {
+        let path = crate::shell_quote::quote(&path.to_string_lossy());
+        answer = answer
+            .hint("see what an untrusted project would run and reach", format!("tenure trust -C {path}"));
     }
     answer.hints.extend(candidates.into_values());
     Ok(if rows.is_empty() { answer.hint("create one here", "tenure init") } else { answer })

@@ -10,6 +10,7 @@ use crate::answer::Answer;
 use crate::app::App;
 use crate::report::{CommandResult, Report};
 use crate::text::Text;
+use crate::trust;
 
 /// The registered path of the project that was at `path`. It is found by its id, which a clone shares.
 pub(in crate::commands) fn moved_to<'a>(
@@ -27,16 +28,18 @@ pub(in crate::commands) fn moved_to<'a>(
 pub(super) const MISSING: &str = "missing";
 /// Wake-up's decision has the same name.
 pub(super) const UNREGISTERED: &str = "unregistered";
+/// Also a decision of wake-up.
+pub(super) const UNTRUSTED: &str = "untrusted";
 
-/// Whether the project is missing, or wake-up is enabled for it.
+/// Whether the project is missing, and otherwise whether wake-up is enabled for it and may start agents.
 pub(super) fn state(app: &App<'_>, project: &KnownProject) -> &'static str {
-    if app.project_at(&project.path).is_none() {
-        MISSING
-    } else if project.enabled {
-        "enabled"
-    } else {
-        "disabled"
+    let Some(located) = app.project_at(&project.path) else { return MISSING };
+    if !project.enabled {
+        return "disabled";
     }
+    // A file that cannot be read is reported by the commands that use it.
+    let refused = trust::examine(app.env, &located.paths).is_ok_and(|found| !found.allows_agents(app.env));
+    if refused { UNTRUSTED } else { "enabled" }
 }
 
 pub(super) fn object(project: &KnownProject, state: &str) -> Value {

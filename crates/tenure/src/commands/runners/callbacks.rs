@@ -24,6 +24,7 @@ use crate::commands::start_attempt;
 use crate::env::Env;
 use crate::hooks::{self, HookProject};
 use crate::project::ProjectPaths;
+use crate::trust::{self, Examined};
 
 /// Maximum number of bytes of a diff in a review prompt.
 const MAX_DIFF_BYTES: usize = 64 * 1024;
@@ -36,6 +37,8 @@ pub(super) struct RunnerHost<'a> {
     /// Empty with `--no-hooks`.
     pub(super) hooks: Vec<Hook>,
     pub(super) log: &'a DaemonLog,
+    /// What was trusted when the runner started.
+    pub(super) trusted: &'a Examined,
 }
 
 impl RunnerHost<'_> {
@@ -115,6 +118,16 @@ impl RunnerHost<'_> {
 }
 
 impl RunnerCallbacks for RunnerHost<'_> {
+    /// The runner keeps the configuration that it was started with. The files that it names may change, also by an agent.
+    fn check(&self) -> Result<()> {
+        if self.trusted.files_are_unchanged(self.env) {
+            return Ok(());
+        }
+        let root = self.root.clone();
+        let message = "a file that the trusted settings name has changed, so no agent is started".to_owned();
+        Err(Error::Untrusted { message, root })
+    }
+
     fn preset(&self, name: &str) -> Result<AgentPreset> {
         let command = self.resolve(name)?;
         let require_report = self.config.runners.require_report.unwrap_or(command.agent.is_known());
@@ -140,6 +153,7 @@ impl RunnerCallbacks for RunnerHost<'_> {
                 "TENURE_FENCE",
                 "TENURE_ATTEMPT",
                 "TENURE_REPORT",
+                trust::VARIABLE,
             ];
             if !ours.contains(&text.as_ref()) && !SESSION_MARKERS.contains(&text.as_ref()) {
                 command.env(name, value);
@@ -216,9 +230,15 @@ impl RunnerCallbacks for RunnerHost<'_> {
         if self.hooks.is_empty() {
             return;
         }
+        let mut hooks = self.hooks.clone();
+        if !self.trusted.files_are_unchanged(self.env) {
+            let of_project = self.trusted.document.hooks();
+            hooks.retain(|hook| !of_project.iter().any(|other| other.name == hook.name));
+            self.log.line(&hooks::not_run(&ProjectPaths::new(&self.root)));
+        }
         let project = HookProject::at(&self.root, &self.config.project);
         let environment = project.environment_without_stop(&self.root, self.env);
-        for outcome in fire(&self.hooks, &self.hook_contexts(what), &environment, &hooks::helper()) {
+        for outcome in fire(&hooks, &self.hook_contexts(what), &environment, &hooks::helper()) {
             if let Some(warning) = outcome.warning() {
                 self.log.line(&warning);
             }

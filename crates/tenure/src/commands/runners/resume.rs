@@ -12,7 +12,7 @@ use super::start::{self, Serving};
 use crate::answer::Answer;
 use crate::app::{App, Open};
 use crate::commands::jobs::resume::ResumeOptions;
-use crate::commands::sessions;
+use crate::commands::{sessions, trust};
 use crate::identity::IdentityArgs;
 use crate::report::{CommandResult, Report};
 use crate::text::Text;
@@ -39,6 +39,12 @@ pub(in crate::commands) fn resume(
         )
         .hint("see the failed tasks", "tenure tasks list --status failed"));
     }
+    let (trusted, asked) = trust::require(app, &open.paths)?;
+    if asked {
+        // The project's settings count from now on.
+        let open = app.open()?;
+        return resume(app, &open, session, options);
+    }
     let runner_options = runner_options(app, open, session)?;
     let changes = session.options.changes_to(&runner_options.session.options);
     if !changes.is_empty() && !options.accept_changes {
@@ -54,7 +60,8 @@ pub(in crate::commands) fn resume(
         let (ctx, actor) = (open.context(), app.identity(&IdentityArgs::default())?.holder.id);
         open.write(|tx| kernel::evict_unless_alive(tx, &ctx, &session.resource(), &actor))?;
     }
-    let how = Serving { echo: options.detached.is_none(), first: options.detached, force: options.force };
+    let how =
+        Serving { echo: options.detached.is_none(), first: options.detached, force: options.force, trusted };
     let mut served = start::serve(app, open, &runner_options, how)?;
     if let Some(fields) = served.as_mut().and_then(|answer| answer.data.as_object_mut()) {
         let now = open.read(|view| reference::session(view, &session.id))?;

@@ -24,6 +24,7 @@ use tenure_runner::{NO_ATTEMPT, Outage};
 use super::callbacks::RunnerHost;
 use crate::answer::Answer;
 use crate::app::{App, Open, parse_duration, parse_ttl};
+use crate::commands::trust;
 use crate::execution::Surroundings;
 use crate::interrupt::Interrupts;
 use crate::printer::CommandName;
@@ -31,6 +32,7 @@ use crate::report::{CommandResult, Report};
 use crate::resume_lock;
 use crate::shell_quote::quote;
 use crate::text::{Style, Text};
+use crate::trust::Examined;
 
 /// Start a runner, which claims ready tasks one after another and runs an agent on each
 ///
@@ -78,6 +80,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>
     if args.detached {
         tenure_runner::detach();
     }
+    let (trusted, _) = trust::require(app, &app.find()?.paths)?;
     let open = app.open()?;
     let options = options(app, &open, &args, app.env.ids.uuid())?;
     refuse_locked_out(app, &open)?;
@@ -89,7 +92,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>
     if !args.foreground && !args.detached {
         return launch(app, &app.start()?, &args).map(|data| Some(launched(data)));
     }
-    let how = Serving { echo: args.foreground, first: args.detached.then_some(NAME), force: false };
+    let how = Serving { echo: args.foreground, first: args.detached.then_some(NAME), force: false, trusted };
     serve(app, &open, &options, how)
 }
 
@@ -107,6 +110,7 @@ pub(super) struct Serving {
     pub(super) first: Option<CommandName<'static>>,
     /// Take over a resume lock that is unreadable or whose holder is unknown.
     pub(super) force: bool,
+    pub(super) trusted: Examined,
 }
 
 pub(super) fn refuse_locked_out(app: &App<'_>, open: &Open<'_>) -> CommandResult<()> {
@@ -341,6 +345,7 @@ pub(super) fn serve(
             open.config.hooks.iter().map(waits_for_none).collect()
         },
         log: &log,
+        trusted: &how.trusted,
     };
     // Starting a runner is an explicit request to try what is parked.
     open.write(|tx| {

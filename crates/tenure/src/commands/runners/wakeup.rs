@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tenure_core::ErrorCode;
+use tenure_core::config::TrustState;
 use tenure_core::runner::Runner;
 use tenure_runner::daemon::log::DaemonLog;
 use tenure_runner::preset;
@@ -29,6 +30,7 @@ use crate::printer::Printer;
 use crate::project::{Project, ProjectPaths};
 use crate::report::{CommandResult, Report};
 use crate::text::{Style, Table, Text};
+use crate::{tracked, trust};
 
 /// Restart stalled projects (called by a timer)
 ///
@@ -126,7 +128,9 @@ fn round(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
         }
     }
     let roots: Vec<PathBuf> = jobs.iter().map(|job| job.root.clone()).collect();
-    let env = app.env.clone();
+    let mut env = app.env.clone();
+    // Wake-up never trusts: only a person's record counts.
+    env.vars.remove(&OsString::from(trust::VARIABLE));
     let global = Global { timeout: Some(limit.min(PATIENCE)), ..app.global.clone() };
     let log = log(app);
     let shared = log.clone();
@@ -219,6 +223,9 @@ fn serve(
         let reason = "it was disabled with `tenure projects disable`";
         return (Verdict::new(Decision::Disabled, reason), None);
     }
+    if let Some(reason) = untrusted_reason(&app, &project) {
+        return (Verdict::new(Decision::Untrusted, reason), None);
+    }
     match wake_up(&mut app, log, project) {
         Ok((verdict, rest)) => {
             let memory = match (rest, job.mark) {
@@ -230,6 +237,23 @@ fn serve(
             (verdict, memory)
         }
         Err(report) => (Verdict::new(Decision::Error, report.message), None),
+    }
+}
+
+/// Why nothing may be started in a project; `None` also if that cannot be found out, which opening it reports.
+fn untrusted_reason(app: &App<'_>, project: &Project) -> Option<String> {
+    if let Err(report) = tracked::refuse(app.env, &project.paths) {
+        return Some(report.message);
+    }
+    let examined = trust::examine(app.env, &project.paths).ok()?;
+    match examined.state {
+        TrustState::Trusted => None,
+        TrustState::Changed => {
+            Some("it has changed since it was trusted; run `tenure trust` in it".to_owned())
+        }
+        TrustState::Untrusted | TrustState::Nothing => {
+            Some("it is not trusted; run `tenure trust` in it".to_owned())
+        }
     }
 }
 
@@ -344,7 +368,11 @@ fn style(decision: Decision) -> Style {
     match decision {
         Decision::Started | Decision::Restarted | Decision::Running => Style::Good,
         Decision::Idle | Decision::Disabled => Style::Plain,
-        Decision::Locked | Decision::Parked | Decision::Unregistered | Decision::Missing => Style::Warn,
+        Decision::Locked
+        | Decision::Parked
+        | Decision::Unregistered
+        | Decision::Untrusted
+        | Decision::Missing => Style::Warn,
         Decision::Error => Style::Bad,
     }
 }

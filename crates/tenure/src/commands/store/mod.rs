@@ -37,8 +37,8 @@ verbs! {
 impl Group for Args {
     const VERBS: &'static [Definition] = Verb::DEFINITIONS;
 
-    fn verb_name(&self) -> &'static str {
-        self.verb.name().command
+    fn verb_name(&self) -> Option<&'static str> {
+        Some(self.verb.name().command)
     }
 }
 

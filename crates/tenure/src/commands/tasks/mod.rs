@@ -76,8 +76,8 @@ verbs! {
 impl Group for Args {
     const VERBS: &'static [Definition] = Verb::DEFINITIONS;
 
-    fn verb_name(&self) -> &'static str {
-        self.verb.as_ref().map_or("list", |verb| verb.name().command)
+    fn verb_name(&self) -> Option<&'static str> {
+        Some(self.verb.as_ref().map_or("list", |verb| verb.name().command))
     }
 
     fn without_verb(command: clap::Command) -> clap::Command {

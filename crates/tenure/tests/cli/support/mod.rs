@@ -6,6 +6,7 @@
 
 mod ran;
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -42,12 +43,16 @@ impl TestEnv {
             std::fs::create_dir(root.join(name)).unwrap();
         }
         let clock = Arc::new(ManualClock::default());
-        let vars = [("HOME", "home"), ("XDG_RUNTIME_DIR", "run")]
-            .map(|(name, below)| (OsString::from(name), root.join(below).into_os_string()));
+        let mut vars: BTreeMap<OsString, OsString> = [("HOME", "home"), ("XDG_RUNTIME_DIR", "run")]
+            .map(|(name, below)| (OsString::from(name), root.join(below).into_os_string()))
+            .into();
+        // Tests write configurations by hand; those about trust remove it.
+        vars.insert("TENURE_TRUST".into(), "1".into());
         let env = Env {
-            vars: vars.into_iter().collect(),
+            vars,
             cwd: root.join("work"),
             terminal: None,
+            input_is_terminal: false,
             user: "ann".to_owned(),
             hostname: "box".to_owned(),
             clock: clock.clone(),
@@ -154,8 +159,8 @@ impl TestEnv {
 
     /// Everything below the test's folder by path: the bytes of each file, the target of each link. Leaves out SQLite's
     /// shared memory, which readers write as well.
-    pub(crate) fn snapshot(&self) -> std::collections::BTreeMap<PathBuf, Vec<u8>> {
-        let mut found = std::collections::BTreeMap::new();
+    pub(crate) fn snapshot(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+        let mut found = BTreeMap::new();
         collect(&self.root, &mut found);
         found
     }
@@ -168,7 +173,7 @@ fn temporary_folder() -> TempDir {
     builder.tempdir_in("/dev/shm").or_else(|_| builder.tempdir()).unwrap()
 }
 
-fn collect(folder: &Path, found: &mut std::collections::BTreeMap<PathBuf, Vec<u8>>) {
+fn collect(folder: &Path, found: &mut BTreeMap<PathBuf, Vec<u8>>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let kind = path.symlink_metadata().unwrap().file_type();
