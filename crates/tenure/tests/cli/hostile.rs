@@ -253,6 +253,10 @@ fn works_after_trust(mut attack: Attack) {
 fn a_clone_that_brings_a_database_does_no_harm() {
     let attack = every_command_is_harmless(Trick::Database);
     git(&attack.env.path("work"), &["rm", "-q", "--cached", ".tenure/tenure.db"]);
+    // A row that tenure would not write is refused whenever it is read.
+    let rows = rusqlite::Connection::open(attack.env.path("work/.tenure/tenure.db")).unwrap();
+    rows.execute("UPDATE tasks SET key = 'REPAIRED' WHERE key LIKE '..%'", []).unwrap();
+    drop(rows);
     works_after_trust(attack);
 }
 
