@@ -496,15 +496,11 @@ fn passed<'a>(history: &'a History, before: &State<'_>, grant: &Event) -> Option
         return None;
     }
     let (earlier, later) = around(history, grant)?;
-    let takers: Vec<&Call> = history
-        .calls
-        .iter()
-        .filter(|call| call.actor == grant.actor && call.overlaps(grant.committed))
-        .collect();
-    let pids: Vec<u32> = match history.leases.get(&grant.fence?).and_then(|row| row.pid) {
-        Some(pid) => vec![pid],
-        None => takers.iter().map(|call| call.pid).collect(),
-    };
+    let takers =
+        history.calls.iter().filter(|call| call.actor == grant.actor && call.overlaps(grant.committed));
+    // A later process of the same holder may have replaced the one in the lease.
+    let recorded = history.leases.get(&grant.fence?).and_then(|row| row.pid);
+    let pids: Vec<u32> = takers.map(|call| call.pid).chain(recorded).collect();
     let own =
         earlier.tickets.iter().filter(|ticket| pids.contains(&ticket.pid)).map(|ticket| ticket.number).min();
     let waiting = |ticket: &&Ticket| {
