@@ -111,6 +111,18 @@ pub struct Usage {
 }
 
 impl Usage {
+    /// What a running total has grown by since it was `earlier`.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Self {
+        let cost = self.micro_usd.map(|cost| cost.saturating_sub(earlier.micro_usd.unwrap_or(0)));
+        Self {
+            input_tokens: self.input_tokens.saturating_sub(earlier.input_tokens),
+            output_tokens: self.output_tokens.saturating_sub(earlier.output_tokens),
+            cached_tokens: self.cached_tokens.saturating_sub(earlier.cached_tokens),
+            micro_usd: cost,
+        }
+    }
+
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         let cost = match (self.micro_usd, other.micro_usd) {

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::clock::Timestamp;
-use crate::ending::Ending;
+use crate::ending::{Ending, Usage};
 use crate::error::QueuedWaiter;
 use crate::event::{Event, EventKind};
 use crate::holder::{HolderKind, Judge, Liveness};
@@ -55,6 +55,28 @@ pub struct TaskJson<'a> {
     /// How the last attempt by an agent ended; only in the details of a task
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_ending: Option<LastEndingJson<'a>>,
+    /// What all attempts by agents have used, as far as they printed it; only in the details of a task
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<UsageJson>,
+}
+
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UsageJson {
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+    pub cached_tokens: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usd: Option<f64>,
+}
+
+/// What the attempts at a task have used together; `None` if no agent printed it.
+pub fn usage(attempts: &[Attempt]) -> Option<UsageJson> {
+    let used = attempts.iter().filter_map(|attempt| attempt.run.as_ref()?.usage).reduce(Usage::plus)?;
+    #[expect(clippy::cast_precision_loss, reason = "no agent costs billions of dollars")]
+    let usd = used.micro_usd.map(|micro| micro as f64 / 1e6);
+    let Usage { input_tokens, output_tokens, cached_tokens, .. } = used;
+    Some(UsageJson { input_tokens, output_tokens, cached_tokens, usd })
 }
 
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -100,6 +122,7 @@ pub fn task<'a>(task: &'a Task, now: Timestamp, judge: &dyn Judge) -> TaskJson<'
         created_at: task.created_at,
         updated_at: task.updated_at,
         last_ending: None,
+        usage: None,
     }
 }
 

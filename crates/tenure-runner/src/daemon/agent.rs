@@ -16,12 +16,12 @@ use tenure_core::rules::{
 use tenure_core::store::{Durability, Tx};
 use tenure_core::supervised::{self, Role};
 use tenure_core::task::{Task, TaskStatus};
-use tenure_core::{Clock, Context, Ending, Error, Result};
+use tenure_core::{Clock, Context, Ending, Error, Result, Usage};
 
 use super::agent_output::{ReaderHandle, read_output};
 use super::diagnosis::{Diagnosis, Found};
 use super::output::{AttemptLog, LastOutput};
-use super::resumption::{ResumeReason, Resumption, of_last_attempt};
+use super::resumption::{ResumeReason, Resumption, is_unreported, of_last_attempt};
 use super::slot::RunnerSlot;
 use super::{Purpose, RunnerContext};
 use crate::agents::{ProcessEnd, PromptInput};
@@ -54,6 +54,11 @@ impl AttemptReport {
         matches!(ending, Some(Ending::Crashed | Ending::Unclassified))
     }
 
+    /// The agent did not report, and is asked next if the task is pending.
+    pub(super) fn is_unreported(&self) -> bool {
+        self.found.as_ref().is_some_and(|found| is_unreported(found.ending))
+    }
+
     pub(super) fn sentence(&self) -> String {
         match (&self.ended, &self.found) {
             (CommandEnd::Exited { exit: Exit::Code(code), reported: true, task }, _) => {
@@ -74,8 +79,12 @@ impl AttemptReport {
                 | CommandEnd::Overdue { task, .. },
                 Some(found),
             ) => {
-                let again = if task.status == TaskStatus::Pending { " again" } else { "" };
-                format!("{}; the task is {}{again}", found.reason, task.status)
+                let now = match task.status {
+                    TaskStatus::Pending => "pending again",
+                    TaskStatus::Review => "in review",
+                    other => other.as_str(),
+                };
+                format!("{}; the task is {now}", found.reason)
             }
             (CommandEnd::Exited { task, .. }, None) => task.status.to_string(),
             (CommandEnd::NotStarted { why, task, .. } | CommandEnd::Overdue { why, task }, None) => {
@@ -121,7 +130,10 @@ pub(super) fn run_agent(
     let preset_name = preset_for(cx, purpose);
     let preset = cx.callbacks.preset(&preset_name)?;
     let resumption = match conversation {
-        Some(name) => Some(Resumption { conversation: name.to_owned(), why: ResumeReason::Interrupted }),
+        Some(name) => {
+            let (why, used) = (ResumeReason::Interrupted, Usage::default());
+            Some(Resumption { conversation: name.to_owned(), why, used })
+        }
         None if purpose == Purpose::Work => {
             let last = || cx.store.read(|view| of_last_attempt(view, &task.id, preset.agent));
             match cx.persist(last)? {
@@ -147,7 +159,7 @@ pub(super) fn run_agent(
     let conversation = resumption.as_ref().map(|resumption| resumption.conversation.as_str());
     let mut command = cx.callbacks.agent(&preset_name, conversation)?;
     let report_folder = cx.options.report_folder();
-    let diagnosis = Diagnosis::new(&preset, purpose, resumed, &report_folder, cx.exec.clock);
+    let diagnosis = Diagnosis::new(&preset, purpose, resumption.as_ref(), &report_folder, cx.exec.clock);
     if preset.agent.prompt == PromptInput::Argument {
         command.arg(&prompt);
     }

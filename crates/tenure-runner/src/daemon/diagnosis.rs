@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use tenure_core::lease::AgentRun;
 use tenure_core::outcome::AttemptResult;
 use tenure_core::task::TaskStatus;
-use tenure_core::{Clock, Ending};
+use tenure_core::{Clock, Ending, Usage};
 
 use super::report::{self, AgentReport};
-use super::resumption::{ResumeReason, is_unreported};
+use super::resumption::{ResumeReason, Resumption, is_unreported};
 use super::{AgentPreset, Purpose};
 use crate::agents::{Agent, Conclusion, ProcessEnd, RunUsage, Summary};
 use crate::supervise::Verdict;
@@ -25,6 +25,8 @@ pub(super) struct Diagnosis<'a> {
     purpose: Purpose,
     require_report: bool,
     resumed: Option<ResumeReason>,
+    /// What earlier attempts have used in the same conversation.
+    used_before: Usage,
     report_folder: &'a Path,
     clock: &'a dyn Clock,
     begun: Instant,
@@ -78,7 +80,7 @@ impl<'a> Diagnosis<'a> {
     pub(super) fn new(
         preset: &AgentPreset,
         purpose: Purpose,
-        resumed: Option<ResumeReason>,
+        resumption: Option<&Resumption>,
         report_folder: &'a Path,
         clock: &'a dyn Clock,
     ) -> Self {
@@ -87,7 +89,8 @@ impl<'a> Diagnosis<'a> {
             account: preset.scope.account.clone(),
             purpose,
             require_report: preset.require_report,
-            resumed,
+            resumed: resumption.map(|resumption| resumption.why),
+            used_before: resumption.map(|resumption| resumption.used).unwrap_or_default(),
             report_folder,
             clock,
             begun: Instant::now(),
@@ -205,7 +208,8 @@ impl<'a> Diagnosis<'a> {
             conversation: state.summary.conversation.clone(),
             final_message: state.summary.final_message.clone(),
             usage: match state.summary.usage() {
-                Some(RunUsage::Run(usage) | RunUsage::Conversation(usage)) => Some(usage),
+                Some(RunUsage::Run(usage)) => Some(usage),
+                Some(RunUsage::Conversation(total)) => Some(total.since(self.used_before)),
                 None => None,
             },
         })

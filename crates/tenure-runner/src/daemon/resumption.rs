@@ -3,7 +3,7 @@
 use tenure_core::id::TaskId;
 use tenure_core::lease::{AgentRun, Resource};
 use tenure_core::store::View;
-use tenure_core::{Ending, Result};
+use tenure_core::{Ending, Result, Usage};
 
 use crate::agents::Agent;
 
@@ -12,6 +12,8 @@ use crate::agents::Agent;
 pub struct Resumption {
     pub conversation: String,
     pub why: ResumeReason,
+    /// What earlier attempts have used in it.
+    pub used: Usage,
 }
 
 /// Why a conversation goes on.
@@ -29,7 +31,9 @@ pub(super) fn of_last_attempt(view: &dyn View, task: &TaskId, agent: &Agent) -> 
     if !agent.can_resume() {
         return Ok(None);
     }
-    let mut runs = view.attempts(&Resource::task(task))?.into_iter().filter_map(|attempt| attempt.run);
+    let all: Vec<AgentRun> =
+        view.attempts(&Resource::task(task))?.into_iter().filter_map(|attempt| attempt.run).collect();
+    let mut runs = all.iter();
     let Some(last) = runs.next().filter(|run| run.agent == agent.name) else { return Ok(None) };
     let Some(conversation) = last.conversation.clone() else { return Ok(None) };
     let why = match last.ending {
@@ -41,14 +45,16 @@ pub(super) fn of_last_attempt(view: &dyn View, task: &TaskId, agent: &Agent) -> 
         | Ending::Stopped => ResumeReason::Interrupted,
         ending if is_unreported(ending) => {
             let asked = |run: &AgentRun| is_unreported(run.ending) && run.conversation == last.conversation;
-            if runs.next().is_some_and(|before| asked(&before)) {
+            if runs.next().is_some_and(asked) {
                 return Ok(None);
             }
             ResumeReason::Unreported
         }
         _ => return Ok(None),
     };
-    Ok(Some(Resumption { conversation, why }))
+    let same = all.iter().filter(|run| run.conversation == last.conversation);
+    let used = same.filter_map(|run| run.usage).fold(Usage::default(), Usage::plus);
+    Ok(Some(Resumption { conversation, why, used }))
 }
 
 pub(super) const fn is_unreported(ending: Ending) -> bool {

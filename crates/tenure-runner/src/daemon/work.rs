@@ -311,8 +311,13 @@ impl RunnerLoop<'_, '_> {
             CommandEnd::Exited { task, .. }
             | CommandEnd::NotStarted { task, .. }
             | CommandEnd::Overdue { task, .. } => {
-                self.count(task.status, purpose);
-                let verb = verb_for(purpose, task.status);
+                let verb = if report.is_unreported() {
+                    // Neither completed nor failed: the agent is asked, or a person decides.
+                    "Ended"
+                } else {
+                    self.count(task.status, purpose);
+                    verb_for(purpose, task.status)
+                };
                 log.line(&format!("{verb} {}: {}", task.key, report.sentence()));
                 log.line("Released task lock");
                 // The command with which the agent reported its outcome has run the hooks.

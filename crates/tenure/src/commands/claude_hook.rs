@@ -161,7 +161,8 @@ fn print_page(app: &mut App<'_>, open: &Open<'_>, session: &Session) -> CommandR
     Ok(())
 }
 
-/// The tasks that the session holds without a process. A lease with a process is renewed and ended by its supervisor.
+/// The tasks that the session holds without a process, including those whose lease has expired and was not taken over. A
+/// lease with a process is renewed and ended by its supervisor.
 fn held(
     app: &App<'_>,
     open: &Open<'_>,
@@ -178,8 +179,9 @@ fn held(
         let now = view.now();
         let mut leases = view.leases(&filter)?;
         leases.retain(|lease| {
-            let is_live = lease.state(now, app.env.judge.as_ref()) == LeaseState::Live;
-            is_live && lease.process.is_none() && is_due(lease, now)
+            let state = lease.state(now, app.env.judge.as_ref());
+            let is_held = matches!(state, LeaseState::Live | LeaseState::Expired);
+            is_held && lease.process.is_none() && is_due(lease, now)
         });
         if leases.is_empty() {
             return Ok(Vec::new());
@@ -200,7 +202,8 @@ fn renew(app: &App<'_>, open: &Open<'_>, session: &Session) -> CommandResult<()>
     for name in held(app, open, session, |lease, now| lease.expires_at.since(now) <= lease.ttl / 2)? {
         // A lease that was lost meanwhile does not keep the others from being renewed.
         let _ = open.store.write(Durability::Process, |tx| {
-            kernel::renew(tx, &ctx, &caller, &name, Beat::default()).map(drop)
+            let beat = Beat { revive: true, ..Beat::default() };
+            kernel::renew(tx, &ctx, &caller, &name, beat).map(drop)
         });
     }
     Ok(())

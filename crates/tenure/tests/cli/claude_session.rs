@@ -246,6 +246,34 @@ fn a_lease_is_renewed_after_a_tool_call_only_when_half_of_its_time_is_over() {
 }
 
 #[test]
+fn a_tool_call_that_fails_renews_as_well() {
+    let project = Project::new();
+    let session = project.session(ONE);
+    session.start("startup");
+    session.shell_ok("tenure task claim F001 --ttl 60m");
+    project.ends_in("F001", 20);
+    let failed = json!({"tool_name": "Bash", "tool_input": {}, "error": "exit 1"});
+    assert_eq!(session.hook("PostToolUseFailure", failed), "");
+    assert_eq!(project.minutes_left("F001"), 60);
+}
+
+#[test]
+fn a_lease_that_expired_and_was_not_taken_over_is_renewed_and_released() {
+    let project = Project::new();
+    let session = project.session(ONE);
+    session.start("startup");
+    session.shell_ok("tenure task claim F001 --ttl 60m && tenure task claim F002 --ttl 60m");
+    project.ends_in("F001", -5);
+    session.use_tool();
+    assert_eq!(project.minutes_left("F001"), 60);
+    project.ends_in("F002", -5);
+    session.end("other");
+    assert_eq!(["F001", "F002"].map(|key| project.holder(key)), [None, None]);
+    let open = project.query("SELECT count(*) FROM leases WHERE ended_at IS NULL AND resource_kind = 'task'");
+    assert_eq!(open, 0, "the expired lease was closed, too");
+}
+
+#[test]
 fn the_end_of_a_session_releases_only_its_own_tasks() {
     for reason in ["clear", "resume", "logout", "prompt_input_exit", "other", "what; next\n"] {
         let project = Project::new();

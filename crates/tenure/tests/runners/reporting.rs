@@ -54,6 +54,7 @@ fn without_a_report_a_task_goes_to_review_and_is_not_charged() {
     let task = project.show("A");
     assert_eq!((task["status"].as_str(), task["attempts"].as_u64()), (Some("review"), Some(0)), "{task}");
     assert_eq!(task["lastEnding"]["kind"], "unreported");
+    assert!(ran.err.contains("Ended A: claude ended without a report; the task is in review"), "{}", ran.err);
     assert_eq!(task["lastEnding"]["finalMessage"], "I could not run the tests.");
     let why = project.run(&["why", "A"]).out;
     assert!(why.contains("claude ended without a report"), "{why}");
@@ -111,6 +112,7 @@ fn an_agent_that_does_not_report_is_asked_once_in_its_own_conversation() {
     let task = project.show("A");
     assert_eq!((task["status"].as_str(), task["attempts"].as_u64()), (Some("completed"), Some(0)), "{task}");
     assert_eq!(project.marks("args"), ["", "--resume c0ffee"]);
+    assert!(ran.out.contains("1 completed, 0 not"), "{}", ran.out);
     let prompts = project.marks("prompts").join("\n");
     assert!(prompts.contains("You ended without a report on task A."), "{prompts}");
     assert_eq!(project.moves("A", "review"), 0);
@@ -203,4 +205,43 @@ fn a_lost_conversation_starts_afresh_and_costs_nothing() {
     let task = project.show("A");
     assert_eq!((task["status"].as_str(), task["attempts"].as_u64()), (Some("completed"), Some(0)), "{task}");
     assert_eq!(project.marks("args").len(), 3);
+}
+
+#[test]
+fn what_the_attempts_at_a_task_used_is_summed_and_running_totals_are_told_apart() {
+    let project = Project::with(CONFIG);
+    let printed = r#"{"type":"result","subtype":"success","is_error":false,"result":"TENURE-RESULT: done","total_cost_usd":0.15990000000000004,"modelUsage":{"m":{"inputTokens":15600,"outputTokens":1001,"cacheReadInputTokens":65000}}}"#;
+    project.task("A", &[&format!("print {printed}")]);
+    assert_eq!(project.work(&[]).code, Some(0));
+    let usage = json!({"inputTokens": 15600, "outputTokens": 1001, "cachedTokens": 65000, "usd": 0.1599});
+    assert_eq!(project.show("A")["usage"], usage);
+    let shown = project.run(&["tasks", "show", "A"]).out;
+    assert!(shown.contains("Used: 15600 tokens of input, 65000 cached, 1001 of output, $0.16"), "{shown}");
+
+    // Codex prints the total of its conversation, and is asked once in it.
+    let (codex, shared) = (project.shared("codex"), project.shared(""));
+    let total =
+        |input: u64| json!({"type": "turn.completed", "usage": {"input_tokens": input, "output_tokens": 10}});
+    let started = json!({"type": "thread.started", "thread_id": "t1"});
+    let report =
+        json!({"type": "item.completed", "item": {"type": "agent_message", "text": "TENURE-RESULT: done"}});
+    let script = format!(
+        "#!/bin/sh\ncat >/dev/null\necho \"$*\" >>'{}/codex-args'\necho '{started}'\n\
+         case \"$*\" in *resume*) echo '{report}'; echo '{}' ;; *) echo '{}' ;; esac\n",
+        shared.display(),
+        total(7500),
+        total(6000),
+    );
+    write_program(&codex, &script);
+    project.task("B", &[]);
+    let path = format!("{}:{}", shared.display(), std::env::var("PATH").unwrap());
+    let args = ["runners", "start", "--foreground", "--preset", "codex"];
+    let ran = project.command(&args).env("PATH", path).output().unwrap();
+    assert!(ran.status.success(), "{ran:?}");
+    assert_eq!(project.status("B"), "completed");
+    assert_eq!(project.marks("codex-args").len(), 2);
+    assert_eq!(
+        project.show("B")["usage"],
+        json!({"inputTokens": 7500, "outputTokens": 10, "cachedTokens": 0})
+    );
 }

@@ -19,9 +19,11 @@ struct HookedEvent {
     timeout: u64,
 }
 
-const EVENTS: [HookedEvent; 3] = [
+const EVENTS: [HookedEvent; 4] = [
     HookedEvent { name: "SessionStart", word: "session-start", timeout: 10 },
     HookedEvent { name: "PostToolUse", word: "post-tool-use", timeout: 5 },
+    // A tool call that fails does not run the hooks of PostToolUse.
+    HookedEvent { name: "PostToolUseFailure", word: "post-tool-use", timeout: 5 },
     HookedEvent { name: "SessionEnd", word: "session-end", timeout: 10 },
 ];
 

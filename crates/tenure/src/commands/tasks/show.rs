@@ -48,7 +48,7 @@ pub(crate) fn show(
     history: bool,
 ) -> CommandResult<Answer> {
     let identity = app.identity(identity_args)?;
-    let (task, queue, events, messages, last, now) = open.read(|view| {
+    let (task, queue, events, messages, attempts, now) = open.read(|view| {
         let viewer = open.viewer(view, &identity)?;
         let name = reference::task(view, reference)?;
         let id = TaskId::new(&name.id);
@@ -60,15 +60,22 @@ pub(crate) fn show(
         } else {
             Vec::new()
         };
-        let last = view.attempts(&Resource::task(&id))?.into_iter().find(|attempt| attempt.run.is_some());
+        let attempts = view.attempts(&Resource::task(&id))?;
         let filter = MessageFilter { task: Some(id), limit: 20, ..MessageFilter::default() };
-        Ok((task, queue, events, view.messages(&filter)?.0, last, view.now()))
+        Ok((task, queue, events, view.messages(&filter)?.0, attempts, view.now()))
     })?;
     let mut text = describe(&task, now, app.env.judge.as_ref());
     if queue > 0 {
         text.line(format!("Waiting in queue: {queue}"));
     }
-    if let Some(last) = last.as_ref().and_then(wire::last_ending) {
+    let last = attempts.iter().find_map(wire::last_ending);
+    let usage = wire::usage(&attempts);
+    if let Some(used) = &usage {
+        let cost = used.usd.map(|usd| format!(", ${usd:.2}")).unwrap_or_default();
+        let (input, output, cached) = (used.input_tokens, used.output_tokens, used.cached_tokens);
+        text.line(format!("Used: {input} tokens of input, {cached} cached, {output} of output{cost}"));
+    }
+    if let Some(last) = &last {
         let why = last.message.map(|why| format!(": {why}")).unwrap_or_default();
         text.line(format!("Last attempt: {}{why}", last.kind));
         if let Some(log) = last.log {
@@ -92,7 +99,7 @@ pub(crate) fn show(
         }
     }
     let data = wire::TaskDetailsAnswer {
-        task: TaskJson { last_ending: last.as_ref().and_then(wire::last_ending), ..view::object(app, &task) },
+        task: TaskJson { last_ending: last, usage, ..view::object(app, &task) },
         queue,
         messages: messages.iter().map(wire::message).collect(),
         events: history.then(|| events.iter().map(wire::event).collect()),

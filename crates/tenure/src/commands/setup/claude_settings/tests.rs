@@ -181,7 +181,7 @@ impl Dice {
 #[test]
 fn a_hook_that_its_owner_has_moved_or_adapted_is_kept_and_can_be_removed() {
     let adapted = r#"{"hooks": {"SessionStart": [{"matcher": "startup", "hooks": [{"type": "command", "command": "mine"}, {"type": "command", "command": "timeout 3 /opt/bin/tenure -v claude-hook session-start"}]}]}}"#;
-    assert_eq!(missing(adapted, "tenure").unwrap(), ["PostToolUse", "SessionEnd"]);
+    assert_eq!(missing(adapted, "tenure").unwrap(), ["PostToolUse", "PostToolUseFailure", "SessionEnd"]);
     let after = written(put(Some(adapted), "tenure").unwrap());
     assert!(
         after.contains("timeout 3 /opt/bin/tenure") && after.matches("session-start").count() == 1,
