@@ -7,7 +7,7 @@ use tenure_core::{Error, wire};
 use crate::answer::Answer;
 use crate::app::{App, Open, read_text};
 use crate::identity::IdentityArgs;
-use crate::report::CommandResult;
+use crate::report::{CommandResult, Report};
 use crate::text::Text;
 
 /// Leave a message on a task, or for an agent
@@ -15,6 +15,12 @@ use crate::text::Text;
 /// Example: tenure msg send --task F001 -m 'Blocked on API credentials'
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
+    /// The task, like --task
+    #[arg(value_name = "TASK", conflicts_with = "task")]
+    on: Option<String>,
+    /// The text, like --message
+    #[arg(value_name = "MESSAGE", conflicts_with = "message")]
+    text: Option<String>,
     /// The task
     #[arg(long, value_name = "T")]
     task: Option<String>,
@@ -26,17 +32,21 @@ pub(crate) struct Args {
     to: Option<String>,
     /// The text; `-` reads standard input
     #[arg(short, long, value_name = "TEXT", visible_aliases = ["text", "notes", "reason"], allow_hyphen_values = true)]
-    message: String,
+    message: Option<String>,
     #[command(flatten)]
     identity: IdentityArgs,
 }
 
 pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
+    let task = args.on.or(args.task);
+    let Some(message) = args.text.or(args.message) else {
+        return Err(Report::usage("the message has no text: give it with -m TEXT"));
+    };
     let open = app.open()?;
     let identity = app.identity(&args.identity)?;
-    let body = read_text(&args.message)?;
+    let body = read_text(&message)?;
     let from = args.from.unwrap_or(identity.holder.id);
-    send(app, &open, &from, args.task.as_deref(), args.to.as_deref(), &body)
+    send(app, &open, &from, task.as_deref(), args.to.as_deref(), &body)
 }
 
 /// Sends a message. `task` is a reference to a task, `to` the id of an agent.
