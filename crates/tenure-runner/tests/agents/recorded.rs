@@ -153,3 +153,20 @@ fn an_unknown_argument_is_a_matter_of_configuration() {
         assert_eq!(ending, Ending::Misconfigured, "{agent}: {line}");
     }
 }
+
+/// Messages that providers document, in the line with which opencode reports a fatal error.
+#[test]
+fn the_messages_of_providers_are_recognised_in_the_plain_format_of_opencode() {
+    for (message, ending) in [
+        ("The model `m` does not exist or you do not have access to it.", Ending::Misconfigured),
+        ("Your account does not have access to this model.", Ending::NotLoggedIn),
+        ("You are not allowed to sample from this model", Ending::NotLoggedIn),
+        ("The server had an error while processing your request", Ending::Overloaded),
+        ("An internal error has occurred.", Ending::Overloaded),
+        ("It is what it is", Ending::Unclassified),
+    ] {
+        let line = format!("\u{1b}[91m\u{1b}[1mError: \u{1b}[0m{message}");
+        let found = concluded(agent_named("opencode"), &line, ProcessEnd::Exited(1)).ending;
+        assert_eq!(found, ending, "{message}");
+    }
+}
