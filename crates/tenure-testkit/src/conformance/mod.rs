@@ -15,6 +15,7 @@ mod invariants;
 mod jobs;
 mod keeping;
 mod kept;
+mod parking;
 mod pruning;
 mod readiness;
 mod ready_queue;
@@ -57,6 +58,14 @@ pub fn cases() -> Vec<(&'static str, Case)> {
             a_live_lease_is_not_ended_by_a_kept_outcome,
             a_supervisor_that_reports_after_its_outcome_was_applied_changes_nothing,
             a_kept_success_of_an_item_is_not_run_again,
+        }
+        parking {
+            the_pause_depends_on_the_ending_and_doubles,
+            a_known_reset_decides_when_a_limit_is_tried_again,
+            one_task_is_tried_at_a_time,
+            other_accounts_and_presets_are_not_affected,
+            a_wrong_configuration_is_tried_again_when_it_changes_or_on_request,
+            three_endings_without_a_result_park_the_preset_only_at_different_tasks,
         }
         pruning {
             the_last_lease_and_the_last_status_event_of_each_task_stay,
