@@ -43,6 +43,8 @@ pub(crate) fn pass_store(command: &mut Command, paths: &ProjectPaths, config: &C
             let project = config.project.id.map(|id| id.to_string()).unwrap_or_default();
             if is_of_project(config) {
                 command.env(URL_ORIGIN, OF_PROJECT);
+            } else {
+                command.env_remove(URL_ORIGIN);
             }
             command.env(STORE, url).env(PROJECT, project)
         }
@@ -63,6 +65,10 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>
     let mut command = Command::new(program);
     let sockets = (!std::io::stdin().is_terminal()).then(|| crate::store::sockets(app.env));
     command.args(rest).env_remove(STORE).env_remove(PROJECT);
+    // It says something about a URL in the environment only.
+    if app.env.var("TENURE_STORE").is_none() {
+        command.env_remove(URL_ORIGIN);
+    }
     let supervisor = rustix::process::getppid();
     let refused = loop {
         let refused = match source.open() {

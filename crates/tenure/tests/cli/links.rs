@@ -97,3 +97,23 @@ fn an_import_that_is_too_large_is_refused_with_the_limit() {
     std::fs::write(env.path("work/plan.md"), "- [ ] Fits\n").unwrap();
     steps(&env, &["tasks import plan.md"]);
 }
+
+#[test]
+fn a_key_or_an_id_of_a_hostile_database_never_becomes_a_path() {
+    for change in [
+        "UPDATE tasks SET key = '../../../escaped'",
+        "UPDATE tasks SET key = '/tmp/escaped'",
+        "UPDATE tasks SET key = ''",
+        "UPDATE identity SET store_id = '../../escaped'",
+    ] {
+        let env = TestEnv::project();
+        steps(&env, &["tasks add One --id A"]);
+        let database = rusqlite::Connection::open(env.path("work/.tenure/tenure.db")).unwrap();
+        database.execute_batch(change).unwrap();
+        drop(database);
+        for words in [&["tasks", "list"][..], &["tasks", "next", "--claim", "--agent", "bob"]] {
+            let ran = env.json(words);
+            assert_eq!((ran.code, ran.error_code().as_str()), (1, "STORE_ERROR"), "{change}: {ran}");
+        }
+    }
+}

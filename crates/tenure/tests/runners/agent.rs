@@ -136,3 +136,13 @@ fn the_environment_and_the_prompt_name_the_project_the_task_and_the_lease() {
         serde_json::from_str(&std::fs::read_to_string(project.shared("whoami")).unwrap()).unwrap();
     assert!(whoami.to_string().contains(&format!("-{fence}")), "{whoami}");
 }
+
+#[test]
+fn an_agent_gets_the_store_and_the_role_of_its_runner() {
+    let project = Project::new();
+    project.task("A", &["tenure whoami >/dev/null; printenv TENURE_STORE TENURE_SUPERVISED >$PRETEND/seen"]);
+    assert_eq!(project.work(&[]).code, Some(0));
+    let expected: Vec<String> =
+        project.server().map(str::to_owned).into_iter().chain(["work".to_owned()]).collect();
+    assert_eq!(project.marks("seen"), expected);
+}
