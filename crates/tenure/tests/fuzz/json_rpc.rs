@@ -24,6 +24,7 @@ const WORDS: &[&str] = &[
     "\"\\ud800\"",
     "\"jsonrpc\":\"2.0\"",
     "notifications/initialized",
+    "a_tool_with_a_long_name",
     "tenure://board",
     "\\u0000",
 ];
@@ -87,6 +88,40 @@ impl Drop for Server {
     }
 }
 
+/// A message of the corpus in which one value is another one: still JSON, so that it reaches the tools.
+fn replaced(dice: &mut Dice, corpus: &Corpus) -> Vec<u8> {
+    let mut message: Value = serde_json::from_slice(corpus.seed(dice)).unwrap();
+    let mut at = &mut message;
+    loop {
+        let inside = match at {
+            Value::Object(fields) => fields.len(),
+            Value::Array(items) => items.len(),
+            _ => 0,
+        };
+        if inside == 0 || dice.one_in(6) {
+            break;
+        }
+        let index = usize::try_from(dice.below(inside as u64)).unwrap();
+        at = match at {
+            Value::Object(fields) => fields.values_mut().nth(index).unwrap(),
+            Value::Array(items) => &mut items[index],
+            _ => break,
+        };
+    }
+    *at = match (dice.below(10), &*at) {
+        (0, _) => Value::Null,
+        (1, _) => json!(-1),
+        (2, _) => json!(u64::MAX),
+        (3, _) => json!(1e300),
+        (4, _) => json!([[[[]]]]),
+        (5, _) => json!({"a": {"a": {}}}),
+        (6, _) => json!("é\u{202e}\0".repeat(1 + usize::try_from(dice.below(5000)).unwrap())),
+        (_, Value::String(text)) => json!(text.repeat(usize::try_from(dice.below(5)).unwrap())),
+        _ => json!(""),
+    };
+    message.to_string().into_bytes()
+}
+
 #[test]
 fn whatever_a_client_sends_the_server_answers_the_next_message() {
     let corpus = Corpus::of(&["fuzz/corpus/json_rpc"], WORDS).by_line();
@@ -94,9 +129,12 @@ fn whatever_a_client_sends_the_server_answers_the_next_message() {
     project.ok(&["tasks", "add", "One", "--id", "T1"]);
     let mut dice = Dice::for_test("json_rpc");
     let mut server = Server::start(&project);
-    for round in 0..full_or(500, 10) {
+    for round in 0..full_or(1000, 40) {
         let batch: Vec<Vec<u8>> = (0..BATCH)
             .map(|_| {
+                if dice.one_in(2) {
+                    return replaced(&mut dice, &corpus);
+                }
                 // A message is one line.
                 let mut line = corpus.changed(&mut dice);
                 line.retain(|byte| *byte != b'\n');

@@ -53,10 +53,17 @@ impl Corpus {
         }
     }
 
+    /// A seed as it is.
+    pub(crate) fn seed(&self, dice: &mut Dice) -> &[u8] {
+        dice.pick::<Vec<u8>>(&self.seeds)
+    }
+
     /// A seed with some random changes.
     pub(crate) fn changed(&self, dice: &mut Dice) -> Vec<u8> {
         let mut text = dice.pick(&self.seeds).clone();
-        for _ in 0..=dice.below(MOST_CHANGES) {
+        // One change often leaves a text that can be read, which gets further than one that is refused at once.
+        let changes = if dice.one_in(2) { 1 } else { 1 + dice.below(MOST_CHANGES) };
+        for _ in 0..changes {
             self.change(&mut text, dice);
             text.truncate(LONGEST);
         }
@@ -66,11 +73,16 @@ impl Corpus {
     fn change(&self, text: &mut Vec<u8>, dice: &mut Dice) {
         let at = position(text.len() + 1, dice);
         let end = at + position(text.len() - at + 1, dice).min(64);
-        match dice.below(8) {
+        match dice.below(9) {
             // A bit, a byte, or a byte with a meaning.
             0 if at < text.len() => text[at] ^= 1 << dice.below(8),
             1 if at < text.len() => text[at] = dice.roll().to_le_bytes()[0],
             2 => text.insert(at, *dice.pick(b"\0\n\r\t \"'\\{}[]:,-#&*!|>%@`~\x1b\x7f\xff\xc3")),
+            // A character of several bytes, where a slice may end within it.
+            7 => {
+                let letter = *dice.pick(&["é", "\u{202e}", "\u{feff}", "日", "😀", "e\u{301}"]);
+                text.splice(at..at, letter.bytes());
+            }
             // A piece is missing, repeated or replaced.
             3 => drop(text.drain(at..end)),
             4 => {
