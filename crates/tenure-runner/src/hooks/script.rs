@@ -81,7 +81,7 @@ fn supervise(
     let mut tail = Tail::new(output);
     // Waits without reaping: until the child is reaped, its pid and process group cannot be reused.
     let watch = Worker::begin(move || {
-        pid.map(|pid| waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT))
+        pid.map(|pid| waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).is_ok())
     });
     let Ok(watch) = watch else {
         signal(pid, Signal::KILL);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{Pid, Signal, kill_process};
 
 /// Living processes whose environment holds `entry` (`NAME=VALUE`).
 pub fn with(entry: &str) -> Vec<u32> {
@@ -30,9 +30,7 @@ pub fn state(pid: u32) -> Option<char> {
 
 /// Sends a signal; does nothing if the process has ended.
 pub fn signal(pid: u32, signal: Signal) {
-    if let Ok(fd) = pidfd_open(os_pid(pid), PidfdFlags::empty()) {
-        let _ = pidfd_send_signal(&fd, signal);
-    }
+    let _ = kill_process(os_pid(pid), signal);
 }
 
 pub fn os_pid(pid: u32) -> Pid {

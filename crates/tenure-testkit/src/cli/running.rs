@@ -4,10 +4,9 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, waitid};
+use rustix::process::{Signal, WaitId, WaitIdOptions, waitid};
 use serde_json::Value;
 
 use super::processes;
@@ -77,21 +76,14 @@ impl Running {
 
     /// Whether the process ends within `time`. Does not reap it.
     pub fn ends_within(&self, time: Duration) -> bool {
-        let fd = pidfd_open(processes::os_pid(self.pid()), PidfdFlags::empty()).unwrap();
-        let deadline = Instant::now() + time;
-        loop {
-            let left = deadline.saturating_duration_since(Instant::now());
-            let timeout = Timespec {
-                tv_sec: i64::try_from(left.as_secs()).unwrap(),
-                tv_nsec: i64::from(left.subsec_nanos()),
-            };
-            match poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&timeout)) {
-                Ok(0) => return false,
-                Ok(_) => return true,
-                Err(rustix::io::Errno::INTR) => {}
-                Err(e) => panic!("poll: {e}"),
-            }
-        }
+        let pid = processes::os_pid(self.pid());
+        let (ended, end) = std::sync::mpsc::channel();
+        // Outlives this call if the process does, and ends with the process, which is killed on drop.
+        std::thread::spawn(move || {
+            let waited = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
+            let _ = ended.send(waited.is_ok());
+        });
+        end.recv_timeout(time).is_ok()
     }
 
     /// Waits until the process has ended; fails the test if that takes longer than [`HANG`].

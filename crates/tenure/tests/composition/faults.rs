@@ -3,7 +3,8 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::Signal;
+use tenure_runner::Process;
 use tenure_testkit::cli::{Dice, Project, Running, processes, until};
 use tenure_testkit::proxy::Cut;
 
@@ -63,13 +64,13 @@ fn command_of(pid: u32) -> String {
 }
 
 fn kill(storm: &Storm, pid: u32) {
-    let Ok(fd) = pidfd_open(processes::os_pid(pid), PidfdFlags::empty()) else { return };
+    let Some(process) = Process::open(pid) else { return };
     let environ = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
     let mark = environ.split(|byte| *byte == 0).find_map(|entry| entry.strip_prefix(b"TENURE_ATTEMPT="));
     let attempt = mark.map(|mark| String::from_utf8_lossy(mark).into_owned());
     let command = command_of(pid);
     let at = now();
-    if pidfd_send_signal(&fd, Signal::KILL).is_ok() {
+    if process.signal(Signal::KILL).is_ok() {
         until("a killed process is dead", || !processes::is_alive(pid));
         storm.record_kill(Kill { pid, at, dead_by: Some(now()), attempt, command });
     }
