@@ -72,12 +72,13 @@ fn a_hostile_url_is_refused_and_not_printed() {
         (format!("{good}?options=-c%20search_path%3Devil%3Bs3cret"), 0),
         (format!("{good}?sslmode=s3cret"), 3),
         (format!("{good}?s3cret=1"), 3),
-        ("postgres://a:s3cret@/".to_owned(), 3),
+        // The host comes from the environment.
+        ("postgres://a:s3cret@/".to_owned(), 1),
         ("postgres://a:s3cret@host:99999999/x".to_owned(), 3),
         ("file:///etc/passwd?s3cret".to_owned(), 3),
     ] {
         let mut command = project.command(&["--json", "-vv", "--timeout", "1s", "status"]);
-        command.env("TENURE_STORE", &url);
+        command.env("TENURE_STORE", &url).env("PGHOST", "/nowhere");
         let answer = tenure_testkit::cli::Running::start(command).end();
         assert_eq!(answer.code, Some(code), "{url}: {answer:?}");
         assert!(!format!("{answer:?}").contains("s3cret"), "{url}: {answer:?}");
