@@ -11,7 +11,7 @@ use super::scratch::Scratch;
 use crate::answer::Answer;
 use crate::app::App;
 use crate::report::{CommandResult, Report};
-use crate::shell_quote::{last_arg, quote};
+use crate::shell_quote::last_arg;
 use crate::text::Text;
 
 /// Save everything in one file
@@ -59,8 +59,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
 }
 
 fn exists(file: &Path) -> Report {
-    let overwrite = format!("tenure store backup {} --force", quote(&file.to_string_lossy()));
-    Report::usage(format!("{} exists and is not overwritten", file.display())).hint("overwrite it", overwrite)
+    Report::usage(format!("{} exists and is not overwritten", file.display()))
 }
 
 /// Gives the complete file its name.

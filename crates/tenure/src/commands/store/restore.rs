@@ -14,7 +14,6 @@ use crate::app::App;
 use crate::identity::IdentityArgs;
 use crate::project::Located;
 use crate::report::{CommandResult, Report};
-use crate::shell_quote::quote;
 use crate::text::Text;
 
 /// Replace everything in the store with a backup
@@ -58,8 +57,7 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     }
     let open = app.open_at(project)?;
     let actor = app.identity(&args.identity)?.holder.id;
-    let contents = restore_store(&backup, open.store.movable(), &open.context(), &actor, args.force)
-        .map_err(|error| refusal(error, &args.file))?;
+    let contents = restore_store(&backup, open.store.movable(), &open.context(), &actor, args.force)?;
     let mut text = Text::new();
     let verb = app.past("Restored", "Would restore");
     text.line(format!("{verb} {} tasks from {}", contents.tasks, file.display()));
@@ -67,16 +65,6 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
         text.line(format!("The damaged database is now {}", aside.display()));
     }
     Ok(Answer::new(json!({"store": contents_json(&open.source, contents)}), text))
-}
-
-fn refusal(error: Error, file: &std::path::Path) -> Report {
-    let is_held = matches!(error, Error::Locked(_));
-    let report = Report::from(error);
-    if !is_held {
-        return report;
-    }
-    let anyway = format!("tenure store restore {} --force", quote(&file.to_string_lossy()));
-    report.hint("restore although the holder loses it", anyway)
 }
 
 fn unusable(file: &std::path::Path, error: Error) -> Report {
