@@ -1,6 +1,6 @@
 //! Reads the configuration that applies: the user's file, the project's file and the environment.
 //!
-//! Guarantees: a project's setting that needs trust counts only if [`trust`] says so, whoever asks. If the project's file
+//! Guarantees: a project's setting that needs trust counts only if [`trust`] says so, for every caller. If the project's file
 //! sets no such key, no further file is read.
 
 use std::path::{Path, PathBuf};

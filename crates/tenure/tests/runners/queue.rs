@@ -148,7 +148,7 @@ fn a_runner_that_waits_is_served_in_its_order_of_arrival() {
     assert_eq!(answer.code, Some(0), "{answer:?}");
     assert_eq!(project.status("A"), "completed");
     let answer = second.end();
-    assert_eq!(answer.code, Some(2), "it is told at once that A cannot be started: {answer:?}");
+    assert_eq!(answer.code, Some(2), "it learns at once that A cannot be started: {answer:?}");
     assert_eq!(tickets(&project), 0);
 }
 
