@@ -154,7 +154,7 @@ fn a_newcomer_never_overtakes_a_waiter() {
     project.ok(&["tasks", "claim", "F1", "--agent", "first"]);
     let mut queue = queue_up(&project, "F1", 1);
     let waiter = queue.remove(0);
-    waiter.signal(Signal::STOP);
+    project.stop_between_writes(waiter.pid());
     project.ok(&["tasks", "release", "F1", "--agent", "first"]);
     for newcomer in ["first", "second"] {
         let answer = project.run(&["tasks", "claim", "F1", "--agent", newcomer, "--json"]);
@@ -193,7 +193,7 @@ fn another_poll_interval_does_not_shorten_the_life_of_a_ticket() {
     project.add("F", 1);
     project.ok(&["tasks", "claim", "F1", "--agent", "first"]);
     let waiter = queue_up(&project, "F1", 1).remove(0);
-    waiter.signal(Signal::STOP);
+    project.stop_between_writes(waiter.pid());
     project.ok(&["config", "set", "locking.pollInterval", "100ms"]);
     project.ok(&["tasks", "release", "F1", "--agent", "first"]);
     let age = || {
@@ -241,7 +241,7 @@ fn a_release_meant_for_a_killed_waiter_wakes_the_next_without_a_poll() {
     let mut queue = queue_up(&project, "F1", 2);
     let (second, first) = (queue.remove(1), queue.remove(0));
     // It is stopped, so that it dies after its doorbell was rung and before it reacts.
-    first.signal(Signal::STOP);
+    project.stop_between_writes(first.pid());
     project.ok(&["tasks", "release", "F1", "--agent", "first"]);
     first.signal(Signal::KILL);
     first.end();
@@ -262,7 +262,7 @@ fn a_task_meant_for_a_killed_waiter_for_any_task_goes_to_the_next_without_a_poll
     let first = wait("first", &[], 1);
     let mut other = wait("other", &["--section", "Empty"], 2);
     let second = wait("second", &[], 3);
-    first.signal(Signal::STOP);
+    project.stop_between_writes(first.pid());
     project.add("F", 1);
     first.signal(Signal::KILL);
     first.end();

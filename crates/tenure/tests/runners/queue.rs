@@ -21,7 +21,7 @@ fn an_idle_runner_takes_only_the_tasks_that_earlier_waiters_leave() {
     for n in 0..3 {
         let waiter = waiter(&project, &format!("w{n}"), &["--wait", "30m"]);
         until("it waits", || tickets(&project) == n + 1);
-        waiter.signal(Signal::STOP);
+        project.stop_between_writes(waiter.pid());
         waiters.push(waiter);
     }
     let keys: Vec<String> = (0..5).map(|n| format!("K{n}")).collect();
@@ -79,7 +79,7 @@ fn a_task_that_an_earlier_waiter_leaves_goes_to_the_runner_at_once() {
     let project = Project::with("runners: {preset: pretend}\nlocking: {pollInterval: 10m, waitTimeout: 1h}");
     let first = waiter(&project, "first", &["--wait", "30m"]);
     until("it waits", || tickets(&project) == 1);
-    first.signal(Signal::STOP);
+    project.stop_between_writes(first.pid());
     project.task("A", &["mark a"]);
     let runner = project.runner(&[]);
     project.wait_for_log(runner.pid(), "Ready work is reserved for earlier waiters (1)");
@@ -119,7 +119,7 @@ fn a_waiter_that_is_silent_for_too_long_does_not_delay_the_runner() {
     let project = Project::with("runners: {preset: pretend}\nlocking: {pollInterval: 500ms}");
     let first = waiter(&project, "first", &["--wait", "30m"]);
     until("it waits", || tickets(&project) == 1);
-    first.signal(Signal::STOP);
+    project.stop_between_writes(first.pid());
     project.task("A", &[]);
     let worked = project.work(&[]);
     assert_eq!(worked.code, Some(0), "{worked:?}");
@@ -161,7 +161,7 @@ fn a_runner_does_not_overtake_an_earlier_waiter_for_a_task() {
     project.ok(&["tasks", "claim", "H", "--agent", "holder"]);
     let first = project.spawn(&["--json", "tasks", "claim", "A", "--wait", "30m", "--agent", "first"]);
     until("it waits", || tickets(&project) == 1);
-    first.signal(Signal::STOP);
+    project.stop_between_writes(first.pid());
     let runner = project.runner(&[]);
     until("the runner waits", || tickets(&project) == 2);
     project.ok(&["tasks", "done", "H", "--agent", "holder"]);
