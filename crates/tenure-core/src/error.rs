@@ -153,6 +153,10 @@ pub enum Error {
     General(String),
     #[error("{message}")]
     Store { message: String, hint: Option<String> },
+    /// What the store contains cannot be used: the file is damaged, or a value is not one that tenure writes. Unlike
+    /// [`Error::Store`], asking again later does not help.
+    #[error("{message}")]
+    StoreDamaged { message: String, hint: Option<String> },
     #[error("this database was written by a newer tenure (schema {found}, this one knows {known})")]
     StoreTooNew { found: i64, known: i64 },
     /// The path no longer leads to the database that was opened.
@@ -228,10 +232,15 @@ impl Error {
         Self::Store { message: message.into(), hint: None }
     }
 
+    /// The store contains something that tenure does not write.
+    pub fn damaged(message: impl Into<String>) -> Self {
+        Self::StoreDamaged { message: message.into(), hint: None }
+    }
+
     pub fn code(&self) -> ErrorCode {
         match self {
             Self::General(_) => ErrorCode::General,
-            Self::Store { .. } | Self::StoreReplaced { .. } => ErrorCode::Store,
+            Self::Store { .. } | Self::StoreDamaged { .. } | Self::StoreReplaced { .. } => ErrorCode::Store,
             Self::StoreCopied { .. } => ErrorCode::StoreCopied,
             Self::StoreTooNew { .. } => ErrorCode::StoreTooNew,
             Self::StoreMoved { .. } => ErrorCode::StoreMoved,

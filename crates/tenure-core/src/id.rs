@@ -64,7 +64,7 @@ impl StoreId {
         if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
             return Ok(Self::new(text));
         }
-        Err(Error::store("the store answered unexpectedly: its id is not one that tenure makes"))
+        Err(Error::damaged("the store answered unexpectedly: its id is not one that tenure makes"))
     }
 }
 

@@ -120,7 +120,7 @@ impl Failure {
                 return Error::store("the transaction did not get an exclusive turn");
             }
             Self::Unreadable(what) => {
-                return Error::store(format!("the store answered unexpectedly: {what}"));
+                return Error::damaged(format!("the store answered unexpectedly: {what}"));
             }
         };
         let Some(db) = error.as_db_error() else {
@@ -160,6 +160,10 @@ impl Failure {
                 format!("the server {address} has no free connection: {}", db.message()),
                 Some("end processes that wait, or raise max_connections on the server, then try again".to_owned()),
             ),
+            // A value or a statement that does not fit the tables, or damaged pages.
+            code if ["22", "42", "XX001", "XX002"].iter().any(|class| code.starts_with(class)) => {
+                return Error::damaged(format!("the store failed: {} ({code})", db.message()));
+            }
             text if text.starts_with("57P") || text.starts_with("08") => return away(address, db.message()),
             code => (format!("the store failed: {} ({code})", db.message()), None),
         };
@@ -184,8 +188,7 @@ fn unheard(address: &Address, why: &str) -> Error {
     if why.contains("password") {
         return Error::PermissionDenied {
             message: format!(
-                "the server asks for the password of {}: give it in ~/.pgpass, or in PGPASSWORD if you name the \
-                 server yourself (TENURE_STORE, PGHOST or your own configuration)",
+                "the server asks for the password of {}: give it in ~/.pgpass or in PGPASSWORD",
                 user(address)
             ),
             path: None,

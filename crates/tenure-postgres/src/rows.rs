@@ -6,7 +6,7 @@ use tenure_core::id::{Fence, TaskId};
 use tenure_core::lease::{Lease, Resource, Ticket};
 use tenure_core::store::columns::names;
 use tenure_core::store::{
-    Cell, CellKind, Column, Counting, Dialect, Known, NewLease, Reader, Record, Row as CoreRow, SqlTx, Table,
+    Cell, CellKind, Column, Counting, Dialect, Known, NewLease, Record, Row as CoreRow, SqlTx, Table,
     TaskLookup, TxState, unexpected,
 };
 use tenure_core::task::TaskStatus;
@@ -37,7 +37,7 @@ pub(crate) fn get<'r, T: FromSql<'r>>(row: &'r Row, index: usize) -> Result<T> {
 
 /// Reads a row that consists of the columns of a table.
 pub(crate) fn record<T: Record>(row: &Row) -> Result<T> {
-    T::read(Reader::new(&PgRow(row), 0))
+    T::load(&PgRow(row), 0)
 }
 
 pub(crate) fn to_json<T: serde::Serialize>(value: &T) -> Result<String> {

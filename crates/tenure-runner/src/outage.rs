@@ -14,7 +14,8 @@ pub(crate) const RETRY: Duration = Duration::from_millis(500);
 /// An outcome that could not be written for this long is kept outside the store.
 const KEEP_AFTER: Duration = Duration::from_secs(1);
 
-/// Whether the store could not answer: it is away, locked, full or cannot be accessed. This tells nothing about a lease.
+/// Whether the store could not answer: it is away, locked, full or cannot be accessed. This tells nothing about a lease. A
+/// damaged store, or a row that tenure did not write, is none: waiting would not end.
 pub(crate) fn is_outage(error: &Error) -> bool {
     matches!(error, Error::Store { .. } | Error::PermissionDenied { .. })
 }

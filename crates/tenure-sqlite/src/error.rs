@@ -45,7 +45,7 @@ pub(crate) fn cannot_open(error: &rusqlite::Error, path: &Path) -> Error {
 /// may be sound.
 pub(crate) fn unreadable(error: Error, path: &Path) -> Error {
     match &error {
-        Error::Store { message, .. } if message == DAMAGED => {
+        Error::StoreDamaged { message, .. } if message == DAMAGED => {
             let read = File::open(path).and_then(|mut file| io::copy(&mut file, &mut io::sink()));
             read.err().map_or(error, |why| io_error(&why, "read", path))
         }
@@ -55,8 +55,11 @@ pub(crate) fn unreadable(error: Error, path: &Path) -> Error {
 
 pub(crate) fn sql_error(error: &rusqlite::Error) -> Error {
     let Some(code) = error.sqlite_error_code() else {
-        return Error::store(format!("the store answered unexpectedly: {error}"));
+        return Error::damaged(format!("the store answered unexpectedly: {error}"));
     };
+    if matches!(error, rusqlite::Error::SqlInputError { .. }) {
+        return Error::damaged(format!("the store failed: {error}"));
+    }
     let (message, hint) = match code {
         ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => (
             "another program keeps the database locked".to_owned(),
@@ -69,10 +72,18 @@ pub(crate) fn sql_error(error: &rusqlite::Error) -> Error {
             "the disk is full; nothing was changed".to_owned(),
             Some("free some space and try again".to_owned()),
         ),
-        ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt => (
-            DAMAGED.to_owned(),
-            Some("`tenure store restore FILE` restores a backup and keeps the damaged file".to_owned()),
-        ),
+        ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt => {
+            return Error::StoreDamaged {
+                message: DAMAGED.to_owned(),
+                hint: Some(
+                    "`tenure store restore FILE` restores a backup and keeps the damaged file".to_owned(),
+                ),
+            };
+        }
+        // A row that the schema does not allow, or a value of a type that the column does not have.
+        ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch | ErrorCode::TooBig => {
+            return Error::damaged(format!("the store failed: {error}"));
+        }
         ErrorCode::ReadOnly | ErrorCode::PermissionDenied => {
             return Error::PermissionDenied {
                 message: "the database cannot be written: no permission".to_owned(),
@@ -90,7 +101,7 @@ mod tests {
     use super::*;
 
     fn damaged() -> Error {
-        Error::store(DAMAGED)
+        Error::damaged(DAMAGED)
     }
 
     #[test]

@@ -57,7 +57,7 @@ pub(crate) fn check_serving(conn: &Connection) -> Result<()> {
     }
     version(conn)?;
     standing(conn)?.require_serving()?;
-    Err(Error::store("the database was replaced by one of an older schema"))
+    Err(Error::damaged("the database was replaced by one of an older schema"))
 }
 
 pub(crate) fn standing(conn: &Connection) -> Result<Standing> {
@@ -78,7 +78,7 @@ pub(crate) fn set_standing(conn: &Connection, to: &Standing) -> Result<()> {
 /// silently would hide that the tasks are gone.
 pub(crate) fn refuse_empty(conn: &Connection) -> Result<()> {
     refuse_foreign(conn)?;
-    Err(Error::Store {
+    Err(Error::StoreDamaged {
         message: "the database is empty: it was truncated, or its creation was interrupted".to_owned(),
         hint: Some("`tenure store restore FILE` restores a backup; `tenure init` begins anew".to_owned()),
     })
@@ -129,7 +129,7 @@ fn refuse_foreign(conn: &Connection) -> Result<()> {
 }
 
 fn foreign() -> Error {
-    Error::store("the database file belongs to another program")
+    Error::damaged("the database file belongs to another program")
 }
 
 #[cfg(test)]

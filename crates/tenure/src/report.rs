@@ -116,7 +116,9 @@ impl From<Error> for Report {
         let mut report = Self::new(error.code(), error.to_string());
         report.details = Box::new(json!(wire::details(&error)));
         match &error {
-            Error::Store { hint: Some(hint), .. } => report.context.push(hint.clone()),
+            Error::Store { hint: Some(hint), .. } | Error::StoreDamaged { hint: Some(hint), .. } => {
+                report.context.push(hint.clone());
+            }
             Error::Invalid { hint: Some(hint), .. } | Error::InvalidTransition { hint: Some(hint), .. } => {
                 report.hints.push(Hint::new("try", hint.clone()));
             }

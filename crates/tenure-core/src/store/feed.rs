@@ -115,7 +115,7 @@ impl Agent {
     /// Reads the agent's columns, and the number of its claims from the column after them.
     pub fn read_counted(row: &dyn Row) -> Result<Self> {
         let active_claims = row.count(agents::TABLE.columns.len())?;
-        Ok(Self { active_claims, ..Self::read(Reader::new(row, 0))? })
+        Ok(Self { active_claims, ..Self::load(row, 0)? })
     }
 }
 

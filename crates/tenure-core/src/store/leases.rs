@@ -155,7 +155,7 @@ impl Lease {
     /// which shows in the fence being null.
     pub fn read_joined(row: &dyn Row, first: usize) -> Result<Option<Self>> {
         match row.int(first + leases::fence.at)? {
-            Some(_) => Self::read(Reader::new(row, first)).map(Some),
+            Some(_) => Self::load(row, first).map(Some),
             None => Ok(None),
         }
     }

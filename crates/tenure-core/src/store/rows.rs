@@ -52,11 +52,31 @@ pub trait Record: Sized {
     const TABLE: &'static Table;
 
     fn read(row: Reader<'_>) -> Result<Self>;
+
+    /// Reads the columns of the table from position `first` on. An error names the row.
+    fn load(row: &dyn Row, first: usize) -> Result<Self> {
+        Reader::new(row, first).naming(Self::TABLE, Self::read)
+    }
 }
 
 /// The error for a stored value that tenure does not write.
 pub fn unexpected(what: impl std::fmt::Display) -> Error {
-    Error::store(format!("the store answered unexpectedly: {what}"))
+    Error::damaged(format!("the store answered unexpectedly: {what}"))
+}
+
+fn name_row(error: Error, table: &Table, row: Reader<'_>) -> Error {
+    let Error::StoreDamaged { message, hint } = error else { return error };
+    let key = |column: &Column| {
+        let value = match column.kind {
+            CellKind::Text => row.optional_text(*column).ok()?.map(|text| format!("{text:?}")),
+            CellKind::Int | CellKind::StoreTime => {
+                row.optional_int(*column).ok()?.map(|number| number.to_string())
+            }
+        };
+        Some(format!("{} {}", column.name, value?))
+    };
+    let keys: Vec<String> = table.key.iter().filter_map(key).collect();
+    Error::StoreDamaged { message: format!("{message} (table {}, {})", table.name, keys.join(", ")), hint }
 }
 
 pub(super) fn json<T: Serialize>(value: &T) -> Result<String> {
@@ -71,6 +91,11 @@ impl<'r> Reader<'r> {
     /// The columns of a table whose list begins at the position `first`.
     pub fn new(row: &'r dyn Row, first: usize) -> Self {
         Self { row, first }
+    }
+
+    /// Reads a row of `table`. An error about one of its values names the row.
+    pub(super) fn naming<T>(self, table: &Table, read: impl FnOnce(Self) -> Result<T>) -> Result<T> {
+        read(self).map_err(|error| name_row(error, table, self))
     }
 
     pub fn optional_text(self, column: Column) -> Result<Option<&'r str>> {

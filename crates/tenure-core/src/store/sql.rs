@@ -7,7 +7,7 @@ use std::cell::OnceCell;
 use std::sync::OnceLock;
 
 use super::columns::{Cell, Column, Table, events, names};
-use super::rows::{Reader, Record, Row, Values};
+use super::rows::{Record, Row, Values};
 use super::{NewLease, Tx, View};
 use crate::clock::Timestamp;
 use crate::error::Result;
@@ -341,12 +341,12 @@ pub trait SqlTx: TaskQueries + Known + Counting + Sized {
     /// The rows that match `rest`: a condition and optional further clauses.
     fn select<T: Record>(&self, rest: &str, values: &[Cell<'_>]) -> Result<Vec<T>> {
         let sql = Self::DIALECT.select(T::TABLE, rest);
-        self.query(&sql, values, |row| T::read(Reader::new(row, 0)))
+        self.query(&sql, values, |row| T::load(row, 0))
     }
 
     /// The rows that a statement selects: all columns of a table.
     fn records<T: Record>(&self, statement: &Statement, values: &[Cell<'_>]) -> Result<Vec<T>> {
-        self.query(statement.text(Self::DIALECT), values, |row| T::read(Reader::new(row, 0)))
+        self.query(statement.text(Self::DIALECT), values, |row| T::load(row, 0))
     }
 
     fn count(&self, table: &Table, condition: &str, values: &[Cell<'_>]) -> Result<u64> {

@@ -127,11 +127,13 @@ pub fn name_columns() -> &'static [Column] {
 }
 
 pub fn read_name(row: Reader<'_>) -> Result<TaskName> {
-    Ok(TaskName {
-        id: row.string(tasks::id)?,
-        key: row.key(tasks::key)?,
-        title: row.string(tasks::title)?,
-        status: row.parsed(tasks::status, TaskStatus::parse)?,
+    row.naming(&tasks::TABLE, |row| {
+        Ok(TaskName {
+            id: row.string(tasks::id)?,
+            key: row.key(tasks::key)?,
+            title: row.string(tasks::title)?,
+            status: row.parsed(tasks::status, TaskStatus::parse)?,
+        })
     })
 }
 
@@ -151,26 +153,27 @@ pub fn read_task(row: &dyn Row, lease: usize) -> Result<Task> {
         }),
     };
     let lease = Lease::read_joined(row, lease)?;
-    let row = columns;
-    Ok(Task {
-        id: TaskId::new(row.text(tasks::id)?),
-        key: row.key(tasks::key)?,
-        title: row.string(tasks::title)?,
-        description: row.string(tasks::description)?,
-        status: row.parsed(tasks::status, TaskStatus::parse)?,
-        section,
-        source_file: row.optional_string(tasks::source_file)?,
-        priority: row.int(tasks::priority)?,
-        position: row.int(tasks::position)?,
-        depends_on: Vec::new(),
-        labels: row.json(tasks::labels)?,
-        attempts: row.narrow(tasks::attempts)?,
-        rejections: row.narrow(tasks::rejections)?,
-        created_at: row.time(tasks::created_at)?,
-        updated_at: row.time(tasks::updated_at)?,
-        ready: false,
-        blocked_by: Vec::new(),
-        lease,
+    columns.naming(&tasks::TABLE, |row| {
+        Ok(Task {
+            id: TaskId::new(row.text(tasks::id)?),
+            key: row.key(tasks::key)?,
+            title: row.string(tasks::title)?,
+            description: row.string(tasks::description)?,
+            status: row.parsed(tasks::status, TaskStatus::parse)?,
+            section,
+            source_file: row.optional_string(tasks::source_file)?,
+            priority: row.int(tasks::priority)?,
+            position: row.int(tasks::position)?,
+            depends_on: Vec::new(),
+            labels: row.json(tasks::labels)?,
+            attempts: row.narrow(tasks::attempts)?,
+            rejections: row.narrow(tasks::rejections)?,
+            created_at: row.time(tasks::created_at)?,
+            updated_at: row.time(tasks::updated_at)?,
+            ready: false,
+            blocked_by: Vec::new(),
+            lease,
+        })
     })
 }
 

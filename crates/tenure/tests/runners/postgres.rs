@@ -9,6 +9,7 @@ pub(crate) const SUITE: Suite = Suite { binary: env!("CARGO_BIN_EXE_tenure"), st
 mod agent;
 mod charging;
 mod crash;
+mod damaged;
 mod hooks;
 mod idle;
 mod limited;

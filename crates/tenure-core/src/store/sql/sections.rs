@@ -8,7 +8,7 @@ use crate::lease::Lease;
 use crate::section::Section;
 use crate::store::View;
 use crate::store::columns::{Cell, leases, section_deps, sections};
-use crate::store::rows::{Reader, Record, Row, Values, unexpected};
+use crate::store::rows::{Record, Row, Values, unexpected};
 use crate::store::sections::{NewSection, ReadSections, SectionEdit, WriteSections};
 
 /// Selects sections `s` with their counts of tasks, their dependencies and their lease. `rest` is appended to a
@@ -50,7 +50,7 @@ fn read_section(row: &dyn Row) -> Result<Section> {
         depends_on: names(more + 2)?,
         blocked_by: names(more + 3)?,
         lease: Lease::read_joined(row, more + 4)?,
-        ..Section::read(Reader::new(row, 0))?
+        ..Section::load(row, 0)?
     })
 }
 
