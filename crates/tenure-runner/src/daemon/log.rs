@@ -3,7 +3,7 @@
 //! A log that cannot be written never stops the work.
 
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -32,7 +32,7 @@ impl DaemonLog {
 
     fn at(folder: &Path, path: PathBuf, echo: bool, clock: Arc<dyn Clock>) -> Self {
         let file = create_private_folder(folder)
-            .and_then(|()| open_private(&path, File::options().append(true).create(true)))
+            .and_then(|()| open_for_writing(&path, File::options().append(true).create(true)))
             .ok()
             .map(Mutex::new);
         Self { path, file, echo, clock }
@@ -57,16 +57,30 @@ impl DaemonLog {
             let _ = file.write_all(line.as_bytes());
         }
         if self.echo {
-            let _ = std::io::stderr().write_all(line.as_bytes());
+            let _ = io::stderr().write_all(line.as_bytes());
         }
     }
 }
 
-/// A log that was written to more recently may belong to a process that still writes to it.
+/// Opens a log such that it is not swept while it is open, also if nothing is written to it for long.
+pub(super) fn open_for_writing(path: &Path, options: &mut fs::OpenOptions) -> io::Result<File> {
+    let file = open_private(path, options)?;
+    // A sweep holds the other lock for an instant only. Without the lock the log is merely swept when it is old.
+    let _ = file.try_lock_shared();
+    Ok(file)
+}
+
+/// Whether a process has the log open for writing.
+fn is_open(path: &Path) -> bool {
+    let file = open_private(path, File::options().read(true));
+    file.is_ok_and(|file| matches!(file.try_lock(), Err(fs::TryLockError::WouldBlock)))
+}
+
+/// A log that was written to more recently may belong to a process that is about to write to it again.
 const IN_USE: Duration = Duration::from_mins(1);
 
 /// Removes logs that were not written to for longer than the limit, and the oldest of the others until the rest fits. Logs
-/// that were written to in the last minute stay, and so do the logs of runners that are alive. Only files with names that
+/// that were written to in the last minute stay, and so do logs that a process has open. Only files with names that
 /// tenure gives to logs are removed, and none if the folder is a symbolic link.
 pub fn sweep(folder: &Path, limits: LogLimits, now: Timestamp) {
     if !fs::symlink_metadata(folder).is_ok_and(|found| found.is_dir()) {
@@ -78,7 +92,8 @@ pub fn sweep(folder: &Path, limits: LogLimits, now: Timestamp) {
     let mut newer = 0_u64;
     for log in logs {
         newer = newer.saturating_add(log.bytes);
-        if log.age > limits.age || (newer > limits.total && log.age > IN_USE) {
+        let is_due = log.age > limits.age || (newer > limits.total && log.age > IN_USE);
+        if is_due && !log.is_in_use() {
             let _ = fs::remove_file(log.path);
         }
     }
@@ -94,23 +109,24 @@ struct LogFile {
 impl LogFile {
     fn find(entry: &fs::DirEntry, now: Timestamp) -> Option<Self> {
         let path = entry.path();
-        entry.file_name().to_str().filter(|name| is_log(name) && !is_of_live_runner(name))?;
+        entry.file_name().to_str().filter(|name| is_log(name))?;
         let found = entry.metadata().ok().filter(fs::Metadata::is_file)?;
         let changed = found.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
         let changed = Timestamp::from_millis(i64::try_from(changed.as_millis()).ok()?);
         Some(Self { path, age: now.since(changed), bytes: found.len() })
     }
-}
 
-/// The name of a log without the endings of logs: `daemon-4242` for `daemon-4242.log`.
-fn stem(name: &str) -> Option<&str> {
-    name.strip_suffix(".1").unwrap_or(name).strip_suffix(".log")
+    /// The older part of a log, `NAME.log.1`, is in use together with `NAME.log`.
+    fn is_in_use(&self) -> bool {
+        let is_older_part = self.path.extension().is_some_and(|ending| ending == "1");
+        is_open(&if is_older_part { self.path.with_extension("") } else { self.path.clone() })
+    }
 }
 
 /// Whether tenure makes logs with such names: `KEY-FENCE.log`, `JOB-ITEM-FENCE.log`, `daemon-PID.log`, `hooks.log` and
 /// `wakeup.log`, and the same with `.1` for the older part.
 fn is_log(name: &str) -> bool {
-    let Some(stem) = stem(name) else { return false };
+    let Some(stem) = name.strip_suffix(".1").unwrap_or(name).strip_suffix(".log") else { return false };
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     matches!(stem, "hooks" | "wakeup")
         || stem.rsplit_once('-').is_some_and(|(key, number)| check_log_name(key) && is_number(number))
@@ -122,15 +138,11 @@ fn check_log_name(key: &str) -> bool {
         && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-'))
 }
 
-fn is_of_live_runner(name: &str) -> bool {
-    let pid = stem(name).and_then(|stem| stem.strip_prefix("daemon-")).and_then(|pid| pid.parse().ok());
-    pid.is_some_and(tenure_lock::is_process_running)
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::SystemTime;
 
+    use super::super::output::AttemptLog;
     use super::*;
 
     #[test]
@@ -186,19 +198,36 @@ mod tests {
     }
 
     #[test]
-    fn the_log_of_a_live_runner_stays_and_a_linked_folder_is_not_swept() {
+    fn a_log_that_is_open_stays_however_long_it_is_silent() {
+        let folder = tempfile::tempdir().unwrap();
+        let logs = folder.path();
+        let clock = || Arc::new(tenure_core::SystemClock);
+        let daemon = DaemonLog::open(logs, 4242, false, clock());
+        let attempt = AttemptLog::create(logs, "T1-3", clock());
+        let open = ["daemon-4242.log", "T1-3.log", "T1-3.log.1"];
+        let closed = ["daemon-4243.log", "T1-4.log", "T1-4.log.1", "T1-5.log.1"];
+        for name in ["T1-3.log.1"].iter().chain(&closed) {
+            File::create(logs.join(name)).unwrap();
+        }
+        sweep_all(logs);
+        assert!(open.iter().all(|name| logs.join(name).exists()));
+        assert!(closed.iter().all(|name| !logs.join(name).exists()));
+        drop((daemon, attempt));
+        sweep_all(logs);
+        assert!(open.iter().all(|name| !logs.join(name).exists()));
+    }
+
+    #[test]
+    fn a_linked_folder_is_not_swept() {
         let folder = tempfile::tempdir().unwrap();
         let logs = folder.path().join("logs");
         fs::create_dir(&logs).unwrap();
-        let live = logs.join(format!("daemon-{}.log", std::process::id()));
-        let dead = logs.join(format!("daemon-{}.log", i32::MAX));
-        for path in [&live, &dead] {
-            File::create(path).unwrap();
-        }
+        let log = logs.join("T1-3.log");
+        File::create(&log).unwrap();
         std::os::unix::fs::symlink(&logs, folder.path().join("link")).unwrap();
         sweep_all(&folder.path().join("link"));
-        assert!(live.exists() && dead.exists());
+        assert!(log.exists());
         sweep_all(&logs);
-        assert!(live.exists() && !dead.exists());
+        assert!(!log.exists());
     }
 }

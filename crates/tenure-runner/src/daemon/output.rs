@@ -12,7 +12,9 @@ use std::time::{Duration, Instant};
 
 use tenure_core::Clock;
 use tenure_core::text::escape_line;
-use tenure_lock::{create_private_folder, open_private};
+use tenure_lock::create_private_folder;
+
+use super::log::open_for_writing;
 
 /// A longer line is split. An agent's result event with everything that it has said has to fit.
 const LONGEST_LINE: usize = 1024 * 1024;
@@ -98,7 +100,7 @@ impl AttemptLog {
 }
 
 fn open(path: &Path) -> io::Result<File> {
-    open_private(path, File::options().write(true).create(true).truncate(true))
+    open_for_writing(path, File::options().write(true).create(true).truncate(true))
 }
 
 /// When the last output was read, to detect silence.
