@@ -5,7 +5,7 @@ use std::process::Command;
 use tenure_core::reference::{self, Work};
 
 use super::jobs::resume::{self as job, ResumeOptions};
-use super::runners;
+use super::{runners, trust};
 use crate::answer::Answer;
 use crate::app::App;
 use crate::printer::CommandName;
@@ -48,6 +48,10 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>
     let open = app.open()?;
     let work = open.read(|view| reference::work(view, &args.id))?;
     if args.detach && !app.global.dry_run {
+        if matches!(work, Work::Session(_)) {
+            // The background process has no terminal at which it could ask.
+            trust::require(app, &open.paths)?;
+        }
         return detach(app, &args, &work).map(Some);
     }
     let options = ResumeOptions {

@@ -1,11 +1,15 @@
 //! A repository with every trick, and every command in a clone of it: nothing of it runs, nothing is connected to, and
-//! nothing outside of the clone is changed. After `tenure trust` it works.
+//! nothing outside of the clone is read or changed. After `tenure trust` it works.
 
+use std::mem::MaybeUninit;
 use std::net::TcpListener;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+
+use rustix::fs::inotify;
 
 use crate::examples::EXAMPLES;
 use crate::story::steps;
@@ -28,10 +32,16 @@ enum Trick {
     Configuration,
 }
 
+/// Files outside of the clone to which something in it leads.
+const OUTSIDE: [&str; 5] =
+    ["victim/keep.log", "victim/tool.1", "victim/gitignore", "victim/T1-1.log", "secret"];
+
 struct Attack {
     env: TestEnv,
     /// The server that hooks and `store.url` name.
     server: TcpListener,
+    /// Reports every opening of what is outside of the clone.
+    opened: OwnedFd,
 }
 
 impl Attack {
@@ -55,7 +65,7 @@ impl Attack {
         let path = format!("{}:{}", env.path("bin").display(), std::env::var("PATH").unwrap());
         env.set("PATH", path);
         std::fs::create_dir(env.path("marks")).unwrap();
-        for name in ["victim/keep.log", "victim/tool.1", "victim/gitignore", "victim/T1-1.log", "secret"] {
+        for name in OUTSIDE {
             env.write(name, "mine\n");
         }
         let server = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -71,7 +81,25 @@ impl Attack {
         for name in ["plan.md", "circle.json", "list.txt", "old.backup", "wrong.yaml"] {
             std::fs::write(clone.join(name), "- [ ] x\n").unwrap();
         }
-        Self { env, server }
+        let opened = inotify::init(inotify::CreateFlags::NONBLOCK).unwrap();
+        for name in ["victim", "secret", "theirs.db"] {
+            let path = env.path(name);
+            if path.exists() {
+                inotify::add_watch(&opened, path, inotify::WatchFlags::OPEN).unwrap();
+            }
+        }
+        Self { env, server, opened }
+    }
+
+    /// The names of what was opened outside since this was last called.
+    fn opened_outside(&self) -> Vec<String> {
+        let mut buffer = [MaybeUninit::uninit(); 4096];
+        let mut events = inotify::Reader::new(&self.opened, &mut buffer);
+        let mut names = Vec::new();
+        while let Ok(event) = events.next() {
+            names.push(event.file_name().map_or_else(|| "itself".to_owned(), |name| format!("{name:?}")));
+        }
+        names
     }
 
     fn marks(&self) -> Vec<String> {
@@ -91,18 +119,20 @@ impl Attack {
             }
             std::thread::sleep(Duration::from_millis(2));
         }
+        assert_eq!(self.opened_outside(), Vec::<String>::new(), "{words:?} has read outside");
         self.expect_no_harm(&format!("{words:?}"));
     }
 
     fn expect_no_harm(&self, what: &str) {
         assert_eq!(self.marks(), Vec::<String>::new(), "{what} has run it");
         assert!(self.server.accept().is_err(), "{what} has connected");
-        for name in ["victim/keep.log", "victim/tool.1", "victim/gitignore", "victim/T1-1.log", "secret"] {
+        for name in OUTSIDE {
             let text = std::fs::read_to_string(self.env.path(name)).unwrap_or_default();
             assert_eq!(text, "mine\n", "{what} has changed {name}");
         }
         let count = std::fs::read_dir(self.env.path("victim")).unwrap().count();
         assert_eq!(count, 4, "{what} has made a file outside");
+        self.opened_outside();
     }
 }
 
@@ -194,6 +224,7 @@ fn every_command() -> Vec<Vec<&'static str>> {
         vec!["runners", "start", "--preset", "theirs", "--foreground", "--once"],
         vec!["runners", "start"],
         vec!["resume", work_rows::SESSION, "--accept-changes"],
+        vec!["resume", work_rows::SESSION, "--accept-changes", "--detach"],
         vec!["resume", "evil"],
         vec!["jobs", "work", "evil"],
         vec!["jobs", "retry", "evil"],
@@ -245,8 +276,24 @@ fn works_after_trust(mut attack: Attack) {
     env.unset("TENURE_NO_WAIT");
     let added = env.finish(env.process(&["tasks", "add", "Work"]));
     assert!(attack.marks().contains(&"hook".to_owned()), "{:?}: {added}", attack.marks());
-    let started = attack.env.finish(attack.env.process(&["runners", "start", "--foreground", "--once"]));
+    let once = ["runners", "start", "--foreground", "--once"];
+    let started = attack.env.finish(attack.env.process(&once));
     assert!(attack.marks().contains(&"agent".to_owned()), "{started}");
+
+    // The authors change the script that a trusted hook names.
+    let env = &attack.env;
+    program(env, "origin/ci/hook.sh", "touch '$DIR/marks/changed-hook'");
+    git(&env.path("origin"), &["commit", "-qam", "another hook"]);
+    git(&env.path("work"), &["pull", "-q", "--ff-only"]);
+    let added = env.finish(env.process(&["tasks", "add", "More"]));
+    assert!(added.err.contains("tenure trust"), "{added}");
+    assert_eq!(env.finish(env.process(&once)).code, 5);
+    assert!(!attack.marks().contains(&"changed-hook".to_owned()));
+    let ran = person(&mut attack.env, &["trust", "--yes"]);
+    assert!(ran.code == 0 && ran.out.contains("file ./ci/hook.sh"), "{ran}");
+    let env = &attack.env;
+    env.finish(env.process(&["tasks", "add", "Most"]));
+    assert!(attack.marks().contains(&"changed-hook".to_owned()), "{:?}", attack.marks());
 }
 
 #[test]

@@ -99,11 +99,21 @@ fn resuming_a_session_needs_trust_like_starting_one() {
     let id = project.ok(&["sessions", "list"])["sessions"][0]["id"].as_str().unwrap().to_owned();
     edit(&project, "killGrace: 300ms", "killGrace: 300ms, maxConcurrent: 2");
     // On a server the store itself needs trust.
-    let refused = project.run_distrusting(&["--json", "resume", &id]);
-    assert_eq!(code(&refused), (Some(5), "UNTRUSTED".into()), "{refused:?}");
-    project.trust();
+    for more in [&[] as &[&str], &["--detach"]] {
+        let refused = project.run_distrusting(&[&["--json", "resume", &id], more].concat());
+        assert_eq!(code(&refused), (Some(5), "UNTRUSTED".into()), "{refused:?}");
+    }
+    if project.server().is_none() {
+        let no = project.run_at_a_terminal(&["resume", &id, "--detach"], "n\n");
+        assert_eq!(no.code, Some(5), "{no:?}");
+        assert!(no.out.contains("+ runners.maxConcurrent: 2") && no.out.contains("[y/N]"), "{no:?}");
+        let yes = project.run_at_a_terminal(&["resume", &id, "--detach", "--accept-changes"], "y\n");
+        assert_eq!(yes.code, Some(0), "{yes:?}");
+    } else {
+        project.trust();
+        let resumed = project.run_distrusting(&["resume", &id, "--detach", "--accept-changes"]);
+        assert_eq!(resumed.code, Some(0), "{resumed:?}");
+    }
     project.give("go");
-    let resumed = project.run_distrusting(&["resume", &id]);
-    assert_eq!(resumed.code, Some(0), "{resumed:?}");
     project.wait_until("A", "completed");
 }
