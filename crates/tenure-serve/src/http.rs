@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use http::header::{AUTHORIZATION, CONTENT_TYPE, WWW_AUTHENTICATE};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
-use http_body_util::{BodyExt, Full};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -43,6 +43,8 @@ const MOST_NEWCOMERS: usize = 32;
 const NEWCOMER: Duration = Duration::from_secs(2);
 const MOST_SESSIONS: usize = 64;
 const SLOWEST_HEAD: Duration = Duration::from_secs(30);
+/// How long the body of a request may take. Clients are on this machine.
+const SLOWEST_BODY: Duration = Duration::from_secs(10);
 /// How long the server waits, before it ends, for the last answers to be sent.
 const LAST_WRITE: Duration = Duration::from_millis(200);
 
@@ -163,6 +165,10 @@ impl HttpServer {
         let streams = request.method() == Method::GET;
         let json = is_json(request.headers());
         let open = session.map(|id| self.presence.enter(&id, streams));
+        let request = match whole(request).await {
+            Ok(request) => request,
+            Err(refused) => return refused,
+        };
         let reply = self.mcp.handle(request).await;
         if json && reply.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
             // The type is right, so the text is wrong.
@@ -188,6 +194,19 @@ impl HttpServer {
         }
         let (given, token) = (given.trim().as_bytes(), self.token.as_bytes());
         given.len() == token.len() && given.iter().zip(token).fold(0, |all, (a, b)| all | (a ^ b)) == 0
+    }
+}
+
+/// Reads the body, which has limits of size and time.
+async fn whole(request: Request<Incoming>) -> Result<Request<Full<Bytes>>, HttpResponse> {
+    let (head, body) = request.into_parts();
+    match tokio::time::timeout(SLOWEST_BODY, Limited::new(body, LONGEST).collect()).await {
+        Ok(Ok(body)) => Ok(Request::from_parts(head, Full::new(body.to_bytes()))),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => {
+            Err(refuse(StatusCode::PAYLOAD_TOO_LARGE, "the message is too long"))
+        }
+        Ok(Err(_)) => Err(refuse(StatusCode::BAD_REQUEST, "the message is not complete")),
+        Err(_) => Err(refuse(StatusCode::REQUEST_TIMEOUT, "the message takes too long")),
     }
 }
 

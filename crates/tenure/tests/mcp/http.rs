@@ -242,6 +242,17 @@ fn connections_without_the_token_do_not_keep_clients_out() {
 }
 
 #[test]
+fn a_body_that_does_not_arrive_is_given_up() {
+    let shop = Shop::new();
+    let server = Server::start(&shop);
+    let mut stream = server.send("POST", &[("Content-Length", "1000")], r#"{"jsonrpc":"#);
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    assert!(text.starts_with("HTTP/1.1 408 "), "{text}");
+    assert_eq!(server.status("POST", &[], &hello("client")), 200);
+}
+
+#[test]
 fn the_token_is_written_to_a_new_private_file() {
     let shop = Shop::with_tasks(1);
     let file = shop.root().join(".tenure/mcp.json");
