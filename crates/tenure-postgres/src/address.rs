@@ -2,6 +2,7 @@
 //! environment, then by defaults. The displayed form never contains the password.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
@@ -20,14 +21,14 @@ const DEFAULT_PORT: u16 = 5432;
 /// Settings from the environment that complete an address.
 #[derive(Clone, Default)]
 pub struct Surroundings {
-    /// A project's file names the URL. Then `PGPASSWORD` is used only for hosts that `PGHOST` names.
-    pub url_is_of_project: bool,
     /// `PGUSER`.
     pub user: Option<String>,
     /// The name of the operating system's user, if nothing else names one.
     pub default_user: Option<String>,
     /// `PGHOST`.
     pub host: Option<String>,
+    /// `PGHOSTADDR`.
+    pub host_address: Option<String>,
     /// `PGPORT`.
     pub port: Option<String>,
     /// `PGDATABASE`.
@@ -42,7 +43,7 @@ pub struct Surroundings {
     pub password: Option<String>,
     /// `PGPASSFILE`, or `~/.pgpass`.
     pub password_file: Option<PathBuf>,
-    /// `~/.postgresql/root.crt`, if the URL names no other.
+    /// `PGSSLROOTCERT`, or `~/.postgresql/root.crt`, if the URL names no other.
     pub root_certificate: Option<PathBuf>,
 }
 
@@ -92,7 +93,10 @@ impl Address {
                 config.port(port);
             }
         }
-        complete(&mut config, &service, surroundings);
+        complete(&mut config, &service, surroundings)?;
+        if !config.get_hostaddrs().is_empty() && config.get_hostaddrs().len() != config.get_hosts().len() {
+            return Err(invalid("it needs no hostaddr, or as many as hosts"));
+        }
         if !matches!(config.get_ports().len(), 0 | 1) && config.get_ports().len() != config.get_hosts().len()
         {
             return Err(invalid("it needs one port, or as many as hosts"));
@@ -120,19 +124,19 @@ impl Address {
     }
 
     /// The settings of a connection to one of the servers, with the password for this server.
-    pub(crate) fn config_for(&self, host: &Host, port: u16) -> Config {
+    pub(crate) fn config_for(&self, server: Server<'_>) -> Config {
         let mut config = self.config.clone();
         if config.get_password().is_none()
-            && let Some(password) = self.password_for(host, port)
+            && let Some(password) = self.password_for(server)
         {
             config.password(password);
         }
         config
     }
 
-    fn password_for(&self, host: &Host, port: u16) -> Option<String> {
-        let wanted =
-            passwords::Wanted { host: &host_text(host), port, database: self.database(), user: self.user() };
+    fn password_for(&self, server: Server<'_>) -> Option<String> {
+        let (host, port) = (&host_text(server.host), server.port);
+        let wanted = passwords::Wanted { host, port, database: self.database(), user: self.user() };
         self.passwords.find(&wanted)
     }
 
@@ -141,12 +145,15 @@ impl Address {
         &self.url
     }
 
-    pub(crate) fn servers(&self) -> Vec<(&Host, u16)> {
-        let ports = self.config.get_ports();
+    pub(crate) fn servers(&self) -> Vec<Server<'_>> {
+        let (ports, addresses) = (self.config.get_ports(), self.config.get_hostaddrs());
         let hosts = self.config.get_hosts().iter().enumerate();
-        hosts
-            .map(|(at, host)| (host, ports.get(at).or(ports.first()).copied().unwrap_or(DEFAULT_PORT)))
-            .collect()
+        let server = |(at, host)| Server {
+            host,
+            address: addresses.get(at).copied(),
+            port: ports.get(at).or(ports.first()).copied().unwrap_or(DEFAULT_PORT),
+        };
+        hosts.map(server).collect()
     }
 
     pub(crate) fn user(&self) -> &str {
@@ -158,11 +165,33 @@ impl Address {
     }
 }
 
+/// One of the servers that a URL names.
+#[derive(Clone, Copy)]
+pub(crate) struct Server<'a> {
+    /// By which its password and its certificate are known.
+    pub(crate) host: &'a Host,
+    /// Where to connect to, if the name is not to be resolved.
+    pub(crate) address: Option<IpAddr>,
+    pub(crate) port: u16,
+}
+
 /// Fills in what the URL leaves open.
-fn complete(config: &mut Config, service: &Service, surroundings: &Surroundings) {
+fn complete(config: &mut Config, service: &Service, surroundings: &Surroundings) -> Result<()> {
     let given = |key: &str, variable: &Option<String>| service.get(key).cloned().or_else(|| variable.clone());
+    if config.get_hostaddrs().is_empty()
+        && let Some(addresses) = given("hostaddr", &surroundings.host_address)
+    {
+        for address in addresses.split(',') {
+            let wrong = |_| Error::Config("PGHOSTADDR, or hostaddr of a service, is not an address".into());
+            config.hostaddr(address.trim().parse().map_err(wrong)?);
+        }
+    }
     if config.get_hosts().is_empty() {
-        let hosts = given("host", &surroundings.host).unwrap_or_else(default_host);
+        let addresses = || {
+            let all: Vec<String> = config.get_hostaddrs().iter().map(ToString::to_string).collect();
+            (!all.is_empty()).then(|| all.join(","))
+        };
+        let hosts = given("host", &surroundings.host).or_else(addresses).unwrap_or_else(default_host);
         hosts.split(',').for_each(|host| {
             config.host(host.trim());
         });
@@ -177,6 +206,7 @@ fn complete(config: &mut Config, service: &Service, surroundings: &Surroundings)
     {
         config.dbname(database);
     }
+    Ok(())
 }
 
 fn read_ports(text: &str) -> Result<Vec<u16>> {
@@ -239,8 +269,11 @@ pub(crate) fn host_text(host: &Host) -> String {
 /// Without the password.
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let servers: Vec<String> =
-            self.servers().iter().map(|(host, port)| format!("{}:{port}", host_text(host))).collect();
+        let servers: Vec<String> = self
+            .servers()
+            .iter()
+            .map(|server| format!("{}:{}", host_text(server.host), server.port))
+            .collect();
         let at = if self.user().is_empty() { "" } else { "@" };
         write!(f, "postgres://{}{at}{}/{}", self.user(), servers.join(","), self.database())
     }
@@ -358,8 +391,8 @@ mod tests {
     /// The password for each host of the URL, in their order.
     fn passwords(url: &str, around: &Surroundings) -> Vec<Option<String>> {
         let found = Address::parse(url, around).unwrap();
-        let of = |(host, port): (&Host, u16)| {
-            found.config_for(host, port).get_password().map(|p| String::from_utf8(p.to_vec()).unwrap())
+        let of = |server: Server<'_>| {
+            found.config_for(server).get_password().map(|p| String::from_utf8(p.to_vec()).unwrap())
         };
         found.servers().into_iter().map(of).collect()
     }
@@ -373,23 +406,24 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_has_no_password_for_a_host_that_only_a_project_names() {
-        let around = Surroundings {
-            url_is_of_project: true,
-            password: Some("s3cret".to_owned()),
-            host: Some("db.internal,spare".into()),
+    fn an_address_says_where_to_connect_and_the_name_stays() {
+        let around = |addresses: &str| Surroundings {
+            host_address: Some(addresses.to_owned()),
             ..Surroundings::default()
         };
-        assert_eq!(
-            passwords("postgres://a@attacker,db.internal/d", &around),
-            [None, Some("s3cret".to_owned())]
-        );
-        assert_eq!(
-            passwords("postgres://a@/d", &around),
-            [Some("s3cret".to_owned()), Some("s3cret".to_owned())]
-        );
-        let without_host = Surroundings { host: None, ..around };
-        assert_eq!(passwords("postgres://a@db.internal/d", &without_host), [None]);
+        let servers = |url: &str, around: &Surroundings| -> Result<Vec<(String, Option<IpAddr>)>> {
+            let found = Address::parse(url, around)?;
+            Ok(found.servers().iter().map(|server| (host_text(server.host), server.address)).collect())
+        };
+        let ip = |text: &str| Some(text.parse::<IpAddr>().unwrap());
+        let named = servers("postgres://a@db/d", &around("192.0.2.7")).unwrap();
+        assert_eq!(named, [("db".to_owned(), ip("192.0.2.7"))]);
+        let bare = servers("postgres:///d", &around("192.0.2.7, ::1")).unwrap();
+        assert_eq!(bare, [("192.0.2.7".to_owned(), ip("192.0.2.7")), ("::1".to_owned(), ip("::1"))]);
+        let of_url = servers("postgres://a@db/d?hostaddr=192.0.2.8", &around("192.0.2.7")).unwrap();
+        assert_eq!(of_url, [("db".to_owned(), ip("192.0.2.8"))]);
+        assert!(servers("postgres://a@db,spare/d", &around("192.0.2.7")).is_err());
+        assert!(servers("postgres://a@db/d", &around("db.example")).is_err());
     }
 
     #[test]

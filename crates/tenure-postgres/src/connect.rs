@@ -16,7 +16,7 @@ use tokio_postgres::config::Host;
 use tokio_postgres::tls::NoTlsStream;
 use tokio_postgres::{Client, NoTls};
 
-use crate::address::Address;
+use crate::address::{Address, Server};
 use crate::error::Failure;
 use crate::tls::{self, TlsMode};
 
@@ -37,19 +37,24 @@ pub(crate) struct Connected {
     pub(crate) given_pid: i32,
 }
 
-pub(crate) async fn connect(address: &Address, host: &Host, port: u16) -> Result<Connected, Failure> {
-    match tokio::time::timeout(address.connect_limit, open(address, host, port)).await {
+pub(crate) async fn connect(address: &Address, server: Server<'_>) -> Result<Connected, Failure> {
+    match tokio::time::timeout(address.connect_limit, open(address, server)).await {
         Ok(outcome) => outcome,
         Err(_) => Err(Failure::Silent(address.connect_limit)),
     }
 }
 
-async fn open(address: &Address, host: &Host, port: u16) -> Result<Connected, Failure> {
+async fn open(address: &Address, server: Server<'_>) -> Result<Connected, Failure> {
+    let port = server.port;
     // Whether a password that the server can read may be sent.
     let confidential;
-    let (stream, socket): (Box<dyn Socket>, OwnedFd) = match host {
+    let (stream, socket): (Box<dyn Socket>, OwnedFd) = match server.host {
         Host::Tcp(name) => {
-            let stream = tcp(name, port).await?;
+            let stream = match server.address {
+                Some(address) => TcpStream::connect((address, port)).await?,
+                None => TcpStream::connect((name.as_str(), port)).await?,
+            };
+            notice_silence(&stream)?;
             let socket = stream.as_fd().try_clone_to_owned()?;
             let is_local = stream.peer_addr()?.ip().to_canonical().is_loopback();
             confidential = is_local || tls::verifies(address.tls, address.root_certificate.as_deref());
@@ -65,7 +70,7 @@ async fn open(address: &Address, host: &Host, port: u16) -> Result<Connected, Fa
     };
     let heard = Arc::new(Heard::default());
     let wire = Wire { socket: stream, greeting: Some(Vec::new()), confidential, heard: Arc::clone(&heard) };
-    let connected = address.config_for(host, port).connect_raw(wire, NoTls).await;
+    let connected = address.config_for(server).connect_raw(wire, NoTls).await;
     if heard.wants_readable_password.load(Ordering::Relaxed) {
         return Err(Failure::Refused(readable_password(address)));
     }
@@ -84,18 +89,18 @@ fn readable_password(address: &Address) -> Error {
     }
 }
 
-async fn tcp(name: &str, port: u16) -> io::Result<TcpStream> {
-    let stream = TcpStream::connect((name, port)).await?;
+/// Sends at once, and notices a peer that has gone.
+fn notice_silence(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
-    rustix::net::sockopt::set_socket_keepalive(&stream, true)?;
+    rustix::net::sockopt::set_socket_keepalive(stream, true)?;
     #[cfg(target_os = "linux")]
     {
-        rustix::net::sockopt::set_tcp_keepidle(&stream, SILENCE)?;
-        rustix::net::sockopt::set_tcp_keepintvl(&stream, SILENCE / 4)?;
+        rustix::net::sockopt::set_tcp_keepidle(stream, SILENCE)?;
+        rustix::net::sockopt::set_tcp_keepintvl(stream, SILENCE / 4)?;
         let limit = u32::try_from(SILENCE.as_millis()).unwrap_or(u32::MAX);
-        rustix::net::sockopt::set_tcp_user_timeout(&stream, limit)?;
+        rustix::net::sockopt::set_tcp_user_timeout(stream, limit)?;
     }
-    Ok(stream)
+    Ok(())
 }
 
 async fn encrypted(address: &Address, name: &str, mut stream: TcpStream) -> Result<Box<dyn Socket>, Failure> {

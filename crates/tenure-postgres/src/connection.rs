@@ -18,7 +18,7 @@ use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row, Statement as Prepared};
 use uuid::Uuid;
 
-use crate::address::Address;
+use crate::address::{Address, Server};
 use crate::connect::{self, Connected};
 use crate::doorbell::Bell;
 use crate::error::Failure;
@@ -91,8 +91,8 @@ impl Connection {
     /// Connects to the first server that answers and is not a standby.
     pub(crate) fn open(runtime: &Arc<Runtime>, address: &Address, patience: Duration) -> Sql<Self> {
         let mut failure = None;
-        for (host, port) in address.servers() {
-            match Self::open_one(runtime, address, host, port, patience) {
+        for server in address.servers() {
+            match Self::open_one(runtime, address, server, patience) {
                 Ok(connection) => return Ok(connection),
                 // That one server is a standby is more informative than that another is unreachable.
                 Err(found) if !matches!(failure, Some(Failure::InRecovery)) => failure = Some(found),
@@ -105,8 +105,7 @@ impl Connection {
     fn open_one(
         runtime: &Arc<Runtime>,
         address: &Address,
-        host: &tokio_postgres::config::Host,
-        port: u16,
+        server: Server<'_>,
         patience: Duration,
     ) -> Sql<Self> {
         let settings = settings(patience);
@@ -115,10 +114,10 @@ impl Connection {
         let mut options: Vec<String> = ours.config.get_options().map(str::to_owned).into_iter().collect();
         options.extend(settings.iter().map(|(name, value)| format!("-c {name}={value}")));
         ours.config.options(options.join(" "));
-        let (found, refused_options) = match runtime.block_on(connect::connect(&ours, host, port)) {
+        let (found, refused_options) = match runtime.block_on(connect::connect(&ours, server)) {
             // The answer of poolers to startup options that they do not support.
             Err(Failure::Server(e)) if e.code().is_some_and(|c| c.code() == "08P01") => {
-                (runtime.block_on(connect::connect(address, host, port))?, true)
+                (runtime.block_on(connect::connect(address, server))?, true)
             }
             other => (other?, false),
         };

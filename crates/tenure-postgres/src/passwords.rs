@@ -21,7 +21,8 @@ pub(crate) struct Wanted<'a> {
 pub(crate) struct Passwords {
     /// Of the connection service, for the service's own hosts.
     service: Option<Scoped>,
-    environment: Option<Scoped>,
+    /// For any host: a person has named or trusted the URL.
+    environment: Option<String>,
     file: Option<PathBuf>,
 }
 
@@ -42,23 +43,19 @@ impl Scoped {
 impl Passwords {
     pub(crate) fn of(service: &Service, surroundings: &Surroundings) -> Self {
         let list = |hosts: &str| hosts.split(',').map(|host| host.trim().to_owned()).collect::<Vec<_>>();
-        let named = surroundings.host.as_deref().map(list).unwrap_or_default();
-        let scoped = |password: &String, hosts| Scoped { password: password.clone(), hosts };
         Self {
-            service: service
-                .get("password")
-                .map(|password| scoped(password, service.get("host").map(|hosts| list(hosts)))),
-            environment: surroundings
-                .password
-                .as_ref()
-                .map(|password| scoped(password, surroundings.url_is_of_project.then_some(named))),
+            service: service.get("password").map(|password| Scoped {
+                password: password.clone(),
+                hosts: service.get("host").map(|hosts| list(hosts)),
+            }),
+            environment: surroundings.password.clone(),
             file: surroundings.password_file.clone(),
         }
     }
 
     pub(crate) fn find(&self, wanted: &Wanted<'_>) -> Option<String> {
-        let scoped = self.service.iter().chain(&self.environment).find_map(|known| known.find(wanted.host));
-        scoped.or_else(|| in_file(self.file.as_deref()?, wanted))
+        let of_service = self.service.as_ref().and_then(|known| known.find(wanted.host));
+        of_service.or_else(|| self.environment.clone()).or_else(|| in_file(self.file.as_deref()?, wanted))
     }
 }
 

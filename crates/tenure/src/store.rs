@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tenure_core::config::{Config, Lookup, Origin};
+use tenure_core::config::Config;
 use tenure_core::holder::{AcrossMachines, InACopy, Judge};
 use tenure_core::store::{Movable, Store, StoreContents, contents_of, export_store};
 use tenure_core::{Clock, Error, Result};
@@ -50,10 +50,7 @@ impl Source {
                 );
                 Err(Error::Untrusted { message, root: paths.root.clone() })
             }
-            StoreLocation::Server(url) => {
-                let around = surroundings(env, is_of_project(config));
-                Self::on_server(url, &around, paths, config, options)
-            }
+            StoreLocation::Server(url) => Self::on_server(url, &surroundings(env), paths, config, options),
         }
     }
 
@@ -65,7 +62,7 @@ impl Source {
         env: &Env,
         options: tenure_sqlite::OpenOptions,
     ) -> Result<Self> {
-        Self::on_server(url, &surroundings(env, false), paths, config, options)
+        Self::on_server(url, &surroundings(env), paths, config, options)
     }
 
     fn on_server(
@@ -96,7 +93,7 @@ impl Source {
     ) -> Result<Self> {
         let Some(project) = project else { return Ok(Self::Sqlite { path: store.into(), options }) };
         Ok(Self::Postgres {
-            address: Box::new(Address::parse(&store.to_string_lossy(), &surroundings(env, false))?),
+            address: Box::new(Address::parse(&store.to_string_lossy(), &surroundings(env))?),
             project: Some(project.to_owned()),
             root: env.cwd.clone(),
             options: tenure_postgres::OpenOptions {
@@ -211,29 +208,17 @@ fn no_project_id() -> Error {
     )
 }
 
-/// Set to `project` for programs that get a store's URL in their environment which a project's file names.
-pub(crate) const URL_ORIGIN: &str = "TENURE_STORE_ORIGIN";
-pub(crate) const OF_PROJECT: &str = "project";
-
-/// Whether a project's file names the server, as opposed to the user's own configuration, the environment or a flag.
-pub(crate) fn is_of_project(config: &Config) -> bool {
-    matches!(
-        config.get("store.url"),
-        Ok(Lookup::Setting(setting)) if matches!(setting.origin, Origin::Project { .. })
-    )
-}
-
 /// The environment variables and files that libpq uses.
-fn surroundings(env: &Env, url_is_of_project: bool) -> Surroundings {
+fn surroundings(env: &Env) -> Surroundings {
     let home = env.var("HOME").map(PathBuf::from);
     let in_home = |name: &str| home.as_ref().map(|home| home.join(name));
     let var = |name: &str| env.var(name).map(str::to_owned);
     let system = env.var("PGSYSCONFDIR").map(|folder| Path::new(folder).join("pg_service.conf"));
     Surroundings {
-        url_is_of_project: url_is_of_project || env.var(URL_ORIGIN) == Some(OF_PROJECT),
         user: var("PGUSER"),
         default_user: Some(env.user.clone()),
         host: var("PGHOST"),
+        host_address: var("PGHOSTADDR"),
         port: var("PGPORT"),
         database: var("PGDATABASE"),
         ssl_mode: var("PGSSLMODE"),
@@ -246,7 +231,10 @@ fn surroundings(env: &Env, url_is_of_project: bool) -> Surroundings {
             .collect(),
         password: env.var("PGPASSWORD").map(str::to_owned),
         password_file: env.var("PGPASSFILE").map(PathBuf::from).or_else(|| in_home(".pgpass")),
-        root_certificate: in_home(".postgresql/root.crt").filter(|path| path.is_file()),
+        root_certificate: env
+            .var("PGSSLROOTCERT")
+            .map(PathBuf::from)
+            .or_else(|| in_home(".postgresql/root.crt").filter(|path| path.is_file())),
     }
 }
 

@@ -61,7 +61,7 @@ fn asking(request: &'static [u8], local: std::net::Ipv4Addr) -> (u16, std::threa
 }
 
 /// An address of this machine that is not loopback.
-fn other_address() -> Option<std::net::Ipv4Addr> {
+pub(crate) fn other_address() -> Option<std::net::Ipv4Addr> {
     let socket = std::net::UdpSocket::bind("0.0.0.0:0").ok()?;
     // Nothing is sent: this only asks for the route.
     socket.connect("192.0.2.1:9").ok()?;

@@ -18,7 +18,7 @@ use crate::answer::Answer;
 use crate::app::App;
 use crate::project::{ProjectPaths, StoreLocation};
 use crate::report::{CommandResult, Report};
-use crate::store::{OF_PROJECT, Source, URL_ORIGIN, is_of_project};
+use crate::store::Source;
 
 /// The path or the URL of the store, for this command only.
 const STORE: &str = "TENURE_ATTEMPT_STORE";
@@ -41,11 +41,6 @@ pub(crate) fn pass_store(command: &mut Command, paths: &ProjectPaths, config: &C
         StoreLocation::File(path) => command.env(STORE, path).env_remove(PROJECT),
         StoreLocation::Server(url) => {
             let project = config.project.id.map(|id| id.to_string()).unwrap_or_default();
-            if is_of_project(config) {
-                command.env(URL_ORIGIN, OF_PROJECT);
-            } else {
-                command.env_remove(URL_ORIGIN);
-            }
             command.env(STORE, url).env(PROJECT, project)
         }
         // A supervisor has opened the store, so it is trusted.
@@ -65,10 +60,6 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>
     let mut command = Command::new(program);
     let sockets = (!std::io::stdin().is_terminal()).then(|| crate::store::sockets(app.env));
     command.args(rest).env_remove(STORE).env_remove(PROJECT);
-    // It says something about a URL in the environment only.
-    if app.env.var("TENURE_STORE").is_none() {
-        command.env_remove(URL_ORIGIN);
-    }
     let supervisor = rustix::process::getppid();
     let refused = loop {
         let refused = match source.open() {
