@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use crate::connection::{Connection, Sql};
 use crate::error::Failure;
+use crate::readiness::{HAS_DEPS, MayExist};
 
 const MIGRATIONS: [&str; 1] = [include_str!("../schema/001.sql")];
 
@@ -23,20 +24,36 @@ pub(crate) const SCHEMA: &str = "(SELECT max(version) FROM tenure.ladder)";
 /// The advisory lock of migrations, the same for all projects: `tenu`, `ladd`.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(1952804469, 1818322020)";
 
-/// The schema version of the database, zero if it has none, and the id of the project's store if the project exists.
-pub(crate) fn version(connection: &mut Connection, project: Uuid) -> Sql<(i64, Option<StoreId>)> {
-    let sql = "SELECT max(version), (SELECT store_id FROM tenure.projects WHERE id = $1) FROM tenure.ladder";
-    match connection.one(sql, &[&project]) {
+/// What a client reads when it opens a project.
+pub(crate) struct Opened {
+    /// The schema version of the database, zero if it has none.
+    pub(crate) version: i64,
+    /// The id of the project's store, if the project exists.
+    pub(crate) id: Option<StoreId>,
+    /// Which dependencies exist. Nothing else is known.
+    pub(crate) may_exist: MayExist,
+}
+
+pub(crate) fn look(connection: &mut Connection, project: Uuid) -> Sql<Opened> {
+    let sql = format!(
+        "SELECT max(version), (SELECT store_id FROM tenure.projects WHERE id = $1), {HAS_DEPS} FROM tenure.ladder"
+    );
+    match connection.one(&sql, &[&project]) {
         Ok(row) => {
             let found: i64 = row.try_get::<_, Option<i64>>(0)?.unwrap_or(0);
             check_version(found).map_err(Failure::Refused)?;
             let id = row.try_get::<_, Option<String>>(1)?;
             let id = id.map(|id| StoreId::stored(&id)).transpose().map_err(Failure::Refused)?;
-            Ok((found, id))
+            let (section_deps, task_deps) = (row.try_get(2)?, row.try_get(3)?);
+            Ok(Opened {
+                version: found,
+                id,
+                may_exist: MayExist { section_deps, task_deps, ..MayExist::UNKNOWN },
+            })
         }
         Err(failure) => match failure.state() {
             Some(state) if *state == SqlState::UNDEFINED_TABLE || *state == SqlState::INVALID_SCHEMA_NAME => {
-                Ok((0, None))
+                Ok(Opened { version: 0, id: None, may_exist: MayExist::UNKNOWN })
             }
             _ => Err(failure),
         },

@@ -16,7 +16,7 @@ use crate::connection::{Connection, NOW, Sql, Statement, Value};
 use crate::error::{Failure, Remedy};
 use crate::migrate::{self, SCHEMA};
 use crate::prefetched::{NamedTask, NextTask, Prefetched};
-use crate::readiness::{MayExist, Wanted};
+use crate::readiness::MayExist;
 use crate::task_query::{NEXT_TASK_COLUMNS, named_task_query, next_task_query};
 use crate::transaction::{Trace, Transaction, Writer};
 
@@ -29,7 +29,7 @@ impl<'a> Transaction<'a> {
         clock: Option<&dyn Clock>,
     ) -> Sql<Option<Self>> {
         let begin = format!("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {}", connection.settings());
-        let columns = MayExist::query(Wanted::Processes);
+        let columns = MayExist::query();
         let sql = format!("SELECT {NOW}, {columns}, {SCHEMA}, standing FROM tenure.projects WHERE id = $1");
         let statements = [Statement::Batch(&begin), Statement::Query(&sql, &[&project])];
         let row = begin_with(connection, &statements)?.pop().and_then(|mut rows| rows.pop());
@@ -38,7 +38,8 @@ impl<'a> Transaction<'a> {
         Ok(Some(Self::begun(connection, address, project, &row, 0, clock)?))
     }
 
-    /// Takes the exclusive turn. `None` if the database does not have the project.
+    /// Takes the exclusive turn. `None` if the database does not have the project. The task that a claim names is read
+    /// under the assumption that no dependencies exist but those in `expected`.
     pub(crate) fn writing(
         connection: &'a mut Connection,
         address: &'a Address,
@@ -46,8 +47,9 @@ impl<'a> Transaction<'a> {
         writer: Writer,
         clock: Option<&dyn Clock>,
         hint: Option<ClaimHint<'_>>,
+        expected: MayExist,
     ) -> Sql<Option<Self>> {
-        let begin = format!("BEGIN ISOLATION LEVEL READ COMMITTED; {}", connection.settings());
+        let begin = begin_turn(connection, "pg_advisory_xact_lock", project);
         let mut values: Vec<&dyn Value> = vec![&project];
         let committed = match &writer.again {
             None => "false",
@@ -64,31 +66,26 @@ impl<'a> Transaction<'a> {
             Some(ClaimHint { holder, wants: ClaimTarget::Task(reference) }) => Some((&holder.id, reference)),
             _ => None,
         };
-        let wanted = match writer.durability {
-            // The claim of a named task does not depend on which other tasks are ready.
-            Durability::Power if named.is_some() => Wanted::Processes,
-            Durability::Power => Wanted::All,
+        let columns = match writer.durability {
+            Durability::Power => MayExist::query(),
             // Hundreds of heartbeats may arrive at once, and none of them needs to know what is ready.
-            Durability::Process => Wanted::Nothing,
+            Durability::Process => MayExist::unknown(),
         };
         let sql = format!(
-            "SELECT {NOW}, {}, next_task, {committed}, {SCHEMA}, standing FROM tenure.projects WHERE id = $1",
-            MayExist::query(wanted)
+            "SELECT {NOW}, {columns}, next_task, {committed}, {SCHEMA}, standing, {WAITED}
+             FROM tenure.projects WHERE id = $1",
         );
-        let turn: [&dyn Value; 1] = [&turn_of(project)];
-        let mut statements =
-            vec![Statement::Batch(&begin), Statement::Query(TURN, &turn), Statement::Query(&sql, &values)];
+        let mut statements = vec![Statement::Batch(&begin), Statement::Query(&sql, &values)];
         let reference = named.map_or("", |(_, reference)| reference);
         let id = reference.to_ascii_lowercase();
         let holder = named.map_or("", |(holder, _)| holder);
         let (of_task, of_tickets): ([&dyn Value; 4], [&dyn Value; 1]) =
             ([&project, &holder, &id, &reference], [&project]);
-        let prefetch = named.map(|_| (named_task_query(), work_tickets_query(Dialect::Postgres)));
+        let prefetch = named.map(|_| (named_task_query(expected), work_tickets_query(Dialect::Postgres)));
         if let Some((task, tickets)) = &prefetch {
             statements.extend([Statement::Query(task, &of_task), Statement::Query(tickets, &of_tickets)]);
         }
         let mut answers = begin_with(connection, &statements)?.into_iter();
-        let turn = answers.next().and_then(|mut rows| rows.pop());
         let Some(row) = answers.next().and_then(|mut rows| rows.pop()) else {
             return no_such_project(connection);
         };
@@ -100,19 +97,23 @@ impl<'a> Transaction<'a> {
         tx.next_task = row.try_get(1 + MayExist::COLUMNS)?;
         tx.stored_next_task = tx.next_task;
         tx.already_committed = already_committed;
-        tx.waited = turn.map_or(Ok(false), |turn| turn.try_get(1))?;
+        tx.waited = row.try_get(5 + MayExist::COLUMNS)?;
         tx.writer = Some(writer);
         if let (Some((holder, reference)), Some(rows), Some(tickets)) =
             (named, answers.next(), answers.next())
         {
             let (holder, reference) = (holder.clone(), reference.to_owned());
-            tx.prefetched.get_mut().named = Some(NamedTask { holder, reference, rows, tickets });
+            let prefetched = tx.prefetched.get_mut();
+            if expected.covers_dependencies_of(prefetched.may_exist) {
+                prefetched.named = Some(NamedTask { holder, reference, rows, tickets });
+            }
         }
         Ok(Some(tx))
     }
 
     /// Takes a shared turn, and reads the next task under the assumption that no ticket and no lease of a section
-    /// exists. The same statement checks that assumption.
+    /// exists, and no dependencies but those in `expected`. The same statement checks that assumption. `None` if the
+    /// database does not have the project.
     pub(crate) fn claiming(
         connection: &'a mut Connection,
         address: &'a Address,
@@ -121,29 +122,27 @@ impl<'a> Transaction<'a> {
         clock: Option<&dyn Clock>,
         holder: &Holder,
         section: Option<&SectionId>,
-    ) -> Sql<Self> {
-        let begin = format!("BEGIN ISOLATION LEVEL READ COMMITTED; {}", connection.settings());
+        expected: MayExist,
+    ) -> Sql<Option<Self>> {
+        let begin = begin_turn(connection, "pg_advisory_xact_lock_shared", project);
         let only = section.map(SectionId::as_str);
-        let sql = next_task_query(only.is_some());
+        let sql = next_task_query(only.is_some(), expected);
         let mut values: Vec<&dyn Value> = vec![&project, &holder.id];
         if only.is_some() {
             values.push(&only);
         }
-        let statements = [
-            Statement::Batch(&begin),
-            Statement::Query(SHARED_TURN, &[&turn_of(project)]),
-            Statement::Query(&sql, &values),
-        ];
+        let statements = [Statement::Batch(&begin), Statement::Query(&sql, &values)];
         let row = begin_with(connection, &statements)?.pop().and_then(|mut rows| rows.pop());
-        let row = row.ok_or_else(|| Failure::Unreadable("no row where one must be".to_owned()))?;
+        let Some(row) = row else { return no_such_project(connection) };
         check_serving(connection, &row, NEXT_TASK_COLUMNS + 1 + MayExist::COLUMNS)?;
         let mut tx = Self::begun(connection, address, project, &row, NEXT_TASK_COLUMNS, clock)?;
         tx.writer = Some(writer);
         let prefetched = tx.prefetched.get_mut();
-        if !prefetched.may_exist.tickets && !prefetched.may_exist.section_leases {
+        let found = prefetched.may_exist;
+        if !found.tickets && !found.section_leases && expected.covers_dependencies_of(found) {
             prefetched.next = Some(NextTask::new(row, holder, section));
         }
-        Ok(tx)
+        Ok(Some(tx))
     }
 
     /// A transaction whose first answer is `row`: from column `at` on the time and what [`MayExist::read`] reads.
@@ -204,10 +203,18 @@ fn no_such_project<T>(connection: &mut Connection) -> Sql<Option<T>> {
     Ok(None)
 }
 
-/// Takes the exclusive turn, and reports whether it had to be waited for.
-const TURN: &str =
-    "SELECT pg_advisory_xact_lock($1), clock_timestamp() > statement_timestamp() + interval '100 us'";
-const SHARED_TURN: &str = "SELECT pg_advisory_xact_lock_shared($1)";
+/// The statements that begin a transaction and take its turn with the function `lock`. The statements after them see
+/// everything that was committed before the turn.
+fn begin_turn(connection: &Connection, lock: &str, project: Uuid) -> String {
+    format!(
+        "BEGIN ISOLATION LEVEL READ COMMITTED; {} SELECT {lock}({})",
+        connection.settings(),
+        turn_of(project)
+    )
+}
+
+/// Whether the turn had to be waited for: the time from the message that asked for it to this one.
+const WAITED: &str = "statement_timestamp() > transaction_timestamp() + interval '250 us'";
 
 /// The key of a project's advisory lock. Two projects with the same key wait for each other, which is harmless.
 fn turn_of(project: Uuid) -> i64 {

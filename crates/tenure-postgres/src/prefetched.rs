@@ -62,17 +62,20 @@ impl Prefetched {
         self.next = None;
         self.named = None;
         self.offered = None;
-        self.may_exist = MayExist { tickets: self.may_exist.tickets, ..MayExist::UNKNOWN };
         match table {
             "leases" => {
                 self.granted = None;
                 self.processes = None;
+                self.may_exist.lapsed_leases = true;
+                self.may_exist.section_leases = true;
             }
             "tickets" => {
                 self.tickets = None;
                 self.processes = None;
-                self.may_exist = MayExist::UNKNOWN;
+                self.may_exist.tickets = true;
             }
+            "section_deps" => self.may_exist.section_deps = true,
+            "task_deps" => self.may_exist.task_deps = true,
             "attempts" => self.without_ending_attempts = None,
             "agents" => self.agent = None,
             _ => {}
@@ -178,14 +181,22 @@ mod tests {
     }
 
     #[test]
-    fn a_write_to_tickets_leaves_nothing_known_about_the_queue() {
+    fn a_write_leaves_nothing_known_about_the_rows_that_it_may_have_made() {
         let mut prefetched = Prefetched::new(MayExist::NOTHING, Some(Vec::new()));
         prefetched.tickets = Some(Vec::new());
         prefetched.invalidate("tasks");
         assert_eq!(prefetched.work_tickets(), Some(Vec::new()), "no other write makes a ticket");
-        assert_eq!(prefetched.may_exist, MayExist { tickets: false, ..MayExist::UNKNOWN });
+        assert_eq!(prefetched.may_exist, MayExist::NOTHING);
         prefetched.invalidate("tickets");
         assert_eq!(prefetched.work_tickets(), None);
         assert!(prefetched.processes.is_none());
+        prefetched.invalidate("leases");
+        assert_eq!(
+            prefetched.may_exist,
+            MayExist { section_deps: false, task_deps: false, ..MayExist::UNKNOWN }
+        );
+        prefetched.invalidate("section_deps");
+        prefetched.invalidate("task_deps");
+        assert_eq!(prefetched.may_exist, MayExist::UNKNOWN);
     }
 }

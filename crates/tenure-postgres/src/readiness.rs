@@ -23,15 +23,6 @@ pub(crate) struct MayExist {
     pub(crate) task_deps: bool,
 }
 
-/// Which of [`MayExist`] to read.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Wanted {
-    Nothing,
-    /// The processes in open leases and tickets, and whether there are tickets.
-    Processes,
-    All,
-}
-
 impl MayExist {
     pub(crate) const UNKNOWN: Self = Self {
         tickets: true,
@@ -51,23 +42,25 @@ impl MayExist {
     pub(crate) const COLUMNS: usize = 6;
 
     /// The columns that [`MayExist::read`] reads.
-    pub(crate) fn query(of: Wanted) -> String {
-        let processes = "ARRAY(SELECT process FROM tenure.leases
-                   WHERE project = $1 AND ended_at IS NULL AND process IS NOT NULL),
-             ARRAY(SELECT process FROM tenure.tickets WHERE project = $1)";
-        let unknown = format!("({})::bigint, true, true, true", i64::MIN);
-        let open = "FROM tenure.leases WHERE project = $1 AND ended_at IS NULL AND resource_kind";
-        match of {
-            Wanted::Nothing => format!("NULL::text[], NULL::text[], {unknown}"),
-            Wanted::Processes => format!("{processes}, {unknown}"),
-            Wanted::All => format!(
-                "{processes},
-                 (SELECT expires_at {open} = 'task' AND expires_at > 0 ORDER BY expires_at LIMIT 1),
-                 EXISTS (SELECT 1 {open} = 'section'),
-                 EXISTS (SELECT 1 FROM tenure.section_deps WHERE project = $1),
-                 EXISTS (SELECT 1 FROM tenure.task_deps WHERE project = $1)"
-            ),
-        }
+    pub(crate) fn query() -> String {
+        let open = "FROM tenure.leases WHERE project = $1 AND ended_at IS NULL AND";
+        format!(
+            "ARRAY(SELECT process {open} process IS NOT NULL),
+             ARRAY(SELECT process FROM tenure.tickets WHERE project = $1),
+             (SELECT expires_at {open} resource_kind = 'task' AND expires_at > 0 ORDER BY expires_at LIMIT 1),
+             EXISTS (SELECT 1 {open} resource_kind = 'section'),
+             {HAS_DEPS}"
+        )
+    }
+
+    /// The columns that make [`MayExist::read`] return [`MayExist::UNKNOWN`].
+    pub(crate) fn unknown() -> String {
+        format!("NULL::text[], NULL::text[], ({})::bigint, true, true, true", i64::MIN)
+    }
+
+    /// Whether a query that leaves out dependencies which do not exist in `self` is right for a project with `found`.
+    pub(crate) fn covers_dependencies_of(self, found: Self) -> bool {
+        self.section_deps >= found.section_deps && self.task_deps >= found.task_deps
     }
 
     /// Reads what may exist, and the recorded processes if they were queried.
@@ -84,6 +77,10 @@ impl MayExist {
         Ok((may_exist, holders.zip(waiters).map(|(holders, waiters)| [holders, waiters].concat())))
     }
 }
+
+/// Whether sections depend on others, and whether tasks do.
+pub(crate) const HAS_DEPS: &str = "EXISTS (SELECT 1 FROM tenure.section_deps WHERE project = $1),
+             EXISTS (SELECT 1 FROM tenure.task_deps WHERE project = $1)";
 
 impl From<MayExist> for Contents {
     fn from(may_exist: MayExist) -> Self {
@@ -141,12 +138,12 @@ fn first_pending(columns: &str, free: &str, open: &str, shared: bool) -> String 
 
 /// The first ready task, if there are no tickets, no leases of sections and no lapsed leases. Then every open lease
 /// blocks, whatever the caller and the time.
-pub(crate) fn first_ready_if_quiet(columns: &str, only: &str) -> String {
+pub(crate) fn first_ready_if_quiet(columns: &str, only: &str, section_deps: bool) -> String {
     let free = Dialect::Postgres.none(
         "tenure.leases l WHERE l.project = $1 AND l.resource_kind = 'task' AND l.resource_id = t.id \
          AND l.ended_at IS NULL",
     );
-    let open = and(&section_open(MayExist { section_deps: true, ..MayExist::NOTHING }));
+    let open = and(&section_open(MayExist { section_deps, ..MayExist::NOTHING }));
     first_pending(columns, &format!("AND {free}"), &format!("{open} {only}"), true)
 }
 

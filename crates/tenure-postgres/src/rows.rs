@@ -292,6 +292,10 @@ impl Known for Transaction<'_> {
         !self.prefetched.borrow().may_exist.tickets
     }
 
+    fn is_without_section_leases(&self) -> bool {
+        !self.prefetched.borrow().may_exist.section_leases
+    }
+
     fn is_without_ending_attempts(&self, resource: &Resource) -> bool {
         self.prefetched.borrow().has_no_ending_attempts(resource)
     }

@@ -19,6 +19,7 @@ use crate::connection::{Connection, NOW, Sql, Value};
 use crate::doorbell::{Bell, CHANNEL, Doorbell};
 use crate::error::{Failure, Remedy};
 use crate::leases::refresh_ticket_query;
+use crate::readiness::MayExist;
 use crate::rows::{PgRow, get};
 use crate::transaction::{Trace, Transaction, Writer};
 use crate::{integrity, migrate};
@@ -52,6 +53,8 @@ pub struct PostgresStore {
     /// This client, and the number of its last request, by which a commit whose answer was lost is recognized.
     client: Uuid,
     request: Cell<i64>,
+    /// What the last transaction found in the project. The next claim assumes the same and checks it.
+    expected: Cell<MayExist>,
     runtime: Arc<Runtime>,
     clock: Arc<ServerClock>,
     connection: RefCell<Option<Connection>>,
@@ -72,11 +75,11 @@ impl PostgresStore {
     pub fn open(address: Address, project: &str, options: OpenOptions) -> Result<Self> {
         let mut store = Self::new(address, project, options)?;
         store.id = store.keep_trying(|connection| {
-            let (version, id) = migrate::version(connection, store.project)?;
-            if id.is_some() && !migrate::is_latest(version) {
+            let opened = store.look(connection)?;
+            if opened.id.is_some() && !migrate::is_latest(opened.version) {
                 migrate::migrate(connection)?;
             }
-            Ok(id)
+            Ok(opened.id)
         })?;
         Ok(store)
     }
@@ -86,11 +89,11 @@ impl PostgresStore {
     pub fn create(address: Address, project: &str, name: &str, options: OpenOptions) -> Result<Self> {
         let mut store = Self::new(address, project, options)?;
         store.id = store.keep_trying(|connection| {
-            let (version, id) = migrate::version(connection, store.project)?;
-            if id.is_some() && migrate::is_latest(version) {
-                return Ok(id);
+            let opened = store.look(connection)?;
+            if opened.id.is_some() && migrate::is_latest(opened.version) {
+                return Ok(opened.id);
             }
-            if !migrate::is_latest(version) {
+            if !migrate::is_latest(opened.version) {
                 migrate::migrate(connection)?;
             }
             let sql = format!(
@@ -102,9 +105,15 @@ impl PostgresStore {
             );
             connection.rows(&sql, &[&store.project, &name, &RandomIds.store().as_str()])?;
             // Another process may have been first.
-            Ok(migrate::version(connection, store.project)?.1)
+            Ok(store.look(connection)?.id)
         })?;
         Ok(store)
+    }
+
+    fn look(&self, connection: &mut Connection) -> Sql<migrate::Opened> {
+        let opened = migrate::look(connection, self.project)?;
+        self.expected.set(opened.may_exist);
+        Ok(opened)
     }
 
     fn new(address: Address, project: &str, options: OpenOptions) -> Result<Self> {
@@ -121,6 +130,7 @@ impl PostgresStore {
             id: None,
             client: Uuid::new_v4(),
             request: Cell::new(0),
+            expected: Cell::new(MayExist::UNKNOWN),
             runtime: Arc::new(runtime),
             clock: Arc::new(ServerClock::new()),
             connection: RefCell::new(None),
@@ -320,7 +330,8 @@ impl PostgresStore {
     ) -> Sql<Result<()>> {
         let (clock, writer) = (self.options.clock.as_deref(), self.writer(Durability::Power));
         let begun = if exclusive {
-            Transaction::writing(connection, &self.address, self.project, writer, clock, None)?
+            let expected = self.expected.get();
+            Transaction::writing(connection, &self.address, self.project, writer, clock, None, expected)?
         } else {
             Transaction::reading(connection, &self.address, self.project, clock)?
         };
@@ -404,8 +415,8 @@ impl PostgresStore {
         sent: &mut Option<Trace>,
         body: &mut dyn FnMut(&mut Transaction<'_>) -> Result<()>,
     ) -> Sql<Result<()>> {
-        let clock = self.options.clock.as_deref();
-        let mut tx = match hint {
+        let (clock, expected) = (self.options.clock.as_deref(), self.expected.get());
+        let begun = match hint {
             Some(ClaimHint { holder, wants: ClaimTarget::Next(section) }) if writer.shares => {
                 Transaction::claiming(
                     connection,
@@ -415,12 +426,24 @@ impl PostgresStore {
                     clock,
                     holder,
                     section,
+                    expected,
                 )?
             }
-            _ => Transaction::writing(connection, &self.address, self.project, writer.clone(), clock, hint)?
-                .ok_or_else(|| Failure::Refused(unknown_project()))?,
+            _ => Transaction::writing(
+                connection,
+                &self.address,
+                self.project,
+                writer.clone(),
+                clock,
+                hint,
+                expected,
+            )?,
         };
+        let mut tx = begun.ok_or_else(|| Failure::Refused(unknown_project()))?;
         self.clock.set(tx.state.now);
+        if writer.durability == Durability::Power {
+            self.expected.set(tx.prefetched.get_mut().may_exist);
+        }
         // The exclusive turn has begun, so whether an earlier try was committed is certain.
         if tx.already_committed {
             let done = tx.undo(Ok(()))?;

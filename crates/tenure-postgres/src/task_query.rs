@@ -9,7 +9,7 @@ use tokio_postgres::Row;
 use crate::connection::NOW;
 use crate::migrate::SCHEMA;
 use crate::readiness::{
-    MayExist, Wanted, first_ready, first_ready_if_quiet, first_ready_or_left, has_work, ready, some,
+    MayExist, first_ready, first_ready_if_quiet, first_ready_or_left, has_work, ready, some,
 };
 use crate::rows::{PgRow, get};
 
@@ -60,15 +60,9 @@ pub(crate) fn id_or_key(id: &str, key: &str) -> String {
 }
 
 /// As [`task_row_query`], for a claim of the task with the id `$3` or the key `$4`.
-pub(crate) fn named_task_query() -> String {
+pub(crate) fn named_task_query(may_exist: MayExist) -> String {
     let extra = for_a_claim("t.status = 'pending' AND o.fence IS NULL", "$2");
-    judged_query(
-        ONE_TASK,
-        &format!("AND t.id = {}", id_or_key("$3", "$4")),
-        MayExist::UNKNOWN,
-        "false",
-        &extra,
-    )
+    judged_query(ONE_TASK, &format!("AND t.id = {}", id_or_key("$3", "$4")), may_exist, "false", &extra)
 }
 
 /// The task `$3`, without its readiness; if `claiming`, with the columns of [`for_a_claim`] for the holder `$2`.
@@ -160,17 +154,18 @@ const LEASE: usize = TASK_WIDTH + 4;
 /// How many columns of [`next_task_query`] come before the time: those of the task, and [`for_a_claim`].
 pub(crate) const NEXT_TASK_COLUMNS: usize = WHOLE + FOR_A_CLAIM;
 
-/// The next task for `$2` (in section `$3`) if there are no tickets and no leases of sections; the time; and whether
-/// there are such tickets or leases. Always one row.
-pub(crate) fn next_task_query(in_section: bool) -> String {
+/// The next task for `$2` (in section `$3`) if there are no tickets, no leases of sections, and no dependencies but those in
+/// `may_exist`; the time; and what does exist. One row if the project exists.
+pub(crate) fn next_task_query(in_section: bool, may_exist: MayExist) -> String {
     let only = if in_section { "AND s.id = $3" } else { "" };
-    let columns = format!("{}, nextval('tenure.fences'), {}", ready_columns(true), has_ending());
+    let columns =
+        format!("{}, nextval('tenure.fences'), {}", ready_columns(may_exist.task_deps), has_ending());
     format!(
-        "SELECT found.*, {}, {NOW}, {}, {SCHEMA}, (SELECT standing FROM tenure.projects WHERE id = $1)
-         FROM (SELECT) AS always LEFT JOIN LATERAL ({}) AS found ON true",
+        "SELECT found.*, {}, {NOW}, {}, {SCHEMA}, p.standing
+         FROM tenure.projects p LEFT JOIN LATERAL ({}) AS found ON true WHERE p.id = $1",
         seen("$2"),
-        MayExist::query(Wanted::All),
-        first_ready_if_quiet(&columns, only)
+        MayExist::query(),
+        first_ready_if_quiet(&columns, only, may_exist.section_deps)
     )
 }
 

@@ -28,6 +28,11 @@ pub trait Known {
         false
     }
 
+    /// Whether certainly no lease of a section is open.
+    fn is_without_section_leases(&self) -> bool {
+        false
+    }
+
     /// Whether the resource certainly has no attempt in state `ending`.
     fn is_without_ending_attempts(&self, _resource: &Resource) -> bool {
         false

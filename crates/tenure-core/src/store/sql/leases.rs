@@ -6,7 +6,7 @@ use super::{SqlTx, Statement, columns};
 use crate::error::Result;
 use crate::holder::{Holder, Incarnation};
 use crate::id::{AttemptId, Fence, SectionId};
-use crate::lease::{Attempt, EndReason, Lease, Resource, Ticket};
+use crate::lease::{Attempt, EndReason, Lease, Resource, ResourceKind, Ticket};
 use crate::store::View;
 use crate::store::columns::{Cell, attempts, leases, tickets};
 use crate::store::leases::{LeaseBeat, LeaseFilter, NewLease, NewTicket, ReadLeases, WriteLeases};
@@ -127,6 +127,10 @@ impl<T: SqlTx> ReadLeases for T {
     }
 
     fn leases(&self, filter: &LeaseFilter) -> Result<Vec<Lease>> {
+        let only_sections = filter.kinds.as_deref() == Some(&[ResourceKind::Section]);
+        if only_sections && !filter.include_ended && self.is_without_section_leases() {
+            return Ok(Vec::new());
+        }
         let mut terms = vec!["true".to_owned()];
         let mut values: Vec<Cell<'_>> = Vec::new();
         if !filter.include_ended {
