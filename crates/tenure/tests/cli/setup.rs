@@ -60,6 +60,8 @@ fn every_file_and_folder_is_afterwards_as_it_was_before() {
         ("claude", "CLAUDE.md", Some(".claude/settings.json")),
         ("codex", "AGENTS.md", None),
         ("gemini", "GEMINI.md", None),
+        ("opencode", "AGENTS.md", None),
+        ("copilot", "AGENTS.md", None),
         ("agents-md", "AGENTS.md", None),
     ];
     for (client, file, settings) in clients {

@@ -11,7 +11,9 @@ fn setup_can_be_checked_repeated_and_removed_for_every_client() {
         ("claude", "projects/shop/.mcp.json"),
         ("gemini", "projects/shop/.gemini/settings.json"),
         ("vscode", "projects/shop/.vscode/mcp.json"),
+        ("opencode", "projects/shop/opencode.json"),
         ("codex", "home/.codex/config.toml"),
+        ("copilot", "home/.copilot/mcp-config.json"),
     ] {
         let shop = Shop::new();
         let run = |more: &[&str]| {
@@ -33,6 +35,20 @@ fn setup_can_be_checked_repeated_and_removed_for_every_client() {
         assert!(!shop.path(file).exists(), "{client}");
         assert_eq!(run(&["--remove"])["data"]["changed"], false);
     }
+}
+
+#[test]
+fn the_commented_file_of_opencode_is_used_if_there_is_one() {
+    let shop = Shop::new();
+    let file = shop.path("projects/shop/opencode.jsonc");
+    let before = "{\n  // the large one\n  \"model\": \"a/b\"\n}\n";
+    std::fs::write(&file, before).unwrap();
+    shop.ok(&["setup", "opencode", "--mcp"]);
+    let after = std::fs::read_to_string(&file).unwrap();
+    assert!(after.contains("// the large one") && after.contains("\"tenure\""), "{after}");
+    assert!(!shop.path("projects/shop/opencode.json").exists());
+    shop.ok(&["setup", "opencode", "--mcp", "--remove"]);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), before);
 }
 
 #[test]

@@ -21,7 +21,7 @@ pub(super) fn file_of(client: Client) -> Option<&'static str> {
     match client {
         Client::Claude => Some("CLAUDE.md"),
         Client::Gemini => Some("GEMINI.md"),
-        Client::Codex | Client::AgentsMd => Some("AGENTS.md"),
+        Client::Codex | Client::Opencode | Client::Copilot | Client::AgentsMd => Some("AGENTS.md"),
         Client::Vscode => None,
     }
 }

@@ -8,6 +8,7 @@ use tenure_core::ErrorCode;
 use super::file::{Change, Plan, text_of, unreadable};
 use super::mcp_check::try_out;
 use super::mcp_entry::ServerEntry;
+use super::mcp_json::Shape;
 use super::{Args, Client, mcp_json, mcp_toml};
 use crate::answer::Answer;
 use crate::app::App;
@@ -24,11 +25,12 @@ fn file(app: &App<'_>, client: Client) -> CommandResult<PathBuf> {
         Client::Claude => in_project(".mcp.json"),
         Client::Gemini => in_project(".gemini/settings.json"),
         Client::Vscode => in_project(".vscode/mcp.json"),
-        Client::Codex => match (app.env.var("CODEX_HOME"), app.env.var("HOME")) {
-            (Some(home), _) => Ok(app.env.cwd.join(home).join("config.toml")),
-            (None, Some(home)) => Ok(Path::new(home).join(".codex/config.toml")),
-            (None, None) => Err(Report::new(ErrorCode::Config, "neither HOME nor CODEX_HOME is set")),
-        },
+        Client::Opencode => {
+            let commented = in_project("opencode.jsonc")?;
+            if commented.exists() { Ok(commented) } else { in_project("opencode.json") }
+        }
+        Client::Codex => in_home(app, "CODEX_HOME", ".codex", "config.toml"),
+        Client::Copilot => in_home(app, "COPILOT_HOME", ".copilot", "mcp-config.json"),
         Client::AgentsMd => {
             Err(Report::usage("--mcp needs a client; agents-md is a file that many clients read")
                 .hint("for example", "tenure setup codex --mcp"))
@@ -36,12 +38,23 @@ fn file(app: &App<'_>, client: Client) -> CommandResult<PathBuf> {
     }
 }
 
+/// A file of a client that keeps its configuration in the user's home, or in the folder that `variable` names.
+fn in_home(app: &App<'_>, variable: &str, folder: &str, file: &str) -> CommandResult<PathBuf> {
+    match (app.env.var(variable), app.env.var("HOME")) {
+        (Some(own), _) => Ok(app.env.cwd.join(own).join(file)),
+        (None, Some(home)) => Ok(Path::new(home).join(folder).join(file)),
+        (None, None) => Err(Report::new(ErrorCode::Config, format!("neither HOME nor {variable} is set"))),
+    }
+}
+
 /// Adds our entry to the file's text, or removes it if `entry` is `None`.
 fn edit(client: Client, text: &str, entry: Option<&ServerEntry>) -> Result<Change, String> {
     match client {
         Client::Codex => mcp_toml::edit(text, entry),
-        Client::Vscode => mcp_json::edit(text, "servers", entry, true),
-        _ => mcp_json::edit(text, "mcpServers", entry, false),
+        Client::Vscode => mcp_json::edit(text, "servers", entry, Shape::Stdio),
+        Client::Opencode => mcp_json::edit(text, "mcp", entry, Shape::OneCommand),
+        Client::Copilot => mcp_json::edit(text, "mcpServers", entry, Shape::Local),
+        _ => mcp_json::edit(text, "mcpServers", entry, Shape::Plain),
     }
 }
 
@@ -50,6 +63,7 @@ fn read(client: Client, text: &str) -> Result<Option<ServerEntry>, String> {
     match client {
         Client::Codex => mcp_toml::read(text),
         Client::Vscode => mcp_json::read(text, "servers"),
+        Client::Opencode => mcp_json::read(text, "mcp"),
         _ => mcp_json::read(text, "mcpServers"),
     }
 }

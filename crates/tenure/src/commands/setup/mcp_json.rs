@@ -7,15 +7,27 @@ use super::file::Change;
 use super::json_edit::{JsonDocument, Remaining, Step};
 use super::mcp_entry::ServerEntry;
 
+/// How a client writes the settings of a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shape {
+    Plain,
+    /// With `type: stdio`.
+    Stdio,
+    /// With `type: local` and the tools that may be used: copilot.
+    Local,
+    /// With `type: local` and the arguments in `command`: opencode.
+    OneCommand,
+}
+
 /// Adds our server to `group`, repairs it there, or removes it if `entry` is `None`.
 pub(super) fn edit(
     text: &str,
     group: &str,
     entry: Option<&ServerEntry>,
-    typed: bool,
+    shape: Shape,
 ) -> Result<Change, String> {
     let Some(mut json) = parse(text)? else {
-        let made = |wanted| JsonDocument::new(group, json!({NAME: server(wanted, typed)}));
+        let made = |wanted| JsonDocument::new(group, json!({NAME: server(wanted, shape)}));
         return Ok(entry.map_or(Change::Nothing, |wanted| Change::Write(made(wanted).into_text())));
     };
     let root = json.root();
@@ -32,17 +44,17 @@ pub(super) fn edit(
             if !found.is_object() {
                 return Err(format!("{NAME} is not a JSON object"));
             }
-            for (key, value) in server(wanted, typed) {
+            for (key, value) in server(wanted, shape) {
                 if found.get(&key) != Some(&value) {
                     json.set(&[Step::Key(group), Step::Key(NAME)], &key, &value);
                 }
             }
         }
         (Some(wanted), Some(_), None) => {
-            json.append(&[Step::Key(group)], Some(NAME), &server(wanted, typed).into());
+            json.append(&[Step::Key(group)], Some(NAME), &server(wanted, shape).into());
         }
         (Some(wanted), None, _) => {
-            json.append(&[], Some(group), &json!({NAME: server(wanted, typed)}));
+            json.append(&[], Some(group), &json!({NAME: server(wanted, shape)}));
         }
         (None, _, None) => return Ok(Change::Nothing),
         (None, _, Some(_)) => {
@@ -64,23 +76,33 @@ fn parse(text: &str) -> Result<Option<JsonDocument>, String> {
     if text.trim().is_empty() { Ok(None) } else { JsonDocument::parse(text).map(Some) }
 }
 
-/// The settings of our server; `typed` for clients that require its transport as well.
-fn server(wanted: &ServerEntry, typed: bool) -> Map<String, Value> {
-    let mut server = Map::new();
-    if typed {
-        server.insert("type".to_owned(), json!("stdio"));
-    }
-    server.insert("command".to_owned(), json!(wanted.command));
-    server.insert("args".to_owned(), json!(wanted.args));
-    server
+/// The settings of our server.
+fn server(wanted: &ServerEntry, shape: Shape) -> Map<String, Value> {
+    let ServerEntry { command, args, .. } = wanted;
+    let settings = match shape {
+        Shape::Plain => json!({"command": command, "args": args}),
+        Shape::Stdio => json!({"type": "stdio", "command": command, "args": args}),
+        Shape::Local => json!({"type": "local", "command": command, "args": args, "tools": ["*"]}),
+        Shape::OneCommand => {
+            let words: Vec<&String> = std::iter::once(command).chain(args).collect();
+            json!({"type": "local", "command": words})
+        }
+    };
+    if let Value::Object(settings) = settings { settings } else { Map::new() }
 }
 
 fn entry_of(value: &Value) -> Option<ServerEntry> {
     let text = |value: &Value| value.as_str().map(str::to_owned);
-    let env = value.get("env").and_then(Value::as_object);
+    let env = value.get("env").or_else(|| value.get("environment")).and_then(Value::as_object);
+    let mut words = match value.get("command")? {
+        Value::Array(words) => words.iter().filter_map(text).collect(),
+        command => vec![text(command)?],
+    };
+    words.extend(value.get("args").and_then(Value::as_array).into_iter().flatten().filter_map(text));
+    let (command, args) = words.split_first()?;
     Some(ServerEntry {
-        command: value.get("command").and_then(text)?,
-        args: value.get("args").and_then(Value::as_array).into_iter().flatten().filter_map(text).collect(),
+        command: command.clone(),
+        args: args.to_vec(),
         env: env.into_iter().flatten().filter_map(|(k, v)| Some((k.clone(), text(v)?))).collect(),
     })
 }
@@ -94,7 +116,7 @@ mod tests {
     }
 
     fn put(text: &str) -> Option<String> {
-        match edit(text, "mcpServers", Some(&ours()), false).unwrap() {
+        match edit(text, "mcpServers", Some(&ours()), Shape::Plain).unwrap() {
             Change::Write(text) => Some(text),
             change => {
                 assert_eq!(change, Change::Nothing);
@@ -113,17 +135,20 @@ mod tests {
         );
         assert_eq!(read(&after, "mcpServers").unwrap(), Some(ours()));
         assert_eq!(put(&after), None, "a second time changes nothing");
-        assert_eq!(edit(&after, "mcpServers", None, false).unwrap(), Change::Write(before.to_owned()));
+        assert_eq!(edit(&after, "mcpServers", None, Shape::Plain).unwrap(), Change::Write(before.to_owned()));
     }
 
     #[test]
     fn a_file_created_for_the_entry_is_deleted_with_it() {
         let made = put("").unwrap();
-        assert_eq!(edit(&made, "mcpServers", None, false).unwrap(), Change::Delete);
+        assert_eq!(edit(&made, "mcpServers", None, Shape::Plain).unwrap(), Change::Delete);
         for before in ["{}", "{}\n", r#"{"mcpServers":{}}"#, r#"{"a": [1, 2]}"#, "// mine\n{}\n"] {
-            assert_eq!(edit(before, "mcpServers", None, false).unwrap(), Change::Nothing);
+            assert_eq!(edit(before, "mcpServers", None, Shape::Plain).unwrap(), Change::Nothing);
             let after = put(before).unwrap();
-            assert_eq!(edit(&after, "mcpServers", None, false).unwrap(), Change::Write(before.to_owned()));
+            assert_eq!(
+                edit(&after, "mcpServers", None, Shape::Plain).unwrap(),
+                Change::Write(before.to_owned())
+            );
         }
     }
 
@@ -142,11 +167,25 @@ mod tests {
     }
 
     #[test]
+    fn each_client_gets_its_own_shape_and_comments_stay() {
+        let before = "{\n  // mine\n  \"mcp\": {}\n}\n";
+        let ours = ours();
+        let edit = |text: &str, entry| edit(text, "mcp", entry, Shape::OneCommand).unwrap();
+        let Change::Write(after) = edit(before, Some(&ours)) else { panic!() };
+        assert!(after.contains("// mine"), "{after}");
+        assert_eq!(read(&after, "mcp").unwrap().as_ref(), Some(&ours));
+        assert_eq!(edit(&after, Some(&ours)), Change::Nothing);
+        assert_eq!(edit(&after, None), Change::Write(before.to_owned()));
+        assert_eq!(server(&ours, Shape::OneCommand)["command"], json!(["tenure", "mcp"]));
+        assert_eq!(server(&ours, Shape::Local)["tools"], json!(["*"]));
+    }
+
+    #[test]
     fn a_file_that_cannot_be_read_is_refused() {
         for text in
             ["# mine\n{}", "// mine", "[]", "{", r#"{"mcpServers": 3}"#, r#"{"mcpServers": {"tenure": 3}}"#]
         {
-            assert!(edit(text, "mcpServers", Some(&ours()), false).is_err(), "{text}");
+            assert!(edit(text, "mcpServers", Some(&ours()), Shape::Plain).is_err(), "{text}");
         }
     }
 }

@@ -25,10 +25,10 @@ const NAME: &str = "tenure";
 
 /// Set up a client to work with tenure, with instructions and hooks or over MCP
 ///
-/// Instructions are written between two markers into CLAUDE.md (claude), GEMINI.md (gemini) or AGENTS.md (codex,
-/// agents-md). claude also gets hooks in .claude/settings.json, which name each session's agent, renew its leases while
-/// it works and release them when it ends. With --mcp the server is added to .mcp.json (claude), .gemini/settings.json,
-/// .vscode/mcp.json or ~/.codex/config.toml. The rest of each file is preserved.
+/// Instructions are written between two markers into CLAUDE.md (claude), GEMINI.md (gemini) or AGENTS.md (the others).
+/// claude also gets hooks in .claude/settings.json, which name each session's agent, renew its leases while it works and
+/// release them when it ends. With --mcp the server is added to .mcp.json (claude), .gemini/settings.json, opencode.json,
+/// .vscode/mcp.json, ~/.codex/config.toml or ~/.copilot/mcp-config.json. The rest of each file is preserved.
 ///
 /// Example: tenure setup claude
 #[derive(Debug, clap::Args)]
@@ -53,6 +53,8 @@ pub(crate) enum Client {
     Claude,
     Codex,
     Gemini,
+    Opencode,
+    Copilot,
     Vscode,
     AgentsMd,
 }
@@ -63,6 +65,8 @@ impl Client {
             Self::Claude => "claude",
             Self::Codex => "codex",
             Self::Gemini => "gemini",
+            Self::Opencode => "opencode",
+            Self::Copilot => "copilot",
             Self::Vscode => "vscode",
             Self::AgentsMd => "agents-md",
         }
