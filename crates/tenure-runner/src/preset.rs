@@ -1,7 +1,8 @@
 //! Agent presets: the program that works on a task, its arguments and variables.
 //!
-//! Guarantees: a configured `command` replaces all built-in arguments; a configured `env` is added to the variables of the
-//! program, which it can replace. Nothing is run or changed here. Not guaranteed: that the program still exists when it is started.
+//! Guarantees: a configured `command` replaces all built-in arguments, and with them what `runners.permissions` stands for; a
+//! configured `env` is added to the variables of the program, which it can replace. Nothing is run or changed here. Not
+//! guaranteed: that the program still exists when it is started.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -9,20 +10,14 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
-use tenure_core::config::Preset;
+use tenure_core::config::{Config, Permissions, Preset};
 use tenure_core::parking::ParkingScope;
-use tenure_core::supervised::callable_verbs;
 
-use crate::agents::{Agent, BUILT_IN, VERBS};
+use crate::agents::{Access, AccessError, Agent, BUILT_IN, Place};
 use crate::program::{self, ProgramError};
 
-/// The arguments of a built-in preset. [`VERBS`] stands for the verbs of tenure that an agent under a runner may use, as rules
-/// of Claude Code.
-fn words_of(agent: &Agent) -> Vec<String> {
-    let rules: Vec<String> = callable_verbs().iter().map(|verb| format!("Bash(tenure {verb}:*)")).collect();
-    let rules = rules.join(",");
-    agent.command.iter().map(|word| word.replace(VERBS, &rules)).collect()
-}
+/// The programs that Claude Code's sandbox needs on Linux.
+const SANDBOX: [&str; 2] = ["bwrap", "socat"];
 
 /// Variables by which an agent marks its child processes. An agent that finds them assumes that it runs inside the
 /// agent that started the runner, or refuses to start. Settings and credentials (`CLAUDE_CODE_USE_BEDROCK`,
@@ -69,7 +64,10 @@ pub struct AgentCommand {
     /// What is known about the program, by its file name.
     pub agent: &'static Agent,
     pub program: PathBuf,
+    /// The arguments that are the same for every task. [`Self::args_at`] adds those that depend on where the agent works.
     pub args: Vec<String>,
+    /// What the agent may do; `None` if the command is configured.
+    pub granted: Option<Granted>,
     /// Added to the environment. May contain secrets, so it must never be logged.
     pub env: BTreeMap<String, String>,
     /// `presets.NAME.account`; the agent's name by default, and the preset's for a program that is not known.
@@ -77,9 +75,28 @@ pub struct AgentCommand {
 }
 
 impl AgentCommand {
-    /// The arguments that resume a conversation, if the agent supports it.
-    pub fn resuming(&self, conversation: &str) -> Option<Vec<String>> {
-        self.agent.resuming(&self.args, conversation)
+    /// All arguments of an agent that works at this place.
+    pub fn args_at(&self, place: &Place, conversation: Option<Conversation<'_>>) -> Vec<String> {
+        let granted = self.granted.as_ref();
+        let built_in = granted.and_then(|granted| self.agent.args(&granted.access(Some(place))).ok());
+        let args = built_in.unwrap_or_else(|| self.args.clone());
+        match conversation {
+            Some(Conversation::New(name)) if granted.is_some() => self.agent.beginning(&args, name),
+            Some(Conversation::Resumed(name)) => self.agent.resuming(&args, name).unwrap_or(args),
+            _ => args,
+        }
+    }
+
+    /// Whether the name of a conversation can be chosen before the agent is started.
+    pub fn can_begin(&self) -> bool {
+        self.granted.is_some() && self.agent.can_begin()
+    }
+
+    /// A sentence for the user of an agent that `runners.permissions: work` does not limit.
+    pub fn unlimited(&self) -> Option<String> {
+        let granted = self.granted.as_ref()?;
+        let unlimited = granted.permissions == Permissions::Work && !self.agent.is_sandboxed;
+        unlimited.then(|| format!("{} has no sandbox: it may do everything that you may", self.agent.name))
     }
 
     /// What can be parked because of this agent.
@@ -88,7 +105,8 @@ impl AgentCommand {
         let program = self.program.to_string_lossy();
         let variables = self.env.iter().flat_map(|(name, value)| [name.as_str(), value.as_str()]);
         let words = std::iter::once(program.as_ref()).chain(self.args.iter().map(String::as_str));
-        for word in words.chain(variables) {
+        let permissions = self.granted.as_ref().map(|granted| granted.permissions.as_str());
+        for word in words.chain(variables).chain(permissions) {
             hash.update(word.as_bytes());
             hash.update([0]);
         }
@@ -114,37 +132,97 @@ pub enum PresetError {
     NoCommand { name: String },
     #[error("the preset {name:?} cannot be run: {source}")]
     Program { name: String, source: ProgramError },
+    #[error("the preset {name:?} cannot be run with these permissions: {source}")]
+    Access { name: String, source: AccessError },
 }
 
-/// Resolves a preset's name, for a project at `root` and with this `PATH`.
-pub fn resolve(
-    name: &str,
-    configured: &BTreeMap<String, Preset>,
-    root: &Path,
-    path: Option<&OsStr>,
-) -> Result<AgentCommand, PresetError> {
-    let own = configured.get(name);
+/// What presets are resolved with.
+#[derive(Debug, Clone, Copy)]
+pub struct PresetSource<'a> {
+    pub configured: &'a BTreeMap<String, Preset>,
+    pub permissions: Permissions,
+    /// `runners.allow`.
+    pub allow: &'a [String],
+    /// The project's root.
+    pub root: &'a Path,
+    pub path: Option<&'a OsStr>,
+}
+
+impl<'a> PresetSource<'a> {
+    pub fn of(config: &'a Config, root: &'a Path, path: Option<&'a OsStr>) -> Self {
+        let (configured, permissions) = (&config.presets, config.runners.permissions);
+        Self { configured, permissions, allow: &config.runners.allow, root, path }
+    }
+
+    /// What a built-in agent may do. macOS has a sandbox of its own.
+    fn granted(&self) -> Granted {
+        let on_path = |name: &str| program::find(name, self.root, self.path).is_ok();
+        Granted {
+            permissions: self.permissions,
+            allow: self.allow.to_vec(),
+            has_sandbox: cfg!(target_os = "macos") || SANDBOX.into_iter().all(on_path),
+        }
+    }
+}
+
+/// What a built-in agent may do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Granted {
+    pub permissions: Permissions,
+    allow: Vec<String>,
+    /// The programs of Claude Code's sandbox are installed.
+    pub has_sandbox: bool,
+}
+
+impl Granted {
+    fn access<'a>(&'a self, place: Option<&'a Place>) -> Access<'a> {
+        let Self { permissions, allow, has_sandbox } = self;
+        Access { permissions: *permissions, allow, has_sandbox: *has_sandbox, place }
+    }
+}
+
+/// The conversation of an agent that is started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Conversation<'a> {
+    /// It begins, with this name if the agent lets it be chosen.
+    New(&'a str),
+    Resumed(&'a str),
+}
+
+/// Resolves a preset's name.
+pub fn resolve(name: &str, source: &PresetSource<'_>) -> Result<AgentCommand, PresetError> {
+    let own = source.configured.get(name);
+    let configured = own.map(|preset| preset.command.as_slice()).and_then(<[String]>::split_first);
     let built_in = BUILT_IN.iter().find(|agent| agent.name == name);
-    let command: Vec<String> = match (own.filter(|preset| !preset.command.is_empty()), built_in) {
-        (Some(preset), _) => preset.command.clone(),
-        (None, Some(built_in)) => words_of(built_in),
+    let program = match (configured, built_in) {
+        (Some((program, _)), _) => program.as_str(),
+        (None, Some(built_in)) => built_in.program,
         (None, None) if own.is_some() => return Err(PresetError::NoCommand { name: name.to_owned() }),
         (None, None) => {
-            return Err(PresetError::Unknown { name: name.to_owned(), nearest: nearest(name, configured) });
+            let nearest = nearest(name, source.configured);
+            return Err(PresetError::Unknown { name: name.to_owned(), nearest });
         }
     };
-    let Some((program, args)) = command.split_first() else {
-        return Err(PresetError::NoCommand { name: name.to_owned() });
-    };
-    let program = program::find(program, root, path)
+    let program = program::find(program, source.root, source.path)
         .map_err(|source| PresetError::Program { name: name.to_owned(), source })?;
     let agent = Agent::of_program(&program);
-    let mut env: BTreeMap<String, String> =
-        agent.env.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
+    let granted = source.granted();
+    let access = granted.access(None);
+    let (args, mut env, granted) = match configured {
+        Some((_, args)) => {
+            let unlimited = Access { permissions: Permissions::Full, ..access };
+            (args.to_vec(), agent.env(&unlimited), None)
+        }
+        None => {
+            let args = agent.args(&access);
+            let refused = |source| PresetError::Access { name: name.to_owned(), source };
+            (args.map_err(refused)?, agent.env(&access), Some(granted))
+        }
+    };
     env.extend(own.map(|preset| preset.env.clone()).unwrap_or_default());
     let default = if agent.is_known() { agent.name } else { name };
     let account = own.and_then(|preset| preset.account.clone()).unwrap_or_else(|| default.to_owned());
-    Ok(AgentCommand { preset: name.to_owned(), agent, program, args: args.to_vec(), env, account })
+    Ok(AgentCommand { preset: name.to_owned(), agent, program, args, granted, env, account })
 }
 
 /// All preset names, sorted.
@@ -157,15 +235,11 @@ pub fn names(configured: &BTreeMap<String, Preset>) -> Vec<&str> {
 }
 
 /// The first preset whose program is available, preferably one that was tested with tenure.
-pub fn any_runnable<'c>(
-    configured: &'c BTreeMap<String, Preset>,
-    root: &Path,
-    path: Option<&OsStr>,
-) -> Option<&'c str> {
+pub fn any_runnable<'c>(source: &PresetSource<'c>) -> Option<&'c str> {
     let untested = |name: &str| BUILT_IN.iter().any(|agent| agent.name == name && !agent.tested);
-    let mut names = names(configured);
-    names.sort_by_key(|name| untested(name) && !configured.contains_key(*name));
-    names.into_iter().find(|name| resolve(name, configured, root, path).is_ok())
+    let mut names = names(source.configured);
+    names.sort_by_key(|name| untested(name) && !source.configured.contains_key(*name));
+    names.into_iter().find(|name| resolve(name, source).is_ok())
 }
 
 fn nearest(name: &str, configured: &BTreeMap<String, Preset>) -> Option<String> {
@@ -182,6 +256,9 @@ fn meant(nearest: Option<&str>) -> String {
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
+
+    use serde_json::{Value, json};
+    use tenure_core::supervised::callable_verbs;
 
     use super::*;
 
@@ -205,9 +282,50 @@ mod tests {
             name: &str,
             configured: &BTreeMap<String, Preset>,
         ) -> Result<AgentCommand, PresetError> {
-            let root = self.folder.path();
-            resolve(name, configured, root, Some(root.as_os_str()))
+            self.resolve_with(name, configured, Permissions::Work, &[])
         }
+
+        fn resolve_with(
+            &self,
+            name: &str,
+            configured: &BTreeMap<String, Preset>,
+            permissions: Permissions,
+            allow: &[String],
+        ) -> Result<AgentCommand, PresetError> {
+            let root = self.folder.path();
+            resolve(
+                name,
+                &PresetSource { configured, permissions, allow, root, path: Some(root.as_os_str()) },
+            )
+        }
+
+        fn place(&self) -> Place {
+            let (root, tenure) = (self.folder.path().to_owned(), PathBuf::from("/usr/bin/tenure"));
+            Place { workdir: root.clone(), root, tenure }
+        }
+
+        /// All arguments of a built-in agent.
+        fn args_of(&self, name: &str, permissions: Permissions, allow: &[&str]) -> Vec<String> {
+            let allow: Vec<String> = allow.iter().map(|&command| command.to_owned()).collect();
+            let agent = self.resolve_with(name, &BTreeMap::new(), permissions, &allow).unwrap();
+            agent.args_at(&self.place(), None)
+        }
+
+        /// The settings that claude gets.
+        fn claude_settings(&self, permissions: Permissions, allow: &[&str]) -> Value {
+            let args = self.args_of("claude", permissions, allow);
+            let at = args.iter().position(|arg| arg == "--settings").unwrap();
+            serde_json::from_str(&args[at + 1]).unwrap()
+        }
+    }
+
+    fn rules(settings: &Value) -> Vec<&str> {
+        settings["permissions"]["allow"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|rule| rule.as_str().unwrap())
+            .collect()
     }
 
     type PresetRow<'a> = (&'a str, &'a [&'a str], &'a [(&'a str, &'a str)]);
@@ -225,26 +343,130 @@ mod tests {
 
     #[test]
     fn the_built_in_presets_have_the_documented_arguments() {
-        let project = Project::new(&["claude", "codex", "copilot", "gemini", "opencode"]);
+        let project = Project::new(&["claude", "codex", "copilot", "gemini", "opencode", "bwrap", "socat"]);
         let args = |name| project.resolve(name, &BTreeMap::new()).unwrap().args.join(" ");
-        let claude = "-p --output-format stream-json --verbose --permission-mode acceptEdits --allowedTools Bash(tenure ";
-        assert!(args("claude").starts_with(claude) && args("claude").ends_with(":*),mcp__tenure"));
+        let claude = "-p --output-format stream-json --verbose --permission-mode acceptEdits --settings {";
+        assert!(args("claude").starts_with(claude));
         assert_eq!(
             args("codex"),
-            "exec --json -s workspace-write --skip-git-repo-check -c allow_login_shell=false -"
+            "exec --json --skip-git-repo-check -c allow_login_shell=false -c default_permissions=\"tenure\" -"
         );
-        assert_eq!(args("copilot"), "--allow-all-tools --output-format json");
+        assert_eq!(args("copilot"), "--output-format json --no-ask-user --allow-all-tools");
         assert_eq!(args("gemini"), "-o stream-json --approval-mode yolo");
         assert_eq!(args("opencode"), "run --auto --format json");
     }
 
     #[test]
+    fn claude_works_in_its_sandbox_or_with_the_allowed_commands_or_not_at_all() {
+        let with = Project::new(&["claude", "bwrap", "socat"]);
+        let sandbox = with.claude_settings(Permissions::Work, &[])["sandbox"].take();
+        for (key, value) in [
+            ("enabled", true),
+            ("autoAllowBashIfSandboxed", true),
+            ("failIfUnavailable", true),
+            ("allowUnsandboxedCommands", false),
+        ] {
+            assert_eq!(sandbox[key], value, "{key}");
+        }
+        let config = with.place().root.join(".tenure/config.yaml");
+        assert_eq!(sandbox["filesystem"]["denyWrite"][0], config.to_string_lossy().as_ref());
+
+        let without = Project::new(&["claude", "socat"]);
+        let settings = without.claude_settings(Permissions::Work, &["npm test", "git commit"]);
+        assert!(settings["sandbox"].is_null());
+        assert!(rules(&settings).ends_with(&["Bash(npm test:*)", "Bash(git commit:*)"]));
+        let refused = without.resolve("claude", &BTreeMap::new()).unwrap_err();
+        let source = AccessError::NoSandbox;
+        assert_eq!(refused, PresetError::Access { name: "claude".to_owned(), source });
+
+        let settings = without.claude_settings(Permissions::Edit, &["npm test"]);
+        assert!(settings["sandbox"].is_null() && !rules(&settings).contains(&"Bash(npm test:*)"));
+        let full = without.args_of("claude", Permissions::Full, &[]).join(" ");
+        assert!(full.contains("--permission-mode bypassPermissions --mcp-config "), "{full}");
+    }
+
+    #[test]
+    fn codex_may_commit_but_not_change_what_git_runs() {
+        let project = Project::new(&["codex"]);
+        let git = project.place().root.join(".git");
+        std::fs::create_dir_all(git.join("hooks")).unwrap();
+        std::fs::write(git.join("config"), "").unwrap();
+        std::fs::write(git.join("HEAD"), "").unwrap();
+        let args = |permissions| project.args_of("codex", permissions, &[]).join(" ");
+        let rule = |path: PathBuf, access: &str| format!("\"{}\"=\"{access}\"", path.display());
+        let work = args(Permissions::Work);
+        for rule in [
+            rule(git.clone(), "write"),
+            rule(git.join("hooks"), "read"),
+            rule(git.join("config"), "read"),
+            rule(project.place().root.join(".tenure/config.yaml"), "read"),
+        ] {
+            assert!(work.contains(&rule), "{rule}: {work}");
+        }
+        assert!(!args(Permissions::Edit).contains(&rule(git, "write")));
+        assert!(args(Permissions::Full).contains("sandbox_mode=\"danger-full-access\""));
+        for permissions in Permissions::ALL {
+            let args = args(permissions);
+            assert!(args.contains("mcp_servers.tenure.command=\"/usr/bin/tenure\"") && args.ends_with(" -"));
+        }
+    }
+
+    #[test]
+    fn an_agent_that_cannot_be_limited_to_editing_is_refused_and_not_given_more() {
+        let project = Project::new(&["agy", "amp", "cursor-agent", "copilot", "gemini", "opencode"]);
+        let edit = |name| project.resolve_with(name, &BTreeMap::new(), Permissions::Edit, &[]);
+        for name in ["agy", "amp", "cursor"] {
+            assert!(matches!(edit(name), Err(PresetError::Access { .. })), "{name}");
+        }
+        let copilot = edit("copilot").unwrap().args.join(" ");
+        assert!(
+            copilot.contains("--allow-tool=write --allow-tool=shell(tenure ")
+                && !copilot.contains("all-tools")
+        );
+        let gemini = edit("gemini").unwrap().args.join(" ");
+        assert!(gemini.contains("auto_edit --allowed-tools=run_shell_command(tenure "), "{gemini}");
+        let opencode: Value =
+            serde_json::from_str(&edit("opencode").unwrap().env["OPENCODE_PERMISSION"]).unwrap();
+        assert_eq!(
+            (&opencode["bash"]["*"], &opencode["bash"]["tenure task done *"]),
+            (&json!("deny"), &json!("allow"))
+        );
+    }
+
+    #[test]
+    fn only_agents_without_a_sandbox_are_said_to_be_unlimited() {
+        let project = Project::new(&["claude", "codex", "gemini", "opencode", "bwrap", "socat"]);
+        let unlimited = |name, permissions| {
+            project.resolve_with(name, &BTreeMap::new(), permissions, &[]).unwrap().unlimited().is_some()
+        };
+        for (name, permissions, expected) in [
+            ("gemini", Permissions::Work, true),
+            ("opencode", Permissions::Work, true),
+            ("gemini", Permissions::Full, false),
+            ("claude", Permissions::Work, false),
+            ("codex", Permissions::Work, false),
+        ] {
+            assert_eq!(unlimited(name, permissions), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn other_permissions_make_another_fingerprint() {
+        let project = Project::new(&["opencode"]);
+        let fingerprint = |permissions| {
+            let agent = project.resolve_with("opencode", &BTreeMap::new(), permissions, &[]).unwrap();
+            agent.scope().fingerprint
+        };
+        assert_ne!(fingerprint(Permissions::Work), fingerprint(Permissions::Full));
+        assert_eq!(fingerprint(Permissions::Work), fingerprint(Permissions::Work));
+    }
+
+    #[test]
     fn claude_may_run_exactly_the_verbs_that_an_agent_under_a_runner_may_use() {
         let project = Project::new(&["claude"]);
-        let args = project.resolve("claude", &BTreeMap::new()).unwrap().args;
-        let list = &args[args.iter().position(|arg| arg == "--allowedTools").unwrap() + 1];
-        let allowed: Vec<&str> = list
-            .split(',')
+        let settings = project.claude_settings(Permissions::Edit, &[]);
+        let allowed: Vec<&str> = rules(&settings)
+            .into_iter()
             .filter(|rule| *rule != "mcp__tenure")
             .map(|rule| rule.strip_prefix("Bash(tenure ").unwrap().strip_suffix(":*)").unwrap())
             .collect();
@@ -258,14 +480,16 @@ mod tests {
     }
 
     #[test]
-    fn agents_that_support_it_resume_a_conversation() {
-        let project =
-            Project::new(&["agy", "amp", "claude", "codex", "copilot", "gemini", "opencode", "mine"]);
-        let configured = presets(&[("mine", &["./mine"], &[])]);
-        let args = |name| {
+    fn agents_that_support_it_begin_and_resume_a_conversation() {
+        let programs =
+            ["agy", "amp", "claude", "codex", "copilot", "gemini", "opencode", "mine", "bwrap", "socat"];
+        let project = Project::new(&programs);
+        let configured = presets(&[("mine", &["./mine"], &[]), ("second", &["claude", "-p"], &[])]);
+        let with = |name, conversation| {
             let agent = project.resolve(name, &configured).unwrap();
-            agent.resuming("c1").map(|args| args.join(" "))
+            agent.args_at(&project.place(), Some(conversation)).join(" ")
         };
+        let args = |name| with(name, Conversation::Resumed("c1"));
         for (name, end) in [
             ("claude", " --resume c1"),
             ("codex", " resume c1 -"),
@@ -274,11 +498,21 @@ mod tests {
             ("opencode", "run --auto --format json --session c1"),
             ("agy", " --conversation c1 -p"),
         ] {
-            let args = args(name).unwrap();
+            let args = args(name);
             assert!(args.ends_with(end), "{name}: {args}");
         }
-        assert!(args("amp").unwrap().starts_with("threads continue c1 "));
-        assert_eq!(args("mine"), None);
+        assert!(args("amp").starts_with("threads continue c1 "));
+        assert_eq!(args("mine"), "");
+        let begun = |name| with(name, Conversation::New("c1"));
+        for (name, end) in
+            [("claude", " --session-id c1"), ("copilot", " --session-id=c1"), ("gemini", " --session-id c1")]
+        {
+            assert!(begun(name).ends_with(end), "{name}: {}", begun(name));
+        }
+        // A configured command is not changed, and codex and opencode name their conversations themselves.
+        for name in ["codex", "opencode", "second"] {
+            assert!(!begun(name).contains("c1"), "{name}");
+        }
     }
 
     #[test]
@@ -295,7 +529,7 @@ mod tests {
 
     #[test]
     fn a_configured_command_replaces_the_arguments_and_its_variables_are_added() {
-        let project = Project::new(&["claude", "agent.sh"]);
+        let project = Project::new(&["claude", "agent.sh", "bwrap", "socat"]);
         let configured = presets(&[
             ("claude", &[], &[("MODEL", "large")]),
             ("mine", &["./agent.sh", "--careful"], &[("A", "1")]),

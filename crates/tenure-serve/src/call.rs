@@ -168,8 +168,9 @@ pub enum FinishOutcome {
 pub struct FinishTask {
     /// The task that you hold.
     pub task: String,
-    /// The fence of your claim, as claim_next or claim_task answered it (`lease.fence`).
-    pub fence: i64,
+    /// The fence of your claim, as claim_next or claim_task answered it (`lease.fence`). An agent that a runner has started
+    /// may leave it out for its task.
+    pub fence: Option<i64>,
     /// done: it is done. fail: it cannot be done; say why in `message`. review: it is done and somebody should look at it.
     pub outcome: FinishOutcome,
     /// Why it failed. Needed for `fail`, and only there.
@@ -289,7 +290,7 @@ mod tests {
             ("claim_task", json!({"task": "T1", "force": true}), "force"),
             ("claim_task", json!({"task": "T1", "ttl": "soon"}), "ttl"),
             ("finish_task", json!({"task": "T1", "fence": 1, "outcome": "perfect"}), "perfect"),
-            ("finish_task", json!({"task": "T1", "outcome": "done"}), "fence"),
+            ("finish_task", json!({"fence": 1, "outcome": "done"}), "task"),
         ] {
             let error = read_value(tool, &arguments).unwrap().unwrap_err();
             assert!(error.contains(named), "{tool}: {error}");

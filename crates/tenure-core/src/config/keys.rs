@@ -18,6 +18,8 @@ pub enum Kind {
     Size,
     Flag,
     Text,
+    /// `edit`, `work` or `full`.
+    Permissions,
     Uuid,
     List,
     /// A program and its arguments; at least the program.
@@ -38,6 +40,7 @@ impl Kind {
             Self::Size => "a size such as 500KB, 20MB or 1GB",
             Self::Flag => "true or false",
             Self::Text => "text",
+            Self::Permissions => "edit, work or full",
             Self::Uuid => "a UUID",
             Self::List => "a list of texts such as [a, b]",
             Self::Command => "a list with a program and its arguments, such as [./agent.sh, --careful]",
@@ -139,6 +142,20 @@ pub const KEYS: &[Key] = &[
         NeedsTrust,
         Kind::Flag,
         "Whether an agent has to report that its task is done; if not set, built-in agents do",
+    ),
+    key(
+        "runners.permissions",
+        NeedsTrust,
+        Kind::Permissions,
+        "work",
+        "What a built-in agent may do: `edit` files, `work` (also run commands and commit), or `full`",
+    ),
+    key(
+        "runners.allow",
+        NeedsTrust,
+        Kind::List,
+        "[]",
+        "Commands that claude may run where it has no sandbox, such as [npm test, git commit]",
     ),
     unset("runners.promptTemplate", NeedsTrust, Kind::Text, "The agent's prompt; built in if not set"),
     key("runners.heartbeatInterval", Harmless, Kind::Duration, "30s", "How often a runner renews its leases"),

@@ -33,4 +33,6 @@ pub use origin::Origin;
 pub use resolve::{Layer, Layers, Override};
 pub use show::{Lookup, Setting};
 pub use trust::{TrustChange, TrustContent, TrustRecord, TrustState, TrustSummary};
-pub use types::{Config, IgnoredSetting, Locking, Mcp, Preset, Project, Review, Runners, Tasks, Wakeup};
+pub use types::{
+    Config, IgnoredSetting, Locking, Mcp, Permissions, Preset, Project, Review, Runners, Tasks, Wakeup,
+};

@@ -11,7 +11,9 @@ use super::hook::Hook;
 use super::keys::{self, Authority, KEYS, Key, Kind, Known};
 use super::nearest::nearest;
 use super::origin::Origin;
-use super::types::{Config, IgnoredSetting, Locking, Mcp, Preset, Project, Review, Runners, Tasks, Wakeup};
+use super::types::{
+    Config, IgnoredSetting, Locking, Mcp, Permissions, Preset, Project, Review, Runners, Tasks, Wakeup,
+};
 use super::value::Value;
 
 /// The value of `store.url` that means the project's own database file, like no value.
@@ -99,6 +101,11 @@ impl Config {
                     Some(Value::Flag(required)) => Some(*required),
                     _ => None,
                 },
+                permissions: settings
+                    .text("runners.permissions")
+                    .and_then(|text| Permissions::parse(&text))
+                    .unwrap_or_default(),
+                allow: settings.list("runners.allow"),
                 prompt_template: settings.text("runners.promptTemplate"),
                 heartbeat_interval: settings.duration("runners.heartbeatInterval")?,
                 stale_timeout: settings.duration("runners.staleTimeout")?,

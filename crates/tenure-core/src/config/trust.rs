@@ -136,6 +136,7 @@ impl TrustSummary {
         let (mut commands, mut hosts, mut variables) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
         for (key, value) in needing_trust(document) {
             match value {
+                Value::List(allowed) if key == "runners.allow" => commands.extend(allowed.iter().cloned()),
                 Value::List(words) => commands.push(words.join(" ")),
                 Value::Map(env) => {
                     variables.extend(env.keys().cloned());
@@ -230,6 +231,7 @@ impl Document {
         };
         for (key, value) in needing_trust(self) {
             match value {
+                Value::List(allowed) if key == "runners.allow" => command("", allowed),
                 Value::List(list) => {
                     if let Some((program, args)) = list.split_first() {
                         command(program, args);

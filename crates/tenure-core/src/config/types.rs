@@ -70,6 +70,9 @@ pub struct Runners {
     pub preset: String,
     /// `None`: built-in agents have to report, others do not.
     pub require_report: Option<bool>,
+    pub permissions: Permissions,
+    /// Commands that claude may run where it has no sandbox.
+    pub allow: Vec<String>,
     pub prompt_template: Option<String>,
     pub heartbeat_interval: Duration,
     pub stale_timeout: Duration,
@@ -82,6 +85,34 @@ pub struct Runners {
     /// In bytes.
     pub log_total: u64,
     pub wakeup: Wakeup,
+}
+
+/// What a built-in agent may do.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Permissions {
+    /// Edit the project's files and call tenure.
+    Edit,
+    /// Also run commands and commit.
+    #[default]
+    Work,
+    /// Everything that the user may.
+    Full,
+}
+
+impl Permissions {
+    pub const ALL: [Self; 3] = [Self::Edit, Self::Work, Self::Full];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Edit => "edit",
+            Self::Work => "work",
+            Self::Full => "full",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|permissions| permissions.as_str() == text)
+    }
 }
 
 #[derive(Debug, Clone)]

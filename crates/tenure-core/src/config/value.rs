@@ -11,6 +11,7 @@ use super::hook::{self, Hook};
 use super::keys::Kind;
 use super::size;
 use super::tree;
+use super::types::Permissions;
 use super::wrapper::{Unwrapped, unwrap};
 use super::write;
 use crate::yaml::{Content, Node};
@@ -44,7 +45,13 @@ impl Value {
         let value = match (kind, &node.content) {
             (Kind::Count | Kind::Flag, Content::Scalar { text, style: ScalarStyle::Plain })
             | (
-                Kind::Ttl | Kind::Duration | Kind::DurationOrZero | Kind::Size | Kind::Text | Kind::Uuid,
+                Kind::Ttl
+                | Kind::Duration
+                | Kind::DurationOrZero
+                | Kind::Size
+                | Kind::Text
+                | Kind::Permissions
+                | Kind::Uuid,
                 Content::Scalar { text, .. },
             ) => Self::from_word(kind, text).ok_or_else(wrong)?,
             (Kind::List | Kind::Command, Content::List { items, .. }) => {
@@ -106,6 +113,7 @@ impl Value {
                 _ => None,
             },
             Kind::Text if !text.contains('\0') => Some(Self::Text(text.to_owned())),
+            Kind::Permissions => Permissions::parse(text).map(|_| Self::Text(text.to_owned())),
             Kind::Uuid => uuid::Uuid::try_parse(text).ok().map(|_| Self::Text(text.to_owned())),
             _ => None,
         }

@@ -7,28 +7,21 @@ use tenure_core::{Ending, Usage};
 
 use super::{
     Agent, Event, PromptInput, UsageScope, by_events, failed, number, object, optional, text,
-    unknown_argument,
+    unknown_argument, unlimited,
 };
 
 pub(super) const AGENT: Agent = Agent {
     name: "agy",
-    // Without `--add-dir` it writes to a folder of its own.
-    command: &[
-        "agy",
-        "--add-dir",
-        ".",
-        "--output-format",
-        "stream-json",
-        "--dangerously-skip-permissions",
-        "--print-timeout",
-        "24h",
-        "-p",
-    ],
-    env: &[],
+    program: "agy",
+    args: |access| unlimited(access, ARGS),
+    env: |_| Vec::new(),
+    is_sandboxed: false,
+    login: None,
     prompt: PromptInput::Argument,
     tested: false,
     parse,
     conclude: by_events,
+    begin: None,
     resume: Some(|args, conversation| {
         // `-p` stays last.
         let (last, options) =
@@ -36,6 +29,18 @@ pub(super) const AGENT: Agent = Agent {
         [options, &["--conversation".to_owned(), conversation.to_owned()], last].concat()
     }),
 };
+
+/// Without `--add-dir` it writes to a folder of its own.
+const ARGS: &[&str] = &[
+    "--add-dir",
+    ".",
+    "--output-format",
+    "stream-json",
+    "--dangerously-skip-permissions",
+    "--print-timeout",
+    "24h",
+    "-p",
+];
 
 pub(super) fn parse(line: &str) -> Vec<Event> {
     let Some(value) = object(line) else { return unknown_argument(line).into_iter().collect() };

@@ -4,34 +4,86 @@
 //! the reset of a usage limit, `system/api_retry` what it waits for meanwhile, and `result.permission_denials` what it was
 //! not allowed to do. `modelUsage` and `total_cost_usd` are totals of the process.
 
-use serde_json::Value;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+use tenure_core::config::Permissions;
 use tenure_core::{Ending, Timestamp, Usage};
 
+use super::access::tenure_commands;
 use super::{
-    Agent, Event, ProcessEnd, PromptInput, Summary, UsageScope, by_events, by_status, failed, items,
-    micro_usd, number, object, optional, status, text, tool_input, unknown_argument,
+    Access, AccessError, Agent, Event, Login, Place, ProcessEnd, PromptInput, Summary, UsageScope, by_events,
+    by_status, failed, items, micro_usd, number, object, optional, status, text, tool_input,
+    unknown_argument, words,
 };
 
 pub(super) const AGENT: Agent = Agent {
     name: "claude",
-    command: &[
-        "claude",
-        "-p",
-        "--output-format",
-        "stream-json",
-        "--verbose",
-        "--permission-mode",
-        "acceptEdits",
-        "--allowedTools",
-        "{tenure verbs},mcp__tenure",
-    ],
-    env: &[],
+    program: "claude",
+    args,
+    env: |_| Vec::new(),
+    is_sandboxed: true,
+    login: Some(Login { check: &["auth", "status"], command: "claude auth login" }),
     prompt: PromptInput::Stdin,
     tested: true,
     parse,
     conclude,
+    begin: Some(|args, conversation| [args, &["--session-id".to_owned(), conversation.to_owned()]].concat()),
     resume: Some(|args, conversation| [args, &["--resume".to_owned(), conversation.to_owned()]].concat()),
 };
+
+fn args(access: &Access<'_>) -> Result<Vec<String>, AccessError> {
+    let mut args = words(&["-p", "--output-format", "stream-json", "--verbose", "--permission-mode"]);
+    if access.permissions == Permissions::Full {
+        args.push("bypassPermissions".to_owned());
+    } else {
+        args.extend(["acceptEdits".to_owned(), "--settings".to_owned(), settings(access)?.to_string()]);
+    }
+    // The server is not in the sandbox, so reports reach a store on a server.
+    if let Some(place) = access.place {
+        let server = json!({"command": place.tenure, "args": ["mcp"]});
+        args.extend(["--mcp-config".to_owned(), json!({"mcpServers": {"tenure": server}}).to_string()]);
+    }
+    Ok(args)
+}
+
+/// Everything that the agent needs is said here, because it ignores what an untrusted project allows.
+fn settings(access: &Access<'_>) -> Result<Value, AccessError> {
+    let mut allow: Vec<String> = tenure_commands().map(|command| format!("Bash({command}:*)")).collect();
+    allow.push("mcp__tenure".to_owned());
+    let path = |path: PathBuf| path.to_string_lossy().into_owned();
+    let config = access.place.map(|place| path(place.config_file()));
+    // Two slashes begin an absolute path.
+    let deny: Vec<String> = config.iter().map(|config| format!("Edit(/{config})")).collect();
+    let work = access.permissions == Permissions::Work;
+    if work && !access.has_sandbox {
+        if access.allow.is_empty() {
+            return Err(AccessError::NoSandbox);
+        }
+        allow.extend(access.allow.iter().map(|command| format!("Bash({command}:*)")));
+    }
+    let mut settings = json!({"permissions": {"allow": allow, "deny": deny}});
+    if work && access.has_sandbox {
+        let outside = |place: &Place| {
+            let folders = place.git_folders().into_iter().chain([place.store_folder()]);
+            folders.filter(|folder| !folder.starts_with(&place.workdir)).map(path).collect::<Vec<_>>()
+        };
+        let settings_of_git = access.place.map(Place::git_settings).unwrap_or_default();
+        let protected: Vec<String> =
+            config.into_iter().chain(settings_of_git.into_iter().map(path)).collect();
+        settings["sandbox"] = json!({
+            "enabled": true,
+            "autoAllowBashIfSandboxed": true,
+            "failIfUnavailable": true,
+            "allowUnsandboxedCommands": false,
+            "filesystem": {
+                "allowWrite": access.place.map(outside).unwrap_or_default(),
+                "denyWrite": protected,
+            },
+        });
+    }
+    Ok(settings)
+}
 
 pub(super) fn parse(line: &str) -> Vec<Event> {
     let Some(value) = object(line) else { return unknown_argument(line).into_iter().collect() };

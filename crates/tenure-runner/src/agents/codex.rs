@@ -4,35 +4,102 @@
 //! local time without a zone, and sometimes without a day, so it is not used. `turn.completed.usage` is the total of the
 //! conversation.
 
+use std::path::Path;
+
 use serde_json::Value;
+use tenure_core::config::Permissions;
 use tenure_core::{Ending, Usage};
 
 use super::{
-    Agent, Event, PromptInput, UsageScope, by_events, by_leading_status, failed, number, object, optional,
-    text, tool_input, unknown_argument,
+    Access, Agent, Event, Login, Place, PromptInput, UsageScope, by_events, by_leading_status, failed,
+    number, object, optional, text, tool_input, unknown_argument, words,
 };
 
 pub(super) const AGENT: Agent = Agent {
     name: "codex",
-    // A login shell resets PATH, and then `tenure` may not be found.
-    command: &[
-        "codex",
-        "exec",
-        "--json",
-        "-s",
-        "workspace-write",
-        "--skip-git-repo-check",
-        "-c",
-        "allow_login_shell=false",
-        "-",
-    ],
-    env: &[],
+    program: "codex",
+    args: |access| Ok(args(access)),
+    env: |_| Vec::new(),
+    is_sandboxed: true,
+    login: Some(Login { check: &["login", "status"], command: "codex login" }),
     prompt: PromptInput::Stdin,
     tested: true,
     parse,
     conclude: by_events,
+    begin: None,
     resume: Some(resume),
 };
+
+/// What `tenure` reads from its environment. Codex passes other servers nothing else than the usual variables.
+const VARIABLES: &[&str] = &[
+    "TENURE_PROJECT",
+    "TENURE_HOME",
+    "TENURE_STORE",
+    "TENURE_STORE_ORIGIN",
+    "TENURE_TASK_ID",
+    "TENURE_AGENT",
+    "TENURE_ATTEMPT",
+    "TENURE_FENCE",
+    "TENURE_LEASE",
+    "TENURE_SUPERVISED",
+    "PGHOST",
+    "PGPORT",
+    "PGUSER",
+    "PGDATABASE",
+    "PGPASSWORD",
+    "PGPASSFILE",
+    "PGSERVICE",
+    "PGSERVICEFILE",
+    "PGSYSCONFDIR",
+    "PGSSLMODE",
+];
+
+fn args(access: &Access<'_>) -> Vec<String> {
+    // A login shell resets PATH, and then `tenure` may not be found.
+    let mut args = words(&["exec", "--json", "--skip-git-repo-check", "-c", "allow_login_shell=false"]);
+    let mut set = |setting: String| args.extend(["-c".to_owned(), setting]);
+    match (access.permissions, access.place) {
+        (Permissions::Full, _) => set("sandbox_mode=\"danger-full-access\"".to_owned()),
+        (permissions, place) => {
+            set("default_permissions=\"tenure\"".to_owned());
+            if let Some(place) = place {
+                set(format!("permissions.tenure.filesystem={}", files(place, permissions)));
+            }
+        }
+    }
+    // The server is not in the sandbox, so reports reach a store on a server.
+    if let Some(place) = access.place {
+        set(format!("mcp_servers.tenure.command={}", toml(&place.tenure.to_string_lossy())));
+        set("mcp_servers.tenure.args=[\"mcp\"]".to_owned());
+        set(format!("mcp_servers.tenure.env_vars={VARIABLES:?}"));
+        set("mcp_servers.tenure.default_tools_approval_mode=\"approve\"".to_owned());
+    }
+    args.push("-".to_owned());
+    args
+}
+
+/// What the sandbox lets commands read and write. `.git` is read-only by default.
+fn files(place: &Place, permissions: Permissions) -> String {
+    let mut rules = vec![
+        "\":root\"=\"read\"".to_owned(),
+        "\":workspace_roots\"={\".\"=\"write\"}".to_owned(),
+        "\":tmpdir\"=\"write\"".to_owned(),
+        "\":slash_tmp\"=\"write\"".to_owned(),
+    ];
+    let mut rule = |path: &Path, access| rules.push(format!("{}={access:?}", toml(&path.to_string_lossy())));
+    rule(&place.store_folder(), "write");
+    rule(&place.config_file(), "read");
+    if permissions == Permissions::Work {
+        place.git_folders().iter().for_each(|folder| rule(folder, "write"));
+        place.git_settings().iter().for_each(|settings| rule(settings, "read"));
+    }
+    format!("{{{}}}", rules.join(","))
+}
+
+/// A text as TOML, whose escapes are those of JSON.
+fn toml(text: &str) -> String {
+    Value::from(text).to_string()
+}
 
 /// The beginning of an error text, and its meaning.
 const BEGINNINGS: &[(&str, Ending)] = &[

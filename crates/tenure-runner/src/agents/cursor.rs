@@ -3,16 +3,22 @@
 use serde_json::Value;
 use tenure_core::Ending;
 
-use super::{Agent, Event, PromptInput, by_events, failed, items, object, optional, text, unknown_argument};
+use super::{
+    Agent, Event, PromptInput, by_events, failed, items, object, optional, text, unknown_argument, unlimited,
+};
 
 pub(super) const AGENT: Agent = Agent {
     name: "cursor",
-    command: &["cursor-agent", "-p", "--output-format", "stream-json", "--force", "--trust"],
-    env: &[],
+    program: "cursor-agent",
+    args: |access| unlimited(access, &["-p", "--output-format", "stream-json", "--force", "--trust"]),
+    env: |_| Vec::new(),
+    is_sandboxed: false,
+    login: None,
     prompt: PromptInput::Stdin,
     tested: false,
     parse,
     conclude: by_events,
+    begin: None,
     resume: Some(|args, conversation| [args, &["--resume".to_owned(), conversation.to_owned()]].concat()),
 };
 

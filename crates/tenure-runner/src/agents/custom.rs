@@ -6,12 +6,16 @@ use super::{Agent, Event, ProcessEnd, PromptInput, Summary, object, optional};
 
 pub(super) const AGENT: Agent = Agent {
     name: "the agent",
-    command: &[],
-    env: &[],
+    program: "",
+    args: |_| Ok(Vec::new()),
+    env: |_| Vec::new(),
+    is_sandboxed: false,
+    login: None,
     prompt: PromptInput::Stdin,
     tested: true,
     parse,
     conclude,
+    begin: None,
     resume: None,
 };
 

@@ -5,24 +5,42 @@
 //! are totals of the process.
 
 use serde_json::Value;
+use tenure_core::config::Permissions;
 use tenure_core::{Ending, Usage};
 
+use super::access::tenure_commands;
 use super::{
-    Agent, Event, ProcessEnd, PromptInput, Summary, UsageScope, by_events, by_leading_status, by_status,
-    failed, items, number, object, optional, status, text, tool_input, unknown_argument,
+    Access, Agent, Event, ProcessEnd, PromptInput, Summary, UsageScope, by_events, by_leading_status,
+    by_status, failed, items, number, object, optional, status, text, tool_input, unknown_argument, words,
 };
 
 pub(super) const AGENT: Agent = Agent {
     name: "gemini",
-    command: &["gemini", "-o", "stream-json", "--approval-mode", "yolo"],
-    // Otherwise it refuses to run in a folder that was never opened interactively.
-    env: &[("GEMINI_CLI_TRUST_WORKSPACE", "true")],
+    program: "gemini",
+    args: |access| Ok(args(access)),
+    // Otherwise it refuses to run in a folder that was never opened interactively. A runner runs only where a person has
+    // trusted the project.
+    env: |_| vec![("GEMINI_CLI_TRUST_WORKSPACE", "true".to_owned())],
+    is_sandboxed: false,
+    login: None,
     prompt: PromptInput::Stdin,
     tested: true,
     parse,
     conclude,
+    begin: Some(|args, conversation| [args, &["--session-id".to_owned(), conversation.to_owned()]].concat()),
     resume: Some(|args, conversation| [args, &["--resume".to_owned(), conversation.to_owned()]].concat()),
 };
+
+fn args(access: &Access<'_>) -> Vec<String> {
+    let mut args = words(&["-o", "stream-json", "--approval-mode"]);
+    if access.permissions == Permissions::Edit {
+        args.push("auto_edit".to_owned());
+        args.extend(tenure_commands().map(|command| format!("--allowed-tools=run_shell_command({command})")));
+    } else {
+        args.push("yolo".to_owned());
+    }
+    args
+}
 
 /// The statuses that are recognised in an exit code.
 const STATUSES: [u16; 9] = [401, 402, 403, 429, 500, 502, 503, 504, 529];
@@ -44,10 +62,15 @@ pub(super) fn parse(line: &str) -> Vec<Event> {
             name: text(&value, "/tool_name").to_owned(),
             input: tool_input(value.get("parameters").unwrap_or(&Value::Null)),
         }],
-        "tool_result" => vec![Event::ToolEnded {
-            failed: text(&value, "/status") == "error",
-            output: optional(&value, "/output").or(optional(&value, "/error/message")).unwrap_or_default(),
-        }],
+        "tool_result" => {
+            let output = optional(&value, "/output").or(optional(&value, "/error/message"));
+            let failed = text(&value, "/status") == "error";
+            let mut events = vec![Event::ToolEnded { failed, output: output.unwrap_or_default() }];
+            if failed && text(&value, "/error/type") == "policy_violation" {
+                events.push(Event::Denied(text(&value, "/error/message").to_owned()));
+            }
+            events
+        }
         "result" => {
             let mut events: Vec<Event> =
                 usage(&value).map(|usage| Event::Usage(UsageScope::Process, usage)).into_iter().collect();

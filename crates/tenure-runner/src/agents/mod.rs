@@ -1,12 +1,13 @@
 //! The agent programs that tenure knows: how each is started and resumed, the meaning of a line of its output, and of
 //! the way it ends.
 //!
-//! Each program has a module with its [`Agent`]: the command, a pure `parse(line)` and a pure `conclude(end, summary)`. An
+//! Each program has a module with its [`Agent`]: its arguments, a pure `parse(line)` and a pure `conclude(end, summary)`. An
 //! ending is concluded only from a program's error and result events, its standard error and its exit code, never from
 //! the text of messages or tools. A line that is not understood changes nothing. An ending that is not recognised is
 //! [`Ending::Unclassified`], so a newer version of a program is at worst treated like an unknown failure, and only a
 //! recognised result is [`Ending::Done`].
 
+mod access;
 mod agy;
 mod amp;
 mod claude;
@@ -18,13 +19,16 @@ mod event;
 mod gemini;
 mod opencode;
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::Path;
 use std::time::Duration;
 
 use serde_json::Value;
+use tenure_core::config::Permissions;
 use tenure_core::{Ending, Timestamp};
 
+pub use access::{Access, AccessError, Place};
 pub use event::{Event, RunUsage, Summary, UsageScope};
 
 /// Usage limits reset within a month. A later reset is a misread number.
@@ -44,9 +48,6 @@ pub const BUILT_IN: &[&Agent] = &[
     &cursor::AGENT,
 ];
 
-/// In the arguments of a built-in preset: rules for the verbs of tenure that an agent under a runner may use.
-pub(crate) const VERBS: &str = "{tenure verbs}";
-
 /// Any other program, whose output format is not known.
 pub const CUSTOM: &Agent = &custom::AGENT;
 
@@ -54,20 +55,36 @@ pub const CUSTOM: &Agent = &custom::AGENT;
 #[derive(Debug, Clone, Copy)]
 pub struct Agent {
     pub name: &'static str,
-    /// The program and its arguments, with which it may edit files and call `tenure`.
-    pub command: &'static [&'static str],
+    /// The file name of its program; empty if it is not known.
+    pub program: &'static str,
+    /// The arguments of its built-in preset.
+    args: fn(&Access<'_>) -> Result<Vec<String>, AccessError>,
     /// Added to its environment.
-    pub env: &'static [(&'static str, &'static str)],
+    env: fn(&Access<'_>) -> Vec<(&'static str, String)>,
+    /// With [`Permissions::Work`] the operating system keeps its commands from writing outside the project.
+    pub is_sandboxed: bool,
+    pub login: Option<Login>,
     pub prompt: PromptInput,
     /// Tried with the real program. Otherwise taken from its documentation.
     pub tested: bool,
     parse: fn(&str) -> Vec<Event>,
     conclude: fn(ProcessEnd, &Summary) -> Ending,
-    resume: Option<Resume>,
+    /// Begins a conversation with a name that is chosen by the caller, which is a UUID.
+    begin: Option<WithConversation>,
+    resume: Option<WithConversation>,
 }
 
-/// From the arguments and the name of a conversation to the arguments that resume it.
-type Resume = fn(&[String], &str) -> Vec<String>;
+/// How a program is asked whether it is logged in, without using the network.
+#[derive(Debug, Clone, Copy)]
+pub struct Login {
+    /// The arguments with which it exits with 0 if it is.
+    pub check: &'static [&'static str],
+    /// The command that logs it in.
+    pub command: &'static str,
+}
+
+/// From the arguments and the name of a conversation to the arguments that begin or resume it.
+type WithConversation = fn(&[String], &str) -> Vec<String>;
 
 /// How a program receives its prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -146,13 +163,32 @@ impl Agent {
     /// Determines the agent by the program's file name.
     pub fn of_program(program: &Path) -> &'static Self {
         let name = program.file_name().and_then(OsStr::to_str);
-        let known = BUILT_IN.iter().find(|agent| agent.command.first().copied() == name);
+        let known = BUILT_IN.iter().find(|agent| Some(agent.program) == name);
         known.copied().unwrap_or(CUSTOM)
     }
 
     /// Whether its output format is known.
     pub fn is_known(&self) -> bool {
-        !self.command.is_empty()
+        !self.program.is_empty()
+    }
+
+    /// The arguments of its built-in preset.
+    pub fn args(&self, access: &Access<'_>) -> Result<Vec<String>, AccessError> {
+        (self.args)(access)
+    }
+
+    pub fn env(&self, access: &Access<'_>) -> BTreeMap<String, String> {
+        (self.env)(access).into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+
+    /// Whether the name of its conversation can be chosen before it is started.
+    pub fn can_begin(&self) -> bool {
+        self.begin.is_some()
+    }
+
+    /// The arguments that begin a conversation with this name; without a change if it cannot be chosen.
+    pub fn beginning(&self, args: &[String], conversation: &str) -> Vec<String> {
+        self.begin.map_or_else(|| args.to_vec(), |begin| begin(args, conversation))
     }
 
     pub fn can_resume(&self) -> bool {
@@ -184,6 +220,18 @@ impl Agent {
             resets_at: summary.resets_at.filter(|_| ending == Ending::Limited),
         }
     }
+}
+
+/// The arguments of an agent that can only be started with all permissions.
+fn unlimited(access: &Access<'_>, args: &[&str]) -> Result<Vec<String>, AccessError> {
+    match access.permissions {
+        Permissions::Edit => Err(AccessError::NotLimited),
+        Permissions::Work | Permissions::Full => Ok(words(args)),
+    }
+}
+
+fn words(args: &[&str]) -> Vec<String> {
+    args.iter().map(|&word| word.to_owned()).collect()
 }
 
 /// The rule that programs with a result event share.

@@ -3,26 +3,46 @@
 //! In the second format the model's output is printed unchanged, so nothing is concluded about a run that exits with 0,
 //! except that its header was printed. Neither format prints anything while a request is retried.
 
-use serde_json::Value;
+use serde_json::{Value, json};
+use tenure_core::config::Permissions;
 use tenure_core::{Ending, Usage};
 
+use super::access::tenure_commands;
 use super::{
-    Agent, Event, ProcessEnd, PromptInput, Summary, UsageScope, by_events, by_status, failed, micro_usd,
-    number, object, optional, status, text, tool_input,
+    Access, Agent, Event, ProcessEnd, PromptInput, Summary, UsageScope, by_events, by_status, failed,
+    micro_usd, number, object, optional, status, text, tool_input, words,
 };
 
 pub(super) const AGENT: Agent = Agent {
     name: "opencode",
+    program: "opencode",
     // Without `run` it opens its terminal interface; without a message it reads one from standard input. Without `--auto`
-    // the first permission that is not granted ends the run.
-    command: &["opencode", "run", "--auto", "--format", "json"],
-    env: &[],
+    // the first permission that is not granted ends the run; what is denied stays denied.
+    args: |_| Ok(words(&["run", "--auto", "--format", "json"])),
+    env,
+    is_sandboxed: false,
+    login: None,
     prompt: PromptInput::Stdin,
     tested: true,
     parse,
     conclude,
+    begin: None,
     resume: Some(|args, conversation| [args, &["--session".to_owned(), conversation.to_owned()]].concat()),
 };
+
+fn env(access: &Access<'_>) -> Vec<(&'static str, String)> {
+    if access.permissions != Permissions::Edit {
+        return Vec::new();
+    }
+    // The last rule that matches counts.
+    let mut bash = serde_json::Map::from_iter([("*".to_owned(), Value::from("deny"))]);
+    bash.extend(tenure_commands().map(|command| (format!("{command} *"), Value::from("allow"))));
+    let rules = json!({"bash": bash, "edit": "allow", "external_directory": "deny", "webfetch": "deny"});
+    vec![("OPENCODE_PERMISSION", rules.to_string())]
+}
+
+/// The beginning of a tool's error if the tool was denied.
+const DENIED: &str = "The user has specified a rule which prevents you from using this specific tool call";
 
 /// The beginning of the line that reports a fatal error.
 const ERROR: &str = "\u{1b}[91m\u{1b}[1mError: \u{1b}[0m";
@@ -82,18 +102,19 @@ fn event(value: &Value) -> Vec<Event> {
         }
         "text" => vec![Event::Message(text(part, "/text").to_owned())],
         "reasoning" => vec![Event::Progress],
-        "tool_use" => vec![
-            Event::ToolBegun {
-                name: text(part, "/tool").to_owned(),
-                input: tool_input(part.pointer("/state/input").unwrap_or(&Value::Null)),
-            },
-            Event::ToolEnded {
-                failed: text(part, "/state/status") == "error",
-                output: optional(part, "/state/output")
-                    .or(optional(part, "/state/error"))
-                    .unwrap_or_default(),
-            },
-        ],
+        "tool_use" => {
+            let name = text(part, "/tool").to_owned();
+            let input = tool_input(part.pointer("/state/input").unwrap_or(&Value::Null));
+            let failed = text(part, "/state/status") == "error";
+            let output = optional(part, "/state/output").or(optional(part, "/state/error"));
+            let mut events = Vec::new();
+            if failed && text(part, "/state/error").starts_with(DENIED) {
+                events.push(Event::Denied(format!("{name}: {input}")));
+            }
+            events.push(Event::ToolBegun { name, input });
+            events.push(Event::ToolEnded { failed, output: output.unwrap_or_default() });
+            events
+        }
         "step_finish" => {
             let usage = Usage {
                 input_tokens: number(part, "/tokens/input"),

@@ -27,6 +27,7 @@ use super::{Purpose, RunnerContext};
 use crate::agents::{ProcessEnd, PromptInput};
 use crate::heartbeat::OpenStore;
 use crate::input::private_input;
+use crate::preset::Conversation;
 use crate::supervise::{
     AttemptRecorder, CommandEnd, Exit, LimitCheck, Limits, Supervision, Verdict, pass_proof, supervise,
 };
@@ -56,7 +57,8 @@ impl AttemptReport {
 
     /// The agent did not report, and is asked next if the task is pending.
     pub(super) fn is_unreported(&self) -> bool {
-        self.found.as_ref().is_some_and(|found| is_unreported(found.ending))
+        let reported = matches!(self.ended, CommandEnd::Exited { reported: true, .. });
+        !reported && self.found.as_ref().is_some_and(|found| is_unreported(found.ending))
     }
 
     pub(super) fn sentence(&self) -> String {
@@ -156,7 +158,11 @@ pub(super) fn run_agent(
     let errors = writer.try_clone().map_err(|e| broken("no pipe for its output", &e))?;
     // A separate name: what the agent claims itself does not belong to the runner.
     let agent_name = format!("{}-{}", &slot.runner.id[..8.min(slot.runner.id.len())], grant.lease.fence);
-    let conversation = resumption.as_ref().map(|resumption| resumption.conversation.as_str());
+    let chosen = (resumption.is_none() && preset.can_begin).then(|| cx.exec.ctx.ids.uuid());
+    let conversation = match (&resumption, &chosen) {
+        (Some(resumption), _) => Some(Conversation::Resumed(&resumption.conversation)),
+        (None, chosen) => chosen.as_deref().map(Conversation::New),
+    };
     let mut command = cx.callbacks.agent(&preset_name, conversation)?;
     let report_folder = cx.options.report_folder();
     let diagnosis = Diagnosis::new(&preset, purpose, resumption.as_ref(), &report_folder, cx.exec.clock);
@@ -215,6 +221,7 @@ pub(super) fn run_agent(
             caller: &slot.caller,
             scope: &preset.scope,
             diagnosis,
+            chosen: chosen.as_deref().filter(|_| purpose == Purpose::Work),
             parked: &parked,
         };
         let supervision = Supervision {
@@ -270,16 +277,23 @@ struct Checkpoints<'a> {
     caller: &'a Caller,
     scope: &'a ParkingScope,
     diagnosis: &'a Diagnosis<'a>,
+    /// The name that was chosen for the agent's conversation.
+    chosen: Option<&'a str>,
     parked: &'a Mutex<Option<Parking>>,
 }
 
 impl AttemptRecorder for Checkpoints<'_> {
     fn begun(&self, tx: &mut dyn Tx, attempt: &Attempt) -> Result<()> {
         self.diagnosis.begun(attempt.id.as_str());
-        if checkpoint(tx, &self.ctx, self.session, Step::Begun(attempt))? {
-            return Ok(());
+        let lost = || Error::WorkLost { what: self.session.resource.to_string() };
+        if !checkpoint(tx, &self.ctx, self.session, Step::Begun(attempt))? {
+            return Err(lost());
         }
-        Err(Error::WorkLost { what: self.session.resource.to_string() })
+        // Recorded before the agent exists, so that it can be resumed however early it is killed.
+        match self.chosen {
+            Some(name) if !checkpoint(tx, &self.ctx, self.session, Step::Named(name))? => Err(lost()),
+            _ => Ok(()),
+        }
     }
 
     fn judge(&self, tx: &dyn Tx, result: AttemptResult, not_started: Option<&str>) -> Result<AttemptResult> {

@@ -63,7 +63,7 @@ impl Found {
     /// The ending that counts for the account, the host and the preset. `reported`: the agent has finished its task itself.
     pub(super) fn for_parking(&self, reported: bool) -> Ending {
         match self.conclusion.ending {
-            _ if self.asked_next => Ending::Stopped,
+            _ if self.asked_next && !reported => Ending::Stopped,
             _ if !(reported || self.reported) => self.ending,
             ending @ (Ending::Limited
             | Ending::Overloaded

@@ -34,6 +34,7 @@ use crate::agents::Agent;
 use crate::database::DatabaseFile;
 use crate::execution::Execution;
 use crate::outage::{Outage, RETRY, is_outage};
+use crate::preset::Conversation;
 use crate::supervise::Signals;
 use crate::wait::until_any;
 use log::DaemonLog;
@@ -123,9 +124,9 @@ pub trait RunnerCallbacks: Sync {
     /// Fails if no agent may be started any more. Called before work is picked.
     fn check(&self) -> Result<()>;
     fn preset(&self, name: &str) -> Result<AgentPreset>;
-    /// The agent of a preset. If `conversation` is given and the agent supports it, it resumes that conversation.
-    /// The command passes the exec gate. Its environment is set, its input is not.
-    fn agent(&self, preset: &str, conversation: Option<&str>) -> Result<Command>;
+    /// The agent of a preset, with the conversation that it begins or resumes, if the agent supports that. The command passes
+    /// the exec gate. Its environment is set, its input is not.
+    fn agent(&self, preset: &str, conversation: Option<Conversation<'_>>) -> Result<Command>;
     /// `resumed`: why the agent's conversation goes on, if it does.
     fn prompt(&self, task: &Task, purpose: Purpose, resumed: Option<ResumeReason>) -> Result<String>;
     /// Copies the runner's changed row to the directory. Failures are ignored.
@@ -143,6 +144,8 @@ pub struct AgentPreset {
     pub scope: ParkingScope,
     /// Whether a good ending without a report is not enough to complete a task.
     pub require_report: bool,
+    /// Whether the name of a conversation can be chosen before the agent is started.
+    pub can_begin: bool,
 }
 
 #[derive(Debug, Clone, Copy)]

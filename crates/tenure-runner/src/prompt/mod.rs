@@ -171,8 +171,9 @@ fn report(key: &str, role: Role<'_>) -> String {
              - `tenure task fail {key} -m 'why'`: it cannot be done.\n\
              - `tenure task release {key} -m 'why'`: another worker should continue.\n\
              \n\
-             If you cannot run them, make the last line of your last message `TENURE-RESULT: done` or\n\
-             `TENURE-RESULT: failed REASON`. Without a report the task is not done.\n\
+             If you cannot run them, call the tool `finish_task` of the MCP server tenure if you have it, or make the last\n\
+             line of your last message `TENURE-RESULT: done` or `TENURE-RESULT: failed REASON`. Without a report the task\n\
+             is not done.\n\
              \n\
              While you work:\n\
              - `tenure msg send --task {key} -m 'text'`: leave a message for the next holder.\n\

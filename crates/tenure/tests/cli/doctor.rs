@@ -208,6 +208,42 @@ fn agents_are_found_with_their_versions_and_never_started_to_work() {
 }
 
 #[test]
+fn the_configured_agent_is_asked_whether_it_can_work() {
+    let mut env = TestEnv::project();
+    let program = |env: &TestEnv, name: &str, text: &str| {
+        let path = env.write(&format!("bin/{name}"), format!("#!/bin/sh\n{text}\n"));
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    };
+    // Nothing else is on PATH, so that neither the sandbox nor another agent of this machine is found.
+    env.set("PATH", env.path("bin").display().to_string());
+    program(&env, "claude", "[ \"$*\" != 'auth status' ]");
+    let agents = |env: &TestEnv| -> Vec<(String, String)> {
+        let data = env.json(&["doctor"]).data();
+        let findings = data["findings"].as_array().unwrap().iter().filter(|f| f["check"] == "agents");
+        let text = |finding: &serde_json::Value, key: &str| finding[key].as_str().unwrap().to_owned();
+        findings.map(|finding| (text(finding, "sentence"), text(finding, "command"))).collect()
+    };
+    let said = agents(&env);
+    assert!(said[0].0.contains("needs bwrap and socat") && said.len() == 1, "{said:?}");
+    // The command helps.
+    env.ok(&["config", "set", "runners.allow", "[make, git add, git commit]"]);
+    assert!(said[0].1.contains("tenure config set runners.allow '[make, git add, git commit]'"), "{said:?}");
+    let not_logged_in =
+        ("claude: it says that it is not logged in".to_owned(), "claude auth login".to_owned());
+    assert_eq!(agents(&env), vec![not_logged_in.clone()]);
+    program(&env, "socat", "exit 0");
+    program(&env, "bwrap", "exit 1");
+    let broken = agents(&env);
+    assert!(
+        broken[0].0.contains("bwrap cannot start its sandbox") && broken[1] == not_logged_in,
+        "{broken:?}"
+    );
+    program(&env, "bwrap", "exit 0");
+    program(&env, "claude", "exit 0");
+    assert_eq!(agents(&env), []);
+}
+
+#[test]
 fn a_timer_that_is_installed_and_does_not_fire_is_a_problem() {
     let mut env = TestEnv::project();
     let crontab = env.write("bin/crontab", "#!/bin/sh\ncat \"$HOME/crontab\"\n");

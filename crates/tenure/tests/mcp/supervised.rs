@@ -53,6 +53,18 @@ fn is_refused(result: &Value) -> bool {
 }
 
 #[test]
+fn only_an_agent_under_a_runner_finishes_its_task_without_naming_the_fence() {
+    for (role, code) in [(None, "INVALID_ARGUMENTS"), (Some(Role::Work), "")] {
+        let (shop, mut client, _) = connect(role, "T1");
+        let result = client.call("finish_task", json!({"task": "T1", "outcome": "done"}));
+        let error = &result["structuredContent"]["error"];
+        assert_eq!(error["code"].as_str().unwrap_or_default(), code, "{result}");
+        let status = shop.ok(&["tasks", "show", "T1"])["task"]["status"].clone();
+        assert_eq!(status, if role.is_some() { "completed" } else { "in_progress" });
+    }
+}
+
+#[test]
 fn every_tool_is_decided_by_the_role_of_the_agent() {
     for role in [None, Some(Role::Work), Some(Role::Review)] {
         for own in ["T1", "T2"] {

@@ -179,14 +179,13 @@ fn agent_named(p: &Project, name: &str, printed: &str) {
 fn an_agent_that_supports_it_continues_its_conversation() {
     for (name, printed, resumed) in [
         ("claude", r#"{"type":"system","subtype":"init","session_id":"c0ffee-1"}"#, "--resume c0ffee-1"),
-        (
-            "codex",
-            r#"{"type":"thread.started","thread_id":"c0ffee-1"}"#,
-            "-c allow_login_shell=false resume c0ffee-1 -",
-        ),
+        ("codex", r#"{"type":"thread.started","thread_id":"c0ffee-1"}"#, "=\"approve\" resume c0ffee-1 -"),
     ] {
         let p = Project::new();
         agent_named(&p, name, printed);
+        // The programs of claude's sandbox.
+        agent_named(&p, "bwrap", "");
+        agent_named(&p, "socat", "");
         p.task("A", &[]);
         let path = format!("{}:{}", p.root().join("bin").display(), std::env::var("PATH").unwrap());
         let mut command = p.command(&["runners", "start", "--foreground", "--preset", name]);
@@ -206,4 +205,28 @@ fn an_agent_that_supports_it_continues_its_conversation() {
         assert!(!args[0].contains("resume") && args[1].ends_with(resumed), "{args:?}");
         assert_eq!(p.status("A"), "completed");
     }
+}
+
+#[test]
+fn a_conversation_whose_name_was_chosen_is_resumed_although_the_agent_was_killed_before_it_printed_anything()
+{
+    let p = Project::new();
+    for name in ["claude", "bwrap", "socat"] {
+        agent_named(&p, name, "");
+    }
+    p.task("A", &[]);
+    let path = format!("{}:{}", p.root().join("bin").display(), std::env::var("PATH").unwrap());
+    let mut command = p.command(&["runners", "start", "--foreground", "--preset", "claude"]);
+    let mut runner = command.env("PATH", &path).stderr(std::process::Stdio::null()).spawn().unwrap();
+    p.wait_for("begun");
+    runner.kill().unwrap();
+    runner.wait().unwrap();
+    let chosen = session(&p)["current"]["agentSession"].as_str().unwrap().to_owned();
+    p.give("go");
+    let ended = p.command(&["resume", &id(&p)]).env("PATH", &path).output().unwrap();
+    assert!(ended.status.success(), "{ended:?}");
+    let args = p.marks("args");
+    assert!(args[0].ends_with(&format!(" --session-id {chosen}")), "{args:?}");
+    assert!(args[1].ends_with(&format!(" --resume {chosen}")), "{args:?}");
+    assert_eq!(p.status("A"), "completed");
 }

@@ -169,17 +169,22 @@ fn after_a_limit_the_same_conversation_goes_on() {
     let limit = include_str!("../../../tenure-runner/tests/agent-recordings/claude-usage-5h.out");
     std::fs::write(project.shared("limit"), limit).unwrap();
     let (program, shared) = (project.shared("claude"), project.shared(""));
+    let started = json!({"type": "system", "subtype": "init", "session_id": "c0ffee"});
+    let ended = json!({"type": "result", "subtype": "success", "is_error": false, "result": "Done."});
     let script = format!(
         "#!/bin/sh\ncat >/dev/null\necho \"$*\" >>'{0}/args'\n\
-         if [ -e '{0}/limit' ]; then cat '{0}/limit'; exit 1; fi\nexec tenure task done \"$TENURE_TASK_ID\"\n",
+         if [ -e '{0}/limit' ]; then cat '{0}/limit'; exit 1; fi\n\
+         echo '{started}'\ntenure task done \"$TENURE_TASK_ID\" >&2 && echo '{ended}'\n",
         shared.display()
     );
     write_program(&program, &script);
     project.task("A", &[]);
     assert_eq!(project.work(&[]).code, Some(1));
     std::fs::remove_file(project.shared("limit")).unwrap();
-    assert_eq!(project.work(&[]).code, Some(0));
-    assert_eq!(project.status("A"), "completed");
+    let ran = project.work(&[]);
+    assert_eq!((ran.code, project.status("A").as_str()), (Some(0), "completed"));
+    assert!(ran.out.contains("1 completed, 0 not") && ran.err.contains("Completed A"), "{ran:?}");
+    assert_eq!(project.ok(&["status"])["parked"], json!([]), "the account works again");
     assert_eq!(project.marks("args"), ["", "--resume ad190932-e601-4afd-a7dc-ee130ce44af9"]);
 }
 

@@ -114,7 +114,13 @@ impl<'a, 'o> McpHandler<'a, 'o> {
         if args.outcome != FinishOutcome::Fail && args.message.is_some() {
             return Err(Report::usage("`message` goes with `fail`; use send_message for anything else"));
         }
-        self.end_lease(session, &args.task, Some(args.fence), outcome, done)
+        // The runner has put the fence into the environment of its agent.
+        if args.fence.is_none() && self.app.env.var(tenure_core::supervised::VARIABLE).is_none() {
+            return Err(Report::usage(
+                "give the `fence` of your claim, which is `lease.fence` in its answer",
+            ));
+        }
+        self.end_lease(session, &args.task, args.fence, outcome, done)
     }
 
     /// `done` is what the task is afterwards, for the text.

@@ -11,10 +11,11 @@ use tenure_core::runner::Runner;
 use tenure_core::store::{EventFilter, LeaseFilter, MessageFilter, Store};
 use tenure_core::task::{Task, TaskStatus};
 use tenure_core::{Error, Result, wire};
+use tenure_runner::agents::Place;
 use tenure_runner::daemon::log::DaemonLog;
 use tenure_runner::daemon::{AgentPreset, Purpose, ResumeReason, RunnerCallbacks, RunnerEvent};
 use tenure_runner::hooks::{HookContext, HookFilter, fire};
-use tenure_runner::preset::{self, AgentCommand, SESSION_MARKERS};
+use tenure_runner::preset::{self, AgentCommand, Conversation, PresetSource, SESSION_MARKERS};
 use tenure_runner::processes::children;
 use tenure_runner::prompt::{self, Brief, Role};
 use tenure_runner::spec_section::spec_text;
@@ -33,6 +34,8 @@ pub(super) struct RunnerHost<'a> {
     pub(super) env: &'a Env,
     pub(super) config: &'a Config,
     pub(super) root: PathBuf,
+    /// The folder in which agents are started.
+    pub(super) workdir: PathBuf,
     pub(super) open: &'a (dyn Fn() -> Result<Box<dyn Store>> + Sync),
     /// Empty with `--no-hooks`.
     pub(super) hooks: Vec<Hook>,
@@ -44,7 +47,7 @@ pub(super) struct RunnerHost<'a> {
 impl RunnerHost<'_> {
     fn resolve(&self, name: &str) -> Result<AgentCommand> {
         let path = self.env.vars.get(&OsString::from("PATH")).map(OsString::as_os_str);
-        preset::resolve(name, &self.config.presets, &self.root, path)
+        preset::resolve(name, &PresetSource::of(self.config, &self.root, path))
             .map_err(|e| Error::Config(e.to_string()))
     }
 
@@ -131,16 +134,17 @@ impl RunnerCallbacks for RunnerHost<'_> {
     fn preset(&self, name: &str) -> Result<AgentPreset> {
         let command = self.resolve(name)?;
         let require_report = self.config.runners.require_report.unwrap_or(command.agent.is_known());
-        Ok(AgentPreset { agent: command.agent, scope: command.scope(), require_report })
+        let can_begin = command.can_begin();
+        Ok(AgentPreset { agent: command.agent, scope: command.scope(), require_report, can_begin })
     }
 
-    fn agent(&self, name: &str, conversation: Option<&str>) -> Result<Command> {
+    fn agent(&self, name: &str, conversation: Option<Conversation<'_>>) -> Result<Command> {
         let agent = self.resolve(name)?;
         let own =
             crate::own_binary().map_err(|e| Error::General(format!("cannot find the tenure binary: {e}")))?;
-        let mut command = Command::new(own);
-        let resuming = conversation.and_then(|conversation| agent.resuming(conversation));
-        let args = resuming.as_ref().unwrap_or(&agent.args);
+        let mut command = Command::new(&own);
+        let place = Place { root: self.root.clone(), workdir: self.workdir.clone(), tenure: own };
+        let args = agent.args_at(&place, conversation);
         command.arg("start-attempt").arg("--").arg(&agent.program).args(args);
         command.env_clear();
         for (name, value) in &self.env.vars {

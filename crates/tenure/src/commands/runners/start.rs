@@ -1,5 +1,6 @@
 //! `tenure runners start`: runs in the foreground, or starts a background process that is detached from its caller.
 
+use std::ffi::{OsStr, OsString};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -18,7 +19,7 @@ use tenure_runner::daemon::{
     SessionStart,
 };
 use tenure_runner::exclusion;
-use tenure_runner::preset::{self, PresetError};
+use tenure_runner::preset::{self, PresetError, PresetSource};
 use tenure_runner::{NO_ATTEMPT, Outage};
 
 use super::callbacks::RunnerHost;
@@ -84,6 +85,12 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>
     let open = app.open()?;
     let options = options(app, &open, &args, app.env.ids.uuid())?;
     refuse_locked_out(app, &open)?;
+    if !args.foreground && !args.detached {
+        // Otherwise its log has this.
+        for sentence in unlimited_agents(app, &open, &options) {
+            app.printer.warn(&sentence);
+        }
+    }
     if app.global.dry_run {
         let mut text = Text::new();
         text.line(format!("Would start a runner with {} on {}", options.preset, options.root.display()));
@@ -94,6 +101,17 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>
     }
     let how = Serving { echo: args.foreground, first: args.detached.then_some(NAME), force: false, trusted };
     serve(app, &open, &options, how)
+}
+
+/// A sentence about each agent of the runner that its permissions do not limit.
+fn unlimited_agents(app: &App<'_>, open: &Open<'_>, options: &RunnerOptions) -> Vec<String> {
+    let path = app.env.vars.get(&OsString::from("PATH")).map(OsString::as_os_str);
+    let source = PresetSource::of(&open.config, &open.paths.root, path);
+    let names = std::iter::once(&options.preset).chain(&options.reviewer);
+    let mut sentences: Vec<String> =
+        names.filter_map(|name| preset::resolve(name, &source).ok()?.unlimited()).collect();
+    sentences.dedup();
+    sentences
 }
 
 /// Whether [`launch`] could start a runner now, as far as that can be seen without starting it.
@@ -127,15 +145,13 @@ pub(super) fn refuse_locked_out(app: &App<'_>, open: &Open<'_>) -> CommandResult
 }
 
 /// The error for an agent that cannot be run, with a hint how to choose another.
-fn unusable(
-    error: &PresetError,
-    open: &Open<'_>,
-    args: &Args,
-    works: bool,
-    path: Option<&std::ffi::OsStr>,
-) -> Report {
-    let report = Report::new(ErrorCode::Config, error.to_string());
-    let Some(other) = preset::any_runnable(&open.config.presets, &open.paths.root, path) else {
+fn unusable(error: &PresetError, open: &Open<'_>, args: &Args, works: bool, path: Option<&OsStr>) -> Report {
+    let mut report = Report::new(ErrorCode::Config, error.to_string());
+    if let PresetError::Access { source, .. } = error {
+        let (what, command) = source.remedy();
+        report = report.hint(what, command);
+    }
+    let Some(other) = preset::any_runnable(&PresetSource::of(&open.config, &open.paths.root, path)) else {
         return report.hint("define one under presets", "tenure config edit");
     };
     let command = match (works, &args.preset) {
@@ -166,11 +182,11 @@ pub(super) fn options(
     };
     let locking = &open.config.locking;
     let preset = args.preset.clone().unwrap_or_else(|| runners.preset.clone());
-    let path = app.env.vars.get(&std::ffi::OsString::from("PATH")).map(std::ffi::OsString::as_os_str);
+    let path = app.env.vars.get(&OsString::from("PATH")).map(OsString::as_os_str);
     // Resolved now, so that an error is reported to the caller and not only to the log.
     let reviewer = open.config.review.preset.clone().filter(|_| open.config.review.enabled);
     let words = |name: &str| -> CommandResult<Vec<String>> {
-        let agent = preset::resolve(name, &open.config.presets, &open.paths.root, path)
+        let agent = preset::resolve(name, &PresetSource::of(&open.config, &open.paths.root, path))
             .map_err(|e| unusable(&e, open, args, name == preset, path))?;
         let program = agent.program.to_string_lossy().into_owned();
         Ok(std::iter::once(program).chain(agent.args).collect())
@@ -328,6 +344,9 @@ pub(super) fn serve(
     }
     let log =
         DaemonLog::open(&logs, std::process::id(), how.echo && !app.global.quiet, app.env.clock.clone());
+    for sentence in unlimited_agents(app, open, options) {
+        log.line(&sentence);
+    }
     let surroundings = Surroundings::new(open)?;
     let source = &open.source;
     let ttl = options.timing.ttl;
@@ -338,6 +357,7 @@ pub(super) fn serve(
         env: app.env,
         config: &open.config,
         root: options.root.clone(),
+        workdir: options.workdir.clone(),
         open: &another,
         hooks: if app.global.no_hooks {
             Vec::new()

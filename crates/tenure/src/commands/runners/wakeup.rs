@@ -13,7 +13,7 @@ use tenure_core::ErrorCode;
 use tenure_core::config::TrustState;
 use tenure_core::runner::Runner;
 use tenure_runner::daemon::log::DaemonLog;
-use tenure_runner::preset;
+use tenure_runner::preset::{self, PresetSource};
 use tenure_runner::retention;
 use tenure_runner::timer::Kind;
 use tenure_runner::wakeup::{self, Decision, NotStarted, Recheck, Target, Verdict};
@@ -294,9 +294,10 @@ fn wake_up(
     };
     let path = app.env.vars.get(&OsString::from("PATH")).map(OsString::as_os_str);
     // A preset that cannot be resolved is reported by the runner that is started with it.
-    let scopes = std::iter::once(&runners.preset).chain(&reviewer).filter_map(|name| {
-        preset::resolve(name, &open.config.presets, root, path).ok().map(|agent| agent.scope())
-    });
+    let source = PresetSource::of(&open.config, root, path);
+    let scopes = std::iter::once(&runners.preset)
+        .chain(&reviewer)
+        .filter_map(|name| preset::resolve(name, &source).ok().map(|agent| agent.scope()));
     let target = Target {
         root,
         store: open.store.as_ref(),
