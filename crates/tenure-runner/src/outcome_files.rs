@@ -28,6 +28,20 @@ impl OutcomeFiles {
         self.folder.join(fence.to_string())
     }
 
+    /// What [`Outcomes::keep`] writes before it renames the file. Only the supervisor of this lease writes it.
+    fn unfinished(&self, fence: Fence) -> PathBuf {
+        self.folder.join(format!("{fence}.new"))
+    }
+
+    /// Removes these files of a lease, and the folder with the last one.
+    fn remove(&self, files: &[PathBuf]) {
+        let removed = files.iter().filter(|file| std::fs::remove_file(file).is_ok()).count();
+        if removed > 0 {
+            // Fails while others are kept.
+            let _ = std::fs::remove_dir(&self.folder);
+        }
+    }
+
     fn read(&self, fence: Fence) -> io::Result<KeptOutcome> {
         let file = open_private(&self.file(fence), File::options().read(true))?;
         let found = file.metadata()?;
@@ -44,23 +58,26 @@ impl OutcomeFiles {
 
 impl Outcomes for OutcomeFiles {
     fn kept(&self, fence: Fence) -> Option<KeptOutcome> {
-        self.read(fence).ok().filter(|kept| kept.fence == fence)
+        let kept = self.read(fence).ok().filter(|kept| kept.fence == fence);
+        if kept.is_none() {
+            // The lease is being closed, so its supervisor, if it was killed while it wrote this, has no successor.
+            self.remove(&[self.unfinished(fence)]);
+        }
+        kept
     }
 
     fn keep(&self, outcome: &KeptOutcome) -> io::Result<()> {
+        let unfinished = self.unfinished(outcome.fence);
+        self.remove(std::slice::from_ref(&unfinished));
         create_private_folder(&self.folder)?;
-        // Temporary files are readable by their owner only.
-        let mut file = tempfile::NamedTempFile::new_in(&self.folder)?;
+        let mut file = open_private(&unfinished, File::options().write(true).create_new(true))?;
         file.write_all(serde_json::to_string(outcome)?.as_bytes())?;
-        file.as_file().sync_all()?;
-        file.persist(self.file(outcome.fence)).map(drop).map_err(io::Error::from)
+        file.sync_all()?;
+        std::fs::rename(unfinished, self.file(outcome.fence))
     }
 
     fn forget(&self, fence: Fence) {
-        if std::fs::remove_file(self.file(fence)).is_ok() {
-            // Fails while others are kept.
-            let _ = std::fs::remove_dir(&self.folder);
-        }
+        self.remove(&[self.file(fence), self.unfinished(fence)]);
     }
 }
 
@@ -96,6 +113,25 @@ mod tests {
         files.forget(kept.fence);
         assert_eq!(files.kept(kept.fence), None);
         assert!(!home.path().join("outcomes/s").exists(), "the empty folder is removed");
+    }
+
+    #[test]
+    fn what_a_killed_process_left_unfinished_is_removed_with_the_lease() {
+        let home = tempfile::tempdir().unwrap();
+        let (files, kept) = (OutcomeFiles::new(home.path(), "s"), outcome());
+        let unfinished = || {
+            create_private_folder(&files.folder).unwrap();
+            std::fs::write(files.unfinished(kept.fence), "{\"attempt\":").unwrap();
+        };
+        unfinished();
+        assert_eq!(files.kept(kept.fence), None);
+        assert!(!files.folder.exists());
+        unfinished();
+        files.keep(&kept).unwrap();
+        assert_eq!(files.kept(kept.fence), Some(kept.clone()));
+        unfinished();
+        files.forget(kept.fence);
+        assert!(!files.folder.exists());
     }
 
     #[test]
