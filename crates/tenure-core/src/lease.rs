@@ -191,9 +191,10 @@ impl Lease {
         self.ended.is_none()
     }
 
-    /// Whether both are the same grant. In a store that was restored or replaced, another lease may have the same fence.
+    /// Whether both are the same grant. In a store that was restored or replaced, another lease may have the same fence and
+    /// even the same id, but not the same key.
     pub fn is_same(&self, other: &Self) -> bool {
-        self.fence == other.fence && self.id == other.id
+        self.fence == other.fence && self.id == other.id && self.key_hash == other.key_hash
     }
 
     /// Whether `key` is the key of this lease.

@@ -2,11 +2,12 @@
 
 use tenure_core::holder::Caller;
 use tenure_core::id::{Ids, LeaseId, LeaseProof};
-use tenure_core::kernel::{self, Finish, Terms};
+use tenure_core::kernel::{self, Finish, ItemOutcome, Terms};
 use tenure_core::lease::{Lease, Resource, ResourceKind};
 use tenure_core::task::TaskStatus;
 use tenure_core::{Error, ErrorCode};
 
+use super::jobs;
 use crate::fixture::{Fixture, TTL, refused};
 
 /// Tries everything that only the holder of A may do, and returns the codes of the refusals.
@@ -123,6 +124,29 @@ pub(super) fn a_supervisors_lease_of_a_replaced_store_is_lost(fresh: &dyn Fn() -
         |lease: &Lease| f.write(|tx| kernel::renew_resource(tx, &f.context(), lease, None)).unwrap();
     assert!(matches!(held(&old), Err(Error::WorkLost { .. })));
     assert_eq!((renewed(&old), renewed(&lease).is_some(), held(&lease).is_ok()), (None, true, true));
+}
+
+/// A replaced store may have granted a lease with the same fence and the same id. It has another key.
+pub(super) fn an_items_lease_of_a_replaced_store_is_lost(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    let (job, coordinator) = jobs::start(&f, &jobs::definition(2));
+    let held = jobs::take(&f, &f.worker("ann", 7), &job);
+    let mut foreign = held.clone();
+    foreign.lease.key_hash = "0".repeat(held.lease.key_hash.len());
+    let before = f.events().len();
+    let outcomes = [
+        ItemOutcome::Succeeded,
+        ItemOutcome::Failed { why: "late", for_good: true },
+        ItemOutcome::Interrupted { why: "late" },
+    ];
+    for outcome in outcomes {
+        assert_eq!(refused(jobs::finish(&f, &foreign, outcome)), ErrorCode::LeaseLost);
+    }
+    assert!(!f.write(|tx| kernel::renew_item(tx, &f.context(), &foreign.lease)).unwrap());
+    let foreign = Lease { key_hash: foreign.lease.key_hash, ..coordinator };
+    assert_eq!(refused(f.write(|tx| kernel::must_hold(tx, &f.context(), &foreign))), ErrorCode::LeaseLost);
+    assert_eq!(f.events().len(), before, "a refusal changes nothing");
+    assert!(jobs::succeed(&f, &held).changed);
 }
 
 pub(super) fn the_key_comes_with_the_grant_and_is_stored_as_a_hash(fresh: &dyn Fn() -> Fixture) {

@@ -107,6 +107,7 @@ pub fn cases() -> Vec<(&'static str, Case)> {
             a_credential_that_does_not_match_is_refused_under_any_name,
             a_credential_of_a_replaced_store_is_refused,
             a_supervisors_lease_of_a_replaced_store_is_lost,
+            an_items_lease_of_a_replaced_store_is_lost,
             the_key_comes_with_the_grant_and_is_stored_as_a_hash,
         }
         renewing {
