@@ -54,7 +54,7 @@ CREATE TABLE idle_projects (
     path   TEXT PRIMARY KEY,
     mark   TEXT NOT NULL,
     reason TEXT NOT NULL,
-    -- When a lease there expires, which makes a task ready without a write.
+    -- When a lease there expires, which makes a task ready without a write. In milliseconds since the boot.
     until  INTEGER
 ) STRICT, WITHOUT ROWID;
 

@@ -12,11 +12,11 @@ use crate::error::sql_error;
 /// A project in which wake-up found nothing to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdleProject {
-    /// The state of its files at that time.
+    /// The boot, and the state of its files at that time.
     pub mark: String,
     pub reason: String,
-    /// When something becomes ready by the passage of time alone.
-    pub until: Option<Timestamp>,
+    /// When something becomes ready by the passage of time alone, in milliseconds since the boot.
+    pub until: Option<i64>,
 }
 
 impl Directory {
@@ -25,11 +25,7 @@ impl Directory {
             self.conn
                 .prepare("SELECT path, mark, reason, until FROM idle_projects")?
                 .query_map([], |row| {
-                    let idle = IdleProject {
-                        mark: row.get(1)?,
-                        reason: row.get(2)?,
-                        until: row.get::<_, Option<i64>>(3)?.map(Timestamp::from_millis),
-                    };
+                    let idle = IdleProject { mark: row.get(1)?, reason: row.get(2)?, until: row.get(3)? };
                     Ok((PathBuf::from(row.get::<_, String>(0)?), idle))
                 })?
                 .collect()
@@ -48,8 +44,7 @@ impl Directory {
                      ON CONFLICT (path) DO UPDATE SET mark = ?2, reason = ?3, until = ?4",
                 )?;
                 for (path, seen) in idle {
-                    let until = seen.until.map(Timestamp::as_millis);
-                    save.execute(params![path.to_string_lossy(), seen.mark, seen.reason, until])?;
+                    save.execute(params![path.to_string_lossy(), seen.mark, seen.reason, seen.until])?;
                 }
                 let mut forget = change.prepare("DELETE FROM idle_projects WHERE path = ?1")?;
                 for path in busy {

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use tenure_testkit::cli::{Project, until};
+use tenure_testkit::cli::{Project, Running, until};
 
 use crate::machine::{Machine, slow};
 
@@ -55,6 +55,22 @@ fn a_claim_that_expires_is_noticed_although_no_file_has_changed() {
     project.task("A", &["mark begun"]);
     project.ok(&["tasks", "claim", "A", "--agent", "bob", "--ttl", "8s"]);
     remember(&machine, &project);
+    assert_eq!(machine.wake_up(&[])["p"].0, "idle");
+    until("the claim has expired and the work begins", || machine.wake_up(&[])["p"].0 == "started");
+    machine.wait_for("begun");
+}
+
+/// The clock of one wake-up does not count for the next.
+#[test]
+fn a_claim_that_expires_is_noticed_after_a_wake_up_whose_clock_was_wrong() {
+    let machine = Machine::new();
+    let project = machine.project("p");
+    project.task("A", &["mark begun"]);
+    project.ok(&["tasks", "claim", "A", "--agent", "bob", "--ttl", "8s"]);
+    age_all(&machine, &project);
+    let wakeup = machine.skew(&machine.command(&["--json", "runners", "wakeup"]), "+2h");
+    Running::start(wakeup).end().data();
+    assert_eq!(known(&machine), [project.root().to_string_lossy()]);
     assert_eq!(machine.wake_up(&[])["p"].0, "idle");
     until("the claim has expired and the work begins", || machine.wake_up(&[])["p"].0 == "started");
     machine.wait_for("begun");

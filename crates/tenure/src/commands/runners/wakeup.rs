@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tenure_core::ErrorCode;
+use tenure_core::clock::SinceBoot;
 use tenure_core::config::TrustState;
 use tenure_core::runner::Runner;
 use tenure_runner::daemon::log::DaemonLog;
@@ -111,15 +112,16 @@ fn round(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
         verdicts.insert(path.clone(), Verdict::new(Decision::Unregistered, reason));
     }
     let mut jobs = Vec::new();
-    let now = app.env.clock.now();
+    let (now, boot) = (app.env.clock.now(), boot_time(app.env));
     let user_config = app.user_config();
     for project in &registered {
         let mut files = ProjectPaths::new(&project.path).changing_files().to_vec();
         files.extend(user_config.clone());
         let mark = if project.enabled { wakeup::fingerprint(&project.path, &files, now) } else { None };
-        let unchanged = known
-            .get(&project.path)
-            .filter(|idle| mark.as_ref() == Some(&idle.mark) && idle.until.is_none_or(|until| until > now));
+        let mark = mark.map(|mark| format!("{} {mark}", boot.boot));
+        let unchanged = known.get(&project.path).filter(|idle| {
+            mark.as_ref() == Some(&idle.mark) && idle.until.is_none_or(|until| until > boot.millis)
+        });
         match unchanged {
             Some(idle) => {
                 verdicts.insert(project.path.clone(), Verdict::new(Decision::Idle, idle.reason.clone()));
@@ -230,6 +232,8 @@ fn serve(
         Ok((verdict, rest)) => {
             let memory = match (rest, job.mark) {
                 (Recheck::Until(until), Some(mark)) => {
+                    let (now, boot) = (env.clock.now().as_millis(), boot_time(env));
+                    let until = until.map(|until| boot.millis.saturating_add(until.as_millis() - now));
                     Some(IdleProject { mark, reason: verdict.reason.clone(), until })
                 }
                 _ => None,
@@ -238,6 +242,12 @@ fn serve(
         }
         Err(report) => (Verdict::new(Decision::Error, report.message), None),
     }
+}
+
+/// The clock on which wake-ups remember until when a project is idle: the wall clock of one of them may be wrong.
+fn boot_time(env: &Env) -> SinceBoot {
+    let wall = || SinceBoot { boot: String::new(), millis: env.clock.now().as_millis() };
+    env.clock.since_boot().unwrap_or_else(wall)
 }
 
 /// Why nothing may be started in a project; `None` also if that cannot be found out, which opening it reports.
