@@ -44,7 +44,7 @@ pub use lease_state::{Claim, acts_under, claim_of, same_holder};
 pub(crate) use override_status::held_error;
 pub use override_status::{Overridden, override_status};
 pub use queue::{Waiter, count_before, dequeue, enqueue, waiters_before};
-pub use reconcile::{Repairs, reconcile};
+pub use reconcile::{Repairs, close_dead_runners, reconcile};
 pub use refusal::{in_the_way, locked, queued_waiter, reserved_work};
 pub use renew::{Beat, check, renew};
 pub(crate) use resource::close_if_lapsed;

@@ -69,7 +69,8 @@ pub fn reconcile(tx: &mut dyn Tx, ctx: &Context<'_>, actor: &str) -> Result<Repa
     Ok(Repairs { leases, tasks, attempts, runners, items, abandoned_jobs, tickets })
 }
 
-fn close_dead_runners(tx: &mut dyn Tx, ctx: &Context<'_>, actor: &str) -> Result<Vec<Runner>> {
+/// Closes the rows of runners whose process is proven dead.
+pub fn close_dead_runners(tx: &mut dyn Tx, ctx: &Context<'_>, actor: &str) -> Result<Vec<Runner>> {
     let mut closed = Vec::new();
     for runner in tx.runners(0)? {
         if ctx.judge.liveness(&runner.process) != Liveness::Dead {

@@ -92,3 +92,18 @@ fn stop_by_force_kills_the_runner_and_repairs_what_it_leaves() {
         (started["runner"]["id"].clone(), Some("failed"))
     );
 }
+
+#[test]
+fn a_clean_up_closes_the_records_of_dead_runners() {
+    let project = Project::new();
+    let runner = project.runner(&["--idle-timeout", "10m"]);
+    let id = project.runners()[0]["id"].clone();
+    runner.signal(Signal::KILL);
+    drop(runner.end());
+    assert_eq!(project.select("SELECT count(*) FROM runners WHERE completed_at IS NULL"), ["1"]);
+    let preview = project.ok(&["locks", "cleanup", "--dry-run"]);
+    let cleaned = project.ok(&["locks", "cleanup"]);
+    assert_eq!((&preview["closedRunners"][0], &cleaned["closedRunners"][0]), (&id, &id));
+    assert_eq!(project.select("SELECT count(*) FROM runners WHERE completed_at IS NULL"), ["0"]);
+    assert_eq!(project.run(&["locks", "cleanup"]).out.trim(), "Nothing to clean up.");
+}

@@ -17,6 +17,8 @@ use crate::text::Text;
 
 /// Close every lock that expired or whose holder is dead, and return its task
 ///
+/// Also closes the records of runners whose process is gone.
+///
 /// Example: tenure locks cleanup --dry-run
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -29,8 +31,9 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
     let actor = app.identity(&args.identity)?.holder.id;
     let ctx = open.context();
     let hook_filter = hooks::filter(app, &open);
-    let (closed, names, hook_contexts) = open.write(|tx| {
+    let (closed, names, runners, hook_contexts) = open.write(|tx| {
         let closed = kernel::close_all_lapsed(tx, &ctx, &actor)?;
+        let runners = kernel::close_dead_runners(tx, &ctx, &actor)?;
         let mut hook_contexts = Vec::new();
         for (lease, _) in &closed {
             hook_contexts.extend(hook_filter.abandoned(tx, lease)?);
@@ -39,20 +42,28 @@ pub(super) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
             .iter()
             .map(|(l, _)| lease_view::resource_name(tx, &l.resource))
             .collect::<tenure_core::Result<Vec<_>>>()?;
-        Ok((closed, names, hook_contexts))
+        Ok((closed, names, runners, hook_contexts))
     })?;
     reap::after(app, &open, Scope::Abandoned, &actor)?;
     hooks::deliver(app, &open, &hook_contexts);
     let now = app.env.clock.now();
     let judge = app.env.judge.as_ref();
     let mut text = Text::new();
-    if closed.is_empty() {
+    if closed.is_empty() && runners.is_empty() {
         text.line("Nothing to clean up.");
     }
     for ((lease, state), name) in closed.iter().zip(&names) {
         let why = if *state == LeaseState::HolderDead { "its holder is dead" } else { "expired" };
         text.line(format!("{} {name} ({why}), held by {}", app.past("Closed", "Would close"), lease.holder));
     }
+    for runner in &runners {
+        let (short, pid) = (runner.id.chars().take(8).collect::<String>(), runner.process.process.pid);
+        text.line(format!(
+            "{} runner {short} (its process {pid} is gone)",
+            app.past("Closed", "Would close")
+        ));
+    }
     let rows: Vec<_> = closed.iter().map(|(lease, _)| wire::lease(lease, now, judge)).collect();
-    Ok(Answer::new(json!({"locks": rows, "total": rows.len()}), text))
+    let runners: Vec<_> = runners.iter().map(|runner| &runner.id).collect();
+    Ok(Answer::new(json!({"locks": rows, "total": rows.len(), "closedRunners": runners}), text))
 }
