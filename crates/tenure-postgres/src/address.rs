@@ -269,11 +269,14 @@ pub(crate) fn host_text(host: &Host) -> String {
 /// Without the password.
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let servers: Vec<String> = self
-            .servers()
-            .iter()
-            .map(|server| format!("{}:{}", host_text(server.host), server.port))
-            .collect();
+        // A socket's folder as in a URL, so that what is displayed can be used as one.
+        let in_url = |host: &Host| match host_text(host) {
+            text if text.starts_with('/') => text.replace('%', "%25").replace('/', "%2F"),
+            text if text.contains(':') => format!("[{text}]"),
+            text => text,
+        };
+        let servers: Vec<String> =
+            self.servers().iter().map(|server| format!("{}:{}", in_url(server.host), server.port)).collect();
         let at = if self.user().is_empty() { "" } else { "@" };
         write!(f, "postgres://{}{at}{}/{}", self.user(), servers.join(","), self.database())
     }
@@ -367,7 +370,19 @@ mod tests {
         let shown = |url| address(url).unwrap().to_string();
         assert_eq!(shown("postgres://ann@a,b:1/w"), "postgres://ann@a:5432,b:1/w");
         assert_eq!(shown("postgres://ann@a:1,b:2/w"), "postgres://ann@a:1,b:2/w");
-        assert_eq!(shown("postgresql://ann@%2Frun%2Fpg/w"), "postgres://ann@/run/pg:5432/w");
+        assert_eq!(shown("postgresql://ann@%2Frun%2Fpg/w"), "postgres://ann@%2Frun%2Fpg:5432/w");
+    }
+
+    #[test]
+    fn what_is_displayed_can_be_used_as_a_url() {
+        for url in
+            ["postgres://ann@%2Frun%2Fpg/w", "postgres://ann@[::1],b:2/w", "postgres://ann@%2Fa%2525b/w"]
+        {
+            let found = address(url).unwrap();
+            let again = address(&found.to_string()).unwrap();
+            assert_eq!(again.config.get_hosts(), found.config.get_hosts(), "{found}");
+            assert_eq!(again.to_string(), found.to_string());
+        }
     }
 
     #[test]
@@ -467,7 +482,7 @@ mod tests {
         assert_eq!(shown("postgres://ann@h/w", &around), "postgres://ann@h:1/w");
         assert_eq!(
             shown("postgres://ann:x@[::1],b/w?connect_timeout=3", &around),
-            "postgres://ann@::1:1,b:2/w"
+            "postgres://ann@[::1]:1,b:2/w"
         );
         assert_eq!(Address::parse("postgres://", &around).unwrap().tls, TlsMode::VerifyFull);
         assert_eq!(Address::parse("postgres://h/d?sslmode=disable", &around).unwrap().tls, TlsMode::Disable);
