@@ -9,6 +9,8 @@ use std::time::Duration;
 /// The texts by which a commit is recognized, also if other statements follow.
 const COMMITS: [&[u8]; 2] = [b"COMMIT;", b"COMMIT\0"];
 const LENGTH: usize = 7;
+const HOLD_BEFORE: usize = Cut::HoldBefore as usize;
+const HOLD_AFTER: usize = Cut::HoldAfter as usize;
 
 /// What happens to a connection that commits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,11 +20,15 @@ pub enum Cut {
     Before,
     /// The commit is sent to the server, and the connection is cut before its answer.
     After,
+    /// The commit is not sent to the server. The connection stays open, and nothing more passes.
+    HoldBefore,
+    /// The commit is sent to the server. The connection stays open, and nothing more passes, not even the answer.
+    HoldAfter,
 }
 
 #[derive(Debug, Default)]
 struct ProxyState {
-    /// 0 never, 1 before, 2 after.
+    /// A [`Cut`].
     cut: AtomicUsize,
     /// Only every `every`th commit is cut; 0 counts as 1.
     every: AtomicU64,
@@ -70,8 +76,9 @@ impl Proxy {
                 let (from, to) = (Arc::clone(&server), Arc::clone(&client));
                 let silenced = Arc::new(AtomicBool::new(false));
                 let (state, silent) = (Arc::clone(&shared), Arc::clone(&silenced));
-                std::thread::spawn(move || ask(&client, &server, &state, &silenced));
-                std::thread::spawn(move || answer(&from, &to, &silent));
+                let asked = Arc::clone(&state);
+                std::thread::spawn(move || ask(&client, &server, &asked, &silenced));
+                std::thread::spawn(move || answer(&from, &to, &state, &silent));
             }
         });
         Self { port, state }
@@ -92,7 +99,7 @@ impl Proxy {
         self.state.asks.load(Ordering::SeqCst)
     }
 
-    /// Commits that were cut.
+    /// Commits that were cut or held.
     pub fn cuts(&self) -> u64 {
         self.state.cuts.load(Ordering::SeqCst)
     }
@@ -160,6 +167,17 @@ fn ask(mut client: &TcpStream, mut server: &TcpStream, state: &ProxyState, silen
                     }
                     break;
                 }
+                held @ (HOLD_BEFORE | HOLD_AFTER) if chosen => {
+                    silenced.store(true, Ordering::SeqCst);
+                    if held == HOLD_BEFORE {
+                        state.cuts.fetch_add(1, Ordering::SeqCst);
+                    } else if server.write_all(said).is_err() {
+                        break;
+                    }
+                    // Until the client has gone.
+                    while let Ok(1..) = client.read(&mut buffer) {}
+                    break;
+                }
                 _ => {}
             }
         }
@@ -170,10 +188,17 @@ fn ask(mut client: &TcpStream, mut server: &TcpStream, state: &ProxyState, silen
     let _ = (client.shutdown(Shutdown::Both), server.shutdown(Shutdown::Both));
 }
 
-fn answer(mut server: &TcpStream, mut client: &TcpStream, silenced: &AtomicBool) {
+fn answer(mut server: &TcpStream, mut client: &TcpStream, state: &ProxyState, silenced: &AtomicBool) {
     let mut buffer = [0; 16 * 1024];
+    let mut is_held = false;
     while let Ok(count @ 1..) = server.read(&mut buffer) {
-        if !silenced.load(Ordering::SeqCst) && client.write_all(&buffer[..count]).is_err() {
+        if silenced.load(Ordering::SeqCst) {
+            if !is_held && state.cut.load(Ordering::SeqCst) == HOLD_AFTER {
+                // The server has answered, so it has committed.
+                is_held = true;
+                state.cuts.fetch_add(1, Ordering::SeqCst);
+            }
+        } else if client.write_all(&buffer[..count]).is_err() {
             break;
         }
     }

@@ -2,9 +2,9 @@
 
 use rustix::process::Signal;
 use serde_json::Value;
-use tenure_testkit::postgres::Cluster;
-
 use tenure_testkit::cli::{Running, until};
+use tenure_testkit::postgres::Cluster;
+use tenure_testkit::proxy::{Cut, Proxy};
 
 use crate::harness::Project;
 
@@ -96,29 +96,51 @@ fn assert_moved(project: &Project, to: &str) {
     }
 }
 
+/// A project with a few tasks on SQLite.
+fn small() -> Project {
+    let project = Project::bare_on(None);
+    project.ok(&["init"]);
+    project.add("F", 3);
+    project
+}
+
+/// The copy is killed before and after each commit on the server: while the target is filled, before and after the source
+/// is sealed, and while the target is opened.
 #[test]
 fn a_killed_copy_leaves_at_most_one_store_serving_and_can_be_repeated() {
-    let url = Cluster::shared().url();
-    let mut project = filled();
-    let now = seen(&project);
-    for wait in [5_u64, 30, 60, 90, 120] {
-        let copy: Running = project.spawn(&["store", "copy", "--to", &url]);
-        if !copy.ends_within(std::time::Duration::from_millis(wait)) {
+    let cluster = Cluster::shared();
+    let (mut kills, mut sealed_by_kill) = (0, 0);
+    for how in [Cut::HoldBefore, Cut::HoldAfter] {
+        for commit in 1.. {
+            let mut project = small();
+            let now = seen(&project);
+            let database = cluster.new_database();
+            let url = cluster.url_of(&database);
+            let proxy = Proxy::to(cluster.port());
+            proxy.cut(how, commit);
+            let behind =
+                cluster.tcp_url("tenure", proxy.port()).replace("/postgres", &format!("/{database}"));
+            let mut copy: Running = project.spawn(&["store", "copy", "--to", &behind]);
+            until("the copy is held or complete", || proxy.cuts() > 0 || !copy.is_running());
+            if proxy.cuts() == 0 {
+                assert_eq!(copy.end().code, Some(0));
+                break;
+            }
             copy.signal(Signal::KILL);
-        }
-        let copied = copy.end().code == Some(0);
-        let here = project.run(&["tasks", "show", "F1"]).code == Some(0);
-        project.store_variable = Some(url.clone());
-        let there = project.run(&["tasks", "show", "F1"]).code == Some(0);
-        project.store_variable = None;
-        assert!(!(here && there), "after {wait} ms both stores serve");
-        if copied {
-            break;
+            drop(copy.end());
+            kills += 1;
+            let here = project.run(&["tasks", "show", "F1"]).code == Some(0);
+            project.store_variable = Some(url.clone());
+            let there = project.run(&["tasks", "show", "F1"]).code == Some(0);
+            project.store_variable = None;
+            assert!(!(here && there), "{how:?} commit {commit}: both stores serve");
+            sealed_by_kill += u32::from(!here && !there);
+            project.ok(&["store", "copy", "--to", &url]);
+            project.store_variable = Some(url);
+            assert_eq!(seen(&project), now);
         }
     }
-    project.ok(&["store", "copy", "--to", &url]);
-    project.store_variable = Some(url);
-    assert_eq!(seen(&project), now);
+    assert!(kills > 4 && sealed_by_kill > 0, "{kills} {sealed_by_kill}: no kill fell between the steps");
 }
 
 /// Waiters and the MCP server have the store open while it is copied away.
