@@ -14,6 +14,7 @@ mod ends;
 mod http;
 mod independent;
 mod limits;
+mod moved;
 mod pool;
 mod protocol;
 mod renewing;

@@ -34,8 +34,11 @@ mod stop;
 mod table;
 mod trace;
 mod trust;
+mod wrong_clock;
 
-// Only on SQLite: the database file vanishes, is copied, or cannot grow.
+// Only on SQLite: its locks, and a database file that vanishes, is copied or moved, or cannot grow.
 mod copies;
 mod database;
+mod enqueueing;
 mod full_disk;
+mod moved;

@@ -31,3 +31,4 @@ mod stop;
 mod table;
 mod trace;
 mod trust;
+mod wrong_clock;
