@@ -94,7 +94,11 @@ mod lock_file;
 pub mod measure;
 #[cfg(unix)]
 mod private_file;
+#[cfg(unix)]
+mod process_info;
 mod resume;
+#[cfg(unix)]
+mod socket_path;
 mod sys;
 mod text;
 
@@ -109,6 +113,10 @@ pub use identity::{Host, Liveness, Probe, ProcessIdentity, is_process_running, j
 pub use known_file::{KnownFile, Presence};
 #[cfg(unix)]
 pub use private_file::{create_private_folder, open_private};
+#[cfg(unix)]
+pub use process_info::ProcessInfo;
 pub use resume::{
     HeldLock, LostReason, Mark, ResumeLock, ResumeLockData, ResumeLockError, ResumeLockManager,
 };
+#[cfg(unix)]
+pub use socket_path::{fits_socket, temporary_folder};

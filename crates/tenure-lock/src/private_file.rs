@@ -76,8 +76,7 @@ mod tests {
     fn a_pipe_is_refused_without_waiting_for_its_other_end() {
         let folder = tempfile::tempdir().unwrap();
         let pipe = folder.path().join("pipe");
-        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR)
-            .unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
         assert!(open_private(&pipe, File::options().read(true)).is_err());
         assert!(open_private(&pipe, File::options().append(true)).is_err());
     }

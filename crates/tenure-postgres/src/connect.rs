@@ -18,6 +18,7 @@ use tokio_postgres::{Client, NoTls};
 
 use crate::address::{Address, Server};
 use crate::error::Failure;
+use crate::sys;
 use crate::tls::{self, TlsMode};
 
 /// The request to encrypt the connection.
@@ -92,15 +93,7 @@ fn readable_password(address: &Address) -> Error {
 /// Sends at once, and notices a peer that has gone.
 fn notice_silence(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
-    rustix::net::sockopt::set_socket_keepalive(stream, true)?;
-    #[cfg(target_os = "linux")]
-    {
-        rustix::net::sockopt::set_tcp_keepidle(stream, SILENCE)?;
-        rustix::net::sockopt::set_tcp_keepintvl(stream, SILENCE / 4)?;
-        let limit = u32::try_from(SILENCE.as_millis()).unwrap_or(u32::MAX);
-        rustix::net::sockopt::set_tcp_user_timeout(stream, limit)?;
-    }
-    Ok(())
+    sys::notice_silence(stream, SILENCE)
 }
 
 async fn encrypted(address: &Address, name: &str, mut stream: TcpStream) -> Result<Box<dyn Socket>, Failure> {

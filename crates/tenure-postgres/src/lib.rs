@@ -33,6 +33,7 @@ mod readiness;
 mod rows;
 mod services;
 mod store;
+mod sys;
 mod task_query;
 mod tasks;
 mod tls;

@@ -22,8 +22,10 @@ use tenure_core::holder::{Judge, Liveness};
 use tenure_core::lease::Leader;
 use tenure_core::store::{Durability, Store};
 use tenure_core::{Error, kernel};
+use tenure_lock::fits_socket;
 
 use crate::processes::{cgroup, own_leader};
+use crate::sys;
 
 /// The pause after a store that did not answer. The supervisor decides for how long this goes on.
 const RETRY: Duration = Duration::from_millis(200);
@@ -72,15 +74,13 @@ pub fn exec_if_running(
     sockets: Option<&Path>,
     command: &mut Command,
 ) -> ExecRefused {
-    // Only shortens the time to a takeover, which finds the process by its mark in any case.
-    #[cfg(target_os = "linux")]
-    let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
+    sys::end_with_parent();
     let Some(mut leader) = own_leader() else {
-        return ExecRefused::Failed(io::Error::other("/proc does not show this process"));
+        return ExecRefused::Failed(io::Error::other("the list of processes does not show this process"));
     };
     let text = |path: PathBuf| path.into_os_string().into_string().ok();
     leader.cgroup = cgroup::planned(mark).and_then(text);
-    leader.tmux_folder = sockets.map(|folder| folder.join(format!("{TMUX_PREFIX}{mark}"))).and_then(text);
+    leader.tmux_folder = sockets.map(|folder| tmux_folder(folder, mark)).and_then(text);
     let attempt = loop {
         match store.write(Durability::Process, |tx| kernel::note_leader(tx, mark, &leader)) {
             Ok(Some(attempt)) if judge.liveness(&attempt.owner) != Liveness::Dead => break attempt,
@@ -104,6 +104,15 @@ pub fn exec_if_running(
     }
 }
 
+/// Where tmux makes the folder `tmux-UID` with its socket `default`. In `/tmp`, as without tenure, if the path below `sockets`
+/// would be too long for a socket.
+fn tmux_folder(sockets: &Path, mark: &str) -> PathBuf {
+    let below = |folder: &Path| folder.join(format!("{TMUX_PREFIX}{mark}"));
+    let folder = below(sockets);
+    let uid = rustix::process::geteuid().as_raw();
+    if fits_socket(&folder.join(format!("tmux-{uid}/default"))) { folder } else { below(Path::new("/tmp")) }
+}
+
 fn create_private(folder: &str) -> bool {
     fs::DirBuilder::new().mode(0o700).create(folder).is_ok()
 }
@@ -118,5 +127,19 @@ pub(crate) fn remove_traces(mark: &str, leader: &Leader) {
     let name = format!("{TMUX_PREFIX}{mark}");
     if let Some(folder) = folder.filter(|folder| folder.file_name().is_some_and(|found| *found == *name)) {
         let _ = fs::remove_dir_all(folder);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_socket_of_a_tmux_server_has_a_path_that_fits() {
+        let mark = "01890000-0000-7000-8000-000000000000";
+        let short = Path::new("/run/user/1000");
+        assert_eq!(tmux_folder(short, mark), short.join(format!("{TMUX_PREFIX}{mark}")));
+        let long = PathBuf::from(format!("/var/folders/{}", "x".repeat(50)));
+        assert_eq!(tmux_folder(&long, mark), Path::new("/tmp").join(format!("{TMUX_PREFIX}{mark}")));
     }
 }

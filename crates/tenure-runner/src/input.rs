@@ -6,10 +6,12 @@ use std::path::Path;
 
 use tenure_lock::create_private_folder;
 
+use crate::sys;
+
 /// An unnamed file with this text, readable only by this user, positioned at its beginning. In memory where that is
 /// possible, so that a full disk does not matter; else in `folder`.
 pub(crate) fn private_input(folder: &Path, text: &str) -> io::Result<File> {
-    let mut file = match in_memory() {
+    let mut file = match sys::file_in_memory() {
         Some(file) => file,
         None => {
             create_private_folder(folder)?;
@@ -19,14 +21,4 @@ pub(crate) fn private_input(folder: &Path, text: &str) -> io::Result<File> {
     file.write_all(text.as_bytes())?;
     file.rewind()?;
     Ok(file)
-}
-
-#[cfg(target_os = "linux")]
-fn in_memory() -> Option<File> {
-    rustix::fs::memfd_create("tenure-input", rustix::fs::MemfdFlags::CLOEXEC).ok().map(File::from)
-}
-
-#[cfg(not(target_os = "linux"))]
-fn in_memory() -> Option<File> {
-    None
 }

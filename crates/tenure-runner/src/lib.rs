@@ -1,10 +1,11 @@
 //! Executes work under a lease: the attempt protocol that `tasks run`, runners and jobs share.
 //!
-//! Guaranteed, on Linux: an attempt's row and mark are committed before its process exists; its command is executed
+//! Guaranteed: an attempt's row and mark are committed before its process exists; its command is executed
 //! only while that row says `running`; no process of an attempt outlives it (R2); nothing new starts on a task while the
 //! processes of an earlier attempt on this host live; a lost lease ends the work under it.
 //! Not guaranteed: reaching a process that has cleared its environment *and* left its process group, after its supervisor
-//! was killed, where no control group was delegated.
+//! was killed, where no control group was delegated; on macOS also one that runs a program of the system, because the
+//! environment of those cannot be read there (`docs/platforms.md`).
 //!
 //! ```
 //! use std::time::Duration;
@@ -44,6 +45,7 @@ mod reap;
 pub mod retention;
 pub mod spec_section;
 mod supervise;
+mod sys;
 mod template;
 mod terminal;
 pub mod timer;

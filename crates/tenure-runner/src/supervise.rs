@@ -34,7 +34,7 @@ use crate::heartbeat::{Heartbeat, LeaseLoss, RenewTask};
 use crate::outage::{Outage, RETRY, is_outage};
 use crate::outcome::{AttemptEnd, conclude};
 use crate::processes::children::{self, Supervising, reap_orphans};
-use crate::processes::{self, EndMode, ProcessFilter, Survivor};
+use crate::processes::{self, Descendants, EndMode, ProcessFilter, Survivor};
 use crate::reap::{self, Scope};
 use crate::terminal::Foreground;
 use crate::wait::until_any;
@@ -326,7 +326,8 @@ fn run(
     tracing::debug!(pid, "started");
     let foreground = pid_of(pid).and_then(Foreground::hand_to);
     // Nothing may return from here on until the child is gone.
-    let event = watch_until(s.signals, s.limits, pid, Some(&mut heartbeat), foreground.as_ref());
+    let mut seen = Descendants::default();
+    let event = watch_until(s.signals, s.limits, pid, Some(&mut heartbeat), foreground.as_ref(), &mut seen);
     let mode = match &event {
         WatchEvent::Lost(_) => EndMode::Kill,
         WatchEvent::Signalled(signal_hook::consts::SIGINT) => {
@@ -336,7 +337,7 @@ fn run(
             EndMode::Graceful { signal: Signal::TERM, grace: s.grace }
         }
     };
-    let (survivors, exit) = end_all(s.store, &mut child, &mut attempt, mode);
+    let (survivors, exit) = end_all(s.store, &mut child, &mut attempt, &seen, mode);
     tracing::debug!(pid, ?exit, survivors = survivors.len(), "ended");
     let end = match (event, exit) {
         (WatchEvent::Lost(loss), _) => AttemptEnd::Lost(loss),
@@ -364,9 +365,10 @@ pub(crate) fn end_all(
     store: &dyn Store,
     child: &mut Child,
     attempt: &mut Attempt,
+    seen: &Descendants,
     mode: EndMode,
 ) -> (Vec<Survivor>, Exit) {
-    let (mut survivors, exit) = end_command(child, attempt, mode);
+    let (mut survivors, exit) = end_command(child, attempt, seen, mode);
     attempt.leader = recorded_leader(store, attempt);
     let Some(leader) = &attempt.leader else { return (survivors, exit) };
     if leader.cgroup.is_some() && survivors.is_empty() {
@@ -380,9 +382,15 @@ pub(crate) fn end_all(
     (survivors, exit)
 }
 
-fn end_command(child: &mut Child, attempt: &Attempt, mode: EndMode) -> (Vec<Survivor>, Exit) {
+fn end_command(
+    child: &mut Child,
+    attempt: &Attempt,
+    seen: &Descendants,
+    mode: EndMode,
+) -> (Vec<Survivor>, Exit) {
     // The child is not reaped yet, so its pid and process group cannot have been reused.
-    let filter = ProcessFilter { child: Some(child.id()), ..ProcessFilter::of(attempt) };
+    let filter =
+        ProcessFilter { child: Some(child.id()), recorded: Some(seen), ..ProcessFilter::of(attempt) };
     let (survivors, stuck) = match processes::end(filter, mode) {
         Ok(left) => {
             let stuck = left.survivors.iter().any(|s| s.pid == child.id());

@@ -10,8 +10,10 @@ use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use tenure_core::Error;
 
 use crate::heartbeat::{HeartbeatEnd, LeaseLoss};
+use crate::processes::Descendants;
 use crate::processes::children::reap_orphans;
 use crate::supervise::{LimitCheck, Limits, Signals};
+use crate::sys;
 use crate::terminal::Foreground;
 use crate::wait::{Process, limit_for, until_any};
 
@@ -33,16 +35,18 @@ pub(crate) enum WatchEvent {
     Lost(LeaseLoss),
 }
 
-/// Waits until the command exits, a signal arrives, a limit is exceeded, or the lease is lost.
+/// Waits until the command exits, a signal arrives, a limit is exceeded, or the lease is lost. Meanwhile records the command's
+/// descendants.
 pub(crate) fn watch_until(
     signals: &dyn Signals,
     limits: Option<&dyn Limits>,
     pid: u32,
     mut heartbeat: Option<&mut HeartbeatThread<'_>>,
     foreground: Option<&Foreground>,
+    descendants: &mut Descendants,
 ) -> WatchEvent {
     let process = Process::open(pid);
-    let pace = limit_for(process.as_ref(), LONG);
+    let pace = limit_for(process.as_ref(), sys::record_interval().unwrap_or(LONG));
     loop {
         let limit = match limits.map(Limits::check) {
             Some(LimitCheck::Within(nap)) => pace.min(nap),
@@ -50,6 +54,7 @@ pub(crate) fn watch_until(
             None => pace,
         };
         reap_orphans();
+        descendants.record(pid);
         if has_exited(pid) {
             return WatchEvent::Exited;
         }

@@ -22,6 +22,7 @@ use crate::identity::{self, Boot, HomeCheck, Identity};
 use crate::integrity;
 use crate::migrate;
 use crate::rows::SET_STATUS;
+use crate::sys;
 
 #[derive(Debug, Clone)]
 pub struct OpenOptions {
@@ -163,6 +164,9 @@ impl SqliteStore {
         conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map_err(|e| sql_error(&e))?;
         conn.set_prepared_statement_cache_capacity(64);
         conn.pragma_update(None, "foreign_keys", true).map_err(|e| sql_error(&e))?;
+        if let Some(pragmas) = sys::FULL_SYNC {
+            conn.execute_batch(pragmas).map_err(|e| sql_error(&e))?;
+        }
         let gate = Gate::beside(path);
         let version = migrate::version(&conn)?;
         if version == 0 && !extra.contains(OpenFlags::SQLITE_OPEN_CREATE) {

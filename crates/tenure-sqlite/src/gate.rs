@@ -15,6 +15,7 @@ use tenure_core::{Error, Result};
 use tenure_lock::open_private;
 
 use crate::error::io_error;
+use crate::sys;
 
 #[derive(Debug)]
 pub(crate) struct Gate {
@@ -80,9 +81,11 @@ fn open(path: &Path) -> io::Result<File> {
 }
 
 fn stuck(path: &Path) -> Error {
-    let who = holder_of(path).map_or_else(
+    let who = sys::lock_holder(path).map_or_else(
         || "another process".to_owned(),
-        |pid| format!("process {pid}{}", command_of(pid).map(|c| format!(" ({c})")).unwrap_or_default()),
+        |pid| {
+            format!("process {pid}{}", sys::program_name(pid).map(|c| format!(" ({c})")).unwrap_or_default())
+        },
     );
     Error::Store {
         message: format!("{who} has kept the store from being written for too long"),
@@ -94,22 +97,5 @@ fn stuck(path: &Path) -> Error {
 /// holds the gate, otherwise the one that holds the lock before it.
 pub fn writer_of(database: &Path) -> Option<u32> {
     let gate = Gate::beside(database);
-    holder_of(&gate.gate).or_else(|| holder_of(&gate.queue))
-}
-
-/// The process that holds the OS lock, from the kernel's lock table, which exists on Linux only.
-fn holder_of(path: &Path) -> Option<u32> {
-    use std::os::unix::fs::MetadataExt;
-    let inode = std::fs::metadata(path).ok()?.ino().to_string();
-    let table = std::fs::read_to_string("/proc/locks").ok()?;
-    table.lines().filter(|line| !line.contains("->")).find_map(|line| {
-        let fields: Vec<&str> = line.split_whitespace().collect();
-        let (pid, place) = (fields.get(4)?, fields.get(5)?);
-        (place.rsplit(':').next() == Some(inode.as_str())).then(|| pid.parse().ok())?
-    })
-}
-
-fn command_of(pid: u32) -> Option<String> {
-    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
-    Some(name.trim().to_owned())
+    sys::lock_holder(&gate.gate).or_else(|| sys::lock_holder(&gate.queue))
 }

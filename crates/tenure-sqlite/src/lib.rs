@@ -61,6 +61,7 @@ mod integrity;
 mod migrate;
 mod ready;
 mod rows;
+mod sys;
 mod tasks;
 
 pub use backup::{is_damaged, set_aside};

@@ -35,7 +35,7 @@ impl Env {
             .unwrap_or_else(|| format!("uid{}", rustix::process::getuid().as_raw()));
         Self {
             cwd: std::env::current_dir().unwrap_or_default(),
-            terminal: crate::terminal::controlling(),
+            terminal: crate::sys::controlling_terminal(),
             input_is_terminal: io::stdin().is_terminal(),
             user,
             hostname: tenure_lock::hostname(),

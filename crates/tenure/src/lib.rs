@@ -42,7 +42,7 @@ mod resume_lock;
 mod shell_quote;
 mod store;
 mod supervised;
-mod terminal;
+mod sys;
 mod text;
 mod trace;
 mod tracked;
@@ -131,6 +131,6 @@ pub fn command() -> clap::Command {
 /// The file that this program was started from, even if it has been replaced or deleted since.
 fn own_binary() -> std::io::Result<std::path::PathBuf> {
     let path = std::env::current_exe()?;
-    let running = std::path::Path::new("/proc/self/exe");
-    Ok(if !path.exists() && running.exists() { running.to_owned() } else { path })
+    let running = if path.exists() { None } else { sys::running_binary() };
+    Ok(running.unwrap_or(path))
 }

@@ -357,7 +357,7 @@ pub(crate) fn doorbells(env: &Env) -> PathBuf {
 
 /// The folder for sockets: that of this login, else the one for temporary files.
 pub(crate) fn sockets(env: &Env) -> PathBuf {
-    env.var("XDG_RUNTIME_DIR").map_or_else(std::env::temp_dir, PathBuf::from)
+    env.var("XDG_RUNTIME_DIR").map_or_else(tenure_lock::temporary_folder, PathBuf::from)
 }
 
 /// A doorbell, by which other processes wake this one.

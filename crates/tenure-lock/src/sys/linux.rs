@@ -4,6 +4,10 @@
 //! not mounted, or belongs to another pid namespace.
 //! Does not distinguish the id of a thread from that of a process; it counts as running.
 
+use std::collections::HashSet;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -13,6 +17,13 @@ use rustix::process::Pid;
 use rustix::time::ClockId;
 
 use crate::identity::Probe;
+use crate::process_info::ProcessInfo;
+
+/// A kernel thread (`PF_KTHREAD`).
+const KERNEL_THREAD: u64 = 0x0020_0000;
+
+/// The size of `sockaddr_un::sun_path`, with its final NUL.
+pub(crate) const SOCKET_PATH_SIZE: usize = 108;
 
 /// The inode of the initial time namespace, fixed by the kernel (`PROC_TIME_INIT_INO`).
 const INITIAL_TIME_NS: u64 = 0xEFFF_FFFA;
@@ -29,7 +40,7 @@ pub(crate) fn boot_time_offset() -> Option<i64> {
     *OFFSET.get_or_init(|| match std::fs::read_to_string("/proc/self/timens_offsets") {
         Ok(text) => parse_offset(&text),
         // Kernels without time namespaces.
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Some(0),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Some(0),
         Err(_) => None,
     })
 }
@@ -107,6 +118,115 @@ fn procfs_is_ours() -> bool {
         .is_ok_and(|link| link.to_bytes() == std::process::id().to_string().as_bytes())
 }
 
+/// For temporary files of this user, which `TMPDIR` may move.
+pub(crate) fn temporary_folder() -> PathBuf {
+    std::env::temp_dir()
+}
+
+/// Fails if `/proc` shows the pids of another namespace, as after `unshare --pid` without a new mount.
+pub(crate) fn list() -> io::Result<Vec<ProcessInfo>> {
+    if !procfs_is_ours() {
+        return Err(io::Error::other("/proc shows the processes of another pid namespace"));
+    }
+    Ok(pids()?.into_iter().filter_map(info).collect())
+}
+
+fn pids() -> io::Result<Vec<u32>> {
+    let entries = std::fs::read_dir("/proc")?;
+    Ok(entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect())
+}
+
+pub(crate) fn info(pid: u32) -> Option<ProcessInfo> {
+    // As bytes, because a process name may contain any byte.
+    parse_info(pid, &std::fs::read(format!("/proc/{pid}/stat")).ok()?)
+}
+
+pub(crate) fn environment(pid: u32) -> Option<Vec<u8>> {
+    std::fs::read(format!("/proc/{pid}/environ")).ok()
+}
+
+pub(crate) fn command_line(pid: u32) -> Vec<u8> {
+    let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    if line.iter().any(|byte| *byte != 0) {
+        return line;
+    }
+    std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim().into()
+}
+
+pub(crate) fn belongs_to(pid: u32, uid: u32) -> bool {
+    std::fs::read_to_string(format!("/proc/{pid}/status")).is_ok_and(|text| has_uids(&text, uid))
+}
+
+fn has_uids(status: &str, uid: u32) -> bool {
+    let Some(line) = status.lines().find_map(|line| line.strip_prefix("Uid:")) else { return false };
+    let ids: Vec<_> = line.split_ascii_whitespace().take(2).map(str::parse).collect();
+    ids.len() == 2 && ids.into_iter().all(|id| id == Ok(uid))
+}
+
+pub(crate) fn open_terminals(pid: u32) -> Vec<u32> {
+    let descriptors = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    let terminal = |path: PathBuf| {
+        let target = std::fs::read_link(&path).ok()?;
+        let name = target.to_str()?;
+        if !name.starts_with("/dev/pts/") && !name.starts_with("/dev/tty") {
+            return None;
+        }
+        let device = std::fs::metadata(&path).ok()?.rdev();
+        Some(terminal_number(rustix::fs::major(device), rustix::fs::minor(device)))
+    };
+    descriptors.filter_map(|entry| terminal(entry.path())).collect()
+}
+
+/// A device number as in `/proc/PID/stat`.
+fn terminal_number(major: u32, minor: u32) -> u32 {
+    (minor & 0xff) | (major << 8) | ((minor & !0xff) << 12)
+}
+
+/// In clock ticks, of which a second has 100.
+pub(crate) fn present_start_time() -> u64 {
+    u64::try_from(boot_time().as_millis() / 10).unwrap_or(u64::MAX)
+}
+
+pub(crate) fn children() -> Option<HashSet<u32>> {
+    let me = std::process::id();
+    let tasks = std::fs::read_dir("/proc/self/task").ok()?;
+    let lists: io::Result<Vec<String>> =
+        tasks.flatten().map(|task| std::fs::read_to_string(task.path().join("children"))).collect();
+    match lists {
+        Ok(lists) => {
+            Some(lists.iter().flat_map(|l| l.split_whitespace()).filter_map(|p| p.parse().ok()).collect())
+        }
+        // The kernel was built without these lists, or a thread has ended meanwhile.
+        Err(_) => {
+            Some(pids().ok()?.into_iter().filter(|pid| info(*pid).is_some_and(|f| f.parent == me)).collect())
+        }
+    }
+}
+
+/// None for a kernel thread, which is no program. Fields are counted from the last `)`, as in [`parse_stat`].
+fn parse_info(pid: u32, stat: &[u8]) -> Option<ProcessInfo> {
+    let after_name = stat.iter().rposition(|byte| *byte == b')')? + 1;
+    let rest = std::str::from_utf8(stat.get(after_name..)?).ok()?;
+    let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+    let number = |index: usize| fields.get(index)?.parse::<u64>().ok();
+    let small = |index: usize| u32::try_from(number(index)?).ok();
+    if number(6)? & KERNEL_THREAD != 0 {
+        return None;
+    }
+    let state =
+        Stat { state: *fields.first()?.as_bytes().first()?, threads: number(17)?, start_time: number(19)? };
+    Some(ProcessInfo {
+        pid,
+        parent: small(1)?,
+        group: small(2)?,
+        session: small(3)?,
+        // Shown as a signed number.
+        terminal: u32::try_from(fields.get(4)?.parse::<i64>().ok()? & 0xffff_ffff).ok()?,
+        start_time: state.start_time,
+        ended: state.ended(),
+    })
+}
+
 #[derive(Debug, PartialEq, Eq)]
 struct Stat {
     state: u8,
@@ -161,6 +281,36 @@ mod tests {
     fn fields_are_counted_after_the_last_parenthesis() {
         let line = b"7 (a) Z (b c) S 1 7 7 0 -1 4 100 0 0 0 1 2 0 0 20 0 3 0 98765 1 2";
         assert_eq!(parse_stat(line), Some(Stat { state: b'S', threads: 3, start_time: 98765 }));
+    }
+
+    #[test]
+    fn the_facts_of_a_process_are_read_after_the_last_parenthesis() {
+        let line = b"7 (a) Z (b c) S 1 3 7 0 -1 4 100 0 0 0 1 2 0 0 20 0 3 0 98765 1 2";
+        let facts = ProcessInfo {
+            pid: 7,
+            parent: 1,
+            group: 3,
+            session: 7,
+            terminal: 0,
+            start_time: 98765,
+            ended: false,
+        };
+        assert_eq!(parse_info(7, line), Some(facts));
+        assert_eq!(parse_info(7, b"7 (a) S 1 3"), None);
+        let zombie = b"7 (a) Z 1 3 7 0 -1 4 100 0 0 0 1 2 0 0 20 0 1 0 98765 1 2";
+        assert!(parse_info(7, zombie).is_some_and(|facts| facts.ended));
+        let kernel = b"7 (a) S 1 3 7 0 -1 2097152 100 0 0 0 1 2 0 0 20 0 1 0 98765 1 2";
+        assert_eq!(parse_info(7, kernel), None);
+    }
+
+    #[test]
+    fn a_process_belongs_to_the_user_by_both_real_and_effective_uid() {
+        let status = "Name:\tsh\nUid:\t1000\t1000\t1000\t1000\nGid:\t5\t5\t5\t5\n";
+        assert!(has_uids(status, 1000));
+        assert!(!has_uids(status, 0));
+        assert!(!has_uids("Uid:\t1000\t0\t0\t0\n", 1000));
+        assert!(!has_uids("Uid:\t0\t1000\t0\t0\n", 1000));
+        assert!(!has_uids("Name:\tsh\n", 1000));
     }
 
     #[test]

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use tenure_lock::{
-    ExclusiveError, ExclusiveLock, Liveness, ProcessIdentity, ResumeLockError, ResumeLockManager,
-    is_process_running,
+    ExclusiveError, ExclusiveLock, Liveness, ProcessIdentity, ProcessInfo, ResumeLockError,
+    ResumeLockManager, is_process_running,
 };
 
 use super::races::our_text;
@@ -28,8 +28,7 @@ pub(crate) fn a_zombie_is_dead() {
     let identity = ProcessIdentity::of(child.id()).unwrap();
     assert_eq!(identity.liveness(), Liveness::Alive);
     child.kill().unwrap();
-    let state = format!("/proc/{}/stat", child.id());
-    wait_until("the zombie", || std::fs::read_to_string(&state).unwrap().contains(") Z "));
+    wait_until("the zombie", || ProcessInfo::of(child.id()).unwrap().ended);
     assert!(!is_process_running(child.id()));
     assert_eq!(identity.liveness(), Liveness::Dead);
     assert_eq!(ProcessIdentity::of(child.id()), None);

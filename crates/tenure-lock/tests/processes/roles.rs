@@ -9,7 +9,7 @@ use tenure_lock::{
 
 use super::rivals::{CreateNew, kill_zero};
 use super::worker::{run_rounds, say};
-use super::{churn, exclusive, forks, outsiders};
+use super::{exclusive, unix};
 
 pub(crate) fn play(role: &str) {
     let dir = PathBuf::from(std::env::var_os("TENURE_LOCK_DIR").unwrap());
@@ -33,8 +33,6 @@ pub(crate) fn play(role: &str) {
         "race-skip" => run_rounds(&dir, || (if should_skip_database(&dir).skip { "skip" } else { "go" }, ())),
         "race-remove-by-name" => run_rounds(&dir, || (exclusive::remove_by_name(&dir), ())),
         "race-overwrite" => run_rounds(&dir, || (exclusive::overwrite(&dir), ())),
-        "breed-ours" => churn::breeder(&dir, true),
-        "breed-unchecked" => churn::breeder(&dir, false),
         "cycle-ours" => {
             let manager = ResumeLockManager::new(&dir).unwrap();
             say("ready");
@@ -76,17 +74,8 @@ pub(crate) fn play(role: &str) {
             wait_for_end();
         }
         "probe" => answer_probes(),
-        "try" => outsiders::try_to_lock(&dir),
-        "file-systems" => outsiders::on_bad_file_systems(&dir),
-        "fork" => forks::hold_and_fork(&dir, true),
-        "fork-plain" => forks::hold_and_fork(&dir, false),
-        "spawn" => forks::hold_and_spawn(&dir, false),
-        "lend" => forks::hold_and_spawn(&dir, true),
-        "lend-to-heir" => forks::hold_and_bequeath(&dir),
-        "heir" => forks::inherit(&dir),
-        "drop-in-child" => forks::drop_in_child(&dir),
-        "fork-storm" => forks::fork_storm(&dir),
-        other => panic!("no role {other}"),
+        "end" => {}
+        other => assert!(unix::play(other, &dir), "no role {other}"),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Worker processes, gates that start them simultaneously, and bounded waiting.
 
 use std::fs::File;
+use std::hash::BuildHasher;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -21,9 +22,8 @@ impl Random {
     pub(crate) fn new(test: &str) -> Self {
         let seed =
             std::env::var("TENURE_TEST_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(|| {
-                let mut bytes = [0; 8];
-                std::io::Read::read_exact(&mut File::open("/dev/urandom").unwrap(), &mut bytes).unwrap();
-                u64::from_ne_bytes(bytes) | 1
+                // The standard library seeds its hash maps randomly.
+                std::hash::RandomState::new().hash_one(std::process::id()) | 1
             });
         println!("{test}: TENURE_TEST_SEED={seed}");
         Self(seed)

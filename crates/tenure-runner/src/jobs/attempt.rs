@@ -21,7 +21,7 @@ use crate::exec_gate::cannot_run;
 use crate::input::private_input;
 use crate::outage::{Written, is_outage, write_outcome};
 use crate::processes::children::{self, Supervising};
-use crate::processes::{EndMode, Survivor};
+use crate::processes::{Descendants, EndMode, Survivor};
 use crate::reap::{self, Scope};
 use crate::supervise::{Exit, LimitCheck, Limits, end_all};
 use crate::watch::{WatchEvent, exit_of, watch_until};
@@ -223,9 +223,10 @@ impl Worker<'_> {
         let pid = child.id();
         let attempt = &mut executed.attempt.clone();
         tracing::debug!(pid, attempt = %attempt.id, "started");
+        let mut seen = Descendants::default();
         let limit =
             ItemTimeout { begun: Instant::now(), most: self.work.job.definition.options.item_timeout() };
-        let event = watch_until(signals, Some(&limit), pid, None, None);
+        let event = watch_until(signals, Some(&limit), pid, None, None, &mut seen);
         let grace = self.timing.grace;
         let mode = match &event {
             WatchEvent::Signalled(signal_hook::consts::SIGINT) => {
@@ -238,7 +239,7 @@ impl Worker<'_> {
         let succeeded = matches!(&event, WatchEvent::Exited if exit_of(pid) == Some(0));
         let success = |patient| self.write(store, executed, Some(0), ItemOutcome::Succeeded, false, patient);
         let written = succeeded && success(false);
-        let (survivors, exit) = end_all(store, &mut child, attempt, mode);
+        let (survivors, exit) = end_all(store, &mut child, attempt, &seen, mode);
         tracing::debug!(pid, ?exit, survivors = survivors.len(), "ended");
         if succeeded {
             // Now that no process is left that could outlive the lease, this may take as long as it needs.

@@ -6,11 +6,7 @@
 
 use serde_json::Value;
 
-/// The longest argument that the system accepts, with its terminating byte.
-#[cfg(target_os = "linux")]
-const LONGEST_ARGUMENT: usize = 128 * 1024;
-#[cfg(not(target_os = "linux"))]
-const LONGEST_ARGUMENT: usize = 256 * 1024;
+use crate::sys::LONGEST_ARGUMENT;
 
 /// The command for one item, or why it cannot be built.
 pub fn fill(command: &[String], payload: &str) -> Result<Vec<String>, String> {

@@ -10,14 +10,14 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
 
+use crate::sys;
+
 const PREFIX: &str = "tenure-";
 
 /// The path of the control group for this attempt, below the one of the calling process. None if that one is the root, or
 /// cannot be written: then it was not delegated to this user.
 pub(crate) fn planned(mark: &str) -> Option<PathBuf> {
-    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
-    let own = own_folder(&fs::read_to_string("/proc/self/cgroup").ok()?, &mounts)?;
-    planned_below(&own, mark)
+    planned_below(&sys::control_group()?, mark)
 }
 
 fn planned_below(own: &Path, mark: &str) -> Option<PathBuf> {
@@ -68,43 +68,9 @@ fn collect(folder: &Path, found: &mut HashSet<u32>) {
     }
 }
 
-/// The folder of this process's control group, from the texts of `/proc/self/cgroup` and `/proc/self/mountinfo`.
-fn own_folder(cgroup: &str, mounts: &str) -> Option<PathBuf> {
-    let path = cgroup.lines().find_map(|line| line.strip_prefix("0::"))?;
-    if path == "/" || path.contains("/..") {
-        return None;
-    }
-    mounts.lines().find_map(|line| {
-        let (mount, kind) = line.split_once(" - ")?;
-        if !kind.starts_with("cgroup2 ") {
-            return None;
-        }
-        let mut fields = mount.split(' ').skip(3);
-        let (root, point) = (fields.next()?, fields.next()?);
-        let below = Path::new(path).strip_prefix(root).ok()?;
-        Some(Path::new(point).join(below))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const MOUNTS: &str = "\
-        23 1 0:5 / /proc rw - proc proc rw\n\
-        30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n";
-
-    #[test]
-    fn the_own_folder_is_below_the_mount_of_version_2() {
-        let own = own_folder("1:cpu:/x\n0::/user.slice/app.service\n", MOUNTS);
-        assert_eq!(own, Some(PathBuf::from("/sys/fs/cgroup/user.slice/app.service")));
-        assert_eq!(own_folder("0::/\n", MOUNTS), None, "the root is not delegated");
-        assert_eq!(own_folder("1:cpu:/x\n", MOUNTS), None);
-        assert_eq!(own_folder("0::/a\n", "23 1 0:5 / /proc rw - proc proc rw\n"), None);
-        let below = "30 23 0:26 /user.slice /cg rw - cgroup2 cgroup2 rw\n";
-        assert_eq!(own_folder("0::/user.slice/a\n", below), Some(PathBuf::from("/cg/a")));
-        assert_eq!(own_folder("0::/system.slice/a\n", below), None);
-    }
 
     #[test]
     fn the_processes_of_a_group_and_of_groups_below_it_are_found() {

@@ -9,8 +9,9 @@ use std::process::{Child, Command};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+use tenure_lock::ProcessInfo;
 
-use super::sys;
+use crate::sys;
 
 #[derive(Debug, Default)]
 struct Registry {
@@ -80,7 +81,7 @@ pub(crate) fn reap_orphans() {
             return;
         }
         // Listed while no child can be started, so that each of them is known to be registered.
-        let Some(listed) = sys::children() else { return };
+        let Some(listed) = ProcessInfo::own_children() else { return };
         registry.started.retain(|pid| listed.contains(pid));
         for pid in listed.iter().filter(|pid| !registry.started.contains(pid)) {
             if let Some(pid) = i32::try_from(*pid).ok().and_then(Pid::from_raw) {

@@ -4,6 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use tenure_core::lease::Leader;
 
+use super::descendants::Descendants;
+
 /// What the environment of a process says about its attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mark {
@@ -14,7 +16,7 @@ pub(super) enum Mark {
     Missing,
 }
 
-/// A process, as procfs shows it.
+/// A process, as the system lists it, with its mark.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Seen {
     pub(super) pid: u32,
@@ -36,6 +38,8 @@ pub(super) struct Evidence<'a> {
     pub(super) cgroup: HashSet<u32>,
     /// Orphans that the system handed to the caller, which is the supervisor of this attempt alone.
     pub(super) adopted: HashSet<u32>,
+    /// Processes that were seen as descendants of the leader while it ran.
+    pub(super) recorded: Option<&'a Descendants>,
     /// The caller and its ancestors. They may be members; their other descendants are not for that reason.
     pub(super) spared: &'a [u32],
 }
@@ -58,6 +62,7 @@ pub(super) fn members(
             groups.insert(p.group);
         } else if evidence.cgroup.contains(&p.pid)
             || evidence.adopted.contains(&p.pid)
+            || evidence.recorded.is_some_and(|seen| seen.contains(p.pid, p.start_time))
             || evidence.leader.is_some_and(|l| is_in_group_of(p, l, &by_pid))
         {
             members.insert(p.pid);
@@ -74,12 +79,12 @@ pub(super) fn members(
     members
 }
 
-/// Whether the process is in the group that the leader has created. The number of a group is not given to a new process
-/// while the group has members, but may be after that.
+/// Whether the process is in the group or the session that the leader has created. The number of either is not given to a
+/// new process while it has members, but may be after that.
 fn is_in_group_of(p: &Seen, leader: &Leader, by_pid: &HashMap<u32, &Seen>) -> bool {
     let recycled = by_pid.get(&leader.pid).is_some_and(|now| now.start_time != leader.start_time);
     // Without the leader to compare, only a group of the same session can be the leader's.
-    p.group == leader.pid && p.session == leader.session && !recycled
+    p.session == leader.session && (p.group == leader.pid || leader.session == leader.pid) && !recycled
 }
 
 /// Whether the mark has come into a session that existed before the attempt, such as the shell of a person who has loaded
@@ -227,9 +232,28 @@ mod tests {
             leader: Some(&leader()),
             cgroup: HashSet::from([501]),
             adopted: HashSet::from([502]),
-            spared: &[],
+            ..Evidence::default()
         };
         assert_eq!(found(&all, &evidence), [501, 502]);
+    }
+
+    #[test]
+    fn a_recorded_descendant_is_a_member_and_a_later_process_with_its_pid_is_not() {
+        let mut recorded = Descendants::default();
+        recorded.insert(501, 6000);
+        recorded.insert(502, 5999);
+        let evidence = Evidence { leader: Some(&leader()), recorded: Some(&recorded), ..Evidence::default() };
+        assert_eq!(found(&[daemon(501), daemon(502), daemon(503)], &evidence), [501]);
+    }
+
+    #[test]
+    fn every_group_of_the_session_that_the_leader_created_belongs_to_the_attempt() {
+        let leader = Leader { session: 500, ..leader() };
+        let evidence = Evidence { leader: Some(&leader), ..Evidence::default() };
+        let job = Seen { session: 500, group: 501, ..process(501) };
+        assert_eq!(found(&[shell(), job.clone()], &evidence), [501]);
+        // A session that existed before has other groups.
+        assert_eq!(found_with_leader(&[shell(), Seen { session: SHELL, ..job }]), NONE);
     }
 
     #[test]

@@ -3,17 +3,19 @@
 //! A process belongs to an attempt if it has the caller's uid and pid namespace, is not older than the attempt's leader, and
 //!
 //! - carries the attempt's mark in its environment, or shares a process group with a process that does, or
-//! - is in the process group that the leader created, or in the attempt's control group, or
-//! - is a descendant of such a process, or an orphan that was handed to the attempt's supervisor.
+//! - is in the process group or the session that the leader created, or in the attempt's control group, or
+//! - is a descendant of such a process, or an orphan that was handed to the attempt's supervisor, or
+//! - was seen by the supervisor as a descendant while the command ran, where orphans are not handed to it.
 //!
 //! It does not belong to the attempt if its environment has another mark (also an empty one), or if it or an ancestor has
 //! the terminal of a process outside of the attempt open: a person works in a server that the attempt has started.
 //!
-//! Guaranteed: each process is signalled through a descriptor that was opened before it was verified, so a recycled
-//! pid is never signalled; neither is the caller, one of its ancestors, or another user's process. When [`end`]
+//! Guaranteed: each process is verified after it was opened, so a recycled pid is not signalled (on macOS pid and start time
+//! are compared just before the signal); neither is the caller, one of its ancestors, or another user's process. When [`end`]
 //! reports that nothing is left, two consecutive scans were empty.
 //! Not guaranteed: finding a process that has cleared its environment and left the group, after its parent and the
-//! supervisor have ended and where there is no control group.
+//! supervisor have ended and where there is no control group; on macOS one that runs a program of the system counts as one
+//! that has cleared its environment. An unmarked process whose parent is gone is never assumed to be a member.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -23,27 +25,20 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use tenure_core::lease::{Attempt, Leader};
-use tenure_lock::BootTime;
+use tenure_lock::ProcessInfo;
 
 use crate::wait;
 
 pub(crate) mod cgroup;
 pub mod children;
 
-#[cfg(target_os = "linux")]
-mod linux;
-#[cfg(target_os = "linux")]
+mod descendants;
 mod members;
-#[cfg(not(target_os = "linux"))]
-mod other;
-
+mod scanner;
 mod single;
 
-#[cfg(target_os = "linux")]
-use linux as sys;
-#[cfg(not(target_os = "linux"))]
-use other as sys;
-
+pub use descendants::Descendants;
+use scanner::{Scanner, leader_at};
 pub use single::signal_one;
 
 /// How long a process may take to end after SIGKILL before it is reported as a survivor.
@@ -61,12 +56,14 @@ pub struct ProcessFilter<'a> {
     pub leader: Option<&'a Leader>,
     /// The first process, if it is a child of the caller that has not been reaped yet.
     pub child: Option<u32>,
+    /// The descendants that its supervisor has seen.
+    pub recorded: Option<&'a Descendants>,
 }
 
 impl<'a> ProcessFilter<'a> {
     /// The processes of an attempt that another process supervised.
     pub fn of(attempt: &'a Attempt) -> Self {
-        Self { mark: attempt.id.as_str(), leader: attempt.leader.as_ref(), child: None }
+        Self { mark: attempt.id.as_str(), leader: attempt.leader.as_ref(), child: None, recorded: None }
     }
 }
 
@@ -104,7 +101,6 @@ impl fmt::Display for Survivor {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Member {
     pid: u32,
-    /// In hundredths of a second since boot; 0 if not known.
     start_time: u64,
     group: u32,
 }
@@ -123,21 +119,21 @@ trait ProcessTable {
 
 /// Ends every process of the attempt, and returns what could not or must not be ended.
 pub fn end(filter: ProcessFilter<'_>, mode: EndMode) -> io::Result<EndReport> {
-    let mut scanner = sys::Scanner::new(filter)?;
+    let mut scanner = Scanner::new(filter);
     let survivors = end_within(&mut scanner, mode, PATIENCE)?;
     Ok(EndReport { survivors, includes_caller: scanner.found_caller() })
 }
 
 /// The live processes of the attempt, excluding the caller and its ancestors. Sends no signal.
 pub fn find(filter: ProcessFilter<'_>) -> io::Result<Vec<Survivor>> {
-    let mut scanner = sys::Scanner::new(filter)?;
+    let mut scanner = Scanner::new(filter);
     let members = scanner.scan()?;
     Ok(members.iter().map(|m| Survivor { pid: m.pid, command: scanner.name(m) }).collect())
 }
 
 /// The calling process as the leader of an attempt.
 pub(crate) fn own_leader() -> Option<Leader> {
-    sys::leader_at(std::process::id())
+    leader_at(std::process::id())
 }
 
 fn end_within(table: &mut dyn ProcessTable, mode: EndMode, patience: Duration) -> io::Result<Vec<Survivor>> {
@@ -166,7 +162,7 @@ fn end_within(table: &mut dyn ProcessTable, mode: EndMode, patience: Duration) -
             return Ok(members.iter().map(|m| Survivor { pid: m.pid, command: table.name(m) }).collect());
         }
         let killing = now >= kill_at;
-        let first_signal_at = *first_signal_at.get_or_insert_with(ticks_since_boot);
+        let first_signal_at = *first_signal_at.get_or_insert_with(ProcessInfo::present_start_time);
         // A process that was forked after the scan and before its parent got the signal did not get one. Later ones
         // were started for a clean-up and are not interrupted.
         let is_due = |member: &Member, is_new: bool| is_new && member.start_time <= first_signal_at;
@@ -179,12 +175,6 @@ fn end_within(table: &mut dyn ProcessTable, mode: EndMode, patience: Duration) -
         let until = if killing { give_up } else { kill_at };
         wait::until_all_end(&watched, until.saturating_duration_since(now).min(SCAN_INTERVAL));
     }
-}
-
-/// The present time in the unit of [`Member::start_time`].
-fn ticks_since_boot() -> u64 {
-    let hundredths = BootTime::now().since_boot().as_millis() / 10;
-    u64::try_from(hundredths).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

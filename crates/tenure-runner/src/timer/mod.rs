@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use tenure_core::text::fingerprint;
 
-use crate::program;
+use crate::{program, sys};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
@@ -100,15 +100,7 @@ pub struct Installed {
 
 /// The usual kind of timer on this machine, if any.
 pub fn usual(machine: &Machine) -> Option<Kind> {
-    if cfg!(target_os = "macos") {
-        Some(Kind::Launchd)
-    } else if machine.has("crontab") {
-        Some(Kind::Cron)
-    } else if machine.has("systemctl") && Path::new("/run/systemd/system").exists() {
-        Some(Kind::Systemd)
-    } else {
-        None
-    }
+    sys::usual_timer(machine)
 }
 
 pub fn install(kind: Kind, call: &TimerCall, machine: &Machine) -> Result<Installed, TimerError> {

@@ -19,7 +19,7 @@ pub use dice::Dice;
 pub use project::{HeldStore, Project};
 pub use running::{Answer, Running};
 pub use sandbox::{Sandbox, write_program};
-pub use waiting::{HANG, full_or, skip, until, until_within};
+pub use waiting::{HANG, full_or, is_like_macos, lacks_linux, skip, until, until_within};
 
 /// Where the projects of a suite keep their rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,23 +3,21 @@
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
+use tenure_lock::ProcessInfo;
 
 /// Living processes whose environment holds `entry` (`NAME=VALUE`).
 pub fn with(entry: &str) -> Vec<u32> {
-    let mut found = Vec::new();
-    for name in std::fs::read_dir("/proc").unwrap().flatten().map(|e| e.file_name()) {
-        let Ok(pid) = name.to_string_lossy().parse::<u32>() else { continue };
-        let Ok(environ) = std::fs::read(format!("/proc/{pid}/environ")) else { continue };
-        if environ.split(|byte| *byte == 0).any(|e| e == entry.as_bytes()) && is_alive(pid) {
-            found.push(pid);
-        }
-    }
-    found
+    let holds = |pid: u32| {
+        let environment = ProcessInfo::environment(pid).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|found| found == entry.as_bytes())
+    };
+    let all = ProcessInfo::all().unwrap();
+    all.iter().filter(|p| !p.ended && holds(p.pid)).map(|p| p.pid).filter(|pid| is_alive(*pid)).collect()
 }
 
 /// Exists and is not a zombie.
 pub fn is_alive(pid: u32) -> bool {
-    !matches!(state(pid), None | Some('Z' | 'X'))
+    ProcessInfo::of(pid).is_some_and(|found| !found.ended)
 }
 
 /// The state letter of `/proc/PID/stat`.

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
-use tenure_testkit::cli::{Running, processes, skip};
+use tenure_lock::ProcessInfo;
+use tenure_testkit::cli::{Running, is_like_macos, lacks_linux, processes, skip};
 
-use crate::project::{Project, end, finish, wait_for};
+use crate::project::{HIDDEN, Project, end, finish, wait_for};
 
 #[test]
 fn a_process_without_its_environment_is_reaped_by_its_group() {
@@ -24,12 +25,36 @@ fn a_process_without_its_environment_is_reaped_by_its_group() {
 
 #[test]
 fn a_supervisor_ends_orphans_without_environment_and_group() {
+    if lacks_linux("a_supervisor_ends_orphans_without_environment_and_group", HIDDEN) {
+        return;
+    }
     let project = Project::new();
     let script = "env -i setsid sh -c 'setsid -f sh -c \"echo \\$\\$ > orphan; exec sleep 60\"'
                   while [ ! -s orphan ]; do sleep 0.02; done";
     let first = project.start("first", &[], script);
     let orphan = project.wait_for_pids("orphan", 1)[0];
     assert_eq!(end(first).0, 0);
+    assert!(!processes::is_alive(orphan));
+}
+
+/// On Linux the supervisor is handed the orphan; elsewhere it has recorded it.
+#[test]
+fn an_orphan_in_its_own_session_ends_with_the_attempt_if_it_was_seen_before() {
+    let project = Project::new();
+    let script =
+        "(setsid sh -c 'echo $$ > orphan; exec sleep 60' & while [ ! -e leave ]; do sleep 0.02; done)
+                  while [ ! -e go ]; do sleep 0.02; done";
+    let mut run = project.command(&["tasks", "run", "T", "--ttl", "10m", "--", "sh", "-c", script]);
+    run.env("TENURE_LOG", "debug").env("TENURE_LOG_FILE", project.path("log"));
+    let run = Running::start(run);
+    let orphan = project.wait_for_pids("orphan", 1)[0];
+    let line = format!("recorded a descendant pid={orphan}\n");
+    wait_for("the supervisor has seen it", || !is_like_macos() || project.read("log").contains(&line));
+    let parent = ProcessInfo::of(orphan).unwrap().parent;
+    std::fs::write(project.path("leave"), "").unwrap();
+    wait_for("it is an orphan", || ProcessInfo::of(orphan).unwrap().parent != parent);
+    std::fs::write(project.path("go"), "").unwrap();
+    assert_eq!(end(run).0, 0);
     assert!(!processes::is_alive(orphan));
 }
 
@@ -72,6 +97,9 @@ fn tmux(project: &Project, words: &[&str]) -> i32 {
 
 #[test]
 fn a_persons_tmux_session_survives_the_agent_that_started_the_first_server() {
+    if lacks_linux("a_persons_tmux_session_survives_the_agent_that_started_the_first_server", HIDDEN) {
+        return;
+    }
     if Command::new("tmux").arg("-V").output().is_err() {
         skip("tmux is not installed");
         return;
@@ -95,6 +123,9 @@ fn a_persons_tmux_session_survives_the_agent_that_started_the_first_server() {
 
 #[test]
 fn a_server_of_the_agent_survives_while_a_person_has_it_on_a_terminal() {
+    if lacks_linux("a_server_of_the_agent_survives_while_a_person_has_it_on_a_terminal", HIDDEN) {
+        return;
+    }
     if Command::new("tmux").arg("-V").output().is_err() {
         skip("tmux is not installed");
         return;
@@ -161,6 +192,12 @@ impl Drop for ControlGroup {
 
 #[test]
 fn a_control_group_finds_what_cleared_its_environment_left_its_group_and_lost_its_supervisor() {
+    if lacks_linux(
+        "a_control_group_finds_what_cleared_its_environment_left_its_group_and_lost_its_supervisor",
+        HIDDEN,
+    ) {
+        return;
+    }
     let Some(group) = ControlGroup::create("tenure-test") else {
         skip("no control group can be made here");
         return;

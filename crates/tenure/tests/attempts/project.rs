@@ -8,6 +8,10 @@ use std::time::Duration;
 use serde_json::Value;
 use tenure_testkit::cli::{self, Running, Sandbox, StoreKind, Suite, until_within};
 
+/// Why a test of orphans cannot pass on macOS.
+pub(crate) const HIDDEN: &str =
+    "an orphan that runs a program of the system in its own session is neither handed over nor marked";
+
 const SUITE: Suite = Suite { binary: env!("CARGO_BIN_EXE_tenure"), store: StoreKind::Sqlite };
 
 /// Less than the default heartbeat interval, so that anything that happens within it was not noticed by a heartbeat.

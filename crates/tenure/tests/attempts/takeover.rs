@@ -1,9 +1,9 @@
 //! Two workers never run on one task, however the first one ended.
 
 use rustix::process::Signal;
-use tenure_testkit::cli::{Running, processes};
+use tenure_testkit::cli::{Running, lacks_linux, processes};
 
-use crate::project::{Project, end, finish, wait_for};
+use crate::project::{HIDDEN, Project, end, finish, wait_for};
 
 /// Processes that are hard to find or kill: double-forked, ignoring SIGTERM, one in another session, one without the
 /// environment. They write their pids to `old`, five lines, and their mark to `mark`.
@@ -47,6 +47,9 @@ fn assert_none_left(project: &Project, old: &[u32]) {
 
 #[test]
 fn a_takeover_starts_when_all_processes_of_a_killed_supervisor_are_gone() {
+    if lacks_linux("a_takeover_starts_when_all_processes_of_a_killed_supervisor_are_gone", HIDDEN) {
+        return;
+    }
     let project = Project::new();
     let (first, old) = start_first(&project, "10m");
     let second = start_second(&project);
@@ -60,6 +63,9 @@ fn a_takeover_starts_when_all_processes_of_a_killed_supervisor_are_gone() {
 
 #[test]
 fn a_takeover_from_a_paused_supervisor_reaps_its_processes_and_refuses_its_writes() {
+    if lacks_linux("a_takeover_from_a_paused_supervisor_reaps_its_processes_and_refuses_its_writes", HIDDEN) {
+        return;
+    }
     let project = Project::new();
     let (first, old) = start_first(&project, "1s");
     let lock = project.lock();
@@ -85,6 +91,9 @@ fn a_takeover_from_a_paused_supervisor_reaps_its_processes_and_refuses_its_write
 
 #[test]
 fn a_bare_claim_returns_only_when_the_old_processes_are_gone() {
+    if lacks_linux("a_bare_claim_returns_only_when_the_old_processes_are_gone", HIDDEN) {
+        return;
+    }
     for claim in [
         &["task", "claim", "T"][..],
         &["task", "next", "--claim"],
@@ -118,6 +127,9 @@ fn a_command_that_runs_on_after_releasing_its_task_is_reaped_by_the_next_claim()
 
 #[test]
 fn a_cleanup_reaps_what_a_dead_supervisor_left() {
+    if lacks_linux("a_cleanup_reaps_what_a_dead_supervisor_left", HIDDEN) {
+        return;
+    }
     let project = Project::new();
     let (first, old) = start_first(&project, "10m");
     first.signal(Signal::KILL);

@@ -249,6 +249,26 @@ fn units_of_systemd_and_launchd_are_written_enabled_and_removed() {
     assert!(hint.ends_with("systemctl --user enable --now tenure-wakeup.timer"), "{hint}");
 }
 
+#[test]
+fn doctor_names_a_folder_that_launchd_may_not_read() {
+    let machine = Machine::new();
+    let folder = machine.path("bin");
+    write_program(&folder.join("launchctl"), "#!/bin/sh\n");
+    let run = |project: &str, args: &[&str]| {
+        let mut command = machine.command(args);
+        command.env("PATH", format!("{}:/usr/bin:/bin", folder.display())).env_remove("TENURE_HOME");
+        std::fs::create_dir_all(machine.path(project)).unwrap();
+        command.current_dir(machine.path(project));
+        Running::start(command).end()
+    };
+    run("home", &["runners", "cron", "install", "--with", "launchd"]);
+    for (project, hidden) in [("home/Documents/a", true), ("home/code/Documents", false)] {
+        assert_eq!(run(project, &["init"]).code, Some(0));
+        let text = run(project, &["doctor"]).out;
+        assert_eq!(text.contains("the project is in ~/Documents, which macOS hides"), hidden, "{text}");
+    }
+}
+
 /// With the machine's real `crontab`, in a mount namespace without any crontab.
 #[test]
 fn the_real_crontab_accepts_the_line() {

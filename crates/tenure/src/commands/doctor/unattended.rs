@@ -1,5 +1,7 @@
 //! Unattended operation: the registry of projects, and the timer, which must be installed and firing.
 
+use std::path::Path;
+
 use tenure_core::duration::format_rounded;
 use tenure_runner::timer::Kind;
 use tenure_sqlite::Directory;
@@ -41,7 +43,7 @@ pub(super) fn examine(
             return Ok(());
         }
     }
-    timer(app, found);
+    timer(app, paths, found);
     Ok(())
 }
 
@@ -92,7 +94,7 @@ fn registry(
     Ok(())
 }
 
-fn timer(app: &App<'_>, found: &mut Examination) {
+fn timer(app: &App<'_>, paths: Option<&ProjectPaths>, found: &mut Examination) {
     let timers = match cron::timer_states(app, &Kind::ALL) {
         Ok(timers) => timers,
         // Also covers an invalid configuration, which has a finding of the store.
@@ -114,6 +116,16 @@ fn timer(app: &App<'_>, found: &mut Examination) {
         if timer.entry.is_none() {
             continue;
         }
+        let home = app.env.var("HOME").map(Path::new);
+        if let Some(folder) = home.zip(paths).and_then(|(home, paths)| hidden_folder(home, &paths.root))
+            && timer.kind == Kind::Launchd
+        {
+            let sentence = format!(
+                "the project is in ~/{folder}, which macOS hides from launchd, so the timer starts no runner here; move it, or \
+                 give tenure full disk access"
+            );
+            found.findings.push(Finding::warning("timer", sentence, FULL_DISK_ACCESS));
+        }
         let last = timer.fired_at.map_or_else(
             || "it has never fired".to_owned(),
             |at| format!("it last fired {} ago", format_rounded(now.since(at))),
@@ -132,6 +144,15 @@ fn timer(app: &App<'_>, found: &mut Examination) {
         let sentence = "no timer is installed, so runners are not started automatically";
         found.findings.push(Finding::warning("timer", sentence, "tenure runners cron install"));
     }
+}
+
+/// Opens the settings in which a person grants it.
+const FULL_DISK_ACCESS: &str =
+    "open 'x-apple.systempreferences:com.apple.preference.security?Privacy_AllFiles'";
+
+/// The folder of a home with this project that macOS hides from programs that nobody has allowed to read it.
+fn hidden_folder(home: &Path, root: &Path) -> Option<&'static str> {
+    ["Desktop", "Documents", "Downloads"].into_iter().find(|folder| root.starts_with(home.join(folder)))
 }
 
 fn how_to_start(kind: Kind) -> &'static str {

@@ -2,21 +2,16 @@
 //!
 //! A wait may end early, for example when a signal interrupts it. Callers check again what they wait for.
 
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::Signal;
 use tenure_core::holder::{Incarnation, Judge, Liveness};
 use tenure_lock::BootTime;
 
-#[cfg(target_os = "linux")]
-#[path = "linux.rs"]
-mod sys;
-#[cfg(not(target_os = "linux"))]
-#[path = "portable.rs"]
-mod sys;
-
-pub use sys::Process;
+use crate::sys;
 
 /// The pause after a poll that failed, so that a loop around it does not spin.
 const BROKEN: Duration = Duration::from_millis(100);
@@ -71,12 +66,34 @@ pub(crate) fn until_all_end(watched: &[OwnedFd], limit: Duration) {
     }
 }
 
+/// One process, open: what is done to it does not hit a later process with the same pid.
+#[derive(Debug)]
+pub struct Process(sys::Handle);
+
 impl Process {
+    /// The process that has this pid now.
+    pub fn open(pid: u32) -> Option<Self> {
+        sys::Handle::open(pid).map(Self)
+    }
+
     /// The recorded process, if it is alive.
     pub fn open_alive(recorded: &Incarnation, judge: &dyn Judge) -> Option<Self> {
         let process = Self::open(recorded.process.pid)?;
         // Checked after opening: a descriptor opened before cannot belong to a later process with the same pid.
         (judge.liveness(recorded) == Liveness::Alive).then_some(process)
+    }
+
+    pub fn signal(&self, signal: Signal) -> io::Result<()> {
+        self.0.signal(signal)
+    }
+
+    /// Readable once the process has exited. Without one, its exit has to be checked for.
+    pub fn fd(&self) -> Option<BorrowedFd<'_>> {
+        self.0.exit()
+    }
+
+    pub fn into_fd(self) -> Option<OwnedFd> {
+        self.0.into_exit()
     }
 }
 
@@ -122,7 +139,7 @@ mod tests {
         let mut child = std::process::Command::new("sleep").arg("100").spawn().unwrap();
         let process = Process::open(child.id()).unwrap();
         assert!(until_any(&process.fd().into_iter().collect::<Vec<_>>(), Duration::ZERO).iter().all(|r| !r));
-        process.signal(rustix::process::Signal::KILL).unwrap();
+        process.signal(Signal::KILL).unwrap();
         let end = Instant::now() + Duration::from_mins(1);
         let fds: Vec<_> = process.fd().into_iter().collect();
         while child.try_wait().unwrap().is_none() {

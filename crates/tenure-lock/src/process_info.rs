@@ -1,0 +1,121 @@
+//! Facts about the processes of this machine, for programs that find and end what they have started.
+//!
+//! Does not guarantee that a fact is still true when it is used: a caller compares pid and start time again before it acts.
+
+use std::collections::HashSet;
+use std::io;
+
+use crate::sys::process as sys;
+
+/// A process, as the system lists it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProcessInfo {
+    pub pid: u32,
+    pub parent: u32,
+    /// The process group.
+    pub group: u32,
+    /// 0 if the system does not say.
+    pub session: u32,
+    /// The device number of the controlling terminal; 0 without one.
+    pub terminal: u32,
+    /// As in [`ProcessIdentity::start_time`](crate::ProcessIdentity::start_time).
+    pub start_time: u64,
+    /// It has ended and has not been reaped yet.
+    pub ended: bool,
+}
+
+impl ProcessInfo {
+    /// The process that has this pid now.
+    pub fn of(pid: u32) -> Option<Self> {
+        sys::info(pid)
+    }
+
+    /// Every process that can be seen, without threads of the kernel.
+    pub fn all() -> io::Result<Vec<Self>> {
+        sys::list()
+    }
+
+    /// Whether the pid still is the process that started at that time, and has not ended.
+    pub fn is_running_since(pid: u32, start_time: u64) -> bool {
+        Self::of(pid).is_some_and(|now| now.start_time == start_time && !now.ended)
+    }
+
+    /// A process and its ancestors, up to the first that is not visible.
+    pub fn ancestors(pid: u32) -> Vec<u32> {
+        let mut line = Vec::new();
+        let mut next = pid;
+        while next != 0 && !line.contains(&next) {
+            line.push(next);
+            next = Self::of(next).map_or(0, |info| info.parent);
+        }
+        line
+    }
+
+    /// The environment with which a process was started, as `NAME=VALUE` with a NUL after each. None or empty if it cannot be
+    /// read: that of another user's process, and on macOS also that of a program of the system, such as `/bin/sh`.
+    pub fn environment(pid: u32) -> Option<Vec<u8>> {
+        sys::environment(pid)
+    }
+
+    /// The arguments of a process with a NUL after each, else the name of its program.
+    pub fn command_line(pid: u32) -> Vec<u8> {
+        sys::command_line(pid)
+    }
+
+    /// Compares both real and effective user: a process that has changed its privileges belongs to no one.
+    pub fn belongs_to(pid: u32, uid: u32) -> bool {
+        sys::belongs_to(pid, uid)
+    }
+
+    /// The device numbers of the terminals that a process has open.
+    pub fn open_terminals(pid: u32) -> Vec<u32> {
+        sys::open_terminals(pid)
+    }
+
+    /// The start time of a process that would start now.
+    pub fn present_start_time() -> u64 {
+        sys::present_start_time()
+    }
+
+    /// The children of the calling process, including those that have ended. None if they cannot be listed.
+    pub fn own_children() -> Option<HashSet<u32>> {
+        sys::children()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ancestors_of_a_process_are_found() {
+        let me = std::process::id();
+        let line = ProcessInfo::ancestors(me);
+        assert!(line.contains(&me));
+        assert!(line.contains(&std::os::unix::process::parent_id()));
+    }
+
+    #[test]
+    fn this_process_is_listed_with_its_arguments_and_its_user() {
+        let me = std::process::id();
+        let all = ProcessInfo::all().unwrap();
+        let found = all.iter().find(|info| info.pid == me).unwrap();
+        assert_eq!(found.parent, std::os::unix::process::parent_id());
+        assert!(ProcessInfo::is_running_since(me, found.start_time));
+        assert!(!ProcessInfo::is_running_since(me, found.start_time + 1));
+        assert!(found.start_time <= ProcessInfo::present_start_time());
+        let uid = rustix::process::geteuid().as_raw();
+        assert!(ProcessInfo::belongs_to(me, uid) && !ProcessInfo::belongs_to(me, uid + 1));
+        let name = std::env::args().next().unwrap();
+        assert!(ProcessInfo::command_line(me).starts_with(name.as_bytes()));
+    }
+
+    #[test]
+    fn the_children_of_this_process_are_listed() {
+        let mut child = std::process::Command::new("sleep").arg("100").spawn().unwrap();
+        let listed = ProcessInfo::own_children();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(listed.is_none_or(|listed| listed.contains(&child.id())));
+    }
+}

@@ -1,0 +1,35 @@
+//! Where this user's sockets can be: their paths are short.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use crate::sys::process as sys;
+
+/// The folder for this user's temporary files. Others may be able to write there, so what is private gets a folder below.
+pub fn temporary_folder() -> PathBuf {
+    sys::temporary_folder()
+}
+
+/// Whether a socket can have this path.
+pub fn fits_socket(path: &Path) -> bool {
+    path.as_os_str().as_bytes().len() < sys::SOCKET_PATH_SIZE
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixDatagram;
+
+    use super::*;
+
+    #[test]
+    fn the_longest_path_that_fits_can_be_bound_and_a_longer_one_cannot() {
+        let folder = tempfile::Builder::new().prefix("s").tempdir_in(temporary_folder()).unwrap();
+        let mut path = folder.path().join("x");
+        while fits_socket(&path.with_file_name(format!("{}x", path.file_name().unwrap().display()))) {
+            path = path.with_file_name(format!("{}x", path.file_name().unwrap().display()));
+        }
+        UnixDatagram::bind(&path).unwrap();
+        let longer = path.with_file_name(format!("{}x", path.file_name().unwrap().display()));
+        assert!(!fits_socket(&longer) && UnixDatagram::bind(&longer).is_err());
+    }
+}

@@ -1,0 +1,91 @@
+//! macOS: the end of a process by kqueue, signals after its start time was compared. There are no subreapers, no control groups
+//! and no timers that count sleep as poll descriptors.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rustix::event::kqueue::{Event, EventFilter, EventFlags, ProcessEvents, kevent, kqueue};
+use rustix::process::{Pid, Signal};
+use tenure_lock::{BootTime, ProcessInfo};
+
+use super::verified::Verified;
+use crate::timer::{Kind, Machine};
+
+/// The longest argument that the system accepts, with its terminating byte.
+pub(crate) const LONGEST_ARGUMENT: usize = 256 * 1024;
+
+/// A process, open.
+#[derive(Debug)]
+pub(crate) struct Handle(Verified);
+
+impl Handle {
+    pub(crate) fn open(pid: u32) -> Option<Self> {
+        Verified::open(pid, watch_exit).map(Self)
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) -> io::Result<()> {
+        self.0.signal(signal)
+    }
+
+    pub(crate) fn exit(&self) -> Option<BorrowedFd<'_>> {
+        self.0.exit.as_ref().map(AsFd::as_fd)
+    }
+
+    pub(crate) fn into_exit(self) -> Option<OwnedFd> {
+        self.0.exit
+    }
+}
+
+/// A queue that becomes readable with the exit of the process.
+#[expect(
+    unsafe_code,
+    reason = "kevent is unsafe for descriptors that are closed early, of which there is none"
+)]
+fn watch_exit(pid: Pid) -> Option<OwnedFd> {
+    let queue = kqueue().ok()?;
+    rustix::io::fcntl_setfd(&queue, rustix::io::FdFlags::CLOEXEC).ok()?;
+    let exit = EventFilter::Proc { pid, flags: ProcessEvents::EXIT };
+    let event = Event::new(exit, EventFlags::ADD, std::ptr::null_mut());
+    let mut none: [Event; 0] = [];
+    // SAFETY: the event refers to a process, not to a descriptor.
+    unsafe { kevent(&queue, &[event], &mut none, Some(Duration::ZERO)) }.ok()?;
+    Some(queue)
+}
+
+/// The end of a sleep is noticed by checking again instead.
+pub(crate) fn boot_timer(_at: BootTime) -> Option<OwnedFd> {
+    None
+}
+
+pub(crate) fn environment(pid: u32) -> Option<Vec<u8>> {
+    ProcessInfo::environment(pid)
+}
+
+/// Orphans go to launchd.
+pub(crate) fn adopt_orphans() -> bool {
+    false
+}
+
+/// How often the descendants of a command are recorded, so that orphans whose mark cannot be read are still known.
+pub(crate) fn record_interval() -> Option<Duration> {
+    Some(Duration::from_secs(1))
+}
+
+/// Not offered by the system: a command whose supervisor was killed ends with the next takeover.
+pub(crate) fn end_with_parent() {}
+
+pub(crate) fn control_group() -> Option<PathBuf> {
+    None
+}
+
+pub(crate) fn file_in_memory() -> Option<File> {
+    None
+}
+
+/// The usual kind of timer on this machine.
+pub(crate) fn usual_timer(machine: &Machine) -> Option<Kind> {
+    if machine.has("launchctl") { Some(Kind::Launchd) } else { machine.has("crontab").then_some(Kind::Cron) }
+}

@@ -1,0 +1,19 @@
+//! Linux in the role of macOS, for tests: `TENURE_SIMULATE=macos` in the environment of a binary with the feature
+//! `simulation`. Processes have no descriptors, their end is polled for, orphans go to init, there are no control groups, and
+//! the environment of a system program cannot be read.
+
+use std::path::Path;
+use std::sync::OnceLock;
+
+pub(super) fn is_macos() -> bool {
+    static SIMULATED: OnceLock<bool> = OnceLock::new();
+    *SIMULATED.get_or_init(|| std::env::var_os("TENURE_SIMULATE").is_some_and(|value| value == "macos"))
+}
+
+/// Whether macOS would hide the environment of this process.
+pub(super) fn hides_environment(pid: u32) -> bool {
+    let program = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+    ["/bin", "/sbin", "/usr/bin", "/usr/sbin"]
+        .into_iter()
+        .any(|folder| program.parent() == Some(Path::new(folder)))
+}

@@ -1,0 +1,13 @@
+//! What differs between operating systems.
+
+#[cfg(target_os = "linux")]
+#[path = "linux.rs"]
+mod system;
+#[cfg(target_os = "macos")]
+#[path = "macos.rs"]
+mod system;
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
+#[path = "other.rs"]
+mod system;
+
+pub(crate) use system::*;

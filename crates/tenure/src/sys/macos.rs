@@ -1,0 +1,15 @@
+//! macOS.
+
+use std::path::PathBuf;
+
+/// The name of this process's terminal, such as `ttys003`, if standard input is one.
+pub(crate) fn controlling_terminal() -> Option<String> {
+    let name = rustix::termios::ttyname(std::io::stdin(), Vec::new()).ok()?;
+    let name = name.to_str().ok()?;
+    Some(name.strip_prefix("/dev/").unwrap_or(name).to_owned())
+}
+
+/// A binary that was deleted has no path.
+pub(crate) fn running_binary() -> Option<PathBuf> {
+    None
+}
