@@ -132,7 +132,7 @@ fn rate<T>(
         let begun = Instant::now();
         std::thread::sleep(time);
         // The connections' processes end with their clients.
-        (server, client) = (used_since(&before, cluster), own_time() - own);
+        (server, client) = (used_since(&before, cluster), own_time().saturating_sub(own));
         over.store(true, Ordering::Relaxed);
         let done = workers.into_iter().map(|worker| worker.join().unwrap()).collect();
         wall = begun.elapsed();

@@ -39,7 +39,7 @@ impl<'a> Transaction<'a> {
     }
 
     /// Takes the exclusive turn. `None` if the database does not have the project. The task that a claim names is read
-    /// under the assumption that no dependencies exist but those in `expected`.
+    /// under the assumption that no dependencies exist but those that the writer expects.
     pub(crate) fn writing(
         connection: &'a mut Connection,
         address: &'a Address,
@@ -47,7 +47,6 @@ impl<'a> Transaction<'a> {
         writer: Writer,
         clock: Option<&dyn Clock>,
         hint: Option<ClaimHint<'_>>,
-        expected: MayExist,
     ) -> Sql<Option<Self>> {
         let begin = begin_turn(connection, "pg_advisory_xact_lock", project);
         let mut values: Vec<&dyn Value> = vec![&project];
@@ -81,7 +80,8 @@ impl<'a> Transaction<'a> {
         let holder = named.map_or("", |(holder, _)| holder);
         let (of_task, of_tickets): ([&dyn Value; 4], [&dyn Value; 1]) =
             ([&project, &holder, &id, &reference], [&project]);
-        let prefetch = named.map(|_| (named_task_query(expected), work_tickets_query(Dialect::Postgres)));
+        let prefetch =
+            named.map(|_| (named_task_query(writer.expected), work_tickets_query(Dialect::Postgres)));
         if let Some((task, tickets)) = &prefetch {
             statements.extend([Statement::Query(task, &of_task), Statement::Query(tickets, &of_tickets)]);
         }
@@ -98,6 +98,7 @@ impl<'a> Transaction<'a> {
         tx.stored_next_task = tx.next_task;
         tx.already_committed = already_committed;
         tx.waited = row.try_get(5 + MayExist::COLUMNS)?;
+        let expected = writer.expected;
         tx.writer = Some(writer);
         if let (Some((holder, reference)), Some(rows), Some(tickets)) =
             (named, answers.next(), answers.next())
@@ -112,8 +113,8 @@ impl<'a> Transaction<'a> {
     }
 
     /// Takes a shared turn, and reads the next task under the assumption that no ticket and no lease of a section
-    /// exists, and no dependencies but those in `expected`. The same statement checks that assumption. `None` if the
-    /// database does not have the project.
+    /// exists, and no dependencies but those that the writer expects. The same statement checks that assumption. `None`
+    /// if the database does not have the project.
     pub(crate) fn claiming(
         connection: &'a mut Connection,
         address: &'a Address,
@@ -122,11 +123,10 @@ impl<'a> Transaction<'a> {
         clock: Option<&dyn Clock>,
         holder: &Holder,
         section: Option<&SectionId>,
-        expected: MayExist,
     ) -> Sql<Option<Self>> {
         let begin = begin_turn(connection, "pg_advisory_xact_lock_shared", project);
         let only = section.map(SectionId::as_str);
-        let sql = next_task_query(only.is_some(), expected);
+        let sql = next_task_query(only.is_some(), writer.expected);
         let mut values: Vec<&dyn Value> = vec![&project, &holder.id];
         if only.is_some() {
             values.push(&only);
@@ -136,6 +136,7 @@ impl<'a> Transaction<'a> {
         let Some(row) = row else { return no_such_project(connection) };
         check_serving(connection, &row, NEXT_TASK_COLUMNS + 1 + MayExist::COLUMNS)?;
         let mut tx = Self::begun(connection, address, project, &row, NEXT_TASK_COLUMNS, clock)?;
+        let expected = writer.expected;
         tx.writer = Some(writer);
         let prefetched = tx.prefetched.get_mut();
         let found = prefetched.may_exist;

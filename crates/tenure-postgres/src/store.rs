@@ -319,6 +319,7 @@ impl PostgresStore {
             shares: false,
             silent: false,
             any_standing: false,
+            expected: self.expected.get(),
         }
     }
 
@@ -330,8 +331,7 @@ impl PostgresStore {
     ) -> Sql<Result<()>> {
         let (clock, writer) = (self.options.clock.as_deref(), self.writer(Durability::Power));
         let begun = if exclusive {
-            let expected = self.expected.get();
-            Transaction::writing(connection, &self.address, self.project, writer, clock, None, expected)?
+            Transaction::writing(connection, &self.address, self.project, writer, clock, None)?
         } else {
             Transaction::reading(connection, &self.address, self.project, clock)?
         };
@@ -415,7 +415,7 @@ impl PostgresStore {
         sent: &mut Option<Trace>,
         body: &mut dyn FnMut(&mut Transaction<'_>) -> Result<()>,
     ) -> Sql<Result<()>> {
-        let (clock, expected) = (self.options.clock.as_deref(), self.expected.get());
+        let clock = self.options.clock.as_deref();
         let begun = match hint {
             Some(ClaimHint { holder, wants: ClaimTarget::Next(section) }) if writer.shares => {
                 Transaction::claiming(
@@ -426,18 +426,9 @@ impl PostgresStore {
                     clock,
                     holder,
                     section,
-                    expected,
                 )?
             }
-            _ => Transaction::writing(
-                connection,
-                &self.address,
-                self.project,
-                writer.clone(),
-                clock,
-                hint,
-                expected,
-            )?,
+            _ => Transaction::writing(connection, &self.address, self.project, writer.clone(), clock, hint)?,
         };
         let mut tx = begun.ok_or_else(|| Failure::Refused(unknown_project()))?;
         self.clock.set(tx.state.now);

@@ -22,6 +22,7 @@ use crate::address::Address;
 use crate::connection::{Connection, Statement, Value};
 use crate::error::{Failure, Remedy};
 use crate::prefetched::{Prefetched, table_of};
+use crate::readiness::MayExist;
 use crate::write_buffer::{Combined, Write};
 
 pub(crate) struct Transaction<'a> {
@@ -61,6 +62,8 @@ pub(crate) struct Writer {
     pub(crate) silent: bool,
     /// The transaction runs also if the store does not serve.
     pub(crate) any_standing: bool,
+    /// What the client found in the project last.
+    pub(crate) expected: MayExist,
 }
 
 /// What a committed transaction leaves behind, by which it is recognized if the answer to its commit was lost.
