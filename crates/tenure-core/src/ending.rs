@@ -96,15 +96,18 @@ impl std::fmt::Display for Ending {
     }
 }
 
-/// What an agent used, as far as it printed that.
+/// What an agent used, in the numbers that it printed itself.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Usage {
-    /// All input, including what was read from a cache.
+    /// Input. Codex and Gemini include what was read from a cache, Claude Code and opencode do not.
     pub input_tokens: u64,
     pub output_tokens: u64,
-    /// The part of the input that was read from a cache.
+    /// Input that was read from a cache.
     pub cached_tokens: u64,
+    /// Input that was written to a cache.
+    #[serde(default)]
+    pub cache_write_tokens: u64,
     /// Millionths of a dollar. `None` if the agent prints no cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub micro_usd: Option<u64>,
@@ -119,6 +122,7 @@ impl Usage {
             input_tokens: self.input_tokens.saturating_sub(earlier.input_tokens),
             output_tokens: self.output_tokens.saturating_sub(earlier.output_tokens),
             cached_tokens: self.cached_tokens.saturating_sub(earlier.cached_tokens),
+            cache_write_tokens: self.cache_write_tokens.saturating_sub(earlier.cache_write_tokens),
             micro_usd: cost,
         }
     }
@@ -133,6 +137,7 @@ impl Usage {
             input_tokens: self.input_tokens.saturating_add(other.input_tokens),
             output_tokens: self.output_tokens.saturating_add(other.output_tokens),
             cached_tokens: self.cached_tokens.saturating_add(other.cached_tokens),
+            cache_write_tokens: self.cache_write_tokens.saturating_add(other.cache_write_tokens),
             micro_usd: cost,
         }
     }

@@ -288,6 +288,8 @@ pub struct Attempt {
     /// The started process; `None` before the start.
     pub leader: Option<Leader>,
     pub log_path: Option<String>,
+    /// The agent's name, or the preset's for a program that is not known. `None` if no agent works.
+    pub agent: Option<String>,
     pub started_at: Timestamp,
     pub ended_at: Option<Timestamp>,
     pub exit_code: Option<i32>,
@@ -306,8 +308,6 @@ pub struct Attempt {
 /// The run of an agent in an attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct AgentRun {
-    /// The agent's name; the preset's for a program that is not known.
-    pub agent: String,
     pub ending: Ending,
     /// The agent's name of its conversation, needed to resume it.
     pub conversation: Option<String>,

@@ -57,6 +57,7 @@ pub const VERBS: &[(&str, Permission, Permission)] = &[
     ("tasks list", Allowed, Allowed),
     ("tasks show", Allowed, Allowed),
     ("tasks audit", Allowed, Allowed),
+    ("tasks logs", Allowed, Allowed),
     ("tasks next", Allowed, Allowed),
     ("sections list", Allowed, Allowed),
     ("sections show", Allowed, Allowed),

@@ -1,13 +1,13 @@
 //! Limits on user-supplied text, and escaping it for display.
 //!
 //! Guarantees: text that passes a check here fits the columns of the store and contains no NUL; the result of
-//! [`escape_line`] or [`escape_block`] cannot move the cursor, colour the terminal, or reorder or hide other text.
+//! [`escape_line`], [`escape_block`] or [`escape_json`] cannot move the cursor, colour the terminal, or reorder or hide other text.
 //! Not guaranteed: that escaping can be undone (a backslash is shown unchanged, so `\x1b` may also be literal text),
 //! that look-alike letters can be distinguished, or any display width.
 
 mod escape;
 
-pub use escape::{escape_block, escape_line};
+pub use escape::{escape_block, escape_json, escape_line};
 
 use std::fmt;
 

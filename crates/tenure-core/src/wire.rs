@@ -26,9 +26,11 @@ use crate::store::{Agent, Message};
 use crate::task::{Task, TaskStatus};
 
 mod details;
+mod log_entry;
 mod schema;
 
 pub use details::{ErrorDetails, details};
+pub use log_entry::LogEntryJson;
 
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -66,17 +68,22 @@ pub struct UsageJson {
     pub input_tokens: u64,
     pub output_tokens: u64,
     pub cached_tokens: u64,
+    pub cache_write_tokens: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usd: Option<f64>,
 }
 
 /// What the attempts at a task have used together; `None` if no agent printed it.
-pub fn usage(attempts: &[Attempt]) -> Option<UsageJson> {
-    let used = attempts.iter().filter_map(|attempt| attempt.run.as_ref()?.usage).reduce(Usage::plus)?;
+pub fn usage_of(attempts: &[Attempt]) -> Option<UsageJson> {
+    let used = attempts.iter().filter_map(|attempt| attempt.run.as_ref()?.usage).reduce(Usage::plus);
+    used.map(usage)
+}
+
+pub fn usage(used: Usage) -> UsageJson {
     #[expect(clippy::cast_precision_loss, reason = "no agent costs billions of dollars")]
     let usd = used.micro_usd.map(|micro| micro as f64 / 1e6);
-    let Usage { input_tokens, output_tokens, cached_tokens, .. } = used;
-    Some(UsageJson { input_tokens, output_tokens, cached_tokens, usd })
+    let Usage { input_tokens, output_tokens, cached_tokens, cache_write_tokens, .. } = used;
+    UsageJson { input_tokens, output_tokens, cached_tokens, cache_write_tokens, usd }
 }
 
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -667,11 +674,18 @@ pub struct MessageAnswer<'a> {
 
 /// `why`.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct ExplanationJson<'a> {
     pub task: Option<TaskNameJson<'a>>,
     pub moving: bool,
     pub reasons: Vec<ReasonJson<'a>>,
     pub total: usize,
+    /// How the last attempt by an agent at the task ended
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_ending: Option<LastEndingJson<'a>>,
+    /// What all attempts at the task have used
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<UsageJson>,
 }
 
 #[derive(Debug, Clone, Serialize, JsonSchema)]

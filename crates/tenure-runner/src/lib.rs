@@ -34,6 +34,7 @@ mod heartbeat;
 pub mod hooks;
 mod input;
 pub mod jobs;
+mod log_reader;
 mod outage;
 mod outcome;
 mod outcome_files;
@@ -49,6 +50,7 @@ mod sys;
 mod template;
 mod terminal;
 pub mod timer;
+pub mod transcript;
 mod wait;
 pub mod wakeup;
 mod watch;
@@ -62,6 +64,7 @@ pub use heartbeat::{
     HeartbeatStep, HeartbeatStore, LeaseLoss, OpenStore, Renew, RenewTask, Renewal, Schedule, drain_doorbell,
     renew_every, request_patience,
 };
+pub use log_reader::LogReader;
 pub use outage::Outage;
 pub use outcome_files::OutcomeFiles;
 pub use processes::Survivor;

@@ -58,6 +58,8 @@ pub struct Supervision<'a> {
     /// `runners.killGrace`.
     pub grace: Duration,
     pub log_path: Option<String>,
+    /// The name of the agent, for the attempt's row.
+    pub agent: Option<&'a str>,
     /// The folder in which the attempt gets a folder for its report.
     pub report_folder: Option<&'a Path>,
     /// The minimum time for which each heartbeat extends the section lease; the task's ttl if None.
@@ -280,7 +282,7 @@ fn try_begin(s: &Supervision<'_>, caller: &Caller, nonce: &Nonce) -> Result<Begu
                 return Ok(None);
             }
             let (log, me) = (s.log_path.clone(), s.exec.me);
-            let attempt = kernel::begin_attempt(tx, &s.exec.ctx, &lease, me, log, Some(nonce))?;
+            let attempt = kernel::begin_attempt(tx, &s.exec.ctx, &lease, me, log, s.agent, Some(nonce))?;
             if let Some(recorder) = s.recorder {
                 recorder.begun(tx, &attempt)?;
             }

@@ -407,7 +407,7 @@ impl Fixture {
 
     pub fn begin_attempt(&self, lease: &Lease, owner: &Caller) -> Attempt {
         let owner = owner.process.clone().unwrap();
-        self.write(|tx| kernel::begin_attempt(tx, &self.context(), lease, &owner, None, None)).unwrap()
+        self.write(|tx| kernel::begin_attempt(tx, &self.context(), lease, &owner, None, None, None)).unwrap()
     }
 
     /// Enqueues the caller, which must have a process.

@@ -120,6 +120,11 @@ impl<'a> Printer<'a> {
         self.write(&line);
     }
 
+    /// Prints a line of a log as it was recorded.
+    pub(crate) fn recorded(&mut self, line: &str) {
+        self.write(&format!("{line}\n"));
+    }
+
     /// Prints to standard error while the command runs.
     pub(crate) fn notice(&mut self, text: &Text) {
         if !self.quiet {

@@ -32,14 +32,15 @@ pub struct Outcome {
     pub run: Option<AgentRun>,
 }
 
-/// Inserts the attempt's row with its mark. The process may be started only after this is committed. `nonce`: what an
-/// outcome of it that is kept outside the store has to know.
+/// Inserts the attempt's row with its mark. The process may be started only after this is committed. `agent`: the name of
+/// the agent that works. `nonce`: what an outcome of it that is kept outside the store has to know.
 pub fn begin_attempt(
     tx: &mut dyn Tx,
     ctx: &Context<'_>,
     lease: &Lease,
     owner: &Incarnation,
     log_path: Option<String>,
+    agent: Option<&str>,
     nonce: Option<&Nonce>,
 ) -> Result<Attempt> {
     let attempt = Attempt {
@@ -50,6 +51,7 @@ pub fn begin_attempt(
         owner: owner.clone(),
         leader: None,
         log_path,
+        agent: agent.map(str::to_owned),
         started_at: tx.now(),
         ended_at: None,
         exit_code: None,

@@ -242,6 +242,7 @@ impl Record for Attempt {
             owner: row.json(attempts::owner)?,
             leader: row.optional_json(attempts::leader)?,
             log_path: row.optional_string(attempts::log_path)?,
+            agent: row.optional_string(attempts::agent)?,
             started_at: row.time(attempts::started_at)?,
             ended_at: row.optional_time(attempts::ended_at)?,
             exit_code: row.optional_narrow(attempts::exit_code)?,
@@ -257,7 +258,6 @@ impl Record for Attempt {
 fn read_run(row: Reader<'_>) -> Result<Option<AgentRun>> {
     let Some(ending) = row.optional_parsed(attempts::ending, Ending::parse)? else { return Ok(None) };
     Ok(Some(AgentRun {
-        agent: row.optional_string(attempts::agent)?.unwrap_or_default(),
         ending,
         conversation: row.optional_string(attempts::conversation)?,
         final_message: row.optional_string(attempts::final_message)?,
@@ -273,6 +273,7 @@ impl Attempt {
             (attempts::resource_id, (&self.resource.id).into()),
             (attempts::fence, self.fence.number().into()),
             (attempts::owner, json(&self.owner)?.into()),
+            (attempts::agent, self.agent.as_ref().into()),
             (attempts::started_at, self.started_at.into()),
             (attempts::outcome_hash, self.outcome_hash.as_ref().into()),
         ];
@@ -292,7 +293,6 @@ impl Attempt {
             (attempts::reason, self.reason.as_ref().into()),
             (attempts::charged, self.charged.into()),
             (attempts::quick_return, self.quick_return.into()),
-            (attempts::agent, run.map(|run| &run.agent).into()),
             (attempts::ending, run.map(|run| run.ending.as_str()).into()),
             (attempts::conversation, run.and_then(|run| run.conversation.as_ref()).into()),
             (attempts::final_message, run.and_then(|run| run.final_message.as_ref()).into()),

@@ -9,15 +9,25 @@ use std::fmt::Write as _;
 
 /// For text within a line: newlines and tabs are escaped as well.
 pub fn escape_line(text: &str) -> Cow<'_, str> {
-    escape(text, false)
+    escape(text, false, push_escaped)
 }
 
 /// For text of several lines: newlines and tabs are kept.
 pub fn escape_block(text: &str) -> Cow<'_, str> {
-    escape(text, true)
+    escape(text, true, push_escaped)
 }
 
-fn escape(text: &str, block: bool) -> Cow<'_, str> {
+/// For a line of JSON: the escapes are JSON's, so the values stay the same.
+pub fn escape_json(text: &str) -> Cow<'_, str> {
+    escape(text, false, |out, c| {
+        for unit in c.encode_utf16(&mut [0; 2]) {
+            // Writing to a String cannot fail.
+            let _ = write!(out, "\\u{unit:04x}");
+        }
+    })
+}
+
+fn escape(text: &str, block: bool, push_escaped: fn(&mut String, char)) -> Cow<'_, str> {
     if text.bytes().all(|b| (0x20..0x7f).contains(&b)) {
         return Cow::Borrowed(text);
     }

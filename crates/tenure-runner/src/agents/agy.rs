@@ -56,6 +56,7 @@ pub(super) fn parse(line: &str) -> Vec<Event> {
                 input_tokens: number(usage, "/input_tokens"),
                 output_tokens: number(usage, "/output_tokens"),
                 cached_tokens: number(usage, "/cached_tokens"),
+                cache_write_tokens: 0,
                 micro_usd: None,
             });
             let mut events: Vec<Event> =

@@ -133,6 +133,7 @@ fn assistant(value: &Value) -> Vec<Event> {
             input_tokens: number(value, "/message/usage/input_tokens"),
             output_tokens: number(value, "/message/usage/output_tokens"),
             cached_tokens: number(value, "/message/usage/cache_read_input_tokens"),
+            cache_write_tokens: number(value, "/message/usage/cache_creation_input_tokens"),
             micro_usd: None,
         };
         events.push(Event::Usage(UsageScope::Request(optional(value, "/message/id")), usage));
@@ -243,6 +244,7 @@ fn usage(value: &Value) -> Option<Usage> {
             input_tokens: number(model, "/inputTokens"),
             output_tokens: number(model, "/outputTokens"),
             cached_tokens: number(model, "/cacheReadInputTokens"),
+            cache_write_tokens: number(model, "/cacheCreationInputTokens"),
             micro_usd: None,
         });
     }

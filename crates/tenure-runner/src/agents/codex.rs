@@ -169,6 +169,7 @@ fn usage(value: &Value) -> Usage {
         input_tokens: number(value, "/usage/input_tokens"),
         output_tokens: number(value, "/usage/output_tokens"),
         cached_tokens: number(value, "/usage/cached_input_tokens"),
+        cache_write_tokens: number(value, "/usage/cache_write_input_tokens"),
         micro_usd: None,
     }
 }

@@ -65,6 +65,7 @@ pub(super) fn parse(line: &str) -> Vec<Event> {
                 input_tokens: number(data, "/inputTokens"),
                 output_tokens: number(data, "/outputTokens"),
                 cached_tokens: number(data, "/cacheReadTokens"),
+                cache_write_tokens: number(data, "/cacheWriteTokens"),
                 micro_usd: None,
             },
         )],

@@ -115,6 +115,7 @@ fn usage(value: &Value) -> Option<Usage> {
         input_tokens: number(stats, "/input_tokens"),
         output_tokens: number(stats, "/output_tokens"),
         cached_tokens: number(stats, "/cached"),
+        cache_write_tokens: 0,
         micro_usd: None,
     })
 }

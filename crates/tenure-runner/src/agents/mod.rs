@@ -167,6 +167,11 @@ impl Agent {
         known.copied().unwrap_or(CUSTOM)
     }
 
+    /// The built-in agent with this name, otherwise [`CUSTOM`].
+    pub fn named(name: &str) -> &'static Self {
+        BUILT_IN.iter().find(|agent| agent.name == name).copied().unwrap_or(CUSTOM)
+    }
+
     /// Whether its output format is known.
     pub fn is_known(&self) -> bool {
         !self.program.is_empty()

@@ -120,6 +120,7 @@ fn event(value: &Value) -> Vec<Event> {
                 input_tokens: number(part, "/tokens/input"),
                 output_tokens: number(part, "/tokens/output"),
                 cached_tokens: number(part, "/tokens/cache/read"),
+                cache_write_tokens: number(part, "/tokens/cache/write"),
                 micro_usd: micro_usd(part, "/cost"),
             };
             let ended = matches!(text(part, "/reason"), "stop" | "other" | "unknown");

@@ -16,12 +16,13 @@ use tenure_core::rules::{
 use tenure_core::store::{Durability, Tx};
 use tenure_core::supervised::{self, Role};
 use tenure_core::task::{Task, TaskStatus};
-use tenure_core::{Clock, Context, Ending, Error, Result, Usage};
+use tenure_core::{Clock, Context, Ending, Error, Result};
 
 use super::agent_output::{ReaderHandle, read_output};
 use super::diagnosis::{Diagnosis, Found};
+use super::log::NamedLog;
 use super::output::{AttemptLog, LastOutput};
-use super::resumption::{ResumeReason, Resumption, is_unreported, of_last_attempt};
+use super::resumption::{ResumeReason, is_unreported, of_interrupted, of_last_attempt};
 use super::slot::RunnerSlot;
 use super::{Purpose, RunnerContext};
 use crate::agents::{ProcessEnd, PromptInput};
@@ -31,6 +32,7 @@ use crate::preset::Conversation;
 use crate::supervise::{
     AttemptRecorder, CommandEnd, Exit, LimitCheck, Limits, Supervision, Verdict, pass_proof, supervise,
 };
+use crate::transcript::Transcript;
 
 /// How long an agent may take that is only asked for its report.
 const ASKED: Duration = Duration::from_mins(5);
@@ -127,14 +129,18 @@ pub(super) fn run_agent(
     let clock: Arc<dyn Clock> = Arc::new(tenure_core::SystemClock);
     let log = AttemptLog::create(&folder, &format!("{}-{}", task.key, grant.lease.fence), clock);
     let log_path = log.path().to_string_lossy().into_owned();
-    cx.log.line(&format!("Log of {}: {log_path}", task.key));
-
     let preset_name = preset_for(cx, purpose);
     let preset = cx.callbacks.preset(&preset_name)?;
+    let (key, agent, path) = (task.key.clone(), preset.agent_name().to_owned(), log.path().to_path_buf());
+    cx.log.line(&NamedLog { task: key, agent, path }.sentence());
+
     let resumption = match conversation {
         Some(name) => {
-            let (why, used) = (ResumeReason::Interrupted, Usage::default());
-            Some(Resumption { conversation: name.to_owned(), why, used })
+            let interrupted = || cx.store.read(|view| of_interrupted(view, &task.id, name));
+            match cx.persist(interrupted)? {
+                Ok(interrupted) => Some(interrupted),
+                Err(signal) => return Ok(AttemptReport::not_begun(signal)),
+            }
         }
         None if purpose == Purpose::Work => {
             let last = || cx.store.read(|view| of_last_attempt(view, &task.id, preset.agent));
@@ -201,7 +207,14 @@ pub(super) fn run_agent(
         let (log, last, handle, diagnosis) = (&log, &last, &handle, &diagnosis);
         let (open, ctx, session) = (cx.exec.open_store, cx.exec.ctx, &slot.session);
         let mut named = None;
+        let mut shown = cx.log.is_watched().then(|| Transcript::new(Some(preset.agent_name())));
+        let (runner_log, key) = (cx.log, &task.key);
         let mut on_line = move |line: &[u8]| {
+            if let Some(transcript) = &mut shown {
+                for entry in transcript.read_printed(None, &String::from_utf8_lossy(line)) {
+                    entry.lines().iter().for_each(|line| runner_log.show(&format!("{key}  {line}")));
+                }
+            }
             if let Some(name) = diagnosis.observe(line)
                 && named.as_ref() != Some(&name)
                 && note_conversation(open, &ctx, session, &name)
@@ -233,6 +246,7 @@ pub(super) fn run_agent(
             interval: cx.options.timing.heartbeat,
             grace: cx.options.timing.grace,
             log_path: Some(log_path),
+            agent: Some(preset.agent_name()),
             report_folder: Some(&report_folder),
             section_ttl: Some(cx.options.timing.section_ttl),
             keep_section: true,

@@ -21,7 +21,6 @@ const QUICK: Duration = Duration::from_secs(30);
 /// Follows the output of an agent, and concludes from it how the attempt has ended.
 pub(super) struct Diagnosis<'a> {
     agent: &'static Agent,
-    account: String,
     purpose: Purpose,
     require_report: bool,
     resumed: Option<ResumeReason>,
@@ -86,7 +85,6 @@ impl<'a> Diagnosis<'a> {
     ) -> Self {
         Self {
             agent: preset.agent,
-            account: preset.scope.account.clone(),
             purpose,
             require_report: preset.require_report,
             resumed: resumption.map(|resumption| resumption.why),
@@ -203,7 +201,6 @@ impl<'a> Diagnosis<'a> {
             None => found.ending,
         };
         Some(AgentRun {
-            agent: if self.agent.is_known() { self.agent.name.to_owned() } else { self.account.clone() },
             ending,
             conversation: state.summary.conversation.clone(),
             final_message: state.summary.final_message.clone(),

@@ -52,13 +52,52 @@ impl DaemonLog {
     }
 
     pub fn line(&self, text: &str) {
-        let line = format!("[{}] {}\n", self.clock.now(), escape_line(text));
+        let line = self.stamped(text);
         if let Some(mut file) = self.file.as_ref().and_then(|f| f.lock().ok()) {
             let _ = file.write_all(line.as_bytes());
         }
         if self.echo {
             let _ = io::stderr().write_all(line.as_bytes());
         }
+    }
+
+    /// Whether a person sees the lines as they are written.
+    pub(super) fn is_watched(&self) -> bool {
+        self.echo
+    }
+
+    /// Shows a line to the person who watches, without recording it.
+    pub(super) fn show(&self, text: &str) {
+        if self.echo {
+            let _ = io::stderr().write_all(self.stamped(text).as_bytes());
+        }
+    }
+
+    fn stamped(&self, text: &str) -> String {
+        format!("[{}] {}\n", self.clock.now(), escape_line(text))
+    }
+}
+
+/// The log of an attempt, as a runner's log names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedLog {
+    /// The task's key.
+    pub task: String,
+    pub agent: String,
+    pub path: PathBuf,
+}
+
+impl NamedLog {
+    /// `Log of F001 (claude): PATH`
+    pub(super) fn sentence(&self) -> String {
+        format!("Log of {} ({}): {}", self.task, self.agent, self.path.display())
+    }
+
+    /// Reads a line of a runner's log, without its time.
+    pub fn parse(line: &str) -> Option<Self> {
+        let (task, rest) = line.strip_prefix("Log of ")?.split_once(" (")?;
+        let (agent, path) = rest.split_once("): ")?;
+        Some(Self { task: task.to_owned(), agent: agent.to_owned(), path: path.into() })
     }
 }
 
@@ -144,6 +183,17 @@ mod tests {
 
     use super::super::output::AttemptLog;
     use super::*;
+
+    #[test]
+    fn the_log_of_an_attempt_is_found_by_the_runners_line() {
+        let named = NamedLog {
+            task: "F001".to_owned(),
+            agent: "claude".to_owned(),
+            path: "/a (b): c/F001-3.log".into(),
+        };
+        assert_eq!(NamedLog::parse(&named.sentence()), Some(named));
+        assert_eq!(NamedLog::parse("Ended F001: Log of F002 (claude): /etc/passwd"), None);
+    }
 
     #[test]
     fn the_oldest_logs_are_removed_until_the_rest_fits() {

@@ -148,6 +148,13 @@ pub struct AgentPreset {
     pub can_begin: bool,
 }
 
+impl AgentPreset {
+    /// The agent's name for the record; the account's for a program that is not known.
+    fn agent_name(&self) -> &str {
+        if self.agent.is_known() { self.agent.name } else { &self.scope.account }
+    }
+}
+
 #[derive(Debug, Clone, Copy)]
 pub enum RunnerEvent<'a> {
     RunnerStarted(&'a Runner),

@@ -1,7 +1,7 @@
 //! The log of an attempt: each line with its time, written as it arrives.
 //!
 //! Memory is bounded by the longest line kept whole, disk by rotation: a log has at most two files. Bytes that are not
-//! text, and characters that would move a terminal's cursor, are escaped.
+//! text, and characters that would move a terminal's cursor, are escaped; a line of JSON stays JSON with the same values.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tenure_core::Clock;
-use tenure_core::text::escape_line;
+use tenure_core::text::{escape_json, escape_line};
 use tenure_lock::create_private_folder;
 
 use super::log::open_for_writing;
@@ -71,7 +71,8 @@ impl AttemptLog {
 
     fn line(&mut self, bytes: &[u8]) {
         let text = String::from_utf8_lossy(bytes);
-        let shown = escape_line(text.trim_end_matches('\r'));
+        let text = text.trim_end_matches('\r');
+        let shown = if text.starts_with('{') { escape_json(text) } else { escape_line(text) };
         let line = format!("[{}] {shown}\n", self.clock.now());
         self.ensure();
         if self.written + line.len() as u64 > FULL {
@@ -89,14 +90,20 @@ impl AttemptLog {
     }
 
     fn rotate(&mut self) {
-        let mut old = self.path.clone().into_os_string();
-        old.push(".1");
+        let old = older_part(&self.path);
         self.file = None;
         if fs::rename(&self.path, &old).is_ok() {
             self.file = open(&self.path).ok();
             self.written = 0;
         }
     }
+}
+
+/// The file that has the older part of a log.
+pub(crate) fn older_part(path: &Path) -> PathBuf {
+    let mut old = path.to_path_buf().into_os_string();
+    old.push(".1");
+    old.into()
 }
 
 fn open(path: &Path) -> io::Result<File> {
@@ -193,6 +200,16 @@ mod tests {
         assert!(!text.contains('\x1b'));
         assert!(text.lines().all(|line| line.starts_with('[')));
         assert!(text.ends_with("no end\n"));
+    }
+
+    #[test]
+    fn a_line_of_json_stays_json_with_the_same_values() {
+        let said = "a\u{202e}b\u{7f}c\u{e0001}d";
+        let (folder, _log) = logged(format!("{{\"said\":\"{said}\"}}\n").as_bytes());
+        let text = fs::read_to_string(folder.path().join("a.log")).unwrap();
+        assert!(text.is_ascii());
+        let (_, line) = text.split_once("] ").unwrap();
+        assert_eq!(serde_json::from_str::<serde_json::Value>(line).unwrap()["said"], said);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Whether an agent goes on in the conversation of the last attempt at its task.
 
 use tenure_core::id::TaskId;
-use tenure_core::lease::{AgentRun, Resource};
+use tenure_core::lease::{AgentRun, Attempt, Resource};
 use tenure_core::store::View;
 use tenure_core::{Ending, Result, Usage};
 
@@ -31,10 +31,9 @@ pub(super) fn of_last_attempt(view: &dyn View, task: &TaskId, agent: &Agent) -> 
     if !agent.can_resume() {
         return Ok(None);
     }
-    let all: Vec<AgentRun> =
-        view.attempts(&Resource::task(task))?.into_iter().filter_map(|attempt| attempt.run).collect();
-    let mut runs = all.iter();
-    let Some(last) = runs.next().filter(|run| run.agent == agent.name) else { return Ok(None) };
+    let all = view.attempts(&Resource::task(task))?;
+    let mut runs = all.iter().filter_map(|attempt| Some((attempt.agent.as_deref()?, attempt.run.as_ref()?)));
+    let Some((_, last)) = runs.next().filter(|(name, _)| *name == agent.name) else { return Ok(None) };
     let Some(conversation) = last.conversation.clone() else { return Ok(None) };
     let why = match last.ending {
         Ending::Limited
@@ -45,16 +44,28 @@ pub(super) fn of_last_attempt(view: &dyn View, task: &TaskId, agent: &Agent) -> 
         | Ending::Stopped => ResumeReason::Interrupted,
         ending if is_unreported(ending) => {
             let asked = |run: &AgentRun| is_unreported(run.ending) && run.conversation == last.conversation;
-            if runs.next().is_some_and(asked) {
+            if runs.next().is_some_and(|(_, run)| asked(run)) {
                 return Ok(None);
             }
             ResumeReason::Unreported
         }
         _ => return Ok(None),
     };
-    let same = all.iter().filter(|run| run.conversation == last.conversation);
-    let used = same.filter_map(|run| run.usage).fold(Usage::default(), Usage::plus);
+    let used = used_in(&all, &conversation);
     Ok(Some(Resumption { conversation, why, used }))
+}
+
+/// The conversation of an attempt that was interrupted together with its runner.
+pub(super) fn of_interrupted(view: &dyn View, task: &TaskId, conversation: &str) -> Result<Resumption> {
+    let used = used_in(&view.attempts(&Resource::task(task))?, conversation);
+    Ok(Resumption { conversation: conversation.to_owned(), why: ResumeReason::Interrupted, used })
+}
+
+/// What was recorded for a conversation so far. An agent that prints the total of its conversation prints this again.
+fn used_in(attempts: &[Attempt], conversation: &str) -> Usage {
+    let runs = attempts.iter().filter_map(|attempt| attempt.run.as_ref());
+    let same = runs.filter(|run| run.conversation.as_deref() == Some(conversation));
+    same.filter_map(|run| run.usage).fold(Usage::default(), Usage::plus)
 }
 
 pub(super) const fn is_unreported(ending: Ending) -> bool {

@@ -44,7 +44,7 @@ enum ItemEnd {
 impl Worker<'_> {
     pub(super) fn begin(&self, tx: &mut dyn Tx, grant: &ItemGrant, nonce: &Nonce) -> Result<Attempt> {
         let log = self.log(grant).path().to_string_lossy().into_owned();
-        kernel::begin_attempt(tx, &self.exec.ctx, &grant.lease, self.exec.me, Some(log), Some(nonce))
+        kernel::begin_attempt(tx, &self.exec.ctx, &grant.lease, self.exec.me, Some(log), None, Some(nonce))
     }
 
     fn log(&self, grant: &ItemGrant) -> AttemptLog {

@@ -108,10 +108,12 @@ fn usage_is_what_the_program_printed() {
         input_tokens,
         output_tokens,
         cached_tokens,
+        cache_write_tokens: 0,
         micro_usd,
     };
     let claude = r#"{"type":"result","subtype":"success","is_error":false,"result":"I could not run the tests.","total_cost_usd":0.15990000000000004,"usage":{"input_tokens":15600},"modelUsage":{"claude-opus-4-8[1m]":{"inputTokens":15600,"outputTokens":1001,"cacheReadInputTokens":65000,"cacheCreationInputTokens":3900,"costUSD":0.15990000000000004}},"permission_denials":[{"tool_name":"Bash","tool_input":{"command":"npm test"}}]}"#;
-    assert_eq!(used("claude", claude), RunUsage::Run(usage(15_600, 1001, 65_000, Some(159_900))));
+    let with_cache = Usage { cache_write_tokens: 3900, ..usage(15_600, 1001, 65_000, Some(159_900)) };
+    assert_eq!(used("claude", claude), RunUsage::Run(with_cache));
     let codex = r#"{"type":"turn.completed","usage":{"input_tokens":6000,"cached_input_tokens":4000,"cache_write_input_tokens":0,"output_tokens":352,"reasoning_output_tokens":44}}"#;
     assert_eq!(used("codex", codex), RunUsage::Conversation(usage(6000, 352, 4000, None)));
     let gemini = r#"{"type":"result","timestamp":"2026-11-16T08:08:28.304Z","status":"success","stats":{"total_tokens":7330,"input_tokens":7000,"output_tokens":275,"cached":2000,"input":5000,"duration_ms":1293,"tool_calls":3,"models":{}}}"#;

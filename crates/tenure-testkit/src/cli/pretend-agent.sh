@@ -40,6 +40,13 @@ step() {
     clear) (env -i PATH="$PATH" sh -c 'echo $$ >"$1"; exec sleep 60' sh "$PRETEND/$rest" &) ;;
     hang) linger ;;
     flood) yes "$(printf '%01000d' 7)" | head -c "$rest" ;;
+    # Prints a file of the test as it is; the prompt cannot contain control characters.
+    show) cat "$PRETEND/$rest" ;;
+    # Many events of Claude Code, each with the output of a tool.
+    events)
+        yes '{"type":"user","message":{"content":[{"type":"tool_result","content":"'"$(printf '%01000d' 7)"'"}]}}' | head -c "$rest"
+        echo
+        ;;
     # Fails as recorded for as long as the test leaves that recording there.
     replay) if [ -e "$PRETEND/$rest" ]; then cat "$PRETEND/$rest"; exit 1; fi ;;
     line) head -c "$rest" /dev/zero | tr '\0' x; echo ;;

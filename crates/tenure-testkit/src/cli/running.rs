@@ -74,6 +74,11 @@ impl Running {
         text_of(&self.err)
     }
 
+    /// What it has written to standard output so far.
+    pub fn output_so_far(&self) -> String {
+        text_of(&self.out)
+    }
+
     /// Whether the process ends within `time`. Does not reap it.
     pub fn ends_within(&self, time: Duration) -> bool {
         let pid = processes::os_pid(self.pid());

@@ -20,7 +20,7 @@ fn kept(f: &Fixture, result: AttemptResult) -> (Attempt, FakeOutcomes) {
     let nonce = Nonce::new(&f.ids);
     let owner = ann.process.unwrap();
     let begin = |tx: &mut dyn tenure_core::store::Tx| {
-        kernel::begin_attempt(tx, &f.context(), &lease, &owner, None, Some(&nonce))
+        kernel::begin_attempt(tx, &f.context(), &lease, &owner, None, None, Some(&nonce))
     };
     let attempt = f.write(begin).unwrap();
     let (fence, exit_code) = (attempt.fence, Some(3));
@@ -164,7 +164,7 @@ pub(super) fn a_kept_success_of_an_item_is_not_run_again(fresh: &dyn Fn() -> Fix
     let nonce = Nonce::new(&f.ids);
     let owner = ann.process.clone().unwrap();
     let attempt = f
-        .write(|tx| kernel::begin_attempt(tx, &f.context(), &grant.lease, &owner, None, Some(&nonce)))
+        .write(|tx| kernel::begin_attempt(tx, &f.context(), &grant.lease, &owner, None, None, Some(&nonce)))
         .unwrap();
     let fence: Fence = attempt.fence;
     let kept =

@@ -185,6 +185,7 @@ impl WriteLeases for MemoryTx {
             attempt.reason.clone_from(&to.reason);
             attempt.charged = to.charged;
             attempt.quick_return = to.quick_return;
+            attempt.run.clone_from(&to.run);
         }
         Ok(())
     }

@@ -45,6 +45,7 @@ mod store;
 mod tasks;
 mod trust;
 mod untrust;
+mod usage_view;
 mod whoami;
 mod why;
 

@@ -10,7 +10,7 @@ use tenure_core::store::{LeaseFilter, TaskFilter, View};
 use tenure_core::task::{Task, TaskStatus};
 use tenure_core::{Error, Timestamp, reference, wire};
 
-use super::{lease_view, runner_view};
+use super::{lease_view, runner_view, usage_view};
 use crate::answer::{Answer, Hint};
 use crate::app::{App, Open};
 use crate::identity::{Identity, IdentityArgs};
@@ -50,12 +50,16 @@ pub(crate) fn explain(
     task: Option<&str>,
 ) -> CommandResult<Answer> {
     let identity = app.identity(identity_args)?;
-    let (subject, mut reasons) = match task {
+    let (subject, mut reasons, attempts) = match task {
         Some(task) => {
-            let (task, reasons) = open.read(|view| about_task(view, app, open, &identity, task))?;
-            (Some(task), reasons)
+            let (task, reasons, attempts) = open.read(|view| {
+                let (task, reasons) = about_task(view, app, open, &identity, task)?;
+                let attempts = view.attempts(&Resource::task(&TaskId::new(&task.id)))?;
+                Ok((task, reasons, attempts))
+            })?;
+            (Some(task), reasons, attempts)
         }
-        None => (None, open.read(|view| about_project(view, app, open, &identity))?),
+        None => (None, open.read(|view| about_project(view, app, open, &identity))?, Vec::new()),
     };
     if reasons.iter().any(|r| r.kind == "ready" || r.kind == "review") {
         reasons.extend(open.read(|view| why_not_claimed(view, app, open, &identity))?);
@@ -78,6 +82,18 @@ pub(crate) fn explain(
     for reason in &reasons {
         text.line(format!("  {}", reason.sentence));
     }
+    let (last, usage) = (attempts.iter().find_map(wire::last_ending), wire::usage_of(&attempts));
+    if let Some(said) = last.as_ref().and_then(|last| last.final_message) {
+        text.line("  The agent's final message:");
+        text.block(4, said);
+    }
+    if let Some(used) = usage {
+        text.line(format!("  Used: {}", usage_view::sentence(used)));
+    }
+    let log = attempts.iter().find_map(|attempt| attempt.log_path.as_ref());
+    if let Some(log) = log {
+        text.line(format!("  Log: {log}"));
+    }
     let rows: Vec<_> = reasons
         .iter()
         .map(|r| wire::ReasonJson {
@@ -94,9 +110,14 @@ pub(crate) fn explain(
         moving,
         total: rows.len(),
         reasons: rows,
+        last_ending: last,
+        usage,
     };
     let mut answer = Answer::new(json!(data), text);
     answer.hints = reasons.into_iter().filter_map(|r| r.hint).collect();
+    if let (Some(task), Some(_)) = (&subject, log) {
+        answer.hints.push(Hint::new("see what its agent did", format!("tenure tasks logs {}", task.key)));
+    }
     Ok(answer)
 }
 

@@ -34,6 +34,7 @@ pub(crate) const EXAMPLES: &[Example] = examples! {
     "tasks list": ["tasks", "list"] or ["tasks", "list", "--section", "Nowhere"] => 4 "SECTION_NOT_FOUND";
     "tasks show": ["tasks", "show", "OPEN"] or ["tasks", "show", "e"] => 2 "AMBIGUOUS";
     "tasks audit": ["tasks", "audit", "OPEN"] or ["tasks", "audit", "NOWHERE"] => 4 "TASK_NOT_FOUND";
+    "tasks logs": ["tasks", "logs", "HELD"] or ["tasks", "logs", "OPEN"] => 4 "TASK_NOT_FOUND";
     "tasks update": ["tasks", "update", "OPEN", "--title", "Uno"] or
         ["tasks", "update", "HELD", "--status", "completed"] => 6 "TASK_LOCKED";
     "tasks next": ["tasks", "next"] or ["tasks", "next", "--section", "Backend"] => 10 "NOTHING_READY";
@@ -202,6 +203,7 @@ pub(crate) fn prepare() -> TestEnv {
     work_rows::job(&env, "job", None, &[ItemOutcome::Succeeded]);
     work_rows::job(&env, "changed", Some("work/list.txt"), &[]);
     work_rows::session(&env);
+    work_rows::logged_attempt(&env, "HELD");
     steps(&env, &["store backup old.backup"]);
     env.set("EDITOR", "true").set("PATH", std::env::var("PATH").unwrap());
     env

@@ -6,12 +6,12 @@ use tenure_core::holder::{Caller, Holder, Incarnation};
 use tenure_core::id::{AttemptId, Fence, TaskId};
 use tenure_core::job::{Backoff, Definition, ItemSource, JobOptions, OnFailure};
 use tenure_core::kernel::{self, ItemOutcome, NextItem, Outcome, Terms};
-use tenure_core::lease::EndReason;
+use tenure_core::lease::{EndReason, Resource};
 use tenure_core::rules;
 use tenure_core::session::{Current, DoneTask, Session, SessionOptions, SessionState};
-use tenure_core::store::{Durability, Store};
+use tenure_core::store::{Durability, LeaseFilter, Store};
 use tenure_core::task::TaskStatus;
-use tenure_core::{Context, Policy};
+use tenure_core::{Context, Policy, reference};
 use tenure_sqlite::{OpenOptions, SqliteStore};
 
 use crate::support::TestEnv;
@@ -76,7 +76,7 @@ pub(crate) fn job_running(
                 let log = format!("/logs/{name}-{}.log", grant.item.number);
                 // The process does not matter to any test, only that there was one.
                 let owner = Incarnation { hostname: "box".to_owned(), ..Incarnation::current() };
-                let attempt = kernel::begin_attempt(tx, &ctx, &grant.lease, &owner, Some(log), None)?;
+                let attempt = kernel::begin_attempt(tx, &ctx, &grant.lease, &owner, Some(log), None, None)?;
                 let exit_code = Some(if *outcome == ItemOutcome::Succeeded { 0 } else { 3 });
                 let ended = Outcome { exit_code, reason: "exited".to_owned(), ..Outcome::default() };
                 kernel::end_attempt(tx, &ctx, &attempt, &ended, "somebody")?;
@@ -125,4 +125,26 @@ pub(crate) fn session(env: &TestEnv) {
             tx.insert_done_task(SESSION, &done)
         })
         .unwrap();
+}
+
+/// An attempt under the first lease of a task that has ended and left a log of one message.
+pub(crate) fn logged_attempt(env: &TestEnv, key: &str) {
+    let (store, ctx) = (store(env), ctx(env));
+    let log = env.path(&format!("work/.tenure/logs/{key}-1.log"));
+    store
+        .write(Durability::Process, |tx| {
+            let task = reference::task(tx, key)?;
+            let resource = Some(Resource::task(&TaskId::new(&task.id)));
+            let filter =
+                LeaseFilter { resource, include_ended: true, limit: Some(1), ..LeaseFilter::default() };
+            let lease = tx.leases(&filter)?.remove(0);
+            let owner = Incarnation::current();
+            let path = Some(log.to_string_lossy().into_owned());
+            let attempt = kernel::begin_attempt(tx, &ctx, &lease, &owner, path, Some("claude"), None)?;
+            let ended = Outcome { reason: "exited".to_owned(), ..Outcome::default() };
+            kernel::end_attempt(tx, &ctx, &attempt, &ended, "somebody")
+        })
+        .unwrap();
+    let line = r#"{"type":"assistant","message":{"content":[{"type":"text","text":"Hello"}]}}"#;
+    env.write(&format!("work/.tenure/logs/{key}-1.log"), format!("[2026-01-02T03:04:05Z] {line}\n"));
 }

@@ -22,6 +22,7 @@ const CONTRACT: &[(&str, &[&str])] = &[
     ("tasks list", &["-s", "--section", "--search", "--ready", "--mine", "--global", "--limit", "--offset"]),
     ("tasks show", &["--history"]),
     ("tasks audit", &[]),
+    ("tasks logs", &["--follow", "--raw", "--attempt"]),
     ("tasks update", &["--status", "--title", "--section", "--lease"]),
     ("tasks next", &["--claim", "--wait", "--lease"]),
     ("tasks claim", &["--agent", "--lease", "--fence", "--ttl", "--wait", "--while-pid"]),

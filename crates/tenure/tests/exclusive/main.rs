@@ -345,7 +345,7 @@ fn drain_waits_until_no_attempt_runs_and_releases_the_lock_on_a_timeout() {
         .write(Durability::Power, |tx| {
             let terms = Terms::new(Duration::from_mins(10));
             let grant = kernel::acquire_task(tx, &ctx, &caller, &id, &terms)?.granted()?;
-            kernel::begin_attempt(tx, &ctx, &grant.lease, &me, None, None)
+            kernel::begin_attempt(tx, &ctx, &grant.lease, &me, None, None, None)
         })
         .unwrap();
 

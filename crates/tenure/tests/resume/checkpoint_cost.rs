@@ -30,7 +30,7 @@ fn cost(store: &dyn Store, job: &str, count: u32) -> Duration {
                 let NextItem::Granted(grant) = kernel::take_item(tx, &world, &caller, job, &terms)? else {
                     panic!("items are left");
                 };
-                let attempt = kernel::begin_attempt(tx, &world, &grant.lease, &me, None, None)?;
+                let attempt = kernel::begin_attempt(tx, &world, &grant.lease, &me, None, None, None)?;
                 Ok((grant.lease, attempt))
             })
             .unwrap();

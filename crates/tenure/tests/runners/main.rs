@@ -33,6 +33,7 @@ mod slot;
 mod stop;
 mod table;
 mod trace;
+mod transcripts;
 mod trust;
 mod wrong_clock;
 

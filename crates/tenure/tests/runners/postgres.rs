@@ -30,5 +30,6 @@ mod slot;
 mod stop;
 mod table;
 mod trace;
+mod transcripts;
 mod trust;
 mod wrong_clock;

@@ -218,10 +218,13 @@ fn what_the_attempts_at_a_task_used_is_summed_and_running_totals_are_told_apart(
     let printed = r#"{"type":"result","subtype":"success","is_error":false,"result":"TENURE-RESULT: done","total_cost_usd":0.15990000000000004,"modelUsage":{"m":{"inputTokens":15600,"outputTokens":1001,"cacheReadInputTokens":65000}}}"#;
     project.task("A", &[&format!("print {printed}")]);
     assert_eq!(project.work(&[]).code, Some(0));
-    let usage = json!({"inputTokens": 15600, "outputTokens": 1001, "cachedTokens": 65000, "usd": 0.1599});
+    let usage = json!({"inputTokens": 15600, "outputTokens": 1001, "cachedTokens": 65000, "cacheWriteTokens": 0, "usd": 0.1599});
     assert_eq!(project.show("A")["usage"], usage);
     let shown = project.run(&["tasks", "show", "A"]).out;
-    assert!(shown.contains("Used: 15600 tokens of input, 65000 cached, 1001 of output, $0.16"), "{shown}");
+    assert!(
+        shown.contains("Used: 15600 tokens of input, 65000 from a cache, 1001 of output, $0.16"),
+        "{shown}"
+    );
 
     // Codex prints the total of its conversation, and is asked once in it.
     let (codex, shared) = (project.shared("codex"), project.shared(""));
@@ -247,6 +250,6 @@ fn what_the_attempts_at_a_task_used_is_summed_and_running_totals_are_told_apart(
     assert_eq!(project.marks("codex-args").len(), 2);
     assert_eq!(
         project.show("B")["usage"],
-        json!({"inputTokens": 7500, "outputTokens": 10, "cachedTokens": 0})
+        json!({"inputTokens": 7500, "outputTokens": 10, "cachedTokens": 0, "cacheWriteTokens": 0})
     );
 }

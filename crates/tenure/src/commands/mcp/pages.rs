@@ -1,23 +1,21 @@
 //! MCP resources: the board, a task, a lease, the end of a log.
 
 use std::fs::File;
-use std::path::Path;
 
 use serde_json::{Value, json};
 use tenure_core::id::Fence;
-use tenure_core::lease::{Resource, ResourceKind};
 use tenure_core::store::TaskFilter;
 use tenure_core::task::TaskStatus;
-use tenure_core::{Error, ErrorCode, wire};
+use tenure_core::{Error, wire};
 use tenure_lock::open_private;
 use tenure_serve::Page;
 
 use super::handler::{McpHandler, shortened};
 use crate::commands::runners::logs;
 use crate::commands::status;
-use crate::commands::tasks::{show, view};
+use crate::commands::tasks::{attempt_log, show, view};
 use crate::identity::IdentityArgs;
-use crate::report::{CommandResult, Report};
+use crate::report::CommandResult;
 
 const BOARD_TASKS: u64 = 100;
 /// How many bytes of a log are read, from its end.
@@ -60,19 +58,9 @@ impl McpHandler<'_, '_> {
 
     fn log(&self, task: &str) -> CommandResult<String> {
         let name = self.open.resolve(task)?;
-        let attempts = self.open.read(|view| view.attempts(&Resource::new(ResourceKind::Task, &name.id)))?;
-        let Some(path) = attempts.into_iter().find_map(|attempt| attempt.log_path) else {
-            let none = format!("no attempt at {} has left a log", name.key);
-            return Err(Report::new(ErrorCode::TaskNotFound, none));
-        };
-        let path = Path::new(&path);
-        // The path was read from the store, which may have come with a repository.
-        if path.parent() != Some(&self.open.paths.logs()) {
-            let outside = format!("the log of {} is not among the logs of this project", name.key);
-            return Err(Report::new(ErrorCode::PermissionDenied, outside));
-        }
-        let file = open_private(path, File::options().read(true))
-            .map_err(|e| Report::io(&e, ErrorCode::General, "read", path))?;
+        let (_, path) = attempt_log::find(self.open, &name, None)?;
+        let file = open_private(&path, File::options().read(true))
+            .map_err(|e| attempt_log::cannot_open(&e, &name, &path))?;
         Ok(logs::end_of(file, TAIL).0)
     }
 }

@@ -2,11 +2,14 @@
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::json;
 use tenure_core::ErrorCode;
+use tenure_runner::LogReader;
+use tenure_runner::daemon::log::NamedLog;
+use tenure_runner::transcript::{Transcript, split_time};
 use tenure_sqlite::{Directory, KnownRunner};
 
 use crate::answer::Answer;
@@ -16,6 +19,8 @@ use crate::report::{CommandResult, Report};
 use crate::text::Text;
 
 /// Show a runner's log
+///
+/// With --follow, also what its agents do, each line with the key of its task.
 ///
 /// Example: tenure runners logs --follow
 #[derive(Debug, clap::Args)]
@@ -80,7 +85,8 @@ fn follow(app: &mut App<'_>, known: &KnownRunner) -> CommandResult<Option<Answer
     let short: String = known.runner.id.chars().take(8).collect();
     let path = PathBuf::from(known.runner.log_path.clone().unwrap_or_default());
     let interrupts = Interrupts::listen().map_err(Report::from)?;
-    let mut at = File::open(&path).and_then(|f| f.metadata()).map_or(0, |m| m.len());
+    let (text, mut at) = File::open(&path).map(|file| end_of(file, MAX_LOG_BYTES)).unwrap_or_default();
+    let mut agent = text.lines().rev().find_map(named_log).and_then(|named| FollowedAgent::open(named, true));
     let begun = std::time::Instant::now();
     loop {
         if app.global.timeout.is_some_and(|limit| begun.elapsed() >= limit) {
@@ -90,19 +96,63 @@ fn follow(app: &mut App<'_>, known: &KnownRunner) -> CommandResult<Option<Answer
         if let Some(code) = interrupts.caught() {
             return Err(Report::interrupted(code).silent());
         }
-        let Ok(mut file) = File::open(&path) else { continue };
-        if file.seek(SeekFrom::Start(at)).is_err() {
-            continue;
+        let new = new_lines(&path, &mut at);
+        // Read after the runner's lines: what an agent printed is in its log before the runner reports its end.
+        if let Some(agent) = &mut agent {
+            agent.print(app, &short);
         }
-        let mut new = Vec::new();
-        if file.take(MAX_LOG_BYTES).read_to_end(&mut new).is_err() {
-            continue;
-        }
-        // Only complete lines; the rest is read in the next poll.
-        let whole = new.iter().rposition(|b| *b == b'\n').map_or(0, |last| last + 1);
-        at += whole as u64;
-        for line in String::from_utf8_lossy(&new[..whole]).lines() {
+        for line in new.lines() {
             print_line(app, &short, line);
+            if let Some(named) = named_log(line) {
+                agent = FollowedAgent::open(named, false);
+            }
+            if let Some(agent) = &mut agent {
+                agent.print(app, &short);
+            }
+        }
+    }
+}
+
+/// The complete lines after `at`; the rest is read in the next poll.
+fn new_lines(path: &Path, at: &mut u64) -> String {
+    let mut new = Vec::new();
+    let read = File::open(path).and_then(|mut file| {
+        file.seek(SeekFrom::Start(*at))?;
+        file.take(MAX_LOG_BYTES).read_to_end(&mut new)
+    });
+    let whole = new.iter().rposition(|b| *b == b'\n').filter(|_| read.is_ok()).map_or(0, |last| last + 1);
+    *at += whole as u64;
+    String::from_utf8_lossy(&new[..whole]).into_owned()
+}
+
+/// The log of an attempt that the line of a runner's log names.
+fn named_log(line: &str) -> Option<NamedLog> {
+    NamedLog::parse(split_time(line).1)
+}
+
+/// The agent whose output is printed along with the log of its runner.
+struct FollowedAgent {
+    task: String,
+    reader: LogReader,
+    transcript: Transcript,
+}
+
+impl FollowedAgent {
+    fn open(named: NamedLog, at_end: bool) -> Option<Self> {
+        let open = if at_end { LogReader::open_at_end } else { LogReader::open };
+        let reader = open(&named.path).ok()?;
+        Some(Self { task: named.task, reader, transcript: Transcript::new(Some(&named.agent)) })
+    }
+
+    /// Prints what is new.
+    fn print(&mut self, app: &mut App<'_>, short: &str) {
+        while let Ok(Some(line)) = self.reader.next_line() {
+            for entry in self.transcript.read(&line) {
+                let time = entry.at.map(|at| format!("[{at}] ")).unwrap_or_default();
+                for line in entry.lines() {
+                    print_line(app, short, &format!("{time}{}  {line}", self.task));
+                }
+            }
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::verbs::{Commands, Group, verbs};
 
 pub(crate) mod add;
 mod approve;
+pub(crate) mod attempt_log;
 mod audit;
 mod check;
 mod claim;
@@ -22,6 +23,7 @@ pub(crate) mod finish;
 pub(crate) mod grant;
 mod import;
 pub(crate) mod list;
+pub(crate) mod logs;
 mod next;
 mod reject;
 mod release;
@@ -56,6 +58,7 @@ verbs! {
     "list" => List(list),
     "show" => Show(show),
     "audit" => Audit(audit),
+    "logs" => Logs(logs),
     "update" => Update(update),
     "next" => Next(next),
     "claim" => Claim(claim),

@@ -97,6 +97,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
         interval: open.config.runners.heartbeat_interval,
         grace: open.config.runners.kill_grace,
         log_path: None,
+        agent: None,
         report_folder: None,
         section_ttl: None,
         keep_section: false,

@@ -16,7 +16,7 @@ use tenure_core::{Error, Timestamp, reference};
 use super::view;
 use crate::answer::Answer;
 use crate::app::{App, Open};
-use crate::commands::{event_view, lease_view};
+use crate::commands::{event_view, lease_view, usage_view};
 use crate::identity::IdentityArgs;
 use crate::report::CommandResult;
 use crate::text::{Style, Text};
@@ -69,22 +69,20 @@ pub(crate) fn show(
         text.line(format!("Waiting in queue: {queue}"));
     }
     let last = attempts.iter().find_map(wire::last_ending);
-    let usage = wire::usage(&attempts);
+    let usage = wire::usage_of(&attempts);
     if let Some(used) = &usage {
-        let cost = used.usd.map(|usd| format!(", ${usd:.2}")).unwrap_or_default();
-        let (input, output, cached) = (used.input_tokens, used.output_tokens, used.cached_tokens);
-        text.line(format!("Used: {input} tokens of input, {cached} cached, {output} of output{cost}"));
+        text.line(format!("Used: {}", usage_view::sentence(*used)));
     }
     if let Some(last) = &last {
         let why = last.message.map(|why| format!(": {why}")).unwrap_or_default();
         text.line(format!("Last attempt: {}{why}", last.kind));
-        if let Some(log) = last.log {
-            text.line(format!("Log: {log}"));
-        }
-        if let Some(said) = last.final_message {
-            text.blank().styled(Style::Bold, "Final message of the agent");
-            text.block(2, said);
-        }
+    }
+    if let Some(log) = attempts.iter().find_map(|attempt| attempt.log_path.as_ref()) {
+        text.line(format!("Log: {log}"));
+    }
+    if let Some(said) = last.as_ref().and_then(|last| last.final_message) {
+        text.blank().styled(Style::Bold, "Final message of the agent");
+        text.block(2, said);
     }
     if !messages.is_empty() {
         text.blank().styled(Style::Bold, "Messages");

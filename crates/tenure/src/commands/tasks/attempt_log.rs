@@ -1,0 +1,73 @@
+//! The logs of a task's attempts.
+
+use std::path::{Path, PathBuf};
+
+use tenure_core::ErrorCode;
+use tenure_core::error::TaskName;
+use tenure_core::lease::{Attempt, Resource, ResourceKind};
+use tenure_lock::ProcessIdentity;
+
+use crate::app::Open;
+use crate::report::{CommandResult, Report};
+
+/// The attempt with this number, counted from 1 for the oldest, and its log. Without a number it is the newest one that has
+/// a log. Refused if the log is on another machine.
+pub(crate) fn find(
+    open: &Open<'_>,
+    task: &TaskName,
+    number: Option<usize>,
+) -> CommandResult<(Attempt, PathBuf)> {
+    let key = &task.key;
+    let attempts = open.read(|view| view.attempts(&Resource::new(ResourceKind::Task, &task.id)))?;
+    let chosen = match number {
+        None => attempts.iter().find(|attempt| attempt.log_path.is_some()),
+        Some(number) => {
+            let missing = || {
+                let count = match attempts.len() {
+                    0 => "no attempts".to_owned(),
+                    1 => "1 attempt".to_owned(),
+                    many => format!("{many} attempts"),
+                };
+                Report::new(
+                    ErrorCode::TaskNotFound,
+                    format!("{key} has {count}; there is no attempt {number}"),
+                )
+            };
+            let newest_first = attempts.len().checked_sub(number).ok_or_else(missing)?;
+            Some(attempts.get(newest_first).ok_or_else(missing)?)
+        }
+    };
+    let found = chosen.and_then(|attempt| Some((attempt.clone(), PathBuf::from(attempt.log_path.as_ref()?))));
+    let Some((attempt, path)) = found else {
+        let none = match number {
+            Some(number) => format!("attempt {number} at {key} has left no log"),
+            None => format!("no attempt at {key} has left a log"),
+        };
+        return Err(Report::new(ErrorCode::TaskNotFound, none));
+    };
+    if attempt.owner.process.host_id != ProcessIdentity::current().host_id {
+        let there = format!("the log of {key} is on {}: {}", attempt.owner.hostname, path.display());
+        return Err(Report::new(ErrorCode::General, there));
+    }
+    check_folder(open, task, &path)?;
+    Ok((attempt, path))
+}
+
+/// The path was read from the store, which may have come with a repository.
+fn check_folder(open: &Open<'_>, task: &TaskName, path: &Path) -> CommandResult<()> {
+    if path.parent() == Some(&open.paths.logs()) {
+        return Ok(());
+    }
+    let outside = format!("the log of {} is not among the logs of this project", task.key);
+    Err(Report::new(ErrorCode::PermissionDenied, outside))
+}
+
+/// A log that cannot be opened.
+pub(crate) fn cannot_open(error: &std::io::Error, task: &TaskName, path: &Path) -> Report {
+    if error.kind() == std::io::ErrorKind::NotFound {
+        let gone = format!("the log of {} was removed: {}", task.key, path.display());
+        return Report::new(ErrorCode::TaskNotFound, gone)
+            .hint("see how long logs are kept", "tenure config get runners.logRetention");
+    }
+    Report::io(error, ErrorCode::General, "read", path)
+}
