@@ -57,10 +57,12 @@ fn our_resume(change: impl FnOnce(&mut ResumeLockData)) -> String {
 /// Greater than the largest pid that Linux allows.
 const NO_PID: u32 = 4_194_305;
 
+/// Without the guard file, which remains where a directory cannot be locked.
 fn list(dir: &Path) -> Vec<String> {
     let mut names: Vec<_> = std::fs::read_dir(dir)
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name != ".exclusive-lock.guard")
         .collect();
     names.sort();
     names

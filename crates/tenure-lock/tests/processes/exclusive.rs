@@ -120,6 +120,8 @@ pub(crate) fn a_killed_holder_leaves_a_stale_lock_that_the_next_process_takes() 
         ExclusiveStatus::Held { lock, liveness: Liveness::Alive } if lock.pid == i64::from(holder.pid())));
     holder.kill();
     assert!(matches!(ExclusiveLock::status(dir.path()).unwrap(), ExclusiveStatus::Stale { .. }));
-    ExclusiveLock::acquire(dir.path(), "next", "1").unwrap().release().unwrap();
+    let next = Worker::start(role("hold-exclusive", dir.path()));
+    next.expect("held");
+    next.finish();
     assert_eq!(ExclusiveLock::status(dir.path()).unwrap(), ExclusiveStatus::Free);
 }

@@ -41,6 +41,7 @@ macro_rules! trials {
         })),*]
     };
 }
+#[cfg(unix)]
 pub(crate) use trials;
 
 fn main() {

@@ -1,5 +1,6 @@
 //! Worker processes, gates that start them simultaneously, and bounded waiting.
 
+use std::cell::RefCell;
 use std::fs::File;
 use std::hash::BuildHasher;
 use std::io::{BufRead, BufReader, Write};
@@ -90,6 +91,7 @@ impl Worker {
         assert_eq!(self.line(), line);
     }
 
+    #[cfg(unix)]
     pub(crate) fn send(&mut self, line: &str) {
         writeln!(self.stdin.as_mut().unwrap(), "{line}").unwrap();
     }
@@ -117,6 +119,7 @@ impl Drop for Worker {
     }
 }
 
+#[cfg(unix)]
 pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     let patience = Instant::now() + PATIENCE;
     while !condition() {
@@ -125,30 +128,33 @@ pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// A file that the test holds locked; unlocking it wakes all waiting workers at once.
+/// A file that the test holds locked; closing it wakes all waiting workers at once. Each lock has its own open file, because
+/// not every system lets one be unlocked and locked again.
 pub(crate) struct Gate {
-    file: File,
+    path: PathBuf,
+    closed: RefCell<Option<File>>,
 }
 
 impl Gate {
     pub(crate) fn closed(path: PathBuf) -> Self {
-        let file = File::create(path).unwrap();
-        file.lock().unwrap();
-        Self { file }
+        let gate = Self { path, closed: RefCell::new(None) };
+        gate.close();
+        gate
     }
 
     pub(crate) fn open(&self) {
-        self.file.unlock().unwrap();
+        self.closed.take();
     }
 
     pub(crate) fn close(&self) {
-        self.file.lock().unwrap();
+        let file = File::create(&self.path).unwrap();
+        file.lock().unwrap();
+        self.closed.replace(Some(file));
     }
 
     /// Called by the workers.
-    pub(crate) fn pass(file: &File) {
-        file.lock_shared().unwrap();
-        file.unlock().unwrap();
+    pub(crate) fn pass(path: &Path) {
+        File::open(path).unwrap().lock_shared().unwrap();
     }
 }
 
@@ -187,8 +193,7 @@ impl Race {
 
 /// The worker's part of a race: `attempt` returns the answer and a value that is kept until the end of the round.
 pub(crate) fn run_rounds<T>(dir: &Path, mut attempt: impl FnMut() -> (&'static str, T)) {
-    let go = File::open(dir.join("go")).unwrap();
-    let done = File::open(dir.join("done")).unwrap();
+    let (go, done) = (dir.join("go"), dir.join("done"));
     say("ready");
     loop {
         Gate::pass(&go);
