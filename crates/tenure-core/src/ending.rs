@@ -114,6 +114,11 @@ pub struct Usage {
 }
 
 impl Usage {
+    /// Whether a running total can include `earlier`.
+    pub fn covers(self, earlier: Self) -> bool {
+        self.input_tokens >= earlier.input_tokens && self.output_tokens >= earlier.output_tokens
+    }
+
     /// What a running total has grown by since it was `earlier`.
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {

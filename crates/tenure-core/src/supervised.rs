@@ -67,6 +67,7 @@ pub const VERBS: &[(&str, Permission, Permission)] = &[
     ("msg list", Allowed, Allowed),
     ("msg wait", Allowed, Allowed),
     ("events", Allowed, Allowed),
+    ("usage", Allowed, Allowed),
     ("runners list", Allowed, Allowed),
     ("runners logs", Allowed, Allowed),
     ("jobs list", Allowed, Allowed),

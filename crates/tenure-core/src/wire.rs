@@ -73,6 +73,16 @@ pub struct UsageJson {
     pub usd: Option<f64>,
 }
 
+/// What was used for a task, by an agent or on a day.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UsageSumJson<'a> {
+    pub name: &'a str,
+    pub attempts: u64,
+    #[serde(flatten)]
+    pub usage: UsageJson,
+}
+
 /// What the attempts at a task have used together; `None` if no agent printed it.
 pub fn usage_of(attempts: &[Attempt]) -> Option<UsageJson> {
     let used = attempts.iter().filter_map(|attempt| attempt.run.as_ref()?.usage).reduce(Usage::plus);

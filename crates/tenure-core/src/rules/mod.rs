@@ -13,6 +13,7 @@ mod prune;
 mod sections;
 mod sessions;
 mod status;
+mod usage;
 
 pub use add::{AddTask, add_task};
 pub use agents::{join_agent, join_client, leave_agent, release_claims_of_attempt, tasks_held_by};
@@ -32,6 +33,7 @@ pub use sections::{
 };
 pub use sessions::{Step, checkpoint, close_session, open_session};
 pub use status::{Change, Changed, change_status};
+pub use usage::{UsageBy, UsageSum, sum_usage};
 
 use crate::error::{Error, Result};
 use crate::task::MAX_PRIORITY;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::columns::{Table, attempts, leases, tickets};
 use super::rows::{Reader, Record, Row, Values, json, millis};
 use crate::clock::Timestamp;
-use crate::ending::Ending;
+use crate::ending::{Ending, Usage};
 use crate::error::Result;
 use crate::holder::{Holder, Incarnation};
 use crate::id::{AttemptId, Fence, LeaseId, LeaseKey, LeaseProof, SectionId};
@@ -21,6 +21,16 @@ pub struct LeaseFilter {
     /// Newest first if true, otherwise in the order of fences.
     pub newest_first: bool,
     pub limit: Option<u64>,
+}
+
+/// What an agent has used in one attempt at a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AttemptUsage {
+    /// The task's key; its id if it was deleted.
+    pub task: String,
+    pub agent: String,
+    pub ended_at: Timestamp,
+    pub usage: Usage,
 }
 
 #[derive(Debug, Clone)]
@@ -107,6 +117,8 @@ pub trait ReadLeases {
     }
     /// Every attempt that has not ended.
     fn open_attempts(&self) -> Result<Vec<Attempt>>;
+    /// What agents have used in attempts that ended at or after `since`, in the order of their ends.
+    fn usage_since(&self, since: Timestamp) -> Result<Vec<AttemptUsage>>;
 }
 
 pub trait WriteLeases {

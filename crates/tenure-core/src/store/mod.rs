@@ -40,7 +40,7 @@ pub use copying::{
 };
 pub use feed::{Agent, EventFilter, Message, MessageFilter, ReadFeed, WriteFeed};
 pub use jobs::{ItemFilter, JobLookup, NewJob, ReadJobs, WriteJobs};
-pub use leases::{LeaseBeat, LeaseFilter, NewLease, NewTicket, ReadLeases, WriteLeases};
+pub use leases::{AttemptUsage, LeaseBeat, LeaseFilter, NewLease, NewTicket, ReadLeases, WriteLeases};
 pub use pruning::{History, LastStatus, PruneHistory, ReadHistory, Stretch};
 pub use readiness::{Contents, OpenLease, ViewerValues};
 pub use rows::{Reader, Record, Row, Values, unexpected};

@@ -206,7 +206,11 @@ impl<'a> Diagnosis<'a> {
             final_message: state.summary.final_message.clone(),
             usage: match state.summary.usage() {
                 Some(RunUsage::Run(usage)) => Some(usage),
-                Some(RunUsage::Conversation(total)) => Some(total.since(self.used_before)),
+                // A total that is less than before is not one of the whole conversation.
+                Some(RunUsage::Conversation(total)) if total.covers(self.used_before) => {
+                    Some(total.since(self.used_before))
+                }
+                Some(RunUsage::Conversation(total)) => Some(total),
                 None => None,
             },
         })

@@ -23,6 +23,7 @@ mod renewing;
 mod rows;
 mod sections;
 mod sessions;
+mod usage;
 mod waiting;
 
 pub use events::{check_feed, replayed_statuses};
@@ -45,6 +46,9 @@ pub fn cases() -> Vec<(&'static str, Case)> {
             the_agent_of_an_attempt_never_approves_under_another_name,
             a_worker_does_not_complete_its_task_past_the_review,
             a_person_approves_what_the_person_did,
+        }
+        usage {
+            usage_is_summed_by_task_agent_and_day,
         }
         charging {
             a_return_from_within_an_attempt_is_charged_once_whatever_the_verb,

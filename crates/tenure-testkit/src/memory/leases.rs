@@ -1,10 +1,12 @@
 //! Leases, tickets and attempts.
 
 use tenure_core::holder::{Holder, Incarnation};
-use tenure_core::id::{AttemptId, Fence, SectionId};
+use tenure_core::id::{AttemptId, Fence, SectionId, TaskId};
 use tenure_core::lease::{Attempt, AttemptState, EndReason, Lease, Resource, ResourceKind, Ticket};
-use tenure_core::store::{LeaseBeat, LeaseFilter, NewLease, NewTicket, ReadLeases, WriteLeases};
-use tenure_core::{Error, Result};
+use tenure_core::store::{
+    AttemptUsage, LeaseBeat, LeaseFilter, NewLease, NewTicket, ReadLeases, WriteLeases,
+};
+use tenure_core::{Error, Result, Timestamp};
 
 use super::MemoryTx;
 
@@ -83,6 +85,24 @@ impl ReadLeases for MemoryTx {
         let mut found: Vec<_> = self.state.attempts.iter().filter(open).cloned().collect();
         found.sort_by_key(|attempt| attempt.started_at);
         Ok(found)
+    }
+
+    fn usage_since(&self, since: Timestamp) -> Result<Vec<AttemptUsage>> {
+        let mut ended: Vec<_> =
+            self.state.attempts.iter().filter(|attempt| attempt.ended_at >= Some(since)).collect();
+        ended.sort_by_key(|attempt| (attempt.ended_at, attempt.fence));
+        let key = |id: &TaskId| {
+            self.state.tasks.get(id).map_or_else(|| id.as_str().to_owned(), |task| task.key.clone())
+        };
+        let used = ended.into_iter().filter_map(|attempt| {
+            Some(AttemptUsage {
+                task: key(&attempt.resource.task_id()?),
+                agent: attempt.agent.clone().unwrap_or_default(),
+                ended_at: attempt.ended_at?,
+                usage: attempt.run.as_ref()?.usage?,
+            })
+        });
+        Ok(used.collect())
     }
 }
 

@@ -45,6 +45,7 @@ mod store;
 mod tasks;
 mod trust;
 mod untrust;
+mod usage;
 mod usage_view;
 mod whoami;
 mod why;
@@ -62,6 +63,7 @@ verbs! {
     "agents" | "agent" => Agents(agents) with verbs,
     "msg" | "messages" => Msg(msg) with verbs,
     "events" => Events(events),
+    "usage" => Usage(usage),
     "runners" | "runner" => Runners(runners) with verbs,
     "jobs" | "job" => Jobs(jobs) with verbs,
     "sessions" | "session" => Sessions(sessions) with verbs,

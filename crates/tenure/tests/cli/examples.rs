@@ -98,6 +98,7 @@ pub(crate) const EXAMPLES: &[Example] = examples! {
     "exclusive status": ["exclusive", "status"] or ["outside", "exclusive", "status"] => 3 "NOT_INITIALIZED";
     "exclusive run": ["exclusive", "run", "--holder", "tool", "--", "true"] or
         ["exclusive", "run", "--holder", "tool"] => 2 "INVALID_ARGUMENTS";
+    "usage": ["usage"] or ["usage", "--by", "moon"] => 2 "INVALID_ARGUMENTS";
     "runners": ["runners"] or ["runners", "--nonsense"] => 2 "INVALID_ARGUMENTS";
     "runners start": ["runners", "start", "--preset", "mine", "--dry-run"] or
         ["runners", "start", "--preset", "nowhere"] => 3 "CONFIG_ERROR";

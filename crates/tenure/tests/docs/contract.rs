@@ -70,6 +70,7 @@ const CONTRACT: &[(&str, &[&str])] = &[
     ),
     ("runners list", &[]),
     ("runners stop", &["--all", "--force"]),
+    ("usage", &["--by", "--since"]),
     ("runners logs", &["--follow", "--all", "--limit"]),
     ("runners wakeup", &["--dry-run", "--quiet"]),
     ("runners cron install", &["--with"]),

@@ -35,6 +35,7 @@ mod table;
 mod trace;
 mod transcripts;
 mod trust;
+mod usage;
 mod wrong_clock;
 
 // Only on SQLite: its locks, and a database file that vanishes, is copied or moved, or cannot grow.

@@ -32,4 +32,5 @@ mod table;
 mod trace;
 mod transcripts;
 mod trust;
+mod usage;
 mod wrong_clock;

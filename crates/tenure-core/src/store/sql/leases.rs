@@ -3,13 +3,16 @@
 use std::collections::BTreeSet;
 
 use super::{SqlTx, Statement, columns};
-use crate::error::Result;
+use crate::clock::Timestamp;
+use crate::error::{Error, Result};
 use crate::holder::{Holder, Incarnation};
 use crate::id::{AttemptId, Fence, SectionId};
 use crate::lease::{Attempt, EndReason, Lease, Resource, ResourceKind, Ticket};
 use crate::store::View;
 use crate::store::columns::{Cell, attempts, leases, tickets};
-use crate::store::leases::{LeaseBeat, LeaseFilter, NewLease, NewTicket, ReadLeases, WriteLeases};
+use crate::store::leases::{
+    AttemptUsage, LeaseBeat, LeaseFilter, NewLease, NewTicket, ReadLeases, WriteLeases,
+};
 use crate::store::rows::unexpected;
 
 // Duplicates are removed by the caller, because SQLite would create a temporary table for it, even for no rows.
@@ -58,6 +61,15 @@ pub(super) static ENDING_ATTEMPTS: Statement = Statement::new(|dialect| {
     dialect.select(
         &attempts::TABLE,
         "resource_kind = ? AND resource_id = ? AND state = 'ending' ORDER BY started_at DESC, fence DESC",
+    )
+});
+
+static USAGE: Statement = Statement::new(|dialect| {
+    dialect.statement(
+        "SELECT coalesce(t.key, a.resource_id), a.agent, a.ended_at, a.usage
+         FROM tenure.attempts a LEFT JOIN tenure.tasks t ON t.project = $1 AND t.id = a.resource_id
+         WHERE a.project = $1 AND a.resource_kind = 'task' AND a.usage IS NOT NULL AND a.ended_at >= $2
+         ORDER BY a.ended_at, a.fence",
     )
 });
 
@@ -204,6 +216,19 @@ impl<T: SqlTx> ReadLeases for T {
 
     fn open_attempts(&self) -> Result<Vec<Attempt>> {
         self.select("state <> 'ended' ORDER BY started_at", &[])
+    }
+
+    fn usage_since(&self, since: Timestamp) -> Result<Vec<AttemptUsage>> {
+        self.query(USAGE.text(T::DIALECT), &[since.into()], |row| {
+            let text = |at| Ok::<_, Error>(row.text(at)?.unwrap_or_default());
+            let ended_at = row.int(2)?.map(Timestamp::from_millis);
+            Ok(AttemptUsage {
+                task: text(0)?.to_owned(),
+                agent: text(1)?.to_owned(),
+                ended_at: ended_at.ok_or_else(|| unexpected("an attempt with usage has not ended"))?,
+                usage: serde_json::from_str(text(3)?).map_err(unexpected)?,
+            })
+        })
     }
 }
 
