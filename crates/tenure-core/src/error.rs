@@ -132,6 +132,19 @@ impl fmt::Display for ReservedWork {
     }
 }
 
+/// A serial section that another holder works in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SectionInUse {
+    pub name: String,
+    pub holder: Holder,
+}
+
+impl fmt::Display for SectionInUse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "section {:?} is serial, and {} works in it", self.name, self.holder)
+    }
+}
+
 /// Why the caller's lease no longer authorizes a change.
 #[derive(Debug, Clone)]
 pub struct Lost {
@@ -213,8 +226,12 @@ pub enum Error {
     NotHolder(Box<Lost>),
     #[error("waited {} for {what}", crate::duration::format_short(*waited))]
     WaitTimeout { what: String, waited: Duration, locked: Option<Box<Locked>> },
-    #[error("{}", nothing_ready_message(reserved.as_deref()))]
-    NothingReady { reserved: Option<Box<ReservedWork>> },
+    #[error("{}", nothing_ready_message(reserved.as_deref(), in_use))]
+    NothingReady {
+        reserved: Option<Box<ReservedWork>>,
+        /// Serial sections that others work in.
+        in_use: Vec<SectionInUse>,
+    },
     #[error("task {} is not ready: {}", task.key, not_ready_reason(task, blocked_by))]
     NotReady { task: TaskName, blocked_by: Vec<String> },
 }
@@ -315,8 +332,12 @@ fn locked_message(locked: &Locked) -> String {
     }
 }
 
-fn nothing_ready_message(reserved: Option<&ReservedWork>) -> String {
-    reserved.map_or_else(|| "nothing is ready".to_owned(), |work| format!("nothing is left for you: {work}"))
+fn nothing_ready_message(reserved: Option<&ReservedWork>, in_use: &[SectionInUse]) -> String {
+    match (reserved, in_use) {
+        (Some(work), _) => format!("nothing is left for you: {work}"),
+        (None, []) => "nothing is ready".to_owned(),
+        (None, [section, ..]) => format!("nothing is ready: {section}"),
+    }
 }
 
 /// The wording of the resume lock file's refusal.

@@ -192,9 +192,12 @@ impl From<Error> for Report {
             Error::NotReady { task, .. } => {
                 report.hints.push(Hint::new("see why", format!("tenure why {}", task.key)));
             }
-            Error::NothingReady { reserved } => {
+            Error::NothingReady { reserved, in_use } => {
                 if let Some(work) = reserved {
                     report.context.push(format!("First in queue: {}", work.first));
+                }
+                for section in in_use.iter().skip(1) {
+                    report.context.push(format!("Also, {section}"));
                 }
                 report.hints.push(Hint::new("see why", "tenure why"));
             }

@@ -7,7 +7,7 @@ use std::cell::OnceCell;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use tenure_core::error::{Locked, ReservedWork, TaskName};
+use tenure_core::error::{Locked, ReservedWork, SectionInUse, TaskName};
 use tenure_core::holder::{Caller, Incarnation, Judge, Liveness};
 use tenure_core::id::{SectionId, TaskId};
 use tenure_core::kernel::{self, Grant, Terms, Verdict};
@@ -289,7 +289,12 @@ pub(crate) fn nothing_for_newcomer(
     section: Option<&SectionId>,
 ) -> tenure_core::Result<Error> {
     let reserved = kernel::reserved_work(view, ctx, section, None)?.map(Box::new);
-    Ok(Error::NothingReady { reserved })
+    let in_use = kernel::sections_in_use(view, ctx, section, None)?;
+    let in_use = in_use.into_iter().filter_map(|section| {
+        let holder = section.lease?.holder;
+        Some(SectionInUse { name: section.name, holder })
+    });
+    Ok(Error::NothingReady { reserved, in_use: in_use.collect() })
 }
 
 /// A judge that reports this process as alive without probing it.

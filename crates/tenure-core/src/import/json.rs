@@ -79,7 +79,8 @@ fn read_sections(value: Value, line: usize, into: &mut Collector) {
                     let field = ImportField { name: &name, line };
                     match name.as_str() {
                         "name" => read.name = field.text(value, into),
-                        "parallel" => read.parallel = field.flag(&value, into),
+                        "parallel" => read.serial = !field.flag(&value, into),
+                        "serial" => read.serial = field.flag(&value, into),
                         "priority" => read.priority = field.whole_number(&value, into),
                         _ => field.unmapped(&value, NO_EQUAL, into),
                     }

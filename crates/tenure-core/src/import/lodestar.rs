@@ -41,7 +41,7 @@ pub(super) fn parse(text: &str) -> Result<Import, ImportError> {
 fn read_features(features: Vec<SpecEntry>, into: &mut Collector) -> HashMap<String, String> {
     let mut section_of: HashMap<String, String> = HashMap::new();
     for SpecEntry { name, line, value } in features {
-        into.add_section(line, ImportedSection { name: name.clone(), parallel: true, priority: None });
+        into.add_section(line, ImportedSection { name: name.clone(), serial: false, priority: None });
         for key in (ImportField { name: "features", line }).texts(value, into) {
             match section_of.get(&key) {
                 None => {

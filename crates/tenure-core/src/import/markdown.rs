@@ -3,8 +3,8 @@
 //! Mapping:
 //! - `- [ ]`, `* [x]`, `+ [X]`, `1. [ ]` are tasks. `[-]` is skipped; `[~]`, `[/]` and any other sign in the brackets
 //!   become pending, with a note.
-//! - The nearest `#` or `##` heading above is the section. A deeper heading only makes the anchor in `sourceFile`
-//!   more precise, unless there is no other.
+//! - The nearest `#` or `##` heading above is the section, parallel unless the heading ends with `(serial)`. A deeper
+//!   heading only makes the anchor in `sourceFile` more precise, unless there is no other.
 //! - Nested check items are separate tasks, and the outer task depends on them. If an inner item names the outer one
 //!   as its dependency, that dependency is used instead.
 //! - Indented text, plain list items and code below an item are its description. Text outside of items is not copied;
@@ -24,7 +24,7 @@ pub use outline::{OutlineHeading, outline, section};
 use std::collections::HashMap;
 
 use super::collect::Collector;
-use super::{Import, ImportError, ImportedStatus, ImportedTask};
+use super::{Import, ImportError, ImportedSection, ImportedStatus, ImportedTask};
 use item::{Mark, after_check_box, after_marker, dependency_line, split_dependencies, split_key};
 use lines::{
     CodeFence, HeadingLine, comment_at_start, dedent, front_matter, heading, indent, is_break,
@@ -76,6 +76,7 @@ struct Scan<'a> {
     after_blank: bool,
     section: Option<String>,
     section_is_deep: bool,
+    section_is_serial: bool,
     section_line: usize,
     section_lines: HashMap<String, usize>,
     anchor: Option<String>,
@@ -185,7 +186,9 @@ impl Scan<'_> {
         self.outline.push(OutlineHeading { line, level, anchor: self.anchor.clone() });
         let is_deep = level > 2;
         if !is_deep || self.section.is_none() || self.section_is_deep {
-            self.section = Some(name).filter(|name| !name.is_empty());
+            let (name, serial) = split_serial(&name);
+            self.section = Some(name.to_owned()).filter(|name| !name.is_empty());
+            self.section_is_serial = serial;
             self.section_is_deep = is_deep;
             self.section_line = line;
         }
@@ -238,6 +241,8 @@ impl Scan<'_> {
             None => self.file_name.to_owned(),
         };
         if let Some(name) = &self.section {
+            let serial = self.section_is_serial;
+            self.into.add_section(line, ImportedSection { name: name.clone(), serial, priority: None });
             let first = *self.section_lines.entry(name.clone()).or_insert(self.section_line);
             if first != self.section_line {
                 let what = "task below a second heading of the same name";
@@ -307,5 +312,15 @@ impl Scan<'_> {
             self.into.add(draft.task);
         }
         self.into.finish()
+    }
+}
+
+/// The name of a section without a mark at its end that makes it serial, and whether it has that mark.
+fn split_serial(heading: &str) -> (&str, bool) {
+    let mark = "(serial)";
+    let at = heading.len().checked_sub(mark.len()).filter(|at| heading.is_char_boundary(*at));
+    match at.map(|at| heading.split_at(at)) {
+        Some((name, end)) if end.eq_ignore_ascii_case(mark) => (name.trim_end(), true),
+        _ => (heading, false),
     }
 }

@@ -96,7 +96,8 @@ pub enum ImportedStatus {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ImportedSection {
     pub name: String,
-    pub parallel: bool,
+    /// Only if the file says so: a heading or a list groups tasks, and does not exclude other workers.
+    pub serial: bool,
     pub priority: Option<i64>,
 }
 

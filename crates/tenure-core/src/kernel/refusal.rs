@@ -6,10 +6,11 @@ use super::queue::waiters_before;
 use super::work_queue::{Reservation, Reservations, place_for};
 use crate::context::Context;
 use crate::error::{Locked, QueuedWaiter, ReservedWork, Result, TaskName};
-use crate::holder::Caller;
+use crate::holder::{Caller, Holder};
 use crate::id::SectionId;
-use crate::lease::{Lease, LeaseState, Resource, Ticket};
-use crate::store::{TaskLookup, View};
+use crate::lease::{Lease, LeaseState, Resource, ResourceKind, Ticket};
+use crate::section::{Section, SectionMode};
+use crate::store::{LeaseFilter, TaskLookup, View};
 use crate::task::Task;
 
 pub fn locked(
@@ -61,6 +62,28 @@ pub fn reserved_work(
     let Some(first) = made.next() else { return Ok(None) };
     let tasks = 1 + made.count();
     Ok(Some(ReservedWork { tasks, first: queued_waiter(view, &first.ticket)? }))
+}
+
+/// Serial sections, or only `section`, that are held by others than `mine`.
+pub fn sections_in_use(
+    view: &dyn View,
+    ctx: &Context<'_>,
+    section: Option<&SectionId>,
+    mine: Option<&Holder>,
+) -> Result<Vec<Section>> {
+    let filter = LeaseFilter { kinds: Some(vec![ResourceKind::Section]), ..LeaseFilter::default() };
+    let mut found = Vec::new();
+    for lease in view.leases(&filter)? {
+        let Some(id) = lease.resource.section_id() else { continue };
+        let is_own = mine.is_some_and(|holder| lease.held_by(holder));
+        if is_own || section.is_some_and(|wanted| *wanted != id) {
+            continue;
+        }
+        if section_state(view, ctx, &lease)? == LeaseState::Live {
+            found.extend(view.section(&id)?.filter(|section| section.mode == SectionMode::Serial));
+        }
+    }
+    Ok(found)
 }
 
 /// Which live lease there is on a task or on its serial section.

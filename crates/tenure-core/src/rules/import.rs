@@ -30,7 +30,7 @@ pub fn import(tx: &mut dyn Tx, ctx: &Context<'_>, caller: &Caller, import: &Impo
             Some(found) => found,
             None => {
                 taken.new_sections.push(section.name.clone());
-                let mode = if section.parallel { SectionMode::Parallel } else { SectionMode::Serial };
+                let mode = if section.serial { SectionMode::Serial } else { SectionMode::Parallel };
                 let request = AddSection { name: section.name.clone(), mode, priority: section.priority };
                 add_section(tx, ctx, caller, &request)?
             }

@@ -1,4 +1,4 @@
-//! Sections: adding, editing, ordering, deleting. A held section can be neither deleted nor change its mode.
+//! Sections: adding, editing, ordering, deleting. A section in which anything is held can be neither deleted nor made serial.
 
 use serde_json::{Map, Value, json};
 
@@ -69,7 +69,11 @@ pub fn edit_section(
         edit.name = Some(name.clone());
     }
     if let Some(mode) = request.mode.filter(|mode| *mode != section.mode) {
-        refuse_if_in_use(tx, ctx, &section)?;
+        match mode {
+            // The holder of the section goes on with its tasks, and others may join it.
+            SectionMode::Parallel => kernel::open_section(tx, &section.id, &caller.holder.id)?,
+            SectionMode::Serial => refuse_if_in_use(tx, ctx, &section)?,
+        }
         said.insert("mode".into(), json!({"from": section.mode.as_str(), "to": mode.as_str()}));
         edit.mode = Some(mode);
     }

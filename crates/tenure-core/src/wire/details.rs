@@ -120,7 +120,7 @@ pub fn details(error: &Error) -> ErrorDetails<'_> {
         Error::StoreTooNew { found, known } => ErrorDetails::StoreTooNew { found: *found, known: *known },
         Error::StoreMoved { other, is_complete: true } => ErrorDetails::MovedTo { moved_to: other },
         Error::StoreMoved { other, is_complete: false } => ErrorDetails::FilledFrom { filled_from: other },
-        Error::NothingReady { reserved: Some(work) } => {
+        Error::NothingReady { reserved: Some(work), .. } => {
             ErrorDetails::Reserved { reserved: work.tasks, first: waiter(&work.first) }
         }
         Error::Locked(refusal) => ErrorDetails::Locked(Box::new(locked(refusal))),

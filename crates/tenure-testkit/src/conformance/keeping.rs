@@ -15,23 +15,39 @@ use tenure_core::{Clock, Ending, ErrorCode};
 use super::events::check_feed;
 use crate::fixture::{Fixture, TESTER, TTL, refused};
 
-pub(super) fn changing_the_mode_of_a_section_is_refused_while_anything_in_it_is_leased(
-    fresh: &dyn Fn() -> Fixture,
-) {
-    for (from, to) in
-        [(SectionMode::Serial, SectionMode::Parallel), (SectionMode::Parallel, SectionMode::Serial)]
-    {
-        let f = fresh();
-        let section = f.add_section("S", from);
-        f.add_task_in("A", Some(&section));
-        let ann = f.bare("ann");
-        f.claim(&ann, "A").unwrap();
-        let edit = EditSection { mode: Some(to), ..EditSection::default() };
-        let change = || f.write(|tx| rules::edit_section(tx, &f.context(), &ann, "S", &edit));
-        assert_eq!(refused(change()).exit_code(), 6, "{from:?} to {to:?}");
-        f.clock.advance(TTL);
-        assert_eq!(change().unwrap().mode, to, "a lapsed lease does not count");
+pub(super) fn a_section_in_which_anything_is_leased_is_not_made_serial(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    let section = f.add_section("S", SectionMode::Parallel);
+    f.add_task_in("A", Some(&section));
+    let ann = f.bare("ann");
+    f.claim(&ann, "A").unwrap();
+    let edit = EditSection { mode: Some(SectionMode::Serial), ..EditSection::default() };
+    let change = || f.write(|tx| rules::edit_section(tx, &f.context(), &ann, "S", &edit));
+    assert_eq!(refused(change()).exit_code(), 6);
+    f.clock.advance(TTL);
+    assert_eq!(change().unwrap().mode, SectionMode::Serial, "a lapsed lease does not count");
+}
+
+pub(super) fn a_held_section_is_made_parallel_and_its_holder_goes_on(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    let section = f.add_section("S", SectionMode::Serial);
+    for key in ["A", "B"] {
+        f.add_task_in(key, Some(&section));
     }
+    let (ann, bob) = (f.bare("ann"), f.bare("bob"));
+    let fence = f.claim(&ann, "A").unwrap().lease.fence;
+    assert_eq!(refused(f.claim(&bob, "B")).exit_code(), 6);
+    let edit = EditSection { mode: Some(SectionMode::Parallel), ..EditSection::default() };
+    let changed = f.write(|tx| rules::edit_section(tx, &f.context(), &bob, "S", &edit)).unwrap();
+    assert_eq!((changed.mode, changed.lease), (SectionMode::Parallel, None));
+    assert_eq!(f.history(&Resource::section(&section))[0].ended.unwrap().1, EndReason::Released);
+    f.claim(&bob, "B").unwrap();
+    // Neither a renewal nor the finish of the first holder depends on the section any more.
+    f.clock.advance(TTL / 2);
+    f.renew(&ann, "A").unwrap();
+    assert_eq!(f.lease("A").unwrap().fence, fence);
+    f.done(&ann, "A").unwrap();
+    assert_eq!(f.status("B"), TaskStatus::InProgress);
 }
 
 pub(super) fn a_held_task_is_not_moved_not_even_by_its_holder(fresh: &dyn Fn() -> Fixture) {

@@ -260,7 +260,8 @@ pub fn cases() -> Vec<(&'static str, Case)> {
             next_skips_a_task_that_has_just_failed,
         }
         keeping {
-            changing_the_mode_of_a_section_is_refused_while_anything_in_it_is_leased,
+            a_section_in_which_anything_is_leased_is_not_made_serial,
+            a_held_section_is_made_parallel_and_its_holder_goes_on,
             a_held_task_is_not_moved_not_even_by_its_holder,
             moving_a_task_ends_the_lease_that_has_lapsed_on_it,
             a_held_task_and_a_held_section_are_not_deleted,

@@ -6,6 +6,7 @@ use tenure_core::error::{QueuedWaiter, TaskName};
 use tenure_core::id::TaskId;
 use tenure_core::kernel::{self, Terms};
 use tenure_core::lease::{Lease, LeaseState, Resource};
+use tenure_core::section::Section;
 use tenure_core::store::{LeaseFilter, TaskFilter, View};
 use tenure_core::task::{Task, TaskStatus};
 use tenure_core::{Error, Timestamp, reference, wire};
@@ -15,6 +16,7 @@ use crate::answer::{Answer, Hint};
 use crate::app::{App, Open};
 use crate::identity::{Identity, IdentityArgs};
 use crate::report::CommandResult;
+use crate::shell_quote::quote;
 use crate::text::{Style, Text};
 
 /// Explain why a task or the whole project makes no progress, and what helps
@@ -232,6 +234,30 @@ fn section_in_the_way(
     }))
 }
 
+/// A serial section whose holder keeps others from its open tasks.
+fn serial_section(section: &Section, now: Timestamp) -> Option<Reason> {
+    let lease = section.lease.as_ref()?;
+    let open = match section.open_tasks {
+        0 | 1 => return None,
+        2 => "1 other open task waits".to_owned(),
+        tasks => format!("{} other open tasks wait", tasks - 1),
+    };
+    Some(Reason {
+        kind: "section_held",
+        sentence: format!(
+            "Section {} is serial: while {} works in it, for at most another {}, its {open}.",
+            section.name,
+            lease_view::holder(lease),
+            format_rounded(lease.expires_at.since(now)),
+        ),
+        hint: Some(Hint::new(
+            "let several work in it",
+            format!("tenure sections update {} --parallel", quote(&section.name)),
+        )),
+        first: None,
+    })
+}
+
 fn held(app: &App<'_>, lease: &Lease, what: &str, now: Timestamp, waiting: usize, key: &str) -> Reason {
     let who = lease_view::holder(lease);
     match lease.state(now, app.env.judge.as_ref()) {
@@ -294,6 +320,9 @@ fn about_project(
     if reasons.is_empty() && open_tasks > 0 {
         let held = leases.iter().filter(|l| l.state(view.now(), app.env.judge.as_ref()) == LeaseState::Live);
         reasons.push(nothing_ready(open_tasks, u64::try_from(held.count()).unwrap_or(0)));
+    }
+    for section in kernel::sections_in_use(view, &ctx, None, Some(&identity.holder))? {
+        reasons.extend(serial_section(&section, view.now()));
     }
     for lease in leases.iter().take(20) {
         let key = lease_view::resource_name(view, &lease.resource)?;

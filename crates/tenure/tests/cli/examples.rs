@@ -64,7 +64,7 @@ pub(crate) const EXAMPLES: &[Example] = examples! {
     "sections list": ["sections", "list"] or ["outside", "sections", "list"] => 3 "NOT_INITIALIZED";
     "sections show": ["sections", "show", "Backend"] or ["sections", "show", "Nowhere"] => 4 "SECTION_NOT_FOUND";
     "sections update": ["sections", "update", "Docs", "--parallel"] or
-        ["sections", "update", "Backend", "--parallel"] => 6 "SECTION_LOCKED";
+        ["sections", "update", "Nowhere", "--parallel"] => 4 "SECTION_NOT_FOUND";
     "sections depend": ["sections", "depend", "Docs", "--on", "Backend"] or
         ["sections", "depend", "Docs", "--on", "Docs"] => 2 "DEPENDENCY_CYCLE";
     "sections delete": ["sections", "delete", "Docs"] or ["sections", "delete", "Backend"] => 6 "SECTION_LOCKED";

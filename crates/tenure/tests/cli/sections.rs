@@ -20,6 +20,18 @@ fn held(env: &mut TestEnv) {
 }
 
 #[test]
+fn a_refusal_names_the_serial_section_and_its_holder() {
+    let story = Story::project(|env| {
+        held(env);
+        steps(env, &["tasks add Three --section Backend"]);
+    })
+    .tell(&["tasks", "next"])
+    .tell(&["tasks", "next", "--claim", "--agent", "cid"])
+    .tell(&["why"]);
+    insta::assert_snapshot!(story);
+}
+
+#[test]
 fn add_takes_a_free_name() {
     let story = Story::project(two)
         .tell(&["sections", "add", "Front end"])
@@ -47,7 +59,7 @@ fn show_tells_of_a_section_and_its_tasks() {
 }
 
 #[test]
-fn update_changes_a_section_but_not_the_mode_of_one_in_use() {
+fn update_changes_a_section_and_opens_one_in_use_to_others() {
     let story = Story::project(held)
         .tell(&["sections", "update", "Docs", "--rename", "Manual", "--serial", "--priority", "3"])
         .tell(&["sections", "update", "Docs", "--after", "Backend", "--dry-run"])

@@ -73,10 +73,12 @@ fn a_json_task_without_key_is_depended_on_by_position() {
 
 #[test]
 fn json_sections_can_set_their_mode() {
-    let text = r#"{"sections":["One",{"name":"Two","parallel":true,"priority":3}],"tasks":[{"title":"t","section":"Two"}]}"#;
+    let text = r#"{"sections":["One",{"name":"Two","serial":true,"priority":3},{"name":"Three","parallel":false}],"tasks":[{"title":"t","section":"Two"}]}"#;
     let import = read("a.json", text);
-    let two = ImportedSection { name: "Two".to_owned(), parallel: true, priority: Some(3) };
-    assert_eq!((import.sections.len(), &import.sections[1]), (2, &two));
+    let two = ImportedSection { name: "Two".to_owned(), serial: true, priority: Some(3) };
+    assert_eq!((import.sections.len(), &import.sections[1]), (3, &two));
+    let serial: Vec<bool> = import.sections.iter().map(|section| section.serial).collect();
+    assert_eq!(serial, [false, true, true]);
 }
 
 #[test]
@@ -176,7 +178,7 @@ fn a_lodestar_spec_keeps_its_order_and_reports_what_it_loses() {
     );
     assert_eq!(
         import.sections,
-        [ImportedSection { name: "harbour".to_owned(), parallel: true, priority: None }]
+        [ImportedSection { name: "harbour".to_owned(), serial: false, priority: None }]
     );
     for what in
         ["locks", "`todo`", "prd.refs", "prd_hash", "deleted task", "skipped", "`project`", "`verified_at`"]

@@ -52,6 +52,22 @@ fn a_plan_becomes_tasks_sections_and_anchors() {
 }
 
 #[test]
+fn a_section_is_parallel_unless_its_heading_says_serial() {
+    let import = read(
+        "p.md",
+        "# Build\n- [ ] a\n## Release (serial)\n- [ ] b\n## Docs (Serial)\n- [ ] c\n## (serial)\n- [ ] d\n",
+    );
+    let found: Vec<(&str, bool)> = import.sections.iter().map(|s| (s.name.as_str(), s.serial)).collect();
+    assert_eq!(found, [("Build", false), ("Release", true), ("Docs", true)]);
+    assert_eq!(
+        task(&import, "b").source_file.as_deref(),
+        Some("p.md#release-serial"),
+        "the anchor is the heading's"
+    );
+    assert_eq!(task(&import, "d").section, None);
+}
+
+#[test]
 fn every_marker_and_check_mark_is_accepted() {
     use ImportedStatus::{Completed, Pending, Skipped};
     let import = read("a.md", "- [ ] a\n* [x] b\n+ [X] c\n1. [-] d\n2) [~] e\n-\t[/] f\n- [!] g\n- [] h\n");

@@ -87,7 +87,7 @@ impl McpHandler<'_, '_> {
     /// Removes the ticket of a claim that has waited for `waited`, and returns the error for its caller.
     pub(super) fn dequeue(&mut self, claim_number: u64, waited: Duration) -> Report {
         let Some(queued) = self.queued.remove(&claim_number) else {
-            return tenure_core::Error::NothingReady { reserved: None }.into();
+            return tenure_core::Error::NothingReady { reserved: None, in_use: Vec::new() }.into();
         };
         match waiting::leave(self.open, &queued.terms) {
             Ok(()) => waiting::timed_out(&queued.want, waited, queued.locked).into(),
