@@ -1,17 +1,17 @@
 //! Detects that a path no longer leads to the file that was opened.
 
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// A file, identified by device and inode, and its path.
+use crate::sys::file::{self, FileId};
+
+/// A file, identified independently of its name, and its path.
 ///
 /// Writes through an open descriptor succeed even if the file was deleted, so a long-lived process checks the path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownFile {
     path: PathBuf,
-    device: u64,
-    inode: u64,
+    id: FileId,
 }
 
 /// What a path leads to, compared with a [`KnownFile`].
@@ -28,8 +28,7 @@ pub enum Presence {
 impl KnownFile {
     /// The file that exists now.
     pub fn at(path: &Path) -> io::Result<Self> {
-        let found = std::fs::metadata(path)?;
-        Ok(Self { path: path.to_owned(), device: found.dev(), inode: found.ino() })
+        Ok(Self { path: path.to_owned(), id: file::id_behind(path)? })
     }
 
     pub fn path(&self) -> &Path {
@@ -37,8 +36,8 @@ impl KnownFile {
     }
 
     pub fn presence(&self) -> Presence {
-        match std::fs::metadata(&self.path) {
-            Ok(found) if (found.dev(), found.ino()) == (self.device, self.inode) => Presence::InPlace,
+        match file::id_behind(&self.path) {
+            Ok(found) if found == self.id => Presence::InPlace,
             Ok(_) => Presence::Replaced,
             Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
                 Presence::Deleted
@@ -47,6 +46,12 @@ impl KnownFile {
             Err(_) => Presence::InPlace,
         }
     }
+}
+
+/// Volume and index of a file, which stay the same when it is moved within its volume.
+#[cfg(windows)]
+pub fn file_number(path: &Path) -> io::Result<String> {
+    file::number_of(path)
 }
 
 #[cfg(test)]

@@ -88,11 +88,9 @@ mod clock;
 mod exclusive;
 mod host;
 mod identity;
-#[cfg(unix)]
 mod known_file;
 mod lock_file;
 pub mod measure;
-#[cfg(unix)]
 mod private_file;
 #[cfg(unix)]
 mod process_info;
@@ -109,9 +107,9 @@ pub use exclusive::{
 };
 pub use host::{boot_id, host_id, hostname};
 pub use identity::{Host, Liveness, Probe, ProcessIdentity, is_process_running, judge, judge_by_hostname};
-#[cfg(unix)]
+#[cfg(windows)]
+pub use known_file::file_number;
 pub use known_file::{KnownFile, Presence};
-#[cfg(unix)]
 pub use private_file::{create_private_folder, open_private};
 #[cfg(unix)]
 pub use process_info::ProcessInfo;

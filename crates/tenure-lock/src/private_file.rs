@@ -1,12 +1,13 @@
 //! Files in a folder that others may have filled, for example a repository that was cloned.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
+use crate::sys;
+
 /// Opens a file with these options, if it is a regular file: a symbolic link is not followed, and a pipe or a device is not
-/// opened. A new file is readable by its owner only. Links in the folders that lead to it are followed; see
+/// opened. A new file is readable by its owner only (on Windows: by whom its folder says). Links in the folders that lead to it are followed; see
 /// [`create_private_folder`].
 ///
 /// ```
@@ -15,16 +16,15 @@ use std::path::Path;
 ///
 /// # let dir = tempfile::tempdir()?;
 /// # let dir = dir.path();
+/// # #[cfg(unix)]
 /// std::os::unix::fs::symlink("/etc/hostname", dir.join("link"))?;
 /// assert!(open_private(&dir.join("link"), File::options().read(true)).is_err());
 /// open_private(&dir.join("log"), File::options().append(true).create(true))?;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub fn open_private(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
-    // Otherwise opening a pipe would block.
-    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
-    let file = options.mode(0o600).custom_flags(flags).open(path).map_err(|error| {
-        let is_link = error.raw_os_error() == Some(libc::ELOOP) && is_link(path);
+    let file = sys::file::make_private(options).open(path).map_err(|error| {
+        let is_link = sys::file::refused_link(&error) && is_link(path);
         if is_link { refused(path, "a symbolic link, which is not followed") } else { error }
     })?;
     if file.metadata()?.is_file() { Ok(file) } else { Err(refused(path, "not a regular file")) }
@@ -32,7 +32,7 @@ pub fn open_private(path: &Path, options: &mut OpenOptions) -> io::Result<File> 
 
 /// Creates a folder, and its parents, that only its owner can read. Refused if the folder itself is a symbolic link.
 pub fn create_private_folder(folder: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    sys::file::private_folder().recursive(true).create(folder)?;
     if is_link(folder) { Err(refused(folder, "a symbolic link, which is not followed")) } else { Ok(()) }
 }
 
@@ -44,7 +44,7 @@ fn refused(path: &Path, what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, format!("{} is {what}", path.display()))
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use std::io::Write;
     use std::os::unix::fs::{PermissionsExt, symlink};

@@ -422,8 +422,7 @@ fn check_readable(path: &Path, may_create: bool) -> Result<()> {
         }
         // Checks the permission without opening the file: closing a second descriptor of it would drop SQLite's locks
         // in this process.
-        Ok(_) => rustix::fs::access(path, rustix::fs::Access::READ_OK)
-            .map_err(|e| io_error(&e.into(), "read", path)),
+        Ok(_) => sys::check_readable(path).map_err(|e| io_error(&e, "read", path)),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound && may_create => Ok(()),
         Err(e) => Err(io_error(&e, "open", path)),
     }
@@ -434,9 +433,7 @@ fn check_readable(path: &Path, may_create: bool) -> Result<()> {
 pub(crate) fn make_private(path: &Path) -> Result<()> {
     let mut options = std::fs::File::options();
     options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    match options.open(path) {
+    match sys::make_private(&mut options).open(path) {
         Err(e) if e.kind() != std::io::ErrorKind::AlreadyExists => Err(io_error(&e, "create", path)),
         _ => Ok(()),
     }
@@ -450,6 +447,7 @@ mod tests {
 
     use super::*;
 
+    #[cfg(unix)]
     #[test]
     fn a_database_behind_a_link_is_not_opened_and_its_schema_is_not_trusted() {
         let folder = tempfile::tempdir().unwrap();

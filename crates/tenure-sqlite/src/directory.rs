@@ -45,9 +45,10 @@ const PATIENCE: Duration = Duration::from_secs(5);
 impl Directory {
     /// Opens the directory in `home` (`~/.tenure`), and creates both if they do not exist.
     pub fn open(home: &Path, clock: Arc<dyn Clock>) -> Result<Self> {
-        let mut builder = std::fs::DirBuilder::new();
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.recursive(true).create(home).map_err(|e| io_error(&e, "create", home))?;
+        crate::sys::private_folder()
+            .recursive(true)
+            .create(home)
+            .map_err(|e| io_error(&e, "create", home))?;
         let path = Self::file(home);
         crate::connection::make_private(&path)?;
         let conn = Connection::open_with_flags(

@@ -6,13 +6,12 @@ use tenure_core::{Error, Result};
 
 use crate::sys;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum FileSystem {
-    /// Also one that is not known.
-    Local,
-    Fuse,
-    /// With its name.
-    Network(&'static str),
+/// A file system, as far as the operating system tells.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct FileSystem {
+    /// The name, if it is a network file system.
+    pub(crate) network: Option<&'static str>,
+    pub(crate) is_fuse: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,10 +26,8 @@ pub(crate) fn check(folder: &Path) -> Result<Kind> {
 }
 
 fn judge(found: FileSystem) -> Result<Kind> {
-    let name = match found {
-        FileSystem::Network(name) => name,
-        FileSystem::Fuse => return Ok(Kind::Fuse),
-        FileSystem::Local => return Ok(Kind::Local),
+    let Some(name) = found.network else {
+        return Ok(if found.is_fuse { Kind::Fuse } else { Kind::Local });
     };
     Err(Error::Store {
         message: format!(
@@ -46,8 +43,9 @@ mod tests {
 
     #[test]
     fn a_network_file_system_is_refused_by_name_and_fuse_is_not() {
-        assert!(judge(FileSystem::Network("NFS")).unwrap_err().to_string().contains("NFS"));
-        assert_eq!(judge(FileSystem::Fuse).unwrap(), Kind::Fuse);
-        assert_eq!(judge(FileSystem::Local).unwrap(), Kind::Local);
+        let network = FileSystem { network: Some("NFS"), is_fuse: false };
+        assert!(judge(network).unwrap_err().to_string().contains("NFS"));
+        assert_eq!(judge(FileSystem { network: None, is_fuse: true }).unwrap(), Kind::Fuse);
+        assert_eq!(judge(FileSystem::default()).unwrap(), Kind::Local);
     }
 }

@@ -13,6 +13,7 @@ use tenure_core::id::{Ids, RandomIds, StoreId};
 use tenure_core::{Clock, Error, Result, Timestamp};
 
 use crate::error::{io_error, sql_error};
+use crate::sys;
 
 /// The row `identity`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -131,13 +132,7 @@ impl Identity {
 /// Where a file is: its file system, inode and birth time. Moving the file within its file system keeps all three;
 /// copying it does not.
 pub(crate) fn home_of(path: &Path) -> Result<String> {
-    use std::os::unix::fs::MetadataExt;
-    let failed = |e: &std::io::Error| io_error(e, "inspect", path);
-    let found = std::fs::metadata(path).map_err(|e| failed(&e))?;
-    let file_system = rustix::fs::statvfs(path).map_err(|e| failed(&e.into()))?.f_fsid;
-    // Not every file system records it.
-    let born = found.created().ok().and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
-    Ok(format!("{file_system:x}:{}:{}", found.ino(), born.map_or(0, |at| at.as_nanos())))
+    sys::home_of(path).map_err(|e| io_error(&e, "inspect", path))
 }
 
 pub(crate) fn copied(path: &Path) -> Error {

@@ -52,6 +52,10 @@ mod copying;
 mod counts;
 mod directory;
 mod directory_wakeup;
+#[cfg(unix)]
+mod doorbell;
+#[cfg(not(unix))]
+#[path = "no_doorbell.rs"]
 mod doorbell;
 mod error;
 mod filesystem;

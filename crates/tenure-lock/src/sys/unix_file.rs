@@ -3,10 +3,10 @@
 //! Guarantees: a symlink in the last component of a path is never followed, opening never blocks, descriptors are not
 //! inherited by other programs, and created files are readable by their owner only.
 
-use std::fs::{DirBuilder, File, TryLockError};
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
 use std::os::fd::AsFd;
-use std::os::unix::fs::{DirBuilderExt, FileExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use rustix::fs::{FileType, Mode, OFlags, Stat};
@@ -24,6 +24,29 @@ impl FileId {
     fn from_stat(stat: &Stat) -> Option<Self> {
         Some(Self { device: u64::try_from(stat.st_dev).ok()?, inode: u64::from(stat.st_ino) })
     }
+}
+
+/// The file that a path leads to, through symbolic links.
+pub(crate) fn id_behind(path: &Path) -> io::Result<FileId> {
+    let found = std::fs::metadata(path)?;
+    Ok(FileId { device: found.dev(), inode: found.ino() })
+}
+
+/// Opening does not follow a symbolic link, does not wait for the other end of a pipe, and creates a file for its owner only.
+pub(crate) fn make_private(options: &mut OpenOptions) -> &mut OpenOptions {
+    options.mode(0o600).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY)
+}
+
+/// Whether a file could not be opened because its path is a symbolic link.
+pub(crate) fn refused_link(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::ELOOP)
+}
+
+/// Creates folders that only their owner can read.
+pub(crate) fn private_folder() -> DirBuilder {
+    let mut builder = DirBuilder::new();
+    builder.mode(0o700);
+    builder
 }
 
 /// If the path is not a regular file, the error has the kind `InvalidInput`.

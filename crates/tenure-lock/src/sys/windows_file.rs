@@ -4,7 +4,7 @@
 //! Windows enforces locks: reading a locked range fails. The lock is therefore on one byte far behind the content, so
 //! that other tools can read the JSON while it is held.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::windows::fs::{FileExt, OpenOptionsExt};
 use std::os::windows::io::AsRawHandle;
@@ -12,8 +12,8 @@ use std::path::Path;
 
 use windows_sys::Win32::Foundation::{ERROR_IO_PENDING, ERROR_LOCK_VIOLATION};
 use windows_sys::Win32::Storage::FileSystem::{
-    BY_HANDLE_FILE_INFORMATION, FILE_FLAG_OPEN_REPARSE_POINT, GetFileInformationByHandle,
-    LOCKFILE_EXCLUSIVE_LOCK, LOCKFILE_FAIL_IMMEDIATELY, LockFileEx, UnlockFileEx,
+    BY_HANDLE_FILE_INFORMATION, FILE_FLAG_BACKUP_SEMANTICS, FILE_FLAG_OPEN_REPARSE_POINT,
+    GetFileInformationByHandle, LOCKFILE_EXCLUSIVE_LOCK, LOCKFILE_FAIL_IMMEDIATELY, LockFileEx, UnlockFileEx,
 };
 use windows_sys::Win32::System::IO::OVERLAPPED;
 
@@ -24,6 +24,33 @@ const LOCKED_BYTE_HIGH: u32 = 0x4000_0000;
 pub(crate) struct FileId {
     volume: u32,
     index: u64,
+}
+
+/// The file that a path leads to, through symbolic links.
+pub(crate) fn id_behind(path: &Path) -> io::Result<FileId> {
+    let file = OpenOptions::new().access_mode(0).custom_flags(FILE_FLAG_BACKUP_SEMANTICS).open(path)?;
+    id_of(&file)?.ok_or_else(|| io::ErrorKind::Unsupported.into())
+}
+
+/// Volume and index of the file that a path leads to.
+pub(crate) fn number_of(path: &Path) -> io::Result<String> {
+    let FileId { volume, index } = id_behind(path)?;
+    Ok(format!("{volume:x}:{index}"))
+}
+
+/// Opening does not follow a symbolic link. Who can read a new file is inherited from its folder.
+pub(crate) fn make_private(options: &mut OpenOptions) -> &mut OpenOptions {
+    options.custom_flags(FILE_FLAG_OPEN_REPARSE_POINT)
+}
+
+/// A symbolic link can be opened as such, and is refused as no regular file.
+pub(crate) fn refused_link(_error: &io::Error) -> bool {
+    false
+}
+
+/// Who can read a new folder is inherited.
+pub(crate) fn private_folder() -> DirBuilder {
+    DirBuilder::new()
 }
 
 pub(crate) fn open_existing(path: &Path, write: bool) -> io::Result<File> {

@@ -17,17 +17,17 @@ const FUSE: i64 = 0x6573_5546;
 
 pub(crate) fn file_system(folder: &Path) -> FileSystem {
     let magic = rustix::fs::statfs(folder).ok().map(|found| found.f_type & 0xffff_ffff);
-    magic.map_or(FileSystem::Local, of_magic)
+    magic.map(of_magic).unwrap_or_default()
 }
 
 fn of_magic(magic: i64) -> FileSystem {
-    match magic {
-        NFS => FileSystem::Network("NFS"),
-        SMB | CIFS | SMB2 => FileSystem::Network("SMB"),
-        PLAN9 => FileSystem::Network("9p"),
-        FUSE => FileSystem::Fuse,
-        _ => FileSystem::Local,
-    }
+    let network = match magic {
+        NFS => Some("NFS"),
+        SMB | CIFS | SMB2 => Some("SMB"),
+        PLAN9 => Some("9p"),
+        _ => None,
+    };
+    FileSystem { network, is_fuse: magic == FUSE }
 }
 
 /// The process that holds the OS lock on a file, from the kernel's table of locks.
@@ -53,9 +53,9 @@ mod tests {
     #[test]
     fn a_file_system_is_known_by_its_number() {
         for (magic, name) in [(NFS, "NFS"), (CIFS, "SMB"), (PLAN9, "9p")] {
-            assert_eq!(of_magic(magic), FileSystem::Network(name));
+            assert_eq!(of_magic(magic), FileSystem { network: Some(name), is_fuse: false });
         }
-        assert_eq!(of_magic(FUSE), FileSystem::Fuse);
-        assert_eq!(of_magic(0xef53), FileSystem::Local);
+        assert_eq!(of_magic(FUSE), FileSystem { network: None, is_fuse: true });
+        assert_eq!(of_magic(0xef53), FileSystem::default());
     }
 }

@@ -8,21 +8,17 @@ use crate::filesystem::FileSystem;
 pub(crate) const FULL_SYNC: Option<&str> = Some("PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON");
 
 pub(crate) fn file_system(folder: &Path) -> FileSystem {
-    let Ok(found) = rustix::fs::statfs(folder) else { return FileSystem::Local };
-    let name: Vec<u8> = found
-        .f_fstypename
-        .iter()
-        .map(|letter| letter.cast_unsigned())
-        .take_while(|letter| *letter != 0)
-        .collect();
-    match name.as_slice() {
-        b"nfs" => FileSystem::Network("NFS"),
-        b"smbfs" => FileSystem::Network("SMB"),
-        b"afpfs" => FileSystem::Network("AFP"),
-        b"webdav" => FileSystem::Network("WebDAV"),
-        b"macfuse" | b"osxfuse" => FileSystem::Fuse,
-        _ => FileSystem::Local,
-    }
+    let Ok(found) = rustix::fs::statfs(folder) else { return FileSystem::default() };
+    let letters = found.f_fstypename.iter().map(|letter| letter.cast_unsigned());
+    let name: Vec<u8> = letters.take_while(|letter| *letter != 0).collect();
+    let network = match name.as_slice() {
+        b"nfs" => Some("NFS"),
+        b"smbfs" => Some("SMB"),
+        b"afpfs" => Some("AFP"),
+        b"webdav" => Some("WebDAV"),
+        _ => None,
+    };
+    FileSystem { network, is_fuse: matches!(name.as_slice(), b"macfuse" | b"osxfuse") }
 }
 
 /// The system has no table of locks.

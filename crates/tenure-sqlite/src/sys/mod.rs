@@ -10,4 +10,12 @@ mod system;
 #[path = "other.rs"]
 mod system;
 
+#[cfg(unix)]
+#[path = "unix.rs"]
+mod family;
+#[cfg(windows)]
+#[path = "windows.rs"]
+mod family;
+
+pub(crate) use family::*;
 pub(crate) use system::*;

@@ -1,13 +1,17 @@
-//! Systems on which the kind of a file system and the holder of a lock are not known.
+//! Systems on which only a path tells that a file system is on the network, and the holder of a lock is not known.
 
-use std::path::Path;
+use std::path::{Component, Path, Prefix};
 
 use crate::filesystem::FileSystem;
 
 pub(crate) const FULL_SYNC: Option<&str> = None;
 
-pub(crate) fn file_system(_folder: &Path) -> FileSystem {
-    FileSystem::Local
+/// A drive that is mapped to a share has the path of the share behind it.
+pub(crate) fn file_system(folder: &Path) -> FileSystem {
+    let real = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    let is_share = matches!(real.components().next(), Some(Component::Prefix(prefix))
+        if matches!(prefix.kind(), Prefix::UNC(..) | Prefix::VerbatimUNC(..)));
+    FileSystem { network: is_share.then_some("SMB"), is_fuse: false }
 }
 
 pub(crate) fn lock_holder(_path: &Path) -> Option<u32> {

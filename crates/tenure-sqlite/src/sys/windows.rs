@@ -1,0 +1,25 @@
+//! Windows. Who can read a new file or folder is inherited from the folder that it is in.
+
+use std::fs::{DirBuilder, OpenOptions};
+use std::io;
+use std::path::Path;
+
+/// Where a file is: its volume and index, and its birth time.
+pub(crate) fn home_of(path: &Path) -> io::Result<String> {
+    let born = std::fs::metadata(path)?.created()?.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    Ok(format!("{}:{}", tenure_lock::file_number(path)?, born.as_nanos()))
+}
+
+/// Found out when the file is opened.
+#[expect(clippy::unnecessary_wraps, reason = "the same signature as on Unix")]
+pub(crate) fn check_readable(_path: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+pub(crate) fn private_folder() -> DirBuilder {
+    DirBuilder::new()
+}
+
+pub(crate) fn make_private(options: &mut OpenOptions) -> &mut OpenOptions {
+    options
+}
