@@ -1,248 +1,17 @@
-//! The end of a lease: its holder finishes or releases it, it lapses, or it is evicted.
+//! The end of a lease by itself or by another: it is released, lapses, or is evicted. `finish.rs` has the reports of its holder.
 
 use serde_json::json;
 
-use super::acquire::name_of;
-use super::finish::Finish;
-use super::lease_state::{claim_of, is_of_same_process};
+use super::lease_state::is_of_same_process;
 use super::{attempt, item, kept, wake};
 use crate::context::Context;
-use crate::error::{Error, Result, TaskName};
+use crate::error::{Error, Result};
 use crate::event::{EventKind, NewEvent};
-use crate::holder::{Caller, HolderKind};
+use crate::holder::Caller;
 use crate::id::{SectionId, TaskId};
 use crate::lease::{EndReason, Lease, LeaseState, Resource};
-use crate::outcome::AttemptResult;
-use crate::store::{EventFilter, LeaseFilter, TaskEdit, Tx, Viewer};
+use crate::store::{LeaseFilter, TaskEdit, Tx, Viewer};
 use crate::task::{Task, TaskStatus};
-
-/// How many events of a task are searched for a repeated finish: far more than a task has after its last grant.
-const RECENT: u64 = 100;
-
-#[derive(Debug, Clone)]
-pub struct Finished {
-    pub task: Task,
-    pub lease: Lease,
-    /// False if the same finish was reported before, with the same credential.
-    pub changed: bool,
-}
-
-/// The holder's report on its task, accepted only under the latest grant (L8) and applied once.
-///
-/// With `keep_section`, a runner keeps the section's lease for the section's next task.
-pub fn finish(
-    tx: &mut dyn Tx,
-    ctx: &Context<'_>,
-    caller: &Caller,
-    task: &TaskName,
-    finish: Finish<'_>,
-    keep_section: bool,
-) -> Result<Finished> {
-    let id = TaskId::new(&task.id);
-    let viewer = ctx.viewer(tx, Some(&caller.holder))?;
-    let found = read(tx, &id, &viewer)?;
-    let claim = claim_of(tx, ctx, caller, task)?;
-    let lease = &claim.lease;
-    let expected = finish.end_reason();
-    match claim.state {
-        LeaseState::Live => {}
-        // Late, but since then the task was not granted again and its status was not changed.
-        LeaseState::Expired if still_where_left(lease, found.status) => {}
-        LeaseState::Ended(reason) if reason == expected && was_reported(tx, finish, lease, found.status)? => {
-            return Ok(Finished { task: found, lease: claim.lease, changed: false });
-        }
-        _ => return Err(claim.lost(name_of(&found), None, caller)),
-    }
-    if lease.ended.is_some() {
-        // The lease was closed as expired. It is reopened, so that it ends with the reason that the holder reports.
-        tx.reopen_lease(lease.fence)?;
-    }
-    // A runner presents its process. A report without one comes from the runner's agent.
-    let by_the_agent = lease.holder.kind == HolderKind::Runner && caller.process.is_none();
-    let report = Report {
-        actor: &caller.holder.id,
-        given_back: matches!(finish, Finish::Release(_))
-            && (by_the_agent || attempt::acts_within(tx, caller, lease)?),
-        // An agent's report does not end the section's lease, which its runner holds.
-        keep_section: keep_section || by_the_agent,
-    };
-    settle(tx, ctx, &found, lease, finish, &report)?;
-    let task = tx.task(&id, &viewer)?.ok_or_else(|| missing(&id))?;
-    Ok(Finished { task, lease: claim.lease, changed: true })
-}
-
-/// By whom and how a task is finished.
-struct Report<'a> {
-    actor: &'a str,
-    /// Released from within the attempt, which is charged.
-    given_back: bool,
-    keep_section: bool,
-}
-
-/// Ends the lease and moves its task to where the finish leads.
-fn settle(
-    tx: &mut dyn Tx,
-    ctx: &Context<'_>,
-    found: &Task,
-    lease: &Lease,
-    finish: Finish<'_>,
-    report: &Report<'_>,
-) -> Result<()> {
-    let id = &found.id;
-    let expected = finish.end_reason();
-    let mut reason = finish.message().map(str::to_owned);
-    close(tx, lease, expected, reason.as_deref(), report.actor, report.given_back)?;
-    let mut to = finish.target(ctx, lease, found);
-    if report.given_back {
-        // Without a charge, the runner would offer the task again at once, and a task that every agent releases would
-        // never fail.
-        if let Some(why) = charge_return(tx, ctx, found, reason.as_deref())? {
-            (to, reason) = (TaskStatus::Failed, Some(why));
-        }
-    }
-    let rejected = finish.rejects(lease);
-    if rejected {
-        let rejections = Some(found.rejections.saturating_add(1));
-        tx.edit_task(id, &TaskEdit { rejections, ..TaskEdit::default() }, None)?;
-    }
-    move_task(tx, found, to, report.actor, lease, reason.as_deref(), rejected)?;
-    acknowledge_messages(tx, id, to, report.actor)?;
-    if !report.keep_section {
-        drop_section(tx, ctx, found, lease, expected)?;
-    }
-    wake::work_appeared(tx, ctx)
-}
-
-/// Counts an attempt that gave its task back. Returns why the task has failed, if it was one too many.
-pub(super) fn charge_return(
-    tx: &mut dyn Tx,
-    ctx: &Context<'_>,
-    task: &Task,
-    reason: Option<&str>,
-) -> Result<Option<String>> {
-    let attempts = count_attempt(tx, task)?;
-    if attempts < ctx.policy.max_attempts {
-        return Ok(None);
-    }
-    let last = reason.unwrap_or("no reason was given");
-    Ok(Some(format!("{attempts} attempts came to nothing; the last agent gave it back: {last}")))
-}
-
-/// The report on an attempt at a task by its supervisor, accepted only under the latest grant (L8).
-pub fn conclude_attempt(
-    tx: &mut dyn Tx,
-    ctx: &Context<'_>,
-    caller: &Caller,
-    task: &TaskName,
-    result: &AttemptResult,
-    keep_section: bool,
-) -> Result<Finished> {
-    match finish_of(result) {
-        Ok(word) => {
-            let mut finished = finish(tx, ctx, caller, task, word, keep_section)?;
-            if finished.changed && matches!(result, AttemptResult::Failed { charged: true, .. }) {
-                finished.task.attempts = count_attempt(tx, &finished.task)?;
-            }
-            Ok(finished)
-        }
-        Err(why) => abort_attempt(tx, ctx, caller, task, why),
-    }
-}
-
-/// Counts a charged attempt. Returns the new number.
-fn count_attempt(tx: &mut dyn Tx, task: &Task) -> Result<u32> {
-    let attempts = task.attempts.saturating_add(1);
-    tx.edit_task(&task.id, &TaskEdit { attempts: Some(attempts), ..TaskEdit::default() }, None)?;
-    Ok(attempts)
-}
-
-/// Ends an open lease with the result of its attempt, in the name of its holder.
-pub(super) fn settle_result(
-    tx: &mut dyn Tx,
-    ctx: &Context<'_>,
-    lease: &Lease,
-    result: &AttemptResult,
-) -> Result<()> {
-    let Some(id) = lease.resource.task_id() else { return item::settle_result(tx, lease, result) };
-    let viewer = ctx.viewer(tx, None)?;
-    let actor = &lease.holder.id;
-    match finish_of(result) {
-        Ok(word) => {
-            let found = read(tx, &id, &viewer)?;
-            let report = Report { actor, given_back: false, keep_section: false };
-            settle(tx, ctx, &found, lease, word, &report)?;
-            if matches!(result, AttemptResult::Failed { charged: true, .. }) {
-                count_attempt(tx, &found)?;
-            }
-            Ok(())
-        }
-        Err(why) => abort(tx, ctx, &viewer, lease, why, actor),
-    }
-}
-
-/// The report that a result leads to; the reason if the attempt broke off.
-fn finish_of(result: &AttemptResult) -> Result<Finish<'_>, &str> {
-    match result {
-        AttemptResult::Done => Ok(Finish::Done),
-        // A failure, if the task was not claimed for review.
-        AttemptResult::Failed { why, .. } => Ok(Finish::Reject(why)),
-        AttemptResult::Unreported { why } => Ok(Finish::Unreported(why)),
-        AttemptResult::Returned { why } => Ok(Finish::Release(Some(why))),
-        AttemptResult::Broken { why } => Err(why),
-    }
-}
-
-/// Ends an execution that has no result: the command could not be started, or a foreign signal killed it. The task is
-/// returned and charged, and fails after `max_attempts`.
-fn abort_attempt(
-    tx: &mut dyn Tx,
-    ctx: &Context<'_>,
-    caller: &Caller,
-    task: &TaskName,
-    why: &str,
-) -> Result<Finished> {
-    let id = TaskId::new(&task.id);
-    let viewer = ctx.viewer(tx, Some(&caller.holder))?;
-    let found = read(tx, &id, &viewer)?;
-    let claim = claim_of(tx, ctx, caller, task)?;
-    let lease = &claim.lease;
-    match claim.state {
-        LeaseState::Live => {}
-        LeaseState::Expired if still_where_left(lease, found.status) => {}
-        _ => return Err(claim.lost(name_of(&found), None, caller)),
-    }
-    if lease.ended.is_some() {
-        tx.reopen_lease(lease.fence)?;
-    }
-    abort(tx, ctx, &viewer, lease, why, &caller.holder.id)?;
-    let task = tx.task(&id, &viewer)?.ok_or_else(|| missing(&id))?;
-    Ok(Finished { task, lease: claim.lease, changed: true })
-}
-
-fn abort(
-    tx: &mut dyn Tx,
-    ctx: &Context<'_>,
-    viewer: &Viewer,
-    lease: &Lease,
-    why: &str,
-    actor: &str,
-) -> Result<()> {
-    close(tx, lease, EndReason::Released, Some(why), actor, true)?;
-    return_task(tx, ctx, viewer, lease, (EndReason::Released, why), actor, true)
-}
-
-/// Whether the holder has made this report before. If the status was changed since, the task's events still show the
-/// report.
-fn was_reported(tx: &dyn Tx, finish: Finish<'_>, lease: &Lease, status: TaskStatus) -> Result<bool> {
-    if finish.already(lease, status) {
-        return Ok(true);
-    }
-    let filter =
-        EventFilter { task: lease.resource.task_id(), last: true, limit: RECENT, ..Default::default() };
-    let events = tx.events(&filter)?;
-    let report = events.iter().rfind(|e| e.kind == EventKind::TaskStatus && e.fence == Some(lease.fence));
-    Ok(report.and_then(|event| event.to).is_some_and(|to| finish.already(lease, to)))
-}
 
 #[derive(Debug, Clone)]
 pub struct Evicted {
@@ -412,7 +181,7 @@ pub(super) fn close(
 }
 
 /// Returns the task of an ended lease, or fails it after `max_attempts`, and wakes the waiters that can proceed.
-fn return_task(
+pub(super) fn return_task(
     tx: &mut dyn Tx,
     ctx: &Context<'_>,
     viewer: &Viewer,
@@ -471,7 +240,7 @@ pub(super) fn drop_section(
     close_lapsed_in_section(tx, ctx, &section.id, &lease, &ended.holder.id)
 }
 
-fn move_task(
+pub(super) fn move_task(
     tx: &mut dyn Tx,
     task: &Task,
     to: TaskStatus,
@@ -493,32 +262,14 @@ fn move_task(
 }
 
 /// Whether the task is in progress, or has the status that a clean-up returned it to: its status was not changed since.
-fn still_where_left(lease: &Lease, status: TaskStatus) -> bool {
+pub(super) fn still_where_left(lease: &Lease, status: TaskStatus) -> bool {
     status == TaskStatus::InProgress || Some(status) == lease.claimed_from
-}
-
-/// If the task goes to completed or review, acknowledges its messages to `by` and those without a recipient.
-fn acknowledge_messages(tx: &mut dyn Tx, id: &TaskId, to: TaskStatus, by: &str) -> Result<()> {
-    if !matches!(to, TaskStatus::Completed | TaskStatus::Review) {
-        return Ok(());
-    }
-    let filter = crate::store::MessageFilter {
-        task: Some(id.clone()),
-        limit: u64::from(u32::MAX),
-        ..crate::store::MessageFilter::default()
-    };
-    for message in tx.messages(&filter)?.0 {
-        if message.to.as_deref().is_none_or(|to| to == by) {
-            tx.acknowledge(message.id, by)?;
-        }
-    }
-    Ok(())
 }
 
 pub(super) fn read(tx: &dyn Tx, id: &TaskId, viewer: &Viewer) -> Result<Task> {
     tx.task_row(id, viewer)?.ok_or_else(|| missing(id))
 }
 
-fn missing(id: &TaskId) -> Error {
+pub(super) fn missing(id: &TaskId) -> Error {
     Error::TaskNotFound { reference: id.to_string() }
 }

@@ -1,6 +1,6 @@
 //! Applying an outcome that its supervisor kept outside the store (F6).
 
-use super::{attempt, end};
+use super::{attempt, finish};
 use crate::context::Context;
 use crate::error::Result;
 use crate::lease::Lease;
@@ -21,7 +21,7 @@ pub(super) fn apply(tx: &mut dyn Tx, ctx: &Context<'_>, lease: &Lease) -> Result
         Some(why) => AttemptResult::Broken { why },
         None => kept.result,
     };
-    end::settle_result(tx, ctx, lease, &result)?;
+    finish::settle_result(tx, ctx, lease, &result)?;
     attempt::note_exit_code(tx, attempt, kept.exit_code)?;
     Ok(true)
 }

@@ -36,8 +36,8 @@ pub use attempt::{
 };
 pub use disown::{Disowned, disown};
 pub(crate) use end::close_lapsed;
-pub use end::{Evicted, Finished, close_all_lapsed, conclude_attempt, end_lock, evict, finish, release};
-pub use finish::Finish;
+pub use end::{Evicted, close_all_lapsed, end_lock, evict, release};
+pub use finish::{Finish, Finished, conclude_attempt, finish};
 pub use invariants::{Violation, check_invariants, repair};
 pub use item::{FinishedItem, ItemGrant, ItemOutcome, NextItem, finish_item, renew_item, take_item};
 pub(crate) use item::{move_job, read_job, settle_job};

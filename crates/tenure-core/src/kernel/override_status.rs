@@ -3,7 +3,8 @@
 use serde_json::json;
 
 use super::acquire::name_of;
-use super::end::{charge_return, close, drop_section, read, reason_of};
+use super::end::{close, drop_section, read, reason_of};
+use super::finish::charge_return;
 use super::lease_state::acts_under;
 use super::{attempt, wake};
 use crate::context::Context;
