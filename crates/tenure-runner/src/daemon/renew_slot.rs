@@ -23,14 +23,15 @@ pub(super) const SLOT_TAKEN: &str = "another runner has taken this slot or this 
 /// The heartbeat's thread, as seen by the runner's loop.
 #[derive(Debug)]
 pub(super) struct SlotHeartbeat {
-    lost: Mutex<Option<Error>>,
+    lost: Mutex<Option<String>>,
     bell: UnixStream,
 }
 
 impl SlotHeartbeat {
-    /// Why the slot was lost, if it was. Returned once.
-    pub(super) fn take_loss(&self) -> Option<Error> {
-        self.lost.lock().ok()?.take()
+    /// Why the slot was lost, if it was.
+    pub(super) fn lost(&self) -> Option<Error> {
+        let why = self.lost.lock().ok()?.clone()?;
+        Some(Error::General(why))
     }
 
     /// Makes a renewal due: a ring may be a check whether this runner is alive.
@@ -74,10 +75,7 @@ pub(super) fn with_heartbeat<T>(
                     HeartbeatEnd::Lost(LeaseLoss::Unreachable(_)) => asked = BootTime::now(),
                     HeartbeatEnd::Lost(loss) => {
                         if let Ok(mut lost) = state.lost.lock() {
-                            *lost = Some(match loss {
-                                LeaseLoss::Refused(error) => *error,
-                                loss => Error::General(loss.to_string()),
-                            });
+                            *lost = Some(loss.to_string());
                         }
                         return;
                     }

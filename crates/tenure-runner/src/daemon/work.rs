@@ -106,7 +106,7 @@ impl RunnerLoop<'_, '_> {
             self.cx.log.line("Asked to stop");
             return Ok(Flow::Stop(signal));
         }
-        if let Some(error) = self.heartbeat.take_loss() {
+        if let Some(error) = self.heartbeat.lost() {
             return Err(error);
         }
         if let Some(loss) = self.cx.exec.database.and_then(DatabaseFile::loss) {

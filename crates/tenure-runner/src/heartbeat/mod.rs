@@ -175,10 +175,6 @@ impl Heartbeat<'_> {
                     tracing::debug!(%loss, "lost");
                     return HeartbeatEnd::Lost(loss);
                 }
-                Renewal::Unclear(error @ Error::StoreMoved { .. }) => {
-                    tracing::debug!(%error, "the store has moved");
-                    return HeartbeatEnd::Lost(LeaseLoss::Refused(Box::new(error)));
-                }
                 Renewal::Unclear(error) => {
                     tracing::debug!(%error, "not renewed");
                     schedule.unanswered(BootTime::now());
