@@ -22,14 +22,23 @@ pub(crate) fn strike(storm: &Storm) {
             for (pause, _) in paused.extract_if(.., |(_, until)| Instant::now() >= *until) {
                 resume(storm, pause);
             }
+            let mut stop = |pid, millis| {
+                let pause = Pause { pid, from: now(), to: 0 };
+                processes::signal(pid, Signal::STOP);
+                paused.push((pause, Instant::now() + Duration::from_millis(millis)));
+            };
+            if dice.one_in(4)
+                && let Some(pid) = waiter(storm, &mut dice)
+            {
+                // Its ticket stays alive, so the work that is reserved for it stays untouched.
+                stop(pid, 1_000 + dice.below(1_500));
+                continue;
+            }
             let Some(pid) = victim(storm, &mut dice) else { continue };
             if dice.one_in(2) {
                 kill(storm, pid);
             } else {
-                let millis = if dice.one_in(8) { 4_000 } else { 50 + dice.below(800) };
-                let pause = Pause { pid, from: now(), to: 0 };
-                processes::signal(pid, Signal::STOP);
-                paused.push((pause, Instant::now() + Duration::from_millis(millis)));
+                stop(pid, if dice.one_in(8) { 4_000 } else { 50 + dice.below(800) });
             }
         }
         for (pause, _) in paused {
@@ -43,9 +52,20 @@ fn resume(storm: &Storm, pause: Pause) {
     storm.record_pause(Pause { to: now(), ..pause });
 }
 
+fn all_processes(storm: &Storm) -> Vec<u32> {
+    processes::with(&format!("TENURE_HOME={}", storm.project.tenure_home().display()))
+}
+
+/// A process that waits for work.
+fn waiter(storm: &Storm, dice: &mut Dice) -> Option<u32> {
+    let waits = |pid: &u32| command_of(*pid).contains(" --wait ");
+    let all: Vec<u32> = all_processes(storm).into_iter().filter(waits).collect();
+    (!all.is_empty()).then(|| *dice.pick(&all))
+}
+
 /// Any process of the program or of its agents. Those that supervise an attempt are chosen more often.
 fn victim(storm: &Storm, dice: &mut Dice) -> Option<u32> {
-    let mut all = processes::with(&format!("TENURE_HOME={}", storm.project.tenure_home().display()));
+    let mut all = all_processes(storm);
     let supervisors: Vec<u32> = all.iter().copied().filter(|pid| supervises(*pid)).collect();
     if dice.one_in(2) && !supervisors.is_empty() {
         all = supervisors;
