@@ -5,6 +5,8 @@ use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
 use rustix::process::Signal;
+use tenure_core::lease::ResourceKind;
+use tenure_core::store::LeaseFilter;
 use tenure_testkit::cli::{Running, processes, until};
 
 use crate::project::Project;
@@ -35,7 +37,10 @@ fn has_ticket(project: &Project) -> bool {
 /// worked in it. False if the runner had taken its ticket before that.
 fn release_before(transaction: usize) -> bool {
     // The runner looks again after ten minutes, so only a ring wakes it in time.
-    let project = Project::with("runners: {preset: pretend}\nlocking: {pollInterval: 10m, waitTimeout: 1h}");
+    let project = Project::with(
+        "runners: {preset: pretend, heartbeatInterval: 300ms, staleTimeout: 1s}\n\
+         locking: {pollInterval: 10m, waitTimeout: 1h}",
+    );
     project.ok(&["sections", "add", "S"]);
     for task in ["A", "B"] {
         project.task_in(task, &[], &["--section", "S"]);
@@ -64,7 +69,13 @@ fn release_before(transaction: usize) -> bool {
     runner.signal(Signal::STOP);
     until("the runner has stopped", || is_stopped(runner.pid()));
     drop((gate, queue));
-    project.ok(&["tasks", "release", "A", "--agent", "bob"]);
+    // A runner with a slot is rung without a ticket, too.
+    until("the runner has no live slot", || {
+        let slots = LeaseFilter { kinds: Some(vec![ResourceKind::Runner]), ..LeaseFilter::default() };
+        let store = project.store();
+        store.read(|view| Ok(view.leases(&slots)?.iter().all(|slot| slot.expires_at <= view.now()))).unwrap()
+    });
+    project.ok(&["tasks", "done", "A", "--agent", "bob"]);
     runner.signal(Signal::CONT);
     assert!(
         runner.ends_within(Duration::from_mins(1)),
@@ -72,7 +83,7 @@ fn release_before(transaction: usize) -> bool {
         runner.so_far()
     );
     assert_eq!(runner.end().code, Some(0));
-    assert_eq!(project.status("A"), "completed");
+    assert_eq!(project.status("B"), "completed");
     was_early
 }
 

@@ -123,6 +123,8 @@ fn a_clock_that_is_set_during_an_attempt_neither_ends_it_nor_prolongs_its_lease(
     for step in ["+2h", "-2h", "+0"] {
         std::fs::write(&clock, step).unwrap();
         wait_for_renewals(&project, "A", 2);
+        let refused = project.run(&["tasks", "claim", "A", "--agent", "bob"]);
+        assert_eq!(refused.code, Some(6), "{step}: {refused:?}");
     }
     std::fs::write(&clock, "-2h").unwrap();
     project.give("go");
