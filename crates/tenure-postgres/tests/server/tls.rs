@@ -12,13 +12,13 @@ use tenure_testkit::postgres::Cluster;
 use crate::passwords::other_address;
 use crate::scene::address;
 
-/// A root certificate, and one signed by it for `localhost` and for this address.
+/// A root certificate, and one signed by it for `localhost`, `db.invalid` and this address.
 fn certificates(folder: &Path, address: Ipv4Addr) {
     let script = r#"
         set -e
         openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=root -keyout root.key -out root.crt
         openssl req -newkey rsa:2048 -nodes -subj /CN=localhost -keyout server.key -out server.csr
-        printf 'subjectAltName=DNS:localhost,IP:%s\n' "$0" > names
+        printf 'subjectAltName=DNS:localhost,DNS:db.invalid,IP:%s\n' "$0" > names
         openssl x509 -req -in server.csr -CA root.crt -CAkey root.key -CAcreateserial -days 2 -extfile names -out server.crt
         openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=other -keyout other.key -out other.crt
     "#;
@@ -94,7 +94,7 @@ fn a_password_in_clear_text_needs_a_verified_server() {
         assert!(begun.elapsed() < Duration::from_secs(30), "{error}");
     }
     // The name is verified, and the address is where to connect to.
-    try_with("localhost", &format!("{verified}&hostaddr={other}")).unwrap();
+    try_with("db.invalid", &format!("{verified}&hostaddr={other}")).unwrap();
     try_with(&other.to_string(), &format!("sslmode=verify-ca&{root}")).unwrap();
     for mode in ["prefer", "require"] {
         let error = try_with(&other.to_string(), &format!("sslmode={mode}")).unwrap_err();

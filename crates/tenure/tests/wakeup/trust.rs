@@ -8,7 +8,7 @@ use crate::machine::Machine;
 fn wake_up_starts_nothing_in_a_project_that_is_not_trusted() {
     let machine = Machine::new();
     let project = machine.project("shop");
-    project.task("A", &["mark begun"]);
+    project.task("A", &["mark begun", "wait go"]);
     project.ok(&["untrust"]);
     for more in [&[] as &[&str], &["--dry-run"]] {
         let (decision, reason) = machine.wake_up(more)["shop"].clone();
@@ -30,6 +30,13 @@ fn wake_up_starts_nothing_in_a_project_that_is_not_trusted() {
     assert_eq!(list(&machine), "enabled");
     assert_eq!(machine.wake_up(&[])["shop"].0, "started");
     machine.wait_for("begun");
+    // A runner with the variable would not notice that a script changes.
+    let pid = project.runners()[0]["pid"].clone();
+    let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap();
+    let environment = String::from_utf8_lossy(&environment);
+    assert!(environment.contains("TENURE_HOME=") && !environment.contains("TENURE_TRUST="), "{environment}");
+    machine.give("go");
+    project.wait_until("A", "completed");
 }
 
 #[test]
