@@ -5,6 +5,7 @@
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a failed expectation is a failed test")]
 
+mod agent_output;
 mod config;
 mod imports;
 mod json_rpc;
