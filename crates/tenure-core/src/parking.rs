@@ -97,7 +97,7 @@ pub struct Parking {
     pub parked_at: Option<Timestamp>,
     /// When it is tried again. `None` if it is not parked, if the reset is known, or if a person has to act.
     pub next_try_at: Option<Timestamp>,
-    /// The reset of a limit, as the agent printed it.
+    /// The reset of a limit that the agent printed.
     pub resets_at: Option<Timestamp>,
     /// Consecutive times it was parked; the pause doubles each time.
     pub times_parked: u32,

@@ -162,8 +162,8 @@ tables! {
     }
     parkings by subject {
         Text: subject ending attempts reason until_changed;
-        Int: in_a_row resets_at times_parked probe;
-        StoreTime: parked_at next_try_at;
+        Int: in_a_row times_parked probe;
+        StoreTime: parked_at next_try_at resets_at;
     }
     sessions by id {
         Text: id state runner_id options current_task_id current_key current_attempt current_agent_session error;

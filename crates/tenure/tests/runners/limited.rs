@@ -188,22 +188,40 @@ fn an_agent_that_only_mentions_a_limit_is_charged_and_fails_its_task_in_the_end(
     assert_eq!(project.ok(&["status"])["parked"], serde_json::json!([]));
 }
 
-#[test]
-fn a_limit_after_a_while_of_work_returns_the_task_and_the_rest_of_the_backlog_waits() {
+/// The first attempt began 35 seconds before the limit, as the store sees it.
+fn a_limit_after_a_while_of_work_against_a_backlog_of(count: usize) {
     let project = Project::with(CONFIG);
     let answer = r#"print {"type":"assistant","message":{"content":[{"type":"text","text":"working"}]}}"#;
-    let keys: Vec<String> = (1..=5).map(|n| format!("T{n}")).collect();
+    let keys: Vec<String> = (1..=count).map(|n| format!("T{n}")).collect();
     for key in &keys {
         let done = format!("tenure task done {key}");
-        project.task(key, &["mark tried", answer, "sleep 0.5", answer, "replay limit", &done]);
+        project.task(key, &[answer, "mark tried", "wait go", answer, "replay limit", &done]);
     }
     std::fs::write(project.shared("limit"), limit().0).unwrap();
-    assert_eq!(project.work(&[]).code, Some(1));
-    assert_eq!(project.marks("tried").len(), 1);
+    let runner = project.runner(&[]);
+    project.wait_for("tried");
+    let long_ago = "UPDATE attempts SET started_at = started_at - 35000";
+    project.sql(long_ago);
+    project.give("go");
+    assert_eq!(runner.end().code, Some(1));
+    assert_eq!(project.marks("tried").len(), 1, "the rest of the backlog waits");
     expect_no_loss(&project, &keys, "pending");
     std::fs::remove_file(project.shared("limit")).unwrap();
-    assert_eq!(project.work(&[]).code, Some(0));
+    let again = project.work(&[]);
+    assert_eq!(again.code, Some(0), "{again:?}");
+    let resumed = again.err.matches("Resuming the agent's session").count();
+    assert_eq!(resumed, 1, "the task that met the limit goes on in its conversation: {}", again.err);
     expect_no_loss(&project, &keys, "completed");
+}
+
+#[test]
+fn a_limit_after_a_while_of_work_loses_no_task_of_a_backlog_of_two() {
+    a_limit_after_a_while_of_work_against_a_backlog_of(2);
+}
+
+#[test]
+fn a_limit_after_a_while_of_work_loses_no_task_of_a_backlog_of_ten() {
+    a_limit_after_a_while_of_work_against_a_backlog_of(10);
 }
 
 #[test]
@@ -287,9 +305,9 @@ fn parking_survives_the_death_of_the_runner() {
 #[test]
 fn an_outage_and_an_expired_login_lose_no_task() {
     let overloaded = NOT_LOGGED_IN.replace("authentication_failed", "overloaded");
-    for output in [NO_CONNECTION, NOT_LOGGED_IN, &overloaded] {
+    for (output, count) in [(NO_CONNECTION, 2), (NO_CONNECTION, 10), (NOT_LOGGED_IN, 10), (&overloaded, 2)] {
         let project = Project::with(CONFIG);
-        let keys: Vec<String> = (1..=4).map(|n| format!("T{n}")).collect();
+        let keys: Vec<String> = (1..=count).map(|n| format!("T{n}")).collect();
         for key in &keys {
             let done = format!("tenure task done {key}");
             project.task(key, &["mark tried", "replay output", &done]);
@@ -303,5 +321,50 @@ fn an_outage_and_an_expired_login_lose_no_task() {
         std::fs::remove_file(project.shared("output")).unwrap();
         assert_eq!(project.work(&[]).code, Some(0));
         expect_no_loss(&project, &keys, "completed");
+    }
+}
+
+#[test]
+fn parking_survives_a_reboot() {
+    let project = Project::with(CONFIG);
+    project.task("A", &["replay limit", "tenure task done A"]);
+    let (output, reset) = limit();
+    std::fs::write(project.shared("limit"), output).unwrap();
+    assert_eq!(project.work(&[]).code, Some(1));
+    let before = project.ok(&["status"])["parked"][0].clone();
+    project.rewrite_processes(|process| process["boot_id"] = "boot before".into());
+    if project.server().is_none() {
+        // The clock of the store runs with that of the boot.
+        project.sql("UPDATE identity SET boot = 'boot before'");
+    }
+    let after = project.ok(&["status"])["parked"][0].clone();
+    assert_eq!((&after["reason"], &after["timesParked"]), (&before["reason"], &before["timesParked"]));
+    let shift = (time(&after["resetsAt"]).as_millis() - reset.as_millis()).abs();
+    assert!(shift < 60_000, "{after}");
+    std::fs::remove_file(project.shared("limit")).unwrap();
+    assert_eq!(project.work(&[]).code, Some(0));
+    expect_no_loss(&project, &["A".to_owned()], "completed");
+}
+
+#[test]
+fn a_clock_that_is_set_neither_ends_nor_prolongs_the_pause_until_a_reset() {
+    let project = Project::with(CONFIG);
+    project.task("A", &["replay limit"]);
+    let (output, reset) = limit();
+    std::fs::write(project.shared("limit"), output).unwrap();
+    assert_eq!(project.work(&[]).code, Some(1));
+    for (skew, hours) in [("+2h", 2), ("-2h", -2)] {
+        let shown = tenure_testkit::cli::Running::start(project.skewed(skew, &["--json", "status"])).end();
+        let parked = shown.data()["parked"][0].clone();
+        // Times are shown on the clock of the command, except where the server has the only clock.
+        let expected = if project.server().is_some() { 0 } else { hours * 3_600_000 };
+        let shift = time(&parked["resetsAt"]).as_millis() - reset.as_millis();
+        assert!((shift - expected).abs() < 60_000, "{skew}: {shift} {parked}");
+        let text = tenure_testkit::cli::Running::start(project.skewed(skew, &["status"])).end().out;
+        let left = text.split("wake-up tries it again in ").nth(1).unwrap_or_default();
+        assert!(
+            left.starts_with("1h") || left.starts_with("59m") || left.starts_with("60m"),
+            "{skew}: {text}"
+        );
     }
 }

@@ -1,9 +1,9 @@
 //! Changes that no process writes: leases that expire, holders that die, presets whose pause is over.
 
 use rustix::process::Signal;
-use tenure_testkit::cli::until;
+use tenure_testkit::cli::{Running, until};
 
-use crate::machine::{Machine, slow};
+use crate::machine::{Machine, decisions, slow};
 
 #[test]
 fn a_claim_that_expires_is_noticed() {
@@ -86,6 +86,11 @@ fn after_a_usage_limit_wake_up_waits_for_the_reset_and_tries_one_task_first() {
         let (decision, reason) = machine.wake_up(&[])["p"].clone();
         assert_eq!(decision, "parked");
         assert!(reason.contains("claude reports a usage limit until "), "{reason}");
+        // A clock that is set does not end the pause.
+        for skew in ["+2h", "-2h"] {
+            let answer = Running::start(project.skewed(skew, &["--json", "runners", "wakeup"])).end();
+            assert_eq!(decisions(&answer.data())["p"].0, "parked", "{skew}: {answer:?}");
+        }
         // The time of the reset has come.
         project.sql("UPDATE parkings SET resets_at = 1000");
     }
