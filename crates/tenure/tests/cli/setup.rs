@@ -235,5 +235,5 @@ fn mcp_refuses_what_it_does_not_do() {
     let env = TestEnv::project();
     assert_snapshot!(env.run(&["mcp", "--dry-run"]).exits(2));
     assert_snapshot!(env.run(&["mcp", "--http", "0.0.0.0:7077"]).exits(2));
-    assert_snapshot!(TestEnv::new().json(&["mcp"]).exits(3));
+    assert_snapshot!(TestEnv::new().json(&["mcp", "--http", "0"]).exits(3));
 }

@@ -155,3 +155,28 @@ fn cpu_ticks(pid: u32) -> u64 {
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
     fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
 }
+
+#[test]
+fn a_server_in_a_folder_without_a_project_answers_each_call_with_how_to_create_one() {
+    let shop = Shop::new();
+    let empty = shop.path("empty");
+    std::fs::create_dir(&empty).unwrap();
+    let mut command = shop.command(&["mcp"]);
+    command.current_dir(&empty).env_remove("TENURE_PROJECT");
+    let mut client = Client::of(command, "everywhere");
+    let tools = client.request("tools/list", json!({}));
+    assert_eq!(tools["result"]["tools"].as_array().unwrap().len(), 12, "{tools}");
+    for (tool, arguments) in [
+        ("get_status", json!({})),
+        ("list_tasks", json!({})),
+        ("claim_next", json!({})),
+        ("claim_task", json!({"task": "T1"})),
+        ("add_task", json!({"title": "New"})),
+    ] {
+        let answer = client.call(tool, arguments);
+        assert_eq!(answer["structuredContent"]["error"]["code"], "NOT_INITIALIZED", "{tool}: {answer}");
+        let text = answer["content"][0]["text"].as_str().unwrap();
+        assert!(text.contains("tenure init"), "{tool}: {text}");
+    }
+    assert!(std::fs::read_dir(&empty).unwrap().next().is_none(), "nothing was written");
+}

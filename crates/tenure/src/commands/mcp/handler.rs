@@ -304,6 +304,6 @@ pub(super) fn reply(answer: Answer, effect: Effect) -> Reply {
     Reply { text: answer.text.render(PLAIN), data: answer.data, effect }
 }
 
-fn refusal(report: Report) -> Refusal {
+pub(super) fn refusal(report: Report) -> Refusal {
     Refusal { code: report.code, message: report.message, details: report.details, context: report.context }
 }

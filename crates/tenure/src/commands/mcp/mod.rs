@@ -17,12 +17,14 @@ use crate::text::Text;
 mod claims;
 mod handler;
 mod pages;
+mod without_project;
 
 use handler::McpHandler;
 
 /// Serve this project over MCP, on standard input and output
 ///
-/// Each connection is a separate agent. The server renews its leases while it is connected and releases them afterwards.
+/// Each connection is a separate agent. The server renews its leases while it is connected and releases them afterwards. In
+/// a folder without a project, standard input is served as well, and each call is answered with how to create one.
 ///
 /// Example: tenure mcp --http 127.0.0.1:7077
 #[derive(Debug, clap::Args)]
@@ -42,10 +44,14 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>
     if args.http.is_some() {
         supervised::check(app.env, "mcp --http")?;
     }
-    let mut open = app.open()?;
+    let mut open = match app.open() {
+        Err(report) if report.code == ErrorCode::NotInitialized && args.http.is_none() => {
+            return without_project::serve(app, report).map(|()| None);
+        }
+        opened => opened?,
+    };
     // No call waits for a hook.
     open.config.hooks.iter_mut().for_each(|hook| hook.run_async = true);
-    let failed = |e: std::io::Error| Report::new(ErrorCode::General, format!("cannot serve: {e}"));
     let named = if args.http.is_none() { app.env.var("TENURE_AGENT").map(str::to_owned) } else { None };
     if let Some(id) = &named {
         tenure_core::text::check_agent_id(id).map_err(tenure_core::Error::from)?;
@@ -66,8 +72,13 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>
     let exec = surroundings.execution(&open, &another);
     let mut handler = McpHandler::new(app, &open, named, surroundings.doorbell_address());
     let interval = open.config.runners.heartbeat_interval;
-    tenure_serve::run(&mut handler, exec, interval, transport).map_err(failed)?;
+    tenure_serve::run(&mut handler, exec, interval, transport).map_err(cannot_serve)?;
     Ok(None)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is passed to map_err")]
+fn cannot_serve(error: std::io::Error) -> Report {
+    Report::new(ErrorCode::General, format!("cannot serve: {error}"))
 }
 
 /// Prints, if standard input is a terminal, that the server waits for a client.
