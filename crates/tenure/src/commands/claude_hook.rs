@@ -30,7 +30,10 @@ use crate::shell_quote::quote;
 use crate::text::Text;
 
 /// How long to wait for a busy store. It is short, because Claude Code waits for its hooks.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How long the end of a session waits. Claude Code ends all hooks of that event after 1.5 seconds; what is not released then
+/// expires.
+const PATIENCE_AT_THE_END: Duration = Duration::from_millis(400);
 /// Maximum number of bytes read from standard input. The event contains the whole output of a tool.
 const MAX_EVENT_BYTES: u64 = 16 * 1024 * 1024;
 /// Maximum number of bytes read from the exports file.
@@ -42,6 +45,16 @@ pub(crate) struct Args {
     /// The event
     #[arg(value_enum)]
     event: SessionEvent,
+}
+
+impl Args {
+    /// How long the hook waits for a busy store.
+    pub(crate) fn patience(&self) -> Duration {
+        match self.event {
+            SessionEvent::SessionEnd => PATIENCE_AT_THE_END,
+            SessionEvent::SessionStart | SessionEvent::PostToolUse => PATIENCE,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

@@ -96,7 +96,7 @@ verbs! {
 impl Command {
     /// How long the command waits for a busy store without `--timeout`; `None` is the default.
     pub(crate) fn patience(&self) -> Option<Duration> {
-        matches!(self, Self::ClaudeHook(_)).then_some(claude_hook::PATIENCE)
+        if let Self::ClaudeHook(args) = self { Some(args.patience()) } else { None }
     }
 
     /// Its name in the table of what agents under a runner may do. Flags of verbs are checked by the verbs.

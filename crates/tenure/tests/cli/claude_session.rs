@@ -4,7 +4,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tenure_core::{Clock, SystemClock};
@@ -271,6 +271,27 @@ fn a_lease_that_expired_and_was_not_taken_over_is_renewed_and_released() {
     assert_eq!(["F001", "F002"].map(|key| project.holder(key)), [None, None]);
     let open = project.query("SELECT count(*) FROM leases WHERE ended_at IS NULL AND resource_kind = 'task'");
     assert_eq!(open, 0, "the expired lease was closed, too");
+}
+
+/// Claude Code ends the hooks of a session's end after 1.5 seconds, and waits longer for the others.
+#[test]
+fn the_end_of_a_session_waits_less_for_a_busy_store_than_a_tool_call() {
+    let project = Project::new();
+    let session = project.session(ONE);
+    session.start("startup");
+    session.shell_ok("tenure task claim F001 --ttl 60m");
+    project.ends_in("F001", 20);
+    let store = project.store();
+    store.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let timed = |hook: &dyn Fn()| {
+        let begun = Instant::now();
+        hook();
+        begun.elapsed()
+    };
+    let (tool, end) = (timed(&|| session.use_tool()), timed(&|| session.end("other")));
+    store.execute_batch("ROLLBACK").unwrap();
+    assert!(end * 3 / 2 < tool, "{end:?} at the end, {tool:?} after a tool call");
+    assert!(project.holder("F001").is_some(), "what could not be released expires");
 }
 
 #[test]
