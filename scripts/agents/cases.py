@@ -259,7 +259,8 @@ def mcp(room):
 
 
 def fence_in(text):
-    found = re.findall(r'fence[\\"]*: ?(\d+)', text)
+    """The fence that the answer to the claim names, as JSON or as text."""
+    found = re.findall(r'fence[\\"]*:? ?(\d+)', text, re.IGNORECASE)
     return int(found[-1]) if found else 0
 
 

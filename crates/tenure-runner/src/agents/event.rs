@@ -149,7 +149,10 @@ impl Summary {
                 self.succeeded = false;
             }
             Event::Succeeded(message) => {
+                // A program that is ended while it waits for its provider may still report success.
+                let retrying = self.retrying.take();
                 self.progress();
+                self.retrying = retrying;
                 self.succeeded = true;
                 if let Some(text) = message.filter(|text| !text.trim().is_empty()) {
                     self.final_message = Some(end_of(&text));
@@ -253,6 +256,16 @@ mod tests {
             summary.add(Event::Retrying { why: Ending::Limited, message: long.clone() });
         }
         assert!(format!("{summary:?}").len() < 4 * (LONGEST_TEXT + FINAL_MESSAGE));
+    }
+
+    #[test]
+    fn success_after_a_failed_request_is_no_progress() {
+        let mut summary = Summary::default();
+        summary.add(Event::Retrying { why: Ending::NoNetwork, message: String::new() });
+        summary.add(Event::Succeeded(None));
+        assert!(summary.is_retrying() && summary.succeeded);
+        summary.add(Event::Message("Hello".to_owned()));
+        assert!(!summary.is_retrying());
     }
 
     #[test]
