@@ -22,6 +22,7 @@ pub(super) const AGENT: Agent = Agent {
     parse,
     conclude: by_events,
     begin: None,
+    stored: None,
     resume: Some(|args, conversation| {
         // `-p` stays last.
         let (last, options) =

@@ -14,6 +14,7 @@ pub(super) const AGENT: Agent = Agent {
     parse: claude::parse,
     conclude: claude::conclude,
     begin: None,
+    stored: None,
     resume: Some(|args, conversation| {
         let words = ["threads", "continue", conversation].map(str::to_owned);
         [&words[..], args].concat()

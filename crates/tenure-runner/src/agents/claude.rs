@@ -13,7 +13,7 @@ use tenure_core::{Ending, Timestamp, Usage};
 use super::access::tenure_commands;
 use super::{
     Access, AccessError, Agent, Event, Login, Place, ProcessEnd, PromptInput, Summary, UsageScope, by_events,
-    by_status, failed, items, micro_usd, number, object, optional, status, text, tool_input,
+    by_status, failed, items, micro_usd, number, object, optional, status, stored, text, tool_input,
     unknown_argument, words,
 };
 
@@ -29,6 +29,7 @@ pub(super) const AGENT: Agent = Agent {
     parse,
     conclude,
     begin: Some(|args, conversation| [args, &["--session-id".to_owned(), conversation.to_owned()]].concat()),
+    stored: Some(stored::claude),
     resume: Some(|args, conversation| [args, &["--resume".to_owned(), conversation.to_owned()]].concat()),
 };
 

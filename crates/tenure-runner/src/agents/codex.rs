@@ -12,7 +12,7 @@ use tenure_core::{Ending, Usage};
 
 use super::{
     Access, Agent, Event, Login, Place, PromptInput, UsageScope, by_events, by_leading_status, failed,
-    number, object, optional, text, tool_input, unknown_argument, words,
+    number, object, optional, stored, text, tool_input, unknown_argument, words,
 };
 
 pub(super) const AGENT: Agent = Agent {
@@ -27,6 +27,7 @@ pub(super) const AGENT: Agent = Agent {
     parse,
     conclude: by_events,
     begin: None,
+    stored: Some(stored::codex),
     resume: Some(resume),
 };
 

@@ -8,7 +8,7 @@ use tenure_core::{Ending, Usage};
 use super::access::tenure_commands;
 use super::{
     Access, Agent, Event, PromptInput, UsageScope, by_events, by_status, failed, number, object, optional,
-    status, text, tool_input, unknown_argument, words,
+    status, stored, text, tool_input, unknown_argument, words,
 };
 
 pub(super) const AGENT: Agent = Agent {
@@ -23,6 +23,7 @@ pub(super) const AGENT: Agent = Agent {
     parse,
     conclude: by_events,
     begin: Some(|args, conversation| [args, &[format!("--session-id={conversation}")]].concat()),
+    stored: Some(stored::copilot),
     resume: Some(|args, conversation| [args, &[format!("--resume={conversation}")]].concat()),
 };
 

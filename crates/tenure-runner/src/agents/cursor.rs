@@ -19,6 +19,7 @@ pub(super) const AGENT: Agent = Agent {
     parse,
     conclude: by_events,
     begin: None,
+    stored: None,
     resume: Some(|args, conversation| [args, &["--resume".to_owned(), conversation.to_owned()]].concat()),
 };
 

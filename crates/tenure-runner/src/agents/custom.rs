@@ -16,6 +16,7 @@ pub(super) const AGENT: Agent = Agent {
     parse,
     conclude,
     begin: None,
+    stored: None,
     resume: None,
 };
 

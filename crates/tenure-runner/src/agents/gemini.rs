@@ -11,7 +11,8 @@ use tenure_core::{Ending, Usage};
 use super::access::tenure_commands;
 use super::{
     Access, Agent, Event, ProcessEnd, PromptInput, Summary, UsageScope, by_events, by_leading_status,
-    by_status, failed, items, number, object, optional, status, text, tool_input, unknown_argument, words,
+    by_status, failed, items, number, object, optional, status, stored, text, tool_input, unknown_argument,
+    words,
 };
 
 pub(super) const AGENT: Agent = Agent {
@@ -28,6 +29,7 @@ pub(super) const AGENT: Agent = Agent {
     parse,
     conclude,
     begin: Some(|args, conversation| [args, &["--session-id".to_owned(), conversation.to_owned()]].concat()),
+    stored: Some(stored::gemini),
     resume: Some(|args, conversation| [args, &["--resume".to_owned(), conversation.to_owned()]].concat()),
 };
 

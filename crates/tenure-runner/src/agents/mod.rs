@@ -18,6 +18,7 @@ mod custom;
 mod event;
 mod gemini;
 mod opencode;
+mod stored;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -30,6 +31,7 @@ use tenure_core::{Ending, Timestamp};
 
 pub use access::{Access, AccessError, Place};
 pub use event::{Event, RunUsage, Summary, UsageScope};
+pub use stored::Variable;
 
 /// Usage limits reset within a month. A later reset is a misread number.
 const FURTHEST_RESET: Duration = Duration::from_hours(31 * 24);
@@ -71,6 +73,7 @@ pub struct Agent {
     conclude: fn(ProcessEnd, &Summary) -> Ending,
     /// Begins a conversation with a name that is chosen by the caller, which is a UUID.
     begin: Option<WithConversation>,
+    stored: Option<stored::Stored>,
     resume: Option<WithConversation>,
 }
 
@@ -194,6 +197,11 @@ impl Agent {
     /// The arguments that begin a conversation with this name; without a change if it cannot be chosen.
     pub fn beginning(&self, args: &[String], conversation: &str) -> Vec<String> {
         self.begin.map_or_else(|| args.to_vec(), |begin| begin(args, conversation))
+    }
+
+    /// Whether it still has a conversation, by the variables of its environment; `None` if that is not known.
+    pub fn has_conversation(&self, variable: Variable<'_>, name: &str) -> Option<bool> {
+        self.stored.and_then(|stored| stored(variable, name))
     }
 
     pub fn can_resume(&self) -> bool {

@@ -27,6 +27,7 @@ pub(super) const AGENT: Agent = Agent {
     parse,
     conclude,
     begin: None,
+    stored: None,
     resume: Some(|args, conversation| [args, &["--session".to_owned(), conversation.to_owned()]].concat()),
 };
 

@@ -22,9 +22,9 @@ use super::agent_output::{ReaderHandle, read_output};
 use super::diagnosis::{Diagnosis, Found};
 use super::log::NamedLog;
 use super::output::{AttemptLog, LastOutput};
-use super::resumption::{ResumeReason, is_unreported, of_interrupted, of_last_attempt};
+use super::resumption::{self, Beginning, ResumeReason, Resumption, is_unreported};
 use super::slot::RunnerSlot;
-use super::{Purpose, RunnerContext};
+use super::{AgentPreset, Purpose, RunnerContext};
 use crate::agents::{ProcessEnd, PromptInput};
 use crate::heartbeat::OpenStore;
 use crate::input::private_input;
@@ -134,28 +134,18 @@ pub(super) fn run_agent(
     let (key, agent, path) = (task.key.clone(), preset.agent_name().to_owned(), log.path().to_path_buf());
     cx.log.line(&NamedLog { task: key, agent, path }.sentence());
 
-    let resumption = match conversation {
-        Some(name) => {
-            let interrupted = || cx.store.read(|view| of_interrupted(view, &task.id, name));
-            match cx.persist(interrupted)? {
-                Ok(interrupted) => Some(interrupted),
-                Err(signal) => return Ok(AttemptReport::not_begun(signal)),
-            }
-        }
-        None if purpose == Purpose::Work => {
-            let last = || cx.store.read(|view| of_last_attempt(view, &task.id, preset.agent));
-            match cx.persist(last)? {
-                Ok(last) => last,
-                Err(signal) => return Ok(AttemptReport::not_begun(signal)),
-            }
-        }
-        None => None,
+    let found = match cx.persist(|| earlier_conversation(cx, task, purpose, &preset, conversation))? {
+        Ok(found) => found,
+        Err(signal) => return Ok(AttemptReport::not_begun(signal)),
     };
+    let (resumption, beginning) = found;
     let resumed = resumption.as_ref().map(|resumption| resumption.why);
-    if let Some(resumption) = &resumption {
-        cx.log.line(&format!("Resuming the agent's session {}", resumption.conversation));
+    match (&resumption, &beginning) {
+        (Some(found), _) => cx.log.line(&format!("Resuming the agent's session {}", found.conversation)),
+        (None, Beginning::Lost(_)) => cx.log.line("The agent's session is lost, so it starts afresh"),
+        _ => {}
     }
-    let prompt = match cx.persist(|| cx.callbacks.prompt(task, purpose, resumed))? {
+    let prompt = match cx.persist(|| cx.callbacks.prompt(task, purpose, &beginning))? {
         Ok(prompt) => prompt,
         Err(signal) => return Ok(AttemptReport::not_begun(signal)),
     };
@@ -234,7 +224,11 @@ pub(super) fn run_agent(
             caller: &slot.caller,
             scope: &preset.scope,
             diagnosis,
-            chosen: chosen.as_deref().filter(|_| purpose == Purpose::Work),
+            conversation: resumption
+                .as_ref()
+                .map(|found| found.conversation.as_str())
+                .or(chosen.as_deref())
+                .filter(|_| purpose == Purpose::Work),
             parked: &parked,
         };
         let supervision = Supervision {
@@ -266,6 +260,30 @@ pub(super) fn run_agent(
     Ok(AttemptReport { ended: supervised.ended, found: diagnosis.found(), parked })
 }
 
+/// The conversation in which the agent goes on, and how it begins. `interrupted`: the one at which the session was
+/// interrupted.
+fn earlier_conversation(
+    cx: &RunnerContext<'_>,
+    task: &Task,
+    purpose: Purpose,
+    preset: &AgentPreset,
+    interrupted: Option<&str>,
+) -> Result<(Option<Resumption>, Beginning)> {
+    if purpose == Purpose::Review {
+        return Ok((None, Beginning::Fresh));
+    }
+    cx.store.read(|view| {
+        let Some(found) = resumption::find(view, &task.id, preset.agent, interrupted)? else {
+            return Ok((None, Beginning::Fresh));
+        };
+        if cx.callbacks.has_conversation(&preset.scope.preset, &found.conversation) == Some(false) {
+            return Ok((None, Beginning::Lost(resumption::last_message(view, &task.id)?)));
+        }
+        let beginning = Beginning::Resumed(found.why);
+        Ok((Some(found), beginning))
+    })
+}
+
 /// Releases what the agent still holds. If the store does not answer, those leases expire.
 fn release_claims(cx: &RunnerContext<'_>, agent_name: &str) {
     let holds = cx.store.read(|view| Ok(!view.leases(&tasks_held_by(agent_name))?.is_empty()));
@@ -291,8 +309,8 @@ struct Checkpoints<'a> {
     caller: &'a Caller,
     scope: &'a ParkingScope,
     diagnosis: &'a Diagnosis<'a>,
-    /// The name that was chosen for the agent's conversation.
-    chosen: Option<&'a str>,
+    /// The agent's conversation, if its name is known before it starts.
+    conversation: Option<&'a str>,
     parked: &'a Mutex<Option<Parking>>,
 }
 
@@ -304,7 +322,7 @@ impl AttemptRecorder for Checkpoints<'_> {
             return Err(lost());
         }
         // Recorded before the agent exists, so that it can be resumed however early it is killed.
-        match self.chosen {
+        match self.conversation {
             Some(name) if !checkpoint(tx, &self.ctx, self.session, Step::Named(name))? => Err(lost()),
             _ => Ok(()),
         }

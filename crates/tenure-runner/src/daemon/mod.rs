@@ -39,7 +39,7 @@ use crate::supervise::Signals;
 use crate::wait::until_any;
 use log::DaemonLog;
 
-pub use resumption::{ResumeReason, Resumption};
+pub use resumption::{Beginning, ResumeReason, Resumption};
 
 /// The configuration of one runner.
 #[derive(Debug, Clone)]
@@ -127,8 +127,9 @@ pub trait RunnerCallbacks: Sync {
     /// The agent of a preset, with the conversation that it begins or resumes, if the agent supports that. The command passes
     /// the exec gate. Its environment is set, its input is not.
     fn agent(&self, preset: &str, conversation: Option<Conversation<'_>>) -> Result<Command>;
-    /// `resumed`: why the agent's conversation goes on, if it does.
-    fn prompt(&self, task: &Task, purpose: Purpose, resumed: Option<ResumeReason>) -> Result<String>;
+    /// Whether the agent of a preset still has a conversation; `None` if that is not known.
+    fn has_conversation(&self, preset: &str, conversation: &str) -> Option<bool>;
+    fn prompt(&self, task: &Task, purpose: Purpose, beginning: &Beginning) -> Result<String>;
     /// Copies the runner's changed row to the directory. Failures are ignored.
     fn announce(&self, runner: &Runner, section: Option<&str>);
     /// Delivers an event to the hooks.

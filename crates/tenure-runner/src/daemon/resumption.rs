@@ -7,6 +7,9 @@ use tenure_core::{Ending, Result, Usage};
 
 use crate::agents::Agent;
 
+/// Among so many of the newest sessions, the one that was killed in the last attempt is looked for.
+const NEWEST_SESSIONS: u64 = 50;
+
 /// A conversation in which an agent goes on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resumption {
@@ -25,17 +28,60 @@ pub enum ResumeReason {
     Unreported,
 }
 
-/// The conversation of the last attempt, if it ended for a reason that is not the task's. An agent that did not report is
-/// asked once: after a second such ending the task starts afresh.
-pub(super) fn of_last_attempt(view: &dyn View, task: &TaskId, agent: &Agent) -> Result<Option<Resumption>> {
+/// How an agent begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Beginning {
+    /// With a new conversation.
+    Fresh,
+    Resumed(ResumeReason),
+    /// With a new conversation, because an earlier one is lost. Its last message, if it is known.
+    Lost(Option<String>),
+}
+
+/// The conversation in which an agent goes on. `interrupted`: the one at which its session was interrupted.
+pub(super) fn find(
+    view: &dyn View,
+    task: &TaskId,
+    agent: &Agent,
+    interrupted: Option<&str>,
+) -> Result<Option<Resumption>> {
     if !agent.can_resume() {
         return Ok(None);
     }
-    let all = view.attempts(&Resource::task(task))?;
-    let mut runs = all.iter().filter_map(|attempt| Some((attempt.agent.as_deref()?, attempt.run.as_ref()?)));
-    let Some((_, last)) = runs.next().filter(|(name, _)| *name == agent.name) else { return Ok(None) };
-    let Some(conversation) = last.conversation.clone() else { return Ok(None) };
-    let why = match last.ending {
+    let attempts = view.attempts(&Resource::task(task))?;
+    let found = match interrupted {
+        Some(name) => Some((name.to_owned(), ResumeReason::Interrupted)),
+        None => of_last_attempt(view, &attempts, agent)?,
+    };
+    Ok(found.map(|(conversation, why)| {
+        let used = used_in(&attempts, &conversation);
+        Resumption { conversation, why, used }
+    }))
+}
+
+/// What was recorded for a conversation so far. An agent that prints the total of its conversation prints this again. What a
+/// killed run has used is not known, and counts for the next one.
+fn used_in(attempts: &[Attempt], conversation: &str) -> Usage {
+    let runs = attempts.iter().filter_map(|attempt| attempt.run.as_ref());
+    let same = runs.filter(|run| run.conversation.as_deref() == Some(conversation));
+    same.filter_map(|run| run.usage).fold(Usage::default(), Usage::plus)
+}
+
+/// The conversation of the last attempt, if it ended for a reason that is not the task's. An agent that did not report is
+/// asked once: after a second such ending the task starts afresh.
+fn of_last_attempt(
+    view: &dyn View,
+    attempts: &[Attempt],
+    agent: &Agent,
+) -> Result<Option<(String, ResumeReason)>> {
+    let last = attempts.first().filter(|attempt| attempt.agent.as_deref() == Some(agent.name));
+    let Some(last) = last else { return Ok(None) };
+    let Some(run) = &last.run else {
+        let killed = of_killed_session(view, last)?;
+        return Ok(killed.map(|conversation| (conversation, ResumeReason::Interrupted)));
+    };
+    let Some(conversation) = run.conversation.clone() else { return Ok(None) };
+    let why = match run.ending {
         Ending::Limited
         | Ending::Overloaded
         | Ending::NoNetwork
@@ -43,29 +89,32 @@ pub(super) fn of_last_attempt(view: &dyn View, task: &TaskId, agent: &Agent) -> 
         | Ending::NotLoggedIn
         | Ending::Stopped => ResumeReason::Interrupted,
         ending if is_unreported(ending) => {
-            let asked = |run: &AgentRun| is_unreported(run.ending) && run.conversation == last.conversation;
-            if runs.next().is_some_and(|(_, run)| asked(run)) {
+            let asked = |run: &AgentRun| {
+                is_unreported(run.ending) && run.conversation.as_ref() == Some(&conversation)
+            };
+            let before = attempts[1..].iter().find_map(|attempt| attempt.run.as_ref());
+            if before.is_some_and(asked) {
                 return Ok(None);
             }
             ResumeReason::Unreported
         }
         _ => return Ok(None),
     };
-    let used = used_in(&all, &conversation);
-    Ok(Some(Resumption { conversation, why, used }))
+    Ok(Some((conversation, why)))
 }
 
-/// The conversation of an attempt that was interrupted together with its runner.
-pub(super) fn of_interrupted(view: &dyn View, task: &TaskId, conversation: &str) -> Result<Resumption> {
-    let used = used_in(&view.attempts(&Resource::task(task))?, conversation);
-    Ok(Resumption { conversation: conversation.to_owned(), why: ResumeReason::Interrupted, used })
+/// The conversation of a session whose runner was killed during this attempt. Its checkpoint names it.
+fn of_killed_session(view: &dyn View, attempt: &Attempt) -> Result<Option<String>> {
+    let (sessions, _) = view.sessions(NEWEST_SESSIONS)?;
+    let mut current = sessions.into_iter().filter_map(|session| session.current);
+    let found = current.find(|current| current.attempt.as_ref() == Some(&attempt.id));
+    Ok(found.and_then(|current| current.agent_session))
 }
 
-/// What was recorded for a conversation so far. An agent that prints the total of its conversation prints this again.
-fn used_in(attempts: &[Attempt], conversation: &str) -> Usage {
-    let runs = attempts.iter().filter_map(|attempt| attempt.run.as_ref());
-    let same = runs.filter(|run| run.conversation.as_deref() == Some(conversation));
-    same.filter_map(|run| run.usage).fold(Usage::default(), Usage::plus)
+/// The last message of an agent at this task.
+pub(super) fn last_message(view: &dyn View, task: &TaskId) -> Result<Option<String>> {
+    let attempts = view.attempts(&Resource::task(task))?;
+    Ok(attempts.into_iter().find_map(|attempt| attempt.run?.final_message))
 }
 
 pub(super) const fn is_unreported(ending: Ending) -> bool {

@@ -24,9 +24,24 @@ pub const WORK: &str = include_str!("work.md");
 /// The built-in template for reviewing one.
 pub const REVIEW: &str = include_str!("review.md");
 
-/// Precedes the prompt of an agent that goes on in its conversation.
-pub const GO_ON: &str =
-    "Your work in this conversation was interrupted. Go on where you stopped; this is the task again.\n\n";
+/// The prompt for an agent that goes on in its conversation, which has the task already.
+pub fn go_on(key: &str) -> String {
+    format!(
+        "Your work on task {key} was interrupted, and no command that you have started is still running. Check what is\n\
+         already done, and go on where you stopped. `tenure msg list --task {key}` shows messages that were left since.\n\n{}\n",
+        report(key, Role::Work)
+    )
+}
+
+/// Precedes the prompt of an agent whose earlier conversation about the task is lost.
+pub fn recap(last_message: Option<&str>) -> String {
+    let said = last_message.map_or_else(String::new, |message| {
+        format!("The last message of that conversation:\n\n{}\n\n", block("text", message, MAX_MESSAGE, 0))
+    });
+    format!(
+        "An earlier conversation about this task was interrupted and is lost. Check first what it has already changed.\n\n{said}"
+    )
+}
 
 /// The prompt for an agent that has ended without a report.
 pub fn ask(key: &str) -> String {

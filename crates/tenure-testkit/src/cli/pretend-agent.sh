@@ -6,6 +6,13 @@ prompt=$(cat)
 name=${WORD:-do}
 printf '%s\n' "$prompt" >"$PRETEND/prompt-$name-$TENURE_FENCE"
 echo $$ >"$PRETEND/pid-$TENURE_FENCE"
+# In a conversation that goes on, it remembers the steps of its first prompt.
+memory=$PRETEND/memory-$name-$TENURE_TASK_ID
+case $prompt in
+"Your work on task "*" was interrupted"*) [ ! -e "$memory" ] || prompt=$(cat "$memory") ;;
+"You ended without a report"*) ;;
+*) printf '%s\n' "$prompt" >"$memory" ;;
+esac
 
 # A child, and whether it listens to SIGTERM is the parent's doing.
 linger() { while :; do sleep 1000; done; }

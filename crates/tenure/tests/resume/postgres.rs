@@ -8,6 +8,7 @@ pub(crate) const SUITE: Suite = Suite { binary: env!("CARGO_BIN_EXE_tenure"), st
 
 mod changes;
 mod concurrent;
+mod conversations;
 mod crew;
 mod failures;
 mod hostile;

@@ -13,7 +13,7 @@ use tenure_core::task::{Task, TaskStatus};
 use tenure_core::{Error, Result, wire};
 use tenure_runner::agents::Place;
 use tenure_runner::daemon::log::DaemonLog;
-use tenure_runner::daemon::{AgentPreset, Purpose, ResumeReason, RunnerCallbacks, RunnerEvent};
+use tenure_runner::daemon::{AgentPreset, Beginning, Purpose, ResumeReason, RunnerCallbacks, RunnerEvent};
 use tenure_runner::hooks::{HookContext, HookFilter, fire};
 use tenure_runner::preset::{self, AgentCommand, Conversation, PresetSource, SESSION_MARKERS};
 use tenure_runner::processes::children;
@@ -175,9 +175,21 @@ impl RunnerCallbacks for RunnerHost<'_> {
         Ok(command)
     }
 
-    fn prompt(&self, task: &Task, purpose: Purpose, resumed: Option<ResumeReason>) -> Result<String> {
-        if resumed == Some(ResumeReason::Unreported) {
-            return Ok(prompt::ask(&task.key));
+    /// Only of a built-in command it is known where the program is and what it reads.
+    fn has_conversation(&self, preset: &str, conversation: &str) -> Option<bool> {
+        let agent = self.resolve(preset).ok().filter(|agent| agent.granted.is_some())?;
+        let variable = |name: &str| {
+            let own = agent.env.get(name).map(OsString::from);
+            own.or_else(|| self.env.vars.get(&OsString::from(name)).cloned()).map(PathBuf::from)
+        };
+        agent.agent.has_conversation(&variable, conversation)
+    }
+
+    fn prompt(&self, task: &Task, purpose: Purpose, beginning: &Beginning) -> Result<String> {
+        match beginning {
+            Beginning::Resumed(ResumeReason::Unreported) => return Ok(prompt::ask(&task.key)),
+            Beginning::Resumed(ResumeReason::Interrupted) => return Ok(prompt::go_on(&task.key)),
+            Beginning::Fresh | Beginning::Lost(_) => {}
         }
         let store = (self.open)()?;
         let id: &TaskId = &task.id;
@@ -217,7 +229,10 @@ impl RunnerCallbacks for RunnerHost<'_> {
             role,
         };
         let prompt = prompt::render(&template, &brief).map_err(|e| Error::Config(e.to_string()))?;
-        Ok(if resumed.is_some() { format!("{}{prompt}", prompt::GO_ON) } else { prompt })
+        Ok(match beginning {
+            Beginning::Lost(message) => format!("{}{prompt}", prompt::recap(message.as_deref())),
+            _ => prompt,
+        })
     }
 
     /// Best effort: a home that cannot be written does not stop the runner.
