@@ -28,6 +28,8 @@ mod exit_codes;
 mod globals;
 mod help;
 mod hooks;
+// It sees which files are opened by inotify.
+#[cfg(target_os = "linux")]
 mod hostile;
 mod init;
 mod jobs;
