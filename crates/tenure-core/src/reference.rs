@@ -1,6 +1,6 @@
 //! Resolves a reference typed by a user to a row.
 //!
-//! A task is named by its id, its key, a unique prefix of its id, its exact title, or a unique part of its title; the first
+//! A task is named by its id, its key, its key in another case, a unique prefix of its id, its exact title, or a unique part of its title; the first
 //! of these that matches decides. A reference that matches several tasks is an error that lists them.
 
 use crate::error::{Error, Result, TaskName};
@@ -21,8 +21,9 @@ pub fn task(view: &dyn View, reference: &str) -> Result<TaskName> {
     if let Some(found) = task_by_id_or_key(view, reference)? {
         return Ok(found);
     }
-    let prefix = id_prefix(reference);
-    let mut lookups: Vec<_> = prefix.as_deref().map(TaskLookup::IdPrefix).into_iter().collect();
+    let (prefix, key) = (id_prefix(reference), reference.to_ascii_lowercase());
+    let mut lookups = vec![TaskLookup::KeyIgnoringCase(&key)];
+    lookups.extend(prefix.as_deref().map(TaskLookup::IdPrefix));
     lookups.extend([TaskLookup::Title(reference), TaskLookup::TitlePart(reference)]);
     for lookup in lookups {
         let mut found = view.find_tasks(lookup, LISTED + 1)?;
@@ -57,7 +58,7 @@ pub fn task_by_id_or_key(view: &dyn View, reference: &str) -> Result<Option<Task
 /// `reference` by now.
 pub fn task_again(view: &dyn View, id: &str, reference: &str) -> Result<TaskName> {
     let matches = |task: &TaskName| {
-        task.key == reference
+        task.key.eq_ignore_ascii_case(reference)
             || id_prefix(reference).is_some_and(|prefix| task.id.starts_with(&prefix))
             || task.title.to_ascii_lowercase().contains(&reference.to_ascii_lowercase())
     };

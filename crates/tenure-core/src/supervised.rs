@@ -85,6 +85,8 @@ pub const VERBS: &[(&str, Permission, Permission)] = &[
     ("doctor", Allowed, Allowed),
     ("completions", Allowed, Allowed),
     ("man", Allowed, Allowed),
+    ("help", Allowed, Allowed),
+    ("version", Allowed, Allowed),
     // Writing.
     ("tasks done", OwnTask, OwnTask),
     ("tasks fail", OwnTask, OwnTask),

@@ -34,6 +34,7 @@ const WHOLE_TABLES: &[(&str, &[&str])] = &[
     ("all_tickets", &["tickets", "tickets_pkey"]),
     ("count_tasks", &["tasks_status"]),
     ("count_tickets", &["tickets_queue", "tickets_pkey"]),
+    ("find_by_key_ignoring_case", &["t", "tasks_status"]),
     ("find_by_title_part", &["t", "tasks_status"]),
     ("jobs", &["jobs", "jobs_created"]),
     ("loading_jobs", &["jobs_unfinished"]),
@@ -230,6 +231,7 @@ fn statements<const POSTGRES: bool>() -> Statements {
     tx.call("find_by_id_prefix", |tx| tx.find_tasks(TaskLookup::IdPrefix("t"), 2));
     tx.call("find_by_key", |tx| tx.find_tasks(TaskLookup::Key("t"), 2));
     tx.call("find_by_title", |tx| tx.find_tasks(TaskLookup::Title("t"), 2));
+    tx.call("find_by_key_ignoring_case", |tx| tx.find_tasks(TaskLookup::KeyIgnoringCase("t"), 2));
     tx.call("find_by_title_part", |tx| tx.find_tasks(TaskLookup::TitlePart("t"), 2));
     tx.call("count_tasks", |tx| tx.count_tasks());
     tx.call("edges_from", |tx| tx.edges_from(&task));

@@ -16,6 +16,8 @@ use crate::task::{DEFAULT_PRIORITY, SectionRef, Task, TaskStatus};
 pub enum TaskLookup<'a> {
     Id(&'a str),
     Key(&'a str),
+    /// A key in lower case, compared without regard to the case of ASCII letters.
+    KeyIgnoringCase(&'a str),
     /// Hex digits and dashes, lower case.
     IdPrefix(&'a str),
     Title(&'a str),

@@ -118,6 +118,8 @@ pub(super) fn tasks_are_found_by_id_key_prefix_and_title(fresh: &dyn Fn() -> Fix
     assert_eq!(find(TaskLookup::Key("B")), ["B"]);
     assert_eq!(find(TaskLookup::IdPrefix(&id.as_str()[..8])), ["A"]);
     assert_eq!(find(TaskLookup::IdPrefix("0000")), ["A", "B"]);
+    assert!(find(TaskLookup::Key("a")).is_empty());
+    assert_eq!(find(TaskLookup::KeyIgnoringCase("a")), ["A"]);
     assert_eq!(find(TaskLookup::Title("Task A")), ["A"]);
     assert!(find(TaskLookup::Title("Task")).is_empty());
     assert_eq!(find(TaskLookup::TitlePart("tASK")), ["A"]);

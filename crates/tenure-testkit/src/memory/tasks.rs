@@ -89,6 +89,7 @@ impl ReadTasks for MemoryTx {
             TaskLookup::Id(wanted) => id.as_str() == wanted,
             TaskLookup::Key(wanted) => task.key == wanted,
             TaskLookup::IdPrefix(wanted) => id.as_str().starts_with(wanted),
+            TaskLookup::KeyIgnoringCase(wanted) => task.key.eq_ignore_ascii_case(wanted),
             TaskLookup::Title(wanted) => task.title == wanted,
             TaskLookup::TitlePart(wanted) => contains(&task.title, wanted),
         };

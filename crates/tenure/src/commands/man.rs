@@ -19,17 +19,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>> {
-    let mut command = Cli::command();
-    command.build();
-    let mut name = "tenure".to_owned();
-    for word in &args.words {
-        let found = command.find_subcommand(word).cloned();
-        command = found.ok_or_else(|| {
-            Report::usage(format!("there is no command {name} {word}"))
-                .hint("see all commands", format!("{name} --help"))
-        })?;
-        name = format!("{name} {}", command.get_name());
-    }
+    let (command, name) = find(&args.words)?;
     let mut page = Vec::new();
     let title = name.replace(' ', "-");
     clap_mangen::Man::new(command.bin_name(name))
@@ -40,4 +30,20 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>
     let name = CommandName { command: "man", subcommand: None };
     app.printer.raw(name, "page", &String::from_utf8_lossy(&page));
     Ok(None)
+}
+
+/// The command that these words name, and its whole name.
+pub(super) fn find(words: &[String]) -> CommandResult<(clap::Command, String)> {
+    let mut command = Cli::command();
+    command.build();
+    let mut name = "tenure".to_owned();
+    for word in words {
+        let found = command.find_subcommand(word).cloned();
+        command = found.ok_or_else(|| {
+            Report::usage(format!("there is no command {name} {word}"))
+                .hint("see all commands", format!("{name} --help"))
+        })?;
+        name = format!("{name} {}", command.get_name());
+    }
+    Ok((command, name))
 }

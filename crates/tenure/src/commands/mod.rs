@@ -20,6 +20,7 @@ mod doctor;
 mod event_view;
 mod events;
 mod exclusive;
+mod help;
 mod hooks;
 mod init;
 mod jobs;
@@ -47,6 +48,7 @@ mod trust;
 mod untrust;
 mod usage;
 mod usage_view;
+mod version;
 mod whoami;
 mod why;
 
@@ -83,6 +85,8 @@ verbs! {
     "bench" => Bench(bench),
     "completions" => Completions(completions),
     "man" => Man(man),
+    "help" => Help(help),
+    "version" => Version(version),
     #[command(hide = true)]
     "start-attempt" => StartAttempt(start_attempt),
     #[command(hide = true)]

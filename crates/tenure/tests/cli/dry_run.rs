@@ -189,6 +189,8 @@ fn reading_commands_write_nothing() {
         &["doctor", "--json"],
         &["completions", "bash"],
         &["man"],
+        &["help"],
+        &["version"],
         &["--help"],
     ] {
         let ran = env.run(words);

@@ -157,6 +157,8 @@ pub(crate) const EXAMPLES: &[Example] = examples! {
     "bench": ["bench", "locks", "--quick"] or ["bench", "--dry-run"] => 2 "INVALID_ARGUMENTS";
     "completions": ["completions", "bash"] or ["completions", "tcsh"] => 2 "INVALID_ARGUMENTS";
     "man": ["man"] or ["man", "nothing"] => 2 "INVALID_ARGUMENTS";
+    "help": ["help", "tasks", "claim"] or ["help", "nothing"] => 2 "INVALID_ARGUMENTS";
+    "version": ["version"] or ["version", "now"] => 2 "INVALID_ARGUMENTS";
 };
 
 pub(crate) fn prepare() -> TestEnv {

@@ -20,7 +20,7 @@ pub(crate) fn page(command: &clap::Command) -> String {
 }
 
 fn shown(command: &clap::Command) -> impl Iterator<Item = &clap::Command> {
-    command.get_subcommands().filter(|sub| !sub.is_hide_set() && sub.get_name() != "help")
+    command.get_subcommands().filter(|sub| !sub.is_hide_set())
 }
 
 fn entry(page: &mut String, path: &str, command: &clap::Command) {

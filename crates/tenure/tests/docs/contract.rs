@@ -131,6 +131,8 @@ const CONTRACT: &[(&str, &[&str])] = &[
     ("setup", &["--mcp", "--check", "--remove"]),
     ("completions", &[]),
     ("man", &[]),
+    ("help", &[]),
+    ("version", &[]),
 ];
 
 /// Aliases: two names for the same command.
@@ -212,7 +214,7 @@ fn flags(command: &Command) -> BTreeSet<String> {
 
 /// Commands that do something by themselves, under their full names.
 fn leaves(command: &Command, prefix: &str) -> Vec<String> {
-    let shown = command.get_subcommands().filter(|sub| !sub.is_hide_set() && sub.get_name() != "help");
+    let shown = command.get_subcommands().filter(|sub| !sub.is_hide_set());
     let found = shown.flat_map(|sub| {
         let path = format!("{prefix}{}", sub.get_name());
         let below = leaves(sub, &format!("{path} "));

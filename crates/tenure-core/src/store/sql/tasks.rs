@@ -110,6 +110,7 @@ impl<T: SqlTx> ReadTasks for T {
         let (condition, value) = match lookup {
             TaskLookup::Id(id) => ("t.id = $2".to_owned(), id),
             TaskLookup::Key(key) => ("t.key = $2".to_owned(), key),
+            TaskLookup::KeyIgnoringCase(key) => ("lower(t.key) = $2".to_owned(), key),
             // 'g' sorts after every hex digit and after the dash.
             TaskLookup::IdPrefix(prefix) => ("t.id >= $2 AND t.id < $2 || 'g'".to_owned(), prefix),
             TaskLookup::Title(title) => ("t.title = $2".to_owned(), title),

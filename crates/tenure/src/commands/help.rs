@@ -1,0 +1,23 @@
+//! `tenure help`: the same text as `--help`.
+
+use super::man;
+use crate::answer::Answer;
+use crate::app::App;
+use crate::printer::CommandName;
+use crate::report::CommandResult;
+
+/// Print the help of tenure or of one of its commands
+///
+/// Example: tenure help tasks claim
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// A command and its subcommand
+    words: Vec<String>,
+}
+
+pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Option<Answer>> {
+    let (command, name) = man::find(&args.words)?;
+    let text = command.bin_name(name).render_long_help().to_string();
+    app.printer.raw(CommandName { command: "help", subcommand: None }, "help", &text);
+    Ok(None)
+}
