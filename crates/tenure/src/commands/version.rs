@@ -4,7 +4,6 @@ use serde_json::json;
 
 use crate::answer::Answer;
 use crate::app::App;
-use crate::report::CommandResult;
 use crate::text::Text;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -15,8 +14,8 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {}
 
-pub(crate) fn run(_: &mut App<'_>, _: Args) -> CommandResult<Answer> {
+pub(crate) fn run(_: &mut App<'_>, _: Args) -> Answer {
     let mut text = Text::new();
     text.line(format!("tenure {VERSION}"));
-    Ok(Answer::new(json!({"version": VERSION}), text))
+    Answer::new(json!({"version": VERSION}), text)
 }
