@@ -1,7 +1,7 @@
 //! Resolves a reference typed by a user to a row.
 //!
-//! A task is named by its id, its key, its key in another case, a unique prefix of its id, its exact title, or a unique part of its title; the first
-//! of these that matches decides. A reference that matches several tasks is an error that lists them.
+//! A task is named by its id, its key, a unique prefix of its id, its exact title, its key in another case, or a unique
+//! part of its title; the first of these that matches decides. A reference that matches several tasks is an error that lists them.
 
 use crate::error::{Error, Result, TaskName};
 use crate::job::Job;
@@ -22,9 +22,13 @@ pub fn task(view: &dyn View, reference: &str) -> Result<TaskName> {
         return Ok(found);
     }
     let (prefix, key) = (id_prefix(reference), reference.to_ascii_lowercase());
-    let mut lookups = vec![TaskLookup::KeyIgnoringCase(&key)];
-    lookups.extend(prefix.as_deref().map(TaskLookup::IdPrefix));
-    lookups.extend([TaskLookup::Title(reference), TaskLookup::TitlePart(reference)]);
+    let mut lookups: Vec<_> = prefix.as_deref().map(TaskLookup::IdPrefix).into_iter().collect();
+    // The last two read all tasks.
+    lookups.extend([
+        TaskLookup::Title(reference),
+        TaskLookup::KeyIgnoringCase(&key),
+        TaskLookup::TitlePart(reference),
+    ]);
     for lookup in lookups {
         let mut found = view.find_tasks(lookup, LISTED + 1)?;
         match found.len() {

@@ -311,6 +311,7 @@ pub fn cases() -> Vec<(&'static str, Case)> {
             a_failed_transaction_changes_nothing,
             a_task_is_read_as_it_was_written_and_edited,
             a_key_is_unique,
+            a_key_in_another_case_names_a_task_if_only_one_has_it,
             tasks_are_found_by_id_key_prefix_and_title,
             listings_filter_count_and_page,
             dependencies_are_edges_that_can_be_walked_added_and_removed,

@@ -12,7 +12,7 @@ use tenure_core::store::{
     TaskLookup,
 };
 use tenure_core::task::TaskStatus;
-use tenure_core::{Clock, Error, ErrorCode, Result};
+use tenure_core::{Clock, Error, ErrorCode, Result, reference};
 
 use crate::fixture::{Fixture, TESTER, TTL, new_task, refused};
 
@@ -125,6 +125,17 @@ pub(super) fn tasks_are_found_by_id_key_prefix_and_title(fresh: &dyn Fn() -> Fix
     assert_eq!(find(TaskLookup::TitlePart("tASK")), ["A"]);
     assert_eq!(find(TaskLookup::TitlePart("ÄRGER MIT")), ["B"], "found by its own spelling");
     assert_eq!(f.read(|view| view.find_tasks(TaskLookup::IdPrefix("0000"), 1)).len(), 1);
+}
+
+pub(super) fn a_key_in_another_case_names_a_task_if_only_one_has_it(fresh: &dyn Fn() -> Fixture) {
+    let f = fresh();
+    for key in ["AB-1", "Ab-1", "CD-1"] {
+        f.add_task(key);
+    }
+    let find = |text: &str| f.store.read(|view| reference::task(view, text)).map(|name| name.key);
+    assert_eq!(find("Ab-1").unwrap(), "Ab-1", "the exact key comes first");
+    assert_eq!(find("cd-1").unwrap(), "CD-1");
+    assert_eq!(refused(find("ab-1")), ErrorCode::Ambiguous);
 }
 
 pub(super) fn listings_filter_count_and_page(fresh: &dyn Fn() -> Fixture) {

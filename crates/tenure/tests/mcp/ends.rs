@@ -169,7 +169,7 @@ fn a_client_that_sends_nothing_is_not_an_error() {
     assert!(output.status.success() && output.stdout.is_empty() && output.stderr.is_empty(), "{output:?}");
     assert_eq!(shop.ok(&["agents", "list"])["total"], 0, "a client that calls no tool does not join");
     let outside = shop.command(&["mcp", "-C", "/"]).output().unwrap();
-    assert_eq!(outside.status.code(), Some(3));
+    assert!(outside.status.success(), "a server outside of a project serves: {outside:?}");
 }
 
 #[test]
