@@ -13,6 +13,7 @@ mod project;
 mod running;
 mod sandbox;
 mod waiting;
+mod wrong_clock;
 
 pub use agent::{HASTY, PATIENT};
 pub use dice::Dice;
@@ -20,6 +21,7 @@ pub use project::{HeldStore, Project};
 pub use running::{Answer, Running};
 pub use sandbox::{Sandbox, write_program};
 pub use waiting::{HANG, full_or, is_like_macos, lacks_linux, skip, until, until_within};
+pub use wrong_clock::faketime;
 
 /// Where the projects of a suite keep their rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use tenure_core::config::{Document, TrustContent, TrustRecord};
 use tenure_core::{Clock as _, SystemClock};
 
-use super::{Answer, Project, Running, Suite, agent, processes, until};
+use super::{Answer, Project, Running, Suite, agent, faketime, processes, until};
 use crate::postgres::Cluster;
 
 /// Removed on drop, with every process that was started in it.
@@ -111,7 +111,7 @@ impl Sandbox {
 
     /// A command with a wall clock that is wrong by `skew`, such as `+2h`.
     pub fn skew(&self, ordinary: &Command, skew: &str) -> Command {
-        let mut command = Command::new("faketime");
+        let mut command = faketime();
         command.args(["-f", skew]).arg(ordinary.get_program()).args(ordinary.get_args());
         command.env_clear().stdin(Stdio::null());
         if let Some(folder) = ordinary.get_current_dir() {

@@ -1,11 +1,10 @@
 //! Processes whose wall clock is wrong by two hours beside healthy ones, and a clock that is set while they work.
 
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use tenure_core::Timestamp;
-use tenure_testkit::cli::{Answer, Running, until};
+use tenure_testkit::cli::{Answer, Running, faketime, until};
 
 use crate::harness::Project;
 
@@ -89,7 +88,7 @@ fn a_clock_that_is_set_does_not_delay_the_retry_of_an_item() {
         "-c",
         &script,
     ]);
-    let mut command = Command::new("faketime");
+    let mut command = faketime();
     command.args(["-f", "+0", "env", "-u", "FAKETIME", "FAKETIME_NO_CACHE=1"]);
     command.arg(format!("FAKETIME_TIMESTAMP_FILE={}", clock.display()));
     command.arg(ordinary.get_program()).args(ordinary.get_args()).env_clear().current_dir(project.root());

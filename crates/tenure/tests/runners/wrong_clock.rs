@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use tenure_core::{Clock, SystemClock, Timestamp};
-use tenure_testkit::cli::{HASTY, Running, processes, until};
+use tenure_testkit::cli::{HASTY, Running, faketime, processes, until};
 
 use crate::project::Project;
 
@@ -100,7 +100,7 @@ fn a_runner_two_hours_off_and_one_beside_it_leave_each_other_alone() {
 /// The command with a wall clock that is as far off as this file says.
 fn with_clock(project: &Project, clock: &Path, args: &[&str]) -> Command {
     let ordinary = project.command(args);
-    let mut command = Command::new("faketime");
+    let mut command = faketime();
     command.args(["-f", "+0", "env", "-u", "FAKETIME", "FAKETIME_NO_CACHE=1"]);
     // As on a machine whose clock is set: the other clocks go on.
     command.args(["FAKETIME_DONT_FAKE_MONOTONIC=1", "DONT_FAKE_MONOTONIC=1"]);
