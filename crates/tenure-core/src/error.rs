@@ -132,11 +132,13 @@ impl fmt::Display for ReservedWork {
     }
 }
 
-/// A serial section that another holder works in.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A serial section with pending tasks that another holder works in.
+#[derive(Debug, Clone)]
 pub struct SectionInUse {
     pub name: String,
     pub holder: Holder,
+    pub expires_at: Timestamp,
+    pub pending: u64,
 }
 
 impl fmt::Display for SectionInUse {

@@ -81,14 +81,14 @@ fn open(path: &Path) -> io::Result<File> {
 }
 
 fn stuck(path: &Path) -> Error {
-    let who = sys::lock_holder(path).map_or_else(
+    let holder = sys::lock_holder(path).map_or_else(
         || "another process".to_owned(),
         |pid| {
             format!("process {pid}{}", sys::program_name(pid).map(|c| format!(" ({c})")).unwrap_or_default())
         },
     );
     Error::Store {
-        message: format!("{who} has kept the store from being written for too long"),
+        message: format!("{holder} has kept the store from being written for too long"),
         hint: Some("if that process hangs, end it; its lock goes with it".to_owned()),
     }
 }

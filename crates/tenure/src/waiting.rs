@@ -7,8 +7,8 @@ use std::cell::OnceCell;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use tenure_core::error::{Locked, ReservedWork, SectionInUse, TaskName};
-use tenure_core::holder::{Caller, Incarnation, Judge, Liveness};
+use tenure_core::error::{Locked, ReservedWork, TaskName};
+use tenure_core::holder::{Caller, Holder, Incarnation, Judge, Liveness};
 use tenure_core::id::{SectionId, TaskId};
 use tenure_core::kernel::{self, Grant, Terms, Verdict};
 use tenure_core::lease::{LeaseState, Resource, ResourceKind, Ticket};
@@ -278,7 +278,7 @@ pub(crate) fn try_once(open: &Open<'_>, claim: &Claim<'_>, terms: &Terms) -> ten
             (None, ClaimRequest::Next(section)) => section.as_ref(),
             (None, ClaimRequest::Task(_)) => None,
         };
-        nothing_for_newcomer(tx, &ctx, section).map(Err)
+        nothing_for_newcomer(tx, &ctx, section, &(claim.caller)(None).holder).map(Err)
     })?
 }
 
@@ -287,14 +287,11 @@ pub(crate) fn nothing_for_newcomer(
     view: &dyn View,
     ctx: &Context<'_>,
     section: Option<&SectionId>,
+    me: &Holder,
 ) -> tenure_core::Result<Error> {
     let reserved = kernel::reserved_work(view, ctx, section, None)?.map(Box::new);
-    let in_use = kernel::sections_in_use(view, ctx, section, None)?;
-    let in_use = in_use.into_iter().filter_map(|section| {
-        let holder = section.lease?.holder;
-        Some(SectionInUse { name: section.name, holder })
-    });
-    Ok(Error::NothingReady { reserved, in_use: in_use.collect() })
+    let in_use = kernel::sections_in_use(view, ctx, section, &ctx.viewer(view, Some(me))?)?;
+    Ok(Error::NothingReady { reserved, in_use })
 }
 
 /// A judge that reports this process as alive without probing it.

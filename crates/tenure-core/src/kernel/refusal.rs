@@ -5,13 +5,13 @@ use super::lease_state::{same_holder, section_state};
 use super::queue::waiters_before;
 use super::work_queue::{Reservation, Reservations, place_for};
 use crate::context::Context;
-use crate::error::{Locked, QueuedWaiter, ReservedWork, Result, TaskName};
-use crate::holder::{Caller, Holder};
+use crate::error::{Locked, QueuedWaiter, ReservedWork, Result, SectionInUse, TaskName};
+use crate::holder::Caller;
 use crate::id::SectionId;
 use crate::lease::{Lease, LeaseState, Resource, ResourceKind, Ticket};
-use crate::section::{Section, SectionMode};
-use crate::store::{LeaseFilter, TaskLookup, View};
-use crate::task::Task;
+use crate::section::SectionMode;
+use crate::store::{LeaseFilter, TaskFilter, TaskLookup, View, Viewer};
+use crate::task::{Task, TaskStatus};
 
 pub fn locked(
     view: &dyn View,
@@ -64,23 +64,35 @@ pub fn reserved_work(
     Ok(Some(ReservedWork { tasks, first: queued_waiter(view, &first.ticket)? }))
 }
 
-/// Serial sections, or only `section`, that are held by others than `mine`.
+/// The serial sections, or only `section`, whose pending tasks wait for a holder other than the viewer.
 pub fn sections_in_use(
     view: &dyn View,
     ctx: &Context<'_>,
     section: Option<&SectionId>,
-    mine: Option<&Holder>,
-) -> Result<Vec<Section>> {
+    viewer: &Viewer,
+) -> Result<Vec<SectionInUse>> {
     let filter = LeaseFilter { kinds: Some(vec![ResourceKind::Section]), ..LeaseFilter::default() };
     let mut found = Vec::new();
     for lease in view.leases(&filter)? {
         let Some(id) = lease.resource.section_id() else { continue };
-        let is_own = mine.is_some_and(|holder| lease.held_by(holder));
+        let is_own = viewer.me.as_ref().is_some_and(|me| lease.held_by(me));
         if is_own || section.is_some_and(|wanted| *wanted != id) {
             continue;
         }
-        if section_state(view, ctx, &lease)? == LeaseState::Live {
-            found.extend(view.section(&id)?.filter(|section| section.mode == SectionMode::Serial));
+        let pending = TaskFilter {
+            statuses: Some(vec![TaskStatus::Pending]),
+            section: Some(id.clone()),
+            limit: 0,
+            ..TaskFilter::default()
+        };
+        let pending = view.list_tasks(&pending, viewer)?.1;
+        let serial = view.section(&id)?.filter(|section| section.mode == SectionMode::Serial);
+        if let Some(section) = serial
+            && pending > 0
+            && section_state(view, ctx, &lease)? == LeaseState::Live
+        {
+            let (holder, expires_at) = (lease.holder, lease.expires_at);
+            found.push(SectionInUse { name: section.name, holder, expires_at, pending });
         }
     }
     Ok(found)

@@ -36,7 +36,6 @@ const VARIABLES: &[&str] = &[
     "TENURE_PROJECT",
     "TENURE_HOME",
     "TENURE_STORE",
-    "TENURE_STORE_ORIGIN",
     "TENURE_TASK_ID",
     "TENURE_AGENT",
     "TENURE_ATTEMPT",

@@ -66,7 +66,7 @@ impl DaemonLog {
         self.echo
     }
 
-    /// Shows a line to the person who watches, without recording it.
+    /// Shows a line at the terminal, without recording it.
     pub(super) fn show(&self, text: &str) {
         if self.echo {
             let _ = io::stderr().write_all(self.stamped(text).as_bytes());

@@ -2,11 +2,10 @@
 
 use serde_json::json;
 use tenure_core::duration::format_rounded;
-use tenure_core::error::{QueuedWaiter, TaskName};
+use tenure_core::error::{QueuedWaiter, SectionInUse, TaskName};
 use tenure_core::id::TaskId;
 use tenure_core::kernel::{self, Terms};
 use tenure_core::lease::{Lease, LeaseState, Resource};
-use tenure_core::section::Section;
 use tenure_core::store::{LeaseFilter, TaskFilter, View};
 use tenure_core::task::{Task, TaskStatus};
 use tenure_core::{Error, Timestamp, reference, wire};
@@ -234,28 +233,25 @@ fn section_in_the_way(
     }))
 }
 
-/// A serial section whose holder keeps others from its open tasks.
-fn serial_section(section: &Section, now: Timestamp) -> Option<Reason> {
-    let lease = section.lease.as_ref()?;
-    let open = match section.open_tasks {
-        0 | 1 => return None,
-        2 => "1 other open task waits".to_owned(),
-        tasks => format!("{} other open tasks wait", tasks - 1),
+fn serial_section(section: &SectionInUse, now: Timestamp) -> Reason {
+    let waits = match section.pending {
+        1 => "1 pending task waits".to_owned(),
+        tasks => format!("{tasks} pending tasks wait"),
     };
-    Some(Reason {
+    Reason {
         kind: "section_held",
         sentence: format!(
-            "Section {} is serial: while {} works in it, for at most another {}, its {open}.",
+            "Section {} is serial: while {} works in it, for at most another {}, its {waits}.",
             section.name,
-            lease_view::holder(lease),
-            format_rounded(lease.expires_at.since(now)),
+            section.holder,
+            format_rounded(section.expires_at.since(now)),
         ),
         hint: Some(Hint::new(
             "let several work in it",
             format!("tenure sections update {} --parallel", quote(&section.name)),
         )),
         first: None,
-    })
+    }
 }
 
 fn held(app: &App<'_>, lease: &Lease, what: &str, now: Timestamp, waiting: usize, key: &str) -> Reason {
@@ -321,9 +317,8 @@ fn about_project(
         let held = leases.iter().filter(|l| l.state(view.now(), app.env.judge.as_ref()) == LeaseState::Live);
         reasons.push(nothing_ready(open_tasks, u64::try_from(held.count()).unwrap_or(0)));
     }
-    for section in kernel::sections_in_use(view, &ctx, None, Some(&identity.holder))? {
-        reasons.extend(serial_section(&section, view.now()));
-    }
+    let in_use = kernel::sections_in_use(view, &ctx, None, &viewer)?;
+    reasons.extend(in_use.iter().map(|section| serial_section(section, view.now())));
     for lease in leases.iter().take(20) {
         let key = lease_view::resource_name(view, &lease.resource)?;
         let waiting = kernel::count_before(view, &viewer, &lease.resource, None)?;

@@ -32,6 +32,14 @@ fn a_refusal_names_the_serial_section_and_its_holder() {
 }
 
 #[test]
+fn a_serial_section_is_no_reason_if_none_of_its_tasks_is_pending() {
+    let story = Story::project(held)
+        .tell(&["tasks", "next", "--claim", "--agent", "bob"])
+        .tell(&["tasks", "next", "--claim", "--agent", "cid"]);
+    insta::assert_snapshot!(story);
+}
+
+#[test]
 fn add_takes_a_free_name() {
     let story = Story::project(two)
         .tell(&["sections", "add", "Front end"])

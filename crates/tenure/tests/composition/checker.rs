@@ -382,7 +382,9 @@ fn is_expected(call: &Call) -> bool {
         "next" => &[0, 8, 9, 10],
         "renew" | "release" | "done" => &[0, 8],
         "evict" => &[0, 4],
-        "cleanup" | "list" | "stop" => &[0],
+        "cleanup" | "list" => &[0],
+        // 1: a paused runner is still there after its time to stop.
+        "stop" => &[0, 1],
         // A project whose store is away.
         "wakeup" => &[0, 1],
         // Its task was taken over, evicted, or cannot be claimed; or its command was killed.

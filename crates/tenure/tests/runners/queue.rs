@@ -153,6 +153,30 @@ fn a_runner_that_waits_is_served_in_its_order_of_arrival() {
 }
 
 #[test]
+fn a_serial_section_is_opened_to_waiters_while_a_runner_works_in_it() {
+    let project = Project::with("runners: {preset: pretend}\nlocking: {pollInterval: 10m, waitTimeout: 1h}");
+    project.ok(&["sections", "add", "S"]);
+    project.task_in("A", &["mark A", "wait go"], &["--section", "S"]);
+    for task in ["B", "C"] {
+        project.task_in(task, &[], &["--section", "S"]);
+    }
+    let runner = project.runner(&["--once"]);
+    project.wait_for("A");
+    let bob = project.spawn(&["--json", "tasks", "next", "--claim", "--wait", "30m", "--agent", "bob"]);
+    until("it waits", || tickets(&project) == 1);
+    project.ok(&["sections", "update", "S", "--parallel"]);
+    // Without a poll: the change wakes the waiter.
+    let granted = bob.end();
+    assert_eq!(granted.data()["task"]["key"], "B", "{granted:?}");
+    project.ok(&["tasks", "claim", "C", "--agent", "cid"]);
+    project.give("go");
+    let ended = runner.end();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!((project.status("A"), project.moves("A", "in_progress")), ("completed".to_owned(), 1));
+    project.ok(&["tasks", "done", "B", "--agent", "bob"]);
+}
+
+#[test]
 fn a_runner_does_not_overtake_an_earlier_waiter_for_a_task() {
     let project = Project::with("runners: {preset: pretend}\nlocking: {pollInterval: 10m, waitTimeout: 1h}");
     project.ok(&["sections", "add", "S"]);

@@ -56,7 +56,7 @@ pub(crate) fn run(app: &mut App<'_>, args: Args) -> CommandResult<Answer> {
         let task = open.read(|view| {
             let (ctx, viewer) = (open.context(), open.viewer(view, &identity)?);
             let Some(id) = kernel::next_for_newcomer(view, &ctx, &viewer, section.as_ref())? else {
-                return Err(nothing_for_newcomer(view, &ctx, section.as_ref())?);
+                return Err(nothing_for_newcomer(view, &ctx, section.as_ref(), &identity.holder)?);
             };
             view.task(&id, &viewer)?.ok_or(Error::TaskNotFound { reference: id.to_string() })
         })?;
