@@ -383,10 +383,8 @@ fn is_expected(call: &Call) -> bool {
         "renew" | "release" | "done" => &[0, 8],
         "evict" => &[0, 4],
         "cleanup" | "list" => &[0],
-        // 1: a paused runner is still there after its time to stop.
-        "stop" => &[0, 1],
-        // A project whose store is away.
-        "wakeup" => &[0, 1],
+        // 1: a paused runner is still there after its time to stop; or the store of a project is away.
+        "stop" | "wakeup" => &[0, 1],
         // Its task was taken over, evicted, or cannot be claimed; or its command was killed.
         "run" => &[0, 2, 4, 6, 8, 9, 10, 137],
         "override" => &[0, 2, 4, 6],
